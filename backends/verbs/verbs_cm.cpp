@@ -246,6 +246,8 @@ void FabricImpl::end(Connection& connection) noexcept {
   deactivate(connection);
   if (std::exchange(connection.in_unposted_list, false)) std::erase(unposted_, &connection);
   std::erase(accepting_, &connection);
+  // What was asked of it before.
+  if (connection.stage() == Connection::Stage::up && !connection.failed()) connection.flush();
   const bool tell = std::exchange(connection.established, false);
   const bool tell_later = std::exchange(connection.accepted, false) && !tell;
   // The peer is told by the time the queue pair is gone, which lets nothing more in or out.

@@ -12,8 +12,6 @@
 namespace rtrs::verbs {
 namespace {
 
-// Heartbeats, keys of chunks and the headers of requests fit.
-constexpr std::uint32_t kInline = 96;
 // Soft-RoCE passes the number of its kernel on, which user space knows by another meaning.
 constexpr unsigned kSoftRoceWithInvalidate = 1U << 2;
 
@@ -68,6 +66,7 @@ bool Connection::open(Device& device, SharedQueue* queue) {
     return false;
   }
   for (const auto& [count, bytes] : std::exchange(early_receives_, {})) post_receive(count, bytes);
+  flush();
   return !failed_;
 }
 
@@ -140,11 +139,10 @@ void Connection::close() noexcept {
 
 void Connection::post_receive(unsigned count, std::uint32_t bytes) noexcept {
   if (stage_ == Stage::lost) return;
-  if (qp_ == nullptr) {
-    early_receives_.emplace_back(count, bytes);
-  } else if (!receives_.post(device_->domain.get(), qp_.get(), tag_, count, bytes)) {
-    failed_ = true;
-  }
+  if (qp_ == nullptr) return early_receives_.emplace_back(count, bytes), void();
+  failed_ = failed_ || !receives_.post(device_->domain.get(), qp_.get(), tag_, count, bytes);
+  // In place before the peer can send.
+  if (stage_ == Stage::pending) flush();
 }
 
 void Connection::lost(FabricEvent& event, Reason reason) noexcept {

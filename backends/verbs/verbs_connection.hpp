@@ -75,16 +75,17 @@ class Connection {
   // Ends all use of memory and device; bytes of events stay.
   void close() noexcept;
 
-  // Posts those of the first requests that are this connection's and for which there is room; their number.
-  // With fewer than it could be, failed() tells whether that was for lack of room.
+  // Takes those of the first requests that are this connection's and for which there is room; their number.
+  // With fewer than it could be, failed() tells whether that was for lack of room. They go out with flush(),
+  // as what bind() and post_receive() ask for does: what one step asks for rings one doorbell.
   std::size_t post(std::span<const WorkRequest>) noexcept;
   bool failed() const noexcept { return failed_; }
   void post_receive(unsigned count, std::uint32_t bytes) noexcept;
-  // Binds a window; its completion is reported as ChunkInvalidated when `report`. Goes out with the next
-  // post() or flush(), whichever comes first.
+  // Binds a window; its completion is reported as ChunkInvalidated when `report`.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
   void flush() noexcept;
-  bool has_unposted() const noexcept { return chain_.size != 0; }
+  bool has_unposted_bind_of(const ibv_mw*) const noexcept;
+  bool has_unposted() const noexcept { return chain_.size != 0 || receives_.has_unposted(); }
 
   // A completion of this connection; true: it makes an event. After ConnectionLost nothing is reported.
   bool translate(const ibv_wc&, FabricEvent&) noexcept;
@@ -109,17 +110,22 @@ class Connection {
     std::uint32_t bounce_size = 0;
     MemoryHandle bounce_handle;
   };
+  // Heartbeats, keys of chunks and the headers of requests fit.
+  static constexpr std::uint32_t kInline = 96;
   // Work requests that go to the device by one call.
   struct Chain {
-    std::array<ibv_send_wr, 16> requests;
-    std::array<std::array<ibv_sge, 2>, 16> pieces;
-    std::array<std::uint32_t, 16> old_keys;  // of windows that are bound
+    static constexpr std::size_t kMost = 32;
+    std::array<ibv_send_wr, kMost> requests;
+    std::array<std::array<ibv_sge, 2>, kMost> pieces;
+    std::array<std::array<std::byte, kInline>, kMost> copies;  // of short messages, which are the caller's
+    std::array<std::uint32_t, kMost> old_keys;                 // of windows that are bound
     std::size_t size = 0;
   };
 
   std::uint32_t depth() const noexcept { return params_.send_depth + params_.key_depth; }
   ibv_send_wr& next_in_chain() noexcept;
   void close_link() noexcept;
+  void flush_sends() noexcept;
   bool create_queue_pair(Device&);
   bool change(ibv_qp_state state);
   // True when the next work request has to ask for a completion.

@@ -166,7 +166,8 @@ void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_ea
   Connection* connection = find(key);
   if (connection == nullptr || connection->stage() == Connection::Stage::lost) return;
   connection->post_receive(count, bytes_each);
-  if (connection->failed()) report_lost(*connection, Reason::post_failed);
+  if (connection->failed()) return report_lost(*connection, Reason::post_failed);
+  flush_soon(*connection);
 }
 
 std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
@@ -184,6 +185,8 @@ std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
       report_lost(*connection, Reason::post_failed);
     } else if (posted == 0) {
       break;
+    } else {
+      flush_soon(*connection);
     }
   }
   return accepted;

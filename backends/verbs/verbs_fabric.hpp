@@ -1,6 +1,6 @@
 // The Fabric on verbs. Divided over five files: verbs_fabric.cpp (opening, devices, posting), verbs_keys.cpp
 // (keys of peers), verbs_cm.cpp (connections come and go), verbs_events.cpp (what the connection manager and
-// the devices report), verbs_poll.cpp (events and sleeping).
+// the devices report), verbs_poll.cpp (completion queues, events and sleeping).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -53,7 +53,11 @@ class FabricImpl final : public VerbsFabric {
 
   Result<Region> allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
   Result<Region> register_memory(std::span<std::byte> m) override { return memory_.register_memory(m); }
-  void release(RegionId id) override { memory_.release(id); }
+  void release(RegionId id) override {
+    // Work requests that bind windows of it go out before it does.
+    flush_unposted();
+    memory_.release(id);
+  }
   Result<RemoteKey> make_key(RegionId id, std::size_t offset, std::size_t length) override {
     return memory_.make_key(id, offset, length);
   }
@@ -149,6 +153,7 @@ class FabricImpl final : public VerbsFabric {
   // What is asked of the device and not with it yet goes there soon, or now.
   void flush_soon(Connection&) noexcept;
   void flush_unposted() noexcept;
+  void flush_binds_of(const ibv_mw*) noexcept;
   bool try_listen(Listener&, int& error);
   void set_timer() noexcept;
   void on_timer() noexcept;

@@ -50,8 +50,8 @@ Result<RemoteKey> FabricImpl::make_request_key(ConKey key, RegionId region, std:
 }
 
 void FabricImpl::release_key(RemoteKeyId id) {
-  // Work requests that name its window go out before it does.
-  if (memory_.is_window(id)) flush_unposted();
+  // A work request that names its window goes out before it does.
+  if (memory_.is_window(id)) flush_binds_of(memory_.window_open(id).window);
   memory_.release_key(id);
 }
 

@@ -1,9 +1,10 @@
-// Events and sleeping.
+// Completion queues, events and sleeping.
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 #include "backends/verbs/verbs_fabric.hpp"
@@ -13,8 +14,49 @@ namespace {
 
 // While queues are asked directly, this often the kernel is asked about everything else.
 constexpr unsigned kPollsPerLook = 32;
+constexpr std::uint32_t kLeastEntries = 1024;
 
 }  // namespace
+
+bool FabricImpl::open(Connection& connection, Device& device) {
+  SharedQueue* const queue = queue_on(device, connection.entries());
+  if (!connection.open(device, queue)) return false;
+  activate(*queue);
+  return true;
+}
+
+// Each queue is as large as those before it together, so that there are few however many connections there
+// are.
+SharedQueue* FabricImpl::queue_on(Device& device, std::uint32_t entries) {
+  std::uint32_t all = kLeastEntries;
+  for (const auto& queue : queues_) {
+    if (&queue->device() != &device) continue;
+    if (queue->has_room(entries)) return queue.get();
+    all += queue->entries();
+  }
+  const auto most = static_cast<std::uint32_t>(device.attributes.max_cqe);
+  if (entries > most) return errno = EINVAL, nullptr;
+  auto queue = SharedQueue::make(device, std::min(std::max(2 * entries, all), most));
+  if (queue == nullptr) queue = SharedQueue::make(device, entries);
+  if (queue == nullptr || !queue->has_room(entries)) return nullptr;
+  queues_.push_back(std::move(queue));
+  active_.reserve(queues_.size());
+  return queues_.back().get();
+}
+
+void FabricImpl::drop_queues_of(const Device& device) noexcept {
+  std::erase_if(active_, [&](const SharedQueue* queue) { return &queue->device() == &device; });
+  std::erase_if(queues_, [&](const auto& queue) { return &queue->device() == &device; });
+}
+
+void FabricImpl::lose_queue(SharedQueue& queue, Reason reason) noexcept {
+  queue.failed = true;
+  queue.for_each_member([&](Connection& connection) {
+    if (connection.stage() != Connection::Stage::up) return;
+    connection.set_ending(reason);
+    activate(connection);
+  });
+}
 
 void FabricImpl::activate(SharedQueue& queue) noexcept {
   if (!std::exchange(queue.in_active_list, true)) active_.push_back(&queue);
@@ -43,6 +85,11 @@ void FabricImpl::flush_unposted() noexcept {
     if (connection->failed()) report_lost(*connection, Reason::post_failed);
   }
   unposted_.clear();
+}
+
+void FabricImpl::flush_binds_of(const ibv_mw* window) noexcept {
+  const auto names_it = [window](const Connection* one) { return one->has_unposted_bind_of(window); };
+  if (std::any_of(unposted_.begin(), unposted_.end(), names_it)) flush_unposted();
 }
 
 std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {

@@ -61,13 +61,11 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
     close_link();
     ++outstanding_work_;
   }
-  // Before the caller's memory changes, from which short messages are copied.
-  flush();
   return taken;
 }
 
 ibv_send_wr& Connection::next_in_chain() noexcept {
-  if (chain_.size == chain_.requests.size()) flush();
+  if (chain_.size == Chain::kMost) flush();
   ibv_send_wr& request = chain_.requests[chain_.size];
   std::memset(&request, 0, sizeof request);
   request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
@@ -80,8 +78,13 @@ void Connection::close_link() noexcept {
   ++next_send_;
 }
 
+// Receives first: what is sent may be answered at once.
 void Connection::flush() noexcept {
-  if (chain_.size == 0) return;
+  if (receives_.has_unposted()) failed_ = !receives_.flush(qp_.get()) || failed_;
+  if (chain_.size != 0) flush_sends();
+}
+
+void Connection::flush_sends() noexcept {
   // A window shows its next key from the moment that its binding is asked for; the library wants the old one.
   const auto requests = std::span(chain_.requests).first(chain_.size);
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -96,6 +99,13 @@ void Connection::flush() noexcept {
   if (error == 0) return;
   say(around_.options, LogLevel::error, describe() + ": cannot post: " + errno_text(std::abs(error)));
   failed_ = true;
+}
+
+bool Connection::has_unposted_bind_of(const ibv_mw* window) const noexcept {
+  const auto chained = std::span(chain_.requests).first(chain_.size);
+  return std::any_of(chained.begin(), chained.end(), [window](const ibv_send_wr& one) {
+    return one.opcode == IBV_WR_BIND_MW && one.bind_mw.mw == window;
+  });
 }
 
 bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std::span<ibv_sge, 2> pieces,
@@ -141,6 +151,9 @@ bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv
   if (size == 0) return true;
   piece = {.addr = reinterpret_cast<std::uintptr_t>(work.inline_bytes.data()), .length = size, .lkey = 0};
   if (size <= inline_limit_) {
+    std::byte* const copy = chain_.copies[chain_.size].data();
+    std::memcpy(copy, work.inline_bytes.data(), size);
+    piece.addr = reinterpret_cast<std::uintptr_t>(copy);
     request.send_flags |= IBV_SEND_INLINE;
     return true;
   }

@@ -54,6 +54,28 @@ TEST_P(AdapterTest, a_queue_pair_that_fails_ends_one_connection) {
   close_link(first);
 }
 
+TEST_P(AdapterTest, a_key_may_be_given_back_before_its_window_was_bound) {
+  const Link link = open_link(keyed(), 32, 256);
+  const Region memory = make_source(client(), "anything");
+  const auto key = client().fabric().make_request_key(link.client, memory.id, 0, 8);
+  ASSERT_TRUE(key);
+  client().fabric().release_key(key->id);
+  post_one(client(), empty_imm(link.client, 7));
+  EXPECT_EQ(expect(server(), Kind::imm_received, link.server).imm, 7U);
+  close_link(link);
+}
+
+TEST_P(AdapterTest, what_was_posted_goes_out_before_the_end) {
+  const Link link = open_link();
+  const std::uint64_t before = mock_hca::counts(0).work_requests;
+  const WorkRequest last = empty_imm(link.client, 7);
+  EXPECT_EQ(client().fabric().post(std::span(&last, 1)), 1U);
+  client().fabric().disconnect(link.client);
+  EXPECT_EQ(mock_hca::counts(0).work_requests, before + 1);
+  server().fabric().disconnect(link.server);
+  run_until_quiet();
+}
+
 // One connection from its beginning to its end, without a word about what fails. True: it went through.
 bool play(FabricPair& pair) {
   Side client(pair.client()), server(pair.server());

@@ -250,6 +250,8 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
     }
     if (work.opcode == IBV_WR_BIND_MW) {
       work.window = static_cast<Window*>(wr->bind_mw.mw);
+      if (world().windows.count(work.window) == 0)
+        return world().problem("a window that is gone was bound"), EINVAL;
       work.bind = wr->bind_mw.bind_info;
       work.key = wr->bind_mw.rkey;
       if ((work.key >> 8) != (work.window->rkey >> 8)) {
