@@ -186,12 +186,21 @@ bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event)
   return true;
 }
 
+// Less than kNumbers are outstanding.
+std::uint64_t Connection::number_of(std::uint64_t wr_id) const noexcept {
+  return done_sends_ + (wr_id - done_sends_) % SharedQueue::kNumbers;
+}
+
 bool Connection::retire(std::uint64_t wr_id, FabricEvent& event) noexcept {
-  const std::uint64_t number = done_sends_ + (wr_id - done_sends_) % SharedQueue::kNumbers;
+  const std::uint64_t number = number_of(wr_id);
   if (number >= next_send_) return false;
   // Work requests complete in order, so this one speaks for the unsignalled ones before it.
   for (; done_sends_ <= number; ++done_sends_) {
-    if (sends_[done_sends_ & (sends_.size() - 1)].what == SendSlot::What::work) --outstanding_work_;
+    const SendSlot& done = sends_[done_sends_ & (sends_.size() - 1)];
+    if (done.what == SendSlot::What::work)
+      --outstanding_work_;
+    else if (done.tries_chain)
+      judge_chains(IBV_WC_SUCCESS);
   }
   const SendSlot& slot = sends_[number & (sends_.size() - 1)];
   if (slot.what == SendSlot::What::killing)
@@ -204,6 +213,10 @@ bool Connection::retire(std::uint64_t wr_id, FabricEvent& event) noexcept {
 bool Connection::translate_error(const ibv_wc& completion, FabricEvent& event) noexcept {
   // What nobody sends over yet says so when somebody tries.
   if (stage_ == Stage::pending) return failed_ = true, false;
+  if ((completion.wr_id & SharedQueue::kReceive) == 0 && number_of(completion.wr_id) < next_send_) {
+    const SendSlot& slot = sends_[number_of(completion.wr_id) & (sends_.size() - 1)];
+    if (slot.what != SendSlot::What::work && slot.tries_chain) judge_chains(completion.status);
+  }
   // Soft-RoCE reports errors of this side as flushed work, so that counts as one as long as nobody ended the
   // connection.
   if (ending_ == Reason::none) {

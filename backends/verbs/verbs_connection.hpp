@@ -106,6 +106,7 @@ class Connection {
     std::uint64_t cookie = 0;
     enum class What : std::uint8_t { work, binding, killing } what = What::work;
     bool report = false;
+    bool tries_chain = false;  // a window of type 1, as Device::type_1_chains says
     std::unique_ptr<std::byte[]> bounce;
     std::uint32_t bounce_size = 0;
     MemoryHandle bounce_handle;
@@ -126,6 +127,15 @@ class Connection {
   ibv_send_wr& next_in_chain() noexcept;
   void close_link() noexcept;
   void flush_sends() noexcept;
+  int send_chain() noexcept;
+  void bind_in_chain(const WindowBind&, unsigned flags) noexcept;
+  // False: the device refuses windows of type 1 so, and nothing was asked of it.
+  bool try_bind_in_chain(const WindowBind&, unsigned flags) noexcept;
+  // By the call that is made for windows of type 1.
+  bool bind_alone(const WindowBind&, unsigned flags) noexcept;
+  // How a binding of type 1 in a chain ended.
+  void judge_chains(ibv_wc_status) noexcept;
+  std::uint64_t number_of(std::uint64_t wr_id) const noexcept;
   bool create_queue_pair(Device&);
   bool change(ibv_qp_state state);
   // True when the next work request has to ask for a completion.

@@ -30,6 +30,9 @@ struct Device {
   bool soft_roce = false;
   bool windows = false;         // type 1
   bool per_qp_windows = false;  // type 2B
+  // Whether windows of type 1 can be bound by ibv_post_send(), in a chain with other work, which no interface
+  // tells: the first binding tries it (verbs_post.cpp).
+  enum class Chains : std::uint8_t { unknown, tried, yes, no } type_1_chains = Chains::unknown;
   bool gone = false;
   unsigned connections = 0;
   Watch completions{Watch::Kind::completions, this};

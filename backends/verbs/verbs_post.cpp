@@ -85,6 +85,13 @@ void Connection::flush() noexcept {
 }
 
 void Connection::flush_sends() noexcept {
+  const int error = send_chain();
+  if (error == 0) return;
+  say(around_.options, LogLevel::error, describe() + ": cannot post: " + errno_text(std::abs(error)));
+  failed_ = true;
+}
+
+int Connection::send_chain() noexcept {
   // A window shows its next key from the moment that its binding is asked for; the library wants the old one.
   const auto requests = std::span(chain_.requests).first(chain_.size);
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -96,9 +103,7 @@ void Connection::flush_sends() noexcept {
     if (request.opcode == IBV_WR_BIND_MW) request.bind_mw.mw->rkey = request.bind_mw.rkey;
   }
   chain_.size = 0;
-  if (error == 0) return;
-  say(around_.options, LogLevel::error, describe() + ": cannot post: " + errno_text(std::abs(error)));
-  failed_ = true;
+  return error;
 }
 
 bool Connection::has_unposted_bind_of(const ibv_mw* window) const noexcept {
@@ -183,19 +188,55 @@ bool Connection::bind(const WindowBind& bind, Bind how, std::uint64_t cookie, bo
   slot.what = how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
   slot.report = report;
   const unsigned flags = ask_for_completion(report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
-  // Windows of type 1 have a call of their own, which on hardware rings a doorbell. Soft-RoCE's is a system
-  // call, and it takes both types alike.
-  if (bind.window->type == IBV_MW_TYPE_2 || device_->soft_roce) {
-    ibv_send_wr& request = next_in_chain();
-    request.send_flags = flags;
-    request.opcode = IBV_WR_BIND_MW;
-    request.bind_mw.mw = bind.window;
-    request.bind_mw.rkey = ibv_inc_rkey(bind.window->rkey);
-    request.bind_mw.bind_info = bind.info;
-    chain_.old_keys[chain_.size] = std::exchange(bind.window->rkey, request.bind_mw.rkey);
-    close_link();
-    return true;
-  }
+  using Chains = Device::Chains;
+  slot.tries_chain = bind.window->type == IBV_MW_TYPE_1 && !device_->soft_roce;
+  // Windows of type 1 have a call of their own, which on hardware rings a doorbell and on soft-RoCE is a
+  // system call. The libraries of mlx4, mlx5, irdma and soft-RoCE take them in a chain too.
+  if (slot.tries_chain && device_->type_1_chains == Chains::no) return bind_alone(bind, flags);
+  if (slot.tries_chain && device_->type_1_chains == Chains::unknown)
+    return try_bind_in_chain(bind, flags) || bind_alone(bind, flags);
+  bind_in_chain(bind, flags);
+  return true;
+}
+
+void Connection::bind_in_chain(const WindowBind& bind, unsigned flags) noexcept {
+  ibv_send_wr& request = next_in_chain();
+  request.send_flags = flags;
+  request.opcode = IBV_WR_BIND_MW;
+  request.bind_mw.mw = bind.window;
+  request.bind_mw.rkey = ibv_inc_rkey(bind.window->rkey);
+  request.bind_mw.bind_info = bind.info;
+  chain_.old_keys[chain_.size] = std::exchange(bind.window->rkey, request.bind_mw.rkey);
+  close_link();
+}
+
+bool Connection::try_bind_in_chain(const WindowBind& bind, unsigned flags) noexcept {
+  flush();
+  const std::uint32_t old_key = bind.window->rkey;
+  bind_in_chain(bind, flags);
+  const int error = send_chain();
+  device_->type_1_chains = error == 0 ? Device::Chains::tried : Device::Chains::no;
+  if (error == 0) return true;
+  bind.window->rkey = old_key;
+  --next_send_;
+  return false;
+}
+
+// A device that took the first bindings, and then could not carry them out, gets none in a chain any more:
+// the next connection goes without.
+void Connection::judge_chains(ibv_wc_status status) noexcept {
+  Device::Chains& chains = device_->type_1_chains;
+  if (chains != Device::Chains::tried) return;
+  if (status == IBV_WC_SUCCESS) chains = Device::Chains::yes;
+  const bool its_own = status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_LOC_PROT_ERR ||
+                       status == IBV_WC_MW_BIND_ERR || status == IBV_WC_GENERAL_ERR;
+  if (!its_own) return;
+  chains = Device::Chains::no;
+  say(around_.options, LogLevel::warning,
+      device_->name + ": takes no windows of type 1 by ibv_post_send(); they are bound one by one");
+}
+
+bool Connection::bind_alone(const WindowBind& bind, unsigned flags) noexcept {
   flush();
   ibv_mw_bind request{};
   request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;

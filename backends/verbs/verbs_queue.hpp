@@ -16,9 +16,11 @@ class Connection;
 
 class SharedQueue {
  public:
-  // The lower bits of a wr_id: which work request of its connection it is. The others say whose.
+  // The lower bits of a wr_id: which work request of its connection it is, or which receive. The others say
+  // whose.
   static constexpr unsigned kNumberBits = 24;
-  static constexpr std::uint64_t kNumbers = std::uint64_t{1} << kNumberBits;
+  static constexpr std::uint64_t kNumbers = std::uint64_t{1} << (kNumberBits - 1);
+  static constexpr std::uint64_t kReceive = kNumbers;
 
   // nullptr: it cannot be had (errno says why).
   static std::unique_ptr<SharedQueue> make(Device&, std::uint32_t entries);

@@ -66,7 +66,10 @@ bool Receives::post(ibv_pd* domain, ibv_qp* qp, std::uint64_t tag, unsigned coun
     ibv_recv_wr& request = requests_[unposted_];
     ibv_sge& piece = pieces_[unposted_];
     piece = {.addr = reinterpret_cast<std::uintptr_t>(at.data), .length = size.bytes, .lkey = at.lkey};
-    request = {.wr_id = tag | place, .next = nullptr, .sg_list = &piece, .num_sge = size.bytes == 0 ? 0 : 1};
+    request = {.wr_id = tag | SharedQueue::kReceive | place,
+               .next = nullptr,
+               .sg_list = &piece,
+               .num_sge = size.bytes == 0 ? 0 : 1};
     if (unposted_ != 0) requests_[unposted_ - 1].next = &request;
     ++unposted_;
   }

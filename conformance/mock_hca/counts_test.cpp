@@ -74,6 +74,14 @@ TEST(Counts, ManyRequestsOfOneRoundTakeFewDoorbells) {
   }
 }
 
+// One that kills the key of the chunk before the request is served, one that renews it with data and answer.
+TEST(Counts, ARequestWhoseChunkGetsAKeyTakesTwoDoorbells) {
+  for (const Direction direction : {Direction::read, Direction::write}) {
+    EXPECT_LE(measure({direction, Keys::of_chunks, 1, 1}).server.doorbells, 2 + kEdge);
+    EXPECT_LE(measure({direction, Keys::of_chunks, 32, 1}).server.doorbells, 0.25);
+  }
+}
+
 TEST(Counts, WhatIsCountedIsThere) {
   const BothEnds one = measure({Direction::read, Keys::of_requests, 1, 1});
   // Two of data and answer, one that kills the key; one that makes the key, one that asks.

@@ -26,6 +26,8 @@ struct Profile {
   std::uint32_t max_message = 1U << 30;  // bytes
   bool windows_type_1 = true;
   bool windows_type_2b = true;
+  // What ibv_post_send() does with a binding of a window of type 1, which ibv_bind_mw() is for.
+  enum class Type1Chain : std::uint8_t { takes, refuses, fails } type_1_in_chain = Type1Chain::takes;
   // What lies in a completion queue of a queue pair is gone with it.
   bool destroy_cleans_cq = true;
   std::uint64_t gives_up_after = 500'000'000;  // ns

@@ -27,6 +27,13 @@ std::unique_ptr<FabricPair> make_pair() {
   return VerbsPair::open(verbs_address(AF_INET), {}, kIdleMs);
 }
 
+std::unique_ptr<FabricPair> make_failing_chains() {
+  mock_hca::Profile profile = mock_hca::mlx5();
+  profile.type_1_in_chain = mock_hca::Profile::Type1Chain::fails;
+  mock_hca::reset({profile});
+  return VerbsPair::open(verbs_address(AF_INET), {}, kIdleMs);
+}
+
 class AdapterTest : public FabricContract {};
 INSTANTIATE_TEST_SUITE_P(Mlx5, AdapterTest, ::testing::Values(FabricCase{"mlx5", make_pair}), case_name);
 
@@ -52,6 +59,25 @@ TEST_P(AdapterTest, a_queue_pair_that_fails_ends_one_connection) {
   post_one(client(), empty_imm(first.client, 7));
   EXPECT_EQ(expect(server(), Kind::imm_received, first.server).imm, 7U);
   close_link(first);
+}
+
+class ChainTest : public FabricContract {};
+INSTANTIATE_TEST_SUITE_P(FailingChains, ChainTest, ::testing::Values(FabricCase{"mlx5", make_failing_chains}),
+                         case_name);
+
+TEST_P(ChainTest, an_adapter_that_cannot_bind_in_a_chain_is_asked_once) {
+  const Link first = open_link(keyed(), 32, 256);
+  const auto memory = server().fabric().allocate(4096);
+  ASSERT_TRUE(memory);
+  ASSERT_TRUE(server().fabric().make_revocable_key(first.server, memory->id, 0, 4096));
+  expect(server(), Kind::connection_lost, first.server);
+  close_link(first);
+  const Link second = open_link(keyed(), 32, 256);
+  const Target target = make_revocable(second, 4096);
+  const Region source = make_source(client(), "chained no more");
+  post_one(client(), write_imm(second.client, source, 15, target, 0, 7));
+  EXPECT_EQ(expect(server(), Kind::imm_received, second.server).imm, 7U);
+  close_link(second);
 }
 
 TEST_P(AdapterTest, a_key_may_be_given_back_before_its_window_was_bound) {

@@ -227,6 +227,19 @@ void kick_all() {
 int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
   const std::scoped_lock lock(world().lock);
   auto& pair = *static_cast<QueuePair*>(qp);
+  using Chain = Profile::Type1Chain;
+  const Chain type_1 = pair.adapter->profile.type_1_in_chain;
+  for (ibv_send_wr* wr = first; wr != nullptr && type_1 != Chain::takes; wr = wr->next) {
+    if (wr->opcode != IBV_WR_BIND_MW || wr->bind_mw.mw->type != IBV_MW_TYPE_1) continue;
+    if (type_1 == Chain::refuses) return *refused = wr, EINVAL;
+    // Nothing that it could be bound to.
+    wr->bind_mw.bind_info.addr = 0;
+    wr->bind_mw.bind_info.length = ~std::uint64_t{0};
+  }
+  return post_work(pair, first, refused);
+}
+
+int post_work(QueuePair& pair, ibv_send_wr* first, ibv_send_wr** refused) {
   ++pair.adapter->counts.doorbells;
   for (ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
     *refused = wr;

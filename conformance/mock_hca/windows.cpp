@@ -46,13 +46,13 @@ int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* request) {
   wr.bind_mw.mw = mw;
   wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
   wr.bind_mw.bind_info = request->bind_info;
+  const std::scoped_lock lock(world().lock);
   if (mw->type != IBV_MW_TYPE_1) {
-    const std::scoped_lock lock(world().lock);
     world().problem("ibv_bind_mw() was called for a window that is not of type 1");
     return EINVAL;
   }
   ibv_send_wr* refused = nullptr;
-  const int error = post_send(qp, &wr, &refused);
+  const int error = post_work(*static_cast<QueuePair*>(qp), &wr, &refused);
   if (error == 0) mw->rkey = wr.bind_mw.rkey;
   return error;
 }

@@ -195,6 +195,8 @@ unsigned* unacknowledged_of(const ibv_async_event&);
 // Of an object that ends, which nobody has read.
 void forget_events(Adapter&, const void* object);
 int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
+// The same, of either function.
+int post_work(QueuePair&, ibv_send_wr*, ibv_send_wr**);
 int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**);
 int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
 int poll_cq(ibv_cq*, int count, ibv_wc*);
