@@ -88,13 +88,13 @@ std::optional<std::string> to_send(ibv_qp* pair) {
 
 }  // namespace
 
-tl::expected<Buffer, std::string> Buffer::make(const Device& device, std::size_t bytes, int access) {
+tl::expected<Buffer, std::string> Buffer::make(ibv_pd* domain, std::size_t bytes, int access) {
   Buffer buffer;
   // Zeroes that take no time until they are used.
   buffer.memory_.reset(static_cast<std::byte*>(std::calloc(bytes, 1)));
   buffer.size_ = bytes;
   if (buffer.memory_ == nullptr) return tl::unexpected(fmt::format("no {} KiB of memory", bytes >> 10));
-  buffer.region_.reset(ibv_reg_mr(device.domain.get(), buffer.memory_.get(), bytes, access));
+  buffer.region_.reset(ibv_reg_mr(domain, buffer.memory_.get(), bytes, access));
   if (buffer.region_ == nullptr)
     return tl::unexpected(
         fmt::format("{} KiB of memory are not registered: {}", bytes >> 10, errno_text(errno)));

@@ -20,7 +20,7 @@ namespace rtrs::probe {
 // Memory that a device may use.
 class Buffer {
  public:
-  static tl::expected<Buffer, std::string> make(const Device&, std::size_t bytes, int access);
+  static tl::expected<Buffer, std::string> make(ibv_pd*, std::size_t bytes, int access);
   std::byte* data() noexcept { return memory_.get(); }
   std::span<std::byte> bytes() noexcept { return {memory_.get(), size_}; }
   ibv_mr* region() const noexcept { return region_.get(); }

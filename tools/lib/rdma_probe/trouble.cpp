@@ -53,7 +53,7 @@ Loop make_loop(const Device& device, const Pace& pace, const Shape& shape) {
   return value_of(Loop::make(device, pace, shape));
 }
 Buffer make_buffer(const Device& device, std::size_t bytes, int access) {
-  return value_of(Buffer::make(device, bytes, access));
+  return value_of(Buffer::make(device.domain.get(), bytes, access));
 }
 
 }  // namespace rtrs::probe
