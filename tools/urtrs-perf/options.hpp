@@ -37,8 +37,8 @@ struct Options {
   std::string provider = "tcp";  // of libfabric
   tools::TlsChoice tls;
   tools::AuthChoice auth;
-  bool crc = false;  // of tcp
-  std::string rdma_device;  // of verbs; empty: whichever has the address
+  bool crc = false;               // of tcp
+  std::string rdma_device;        // of verbs; empty: whichever has the address
   std::string rdma_invalidation;  // of verbs; given at the server: every IO has a fresh key
   Workload rw = Workload::write;
   unsigned read_percent = 50;  // of Workload::rw

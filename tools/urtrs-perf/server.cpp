@@ -38,7 +38,8 @@ class PerfServer {
 
   int run() {
     if (!options_.rdma_invalidation.empty() && !fabric_.capabilities().invalidation) {
-      fmt::print(stderr, "urtrs-perf: --rdma-invalidation: this fabric cannot take a key back; leave it out\n");
+      fmt::print(stderr,
+                 "urtrs-perf: --rdma-invalidation: this fabric cannot take a key back; leave it out\n");
       return kPrecondition;
     }
     if (!open_record(recorder_, options_, "server", fabric_.capabilities().name)) return kPrecondition;

@@ -154,6 +154,11 @@ std::vector<Detail> of_server() {
        "to look at.",
        {"debug dump", "debug dump --json"}},
       {"", "log", "Until the next reload or restart.", {"log debug"}},
+  };
+}
+
+std::vector<Detail> of_host() {
+  return {
       {"", "daemons", "", {"daemons", "daemons --json"}},
       {"",
        "doctor",
@@ -164,7 +169,7 @@ std::vector<Detail> of_server() {
        "on "
        "another host, which waits there for 10 minutes.",
        {"doctor", "doctor --json", "doctor --rdma", "doctor --rdma --rdma-device=mlx5_0 --rounds=1000000",
-        "doctor --rdma --listen", "doctor --rdma 10.0.0.2"}},
+        "doctor --rdma 10.0.0.2"}},
       {"", "version", "", {"version --json"}},
   };
 }
@@ -182,7 +187,7 @@ std::vector<Detail> of_keys() {
 const std::vector<Detail>& details() {
   static const std::vector<Detail> all = [] {
     std::vector<Detail> both = of_server();
-    for (const auto& more : {of_mappings(), of_clients(), of_keys()})
+    for (const auto& more : {of_mappings(), of_clients(), of_host(), of_keys()})
       both.insert(both.end(), more.begin(), more.end());
     return both;
   }();

@@ -128,7 +128,7 @@ Lines measure(const Device& device, const Pace& pace, bool windows_work) {
                      .check = "binding",
                      .grade = Line::Grade::absent,
                      .what = "no windows of type 1 that work",
-                     .remedy = "nothing"});
+                     .remedy = "nothing to do"});
   take("empty write", answer_time);
   take("4 KiB writes", short_writes);
   take("128 KiB writes", long_writes);

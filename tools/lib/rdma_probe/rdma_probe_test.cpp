@@ -1,79 +1,19 @@
-// A probe of adapters in memory: what each kind of them has, and that what a broken one does is found.
+// A probe of adapters in memory: what each kind of them has.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "conformance/mock_hca/test_no_problems.hpp"
-#include "tools/lib/rdma_probe/probe.hpp"
+#include "tools/lib/rdma_probe/test_lines.hpp"
 
 namespace rtrs::probe {
 namespace {
 
-using Grade = Line::Grade;
 using mock_hca::Profile;
 
 const auto* const environment = ::testing::AddGlobalTestEnvironment(new mock_hca::NoProblems);
-
-// A host that says what the test wants it to.
-class PlayedSystem : public System {
- public:
-  std::optional<std::string> read(const std::string& file) const override {
-    const auto found = files.find(file);
-    return found == files.end() ? std::nullopt : std::optional(found->second);
-  }
-  std::vector<std::string> names_in(const std::string& folder) const override {
-    std::set<std::string> names;
-    for (const auto& [file, text] : files)
-      if (file.rfind(folder + "/", 0) == 0) {
-        const std::string rest = file.substr(folder.size() + 1);
-        names.insert(rest.substr(0, rest.find('/')));
-      }
-    return {names.begin(), names.end()};
-  }
-  std::string target(const std::string& link) const override {
-    const auto found = links.find(link);
-    return found == links.end() ? "" : found->second;
-  }
-  std::string kernel() const override { return "6.12 x86_64"; }
-  std::string rdma_core() const override { return "44.0"; }
-  std::optional<std::uint64_t> memlock_bytes() const override { return memlock; }
-
-  std::map<std::string, std::string> files, links;
-  std::optional<std::uint64_t> memlock;
-};
-
-const Line* find(const Lines& lines, const std::string& check, Line::Part part = Line::Part::test) {
-  const auto found = std::find_if(lines.begin(), lines.end(),
-                                  [&](const Line& one) { return one.check == check && one.part == part; });
-  return found == lines.end() ? nullptr : &*found;
-}
-
-std::string text_of(const Lines& lines) {
-  std::string text;
-  for (const Line& one : lines)
-    text += std::string(to_string(one.grade)) + " " + one.check + ": " + one.what + "\n";
-  return text;
-}
-
-void expect(const Lines& lines, const std::string& check, Grade grade, const std::string& part_of_what = {},
-            Line::Part part = Line::Part::test) {
-  const Line* const line = find(lines, check, part);
-  ASSERT_NE(line, nullptr) << "nothing is said of " << check << "\n" << text_of(lines);
-  EXPECT_EQ(to_string(line->grade), std::string(to_string(grade))) << check << ": " << line->what;
-  EXPECT_NE(line->what.find(part_of_what), std::string::npos) << check << ": " << line->what;
-}
-void expect_said(const Lines& lines, const std::string& check, Grade grade, const std::string& what) {
-  expect(lines, check, grade, what, Line::Part::report);
-}
-
-Pace short_pace() {
-  Pace pace;
-  pace.measures = std::chrono::milliseconds(1);
-  return pace;
-}
 
 Lines probe_of(const Profile& profile, const PlayedSystem& system = {}) {
   mock_hca::reset({profile});
@@ -120,7 +60,7 @@ TEST(Probe, Mlx5DoesEverythingAndIsInvalidatedByWindows) {
 TEST(Probe, IrdmaHasWindowsOfType1AloneAndLessDepth) {
   const Lines lines = probe_of(mock_hca::irdma());
   expect(lines, "window of type 1", Grade::ok);
-  expect(lines, "window of type 2", Grade::absent, "none");
+  expect(lines, "window of type 2", Grade::absent, "the driver has none");
   expect(lines, "message with invalidation", Grade::absent);
   expect_said(lines, "depth", Grade::ok, "4096 work requests");
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
@@ -213,171 +153,6 @@ TEST(Probe, ABondIsNamedWithItsInterfaces) {
                   {"/sys/class/net/bond0/bonding/slaves", "eth0 eth1"}};
   expect_said(probe_of(mock_hca::mlx5(), system), "port 1 GIDs", Grade::ok,
               "bond0, a bond (active-backup) of eth0 eth1");
-}
-
-// --- devices that do not keep what is promised ---
-
-// What goes wrong below the functions that every device has.
-struct Broken {
-  int (*post_send)(ibv_qp*, ibv_send_wr*, ibv_send_wr**) = nullptr;
-  int (*poll_cq)(ibv_cq*, int, ibv_wc*) = nullptr;
-  int (*bind_mw)(ibv_qp*, ibv_mw*, ibv_mw_bind*) = nullptr;
-};
-ibv_context_ops good_ops;
-unsigned turn;
-
-class BrokenDevice : public ::testing::Test {
- protected:
-  Lines probed(const Broken& broken, Profile profile = mock_hca::mlx5()) {
-    profile.gives_up_after = 0;
-    mock_hca::reset({profile});
-    std::string why;
-    turn = 0;
-    const auto device = open_device(system, profile.name, why);
-    EXPECT_NE(device, nullptr) << why;
-    good_ops = device->context->ops;
-    if (broken.post_send != nullptr) device->context->ops.post_send = broken.post_send;
-    if (broken.poll_cq != nullptr) device->context->ops.poll_cq = broken.poll_cq;
-    if (broken.bind_mw != nullptr) device->context->ops.bind_mw = broken.bind_mw;
-    Pace pace = short_pace();
-    pace.patience = std::chrono::milliseconds(20);
-    Lines lines;
-    for (Lines more : {test_messages(*device, pace), test_windows(*device, pace), test_memory(*device, pace),
-                       test_order(*device, pace, {.count = 20, .all = true}), test_flush(*device, pace)})
-      lines.insert(lines.end(), more.begin(), more.end());
-    return lines;
-  }
-  void TearDown() override {
-    EXPECT_EQ(mock_hca::objects(), 0U);
-    EXPECT_EQ(mock_hca::problems(), std::vector<std::string>());
-  }
-  PlayedSystem system;
-};
-
-TEST_F(BrokenDevice, AWriteThatIsNotCarriedOut) {
-  const Lines lines = probed({.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
-    if (request->opcode == IBV_WR_RDMA_WRITE) request->num_sge = 0;
-    return good_ops.post_send(pair, request, refused);
-  }});
-  expect(lines, "write", Grade::failed, "its data are not there");
-  expect(lines, "inline write", Grade::failed);
-  expect(lines, "window of type 1", Grade::failed, "its data are not there");
-  expect(lines, "data before immediates", Grade::failed,
-         "in round 0 the immediate was there before the data");
-  expect(lines, "write with immediate", Grade::ok);
-}
-
-TEST_F(BrokenDevice, AnImmediateThatIsLost) {
-  const Lines lines = probed({.poll_cq = [](ibv_cq* queue, int count, ibv_wc* out) {
-    const int found = good_ops.poll_cq(queue, count, out);
-    if (found == 1) out->wc_flags &= ~unsigned{IBV_WC_WITH_IMM};
-    return found;
-  }});
-  for (const char* check : {"empty write with immediate", "write with immediate", "message with immediate"})
-    expect(lines, check, Grade::failed, "not told of the immediate");
-  expect(lines, "write", Grade::ok);
-}
-
-TEST_F(BrokenDevice, AnImmediateOfAnotherMessage) {
-  const Lines lines = probed({.poll_cq = [](ibv_cq* queue, int count, ibv_wc* out) {
-    const int found = good_ops.poll_cq(queue, count, out);
-    if (found == 1) out->imm_data ^= 1U;
-    return found;
-  }});
-  expect(lines, "empty write with immediate", Grade::failed, "the immediate is");
-  expect(lines, "data before immediates", Grade::failed, "has the immediate of round");
-}
-
-TEST_F(BrokenDevice, ACompletionThatNeverComes) {
-  const Lines lines = probed({.poll_cq = [](ibv_cq*, int, ibv_wc*) { return 0; }});
-  for (const Line& one : lines)
-    EXPECT_EQ(one.grade, one.check == "memory of a session" ? Grade::ok : Grade::failed) << one.check;
-  expect(lines, "write", Grade::failed, "no completion within 20 ms");
-  expect(lines, "flush", Grade::failed, "0 of 8 receives are given back");
-}
-
-TEST_F(BrokenDevice, AQueueThatCannotBeRead) {
-  const Lines lines = probed({.poll_cq = [](ibv_cq*, int, ibv_wc*) { return -1; }});
-  expect(lines, "write", Grade::failed, "the completion queue cannot be read");
-}
-
-TEST_F(BrokenDevice, APostThatIsRefused) {
-  const Lines lines = probed({.post_send = [](ibv_qp*, ibv_send_wr* request, ibv_send_wr** refused) {
-    *refused = request;
-    return ENOMEM;
-  }});
-  expect(lines, "write", Grade::failed, "posting a write: Cannot allocate memory");
-  expect(lines, "window of type 2", Grade::failed, "posting a binding");
-  expect(lines, "flush", Grade::ok);
-}
-
-TEST_F(BrokenDevice, AMessageThatInvalidatesNothing) {
-  const Lines lines = probed({.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
-    if (request->opcode == IBV_WR_SEND_WITH_INV) request->opcode = IBV_WR_SEND;
-    return good_ops.post_send(pair, request, refused);
-  }});
-  expect(lines, "message with invalidation", Grade::failed, "not told of an invalidation");
-  expect(lines, "window of type 2", Grade::ok);
-}
-
-// It says that it has, and the key lives on.
-TEST_F(BrokenDevice, AnInvalidationThatIsOnlyTold) {
-  static std::uint32_t key;
-  const Lines lines = probed({.post_send =
-                                  [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
-                                    if (request->opcode == IBV_WR_SEND_WITH_INV) {
-                                      key = request->invalidate_rkey;
-                                      request->opcode = IBV_WR_SEND;
-                                    }
-                                    return good_ops.post_send(pair, request, refused);
-                                  },
-                              .poll_cq =
-                                  [](ibv_cq* queue, int count, ibv_wc* out) {
-                                    const int found = good_ops.poll_cq(queue, count, out);
-                                    if (found == 1 && out->opcode == IBV_WC_RECV && out->byte_len == 0) {
-                                      out->wc_flags = IBV_WC_WITH_INV;
-                                      out->invalidated_rkey = key;
-                                    }
-                                    return found;
-                                  }});
-  expect(lines, "message with invalidation", Grade::failed, "a key that the peer took back is taken");
-}
-
-TEST_F(BrokenDevice, AWindowThatStaysOpen) {
-  const Lines lines = probed({.bind_mw = [](ibv_qp* pair, ibv_mw* window, ibv_mw_bind* request) {
-    // The end of a binding is answered, and is none.
-    if (request->bind_info.length != 0) return good_ops.bind_mw(pair, window, request);
-    ibv_send_wr nothing{}, *refused = nullptr;
-    nothing.opcode = IBV_WR_RDMA_WRITE;
-    nothing.send_flags = request->send_flags;
-    return good_ops.post_send(pair, &nothing, &refused);
-  }});
-  expect(lines, "window of type 1", Grade::failed, "the key of a window that is bound no more is taken");
-  expect(lines, "window of type 2", Grade::ok);
-}
-
-TEST_F(BrokenDevice, AWindowThatCannotBeBound) {
-  const Lines lines = probed({.bind_mw = [](ibv_qp*, ibv_mw*, ibv_mw_bind*) { return EINVAL; }});
-  expect(lines, "window of type 1", Grade::failed, "posting a binding: Invalid argument");
-  EXPECT_FALSE(windows_work(lines));
-}
-
-TEST_F(BrokenDevice, ReceivesThatAreNotGivenBack) {
-  const Lines lines = probed({.poll_cq = [](ibv_cq* queue, int count, ibv_wc* out) {
-    const int found = good_ops.poll_cq(queue, count, out);
-    return found == 1 && out->status == IBV_WC_WR_FLUSH_ERR && ++turn > 3 ? 0 : found;
-  }});
-  expect(lines, "flush", Grade::failed, "of 8 receives are given back");
-  expect(lines, "write", Grade::ok);
-}
-
-TEST_F(BrokenDevice, ReceivesThatAreGivenBackAsIfTheyWereGood) {
-  const Lines lines = probed({.poll_cq = [](ibv_cq* queue, int count, ibv_wc* out) {
-    const int found = good_ops.poll_cq(queue, count, out);
-    if (found == 1 && out->status == IBV_WC_WR_FLUSH_ERR) out->status = IBV_WC_SUCCESS;
-    return found;
-  }});
-  expect(lines, "flush", Grade::failed, "given back as \"success\"");
 }
 
 // Whatever cannot be had: a line says so, nothing is left behind and nothing is used that is not there.

@@ -41,7 +41,7 @@ Line place_of(const System& system, const Device& device) {
             .check = "PCIe and NUMA",
             .grade = Grade::absent,
             .what = device.soft_roce() ? "soft-RoCE has no place on a bus" : "the kernel does not say",
-            .remedy = "nothing"};
+            .remedy = "nothing to do"};
   const std::string most = system.read(at + "/max_link_width").value_or(width);
   const std::string speed = system.read(at + "/current_link_speed").value_or("?");
   const std::string best = system.read(at + "/max_link_speed").value_or(speed);
@@ -168,10 +168,10 @@ Lines report_device(const System& system, const Device& device) {
   const std::string driver = driver_of(system, device);
   const auto version = system.read("/sys/module/" + driver + "/version");
   lines.push_back(said(device, "driver", version ? fmt::format("{} {}", driver, *version) : driver,
-                       "nothing: /sys/class/infiniband has no link to it"));
+                       "nothing to do: /sys/class/infiniband has no link to it"));
   const std::size_t room = sizeof device.attributes.fw_ver;
   const std::string firmware(device.attributes.fw_ver, ::strnlen(device.attributes.fw_ver, room));
-  lines.push_back(said(device, "firmware", firmware, "nothing: this driver does not tell it"));
+  lines.push_back(said(device, "firmware", firmware, "nothing to do: this driver does not tell it"));
   lines.push_back(transport_of(device));
   lines.push_back(place_of(system, device));
   lines.push_back(limits_of(device));

@@ -54,7 +54,8 @@ std::string write_inline(const Device& device, const Pace& pace) {
   auto loop = Loop::make(device, pace, {.inline_bytes = kWanted});
   if (!loop)
     throw Trouble{fmt::format("{} bytes are refused", kWanted),
-                  "nothing: urtrs sends short messages from registered memory then", Line::Grade::absent};
+                  "nothing to do: urtrs sends short messages from registered memory then",
+                  Line::Grade::absent};
   Buffer into = make_buffer(device, kTestBytes, kRemote);
   std::array<std::byte, kWanted> data{};
   data.fill(kData);

@@ -32,14 +32,14 @@ struct WindowRig {
   verbs::WindowHandle window{};
 
   void allocate(const Device& device, ibv_mw_type type, unsigned flag) {
+    constexpr const char* kWithout = "nothing to do: docs/hardware.md says what goes without them";
+    if ((device.attributes.device_cap_flags & flag) == 0)
+      throw Trouble{"the driver has none", kWithout, Line::Grade::absent};
     errno = 0;
     window.reset(ibv_alloc_mw(device.domain.get(), type));
-    if (window != nullptr) return;
-    const bool promised = (device.attributes.device_cap_flags & flag) != 0;
-    throw Trouble{
-        fmt::format("{}: {}", promised ? "the driver says that it has them, and gives none" : "none",
-                    errno_text(errno == 0 ? EOPNOTSUPP : errno)),
-        "nothing: docs/hardware.md says what goes without them", Line::Grade::absent};
+    if (window == nullptr)
+      throw Trouble{fmt::format("the driver says that it has them, and gives none: {}", errno_text(errno)),
+                    kWithout, Line::Grade::absent};
   }
   void bind(bool open) {
     succeed(loop.bind(window.get(), into, open), open ? "posting a binding" : "posting the end of a binding");

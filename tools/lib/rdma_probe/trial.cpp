@@ -85,7 +85,7 @@ Lines try_depth(const Device& device, const Pace& pace) {
                .unit = "bytes"};
   if (bytes < kInline) {
     inlined.grade = Grade::absent;
-    inlined.remedy = "nothing: urtrs sends short messages from registered memory then";
+    inlined.remedy = "nothing to do: urtrs sends short messages from registered memory then";
   }
   lines.push_back(std::move(inlined));
   return lines;
