@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "conformance/mock_hca/test_no_problems.hpp"
 #include "tools/lib/rdma_probe/test_lines.hpp"
@@ -151,6 +152,40 @@ TEST_F(BrokenDevice, AWindowThatStaysOpen) {
   }});
   expect(lines, "window of type 1", Grade::failed, "the key of a window that is bound no more is taken");
   expect(lines, "window of type 2", Grade::ok);
+}
+
+// Whatever the key: the data are there, and the work request is good.
+TEST_F(BrokenDevice, KeysThatNobodyChecks) {
+  const Lines lines = probed({.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
+    if (request->opcode == IBV_WR_RDMA_WRITE) {
+      const ibv_sge& from = request->sg_list[0];
+      std::memcpy(reinterpret_cast<void*>(request->wr.rdma.remote_addr), reinterpret_cast<void*>(from.addr),
+                  from.length);
+      request->num_sge = 0;
+    }
+    return good_ops.post_send(pair, request, refused);
+  }});
+  expect(lines, "registration", Grade::failed, "the key of a registration that is undone is taken");
+  expect(lines, "window of type 1", Grade::failed, "the key of a window that is bound no more is taken");
+  expect(lines, "window of type 2", Grade::failed, "a key of another queue pair is taken");
+  expect(lines, "message with invalidation", Grade::failed, "a key that the peer took back is taken");
+  expect(lines, "write", Grade::ok);
+}
+
+// What is refused was written all the same.
+TEST_F(BrokenDevice, KeysThatAreCheckedTooLate) {
+  const Lines lines = probed({.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
+    if (request->opcode == IBV_WR_RDMA_WRITE) {
+      const ibv_sge& from = request->sg_list[0];
+      std::memcpy(reinterpret_cast<void*>(request->wr.rdma.remote_addr), reinterpret_cast<void*>(from.addr),
+                  from.length);
+    }
+    return good_ops.post_send(pair, request, refused);
+  }});
+  expect(lines, "registration", Grade::failed, "changes memory");
+  expect(lines, "window of type 1", Grade::failed, "fails, and changes memory");
+  expect(lines, "window of type 2", Grade::failed, "fails, and changes memory");
+  expect(lines, "message with invalidation", Grade::failed, "fails, and changes memory");
 }
 
 TEST_F(BrokenDevice, AWindowThatCannotBeBound) {
