@@ -7,6 +7,7 @@
 // Plurals, singulars and unambiguous beginnings of a word are the word. A noun may be left out where the
 // command has only one.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,15 @@ struct MapOptions {
   bool operator==(const MapOptions&) const = default;
 };
 
+// Of `doctor`.
+struct RdmaOptions {
+  bool wanted = false;       // --rdma
+  bool listens = false;      // for a peer
+  std::string device;        // empty: every one
+  std::uint64_t rounds = 0;  // of data in front of an immediate; 0: what a few seconds have room for
+  bool operator==(const RdmaOptions&) const = default;
+};
+
 struct Options {
   Format format = Format::table;
   std::size_t width = 0;            // columns that a table may have, where the user chose no fields; 0: any
@@ -45,6 +55,7 @@ struct Options {
   double interval = 1;    // seconds, of `top`
   unsigned count = 0;     // of `top` and `monitor`; 0: until a signal comes
   MapOptions map;
+  RdmaOptions rdma;
 };
 
 struct Command {

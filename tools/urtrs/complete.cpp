@@ -22,9 +22,10 @@ struct Position {
   bool unknown = false;  // there is a word that is no command
 };
 
-const Words kValued{"--socket", "--fields", "--unit", "--interval", "--count", "--run", "--port", "--fabric"};
-const Words kSwitches{"--json", "--csv",      "--no-headers", "--no-tree",   "--no-totals",
-                      "--help", "--help-all", "--nbd",        "--idempotent"};
+const Words kValued{"--socket", "--fields", "--unit",   "--interval",    "--count",
+                    "--run",    "--port",   "--fabric", "--rdma-device", "--rounds"};
+const Words kSwitches{"--json",     "--csv", "--no-headers", "--no-tree", "--no-totals", "--help",
+                      "--help-all", "--nbd", "--idempotent", "--rdma",    "--listen"};
 
 bool is_option(const std::string& word) {
   if (word.size() > 1 && (word[0] == '-' || word[0] == '+')) return true;
@@ -142,6 +143,7 @@ void value_of(const std::string& option, const std::string& prefix, Names& names
   if (option == "--unit")
     for (const char unit : kUnits) values.emplace_back(1, unit);
   if (option == "--fabric") values = {"tcp", "libfabric", "verbs"};
+  if (option == "--rdma-device") values = names.rdma_devices();
   if (option == "--nbd") found.files = true;
   if (option == "--socket") {
     values = names.sockets();
