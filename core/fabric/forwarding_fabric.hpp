@@ -8,6 +8,9 @@ class ForwardingFabric : public Fabric {
  public:
   // `inner` has to outlive this.
   explicit ForwardingFabric(Fabric& inner) noexcept : inner_(inner) {}
+  // Else one in front of another of its kind would be a copy of that, and leave it out.
+  ForwardingFabric(const ForwardingFabric&) = delete;
+  ForwardingFabric& operator=(const ForwardingFabric&) = delete;
 
   const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
   Result<Region> allocate(std::size_t bytes) override { return known(inner_.allocate(bytes)); }

@@ -127,6 +127,12 @@ Valued split(const Words& words, std::size_t& at) {
 
 // Where the text of an option of `map` is kept; null: it has none.
 std::string* text_option(const std::string& name, MapOptions& map) {
+  const Words& credentials = credential_options();
+  if (std::find(credentials.begin(), credentials.end(), name) != credentials.end()) {
+    std::string key = name;
+    std::replace(key.begin(), key.end(), '-', '_');
+    return &map.credentials[key];
+  }
   return name == "run"      ? &map.run
          : name == "nbd"    ? &map.nbd
          : name == "port"   ? &map.port
@@ -135,10 +141,11 @@ std::string* text_option(const std::string& name, MapOptions& map) {
 }
 
 std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options& options) {
-  static const Words kNames{"json",     "csv",     "no-headers",  "no-tree", "no-totals", "help",
-                            "help-all", "version", "socket",      "fields",  "unit",      "interval",
-                            "count",    "run",     "nbd",         "port",    "fabric",    "idempotent",
-                            "rdma",     "listen",  "rdma-device", "rounds"};
+  static const Words kNames =
+      joined({"json",   "csv",        "no-headers", "no-tree",  "no-totals",   "help",  "help-all", "version",
+              "socket", "fields",     "unit",       "interval", "count",       "run",   "nbd",      "port",
+              "fabric", "idempotent", "rdma",       "listen",   "rdma-device", "rounds"},
+             credential_options());
   const std::string given = words[at];
   const Valued one = split(words, at);
   const auto number = [&one](double least) -> std::optional<double> {
@@ -243,7 +250,9 @@ std::optional<Mistake> check_options(const Command& command) {
   MapOptions map = command.options.map;
   if (probes && other) map.port.clear();
   if (map != MapOptions{} && (command.verb != "map" || is_client(command.noun)))
-    return Mistake{"--run, --nbd, --port, --fabric and --idempotent are for \"urtrs map\"", "", false};
+    return Mistake{
+        "--run, --nbd, --port, --fabric, --idempotent and those of tls and auth are for \"urtrs map\"", "",
+        false};
   return std::nullopt;
 }
 
@@ -334,6 +343,15 @@ std::string meant(const std::string& word, const std::vector<std::string>& candi
 
 const std::vector<std::string>& log_levels() {
   static const Words all{"trace", "debug", "info", "warn", "error"};
+  return all;
+}
+
+const std::vector<std::string>& credential_options() {
+  static const Words all = [] {
+    Words names(mapping::kCredentials.begin(), mapping::kCredentials.end());
+    for (std::string& name : names) std::replace(name.begin(), name.end(), '_', '-');
+    return names;
+  }();
   return all;
 }
 

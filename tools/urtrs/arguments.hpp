@@ -14,6 +14,8 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "tools/lib/mapping/credentials.hpp"
+
 namespace rtrs::admin {
 
 // Of bytes: each 1,024 of the one before.
@@ -27,6 +29,7 @@ struct MapOptions {
   std::string nbd;   // "auto", or the device of the kernel to attach to; empty: none
   std::string port;  // of the server
   std::string fabric;
+  mapping::Credentials credentials;
   bool idempotent = false;  // it is no mistake that the device is mapped already
   bool operator==(const MapOptions&) const = default;
 };
@@ -95,6 +98,8 @@ std::vector<std::string> verbs(const std::string& noun);  // empty: those that n
 // The candidate that `word` is, is the plural of, or alone begins with; empty: none.
 std::string meant(const std::string& word, const std::vector<std::string>& candidates);
 const std::vector<std::string>& log_levels();
+// "tls-keys" and so on, of `map`.
+const std::vector<std::string>& credential_options();
 
 // In help_overview.cpp: the groups of commands on a screen, and every command with every option.
 std::string help();

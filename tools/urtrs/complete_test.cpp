@@ -102,6 +102,7 @@ TEST(Complete, WhatIsMapped) {
   EXPECT_EQ(next({"client", "device", "map"}), Words{"disk0"}) << "of a client, not of urtrs-mapd";
   EXPECT_EQ(next({"map", "disk0"}, "--fabric="),
             (Words{"--fabric=tcp", "--fabric=libfabric", "--fabric=verbs"}));
+  EXPECT_EQ(next({"map", "disk0"}, "--tls="), (Words{"--tls=require", "--tls=off"}));
 }
 
 TEST(Complete, Levels) {

@@ -92,9 +92,12 @@ std::vector<Detail> of_mappings() {
        "host; then the session is HOST@SERVER, and SERVER its only path where no ADDRESS is given.\n"
        "With --run it is mapped for as long as the command takes, which has the variables uri and "
        "unixsocket; the exit code is that of the command. Without urtrs-mapd an nbdkit of its own "
-       "serves it.",
+       "serves it.\n"
+       "A key or certificate that is given with --tls-keys and the like is that of the session, in place of "
+       "those that "
+       "urtrs-mapd was given for all. urtrs-mapd reads the file, as its user.",
        {"map disk0 from 10.0.0.2", "map disk0 from storage1 10.0.0.1@10.0.0.2 10.0.1.1@10.0.1.2 ro",
-        "map disk0 from 10.0.0.2 --nbd=/dev/nbd0",
+        "map disk0 from 10.0.0.2 --nbd=/dev/nbd0", "map disk0 from 10.0.0.2 --tls-keys=/etc/urtrs/web1.key",
         "map disk0 from 10.0.0.2 --run 'nbdcopy -p $uri disk0.img'"}},
       {"",
        "unmap",

@@ -46,6 +46,12 @@ const std::vector<std::string>& fabric_names();
 // How verbs takes a key back: docs/security.md.
 const std::vector<std::string>& invalidation_names();
 
+// What was asked for and another fabric alone can do; empty: nothing.
+std::string of_another_fabric(const FabricChoice&);
+
+// The sentence for programs whose options are words with underscores: tls_keys for tls-keys.
+std::string with_underscores(std::string sentence);
+
 // Raises the soft limit of file descriptors to the hard one, because a connection takes about six. Programs
 // that use select(2) must not call it.
 void raise_descriptor_limit() noexcept;
