@@ -98,8 +98,8 @@ bool set(Settings& settings, std::string_view name, const std::string& value) {
     settings.fabric = value;
     return true;
   }
-  if (name == "crc") {
-    settings.crc = value == "1";
+  if (name == "crc" || name == "host_names") {
+    (name == "crc" ? settings.crc : settings.host_names) = value == "1";
     return value == "0" || value == "1";
   }
   const auto named = [name](const auto& one) { return one.name == name; };
@@ -120,6 +120,7 @@ tl::expected<std::unique_ptr<Fabric>, OpenFailed> open_fabric(const Settings& se
 #ifdef URTRS_HAS_VERBS
     verbs::VerbsOptions options;
     options.device = settings.rdma_device;
+    options.host_names = settings.host_names;
     options.log = keep_error<verbs::LogLevel>(logged);
     auto opened = verbs::open_verbs_fabric(options);
     if (!opened) return tl::unexpected(failed(opened.error(), *logged));
@@ -138,6 +139,7 @@ tl::expected<std::unique_ptr<Fabric>, OpenFailed> open_fabric(const Settings& se
   }
   tcp::TcpOptions options;
   options.crc = settings.crc;
+  options.host_names = settings.host_names;
   options.undelivered_timeout_ms = static_cast<unsigned>(
       std::min<Nanos>(dead_peer_time(settings.protocol.heartbeat) / milliseconds(1), kMostMilliseconds));
   options.log = keep_error<tcp::LogLevel>(logged);

@@ -14,6 +14,7 @@ namespace rtrs::c {
 struct Settings {
   std::string fabric = "tcp";
   bool crc = false;
+  bool host_names = true;
   std::string rdma_device;
   tls::Credentials tls;
   ClientConfig protocol;

@@ -7,7 +7,7 @@
  * Errors are negative errno values, -ENOENT say; urtrs_strerror() has words for them, and urtrs_session_message() the
  * sentence about the last call of the session that failed.
  *
- * Threads. The library starts none; but a path to a host by its name has the name looked up by one. It sets no signal
+ * Threads. The library starts none, but for the lookup of a host that a path names (see host_names). It sets no signal
  * handlers and writes nothing. A session, with all its devices, belongs to one thread at a time: whoever uses it from several
  * puts a lock around each call. Different sessions have nothing in common. Opening one raises the soft limit of file
  * descriptors of the process to the hard one, so the program must not use select(2). Sessions do not survive fork(2).
@@ -49,6 +49,7 @@ int urtrs_session_new(const char *name, urtrs_session **session);
 /* Before urtrs_session_open(). Errors: -EINVAL (no such setting, or not such a value), -EBUSY (it is open).
  *   fabric                 tcp (default) or verbs, which needs RDMA and a build with it
  *   crc                    tcp: 1 asks for a checksum behind each message
+ *   host_names             1 (default); 0: paths are addresses in figures, and no thread is ever started
  *   rdma_device            verbs: "mlx5_0"; otherwise whichever has the address
  *   tls_keys, tls_identity             tcp, encrypted: file of pre-shared keys, and which of them
  *   tls_cert, tls_key, tls_ca, tls_crl, tls_server_name    tcp, encrypted: by certificates, PEM files

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -267,6 +269,23 @@ TEST_F(CInterfaceTest, TellsWhenAPathChanges) {
   open();
   EXPECT_GE(told.count, 1U);
   EXPECT_EQ(told.last, 0U);
+}
+
+unsigned threads() {
+  return static_cast<unsigned>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+}
+
+TEST_F(CInterfaceTest, WithoutHostNamesThereIsNoThread) {
+  const unsigned before = threads();
+  EXPECT_EQ(urtrs_session_set(session_, "host_names", "0"), 0);
+  EXPECT_EQ(urtrs_session_add_path(session_, nullptr, "localhost", port_), 0);
+  urtrs_device* device = open();
+  std::vector<char> data(4096);
+  EXPECT_EQ(urtrs_read(device, data.data(), data.size(), 0, -1), 0);
+  EXPECT_EQ(threads(), before);
+  urtrs_path path{};
+  EXPECT_EQ(urtrs_session_get_path(session_, 0, &path, sizeof path), 0);
+  EXPECT_STREQ(path.reason, "name_unresolved");
 }
 
 TEST(CInterface, WordsAndNames) {
