@@ -42,6 +42,8 @@ struct VerbsOptions {
   unsigned resolve_timeout_ms = 2000;  // for an address, and again for the route to it
   // How long a peer is asked to confirm the end of a connection; at least 10 s, for it may be busy.
   unsigned farewell_timeout_ms = 10'000;
+  // False: only addresses in figures are taken. Names are looked up by a thread; without them there is none.
+  bool host_names = true;
   // Called from the thread that owns the fabric.
   std::function<void(LogLevel, const std::string&)> log;
 };

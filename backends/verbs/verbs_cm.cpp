@@ -77,7 +77,8 @@ Errc FabricImpl::listen(const PathAddress& local) {
   if (text.empty()) {
     listener->address = net::any_address(local.port);
   } else {
-    const Result<net::SocketAddress> address = resolve_address(text, local.port);
+    const Result<net::SocketAddress> address =
+        names_.asks() ? resolve_address(text, local.port) : known_address(names_, text, local.port);
     if (!address) {
       log(LogLevel::error, "cannot listen on \"" + text + "\": that is no address");
       return address.error();

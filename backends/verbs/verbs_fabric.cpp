@@ -47,7 +47,9 @@ FabricImpl::FabricImpl(VerbsOptions options, Surveyed surveyed)
       limits_(std::move(surveyed.limits)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
-      memory_(options_, regions_) {}
+      memory_(options_, regions_) {
+  if (!options_.host_names) names_.never_ask();
+}
 
 Errc FabricImpl::open() {
   errno = 0;

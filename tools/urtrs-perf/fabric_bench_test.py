@@ -17,4 +17,4 @@ def test_a_word_that_it_does_not_know_is_refused():
     done = subprocess.run([ROOT / "tools/dev/fabric-bench", "--beside", "roce"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           check=False)
     assert done.returncode == 2
-    assert "roce is none of raw, libfabric, tls, floor" in done.stderr
+    assert "roce is none of raw, libfabric, tls, floor, ucx" in done.stderr
