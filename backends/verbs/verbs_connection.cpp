@@ -68,7 +68,8 @@ bool Connection::open(Device& device) {
 
 bool Connection::create_queue_pair(Device& device) {
   const std::uint32_t entries = at_least_one(depth()) + at_least_one(params_.receive_depth);
-  queue_.reset(ibv_create_cq(device.context.get(), static_cast<int>(entries), this, device.channel.get(), 0));
+  queue_.reset(ibv_create_cq(device.context.get(), static_cast<int>(entries), this, device.channel.get(),
+                             device.next_vector()));
   if (queue_ == nullptr) return false;
   ibv_qp_init_attr wanted{};
   wanted.qp_context = this;
