@@ -12,7 +12,8 @@
 namespace rtrs::verbs {
 namespace {
 
-constexpr int kBacklog = 64;
+// As many as the system allows: net.rdma_ucm.max_backlog, 1,024 unless somebody changes it.
+constexpr int kBacklog = 0;
 
 rdma_port_space port_space_of(const net::SocketAddress& address) {
   return is_gid(address.get()) ? RDMA_PS_IB : RDMA_PS_TCP;

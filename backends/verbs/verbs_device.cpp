@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <limits>
 #include <optional>
@@ -155,6 +156,12 @@ std::vector<std::string> devices_of(const std::vector<std::string>& addresses) {
 
 void say(const VerbsOptions& options, LogLevel level, const std::string& text) {
   if (options.log) options.log(level, text);
+}
+
+int Device::next_vector() const noexcept {
+  static std::atomic<unsigned> next{static_cast<unsigned>(::getpid())};
+  const auto count = static_cast<unsigned>(std::max(context->num_comp_vectors, 1));
+  return static_cast<int>(next.fetch_add(1, std::memory_order_relaxed) % count);
 }
 
 std::uint32_t Device::most_work(std::uint32_t receives) const noexcept {

@@ -59,6 +59,8 @@ struct Device {
   int access() const noexcept {
     return IBV_ACCESS_LOCAL_WRITE | (windows || per_qp_windows ? IBV_ACCESS_MW_BIND : 0);
   }
+  // The interrupt of the next completion queue: in turn, and each process begins with another.
+  int next_vector() const noexcept;
   // Work requests of a connection with so many receives.
   std::uint32_t most_work(std::uint32_t receives) const noexcept;
   // nullptr when there is no such device, or not any more; the log says which. `limits`: from an earlier look

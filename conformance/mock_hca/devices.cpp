@@ -114,7 +114,7 @@ std::unique_ptr<Context> make_context(Adapter& adapter) {
   context->device = &adapter.device;
   context->async_fd = context->signal.fd();
   context->cmd_fd = -1;
-  context->num_comp_vectors = 1;
+  context->num_comp_vectors = adapter.profile.vectors;
   context->ops.alloc_mw = alloc_mw;
   context->ops.dealloc_mw = dealloc_mw;
   context->ops.bind_mw = bind_mw;
@@ -159,6 +159,10 @@ Held held(std::size_t number) {
   Held found;
   for (const Context* one : world().contexts) found.contexts += of_it(one) ? 1 : 0;
   for (const Window* one : world().windows) found.windows += of_it(one->context) ? 1 : 0;
+  std::set<int> vectors;
+  for (const Queue* one : world().queues)
+    if (of_it(one->context)) vectors.insert(one->vector);
+  found.vectors = vectors.size();
   for (const auto& [key, one] : world().regions) {
     if (!of_it(one->context)) continue;
     ++found.regions;

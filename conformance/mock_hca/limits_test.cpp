@@ -145,6 +145,57 @@ TEST_F(LimitsOf, WithoutInlineDataABurstOfMessagesArrives) {
   }
 }
 
+TEST_F(LimitsOf, AsManyMayAskAtATimeAsTheSystemLets) {
+  open({mock_hca::mlx5()});
+  listen(kAddress);
+  constexpr std::uint16_t kMany = 200;
+  for (std::uint16_t i = 0; i < kMany; ++i)
+    client.fabric->connect({0, i, 1},
+                           {.source = {}, .destination = kAddress, .port = server.fabric->listening_port()},
+                           depths(8, 0), {});
+  for (unsigned i = 0; i < 80; ++i) poll(client);  // the server is busy
+  EXPECT_EQ(client.side->count(Kind::connect_failed), 0U);
+  EXPECT_TRUE(until([&] { return server.side->count(Kind::connect_requested) == kMany; }));
+}
+
+TEST_F(LimitsOf, CompletionsOfFabricsAreSpreadOverTheInterruptsOfAnAdapter) {
+  std::vector<std::size_t> found;
+  for (const int vectors : {1, 8}) {
+    mock_hca::Profile one = mock_hca::mlx5();
+    one.vectors = vectors;
+    open({one});
+    connect_with(depths(8, 0));
+    found.push_back(mock_hca::held(0).vectors);
+    EXPECT_TRUE(carries());
+    close();
+  }
+  EXPECT_EQ(found, (std::vector<std::size_t>{1, 2})) << "two fabrics";
+}
+
+// What docs/fabric.md says of it.
+TEST_F(LimitsOf, TheKeyOfAWindowComesAgainAfter128Renewals) {
+  for (const auto& profile : {mock_hca::mlx5(), mock_hca::irdma()}) {
+    open({profile});
+    connect_with(depths(64, 8));
+    const auto memory = server.fabric->allocate(4096);
+    ASSERT_TRUE(memory);
+    const auto key = server.fabric->make_revocable_key(kFar, memory->id, 0, 4096);
+    ASSERT_TRUE(key);
+    unsigned renewals = 0;
+    std::uint32_t now_it_is = 0;
+    while (now_it_is != key->rkey && renewals < 1000) {
+      server.fabric->invalidate(kFar, key->id, renewals);
+      take(server, Kind::chunk_invalidated, kFar);
+      const auto renewed = server.fabric->rebind(kFar, key->id);
+      ASSERT_TRUE(renewed);
+      now_it_is = *renewed;
+      ++renewals;
+    }
+    EXPECT_EQ(renewals, 128U);
+    close();
+  }
+}
+
 // Keys of a connection with more of them than its queue holds work requests.
 class ManyKeys : public LimitsOf {
  protected:

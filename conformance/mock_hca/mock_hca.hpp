@@ -28,6 +28,7 @@ struct Profile {
   // what a work request has beside data, and of the units that it takes.
   std::uint32_t send_queue_bytes = 0, work_bytes = 0, work_unit = 64;
   std::uint32_t max_message = 1U << 30;  // bytes
+  int vectors = 8;                       // interrupts of completions
   bool windows_type_1 = true;
   bool windows_type_2b = true;
   bool send_invalidate = true;  // IBV_DEVICE_MEM_MGT_EXTENSIONS
@@ -64,6 +65,7 @@ std::size_t objects();
 struct Held {
   std::size_t contexts = 0;  // of programs that opened it
   std::size_t windows = 0;
+  std::size_t vectors = 0;  // that completion queues are spread over
   std::size_t regions = 0;
   std::uint64_t bytes = 0;  // registered, each time that they are
 };

@@ -154,16 +154,18 @@ int ibv_destroy_comp_channel(ibv_comp_channel* given) {
   return 0;
 }
 
-ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int) {
+ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int vector) {
   const std::scoped_lock lock(world().lock);
   Adapter& adapter = *static_cast<Context*>(context)->adapter;
-  if (entries < 1 || entries > adapter.profile.max_cqe) return errno = EINVAL, nullptr;
+  if (entries < 1 || entries > adapter.profile.max_cqe || vector < 0 || vector >= adapter.profile.vectors)
+    return errno = EINVAL, nullptr;
   if (world().falls_short(context)) return nullptr;
   auto* queue = new Queue;
   queue->adapter = &adapter;
   queue->context = context;
   queue->cq_context = owner;
   queue->cqe = entries;
+  queue->vector = vector;
   queue->channel = channel;
   queue->via = static_cast<Channel*>(channel);
   if (channel != nullptr) ++channel->refcnt;

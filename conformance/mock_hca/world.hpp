@@ -47,6 +47,7 @@ struct Channel : ibv_comp_channel {
 struct Queue : ibv_cq {
   Adapter* adapter = nullptr;
   Channel* via = nullptr;
+  int vector = 0;
   std::deque<std::pair<ibv_wc, const QueuePair*>> entries;
   // Written right after the last look at the queue, and after the one before: two looks in a row find
   // nothing, and what a program that arms the queue after them never hears of is there.

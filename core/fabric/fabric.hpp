@@ -104,8 +104,8 @@ class Fabric {
   // Makes the key of a revocable remote key dead; reported as ChunkInvalidated{key, cookie}. Needs
   // capability `invalidation`.
   virtual void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) = 0;
-  // Gives a dead remote key a key that it did not have before, valid for whatever is posted on `key` from now
-  // on.
+  // Gives a dead remote key a key that is none of its last 50, valid for whatever is posted on `key` from now
+  // on. docs/fabric.md says after how many it may be one that it had.
   virtual Result<std::uint32_t> rebind(ConKey, RemoteKeyId) = 0;
 
   // --- connections ---
