@@ -133,10 +133,9 @@ bool Connection::make_ready() {
   return false;
 }
 
-void Connection::prepare_end() noexcept {
-  stage_ = Stage::lost;
-  chain_.size = 0;
-  if (qp_ != nullptr) around_.memory.drop_windows_of(key_);
+void Connection::keep(std::uint64_t number, WindowHandle window) {
+  std::erase_if(kept_windows_, [this](const auto& one) { return has_done(one.first); });
+  kept_windows_.emplace_back(number, std::move(window));
 }
 
 void Connection::count_what_is_done() noexcept {
@@ -148,27 +147,34 @@ void Connection::count_what_is_done() noexcept {
   }
 }
 
-std::unique_ptr<Shell> Connection::close_but_number() noexcept {
-  std::unique_ptr<Shell> shell;
-  prepare_end();
+// Ends all that the queue pair does, as its end would, and what comes for it is dropped. Then nothing names
+// windows any more, and they go before the queue pair does.
+bool Connection::stop() noexcept {
+  stage_ = Stage::lost;
+  chain_.size = 0;
+  if (qp_ == nullptr) return false;
+  // Some adapters forget what has completed.
+  count_what_is_done();
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RESET;
-  // Ends all that the queue pair does, as its end would, and what comes for it is dropped.
-  if (qp_ != nullptr && ibv_modify_qp(qp_.get(), &attributes, IBV_QP_STATE) == 0) {
-    count_what_is_done();
-    shell = std::make_unique<Shell>(std::move(queue_), std::move(qp_), *device_);
-  }
+  const bool stopped = ibv_modify_qp(qp_.get(), &attributes, IBV_QP_STATE) == 0;
+  count_what_is_done();
+  around_.memory.drop_windows_of(key_);
+  kept_windows_.clear();
+  return stopped;
+}
+
+std::unique_ptr<Shell> Connection::close_but_number() noexcept {
+  std::unique_ptr<Shell> shell;
+  if (stop()) shell = std::make_unique<Shell>(std::move(queue_), std::move(qp_), *device_);
   close();
   return shell;
 }
 
 void Connection::close() noexcept {
-  prepare_end();
+  stop();
   qp_.reset();
-  if (queue_ != nullptr) {
-    count_what_is_done();
-    queue_.reset();
-  }
+  queue_.reset();
   around_.stats.discarded_work += outstanding_work_;
   outstanding_work_ = 0;
   done_sends_ = next_send_;

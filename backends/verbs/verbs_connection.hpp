@@ -98,6 +98,11 @@ class Connection {
   // Binds a window; its completion is reported as ChunkInvalidated when `report`. Goes out with the next
   // post() or flush(), whichever comes first.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
+  // Of the work request that was made last.
+  std::uint64_t last_number() const noexcept { return next_send_ - 1; }
+  bool has_done(std::uint64_t number) const noexcept { return qp_ == nullptr || number < done_sends_; }
+  // Until that work request, which names it, is done.
+  void keep(std::uint64_t number, WindowHandle);
   void flush() noexcept;
   bool has_unposted() const noexcept { return chain_.size != 0; }
 
@@ -135,8 +140,8 @@ class Connection {
   void close_link() noexcept;
   bool create_queue_pair(Device&);
   bool change(ibv_qp_state state);
-  // Before the queue pair is gone, or nothing of it but its number is left.
-  void prepare_end() noexcept;
+  // Before the queue pair is gone, or nothing of it but its number is left. False: it cannot be stopped.
+  bool stop() noexcept;
   void count_what_is_done() noexcept;
   // True when the next work request has to ask for a completion.
   bool ask_for_completion(bool wanted) noexcept;
@@ -169,6 +174,7 @@ class Connection {
   std::uint32_t since_signal_ = 0;
   Chain chain_;
 
+  std::vector<std::pair<std::uint64_t, WindowHandle>> kept_windows_;
   Receives receives_;
   std::vector<std::pair<unsigned, std::uint32_t>> early_receives_;  // before there was a queue pair
 

@@ -93,7 +93,10 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
   if (id.verbs == nullptr) return nullptr;
   const std::string name = ibv_get_device_name(id.verbs->device);
   for (const auto& device : devices_) {
-    if (device != nullptr && !device->gone && device->name == name) return device.get();
+    if (device == nullptr || device->gone || device->name != name) continue;
+    if (device->answers()) return device.get();
+    // One without a connection need not have heard that it was removed, and be back by now.
+    lose_device(*device);
   }
   if (!options_.device.empty() && options_.device != name) {
     log(LogLevel::warning,

@@ -133,6 +133,7 @@ class FabricImpl final : public VerbsFabric {
 
   void report(const FabricEvent&, std::string bytes = {});
   void report_lost(Connection&, Reason);
+  bool bind(Connection&, RemoteKeyId, Connection::Bind, std::uint64_t cookie, bool report);
   void report_invalidated(ConKey, std::uint64_t cookie, bool ok);
   void fail_connect(Connection&, Reason, const std::string& text, std::string bytes = {});
   void refuse(IdHandle&);

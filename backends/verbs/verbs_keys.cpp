@@ -5,6 +5,15 @@
 
 namespace rtrs::verbs {
 
+bool FabricImpl::bind(Connection& connection, RemoteKeyId id, Connection::Bind how, std::uint64_t cookie,
+                      bool report) {
+  const bool open = how == Connection::Bind::open;
+  if (!connection.bind(open ? memory_.window_open(id) : memory_.window_closed(id), how, cookie, report))
+    return false;
+  memory_.last_bind(id) = {.on = connection.key(), .number = connection.last_number()};
+  return true;
+}
+
 std::uint32_t FabricImpl::rkey_of(ConKey key, const RemoteKey& remote_key) const noexcept {
   const Connection* connection = find(key);
   if (connection == nullptr || connection->device() == nullptr) return remote_key.rkey;
@@ -21,7 +30,7 @@ Result<RemoteKey> FabricImpl::make_revocable_key(ConKey key, RegionId region, st
   if (!windows) return memory_.make_key_at(device, region, offset, length);
   Result<RemoteKey> remote_key = memory_.make_window(device, IBV_MW_TYPE_1, region, offset, length);
   if (!remote_key) return remote_key;
-  if (!connection->bind(memory_.window_open(remote_key->id), Connection::Bind::open, 0, false)) {
+  if (!bind(*connection, remote_key->id, Connection::Bind::open, 0, false)) {
     memory_.release_key(remote_key->id);
     return tl::unexpected(Errc::fabric_error);
   }
@@ -40,7 +49,7 @@ Result<RemoteKey> FabricImpl::make_request_key(ConKey key, RegionId region, std:
   Result<RemoteKey> remote_key = memory_.make_window(device, IBV_MW_TYPE_2, region, offset, length);
   if (!remote_key) return remote_key;
   memory_.bind_to(remote_key->id, key);
-  if (!connection->bind(memory_.window_open(remote_key->id), Connection::Bind::open, 0, false)) {
+  if (!bind(*connection, remote_key->id, Connection::Bind::open, 0, false)) {
     memory_.release_key(remote_key->id);
     return tl::unexpected(Errc::fabric_error);
   }
@@ -50,8 +59,14 @@ Result<RemoteKey> FabricImpl::make_request_key(ConKey key, RegionId region, std:
 }
 
 void FabricImpl::release_key(RemoteKeyId id) {
-  // Work requests that name its window go out before it does.
-  if (memory_.is_window(id)) flush_unposted();
+  if (memory_.is_window(id)) {
+    // Work requests that name its window go out before it does, and are carried out.
+    flush_unposted();
+    const Memory::LastBind bind = memory_.last_bind(id);
+    Connection* const connection = memory_.was_killed(id) ? nullptr : find(bind.on);
+    if (connection != nullptr && !connection->has_done(bind.number))
+      connection->keep(bind.number, memory_.part_with_window(id));
+  }
   memory_.release_key(id);
 }
 
@@ -63,7 +78,7 @@ void FabricImpl::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {
     memory_.withdraw(id);
     return report_invalidated(key, cookie, true);
   }
-  if (!connection->bind(memory_.window_closed(id), Connection::Bind::close, cookie, true))
+  if (!bind(*connection, id, Connection::Bind::close, cookie, true))
     return report_lost(*connection, Reason::post_failed);
   flush_soon(*connection);
 }
@@ -73,7 +88,7 @@ Result<std::uint32_t> FabricImpl::rebind(ConKey key, RemoteKeyId id) {
   if (connection == nullptr || !memory_.exists(id)) return tl::unexpected(Errc::invalid);
   if (!memory_.is_window(id)) return memory_.rebind(id);
   if (connection->stage() == Connection::Stage::up) {
-    const bool bound = connection->bind(memory_.window_open(id), Connection::Bind::open, 0, false);
+    const bool bound = bind(*connection, id, Connection::Bind::open, 0, false);
     bound ? flush_soon(*connection) : report_lost(*connection, Reason::post_failed);
   }
   // On a connection that is lost the key goes nowhere.
