@@ -168,7 +168,6 @@ void FabricImpl::begin_connecting(Connection& connection, const PathAddress& add
 void FabricImpl::find_route(Connection& connection) {
   Device* device = device_of(*connection.id);
   if (device == nullptr || !open(connection, *device)) {
-    if (device != nullptr) device->suspect = true;
     return fail_connect(connection, Reason::no_resources,
                         connection.describe() + ": no resources to connect");
   }
@@ -212,7 +211,6 @@ void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParam
   }
   Device* device = device_of(*connection.id);
   if (device == nullptr || !open(connection, *device)) {
-    if (device != nullptr) device->suspect = true;
     refuse(connection.id);
     return report_lost(connection, Reason::no_resources);
   }
@@ -367,6 +365,8 @@ void FabricImpl::listen_where_not() {
     if (listener->id != nullptr) continue;
     if (try_listen(*listener, error)) {
       log(LogLevel::info, "listening on " + listener->text + " again");
+      // As in listen(); it may turn out to be gone once more.
+      if (listener->id->verbs != nullptr) device_of(*listener->id);
     } else {
       listen_again_ = now_ + kListenAgain;
     }

@@ -163,29 +163,38 @@ bool Connection::make_ready() {
   return false;
 }
 
-void Connection::prepare_end() noexcept {
+void Connection::keep(std::uint64_t number, WindowHandle window) {
+  std::erase_if(kept_windows_, [this](const auto& one) { return has_done(one.first); });
+  kept_windows_.emplace_back(number, std::move(window));
+}
+
+// Ends all that the queue pair does, as its end would, and what comes for it is dropped. Then nothing names
+// windows any more, and they go before the queue pair does.
+bool Connection::stop() noexcept {
   stage_ = Stage::lost;
   chain_.size = 0;
   waiting_.clear();
-  if (qp_ != nullptr) around_.memory.drop_windows_of(key_);
-  // Tells which work requests were done after all, before the device throws that away with the queue pair.
-  if (queue_ != nullptr) queue_->settle(*this, tag_);
+  if (qp_ == nullptr) return false;
+  // Tells which work requests were done, before adapters throw that away with the queue pair, and after.
+  queue_->settle(*this, tag_);
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RESET;
+  const bool stopped = ibv_modify_qp(qp_.get(), &attributes, IBV_QP_STATE) == 0;
+  queue_->settle(*this, tag_);
+  around_.memory.drop_windows_of(key_);
+  kept_windows_.clear();
+  return stopped;
 }
 
 std::unique_ptr<Shell> Connection::close_but_number() noexcept {
   std::unique_ptr<Shell> shell;
-  prepare_end();
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_RESET;
-  // Ends all that the queue pair does, as its end would, and what comes for it is dropped.
-  if (qp_ != nullptr && ibv_modify_qp(qp_.get(), &attributes, IBV_QP_STATE) == 0)
-    shell = std::make_unique<Shell>(std::move(qp_), *device_);
+  if (stop()) shell = std::make_unique<Shell>(std::move(qp_), *device_);
   close();
   return shell;
 }
 
 void Connection::close() noexcept {
-  prepare_end();
+  stop();
   qp_.reset();
   if (queue_ != nullptr) {
     queue_->leave(tag_, entries());

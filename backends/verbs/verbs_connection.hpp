@@ -105,6 +105,9 @@ class Connection {
   // Binds a window; its completion is reported as ChunkInvalidated when `report`. Goes out when there is
   // room, and before what is posted after it.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
+  bool has_done(std::uint64_t number) const noexcept { return qp_ == nullptr || number < done_sends_; }
+  // Until that work request, which names it, is done.
+  void keep(std::uint64_t number, WindowHandle);
   void flush() noexcept;
   bool has_unposted_bind_of(const ibv_mw&) const noexcept;
   bool has_unposted() const noexcept {
@@ -186,8 +189,8 @@ class Connection {
   std::uint64_t number_of(std::uint64_t wr_id) const noexcept;
   bool create_queue_pair(Device&);
   bool change(ibv_qp_state state);
-  // Before the queue pair is gone, or nothing of it but its number is left.
-  void prepare_end() noexcept;
+  // Before the queue pair is gone, or nothing of it but its number is left. False: it cannot be stopped.
+  bool stop() noexcept;
   // True when the next work request has to ask for a completion.
   bool ask_for_completion(bool wanted) noexcept;
   bool fill(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>, SendSlot&) noexcept;
@@ -219,6 +222,7 @@ class Connection {
   std::deque<Binding> waiting_;  // for room
   Bounces bounces_;
 
+  std::vector<std::pair<std::uint64_t, WindowHandle>> kept_windows_;
   Receives receives_;
   std::vector<std::pair<unsigned, std::uint32_t>> early_receives_;  // before there was a queue pair
 

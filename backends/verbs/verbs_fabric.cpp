@@ -104,7 +104,11 @@ Device* FabricImpl::open_device_of(const rdma_cm_id& id) const noexcept {
 
 Device* FabricImpl::device_of(const rdma_cm_id& id) {
   if (id.verbs == nullptr) return nullptr;
-  if (Device* const known = open_device_of(id)) return known;
+  if (Device* const known = open_device_of(id)) {
+    if (known->answers()) return known;
+    // One without a connection need not have heard that it was removed, and be back by now.
+    lose_device(*known);
+  }
   const std::string name = ibv_get_device_name(id.verbs->device);
   if (!options_.device.empty() && options_.device != name) {
     log(LogLevel::warning,

@@ -76,11 +76,16 @@ Result<RemoteKey> FabricImpl::make_request_key(ConKey key, RegionId region, std:
 }
 
 void FabricImpl::release_key(RemoteKeyId id) {
-  // Work requests that name its window go out before it does, and those that have no room yet never do.
   if (memory_.is_window(id)) {
+    // Work requests that name its window go out before it does, and are carried out. Those that have no room
+    // yet never do.
     const ibv_mw& window = *memory_.window_open(id).window;
     flush_binds_of(window);
     for (Connection* connection : unposted_) connection->forget_window(window);
+    const Memory::LastBind bind = memory_.last_bind(id);
+    Connection* const connection = memory_.was_killed(id) ? nullptr : find(bind.on);
+    if (connection != nullptr && !connection->has_done(bind.number))
+      connection->keep(bind.number, memory_.part_with_window(id));
   }
   memory_.release_key(id);
 }

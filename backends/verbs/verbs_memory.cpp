@@ -275,6 +275,12 @@ std::uint32_t Memory::rkey(const Device& device, RemoteKeyId id) const noexcept 
   return there ? slot.handles[device.index]->rkey : 0;
 }
 
+WindowHandle Memory::part_with_window(RemoteKeyId id) noexcept {
+  KeySlot& slot = key_slots_[id];
+  windows_.erase(number_of(*slot.device, slot.window->rkey));
+  return std::move(slot.window);
+}
+
 void Memory::bind_to(RemoteKeyId id, ConKey owner) noexcept {
   key_slots_[id].owner = owner;
 }
@@ -296,6 +302,7 @@ WindowBind Memory::window_open(RemoteKeyId id) const noexcept {
   bind.info.length = slot.length;
   bind.info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
   bind.region = slot.region;
+  bind.key = id;
   return bind;
 }
 

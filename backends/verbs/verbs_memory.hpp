@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "backends/verbs/verbs_device.hpp"
@@ -19,6 +20,7 @@ struct WindowBind {
   ibv_mw* window = nullptr;
   ibv_mw_bind_info info{};
   RegionId region = kNoRegion;
+  RemoteKeyId key = kNoRemoteKey;
 };
 
 class Memory {
@@ -48,6 +50,16 @@ class Memory {
   // The same as a window that binding has to open. Type 2 windows come from a store.
   Result<RemoteKey> make_window(Device&, ibv_mw_type, RegionId, std::size_t offset, std::size_t length);
   void release_key(RemoteKeyId) noexcept;
+  // The work request that binds its window last.
+  struct LastBind {
+    ConKey on{};
+    std::uint64_t number = 0;
+  };
+  LastBind& last_bind(RemoteKeyId id) noexcept { return key_slots_[id].last_bind; }
+  // The peer killed the key, so what bound its window was carried out.
+  bool was_killed(RemoteKeyId id) const noexcept { return !key_slots_[id].open; }
+  // The key is without its window from now on.
+  WindowHandle part_with_window(RemoteKeyId) noexcept;
 
   bool exists(RemoteKeyId id) const noexcept { return id < key_slots_.size() && key_slots_[id].used; }
   bool is_window(RemoteKeyId id) const noexcept { return key_slots_[id].window != nullptr; }
@@ -83,6 +95,7 @@ class Memory {
     std::vector<MemoryHandle> handles;  // by device
     MemoryHandle handle;
     WindowHandle window;
+    LastBind last_bind;
     ConKey owner{};  // of a window that only one connection can open
   };
   struct Stored {

@@ -236,6 +236,7 @@ bool Connection::place(const Binding& binding) noexcept {
   slot.what = binding.how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
   slot.report = binding.report;
   slot.bounced = false;
+  around_.memory.last_bind(binding.what.key) = {.on = key_, .number = next_send_};
   slot.tries_chain = window->type == IBV_MW_TYPE_1 && !device_->soft_roce;
   const unsigned flags = ask_for_completion(binding.report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
   using Chains = Device::Chains;

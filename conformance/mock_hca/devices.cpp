@@ -77,8 +77,33 @@ void raise(Adapter& adapter, const ibv_async_event& event) {
         event.event_type == IBV_EVENT_QP_ACCESS_ERR || event.event_type == IBV_EVENT_COMM_EST;
     if (of_queue_pair && event.element.qp->context != one) continue;
     if (event.event_type == IBV_EVENT_CQ_ERR && event.element.cq->context != one) continue;
+    if (world().hostile) {
+      one->held.push_back(event);
+      continue;
+    }
     one->events.push_back(event);
     one->signal.give();
+  }
+}
+
+namespace {
+
+bool of_one_object(const ibv_async_event& a, const ibv_async_event& b) {
+  const bool ports = unacknowledged_of(a) == nullptr && unacknowledged_of(b) == nullptr;
+  return ports ? a.element.port_num == b.element.port_num : a.element.qp == b.element.qp;
+}
+
+}  // namespace
+
+void tell_held() {
+  for (Context* one : world().contexts) {
+    while (!one->held.empty() && world().pick(3) != 0) {
+      const ibv_async_event event = one->held.front();
+      one->held.pop_front();
+      put(one->events, event,
+          [&event](const ibv_async_event& before) { return of_one_object(before, event); });
+      one->signal.give();
+    }
   }
 }
 
@@ -99,10 +124,11 @@ unsigned* unacknowledged_of(const ibv_async_event& event) {
 void forget_events(Adapter& adapter, const void* object) {
   for (Context* one : world().contexts) {
     if (one->adapter != &adapter) continue;
-    std::erase_if(one->events, [object](const ibv_async_event& event) {
-      return unacknowledged_of(event) != nullptr &&
-             (event.element.qp == object || static_cast<const void*>(event.element.cq) == object);
-    });
+    for (auto* events : {&one->events, &one->held})
+      std::erase_if(*events, [object](const ibv_async_event& event) {
+        return unacknowledged_of(event) != nullptr &&
+               (event.element.qp == object || static_cast<const void*>(event.element.cq) == object);
+      });
   }
 }
 
@@ -176,7 +202,7 @@ Counts counts(std::size_t adapter) {
   return world().adapters.at(adapter)->counts;
 }
 
-void reset(const std::vector<Profile>& profiles) {
+void reset(const std::vector<Profile>& profiles, std::uint64_t seed) {
   const std::size_t left = objects();
   const std::scoped_lock lock(world().lock);
   World& all = world();
@@ -190,6 +216,8 @@ void reset(const std::vector<Profile>& profiles) {
   all.in_timewait.clear();
   all.destroys_without_device.reset();
   all.holders.clear();
+  all.chance.seed(seed);
+  all.hostile = std::any_of(profiles.begin(), profiles.end(), [](const Profile& one) { return one.hostile; });
   for (const Profile& profile : profiles) {
     all.holders.push_back(all.adapters.size());
     all.adapters.push_back(make_adapter(profile, all.adapters.size()));

@@ -185,6 +185,44 @@ TEST_F(Events, AQueueThatIsOverrunEndsItsConnection) {
   leave();
 }
 
+// Without an allocation for each request: type 2 windows whose keys the peer killed are bound anew.
+TEST_F(Events, WindowsOfKilledKeysServeAgain) {
+  ASSERT_NO_FATAL_FAILURE(connected());
+  const auto region = client.fabric->allocate(4096);
+  ASSERT_TRUE(region);
+  std::size_t objects = 0;
+  for (unsigned i = 0; i < 40; ++i) {
+    const auto key = client.fabric->make_request_key(kNear, region->id, 0, 4096);
+    ASSERT_TRUE(key && carries());
+    server.fabric->post_receive(kFar, 1, 64);
+    WorkRequest kill;
+    kill.key = kFar;
+    kill.op = WorkRequest::Op::send_inv;
+    kill.rkey = key->rkey;
+    ASSERT_EQ(server.fabric->post(std::span(&kill, 1)), 1U);
+    EXPECT_EQ(take(client, Kind::key_invalidated, kNear).rkey, key->rkey);
+    client.fabric->post_receive(kNear, 1, 64);
+    client.fabric->release_key(key->id);
+    if (i == 0) objects = mock_hca::objects();
+  }
+  EXPECT_EQ(mock_hca::objects(), objects);
+  leave();
+}
+
+// A peer without receives holds the send queue up, and what binds a window in it.
+TEST_F(Events, AWindowOutlivesTheWorkThatBindsIt) {
+  ASSERT_NO_FATAL_FAILURE(connected({mock_hca::hostile(mock_hca::mlx5())}));
+  const auto region = client.fabric->allocate(4096);
+  ASSERT_TRUE(region);
+  for (unsigned i = 0; i < 7; ++i) {
+    const auto key = client.fabric->make_request_key(kNear, region->id, 0, 4096);
+    ASSERT_TRUE(key);
+    client.fabric->release_key(key->id);
+  }
+  EXPECT_TRUE(carries());
+  leave();
+}
+
 // With ack timeout 17 and 6 retries the device gives up after 3.76 s, and without work never.
 TEST_F(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
   ASSERT_NO_FATAL_FAILURE(connected());

@@ -61,12 +61,17 @@ void take_out(std::size_t number, Told told) {
   for (Context* context : world().contexts)
     if (context->adapter == &adapter) context->over = true;
   adapter.of_manager->over = true;
+  adapter.in_place = told == Told::fatal;
 }
 
 void put_back(std::size_t number) {
   const std::scoped_lock lock(world().lock);
   Adapter& adapter = *world().adapters.at(number);
   adapter.removed = adapter.port_down = false;
+  if (adapter.in_place) {
+    adapter.of_manager->over = false;
+    return;
+  }
   // Identifiers of before still name the one of before.
   adapter.former.push_back(std::exchange(adapter.of_manager, make_context(adapter)));
 }
@@ -147,6 +152,14 @@ void give_up_handshakes() {
 void reject_as_stale(unsigned count) {
   const std::scoped_lock lock(world().lock);
   world().stale_rejects += count;
+}
+
+void calm() {
+  {
+    const std::scoped_lock lock(world().lock);
+    world().rtus_to_lose = world().stale_rejects = 0;
+  }
+  end_timewait();
 }
 
 std::vector<Wire> wires() {

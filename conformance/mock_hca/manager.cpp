@@ -36,7 +36,8 @@ void tell(Identifier& id, rdma_cm_event_type type, int status, const void* data,
     event->param.conn.private_data = event->data.data();
     event->param.conn.private_data_len = field;
   }
-  id.events->events.push_back(event);
+  put<rdma_cm_event*>(id.events->events, event,
+                      [&id](const rdma_cm_event* before) { return before->id == &id; });
   id.events->signal.give();
 }
 

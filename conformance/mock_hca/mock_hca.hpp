@@ -41,6 +41,11 @@ struct Profile {
   // The number of a queue pair that is gone is given out again at once, and a request that comes with one
   // that the other side holds in timewait, until end_timewait(), is rejected as stale.
   bool reuses_numbers = false;
+  // Nothing keeps an order that nobody promised: work of different queue pairs, completions of sends and of
+  // receives, asynchronous events and those of the manager come as chance has it, by reset()'s seed, and data
+  // is told of (IBV_EVENT_COMM_EST) whether or not its queue pair may send. Work goes on when a queue is
+  // read, or with tick().
+  bool hostile = false;
   std::uint64_t gives_up_after = 500'000'000;  // ns
 };
 
@@ -51,9 +56,12 @@ Profile irdma();    // windows of type 1 alone, 4,096 work requests
 Profile bnxt_re();  // no windows
 Profile hfi1();     // nothing inline
 
+// Another one that keeps no order.
+Profile hostile(Profile);
+
 // New adapters of these profiles. Number i has the addresses 192.0.2.(i+1) and 2001:db8::(i+1). Everything of
 // before has to be gone: what is not, is a problem of the next problems().
-void reset(const std::vector<Profile>&);
+void reset(const std::vector<Profile>&, std::uint64_t seed = 1);
 
 // What went wrong since the last call, a line each; empty is good. With what the program should have ended by
 // now and did not.
@@ -126,6 +134,8 @@ void lose_next_rtu();
 void give_up_handshakes();
 // The next requests to connect find an older connection of their queue pair.
 void reject_as_stale(unsigned count);
+// What was announced for the next connections is taken back, and timewait ends.
+void calm();
 // Of all connections: RDMA_CM_EVENT_TIMEWAIT_EXIT. Only where a profile reuses numbers, otherwise it is over
 // at once.
 void end_timewait();

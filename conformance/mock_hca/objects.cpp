@@ -8,6 +8,25 @@
 
 namespace rtrs::mock_hca {
 
+namespace {
+
+using Entry = std::pair<ibv_wc, const QueuePair*>;
+
+// Sends of a queue pair complete in order, and so do its receives.
+void put(std::deque<Entry>& entries, const Entry& one) {
+  put(entries, one, [&one](const Entry& before) {
+    return before.second == one.second &&
+           (before.first.opcode & IBV_WC_RECV) == (one.first.opcode & IBV_WC_RECV);
+  });
+}
+
+void arrive(Queue& queue) {
+  for (const Entry& entry : queue.late[0]) put(queue.entries, entry);
+  queue.late[0] = std::exchange(queue.late[1], {});
+}
+
+}  // namespace
+
 void complete(Queue& queue, const ibv_wc& completion, const QueuePair& of) {
   if (queue.overrun) return;
   if (queue.entries.size() + queue.late[0].size() + queue.late[1].size() ==
@@ -20,28 +39,20 @@ void complete(Queue& queue, const ibv_wc& completion, const QueuePair& of) {
     return raise(*queue.adapter, event);
   }
   if (!std::exchange(queue.armed, false) || queue.via == nullptr) {
-    queue.late[1].emplace_back(completion, &of);
+    put(queue.late[1], {completion, &of});
     return;
   }
-  queue.entries.emplace_back(completion, &of);
+  put(queue.entries, {completion, &of});
   queue.via->ready.push_back(&queue);
   queue.via->signal.give();
 }
-
-namespace {
-
-void arrive(Queue& queue) {
-  queue.entries.insert(queue.entries.end(), queue.late[0].begin(), queue.late[0].end());
-  queue.late[0] = std::exchange(queue.late[1], {});
-}
-
-}  // namespace
 
 int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
   const std::scoped_lock lock(world().lock);
   auto& queue = *static_cast<Queue*>(cq);
   if (world().queues.count(&queue) == 0)
     return world().problem("a completion queue that is gone was read"), -1;
+  if (world().hostile) kick_all();
   int taken = 0;
   ++queue.adapter->counts.polls;
   for (; taken < count && !queue.entries.empty(); ++taken) {

@@ -66,4 +66,9 @@ Profile hfi1() {
   return one;
 }
 
+Profile hostile(Profile one) {
+  one.hostile = true;
+  return one;
+}
+
 }  // namespace rtrs::mock_hca

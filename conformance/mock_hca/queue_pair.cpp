@@ -157,7 +157,8 @@ ibv_wc_status deliver(QueuePair& peer, const Work& work, const std::vector<std::
     completion.wc_flags = IBV_WC_WITH_INV;
     completion.invalidated_rkey = work.key;
   }
-  if (peer.state == IBV_QPS_RTR && !std::exchange(peer.told_of_data, true)) tell(peer, IBV_EVENT_COMM_EST);
+  if ((peer.state == IBV_QPS_RTR || world().hostile) && !std::exchange(peer.told_of_data, true))
+    tell(peer, IBV_EVENT_COMM_EST);
   finish(peer, receive, completion);
   return IBV_WC_SUCCESS;
 }
@@ -173,8 +174,9 @@ Step carry_out(QueuePair& pair) {
   } else {
     const auto found = world().queue_pairs.find(pair.peer);
     QueuePair* const peer = found == world().queue_pairs.end() ? nullptr : found->second;
-    const bool gone = peer == nullptr || peer->state == IBV_QPS_ERR || peer->peer != pair.qp_num ||
-                      pair.adapter->port_down || peer->adapter->port_down;
+    const bool gone = peer == nullptr || peer->state == IBV_QPS_ERR ||
+                      (peer->peer != pair.qp_num && peer->state != IBV_QPS_INIT) || pair.adapter->port_down ||
+                      peer->adapter->port_down;
     if (gone) {
       if (pair.waits_since == 0) pair.waits_since = clock_now();
       if (clock_now() - pair.waits_since < pair.adapter->profile.gives_up_after) return Step::waits;
@@ -209,12 +211,17 @@ void fail(QueuePair& pair) {
 }
 
 void kick(QueuePair& pair) {
-  while (pair.state == IBV_QPS_RTS && !pair.sends.empty() && carry_out(pair) == Step::done) {
+  std::size_t steps = world().hostile ? world().pick(4) : ~std::size_t{0};
+  while (steps-- != 0 && pair.state == IBV_QPS_RTS && !pair.sends.empty() && carry_out(pair) == Step::done) {
   }
 }
 
 void kick_all() {
-  for (auto& [number, pair] : world().queue_pairs) kick(*pair);
+  std::vector<QueuePair*> all;
+  for (auto& [number, pair] : world().queue_pairs) all.push_back(pair);
+  if (world().hostile) std::shuffle(all.begin(), all.end(), world().chance);
+  for (QueuePair* pair : all) kick(*pair);
+  tell_held();
 }
 
 int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {

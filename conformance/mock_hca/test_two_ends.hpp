@@ -47,7 +47,7 @@ class TwoEnds : public ::testing::Test {
       verbs::expect_removal();
     else
       ::unsetenv("RDMAV_ALLOW_DISASSOC_DESTROY");
-    mock_hca::reset(adapters);
+    mock_hca::reset(adapters, seed);
     for (End* end : {&client, &server}) {
       verbs::VerbsOptions own = options;
       own.log = [end](verbs::LogLevel level, const std::string& text) { end->log.emplace_back(level, text); };
@@ -125,6 +125,7 @@ class TwoEnds : public ::testing::Test {
   void expect_nothing_of_devices(unsigned identifiers) { EXPECT_EQ(mock_hca::objects(), 2U + identifiers); }
 
   bool expects_removal = true;
+  std::uint64_t seed = 1;
   Nanos now = seconds(1);
   std::uint32_t last_imm = 0;
   End client, server;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -112,6 +113,7 @@ struct Context : ibv_context {
   bool over = false;  // opened before its adapter was taken out
   Signal signal;
   std::deque<ibv_async_event> events;
+  std::deque<ibv_async_event> held;  // told later
 };
 
 struct Identifier;
@@ -161,6 +163,7 @@ struct Adapter {
   std::unique_ptr<Context> of_manager;  // which identifiers show
   std::vector<std::unique_ptr<Context>> former;
   bool removed = false;
+  bool in_place = false;  // it was not removed for the manager, whose identifiers are good when it is back
   bool port_down = false;
   Counts counts;
   std::uint32_t next_key = 1;  // each adapter has its own: two have equal ones
@@ -190,18 +193,25 @@ struct World {
   std::size_t leaked = 0;                       // given back in vain, because their adapter is gone
   std::optional<bool> destroys_without_device;  // as the environment said at the first use
   unsigned rtus_to_lose = 0, stale_rejects = 0;
+  bool hostile = false;
+  std::mt19937_64 chance;
 
   // nullptr: there is none under this key.
   MemoryRegion* region(const ibv_pd*, std::uint32_t key) const;
   void problem(std::string text) { problems.push_back(std::move(text)); }
   // What makes an object asks first. errno is set.
   bool falls_short();
+  // One of 0 .. count - 1.
+  std::size_t pick(std::size_t count) { return static_cast<std::size_t>(chance() % count); }
   bool falls_short(const ibv_context*);
   // What giving an object back, which is done by now, answers.
   int given_back(const ibv_context*);
 };
 bool is_over(const ibv_context*);
 World& world();
+// At the end; among hostile adapters anywhere behind the last that it may not overtake.
+template <class T, class MayNotOvertake>
+void put(std::deque<T>& queue, T one, MayNotOvertake stays_behind);
 std::unique_ptr<Context> make_context(Adapter&);
 std::uint64_t clock_now();
 
@@ -209,6 +219,8 @@ std::uint64_t clock_now();
 // Carries out what can be, on this queue pair and on those that wait for it.
 void kick(QueuePair&);
 void kick_all();
+// Asynchronous events that were held back, as chance has it.
+void tell_held();
 void fail(QueuePair&);
 void complete(Queue&, const ibv_wc&, const QueuePair&);
 void raise(Adapter&, const ibv_async_event&);
@@ -225,6 +237,15 @@ int poll_cq(ibv_cq*, int count, ibv_wc*);
 int req_notify_cq(ibv_cq*, int);
 ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);
 int dealloc_mw(ibv_mw*);
+
+template <class T, class MayNotOvertake>
+void put(std::deque<T>& queue, T one, MayNotOvertake stays_behind) {
+  std::size_t first = queue.size();
+  if (world().hostile)
+    while (first > 0 && !stays_behind(queue[first - 1])) --first;
+  const std::size_t at = first + (first == queue.size() ? 0 : world().pick(queue.size() - first + 1));
+  queue.insert(queue.begin() + static_cast<std::ptrdiff_t>(at), std::move(one));
+}
 
 // --- of manager.cpp, under the lock ---
 void tell(Identifier&, rdma_cm_event_type, int status = 0, const void* data = nullptr, std::size_t bytes = 0,
