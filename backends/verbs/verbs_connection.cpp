@@ -12,6 +12,8 @@
 namespace rtrs::verbs {
 namespace {
 
+// Of them in a row that nobody wants to hear of.
+constexpr std::uint32_t kUnsignalled = 64;
 // Soft-RoCE passes the number of its kernel on, which user space knows by another meaning.
 constexpr unsigned kSoftRoceWithInvalidate = 1U << 2;
 
@@ -29,6 +31,8 @@ Connection::Connection(const Surroundings& around, ConKey key, const ConnectionP
       is_client_(is_client),
       private_data_(private_data.begin(), private_data.end()),
       sends_(std::bit_ceil(std::size_t{at_least_one(params.send_depth + params.key_depth)})),
+      send_mask_(sends_.size() - 1),
+      signal_every_(std::clamp(params.send_depth / 2, 1U, kUnsignalled)),
       receives_(at_least_one(params.receive_depth)) {}
 
 Connection::~Connection() {
@@ -196,13 +200,13 @@ bool Connection::retire(std::uint64_t wr_id, FabricEvent& event) noexcept {
   if (number >= next_send_) return false;
   // Work requests complete in order, so this one speaks for the unsignalled ones before it.
   for (; done_sends_ <= number; ++done_sends_) {
-    const SendSlot& done = sends_[done_sends_ & (sends_.size() - 1)];
+    const SendSlot& done = sends_[done_sends_ & send_mask_];
     if (done.what == SendSlot::What::work)
       --outstanding_work_;
     else if (done.tries_chain)
       judge_chains(IBV_WC_SUCCESS);
   }
-  const SendSlot& slot = sends_[number & (sends_.size() - 1)];
+  const SendSlot& slot = sends_[number & send_mask_];
   if (slot.what == SendSlot::What::killing)
     event = event::ChunkInvalidated{key_, slot.cookie, true};
   else
@@ -214,7 +218,7 @@ bool Connection::translate_error(const ibv_wc& completion, FabricEvent& event) n
   // What nobody sends over yet says so when somebody tries.
   if (stage_ == Stage::pending) return failed_ = true, false;
   if ((completion.wr_id & SharedQueue::kReceive) == 0 && number_of(completion.wr_id) < next_send_) {
-    const SendSlot& slot = sends_[number_of(completion.wr_id) & (sends_.size() - 1)];
+    const SendSlot& slot = sends_[number_of(completion.wr_id) & send_mask_];
     if (slot.what != SendSlot::What::work && slot.tries_chain) judge_chains(completion.status);
   }
   // Soft-RoCE reports errors of this side as flushed work, so that counts as one as long as nobody ended the

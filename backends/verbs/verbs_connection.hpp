@@ -159,11 +159,13 @@ class Connection {
   std::uint32_t inline_limit_ = 0;
 
   std::vector<SendSlot> sends_;  // ring; its size is a power of two
+  std::size_t send_mask_;
+  std::uint32_t signal_every_;
   std::uint64_t next_send_ = 0;
   std::uint64_t done_sends_ = 0;
   std::uint32_t outstanding_work_ = 0;  // of the caller; the rest binds windows
   std::uint32_t since_signal_ = 0;
-  Chain chain_;
+  Chain chain_{};
 
   Receives receives_;
   std::vector<std::pair<unsigned, std::uint32_t>> early_receives_;  // before there was a queue pair

@@ -15,9 +15,6 @@
 namespace rtrs::verbs {
 namespace {
 
-// Of them in a row that nobody wants to hear of.
-constexpr std::uint32_t kUnsignalled = 64;
-
 ibv_wr_opcode opcode_of(WorkRequest::Op op) noexcept {
   switch (op) {
     case WorkRequest::Op::write:
@@ -38,7 +35,7 @@ ibv_wr_opcode opcode_of(WorkRequest::Op op) noexcept {
 
 bool Connection::ask_for_completion(bool wanted) noexcept {
   // Only a completion frees places in the ring, so some are asked for whatever the caller wants.
-  const bool ask = wanted || since_signal_ + 1 >= std::clamp(params_.send_depth / 2, 1u, kUnsignalled);
+  const bool ask = wanted || since_signal_ + 1 >= signal_every_;
   since_signal_ = ask ? 0 : since_signal_ + 1;
   return ask;
 }
@@ -48,7 +45,7 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
   for (; taken < work.size() && work[taken].key == key_ && !failed_; ++taken) {
     const WorkRequest& one = work[taken];
     if (outstanding_work_ >= params_.send_depth || next_send_ - done_sends_ >= depth()) break;
-    SendSlot& slot = sends_[next_send_ & (sends_.size() - 1)];
+    SendSlot& slot = sends_[next_send_ & send_mask_];
     slot.cookie = one.cookie;
     slot.what = SendSlot::What::work;
     slot.report = one.signalled;
@@ -67,7 +64,9 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
 ibv_send_wr& Connection::next_in_chain() noexcept {
   if (chain_.size == Chain::kMost) flush();
   ibv_send_wr& request = chain_.requests[chain_.size];
-  std::memset(&request, 0, sizeof request);
+  request.next = nullptr;
+  request.sg_list = nullptr;
+  request.num_sge = 0;
   request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
   return request;
 }
@@ -183,13 +182,14 @@ bool Connection::bind(const WindowBind& bind, Bind how, std::uint64_t cookie, bo
     say(around_.options, LogLevel::error, describe() + ": no room to bind a memory window");
     return false;
   }
-  SendSlot& slot = sends_[next_send_ & (sends_.size() - 1)];
+  SendSlot& slot = sends_[next_send_ & send_mask_];
   slot.cookie = cookie;
   slot.what = how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
   slot.report = report;
   const unsigned flags = ask_for_completion(report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
   using Chains = Device::Chains;
-  slot.tries_chain = bind.window->type == IBV_MW_TYPE_1 && !device_->soft_roce;
+  slot.tries_chain =
+      bind.window->type == IBV_MW_TYPE_1 && !device_->soft_roce && device_->type_1_chains != Chains::yes;
   // Windows of type 1 have a call of their own, which on hardware rings a doorbell and on soft-RoCE is a
   // system call. The libraries of mlx4, mlx5, irdma and soft-RoCE take them in a chain too.
   if (slot.tries_chain && device_->type_1_chains == Chains::no) return bind_alone(bind, flags);
