@@ -32,6 +32,10 @@ struct VerbsOptions {
   unsigned resolve_timeout_ms = 2000;  // for an address, and again for the route to it
   // How long a peer is asked to confirm the end of a connection; at least 10 s, for it may be busy.
   unsigned farewell_timeout_ms = 10'000;
+  // Regions are registered so that the device may write to them over the bus in any order, which some hosts
+  // are faster by. Nothing here looks at memory before a completion says that something came, and a
+  // completion makes all that came before it visible. Devices and kernels that do not know it ignore it.
+  bool relaxed_ordering = false;
   // Called from the thread that owns the fabric.
   std::function<void(LogLevel, const std::string&)> log;
 };
