@@ -44,6 +44,10 @@ struct VerbsOptions {
   unsigned farewell_timeout_ms = 10'000;
   // False: only addresses in figures are taken. Names are looked up by a thread; without them there is none.
   bool host_names = true;
+  // Regions are registered so that the device may write to them over the bus in any order, which some hosts
+  // are faster by. Nothing here looks at memory before a completion says that something came, and a
+  // completion makes all that came before it visible. Devices and kernels that do not know it ignore it.
+  bool relaxed_ordering = false;
   // Called from the thread that owns the fabric.
   std::function<void(LogLevel, const std::string&)> log;
 };

@@ -276,6 +276,8 @@ void FabricImpl::disconnect(ConKey key) {
   Connection& connection = *node.mapped();
   if (last_found_ == &connection) last_found_ = nullptr;
   std::erase_if(unnamed_, [&](const auto& entry) { return entry.second.key == key; });
+  // What was asked of it before.
+  if (connection.stage() == Connection::Stage::up && !connection.failed()) connection.flush();
   end(connection);
   if (std::exchange(connection.in_shown_list, false)) std::erase(with_shown_, &connection);
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
@@ -289,8 +291,6 @@ void FabricImpl::end(Connection& connection) noexcept {
   deactivate(connection);
   if (std::exchange(connection.in_unposted_list, false)) std::erase(unposted_, &connection);
   std::erase(accepting_, &connection);
-  // What was asked of it before.
-  if (connection.stage() == Connection::Stage::up && !connection.failed()) connection.flush();
   const bool tell = std::exchange(connection.established, false);
   const bool tell_later = std::exchange(connection.accepted, false) && !tell;
   // The peer is told by the time the queue pair is gone, which lets nothing more in or out.

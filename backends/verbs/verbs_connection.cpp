@@ -13,8 +13,15 @@ namespace rtrs::verbs {
 namespace {
 
 constexpr std::uint32_t kMostBounces = 256;
+// Of them in a row that nobody wants to hear of.
+constexpr std::uint32_t kUnsignalled = 64;
 // Soft-RoCE passes the number of its kernel on, which user space knows by another meaning.
 constexpr unsigned kSoftRoceWithInvalidate = 1U << 2;
+
+// Only a completion frees places in the ring, so some are asked for whatever the caller wants.
+std::uint32_t signals_of(std::uint32_t send_depth) {
+  return std::clamp(send_depth / 2, 1U, kUnsignalled);
+}
 
 std::uint32_t at_least_one(std::uint32_t depth) {
   return std::max<std::uint32_t>(depth, 1);
@@ -39,6 +46,8 @@ Connection::Connection(const Surroundings& around, ConKey key, const ConnectionP
       is_client_(is_client),
       private_data_(private_data.begin(), private_data.end()),
       sends_(std::bit_ceil(std::size_t{at_least_one(params.send_depth + params.key_depth)})),
+      send_mask_(sends_.size() - 1),
+      signal_every_(signals_of(params.send_depth)),
       receives_(at_least_one(params.receive_depth)) {}
 
 Connection::~Connection() {
@@ -105,6 +114,7 @@ void Connection::fit(Device& device) {
   params_.send_depth =
       std::max(1U, static_cast<std::uint32_t>(std::uint64_t{most} * params_.send_depth / asked));
   params_.key_depth = most - std::min(most, params_.send_depth);
+  signal_every_ = signals_of(params_.send_depth);
   if (std::exchange(device.told_of_depth, true)) return;
   say(around_.options, LogLevel::warning,
       device.name + " holds " + std::to_string(most) + " work requests of a connection, and " +
@@ -270,14 +280,14 @@ bool Connection::retire(std::uint64_t wr_id, FabricEvent& event) noexcept {
   if (number >= next_send_) return false;
   // Work requests complete in order, so this one speaks for the unsignalled ones before it.
   for (; done_sends_ <= number; ++done_sends_) {
-    const SendSlot& done = sends_[done_sends_ & (sends_.size() - 1)];
+    const SendSlot& done = sends_[done_sends_ & send_mask_];
     if (done.what == SendSlot::What::work)
       --outstanding_work_;
     else if (done.tries_chain)
       judge_chains(IBV_WC_SUCCESS);
     if (done.bounced) ++bounces_.free;
   }
-  const SendSlot& slot = sends_[number & (sends_.size() - 1)];
+  const SendSlot& slot = sends_[number & send_mask_];
   if (slot.what == SendSlot::What::killing)
     event = event::ChunkInvalidated{key_, slot.cookie, true};
   else
@@ -289,7 +299,7 @@ bool Connection::translate_error(const ibv_wc& completion, FabricEvent& event) n
   // What nobody sends over yet says so when somebody tries.
   if (stage_ == Stage::pending) return failed_ = true, false;
   if ((completion.wr_id & SharedQueue::kReceive) == 0 && number_of(completion.wr_id) < next_send_) {
-    const SendSlot& slot = sends_[number_of(completion.wr_id) & (sends_.size() - 1)];
+    const SendSlot& slot = sends_[number_of(completion.wr_id) & send_mask_];
     if (slot.what != SendSlot::What::work && slot.tries_chain) judge_chains(completion.status);
   }
   // Soft-RoCE reports errors of this side as flushed work, so that counts as one as long as nobody ended the

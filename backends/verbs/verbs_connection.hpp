@@ -214,11 +214,13 @@ class Connection {
   Retries retries_;
 
   std::vector<SendSlot> sends_;  // ring; its size is a power of two
+  std::size_t send_mask_;
+  std::uint32_t signal_every_;
   std::uint64_t next_send_ = 0;
   std::uint64_t done_sends_ = 0;
   std::uint32_t outstanding_work_ = 0;  // of the caller; the rest binds windows
   std::uint32_t since_signal_ = 0;
-  Chain chain_;
+  Chain chain_{};
   std::deque<Binding> waiting_;  // for room
   Bounces bounces_;
 

@@ -167,6 +167,7 @@ class FabricImpl final : public VerbsFabric {
   void set_timer() noexcept;
   void on_timer() noexcept;
 
+  void reuse_shown() noexcept;
   std::size_t take_pending(std::span<FabricEvent>) noexcept;
   void look_at_kernel() noexcept;
   std::size_t read_queues(std::span<FabricEvent>) noexcept;

@@ -28,6 +28,7 @@ Memory::~Memory() {
 
 bool Memory::enlist(std::span<std::byte> memory, int access, const Device& device,
                     MemoryHandle& handle) const {
+  if (options_.relaxed_ordering) access |= IBV_ACCESS_RELAXED_ORDERING;
   handle.reset(ibv_reg_mr(device.domain.get(), memory.data(), memory.size(), access));
   if (handle != nullptr) return true;
   const int error = errno;

@@ -184,23 +184,28 @@ std::size_t FabricImpl::read_queues(std::span<FabricEvent> out) noexcept {
 
 std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   now_ = now;
-  graveyard_.clear();
-  shown_bytes_.clear();
+  // Each of them rarely has something to do, and this is called all the time.
+  if (!graveyard_.empty()) graveyard_.clear();
+  if (!shown_bytes_.empty()) shown_bytes_.clear();
+  if (!with_shown_.empty()) reuse_shown();
+  if (!unposted_.empty()) flush_unposted();
+  drop_gone_devices();
+  if (!accepting_.empty()) start_accepts();
+  const bool due = timer_due_ <= now_;
+  if (due || look_now_ || ++polls_since_look_ >= kPollsPerLook) look_at_kernel();
+  if (due) on_timer();
+  const std::size_t count = pending_.empty() ? 0 : take_pending(out);
+  // What is pending about a connection comes before what its queue holds.
+  if (pending_taken_ < pending_.size()) return count;
+  return count + read_queues(out.subspan(count));
+}
+
+void FabricImpl::reuse_shown() noexcept {
   for (Connection* connection : with_shown_) {
     connection->in_shown_list = false;
     connection->reuse_shown();
   }
   with_shown_.clear();
-  flush_unposted();
-  drop_gone_devices();
-  start_accepts();
-  const bool due = timer_due_ <= now_;
-  if (due || look_now_ || ++polls_since_look_ >= kPollsPerLook) look_at_kernel();
-  if (due) on_timer();
-  const std::size_t count = take_pending(out);
-  // What is pending about a connection comes before what its queue holds.
-  if (pending_taken_ < pending_.size()) return count;
-  return count + read_queues(out.subspan(count));
 }
 
 bool FabricImpl::try_wait() noexcept {

@@ -15,8 +15,6 @@
 namespace rtrs::verbs {
 namespace {
 
-// Of them in a row that nobody wants to hear of.
-constexpr std::uint32_t kUnsignalled = 64;
 constexpr std::uint32_t kBouncesPerSignal = 8;
 
 ibv_wr_opcode opcode_of(WorkRequest::Op op) noexcept {
@@ -39,7 +37,7 @@ ibv_wr_opcode opcode_of(WorkRequest::Op op) noexcept {
 
 bool Connection::ask_for_completion(bool wanted) noexcept {
   // Only a completion frees places in the ring, so some are asked for whatever the caller wants.
-  const bool ask = wanted || since_signal_ + 1 >= std::clamp(params_.send_depth / 2, 1u, kUnsignalled);
+  const bool ask = wanted || since_signal_ + 1 >= signal_every_;
   since_signal_ = ask ? 0 : since_signal_ + 1;
   return ask;
 }
@@ -52,7 +50,7 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
     const WorkRequest& one = work[taken];
     if (outstanding_work_ >= params_.send_depth || !has_room()) break;
     if (needs_bounce(one) && bounces_.free == 0) break;
-    SendSlot& slot = sends_[next_send_ & (sends_.size() - 1)];
+    SendSlot& slot = sends_[next_send_ & send_mask_];
     slot.cookie = one.cookie;
     slot.what = SendSlot::What::work;
     slot.report = one.signalled;
@@ -74,7 +72,9 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
 ibv_send_wr& Connection::next_in_chain() noexcept {
   if (chain_.size == Chain::kMost) flush_placed();
   ibv_send_wr& request = chain_.requests[chain_.size];
-  std::memset(&request, 0, sizeof request);
+  request.next = nullptr;
+  request.sg_list = nullptr;
+  request.num_sge = 0;
   request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
   return request;
 }
@@ -231,15 +231,16 @@ void Connection::forget_windows_of(RegionId region) noexcept {
 
 bool Connection::place(const Binding& binding) noexcept {
   ibv_mw* const window = binding.what.window;
-  SendSlot& slot = sends_[next_send_ & (sends_.size() - 1)];
+  SendSlot& slot = sends_[next_send_ & send_mask_];
   slot.cookie = binding.cookie;
   slot.what = binding.how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
   slot.report = binding.report;
   slot.bounced = false;
   around_.memory.last_bind(binding.what.key) = {.on = key_, .number = next_send_};
-  slot.tries_chain = window->type == IBV_MW_TYPE_1 && !device_->soft_roce;
-  const unsigned flags = ask_for_completion(binding.report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
   using Chains = Device::Chains;
+  slot.tries_chain =
+      window->type == IBV_MW_TYPE_1 && !device_->soft_roce && device_->type_1_chains != Chains::yes;
+  const unsigned flags = ask_for_completion(binding.report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
   // Windows of type 1 have a call of their own, which on hardware rings a doorbell and on soft-RoCE is a
   // system call. The libraries of mlx4, mlx5, irdma and soft-RoCE take them in a chain too.
   if (slot.tries_chain && device_->type_1_chains == Chains::no) return bind_alone(binding, flags);

@@ -49,10 +49,10 @@ class CountedIo {
 
   Load load_;
   Nanos now_ = 1;
+  std::vector<std::byte> data_;  // outlives the fabrics, which know it
   std::unique_ptr<verbs::VerbsFabric> far_, near_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> client_;
-  std::vector<std::byte> data_;
   Region region_;
   std::uint16_t affinity_ = 0;
   bool ready_ = false, failed_ = false;

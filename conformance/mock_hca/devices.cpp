@@ -202,6 +202,14 @@ Counts counts(std::size_t adapter) {
   return world().adapters.at(adapter)->counts;
 }
 
+std::size_t relaxed_registrations() {
+  const std::scoped_lock lock(world().lock);
+  std::size_t count = 0;
+  for (const auto& [key, region] : world().regions)
+    count += (region->access & IBV_ACCESS_RELAXED_ORDERING) != 0 ? 1 : 0;
+  return count;
+}
+
 void reset(const std::vector<Profile>& profiles, std::uint64_t seed) {
   const std::size_t left = objects();
   const std::scoped_lock lock(world().lock);

@@ -95,6 +95,9 @@ struct Counts {
 };
 Counts counts(std::size_t adapter);
 
+// Registrations that exist and let the adapter write in any order.
+std::size_t relaxed_registrations();
+
 // Gives up peers that are gone. A thread does it each few milliseconds while `on`; it is off at first.
 void tick();
 void tick_by_itself(bool on);

@@ -150,6 +150,19 @@ bool play(FabricPair& pair) {
   return written;
 }
 
+TEST(Ordering, RegionsAreRegisteredSoThatTheAdapterMayWriteInAnyOrderWhereThatIsAskedFor) {
+  for (const bool relaxed : {false, true}) {
+    mock_hca::reset({mock_hca::mlx5()});
+    verbs::VerbsOptions options;
+    options.relaxed_ordering = relaxed;
+    const std::unique_ptr<VerbsPair> pair = VerbsPair::open("192.0.2.1", options, kIdleMs);
+    ASSERT_NE(pair, nullptr);
+    ASSERT_TRUE(pair->server().allocate(4096));
+    EXPECT_EQ(pair->server().listen(pair->listen_address()), Errc::ok);
+    EXPECT_EQ(mock_hca::relaxed_registrations(), relaxed ? 1U : 0U);
+  }
+}
+
 // Whatever cannot be had, wherever: nothing is left behind, nothing used that is not there, and the next one
 // goes through.
 TEST(Shortage, EveryObjectMayBeTheOneThatCannotBeHad) {
