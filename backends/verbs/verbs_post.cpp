@@ -36,7 +36,6 @@ ibv_wr_opcode opcode_of(WorkRequest::Op op) noexcept {
 }  // namespace
 
 bool Connection::ask_for_completion(bool wanted) noexcept {
-  // Only a completion frees places in the ring, so some are asked for whatever the caller wants.
   const bool ask = wanted || since_signal_ + 1 >= signal_every_;
   since_signal_ = ask ? 0 : since_signal_ + 1;
   return ask;
