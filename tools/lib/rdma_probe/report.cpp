@@ -155,8 +155,7 @@ Lines report_host(const System& system) {
               .what = memlock ? fmt::format("{} KiB", *memlock >> 10U) : std::string("unlimited")};
   if (memlock && *memlock < kSessionBytes) {
     locked.grade = Grade::failed;
-    locked.what += fmt::format("; a session of urtrsd takes {} KiB on each device, unless this user is root",
-                               kSessionBytes >> 10U);
+    locked.what += fmt::format("; a session of urtrsd takes {} KiB on each device", kSessionBytes >> 10U);
     locked.remedy = "ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit";
   }
   lines.push_back(std::move(locked));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -60,8 +61,21 @@ class ThisSystem : public System {
   }
   std::optional<std::uint64_t> memlock_bytes() const override {
     rlimit limit{};
+    if (may_lock_anything()) return std::nullopt;
     if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
     return limit.rlim_cur;
+  }
+
+ private:
+  // CAP_IPC_LOCK, which root has. In a container it may be worth nothing; the test of a session's memory
+  // tells.
+  static bool may_lock_anything() {
+    constexpr unsigned kIpcLock = 14;
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.rfind("CapEff:", 0) == 0)
+        return (std::strtoull(line.c_str() + line.find(':') + 1, nullptr, 16) >> kIpcLock & 1U) != 0;
+    return false;
   }
 };
 
