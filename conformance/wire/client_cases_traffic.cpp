@@ -166,6 +166,36 @@ void fresh_keys(ClientTester& tester) {
   tester.healthy();
 }
 
+// One write is data and answer. A client that did not take it would have no device: OPEN is answered so.
+void data_with_answer(ClientTester& tester, std::uint32_t flags) {
+  Attempt& old = tester.healthy();
+  tester.flags = flags;
+  if (flags != 0) tester.runs = ClientTester::kDepth;
+  tester.grants_data_with_answer = true;
+  tester.drop(old);
+  Attempt& attempt = tester.healthy();
+  if (!attempt.joins_data) not_run("the client does not ask for it");
+  const auto opened = [&attempt] {
+    const auto& seen = attempt.user_messages;
+    return attempt.joined >= 2 && std::find(seen.begin(), seen.end(), "io") != seen.end();
+  };
+  const bool went_on = tester.wait([&] { return (opened() && attempt.joined >= 20) || !attempt.up(); },
+                                   3 * tester.deadlines().answer);
+  require(attempt.up(), "the path was lost after {} reads whose answer carried their data", attempt.joined);
+  if (!went_on && !opened()) not_run("the client sent too few requests: let it do IO all the time");
+  require(attempt.breaches.empty(), "{}", attempt.breaches.empty() ? "" : attempt.breaches.front());
+  tester.be_honest();
+  tester.drop(attempt);
+  tester.healthy();
+}
+void data_with_answer_plain(ClientTester& tester) {
+  data_with_answer(tester, 0);
+}
+// The key of the chunk stays as it is with such an answer, and is renewed with each other one.
+void data_with_answer_and_keys(ClientTester& tester) {
+  data_with_answer(tester, wire::kConnRspNewRkey);
+}
+
 constexpr const char* kHeartbeat = "protocol.md section 7";
 constexpr const char* kAnswers = "protocol.md section 5.6";
 constexpr const char* kImmediates = "protocol.md section 2.8";
@@ -187,6 +217,11 @@ constexpr Case kCases[] = {
            "protocol.md section 6.2", Level::must, false, never_answered),
     client("C554-client-fresh-keys", "client request: it uses the key of the last answer",
            "protocol.md section 2.5", Level::must, false, fresh_keys),
+    client("C555-client-read-with-answer", "client read: its data may come with the answer, in one write",
+           "protocol.md section 12", Level::must, false, data_with_answer_plain),
+    client("C556-client-read-keeps-key",
+           "client read: an answer that carries data leaves the key of its chunk as it is",
+           "protocol.md section 12", Level::must, false, data_with_answer_and_keys),
     client("C560-client-heartbeat", "client heartbeat: HB_MSG is answered", kHeartbeat, Level::must, false,
            heartbeat),
     client("C561-client-heartbeat-burst", "client heartbeat: 16 at once do no harm", kHeartbeat, Level::must,

@@ -57,6 +57,7 @@ void ClientTester::be_honest() {
   spoil_info = {};
   runs = 1;
   flags = 0;
+  grants_data_with_answer = false;
   hold_requests = false;
   for (; !held_.empty(); held_.pop_front())
     if (held_.front().con->up()) answer(held_.front(), 0);
@@ -102,6 +103,9 @@ void ClientTester::take_request(const Incoming& incoming) {
   rsp.max_io_size = kChunk - 4096;
   rsp.max_hdr_size = 4096;
   rsp.flags = flags;
+  attempt.joins_data =
+      grants_data_with_answer && has(parsed.value.extensions, wire::Extensions::data_with_answer);
+  if (attempt.joins_data) rsp.flags |= wire::granting_flags(wire::Extensions::data_with_answer);
   if (error >= 0) {
     rsp = wire::ConnRsp{};
     rsp.error = static_cast<std::int16_t>(-error);
@@ -206,13 +210,17 @@ void ClientTester::answer(const ClientRequest& request, int error) {
   busy_[request.io.buf_id] = false;
   std::vector<std::byte> room(request.io.data_len);
   if (error == 0) error = carry_out(request, room);
+  Attempt& attempt = *request.attempt;
+  ++attempt.io;
+  const std::uint32_t imm = wire::encode_io_rsp(wire::ImmType::io_rsp, request.io.buf_id, error);
   if (error == 0 && request.io.has_descriptor) {
     room.resize(std::min<std::size_t>(room.size(), request.io.desc.len));
+    if (attempt.joins_data && !request.io.need_inval) {
+      ++attempt.joined;
+      return endpoint_.write_imm(*request.con, imm, room, 0, request.io.desc.addr, request.io.desc.key);
+    }
     endpoint_.write(*request.con, room, request.io.desc.addr, request.io.desc.key);
   }
-  ++request.attempt->io;
-  const std::uint32_t imm = wire::encode_io_rsp(wire::ImmType::io_rsp, request.io.buf_id, error);
-  Attempt& attempt = *request.attempt;
   if (attempt.remote_keys.empty()) return endpoint_.write_imm(*request.con, imm);
   // The old key dies before the client can use the fresh one.
   Fabric& fabric = endpoint_.fabric();

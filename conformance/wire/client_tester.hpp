@@ -28,6 +28,8 @@ struct Attempt {
   std::vector<Con*> cons;                  // by cid; null: not there yet
   std::optional<Message> info;             // INFO_REQ
   bool answered = false;                   // INFO_RSP is out
+  bool joins_data = false;                 // granted: the answer of a READ carries its data
+  unsigned joined = 0;                     // READs that were answered so
   unsigned io = 0;                         // requests that were answered
   std::vector<std::string> breaches;       // of rules that every request has to keep
   std::vector<std::string> user_messages;  // kinds of RNBD messages in order, as long as they are few
@@ -87,6 +89,7 @@ class ClientTester {
   std::function<bool(Message&)> spoil_info;           // false: send nothing
   std::uint16_t runs = 1;                             // descriptors of INFO_RSP
   std::uint32_t flags = 0;                            // of the accept
+  bool grants_data_with_answer = false;               // to a client that asks for it
   bool hold_requests = false;                         // take_request() gets them
 
  private:

@@ -232,6 +232,14 @@ constexpr ClientPlant kClientPlants[] = {
        };
      },
      nullptr},
+    {"waits_for_a_key_with_every_answer", "C556",
+     [](RuleBreakingFabric& liar) {
+       liar.hear = [](Bytes& m) {
+         wire::store_le32(m, 16,
+                          wire::load_le32(m, 16) & ~wire::granting_flags(wire::Extensions::data_with_answer));
+       };
+     },
+     nullptr},
     {"acknowledges_no_heartbeat", "C560",
      [](RuleBreakingFabric& liar) {
        liar.work_lie = [](WorkRequest& work) {
