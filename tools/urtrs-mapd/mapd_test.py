@@ -284,3 +284,10 @@ def test_the_sockets_of_a_session_are_not_for_everybody(mapd, mapped):
     for path in (session["socket"], session["control"]):
         assert os.stat(path).st_mode & 0o002 == 0
     assert mapd.ask_at(session["control"], "client.show")["sessions"][0]["name"] == session["session"]
+
+
+def test_doctor_knows_what_is_mapped(mapd, mapped):
+    done = subprocess.run([program("urtrs"), "doctor", "--json"], capture_output=True, text=True, timeout=BOUND, check=False)
+    found = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
+    assert (found["urtrs-mapd"]["grade"], found["urtrs-mapd"]["what"]) == ("ok", "1 device")
+    assert "mapped devices" not in found

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tools/urtrs/doctor_mapd.hpp"
+
 namespace rtrs::admin {
 
 namespace {
@@ -178,6 +180,7 @@ std::vector<Finding> examine(const Host& host) {
   look_at_port(host, !running.empty(), all);
   look_at_fuse(host, all);
   look_at_nbd_programs(host, all);
+  look_at_mapd(host, all);
   for (const DaemonFacts& one : running) look_at_daemon(host, one, all);
   if (running.empty())
     all.push_back({"urtrsd", Grade::warn, "none runs that this user can ask",

@@ -17,6 +17,14 @@ struct DaemonFacts {
   std::string fabric;
 };
 
+// An urtrs-mapd that has a control socket.
+struct MapdFacts {
+  std::string socket;
+  std::string problem;  // why it cannot be asked; empty: it answered
+  std::size_t devices = 0;
+  std::vector<std::string> unmapped;  // of these, those that are not there, by name
+};
+
 // Facts of this host. Every function returns soon.
 class Host {
  public:
@@ -36,6 +44,7 @@ class Host {
   virtual std::uint64_t descriptors() const = 0;
   virtual bool port_is_free(std::uint16_t port) const = 0;
   virtual std::vector<DaemonFacts> daemons() const = 0;
+  virtual std::vector<MapdFacts> mapds() const = 0;
   virtual std::string version() const = 0;  // of this command
 };
 

@@ -129,6 +129,26 @@ class ThisHost : public Host {
     }
     return all;
   }
+  std::vector<MapdFacts> mapds() const override {
+    std::vector<MapdFacts> all;
+    for (const std::string& socket : rpc::live_sockets("urtrs-mapd")) {
+      MapdFacts one{socket, "", 0, {}};
+      auto client = rpc::Client::connect(socket);
+      const auto answer = client
+                              ? client->call("device.list", nlohmann::json::object(), std::chrono::seconds(3))
+                              : tl::unexpected(client.error());
+      if (!answer) {
+        one.problem = answer.error().message;
+      } else {
+        for (const nlohmann::json& device : answer->value("devices", nlohmann::json::array())) {
+          ++one.devices;
+          if (device.value("state", "") != "mapped") one.unmapped.push_back(device.value("device", ""));
+        }
+      }
+      all.push_back(std::move(one));
+    }
+    return all;
+  }
   std::string version() const override { return tools::version(); }
 };
 

@@ -38,6 +38,7 @@ class PlayedHost : public Host {
   std::uint64_t descriptors() const override { return nofile; }
   bool port_is_free(std::uint16_t) const override { return port_free; }
   std::vector<DaemonFacts> daemons() const override { return running; }
+  std::vector<MapdFacts> mapds() const override { return mapping; }
   std::string version() const override { return "0.5"; }
 
   std::map<std::string, std::string> files{{"/sys/module/ib_core", ""},
@@ -56,6 +57,7 @@ class PlayedHost : public Host {
   bool usable = true;
   bool port_free = true;
   std::vector<DaemonFacts> running{{"/run/urtrs/urtrsd-1.sock", "", "0.5", "tcp"}};
+  std::vector<MapdFacts> mapping;
 };
 
 Finding found(const PlayedHost& host, const std::string& check) {
@@ -165,6 +167,21 @@ TEST(Doctor, DaemonsOfAnotherVersionAndSuchThatDoNotAnswer) {
   expect(host, "urtrsd", Grade::fail, "journalctl");
   host.running.clear();
   expect(host, "urtrsd", Grade::warn, "systemctl start urtrsd");
+}
+
+TEST(Doctor, MappedDevicesAndWhoKeepsThem) {
+  PlayedHost host;
+  const auto all = examine(host);
+  EXPECT_TRUE(
+      std::none_of(all.begin(), all.end(), [](const Finding& one) { return one.check == "urtrs-mapd"; }));
+  host.programs.insert("urtrs-mapd");
+  expect(host, "urtrs-mapd", Grade::warn, "systemctl start urtrs-mapd");
+  host.mapping = {{"/run/urtrs/urtrs-mapd-1.sock", "", 2, {}}};
+  expect(host, "urtrs-mapd", Grade::ok, "");
+  host.mapping[0].unmapped = {"disk1"};
+  expect(host, "mapped devices", Grade::warn, "urtrs mapping show disk1");
+  host.mapping[0].problem = "no answer in time";
+  expect(host, "urtrs-mapd", Grade::fail, "journalctl -u urtrs-mapd");
 }
 
 TEST(Doctor, RemediesAreBelowTheirLine) {

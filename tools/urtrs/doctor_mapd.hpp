@@ -1,0 +1,9 @@
+// What urtrs-mapd keeps mapped, and whether it does.
+#pragma once
+#include "tools/urtrs/doctor.hpp"
+
+namespace rtrs::admin {
+
+void look_at_mapd(const Host& host, std::vector<Finding>& to);
+
+}  // namespace rtrs::admin
