@@ -15,6 +15,9 @@ namespace {
 constexpr std::uint32_t kMostBounces = 256;
 // Of them in a row that nobody wants to hear of.
 constexpr std::uint32_t kUnsignalled = 64;
+// Work requests for keys beside those of the caller. More wait, or take what the caller has not in use: a
+// queue for all keys at a time would be twice as large, for each connection of a client.
+constexpr std::uint32_t kMostForKeys = 64;
 // Soft-RoCE passes the number of its kernel on, which user space knows by another meaning.
 constexpr unsigned kSoftRoceWithInvalidate = 1U << 2;
 
@@ -107,6 +110,7 @@ bool Connection::create_queue_pair(Device& device) {
 }
 
 void Connection::fit(Device& device) {
+  params_.key_depth = std::min(params_.key_depth, kMostForKeys);
   const std::uint64_t asked = std::uint64_t{params_.send_depth} + params_.key_depth;
   const std::uint32_t most = device.most_work(params_.receive_depth);
   if (asked <= most) return;

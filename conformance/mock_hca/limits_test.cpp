@@ -76,11 +76,18 @@ TEST_F(LimitsOf, AllOfASendQueueCanBeHadWhereNoKeysDie) {
   EXPECT_TRUE(carries());
 }
 
-TEST_F(LimitsOf, TooManyKeysMakeADepthLessAndNoConnectionFails) {
+TEST_F(LimitsOf, NoConnectionFailsForItsKeys) {
   open({mock_hca::mlx5()});
   connect_with(depths(4096, 8192));
   EXPECT_TRUE(carries());
-  EXPECT_TRUE(server.logged("mlx5_0 holds 6553 work requests of a connection, and 12288 are asked for"));
+  EXPECT_FALSE(server.logged("holds 6553"));
+}
+
+TEST_F(LimitsOf, ADepthThatAnAdapterHasNotIsLessAndNoConnectionFails) {
+  open({mock_hca::mlx5()});
+  connect_with(depths(6553, 8192));
+  EXPECT_TRUE(carries());
+  EXPECT_TRUE(server.logged("mlx5_0 holds 6553 work requests of a connection, and 6617 are asked for"));
   std::size_t told = 0;
   for (const auto& [level, text] : server.log) told += text.find("holds 6553") != std::string::npos ? 1 : 0;
   EXPECT_EQ(told, 1U);
@@ -90,6 +97,15 @@ TEST_F(LimitsOf, KeysDoNotTakeInlineDataAway) {
   open({mock_hca::mlx5()});
   connect_with(depths(4096, 4096));
   EXPECT_GE(mock_hca::last_granted().max_inline_data, 96U);
+  EXPECT_TRUE(carries());
+}
+
+// A kernel client has a connection for each CPU.
+TEST_F(LimitsOf, TheQueueOfAConnectionOfTheDefaultDepthTakesHalfAMebibyte) {
+  open({mock_hca::mlx5()});
+  connect_with(depths(3 * 512 + 32, 2 * 512));
+  constexpr std::uint32_t kBytesEach = 320;
+  EXPECT_LE(mock_hca::last_granted().max_send_wr * kBytesEach, 512U << 10);
   EXPECT_TRUE(carries());
 }
 
@@ -202,7 +218,7 @@ class ManyKeys : public LimitsOf {
   static constexpr std::size_t kKeys = 300, kBytes = 64;
 
   void open_keys() {
-    open({small_queues(128)});
+    open({small_queues(100)});
     connect_with(depths(64, kKeys), 60);
     const auto memory = server.fabric->allocate(kKeys * kBytes);
     ASSERT_TRUE(memory);
