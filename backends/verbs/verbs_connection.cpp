@@ -25,6 +25,9 @@ std::uint32_t at_least_one(std::uint32_t depth) {
 
 Shell::Shell(QueueHandle completions, QpHandle pair, Device& on) noexcept
     : queue_(std::move(completions)), qp_(std::move(pair)), device_(on) {
+  // Events of before, which nobody has read, name nobody any more.
+  qp_->qp_context = nullptr;
+  queue_->cq_context = nullptr;
   ++device_.connections;
 }
 
