@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/fabric/fabric.hpp"
 
@@ -14,14 +15,17 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error };
 
 // How a key dies before its memory is released. docs/security.md says what each protects and costs.
 enum class Invalidation : std::uint8_t {
-  automatic,     // windows where every device has them, else registration
-  windows,       // type 1 memory windows: one more work request each way
+  automatic,     // windows on the devices that have them; off on others, with a warning
+  windows,       // type 1 memory windows: one more work request each way. Some device must have them
   registration,  // a registration is undone and made anew: a system call each way
   off,           // keys live as long as their path
 };
 
 struct VerbsOptions {
   std::string device;  // of RDMA, such as "mlx5_0" or "rxe0"; empty: whichever has the address
+  // Of this host that will be listened on, if known. While it is opened, the fabric looks at their devices
+  // alone; with a wildcard among them, or with none, at all of the host.
+  std::vector<std::string> addresses;
   Invalidation invalidation = Invalidation::automatic;
   // How often a packet is sent again before the connection is lost, 0 .. 7. 7 means for ever to soft-RoCE.
   std::uint8_t retry_count = 6;
@@ -38,6 +42,12 @@ struct VerbsOptions {
   unsigned resolve_timeout_ms = 2000;  // for an address, and again for the route to it
   // How long a peer is asked to confirm the end of a connection; at least 10 s, for it may be busy.
   unsigned farewell_timeout_ms = 10'000;
+  // False: only addresses in figures are taken. Names are looked up by a thread; without them there is none.
+  bool host_names = true;
+  // Regions are registered so that the device may write to them over the bus in any order, which some hosts
+  // are faster by. Nothing here looks at memory before a completion says that something came, and a
+  // completion makes all that came before it visible. Devices and kernels that do not know it ignore it.
+  bool relaxed_ordering = false;
   // Called from the thread that owns the fabric.
   std::function<void(LogLevel, const std::string&)> log;
 };

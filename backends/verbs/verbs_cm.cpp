@@ -12,7 +12,8 @@
 namespace rtrs::verbs {
 namespace {
 
-constexpr int kBacklog = 64;
+// As many as the system allows: net.rdma_ucm.max_backlog, 1,024 unless somebody changes it.
+constexpr int kBacklog = 0;
 
 rdma_port_space port_space_of(const net::SocketAddress& address) {
   return is_gid(address.get()) ? RDMA_PS_IB : RDMA_PS_TCP;
@@ -77,7 +78,8 @@ Errc FabricImpl::listen(const PathAddress& local) {
   if (text.empty()) {
     listener->address = net::any_address(local.port);
   } else {
-    const Result<net::SocketAddress> address = resolve_address(text, local.port);
+    const Result<net::SocketAddress> address =
+        names_.asks() ? resolve_address(text, local.port) : known_address(names_, text, local.port);
     if (!address) {
       log(LogLevel::error, "cannot listen on \"" + text + "\": that is no address");
       return address.error();
@@ -95,7 +97,11 @@ Errc FabricImpl::listen(const PathAddress& local) {
     return to_errc(error);
   }
   // Opened now, so that its first client need not wait for that.
-  if (listener->id->verbs != nullptr && device_of(*listener->id) == nullptr) return Errc::no_memory;
+  if (listener->id->verbs != nullptr) {
+    Device* const device = device_of(*listener->id);
+    if (device == nullptr) return Errc::no_memory;
+    tell_of_keys(*device);
+  }
   listeners_.push_back(std::move(listener));
   return Errc::ok;
 }
@@ -161,7 +167,7 @@ void FabricImpl::begin_connecting(Connection& connection, const PathAddress& add
 
 void FabricImpl::find_route(Connection& connection) {
   Device* device = device_of(*connection.id);
-  if (device == nullptr || !connection.open(*device)) {
+  if (device == nullptr || !open(connection, *device)) {
     return fail_connect(connection, Reason::no_resources,
                         connection.describe() + ": no resources to connect");
   }
@@ -204,7 +210,7 @@ void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParam
     return report_lost(connection, Reason::post_failed);
   }
   Device* device = device_of(*connection.id);
-  if (device == nullptr || !connection.open(*device)) {
+  if (device == nullptr || !open(connection, *device)) {
     refuse(connection.id);
     return report_lost(connection, Reason::no_resources);
   }
@@ -270,8 +276,10 @@ void FabricImpl::disconnect(ConKey key) {
   Connection& connection = *node.mapped();
   if (last_found_ == &connection) last_found_ = nullptr;
   std::erase_if(unnamed_, [&](const auto& entry) { return entry.second.key == key; });
+  // What was asked of it before.
+  if (connection.stage() == Connection::Stage::up && !connection.failed()) connection.flush();
   end(connection);
-  std::erase(with_shown_, &connection);
+  if (std::exchange(connection.in_shown_list, false)) std::erase(with_shown_, &connection);
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
   pending_taken_ = 0;
   std::erase_if(pending_, [&](const Pending& p) { return is_of(p.event, key); });

@@ -86,6 +86,8 @@ void FabricImpl::leave_device(const std::string& name) {
 }
 
 void FabricImpl::handle_request(const CmEvent& event) {
+  // What it can is asked before the request is accepted; accept() refuses it where there is no device.
+  if (Device* const device = device_of(*event.id)) tell_of_keys(*device);
   auto request = std::make_unique<Request>();
   request->owner.object = request.get();
   request->id.reset(event.id);
@@ -192,8 +194,7 @@ void FabricImpl::read_completions(Device& device) noexcept {
   void* owner = nullptr;
   while (ibv_get_cq_event(device.channel.get(), &queue, &owner) == 0) {
     ibv_ack_cq_events(queue, 1);
-    auto* connection = static_cast<Connection*>(owner);
-    if (connection != nullptr && connection->stage() == Connection::Stage::up) activate(*connection);
+    activate(*static_cast<SharedQueue*>(owner));
   }
 }
 
@@ -223,8 +224,8 @@ void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
       connection = static_cast<Connection*>(event.element.qp->qp_context);
       break;
     case IBV_EVENT_CQ_ERR:
-      connection = static_cast<Connection*>(event.element.cq->cq_context);
-      break;
+      log(LogLevel::error, device.name + ": " + ibv_event_type_str(event.event_type));
+      return lose_queue(*static_cast<SharedQueue*>(event.element.cq->cq_context), Reason::transport_error);
     case IBV_EVENT_DEVICE_FATAL:
       return lose_device(device);
     case IBV_EVENT_PORT_ERR:

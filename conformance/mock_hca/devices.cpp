@@ -53,6 +53,11 @@ int World::given_back(const ibv_context* context) {
   return EIO;
 }
 
+MemoryRegion* World::region(const ibv_pd* domain, std::uint32_t key) const {
+  const auto found = regions.find({static_cast<const Context*>(domain->context)->adapter, key});
+  return found == regions.end() || found->second->pd != domain ? nullptr : found->second;
+}
+
 bool World::falls_short() {
   if (shortage_count == 0) return false;
   if (shortage_after != 0) {
@@ -135,7 +140,7 @@ std::unique_ptr<Context> make_context(Adapter& adapter) {
   context->device = &adapter.device;
   context->async_fd = context->signal.fd();
   context->cmd_fd = -1;
-  context->num_comp_vectors = 1;
+  context->num_comp_vectors = adapter.profile.vectors;
   context->ops.alloc_mw = alloc_mw;
   context->ops.dealloc_mw = dealloc_mw;
   context->ops.bind_mw = bind_mw;
@@ -169,6 +174,40 @@ std::size_t objects() {
   return all.contexts.size() + all.domains.size() + all.channels.size() + all.queues.size() +
          all.event_channels.size() + all.identifiers.size() + all.regions.size() + all.windows.size() +
          all.queue_pairs.size() + all.leaked;
+}
+
+Held held(std::size_t number) {
+  const std::scoped_lock lock(world().lock);
+  const Adapter* const adapter = world().adapters.at(number).get();
+  const auto of_it = [adapter](const ibv_context* context) {
+    return static_cast<const Context*>(context)->adapter == adapter;
+  };
+  Held found;
+  for (const Context* one : world().contexts) found.contexts += of_it(one) ? 1 : 0;
+  for (const Window* one : world().windows) found.windows += of_it(one->context) ? 1 : 0;
+  std::set<int> vectors;
+  for (const Queue* one : world().queues)
+    if (of_it(one->context)) vectors.insert(one->vector);
+  found.vectors = vectors.size();
+  for (const auto& [key, one] : world().regions) {
+    if (!of_it(one->context)) continue;
+    ++found.regions;
+    found.bytes += one->length;
+  }
+  return found;
+}
+
+Counts counts(std::size_t adapter) {
+  const std::scoped_lock lock(world().lock);
+  return world().adapters.at(adapter)->counts;
+}
+
+std::size_t relaxed_registrations() {
+  const std::scoped_lock lock(world().lock);
+  std::size_t count = 0;
+  for (const auto& [key, region] : world().regions)
+    count += (region->access & IBV_ACCESS_RELAXED_ORDERING) != 0 ? 1 : 0;
+  return count;
 }
 
 void reset(const std::vector<Profile>& profiles, std::uint64_t seed) {
@@ -271,7 +310,8 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
   attributes->max_mr_size = ~std::uint64_t{0};
   attributes->max_qp = attributes->max_cq = attributes->max_mr = attributes->max_mw = 1 << 20;
   attributes->phys_port_cnt = 1;
-  unsigned flags = IBV_DEVICE_MEM_MGT_EXTENSIONS;
+  unsigned flags = 0;
+  if (profile.send_invalidate) flags |= IBV_DEVICE_MEM_MGT_EXTENSIONS;
   if (profile.windows_type_1) flags |= IBV_DEVICE_MEM_WINDOW;
   if (profile.windows_type_2b) flags |= IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   attributes->device_cap_flags = flags;

@@ -17,6 +17,8 @@ using State = Identifier::State;
 
 // As librdmacm gives them: the whole field, whatever of it was filled.
 constexpr std::uint8_t kRequestData = 56, kAnswerData = 196, kRejectData = 148;
+// net.rdma_ucm.max_backlog of Linux, which stands for 0 too.
+constexpr int kMostBacklog = 1024;
 // Of enum ib_cm_rej_reason.
 constexpr int kNoSuchService = 8, kStale = 10, kByConsumer = 28, kVendorOption = 35;
 
@@ -179,7 +181,7 @@ int rdma_listen(rdma_cm_id* given, int backlog) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
   id.state = State::listening;
-  id.backlog = backlog;
+  id.backlog = backlog <= 0 || backlog > kMostBacklog ? kMostBacklog : backlog;
   return 0;
 }
 std::uint16_t rdma_get_src_port(rdma_cm_id* id) {

@@ -23,10 +23,17 @@ struct Profile {
   std::uint32_t max_qp_wr = 32768;
   int max_sge = 30;
   int max_cqe = 4194303;
-  std::uint32_t max_inline = 512;        // bytes of a work request
+  std::uint32_t max_inline = 512;  // bytes of a work request
+  // Where a send queue is counted in bytes: of all of it, rounded up to a power of two (0: it is not), of
+  // what a work request has beside data, and of the units that it takes.
+  std::uint32_t send_queue_bytes = 0, work_bytes = 0, work_unit = 64;
   std::uint32_t max_message = 1U << 30;  // bytes
+  int vectors = 8;                       // interrupts of completions
   bool windows_type_1 = true;
   bool windows_type_2b = true;
+  bool send_invalidate = true;  // IBV_DEVICE_MEM_MGT_EXTENSIONS
+  // What ibv_post_send() does with a binding of a window of type 1, which ibv_bind_mw() is for.
+  enum class Type1Chain : std::uint8_t { takes, refuses, fails } type_1_in_chain = Type1Chain::takes;
   // What lies in a completion queue of a queue pair is gone with it.
   bool destroy_cleans_cq = true;
   // Work of an adapter that was taken out completes as flushed; elsewhere nothing is heard of it any more.
@@ -62,6 +69,34 @@ std::vector<std::string> problems();
 // Objects that exist: domains, regions, windows, queues, queue pairs, channels, identifiers. Without the
 // adapters' own.
 std::size_t objects();
+// Of one adapter.
+struct Held {
+  std::size_t contexts = 0;  // of programs that opened it
+  std::size_t windows = 0;
+  std::size_t vectors = 0;  // that completion queues are spread over
+  std::size_t regions = 0;
+  std::uint64_t bytes = 0;  // registered, each time that they are
+};
+Held held(std::size_t adapter);
+// What the queue pair that was made last was granted.
+ibv_qp_cap last_granted();
+
+// What the program asked of an adapter since it was made. Each call that posts to the send queue writes to a
+// doorbell of real hardware, whatever it posts; receives have one of their own, which many adapters read from
+// memory.
+struct Counts {
+  std::uint64_t doorbells = 0;      // calls of ibv_post_send() and ibv_bind_mw()
+  std::uint64_t work_requests = 0;  // that they posted
+  std::uint64_t receive_calls = 0;  // of ibv_post_recv()
+  std::uint64_t receives = 0;
+  std::uint64_t completions = 0;  // that were read
+  std::uint64_t polls = 0;        // calls of ibv_poll_cq()
+  std::uint64_t arms = 0;         // calls of ibv_req_notify_cq()
+};
+Counts counts(std::size_t adapter);
+
+// Registrations that exist and let the adapter write in any order.
+std::size_t relaxed_registrations();
 
 // Gives up peers that are gone. A thread does it each few milliseconds while `on`; it is off at first.
 void tick();

@@ -54,9 +54,11 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
     return world().problem("a completion queue that is gone was read"), -1;
   if (world().hostile) kick_all();
   int taken = 0;
+  ++queue.adapter->counts.polls;
   for (; taken < count && !queue.entries.empty(); ++taken) {
     const auto [completion, of] = queue.entries.front();
     queue.entries.pop_front();
+    ++queue.adapter->counts.completions;
     out[taken] = completion;
     const auto found = world().queue_pairs.find(completion.qp_num);
     if (found == world().queue_pairs.end() || found->second != of) continue;
@@ -65,7 +67,8 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
       --pair.held_receives;
       continue;
     }
-    while (!pair.held.empty() && pair.held.front() <= completion.wr_id) pair.held.pop_front();
+    const auto done = std::find(pair.held.begin(), pair.held.end(), completion.wr_id);
+    if (done != pair.held.end()) pair.held.erase(pair.held.begin(), done + 1);
   }
   arrive(queue);
   return taken;
@@ -75,6 +78,7 @@ int req_notify_cq(ibv_cq* cq, int) {
   const std::scoped_lock lock(world().lock);
   auto& queue = *static_cast<Queue*>(cq);
   if (is_over(cq->context)) return EIO;
+  ++queue.adapter->counts.arms;
   arrive(queue);
   arrive(queue);
   queue.armed = true;
@@ -118,8 +122,9 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* memory, std::size_t bytes, std::uint6
   region->addr = memory;
   region->length = bytes;
   region->access = static_cast<int>(access);
-  region->lkey = region->rkey = world().next_key++ << 8;
-  world().regions[region->lkey] = region;
+  Adapter* const adapter = static_cast<Context*>(pd->context)->adapter;
+  region->lkey = region->rkey = adapter->next_key++ << 8;
+  world().regions[{adapter, region->lkey}] = region;
   ++static_cast<Domain*>(pd)->users;
   return region;
 }
@@ -133,7 +138,7 @@ int ibv_dereg_mr(ibv_mr* mr) {
     world().problem("a registration was undone with windows bound to it");
     return EBUSY;
   }
-  world().regions.erase(region->lkey);
+  world().regions.erase({static_cast<Context*>(region->context)->adapter, region->lkey});
   --static_cast<Domain*>(region->pd)->users;
   const int answer = world().given_back(mr->context);
   delete region;
@@ -160,16 +165,18 @@ int ibv_destroy_comp_channel(ibv_comp_channel* given) {
   return 0;
 }
 
-ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int) {
+ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int vector) {
   const std::scoped_lock lock(world().lock);
   Adapter& adapter = *static_cast<Context*>(context)->adapter;
-  if (entries < 1 || entries > adapter.profile.max_cqe) return errno = EINVAL, nullptr;
+  if (entries < 1 || entries > adapter.profile.max_cqe || vector < 0 || vector >= adapter.profile.vectors)
+    return errno = EINVAL, nullptr;
   if (world().falls_short(context)) return nullptr;
   auto* queue = new Queue;
   queue->adapter = &adapter;
   queue->context = context;
   queue->cq_context = owner;
   queue->cqe = entries;
+  queue->vector = vector;
   queue->channel = channel;
   queue->via = static_cast<Channel*>(channel);
   if (channel != nullptr) ++channel->refcnt;

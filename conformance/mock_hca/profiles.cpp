@@ -18,11 +18,15 @@ Profile rxe() {
   return one;
 }
 
-// providers/mlx5 of rdma-core cleans the queues in __mlx5_cq_clean().
+// providers/mlx5 of rdma-core cleans the queues in __mlx5_cq_clean(). _sq_overhead() of a connection has room
+// for a binding, mlx5_calc_send_wqe() and mlx5_calc_sq_size() count the rest; a queue holds max_qp_wr units
+// of 64 bytes.
 Profile mlx5() {
   Profile one;
   one.name = "mlx5_0";
   one.max_qp_wr = 32768;
+  one.send_queue_bytes = 32768 * 64;
+  one.work_bytes = 192;
   return one;
 }
 

@@ -1,5 +1,6 @@
 // Memory windows, and the queue pairs that they are bound through.
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -17,7 +18,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   window->context = pd->context;
   window->pd = pd;
   window->type = type;
-  window->rkey = world().next_key++ << 8;
+  window->rkey = static_cast<Context*>(pd->context)->adapter->next_key++ << 8;
   world().windows.insert(window);
   ++static_cast<Domain*>(pd)->users;
   return window;
@@ -47,16 +48,39 @@ int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* request) {
   wr.bind_mw.mw = mw;
   wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
   wr.bind_mw.bind_info = request->bind_info;
+  const std::scoped_lock lock(world().lock);
   if (mw->type != IBV_MW_TYPE_1) {
-    const std::scoped_lock lock(world().lock);
     world().problem("ibv_bind_mw() was called for a window that is not of type 1");
     return EINVAL;
   }
   ibv_send_wr* refused = nullptr;
-  const int error = post_send(qp, &wr, &refused);
+  const int error = post_work(*static_cast<QueuePair*>(qp), &wr, &refused);
   if (error == 0) mw->rkey = wr.bind_mw.rkey;
   return error;
 }
+
+ibv_qp_cap last_granted() {
+  const std::scoped_lock lock(world().lock);
+  return world().last_queue_pair == nullptr ? ibv_qp_cap{} : world().last_queue_pair->cap;
+}
+
+namespace {
+
+// False: the send queue would be too large. What a work request has room for anyway is granted.
+bool fit_send_queue(const Profile& profile, ibv_qp_cap& cap) {
+  if (profile.send_queue_bytes == 0) return true;
+  const auto up = [](std::uint64_t bytes, std::uint64_t unit) { return (bytes + unit - 1) / unit * unit; };
+  constexpr std::uint64_t kInlineHeader = 4, kPart = 16;
+  const std::uint64_t inline_bytes =
+      cap.max_inline_data == 0 ? 0 : up(kInlineHeader + cap.max_inline_data, kPart);
+  const std::uint64_t each =
+      up(profile.work_bytes + std::max(inline_bytes, kPart * cap.max_send_sge), profile.work_unit);
+  if (std::bit_ceil(each * cap.max_send_wr) > profile.send_queue_bytes) return false;
+  cap.max_inline_data = static_cast<std::uint32_t>(each - profile.work_bytes - kInlineHeader);
+  return true;
+}
+
+}  // namespace
 
 void tick() {
   const std::scoped_lock lock(world().lock);
@@ -105,7 +129,10 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
       cap.max_inline_data > profile.max_inline || static_cast<int>(cap.max_send_sge) > profile.max_sge ||
       static_cast<int>(cap.max_recv_sge) > profile.max_sge)
     return errno = EINVAL, nullptr;
+  ibv_qp_cap granted = cap;
+  if (!fit_send_queue(profile, granted)) return errno = EINVAL, nullptr;
   if (world().falls_short()) return nullptr;
+  wanted->cap = granted;
   auto* pair = new QueuePair;
   pair->adapter = &adapter;
   pair->context = pd->context;

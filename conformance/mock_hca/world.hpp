@@ -48,6 +48,7 @@ struct Channel : ibv_comp_channel {
 struct Queue : ibv_cq {
   Adapter* adapter = nullptr;
   Channel* via = nullptr;
+  int vector = 0;
   std::deque<std::pair<ibv_wc, const QueuePair*>> entries;
   // Written right after the last look at the queue, and after the one before: two looks in a row find
   // nothing, and what a program that arms the queue after them never hears of is there.
@@ -164,6 +165,8 @@ struct Adapter {
   bool removed = false;
   bool in_place = false;  // it was not removed for the manager, whose identifiers are good when it is back
   bool port_down = false;
+  Counts counts;
+  std::uint32_t next_key = 1;  // each adapter has its own: two have equal ones
 };
 
 struct World {
@@ -177,11 +180,11 @@ struct World {
   std::set<EventChannel*> event_channels;
   std::set<Identifier*> identifiers;
   std::set<ManagerEvent*> shown;
-  std::map<std::uint32_t, MemoryRegion*> regions;  // by key, local and remote are the same
+  std::map<std::pair<const Adapter*, std::uint32_t>, MemoryRegion*>
+      regions;  // by key, local and remote alike
   std::set<Window*> windows;
   std::map<std::uint32_t, QueuePair*> queue_pairs;
   QueuePair* last_queue_pair = nullptr;
-  std::uint32_t next_key = 1;
   std::uint32_t next_queue_pair = 17;
   std::uint16_t next_port = 40000;
   unsigned shortage_after = 0, shortage_count = 0, shortage_wanted = 0;
@@ -193,6 +196,8 @@ struct World {
   bool hostile = false;
   std::mt19937_64 chance;
 
+  // nullptr: there is none under this key.
+  MemoryRegion* region(const ibv_pd*, std::uint32_t key) const;
   void problem(std::string text) { problems.push_back(std::move(text)); }
   // What makes an object asks first. errno is set.
   bool falls_short();
@@ -224,6 +229,8 @@ unsigned* unacknowledged_of(const ibv_async_event&);
 // Of an object that ends, which nobody has read.
 void forget_events(Adapter&, const void* object);
 int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
+// The same, of either function.
+int post_work(QueuePair&, ibv_send_wr*, ibv_send_wr**);
 int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**);
 int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
 int poll_cq(ibv_cq*, int count, ibv_wc*);

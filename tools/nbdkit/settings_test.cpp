@@ -1,4 +1,4 @@
-#include "tools/nbdkit/settings.hpp"
+#include "tools/lib/plugin/settings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,6 @@ TEST(Settings, TakesEveryParameter) {
                                    {"session", "s"},
                                    {"device", "d"},
                                    {"access_mode", "ro"},
-                                   {"provider", "net"},
                                    {"fabric", "verbs"},
                                    {"rdma_device", "rxe0"},
                                    {"rdma_retry_count", "3"},
@@ -57,7 +56,6 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.paths.size(), 2U);
   EXPECT_EQ(settings.port, 99);
   EXPECT_EQ(settings.access_mode, wire::rnbd::AccessMode::read_only);
-  EXPECT_EQ(settings.fabric.provider, "net");
   EXPECT_EQ(settings.fabric.fabric, "verbs");
   EXPECT_EQ(settings.fabric.device, "rxe0");
   EXPECT_EQ(settings.fabric.retry_count, 3U);
@@ -79,7 +77,7 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.trace_options.rotate_bytes, 8U << 20);
   EXPECT_EQ(settings.trace_dump, "/home/me/d");
   EXPECT_EQ(settings.status, "/tmp/s");
-  EXPECT_EQ(settings.given.size(), 27U);
+  EXPECT_EQ(settings.given.size(), 26U);
 }
 
 TEST(Settings, SaysWhatIsWrongWithAValue) {

@@ -1,4 +1,4 @@
-#include "tools/nbdkit/settings.hpp"
+#include "tools/lib/plugin/settings.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -254,6 +254,10 @@ Done check_company(const Settings& settings) {
       return tl::unexpected(std::string(key) + "= belongs to fabric=verbs, which is not given");
   if (is_given("crc") && settings.fabric.fabric != "tcp")
     return tl::unexpected<std::string>("crc= belongs to fabric=tcp, and another fabric is given");
+  for (const std::string& why :
+       {tools::of_another_fabric(settings.fabric), tools::contradiction(settings.fabric.tls),
+        tools::contradiction(settings.fabric.auth)})
+    if (!why.empty()) return tl::unexpected(tools::with_underscores(why));
   return {};
 }
 
