@@ -148,7 +148,8 @@ class Connection {
     std::array<ibv_send_wr, kMost> requests;
     std::array<std::array<ibv_sge, 2>, kMost> pieces;
     // Of short messages, which are the caller's.
-    std::array<std::array<std::byte, kSmallMessage>, kMost> copies;
+    static constexpr std::uint32_t kMostCopied = 128;
+    std::array<std::array<std::byte, kMostCopied>, kMost> copies;
     std::array<std::uint32_t, kMost> old_keys, shown_keys;  // of windows that are bound
     std::size_t size = 0;
   };
