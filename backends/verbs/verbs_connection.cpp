@@ -33,6 +33,8 @@ std::uint32_t at_least_one(std::uint32_t depth) {
 }  // namespace
 
 Shell::Shell(QpHandle pair, Device& on) noexcept : qp_(std::move(pair)), device_(on) {
+  // Events of before, which nobody has read, name nobody any more.
+  qp_->qp_context = nullptr;
   ++device_.connections;
 }
 

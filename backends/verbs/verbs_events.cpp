@@ -213,8 +213,9 @@ void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
   switch (event.event_type) {
     case IBV_EVENT_COMM_EST: {
       // Data came before the peer's last word of connecting, which may be lost.
-      auto& early = *static_cast<Connection*>(event.element.qp->qp_context);
-      if (!early.established && early.id != nullptr) rdma_notify(early.id.get(), IBV_EVENT_COMM_EST);
+      auto* const early = static_cast<Connection*>(event.element.qp->qp_context);
+      if (early != nullptr && !early->established && early->id != nullptr)
+        rdma_notify(early->id.get(), IBV_EVENT_COMM_EST);
       return;
     }
     case IBV_EVENT_QP_FATAL:
@@ -234,7 +235,7 @@ void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
     default:
       return log(LogLevel::debug, device.name + ": " + ibv_event_type_str(event.event_type));
   }
-  if (connection->stage() != Connection::Stage::up) return;
+  if (connection == nullptr || connection->stage() != Connection::Stage::up) return;
   log(LogLevel::warning, connection->describe() + ": " + ibv_event_type_str(event.event_type));
   connection->set_ending(Reason::transport_error);
   activate(*connection);

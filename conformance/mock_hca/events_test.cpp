@@ -125,6 +125,21 @@ TEST_F(Events, TimewaitThatNeverEndsIsGivenUp) {
   EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
 }
 
+// Its connection is gone by then: the address sanitizer watches.
+TEST_F(Events, AnEventOfAQueuePairInTimewaitNamesNobody) {
+  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  leave();
+  mock_hca::tell_of_last_queue_pair(IBV_EVENT_COMM_EST);
+  mock_hca::fail_last_queue_pair(IBV_EVENT_QP_FATAL);
+  mock_hca::overrun_last_queue();
+  poll_both();
+  mock_hca::end_timewait();
+  poll_both();
+  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  EXPECT_TRUE(carries(kNearAgain, kFarAgain));
+  leave(kNearAgain, kFarAgain);
+}
+
 TEST_F(Events, ADeviceThatGoesTakesTimewaitAlong) {
   ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
   leave();
