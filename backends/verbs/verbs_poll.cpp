@@ -19,6 +19,7 @@ constexpr std::uint32_t kLeastEntries = 1024;
 }  // namespace
 
 bool FabricImpl::open(Connection& connection, Device& device) {
+  connection.fit(device);
   SharedQueue* const queue = queue_on(device, connection.entries());
   if (!connection.open(device, queue)) return false;
   activate(*queue);
@@ -78,17 +79,19 @@ void FabricImpl::flush_soon(Connection& connection) noexcept {
 }
 
 void FabricImpl::flush_unposted() noexcept {
-  for (Connection* connection : unposted_) {
-    connection->in_unposted_list = false;
-    if (connection->stage() != Connection::Stage::up) continue;
-    connection->flush();
-    if (connection->failed()) report_lost(*connection, Reason::post_failed);
-  }
-  unposted_.clear();
+  // What has no room yet stays.
+  std::erase_if(unposted_, [this](Connection* connection) {
+    if (connection->stage() == Connection::Stage::up) {
+      connection->flush();
+      if (connection->failed()) report_lost(*connection, Reason::post_failed);
+    }
+    connection->in_unposted_list = connection->stage() == Connection::Stage::up && connection->has_unposted();
+    return !connection->in_unposted_list;
+  });
 }
 
-void FabricImpl::flush_binds_of(const ibv_mw* window) noexcept {
-  const auto names_it = [window](const Connection* one) { return one->has_unposted_bind_of(window); };
+void FabricImpl::flush_binds_of(const ibv_mw& window) noexcept {
+  const auto names_it = [&window](const Connection* one) { return one->has_unposted_bind_of(window); };
   if (std::any_of(unposted_.begin(), unposted_.end(), names_it)) flush_unposted();
 }
 
@@ -125,7 +128,8 @@ void FabricImpl::look_at_kernel() noexcept {
       connect_named();
     } else if (tag == &timer_) {
       std::uint64_t expirations = 0;
-      if (::read(timer_.get(), &expirations, sizeof expirations) == sizeof expirations) on_timer();
+      // Too early by the time of poll(): once more.
+      if (::read(timer_.get(), &expirations, sizeof expirations) == sizeof expirations) set_timer();
     } else {
       const auto& watched = *static_cast<const Watch*>(tag);
       watched.kind == Watch::Kind::completions ? read_completions(*watched.device)
@@ -138,7 +142,10 @@ std::size_t FabricImpl::report_endings(const SharedQueue& queue, std::span<Fabri
   std::size_t count = 0;
   std::erase_if(ending_, [&](Connection* connection) {
     if (connection->queue() != &queue || count == out.size()) return false;
-    if (connection->stage() != Connection::Stage::lost) connection->lost(out[count++], connection->ending());
+    if (connection->stage() != Connection::Stage::lost) {
+      connection->lost(out[count++], connection->ending());
+      connection->device()->suspect = true;
+    }
     connection->in_ending_list = false;
     return true;
   });
@@ -154,6 +161,7 @@ std::size_t FabricImpl::read_queue(SharedQueue& queue, std::span<FabricEvent> ou
     Connection* const connection = queue.owner_of(completion->wr_id);
     if (connection == nullptr) continue;
     if (connection->translate(*completion, out[count])) ++count;
+    if (connection->stage() == Connection::Stage::lost) connection->device()->suspect = true;
     if (connection->has_shown() && !std::exchange(connection->in_shown_list, true))
       with_shown_.push_back(connection);
   }
@@ -183,7 +191,9 @@ std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   if (!unposted_.empty()) flush_unposted();
   drop_gone_devices();
   if (!accepting_.empty()) start_accepts();
-  if (look_now_ || ++polls_since_look_ >= kPollsPerLook) look_at_kernel();
+  const bool due = timer_due_ <= now_;
+  if (due || look_now_ || ++polls_since_look_ >= kPollsPerLook) look_at_kernel();
+  if (due) on_timer();
   const std::size_t count = pending_.empty() ? 0 : take_pending(out);
   // What is pending about a connection comes before what its queue holds.
   if (pending_taken_ < pending_.size()) return count;

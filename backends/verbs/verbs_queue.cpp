@@ -21,8 +21,8 @@ std::uint64_t tag_of(std::size_t place, std::uint16_t generation) noexcept {
 
 std::unique_ptr<SharedQueue> SharedQueue::make(Device& device, std::uint32_t entries) {
   std::unique_ptr<SharedQueue> made(new SharedQueue(device));
-  made->queue_.reset(
-      ibv_create_cq(device.context.get(), static_cast<int>(entries), made.get(), device.channel.get(), 0));
+  made->queue_.reset(ibv_create_cq(device.context.get(), static_cast<int>(entries), made.get(),
+                                   device.channel.get(), device.next_vector()));
   if (made->queue_ == nullptr) return nullptr;
   made->room_ = made->entries();
   return made;

@@ -47,9 +47,10 @@ void copy(sockaddr& to, const sockaddr& from) {
 
 Adapter* adapter_of(const sockaddr& address) {
   for (const auto& one : world().adapters) {
-    if (one->removed) continue;
+    Adapter& holder = *world().adapters[world().holders[one->number]];
+    if (holder.removed) continue;
     for (const sockaddr_storage& own : addresses_of(*one))
-      if (same_host(reinterpret_cast<const sockaddr&>(own), address)) return one.get();
+      if (same_host(reinterpret_cast<const sockaddr&>(own), address)) return &holder;
   }
   return nullptr;
 }

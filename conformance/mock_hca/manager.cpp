@@ -17,11 +17,15 @@ using State = Identifier::State;
 
 // As librdmacm gives them: the whole field, whatever of it was filled.
 constexpr std::uint8_t kRequestData = 56, kAnswerData = 196, kRejectData = 148;
+// net.rdma_ucm.max_backlog of Linux, which stands for 0 too.
+constexpr int kMostBacklog = 1024;
 // Of enum ib_cm_rej_reason.
-constexpr int kNoSuchService = 8, kByConsumer = 28, kVendorOption = 35;
+constexpr int kNoSuchService = 8, kStale = 10, kByConsumer = 28, kVendorOption = 35;
 
-void tell(Identifier& id, rdma_cm_event_type type, int status = 0, const void* data = nullptr,
-          std::size_t bytes = 0, std::uint8_t field = 0) {
+}  // namespace
+
+void tell(Identifier& id, rdma_cm_event_type type, int status, const void* data, std::size_t bytes,
+          std::uint8_t field) {
   auto* event = new ManagerEvent;
   std::memset(static_cast<rdma_cm_event*>(event), 0, sizeof(rdma_cm_event));
   event->id = &id;
@@ -32,7 +36,8 @@ void tell(Identifier& id, rdma_cm_event_type type, int status = 0, const void* d
     event->param.conn.private_data = event->data.data();
     event->param.conn.private_data_len = field;
   }
-  id.events->events.push_back(event);
+  put<rdma_cm_event*>(id.events->events, event,
+                      [&id](const rdma_cm_event* before) { return before->id == &id; });
   id.events->signal.give();
 }
 
@@ -40,6 +45,8 @@ void part(Identifier& id) {
   if (id.peer != nullptr) id.peer->peer = nullptr;
   id.peer = nullptr;
 }
+
+namespace {
 
 // This end is gone or says no more; the other one hears of it.
 void leave(Identifier& id) {
@@ -72,6 +79,8 @@ Identifier* listener_for(const sockaddr& address) {
   for (Identifier* one : world().identifiers) {
     const sockaddr& bound = one->route.addr.src_addr;
     if (one->state != State::listening || port_of(bound) != port_of(address)) continue;
+    // It belongs to the adapter that had its address when it was bound.
+    if (one->verbs != nullptr && one->verbs != adapter_of(address)->of_manager.get()) continue;
     if (same_host(bound, address)) return one;
     // One that takes any address of IPv6 takes IPv4 too.
     if (is_any(bound) && (bound.sa_family == address.sa_family || bound.sa_family == AF_INET6)) found = one;
@@ -95,16 +104,6 @@ int refuse(int error) {
 }
 
 }  // namespace
-
-void remove_identifiers_of(const Adapter& adapter) {
-  const std::set<Identifier*> all = world().identifiers;
-  for (Identifier* id : all) {
-    if (id->verbs == nullptr || static_cast<Context*>(id->verbs)->adapter != &adapter) continue;
-    part(*id);
-    id->state = State::over;
-    tell(*id, RDMA_CM_EVENT_DEVICE_REMOVAL);
-  }
-}
 
 }  // namespace rtrs::mock_hca
 
@@ -182,7 +181,7 @@ int rdma_listen(rdma_cm_id* given, int backlog) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
   id.state = State::listening;
-  id.backlog = backlog;
+  id.backlog = backlog <= 0 || backlog > kMostBacklog ? kMostBacklog : backlog;
   return 0;
 }
 std::uint16_t rdma_get_src_port(rdma_cm_id* id) {
@@ -220,6 +219,7 @@ int rdma_init_qp_attr(rdma_cm_id* given, ibv_qp_attr* attributes, int* mask) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
   *mask = IBV_QP_STATE;
+  if (id.verbs != nullptr && is_over(id.verbs)) return refuse(EINVAL);
   if (attributes->qp_state == IBV_QPS_INIT) {
     if (id.verbs == nullptr) return refuse(EINVAL);
     *mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
@@ -232,10 +232,12 @@ int rdma_init_qp_attr(rdma_cm_id* given, ibv_qp_attr* attributes, int* mask) {
              IBV_QP_MIN_RNR_TIMER;
     attributes->dest_qp_num = id.peer_qp_num;
     attributes->path_mtu = IBV_MTU_1024;
+    attributes->ah_attr.is_global = 1;
+    attributes->ah_attr.grh.traffic_class = id.tos;
     return 0;
   }
   *mask |= IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-  attributes->timeout = 17;
+  attributes->timeout = id.ack_timeout != 0 ? id.ack_timeout : 17;
   attributes->retry_cnt = id.retry_count;
   attributes->rnr_retry = 7;
   return 0;
@@ -257,6 +259,12 @@ int rdma_connect(rdma_cm_id* given, rdma_conn_param* params) {
     tell(id, RDMA_CM_EVENT_REJECTED, kNoSuchService, nullptr, 0, kRejectData);
     return 0;
   }
+  if (world().stale_rejects != 0 || world().in_timewait.count(id.qp_num) != 0) {
+    if (world().stale_rejects != 0) --world().stale_rejects;
+    id.state = State::over;
+    tell(id, RDMA_CM_EVENT_REJECTED, kStale, nullptr, 0, kRejectData);
+    return 0;
+  }
   id.state = State::asking;
   Identifier& server = *make(*listener->events, listener->context, id.ps);
   server.state = State::asked;
@@ -267,6 +275,8 @@ int rdma_connect(rdma_cm_id* given, rdma_conn_param* params) {
   copy(server.route.addr.dst_addr, id.route.addr.src_addr);
   server.peer_qp_num = id.qp_num;
   server.retry_count = params->retry_count;
+  server.ack_timeout = id.ack_timeout;
+  server.tos = id.tos;
   server.peer = &id;
   id.peer = &server;
   tell(server, RDMA_CM_EVENT_CONNECT_REQUEST, 0, params->private_data, params->private_data_len,
@@ -313,6 +323,7 @@ int rdma_establish(rdma_cm_id* given) {
   auto& id = *static_cast<Identifier*>(given);
   if (id.state != State::answered || id.peer == nullptr) return refuse(EINVAL);
   id.state = State::up;
+  if (world().rtus_to_lose != 0) return --world().rtus_to_lose, 0;
   id.peer->state = State::up;
   tell(*id.peer, RDMA_CM_EVENT_ESTABLISHED);
   return 0;
@@ -338,9 +349,9 @@ int rdma_disconnect(rdma_cm_id* given) {
     if (peer != nullptr && peer->state == State::leaving) {
       peer->state = State::over;
       tell(*peer, RDMA_CM_EVENT_DISCONNECTED);
-      tell(*peer, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+      enter_timewait(*peer);
     }
-    tell(id, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+    enter_timewait(id);
     return 0;
   }
   id.state = State::leaving;
@@ -349,6 +360,7 @@ int rdma_disconnect(rdma_cm_id* given) {
       if (one == nullptr) continue;
       one->state = State::over;
       tell(*one, RDMA_CM_EVENT_DISCONNECTED);
+      enter_timewait(*one);
     }
     return 0;
   }

@@ -22,6 +22,7 @@ const auto* const environment = ::testing::AddGlobalTestEnvironment(new mock_hca
 std::unique_ptr<FabricPair> make_pair() {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.gives_up_after = milliseconds(20);
+  verbs::expect_removal();
   mock_hca::reset({profile});
   mock_hca::tick_by_itself(true);
   return VerbsPair::open(verbs_address(AF_INET), {}, kIdleMs);
@@ -40,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Mlx5, AdapterTest, ::testing::Values(FabricCase{"mlx5",
 TEST_P(AdapterTest, both_ends_lose_the_connections_of_an_adapter_that_dies) {
   const Link link = open_link();
   make_revocable(link, 4096);
-  mock_hca::remove(0);
+  mock_hca::take_out(0);
   // By the flushed work or by the event of the device, whichever is read first.
   expect(client(), Kind::connection_lost, link.client);
   expect(server(), Kind::connection_lost, link.server);

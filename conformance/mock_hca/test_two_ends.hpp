@@ -1,0 +1,134 @@
+// Two fabrics of backends/verbs over adapters in memory, which a test drives step by step by a time of its
+// own. Nothing sleeps.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/verbs/verbs.hpp"
+#include "conformance/contract/contract.hpp"
+#include "conformance/mock_hca/mock_hca.hpp"
+
+namespace rtrs::conformance {
+
+struct End {
+  std::vector<std::pair<verbs::LogLevel, std::string>> log;
+  std::unique_ptr<verbs::VerbsFabric> fabric;
+  std::unique_ptr<Side> side;
+
+  bool logged(const std::string& part) const {
+    for (const auto& [level, text] : log)
+      if (text.find(part) != std::string::npos) return true;
+    return false;
+  }
+  std::size_t count(SeenEvent::Kind kind, ConKey key) const { return side->count(kind, key); }
+};
+
+class TwoEnds : public ::testing::Test {
+ protected:
+  static constexpr ConKey kNear{0, 0, 1}, kFar{0, 0, 2}, kNearAgain{0, 0, 3}, kFarAgain{0, 0, 4};
+
+  void TearDown() override {
+    close();
+    for (const std::string& problem : mock_hca::problems()) ADD_FAILURE() << problem;
+    EXPECT_EQ(mock_hca::objects(), 0U);
+  }
+  void close() {
+    for (End* end : {&client, &server}) end->side.reset(), end->fabric.reset();
+  }
+
+  void open(const std::vector<mock_hca::Profile>& adapters, const verbs::VerbsOptions& options = {}) {
+    if (expects_removal)
+      verbs::expect_removal();
+    else
+      ::unsetenv("RDMAV_ALLOW_DISASSOC_DESTROY");
+    mock_hca::reset(adapters, seed);
+    for (End* end : {&client, &server}) {
+      verbs::VerbsOptions own = options;
+      own.log = [end](verbs::LogLevel level, const std::string& text) { end->log.emplace_back(level, text); };
+      auto fabric = verbs::open_verbs_fabric(own);
+      ASSERT_TRUE(fabric);
+      end->fabric = std::move(*fabric);
+      end->side = std::make_unique<Side>(*end->fabric);
+    }
+  }
+
+  static ConnectionParams params() {
+    ConnectionParams one;
+    one.send_depth = one.receive_depth = one.key_depth = 16;
+    return one;
+  }
+  void poll(End& end) { end.side->poll(now); }
+  void poll_both(unsigned times = 80) {
+    for (unsigned i = 0; i < times; ++i) poll(client), poll(server);
+  }
+  // Polls both until it is so. No time passes.
+  bool until(const std::function<bool()>& so) {
+    for (unsigned i = 0; i < 400; ++i) {
+      if (so()) return true;
+      poll(client), poll(server);
+    }
+    return so();
+  }
+  bool heard(End& end, SeenEvent::Kind kind, ConKey key) {
+    return until([&] { return end.count(kind, key) != 0; });
+  }
+  SeenEvent take(End& end, SeenEvent::Kind kind, ConKey key) {
+    SeenEvent event;
+    EXPECT_TRUE(heard(end, kind, key) && end.side->take(kind, key, event));
+    return event;
+  }
+
+  void listen(const std::string& address) {
+    ASSERT_EQ(server.fabric->listen({.source = {}, .destination = address, .port = 0}), Errc::ok);
+  }
+  // Asks, and lets the server accept what comes.
+  void leave(ConKey near = kNear, ConKey far = kFar) {
+    client.fabric->disconnect(near);
+    server.fabric->disconnect(far);
+    take(client, SeenEvent::Kind::connection_closed, near);
+    take(server, SeenEvent::Kind::connection_closed, far);
+    poll_both();
+  }
+  void connect(const std::string& address, ConKey near = kNear, ConKey far = kFar) {
+    client.fabric->connect(
+        near, {.source = {}, .destination = address, .port = server.fabric->listening_port()}, params(), {});
+    ASSERT_TRUE(until([&] { return server.side->count(SeenEvent::Kind::connect_requested) != 0; }));
+    SeenEvent request;
+    ASSERT_TRUE(server.side->take(SeenEvent::Kind::connect_requested, request));
+    server.fabric->accept(request.request, far, params(), {});
+    server.fabric->post_receive(far, 8, 64);
+    client.fabric->post_receive(near, 8, 64);
+  }
+  void connect_whole(const std::string& address, ConKey near = kNear, ConKey far = kFar) {
+    ASSERT_NO_FATAL_FAILURE(connect(address, near, far));
+    take(client, SeenEvent::Kind::connected, near);
+  }
+  // An immediate of the client gets through.
+  bool carries(ConKey near = kNear, ConKey far = kFar) {
+    WorkRequest work;
+    work.key = near;
+    work.op = WorkRequest::Op::write_imm;
+    work.imm = ++last_imm;
+    if (client.fabric->post(std::span(&work, 1)) != 1) return false;
+    SeenEvent event;
+    return heard(server, SeenEvent::Kind::imm_received, far) &&
+           server.side->take(SeenEvent::Kind::imm_received, far, event) && event.imm == last_imm;
+  }
+
+  // All that is left are the two event channels and the listener, if any.
+  void expect_nothing_of_devices(unsigned identifiers) { EXPECT_EQ(mock_hca::objects(), 2U + identifiers); }
+
+  bool expects_removal = true;
+  std::uint64_t seed = 1;
+  Nanos now = seconds(1);
+  std::uint32_t last_imm = 0;
+  End client, server;
+};
+
+}  // namespace rtrs::conformance
