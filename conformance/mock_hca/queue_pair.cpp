@@ -243,7 +243,7 @@ int post_work(QueuePair& pair, ibv_send_wr* first, ibv_send_wr** refused) {
   ++pair.adapter->counts.doorbells;
   for (ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
     *refused = wr;
-    if (is_over(qp->context)) return EIO;
+    if (is_over(pair.context)) return EIO;
     if (pair.state != IBV_QPS_RTS && pair.state != IBV_QPS_ERR) {
       world().problem("a work request was posted to a queue pair that cannot send yet");
       return EINVAL;
@@ -304,7 +304,7 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** refused) {
   ++pair.adapter->counts.receive_calls;
   for (ibv_recv_wr* wr = first; wr != nullptr; wr = wr->next) {
     *refused = wr;
-    if (is_over(qp->context)) return EIO;
+    if (is_over(pair.context)) return EIO;
     if (pair.state == IBV_QPS_RESET) return EINVAL;
     if (pair.held_receives == pair.cap.max_recv_wr) return ENOMEM;
     ++pair.held_receives;
