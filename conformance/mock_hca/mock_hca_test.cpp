@@ -157,8 +157,8 @@ TEST(Ordering, RegionsAreRegisteredSoThatTheAdapterMayWriteInAnyOrderWhereThatIs
     options.relaxed_ordering = relaxed;
     const std::unique_ptr<VerbsPair> pair = VerbsPair::open("192.0.2.1", options, kIdleMs);
     ASSERT_NE(pair, nullptr);
-    ASSERT_TRUE(pair->server().allocate(4096));
     EXPECT_EQ(pair->server().listen(pair->listen_address()), Errc::ok);
+    ASSERT_TRUE(pair->server().allocate(4096));
     EXPECT_EQ(mock_hca::relaxed_registrations(), relaxed ? 1U : 0U);
   }
 }
