@@ -147,9 +147,10 @@ class Connection {
     static constexpr std::size_t kMost = 32;
     std::array<ibv_send_wr, kMost> requests;
     std::array<std::array<ibv_sge, 2>, kMost> pieces;
-    // Of short messages, which are the caller's.
-    static constexpr std::uint32_t kMostCopied = 128;
-    std::array<std::array<std::byte, kMostCopied>, kMost> copies;
+    // Of messages that go inline, which are the caller's. Devices grant more than was asked for, and a longer
+    // message than this is rare.
+    static constexpr std::size_t kCopied = 128;
+    std::array<std::array<std::byte, kCopied>, kMost> copies;
     std::array<std::uint32_t, kMost> old_keys, shown_keys;  // of windows that are bound
     std::size_t size = 0;
   };

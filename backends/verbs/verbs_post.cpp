@@ -164,7 +164,7 @@ bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv
   request.num_sge = size == 0 ? 0 : 1;
   if (size == 0) return true;
   piece = {.addr = reinterpret_cast<std::uintptr_t>(work.inline_bytes.data()), .length = size, .lkey = 0};
-  if (size <= Chain::kMostCopied && size <= inline_limit_) {
+  if (size <= inline_limit_ && size <= Chain::kCopied) {
     std::byte* const copy = chain_.copies[chain_.size].data();
     std::memcpy(copy, work.inline_bytes.data(), size);
     piece.addr = reinterpret_cast<std::uintptr_t>(copy);

@@ -12,6 +12,8 @@ namespace {
 
 // A wr_id is the number of a place, the generation of the place and the number of the work request.
 constexpr unsigned kPlaceShift = 40;
+// Of a place that there never is.
+constexpr std::uint64_t kNobodys = ~std::uint64_t{0};
 
 std::uint64_t tag_of(std::size_t place, std::uint16_t generation) noexcept {
   return std::uint64_t{place} << kPlaceShift | std::uint64_t{generation} << SharedQueue::kNumberBits;
@@ -83,16 +85,18 @@ const ibv_wc* SharedQueue::next() noexcept {
 bool SharedQueue::arm() noexcept {
   if (next_ < count_ || next_later_ < later_.size()) return false;
   if (failed) return true;
-  if (ibv_req_notify_cq(queue_.get(), 0) != 0) return false;
+  // The next poll() tells those who share it.
+  if (ibv_req_notify_cq(queue_.get(), 0) != 0) return failed = true, false;
   read();
   return count_ == 0;
 }
 
 void SharedQueue::settle(Connection& connection, std::uint64_t tag) noexcept try {
-  const auto tell = [&](const ibv_wc& completion) {
-    const bool its = completion.wr_id >> kNumberBits == tag >> kNumberBits;
-    if (its) connection.settle(completion);
-    return its;
+  const auto tell = [&](ibv_wc& completion) {
+    if (completion.wr_id >> kNumberBits != tag >> kNumberBits) return false;
+    connection.settle(completion);
+    completion.wr_id = kNobodys;
+    return true;
   };
   std::for_each(read_.begin() + next_, read_.begin() + count_, tell);
   std::for_each(later_.begin() + static_cast<std::ptrdiff_t>(next_later_), later_.end(), tell);
