@@ -76,7 +76,7 @@ TEST_F(Ticket, ends_with_the_certificate_that_it_stands_for) {
     const End& judge = of_client ? late.server : late.client;
     EXPECT_TRUE(judge.failed());
     EXPECT_FALSE(judge.channel->established());
-    EXPECT_EQ(judge.channel->error(), "TLS: its certificate has expired");
+    EXPECT_EQ(judge.channel->error(), "TLS: its certificate has expired; it is that of one");
   }
 }
 

@@ -53,11 +53,18 @@ int keep_session(SSL* ssl, SSL_SESSION* session) {
   return 1;
 }
 
-// A client whose certificate has no usable name is told so by an alert.
+// A client whose certificate has no usable name is told so by an alert. Whose certificate is out of its time
+// is noted: its signature was looked at before.
 int judge_certificate(int ok, X509_STORE_CTX* store) {
-  if (ok != 1 || X509_STORE_CTX_get_error_depth(store) != 0) return ok;
+  if (X509_STORE_CTX_get_error_depth(store) != 0) return ok;
   const auto* const ssl =
       static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  if (ok != 1) {
+    const int error = X509_STORE_CTX_get_error(store);
+    if (error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID)
+      channel_of(ssl).note_out_of_time(common_name(X509_STORE_CTX_get_current_cert(store)));
+    return ok;
+  }
   if (SSL_is_server(ssl) == 0 || !common_name(X509_STORE_CTX_get_current_cert(store)).empty()) return ok;
   channel_of(ssl).note_refusal(
       "its certificate has not one common name of 1 to 128 of A-Z a-z 0-9 . _ : @ -");

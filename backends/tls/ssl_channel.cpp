@@ -267,7 +267,7 @@ bool SslChannel::establish() {
     resumed_ = SSL_session_reused(ssl) == 1;
     // A ticket says who showed a certificate once: it may have ended since.
     if (resumed_ && X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0) {
-      fail("its certificate has expired");
+      fail("its certificate has expired; it is that of " + shown_identity(identity_));
       return false;
     }
   }

@@ -38,6 +38,8 @@ class SslChannel final : public Channel {
   void note_unknown(std::string identity) { unknown_ = std::move(identity); }
   void note_asked(std::string identity) { asked_ = std::move(identity); }
   void note_refusal(std::string why) { refusal_ = std::move(why); }
+  // The name in a certificate of the peer's that is not valid now.
+  void note_out_of_time(std::string name) { out_of_time_ = std::move(name); }
   // A message of the peer's handshake protocol came.
   void note_message(std::span<const unsigned char>);
 
@@ -85,6 +87,7 @@ class SslChannel final : public Channel {
   std::string unknown_;
   std::string asked_;
   std::string refusal_;
+  std::string out_of_time_;
   std::string error_;
 };
 

@@ -12,9 +12,13 @@ void KeyedFabric::ask(MacFunction mac, const Secret& secret, const std::vector<S
   replace_keys(keys, mode);
 }
 
-void KeyedFabric::replace_keys(const std::vector<SharedKey>& keys, Mode mode) {
-  keys_.emplace(mac_, keys);
+std::shared_ptr<const KeyTable> KeyedFabric::replace_keys(std::shared_ptr<const KeyTable> keys, Mode mode) {
   mode_ = mode;
+  return std::exchange(keys_, std::move(keys));
+}
+
+void KeyedFabric::replace_keys(const std::vector<SharedKey>& keys, Mode mode) {
+  replace_keys(std::make_shared<const KeyTable>(mac_, keys), mode);
 }
 
 void KeyedFabric::connect(ConKey key, const PathAddress& address, const ConnectionParams& params,

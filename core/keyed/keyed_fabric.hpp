@@ -29,7 +29,10 @@ class KeyedFabric final : public ForwardingFabric {
   void prove(MacFunction mac, SharedKey key) { prover_.emplace(mac, std::move(key)); }
   // As a server. `secret`: random, of this fabric alone.
   void ask(MacFunction mac, const Secret& secret, const std::vector<SharedKey>& keys, Mode mode);
-  // Other keys, for clients that connect from now on. After ask().
+  // Other keys, for clients that connect from now on. After ask(). A table of many keys takes milliseconds to
+  // make, which whoever has peers to serve leaves to another thread.
+  // The keys that there were.
+  std::shared_ptr<const KeyTable> replace_keys(std::shared_ptr<const KeyTable> keys, Mode mode);
   void replace_keys(const std::vector<SharedKey>& keys, Mode mode);
 
   void connect(ConKey, const PathAddress&, const ConnectionParams&,
@@ -74,7 +77,7 @@ class KeyedFabric final : public ForwardingFabric {
   std::optional<Prover> prover_;
   std::optional<Gate> gate_;
   MacFunction mac_ = nullptr;  // of the gate
-  std::optional<KeyTable> keys_;
+  std::shared_ptr<const KeyTable> keys_;
   Mode mode_ = Mode::off;
   std::vector<Asked> asked_;
   std::vector<Judged> judged_;

@@ -12,10 +12,10 @@
 
 #include "backends/asio/remote_device.hpp"
 #include "tools/lib/client_control/client_control.hpp"
+#include "tools/lib/plugin/settings.hpp"
 #include "tools/nbdkit/block_session.hpp"
 #include "tools/nbdkit/exports.hpp"
 #include "tools/nbdkit/loop_thread.hpp"
-#include "tools/lib/plugin/settings.hpp"
 #include "tools/nbdkit/status.hpp"
 #include "tools/nbdkit/status_file.hpp"
 

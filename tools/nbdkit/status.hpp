@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "backends/asio/remote_device.hpp"
-#include "tools/nbdkit/latency.hpp"
 #include "tools/lib/plugin/settings.hpp"
+#include "tools/nbdkit/latency.hpp"
 
 namespace rtrs::nbdkit {
 

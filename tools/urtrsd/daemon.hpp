@@ -126,10 +126,10 @@ class Daemon : private Controlled {
   // What was read again: the configuration and, on the fabric tcp, the files of TLS.
   struct Reread;
   bool uses_tls_of(const DaemonConfig& wanted) const;
-  void change_settings(const Reread&, std::function<void(const Reloaded&)> tell);
+  void change_settings(Reread&, std::function<void(const Reloaded&)> tell);
   void reload_tls(const Reread&, Reloaded& done);
   bool uses_auth_of(const DaemonConfig&) const;
-  void reload_auth(const Reread&, Reloaded& done);
+  void reload_auth(Reread&, Reloaded& done);
   std::vector<std::uint64_t> handles_of(const std::string& export_name) const;
   std::string users_of(const std::string& export_name) const;
   void change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,

@@ -140,7 +140,7 @@ bool Daemon::uses_auth_of(const DaemonConfig& wanted) const {
          !(choice == tools::AuthChoice{} && auth_of(config_) == choice);
 }
 
-void Daemon::change_settings(const Reread& read, std::function<void(const Reloaded&)> tell) {
+void Daemon::change_settings(Reread& read, std::function<void(const Reloaded&)> tell) {
   const CommandLine& line = read.line;
   auto done = std::make_shared<Reloaded>();
   if (!line.run) {
@@ -210,13 +210,19 @@ void Daemon::reload_tls(const Reread& read, Reloaded& done) {
 }
 
 // As those of TLS.
-void Daemon::reload_auth(const Reread& read, Reloaded& done) {
+void Daemon::reload_auth(Reread& read, Reloaded& done) {
   const DaemonConfig& wanted = *read.line.run;
   if (!uses_auth_of(wanted)) return;
   if (!tools::replace_auth(*fabric_, *read.auth)) {
     done.kept.emplace_back("no client is asked for a key until urtrsd is restarted");
     return;
   }
+  // To free what 10,000 keys were looked up in takes milliseconds, too.
+  const auto former = std::make_shared<std::shared_ptr<const keyed::KeyTable>>(std::move(read.auth->keys));
+  jobs_.run(kConfiguration, [former] {
+    former->reset();
+    return [] {};
+  });
   config_.auth = wanted.auth;
   config_.auth_keys = wanted.auth_keys;
   done.changed.emplace_back(read.auth->mode == keyed::Mode::off

@@ -54,7 +54,13 @@ tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice& choice, bool c
     if (const auto chosen = choose(choice, *keys); !chosen) return tl::unexpected(chosen.error());
   OpenedAuth opened;
   opened.mode = mode == "allow" ? keyed::Mode::allow : keyed::Mode::require;
-  for (const auto& [identity, key] : *keys) opened.keys.push_back(shared(identity, key));
+  if (client) {
+    opened.key = shared(keys->begin()->first, keys->begin()->second);
+    return opened;
+  }
+  std::vector<keyed::SharedKey> all;
+  for (const auto& [identity, key] : *keys) all.push_back(shared(identity, key));
+  opened.keys = std::make_shared<const keyed::KeyTable>(tls::hmac_sha256(), all);
   return opened;
 }
 
@@ -62,19 +68,22 @@ std::unique_ptr<Fabric> with_auth(std::unique_ptr<Fabric> fabric, const OpenedAu
   if (auth.mode == keyed::Mode::off) return fabric;
   auto keyed = std::make_unique<keyed::KeyedFabric>(std::move(fabric));
   if (client) {
-    keyed->prove(tls::hmac_sha256(), auth.keys.front());
+    keyed->prove(tls::hmac_sha256(), *auth.key);
     return keyed;
   }
   tls::Key random{};
   if (!tls::make_key(random)) return nullptr;
-  keyed->ask(tls::hmac_sha256(), shared({}, random).secret, auth.keys, auth.mode);
+  keyed->ask(tls::hmac_sha256(), shared({}, random).secret, {}, auth.mode);
+  keyed->replace_keys(auth.keys, auth.mode);
   return keyed;
 }
 
-bool replace_auth(Fabric& fabric, const OpenedAuth& auth) {
+bool replace_auth(Fabric& fabric, OpenedAuth& auth) {
   auto* const keyed = dynamic_cast<keyed::KeyedFabric*>(&fabric);
   if (keyed == nullptr) return false;
-  keyed->replace_keys(auth.keys, auth.mode);
+  if (auth.keys == nullptr)
+    auth.keys = std::make_shared<const keyed::KeyTable>(tls::hmac_sha256(), std::vector<keyed::SharedKey>{});
+  auth.keys = keyed->replace_keys(std::move(auth.keys), auth.mode);
   return true;
 }
 

@@ -2,6 +2,7 @@
 // (core/keyed).
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
@@ -30,16 +31,19 @@ std::string contradiction(const AuthChoice&);
 
 struct OpenedAuth {
   keyed::Mode mode = keyed::Mode::off;
-  std::vector<keyed::SharedKey> keys;  // of a client: the one
+  std::optional<keyed::SharedKey> key;          // of a client
+  std::shared_ptr<const keyed::KeyTable> keys;  // of a server
 };
-// Reads the file, which may hang. The error is a sentence for the user.
+// Reads the file, which may hang, and makes of 10,000 keys what a server looks them up in, which takes
+// milliseconds: not for the thread of an event loop. The error is a sentence for the user.
 tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice&, bool client);
 
 // The fabric behind such proofs.
 std::unique_ptr<Fabric> with_auth(std::unique_ptr<Fabric>, const OpenedAuth&, bool client);
 
-// Of a server's fabric that open_fabric() opened with keys, for clients from now on; false: of another.
-bool replace_auth(Fabric&, const OpenedAuth&);
+// Of a server's fabric that open_fabric() opened with keys, for clients from now on; false: of another. What
+// was there before is in the OpenedAuth afterwards, whose end takes time as well.
+bool replace_auth(Fabric&, OpenedAuth&);
 
 // --auth-keys, --auth-identity and, for a server too, --auth, into `choice`, which outlives the parsing.
 void add_auth_options(CLI::App&, AuthChoice& choice);
