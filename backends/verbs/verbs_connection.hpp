@@ -39,6 +39,7 @@ struct Shell {
   ~Shell();
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
+  const Device& device() const noexcept { return device_; }
 
  private:
   QpHandle qp_;

@@ -51,6 +51,22 @@ TEST_F(Events, ABondWithoutASecondDeviceIsListenedOnWhenItHasOne) {
   leave();
 }
 
+TEST_F(Events, ABondComesBackToADeviceThatWasChangedMeanwhile) {
+  open({mock_hca::mlx5(), second()});
+  listen("192.0.2.1");
+  mock_hca::fail_over(0, 1);
+  poll_both();
+  mock_hca::take_out(0, mock_hca::Told::removal);  // to nobody: nothing of it is in use
+  mock_hca::put_back(0);
+  mock_hca::fail_over(1, 0);
+  poll_both();
+  EXPECT_EQ(server.fabric->stats().removed_devices, 1U);
+  connect_whole("192.0.2.1");
+  EXPECT_EQ(server.fabric->device_of(kFar).name, "mlx5_0");
+  EXPECT_TRUE(carries());
+  leave();
+}
+
 TEST_F(Events, APeerWithAnotherHardwareAddressIsLostAndComesAgain) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::change_neighbour(0);
