@@ -49,10 +49,11 @@ void print(const Line& line, const char* end, const Counts& before, const Counts
   const auto each = [](std::uint64_t from, std::uint64_t to) {
     return static_cast<double>(to - from) / kRequests;
   };
-  std::printf("| %s | %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", line.name, end,
+  std::printf("| %s | %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", line.name, end,
               each(before.doorbells, after.doorbells), each(before.work_requests, after.work_requests),
               each(before.receive_calls, after.receive_calls), each(before.receives, after.receives),
-              each(before.completions, after.completions), each(before.arms, after.arms));
+              each(before.completions, after.completions), each(before.polls, after.polls),
+              each(before.arms, after.arms));
 }
 
 void measure(const Line& line) {
@@ -76,8 +77,9 @@ int main(int argc, char** argv) {
     return 0;
   }
   std::puts(
-      "| 4 KiB, keys | end | doorbells | work requests | receive calls | receives | completions | arms |");
-  std::puts("|---|---|---|---|---|---|---|---|");
+      "| 4 KiB, keys | end | doorbells | work requests | receive calls | receives | completions | polls | "
+      "arms |");
+  std::puts("|---|---|---|---|---|---|---|---|---|");
   for (const Line& line : kLines) measure(line);
   return 0;
 }
