@@ -307,3 +307,31 @@ def test_with_exports_mapped_only_what_is_mapped_can_be_opened(server, tmp_path,
     assert opens("disk0") and not opens("disk1")
     assert "message" not in client.ask("device.unmap", device="disk0")
     assert not opens("disk0")
+
+
+def is_read_only(client, device):
+    return subprocess.run(["nbdinfo", "--is", "read-only", client.uri(device)], check=False, timeout=BOUND).returncode == 0
+
+
+def test_the_mode_of_a_mapping_ends_with_it(server, tmp_path, ends):
+    """Those of device= stay known, and are opened as the parameters say."""
+    client = Client(tmp_path, f"path=127.0.0.1:{server.port}", "device=disk0", "device=disk1")
+    ends.callback(client.end)
+    until("it answers", client.answers)
+    assert client.ask("device.map", device="disk1", access_mode="ro")["device"] == "disk1"
+    assert is_read_only(client, "disk1")
+    assert "message" not in client.ask("device.unmap", device="disk1")
+    until("it is closed", lambda: {one["mapping_path"]: one["state"] for one in client.ask("device.list")["devices"]}["disk1"] == "idle")
+    assert not is_read_only(client, "disk1")
+
+
+def test_a_refused_change_of_mode_leaves_the_mode_for_those_who_come_later(client, ends):
+    assert client.ask("device.map", device="disk1", access_mode="ro")["device"] == "disk1"
+    use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", client.uri("disk1"), "-c",
+                            "import sys; print('open', flush=True); sys.stdin.readline()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    ends.callback(use.kill)
+    assert use.stdout.readline() == "open\n"
+    assert client.ask("device.map", device="disk1", access_mode="rw")["data"]["errno"] == 16
+    use.communicate("\n", timeout=BOUND)
+    until("nobody has it", lambda: client.ask("device.list")["devices"][0]["users"] == 0)
+    assert is_read_only(client, "disk1") and client.ask("device.list")["devices"][0]["access_mode"] == "ro"

@@ -244,6 +244,13 @@ TEST_F(StatusTest, ARequestWithoutAnswerIsShownAndWarnedOfEachTimeItsAgeDoubles)
   EXPECT_TRUE(render()["oldest_request"].is_null());
 }
 
+TEST_F(StatusTest, EventsThatHadNoRoomAreCounted) {
+  for (int i = 0; i < 1003; ++i) status->on_path(change(0, PathState::connecting), {});
+  const nlohmann::json shown = render();
+  EXPECT_EQ(shown["events"].size(), 1000U);
+  EXPECT_EQ(shown["events_dropped"], 3);
+}
+
 TEST_F(StatusTest, TheFileIsReplacedAsAWhole) {
   settings.status = ::testing::TempDir() + "status_test.json";
   for (int i = 0; i < 2; ++i)

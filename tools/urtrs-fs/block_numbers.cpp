@@ -20,6 +20,13 @@ void BlockNumbers::set(const std::set<Device>& devices) {
   }
 }
 
+std::set<BlockNumbers::Device> BlockNumbers::devices_of(const std::string& client) const {
+  std::set<Device> all;
+  for (const auto& [number, device] : devices_)
+    if (device.first == client) all.insert(device);
+  return all;
+}
+
 std::optional<unsigned> BlockNumbers::number_of(const Device& device) const {
   const auto found =
       std::find_if(devices_.begin(), devices_.end(), [&](const auto& one) { return one.second == device; });

@@ -17,6 +17,8 @@ class BlockNumbers {
 
   // These are there now. A device keeps its number as long as it is; a new one gets the lowest free number.
   void set(const std::set<Device>& devices);
+  // Those of this client.
+  std::set<Device> devices_of(const std::string& client) const;
   std::optional<unsigned> number_of(const Device&) const;
   std::optional<Device> device_of(unsigned number) const;
 

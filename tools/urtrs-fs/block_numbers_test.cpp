@@ -19,6 +19,8 @@ TEST(BlockNumbers, ADeviceKeepsItsNumberAndANewOneGetsTheLowestThatIsFree) {
   EXPECT_EQ(numbers.device_of(1), (BlockNumbers::Device{"a", 1}));
   EXPECT_EQ(numbers.device_of(2), (BlockNumbers::Device{"b", 0}));
   EXPECT_EQ(numbers.device_of(3), (BlockNumbers::Device{"aa", 1}));
+  EXPECT_EQ(numbers.devices_of("aa"), (std::set<BlockNumbers::Device>{{"aa", 0}, {"aa", 1}}));
+  EXPECT_TRUE(numbers.devices_of("c").empty());
 }
 
 TEST(BlockNumbers, PathsOfBlockDevices) {

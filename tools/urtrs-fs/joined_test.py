@@ -188,3 +188,74 @@ def test_one_socket_shows_one(system, tmp_path, ends):
     ends.callback(lambda: subprocess.run(["umount", alone], timeout=BOUND, check=False))
     assert names(alone / "class") == ["rnbd-client", "rtrs-client"]
     assert len(names(alone / "class/rtrs-client")) == 1
+
+
+def test_a_client_that_stops_in_between_is_late_and_not_missing(system):
+    """Its file was found, so that only the read or the write hears of it."""
+    sysfs, _, clients = system
+    path = path_of(sysfs, "web0")
+    assert (path / "hca_port").read_text() == "1\n"
+    file = os.open(path / "reconnect", os.O_WRONLY)
+    stand_still(clients["web0"])
+    try:
+        with pytest.raises(OSError) as read:
+            (path / "hca_port").read_text()
+        with pytest.raises(OSError) as written:
+            os.write(file, b"1\n")
+    finally:
+        os.close(file)
+        clients["web0"].send_signal(signal.SIGCONT)
+    assert (written.value.errno, read.value.errno) == (errno.ETIMEDOUT, errno.ETIMEDOUT)
+
+
+def test_a_client_that_was_started_again_at_the_same_socket_is_asked_at_once(mount, client, urtrsd, tmp_path):
+    server, socket = urtrsd("--export=disk0=mem:1M"), tmp_path / "own.sock"
+    arguments = (f"path=127.0.0.1:{server.port}", f"control={socket}")
+    first = client("web0", *arguments)
+    until("it can be asked", socket.exists)
+    sysfs = mount(f"--socket={socket}")
+    until("the session is up", lambda: connected(sysfs, "web0"))
+    first.kill()
+    first.wait(BOUND)
+    socket.unlink()
+    (tmp_path / "web0.sock").unlink()
+    client("web1", *arguments)
+    until("it can be asked", socket.exists)
+    until("it listens", lambda: subprocess.run([program("urtrs"), "client", "stats", f"--socket={socket}"], capture_output=True, timeout=BOUND,
+                                               check=False).returncode == 0)
+    assert names(sysfs / "class/rtrs-client") == ["web1"]
+
+
+def test_others_who_get_in_may_only_read(mount, client, urtrsd, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs another user")
+    server = urtrsd("--export=disk0=mem:1M")
+    client("web0", f"path=127.0.0.1:{server.port}", "device=disk0", "control=")
+    sysfs = mount("-o", "allow_other")
+    until("the session is there", (sysfs / "class/rtrs-server/web0").exists)
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(0o755)
+    path, = (sysfs / "class/rtrs-server/web0/paths").iterdir()
+
+    def by_nobody(script):
+        return subprocess.run(["sh", "-c", script], cwd=path, capture_output=True, text=True, timeout=BOUND, check=False, user=65534, group=65534,
+                              extra_groups=[])
+    assert by_nobody("cat hca_name").stdout == "tcp\n"
+    assert "Permission denied" in by_nobody("echo 1 > disconnect").stderr
+    assert "reason=requested" not in server.text()
+
+
+def test_a_block_device_of_a_client_that_does_not_answer_keeps_its_number(system):
+    sysfs, _, clients = system
+    for session, device in ("web0", "disk0"), ("web1", "disk1"):
+        assert error_of(sysfs / MAP, f"sessname={session} device_path={device} access_mode=ro\n") == 0
+    assert (sysfs / "block/rnbd0/rnbd/mapping_path").read_text() == "disk0\n"
+    stand_still(clients["web0"])
+    try:
+        assert error_of(sysfs / MAP, "sessname=web1 device_path=big access_mode=ro\n") == 0
+        assert names(sysfs / "block") == ["rnbd1", "rnbd2"]
+        assert (sysfs / "block/rnbd2/rnbd/mapping_path").read_text() == "big\n"
+    finally:
+        clients["web0"].send_signal(signal.SIGCONT)
+    until("it is back", lambda: names(sysfs / "block") == ["rnbd0", "rnbd1", "rnbd2"])
+    assert (sysfs / "block/rnbd0/rnbd/mapping_path").read_text() == "disk0\n"

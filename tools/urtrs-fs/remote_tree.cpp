@@ -156,6 +156,8 @@ void RemoteTree::renumber() {
   for (Source& source : sources_) {
     if (source.role == Role::server) continue;
     const Answer answer = call(source, "attribute.look", "block");
+    // It has them still: the number of one must not come to mean a device of another client.
+    if (!answer && answer.error() == ETIMEDOUT) devices.merge(numbers_.devices_of(source.socket));
     if (!answer) continue;
     const auto entry = parse_entry(*answer);
     if (!entry) continue;
@@ -280,8 +282,12 @@ tl::expected<std::string, int> RemoteTree::socket_for(const std::string& path, c
   } else {
     for (Place& one : places_of(path)) {
       const auto entry = look_at(one);
-      if (!entry && entry.error() != ENOTCONN) place = tl::unexpected(entry.error());
-      if (!entry) continue;
+      if (!entry) {
+        // As in join(): who does not answer may have it.
+        const bool unknown = place.error() == ENOTCONN || place.error() == ENOENT;
+        if (entry.error() != ENOTCONN && unknown) place = tl::unexpected(entry.error());
+        continue;
+      }
       place = std::move(one);
       break;
     }

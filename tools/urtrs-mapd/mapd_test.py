@@ -1,10 +1,14 @@
 """urtrs-mapd keeps devices mapped: shared sessions, and what becomes of them when somebody dies."""
+import grp
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 
+import pytest
+from conftest import Mapd
 from programs import BOUND, program, until
 
 
@@ -291,3 +295,48 @@ def test_doctor_knows_what_is_mapped(mapd, mapped):
     found = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
     assert (found["urtrs-mapd"]["grade"], found["urtrs-mapd"]["what"]) == ("ok", "1 device")
     assert "mapped devices" not in found
+
+
+def test_the_group_is_that_of_the_sockets_of_each_session_too(server, tmp_path, urtrs, ends):
+    if os.geteuid() != 0:
+        pytest.skip("needs to be root")
+    group = next(one for one in grp.getgrall() if one.gr_gid not in (0, 65534))
+    mapd = Mapd(tmp_path, "--end-devices", f"--control-group={group.gr_name}")
+    ends.callback(mapd.end)
+    urtrs("map", "disk0", "from", "127.0.0.1", f"--port={server.port}")
+    sockets = list(mapd.run.glob("urtrs-mapd-*.sock")) + list(mapd.run.glob("client-map-*.sock"))
+    assert [one.stat().st_gid for one in sockets] == [group.gr_gid] * 2, sockets
+
+
+def test_users_are_connections(mapd, mapped, ends):
+    assert mapd.devices()["disk0"]["users"] == 0
+    use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", mapped, "-c", "import sys; print('open', flush=True); sys.stdin.readline()"],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    ends.callback(use.kill)
+    assert use.stdout.readline() == "open\n"
+    until("it has a user", lambda: (mapd.devices()["disk0"]["users"], mapd.devices()["disk0"]["size_bytes"]) == (1, 16 << 20))
+    use.communicate("\n", timeout=BOUND)
+    until("it has none", lambda: mapd.devices()["disk0"]["users"] == 0)
+
+
+def test_what_a_session_left_that_nobody_wishes_is_cleared_away(mapd, mapped):
+    mapd.end()
+    for pid in mapd.nbdkits():
+        os.kill(pid, signal.SIGKILL)
+    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+    left = {file.name for file in mapd.run.iterdir() if file.name.startswith(("map-", "nbd-", "client-map-"))}
+    assert len(left) == 3, left
+    mapd.state.write_text('{"schema_version": 1, "sessions": []}')
+    mapd.start()
+    assert not left & {file.name for file in mapd.run.iterdir()}
+
+
+def test_the_service_manager_is_told(server, tmp_path, monkeypatch):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(BOUND)
+        monkeypatch.setenv("NOTIFY_SOCKET", manager.getsockname())
+        mapd = Mapd(tmp_path)
+        assert manager.recv(4096) == b"READY=1\n"
+        assert mapd.end() == 0
+        assert manager.recv(4096) == b"STOPPING=1\n"

@@ -1,6 +1,7 @@
 """urtrs and whatever may answer at a control socket: played by this test."""
 import itertools
 import json
+import resource
 import signal
 import socket
 import subprocess
@@ -26,9 +27,9 @@ NUMBERS = itertools.count()
 class Daemon:
     """Answers each request with the next of `answers`, then with the last again; None: never. Then come the `events`."""
 
-    def __init__(self, folder, answers):
-        self.answers, self.asked, self.events = list(answers), [], []
-        self.path = str(folder / f"{next(NUMBERS)}.sock")
+    def __init__(self, folder, answers, name=None):
+        self.answers, self.asked, self.params, self.events = list(answers), [], [], []
+        self.path = str(folder / (name or f"{next(NUMBERS)}.sock"))
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.path)
         self.listener.listen()
@@ -40,6 +41,7 @@ class Daemon:
             for line in connection.makefile(encoding="utf-8"):
                 request = json.loads(line)
                 self.asked.append(request["method"])
+                self.params.append(request["params"])
                 answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
                 if answer is not None:
                     text = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": answer})
@@ -51,7 +53,7 @@ class Daemon:
 
 @pytest.fixture(name="daemon")
 def _daemon(tmp_path):
-    return lambda *answers: Daemon(tmp_path, answers)
+    return lambda *answers, **options: Daemon(tmp_path, answers, **options)
 
 
 def urtrs(played, *arguments, code=0):
@@ -117,3 +119,36 @@ def test_events_as_rows(daemon):
     rows = urtrs(played, "monitor", "--csv", "--count=2").splitlines()
     assert rows == ["serial,unix_ms,what,session,path,peer,state,reason,errno", '4,5,path,"a,b",0,,connected,,',
                     "5,6,link_up,,,p\\x0a,,,"]
+
+
+def test_a_dump_of_several_pages_is_one(daemon):
+    """Each page begins where the one before says."""
+    first, second = {"schema_version": 1, "sessions": [], "requests": [{"permit": 1}], "next": "0:7"}, \
+        {"schema_version": 1, "requests": [{"permit": 7}, {"permit": 9}], "next": ""}
+    played = daemon(first, second)
+    dump = json.loads(urtrs(played, "debug", "dump", "--json"))
+    assert [one["permit"] for one in dump["requests"]] == [1, 7, 9] and dump["next"] == ""
+    assert played.asked == ["debug.dump"] * 2 and [one.get("from") for one in played.params] == ["", "0:7"]
+
+
+def test_a_daemon_that_does_not_answer_is_on_the_list_and_ends_a_check(daemon, tmp_path, monkeypatch):
+    monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path))
+    hangs, answers = daemon(None, name="urtrsd-1.sock"), daemon(session(), name="urtrsd-2.sock")
+    listed = subprocess.run([URTRS, "daemons", "--json"], capture_output=True, text=True, timeout=BOUND, check=True).stdout
+    by_socket = {one["socket"]: one.get("sessions") for one in json.loads(listed)["daemons"]}
+    assert by_socket == {hangs.path: None, answers.path: 1}
+    done = subprocess.run([URTRS, "doctor", "--json"], capture_output=True, text=True, timeout=BOUND, check=False)
+    graded = [one["what"] for one in json.loads(done.stdout)["checks"] if one["grade"] == "fail"]
+    assert done.returncode == 1 and any(f"{hangs.path} cannot be asked" in what for what in graded), done.stdout
+
+
+def test_the_doctor_sees_the_limit_that_a_daemon_may_raise_to_and_only_programs_that_can_be_run(tmp_path, monkeypatch):
+    (tmp_path / "nbdkit-urtrs").write_text("no program")
+    (tmp_path / "nbdkit").write_text("no program")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path))
+    done = subprocess.run([URTRS, "doctor", "--json"], capture_output=True, text=True, timeout=BOUND, check=False,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 2048)))
+    found = {one["check"]: one for one in json.loads(done.stdout)["checks"]}
+    assert (found["descriptors"]["grade"], found["descriptors"]["what"]) == ("ok", "2048")
+    assert str(tmp_path) not in found["nbdkit"]["what"]

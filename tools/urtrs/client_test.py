@@ -38,12 +38,13 @@ def _server(urtrsd, tmp_path, monkeypatch):
 
 @pytest.fixture(name="start")
 def _start(server, tmp_path, ends):
-    def start(name):
-        process = subprocess.Popen(["nbdkit", "-f", "-U", tmp_path / name, PLUGIN, f"path=127.0.0.1:{server.port}", f"session={name}",
-                                    f"port={server.port}", "reconnect_max=1s"], stdin=subprocess.DEVNULL)
+    def start(name, at=server, nbd=None, options=()):
+        before = len(sessions())
+        process = subprocess.Popen(["nbdkit", "-f", "-U", tmp_path / (nbd or name), PLUGIN, f"path=127.0.0.1:{at.port}", f"session={name}",
+                                    f"port={at.port}", "reconnect_max=1s", *options], stdin=subprocess.DEVNULL)
         ends.callback(process.wait, BOUND)
         ends.callback(process.terminate)
-        until(f"{name} is connected", lambda: any(one["sessname"] == name and one["state"] == "connected" for one in sessions()))
+        until(f"{name} is connected", lambda: sum(one["state"] == "connected" for one in sessions()) > before)
     return start
 
 
@@ -179,3 +180,31 @@ def test_completion_offers_live_names(web1):
     assert offered("client", "path", "disconnect", "web1", "") == ["ip:127.0.0.1@ip:127.0.0.1"]
     assert offered("client", "session", "policy", "web1", "min-l") == ["min-latency"]
     assert os.environ["URTRS_RUNTIME_DIR"] in offered("client", "stats", "--socket=")[0]
+
+
+def test_two_clients_of_one_session_name_have_to_be_told_apart(web1, start, urtrsd, tmp_path):
+    """At different servers; what is meant for one must not reach the other."""
+    other = urtrsd("--export=disk0=mem:1M")
+    start("web1", other, "again")
+    assert "two clients have a session \"web1\"" in urtrs("client", "session", "policy", "web1", "rr", code=1)
+    assert {one["mp_short"] for one in sessions()} == {"MI"}
+    one, _ = sorted((tmp_path / "run").glob("client-*.sock"))
+    urtrs("client", "session", "policy", "web1", "rr", f"--socket={one}")
+    assert sorted(one["mp_short"] for one in sessions()) == ["MI", "RR"]
+
+
+def test_a_device_is_the_one_that_is_mapped_and_not_the_one_that_is_only_known(start):
+    start("web1")
+    start("web2", options=("device=disk0", "device=disk1"))
+    assert "idle" in {one["state"] for one in client("device list web2", "client_devices")["devices"]}
+    client("device map disk0 web1 ro", "mapped")
+    client("device unmap disk0", "done")
+    until("it is gone", lambda: client("device list web1", "client_devices")["devices"] == [])
+
+
+def test_what_was_read_is_received(web1, tmp_path):
+    subprocess.run(["nbdcopy", f"nbd+unix:///disk0?socket={tmp_path / 'web1'}", "null:"], check=True, timeout=BOUND)
+    session = client("session show web1", "client_session_show")
+    path = client("path show web1 0", "client_path_show")
+    for shown in session, path:
+        assert shown["rx_bytes"] >= 1 << 20 > 65536 > shown["tx_bytes"], shown

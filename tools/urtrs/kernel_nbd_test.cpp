@@ -90,6 +90,8 @@ TEST_F(KernelNbd, OnlyWhatWasAttachedForTheExportIsDetached) {
   EXPECT_FALSE(detach_kernel_nbd(host, "/run/other.sock", "disk1"));
   EXPECT_FALSE(detach_kernel_nbd(host, "/run/s.sock", "disk0")) << "a second time";
   EXPECT_EQ(calls(), before);
+  EXPECT_FALSE(std::filesystem::exists(path("notes/nbd0.attached"))) << "it would be of the next attachment";
+  EXPECT_TRUE(std::filesystem::exists(path("notes/nbd1.attached")));
 }
 
 TEST_F(KernelNbd, ADeviceThatSomebodyElseHasByNowStays) {

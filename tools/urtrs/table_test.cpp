@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
+#include "tools/urtrs/output.hpp"
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
 
@@ -218,6 +221,19 @@ TEST(Rates, FitsTheColumnsOfATerminal) {
   options.fields = {"+read_p50_us"};
   options.width = 80;
   EXPECT_NE(render(table, options, 1)->find("State"), std::string::npos);
+}
+
+TEST(ExitCodes, WhoDoesNotAnswerIsToldFromWhoRefusesAndFromNobody) {
+  const auto code = [](int error, const char* message) {
+    testing::internal::CaptureStderr();
+    const int answer = fail(rpc::Error{rpc::Code::failed, message, "", error}, false);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "urtrs: " + std::string(message) + "\n");
+    return answer;
+  };
+  EXPECT_EQ(code(ETIMEDOUT, "no answer in time"), timed_out);
+  EXPECT_EQ(code(ECONNREFUSED, "cannot reach the control socket"), no_daemon);
+  EXPECT_EQ(code(ENOENT, "no such file"), failed);
+  EXPECT_EQ(code(EBUSY, "in use"), failed);
 }
 
 }  // namespace

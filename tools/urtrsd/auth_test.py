@@ -156,6 +156,7 @@ def test_a_reload_takes_all_or_nothing_and_says_who_is_asked(urtrsd, keys, wrong
     assert done.returncode == 0 and "nobody is asked who he is" in done.stdout, done.stdout + done.stderr
     accepted(plugin(server))
     refused(plugin(server, f"auth_keys={keys / 'alice'}"), "key_refused")
+    assert run(program("urtrs"), control, "reload").stdout == "", "they are off already"
     config.write_text(head + by_key + exported)
     assert run(program("urtrs"), control, "reload").returncode == 0
     refused(plugin(server), "rejected")
@@ -168,6 +169,8 @@ def test_a_file_of_keys_that_others_may_read_is_refused(start, keys, mode):
     server = start(f"--auth-keys={keys / 'server'}", ready=False)
     assert server.process.wait(BOUND) == 3
     assert f"chmod 600 {keys / 'server'}" in server.text()
+    done = run(program("urtrsd"), LIBFABRIC, "--export=d=mem:1M", f"--auth-keys={keys / 'server'}", f"--port={free_port()}", "--check-config")
+    assert done.returncode == 3 and "chmod 600" in done.stderr and "in order" not in done.stdout, done
 
 
 def test_over_tcp_there_is_tls(urtrsd, keys):

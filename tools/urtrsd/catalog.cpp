@@ -114,7 +114,11 @@ tl::expected<OpenedDevice, OpenError> Catalog::open(std::string_view session, st
 
 tl::expected<OpenedDevice, OpenError> Catalog::find(std::string_view session, std::string_view name,
                                                     AccessMode mode) {
-  if (const auto asked = named(name)) return find_spec(*asked, session, mode);
+  if (const auto asked = named(name)) {
+    auto found = find_spec(*asked, session, mode);
+    if (found) found->configured = asked->index;
+    return found;
+  }
   auto path_fd = locate(session, name);
   if (!path_fd) return tl::unexpected(path_fd.error());
   const std::string described = "device " + in_quotes(name);
@@ -175,6 +179,9 @@ tl::expected<OpenedDevice, OpenError> Catalog::open_located(Located located, con
 
 tl::expected<void, OpenError> Catalog::admit(OpenedDevice& opened, std::string_view session,
                                              std::string_view name, AccessMode mode) {
+  if (opened.configured && name_of(*opened.configured).empty())
+    return refuse(ENOENT, "export " + in_quotes(name) + " was taken away before its " +
+                              (opened.device->kind() == ExportKind::nbd ? "server" : "file") + " answered");
   const DeviceId& id = opened.device->id();
   auto lease = access_.acquire(id, mode, std::string(session), std::string(name));
   if (!lease) return tl::unexpected(lease.error());

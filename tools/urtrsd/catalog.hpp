@@ -46,8 +46,9 @@ struct OpenedDevice {
   Lease lease;
   ImageLocks::Hold lock;
   std::unique_ptr<Export> device;
-  std::uint64_t instance = 0;  // of its cache; 0: not known
-  std::string name = {};       // as it was asked for
+  std::uint64_t instance = 0;                  // of its cache; 0: not known
+  std::string name = {};                       // as it was asked for
+  std::optional<std::size_t> configured = {};  // number of its export; nothing: it is below dev_search_path
 };
 
 // Must outlive every OpenedDevice it returned. One thread only, but for find(). Memory devices keep their
@@ -154,8 +155,8 @@ class Catalog {
   struct Shared {
     ImageLocks locks;
     std::mutex mutex;
-    std::map<std::size_t, ReadOnly> read_only;  // the read-only exports
-    std::map<DeviceId, std::size_t> checked;    // which export it is
+    std::map<std::size_t, ReadOnly> read_only;     // the read-only exports
+    std::multimap<DeviceId, std::size_t> checked;  // which exports it is
     std::map<std::size_t, std::shared_ptr<NbdPlace>> nbd;
     NbdDisk::Tell tell;
     // Not there before it has answered.

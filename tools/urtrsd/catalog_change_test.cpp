@@ -85,6 +85,37 @@ TEST_F(CatalogChangeTest, AFileThatBecomesReadOnlyIsSoBelowTheSearchPathTooAndNo
   EXPECT_EQ(exports->exported_as(spec.path), "");
 }
 
+TEST_F(CatalogChangeTest, AFileIsKnownAsLongAsAnyExportIsOfIt) {
+  const ExportSpec first = file("disk.img", false);
+  ExportSpec second = first;
+  second.name = "again";
+  second.read_only = true;
+  const auto exports = catalog();
+  EXPECT_EQ(add(*exports, first), 0);
+  EXPECT_EQ(add(*exports, second), 0);
+  EXPECT_TRUE(exports->remove(first.name));
+  EXPECT_EQ(exports->exported_as(first.path), "again") << "a trace would replace it";
+  EXPECT_TRUE(exports->remove("again"));
+  EXPECT_EQ(exports->exported_as(first.path), "");
+  EXPECT_EQ(add(*exports, first), 0);
+  EXPECT_EQ(exports->exported_as(first.path), first.name);
+}
+
+TEST_F(CatalogChangeTest, WhatIsTakenAwayWhileItsFileAnswersIsNotOpened) {
+  const auto exports = catalog();
+  const ExportSpec spec = file("disk.img", false);
+  EXPECT_EQ(add(*exports, spec), 0);
+  auto found = exports->find("s", spec.name, AccessMode::read_write);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(exports->remove(spec.name));
+  const auto admitted = exports->admit(*found, "s", spec.name, AccessMode::read_write);
+  ASSERT_FALSE(admitted);
+  EXPECT_EQ(admitted.error().error, ENOENT);
+  auto below = exports->find("s", "disk.img", AccessMode::read_write);
+  ASSERT_TRUE(below) << below.error().sentence;
+  EXPECT_TRUE(exports->admit(*below, "s", "disk.img", AccessMode::read_write)) << "it is no export";
+}
+
 TEST_F(CatalogChangeTest, WhatIsOpenStaysOpenAndItsMemoryIsNotThatOfTheNext) {
   const auto exports = catalog({memory("a")});
   auto opened = exports->open("s", "a", AccessMode::read_write);

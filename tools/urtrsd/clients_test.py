@@ -80,3 +80,18 @@ def test_each_failed_io_is_a_line_until_there_are_many(urtrsd, client, tmp_path)
     server.logged(r"\.\.\. \d+ more lines of IOs that failed in 10 s")
     lines = re.findall(line, server.text())
     assert len(lines) < 30
+
+
+def test_files_that_cannot_be_opened_leave_their_descriptors(urtrsd, client, tmp_path):
+    (tmp_path / "good").write_bytes(bytes(4096))
+    server = urtrsd(f"--dev-search-path={tmp_path}", **limited(resource.RLIMIT_NOFILE, LIMIT))
+    session = client(server, "one")
+    assert {session.open("missing")[0] for _ in range(LIMIT)} == {errno.ENOENT}
+    assert session.open("good")[0] == 0
+
+
+def test_a_server_that_wants_checksums_takes_no_frame_without(urtrsd, client):
+    server = urtrsd("--export=m=mem:1M", "--crc")
+    with pytest.raises(OSError):
+        client(server, "without")
+    assert 'name="without"' not in server.text()

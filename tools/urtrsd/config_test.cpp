@@ -329,5 +329,17 @@ TEST(ConfigText, NearestWord) {
   EXPECT_EQ(did_you_mean("zzz", {"port", "trace"}), "");
 }
 
+TEST(Config, WhatIsUnsetIsAnotherThanItsValue) {
+  DaemonConfig before;
+  DaemonConfig after;
+  EXPECT_TRUE(different_settings(before, after).empty());
+  after.always_invalidate = false;
+  EXPECT_EQ(different_settings(before, after), std::vector<std::string>{"always_invalidate"});
+  before.always_invalidate = false;
+  after.listen = {"10.0.0.1"};
+  after.heartbeat_missed_max = 7;
+  EXPECT_EQ(different_settings(before, after), (std::vector<std::string>{"listen", "heartbeat.missed_max"}));
+}
+
 }  // namespace
 }  // namespace rtrs::daemon

@@ -277,10 +277,10 @@ void Daemon::report_news() {
     if (control_ != nullptr) control_->tell(news);
     report_trace(news);
   }
-  if (recorder_.file_failed() && !config_.trace.empty()) {
-    spdlog::error("the trace {} ends here: {}; IO goes on", in_quotes(config_.trace),
+  if (recorder_.file_failed() && !tracing_.empty()) {
+    spdlog::error("the trace {} ends here: {}; IO goes on", in_quotes(tracing_),
                   errno_text(recorder_.file_errno()));
-    config_.trace.clear();
+    tracing_.clear();
   }
 }
 

@@ -158,6 +158,7 @@ class Daemon : private Controlled {
   bool stopping_ = false;
   bool forced_ = false;
   unsigned recordings_ = 0;  // begun by a signal
+  std::string tracing_;      // file that is recorded now; empty: none
   Nanos next_dump_ = 0;      // not before, after an error
   boost::asio::posix::stream_descriptor engine_events_;
   boost::asio::signal_set signals_;

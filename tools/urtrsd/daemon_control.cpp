@@ -116,15 +116,13 @@ int Daemon::force_close(std::uint64_t handle) {
 
 std::string Daemon::start_trace(const std::string& path) {
   if (recorder_.recording()) return "a trace is being recorded already; \"urtrs trace stop\" completes it";
-  const std::string refused = open_trace(path);
-  if (refused.empty()) config_.trace = path;
-  return refused;
+  return open_trace(path);
 }
 
 std::string Daemon::stop_trace() {
   if (!recorder_.recording()) return "no trace is being recorded";
   const int error = recorder_.close_file();
-  config_.trace.clear();
+  tracing_.clear();
   return error == 0 ? std::string() : "the trace could not be completed: " + errno_text(error);
 }
 

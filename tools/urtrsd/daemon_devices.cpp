@@ -24,16 +24,19 @@ void Daemon::perform(const block::OpenExport& action) {
   if (const auto allowed = may_open(action.session, name); !allowed)
     return opened(action, name, mode, tl::unexpected(allowed.error()));
   const Session& asker = *sessions_[action.session];
-  if (catalog_->takes_descriptors(name) && !descriptors_.take(asker.host))
+  const bool counted = catalog_->takes_descriptors(name);
+  if (counted && !descriptors_.take(asker.host))
     return opened(action, name, mode,
                   refuse(EMFILE, fmt::format("{} files are open, {} of them by the clients of this host; the "
                                              "rest of the descriptors is for connections and other hosts; "
                                              "ulimit -n, or LimitNOFILE= of systemd, raises the bound",
                                              descriptors_.files(), descriptors_.files_of(asker.host))));
-  jobs_.run(asker.serial, [this, action, mode, asker = asker.name, host = asker.host, name] {
+  jobs_.run(asker.serial, [this, action, mode, asker = asker.name, host = asker.host, name, counted] {
     auto found = std::make_shared<tl::expected<OpenedDevice, OpenError>>(catalog_->find(asker, name, mode));
-    return [this, action, mode, name, host, found] {
-      if (!*found && catalog_->takes_descriptors(name)) descriptors_.give_back(host);
+    return [this, action, mode, name, host, found, counted] {
+      // By what was counted: the export of this name may be another by now.
+      const bool takes = *found && (*found)->device->kind() != ExportKind::memory;
+      if (counted && !takes) descriptors_.give_back(host);
       opened(action, name, mode, std::move(*found));
       pump_.step_soon();
     };

@@ -40,7 +40,10 @@ std::string Daemon::open_trace(const std::string& path) {
     const int error = recorder_.open_file(path.c_str(), origin(), options);
     if (error != 0) refused = trace::file_error_text(error);
   }
-  if (refused.empty()) return {};
+  if (refused.empty()) {
+    tracing_ = path;
+    return {};
+  }
   refused = "cannot write the trace " + in_quotes(path) + ": " + refused;
   spdlog::error("{}", refused);
   return refused;
@@ -66,13 +69,13 @@ std::string Daemon::dump_trace(const std::string& path) {
 void Daemon::toggle_trace() {
   if (recorder_.recording()) {
     const int error = recorder_.close_file();
+    tracing_.clear();
     if (error != 0) return spdlog::error("the trace could not be completed: {}", errno_text(error));
     return spdlog::info("SIGUSR2: the trace is complete");
   }
   const std::string path =
       "urtrsd-" + std::to_string(::getpid()) + '-' + std::to_string(++recordings_) + ".rtrc";
   if (!open_trace(path).empty()) return;
-  config_.trace = path;
   spdlog::info("SIGUSR2: recording to {}; once more to complete it", path);
 }
 

@@ -20,6 +20,9 @@ MetricsInput input(const std::string& session) {
   input.model.sessions = {one};
   input.model.devices = {{"/srv/a", {{session, 1, wire::rnbd::AccessMode::read_write, "disk0", 1048576}}}};
   input.transport.requests = 12;
+  input.transport.responses = 11;
+  input.transport.error_responses = 4;
+  input.transport.dropped_responses = 1;
   input.transport.lost_by[static_cast<std::size_t>(Reason::heartbeat_lost)] = 2;
   input.transport.rejected_by[static_cast<std::size_t>(Reason::too_many_sessions)] = 5;
   input.version = "1.2.3";
@@ -41,6 +44,9 @@ TEST(Metrics, PathsDevicesAndCounters) {
   EXPECT_TRUE(has(text, "urtrs_path_writes_total" + labels + " 0")) << text;
   EXPECT_TRUE(has(text, "urtrs_path_write_bytes_total" + labels + " 0")) << text;
   EXPECT_TRUE(has(text, "urtrs_requests_total 12")) << text;
+  EXPECT_TRUE(has(text, "urtrs_responses_total 11")) << text;
+  EXPECT_TRUE(has(text, "urtrs_error_responses_total 4")) << text;
+  EXPECT_TRUE(has(text, "urtrs_dropped_responses_total 1")) << text;
   EXPECT_TRUE(has(text, "urtrs_build_info{version=\"1.2.3\",fabric=\"libfabric/tcp\"} 1")) << text;
   EXPECT_TRUE(has(text,
                   "urtrs_device_size_bytes{session=\"web1\",mapping_path=\"disk0\",device=\"/srv/a\","
@@ -81,6 +87,7 @@ TEST(Metrics, ServiceTimesAreHistogramsForEachPathAndDirection) {
   const std::string labels =
       "{session=\"web1\",path=\"ip:10.0.0.1@ip:10.0.0.2\",index=\"0\",direction=\"write\"";
   EXPECT_TRUE(has(text, "urtrs_path_service_seconds_count" + labels + "} 3")) << text;
+  EXPECT_TRUE(has(text, "urtrs_path_service_seconds_sum" + labels + "} 0.001065535")) << text;
   EXPECT_TRUE(has(text, "urtrs_path_service_seconds_bucket" + labels + ",le=\"3.2768e-05\"} 1")) << text;
   EXPECT_TRUE(has(text, "urtrs_path_service_seconds_bucket" + labels + ",le=\"0.000524288\"} 2")) << text;
   EXPECT_TRUE(has(text, "urtrs_path_service_seconds_bucket" + labels + ",le=\"+Inf\"} 3")) << text;

@@ -1,6 +1,7 @@
 """The page of metrics of a real urtrsd."""
 import json
 import re
+import time
 import urllib.request
 
 from programs import BOUND, ROOT, free_port, until
@@ -44,3 +45,20 @@ def test_the_board_asks_for_what_there_is():
     assert asked and {name.removesuffix("_bucket") for name in asked} <= known
     ids = [panel["id"] for panel in board["panels"]]
     assert len(ids) == len(set(ids))
+
+
+def test_the_uptime_is_in_seconds(urtrsd):
+    address, begun = f"127.0.0.1:{free_port()}", time.monotonic()
+    urtrsd("--export=a=mem:1M", f"--metrics={address}")
+    uptime = float(re.search(r"^urtrs_uptime_seconds (\S+)$", page(address), re.MULTILINE)[1])
+    assert 0 < uptime <= time.monotonic() - begun
+
+
+def test_the_page_on_a_unix_socket_is_that_of_one_daemon(urtrsd, tmp_path):
+    metrics = tmp_path / "metrics.sock"
+    first = urtrsd("--export=a=mem:1M", f"--metrics={metrics}")
+    second = urtrsd("--export=a=mem:1M", f"--metrics={metrics}", ready=False)
+    assert second.process.wait(BOUND) == 3 and "another process listens there" in second.text()
+    first.end(9)
+    second.start().ready()
+    assert second.end() == 0 and not metrics.exists()

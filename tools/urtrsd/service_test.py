@@ -1,12 +1,15 @@
 """urtrsd under a service manager: the messages of sd_notify(3)."""
 import contextlib
+import fcntl
 import os
 import signal
 import socket
+import subprocess
+import time
 
 import pytest
 import iwarp_client
-from programs import BOUND, until
+from programs import BOUND, free_port, program, until
 
 
 @pytest.fixture(name="manager")
@@ -70,3 +73,68 @@ def test_a_start_that_fails_is_not_ready(urtrsd, manager, tmp_path):
     manager.setblocking(False)
     with pytest.raises(BlockingIOError):
         manager.recv(4096)
+
+
+def test_the_watchdog_is_answered_before_its_time_is_over(urtrsd, manager):
+    """The shortest of several pauses: a busy machine makes some of them longer."""
+    start(urtrsd, manager, WATCHDOG_USEC="1000000")
+    assert manager.recv(4096).startswith(b"READY=1\n")
+    times = []
+    while len(times) < 5:
+        assert manager.recv(4096) == b"WATCHDOG=1\n"
+        times.append(time.monotonic())
+    assert min(later - before for before, later in zip(times, times[1:])) < 0.9
+
+
+def test_without_a_bound_the_end_waits_for_storage(urtrsd):
+    server = urtrsd("--export=slow=mem:1M,delay_ms=1500", "--shutdown-timeout-s=0")
+    session = iwarp_client.IwarpClient(server.port, "one")
+    error, device = session.open("slow")
+    assert error == 0
+    session.send_read(device, 0, 4096, 1)
+    session.beat()
+    assert server.end() == 0, server.text()
+
+
+def test_a_trace_is_whole_when_urtrsd_is_told_twice_to_end(urtrsd, tmp_path):
+    """It leaves at once, and what was recorded since the last look at the file is in it."""
+    trace = tmp_path / "t.rtrc"
+    server = urtrsd("--export=slow=mem:1M,delay_ms=600000", "--shutdown-timeout-s=0", f"--trace={trace}", "--trace-detail=payload")
+    session = iwarp_client.IwarpClient(server.port, "one")
+    error, device = session.open("slow")
+    assert error == 0
+    until("the start is in the file", lambda: trace.stat().st_size > 0)
+    before = trace.stat().st_size
+    for chunk in 1, 2:
+        session.send_write(device, 0, bytes(32768), chunk)
+    session.beat()
+    for words in "closing 1 sessions", "second signal: leaving with":
+        server.process.send_signal(signal.SIGTERM)
+        server.logged(words)
+    assert server.process.wait(BOUND) == 1
+    assert trace.stat().st_size >= before + 2 * 32768
+    done = subprocess.run([program("urtrs-replay"), "replay", trace], capture_output=True, text=True, timeout=BOUND, check=False)
+    assert done.returncode == 0 and done.stdout.startswith("identical"), done
+
+
+def test_a_standard_error_that_does_not_block_loses_no_line(urtrsd, tmp_path):
+    """Whoever shares it may have made it so."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, False)
+    control = tmp_path / "control"
+    process = subprocess.Popen([program("urtrsd"), f"--port={free_port()}", "--export=a=mem:1M", f"--control={control}"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=writer)
+    try:
+        os.close(writer)
+        until("it runs", lambda: subprocess.run([program("urtrs"), "stats", f"--socket={control}"], capture_output=True, timeout=BOUND,
+                                                check=False).returncode == 0)
+        process.terminate()
+        with os.fdopen(reader, "rb") as log:
+            text = log.read().decode()
+    finally:
+        process.kill()
+        process.wait(BOUND)
+    for words in "listening on", 'exporting "a"', "control socket", " ready\n", "SIGTERM: closing", " stopped\n":
+        assert words in text, text

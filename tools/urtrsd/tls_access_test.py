@@ -162,6 +162,24 @@ class TestAccess:
         until("the warning comes again", lambda: server.text().count(warning) == 2)
         IwarpClient(server.port, "bob", GOOD_TIME).close()
 
+    def test_a_reload_that_requires_tls_ends_the_warning_and_opens_no_folder(self, tmp_path):
+        folders = self.folders(tmp_path) + 'listen = ["0.0.0.0"]\n'
+        self.file.write_text('tls = "off"\n' + folders)
+        server = self.start(f"--config={self.file}")
+        warning = "is no loopback address, and clients come without TLS"
+        assert server.text().count(warning) == 1
+        self.file.write_text(self.head + folders)
+        server.process.send_signal(signal.SIGHUP)
+        server.logged("reload: keys and certificates were read")
+        assert server.text().count(warning) == 1
+        thief = self.session(server, "alice", "bob")
+        assert thief.open("disk")[0] == 13
+        thief.close()
+
+    def test_a_mapped_loopback_address_is_one(self):
+        server = self.start("--export=a=mem:1M", "--listen=::ffff:127.0.0.1")
+        assert "is no loopback address" not in server.text()
+
     def test_a_certificate_that_was_taken_back_is_refused_from_the_reload_on(self):
         lost, kept = self.pki.issue("lost"), self.pki.issue("kept")
         server = self.serve(f'tls_crl = "{self.pki.take_back()}"\n')

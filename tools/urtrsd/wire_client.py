@@ -144,6 +144,12 @@ class Client:
         """(errno, data)"""
         return self.call(struct.pack("<HHIQIIH6s", 4, 0, device, sector, 0, size, 0, b""), read=size)
 
+    def send_read(self, device, sector, size, chunk):
+        self.send(struct.pack("<HHIQIIH6s", 4, 0, device, sector, 0, size, 0, b""), read=size, chunk=chunk)
+
+    def send_write(self, device, sector, data, chunk):
+        self.send(struct.pack("<HHIQIIH6s", 4, 0, device, sector, 1, len(data), 0, b""), data, chunk=chunk)
+
     def flush_device(self, device):
         """errno"""
         return self.call(struct.pack("<HHIQIIH6s", 4, 0, device, 0, 2, 0, 0, b""))[0]

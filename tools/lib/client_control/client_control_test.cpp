@@ -181,6 +181,12 @@ TEST_F(ClientControlTest, StatisticsOfAllPathsOrOfOne) {
   EXPECT_EQ(client.done.size(), 4U);
 }
 
+TEST_F(ClientControlTest, StatisticsOfAnotherSessionAreNotThese) {
+  EXPECT_EQ(errno_of("stats.reset", {{"session", "web2"}}), ENOENT);
+  EXPECT_EQ(errno_of("stats.reset", {{"session", "web2"}, {"path", "0"}}), ENOENT);
+  EXPECT_TRUE(client.done.empty());
+}
+
 TEST_F(ClientControlTest, TheDumpSaysWhatAPathWaitsFor) {
   client.shown.oldest = OldestRequest{seconds(98), 0, 1};
   const json session = (*ask("debug.dump"))["sessions"][0];

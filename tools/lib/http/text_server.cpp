@@ -175,6 +175,23 @@ tl::expected<Protocol::endpoint, std::string> endpoint_of(const std::string& add
   return Protocol::endpoint(asio::ip::tcp::endpoint(ip, port));
 }
 
+// Removes a socket that a killed process left behind. Empty, or why the name cannot be used.
+std::string make_room(const std::string& path) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) return {};
+  if (!S_ISSOCK(found.st_mode)) return "it is there and no socket; choose another name";
+  asio::io_context own;
+  asio::local::stream_protocol::socket probe(own);
+  boost::system::error_code error;
+  probe.open({}, error);
+  if (!error) probe.non_blocking(true, error);
+  if (!error) probe.connect({path}, error);
+  if (error != asio::error::connection_refused)
+    return "another process listens there; give this one another name";
+  ::unlink(path.c_str());
+  return {};
+}
+
 asio::ip::tcp::endpoint as_tcp(const Protocol::endpoint& endpoint) {
   asio::ip::tcp::endpoint tcp;
   tcp.resize(endpoint.size());
@@ -193,12 +210,8 @@ tl::expected<std::unique_ptr<TextServer>, std::string> TextServer::listen(asio::
   const auto endpoint = endpoint_of(options.address);
   if (!endpoint) return refuse(endpoint.error());
   const bool local = options.address.front() == '/';
-  struct stat found {};
-  // What a killed process left behind.
-  if (local && ::lstat(options.address.c_str(), &found) == 0 && S_ISSOCK(found.st_mode))
-    ::unlink(options.address.c_str());
-  else if (local && ::lstat(options.address.c_str(), &found) == 0)
-    return refuse("it is there and no socket; choose another name");
+  if (const std::string problem = local ? make_room(options.address) : ""; !problem.empty())
+    return refuse(problem);
   auto state = std::make_shared<State>(context, options, std::move(page));
   boost::system::error_code error;
   state->acceptor.open(endpoint->protocol(), error);

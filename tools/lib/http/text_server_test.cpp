@@ -10,6 +10,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "tools/lib/files/scratch_folder.hpp"
@@ -131,6 +133,43 @@ TEST_F(TextServerTest, OnAUnixSocket) {
   asio::local::stream_protocol::socket socket(own);
   socket.connect({options.address});
   EXPECT_NE(ask(socket, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find("page 1"), std::string::npos);
+}
+
+TEST_F(TextServerTest, AUnixSocketGoesWithItsServerAndNotBefore) {
+  const trace::ScratchFolder folder;
+  TextServerOptions options;
+  options.address = folder / "metrics.sock";
+  const auto page = [] { return std::string("page\n"); };
+  auto first = TextServer::listen(own, options, page);
+  ASSERT_TRUE(first) << first.error();
+  const auto second = TextServer::listen(own, options, page);
+  ASSERT_FALSE(second) << "it would take the place of one that is served";
+  EXPECT_NE(second.error().find("another process listens there"), std::string::npos) << second.error();
+  EXPECT_TRUE(std::filesystem::exists(options.address));
+  first->reset();
+  EXPECT_FALSE(std::filesystem::exists(options.address));
+}
+
+TEST_F(TextServerTest, ASocketThatAKilledProcessLeftIsReplacedAndNothingElse) {
+  const trace::ScratchFolder folder;
+  TextServerOptions options;
+  options.address = folder / "metrics.sock";
+  { asio::local::stream_protocol::acceptor killed(own, options.address); }
+  ASSERT_TRUE(std::filesystem::exists(options.address));
+  EXPECT_TRUE(TextServer::listen(own, options, [] { return std::string(); }));
+  options.address = folder / "file";
+  std::ofstream(options.address) << "precious";
+  EXPECT_FALSE(TextServer::listen(own, options, [] { return std::string(); }));
+  EXPECT_EQ(std::filesystem::file_size(options.address), 8U);
+}
+
+TEST_F(TextServerTest, ThosePastAreNotCounted) {
+  TextServerOptions options;
+  options.most_connections = 2;
+  start(options);
+  for (int i = 1; i <= 20; ++i)
+    EXPECT_NE(ask(connected(), "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find(" 200 "), std::string::npos)
+        << i;
 }
 
 TEST_F(TextServerTest, AddressesThatCannotBe) {

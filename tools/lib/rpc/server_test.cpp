@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -197,6 +198,25 @@ TEST_F(RpcServerTest, WhoeverReadsIsNeverCutOff) {
   start();
   Client asks = client();
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(asks.call("large", json::object())) << i;
+}
+
+TEST_F(RpcServerTest, WhoAsksAheadAndReadsIsNotCutOffForWhatWasReadBefore) {
+  options.most_unsent = 300'000;
+  start();
+  const int fd = raw();
+  const std::string ask = request_line(1, "large", json::object()) + '\n';
+  // Two answers are more than the buffers of a socket take at once.
+  for (int i = 0; i < 10; ++i) {
+    const std::string two = ask + ask;
+    ASSERT_EQ(::send(fd, two.data(), two.size(), MSG_NOSIGNAL), static_cast<ssize_t>(two.size())) << i;
+    std::vector<char> room(1 << 16);
+    for (std::ptrdiff_t lines = 0; lines < 2;) {
+      const ssize_t got = ::recv(fd, room.data(), room.size(), 0);
+      ASSERT_GT(got, 0) << i;
+      lines += std::count(room.begin(), room.begin() + got, '\n');
+    }
+  }
+  ::close(fd);
 }
 
 TEST_F(RpcServerTest, WhoWatchesGetsWhatIsBroadcast) {

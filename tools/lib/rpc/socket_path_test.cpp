@@ -56,5 +56,18 @@ TEST_F(SocketPathTest, ThoseOfTheDeadAreRemovedAndThoseOfAStartingProcessStay) {
   EXPECT_TRUE(std::filesystem::exists(starting));
 }
 
+// Whoever made it first could put sockets of his own there.
+TEST_F(SocketPathTest, AFolderOfAnotherUserIsNotTaken) {
+  constexpr uid_t kNobody = 65534;
+  bound("urtrsd-1.sock");
+  EXPECT_EQ(sockets("urtrsd").size(), 1U);
+  if (::geteuid() != 0 || ::chown(folder_.path().c_str(), kNobody, kNobody) != 0)
+    GTEST_SKIP() << "needs to be root";
+  EXPECT_TRUE(sockets("urtrsd").empty());
+  const auto made = make_socket_path("urtrsd");
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().find("is no folder of this user"), std::string::npos) << made.error();
+}
+
 }  // namespace
 }  // namespace rtrs::rpc

@@ -1,0 +1,238 @@
+"""What the control socket of urtrsd takes, whom it lets change something, and what it tells whoever watches."""
+import errno
+import fcntl
+import grp
+import json
+import os
+import socket
+import subprocess
+import time
+
+import pytest
+from iwarp_client import IwarpClient, iwarp_connect
+from programs import BOUND, until
+from wire_client import Refused, connect_request
+
+ASK = ("import socket,sys;s=socket.socket(socket.AF_UNIX);s.connect(sys.argv[1]);s.sendall(sys.argv[2].encode()+b'\\n');"
+       "print(s.makefile().readline())")
+
+
+class Line:
+    """A connection to the control socket."""
+
+    def __init__(self, path):
+        self.end = socket.socket(socket.AF_UNIX)
+        self.end.settimeout(BOUND)
+        self.end.connect(str(path))
+        self.lines = self.end.makefile()
+
+    def ask(self, method, **params):
+        """The result, or the error."""
+        self.end.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n")
+        answer = self.next()
+        return answer.get("result", answer.get("error"))
+
+    def next(self):
+        return json.loads(self.lines.readline())
+
+
+@pytest.fixture(name="control")
+def _control(tmp_path):
+    return tmp_path / "control"
+
+
+@pytest.fixture(name="server")
+def _server(urtrsd, control):
+    return urtrsd("--export=a=mem:1M", "--export=b=mem:1M", f"--control={control}", "--allow-sessions=one,two")
+
+
+@pytest.fixture(name="line")
+def _line(server, control):
+    return Line(control)
+
+
+@pytest.fixture(name="session")
+def _session(server, ends):
+    def session(name, *devices):
+        """With these devices open; their numbers."""
+        one = IwarpClient(server.port, name)
+        ends.callback(one.close)
+        opened = [one.open(device, False) for device in devices]
+        assert all(error == 0 for error, _ in opened), opened
+        return one
+    return session
+
+
+def test_strange_parameters_are_refused(line):
+    for method, params, why in (("server.show", {"bucket": "true"}, 'no parameter "bucket"'), ("log.level", {"level": 7}, "is a string"),
+                                ("log.level", {"level": "info\0x"}, "has a zero byte"), ("log.level", {"level": "off"}, 'no log level "off"'),
+                                ("log.level", {}, "no log level"), ("trace.start", {"file": "x.rtrc"}, "an absolute path"),
+                                ("trace.dump", {"file": "x.rtrc"}, "an absolute path"), ("path.disconect", {}, "no method")):
+        assert why in line.ask(method, **params)["message"], method
+
+
+def test_a_device_is_closed_in_the_session_that_is_named_alone(line, session):
+    session("one", "a"), session("two", "a")
+    assert line.ask("device.close", device="a", session="nobody")["data"]["errno"] == errno.ENOENT
+    assert line.ask("device.close", device="a", session="one")["closed"] == 1
+    assert [one["session"] for one in line.ask("server.show")["devices"]] == ["two"]
+    assert line.ask("device.close", device="a")["closed"] == 1
+    assert line.ask("server.show")["devices"] == []
+
+
+def test_a_change_is_a_line_of_the_log_and_a_look_is_none(server, line):
+    line.ask("server.show")
+    line.ask("stats.reset", session="no\nbody")
+    server.logged(rf'control: stats.reset {{"session":"no\\nbody"}} asked by process {os.getpid()} of user {os.geteuid()}\n')
+    assert "server.show" not in server.text()
+
+
+def test_whoever_watches_is_told_of_those_who_are_refused(server, line, session):
+    begun = time.time()
+    assert line.ask("events.watch")["schema_version"] == 1
+    session("one")
+    with pytest.raises(OSError):
+        IwarpClient(server.port, "stranger")
+    events = []
+    while len(events) < 40 and not any(one.get("reason") == "not_allowed" for one in events):
+        events.append(line.next()["params"])
+    assert [one["serial"] for one in events] == list(range(1, len(events) + 1))
+    refused = events[-1]
+    assert (refused["errno"], bool(refused["sentence"])) == (errno.EACCES, True), refused
+    assert all(begun - 1 <= one["unix_ms"] / 1000 <= time.time() + 1 for one in events)
+
+
+def test_a_connect_request_that_is_refused_is_an_event(urtrsd, control):
+    server = urtrsd("--export=a=mem:1M", f"--control={control}", "--allow-addresses=10.0.0.0/8")
+    line = Line(control)
+    line.ask("events.watch")
+    with pytest.raises(OSError):
+        IwarpClient(server.port, "stranger")
+    event = line.next()["params"]
+    assert (event["what"], event["reason"], event["errno"]) == ("connect_refused", "not_allowed", errno.EACCES)
+    assert event["pathname"] == "ip:127.0.0.1@ip:127.0.0.1"
+
+
+def test_members_of_the_group_may_change(urtrsd, control, tmp_path):
+    """By the group of the process or any other of its groups."""
+    if os.geteuid() != 0:
+        pytest.skip("needs other users")
+    group = next(one for one in grp.getgrall() if one.gr_gid not in (0, 65534))
+    urtrsd("--export=a=mem:1M", f"--control={control}", f"--control-group={group.gr_name}")
+    assert (control.stat().st_gid, control.stat().st_mode & 0o777) == (group.gr_gid, 0o660)
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(0o755)
+
+    def asked_by(**user):
+        line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "stats.reset"})
+        done = subprocess.run(["/usr/bin/python3", "-c", ASK, control, line], capture_output=True, text=True, check=False, user=65534, **user)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+    assert "result" in asked_by(group=group.gr_gid, extra_groups=[])
+    assert "result" in asked_by(group=65534, extra_groups=[12345, group.gr_gid])
+    assert asked_by(group=65534, extra_groups=[12345]) is None, "it cannot even open the socket"
+
+
+def test_exports_in_use_stay_as_they_are_and_are_named_once(urtrsd, control, tmp_path):
+    config = tmp_path / "urtrsd.toml"
+    config.write_text('[[export]]\nname = "a"\nmem = "1M"\n')
+    server = urtrsd(f"--config={config}", f"--control={control}")
+    one = IwarpClient(server.port, "one")
+    assert one.open("a")[0] == 0
+    config.write_text('[[export]]\nname = "a"\nmem = "2M"\n')
+    answer = Line(control).ask("config.reload")
+    assert answer["changed"] == [] and len(answer["kept"]) == 1, answer
+    assert 'export "a" is open in session "one"' in answer["kept"][0]
+    one.close()
+    until("the session is gone", lambda: not Line(control).ask("server.show")["devices"])
+    assert sorted(Line(control).ask("config.reload")["changed"]) == ['export "a" is added', 'export "a" is gone']
+
+
+def test_each_mistake_of_a_configuration_is_in_the_log(urtrsd, control, tmp_path):
+    config = tmp_path / "urtrsd.toml"
+    config.write_text('[[export]]\nname = "a"\nmem = "1M"\n')
+    server = urtrsd(f"--config={config}", f"--control={control}")
+    config.write_text("max_sesions = 1\nport = 70000\n")
+    assert Line(control).ask("config.reload")["data"]["errno"] == errno.EINVAL
+    text = server.logged("reload: nothing was changed").text()
+    assert "max_sesions" in text and "port: expected integer 0..65535" in text, text
+
+
+def test_half_open_sessions_are_told_apart_and_bounded(urtrsd, control):
+    """Of one address; beyond the bound the oldest is closed."""
+    server = urtrsd("--export=a=mem:1M", f"--control={control}", "--max-half-open=2", "--max-sessions=64")
+    line = Line(control)
+    held = [iwarp_connect(server.port, connect_request(0, 2, os.urandom(16), os.urandom(16)), BOUND)[0] for _ in range(8)]
+    until("the others are closed", lambda: line.ask("server.show")["stats"]["crowded_out"] == 6)
+    assert [one["state"] for one in line.ask("server.show")["sessions"]] == ["half-open"] * 2
+    for sock in held:
+        sock.close()
+
+
+def test_a_path_that_is_heard_of_is_not_silent_and_an_export_shows_its_delay(urtrsd, control):
+    server = urtrsd("--export=a=mem:1M,delay_ms=5", "--export=b=mem:1M,ro", f"--control={control}")
+    one = IwarpClient(server.port, "one")
+    one.beat()
+    shown = Line(control).ask("server.show")
+    path, = shown["sessions"][0]["paths"]
+    assert path["state"] == "connected" and "silent_s" not in path, path
+    assert shown["exports"] == [{"name": "a", "read_only": False, "memory_bytes": 1 << 20, "delay_ms": 5},
+                                {"name": "b", "read_only": True, "memory_bytes": 1 << 20}]
+    one.close()
+
+
+def test_the_errno_of_an_event_is_the_one_that_the_client_was_told(urtrsd, control):
+    """Where somebody gives way it is another than where nobody does."""
+    server = urtrsd("--export=a=mem:1M", f"--control={control}", "--max-sessions=1")
+    line = Line(control)
+    line.ask("events.watch")
+    held, _ = iwarp_connect(server.port, connect_request(0, 2, os.urandom(16), os.urandom(16)), BOUND)
+    with pytest.raises(Refused) as refused:
+        IwarpClient(server.port, "two")
+    event = line.next()["params"]
+    while event["what"] != "connect_refused":
+        event = line.next()["params"]
+    assert (event["reason"], event["errno"], refused.value.errno) == ("too_many_sessions", errno.EBUSY, errno.EBUSY)
+    held.close()
+
+
+def test_a_dump_of_many_requests_has_each_once(urtrsd, control):
+    """More than a page has."""
+    server = urtrsd("--export=slow=mem:16M,delay_ms=600000", "--sess-queue-depth=512", f"--control={control}")
+    session = IwarpClient(server.port, "many")
+    error, device = session.open("slow")
+    assert error == 0
+    for chunk in range(1, 512):
+        session.send_read(device, 8 * chunk, 4096, chunk)
+    line = Line(control)
+    until("all are in storage", lambda: line.ask("debug.dump")["storage_operations"] == 511)
+    pages = [line.ask("debug.dump")]
+    while pages[-1]["next"]:
+        pages.append(line.ask("debug.dump", **{"from": pages[-1]["next"]}))
+    assert [len(page["requests"]) for page in pages] == [500, 11]
+    assert sorted(one["sector"] for page in pages for one in page["requests"]) == [8 * chunk for chunk in range(1, 512)]
+    assert "sessions" not in pages[1]
+    assert "is what the page before gave" in line.ask("debug.dump", **{"from": "0"})["message"]
+    server.end(9)
+
+
+def test_a_file_that_another_program_has_locked_is_not_added(urtrsd, control, tmp_path):
+    urtrsd("--export=a=mem:1M", f"--control={control}")
+    image = tmp_path / "disk.img"
+    image.write_bytes(bytes(1 << 20))
+    with image.open("r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        assert "which holds a lock on it" in Line(control).ask("export.add", export=f"b={image}")["message"]
+    assert "message" not in Line(control).ask("export.add", export=f"b={image}")
+
+
+def test_a_client_may_be_silent_for_as_long_as_the_server_says(urtrsd, control):
+    """Here 20 s, with a heartbeat every 20 ms; by the default it would be 140 ms."""
+    server = urtrsd("--export=m=mem:1M", f"--control={control}", "--heartbeat-interval-ms=20", "--heartbeat-missed-max=1000")
+    session, line = IwarpClient(server.port, "silent"), Line(control)
+
+    def silent():
+        path, = line.ask("server.show")["sessions"][0]["paths"]
+        return path["state"] == "connected" and path.get("silent_s", 0) > 0.5
+    until("it is silent", silent)
+    session.beat()
+    session.close()
