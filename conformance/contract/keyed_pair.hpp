@@ -38,7 +38,7 @@ class CarrierFabric final : public ForwardingFabric {
   void disconnect(ConKey key) override { inner_.disconnect(inside(key)); }
   std::string describe(ConKey key) const override { return inner_.describe(inside(key)); }
   DevicePort device_of(ConKey key) const override { return inner_.device_of(inside(key)); }
-  std::uint32_t rkey_of(ConKey key, const RemoteKey& remote) const noexcept override {
+  std::uint32_t rkey_of(ConKey key, const RemoteKey& remote) noexcept override {
     return inner_.rkey_of(inside(key), remote);
   }
   Result<RemoteKey> make_revocable_key(ConKey key, RegionId region, std::size_t offset,
