@@ -63,7 +63,7 @@ void FabricImpl::handle_listener(Listener& listener, const CmEvent& event) {
   if (event.type != RDMA_CM_EVENT_DEVICE_REMOVAL) return;
   const std::string name = name_of(listener.id.get());
   for (const auto& device : devices_) {
-    if (device != nullptr && !device->gone && device->name == name) lose_device(*device, Heard::told);
+    if (device != nullptr && !device->gone && device->name == name) lose_device(*device, Listeners::close);
   }
   // Nothing of it was in use.
   leave_device(name);
@@ -140,7 +140,7 @@ void FabricImpl::handle_connection(Connection& connection, const CmEvent& event)
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       connection.established = connection.accepted = connection.in_timewait = false;
       // Not the one that has come back since.
-      if (connection.device() != nullptr) lose_device(*connection.device(), Heard::told);
+      if (connection.device() != nullptr) lose_device(*connection.device(), Listeners::close);
       break;
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -227,7 +227,7 @@ void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
       log(LogLevel::error, device.name + ": " + ibv_event_type_str(event.event_type));
       return lose_queue(*static_cast<SharedQueue*>(event.element.cq->cq_context), Reason::transport_error);
     case IBV_EVENT_DEVICE_FATAL:
-      return lose_device(device, Heard::told);
+      return lose_device(device, Listeners::close);
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_PORT_ACTIVE:
       return port_changed(device, static_cast<std::uint8_t>(event.element.port_num),
@@ -241,7 +241,7 @@ void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
   activate(*connection);
 }
 
-void FabricImpl::lose_device(Device& device, Heard how) {
+void FabricImpl::lose_device(Device& device, Listeners listeners) {
   if (std::exchange(device.gone, true)) return;
   ++stats_.removed_devices;
   const char* const takes_back = std::getenv("RDMAV_ALLOW_DISASSOC_DESTROY");
@@ -251,7 +251,7 @@ void FabricImpl::lose_device(Device& device, Heard how) {
                                     "RDMAV_ALLOW_DISASSOC_DESTROY=1 was not in its environment at the start"
                                   : ""));
   // Where it is noticed late, listeners and requests are those of the one that has come in its place.
-  if (how == Heard::told) leave_device(device.name);
+  if (listeners == Listeners::close) leave_device(device.name);
   std::erase_if(leaving_, [&](const auto& leaving) {
     return leaving->shell != nullptr && &leaving->shell->device() == &device;
   });

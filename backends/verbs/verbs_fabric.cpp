@@ -107,7 +107,7 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
   if (Device* const known = open_device_of(id)) {
     if (known->answers()) return known;
     // One without a connection need not have heard that it was removed, and be back by now.
-    lose_device(*known, Heard::noticed);
+    lose_device(*known, Listeners::keep);
   }
   const std::string name = ibv_get_device_name(id.verbs->device);
   if (!options_.device.empty() && options_.device != name) {
@@ -137,7 +137,7 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
 void FabricImpl::drop_gone_devices() noexcept {
   for (auto& device : devices_) {
     if (device != nullptr && std::exchange(device->suspect, false) && !device->answers())
-      lose_device(*device, Heard::noticed);
+      lose_device(*device, Listeners::close);
     if (device == nullptr || !device->gone || device->connections != 0) continue;
     drop_queues_of(*device);
     memory_.forget(*device);

@@ -187,8 +187,8 @@ class FabricImpl final : public VerbsFabric {
   void send_request(Connection&);
   void take_response(Connection&, const CmEvent&);
   // However it was told, and as often: its connections are lost, and it is opened anew when it is back.
-  enum class Heard : std::uint8_t { told, noticed };
-  void lose_device(Device&, Heard);
+  enum class Listeners : std::uint8_t { close, keep };
+  void lose_device(Device&, Listeners);
   void port_changed(Device&, std::uint8_t port, bool up);
   void end_down_ports();
   bool goes_over(const Connection&, const Device&, std::uint8_t port) const noexcept;

@@ -46,9 +46,13 @@ void copy(sockaddr& to, const sockaddr& from) {
 }
 
 Adapter* adapter_of(const sockaddr& address) {
+  Adapter* const holder = holder_of(address);
+  return holder == nullptr || holder->removed ? nullptr : holder;
+}
+
+Adapter* holder_of(const sockaddr& address) {
   for (const auto& one : world().adapters) {
     Adapter& holder = *world().adapters[world().holders[one->number]];
-    if (holder.removed) continue;
     for (const sockaddr_storage& own : addresses_of(*one))
       if (same_host(reinterpret_cast<const sockaddr&>(own), address)) return &holder;
   }

@@ -81,8 +81,7 @@ void fail_over(std::size_t from, std::size_t to) {
   Adapter& before = *world().adapters.at(from);
   for (Identifier* id : world().identifiers) {
     if (!is_of(*id, before) || id->state == State::over || is_any(id->route.addr.src_addr)) continue;
-    const Adapter* const held_by = adapter_of(id->route.addr.src_addr);
-    if (held_by == &before) tell(*id, RDMA_CM_EVENT_ADDR_CHANGE);
+    if (holder_of(id->route.addr.src_addr) == &before) tell(*id, RDMA_CM_EVENT_ADDR_CHANGE);
   }
   std::replace(world().holders.begin(), world().holders.end(), from, to);
 }
