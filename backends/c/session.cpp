@@ -30,8 +30,7 @@ urtrs_session::~urtrs_session() {
   fabric.reset();
   // Nothing uses their memory any more.
   in_callback = true;
-  running_.swap(due_);
-  for (const Due& due : running_) due.callback(due.user, due.error);
+  call_due();
   for (const auto& device : devices)
     if (device->opening && device->opened != nullptr) device->opened(device->user, -ECANCELED);
   for (const Request& request : requests)
@@ -167,12 +166,21 @@ void urtrs_session::take_turn() {
   take_events();
 }
 
+int urtrs_session::call_due() noexcept {
+  running_.swap(due_);
+  const std::size_t count = running_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    // A copy: a callback that begins more requests may move what is in the vector.
+    const Due due = running_[i];
+    due.callback(due.user, due.error);
+  }
+  running_.clear();
+  return static_cast<int>(count);
+}
+
 int urtrs_session::run_callbacks() noexcept {
   in_callback = true;
-  running_.swap(due_);
-  int count = static_cast<int>(running_.size());
-  for (const Due& due : running_) due.callback(due.user, due.error);
-  running_.clear();
+  int count = call_due();
   for (std::uint32_t path = 0; path < changed_paths_.size(); ++path) {
     if (!std::exchange(changed_paths_[path], false) || on_path == nullptr) continue;
     on_path(on_path_user, path);

@@ -99,6 +99,7 @@ struct urtrs_session {
   void on_device_changed(const rtrs::rnbd::DeviceChanged&);
   void give_up_opens_when_hopeless();
   void finish(std::uint32_t slot, int error);
+  int call_due() noexcept;
   int run_callbacks() noexcept;
 
   std::array<rtrs::BlockCompletion, 64> completions_;

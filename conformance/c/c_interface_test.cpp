@@ -157,6 +157,30 @@ TEST_F(CInterfaceTest, CallbacksRunInPollAloneAndMayBeginMore) {
   EXPECT_EQ(stats().under_way, 0U);
 }
 
+TEST_F(CInterfaceTest, ACallbackMayBeginMoreThanThereEverWere) {
+  struct Tree {
+    urtrs_device* device;
+    std::vector<char> data = std::vector<char>(512);
+    unsigned begun = 0;
+    unsigned ended = 0;
+    bool begin() {
+      ++begun;
+      return urtrs_read_async(device, data.data(), data.size(), 0, on_done, this) == 0;
+    }
+    static void on_done(void* user, int error) {
+      Tree& tree = *static_cast<Tree*>(user);
+      EXPECT_EQ(error, 0);
+      ++tree.ended;
+      for (int i = 0; i < 4 && tree.begun < 500; ++i) EXPECT_TRUE(tree.begin());
+    }
+  };
+  Tree tree{open()};
+  ASSERT_TRUE(tree.begin());
+  const Nanos end = steady_now() + seconds(60);
+  while (tree.ended < tree.begun && steady_now() < end) urtrs_session_wait(session_, 100);
+  EXPECT_EQ(tree.ended, 500U);
+}
+
 TEST_F(CInterfaceTest, AfterATimeoutTheMemoryIsTheCallersAgain) {
   urtrs_device* device = open();
   std::vector<char> written(8192, 'w');
