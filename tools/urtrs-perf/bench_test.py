@@ -19,7 +19,7 @@ def bench(*arguments, code=0, **options):
     return done.stdout if code == 0 else done.stderr
 
 
-@pytest.mark.parametrize("other", ["raw", "libfabric", "tls"])
+@pytest.mark.parametrize("other", ["raw", "libfabric", "tls", "floor"])
 def test_a_row_for_each_load_and_direction(other):
     rows = [line.split(" | ") for line in bench("--beside", other).splitlines()[2:]]
     assert [row[:3] for row in rows] == [[f"| {other}", "4k:4", "write"], [f"| {other}", "4k:4", "read"]]
@@ -36,7 +36,7 @@ def test_beside_ucx():
 
 
 def test_mistakes(tmp_path):
-    assert "none of raw, libfabric, tls, ucx" in bench("--beside", "pigeon", code=2)
+    assert "none of raw, libfabric, tls, floor, ucx" in bench("--beside", "pigeon", code=2)
     with_python_alone = tmp_path / "bin"
     with_python_alone.mkdir()
     (with_python_alone / "python3").symlink_to(sys.executable)
