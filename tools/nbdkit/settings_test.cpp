@@ -21,6 +21,8 @@ TEST(Settings, TakesTimersAndPriorityOfVerbs) {
   EXPECT_EQ(settings.fabric.tos, 106U);
   EXPECT_NE(why(settings.set("rdma_ack_timeout", "32")), "accepted");
   EXPECT_NE(why(settings.set("rdma_tos", "256")), "accepted");
+  EXPECT_EQ(why(settings.set("rdma_relaxed_ordering", "on")), "accepted");
+  EXPECT_TRUE(settings.fabric.relaxed_ordering);
 }
 
 TEST(Settings, TakesEveryParameter) {

@@ -35,6 +35,10 @@ std::vector<Setting> make_settings() {
        IntegerRule{&C::rdma_ack_timeout, 0, 31}},
       {"rdma_tos", "rdma-tos", "type of service of what verbs sends (DSCP x 4); 0: as the client says",
        IntegerRule{&C::rdma_tos, 0, 255}},
+      {"rdma_relaxed_ordering", "rdma-relaxed-ordering",
+       "verbs: the device may write to memory in any order before its completion, which some hosts are "
+       "faster by",
+       BooleanRule{&C::rdma_relaxed_ordering}},
       {"rdma_invalidation", "rdma-invalidation", "how verbs takes a key back for always_invalidate",
        TextRule{&C::rdma_invalidation, {"auto", "windows", "registration"}}},
       {"sess_queue_depth", "sess-queue-depth,queue-depth,q", "IOs in flight in one session",

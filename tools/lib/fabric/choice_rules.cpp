@@ -67,6 +67,8 @@ std::string of_another_fabric(const FabricChoice& choice) {
   if (!of("verbs") && (choice.ack_timeout != 0 || choice.tos != 0))
     return "the ack timeout and the type of service of RDMA are for the fabric verbs, not for " +
            choice.fabric;
+  if (!of("verbs") && choice.relaxed_ordering)
+    return "relaxed ordering of RDMA is for the fabric verbs, not for " + choice.fabric;
   if (!of("verbs") && choice.invalidation != usual.invalidation)
     return "invalidation by " + choice.invalidation + " is for the fabric verbs, not for " + choice.fabric;
   return {};

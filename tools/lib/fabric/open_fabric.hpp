@@ -25,6 +25,7 @@ struct FabricChoice {
   std::string invalidation = "auto";  // of verbs: one of invalidation_names(), or "off"
   unsigned ack_timeout = 0;           // of verbs, 0 .. 31; 0: as connecting agrees
   unsigned tos = 0;                   // of verbs, 0 .. 255; 0: as the host says
+  bool relaxed_ordering = false;      // of verbs
   // Of verbs: those of this host that will be listened on, as far as known. Devices that have none of them
   // are not looked at.
   std::vector<std::string> addresses{};

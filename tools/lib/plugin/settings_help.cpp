@@ -33,6 +33,8 @@ const char* const kSettingsHelp =
     "rdma_ack_timeout=N       of verbs: after 4.096 us x 2^N; default as connecting agrees, mostly 17 (0.5 "
     "s)\n"
     "rdma_tos=N               of verbs: type of service of the packets of both ends (DSCP x 4)\n"
+    "rdma_relaxed_ordering=on|off  of verbs: the device may write to memory in any order before its\n"
+    "                         completion, which some hosts are faster by (default off)\n"
     "tls=require|off          towards the server, on fabric=tcp (default require with tls_keys= or "
     "tls_cert=,\n"
     "                         else off). A client never goes on without TLS because its server has none\n"
