@@ -63,6 +63,13 @@ std::vector<Setting> make_settings() {
        IntegerRule{&C::heartbeat_interval_ms, 10, 3600000}},
       {"heartbeat.missed_max", "heartbeat-missed-max", "silent checks before a peer counts as dead",
        IntegerRule{&C::heartbeat_missed_max, 1, 1000}},
+  };
+}
+
+// What an administrator sees and uses.
+std::vector<Setting> make_administration() {
+  using C = DaemonConfig;
+  return {
       {"trace", "trace", "file that records every input", TextRule{&C::trace, {}, true}},
       {"trace_detail", "trace-detail",
        "what else the file has: what went over the wire, and user data with it",
@@ -79,13 +86,6 @@ std::vector<Setting> make_settings() {
        IntegerRule{&C::poll_us, 0, 1000000}},
       {"busy_poll", "busy-poll", "never sleep: lowest latency, one core always busy",
        BooleanRule{&C::busy_poll}},
-  };
-}
-
-// What an administrator sees and uses.
-std::vector<Setting> make_administration() {
-  using C = DaemonConfig;
-  return {
       {"log_level", "log-level", "least severe message to log",
        TextRule{&C::log_level, {"trace", "debug", "info", "warn", "error"}}},
       {"log_format", "log-format",
