@@ -20,11 +20,14 @@ Signal::~Signal() {
   ::close(fd_);
 }
 void Signal::give() noexcept {
+  ++count_;
   ::eventfd_write(fd_, 1);
 }
 bool Signal::take() noexcept {
   eventfd_t one = 0;
-  return ::eventfd_read(fd_, &one) == 0;
+  if (::eventfd_read(fd_, &one) != 0) return false;
+  --count_;
+  return true;
 }
 
 World& world() {
@@ -33,10 +36,12 @@ World& world() {
 }
 
 std::uint64_t clock_now() {
+  if (world().conductor != nullptr) return world().conductor->now();
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
 bool World::falls_short() {
+  if (conductor != nullptr && conductor->falls_short()) return errno = ENOMEM, true;
   if (shortage_count == 0) return false;
   if (shortage_after != 0) {
     --shortage_after;
@@ -49,7 +54,7 @@ bool World::falls_short() {
 
 void raise(Adapter& adapter, const ibv_async_event& event) {
   for (Context* one : world().contexts) {
-    if (one->adapter != &adapter) continue;
+    if (one->adapter != &adapter || one->over) continue;
     const bool of_queue_pair =
         event.event_type == IBV_EVENT_QP_FATAL || event.event_type == IBV_EVENT_QP_REQ_ERR ||
         event.event_type == IBV_EVENT_QP_ACCESS_ERR || event.event_type == IBV_EVENT_COMM_EST;
@@ -134,8 +139,22 @@ void reset(const std::vector<Profile>& profiles) {
   // What was left behind still names them.
   if (left != 0) std::move(all.adapters.begin(), all.adapters.end(), std::back_inserter(all.former));
   all.adapters.clear();
+  all.answered.clear();
+  all.severed.clear();
+  all.host = 0;
+  all.next_key = all.next_identifier = 1;
+  all.next_queue_pair = 17;
+  all.next_port = 40000;
   all.shortage_after = all.shortage_count = 0;
   for (const Profile& profile : profiles) all.adapters.push_back(make_adapter(profile, all.adapters.size()));
+}
+
+std::size_t add_adapter(const Profile& profile, unsigned host) {
+  const std::scoped_lock lock(world().lock);
+  const std::size_t number = world().adapters.size();
+  world().adapters.push_back(make_adapter(profile, number));
+  world().adapters.back()->host = host;
+  return number;
 }
 
 std::vector<std::string> problems() {
@@ -165,6 +184,14 @@ void remove(std::size_t number) {
   remove_identifiers_of(adapter);
 }
 
+void put_back(std::size_t number) {
+  const std::scoped_lock lock(world().lock);
+  Adapter& adapter = *world().adapters.at(number);
+  for (Context* one : world().contexts)
+    if (one->adapter == &adapter) one->over = true;
+  adapter.removed = false;
+}
+
 }  // namespace rtrs::mock_hca
 
 using namespace rtrs::mock_hca;
@@ -177,7 +204,7 @@ ibv_device** ibv_get_device_list(int* count) {
   auto** list = new ibv_device* [world().adapters.size() + 1] {};
   int found = 0;
   for (const auto& one : world().adapters)
-    if (!one->removed) list[found++] = &one->device;
+    if (!one->removed && one->host == world().host) list[found++] = &one->device;
   if (count != nullptr) *count = found;
   return list;
 }

@@ -149,7 +149,7 @@ int ibv_destroy_comp_channel(ibv_comp_channel* given) {
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int) {
   const std::scoped_lock lock(world().lock);
   Adapter& adapter = *static_cast<Context*>(context)->adapter;
-  if (adapter.removed) return errno = EIO, nullptr;
+  if (adapter.removed || static_cast<Context*>(context)->over) return errno = EIO, nullptr;
   if (entries < 1 || entries > adapter.profile.max_cqe) return errno = EINVAL, nullptr;
   if (world().falls_short()) return nullptr;
   auto* queue = new Queue;

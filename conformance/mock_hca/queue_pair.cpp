@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "conformance/mock_hca/world.hpp"
@@ -170,45 +171,76 @@ ibv_wc_status deliver(QueuePair& peer, const Work& work, const std::vector<std::
   return IBV_WC_SUCCESS;
 }
 
-enum class Step { done, waits, failed };
+enum class Step { done, waits, no_receive, failed };
 
-Step carry_out(QueuePair& pair) {
-  const Work work = pair.sends.front();
-  std::vector<std::byte> bytes;
-  ibv_wc_status status = IBV_WC_SUCCESS;
+// Does not finish it.
+Step carry_out(QueuePair& pair, ibv_wc_status& status) {
+  const Work& work = pair.sends.front();
+  status = IBV_WC_SUCCESS;
   if (work.opcode == IBV_WR_BIND_MW) {
     status = bind(pair, work);
-  } else {
-    const auto found = world().queue_pairs.find(pair.peer);
-    QueuePair* const peer = found == world().queue_pairs.end() ? nullptr : found->second;
-    const bool gone = peer == nullptr || peer->state == IBV_QPS_ERR || peer->peer != pair.qp_num;
-    if (gone) {
-      if (pair.waits_since == 0) pair.waits_since = clock_now();
-      if (clock_now() - pair.waits_since < pair.adapter->profile.gives_up_after) return Step::waits;
-      status = IBV_WC_RETRY_EXC_ERR;
-    } else {
-      pair.waits_since = 0;
-      if (peer->state != IBV_QPS_RTR && peer->state != IBV_QPS_RTS) return Step::waits;
-      if (takes_receive(work) && peer->receives.empty()) {
-        if (pair.rnr_retry == 7) return Step::waits;
-        status = IBV_WC_RNR_RETRY_EXC_ERR;
-      } else {
-        status = gather(pair, work, bytes) ? deliver(*peer, work, bytes) : IBV_WC_LOC_PROT_ERR;
-      }
-    }
+    return status == IBV_WC_SUCCESS ? Step::done : Step::failed;
   }
+  const auto found = world().queue_pairs.find(pair.peer);
+  QueuePair* const peer = found == world().queue_pairs.end() ? nullptr : found->second;
+  const bool gone = peer == nullptr || peer->state == IBV_QPS_ERR || peer->peer != pair.qp_num;
+  if (gone) {
+    if (pair.waits_since == 0) pair.waits_since = clock_now();
+    if (world().conductor != nullptr || clock_now() - pair.waits_since < pair.adapter->profile.gives_up_after)
+      return Step::waits;
+    status = IBV_WC_RETRY_EXC_ERR;
+    return Step::failed;
+  }
+  pair.waits_since = 0;
+  if (peer->state != IBV_QPS_RTR && peer->state != IBV_QPS_RTS) return Step::waits;
+  if (takes_receive(work) && peer->receives.empty()) {
+    if (pair.rnr_retry == 7) return Step::no_receive;
+    status = IBV_WC_RNR_RETRY_EXC_ERR;
+    return Step::failed;
+  }
+  std::vector<std::byte> bytes;
+  world().carrying = true;
+  status = gather(pair, work, bytes) ? deliver(*peer, work, bytes) : IBV_WC_LOC_PROT_ERR;
+  world().carrying = false;
+  return status == IBV_WC_SUCCESS ? Step::done : Step::failed;
+}
+
+// Whether it was done.
+bool step(QueuePair& pair) {
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  const Step made = carry_out(pair, status);
+  if (made == Step::waits || made == Step::no_receive) return false;
+  const Work work = std::move(pair.sends.front());
   pair.sends.pop_front();
   finish(pair, work, status);
-  if (status == IBV_WC_SUCCESS) return Step::done;
-  fail(pair);
-  return Step::failed;
+  if (made == Step::failed) fail(pair);
+  return made == Step::done;
+}
+
+bool waits_for_word(const QueuePair& pair) {
+  return !pair.unheard.empty() && pair.unheard.back().second != IBV_WC_SUCCESS;
 }
 
 }  // namespace
 
+void end_sends(QueuePair& pair) {
+  Conductor* const conductor = world().conductor;
+  if (conductor == nullptr || world().carrying || pair.state != IBV_QPS_RTS || pair.sends.empty() || waits_for_word(pair)) return;
+  if (world().severed.count(pair.adapter->host) != 0) return;
+  unsigned count = conductor->still_arrives(pair.qp_num, static_cast<unsigned>(pair.sends.size()));
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  while (count-- != 0 && pair.sends.front().opcode != IBV_WR_BIND_MW && carry_out(pair, status) == Step::done) {
+    pair.unheard.emplace_back(std::move(pair.sends.front()), status);
+    pair.sends.pop_front();
+    if (pair.sends.empty()) return;
+  }
+}
+
 void fail(QueuePair& pair) {
   if (pair.state == IBV_QPS_ERR) return;
+  end_sends(pair);
   pair.state = IBV_QPS_ERR;
+  for (const auto& [work, status] : std::exchange(pair.unheard, {})) finish(pair, work, IBV_WC_WR_FLUSH_ERR);
   for (const Work& work : std::exchange(pair.sends, {})) finish(pair, work, IBV_WC_WR_FLUSH_ERR);
   ibv_wc flushed{};
   flushed.status = IBV_WC_WR_FLUSH_ERR;
@@ -216,12 +248,77 @@ void fail(QueuePair& pair) {
 }
 
 void kick(QueuePair& pair) {
-  while (pair.state == IBV_QPS_RTS && !pair.sends.empty() && carry_out(pair) == Step::done) {
+  if (world().conductor != nullptr) {
+    if (pair.state == IBV_QPS_RTS && !pair.sends.empty()) world().conductor->work_waits(pair.qp_num);
+    return;
+  }
+  while (pair.state == IBV_QPS_RTS && !pair.sends.empty() && step(pair)) {
   }
 }
 
 void kick_all() {
   for (auto& [number, pair] : world().queue_pairs) kick(*pair);
+}
+
+Carried carry_out(std::uint32_t number) {
+  const std::scoped_lock lock(world().lock);
+  const auto found = world().queue_pairs.find(number);
+  if (found == world().queue_pairs.end()) return Carried::nothing;
+  QueuePair& pair = *found->second;
+  if (pair.state != IBV_QPS_RTS || pair.sends.empty() || waits_for_word(pair)) return Carried::nothing;
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  const Step made = carry_out(pair, status);
+  if (made == Step::waits) return Carried::nobody_there;
+  if (made == Step::no_receive) return Carried::no_receive;
+  pair.unheard.emplace_back(std::move(pair.sends.front()), status);
+  pair.sends.pop_front();
+  return made == Step::done ? Carried::done : Carried::refused;
+}
+
+void acknowledge(std::uint32_t number) {
+  const std::scoped_lock lock(world().lock);
+  const auto found = world().queue_pairs.find(number);
+  if (found == world().queue_pairs.end() || found->second->state != IBV_QPS_RTS) return;
+  QueuePair& pair = *found->second;
+  while (!pair.unheard.empty()) {
+    const auto [work, status] = std::move(pair.unheard.front());
+    pair.unheard.pop_front();
+    finish(pair, work, status);
+    if (status != IBV_WC_SUCCESS) return fail(pair);
+  }
+}
+
+void give_up(std::uint32_t number) {
+  const std::scoped_lock lock(world().lock);
+  const auto found = world().queue_pairs.find(number);
+  if (found == world().queue_pairs.end() || found->second->state != IBV_QPS_RTS) return;
+  QueuePair& pair = *found->second;
+  std::optional<Work> first;
+  if (!pair.unheard.empty()) {
+    first = std::move(pair.unheard.front().first);
+    pair.unheard.pop_front();
+  } else if (!pair.sends.empty()) {
+    first = std::move(pair.sends.front());
+    pair.sends.pop_front();
+  }
+  if (!first) return;
+  finish(pair, *first, IBV_WC_RETRY_EXC_ERR);
+  fail(pair);
+}
+
+void break_queue_pair(std::uint32_t number, bool with_event) {
+  const std::scoped_lock lock(world().lock);
+  const auto found = world().queue_pairs.find(number);
+  if (found == world().queue_pairs.end() || found->second->state != IBV_QPS_RTS) return;
+  if (with_event) tell(*found->second, IBV_EVENT_QP_FATAL);
+  fail(*found->second);
+}
+
+Outstanding outstanding(std::uint32_t number) {
+  const std::scoped_lock lock(world().lock);
+  const auto found = world().queue_pairs.find(number);
+  if (found == world().queue_pairs.end()) return {};
+  return {found->second->sends.size(), found->second->unheard.size(), found->second->state == IBV_QPS_RTS};
 }
 
 int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {

@@ -84,7 +84,7 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
   Adapter& adapter = *static_cast<Context*>(pd->context)->adapter;
   const Profile& profile = adapter.profile;
   const ibv_qp_cap& cap = wanted->cap;
-  if (adapter.removed) return errno = EIO, nullptr;
+  if (adapter.removed || static_cast<Context*>(pd->context)->over) return errno = EIO, nullptr;
   if (cap.max_send_wr > profile.max_qp_wr || cap.max_recv_wr > profile.max_qp_wr ||
       cap.max_inline_data > profile.max_inline || static_cast<int>(cap.max_send_sge) > profile.max_sge ||
       static_cast<int>(cap.max_recv_sge) > profile.max_sge)
@@ -110,7 +110,7 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   const std::scoped_lock lock(world().lock);
   auto& pair = *static_cast<QueuePair*>(qp);
-  if (pair.adapter->removed) return EIO;
+  if (pair.adapter->removed || static_cast<Context*>(pair.context)->over) return EIO;
   if ((mask & IBV_QP_STATE) == 0) return EINVAL;
   const ibv_qp_state from = pair.state, to = attributes->qp_state;
   if (to == IBV_QPS_ERR) return fail(pair), 0;
@@ -135,6 +135,7 @@ int ibv_destroy_qp(ibv_qp* qp) {
   for (const Window* window : world().windows)
     if (window->type == IBV_MW_TYPE_2 && window->region != nullptr && window->of == pair)
       world().problem("a queue pair was given back with windows bound to it: soft-RoCE waits for them");
+  end_sends(*pair);
   forget_events(*pair->adapter, qp);
   for (ibv_cq* cq : {qp->send_cq, qp->recv_cq}) {
     if (!pair->adapter->profile.destroy_cleans_cq) continue;

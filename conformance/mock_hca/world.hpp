@@ -4,6 +4,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -12,9 +13,11 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "conformance/mock_hca/conductor.hpp"
 #include "conformance/mock_hca/mock_hca.hpp"
 
 namespace rtrs::mock_hca {
@@ -33,9 +36,11 @@ class Signal {
   void give() noexcept;
   // False: nothing there (errno says EAGAIN).
   bool take() noexcept;
+  bool is_there() const noexcept { return count_ != 0; }
 
  private:
   int fd_;
+  std::atomic<unsigned> count_{0};
 };
 
 struct Channel : ibv_comp_channel {
@@ -94,6 +99,8 @@ struct QueuePair : ibv_qp {
   Adapter* adapter = nullptr;
   ibv_qp_cap cap{};
   std::deque<Work> sends;  // not carried out
+  // Carried out, and no word of it has come back. Only where a conductor leads.
+  std::deque<std::pair<Work, ibv_wc_status>> unheard;
   std::deque<Receive> receives;
   std::deque<std::uint64_t> held;  // work requests, until a completion of them or of one behind them was read
   std::uint32_t held_receives = 0;
@@ -106,6 +113,7 @@ struct QueuePair : ibv_qp {
 
 struct Context : ibv_context {
   Adapter* adapter = nullptr;
+  bool over = false;  // opened before its adapter was taken out
   Signal signal;
   std::deque<ibv_async_event> events;
 };
@@ -113,6 +121,8 @@ struct Context : ibv_context {
 struct Identifier;
 struct EventChannel : rdma_event_channel {
   Signal signal;
+  unsigned host = 0;
+  std::uint32_t requests_shown = 0;
   std::deque<rdma_cm_event*> events;
 };
 
@@ -138,18 +148,23 @@ struct Identifier : rdma_cm_id {
   State state = State::idle;
   EventChannel* events = nullptr;
   Identifier* listener = nullptr;
-  Identifier* peer = nullptr;
+  std::uint32_t number = 0;       // never used again
+  std::uint32_t peer = 0;         // number of the other end; 0: it is not known, or not there any more
+  std::uint32_t request = 0;      // of a server's end: how many requests its channel had shown with this one
+  Message last;                   // said last, and said again until there is an answer
   std::uint32_t qp_num = 0;       // of this end
   std::uint32_t peer_qp_num = 0;  // known from the request or its answer on
   std::uint8_t retry_count = 7;
   int backlog = 0;
   unsigned unacknowledged = 0;
   bool reserved_port = false;
+  bool of_server = false;
 };
 
 struct Adapter {
   Profile profile;
   std::size_t number = 0;
+  unsigned host = 0;
   ibv_device device{};
   std::unique_ptr<Context> of_manager;  // which identifiers show
   bool removed = false;
@@ -165,6 +180,9 @@ struct World {
   std::set<Queue*> queues;
   std::set<EventChannel*> event_channels;
   std::set<Identifier*> identifiers;
+  std::map<std::uint32_t, Identifier*> numbered;  // the same, in the order in which they were made
+  // Those that were accepted and are over: a request that comes once more is an old one.
+  std::set<std::uint32_t> answered;
   std::set<ManagerEvent*> shown;
   std::map<std::uint32_t, MemoryRegion*> regions;  // by key, local and remote are the same
   std::set<Window*> windows;
@@ -172,8 +190,13 @@ struct World {
   QueuePair* last_queue_pair = nullptr;
   std::uint32_t next_key = 1;
   std::uint32_t next_queue_pair = 17;
+  std::uint32_t next_identifier = 1;
   std::uint16_t next_port = 40000;
   unsigned shortage_after = 0, shortage_count = 0, shortage_wanted = 0;
+  Conductor* conductor = nullptr;
+  unsigned host = 0;      // which calls come from
+  bool carrying = false;  // work of one end to the other
+  std::set<unsigned> severed;  // hosts whose processes are dead: what their objects do as they go reaches nobody
 
   void problem(std::string text) { problems.push_back(std::move(text)); }
   // What makes an object asks first. errno is set.
@@ -187,6 +210,8 @@ std::uint64_t clock_now();
 void kick(QueuePair&);
 void kick_all();
 void fail(QueuePair&);
+// What is on its way as the queue pair ends.
+void end_sends(QueuePair&);
 void complete(Queue&, const ibv_wc&, const QueuePair&);
 void raise(Adapter&, const ibv_async_event&);
 // Where the object that it names counts what was read and not acknowledged; nullptr: it names none.
@@ -201,7 +226,19 @@ int req_notify_cq(ibv_cq*, int);
 ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);
 int dealloc_mw(ibv_mw*);
 
-// --- of manager.cpp, under the lock ---
+// --- of messages.cpp, under the lock ---
+// Bytes of private data. librdmacm gives the whole field, whatever of it was filled.
+inline constexpr std::uint8_t kRequestData = 56, kAnswerData = 196, kRejectData = 148;
+// Of enum ib_cm_rej_reason.
+inline constexpr int kNoSuchService = 8, kStale = 10, kByConsumer = 28, kVendorOption = 35;
 void remove_identifiers_of(const Adapter&);
+// An event of the manager.
+void tell(Identifier&, rdma_cm_event_type, int status = 0, std::span<const std::byte> data = {},
+          std::uint8_t field = 0);
+Identifier& make_identifier(EventChannel&, void* context, rdma_port_space);
+void say(Identifier&, Message);
+void hear(const Message&);
+// This end is gone or says no more; the other one hears of it.
+void leave(Identifier&);
 
 }  // namespace rtrs::mock_hca
