@@ -120,7 +120,13 @@ bool Connection::make_ready() {
 void Connection::close() noexcept {
   stage_ = Stage::lost;
   chain_.size = 0;
-  if (qp_ != nullptr) around_.memory.drop_windows_of(key_);
+  if (qp_ != nullptr) {
+    // Bindings that the device has not begun are flushed before their windows go.
+    ibv_qp_attr ended{};
+    ended.qp_state = IBV_QPS_ERR;
+    ibv_modify_qp(qp_.get(), &ended, IBV_QP_STATE);
+    around_.memory.drop_windows_of(key_);
+  }
   qp_.reset();
   if (queue_ != nullptr) {
     // Tells which work requests were done after all.
@@ -145,6 +151,7 @@ void Connection::post_receive(unsigned count, std::uint32_t bytes) noexcept {
     early_receives_.emplace_back(count, bytes);
   } else if (!receives_.post(device_->domain.get(), qp_.get(), count, bytes)) {
     failed_ = true;
+    short_of_memory_ = receives_.short_of_memory();
   }
 }
 
@@ -154,6 +161,7 @@ void Connection::lost(FabricEvent& event, Reason reason) noexcept {
 }
 
 bool Connection::arm() noexcept {
+  if (stashed_ != 0) return false;  // a poll() had no room for them
   if (ibv_req_notify_cq(queue_.get(), 0) != 0) return false;
   const int count = ibv_poll_cq(queue_.get(), static_cast<int>(stash_.size()), stash_.data());
   stashed_ = static_cast<unsigned>(std::max(count, 0));

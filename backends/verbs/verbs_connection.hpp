@@ -75,6 +75,7 @@ class Connection {
   // With fewer than it could be, failed() tells whether that was for lack of room.
   std::size_t post(std::span<const WorkRequest>) noexcept;
   bool failed() const noexcept { return failed_; }
+  Reason failure() const noexcept { return short_of_memory_ ? Reason::no_resources : Reason::post_failed; }
   void post_receive(unsigned count, std::uint32_t bytes) noexcept;
   // Binds a window; its completion is reported as ChunkInvalidated when `report`. Goes out with the next
   // post() or flush(), whichever comes first.
@@ -135,6 +136,7 @@ class Connection {
   Stage stage_ = Stage::pending;
   Reason ending_ = Reason::none;
   bool failed_ = false;
+  bool short_of_memory_ = false;  // and that is why
   Device* device_ = nullptr;
   std::uint32_t inline_limit_ = 0;
 

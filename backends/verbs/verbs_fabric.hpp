@@ -78,6 +78,8 @@ class FabricImpl final : public VerbsFabric {
   std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
   int wait_fd() const noexcept override { return epoll_.get(); }
   bool try_wait() noexcept override;
+  // When poll() has something to do although nothing can be read.
+  Nanos next_timer() const noexcept { return timer_due_; }
 
  private:
   struct Pending {
@@ -131,7 +133,7 @@ class FabricImpl final : public VerbsFabric {
   void report_lost(Connection&, Reason);
   void report_invalidated(ConKey, std::uint64_t cookie, bool ok);
   void fail_connect(Connection&, Reason, const std::string& text, std::string bytes = {});
-  void refuse(IdHandle&);
+  void refuse(IdHandle&, std::span<const std::byte> private_data = {});
   void start_accepts();
   void end(Connection&) noexcept;
   // To be read by each poll until nothing is left and the queue is armed.

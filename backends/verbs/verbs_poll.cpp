@@ -36,7 +36,7 @@ void FabricImpl::flush_unposted() noexcept {
     connection->in_unposted_list = false;
     if (connection->stage() != Connection::Stage::up) continue;
     connection->flush();
-    if (connection->failed()) report_lost(*connection, Reason::post_failed);
+    if (connection->failed()) report_lost(*connection, connection->failure());
   }
   unposted_.clear();
 }

@@ -53,8 +53,8 @@ bool Receives::grow(ibv_pd* domain, Size& size, unsigned count) {
 
 bool Receives::post(ibv_pd* domain, ibv_qp* qp, unsigned count, std::uint32_t bytes) noexcept try {
   Size& size = *size_for(bytes);
-  if (size.free.size() < count && !grow(domain, size, count - static_cast<unsigned>(size.free.size())))
-    return false;
+  short_ = size.free.size() < count && !grow(domain, size, count - static_cast<unsigned>(size.free.size()));
+  if (short_) return false;
   constexpr unsigned kChain = 32;
   while (count > 0) {
     const unsigned now = std::min(count, kChain);
@@ -76,7 +76,7 @@ bool Receives::post(ibv_pd* domain, ibv_qp* qp, unsigned count, std::uint32_t by
   }
   return true;
 } catch (const std::bad_alloc&) {
-  return false;
+  return !(short_ = true);
 }
 
 void Receives::reuse_shown() noexcept {

@@ -18,6 +18,7 @@ class Receives {
   // Takes up to `count` free places with at least `bytes` each, makes more where they run out, and posts a
   // receive into each. False: no memory, or the queue pair took not all.
   bool post(ibv_pd*, ibv_qp*, unsigned count, std::uint32_t bytes) noexcept;
+  bool short_of_memory() const noexcept { return short_; }
   std::span<const std::byte> bytes(std::uint32_t place, std::uint32_t length) const noexcept {
     return {places_[place].data, length};
   }
@@ -45,6 +46,7 @@ class Receives {
   bool grow(ibv_pd*, Size&, unsigned count);
 
   std::uint32_t depth_;
+  bool short_ = false;
   std::vector<Place> places_;
   std::vector<Size> sizes_;
   std::vector<Slab> slabs_;
