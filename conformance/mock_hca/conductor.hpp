@@ -19,7 +19,7 @@ namespace rtrs::mock_hca {
 struct Message {
   enum class Kind : std::uint8_t { none, request, reply, ready, reject, disconnect, disconnected };
   Kind kind = Kind::none;
-  std::uint32_t from = 0, to = 0;  // identifiers; 0: whoever listens
+  std::uint32_t from = 0, to = 0;        // identifiers; 0: whoever listens
   std::size_t sender = 0, receiver = 0;  // adapters
   sockaddr_storage source{}, destination{};
   int reason = 0;  // of a reject
@@ -32,11 +32,11 @@ struct Message {
 class Conductor {
  public:
   virtual ~Conductor() = default;
-  virtual std::uint64_t now() const = 0;
+  virtual std::uint64_t time() const = 0;
   // Whether what is asked for cannot be had.
   virtual bool falls_short() = 0;
-  // There is something to carry out on this queue pair.
-  virtual void work_waits(std::uint32_t queue_pair) = 0;
+  // So much is there to carry out on this queue pair.
+  virtual void work_waits(std::uint32_t queue_pair, std::size_t waiting) = 0;
   // The queue pair ends. Of what is not carried out, how much is on its way and arrives all the same.
   virtual unsigned still_arrives(std::uint32_t queue_pair, unsigned waiting) = 0;
   virtual void sent(const Message&) = 0;
@@ -80,6 +80,9 @@ bool waits_for_answer(std::uint32_t identifier, Message::Kind);
 void say_again(std::uint32_t identifier);
 // It has waited too long.
 void unanswered(std::uint32_t identifier);
+
+// The identifier of the other end, as far as this one knows it; 0: it does not.
+std::uint32_t peer_of(std::uint32_t identifier);
 
 // A descriptor of the host can be read.
 bool readable(unsigned host);

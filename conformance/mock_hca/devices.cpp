@@ -36,7 +36,7 @@ World& world() {
 }
 
 std::uint64_t clock_now() {
-  if (world().conductor != nullptr) return world().conductor->now();
+  if (world().conductor != nullptr) return world().conductor->time();
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 

@@ -29,6 +29,12 @@ std::uint32_t identifier_of_request(unsigned host, std::uint32_t request) {
   return 0;
 }
 
+std::uint32_t peer_of(std::uint32_t identifier) {
+  const std::scoped_lock lock(world().lock);
+  const auto found = world().numbered.find(identifier);
+  return found == world().numbered.end() ? 0 : found->second->peer;
+}
+
 bool readable(unsigned host) {
   const std::scoped_lock lock(world().lock);
   const World& all = world();
@@ -71,6 +77,7 @@ void sever(unsigned host, bool orderly) {
   for (auto& [number, pair] : world().queue_pairs)
     if (pair->adapter->host == host) fail(*pair);
   world().severed.insert(host);
+  std::erase_if(world().answered, [host](const auto& one) { return one.first.first == host; });
 }
 
 void join_again(unsigned host) {
@@ -87,9 +94,8 @@ bool is_open(std::uint32_t key) {
   const std::scoped_lock lock(world().lock);
   const auto region = world().regions.find(key);
   if (region != world().regions.end()) return (region->second->access & IBV_ACCESS_REMOTE_WRITE) != 0;
-  return std::any_of(world().windows.begin(), world().windows.end(), [key](const Window* one) {
-    return one->region != nullptr && one->live_key == key;
-  });
+  return std::any_of(world().windows.begin(), world().windows.end(),
+                     [key](const Window* one) { return one->region != nullptr && one->live_key == key; });
 }
 
 }  // namespace rtrs::mock_hca

@@ -57,15 +57,21 @@ void reply(const Message& message) {
 
 void hear_request(const Message& message) {
   if (server_of(message.from) != nullptr) return;  // once more
-  if (world().answered.count(message.from) != 0) return reply(answer_to(message, Kind::reject, kStale));
   const auto& address = reinterpret_cast<const sockaddr&>(message.destination);
   Adapter& here = *world().adapters[message.receiver];
+  const auto said = world().answered.find({here.host, message.from});
+  if (said != world().answered.end()) {
+    const bool rejected = said->second.kind == Kind::reject;
+    Message again = answer_to(message, Kind::reject, rejected ? said->second.reason : kStale);
+    if (rejected) again.data = said->second.data;
+    return reply(again);
+  }
   Identifier* const listener = listener_for(address, here.host);
   const auto of_listener = [listener](const Identifier* one) {
     return one->listener == listener && one->state == State::asked;
   };
-  if (listener == nullptr || std::count_if(world().identifiers.begin(), world().identifiers.end(),
-                                           of_listener) >= listener->backlog)
+  if (listener == nullptr ||
+      std::count_if(world().identifiers.begin(), world().identifiers.end(), of_listener) >= listener->backlog)
     return reply(answer_to(message, Kind::reject, kNoSuchService));
   Identifier& server = make_identifier(*listener->events, listener->context, listener->ps);
   server.state = State::asked;
@@ -97,7 +103,7 @@ void hear_reply(Identifier& id, const Message& message) {
 
 void hear_reject(Identifier& id, const Message& message) {
   if (id.state != State::asking && id.state != State::asked && id.state != State::answered &&
-      id.state != State::accepted)
+      id.state != State::accepted && id.state != State::up)
     return;
   id.state = State::over;
   id.peer = 0;
@@ -156,6 +162,7 @@ Identifier& make_identifier(EventChannel& events, void* context, rdma_port_space
 void say(Identifier& id, Message message) {
   message.from = id.number;
   message.to = id.peer;
+  if (id.of_server && message.kind != Kind::ready) world().answered[{id.events->host, id.peer}] = message;
   if (message.kind != Kind::request) {
     message.sender = static_cast<const Context*>(id.verbs)->adapter->number;
     message.receiver = number_of(id.route.addr.dst_addr);
@@ -197,15 +204,15 @@ void hear(const Message& message) {
 
 void leave(Identifier& id) {
   Message message;
-  if (id.state == State::asking || id.state == State::asked || id.state == State::answered) {
+  if (id.state == State::asking || id.state == State::asked || id.state == State::answered ||
+      id.state == State::accepted) {
     message.kind = Kind::reject;
     message.reason = kByConsumer;
-  } else if (id.state == State::up || id.state == State::accepted) {
+  } else if (id.state == State::up) {
     message.kind = Kind::disconnect;
   } else if (id.state == State::left) {
     message.kind = Kind::disconnected;
   }
-  if (id.of_server && id.peer != 0 && id.state != State::asked) world().answered.insert(id.peer);
   id.state = State::over;
   if (message.kind != Kind::none) say(id, std::move(message));
 }

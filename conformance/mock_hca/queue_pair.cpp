@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "conformance/mock_hca/world.hpp"
@@ -22,6 +21,8 @@ ibv_wc_opcode opcode_of(const Work& work) {
   }
 }
 
+}  // namespace
+
 void finish(QueuePair& pair, const Work& work, ibv_wc_status status) {
   if (status == IBV_WC_SUCCESS && !work.signalled) return;
   ibv_wc completion{};
@@ -31,6 +32,8 @@ void finish(QueuePair& pair, const Work& work, ibv_wc_status status) {
   completion.qp_num = pair.qp_num;
   complete(*static_cast<Queue*>(pair.send_cq), completion, pair);
 }
+
+namespace {
 
 void finish(QueuePair& pair, const Receive& receive, ibv_wc completion) {
   completion.wr_id = receive.id;
@@ -171,9 +174,8 @@ ibv_wc_status deliver(QueuePair& peer, const Work& work, const std::vector<std::
   return IBV_WC_SUCCESS;
 }
 
-enum class Step { done, waits, no_receive, failed };
+}  // namespace
 
-// Does not finish it.
 Step carry_out(QueuePair& pair, ibv_wc_status& status) {
   const Work& work = pair.sends.front();
   status = IBV_WC_SUCCESS;
@@ -205,6 +207,8 @@ Step carry_out(QueuePair& pair, ibv_wc_status& status) {
   return status == IBV_WC_SUCCESS ? Step::done : Step::failed;
 }
 
+namespace {
+
 // Whether it was done.
 bool step(QueuePair& pair) {
   ibv_wc_status status = IBV_WC_SUCCESS;
@@ -217,19 +221,22 @@ bool step(QueuePair& pair) {
   return made == Step::done;
 }
 
+}  // namespace
+
 bool waits_for_word(const QueuePair& pair) {
   return !pair.unheard.empty() && pair.unheard.back().second != IBV_WC_SUCCESS;
 }
 
-}  // namespace
-
 void end_sends(QueuePair& pair) {
   Conductor* const conductor = world().conductor;
-  if (conductor == nullptr || world().carrying || pair.state != IBV_QPS_RTS || pair.sends.empty() || waits_for_word(pair)) return;
-  if (world().severed.count(pair.adapter->host) != 0) return;
+  if (conductor == nullptr || world().carrying || pair.state != IBV_QPS_RTS || pair.sends.empty() ||
+      waits_for_word(pair))
+    return;
+  if (world().severed.count(pair.adapter->host) != 0 || std::exchange(pair.ended, true)) return;
   unsigned count = conductor->still_arrives(pair.qp_num, static_cast<unsigned>(pair.sends.size()));
   ibv_wc_status status = IBV_WC_SUCCESS;
-  while (count-- != 0 && pair.sends.front().opcode != IBV_WR_BIND_MW && carry_out(pair, status) == Step::done) {
+  while (count-- != 0 && pair.sends.front().opcode != IBV_WR_BIND_MW &&
+         carry_out(pair, status) == Step::done) {
     pair.unheard.emplace_back(std::move(pair.sends.front()), status);
     pair.sends.pop_front();
     if (pair.sends.empty()) return;
@@ -249,7 +256,8 @@ void fail(QueuePair& pair) {
 
 void kick(QueuePair& pair) {
   if (world().conductor != nullptr) {
-    if (pair.state == IBV_QPS_RTS && !pair.sends.empty()) world().conductor->work_waits(pair.qp_num);
+    if (pair.state == IBV_QPS_RTS && !pair.sends.empty())
+      world().conductor->work_waits(pair.qp_num, pair.sends.size());
     return;
   }
   while (pair.state == IBV_QPS_RTS && !pair.sends.empty() && step(pair)) {
@@ -258,67 +266,6 @@ void kick(QueuePair& pair) {
 
 void kick_all() {
   for (auto& [number, pair] : world().queue_pairs) kick(*pair);
-}
-
-Carried carry_out(std::uint32_t number) {
-  const std::scoped_lock lock(world().lock);
-  const auto found = world().queue_pairs.find(number);
-  if (found == world().queue_pairs.end()) return Carried::nothing;
-  QueuePair& pair = *found->second;
-  if (pair.state != IBV_QPS_RTS || pair.sends.empty() || waits_for_word(pair)) return Carried::nothing;
-  ibv_wc_status status = IBV_WC_SUCCESS;
-  const Step made = carry_out(pair, status);
-  if (made == Step::waits) return Carried::nobody_there;
-  if (made == Step::no_receive) return Carried::no_receive;
-  pair.unheard.emplace_back(std::move(pair.sends.front()), status);
-  pair.sends.pop_front();
-  return made == Step::done ? Carried::done : Carried::refused;
-}
-
-void acknowledge(std::uint32_t number) {
-  const std::scoped_lock lock(world().lock);
-  const auto found = world().queue_pairs.find(number);
-  if (found == world().queue_pairs.end() || found->second->state != IBV_QPS_RTS) return;
-  QueuePair& pair = *found->second;
-  while (!pair.unheard.empty()) {
-    const auto [work, status] = std::move(pair.unheard.front());
-    pair.unheard.pop_front();
-    finish(pair, work, status);
-    if (status != IBV_WC_SUCCESS) return fail(pair);
-  }
-}
-
-void give_up(std::uint32_t number) {
-  const std::scoped_lock lock(world().lock);
-  const auto found = world().queue_pairs.find(number);
-  if (found == world().queue_pairs.end() || found->second->state != IBV_QPS_RTS) return;
-  QueuePair& pair = *found->second;
-  std::optional<Work> first;
-  if (!pair.unheard.empty()) {
-    first = std::move(pair.unheard.front().first);
-    pair.unheard.pop_front();
-  } else if (!pair.sends.empty()) {
-    first = std::move(pair.sends.front());
-    pair.sends.pop_front();
-  }
-  if (!first) return;
-  finish(pair, *first, IBV_WC_RETRY_EXC_ERR);
-  fail(pair);
-}
-
-void break_queue_pair(std::uint32_t number, bool with_event) {
-  const std::scoped_lock lock(world().lock);
-  const auto found = world().queue_pairs.find(number);
-  if (found == world().queue_pairs.end() || found->second->state != IBV_QPS_RTS) return;
-  if (with_event) tell(*found->second, IBV_EVENT_QP_FATAL);
-  fail(*found->second);
-}
-
-Outstanding outstanding(std::uint32_t number) {
-  const std::scoped_lock lock(world().lock);
-  const auto found = world().queue_pairs.find(number);
-  if (found == world().queue_pairs.end()) return {};
-  return {found->second->sends.size(), found->second->unheard.size(), found->second->state == IBV_QPS_RTS};
 }
 
 int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {

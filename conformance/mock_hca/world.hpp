@@ -108,6 +108,7 @@ struct QueuePair : ibv_qp {
   std::uint8_t rnr_retry = 7;
   std::uint64_t waits_since = 0;  // for a peer that is gone; 0: it does not
   bool told_of_data = false;
+  bool ended = false;  // nothing more of it leaves
   unsigned unacknowledged = 0;
 };
 
@@ -181,8 +182,9 @@ struct World {
   std::set<EventChannel*> event_channels;
   std::set<Identifier*> identifiers;
   std::map<std::uint32_t, Identifier*> numbered;  // the same, in the order in which they were made
-  // Those that were accepted and are over: a request that comes once more is an old one.
-  std::set<std::uint32_t> answered;
+  // What the host said to clients whose connection is over here already: a request that comes once more is an
+  // old one.
+  std::map<std::pair<unsigned, std::uint32_t>, Message> answered;
   std::set<ManagerEvent*> shown;
   std::map<std::uint32_t, MemoryRegion*> regions;  // by key, local and remote are the same
   std::set<Window*> windows;
@@ -196,7 +198,8 @@ struct World {
   Conductor* conductor = nullptr;
   unsigned host = 0;      // which calls come from
   bool carrying = false;  // work of one end to the other
-  std::set<unsigned> severed;  // hosts whose processes are dead: what their objects do as they go reaches nobody
+  std::set<unsigned>
+      severed;  // hosts whose processes are dead: what their objects do as they go reaches nobody
 
   void problem(std::string text) { problems.push_back(std::move(text)); }
   // What makes an object asks first. errno is set.
@@ -212,6 +215,12 @@ void kick_all();
 void fail(QueuePair&);
 // What is on its way as the queue pair ends.
 void end_sends(QueuePair&);
+enum class Step { done, waits, no_receive, failed };
+// Does not finish it.
+Step carry_out(QueuePair&, ibv_wc_status&);
+void finish(QueuePair&, const Work&, ibv_wc_status);
+// The other end refused something, and this end has not heard of it.
+bool waits_for_word(const QueuePair&);
 void complete(Queue&, const ibv_wc&, const QueuePair&);
 void raise(Adapter&, const ibv_async_event&);
 // Where the object that it names counts what was read and not acknowledged; nullptr: it names none.
