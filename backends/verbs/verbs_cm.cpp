@@ -211,7 +211,7 @@ void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParam
   }
   Device* device = device_of(*connection.id);
   if (device == nullptr || !open(connection, *device)) {
-    refuse(connection.id);
+    refuse(connection.id, params.refusal);
     return report_lost(connection, Reason::no_resources);
   }
   accepting_.push_back(&connection);
@@ -256,18 +256,19 @@ void FabricImpl::tell_patience(Connection& connection) {
 }
 
 // Without data, a plain rejection would tell the kernel's client of an errno 0, for which it waits 30 s.
-void FabricImpl::refuse(IdHandle& id) {
+void FabricImpl::refuse(IdHandle& id, std::span<const std::byte> private_data) {
   if (id == nullptr) return;
-  rdma_reject_ece(id.get(), nullptr, 0);
+  if (private_data.empty() || private_data.size() > capabilities_.reject_data)
+    rdma_reject_ece(id.get(), nullptr, 0);
+  else
+    rdma_reject(id.get(), private_data.data(), static_cast<std::uint8_t>(private_data.size()));
   id.reset();
 }
 
 void FabricImpl::reject(std::uint32_t request, std::span<const std::byte> private_data) {
   const auto node = requests_.extract(request);
   if (node.empty() || node.mapped()->id == nullptr) return;
-  IdHandle& id = node.mapped()->id;
-  if (private_data.empty() || private_data.size() > capabilities_.reject_data) return refuse(id);
-  rdma_reject(id.get(), private_data.data(), static_cast<std::uint8_t>(private_data.size()));
+  refuse(node.mapped()->id, private_data);
 }
 
 void FabricImpl::disconnect(ConKey key) {

@@ -227,7 +227,10 @@ void Connection::close() noexcept {
 void Connection::post_receive(unsigned count, std::uint32_t bytes) noexcept {
   if (stage_ == Stage::lost) return;
   if (qp_ == nullptr) return early_receives_.emplace_back(count, bytes), void();
-  failed_ = failed_ || !receives_.post(device_->domain.get(), qp_.get(), tag_, count, bytes);
+  if (!failed_ && !receives_.post(device_->domain.get(), qp_.get(), tag_, count, bytes)) {
+    failed_ = true;
+    short_of_memory_ = receives_.short_of_memory();
+  }
   // In place before the peer can send.
   if (stage_ == Stage::pending) flush();
 }

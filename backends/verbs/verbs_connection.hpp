@@ -102,6 +102,7 @@ class Connection {
   // as what bind() and post_receive() ask for does: what one step asks for rings one doorbell.
   std::size_t post(std::span<const WorkRequest>) noexcept;
   bool failed() const noexcept { return failed_; }
+  Reason failure() const noexcept { return short_of_memory_ ? Reason::no_resources : Reason::post_failed; }
   void post_receive(unsigned count, std::uint32_t bytes) noexcept;
   // Binds a window; its completion is reported as ChunkInvalidated when `report`. Goes out when there is
   // room, and before what is posted after it.
@@ -211,6 +212,7 @@ class Connection {
   Stage stage_ = Stage::pending;
   Reason ending_ = Reason::none;
   bool failed_ = false;
+  bool short_of_memory_ = false;  // and that is why
   bool told_of_data_ = false;
   Device* device_ = nullptr;
   std::uint32_t inline_limit_ = 0;

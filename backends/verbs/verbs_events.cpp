@@ -174,7 +174,9 @@ void FabricImpl::handle_failure(Connection& connection, const CmEvent& event) {
       (moved ? "the hardware address of the peer has changed, and packets still go to the old one"
              : connect_text(event.type, event.status));
   if (connection.is_client() && connection.stage() == Connection::Stage::pending) {
-    const bool with_data = event.type == RDMA_CM_EVENT_REJECTED && event.status == kRejectedByConsumer;
+    // A kernel that rejects for a process that is gone says the same, and nothing: a field of zeros.
+    const bool with_data = event.type == RDMA_CM_EVENT_REJECTED && event.status == kRejectedByConsumer &&
+                           event.data.find_first_not_of('\0') != std::string::npos;
     return fail_connect(connection, reason, text, with_data ? event.data : std::string());
   }
   const bool polite = event.type == RDMA_CM_EVENT_DISCONNECTED;

@@ -192,7 +192,7 @@ void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_ea
   Connection* connection = find(key);
   if (connection == nullptr || connection->stage() == Connection::Stage::lost) return;
   connection->post_receive(count, bytes_each);
-  if (connection->failed()) return report_lost(*connection, Reason::post_failed);
+  if (connection->failed()) return report_lost(*connection, connection->failure());
   flush_soon(*connection);
 }
 
@@ -208,7 +208,7 @@ std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
     const std::size_t posted = connection->post(work.subspan(accepted));
     accepted += posted;
     if (connection->failed()) {
-      report_lost(*connection, Reason::post_failed);
+      report_lost(*connection, connection->failure());
     } else if (posted == 0) {
       break;
     } else {

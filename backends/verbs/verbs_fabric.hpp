@@ -82,6 +82,8 @@ class FabricImpl final : public VerbsFabric {
   std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
   int wait_fd() const noexcept override { return epoll_.get(); }
   bool try_wait() noexcept override;
+  // When poll() has something to do although nothing can be read.
+  Nanos next_timer() const noexcept { return timer_due_; }
 
  private:
   static constexpr Nanos kListenAgain = seconds(1);
@@ -148,7 +150,7 @@ class FabricImpl final : public VerbsFabric {
   void report_lost(Connection&, Reason);
   void report_invalidated(ConKey, std::uint64_t cookie, bool ok);
   void fail_connect(Connection&, Reason, const std::string& text, std::string bytes = {});
-  void refuse(IdHandle&);
+  void refuse(IdHandle&, std::span<const std::byte> private_data = {});
   void start_accepts();
   // How long its device tries before it is lost, to the log: once, and when it is another time.
   void tell_patience(Connection&);

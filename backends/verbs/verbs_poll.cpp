@@ -83,7 +83,7 @@ void FabricImpl::flush_unposted() noexcept {
   std::erase_if(unposted_, [this](Connection* connection) {
     if (connection->stage() == Connection::Stage::up) {
       connection->flush();
-      if (connection->failed()) report_lost(*connection, Reason::post_failed);
+      if (connection->failed()) report_lost(*connection, connection->failure());
     }
     connection->in_unposted_list = connection->stage() == Connection::Stage::up && connection->has_unposted();
     return !connection->in_unposted_list;

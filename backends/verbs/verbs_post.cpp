@@ -186,9 +186,10 @@ bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv
     slot.bounce_handle.reset();
     slot.bounce_size = 0;
     slot.bounce.reset(new (std::nothrow) std::byte[size]);
-    if (slot.bounce == nullptr) return false;
-    slot.bounce_handle.reset(ibv_reg_mr(device_->domain.get(), slot.bounce.get(), size, 0));
-    if (slot.bounce_handle == nullptr) return false;
+    if (slot.bounce != nullptr)
+      slot.bounce_handle.reset(ibv_reg_mr(device_->domain.get(), slot.bounce.get(), size, 0));
+    short_of_memory_ = slot.bounce_handle == nullptr;
+    if (short_of_memory_) return false;
     slot.bounce_size = size;
   }
   std::memcpy(slot.bounce.get(), work.inline_bytes.data(), size);

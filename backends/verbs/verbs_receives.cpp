@@ -56,8 +56,8 @@ bool Receives::grow(ibv_pd* domain, Size& size, unsigned count) {
 bool Receives::post(ibv_pd* domain, ibv_qp* qp, std::uint64_t tag, unsigned count,
                     std::uint32_t bytes) noexcept try {
   Size& size = *size_for(bytes);
-  if (size.free.size() < count && !grow(domain, size, count - static_cast<unsigned>(size.free.size())))
-    return false;
+  short_ = size.free.size() < count && !grow(domain, size, count - static_cast<unsigned>(size.free.size()));
+  if (short_) return false;
   for (; count > 0; --count) {
     if (unposted_ == kChain && !flush(qp)) return false;
     const std::uint32_t place = size.free.back();
@@ -75,7 +75,7 @@ bool Receives::post(ibv_pd* domain, ibv_qp* qp, std::uint64_t tag, unsigned coun
   }
   return true;
 } catch (const std::bad_alloc&) {
-  return false;
+  return !(short_ = true);
 }
 
 bool Receives::flush(ibv_qp* qp) noexcept {

@@ -20,6 +20,7 @@ class Receives {
   // into each posted by flush(), with `tag` in front of the number of its place. False: no memory, or the
   // queue pair took not all.
   bool post(ibv_pd*, ibv_qp*, std::uint64_t tag, unsigned count, std::uint32_t bytes) noexcept;
+  bool short_of_memory() const noexcept { return short_; }
   bool flush(ibv_qp*) noexcept;
   bool has_unposted() const noexcept { return unposted_ != 0; }
   std::span<const std::byte> bytes(std::uint32_t place, std::uint32_t length) const noexcept {
@@ -50,6 +51,7 @@ class Receives {
   bool grow(ibv_pd*, Size&, unsigned count);
 
   std::uint32_t depth_;
+  bool short_ = false;
   std::vector<Place> places_;
   std::vector<Size> sizes_;
   std::vector<Slab> slabs_;

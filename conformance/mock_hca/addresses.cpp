@@ -45,6 +45,14 @@ void copy(sockaddr& to, const sockaddr& from) {
   std::memcpy(&to, &from, from.sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
 }
 
+std::size_t number_of(const sockaddr& address) {
+  const std::uint8_t* const bytes =
+      address.sa_family == AF_INET
+          ? reinterpret_cast<const std::uint8_t*>(&reinterpret_cast<const sockaddr_in&>(address).sin_addr) + 3
+          : reinterpret_cast<const sockaddr_in6&>(address).sin6_addr.s6_addr + 15;
+  return world().holders[std::size_t{*bytes} - 1];
+}
+
 Adapter* adapter_of(const sockaddr& address) {
   Adapter* const holder = holder_of(address);
   return holder == nullptr || holder->removed ? nullptr : holder;

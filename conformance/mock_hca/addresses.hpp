@@ -15,6 +15,8 @@ std::array<sockaddr_storage, 2> addresses_of(const Adapter&);
 Adapter* adapter_of(const sockaddr&);
 // Also one that was taken out.
 Adapter* holder_of(const sockaddr&);
+// Of the same, which there has to be.
+std::size_t number_of(const sockaddr&);
 std::uint16_t port_of(const sockaddr&);
 void set_port(sockaddr&, std::uint16_t port);
 bool is_any(const sockaddr&);

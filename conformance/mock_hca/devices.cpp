@@ -21,11 +21,14 @@ Signal::~Signal() {
   ::close(fd_);
 }
 void Signal::give() noexcept {
+  ++count_;
   ::eventfd_write(fd_, 1);
 }
 bool Signal::take() noexcept {
   eventfd_t one = 0;
-  return ::eventfd_read(fd_, &one) == 0;
+  if (::eventfd_read(fd_, &one) != 0) return false;
+  --count_;
+  return true;
 }
 
 World& world() {
@@ -34,6 +37,7 @@ World& world() {
 }
 
 std::uint64_t clock_now() {
+  if (world().conductor != nullptr) return world().conductor->time();
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
@@ -49,7 +53,7 @@ bool World::falls_short(const ibv_context* context) {
 
 int World::given_back(const ibv_context* context) {
   if (!is_over(context) || destroys_without_device.value_or(false)) return 0;
-  ++leaked;
+  ++static_cast<const Context*>(context)->adapter->leaked;
   return EIO;
 }
 
@@ -59,6 +63,7 @@ MemoryRegion* World::region(const ibv_pd* domain, std::uint32_t key) const {
 }
 
 bool World::falls_short() {
+  if (conductor != nullptr && conductor->falls_short()) return errno = ENOMEM, true;
   if (shortage_count == 0) return false;
   if (shortage_after != 0) {
     --shortage_after;
@@ -132,8 +137,6 @@ void forget_events(Adapter& adapter, const void* object) {
   }
 }
 
-namespace {}  // namespace
-
 std::unique_ptr<Context> make_context(Adapter& adapter) {
   auto context = std::make_unique<Context>();
   context->adapter = &adapter;
@@ -171,9 +174,11 @@ std::unique_ptr<Adapter> make_adapter(const Profile& profile, std::size_t number
 std::size_t objects() {
   const std::scoped_lock lock(world().lock);
   const World& all = world();
+  std::size_t leaked = 0;
+  for (const auto& one : all.adapters) leaked += one->leaked;
   return all.contexts.size() + all.domains.size() + all.channels.size() + all.queues.size() +
          all.event_channels.size() + all.identifiers.size() + all.regions.size() + all.windows.size() +
-         all.queue_pairs.size() + all.leaked;
+         all.queue_pairs.size() + leaked;
 }
 
 Held held(std::size_t number) {
@@ -218,9 +223,14 @@ void reset(const std::vector<Profile>& profiles, std::uint64_t seed) {
   // What was left behind still names them.
   if (left != 0) std::move(all.adapters.begin(), all.adapters.end(), std::back_inserter(all.former));
   all.adapters.clear();
+  all.answered.clear();
+  all.severed.clear();
+  all.host = 0;
+  if (left == 0) all.next_identifier = 1;
+  all.next_queue_pair = 17;
+  all.next_port = 40000;
   all.shortage_after = all.shortage_count = 0;
   all.rtus_to_lose = all.stale_rejects = 0;
-  all.leaked = 0;
   all.in_timewait.clear();
   all.destroys_without_device.reset();
   all.holders.clear();
@@ -230,6 +240,15 @@ void reset(const std::vector<Profile>& profiles, std::uint64_t seed) {
     all.holders.push_back(all.adapters.size());
     all.adapters.push_back(make_adapter(profile, all.adapters.size()));
   }
+}
+
+std::size_t add_adapter(const Profile& profile, unsigned host) {
+  const std::scoped_lock lock(world().lock);
+  const std::size_t number = world().adapters.size();
+  world().holders.push_back(number);
+  world().adapters.push_back(make_adapter(profile, number));
+  world().adapters.back()->host = host;
+  return number;
 }
 
 std::vector<std::string> problems() {
@@ -263,7 +282,7 @@ ibv_device** ibv_get_device_list(int* count) {
   auto** list = new ibv_device* [world().adapters.size() + 1] {};
   int found = 0;
   for (const auto& one : world().adapters)
-    if (!one->removed) list[found++] = &one->device;
+    if (!one->removed && one->host == world().host) list[found++] = &one->device;
   if (count != nullptr) *count = found;
   return list;
 }

@@ -11,9 +11,6 @@ namespace {
 
 using State = Identifier::State;
 
-// Of enum ib_cm_rej_reason.
-constexpr int kTimeout = 4;
-
 bool is_of(const Identifier& id, const Adapter& adapter) {
   return id.verbs != nullptr && static_cast<Context*>(id.verbs)->adapter == &adapter;
 }
@@ -26,9 +23,9 @@ ibv_async_event event_of(ibv_event_type type, int port = 0) {
 }
 
 void tell_of_removal(const Adapter& adapter) {
-  for (Identifier* id : std::set<Identifier*>(world().identifiers)) {
+  for (const auto& [key, id] : world().numbered) {
     if (!is_of(*id, adapter)) continue;
-    part(*id);
+    id->peer = 0;
     id->state = State::over;
     tell(*id, RDMA_CM_EVENT_DEVICE_REMOVAL);
   }
@@ -36,8 +33,10 @@ void tell_of_removal(const Adapter& adapter) {
 
 void stop(QueuePair& pair, const Profile& profile) {
   if (profile.flushes_when_taken_out && pair.state != IBV_QPS_RESET) return fail(pair);
+  end_sends(pair);
   pair.state = IBV_QPS_ERR;
   pair.sends.clear();
+  pair.unheard.clear();
   pair.receives.clear();
 }
 
@@ -79,7 +78,7 @@ void put_back(std::size_t number) {
 void fail_over(std::size_t from, std::size_t to) {
   const std::scoped_lock lock(world().lock);
   Adapter& before = *world().adapters.at(from);
-  for (Identifier* id : world().identifiers) {
+  for (const auto& [key, id] : world().numbered) {
     if (!is_of(*id, before) || id->state == State::over || is_any(id->route.addr.src_addr)) continue;
     if (holder_of(id->route.addr.src_addr) == &before) tell(*id, RDMA_CM_EVENT_ADDR_CHANGE);
   }
@@ -89,7 +88,7 @@ void fail_over(std::size_t from, std::size_t to) {
 void change_neighbour(std::size_t number) {
   const std::scoped_lock lock(world().lock);
   const Adapter& adapter = *world().adapters.at(number);
-  for (Identifier* id : world().identifiers)
+  for (const auto& [key, id] : world().numbered)
     if (id->state == State::up && adapter_of(id->route.addr.dst_addr) == &adapter)
       tell(*id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 }
@@ -135,14 +134,15 @@ void lose_next_rtu() {
 
 void give_up_handshakes() {
   const std::scoped_lock lock(world().lock);
-  for (Identifier* id : world().identifiers) {
+  for (const auto& [key, id] : world().numbered) {
     if (id->state != State::accepted) continue;
-    if (Identifier* const peer = id->peer; peer != nullptr && peer->state == State::up) {
+    if (Identifier* const peer = find(id->peer); peer != nullptr && peer->state == State::up) {
       peer->state = State::over;
+      peer->peer = 0;
       tell(*peer, RDMA_CM_EVENT_REJECTED, kTimeout);
       enter_timewait(*peer);
     }
-    part(*id);
+    id->peer = 0;
     id->state = State::over;
     tell(*id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
   }
@@ -164,7 +164,7 @@ void calm() {
 std::vector<Wire> wires() {
   const std::scoped_lock lock(world().lock);
   std::vector<Wire> all;
-  for (const Identifier* id : world().identifiers) {
+  for (const auto& [key, id] : world().numbered) {
     const auto pair = world().queue_pairs.find(id->qp_num);
     if (id->state == State::up && pair != world().queue_pairs.end())
       all.push_back({pair->second->ack_timeout, pair->second->retries, pair->second->tos});
@@ -182,7 +182,7 @@ void enter_timewait(Identifier& id) {
 void end_timewait() {
   const std::scoped_lock lock(world().lock);
   world().in_timewait.clear();
-  for (Identifier* id : world().identifiers)
+  for (const auto& [key, id] : world().numbered)
     if (std::exchange(id->in_timewait, false)) tell(*id, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 }
 

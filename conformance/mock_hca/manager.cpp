@@ -15,87 +15,35 @@ namespace {
 
 using State = Identifier::State;
 
-// As librdmacm gives them: the whole field, whatever of it was filled.
-constexpr std::uint8_t kRequestData = 56, kAnswerData = 196, kRejectData = 148;
+using Kind = Message::Kind;
+
 // net.rdma_ucm.max_backlog of Linux, which stands for 0 too.
 constexpr int kMostBacklog = 1024;
-// Of enum ib_cm_rej_reason.
-constexpr int kNoSuchService = 8, kStale = 10, kByConsumer = 28, kVendorOption = 35;
-
-}  // namespace
-
-void tell(Identifier& id, rdma_cm_event_type type, int status, const void* data, std::size_t bytes,
-          std::uint8_t field) {
-  auto* event = new ManagerEvent;
-  std::memset(static_cast<rdma_cm_event*>(event), 0, sizeof(rdma_cm_event));
-  event->id = &id;
-  event->event = type;
-  event->status = status;
-  if (field != 0) {
-    if (bytes != 0) std::memcpy(event->data.data(), data, bytes);
-    event->param.conn.private_data = event->data.data();
-    event->param.conn.private_data_len = field;
-  }
-  put<rdma_cm_event*>(id.events->events, event,
-                      [&id](const rdma_cm_event* before) { return before->id == &id; });
-  id.events->signal.give();
-}
-
-void part(Identifier& id) {
-  if (id.peer != nullptr) id.peer->peer = nullptr;
-  id.peer = nullptr;
-}
-
-namespace {
-
-// This end is gone or says no more; the other one hears of it.
-void leave(Identifier& id) {
-  Identifier* const peer = id.peer;
-  if (peer == nullptr) return;
-  const bool was_up = id.state == State::up || id.state == State::accepted;
-  const bool peer_is_up =
-      peer->state == State::up || peer->state == State::accepted || peer->state == State::answered;
-  if (id.state == State::asking || id.state == State::asked || id.state == State::answered) {
-    peer->state = State::over;
-    tell(*peer, RDMA_CM_EVENT_REJECTED, kByConsumer, nullptr, 0, id.state == State::asking ? 0 : kRejectData);
-  } else if (peer->state == State::leaving || (was_up && peer_is_up)) {
-    peer->state = peer->state == State::leaving ? State::over : State::left;
-    tell(*peer, RDMA_CM_EVENT_DISCONNECTED);
-  }
-  part(id);
-}
 
 bool port_taken(const Identifier& self, std::uint16_t port, const sockaddr& address) {
   return std::any_of(world().identifiers.begin(), world().identifiers.end(), [&](const Identifier* one) {
     const sockaddr& bound = one->route.addr.src_addr;
-    if (one == &self || !one->reserved_port || port_of(bound) != port || bound.sa_family != address.sa_family)
-      return false;
+    if (one == &self || one->events->host != self.events->host) return false;
+    if (!one->reserved_port || port_of(bound) != port || bound.sa_family != address.sa_family) return false;
     return is_any(bound) || is_any(address) || same_host(bound, address);
   });
 }
 
-Identifier* listener_for(const sockaddr& address) {
-  Identifier* found = nullptr;
-  for (Identifier* one : world().identifiers) {
-    const sockaddr& bound = one->route.addr.src_addr;
-    if (one->state != State::listening || port_of(bound) != port_of(address)) continue;
-    // It belongs to the adapter that had its address when it was bound.
-    if (one->verbs != nullptr && one->verbs != adapter_of(address)->of_manager.get()) continue;
-    if (same_host(bound, address)) return one;
-    // One that takes any address of IPv6 takes IPv4 too.
-    if (is_any(bound) && (bound.sa_family == address.sa_family || bound.sa_family == AF_INET6)) found = one;
-  }
-  return found;
+std::vector<std::byte> bytes_of(const void* data, std::size_t count) {
+  const auto* const from = static_cast<const std::byte*>(data);
+  return count == 0 ? std::vector<std::byte>() : std::vector<std::byte>(from, from + count);
 }
 
-Identifier* make(EventChannel& events, void* context, rdma_port_space space) {
-  auto* id = new Identifier;
-  std::memset(static_cast<rdma_cm_id*>(id), 0, sizeof(rdma_cm_id));
-  id->channel = id->events = &events;
-  id->context = context;
-  id->ps = space;
-  world().identifiers.insert(id);
-  return id;
+void give_back(Identifier& id) {
+  leave(id);
+  std::erase_if(id.events->events, [&id](rdma_cm_event* event) {
+    if (event->id != &id) return false;
+    delete static_cast<ManagerEvent*>(event);
+    return true;
+  });
+  world().identifiers.erase(&id);
+  world().numbered.erase(id.number);
+  delete &id;
 }
 
 int refuse(int error) {
@@ -116,6 +64,7 @@ rdma_event_channel* rdma_create_event_channel() {
   if (world().falls_short()) return nullptr;
   auto* channel = new EventChannel;
   channel->fd = channel->signal.fd();
+  channel->host = world().host;
   world().event_channels.insert(channel);
   return channel;
 }
@@ -132,7 +81,9 @@ void rdma_destroy_event_channel(rdma_event_channel* given) {
 int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space space) {
   const std::scoped_lock lock(world().lock);
   if (world().falls_short()) return -1;
-  *id = make(*static_cast<EventChannel*>(channel), context, space);
+  Identifier& made = make_identifier(*static_cast<EventChannel*>(channel), context, space);
+  *id = &made;
+  if (world().conductor != nullptr) world().conductor->made(made.number);
   return 0;
 }
 int rdma_destroy_id(rdma_cm_id* given) {
@@ -142,17 +93,16 @@ int rdma_destroy_id(rdma_cm_id* given) {
   if (id->unacknowledged != 0)
     world().problem(
         "an identifier was given back with events that nobody acknowledged: the call would wait for ever");
-  leave(*id);
   // Requests that nobody has read go with their listener.
-  std::erase_if(id->events->events, [id](rdma_cm_event* event) {
-    if (event->id != id) return false;
-    delete static_cast<ManagerEvent*>(event);
-    return true;
-  });
+  std::vector<Identifier*> unread;
+  for (const rdma_cm_event* event : id->events->events) {
+    auto* const one = static_cast<Identifier*>(event->id);
+    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST && one->listener == id) unread.push_back(one);
+  }
+  for (Identifier* one : unread) give_back(*one);
   for (Identifier* one : world().identifiers)
     if (one->listener == id) one->listener = nullptr;
-  world().identifiers.erase(id);
-  delete id;
+  give_back(*id);
   return 0;
 }
 
@@ -191,11 +141,14 @@ std::uint16_t rdma_get_src_port(rdma_cm_id* id) {
 int rdma_resolve_addr(rdma_cm_id* given, sockaddr* source, sockaddr* destination, int) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
+  Conductor* const conductor = world().conductor;
   Adapter* const there = adapter_of(*destination);
   Adapter* const here = source == nullptr ? there : adapter_of(*source);
   if (source != nullptr && here == nullptr) return refuse(EADDRNOTAVAIL);
   copy(id.route.addr.dst_addr, *destination);
-  if (there == nullptr) return tell(id, RDMA_CM_EVENT_ADDR_ERROR, -ENETUNREACH), 0;
+  if (there == nullptr && conductor == nullptr) return tell(id, RDMA_CM_EVENT_ADDR_ERROR, -ENETUNREACH), 0;
+  const int error = conductor == nullptr ? 0 : conductor->resolve();
+  if (error != 0) return tell(id, RDMA_CM_EVENT_ADDR_ERROR, -error), 0;
   for (const sockaddr_storage& own : addresses_of(*here))
     if (own.ss_family == destination->sa_family)
       copy(id.route.addr.src_addr, reinterpret_cast<const sockaddr&>(own));
@@ -249,64 +202,49 @@ int rdma_connect(rdma_cm_id* given, rdma_conn_param* params) {
   if (id.state != State::routed) return refuse(EINVAL);
   if (params->private_data_len > kRequestData) return refuse(EINVAL);
   id.qp_num = params->qp_num;
-  Identifier* const listener = listener_for(id.route.addr.dst_addr);
-  const auto of_listener = [listener](const Identifier* one) {
-    return one->listener == listener && one->state == State::asked;
-  };
-  if (listener == nullptr || std::count_if(world().identifiers.begin(), world().identifiers.end(),
-                                           of_listener) >= listener->backlog) {
-    id.state = State::over;
-    tell(id, RDMA_CM_EVENT_REJECTED, kNoSuchService, nullptr, 0, kRejectData);
-    return 0;
-  }
-  if (world().stale_rejects != 0 || world().in_timewait.count(id.qp_num) != 0) {
-    if (world().stale_rejects != 0) --world().stale_rejects;
-    id.state = State::over;
-    tell(id, RDMA_CM_EVENT_REJECTED, kStale, nullptr, 0, kRejectData);
-    return 0;
-  }
   id.state = State::asking;
-  Identifier& server = *make(*listener->events, listener->context, id.ps);
-  server.state = State::asked;
-  server.listener = listener;
-  server.verbs = adapter_of(id.route.addr.dst_addr)->of_manager.get();
-  server.port_num = 1;
-  copy(server.route.addr.src_addr, id.route.addr.dst_addr);
-  copy(server.route.addr.dst_addr, id.route.addr.src_addr);
-  server.peer_qp_num = id.qp_num;
-  server.retry_count = params->retry_count;
-  server.ack_timeout = id.ack_timeout;
-  server.tos = id.tos;
-  server.peer = &id;
-  id.peer = &server;
-  tell(server, RDMA_CM_EVENT_CONNECT_REQUEST, 0, params->private_data, params->private_data_len,
-       kRequestData);
+  Message request;
+  request.kind = Kind::request;
+  request.sender = static_cast<const Context*>(id.verbs)->adapter->number;
+  request.receiver = number_of(id.route.addr.dst_addr);
+  copy(reinterpret_cast<sockaddr&>(request.source), id.route.addr.src_addr);
+  copy(reinterpret_cast<sockaddr&>(request.destination), id.route.addr.dst_addr);
+  request.queue_pair = id.qp_num;
+  request.retry_count = params->retry_count;
+  request.ack_timeout = id.ack_timeout;
+  request.tos = id.tos;
+  request.data = bytes_of(params->private_data, params->private_data_len);
+  if (world().conductor != nullptr) world().conductor->joined(id.number, id.qp_num);
+  say(id, std::move(request));
   return 0;
 }
 
 int rdma_accept(rdma_cm_id* given, rdma_conn_param* params) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
-  if (id.state != State::asked || id.peer == nullptr) return refuse(EINVAL);
+  if (id.state != State::asked || id.peer == 0) return refuse(EINVAL);
   if (params->private_data_len > kAnswerData) return refuse(EINVAL);
   id.qp_num = params->qp_num;
   id.state = State::accepted;
-  id.peer->state = State::answered;
-  id.peer->peer_qp_num = id.qp_num;
-  id.peer->retry_count = params->retry_count;
-  tell(*id.peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, params->private_data, params->private_data_len,
-       kAnswerData);
+  Message reply;
+  reply.kind = Kind::reply;
+  reply.queue_pair = id.qp_num;
+  reply.retry_count = params->retry_count;
+  reply.data = bytes_of(params->private_data, params->private_data_len);
+  if (world().conductor != nullptr) world().conductor->joined(id.number, id.qp_num);
+  say(id, std::move(reply));
   return 0;
 }
 
 static int reject(Identifier& id, int reason, const void* data, std::uint8_t bytes) {
   if (id.state != State::asked || bytes > kRejectData) return refuse(EINVAL);
   id.state = State::over;
-  if (id.peer != nullptr) {
-    id.peer->state = State::over;
-    tell(*id.peer, RDMA_CM_EVENT_REJECTED, reason, data, bytes, kRejectData);
-  }
-  part(id);
+  Message message;
+  message.kind = Kind::reject;
+  message.reason = reason;
+  message.data = bytes_of(data, bytes);
+  say(id, std::move(message));
+  id.peer = 0;
   return 0;
 }
 int rdma_reject(rdma_cm_id* id, const void* data, std::uint8_t bytes) {
@@ -321,11 +259,12 @@ int rdma_reject_ece(rdma_cm_id* id, const void* data, std::uint8_t bytes) {
 int rdma_establish(rdma_cm_id* given) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
-  if (id.state != State::answered || id.peer == nullptr) return refuse(EINVAL);
+  if (id.state != State::answered || id.peer == 0) return refuse(EINVAL);
   id.state = State::up;
   if (world().rtus_to_lose != 0) return --world().rtus_to_lose, 0;
-  id.peer->state = State::up;
-  tell(*id.peer, RDMA_CM_EVENT_ESTABLISHED);
+  Message ready;
+  ready.kind = Kind::ready;
+  say(id, std::move(ready));
   return 0;
 }
 int rdma_notify(rdma_cm_id* given, ibv_event_type) {
@@ -340,32 +279,19 @@ int rdma_notify(rdma_cm_id* given, ibv_event_type) {
 int rdma_disconnect(rdma_cm_id* given) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
-  if (id.state != State::up && id.state != State::left && id.state != State::accepted &&
-      id.state != State::answered)
-    return refuse(EINVAL);
-  Identifier* const peer = id.peer;
+  Message message;
   if (id.state == State::left) {  // the answer
     id.state = State::over;
-    if (peer != nullptr && peer->state == State::leaving) {
-      peer->state = State::over;
-      tell(*peer, RDMA_CM_EVENT_DISCONNECTED);
-      enter_timewait(*peer);
-    }
+    message.kind = Kind::disconnected;
+    say(id, std::move(message));
     enter_timewait(id);
     return 0;
   }
+  if (id.state != State::up && id.state != State::accepted && id.state != State::answered)
+    return refuse(EINVAL);
   id.state = State::leaving;
-  if (peer == nullptr || peer->state == State::leaving) {
-    for (Identifier* one : {&id, peer}) {
-      if (one == nullptr) continue;
-      one->state = State::over;
-      tell(*one, RDMA_CM_EVENT_DISCONNECTED);
-      enter_timewait(*one);
-    }
-    return 0;
-  }
-  peer->state = State::left;
-  tell(*peer, RDMA_CM_EVENT_DISCONNECTED);
+  message.kind = Kind::disconnect;
+  say(id, std::move(message));
   return 0;
 }
 
@@ -380,6 +306,7 @@ int rdma_get_cm_event(rdma_event_channel* given, rdma_cm_event** out) {
     // Until its user gives it one of its own, a request counts for its listener.
     auto* id = static_cast<Identifier*>((*out)->id);
     ++id->unacknowledged;
+    if ((*out)->event == RDMA_CM_EVENT_CONNECT_REQUEST) id->request = ++channel->requests_shown;
     world().shown.insert(static_cast<ManagerEvent*>(*out));
     return 0;
   }

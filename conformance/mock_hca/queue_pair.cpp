@@ -21,6 +21,8 @@ ibv_wc_opcode opcode_of(const Work& work) {
   }
 }
 
+}  // namespace
+
 void finish(QueuePair& pair, const Work& work, ibv_wc_status status) {
   if (status == IBV_WC_SUCCESS && !work.signalled) return;
   ibv_wc completion{};
@@ -30,6 +32,8 @@ void finish(QueuePair& pair, const Work& work, ibv_wc_status status) {
   completion.qp_num = pair.qp_num;
   complete(*static_cast<Queue*>(pair.send_cq), completion, pair);
 }
+
+namespace {
 
 void finish(QueuePair& pair, const Receive& receive, ibv_wc completion) {
   completion.wr_id = receive.id;
@@ -163,47 +167,82 @@ ibv_wc_status deliver(QueuePair& peer, const Work& work, const std::vector<std::
   return IBV_WC_SUCCESS;
 }
 
-enum class Step { done, waits, failed };
+}  // namespace
 
-Step carry_out(QueuePair& pair) {
-  const Work work = pair.sends.front();
-  std::vector<std::byte> bytes;
-  ibv_wc_status status = IBV_WC_SUCCESS;
+Step carry_out(QueuePair& pair, ibv_wc_status& status) {
+  const Work& work = pair.sends.front();
+  status = IBV_WC_SUCCESS;
   if (work.opcode == IBV_WR_BIND_MW) {
     status = bind(pair, work);
-  } else {
-    const auto found = world().queue_pairs.find(pair.peer);
-    QueuePair* const peer = found == world().queue_pairs.end() ? nullptr : found->second;
-    const bool gone = peer == nullptr || peer->state == IBV_QPS_ERR ||
-                      (peer->peer != pair.qp_num && peer->state != IBV_QPS_INIT) || pair.adapter->port_down ||
-                      peer->adapter->port_down;
-    if (gone) {
-      if (pair.waits_since == 0) pair.waits_since = clock_now();
-      if (clock_now() - pair.waits_since < pair.adapter->profile.gives_up_after) return Step::waits;
-      status = IBV_WC_RETRY_EXC_ERR;
-    } else {
-      pair.waits_since = 0;
-      if (peer->state != IBV_QPS_RTR && peer->state != IBV_QPS_RTS) return Step::waits;
-      if (takes_receive(work) && peer->receives.empty()) {
-        if (pair.rnr_retry == 7) return Step::waits;
-        status = IBV_WC_RNR_RETRY_EXC_ERR;
-      } else {
-        status = gather(pair, work, bytes) ? deliver(*peer, work, bytes) : IBV_WC_LOC_PROT_ERR;
-      }
-    }
+    return status == IBV_WC_SUCCESS ? Step::done : Step::failed;
   }
+  const auto found = world().queue_pairs.find(pair.peer);
+  QueuePair* const peer = found == world().queue_pairs.end() ? nullptr : found->second;
+  const bool gone = peer == nullptr || peer->state == IBV_QPS_ERR ||
+                    (peer->peer != pair.qp_num && peer->state != IBV_QPS_INIT) || pair.adapter->port_down ||
+                    peer->adapter->port_down;
+  if (gone) {
+    if (pair.waits_since == 0) pair.waits_since = clock_now();
+    if (world().conductor != nullptr || clock_now() - pair.waits_since < pair.adapter->profile.gives_up_after)
+      return Step::waits;
+    status = IBV_WC_RETRY_EXC_ERR;
+    return Step::failed;
+  }
+  pair.waits_since = 0;
+  if (peer->state != IBV_QPS_RTR && peer->state != IBV_QPS_RTS) return Step::waits;
+  if (takes_receive(work) && peer->receives.empty()) {
+    if (pair.rnr_retry == 7) return Step::no_receive;
+    status = IBV_WC_RNR_RETRY_EXC_ERR;
+    return Step::failed;
+  }
+  std::vector<std::byte> bytes;
+  world().carrying = true;
+  status = gather(pair, work, bytes) ? deliver(*peer, work, bytes) : IBV_WC_LOC_PROT_ERR;
+  world().carrying = false;
+  return status == IBV_WC_SUCCESS ? Step::done : Step::failed;
+}
+
+namespace {
+
+// Whether it was done.
+bool step(QueuePair& pair) {
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  const Step made = carry_out(pair, status);
+  if (made == Step::waits || made == Step::no_receive) return false;
+  const Work work = std::move(pair.sends.front());
   pair.sends.pop_front();
   finish(pair, work, status);
-  if (status == IBV_WC_SUCCESS) return Step::done;
-  fail(pair);
-  return Step::failed;
+  if (made == Step::failed) fail(pair);
+  return made == Step::done;
 }
 
 }  // namespace
 
+bool waits_for_word(const QueuePair& pair) {
+  return !pair.unheard.empty() && pair.unheard.back().second != IBV_WC_SUCCESS;
+}
+
+void end_sends(QueuePair& pair) {
+  Conductor* const conductor = world().conductor;
+  if (conductor == nullptr || world().carrying || pair.state != IBV_QPS_RTS || pair.sends.empty() ||
+      waits_for_word(pair))
+    return;
+  if (world().severed.count(pair.adapter->host) != 0 || std::exchange(pair.ended, true)) return;
+  unsigned count = conductor->still_arrives(pair.qp_num, static_cast<unsigned>(pair.sends.size()));
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  while (count-- != 0 && pair.sends.front().opcode != IBV_WR_BIND_MW &&
+         carry_out(pair, status) == Step::done) {
+    pair.unheard.emplace_back(std::move(pair.sends.front()), status);
+    pair.sends.pop_front();
+    if (pair.sends.empty()) return;
+  }
+}
+
 void fail(QueuePair& pair) {
   if (pair.state == IBV_QPS_ERR) return;
+  end_sends(pair);
   pair.state = IBV_QPS_ERR;
+  for (const auto& [work, status] : std::exchange(pair.unheard, {})) finish(pair, work, IBV_WC_WR_FLUSH_ERR);
   for (const Work& work : std::exchange(pair.sends, {})) finish(pair, work, IBV_WC_WR_FLUSH_ERR);
   ibv_wc flushed{};
   flushed.status = IBV_WC_WR_FLUSH_ERR;
@@ -211,8 +250,13 @@ void fail(QueuePair& pair) {
 }
 
 void kick(QueuePair& pair) {
+  if (world().conductor != nullptr) {
+    if (pair.state == IBV_QPS_RTS && !pair.sends.empty())
+      world().conductor->work_waits(pair.qp_num, pair.sends.size());
+    return;
+  }
   std::size_t steps = world().hostile ? world().pick(4) : ~std::size_t{0};
-  while (steps-- != 0 && pair.state == IBV_QPS_RTS && !pair.sends.empty() && carry_out(pair) == Step::done) {
+  while (steps-- != 0 && pair.state == IBV_QPS_RTS && !pair.sends.empty() && step(pair)) {
   }
 }
 

@@ -101,8 +101,10 @@ void clean_queues(const QueuePair& pair) {
 
 // Back to its beginning: what was posted is forgotten, and what has completed is no more its own.
 void clear(QueuePair& pair) {
+  end_sends(pair);
   pair.state = IBV_QPS_RESET;
   pair.sends.clear();
+  pair.unheard.clear();
   pair.receives.clear();
   pair.held.clear();
   pair.held_receives = 0;
@@ -187,6 +189,7 @@ int ibv_destroy_qp(ibv_qp* qp) {
   for (const Window* window : world().windows)
     if (window->type == IBV_MW_TYPE_2 && window->region != nullptr && window->of == pair)
       world().problem("a queue pair was given back with windows bound to it: soft-RoCE waits for them");
+  end_sends(*pair);
   forget_events(*pair->adapter, qp);
   if (pair->adapter->profile.destroy_cleans_cq) clean_queues(*pair);
   if (world().last_queue_pair == pair) world().last_queue_pair = nullptr;

@@ -4,6 +4,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -14,9 +15,11 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "conformance/mock_hca/conductor.hpp"
 #include "conformance/mock_hca/mock_hca.hpp"
 
 namespace rtrs::mock_hca {
@@ -35,9 +38,11 @@ class Signal {
   void give() noexcept;
   // False: nothing there (errno says EAGAIN).
   bool take() noexcept;
+  bool is_there() const noexcept { return count_ != 0; }
 
  private:
   int fd_;
+  std::atomic<unsigned> count_{0};
 };
 
 struct Channel : ibv_comp_channel {
@@ -97,6 +102,8 @@ struct QueuePair : ibv_qp {
   Adapter* adapter = nullptr;
   ibv_qp_cap cap{};
   std::deque<Work> sends;  // not carried out
+  // Carried out, and no word of it has come back. Only where a conductor leads.
+  std::deque<std::pair<Work, ibv_wc_status>> unheard;
   std::deque<Receive> receives;
   std::deque<std::uint64_t> held;  // work requests, until a completion of them or of one behind them was read
   std::uint32_t held_receives = 0;
@@ -105,6 +112,7 @@ struct QueuePair : ibv_qp {
   std::uint8_t ack_timeout = 0, retries = 0, tos = 0;
   std::uint64_t waits_since = 0;  // for a peer that is gone; 0: it does not
   bool told_of_data = false;
+  bool ended = false;  // nothing more of it leaves
   unsigned unacknowledged = 0;
 };
 
@@ -119,6 +127,8 @@ struct Context : ibv_context {
 struct Identifier;
 struct EventChannel : rdma_event_channel {
   Signal signal;
+  unsigned host = 0;
+  std::uint32_t requests_shown = 0;
   std::deque<rdma_cm_event*> events;
 };
 
@@ -144,7 +154,10 @@ struct Identifier : rdma_cm_id {
   State state = State::idle;
   EventChannel* events = nullptr;
   Identifier* listener = nullptr;
-  Identifier* peer = nullptr;
+  std::uint32_t number = 0;       // never used again
+  std::uint32_t peer = 0;         // number of the other end; 0: it is not known, or not there any more
+  std::uint32_t request = 0;      // of a server's end: how many requests its channel had shown with this one
+  Message last;                   // said last, and said again until there is an answer
   std::uint32_t qp_num = 0;       // of this end
   std::uint32_t peer_qp_num = 0;  // known from the request or its answer on
   std::uint8_t retry_count = 7;
@@ -154,11 +167,13 @@ struct Identifier : rdma_cm_id {
   unsigned unacknowledged = 0;
   bool reserved_port = false;
   bool in_timewait = false;
+  bool of_server = false;
 };
 
 struct Adapter {
   Profile profile;
   std::size_t number = 0;
+  unsigned host = 0;
   ibv_device device{};
   std::unique_ptr<Context> of_manager;  // which identifiers show
   std::vector<std::unique_ptr<Context>> former;
@@ -166,6 +181,7 @@ struct Adapter {
   bool in_place = false;  // it was not removed for the manager, whose identifiers are good when it is back
   bool port_down = false;
   Counts counts;
+  std::size_t leaked = 0;      // objects that were given back in vain, because it is gone
   std::uint32_t next_key = 1;  // each adapter has its own: two have equal ones
 };
 
@@ -179,6 +195,10 @@ struct World {
   std::set<Queue*> queues;
   std::set<EventChannel*> event_channels;
   std::set<Identifier*> identifiers;
+  std::map<std::uint32_t, Identifier*> numbered;  // the same, in the order in which they were made
+  // What the host said to clients whose connection is over here already: a request that comes once more is an
+  // old one.
+  std::map<std::pair<unsigned, std::uint32_t>, Message> answered;
   std::set<ManagerEvent*> shown;
   std::map<std::pair<const Adapter*, std::uint32_t>, MemoryRegion*>
       regions;  // by key, local and remote alike
@@ -186,15 +206,20 @@ struct World {
   std::map<std::uint32_t, QueuePair*> queue_pairs;
   QueuePair* last_queue_pair = nullptr;
   std::uint32_t next_queue_pair = 17;
+  std::uint32_t next_identifier = 1;
   std::uint16_t next_port = 40000;
   unsigned shortage_after = 0, shortage_count = 0, shortage_wanted = 0;
   std::vector<std::size_t> holders;             // of addresses: whose those of each adapter are now
   std::set<std::uint32_t> in_timewait;          // numbers of queue pairs
-  std::size_t leaked = 0;                       // given back in vain, because their adapter is gone
   std::optional<bool> destroys_without_device;  // as the environment said at the first use
   unsigned rtus_to_lose = 0, stale_rejects = 0;
   bool hostile = false;
   std::mt19937_64 chance;
+  Conductor* conductor = nullptr;
+  unsigned host = 0;      // which calls come from
+  bool carrying = false;  // work of one end to the other
+  // Hosts whose processes are dead: what their objects do as they go reaches nobody.
+  std::set<unsigned> severed;
 
   // nullptr: there is none under this key.
   MemoryRegion* region(const ibv_pd*, std::uint32_t key) const;
@@ -222,6 +247,14 @@ void kick_all();
 // Asynchronous events that were held back, as chance has it.
 void tell_held();
 void fail(QueuePair&);
+// What is on its way as the queue pair ends.
+void end_sends(QueuePair&);
+enum class Step { done, waits, no_receive, failed };
+// Does not finish it.
+Step carry_out(QueuePair&, ibv_wc_status&);
+void finish(QueuePair&, const Work&, ibv_wc_status);
+// The other end refused something, and this end has not heard of it.
+bool waits_for_word(const QueuePair&);
 void complete(Queue&, const ibv_wc&, const QueuePair&);
 void raise(Adapter&, const ibv_async_event&);
 // Where the object that it names counts what was read and not acknowledged; nullptr: it names none.
@@ -247,11 +280,21 @@ void put(std::deque<T>& queue, T one, MayNotOvertake stays_behind) {
   queue.insert(queue.begin() + static_cast<std::ptrdiff_t>(at), std::move(one));
 }
 
-// --- of manager.cpp, under the lock ---
-void tell(Identifier&, rdma_cm_event_type, int status = 0, const void* data = nullptr, std::size_t bytes = 0,
+// --- of messages.cpp, under the lock ---
+// Bytes of private data. librdmacm gives the whole field, whatever of it was filled.
+inline constexpr std::uint8_t kRequestData = 56, kAnswerData = 196, kRejectData = 148;
+// Of enum ib_cm_rej_reason.
+inline constexpr int kTimeout = 4, kNoSuchService = 8, kStale = 10, kByConsumer = 28, kVendorOption = 35;
+// An event of the manager.
+void tell(Identifier&, rdma_cm_event_type, int status = 0, std::span<const std::byte> data = {},
           std::uint8_t field = 0);
-// Neither end hears of the other any more.
-void part(Identifier&);
+Identifier& make_identifier(EventChannel&, void* context, rdma_port_space);
+// nullptr: it is gone.
+Identifier* find(std::uint32_t identifier);
+void say(Identifier&, Message);
+void hear(const Message&);
+// This end is gone or says no more; the other one hears of it.
+void leave(Identifier&);
 // --- of faults.cpp, under the lock ---
 void enter_timewait(Identifier&);
 

@@ -38,6 +38,7 @@ void draw_network(ChoiceSource& choice, Scenario& s) {
   NetworkConfig& net = s.network;
   net.capabilities = chance(choice, 25) ? weak_capabilities() : default_capabilities();
   if (s.over_tcp) net.capabilities = tcp::tcp_capabilities();
+  if (s.over_adapters) net.capabilities = default_capabilities();
   const Nanos i = s.interval;
   net.retry_budget = i * (1 + number(choice, 4));
   net.retry_spread = net.retry_budget / 2;
@@ -319,10 +320,11 @@ void draw_keys(Scenario& s) {
 
 }  // namespace
 
-Scenario draw_scenario(ChoiceSource& choice, bool over_tcp) {
+Scenario draw_scenario(ChoiceSource& choice, bool over_tcp, bool over_adapters) {
   ScopedGroup group(choice, Label::swarm);
   Scenario s;
   s.over_tcp = over_tcp;
+  s.over_adapters = over_adapters;
   s.paths = 1 + number(choice, 4);
   s.clients = chance(choice, 25) ? 2 : 1;
   s.interval =

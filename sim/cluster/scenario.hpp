@@ -99,6 +99,9 @@ struct Scenario {
   bool removes_for_good = false;  // what an operator removes does not come back
   // The TCP fabric that ships, over simulated streams of octets (sim/pipes); otherwise queue pairs.
   bool over_tcp = false;
+  // The verbs backend that ships, on adapters in memory (conformance/mock_net). Each process asks for what
+  // its adapters can do.
+  bool over_adapters = false;
   // Judged as strictly as with a fence although there is none: the data must show what the fence is for.
   bool fence_off = false;
   // Each client shares a key with the server, which asks for it (core/keyed). Not over TCP.
@@ -120,7 +123,7 @@ struct Scenario {
   }
   std::string describe() const;
 };
-Scenario draw_scenario(ChoiceSource&, bool over_tcp = false);
+Scenario draw_scenario(ChoiceSource&, bool over_tcp = false, bool over_adapters = false);
 // What the TCP fabric of such a world may take and how long it waits.
 tcp::TcpOptions tcp_options(const Scenario&);
 // The same world with requests that go to the session itself.

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 
-#include "core/tcp/tcp_fabric.hpp"
-#include "sim/network/network.hpp"
 #include "sim/oracles/digest.hpp"
-#include "sim/pipes/pipe_network.hpp"
 
 namespace rtrs::sim {
 
@@ -15,14 +12,11 @@ constexpr std::size_t kRingRecords = 256;
 // Of every simulated request (world_client.cpp).
 constexpr std::uint32_t kUserHeaderBytes = 24;
 
-std::unique_ptr<Net> make_network(Scenario& scenario, const WorldOptions& options, ChoiceSource& choice) {
-  scenario = options.scenario != nullptr ? *options.scenario : draw_scenario(choice, options.over_tcp);
-  if (options.filter != nullptr) take_out(*options.filter, scenario);
-  scenario.over_tcp = scenario.over_tcp || options.over_tcp;
-  if (!scenario.over_tcp) return std::make_unique<Network>(scenario.network);
-  scenario.network.capabilities = tcp::tcp_capabilities();
-  scenario.keys = false;  // there it would be TLS
-  return std::make_unique<PipeNetwork>(scenario.network, tcp_options(scenario), options.seed);
+// What the process can ask of its adapters.
+ClientConfig fitted(const Scenario& scenario, const Fabric& fabric) {
+  ClientConfig config = scenario.client;
+  if (scenario.over_adapters && !fabric.capabilities().per_io_keys) config.offer_invalidation = false;
+  return config;
 }
 std::vector<NodeId> client_nodes(const Scenario& scenario) {
   std::vector<NodeId> nodes;
@@ -192,7 +186,7 @@ void World::start_client(std::uint32_t index) {
     if (region) client.region = region->id;
   }
   ClientOptions options;
-  options.protocol = scenario_.client;
+  options.protocol = fitted(scenario_, *client.sim);
   options.protocol.seed += client.starts * 1000 + index;
   options.session_name = "client" + std::to_string(index);
   const unsigned identity = scenario_.same_identity ? 1 : client.starts;
@@ -290,10 +284,7 @@ bool World::step() {
   script_due();
   for (std::uint32_t index = 0; index < clients_.size(); ++index) submit_due(index);
   if (scenario_.liar == kNone) keys_.refused(network_.stats().refused, now());
-  if (!network_.violations().empty()) {
-    const Violation& violation = network_.violations().front();
-    judge_.fail(Oracle::laws, violation.time, "A" + std::to_string(violation.law) + ": " + violation.text);
-  }
+  check_laws();
   if (judge_.events() > options_.max_events) {
     exhausted_ = !judge_.failed();
     stalled("more events than a run of this size can need");

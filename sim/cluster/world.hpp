@@ -171,7 +171,7 @@ class World : private ServerUser {
   void start_client(std::uint32_t index);
   Nanos next_time();
   bool step();
-  void poll_nodes();
+  void check_laws(), poll_nodes();
   void watch_timer(Node&, Nanos timer);
   std::unique_ptr<HeartbeatWatch> watch_of(const Node&, HeartbeatConfig);
   // `deadline`: by the clock of the node.
@@ -338,7 +338,7 @@ class World : private ServerUser {
   void close();
   std::string unfinished();
   void stalled(const std::string& what);
-  void fold_final_state();
+  void fold_final_state(), end_processes();
   void save_traces() noexcept;
   void note_trace(int error, const std::string& file);
   void complete_traces();

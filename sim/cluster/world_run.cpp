@@ -14,6 +14,34 @@ void World::fold_final_state() {
     if (client->up) hash_ = fold(hash_, client->driver->session().fingerprint());
 }
 
+void World::check_laws() {
+  if (network_.violations().empty()) return;
+  const Violation& violation = network_.violations().front();
+  if (violation.law == kLawOfAdapters) return judge_.fail(Oracle::adapters, violation.time, violation.text);
+  judge_.fail(Oracle::laws, violation.time, "A" + std::to_string(violation.law) + ": " + violation.text);
+}
+
+// Where what is left of a process shows. The others go with the world.
+void World::end_processes() {
+  if (!scenario_.over_adapters) return;
+  const auto end = [](Node& node) {
+    node.up = false;
+    node.fabric.reset();
+    node.keyed.reset();
+    node.gate.reset();
+    node.preflushes.reset();
+    node.lies.reset();
+    node.sim.reset();
+  };
+  server_.driver.reset();
+  end(server_);
+  for (const auto& client : clients_) {
+    client->driver.reset();
+    end(*client);
+  }
+  check_laws();
+}
+
 void World::save_traces() noexcept {
   if (server_.recorder) server_.recorder->close_file();
   for (const auto& client : clients_)
@@ -38,6 +66,8 @@ WorldResult World::run() {
   fold_final_state();
   complete_traces();
   WorldResult result;
+  counted_marks();
+  end_processes();
   result.trace_file = trace_file_;
   result.trace_errno = trace_errno_;
   result.failed = judge_.failed();
@@ -54,7 +84,6 @@ WorldResult World::run() {
     if (client->disks) result.requests += client->disks->ios();
   for (unsigned fault = 0; fault < kFaultClasses; ++fault)
     result.faults[fault] = faults_.struck(static_cast<FaultClass>(fault));
-  counted_marks();
   result.marks = judge_.marks();
   result.pairs = pairs_;
   return result;

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "core/record/recorder.hpp"
@@ -30,6 +31,7 @@ struct WorldOptions {
   std::uint64_t max_events = 5'000'000;
   const Scenario* scenario = nullptr;  // borrowed; null: drawn from the choices
   bool over_tcp = false;               // see Scenario; one that says so itself is left as it is
+  MakeNet make_net = nullptr;          // of the adapters of Scenario::over_adapters; null: not over them
   // Borrowed; null: none. Only the classes: see run_seed() for the labels.
   const FaultFilter* filter = nullptr;
 };
@@ -55,6 +57,9 @@ struct WorldResult {
   std::string trace_file;
   int trace_errno = 0;
 };
+
+// Draws the scenario, or takes that of the options, and makes its network.
+std::unique_ptr<Net> make_network(Scenario&, const WorldOptions&, ChoiceSource&);
 
 // One seed from beginning to end, without what the filter takes out.
 WorldResult run_seed(const WorldOptions&);

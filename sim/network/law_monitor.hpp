@@ -27,6 +27,9 @@
 
 namespace rtrs::sim {
 
+// Of Violation::law: not of the network, but of how its adapters are used (conformance/mock_net).
+inline constexpr unsigned kLawOfAdapters = 100;
+
 struct Violation {
   unsigned law = 0;  // 1..18; 0: the network event makes no sense
   std::string text;

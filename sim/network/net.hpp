@@ -99,4 +99,7 @@ class Net {
   virtual const NetworkStats& stats() const noexcept = 0;
 };
 
+// Makes a network that is part of neither this folder nor sim/pipes. Its capabilities are its own.
+using MakeNet = std::unique_ptr<Net> (*)(const NetworkConfig&, std::uint64_t seed);
+
 }  // namespace rtrs::sim

@@ -45,7 +45,10 @@ namespace rtrs::sim {
   X(losses, "O24",                                                                                          \
     "a connection that is lost or refused ends its path at once, and the news of it says why")              \
   X(identities, "O25", "no connection gets into a session that a client of another identity made")          \
-  X(gate, "O26", "where keys are asked for, a stranger gets nothing but a refusal with EACCES")
+  X(gate, "O26", "where keys are asked for, a stranger gets nothing but a refusal with EACCES")             \
+  X(adapters, "O27",                                                                                        \
+    "adapters are used as their drivers demand: no overrun, nothing used after its end, nothing left "      \
+    "behind")
 
 enum class Oracle : std::uint8_t {
 #define RTRS_SIM_ORACLE(name, id, rule) name,
@@ -54,7 +57,7 @@ enum class Oracle : std::uint8_t {
 };
 const char* id_of(Oracle) noexcept;
 const char* rule_of(Oracle) noexcept;
-inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::gate) + 1;
+inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::adapters) + 1;
 
 struct Failure {
   Oracle oracle = Oracle::liveness;

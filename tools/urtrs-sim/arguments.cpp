@@ -7,6 +7,7 @@
 #include "sim/faults/faults.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/verbs_mock.hpp"
 
 namespace rtrs::tools {
 
@@ -34,9 +35,19 @@ void fabric_option(CLI::App& app, Arguments& given) {
   app.add_option(
          "--fabric", given.fabric,
          "what carries the messages: sim, queue pairs of the simulator; tcp, the TCP fabric that ships, "
-         "over streams that are cut anywhere")
+         "over streams that are cut anywhere; verbs-mock, the verbs fabric that ships, over adapters in "
+         "memory")
       ->capture_default_str()
-      ->check(CLI::IsMember({"sim", "tcp"}));
+      ->check(CLI::IsMember({"sim", "tcp", kVerbsMock}))
+      ->check(CLI::Validator(
+          [](const std::string& fabric) {
+            return fabric == kVerbsMock && verbs_mock() == nullptr
+                       ? std::string(
+                             "this urtrs-sim was built without libibverbs and librdmacm; install their "
+                             "headers and build it again")
+                       : std::string();
+          },
+          ""));
 }
 
 void file_option(CLI::App& app, Arguments& given) {
@@ -92,8 +103,12 @@ bool over_tcp(const Arguments& given) {
   return given.fabric == "tcp";
 }
 
+sim::MakeNet make_net(const Arguments& given) {
+  return given.fabric == kVerbsMock ? verbs_mock() : nullptr;
+}
+
 std::string filter_text(const Arguments& given) {
-  const std::string fabric = over_tcp(given) ? " --fabric tcp" : "";
+  const std::string fabric = given.fabric == "sim" ? "" : " --fabric " + given.fabric;
   if (!given.without.empty()) return fabric + " --without " + given.without;
   return given.only_faults.empty() ? fabric : fabric + " --only-faults " + given.only_faults;
 }

@@ -43,6 +43,8 @@ int wrong_seed(const std::string& text);
 int wrong_seeds(const std::string& text);
 
 bool over_tcp(const Arguments& given);
+// Null: not over adapters in memory.
+sim::MakeNet make_net(const Arguments& given);
 // False, and why, when a name is unknown. `filter` stays empty when nothing is to be left out.
 bool parse_filter(const Arguments& given, std::optional<sim::FaultFilter>& filter, std::string& why);
 // As it was given, for the line that repeats a run: " --fabric tcp --without crash".

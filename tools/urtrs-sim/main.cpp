@@ -94,6 +94,7 @@ int run(const Arguments& given) {
   if (!range || range->size() != 1) return wrong_seed(given.seed);
   options.seed = range->first;
   options.over_tcp = over_tcp(given);
+  options.make_net = make_net(given);
   const std::string number = std::to_string(options.seed);
   if (given.scenario.empty()) {
     options.filter = filter ? &*filter : nullptr;
@@ -125,6 +126,7 @@ int shrink(const Arguments& given) {
   command.no_fence = given.no_fence;
   command.out = given.out;
   command.over_tcp = over_tcp(given);
+  command.make_net = make_net(given);
   if (!given.seed.empty()) {
     const auto range = parse_seed_range(given.seed);
     if (!range || range->size() != 1) return wrong_seed(given.seed);
@@ -192,6 +194,7 @@ int many_seeds(const Arguments& given, Many what) {
   options.hash_only = options.quiet = what == Many::hash;
   options.replay = given.replay;
   options.over_tcp = over_tcp(given);
+  options.make_net = make_net(given);
   options.traces = given.traces;
   options.artifacts = given.artifacts;
   if (!given.time.empty()) {

@@ -10,6 +10,7 @@
 #include "tools/lib/choice_log/trace_judge.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
+#include "tools/urtrs-sim/verbs_mock.hpp"
 
 namespace rtrs::tools {
 
@@ -110,6 +111,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   options.trace = given.trace;
   options.verbose = given.verbose;
   options.over_tcp = given.over_tcp;
+  options.make_net = given.make_net;
   sim::Scenario scenario;
   if (!given.scenario.empty()) {
     const auto made = directed_world(given.scenario, given.seed);
@@ -127,6 +129,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
     }
     options.seed = file->seed;
     options.over_tcp = file->over_tcp;
+    options.make_net = file->over_adapters ? verbs_mock() : nullptr;
     if (file->scenario) {
       scenario = *file->scenario;
       options.scenario = &scenario;

@@ -19,6 +19,7 @@ struct ReportOptions {
   bool no_fence = false;                     // see sim::take_fence_away
   const sim::FaultFilter* filter = nullptr;  // of a seed; borrowed, null: none
   bool over_tcp = false;                     // see sim::Scenario
+  sim::MakeNet make_net = nullptr;           // see sim::WorldOptions
   bool name_traces = true;                   // say which files they are
 };
 // Runs it, prints what is wrong with it, and returns the exit code.

@@ -12,6 +12,7 @@
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
+#include "tools/urtrs-sim/verbs_mock.hpp"
 
 namespace rtrs::tools {
 
@@ -51,8 +52,9 @@ bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& 
           const std::optional<sim::Scenario>& scenario) {
   const std::string out =
       given.out.empty() ? "urtrs-sim-" + std::to_string(world.seed) + ".choices" : given.out;
-  if (const int error = write_choice_log(out, {world.seed, run.last.signature, run.last.seen,
-                                               run.shrunk.choice_log, scenario, world.over_tcp})) {
+  if (const int error =
+          write_choice_log(out, {world.seed, run.last.signature, run.last.seen, run.shrunk.choice_log,
+                                 scenario, world.over_tcp, world.make_net != nullptr})) {
     complain("cannot write " + out + ": " + std::strerror(error));
     return false;
   }
@@ -85,6 +87,7 @@ int shrink_and_report(const ShrinkCommand& given) {
   sim::WorldOptions world;
   world.seed = given.seed;
   world.over_tcp = given.over_tcp;
+  world.make_net = given.make_net;
   sim::ChoiceLog begin;
   std::optional<sim::Scenario> scenario;
   if (!given.scenario.empty()) {
@@ -101,6 +104,7 @@ int shrink_and_report(const ShrinkCommand& given) {
     }
     world.seed = file->seed;
     world.over_tcp = file->over_tcp;
+    world.make_net = file->over_adapters ? verbs_mock() : nullptr;
     begin = file->choice_log;
     scenario = file->scenario;
     if (scenario) world.scenario = &*scenario;

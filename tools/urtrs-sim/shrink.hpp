@@ -13,7 +13,8 @@ struct ShrinkCommand {
   std::string choice_log;  // to begin with instead of the seed
   std::string out;         // choice log to write; empty: urtrs-sim-SEED.choices
   double seconds = 30;
-  bool over_tcp = false;  // see sim::Scenario
+  bool over_tcp = false;            // see sim::Scenario
+  sim::MakeNet make_net = nullptr;  // see sim::WorldOptions
 };
 // The exit code: that of the run, 0 when there is nothing to shrink.
 int shrink_and_report(const ShrinkCommand&);

@@ -225,8 +225,16 @@ class Sweep {
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
-      const int code = run_and_report(
-          {seed, scenario, {}, trace, false, false, options_.filter, options_.over_tcp, !artifacts});
+      const int code = run_and_report({seed,
+                                       scenario,
+                                       {},
+                                       trace,
+                                       false,
+                                       false,
+                                       options_.filter,
+                                       options_.over_tcp,
+                                       options_.make_net,
+                                       !artifacts});
       std::fflush(stdout);
       ::dprintf(found.fd(), "%s", answer().dump(-1, ' ', false, kReplace).c_str());
       _exit(code);

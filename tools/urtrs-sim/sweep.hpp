@@ -19,6 +19,7 @@ struct SweepOptions {
   bool specification = false;                // ask it in every run
   bool block_devices = false;                // each seed plays a world of them too
   bool over_tcp = false;                     // see sim::Scenario
+  sim::MakeNet make_net = nullptr;           // see sim::WorldOptions
   bool replay = false;                       // their traces are replayed
   bool quiet = false;                        // only the verdict
   bool summary = true;                       // say what was done

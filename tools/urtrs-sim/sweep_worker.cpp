@@ -92,6 +92,7 @@ bool play_besides(Besides which, Shared& shared, Worker& worker, LiveJudge& spec
   world.seed = worker.current;
   world.scenario = &scenario;
   world.over_tcp = options.over_tcp;
+  world.make_net = options.make_net;
   worker.at = which;
   const bool good = play(shared, worker, specification, world, options);
   if (good) worker.at = Besides::nothing;
@@ -115,6 +116,7 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
     world.seed = seed;
     world.filter = options.filter;
     world.over_tcp = options.over_tcp;
+    world.make_net = options.make_net;
     if (!play(shared, worker, specification, world, options)) return;
     if (options.block_devices && !play_besides(Besides::blocks, shared, worker, specification, options))
       return;

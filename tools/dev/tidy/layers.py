@@ -48,7 +48,8 @@ LAYERS = {
     "tools/lib/judge": ["core", "sim", "conformance/spec", "tools/lib/trace"],
     "tools/lib": ["core", "backends", "sim", "conformance/spec", "tools/lib"],
     "tools/dev": ["core", "backends", "sim", "conformance", "tools"],
-    "tools": ["core", "backends", "sim", "conformance/explore", "conformance/wire", "tools/lib"],
+    "tools": ["core", "backends", "sim", "conformance/explore", "conformance/wire",
+              "conformance/mock_net", "tools/lib"],
     "docs": ["core", "backends"],
     "cmake": None,
 }

@@ -127,6 +127,7 @@ std::string to_json(const ChoiceLogFile& file) {
                {"oracle", file.oracle},
                {"seen", file.seen}};
   if (file.over_tcp) json["fabric"] = "tcp";
+  if (file.over_adapters) json["fabric"] = "verbs-mock";
   if (file.scenario) json["scenario"] = scenario_json(*file.scenario);
   json["choices"] = Lines(sim::trimmed(file.choice_log)).all();
   return json.dump(1) + "\n";
@@ -146,9 +147,10 @@ tl::expected<ChoiceLogFile, std::string> parse_choice_log(const std::string& tex
   file.seed = json["seed"].get<std::uint64_t>();
   for (const auto& [name, member] : {std::pair{"oracle", &file.oracle}, {"seen", &file.seen}})
     if (json.contains(name) && json[name].is_string()) *member = json[name].get<std::string>();
-  if (json.contains("fabric") && json["fabric"] != "tcp")
-    return wrong("\"fabric\" must be \"tcp\", or not be there");
-  file.over_tcp = json.contains("fabric");
+  file.over_tcp = json.contains("fabric") && json["fabric"] == "tcp";
+  file.over_adapters = json.contains("fabric") && json["fabric"] == "verbs-mock";
+  if (json.contains("fabric") && !file.over_tcp && !file.over_adapters)
+    return wrong("\"fabric\" must be \"tcp\" or \"verbs-mock\", or not be there");
   if (json.contains("scenario")) {
     auto scenario = parse_scenario(json["scenario"]);
     if (!scenario) return wrong(scenario.error());

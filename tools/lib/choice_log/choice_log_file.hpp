@@ -25,6 +25,7 @@ struct ChoiceLogFile {
   sim::ChoiceLog choice_log;
   std::optional<sim::Scenario> scenario;  // of a directed world; else the choice log draws it
   bool over_tcp = false;                  // "fabric": "tcp", see sim::Scenario
+  bool over_adapters = false;             // "fabric": "verbs-mock"
 };
 std::string to_json(const ChoiceLogFile&);
 // The error says what is wrong and where.

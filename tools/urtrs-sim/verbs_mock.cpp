@@ -1,0 +1,13 @@
+#include "tools/urtrs-sim/verbs_mock.hpp"
+
+#include "conformance/mock_net/mock_net.hpp"
+
+namespace rtrs::tools {
+
+sim::MakeNet verbs_mock() noexcept {
+  return [](const sim::NetworkConfig& config, std::uint64_t seed) -> std::unique_ptr<sim::Net> {
+    return std::make_unique<mock_net::MockNet>(config, seed);
+  };
+}
+
+}  // namespace rtrs::tools

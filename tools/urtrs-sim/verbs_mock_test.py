@@ -1,0 +1,61 @@
+"""--fabric verbs-mock: other runs of the same worlds, one seed one run, without libibverbs, and a failure says how to repeat it."""
+import os
+import re
+import subprocess
+
+import pytest
+from programs import BOUND, program
+
+SIM = program("urtrs-sim")
+OVER = ("--fabric", "verbs-mock")
+
+
+def run(*words, tool=SIM, cwd=None, bug=None):
+    environment = dict(os.environ, URTRS_MUTANT=bug) if bug else None
+    return subprocess.run([tool, *words], capture_output=True, text=True, timeout=BOUND, cwd=cwd, env=environment, check=False)
+
+
+def digest(*words):
+    ran = run("hash", "--seeds", "0..40", "--jobs", "1", *words)
+    assert ran.returncode == 0, ran.stdout
+    return ran.stdout.strip()
+
+
+def test_one_seed_is_one_run_and_another_than_over_other_fabrics():
+    assert digest(*OVER) == digest(*OVER)
+    assert len({digest(*OVER), digest(), digest("--fabric", "tcp")}) == 3
+
+
+def test_a_sweep_plays_each_seed_twice_the_same_way():
+    ran = run("sweep", *OVER, "--seeds", "0..60", "--check-determinism", "100", "--replay-check", "--jobs", "2")
+    assert ran.returncode == 0, ran.stdout
+    # Its own world and block devices.
+    assert " 120 run twice" in ran.stdout, ran.stdout
+
+
+def test_the_world_is_named():
+    assert "network verbs-mock," in run("run", *OVER, "--seed", "3", "--verbose").stdout
+
+
+def test_the_program_needs_no_library_of_rdma():
+    needed = subprocess.run(["readelf", "-d", SIM], capture_output=True, text=True, check=True).stdout
+    assert "libc.so" in needed
+    assert "libibverbs" not in needed and "librdmacm" not in needed
+
+
+def test_a_failure_is_repeated_and_made_small_over_the_same_fabric(tmp_path):
+    planted = os.path.join(os.environ["URTRS_BUILD_DIR"], "conformance/mutants/planted-urtrs-sim")
+    if not os.path.exists(planted):
+        pytest.skip("this build has no planted bugs")
+    ran = run("sweep", *OVER, "--seeds", "0..60", "--jobs", "1", tool=planted, cwd=tmp_path, bug="M03")
+    assert ran.returncode == 1, ran.stdout
+    again = re.search(r"reproduce: urtrs-sim (run .*--fabric verbs-mock)  # urtrs-sim .*$", ran.stdout, re.M)
+    small = re.search(r"make small: urtrs-sim (shrink .*--fabric verbs-mock)$", ran.stdout, re.M)
+    assert again and small, ran.stdout
+    assert run(*again[1].split(), tool=planted, cwd=tmp_path, bug="M03").returncode == 1
+    shrunk = run(*small[1].split(), "--time", "5s", "--out", "s.choices", tool=planted, cwd=tmp_path, bug="M03")
+    assert shrunk.returncode == 1, shrunk.stdout
+    assert '"fabric": "verbs-mock"' in (tmp_path / "s.choices").read_text()
+    played = run("run", "--choices", "s.choices", "--verbose", tool=planted, cwd=tmp_path, bug="M03")
+    assert played.returncode == 1
+    assert "network verbs-mock," in played.stdout
