@@ -179,7 +179,7 @@ TEST(Probe, ADeviceThatIsRemovedMeanwhileFailsItsLines) {
   std::string why;
   const auto device = open_device(PlayedSystem(), "mlx5_0", why);
   ASSERT_NE(device, nullptr) << why;
-  mock_hca::remove(0);
+  mock_hca::take_out(0);
   Pace pace = short_pace();
   const Lines lines = probe_device(PlayedSystem(), *device, {.count = 1}, pace);
   expect(lines, "write", Grade::failed, "no completion queue");
