@@ -149,6 +149,28 @@ def test_a_server_that_dies_and_comes_back(nbdkit, client, urtrsd, tmp_path):
     assert error_of(device.flush) == "EIO"
 
 
+def test_what_a_failed_flush_lost_is_told_to_whoever_opens_the_device_again(nbdkit, client, urtrsd, tmp_path):
+    """From the second on: what an NBD server holds has no identity before its first failure."""
+    image, control = tmp_path / "image", tmp_path / "control"
+    image.write_bytes(bytes(SIZE))
+    held = nbdkit("file", image)
+    device = connected(client(urtrsd(f"--export=disk={held.uri}", f"--control={control}")))
+
+    def told():
+        return (tmp_path / "client.log").read_text().count("the server came back without the cache that it had")
+    for failures in range(2):
+        assert told() == 0
+        device.pwrite(b"a" * 512, 0)
+        held.kill()
+        until("IO fails", lambda: error_of(device.pread, 512, 0) == "EIO")
+        held.start()
+        until("IO goes on", lambda: error_of(device.pread, 512, 0) is None)
+        assert error_of(device.flush) == "EIO", failures
+        run(program("urtrs"), f"--socket={control}", "device", "close", "disk")
+        until("the device is open again", lambda: error_of(device.pread, 512, 0) is None)
+    until("it is told", lambda: told() == 1)
+
+
 def test_a_flush_that_fails_is_told_to_every_session(nbdkit, urtrsd, tmp_path):
     """Also to one that changed nothing."""
     image = tmp_path / "image"
