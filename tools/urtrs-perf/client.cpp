@@ -121,8 +121,10 @@ std::string PerfClient::path_states() const {
   std::string text;
   for (unsigned i = 0; i < client_.paths().size(); ++i) {
     const PathStatus& path = client_.paths()[i];
-    text += fmt::format("{}{} is {}", i == 0 ? "" : ", ", asio::to_text(paths_[i]), to_string(path.state));
-    if (path.state != PathState::connected) text += fmt::format(" ({})", text_of(path.reason).sentence);
+    // It may wait for its first answer still.
+    const Reason reason = path.reason == Reason::none ? Reason::connect_timeout : path.reason;
+    text += fmt::format("{}{}: {}", i == 0 ? "" : ", ", asio::to_text(paths_[i]),
+                        path.state == PathState::connected ? "connected" : text_of(reason).sentence);
   }
   return text;
 }
