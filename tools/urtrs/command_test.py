@@ -132,6 +132,13 @@ def test_a_path_that_is_disconnected_comes_back(server, client):
     read_all(client)
 
 
+def test_a_name_that_means_two_paths_disconnects_none(server, clients):
+    clients("web1", f"path=127.0.0.2@127.0.0.1:{server.port}")
+    until("both are up", lambda: [one["state"] for one in shown("path")] == ["connected"] * 2)
+    assert '"tcp" means 2 paths of session "web1"; say SRC@DST' in urtrs("path", "disconnect", "web1", "tcp", code=1)
+    assert "reason=requested" not in server.text()
+
+
 def test_a_session_that_is_disconnected_comes_back(server, client):
     urtrs("session", "disconnect", "web1")
     server.logged('name="web1" .* closed')
