@@ -367,10 +367,11 @@ bool Catalog::remove(std::string_view name) {
     by_name_.erase(found);
     specs_.erase(index);
   }
+  decltype(shared_->nbd)::node_type nbd;  // ends without the lock, for it waits for its thread
   const std::lock_guard guard(shared_->mutex);
   shared_->read_only.erase(index);
   memory_.erase(index);
-  shared_->nbd.erase(index);
+  nbd = shared_->nbd.extract(index);
   std::erase_if(shared_->checked, [index](const auto& one) { return one.second == index; });
   return true;
 }

@@ -147,11 +147,15 @@ class Catalog {
     bool known = false;   // the id is
     bool looked = false;  // the path has been looked at
   };
-  // Who opens an NBD export waits for another who is connecting it, and they share the connection.
+  // Who opens an NBD export waits for another who is connecting it, and they share the connection. It ends
+  // with the last of them, unless changes are not flushed: whoever opens the export then has to be told when
+  // the server loses them.
   struct NbdPlace {
     std::mutex mutex;
-    std::weak_ptr<NbdDisk> disk;
+    std::shared_ptr<NbdDisk> disk;
+    std::weak_ptr<NbdDisk> lent;
   };
+  struct NbdLease;
   struct Shared {
     ImageLocks locks;
     std::mutex mutex;

@@ -12,6 +12,19 @@ void Catalog::tell_with(NbdDisk::Tell tell) {
   shared_->tell = std::move(tell);
 }
 
+struct Catalog::NbdLease {
+  explicit NbdLease(std::shared_ptr<NbdPlace> of) : place(std::move(of)) {}
+  NbdLease(const NbdLease&) = delete;
+  NbdLease& operator=(const NbdLease&) = delete;
+  ~NbdLease() {
+    std::shared_ptr<NbdDisk> over;  // ends without the lock, for it waits for its thread
+    const std::lock_guard guard(place->mutex);
+    if (place->lent.expired() && place->disk != nullptr && !place->disk->owes_flush())
+      over = std::move(place->disk);
+  }
+  std::shared_ptr<NbdPlace> place;
+};
+
 tl::expected<std::shared_ptr<NbdDisk>, OpenError> Catalog::nbd_disk(const std::shared_ptr<Shared>& shared,
                                                                     std::size_t index,
                                                                     const ExportSpec& spec) {
@@ -22,18 +35,28 @@ tl::expected<std::shared_ptr<NbdDisk>, OpenError> Catalog::nbd_disk(const std::s
     if (one == nullptr) one = std::make_shared<NbdPlace>();
     place = one;
   }
+  std::shared_ptr<NbdDisk> former;  // as above
   const std::lock_guard guard(place->mutex);
-  if (auto disk = place->disk.lock()) return disk;
-  auto disk = NbdDisk::connect(spec.path, describe(spec), [shared](const std::string& line) {
-    NbdDisk::Tell tell;
-    {
-      const std::lock_guard lock(shared->mutex);
-      tell = shared->tell;
-    }
-    if (tell) tell(line);
-  });
-  if (disk) place->disk = *disk;
-  return disk;
+  if (auto disk = place->lent.lock()) return disk;
+  const bool owes_flush = place->disk != nullptr && place->disk->owes_flush();
+  if (place->disk == nullptr || !place->disk->is_up()) {
+    auto made = NbdDisk::connect(
+        spec.path, describe(spec),
+        [shared](const std::string& line) {
+          NbdDisk::Tell tell;
+          {
+            const std::lock_guard lock(shared->mutex);
+            tell = shared->tell;
+          }
+          if (tell) tell(line);
+        },
+        owes_flush);
+    if (!made) return made;
+    former = std::exchange(place->disk, std::move(*made));
+  }
+  std::shared_ptr<NbdDisk> lent(std::make_shared<NbdLease>(place), place->disk.get());
+  place->lent = lent;
+  return lent;
 }
 
 tl::expected<OpenedDevice, OpenError> Catalog::find_nbd(const Numbered& asked,

@@ -86,9 +86,11 @@ class NbdDisk {
   static bool is_uri(std::string_view source) noexcept;
 
   // Connects, which takes 10 s at most. `described` names the export in sentences. ENOTCONN (no such server,
-  // or it refused), EINVAL (a disk that cannot be exported), EOPNOTSUPP (built without libnbd).
+  // or it refused), EINVAL (a disk that cannot be exported), EOPNOTSUPP (built without libnbd). `damaged`:
+  // what the server acknowledged before is lost, which the first flush says.
   static tl::expected<std::shared_ptr<NbdDisk>, OpenError> connect(const std::string& uri,
-                                                                   std::string described, Tell tell);
+                                                                   std::string described, Tell tell,
+                                                                   bool damaged = false);
   NbdDisk(const NbdDisk&) = delete;
   NbdDisk& operator=(const NbdDisk&) = delete;
   ~NbdDisk();  // nothing is submitted any more
@@ -98,6 +100,9 @@ class NbdDisk {
   const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   std::uint64_t size_bytes() const noexcept { return size_.load(std::memory_order_relaxed); }
   bool read_only() const noexcept { return facts_.read_only; }
+  bool is_up() const noexcept { return up_.load(std::memory_order_relaxed); }
+  // A change was acknowledged that no flush covered. True at the latest when its command is done.
+  bool owes_flush() const noexcept { return owes_flush_.load(std::memory_order_relaxed); }
 
   // Never blocks. While the server is not there commands fail with ENOTCONN, and it is tried once a second.
   void submit(NbdCommand& command) noexcept;
@@ -116,6 +121,7 @@ class NbdDisk {
   std::string await_connection();
   std::string learn();
   void drop();
+  void publish() noexcept;
   void give_up();
   int wait_ms(Nanos now) const;
   void take_submitted();
@@ -146,6 +152,8 @@ class NbdDisk {
   Facts facts_;  // set before connect() returns
   rnbd::Geometry geometry_;
   std::atomic<std::uint64_t> size_{0};
+  std::atomic<bool> up_{false};
+  std::atomic<bool> owes_flush_{false};
   std::thread thread_;
 };
 

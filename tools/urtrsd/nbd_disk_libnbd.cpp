@@ -64,12 +64,15 @@ NbdDisk::NbdDisk(std::string uri, std::string described, Tell tell)
     : uri_(std::move(uri)), described_(std::move(described)), tell_(std::move(tell)) {}
 
 tl::expected<std::shared_ptr<NbdDisk>, OpenError> NbdDisk::connect(const std::string& uri,
-                                                                   std::string described, Tell tell) {
+                                                                   std::string described, Tell tell,
+                                                                   bool damaged) {
   std::shared_ptr<NbdDisk> disk(new NbdDisk(uri, std::move(described), std::move(tell)));
   if (disk->wake_.fd() < 0) return refuse(EMFILE, disk->described_ + ": " + errno_text(EMFILE));
   const std::string why = disk->connect_once();
   if (!why.empty())
     return refuse(disk->known_ ? EINVAL : ENOTCONN, disk->described_ + " cannot be used: " + why);
+  if (damaged) disk->link_.inherit_damage();
+  disk->publish();
   disk->thread_ = std::thread([raw = disk.get()] { raw->run(); });
   return disk;
 }
@@ -195,6 +198,7 @@ void NbdDisk::run() {
     const Nanos now = steady_now();
     if (handle_ == nullptr && link_.next_attempt() <= now) {
       const std::string why = connect_once();
+      publish();
       if (why.empty()) {
         tell_(described_ + ": its NBD server is back");
       } else if (why != told_) {
@@ -207,7 +211,13 @@ void NbdDisk::run() {
     wait(wait_ms(now));
     finish_ended();
     if (handle_ != nullptr && !link_.is_up()) drop();
+    publish();
   }
+}
+
+void NbdDisk::publish() noexcept {
+  up_.store(link_.is_up(), std::memory_order_relaxed);
+  owes_flush_.store(link_.owes_flush(), std::memory_order_relaxed);
 }
 
 int NbdDisk::wait_ms(Nanos now) const {
@@ -327,6 +337,7 @@ void NbdDisk::end(NbdCommand& command) {
 
 void NbdDisk::finish(NbdCommand& command, std::int32_t result) noexcept {
   command.result = result;
+  publish();
   command.results->put(command);
 }
 

@@ -6,7 +6,7 @@
 namespace rtrs::daemon {
 
 tl::expected<std::shared_ptr<NbdDisk>, OpenError> NbdDisk::connect(const std::string&, std::string described,
-                                                                   Tell) {
+                                                                   Tell, bool) {
   return refuse(EOPNOTSUPP,
                 described +
                     " cannot be used: this urtrsd was built without libnbd; install libnbd-dev and "

@@ -171,6 +171,46 @@ def test_what_a_failed_flush_lost_is_told_to_whoever_opens_the_device_again(nbdk
     until("it is told", lambda: told() == 1)
 
 
+@pytest.mark.parametrize("closed_first", [False, True])
+def test_what_a_server_lost_is_told_after_the_device_was_closed(nbdkit, client, urtrsd, tmp_path, closed_first):
+    """Changes that no flush covered, of a device that nobody has open any more."""
+    image, control = tmp_path / "image", tmp_path / "control"
+    image.write_bytes(bytes(SIZE))
+    held = nbdkit("file", image)
+    device = connected(client(urtrsd(f"--export=disk={held.uri}", f"--control={control}")))
+
+    def close():
+        run(program("urtrs"), f"--socket={control}", "device", "close", "disk")
+    device.pwrite(b"a" * 512, 0)
+    if closed_first:
+        close()
+    held.kill()
+    held.start()
+    if not closed_first:
+        until("IO goes on", lambda: error_of(device.pread, 512, 0) is None)
+        close()
+    until("the device is open again", lambda: error_of(device.pread, 512, 0) is None)
+    assert error_of(device.flush) == "EIO"
+
+
+def test_a_closed_device_leaves_its_server(nbdkit, urtrsd, tmp_path):
+    """Once all is flushed."""
+    held = nbdkit("memory", SIZE)
+    server = urtrsd(f"--export=disk={held.uri}")
+    peer = Client(server.port)
+
+    def connections():
+        return len(os.listdir(f"/proc/{held.process.pid}/task"))
+    until("nbdkit has started", lambda: connections() >= 1)
+    alone = connections()
+    opened, device = peer.open("disk")
+    assert opened == 0 and peer.write_device(device, 0, b"a" * 512) == 0
+    until("it is connected", lambda: connections() > alone)
+    assert peer.flush_device(device) == 0
+    assert peer.close_device(device) == 0
+    until("it has left", lambda: connections() == alone)
+
+
 def test_a_flush_that_fails_is_told_to_every_session(nbdkit, urtrsd, tmp_path):
     """Also to one that changed nothing."""
     image = tmp_path / "image"

@@ -43,6 +43,10 @@ class NbdLink {
   void flushed(std::uint64_t changes) noexcept;
   // True once after changes were lost: the next flush has to say so, as a disk's does.
   bool take_damage() noexcept;
+  // Changes of before this connection were lost, and nobody was told.
+  void inherit_damage() noexcept { damaged_ = true; }
+  // Only the next flush tells whether all that was acknowledged is durable.
+  bool owes_flush() const noexcept { return damaged_ || changes_ != flushed_; }
 
  private:
   std::uint64_t changes_ = 0;
