@@ -211,7 +211,8 @@ void World::check_books() {
   const auto connections = [&](const ClientNode& client) {
     return std::int64_t{living_paths(client)} * scenario_.client.con_num;
   };
-  const std::int64_t keys = scenario_.server.always_invalidate ? scenario_.server.queue_depth : 1;
+  const bool fresh_keys = fitted(scenario_.server, *server_.sim).always_invalidate;
+  const std::int64_t keys = fresh_keys ? scenario_.server.queue_depth : 1;
   Holdings server{0, sessions, 0};
   for (const auto& client : clients_) {
     server.connections += connections(*client);
