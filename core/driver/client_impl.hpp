@@ -77,7 +77,8 @@ struct Client::Impl {
   void handle_message(Fabric&, Nanos now, const event::MessageReceived&);
   void handle_info(Fabric&, Nanos now, const event::MessageReceived&);
   void refuse(Fabric&, Nanos now, ConKey, wire::Refusal);
-  std::uint16_t permit_of(std::uint32_t rkey) const noexcept;
+  // Keys that came over different connections may be equal: each device has its own.
+  std::uint16_t permit_of(const ConKey&, std::uint32_t rkey) const noexcept;
 
   // client_actions.cpp: what the session asks for
   void perform(Fabric&, Nanos, const PostRequest&);
