@@ -14,6 +14,11 @@ list(JOIN URTRS_COMPONENTS " " components)
 install(CODE "execute_process(COMMAND ${URTRS_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/install_headers.py
   ${PROJECT_SOURCE_DIR} ${URTRS_HEADERS_DIR} system ${components} COMMAND_ERROR_IS_FATAL ANY)" COMPONENT devel)
 install(DIRECTORY ${URTRS_HEADERS_DIR} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT devel)
+# The one header of programs in C.
+install(FILES backends/c/urtrs.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/urtrs COMPONENT devel)
+
+# For every Python 3 of the system, as Debian's packages do; elsewhere PYTHONPATH has to name the folder.
+install(FILES backends/c/python/urtrs.py DESTINATION lib/python3/dist-packages COMPONENT python)
 
 # One export set for each component and kind, so that an application of the core alone needs no libfabric on its machine.
 set(URTRS_CONFIG_NEEDS "")
@@ -76,9 +81,11 @@ function(urtrs_install_pc COMPONENT)
   set(URTRS_PC_REQUIRES "")
   set(modules "")
   set(libs "")
-  if(uses)
-    get_property(URTRS_PC_REQUIRES GLOBAL PROPERTY URTRS_COMPONENT_${uses}_LIBRARY)
-  endif()
+  foreach(used IN LISTS uses)
+    get_property(library GLOBAL PROPERTY URTRS_COMPONENT_${used}_LIBRARY)
+    list(APPEND URTRS_PC_REQUIRES ${library})
+  endforeach()
+  list(JOIN URTRS_PC_REQUIRES ", " URTRS_PC_REQUIRES)
   foreach(need IN LISTS needs)
     if(need MATCHES "^PkgConfig::(.+)$")
       get_property(found GLOBAL PROPERTY URTRS_PKG_${CMAKE_MATCH_1})
@@ -92,6 +99,9 @@ function(urtrs_install_pc COMPONENT)
   endforeach()
   list(JOIN modules ", " URTRS_PC_REQUIRES_PRIVATE)
   set(URTRS_PC_LIBS "-l${URTRS_PC_NAME}")
+  if(COMPONENT STREQUAL "c")
+    string(APPEND libs " -lstdc++ -lm")  # which a C compiler does not add
+  endif()
   set(URTRS_PC_LIBS_PRIVATE "${libs}")
   if(NOT "SHARED" IN_LIST kinds)
     string(APPEND URTRS_PC_LIBS "${libs}")
@@ -129,7 +139,7 @@ set(test_scripts ${PROJECT_SOURCE_DIR}/cmake/install_test)
 add_test(NAME install_test COMMAND ${test_scripts}/run ${PROJECT_BINARY_DIR} ${CMAKE_CXX_COMPILER})
 add_test(NAME installed_headers_test COMMAND ${test_scripts}/headers ${PROJECT_BINARY_DIR} ${CMAKE_CXX_COMPILER})
 add_test(NAME exported_symbols_test COMMAND ${URTRS_PYTHON} -B ${test_scripts}/exported_symbols.py ${URTRS_SOVERSION}
-  ${PROJECT_BINARY_DIR}/lib)
+  ${PROJECT_BINARY_DIR}/lib ${PROJECT_SOURCE_DIR}/backends/c/urtrs.h)
 set_tests_properties(install_test installed_headers_test exported_symbols_test PROPERTIES TIMEOUT 600 LABELS lint)
 # Both write installed_headers in the build folder.
 set_tests_properties(install_test installed_headers_test PROPERTIES RESOURCE_LOCK installation)

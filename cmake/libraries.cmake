@@ -1,31 +1,35 @@
 # The libraries that applications link, one for each component: what needs another library of the system is a component of
 # its own. They hold the objects of the many small libraries that the tree itself links, so nothing is compiled twice.
 #
-# urtrs_component(NAME LIBRARY output-name PARTS target... [USES component] [NEEDS target...] [STATIC_ONLY])
-#     PARTS: libraries of this tree; USES: the component that it is built on; NEEDS: libraries of the system
+# urtrs_component(NAME LIBRARY output-name PARTS target... [USES component...] [NEEDS target...] [EXPORTS file] [STATIC_ONLY])
+#     PARTS: libraries of this tree; USES: the components that it is built on; NEEDS: libraries of the system;
+#     EXPORTS: the version script of the shared library, by default that for namespace rtrs
 set(URTRS_SOVERSION 0)
-set(URTRS_VERSION_SCRIPT ${CMAKE_CURRENT_LIST_DIR}/urtrs.map)
+set(URTRS_VERSION_SCRIPTS ${CMAKE_CURRENT_LIST_DIR})
 
-function(urtrs_component_library TARGET KIND OUTPUT PARTS)
+function(urtrs_component_library TARGET KIND OUTPUT EXPORTS PARTS)
   set(objects "")
   foreach(part IN LISTS PARTS)
     list(APPEND objects $<TARGET_OBJECTS:${part}>)
   endforeach()
   add_library(${TARGET} ${KIND} ${objects})
   set_target_properties(${TARGET} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${OUTPUT}
-    VERSION ${PROJECT_VERSION} SOVERSION ${URTRS_SOVERSION} LINK_DEPENDS ${URTRS_VERSION_SCRIPT}
+    VERSION ${PROJECT_VERSION} SOVERSION ${URTRS_SOVERSION} LINK_DEPENDS ${URTRS_VERSION_SCRIPTS}/${EXPORTS}
     ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
   target_compile_features(${TARGET} INTERFACE cxx_std_20)
   target_include_directories(${TARGET} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   if(KIND STREQUAL "SHARED")
-    target_link_options(${TARGET} PRIVATE -Wl,--version-script=${URTRS_VERSION_SCRIPT} -Wl,--no-undefined
+    target_link_options(${TARGET} PRIVATE -Wl,--version-script=${URTRS_VERSION_SCRIPTS}/${EXPORTS} -Wl,--no-undefined
       # A thread that waits for a name service outlives whatever loaded the library.
       -Wl,-z,nodelete)
   endif()
 endfunction()
 
 function(urtrs_component NAME)
-  cmake_parse_arguments(ARG "STATIC_ONLY" "LIBRARY;USES" "PARTS;NEEDS" ${ARGN})
+  cmake_parse_arguments(ARG "STATIC_ONLY" "LIBRARY;EXPORTS" "PARTS;NEEDS;USES" ${ARGN})
+  if(NOT ARG_EXPORTS)
+    set(ARG_EXPORTS urtrs.map)
+  endif()
   set(kinds SHARED STATIC)
   if(ARG_STATIC_ONLY)
     set(kinds STATIC)
@@ -33,14 +37,15 @@ function(urtrs_component NAME)
   foreach(kind IN LISTS kinds)
     string(TOLOWER ${kind} suffix)
     set(target urtrs_${NAME}_${suffix})
-    urtrs_component_library(${target} ${kind} ${ARG_LIBRARY} "${ARG_PARTS}")
+    urtrs_component_library(${target} ${kind} ${ARG_LIBRARY} ${ARG_EXPORTS} "${ARG_PARTS}")
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${NAME})
     target_link_libraries(${target} PRIVATE ${ARG_NEEDS})
     if(ARG_STATIC_ONLY)
       # On the core that the application chose, and with headers of the system in its own.
       target_link_libraries(${target} INTERFACE ${ARG_NEEDS} $<INSTALL_INTERFACE:urtrs::${ARG_USES}>)
-    elseif(ARG_USES)
-      target_link_libraries(${target} PUBLIC urtrs_${ARG_USES}_${suffix})
+    else()
+      list(TRANSFORM ARG_USES REPLACE "(.+)" "urtrs_\\1_${suffix}" OUTPUT_VARIABLE used)
+      target_link_libraries(${target} PUBLIC ${used})
     endif()
     set_property(GLOBAL APPEND PROPERTY URTRS_COMPONENT_LIBRARIES ${target})
   endforeach()
@@ -69,3 +74,11 @@ if(Boost_FOUND)
   # inline variables; a library that exports namespace rtrs alone would hold a second copy of it.
   urtrs_component(asio LIBRARY urtrs-asio USES core PARTS urtrs_asio NEEDS Boost::headers Threads::Threads STATIC_ONLY)
 endif()
+# For programs in C, with no C++ in what it exports. Static programs need what the components that it is built on need.
+set(c_uses tcp)
+set(c_needs ${tls_needs})
+if(VERBS_FOUND)
+  list(APPEND c_uses verbs)
+  list(APPEND c_needs PkgConfig::VERBS)
+endif()
+urtrs_component(c LIBRARY urtrs-c USES ${c_uses} PARTS urtrs_c NEEDS ${c_needs} EXPORTS urtrs-c.map)

@@ -65,8 +65,9 @@ with the kernel's protocol 2.0.
 urtrs_package(libraries liburtrs0 SECTION libs SHLIBDEPS
   SUMMARY "RTRS/RNBD in user space - shared libraries"
   DESCRIPTION "${about}This package has the shared libraries that applications link: the protocol
-(liburtrs), and its transports over TCP (liburtrs-tcp), libfabric
-(liburtrs-libfabric) and rdma-core (liburtrs-verbs).")
+(liburtrs), its transports over TCP (liburtrs-tcp), libfabric
+(liburtrs-libfabric) and rdma-core (liburtrs-verbs), and the interface for
+programs in C (liburtrs-c).")
 list(APPEND CPACK_DEBIAN_LIBRARIES_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/shlibs)
 urtrs_package(devel liburtrs-dev SECTION libdevel
   SUMMARY "RTRS/RNBD in user space - development files"
@@ -74,6 +75,11 @@ urtrs_package(devel liburtrs-dev SECTION libdevel
   RECOMMENDS "libfabric-dev, libibverbs-dev, librdmacm-dev, libssl-dev, libboost1.81-dev"
   DESCRIPTION "${about}This package has headers, static libraries, a CMake package and files for
 pkg-config.")
+urtrs_package(python python3-urtrs SECTION python ANY_ARCHITECTURE
+  SUMMARY "RTRS/RNBD in user space - Python 3 module"
+  DEPENDS "python3 (>= 3.10), liburtrs0 (>= ${PROJECT_VERSION})"
+  DESCRIPTION "${about}This package has a module that reads and writes devices of an RNBD server,
+from and into any buffer, by the shared library for programs in C.")
 urtrs_package(tools urtrs-tools SECTION net SHLIBDEPS
   SUMMARY "RTRS/RNBD in user space - tools"
   DESCRIPTION "${about}This package has tools that measure (urtrs-perf), test a peer

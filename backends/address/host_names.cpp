@@ -88,6 +88,14 @@ HostNames::~HostNames() {
   shared_->queue.clear();
 }
 
+void HostNames::never_ask() noexcept {
+  shared_->find = nullptr;
+}
+
+bool HostNames::asks() const noexcept {
+  return shared_->find != nullptr;
+}
+
 int HostNames::wait_fd() const noexcept {
   return shared_->timer.get();
 }
@@ -139,7 +147,7 @@ bool HostNames::ask(std::uint64_t ticket, std::initializer_list<std::string_view
     std::string host = host_name_in(text);
     if (!host.empty()) one.hosts.push_back(std::move(host));
   }
-  if (one.hosts.empty()) return false;
+  if (one.hosts.empty() || !asks()) return false;
   const std::lock_guard lock(shared_->mutex);
   Shared& shared = *shared_;
   if (shared.names.size() >= kMaxNames)
@@ -203,6 +211,7 @@ Result<SocketAddress> HostNames::address(std::string_view text, std::uint16_t po
 std::string HostNames::why_unknown(std::string_view text) const {
   const std::string host = host_name_in(text);
   if (host.empty()) return "\"" + std::string(text) + "\" is no address";
+  if (!asks()) return "\"" + host + "\" is no address in figures, and host names are not looked up here";
   const std::lock_guard lock(shared_->mutex);
   const auto found = shared_->names.find(host);
   if (found == shared_->names.end() || !found->second.answered)
@@ -214,7 +223,7 @@ std::string HostNames::why_unknown(std::string_view text) const {
 
 bool HostNames::is_silent(std::string_view text) const {
   const std::string host = host_name_in(text);
-  if (host.empty()) return false;
+  if (host.empty() || !asks()) return false;
   const std::lock_guard lock(shared_->mutex);
   const auto found = shared_->names.find(host);
   return found == shared_->names.end() || !found->second.answered || !is_no(found->second.code);

@@ -33,6 +33,10 @@ class HostNames {
   HostNames(const HostNames&) = delete;
   HostNames& operator=(const HostNames&) = delete;
 
+  // Before the first question: there never is one, hence no thread. Only addresses in figures are known.
+  void never_ask() noexcept;
+  bool asks() const noexcept;
+
   // Asks for each host name among the texts, which have the forms that resolve() takes. False: there is none,
   // and address() tells at once. True: it tells once take() has named the ticket, which is in use until then
   // or until forget().

@@ -140,5 +140,22 @@ TEST(HostNames, a_ticket_that_was_forgotten_is_not_named) {
   EXPECT_EQ(wait_and_take(names), Tickets{2});
 }
 
+TEST(HostNames, WhereNamesAreOffNothingIsAsked) {
+  bool asked = false;
+  HostNames names([&asked](const std::string&, SocketAddress&) {
+    asked = true;
+    return 0;
+  });
+  EXPECT_TRUE(names.asks());
+  names.never_ask();
+  EXPECT_FALSE(names.asks());
+  EXPECT_FALSE(names.ask(1, {"storage1", "10.0.0.1"}));
+  EXPECT_EQ(names.address("storage1", 7).error(), Errc::bad_address);
+  EXPECT_FALSE(names.is_silent("storage1"));
+  EXPECT_NE(names.why_unknown("storage1").find("in figures"), std::string::npos);
+  EXPECT_EQ(to_text(*names.address("10.0.0.1", 7)), "10.0.0.1:7");
+  EXPECT_FALSE(asked);
+}
+
 }  // namespace
 }  // namespace rtrs::net

@@ -30,6 +30,9 @@ struct OfiOptions {
   // A TCP connection whose peer acknowledges nothing for this time breaks; 0: after what the kernel takes,
   // many minutes. Has no effect with providers that use no sockets.
   unsigned undelivered_timeout_ms = 30'000;
+  // False: only addresses in figures are taken, and no thread looks up names. A server has a thread of its
+  // own in any case.
+  bool host_names = true;
   // Called from the thread that owns the fabric and from the listener thread, never by two at once.
   std::function<void(LogLevel, const std::string&)> log;
 };

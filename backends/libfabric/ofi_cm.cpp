@@ -86,7 +86,8 @@ Errc FabricImpl::open_listener() {
 Errc FabricImpl::listen(const PathAddress& local) {
   const std::string& text = local.source.empty() ? local.destination : local.source;
   if (text.empty()) return listener_->listen(net::any_address(local.port));
-  const Result<net::SocketAddress> address = net::resolve(text, local.port);
+  const Result<net::SocketAddress> address =
+      names_.asks() ? net::resolve(text, local.port) : names_.address(text, local.port);
   if (!address) {
     log(LogLevel::error, "cannot listen on \"" + text + "\": not an address of this host");
     return address.error();

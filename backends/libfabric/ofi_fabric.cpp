@@ -40,7 +40,9 @@ Result<std::unique_ptr<OfiFabric>> open_ofi_fabric(const OfiOptions& options) {
   return fabric;
 }
 
-FabricImpl::FabricImpl(OfiOptions options) : options_(std::move(options)) {}
+FabricImpl::FabricImpl(OfiOptions options) : options_(std::move(options)) {
+  if (!options_.host_names) names_.never_ask();
+}
 
 Errc FabricImpl::open() {
   Result<std::unique_ptr<Device>> device = Device::open(options_);

@@ -32,6 +32,7 @@ Result<std::unique_ptr<TcpFabric>> open_tcp_fabric(const TcpOptions& options, co
     say("no file descriptor is left for a fabric; raise the limit (ulimit -n)");
     return tl::unexpected(Errc::no_memory);
   }
+  if (!options.host_names) sockets->never_ask_names();
   sockets->set_tls(tls);
   return std::make_unique<FabricImpl>(options, secret, std::move(sockets));
 }

@@ -110,7 +110,8 @@ Transport::Opened Sockets::listen(const PathAddress& local, unsigned undelivered
   const std::string& text = local.source.empty() ? local.destination : local.source;
   net::SocketAddress address = net::any_address(local.port);
   if (!text.empty()) {
-    const Result<net::SocketAddress> found = net::resolve(text, local.port);
+    const Result<net::SocketAddress> found =
+        names_.asks() ? net::resolve(text, local.port) : names_.address(text, local.port);
     result.name = text;
     result.error = kUnresolved;
     if (!found) return result;
@@ -165,7 +166,8 @@ Transport::Opened Sockets::connect(const PathAddress& path, unsigned undelivered
     result.why = "several keys are there and none is chosen (tls-identity)";
     return result;
   }
-  if (!net::host_name_in(path.destination).empty() || !net::host_name_in(path.source).empty()) {
+  if (names_.asks() &&
+      (!net::host_name_in(path.destination).empty() || !net::host_name_in(path.source).empty())) {
     result = wait_for_names(path, undelivered_ms);
   } else {
     net::UniqueFd socket = begin(path, undelivered_ms, result);

@@ -24,6 +24,8 @@ class Sockets final : public Transport {
  public:
   // 0 or an errno.
   int open() noexcept;
+  // Before the first connect(): host names are no addresses.
+  void never_ask_names() noexcept { names_.never_ask(); }
   // For streams from now on.
   void set_tls(const TlsOptions&);
 

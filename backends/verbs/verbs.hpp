@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/fabric/fabric.hpp"
 
@@ -14,24 +15,39 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error };
 
 // How a key dies before its memory is released. docs/security.md says what each protects and costs.
 enum class Invalidation : std::uint8_t {
-  automatic,     // windows where every device has them, else registration
-  windows,       // type 1 memory windows: one more work request each way
+  automatic,     // windows on the devices that have them; off on others, with a warning
+  windows,       // type 1 memory windows: one more work request each way. Some device must have them
   registration,  // a registration is undone and made anew: a system call each way
   off,           // keys live as long as their path
 };
 
 struct VerbsOptions {
   std::string device;  // of RDMA, such as "mlx5_0" or "rxe0"; empty: whichever has the address
+  // Of this host that will be listened on, if known. While it is opened, the fabric looks at their devices
+  // alone; with a wildcard among them, or with none, at all of the host.
+  std::vector<std::string> addresses;
   Invalidation invalidation = Invalidation::automatic;
-  // How often a packet is sent again before the connection is lost, 0 .. 7, by the timeout that connecting
-  // has agreed on (about 0.5 s). 7 means for ever to soft-RoCE.
+  // How often a packet is sent again before the connection is lost, 0 .. 7. 7 means for ever to soft-RoCE.
   std::uint8_t retry_count = 6;
+  // After which time, 1 .. 31: 4.096 us x 2^ack_timeout. 0: what connecting agrees on (17, about 0.5 s).
+  std::uint8_t ack_timeout = 0;
+  // Of the IP header (DSCP x 4) of all that is sent, and of what peers of connections that are made here
+  // send; 0: as the peer or the host says.
+  std::uint8_t tos = 0;
+  // A peer that says nothing for this time is given up by the caller; 0: it does not say. Only for the log.
+  Nanos dead_peer_time = 0;
   // How long a peer waits that found no receive here, as InfiniBand encodes it, 0 .. 31: 12 is 0.64 ms, 0 is
   // 655 ms.
   std::uint8_t min_rnr_timer = 12;
   unsigned resolve_timeout_ms = 2000;  // for an address, and again for the route to it
   // How long a peer is asked to confirm the end of a connection; at least 10 s, for it may be busy.
   unsigned farewell_timeout_ms = 10'000;
+  // False: only addresses in figures are taken. Names are looked up by a thread; without them there is none.
+  bool host_names = true;
+  // Regions are registered so that the device may write to them over the bus in any order, which some hosts
+  // are faster by. Nothing here looks at memory before a completion says that something came, and a
+  // completion makes all that came before it visible. Devices and kernels that do not know it ignore it.
+  bool relaxed_ordering = false;
   // Called from the thread that owns the fabric.
   std::function<void(LogLevel, const std::string&)> log;
 };
@@ -47,6 +63,11 @@ class VerbsFabric : public Fabric {
  public:
   virtual VerbsStats stats() const noexcept = 0;
 };
+
+// For a program, before it starts a thread: libibverbs, which asks the environment at its first use, shall
+// take objects of a device that was removed back. Otherwise they stay until the process ends. Whoever is a
+// guest in another program's process leaves that to its user: RDMAV_ALLOW_DISASSOC_DESTROY=1.
+void expect_removal() noexcept;
 
 // Errors: not_supported (no RDMA device, or none that can carry RTRS), no_permission, no_memory,
 // fabric_error. The log says what is wrong and what mends it.

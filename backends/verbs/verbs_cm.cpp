@@ -12,8 +12,8 @@
 namespace rtrs::verbs {
 namespace {
 
-constexpr int kBacklog = 64;
-constexpr Nanos kListenAgain = seconds(1);
+// As many as the system allows: net.rdma_ucm.max_backlog, 1,024 unless somebody changes it.
+constexpr int kBacklog = 0;
 
 rdma_port_space port_space_of(const net::SocketAddress& address) {
   return is_gid(address.get()) ? RDMA_PS_IB : RDMA_PS_TCP;
@@ -26,6 +26,14 @@ IdHandle make_id(rdma_event_channel* channel, void* owner, rdma_port_space space
 
 std::string where(const PathAddress& address) {
   return address.destination + " port " + std::to_string(address.port);
+}
+
+// By the connection manager the peer learns of the timeout, too. Kernels before 5.1 do not know it; then this
+// end alone has it.
+void set_options(rdma_cm_id* id, const VerbsOptions& options) {
+  std::uint8_t timeout = options.ack_timeout, tos = options.tos;
+  if (timeout != 0) rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
+  if (tos != 0) rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos);
 }
 
 rdma_conn_param request_params(const Connection& connection, const VerbsOptions& options) {
@@ -49,7 +57,12 @@ bool FabricImpl::try_listen(Listener& listener, int& error) {
   if (listener.id != nullptr && rdma_bind_addr(listener.id.get(), listener.address.get()) == 0 &&
       rdma_listen(listener.id.get(), kBacklog) == 0) {
     // Loopback addresses can be listened on, and nobody can come that way.
-    if (listener.id->verbs != nullptr || is_wildcard(listener.address.get())) return true;
+    if (listener.id->verbs != nullptr || is_wildcard(listener.address.get())) {
+      // Where clients come back to.
+      if (!is_gid(listener.address.get()))
+        listener.address.set_port(ntohs(rdma_get_src_port(listener.id.get())));
+      return true;
+    }
     errno = ENODEV;
   }
   error = errno;
@@ -65,7 +78,8 @@ Errc FabricImpl::listen(const PathAddress& local) {
   if (text.empty()) {
     listener->address = net::any_address(local.port);
   } else {
-    const Result<net::SocketAddress> address = resolve_address(text, local.port);
+    const Result<net::SocketAddress> address =
+        names_.asks() ? resolve_address(text, local.port) : known_address(names_, text, local.port);
     if (!address) {
       log(LogLevel::error, "cannot listen on \"" + text + "\": that is no address");
       return address.error();
@@ -83,7 +97,11 @@ Errc FabricImpl::listen(const PathAddress& local) {
     return to_errc(error);
   }
   // Opened now, so that its first client need not wait for that.
-  if (listener->id->verbs != nullptr && device_of(*listener->id) == nullptr) return Errc::no_memory;
+  if (listener->id->verbs != nullptr) {
+    Device* const device = device_of(*listener->id);
+    if (device == nullptr) return Errc::no_memory;
+    tell_of_keys(*device);
+  }
   listeners_.push_back(std::move(listener));
   return Errc::ok;
 }
@@ -136,6 +154,8 @@ void FabricImpl::begin_connecting(Connection& connection, const PathAddress& add
   connection.id = make_id(channel_.get(), &connection.owner, port_space_of(*to));
   if (connection.id == nullptr)
     return fail_connect(connection, Reason::no_resources, where(address) + ": " + errno_text(errno));
+  // The route is looked for with them.
+  set_options(connection.id.get(), options_);
   sockaddr* const source = address.source.empty() ? nullptr : from.get();
   const int timeout = static_cast<int>(options_.resolve_timeout_ms);
   if (rdma_resolve_addr(connection.id.get(), source, to->get(), timeout) != 0) {
@@ -147,7 +167,7 @@ void FabricImpl::begin_connecting(Connection& connection, const PathAddress& add
 
 void FabricImpl::find_route(Connection& connection) {
   Device* device = device_of(*connection.id);
-  if (device == nullptr || !connection.open(*device)) {
+  if (device == nullptr || !open(connection, *device)) {
     return fail_connect(connection, Reason::no_resources,
                         connection.describe() + ": no resources to connect");
   }
@@ -172,6 +192,7 @@ void FabricImpl::take_response(Connection& connection, const CmEvent& event) {
                         connection.describe() + ": cannot complete the connection: " + errno_text(errno));
   }
   connection.established = true;
+  tell_patience(connection);
   connection.set_stage(Connection::Stage::up);
   activate(connection);
   report(event::Connected{connection.key(), {}}, event.data);
@@ -189,7 +210,7 @@ void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParam
     return report_lost(connection, Reason::post_failed);
   }
   Device* device = device_of(*connection.id);
-  if (device == nullptr || !connection.open(*device)) {
+  if (device == nullptr || !open(connection, *device)) {
     refuse(connection.id, params.refusal);
     return report_lost(connection, Reason::no_resources);
   }
@@ -207,9 +228,31 @@ void FabricImpl::start_accepts() {
       continue;
     }
     connection->accepted = true;
+    tell_patience(*connection);
     connection->set_stage(Connection::Stage::up);
     activate(*connection);
   }
+}
+
+void FabricImpl::tell_patience(Connection& connection) {
+  Device& device = *connection.device();
+  const Retries retries = connection.retries();
+  if (std::exchange(device.told, retries) == retries) return;
+  const TimerKind kind = device.timers();
+  const Patience time = patience(kind, retries);
+  const bool outlasts = options_.dead_peer_time != 0 && time.most > options_.dead_peer_time;
+  std::string text = device.name + ": a packet that nobody answers is sent " +
+                     std::to_string(retries.count + 1) + " times, with ack timeout " +
+                     std::to_string(retries.timeout) + ", which takes " + seconds_text(time.least);
+  if (time.most != time.least) text += " to " + seconds_text(time.most);
+  if (outlasts) {
+    text += "; the heartbeat gives the peer up after " + seconds_text(options_.dead_peer_time) +
+            ", before the device does";
+    const std::uint8_t better = greatest_timeout(kind, retries.count, options_.dead_peer_time);
+    text += better != 0 ? ": take an ack timeout (--rdma-ack-timeout) of at most " + std::to_string(better)
+                        : ": take fewer retries (--rdma-retry-count) or a longer heartbeat";
+  }
+  log(outlasts ? LogLevel::warning : LogLevel::info, text);
 }
 
 // Without data, a plain rejection would tell the kernel's client of an errno 0, for which it waits 30 s.
@@ -234,8 +277,10 @@ void FabricImpl::disconnect(ConKey key) {
   Connection& connection = *node.mapped();
   if (last_found_ == &connection) last_found_ = nullptr;
   std::erase_if(unnamed_, [&](const auto& entry) { return entry.second.key == key; });
+  // What was asked of it before.
+  if (connection.stage() == Connection::Stage::up && !connection.failed()) connection.flush();
   end(connection);
-  std::erase(with_shown_, &connection);
+  if (std::exchange(connection.in_shown_list, false)) std::erase(with_shown_, &connection);
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
   pending_taken_ = 0;
   std::erase_if(pending_, [&](const Pending& p) { return is_of(p.event, key); });
@@ -251,10 +296,14 @@ void FabricImpl::end(Connection& connection) noexcept {
   const bool tell_later = std::exchange(connection.accepted, false) && !tell;
   // The peer is told by the time the queue pair is gone, which lets nothing more in or out.
   if (tell) rdma_disconnect(connection.id.get());
-  connection.close();
-  if (!tell && !tell_later) return connection.id.reset();
+  if (!tell && !tell_later && !connection.in_timewait) {
+    connection.close();
+    return connection.id.reset();
+  }
   auto leaving = std::make_unique<Leaving>();
-  leaving->told = tell;
+  leaving->shell = connection.close_but_number();
+  leaving->told = !tell_later;
+  leaving->answered = connection.in_timewait;
   leaving->owner.object = leaving.get();
   leaving->id = std::move(connection.id);
   leaving->id->context = &leaving->owner;
@@ -286,6 +335,10 @@ void FabricImpl::fail_connect(Connection& connection, Reason reason, const std::
 void FabricImpl::set_timer() noexcept {
   timer_due_ = listen_again_;
   for (const auto& leaving : leaving_) timer_due_ = std::min(timer_due_, leaving->deadline);
+  for (const auto& device : devices_) {
+    if (device == nullptr || device->gone) continue;
+    for (const DownPort& port : device->down) timer_due_ = std::min(timer_due_, port.ends);
+  }
   itimerspec when{};
   if (timer_due_ != kNever) {
     const Nanos wait = std::max<Nanos>(timer_due_ > now_ ? timer_due_ - now_ : 0, milliseconds(1));
@@ -296,18 +349,27 @@ void FabricImpl::set_timer() noexcept {
 }
 
 void FabricImpl::on_timer() noexcept {
-  stats_.unanswered_farewells +=
-      std::erase_if(leaving_, [this](const auto& leaving) { return leaving->deadline <= now_; });
-  if (listen_again_ <= now_) {
-    listen_again_ = kNever;
-    for (const auto& listener : listeners_) {
-      int error = 0;
-      if (listener->id != nullptr) continue;
-      if (try_listen(*listener, error)) {
-        log(LogLevel::info, "listening on " + listener->text + " again");
-      } else {
-        listen_again_ = now_ + kListenAgain;
-      }
+  std::erase_if(leaving_, [this](const auto& leaving) {
+    if (leaving->deadline > now_) return false;
+    if (!leaving->answered) ++stats_.unanswered_farewells;
+    return true;
+  });
+  end_down_ports();
+  if (listen_again_ <= now_) return listen_where_not();
+  set_timer();
+}
+
+void FabricImpl::listen_where_not() {
+  listen_again_ = kNever;
+  for (const auto& listener : listeners_) {
+    int error = 0;
+    if (listener->id != nullptr) continue;
+    if (try_listen(*listener, error)) {
+      log(LogLevel::info, "listening on " + listener->text + " again");
+      // As in listen(); it may turn out to be gone once more.
+      if (listener->id->verbs != nullptr) device_of(*listener->id);
+    } else {
+      listen_again_ = now_ + kListenAgain;
     }
   }
   set_timer();

@@ -12,16 +12,33 @@
 namespace rtrs::verbs {
 namespace {
 
-// Heartbeats, keys of chunks and the headers of requests fit.
-constexpr std::uint32_t kInline = 96;
+constexpr std::uint32_t kMostBounces = 256;
+// Of them in a row that nobody wants to hear of.
+constexpr std::uint32_t kUnsignalled = 64;
 // Soft-RoCE passes the number of its kernel on, which user space knows by another meaning.
 constexpr unsigned kSoftRoceWithInvalidate = 1U << 2;
+
+// Only a completion frees places in the ring, so some are asked for whatever the caller wants.
+std::uint32_t signals_of(std::uint32_t send_depth) {
+  return std::clamp(send_depth / 2, 1U, kUnsignalled);
+}
 
 std::uint32_t at_least_one(std::uint32_t depth) {
   return std::max<std::uint32_t>(depth, 1);
 }
 
 }  // namespace
+
+Shell::Shell(QpHandle pair, Device& on) noexcept : qp_(std::move(pair)), device_(on) {
+  // Events of before, which nobody has read, name nobody any more.
+  qp_->qp_context = nullptr;
+  ++device_.connections;
+}
+
+Shell::~Shell() {
+  qp_.reset();
+  --device_.connections;
+}
 
 Connection::Connection(const Surroundings& around, ConKey key, const ConnectionParams& params, bool is_client,
                        std::span<const std::byte> private_data)
@@ -31,6 +48,8 @@ Connection::Connection(const Surroundings& around, ConKey key, const ConnectionP
       is_client_(is_client),
       private_data_(private_data.begin(), private_data.end()),
       sends_(std::bit_ceil(std::size_t{at_least_one(params.send_depth + params.key_depth)})),
+      send_mask_(sends_.size() - 1),
+      signal_every_(signals_of(params.send_depth)),
       receives_(at_least_one(params.receive_depth)) {}
 
 Connection::~Connection() {
@@ -49,10 +68,16 @@ DevicePort Connection::device_port() const {
   return {device_->name, id->port_num};
 }
 
-bool Connection::open(Device& device) {
+std::uint32_t Connection::entries() const noexcept {
+  return at_least_one(depth()) + at_least_one(params_.receive_depth);
+}
+
+bool Connection::open(Device& device, SharedQueue* queue) {
   device_ = &device;
   ++device.connections;
-  if (!create_queue_pair(device) || !change(IBV_QPS_INIT)) {
+  if (queue != nullptr) tag_ = queue->join(*this, entries());
+  queue_ = queue;
+  if (queue_ == nullptr || !create_queue_pair(device) || !change(IBV_QPS_INIT)) {
     const int error = errno;
     std::string text = describe() + ": " + device.name + ": cannot make a queue pair of " +
                        std::to_string(depth()) + " work requests and " +
@@ -61,31 +86,59 @@ bool Connection::open(Device& device) {
     say(around_.options, LogLevel::error, text);
     return false;
   }
+  if (!make_bounces(device)) return false;
   for (const auto& [count, bytes] : std::exchange(early_receives_, {})) post_receive(count, bytes);
+  flush();
   return !failed_;
 }
 
 bool Connection::create_queue_pair(Device& device) {
-  const std::uint32_t entries = at_least_one(depth()) + at_least_one(params_.receive_depth);
-  queue_.reset(ibv_create_cq(device.context.get(), static_cast<int>(entries), this, device.channel.get(), 0));
-  if (queue_ == nullptr) return false;
   ibv_qp_init_attr wanted{};
   wanted.qp_context = this;
-  wanted.send_cq = wanted.recv_cq = queue_.get();
+  wanted.send_cq = wanted.recv_cq = queue_->get();
   wanted.qp_type = IBV_QPT_RC;
   wanted.cap.max_send_wr = at_least_one(depth());
   wanted.cap.max_recv_wr = at_least_one(params_.receive_depth);
   wanted.cap.max_send_sge = 2;
   wanted.cap.max_recv_sge = 1;
-  for (const std::uint32_t inline_size : {kInline, 0U}) {
-    ibv_qp_init_attr attempt = wanted;
-    attempt.cap.max_inline_data = inline_size;
-    qp_.reset(ibv_create_qp(device.domain.get(), &attempt));
-    if (qp_ == nullptr) continue;
-    inline_limit_ = std::min(attempt.cap.max_inline_data, kInline);
-    return true;
+  qp_.reset(
+      make_queue_pair(device.domain.get(), wanted, std::min(device.limits.inline_bytes, kSmallMessage)));
+  if (qp_ == nullptr) return false;
+  inline_limit_ = wanted.cap.max_inline_data;
+  return true;
+}
+
+void Connection::fit(Device& device) {
+  const std::uint64_t asked = std::uint64_t{params_.send_depth} + params_.key_depth;
+  const std::uint32_t most = device.most_work(params_.receive_depth);
+  if (asked <= most) return;
+  // Shared as it is asked for. What finds no room waits.
+  params_.send_depth =
+      std::max(1U, static_cast<std::uint32_t>(std::uint64_t{most} * params_.send_depth / asked));
+  params_.key_depth = most - std::min(most, params_.send_depth);
+  signal_every_ = signals_of(params_.send_depth);
+  if (std::exchange(device.told_of_depth, true)) return;
+  say(around_.options, LogLevel::warning,
+      device.name + " holds " + std::to_string(most) + " work requests of a connection, and " +
+          std::to_string(asked) + " are asked for: " + std::to_string(params_.send_depth) +
+          " are for messages and data at a time and the rest for keys; a smaller queue depth asks for less");
+}
+
+// Now, because no memory is registered while IO runs.
+bool Connection::make_bounces(const Device& device) {
+  if (inline_limit_ >= kSmallMessage) return true;
+  const std::uint32_t count = std::clamp(params_.send_depth, 1U, kMostBounces);
+  const std::size_t bytes = std::size_t{count} * kSmallMessage;
+  bounces_.memory = std::make_unique<std::byte[]>(bytes);
+  bounces_.handle.reset(ibv_reg_mr(device.domain.get(), bounces_.memory.get(), bytes, 0));
+  if (bounces_.handle == nullptr) {
+    say(around_.options, LogLevel::error,
+        describe() + ": " + device.name + ": cannot register " + std::to_string(bytes) +
+            " bytes for messages: " + errno_text(errno));
+    return false;
   }
-  return false;
+  bounces_.count = bounces_.free = count;
+  return true;
 }
 
 bool Connection::change(ibv_qp_state state) {
@@ -98,11 +151,16 @@ bool Connection::change(ibv_qp_state state) {
   } else if (state == IBV_QPS_RTR) {
     attributes.min_rnr_timer = around_.options.min_rnr_timer;
     attributes.max_dest_rd_atomic = 0;
+    // Who accepts has the client's otherwise.
+    if (around_.options.tos != 0 && attributes.ah_attr.is_global != 0)
+      attributes.ah_attr.grh.traffic_class = around_.options.tos;
   } else if (state == IBV_QPS_RTS) {
     attributes.max_rd_atomic = 0;
     // The kernel's client asks for 7, by which soft-RoCE never gives up.
     attributes.retry_cnt = std::min(attributes.retry_cnt, around_.options.retry_count);
     attributes.rnr_retry = 7;
+    if (around_.options.ack_timeout != 0) attributes.timeout = around_.options.ack_timeout;
+    retries_ = {.timeout = attributes.timeout, .count = attributes.retry_cnt};
   }
   const int error = ibv_modify_qp(qp_.get(), &attributes, mask);
   if (error != 0) errno = error;
@@ -117,27 +175,44 @@ bool Connection::make_ready() {
   return false;
 }
 
-void Connection::close() noexcept {
+void Connection::keep(std::uint64_t number, WindowHandle window) {
+  std::erase_if(kept_windows_, [this](const auto& one) { return has_done(one.first); });
+  kept_windows_.emplace_back(number, std::move(window));
+}
+
+// Ends all that the queue pair does, as its end would, and what comes for it is dropped. Then nothing names
+// windows any more, and they go before the queue pair does.
+bool Connection::stop() noexcept {
   stage_ = Stage::lost;
   chain_.size = 0;
-  if (qp_ != nullptr) {
-    // Bindings that the device has not begun are flushed before their windows go.
-    ibv_qp_attr ended{};
-    ended.qp_state = IBV_QPS_ERR;
-    ibv_modify_qp(qp_.get(), &ended, IBV_QP_STATE);
-    around_.memory.drop_windows_of(key_);
-  }
+  waiting_.clear();
+  if (qp_ == nullptr) return false;
+  // Tells which work requests were done, before adapters throw that away with the queue pair, and after.
+  queue_->settle(*this, tag_);
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RESET;
+  const bool stopped = ibv_modify_qp(qp_.get(), &attributes, IBV_QP_STATE) == 0;
+  queue_->settle(*this, tag_);
+  around_.memory.drop_windows_of(key_);
+  kept_windows_.clear();
+  return stopped;
+}
+
+std::unique_ptr<Shell> Connection::close_but_number() noexcept {
+  std::unique_ptr<Shell> shell;
+  if (stop()) shell = std::make_unique<Shell>(std::move(qp_), *device_);
+  close();
+  return shell;
+}
+
+void Connection::close() noexcept {
+  stop();
   qp_.reset();
   if (queue_ != nullptr) {
-    // Tells which work requests were done after all.
-    for (FabricEvent unused; stashed_ > 0; --stashed_) translate(stash_[stashed_ - 1], unused);
-    int count = 0;
-    while ((count = ibv_poll_cq(queue_.get(), static_cast<int>(stash_.size()), stash_.data())) > 0) {
-      FabricEvent unused;
-      for (int i = 0; i < count; ++i) translate(stash_[static_cast<std::size_t>(i)], unused);
-    }
-    queue_.reset();
+    queue_->leave(tag_, entries());
+    queue_ = nullptr;
   }
+  bounces_ = Bounces{};
   around_.stats.discarded_work += outstanding_work_;
   outstanding_work_ = 0;
   done_sends_ = next_send_;
@@ -147,12 +222,13 @@ void Connection::close() noexcept {
 
 void Connection::post_receive(unsigned count, std::uint32_t bytes) noexcept {
   if (stage_ == Stage::lost) return;
-  if (qp_ == nullptr) {
-    early_receives_.emplace_back(count, bytes);
-  } else if (!receives_.post(device_->domain.get(), qp_.get(), count, bytes)) {
+  if (qp_ == nullptr) return early_receives_.emplace_back(count, bytes), void();
+  if (!failed_ && !receives_.post(device_->domain.get(), qp_.get(), tag_, count, bytes)) {
     failed_ = true;
     short_of_memory_ = receives_.short_of_memory();
   }
+  // In place before the peer can send.
+  if (stage_ == Stage::pending) flush();
 }
 
 void Connection::lost(FabricEvent& event, Reason reason) noexcept {
@@ -160,49 +236,25 @@ void Connection::lost(FabricEvent& event, Reason reason) noexcept {
   event = event::ConnectionLost{key_, reason};
 }
 
-bool Connection::arm() noexcept {
-  if (stashed_ != 0) return false;  // a poll() had no room for them
-  if (ibv_req_notify_cq(queue_.get(), 0) != 0) return false;
-  const int count = ibv_poll_cq(queue_.get(), static_cast<int>(stash_.size()), stash_.data());
-  stashed_ = static_cast<unsigned>(std::max(count, 0));
-  return stashed_ == 0;
-}
-
-std::size_t Connection::read(std::span<FabricEvent> out, bool& drained) noexcept {
-  std::size_t events = 0;
-  drained = false;
-  while (events < out.size()) {
-    if (stashed_ == 0) {
-      const auto room = static_cast<int>(std::min(stash_.size(), out.size() - events));
-      const int count = ibv_poll_cq(queue_.get(), room, stash_.data());
-      if (count < 0 && stage_ != Stage::lost) lost(out[events++], Reason::fabric_gone);
-      if (count <= 0) {
-        if (ending_ != Reason::none && stage_ != Stage::lost) lost(out[events++], ending_);
-        drained = true;
-        return events;
-      }
-      stashed_ = static_cast<unsigned>(count);
-    }
-    unsigned taken = 0;
-    while (taken < stashed_ && events < out.size()) {
-      if (translate(stash_[taken++], out[events])) ++events;
-    }
-    std::copy(stash_.begin() + taken, stash_.begin() + stashed_, stash_.begin());
-    stashed_ -= taken;
-  }
-  return events;
+void Connection::settle(const ibv_wc& completion) noexcept {
+  FabricEvent unused;
+  const bool received = (completion.opcode & IBV_WC_RECV) != 0;
+  if (completion.status != IBV_WC_SUCCESS) return;
+  if (received || retire(completion.wr_id, unused)) ++around_.stats.dropped_completions;
 }
 
 bool Connection::translate(const ibv_wc& completion, FabricEvent& event) noexcept {
+  if (stage_ == Stage::lost) return settle(completion), false;
   if (completion.status != IBV_WC_SUCCESS) return translate_error(completion, event);
   const bool received = (completion.opcode & IBV_WC_RECV) != 0;
-  const bool made = received ? translate_receive(completion, event) : retire(completion.wr_id, event);
-  if (made && stage_ == Stage::lost) ++around_.stats.dropped_completions;
-  return made && stage_ != Stage::lost;
+  return received ? translate_receive(completion, event) : retire(completion.wr_id, event);
 }
 
 bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event) noexcept {
-  const auto place = static_cast<std::uint32_t>(completion.wr_id);
+  // Data tells that the peer has connected, also where its last word of it is lost.
+  if (!established && accepted && !std::exchange(told_of_data_, true))
+    rdma_notify(id.get(), IBV_EVENT_COMM_EST);
+  const auto place = static_cast<std::uint32_t>(completion.wr_id % SharedQueue::kNumbers);
   const bool has_imm = (completion.wc_flags & IBV_WC_WITH_IMM) != 0;
   const std::uint32_t imm = has_imm ? ntohl(completion.imm_data) : 0;
   const bool empty = !has_imm && completion.opcode == IBV_WC_RECV && completion.byte_len == 0;
@@ -212,7 +264,7 @@ bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event)
     receives_.free(place);
   } else if (empty && (completion.wc_flags & (IBV_WC_WITH_INV | soft)) != 0) {
     event = event::KeyInvalidated{key_, completion.invalidated_rkey};
-    around_.memory.killed(completion.invalidated_rkey);
+    if (device_ != nullptr) around_.memory.killed(*device_, completion.invalidated_rkey);
     receives_.free(place);
   } else {
     event::MessageReceived message{key_, {}, receives_.bytes(place, completion.byte_len)};
@@ -223,13 +275,24 @@ bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event)
   return true;
 }
 
-bool Connection::retire(std::uint64_t number, FabricEvent& event) noexcept {
-  if (number < done_sends_) return false;
+// Less than kNumbers are outstanding.
+std::uint64_t Connection::number_of(std::uint64_t wr_id) const noexcept {
+  return done_sends_ + (wr_id - done_sends_) % SharedQueue::kNumbers;
+}
+
+bool Connection::retire(std::uint64_t wr_id, FabricEvent& event) noexcept {
+  const std::uint64_t number = number_of(wr_id);
+  if (number >= next_send_) return false;
   // Work requests complete in order, so this one speaks for the unsignalled ones before it.
   for (; done_sends_ <= number; ++done_sends_) {
-    if (sends_[done_sends_ & (sends_.size() - 1)].what == SendSlot::What::work) --outstanding_work_;
+    const SendSlot& done = sends_[done_sends_ & send_mask_];
+    if (done.what == SendSlot::What::work)
+      --outstanding_work_;
+    else if (done.tries_chain)
+      judge_chains(IBV_WC_SUCCESS);
+    if (done.bounced) ++bounces_.free;
   }
-  const SendSlot& slot = sends_[number & (sends_.size() - 1)];
+  const SendSlot& slot = sends_[number & send_mask_];
   if (slot.what == SendSlot::What::killing)
     event = event::ChunkInvalidated{key_, slot.cookie, true};
   else
@@ -238,7 +301,12 @@ bool Connection::retire(std::uint64_t number, FabricEvent& event) noexcept {
 }
 
 bool Connection::translate_error(const ibv_wc& completion, FabricEvent& event) noexcept {
-  if (stage_ == Stage::lost) return false;
+  // What nobody sends over yet says so when somebody tries.
+  if (stage_ == Stage::pending) return failed_ = true, false;
+  if ((completion.wr_id & SharedQueue::kReceive) == 0 && number_of(completion.wr_id) < next_send_) {
+    const SendSlot& slot = sends_[number_of(completion.wr_id) & send_mask_];
+    if (slot.what != SendSlot::What::work && slot.tries_chain) judge_chains(completion.status);
+  }
   // Soft-RoCE reports errors of this side as flushed work, so that counts as one as long as nobody ended the
   // connection.
   if (ending_ == Reason::none) {

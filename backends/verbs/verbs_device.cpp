@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <limits>
+#include <optional>
 #include <vector>
 
+#include "backends/verbs/verbs_address.hpp"
 #include "backends/verbs/verbs_status.hpp"
 
 namespace rtrs::verbs {
@@ -65,6 +68,10 @@ const char* lacking(const Device& device) {
   return nullptr;
 }
 
+std::uint32_t greatest_depth(const Device& device) {
+  return static_cast<std::uint32_t>(std::min(device.attributes.max_qp_wr, 65535));
+}
+
 std::uint32_t greatest_message(const Device& device) {
   std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
   for (unsigned port = 1; port <= device.attributes.phys_port_cnt; ++port) {
@@ -75,25 +82,10 @@ std::uint32_t greatest_message(const Device& device) {
   return least;
 }
 
-void restrict_to(Capabilities& can, const Device& device) {
-  // Half of a send queue is for what makes and kills keys.
-  const auto depth =
-      static_cast<std::uint32_t>(std::min({device.attributes.max_qp_wr, device.attributes.max_cqe, 65535}));
-  can.max_send_depth = std::min(can.max_send_depth, depth / 2);
-  can.max_receive_depth = std::min(can.max_receive_depth, depth / 2);
-  can.max_message = std::min(can.max_message, greatest_message(device));
-  can.per_io_keys = can.per_io_keys && device.per_qp_windows;
-  // Soft-RoCE looks a key up for the first packet of a message only.
-  can.invalidation_fences = can.invalidation_fences && !device.soft_roce;
-  can.invalidation_breaks_on_packet_loss = can.invalidation_breaks_on_packet_loss || device.soft_roce;
-  // There a message takes two packets through both hosts' network stacks, and an invalidation none.
-  can.send_invalidate_is_slow = can.send_invalidate_is_slow || device.soft_roce;
-}
-
+// Hardware that has everything, before a look at it.
 Capabilities most_there_is(const VerbsOptions& options) {
   Capabilities can;
   can.name = "verbs";
-  can.max_send_depth = can.max_receive_depth = can.max_message = std::numeric_limits<std::uint32_t>::max();
   can.connect_data = kConnectData;
   can.accept_data = kAcceptData;
   can.reject_data = kRejectData;
@@ -106,13 +98,79 @@ Capabilities most_there_is(const VerbsOptions& options) {
   return can;
 }
 
+Capabilities capabilities_of(const Device& device, const VerbsOptions& options) {
+  Capabilities can = most_there_is(options);
+  const bool by_registration = options.invalidation == Invalidation::registration;
+  // Both complete in one queue.
+  const auto completions = static_cast<std::uint32_t>(device.attributes.max_cqe) / 2;
+  can.max_send_depth = std::min(device.limits.send_depth, completions);
+  can.max_receive_depth = std::min(greatest_depth(device), completions);
+  can.max_message = greatest_message(device);
+  can.send_invalidate = (device.attributes.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0;
+  can.per_io_keys = device.per_qp_windows;
+  can.invalidation = can.invalidation && (device.windows || by_registration);
+  // Soft-RoCE looks a key up for the first packet of a message only.
+  can.invalidation_fences = !device.soft_roce;
+  // Without work requests of its own there is nothing that sending again could repeat.
+  can.invalidation_breaks_on_packet_loss = device.soft_roce && !by_registration;
+  // There a message takes two packets through both hosts' network stacks, and an invalidation none.
+  can.send_invalidate_is_slow = device.soft_roce;
+  return can;
+}
+
+// What one of several devices can, all can here. How keys die is one device's: that where they protect most.
+void widen(Capabilities& all, const Capabilities& own) {
+  all.max_send_depth = std::max(all.max_send_depth, own.max_send_depth);
+  all.max_receive_depth = std::max(all.max_receive_depth, own.max_receive_depth);
+  all.max_message = std::min(all.max_message, own.max_message);
+  all.send_invalidate = all.send_invalidate || own.send_invalidate;
+  all.send_invalidate_is_slow = all.send_invalidate_is_slow || own.send_invalidate_is_slow;
+  all.per_io_keys = all.per_io_keys || own.per_io_keys;
+  if (all.invalidation && !fresh_keys_protect(own)) return;
+  all.invalidation = own.invalidation;
+  all.invalidation_fences = own.invalidation_fences;
+  all.invalidation_breaks_on_packet_loss = own.invalidation_breaks_on_packet_loss;
+}
+
+// Names of the devices that have these addresses; empty: any device may be used.
+std::vector<std::string> devices_of(const std::vector<std::string>& addresses) {
+  std::vector<std::string> found;
+  if (addresses.empty()) return found;
+  const EventChannelHandle channel(rdma_create_event_channel());
+  if (channel == nullptr) return found;
+  for (const std::string& text : addresses) {
+    Result<net::SocketAddress> address = resolve_address(text, 0);
+    if (!address) continue;  // listen() says so
+    if (is_wildcard(address->get())) return {};
+    rdma_cm_id* id = nullptr;
+    const rdma_port_space space = is_gid(address->get()) ? RDMA_PS_IB : RDMA_PS_TCP;
+    if (rdma_create_id(channel.get(), &id, nullptr, space) != 0) continue;
+    const IdHandle owner(id);
+    if (rdma_bind_addr(id, address->get()) == 0 && id->verbs != nullptr)
+      found.emplace_back(ibv_get_device_name(id->verbs->device));
+  }
+  return found;
+}
+
 }  // namespace
 
 void say(const VerbsOptions& options, LogLevel level, const std::string& text) {
   if (options.log) options.log(level, text);
 }
 
-std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::string& name) {
+int Device::next_vector() const noexcept {
+  static std::atomic<unsigned> next{static_cast<unsigned>(::getpid())};
+  const auto count = static_cast<unsigned>(std::max(context->num_comp_vectors, 1));
+  return static_cast<int>(next.fetch_add(1, std::memory_order_relaxed) % count);
+}
+
+std::uint32_t Device::most_work(std::uint32_t receives) const noexcept {
+  const auto entries = static_cast<std::uint32_t>(attributes.max_cqe);
+  return std::min(limits.send_depth, entries > receives ? entries - receives : 1);
+}
+
+std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::string& name,
+                                     const Limits* limits) {
   const DeviceList list;
   for (int i = 0; i < list.count; ++i) {
     if (name != ibv_get_device_name(list.devices[i])) continue;
@@ -142,6 +200,14 @@ std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::str
       say(options, LogLevel::warning, name + " cannot carry RTRS: it lacks " + lack);
       return nullptr;
     }
+    const auto tried =
+        limits != nullptr ? *limits : try_queue_pairs(context, device->domain.get(), greatest_depth(*device));
+    if (!tried) {
+      open_failed(options, name, errno);
+      return nullptr;
+    }
+    device->limits = *tried;
+    device->can = capabilities_of(*device, options);
     return device;
   }
   say(options, LogLevel::error,
@@ -149,7 +215,7 @@ std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::str
   return nullptr;
 }
 
-Result<Capabilities> survey(const VerbsOptions& options) {
+Result<Surveyed> survey(const VerbsOptions& options) {
   const DeviceList list;
   if (list.count == 0) {
     say(options, LogLevel::error,
@@ -157,13 +223,15 @@ Result<Capabilities> survey(const VerbsOptions& options) {
         "interface: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0");
     return tl::unexpected(Errc::not_supported);
   }
-  Capabilities can = most_there_is(options);
-  bool windows = true;
-  unsigned usable = 0;
+  const std::vector<std::string> wanted =
+      options.device.empty() ? devices_of(options.addresses) : std::vector{options.device};
+  std::optional<Capabilities> can;
+  Surveyed surveyed;
+  bool windows = false;
   Errc error = Errc::not_supported;
   for (int i = 0; i < list.count; ++i) {
     const std::string name = ibv_get_device_name(list.devices[i]);
-    if (!options.device.empty() && name != options.device) continue;
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
     if (::access((std::string("/dev/infiniband/") + list.devices[i]->dev_name).c_str(), R_OK | W_OK) != 0 &&
         errno == EACCES) {
       error = open_failed(options, name, EACCES);
@@ -171,11 +239,11 @@ Result<Capabilities> survey(const VerbsOptions& options) {
     }
     const auto device = Device::open(options, name);
     if (device == nullptr) continue;
-    restrict_to(can, *device);
-    windows = windows && device->windows;
-    ++usable;
+    can ? widen(*can, device->can) : void(can = device->can);
+    surveyed.limits.emplace_back(name, device->limits);
+    windows = windows || device->windows;
   }
-  if (usable == 0) {
+  if (!can) {
     if (error == Errc::no_permission) return tl::unexpected(error);  // was said
     say(options, LogLevel::error,
         "no RDMA device of this machine can be used" +
@@ -183,12 +251,11 @@ Result<Capabilities> survey(const VerbsOptions& options) {
     return tl::unexpected(error);
   }
   if (options.invalidation == Invalidation::windows && !windows) {
-    say(options, LogLevel::error, "memory windows of type 1 are asked for, and a device has none");
+    say(options, LogLevel::error, "memory windows of type 1 are asked for, and no device has them");
     return tl::unexpected(Errc::not_supported);
   }
-  // Without work requests of its own there is nothing that sending again could repeat.
-  if (options.invalidation == Invalidation::registration) can.invalidation_breaks_on_packet_loss = false;
-  return can;
+  surveyed.can = *can;
+  return surveyed;
 }
 
 }  // namespace rtrs::verbs

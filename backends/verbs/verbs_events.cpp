@@ -1,5 +1,7 @@
 // What the connection manager and the devices report.
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "backends/verbs/verbs_address.hpp"
@@ -10,6 +12,11 @@ namespace rtrs::verbs {
 namespace {
 
 constexpr int kRejectedByConsumer = 28;
+
+// Of its device; empty: it has none.
+std::string name_of(const rdma_cm_id* id) {
+  return id == nullptr || id->verbs == nullptr ? std::string() : ibv_get_device_name(id->verbs->device);
+}
 
 }  // namespace
 
@@ -32,7 +39,6 @@ void FabricImpl::read_manager() {
 void FabricImpl::handle(const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) return handle_request(event);
   const Owner& owner = *static_cast<const Owner*>(event.id->context);
-  const bool removed = event.type == RDMA_CM_EVENT_DEVICE_REMOVAL;
   switch (owner.kind) {
     case Owner::Kind::connection:
       return handle_connection(*static_cast<Connection*>(owner.object), event);
@@ -42,19 +48,46 @@ void FabricImpl::handle(const CmEvent& event) {
       // Whatever comes before it is answered means that the peer gave up.
       static_cast<Request*>(owner.object)->id.reset();
       return;
-    case Owner::Kind::listener: {
-      if (!removed) return;
-      auto& listener = *static_cast<Listener*>(owner.object);
-      log(LogLevel::warning,
-          "the RDMA device of " + listener.text + " was removed; listening again when it is back");
-      listener.id.reset();
-      listen_again_ = now_ + seconds(1);
-      return set_timer();
-    }
+    case Owner::Kind::listener:
+      return handle_listener(*static_cast<Listener*>(owner.object), event);
   }
 }
 
+void FabricImpl::handle_listener(Listener& listener, const CmEvent& event) {
+  if (event.type == RDMA_CM_EVENT_ADDR_CHANGE) {
+    log(LogLevel::warning,
+        listener.text + " has moved to another network interface (a bond failed over); listening there");
+    listener.id.reset();
+    return listen_where_not();
+  }
+  if (event.type != RDMA_CM_EVENT_DEVICE_REMOVAL) return;
+  const std::string name = name_of(listener.id.get());
+  for (const auto& device : devices_) {
+    if (device != nullptr && !device->gone && device->name == name) lose_device(*device, Listeners::close);
+  }
+  // Nothing of it was in use.
+  leave_device(name);
+}
+
+// Of a device that is gone.
+void FabricImpl::leave_device(const std::string& name) {
+  for (const auto& listener : listeners_) {
+    if (listener->id == nullptr || name_of(listener->id.get()) != name) continue;
+    log(LogLevel::warning,
+        "the RDMA device of " + listener->text + " was removed; listening again when it is back");
+    listener->id.reset();
+    listen_again_ = now_ + kListenAgain;
+  }
+  for (const auto& [number, request] : requests_) {
+    if (request->id != nullptr && name_of(request->id.get()) == name) request->id.reset();
+  }
+  std::erase_if(leaving_, [&](const auto& leaving) { return name_of(leaving->id.get()) == name; });
+  set_timer();
+}
+
 void FabricImpl::handle_request(const CmEvent& event) {
+  // What it can is asked before the request is accepted; accept() refuses it where there is no device.
+  if (Device* const device = device_of(*event.id)) tell_of_keys(*device);
   auto request = std::make_unique<Request>();
   request->owner.object = request.get();
   request->id.reset(event.id);
@@ -68,7 +101,12 @@ void FabricImpl::handle_request(const CmEvent& event) {
 }
 
 void FabricImpl::handle_leaving(Leaving& leaving, const CmEvent& event) {
-  if (event.type == RDMA_CM_EVENT_TIMEWAIT_EXIT) return;
+  if (event.type == RDMA_CM_EVENT_DISCONNECTED && !leaving.answered) {
+    if (!leaving.told) rdma_disconnect(leaving.id.get());
+    leaving.answered = true;
+    leaving.deadline = now_ + milliseconds(options_.farewell_timeout_ms);
+    return set_timer();
+  }
   if (event.type == RDMA_CM_EVENT_ESTABLISHED && !std::exchange(leaving.told, true)) {
     rdma_disconnect(leaving.id.get());
     return;
@@ -97,9 +135,12 @@ void FabricImpl::handle_connection(Connection& connection, const CmEvent& event)
       // The peer waits for this answer.
       rdma_disconnect(connection.id.get());
       connection.established = connection.accepted = false;
+      connection.in_timewait = true;
       break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
-      connection.established = connection.accepted = false;
+      connection.established = connection.accepted = connection.in_timewait = false;
+      // Not the one that has come back since.
+      if (connection.device() != nullptr) lose_device(*connection.device(), Listeners::close);
       break;
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -109,19 +150,29 @@ void FabricImpl::handle_connection(Connection& connection, const CmEvent& event)
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_REJECTED:
       connection.accepted = false;
+      // The peer gave up waiting for what it was told.
+      if (event.type == RDMA_CM_EVENT_REJECTED && std::exchange(connection.established, false))
+        connection.in_timewait = true;
       break;
     case RDMA_CM_EVENT_CONNECT_REQUEST:
     case RDMA_CM_EVENT_MULTICAST_JOIN:
     case RDMA_CM_EVENT_MULTICAST_ERROR:
+      return;
     case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+      connection.in_timewait = false;
       return;
   }
-  if (!lost) handle_failure(connection, event);
+  if (!lost && connection.stage() != Connection::Stage::lost) handle_failure(connection, event);
 }
 
 void FabricImpl::handle_failure(Connection& connection, const CmEvent& event) {
-  const Reason reason = connect_reason(event.type, event.status);
-  const std::string text = connection.describe() + ": " + connect_text(event.type, event.status);
+  // On a connection that is up it is the news that the peer's hardware address is another one by now.
+  const bool moved = event.type == RDMA_CM_EVENT_UNREACHABLE && connection.established;
+  const Reason reason = moved ? Reason::transport_error : connect_reason(event.type, event.status);
+  const std::string text =
+      connection.describe() + ": " +
+      (moved ? "the hardware address of the peer has changed, and packets still go to the old one"
+             : connect_text(event.type, event.status));
   if (connection.is_client() && connection.stage() == Connection::Stage::pending) {
     // A kernel that rejects for a process that is gone says the same, and nothing: a field of zeros.
     const bool with_data = event.type == RDMA_CM_EVENT_REJECTED && event.status == kRejectedByConsumer &&
@@ -145,8 +196,7 @@ void FabricImpl::read_completions(Device& device) noexcept {
   void* owner = nullptr;
   while (ibv_get_cq_event(device.channel.get(), &queue, &owner) == 0) {
     ibv_ack_cq_events(queue, 1);
-    auto* connection = static_cast<Connection*>(owner);
-    if (connection->stage() == Connection::Stage::up) activate(*connection);
+    activate(*static_cast<SharedQueue*>(owner));
   }
 }
 
@@ -165,8 +215,9 @@ void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
   switch (event.event_type) {
     case IBV_EVENT_COMM_EST: {
       // Data came before the peer's last word of connecting, which may be lost.
-      auto& early = *static_cast<Connection*>(event.element.qp->qp_context);
-      if (!early.established && early.id != nullptr) rdma_notify(early.id.get(), IBV_EVENT_COMM_EST);
+      auto* const early = static_cast<Connection*>(event.element.qp->qp_context);
+      if (early != nullptr && !early->established && early->id != nullptr)
+        rdma_notify(early->id.get(), IBV_EVENT_COMM_EST);
       return;
     }
     case IBV_EVENT_QP_FATAL:
@@ -175,30 +226,42 @@ void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
       connection = static_cast<Connection*>(event.element.qp->qp_context);
       break;
     case IBV_EVENT_CQ_ERR:
-      connection = static_cast<Connection*>(event.element.cq->cq_context);
-      break;
+      log(LogLevel::error, device.name + ": " + ibv_event_type_str(event.event_type));
+      return lose_queue(*static_cast<SharedQueue*>(event.element.cq->cq_context), Reason::transport_error);
     case IBV_EVENT_DEVICE_FATAL:
-      return lose_device(device);
+      return lose_device(device, Listeners::close);
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_PORT_ACTIVE:
-      // Not the end of connections: they outlive a short interruption, and the heartbeat judges a long one.
-      return log(LogLevel::info, device.name + " port " + std::to_string(event.element.port_num) + ": " +
-                                     ibv_event_type_str(event.event_type));
+      return port_changed(device, static_cast<std::uint8_t>(event.element.port_num),
+                          event.event_type == IBV_EVENT_PORT_ACTIVE);
     default:
       return log(LogLevel::debug, device.name + ": " + ibv_event_type_str(event.event_type));
   }
-  if (connection->stage() != Connection::Stage::up) return;
+  if (connection == nullptr || connection->stage() != Connection::Stage::up) return;
   log(LogLevel::warning, connection->describe() + ": " + ibv_event_type_str(event.event_type));
   connection->set_ending(Reason::transport_error);
   activate(*connection);
 }
 
-void FabricImpl::lose_device(Device& device) {
+void FabricImpl::lose_device(Device& device, Listeners listeners) {
   if (std::exchange(device.gone, true)) return;
   ++stats_.removed_devices;
-  log(LogLevel::error, "the RDMA device " + device.name + " failed or was removed");
+  const char* const takes_back = std::getenv("RDMAV_ALLOW_DISASSOC_DESTROY");
+  const bool leaks = takes_back == nullptr || std::string_view(takes_back) == "0";
+  log(LogLevel::error, "the RDMA device " + device.name + " failed or was removed" +
+                           (leaks ? "; what was made of it is kept until this process ends, because "
+                                    "RDMAV_ALLOW_DISASSOC_DESTROY=1 was not in its environment at the start"
+                                  : ""));
+  // Where it is noticed late, listeners and requests are those of the one that has come in its place.
+  if (listeners == Listeners::close) leave_device(device.name);
+  std::erase_if(leaving_, [&](const auto& leaving) {
+    return leaving->shell != nullptr && &leaving->shell->device() == &device;
+  });
   for (auto& [key, connection] : connections_) {
-    if (connection->device() != &device || connection->stage() == Connection::Stage::lost) continue;
+    if (connection->device() != &device) continue;
+    // There is no way left to take leave of the peer.
+    connection->established = connection->accepted = connection->in_timewait = false;
+    if (connection->stage() == Connection::Stage::lost) continue;
     if (connection->is_client() && connection->stage() == Connection::Stage::pending) {
       fail_connect(*connection, Reason::fabric_gone,
                    connection->describe() + ": the RDMA device was removed");
@@ -206,6 +269,10 @@ void FabricImpl::lose_device(Device& device) {
       report_lost(*connection, Reason::fabric_gone);
     }
   }
+}
+
+void expect_removal() noexcept {
+  ::setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "1", 0);
 }
 
 }  // namespace rtrs::verbs

@@ -30,22 +30,26 @@ FileDescriptor::~FileDescriptor() {
 }
 
 Result<std::unique_ptr<VerbsFabric>> open_verbs_fabric(const VerbsOptions& options) {
-  if (options.retry_count > 7 || options.min_rnr_timer > 31) return tl::unexpected(Errc::invalid);
+  if (options.retry_count > 7 || options.min_rnr_timer > 31 || options.ack_timeout > 31)
+    return tl::unexpected(Errc::invalid);
   VerbsOptions own = options;
   own.farewell_timeout_ms = std::max(own.farewell_timeout_ms, 10'000U);
-  const Result<Capabilities> capabilities = survey(own);
-  if (!capabilities) return tl::unexpected(capabilities.error());
-  auto fabric = std::make_unique<FabricImpl>(std::move(own), *capabilities);
+  Result<Surveyed> surveyed = survey(own);
+  if (!surveyed) return tl::unexpected(surveyed.error());
+  auto fabric = std::make_unique<FabricImpl>(std::move(own), std::move(*surveyed));
   if (const Errc error = fabric->open(); error != Errc::ok) return tl::unexpected(error);
   return fabric;
 }
 
-FabricImpl::FabricImpl(VerbsOptions options, const Capabilities& capabilities)
+FabricImpl::FabricImpl(VerbsOptions options, Surveyed surveyed)
     : options_(std::move(options)),
-      capabilities_(capabilities),
+      capabilities_(surveyed.can),
+      limits_(std::move(surveyed.limits)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
-      memory_(options_, regions_) {}
+      memory_(options_, regions_) {
+  if (!options_.host_names) names_.never_ask();
+}
 
 Errc FabricImpl::open() {
   errno = 0;
@@ -76,6 +80,7 @@ FabricImpl::~FabricImpl() {
   listeners_.clear();
   leaving_.clear();
   graveyard_.clear();
+  queues_.clear();
   for (auto& device : devices_) {
     if (device != nullptr) memory_.forget(*device);
   }
@@ -88,37 +93,53 @@ bool FabricImpl::watch(int fd, void* tag) {
   return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-Device* FabricImpl::device_of(const rdma_cm_id& id) {
+Device* FabricImpl::open_device_of(const rdma_cm_id& id) const noexcept {
   if (id.verbs == nullptr) return nullptr;
-  const std::string name = ibv_get_device_name(id.verbs->device);
+  const char* const name = ibv_get_device_name(id.verbs->device);
   for (const auto& device : devices_) {
     if (device != nullptr && !device->gone && device->name == name) return device.get();
   }
+  return nullptr;
+}
+
+Device* FabricImpl::device_of(const rdma_cm_id& id) {
+  if (id.verbs == nullptr) return nullptr;
+  if (Device* const known = open_device_of(id)) {
+    if (known->answers()) return known;
+    // One without a connection need not have heard that it was removed, and be back by now.
+    lose_device(*known, Listeners::keep);
+  }
+  const std::string name = ibv_get_device_name(id.verbs->device);
   if (!options_.device.empty() && options_.device != name) {
     log(LogLevel::warning,
         "the address belongs to the device " + name + ", and only " + options_.device + " is to be used");
     return nullptr;
   }
-  auto device = Device::open(options_, name);
+  const auto limits =
+      std::find_if(limits_.begin(), limits_.end(), [&name](const auto& one) { return one.first == name; });
+  auto device = Device::open(options_, name, limits == limits_.end() ? nullptr : &limits->second);
   if (device == nullptr) return nullptr;
   const std::size_t index =
       static_cast<std::size_t>(std::find(devices_.begin(), devices_.end(), nullptr) - devices_.begin());
   if (index == devices_.size()) devices_.emplace_back();
   device->index = index;
-  if (memory_.adopt(*device) != Errc::ok) return nullptr;
   if (!watch(device->channel->fd, &device->completions) ||
-      !watch(device->context->async_fd, &device->trouble)) {
-    memory_.forget(*device);
+      !watch(device->context->async_fd, &device->trouble))
     return nullptr;
-  }
-  log(LogLevel::info, "using the RDMA device " + name);
+  memory_.adopt(*device);
+  log(LogLevel::info, "using the RDMA device " + name + ": " + std::to_string(device->limits.send_depth) +
+                          " work requests a connection, " + std::to_string(device->limits.inline_bytes) +
+                          " bytes inline");
   devices_[index] = std::move(device);
   return devices_[index].get();
 }
 
 void FabricImpl::drop_gone_devices() noexcept {
   for (auto& device : devices_) {
+    if (device != nullptr && std::exchange(device->suspect, false) && !device->answers())
+      lose_device(*device, Listeners::close);
     if (device == nullptr || !device->gone || device->connections != 0) continue;
+    drop_queues_of(*device);
     memory_.forget(*device);
     device.reset();
   }
@@ -139,7 +160,7 @@ Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool 
       connections_.emplace(key, std::make_unique<Connection>(around, key, params, is_client, private_data));
   RTRS_ASSERT(fresh);
   // The lists never grow while IO runs.
-  for (auto* list : {&active_, &unposted_, &with_shown_, &accepting_}) list->reserve(connections_.size());
+  for (auto* list : {&ending_, &unposted_, &with_shown_, &accepting_}) list->reserve(connections_.size());
   return *place->second;
 }
 
@@ -160,11 +181,19 @@ std::string FabricImpl::describe_request(std::uint32_t request) const {
   return to_text(rdma_get_peer_addr(id)) + " > " + to_text(rdma_get_local_addr(id));
 }
 
+const Capabilities& FabricImpl::capabilities_of_request(std::uint32_t request) const noexcept {
+  const auto found = requests_.find(request);
+  const Device* device = nullptr;
+  if (found != requests_.end() && found->second->id != nullptr) device = open_device_of(*found->second->id);
+  return device == nullptr ? capabilities_ : device->can;
+}
+
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
   Connection* connection = find(key);
   if (connection == nullptr || connection->stage() == Connection::Stage::lost) return;
   connection->post_receive(count, bytes_each);
-  if (connection->failed()) report_lost(*connection, connection->failure());
+  if (connection->failed()) return report_lost(*connection, connection->failure());
+  flush_soon(*connection);
 }
 
 std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
@@ -182,6 +211,8 @@ std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
       report_lost(*connection, connection->failure());
     } else if (posted == 0) {
       break;
+    } else {
+      flush_soon(*connection);
     }
   }
   return accepted;

@@ -1,12 +1,14 @@
-// The Fabric on verbs. Divided over five files: verbs_fabric.cpp (opening, devices, posting), verbs_keys.cpp
+// The Fabric on verbs. Divided over six files: verbs_fabric.cpp (opening, devices, posting), verbs_keys.cpp
 // (keys of peers), verbs_cm.cpp (connections come and go), verbs_events.cpp (what the connection manager and
-// the devices report), verbs_poll.cpp (events and sleeping).
+// the devices report), verbs_ports.cpp (ports that go down), verbs_poll.cpp (completion queues, events and
+// sleeping).
 #pragma once
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "backends/address/host_names.hpp"
@@ -16,6 +18,7 @@
 #include "backends/verbs/verbs_device.hpp"
 #include "backends/verbs/verbs_handles.hpp"
 #include "backends/verbs/verbs_memory.hpp"
+#include "backends/verbs/verbs_queue.hpp"
 
 namespace rtrs::verbs {
 
@@ -40,7 +43,7 @@ class FileDescriptor {
 
 class FabricImpl final : public VerbsFabric {
  public:
-  FabricImpl(VerbsOptions, const Capabilities&);
+  FabricImpl(VerbsOptions, Surveyed);
   ~FabricImpl() override;
   FabricImpl(const FabricImpl&) = delete;
   FabricImpl& operator=(const FabricImpl&) = delete;
@@ -52,12 +55,12 @@ class FabricImpl final : public VerbsFabric {
 
   Result<Region> allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
   Result<Region> register_memory(std::span<std::byte> m) override { return memory_.register_memory(m); }
-  void release(RegionId id) override { memory_.release(id); }
+  void release(RegionId) override;
   Result<RemoteKey> make_key(RegionId id, std::size_t offset, std::size_t length) override {
     return memory_.make_key(id, offset, length);
   }
   void release_key(RemoteKeyId) override;
-  std::uint32_t rkey_of(ConKey, const RemoteKey&) const noexcept override;
+  std::uint32_t rkey_of(ConKey, const RemoteKey&) noexcept override;
   Result<RemoteKey> make_revocable_key(ConKey, RegionId, std::size_t offset, std::size_t length) override;
   Result<RemoteKey> make_request_key(ConKey, RegionId, std::size_t offset, std::size_t length) override;
   void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) override;
@@ -71,6 +74,7 @@ class FabricImpl final : public VerbsFabric {
   std::string describe(ConKey) const override;
   DevicePort device_of(ConKey) const override;
   std::string describe_request(std::uint32_t request) const override;
+  const Capabilities& capabilities_of_request(std::uint32_t request) const noexcept override;
   std::string identity_of_request(std::uint32_t) const override { return {}; }
 
   void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;
@@ -82,6 +86,8 @@ class FabricImpl final : public VerbsFabric {
   Nanos next_timer() const noexcept { return timer_due_; }
 
  private:
+  static constexpr Nanos kListenAgain = seconds(1);
+
   struct Pending {
     FabricEvent event;
     std::string bytes;
@@ -102,11 +108,13 @@ class FabricImpl final : public VerbsFabric {
     IdHandle id;  // empty once the peer gave up
   };
   // A connection that is closed here and whose peer was told, or is told once it is connected, until the peer
-  // confirms.
+  // confirms and nothing of before can be on its way any more.
   struct Leaving {
     Owner owner{Owner::Kind::leaving, this};
     IdHandle id;
+    std::unique_ptr<Shell> shell;
     bool told = false;
+    bool answered = false;
     Nanos deadline = 0;
   };
   // A copy of what the connection manager reported, so that its event need not outlive the reading.
@@ -127,7 +135,16 @@ class FabricImpl final : public VerbsFabric {
   // The device of an identifier, opened when it is the first there; nullptr, and the log says why, when it
   // cannot be used.
   Device* device_of(const rdma_cm_id&);
+  Device* open_device_of(const rdma_cm_id&) const noexcept;
+  // Once a device, where peers may write to memory of this fabric: how they lose their keys.
+  void tell_of_keys(Device&) const;
   void drop_gone_devices() noexcept;
+
+  bool open(Connection&, Device&);
+  // One with room for so many entries; nullptr: it cannot be had (errno says why).
+  SharedQueue* queue_on(Device&, std::uint32_t entries);
+  void drop_queues_of(const Device&) noexcept;
+  void lose_queue(SharedQueue&, Reason) noexcept;
 
   void report(const FabricEvent&, std::string bytes = {});
   void report_lost(Connection&, Reason);
@@ -135,25 +152,35 @@ class FabricImpl final : public VerbsFabric {
   void fail_connect(Connection&, Reason, const std::string& text, std::string bytes = {});
   void refuse(IdHandle&, std::span<const std::byte> private_data = {});
   void start_accepts();
+  // How long its device tries before it is lost, to the log: once, and when it is another time.
+  void tell_patience(Connection&);
   void end(Connection&) noexcept;
-  // To be read by each poll until nothing is left and the queue is armed.
+  // To be read by each poll until nothing is left and the queue is armed; of a connection that is ending, its
+  // loss is reported by then.
+  void activate(SharedQueue&) noexcept;
   void activate(Connection&) noexcept;
   void deactivate(Connection&) noexcept;
   // What is asked of the device and not with it yet goes there soon, or now.
   void flush_soon(Connection&) noexcept;
   void flush_unposted() noexcept;
+  void flush_binds_of(const ibv_mw&) noexcept;
   bool try_listen(Listener&, int& error);
+  void listen_where_not();
   void set_timer() noexcept;
   void on_timer() noexcept;
 
+  void reuse_shown() noexcept;
   std::size_t take_pending(std::span<FabricEvent>) noexcept;
   void look_at_kernel() noexcept;
-  std::size_t read_connections(std::span<FabricEvent>) noexcept;
+  std::size_t read_queues(std::span<FabricEvent>) noexcept;
+  std::size_t read_queue(SharedQueue&, std::span<FabricEvent>) noexcept;
+  std::size_t report_endings(const SharedQueue&, std::span<FabricEvent>) noexcept;
   void read_manager();
   void read_completions(Device&) noexcept;
   void read_trouble(Device&) noexcept;
   void handle(const CmEvent&);
   void handle_request(const CmEvent&);
+  void handle_listener(Listener&, const CmEvent&);
   void handle_leaving(Leaving&, const CmEvent&);
   void handle_connection(Connection&, const CmEvent&);
   void handle_failure(Connection&, const CmEvent&);
@@ -161,15 +188,23 @@ class FabricImpl final : public VerbsFabric {
   void find_route(Connection&);
   void send_request(Connection&);
   void take_response(Connection&, const CmEvent&);
-  void lose_device(Device&);
+  // However it was told, and as often: its connections are lost, and it is opened anew when it is back.
+  enum class Listeners : std::uint8_t { close, keep };
+  void lose_device(Device&, Listeners);
+  void port_changed(Device&, std::uint8_t port, bool up);
+  void end_down_ports();
+  bool goes_over(const Connection&, const Device&, std::uint8_t port) const noexcept;
+  void leave_device(const std::string& name);
   void log(LogLevel level, const std::string& text) const { say(options_, level, text); }
 
   VerbsOptions options_;
   Capabilities capabilities_;
+  std::vector<std::pair<std::string, Limits>> limits_;  // by device, from before it was used
   VerbsStats stats_;
   FileDescriptor epoll_;
   FileDescriptor timer_;
   std::vector<std::unique_ptr<Device>> devices_;  // by index
+  std::vector<std::unique_ptr<SharedQueue>> queues_;
   Memory memory_;
   EventChannelHandle channel_;
   net::HostNames names_;
@@ -192,7 +227,8 @@ class FabricImpl final : public VerbsFabric {
 
   std::vector<Pending> pending_;
   std::size_t pending_taken_ = 0;
-  std::vector<Connection*> active_;
+  std::vector<SharedQueue*> active_;
+  std::vector<Connection*> ending_;
   std::vector<Connection*> unposted_;
   Nanos now_ = 0;
   Nanos listen_again_ = kNever;

@@ -1,14 +1,33 @@
 // Keys under which peers write, and how they die.
+#include <optional>
 #include <utility>
 
 #include "backends/verbs/verbs_fabric.hpp"
 
 namespace rtrs::verbs {
 
-std::uint32_t FabricImpl::rkey_of(ConKey key, const RemoteKey& remote_key) const noexcept {
-  const Connection* connection = find(key);
+void FabricImpl::tell_of_keys(Device& device) const {
+  if (std::exchange(device.told_of_keys, true)) return;
+  const bool by_registration = options_.invalidation == Invalidation::registration;
+  if (device.can.invalidation)
+    return log(LogLevel::info, device.name + ": keys can be taken back by " +
+                                   (by_registration ? "registrations" : "memory windows"));
+  if (options_.invalidation == Invalidation::off) return;
+  log(LogLevel::warning,
+      device.name +
+          " has no memory windows of type 1: keys are not taken back, so a client can write to all chunks of "
+          "its session for as long as its path lives, also while their requests are served; "
+          "rdma_invalidation "
+          "registration takes them back, for two system calls an IO");
+}
+
+std::uint32_t FabricImpl::rkey_of(ConKey key, const RemoteKey& remote_key) noexcept {
+  Connection* connection = find(key);
   if (connection == nullptr || connection->device() == nullptr) return remote_key.rkey;
-  return memory_.rkey(*connection->device(), remote_key.id);
+  const std::optional<std::uint32_t> rkey = memory_.provide(*connection->device(), remote_key.id);
+  if (rkey) return *rkey;
+  report_lost(*connection, Reason::no_resources);
+  return 0;
 }
 
 Result<RemoteKey> FabricImpl::make_revocable_key(ConKey key, RegionId region, std::size_t offset,
@@ -16,9 +35,16 @@ Result<RemoteKey> FabricImpl::make_revocable_key(ConKey key, RegionId region, st
   Connection* connection = find(key);
   if (connection == nullptr || connection->device() == nullptr) return tl::unexpected(Errc::fabric_error);
   Device& device = *connection->device();
-  const bool windows = device.windows && (options_.invalidation == Invalidation::automatic ||
-                                          options_.invalidation == Invalidation::windows);
-  if (!windows) return memory_.make_key_at(device, region, offset, length);
+  if (options_.invalidation == Invalidation::registration)
+    return memory_.make_key_at(device, region, offset, length);
+  if (!device.windows) {
+    // Of a session that also leads over a device that has them, or whose owner asks for it everywhere.
+    if (!std::exchange(device.told_of_registration, true))
+      log(LogLevel::warning, connection->describe() + ": " + device.name +
+                                 " has no memory windows of type 1, and its session's keys are to be taken "
+                                 "back: each IO over it undoes and makes a registration, two system calls");
+    return memory_.make_key_at(device, region, offset, length);
+  }
   Result<RemoteKey> remote_key = memory_.make_window(device, IBV_MW_TYPE_1, region, offset, length);
   if (!remote_key) return remote_key;
   if (!connection->bind(memory_.window_open(remote_key->id), Connection::Bind::open, 0, false)) {
@@ -50,9 +76,24 @@ Result<RemoteKey> FabricImpl::make_request_key(ConKey key, RegionId region, std:
 }
 
 void FabricImpl::release_key(RemoteKeyId id) {
-  // Work requests that name its window go out before it does.
-  if (memory_.is_window(id)) flush_unposted();
+  if (memory_.is_window(id)) {
+    // Work requests that name its window go out before it does, and are carried out. Those that have no room
+    // yet never do.
+    const ibv_mw& window = *memory_.window_open(id).window;
+    flush_binds_of(window);
+    for (Connection* connection : unposted_) connection->forget_window(window);
+    const Memory::LastBind bind = memory_.last_bind(id);
+    Connection* const connection = memory_.was_killed(id) ? nullptr : find(bind.on);
+    if (connection != nullptr && !connection->has_done(bind.number))
+      connection->keep(bind.number, memory_.part_with_window(id));
+  }
   memory_.release_key(id);
+}
+
+void FabricImpl::release(RegionId id) {
+  flush_unposted();
+  for (Connection* connection : unposted_) connection->forget_windows_of(id);
+  memory_.release(id);
 }
 
 void FabricImpl::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "backends/verbs/verbs_status.hpp"
@@ -27,6 +28,7 @@ Memory::~Memory() {
 
 bool Memory::enlist(std::span<std::byte> memory, int access, const Device& device,
                     MemoryHandle& handle) const {
+  if (options_.relaxed_ordering) access |= IBV_ACCESS_RELAXED_ORDERING;
   handle.reset(ibv_reg_mr(device.domain.get(), memory.data(), memory.size(), access));
   if (handle != nullptr) return true;
   const int error = errno;
@@ -37,30 +39,59 @@ bool Memory::enlist(std::span<std::byte> memory, int access, const Device& devic
   return false;
 }
 
-Errc Memory::adopt(Device& device) {
+void Memory::adopt(Device& device) {
   if (devices_.size() <= device.index) devices_.resize(device.index + 1);
-  for (RegionId id = 0; id < held_.size(); ++id) {
-    if (!held_[id].used) continue;
-    if (held_[id].handles.size() <= device.index) held_[id].handles.resize(device.index + 1);
-    if (!enlist(regions_[id], device.access(), device, held_[id].handles[device.index])) {
-      forget(device);
-      return Errc::no_memory;
-    }
-  }
-  for (KeySlot& slot : key_slots_) {
-    if (!slot.used || slot.device != nullptr) continue;
-    if (slot.handles.size() <= device.index) slot.handles.resize(device.index + 1);
-    if (!enlist({slot.start, slot.length}, kRemoteUse, device, slot.handles[device.index])) {
-      forget(device);
-      return Errc::no_memory;
-    }
-  }
   devices_[device.index] = &device;
-  return Errc::ok;
+}
+
+const Device* Memory::only_device() const noexcept {
+  const auto there = [](const Device* device) { return device != nullptr; };
+  const auto first = std::find_if(devices_.begin(), devices_.end(), there);
+  const bool one = first != devices_.end() && std::none_of(first + 1, devices_.end(), there);
+  return one ? *first : nullptr;
+}
+
+ibv_mr* Memory::registered(RegionId id, const Device& device) noexcept {
+  std::vector<MemoryHandle>& handles = held_[id].handles;
+  try {
+    if (handles.size() <= device.index) handles.resize(device.index + 1);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  MemoryHandle& handle = handles[device.index];
+  if (handle == nullptr && !enlist(regions_[id], device.access(), device, handle)) return nullptr;
+  return handle.get();
+}
+
+std::optional<std::uint32_t> Memory::provide(const Device& device, RemoteKeyId id) noexcept {
+  if (!exists(id) || key_slots_[id].device != nullptr) return rkey(device, id);
+  KeySlot& slot = key_slots_[id];
+  try {
+    if (slot.handles.size() <= device.index) slot.handles.resize(device.index + 1);
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
+  MemoryHandle& handle = slot.handles[device.index];
+  if (handle == nullptr && (registered(slot.region, device) == nullptr ||
+                            !enlist({slot.start, slot.length}, kRemoteUse, device, handle)))
+    return std::nullopt;
+  return handle->rkey;
+}
+
+// The last eight bits are those that change with each binding.
+std::uint64_t Memory::number_of(const Device& device, std::uint32_t rkey) noexcept {
+  return std::uint64_t{device.index} << 32U | rkey >> 8U;
+}
+
+void Memory::drop_window(KeySlot& slot) noexcept {
+  if (slot.window != nullptr && slot.window->type == IBV_MW_TYPE_2)
+    windows_.erase(number_of(*slot.device, slot.window->rkey));
+  slot.window.reset();
 }
 
 void Memory::forget(const Device& device) noexcept {
   std::erase_if(stored_windows_, [&](const Stored& stored) { return stored.device == &device; });
+  std::erase_if(windows_, [&](const auto& one) { return one.first >> 32U == device.index; });
   for (KeySlot& slot : key_slots_) {
     if (slot.handles.size() > device.index) slot.handles[device.index].reset();
     if (slot.device != &device) continue;
@@ -97,10 +128,9 @@ Result<Region> Memory::register_memory(std::span<std::byte> memory) {
 
 Result<Region> Memory::add(std::span<std::byte> memory, bool mapped) {
   std::vector<MemoryHandle> handles(devices_.size());
-  for (const Device* device : devices_) {
-    if (device != nullptr && !enlist(memory, device->access(), *device, handles[device->index]))
-      return tl::unexpected(Errc::no_memory);
-  }
+  const Device* const device = only_device();
+  if (device != nullptr && !enlist(memory, device->access(), *device, handles[device->index]))
+    return tl::unexpected(Errc::no_memory);
   if (free_regions_.empty()) {
     free_regions_.push_back(static_cast<RegionId>(held_.size()));
     held_.emplace_back();
@@ -133,10 +163,14 @@ const std::byte* Memory::address(const LocalPart& part) const noexcept {
   return regions_[part.region].data() + part.offset;
 }
 
-ibv_sge Memory::piece(const LocalPart& part, const Device& device) const noexcept {
-  return {.addr = reinterpret_cast<std::uintptr_t>(address(part)),
-          .length = part.length,
-          .lkey = held_[part.region].handles[device.index]->lkey};
+bool Memory::piece(const LocalPart& part, const Device& device, ibv_sge& piece) noexcept {
+  const std::byte* const start = address(part);
+  const std::vector<MemoryHandle>& handles = held_[part.region].handles;
+  const bool known = handles.size() > device.index && handles[device.index] != nullptr;
+  const ibv_mr* const region = known ? handles[device.index].get() : registered(part.region, device);
+  if (region == nullptr) return false;
+  piece = {.addr = reinterpret_cast<std::uintptr_t>(start), .length = part.length, .lkey = region->lkey};
+  return true;
 }
 
 Result<Memory::KeySlot*> Memory::open_key(RegionId region, std::size_t offset, std::size_t length,
@@ -166,19 +200,12 @@ Result<RemoteKey> Memory::make_key(RegionId region, std::size_t offset, std::siz
   RemoteKeyId id = kNoRemoteKey;
   const Result<KeySlot*> opened = open_key(region, offset, length, id);
   if (!opened) return tl::unexpected(opened.error());
-  KeySlot& slot = **opened;
-  slot.handles.resize(devices_.size());
-  std::uint32_t rkey = 0;
-  for (const Device* device : devices_) {
-    if (device == nullptr) continue;
-    MemoryHandle& handle = slot.handles[device->index];
-    if (!enlist({slot.start, length}, kRemoteUse, *device, handle)) {
-      release_key(id);
-      return tl::unexpected(Errc::no_memory);
-    }
-    rkey = handle->rkey;
-  }
-  return describe(id, rkey);
+  const Device* const device = only_device();
+  if (device == nullptr) return describe(id, 0);
+  const std::optional<std::uint32_t> rkey = provide(*device, id);
+  if (rkey) return describe(id, *rkey);
+  release_key(id);
+  return tl::unexpected(Errc::no_memory);
 }
 
 Result<RemoteKey> Memory::make_key_at(Device& device, RegionId region, std::size_t offset,
@@ -210,8 +237,16 @@ Result<RemoteKey> Memory::make_window(Device& device, ibv_mw_type type, RegionId
   const Result<KeySlot*> opened = open_key(region, offset, length, id);
   if (!opened) return tl::unexpected(opened.error());
   (*opened)->device = &device;
+  if (registered(region, device) == nullptr) {
+    release_key(id);
+    return tl::unexpected(Errc::no_memory);
+  }
   (*opened)->window = take_window(device, type);
-  if ((*opened)->window != nullptr) return describe(id, (*opened)->window->rkey);
+  if ((*opened)->window != nullptr) {
+    const std::uint32_t rkey = (*opened)->window->rkey;
+    if (type == IBV_MW_TYPE_2) windows_[number_of(device, rkey)] = id;
+    return describe(id, rkey);
+  }
   say(options_, LogLevel::error, device.name + ": cannot make a memory window: " + errno_text(errno));
   release_key(id);
   return tl::unexpected(Errc::no_memory);
@@ -223,7 +258,11 @@ void Memory::release_key(RemoteKeyId id) noexcept {
   // A window that is still bound is not bound again: undoing it by a work request would race the peer's doing
   // so, and invalidating a window that is not bound takes soft-RoCE's whole kernel down.
   const bool again = slot.window != nullptr && slot.window->type == IBV_MW_TYPE_2 && !slot.open;
-  if (again) stored_windows_.push_back({slot.device, std::move(slot.window)});
+  if (again) {
+    windows_[number_of(*slot.device, slot.window->rkey)] = kNoRemoteKey;
+    stored_windows_.push_back({slot.device, std::move(slot.window)});
+  }
+  drop_window(slot);
   slot = KeySlot{};
   free_keys_.push_back(id);
 }
@@ -237,6 +276,12 @@ std::uint32_t Memory::rkey(const Device& device, RemoteKeyId id) const noexcept 
   return there ? slot.handles[device.index]->rkey : 0;
 }
 
+WindowHandle Memory::part_with_window(RemoteKeyId id) noexcept {
+  KeySlot& slot = key_slots_[id];
+  windows_.erase(number_of(*slot.device, slot.window->rkey));
+  return std::move(slot.window);
+}
+
 void Memory::bind_to(RemoteKeyId id, ConKey owner) noexcept {
   key_slots_[id].owner = owner;
 }
@@ -245,7 +290,7 @@ void Memory::bind_to(RemoteKeyId id, ConKey owner) noexcept {
 // the better part of a second, and the kernel warns.
 void Memory::drop_windows_of(ConKey owner) noexcept {
   for (KeySlot& slot : key_slots_) {
-    if (slot.used && slot.window != nullptr && slot.owner == owner) slot.window.reset();
+    if (slot.used && slot.window != nullptr && slot.owner == owner) drop_window(slot);
   }
 }
 
@@ -257,6 +302,8 @@ WindowBind Memory::window_open(RemoteKeyId id) const noexcept {
   bind.info.addr = reinterpret_cast<std::uintptr_t>(slot.start);
   bind.info.length = slot.length;
   bind.info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  bind.region = slot.region;
+  bind.key = id;
   return bind;
 }
 
@@ -281,10 +328,11 @@ Result<std::uint32_t> Memory::rebind(RemoteKeyId id) {
   return slot.handle->rkey;
 }
 
-void Memory::killed(std::uint32_t rkey) noexcept {
-  for (KeySlot& slot : key_slots_) {
-    if (slot.window != nullptr && slot.window->rkey == rkey) slot.open = false;
-  }
+void Memory::killed(const Device& device, std::uint32_t rkey) noexcept {
+  const auto found = windows_.find(number_of(device, rkey));
+  if (found == windows_.end() || found->second == kNoRemoteKey) return;
+  KeySlot& slot = key_slots_[found->second];
+  if (slot.window != nullptr && slot.window->rkey == rkey) slot.open = false;
 }
 
 }  // namespace rtrs::verbs

@@ -1,8 +1,12 @@
-// Regions, registered with every device in use, and the keys under which peers write to them.
+// Regions and the keys under which peers write to them. Where one device is in use, they are registered with
+// it when they are made; where there are several, with each that needs them, when it does.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "backends/verbs/verbs_device.hpp"
@@ -15,6 +19,8 @@ namespace rtrs::verbs {
 struct WindowBind {
   ibv_mw* window = nullptr;
   ibv_mw_bind_info info{};
+  RegionId region = kNoRegion;
+  RemoteKeyId key = kNoRemoteKey;
 };
 
 class Memory {
@@ -25,15 +31,16 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Registers everything with a device that is new, or gives up everything there.
-  Errc adopt(Device&);
+  // A device that is new, or gives up everything there.
+  void adopt(Device&);
   void forget(const Device&) noexcept;
 
   Result<Region> allocate(std::size_t bytes);
   Result<Region> register_memory(std::span<std::byte>);
   void release(RegionId);
-  // For a work request; a part outside its region is a programming error.
-  ibv_sge piece(const LocalPart&, const Device&) const noexcept;
+  // For a work request; a part outside its region is a programming error. False: the device has no room for
+  // the region, which the log says.
+  bool piece(const LocalPart&, const Device&, ibv_sge&) noexcept;
   const std::byte* address(const LocalPart&) const noexcept;
 
   // For the peers of all connections.
@@ -43,10 +50,23 @@ class Memory {
   // The same as a window that binding has to open. Type 2 windows come from a store.
   Result<RemoteKey> make_window(Device&, ibv_mw_type, RegionId, std::size_t offset, std::size_t length);
   void release_key(RemoteKeyId) noexcept;
+  // The work request that binds its window last.
+  struct LastBind {
+    ConKey on{};
+    std::uint64_t number = 0;
+  };
+  LastBind& last_bind(RemoteKeyId id) noexcept { return key_slots_[id].last_bind; }
+  // The peer killed the key, so what bound its window was carried out.
+  bool was_killed(RemoteKeyId id) const noexcept { return !key_slots_[id].open; }
+  // The key is without its window from now on.
+  WindowHandle part_with_window(RemoteKeyId) noexcept;
 
   bool exists(RemoteKeyId id) const noexcept { return id < key_slots_.size() && key_slots_[id].used; }
   bool is_window(RemoteKeyId id) const noexcept { return key_slots_[id].window != nullptr; }
   std::uint32_t rkey(const Device&, RemoteKeyId) const noexcept;
+  // The same, made where it is not yet, and its region with it, from which answers are sent. Nothing: the
+  // device has no room, which the log says.
+  std::optional<std::uint32_t> provide(const Device&, RemoteKeyId) noexcept;
   // The window of this remote key can be opened only by this connection, and goes before its queue pair does.
   void bind_to(RemoteKeyId, ConKey) noexcept;
   void drop_windows_of(ConKey) noexcept;
@@ -57,7 +77,7 @@ class Memory {
   void withdraw(RemoteKeyId) noexcept;
   Result<std::uint32_t> rebind(RemoteKeyId);
   // The peer killed this key: its window may serve again.
-  void killed(std::uint32_t rkey) noexcept;
+  void killed(const Device&, std::uint32_t rkey) noexcept;
 
  private:
   struct Held {
@@ -75,6 +95,7 @@ class Memory {
     std::vector<MemoryHandle> handles;  // by device
     MemoryHandle handle;
     WindowHandle window;
+    LastBind last_bind;
     ConKey owner{};  // of a window that only one connection can open
   };
   struct Stored {
@@ -83,6 +104,11 @@ class Memory {
   };
   Result<Region> add(std::span<std::byte>, bool mapped);
   bool enlist(std::span<std::byte>, int access, const Device&, MemoryHandle&) const;
+  // The registration of the region there; made if need be, nullptr where that fails.
+  ibv_mr* registered(RegionId, const Device&) noexcept;
+  const Device* only_device() const noexcept;
+  static std::uint64_t number_of(const Device&, std::uint32_t rkey) noexcept;
+  void drop_window(KeySlot&) noexcept;
   Result<KeySlot*> open_key(RegionId, std::size_t offset, std::size_t length, RemoteKeyId&);
   RemoteKey describe(RemoteKeyId, std::uint32_t rkey) const noexcept;
   WindowHandle take_window(Device&, ibv_mw_type);
@@ -95,6 +121,8 @@ class Memory {
   std::vector<KeySlot> key_slots_;
   std::vector<RemoteKeyId> free_keys_;
   std::vector<Stored> stored_windows_;  // of type 2, bound to nothing
+  // Of type 2, by device and by what stays of their keys: whose they are, kNoRemoteKey of stored ones.
+  std::unordered_map<std::uint64_t, RemoteKeyId> windows_;
 };
 
 }  // namespace rtrs::verbs

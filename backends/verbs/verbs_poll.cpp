@@ -1,9 +1,10 @@
-// Events and sleeping.
+// Completion queues, events and sleeping.
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 #include "backends/verbs/verbs_fabric.hpp"
@@ -11,19 +12,65 @@
 namespace rtrs::verbs {
 namespace {
 
-// Events that one connection may report before it is another's turn.
-constexpr std::size_t kFairShare = 16;
-// While connections are asked directly, this often the kernel is asked about everything else.
+// While queues are asked directly, this often the kernel is asked about everything else.
 constexpr unsigned kPollsPerLook = 32;
+constexpr std::uint32_t kLeastEntries = 1024;
 
 }  // namespace
 
+bool FabricImpl::open(Connection& connection, Device& device) {
+  connection.fit(device);
+  SharedQueue* const queue = queue_on(device, connection.entries());
+  if (!connection.open(device, queue)) return false;
+  activate(*queue);
+  return true;
+}
+
+// Each queue is as large as those before it together, so that there are few however many connections there
+// are.
+SharedQueue* FabricImpl::queue_on(Device& device, std::uint32_t entries) {
+  std::uint32_t all = kLeastEntries;
+  for (const auto& queue : queues_) {
+    if (&queue->device() != &device) continue;
+    if (queue->has_room(entries)) return queue.get();
+    all += queue->entries();
+  }
+  const auto most = static_cast<std::uint32_t>(device.attributes.max_cqe);
+  if (entries > most) return errno = EINVAL, nullptr;
+  auto queue = SharedQueue::make(device, std::min(std::max(2 * entries, all), most));
+  if (queue == nullptr) queue = SharedQueue::make(device, entries);
+  if (queue == nullptr || !queue->has_room(entries)) return nullptr;
+  queues_.push_back(std::move(queue));
+  active_.reserve(queues_.size());
+  return queues_.back().get();
+}
+
+void FabricImpl::drop_queues_of(const Device& device) noexcept {
+  std::erase_if(active_, [&](const SharedQueue* queue) { return &queue->device() == &device; });
+  std::erase_if(queues_, [&](const auto& queue) { return &queue->device() == &device; });
+}
+
+void FabricImpl::lose_queue(SharedQueue& queue, Reason reason) noexcept {
+  queue.failed = true;
+  queue.for_each_member([&](Connection& connection) {
+    if (connection.stage() != Connection::Stage::up) return;
+    connection.set_ending(reason);
+    activate(connection);
+  });
+}
+
+void FabricImpl::activate(SharedQueue& queue) noexcept {
+  if (!std::exchange(queue.in_active_list, true)) active_.push_back(&queue);
+}
+
 void FabricImpl::activate(Connection& connection) noexcept {
-  if (!std::exchange(connection.in_active_list, true)) active_.push_back(&connection);
+  if (connection.ending() != Reason::none && !std::exchange(connection.in_ending_list, true))
+    ending_.push_back(&connection);
+  if (connection.queue() != nullptr) activate(*connection.queue());
 }
 
 void FabricImpl::deactivate(Connection& connection) noexcept {
-  if (std::exchange(connection.in_active_list, false)) std::erase(active_, &connection);
+  if (std::exchange(connection.in_ending_list, false)) std::erase(ending_, &connection);
 }
 
 void FabricImpl::flush_soon(Connection& connection) noexcept {
@@ -32,13 +79,20 @@ void FabricImpl::flush_soon(Connection& connection) noexcept {
 }
 
 void FabricImpl::flush_unposted() noexcept {
-  for (Connection* connection : unposted_) {
-    connection->in_unposted_list = false;
-    if (connection->stage() != Connection::Stage::up) continue;
-    connection->flush();
-    if (connection->failed()) report_lost(*connection, connection->failure());
-  }
-  unposted_.clear();
+  // What has no room yet stays.
+  std::erase_if(unposted_, [this](Connection* connection) {
+    if (connection->stage() == Connection::Stage::up) {
+      connection->flush();
+      if (connection->failed()) report_lost(*connection, connection->failure());
+    }
+    connection->in_unposted_list = connection->stage() == Connection::Stage::up && connection->has_unposted();
+    return !connection->in_unposted_list;
+  });
+}
+
+void FabricImpl::flush_binds_of(const ibv_mw& window) noexcept {
+  const auto names_it = [&window](const Connection* one) { return one->has_unposted_bind_of(window); };
+  if (std::any_of(unposted_.begin(), unposted_.end(), names_it)) flush_unposted();
 }
 
 std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
@@ -84,50 +138,84 @@ void FabricImpl::look_at_kernel() noexcept {
   }
 }
 
-std::size_t FabricImpl::read_connections(std::span<FabricEvent> out) noexcept {
+std::size_t FabricImpl::report_endings(const SharedQueue& queue, std::span<FabricEvent> out) noexcept {
+  std::size_t count = 0;
+  std::erase_if(ending_, [&](Connection* connection) {
+    if (connection->queue() != &queue || count == out.size()) return false;
+    if (connection->stage() != Connection::Stage::lost) {
+      connection->lost(out[count++], connection->ending());
+      connection->device()->suspect = true;
+    }
+    connection->in_ending_list = false;
+    return true;
+  });
+  return count;
+}
+
+std::size_t FabricImpl::read_queue(SharedQueue& queue, std::span<FabricEvent> out) noexcept {
+  std::size_t count = 0;
+  queue.begin_round();
+  while (count < out.size()) {
+    const ibv_wc* const completion = queue.next();
+    if (completion == nullptr) break;
+    Connection* const connection = queue.owner_of(completion->wr_id);
+    if (connection == nullptr) continue;
+    if (connection->translate(*completion, out[count])) ++count;
+    if (connection->stage() == Connection::Stage::lost) connection->device()->suspect = true;
+    if (connection->has_shown() && !std::exchange(connection->in_shown_list, true))
+      with_shown_.push_back(connection);
+  }
+  if (count == out.size()) return count;
+  // Nothing is left to read.
+  if (queue.failed) lose_queue(queue, Reason::fabric_gone);
+  return ending_.empty() ? count : count + report_endings(queue, out.subspan(count));
+}
+
+std::size_t FabricImpl::read_queues(std::span<FabricEvent> out) noexcept {
   std::size_t count = 0;
   std::size_t next = 0;
-  for (std::size_t turns = active_.size(); turns > 0 && count < out.size(); --turns) {
-    Connection& connection = *active_[next];
-    const std::size_t room = std::min(kFairShare, out.size() - count);
-    bool drained = false;
-    count += connection.read(out.subspan(count, room), drained);
-    if (connection.has_shown()) with_shown_.push_back(&connection);
-    if (connection.stage() == Connection::Stage::lost) {
-      deactivate(connection);
-    } else {
-      ++next;
-    }
-  }
-  std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(next), active_.end());
+  for (; next < active_.size() && count < out.size(); ++next)
+    count += read_queue(*active_[next], out.subspan(count));
+  // Whose turn it was not comes first the next time.
+  if (next < active_.size())
+    std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(next), active_.end());
   return count;
 }
 
 std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   now_ = now;
-  graveyard_.clear();
-  shown_bytes_.clear();
-  for (Connection* connection : with_shown_) connection->reuse_shown();
-  with_shown_.clear();
-  flush_unposted();
+  // Each of them rarely has something to do, and this is called all the time.
+  if (!graveyard_.empty()) graveyard_.clear();
+  if (!shown_bytes_.empty()) shown_bytes_.clear();
+  if (!with_shown_.empty()) reuse_shown();
+  if (!unposted_.empty()) flush_unposted();
   drop_gone_devices();
-  start_accepts();
+  if (!accepting_.empty()) start_accepts();
   const bool due = timer_due_ <= now_;
   if (due || look_now_ || ++polls_since_look_ >= kPollsPerLook) look_at_kernel();
   if (due) on_timer();
-  const std::size_t count = take_pending(out);
+  const std::size_t count = pending_.empty() ? 0 : take_pending(out);
   // What is pending about a connection comes before what its queue holds.
   if (pending_taken_ < pending_.size()) return count;
-  return count + read_connections(out.subspan(count));
+  return count + read_queues(out.subspan(count));
+}
+
+void FabricImpl::reuse_shown() noexcept {
+  for (Connection* connection : with_shown_) {
+    connection->in_shown_list = false;
+    connection->reuse_shown();
+  }
+  with_shown_.clear();
 }
 
 bool FabricImpl::try_wait() noexcept {
   flush_unposted();
-  if (!pending_.empty() || !accepting_.empty()) return false;
+  if (!pending_.empty() || !accepting_.empty() || !ending_.empty()) return false;
   look_now_ = true;
   while (!active_.empty()) {
     if (!active_.back()->arm()) return false;
-    deactivate(*active_.back());
+    active_.back()->in_active_list = false;
+    active_.pop_back();
   }
   return true;
 }

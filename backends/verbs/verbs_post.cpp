@@ -15,8 +15,7 @@
 namespace rtrs::verbs {
 namespace {
 
-// Of them in a row that nobody wants to hear of.
-constexpr std::uint32_t kUnsignalled = 64;
+constexpr std::uint32_t kBouncesPerSignal = 8;
 
 ibv_wr_opcode opcode_of(WorkRequest::Op op) noexcept {
   switch (op) {
@@ -37,23 +36,28 @@ ibv_wr_opcode opcode_of(WorkRequest::Op op) noexcept {
 }  // namespace
 
 bool Connection::ask_for_completion(bool wanted) noexcept {
-  // Only a completion frees places in the ring, so some are asked for whatever the caller wants.
-  const bool ask = wanted || since_signal_ + 1 >= std::clamp(params_.send_depth / 2, 1u, kUnsignalled);
+  const bool ask = wanted || since_signal_ + 1 >= signal_every_;
   since_signal_ = ask ? 0 : since_signal_ + 1;
   return ask;
 }
 
 std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
   std::size_t taken = 0;
+  place_waiting();
+  if (!waiting_.empty()) return 0;
   for (; taken < work.size() && work[taken].key == key_ && !failed_; ++taken) {
     const WorkRequest& one = work[taken];
-    if (outstanding_work_ >= params_.send_depth || next_send_ - done_sends_ >= depth()) break;
-    SendSlot& slot = sends_[next_send_ & (sends_.size() - 1)];
+    if (outstanding_work_ >= params_.send_depth || !has_room()) break;
+    if (needs_bounce(one) && bounces_.free == 0) break;
+    SendSlot& slot = sends_[next_send_ & send_mask_];
     slot.cookie = one.cookie;
     slot.what = SendSlot::What::work;
     slot.report = one.signalled;
+    slot.bounced = false;
     ibv_send_wr& request = next_in_chain();
-    request.send_flags = ask_for_completion(one.signalled) ? IBV_SEND_SIGNALED : 0;
+    // Places for messages are few, and only a completion frees them.
+    const bool scarce = bounces_.count != 0 && bounces_.next % kBouncesPerSignal == 0 && needs_bounce(one);
+    request.send_flags = ask_for_completion(one.signalled || scarce) ? IBV_SEND_SIGNALED : 0;
     if (!fill(one, request, chain_.pieces[chain_.size], slot)) {
       failed_ = true;
       break;
@@ -61,16 +65,16 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
     close_link();
     ++outstanding_work_;
   }
-  // Before the caller's memory changes, from which short messages are copied.
-  flush();
   return taken;
 }
 
 ibv_send_wr& Connection::next_in_chain() noexcept {
-  if (chain_.size == chain_.requests.size()) flush();
+  if (chain_.size == Chain::kMost) flush_placed();
   ibv_send_wr& request = chain_.requests[chain_.size];
-  std::memset(&request, 0, sizeof request);
-  request.wr_id = next_send_;
+  request.next = nullptr;
+  request.sg_list = nullptr;
+  request.num_sge = 0;
+  request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
   return request;
 }
 
@@ -81,21 +85,41 @@ void Connection::close_link() noexcept {
 }
 
 void Connection::flush() noexcept {
+  place_waiting();
+  flush_placed();
+}
+
+// Receives first: what is sent may be answered at once.
+void Connection::flush_placed() noexcept {
+  if (receives_.has_unposted()) failed_ = !receives_.flush(qp_.get()) || failed_;
   if (chain_.size == 0) return;
-  // A window shows its next key from the moment that its binding is asked for; the library wants the old one.
-  const auto requests = std::span(chain_.requests).first(chain_.size);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (requests[i].opcode == IBV_WR_BIND_MW) requests[i].bind_mw.mw->rkey = chain_.old_keys[i];
-  }
-  ibv_send_wr* refused = nullptr;
-  const int error = ibv_post_send(qp_.get(), requests.data(), &refused);
-  for (const ibv_send_wr& request : requests) {
-    if (request.opcode == IBV_WR_BIND_MW) request.bind_mw.mw->rkey = request.bind_mw.rkey;
-  }
-  chain_.size = 0;
+  const int error = send_chain();
   if (error == 0) return;
   say(around_.options, LogLevel::error, describe() + ": cannot post: " + errno_text(std::abs(error)));
   failed_ = true;
+}
+
+int Connection::send_chain() noexcept {
+  // A window shows its next key from the moment that its binding is asked for; the library wants the old one.
+  const auto requests = std::span(chain_.requests).first(chain_.size);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].opcode == IBV_WR_BIND_MW)
+      chain_.shown_keys[i] = std::exchange(requests[i].bind_mw.mw->rkey, chain_.old_keys[i]);
+  }
+  ibv_send_wr* refused = nullptr;
+  const int error = ibv_post_send(qp_.get(), requests.data(), &refused);
+  for (std::size_t i = requests.size(); i-- > 0;) {
+    if (requests[i].opcode == IBV_WR_BIND_MW) requests[i].bind_mw.mw->rkey = chain_.shown_keys[i];
+  }
+  chain_.size = 0;
+  return error;
+}
+
+bool Connection::has_unposted_bind_of(const ibv_mw& window) const noexcept {
+  const auto chained = std::span(chain_.requests).first(chain_.size);
+  return std::any_of(chained.begin(), chained.end(), [&window](const ibv_send_wr& one) {
+    return one.opcode == IBV_WR_BIND_MW && one.bind_mw.mw == &window;
+  });
 }
 
 bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std::span<ibv_sge, 2> pieces,
@@ -106,8 +130,7 @@ bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std::span<i
   switch (work.op) {
     case WorkRequest::Op::write:
     case WorkRequest::Op::write_imm:
-      fill_write(work, request, pieces);
-      return true;
+      return fill_write(work, request, pieces);
     case WorkRequest::Op::send_inv:
       request.invalidate_rkey = work.rkey;
       return true;
@@ -118,20 +141,21 @@ bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std::span<i
   return fill_message(work, request, pieces[0], slot);
 }
 
-void Connection::fill_write(const WorkRequest& work, ibv_send_wr& request,
+bool Connection::fill_write(const WorkRequest& work, ibv_send_wr& request,
                             std::span<ibv_sge, 2> pieces) noexcept {
   RTRS_ASSERT(work.part_count <= work.parts.size());
   std::size_t count = 0;
   std::uint32_t total = 0;
   for (const LocalPart& part : std::span(work.parts).first(work.part_count)) {
     if (part.length == 0) continue;
-    pieces[count++] = around_.memory.piece(part, *device_);
+    if (!around_.memory.piece(part, *device_, pieces[count++])) return false;
     total += part.length;
   }
   request.num_sge = static_cast<int>(count);
   request.wr.rdma.remote_addr = work.remote_addr;
   request.wr.rdma.rkey = work.rkey;
   if (count != 0 && total <= inline_limit_) request.send_flags |= IBV_SEND_INLINE;
+  return true;
 }
 
 bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv_sge& piece,
@@ -140,10 +164,24 @@ bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv
   request.num_sge = size == 0 ? 0 : 1;
   if (size == 0) return true;
   piece = {.addr = reinterpret_cast<std::uintptr_t>(work.inline_bytes.data()), .length = size, .lkey = 0};
-  if (size <= inline_limit_) {
+  if (size <= Chain::kMostCopied && size <= inline_limit_) {
+    std::byte* const copy = chain_.copies[chain_.size].data();
+    std::memcpy(copy, work.inline_bytes.data(), size);
+    piece.addr = reinterpret_cast<std::uintptr_t>(copy);
     request.send_flags |= IBV_SEND_INLINE;
     return true;
   }
+  if (size <= kSmallMessage) {
+    std::byte* const place = bounces_.memory.get() + std::size_t{bounces_.next} * kSmallMessage;
+    bounces_.next = (bounces_.next + 1) % bounces_.count;
+    --bounces_.free;
+    slot.bounced = true;
+    std::memcpy(place, work.inline_bytes.data(), size);
+    piece.addr = reinterpret_cast<std::uintptr_t>(place);
+    piece.lkey = bounces_.handle->lkey;
+    return true;
+  }
+  // As long as this are only messages while a path is set up.
   if (slot.bounce_size < size) {
     slot.bounce_handle.reset();
     slot.bounce_size = 0;
@@ -160,38 +198,109 @@ bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv
   return true;
 }
 
+bool Connection::needs_bounce(const WorkRequest& work) const noexcept {
+  return work.inline_bytes.size() > inline_limit_ && work.inline_bytes.size() <= kSmallMessage;
+}
+
 bool Connection::bind(const WindowBind& bind, Bind how, std::uint64_t cookie, bool report) noexcept {
   if (stage_ != Stage::up || failed_) return false;
-  if (next_send_ - done_sends_ >= depth()) {
-    say(around_.options, LogLevel::error, describe() + ": no room to bind a memory window");
+  const std::uint32_t old_key = bind.window->rkey;
+  bind.window->rkey = ibv_inc_rkey(old_key);
+  const Binding binding{bind, how, cookie, report, old_key, bind.window->rkey};
+  if (waiting_.empty() && has_room()) return place(binding);
+  try {
+    waiting_.push_back(binding);
+  } catch (const std::bad_alloc&) {
     return false;
   }
-  SendSlot& slot = sends_[next_send_ & (sends_.size() - 1)];
-  slot.cookie = cookie;
-  slot.what = how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
-  slot.report = report;
-  const unsigned flags = ask_for_completion(report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
-  // Windows of type 1 have a call of their own, which on hardware rings a doorbell. Soft-RoCE's is a system
-  // call, and it takes both types alike.
-  if (bind.window->type == IBV_MW_TYPE_2 || device_->soft_roce) {
-    ibv_send_wr& request = next_in_chain();
-    request.send_flags = flags;
-    request.opcode = IBV_WR_BIND_MW;
-    request.bind_mw.mw = bind.window;
-    request.bind_mw.rkey = ibv_inc_rkey(bind.window->rkey);
-    request.bind_mw.bind_info = bind.info;
-    chain_.old_keys[chain_.size] = std::exchange(bind.window->rkey, request.bind_mw.rkey);
-    close_link();
-    return true;
-  }
-  flush();
-  ibv_mw_bind request{};
-  request.wr_id = next_send_;
+  return true;
+}
+
+void Connection::place_waiting() noexcept {
+  for (; !waiting_.empty() && has_room() && !failed_; waiting_.pop_front())
+    if (!place(waiting_.front())) failed_ = true;
+}
+
+void Connection::forget_window(const ibv_mw& window) noexcept {
+  std::erase_if(waiting_, [&window](const Binding& one) { return one.what.window == &window; });
+}
+
+void Connection::forget_windows_of(RegionId region) noexcept {
+  std::erase_if(waiting_, [region](const Binding& one) { return one.what.region == region; });
+}
+
+bool Connection::place(const Binding& binding) noexcept {
+  ibv_mw* const window = binding.what.window;
+  SendSlot& slot = sends_[next_send_ & send_mask_];
+  slot.cookie = binding.cookie;
+  slot.what = binding.how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
+  slot.report = binding.report;
+  slot.bounced = false;
+  around_.memory.last_bind(binding.what.key) = {.on = key_, .number = next_send_};
+  using Chains = Device::Chains;
+  slot.tries_chain =
+      window->type == IBV_MW_TYPE_1 && !device_->soft_roce && device_->type_1_chains != Chains::yes;
+  const unsigned flags = ask_for_completion(binding.report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
+  // Windows of type 1 have a call of their own, which on hardware rings a doorbell and on soft-RoCE is a
+  // system call. The libraries of mlx4, mlx5, irdma and soft-RoCE take them in a chain too.
+  if (slot.tries_chain && device_->type_1_chains == Chains::no) return bind_alone(binding, flags);
+  if (slot.tries_chain && device_->type_1_chains == Chains::unknown)
+    return try_bind_in_chain(binding, flags) || bind_alone(binding, flags);
+  bind_in_chain(binding, flags);
+  return true;
+}
+
+void Connection::bind_in_chain(const Binding& binding, unsigned flags) noexcept {
+  ibv_send_wr& request = next_in_chain();
   request.send_flags = flags;
-  request.bind_info = bind.info;
-  if (const int error = ibv_bind_mw(qp_.get(), bind.window, &request); error != 0) {
+  request.opcode = IBV_WR_BIND_MW;
+  request.bind_mw.mw = binding.what.window;
+  request.bind_mw.rkey = binding.new_key;
+  request.bind_mw.bind_info = binding.what.info;
+  chain_.old_keys[chain_.size] = binding.old_key;
+  close_link();
+}
+
+bool Connection::try_bind_in_chain(const Binding& binding, unsigned flags) noexcept {
+  flush_placed();
+  bind_in_chain(binding, flags);
+  const int error = send_chain();
+  device_->type_1_chains = error == 0 ? Device::Chains::tried : Device::Chains::no;
+  if (error == 0) return true;
+  --next_send_;
+  return false;
+}
+
+// A device that took the first bindings, and then could not carry them out, gets none in a chain any more:
+// the next connection goes without.
+void Connection::judge_chains(ibv_wc_status status) noexcept {
+  Device::Chains& chains = device_->type_1_chains;
+  if (chains != Device::Chains::tried) return;
+  if (status == IBV_WC_SUCCESS) chains = Device::Chains::yes;
+  const bool its_own = status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_LOC_PROT_ERR ||
+                       status == IBV_WC_MW_BIND_ERR || status == IBV_WC_GENERAL_ERR;
+  if (!its_own) return;
+  chains = Device::Chains::no;
+  say(around_.options, LogLevel::warning,
+      device_->name + ": takes no windows of type 1 by ibv_post_send(); they are bound one by one");
+}
+
+bool Connection::bind_alone(const Binding& binding, unsigned flags) noexcept {
+  flush_placed();
+  ibv_mw* const window = binding.what.window;
+  ibv_mw_bind request{};
+  request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
+  request.send_flags = flags;
+  request.bind_info = binding.what.info;
+  const std::uint32_t shown = std::exchange(window->rkey, binding.old_key);
+  const int error = ibv_bind_mw(qp_.get(), window, &request);
+  // The library chooses the key, and every one of them the next. Who was told another could not use it.
+  const bool next = window->rkey == binding.new_key;
+  window->rkey = shown;
+  if (error != 0 || !next) {
     say(around_.options, LogLevel::error,
-        describe() + ": cannot bind a memory window: " + errno_text(std::abs(error)));
+        describe() + ": cannot bind a memory window: " +
+            (error != 0 ? errno_text(std::abs(error)) : "it has an unexpected key"));
     return false;
   }
   ++next_send_;

@@ -1,8 +1,9 @@
 #include "backends/verbs/verbs_receives.hpp"
 
 #include <algorithm>
-#include <array>
 #include <new>
+
+#include "backends/verbs/verbs_queue.hpp"
 
 namespace rtrs::verbs {
 namespace {
@@ -29,6 +30,7 @@ Receives::Size* Receives::size_for(std::uint32_t bytes) {
 }
 
 bool Receives::grow(ibv_pd* domain, Size& size, unsigned count) {
+  if (places_.size() + count > SharedQueue::kNumbers) return false;
   Slab slab;
   if (size.bytes != 0) {
     const std::size_t total = std::size_t{size.bytes} * count;
@@ -51,32 +53,35 @@ bool Receives::grow(ibv_pd* domain, Size& size, unsigned count) {
   return true;
 }
 
-bool Receives::post(ibv_pd* domain, ibv_qp* qp, unsigned count, std::uint32_t bytes) noexcept try {
+bool Receives::post(ibv_pd* domain, ibv_qp* qp, std::uint64_t tag, unsigned count,
+                    std::uint32_t bytes) noexcept try {
   Size& size = *size_for(bytes);
   short_ = size.free.size() < count && !grow(domain, size, count - static_cast<unsigned>(size.free.size()));
   if (short_) return false;
-  constexpr unsigned kChain = 32;
-  while (count > 0) {
-    const unsigned now = std::min(count, kChain);
-    std::array<ibv_recv_wr, kChain> requests;
-    std::array<ibv_sge, kChain> pieces;
-    for (unsigned i = 0; i < now; ++i) {
-      const std::uint32_t place = size.free.back();
-      size.free.pop_back();
-      const Place& at = places_[place];
-      pieces[i] = {.addr = reinterpret_cast<std::uintptr_t>(at.data), .length = size.bytes, .lkey = at.lkey};
-      requests[i].wr_id = place;
-      requests[i].sg_list = &pieces[i];
-      requests[i].num_sge = size.bytes == 0 ? 0 : 1;
-      requests[i].next = i + 1 < now ? &requests[i + 1] : nullptr;
-    }
-    ibv_recv_wr* refused = nullptr;
-    if (ibv_post_recv(qp, requests.data(), &refused) != 0) return false;
-    count -= now;
+  for (; count > 0; --count) {
+    if (unposted_ == kChain && !flush(qp)) return false;
+    const std::uint32_t place = size.free.back();
+    size.free.pop_back();
+    const Place& at = places_[place];
+    ibv_recv_wr& request = requests_[unposted_];
+    ibv_sge& piece = pieces_[unposted_];
+    piece = {.addr = reinterpret_cast<std::uintptr_t>(at.data), .length = size.bytes, .lkey = at.lkey};
+    request = {.wr_id = tag | SharedQueue::kReceive | place,
+               .next = nullptr,
+               .sg_list = &piece,
+               .num_sge = size.bytes == 0 ? 0 : 1};
+    if (unposted_ != 0) requests_[unposted_ - 1].next = &request;
+    ++unposted_;
   }
   return true;
 } catch (const std::bad_alloc&) {
   return !(short_ = true);
+}
+
+bool Receives::flush(ibv_qp* qp) noexcept {
+  unposted_ = 0;
+  ibv_recv_wr* refused = nullptr;
+  return ibv_post_recv(qp, requests_.data(), &refused) == 0;
 }
 
 void Receives::reuse_shown() noexcept {

@@ -71,6 +71,8 @@ std::string connect_text(rdma_cm_event_type event, int status) {
       return reject_text(status) + " (reason " + std::to_string(status) + ")";
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       return "the RDMA device was removed";
+    case RDMA_CM_EVENT_ADDR_CHANGE:
+      return "its address has moved to another network interface (a bond failed over)";
     default:
       return std::string(rdma_event_str(event)) + (status == 0 ? "" : ": " + errno_text(-status));
   }

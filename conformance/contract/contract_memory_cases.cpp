@@ -151,7 +151,7 @@ TEST_P(FabricContract, an_invalidated_key_is_dead_once_that_is_reported) {
   expect_refused(link, write_imm(link.client, source, 8, target, 0, 1), target);
 }
 
-TEST_P(FabricContract, a_renewed_key_has_a_key_it_never_had) {
+TEST_P(FabricContract, a_renewed_key_is_none_of_the_last_fifty) {
   if (!capabilities().invalidation) GTEST_SKIP() << "no capability invalidation";
   const Link link = open_link(keyed(), 64, 0);
   Target target = make_revocable(link, 4096);

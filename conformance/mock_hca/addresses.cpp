@@ -54,10 +54,15 @@ std::size_t number_of(const sockaddr& address) {
 }
 
 Adapter* adapter_of(const sockaddr& address) {
+  Adapter* const holder = holder_of(address);
+  return holder == nullptr || holder->removed ? nullptr : holder;
+}
+
+Adapter* holder_of(const sockaddr& address) {
   for (const auto& one : world().adapters) {
-    if (one->removed) continue;
+    Adapter& holder = *world().adapters[world().holders[one->number]];
     for (const sockaddr_storage& own : addresses_of(*one))
-      if (same_host(reinterpret_cast<const sockaddr&>(own), address)) return one.get();
+      if (same_host(reinterpret_cast<const sockaddr&>(own), address)) return &holder;
   }
   return nullptr;
 }

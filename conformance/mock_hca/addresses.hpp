@@ -13,8 +13,8 @@ namespace rtrs::mock_hca {
 std::array<sockaddr_storage, 2> addresses_of(const Adapter&);
 // nullptr: of none that is there.
 Adapter* adapter_of(const sockaddr&);
-// Of an adapter that is, or was, there.
-std::size_t number_of(const sockaddr&);
+// Also one that was taken out.
+Adapter* holder_of(const sockaddr&);
 std::uint16_t port_of(const sockaddr&);
 void set_port(sockaddr&, std::uint16_t port);
 bool is_any(const sockaddr&);

@@ -24,7 +24,7 @@ struct Message {
   sockaddr_storage source{}, destination{};
   int reason = 0;  // of a reject
   std::uint32_t queue_pair = 0;
-  std::uint8_t retry_count = 0;
+  std::uint8_t retry_count = 0, ack_timeout = 0, tos = 0;
   std::vector<std::byte> data;
 };
 
@@ -90,10 +90,8 @@ std::size_t objects(unsigned host);
 // Its processes die. With `orderly` the kernel parts from everybody; then nothing of it reaches anybody.
 void sever(unsigned host, bool orderly);
 void join_again(unsigned host);
-// The adapter comes back after remove().
-void put_back(std::size_t adapter);
 bool has_problems();
-// A peer may write there under this key.
-bool is_open(std::uint32_t key);
+// A peer may write to the memory behind this key of the adapter.
+bool is_open(std::size_t adapter, std::uint32_t key);
 
 }  // namespace rtrs::mock_hca

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -40,6 +41,27 @@ std::uint64_t clock_now() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
+bool is_over(const ibv_context* context) {
+  return static_cast<const Context*>(context)->over;
+}
+
+bool World::falls_short(const ibv_context* context) {
+  if (!is_over(context)) return falls_short();
+  errno = EIO;
+  return true;
+}
+
+int World::given_back(const ibv_context* context) {
+  if (!is_over(context) || destroys_without_device.value_or(false)) return 0;
+  ++leaked;
+  return EIO;
+}
+
+MemoryRegion* World::region(const ibv_pd* domain, std::uint32_t key) const {
+  const auto found = regions.find({static_cast<const Context*>(domain->context)->adapter, key});
+  return found == regions.end() || found->second->pd != domain ? nullptr : found->second;
+}
+
 bool World::falls_short() {
   if (conductor != nullptr && conductor->falls_short()) return errno = ENOMEM, true;
   if (shortage_count == 0) return false;
@@ -60,8 +82,33 @@ void raise(Adapter& adapter, const ibv_async_event& event) {
         event.event_type == IBV_EVENT_QP_ACCESS_ERR || event.event_type == IBV_EVENT_COMM_EST;
     if (of_queue_pair && event.element.qp->context != one) continue;
     if (event.event_type == IBV_EVENT_CQ_ERR && event.element.cq->context != one) continue;
+    if (world().hostile) {
+      one->held.push_back(event);
+      continue;
+    }
     one->events.push_back(event);
     one->signal.give();
+  }
+}
+
+namespace {
+
+bool of_one_object(const ibv_async_event& a, const ibv_async_event& b) {
+  const bool ports = unacknowledged_of(a) == nullptr && unacknowledged_of(b) == nullptr;
+  return ports ? a.element.port_num == b.element.port_num : a.element.qp == b.element.qp;
+}
+
+}  // namespace
+
+void tell_held() {
+  for (Context* one : world().contexts) {
+    while (!one->held.empty() && world().pick(3) != 0) {
+      const ibv_async_event event = one->held.front();
+      one->held.pop_front();
+      put(one->events, event,
+          [&event](const ibv_async_event& before) { return of_one_object(before, event); });
+      one->signal.give();
+    }
   }
 }
 
@@ -82,14 +129,15 @@ unsigned* unacknowledged_of(const ibv_async_event& event) {
 void forget_events(Adapter& adapter, const void* object) {
   for (Context* one : world().contexts) {
     if (one->adapter != &adapter) continue;
-    std::erase_if(one->events, [object](const ibv_async_event& event) {
-      return unacknowledged_of(event) != nullptr &&
-             (event.element.qp == object || static_cast<const void*>(event.element.cq) == object);
-    });
+    for (auto* events : {&one->events, &one->held})
+      std::erase_if(*events, [object](const ibv_async_event& event) {
+        return unacknowledged_of(event) != nullptr &&
+               (event.element.qp == object || static_cast<const void*>(event.element.cq) == object);
+      });
   }
 }
 
-namespace {
+namespace {}  // namespace
 
 std::unique_ptr<Context> make_context(Adapter& adapter) {
   auto context = std::make_unique<Context>();
@@ -97,7 +145,7 @@ std::unique_ptr<Context> make_context(Adapter& adapter) {
   context->device = &adapter.device;
   context->async_fd = context->signal.fd();
   context->cmd_fd = -1;
-  context->num_comp_vectors = 1;
+  context->num_comp_vectors = adapter.profile.vectors;
   context->ops.alloc_mw = alloc_mw;
   context->ops.dealloc_mw = dealloc_mw;
   context->ops.bind_mw = bind_mw;
@@ -107,6 +155,8 @@ std::unique_ptr<Context> make_context(Adapter& adapter) {
   context->ops.post_recv = post_recv;
   return context;
 }
+
+namespace {
 
 std::unique_ptr<Adapter> make_adapter(const Profile& profile, std::size_t number) {
   auto adapter = std::make_unique<Adapter>();
@@ -128,10 +178,44 @@ std::size_t objects() {
   const World& all = world();
   return all.contexts.size() + all.domains.size() + all.channels.size() + all.queues.size() +
          all.event_channels.size() + all.identifiers.size() + all.regions.size() + all.windows.size() +
-         all.queue_pairs.size();
+         all.queue_pairs.size() + all.leaked;
 }
 
-void reset(const std::vector<Profile>& profiles) {
+Held held(std::size_t number) {
+  const std::scoped_lock lock(world().lock);
+  const Adapter* const adapter = world().adapters.at(number).get();
+  const auto of_it = [adapter](const ibv_context* context) {
+    return static_cast<const Context*>(context)->adapter == adapter;
+  };
+  Held found;
+  for (const Context* one : world().contexts) found.contexts += of_it(one) ? 1 : 0;
+  for (const Window* one : world().windows) found.windows += of_it(one->context) ? 1 : 0;
+  std::set<int> vectors;
+  for (const Queue* one : world().queues)
+    if (of_it(one->context)) vectors.insert(one->vector);
+  found.vectors = vectors.size();
+  for (const auto& [key, one] : world().regions) {
+    if (!of_it(one->context)) continue;
+    ++found.regions;
+    found.bytes += one->length;
+  }
+  return found;
+}
+
+Counts counts(std::size_t adapter) {
+  const std::scoped_lock lock(world().lock);
+  return world().adapters.at(adapter)->counts;
+}
+
+std::size_t relaxed_registrations() {
+  const std::scoped_lock lock(world().lock);
+  std::size_t count = 0;
+  for (const auto& [key, region] : world().regions)
+    count += (region->access & IBV_ACCESS_RELAXED_ORDERING) != 0 ? 1 : 0;
+  return count;
+}
+
+void reset(const std::vector<Profile>& profiles, std::uint64_t seed) {
   const std::size_t left = objects();
   const std::scoped_lock lock(world().lock);
   World& all = world();
@@ -146,7 +230,17 @@ void reset(const std::vector<Profile>& profiles) {
   all.next_queue_pair = 17;
   all.next_port = 40000;
   all.shortage_after = all.shortage_count = 0;
-  for (const Profile& profile : profiles) all.adapters.push_back(make_adapter(profile, all.adapters.size()));
+  all.rtus_to_lose = all.stale_rejects = 0;
+  all.leaked = 0;
+  all.in_timewait.clear();
+  all.destroys_without_device.reset();
+  all.holders.clear();
+  all.chance.seed(seed);
+  all.hostile = std::any_of(profiles.begin(), profiles.end(), [](const Profile& one) { return one.hostile; });
+  for (const Profile& profile : profiles) {
+    all.holders.push_back(all.adapters.size());
+    all.adapters.push_back(make_adapter(profile, all.adapters.size()));
+  }
 }
 
 std::size_t add_adapter(const Profile& profile, unsigned host) {
@@ -172,26 +266,6 @@ bool fell_short() {
   return world().shortage_count != world().shortage_wanted;
 }
 
-void remove(std::size_t number) {
-  const std::scoped_lock lock(world().lock);
-  Adapter& adapter = *world().adapters.at(number);
-  adapter.removed = true;
-  for (auto& [key, one] : world().queue_pairs)
-    if (one->adapter == &adapter && one->state != IBV_QPS_RESET) fail(*one);
-  ibv_async_event event{};
-  event.event_type = IBV_EVENT_DEVICE_FATAL;
-  raise(adapter, event);
-  remove_identifiers_of(adapter);
-}
-
-void put_back(std::size_t number) {
-  const std::scoped_lock lock(world().lock);
-  Adapter& adapter = *world().adapters.at(number);
-  for (Context* one : world().contexts)
-    if (one->adapter == &adapter) one->over = true;
-  adapter.removed = false;
-}
-
 }  // namespace rtrs::mock_hca
 
 using namespace rtrs::mock_hca;
@@ -201,6 +275,10 @@ extern "C" {
 
 ibv_device** ibv_get_device_list(int* count) {
   const std::scoped_lock lock(world().lock);
+  if (!world().destroys_without_device) {
+    const char* const said = std::getenv("RDMAV_ALLOW_DISASSOC_DESTROY");
+    world().destroys_without_device = said != nullptr && std::strcmp(said, "0") != 0;
+  }
   auto** list = new ibv_device* [world().adapters.size() + 1] {};
   int found = 0;
   for (const auto& one : world().adapters)
@@ -219,7 +297,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
   const std::scoped_lock lock(world().lock);
   if (world().falls_short()) return nullptr;
   for (const auto& one : world().adapters) {
-    if (&one->device != device) continue;
+    if (&one->device != device || one->removed) continue;
     Context* context = make_context(*one).release();
     world().contexts.insert(context);
     return context;
@@ -241,15 +319,18 @@ int ibv_close_device(ibv_context* context) {
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
   const Profile& profile = static_cast<Context*>(context)->adapter->profile;
+  if (is_over(context)) return EIO;
   *attributes = {};
   attributes->vendor_id = profile.vendor;
+  attributes->vendor_part_id = profile.part;
   attributes->max_qp_wr = static_cast<int>(profile.max_qp_wr);
   attributes->max_sge = profile.max_sge;
   attributes->max_cqe = profile.max_cqe;
   attributes->max_mr_size = ~std::uint64_t{0};
   attributes->max_qp = attributes->max_cq = attributes->max_mr = attributes->max_mw = 1 << 20;
   attributes->phys_port_cnt = 1;
-  unsigned flags = IBV_DEVICE_MEM_MGT_EXTENSIONS;
+  unsigned flags = 0;
+  if (profile.send_invalidate) flags |= IBV_DEVICE_MEM_MGT_EXTENSIONS;
   if (profile.windows_type_1) flags |= IBV_DEVICE_MEM_WINDOW;
   if (profile.windows_type_2b) flags |= IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   attributes->device_cap_flags = flags;
@@ -257,7 +338,8 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
 }
 int ibv_query_port(ibv_context* context, std::uint8_t, _compat_ibv_port_attr* attributes) {
   auto& port = *reinterpret_cast<ibv_port_attr*>(attributes);
-  port.state = IBV_PORT_ACTIVE;
+  if (is_over(context)) return EIO;
+  port.state = static_cast<Context*>(context)->adapter->port_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
   port.max_msg_sz = static_cast<Context*>(context)->adapter->profile.max_message;
   port.link_layer = IBV_LINK_LAYER_ETHERNET;
   return 0;

@@ -90,12 +90,15 @@ bool has_problems() {
   return !world().problems.empty();
 }
 
-bool is_open(std::uint32_t key) {
+bool is_open(std::size_t number, std::uint32_t key) {
   const std::scoped_lock lock(world().lock);
-  const auto region = world().regions.find(key);
+  const Adapter* const adapter = world().adapters.at(number).get();
+  const auto region = world().regions.find({adapter, key});
   if (region != world().regions.end()) return (region->second->access & IBV_ACCESS_REMOTE_WRITE) != 0;
-  return std::any_of(world().windows.begin(), world().windows.end(),
-                     [key](const Window* one) { return one->region != nullptr && one->live_key == key; });
+  return std::any_of(world().windows.begin(), world().windows.end(), [&](const Window* one) {
+    return one->region != nullptr && one->live_key == key &&
+           static_cast<const Context*>(one->context)->adapter == adapter;
+  });
 }
 
 }  // namespace rtrs::mock_hca

@@ -128,7 +128,7 @@ int rdma_listen(rdma_cm_id* given, int backlog) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
   id.state = State::listening;
-  id.backlog = backlog;
+  id.backlog = backlog <= 0 || backlog > kMostBacklog ? kMostBacklog : backlog;
   return 0;
 }
 std::uint16_t rdma_get_src_port(rdma_cm_id* id) {
@@ -169,6 +169,7 @@ int rdma_init_qp_attr(rdma_cm_id* given, ibv_qp_attr* attributes, int* mask) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
   *mask = IBV_QP_STATE;
+  if (id.verbs != nullptr && is_over(id.verbs)) return refuse(EINVAL);
   if (attributes->qp_state == IBV_QPS_INIT) {
     if (id.verbs == nullptr) return refuse(EINVAL);
     *mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
@@ -181,10 +182,12 @@ int rdma_init_qp_attr(rdma_cm_id* given, ibv_qp_attr* attributes, int* mask) {
              IBV_QP_MIN_RNR_TIMER;
     attributes->dest_qp_num = id.peer_qp_num;
     attributes->path_mtu = IBV_MTU_1024;
+    attributes->ah_attr.is_global = 1;
+    attributes->ah_attr.grh.traffic_class = id.tos;
     return 0;
   }
   *mask |= IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-  attributes->timeout = 17;
+  attributes->timeout = id.ack_timeout != 0 ? id.ack_timeout : 17;
   attributes->retry_cnt = id.retry_count;
   attributes->rnr_retry = 7;
   return 0;
@@ -200,11 +203,13 @@ int rdma_connect(rdma_cm_id* given, rdma_conn_param* params) {
   Message request;
   request.kind = Kind::request;
   request.sender = static_cast<const Context*>(id.verbs)->adapter->number;
-  request.receiver = number_of(id.route.addr.dst_addr);
+  request.receiver = holder_of(id.route.addr.dst_addr)->number;
   copy(reinterpret_cast<sockaddr&>(request.source), id.route.addr.src_addr);
   copy(reinterpret_cast<sockaddr&>(request.destination), id.route.addr.dst_addr);
   request.queue_pair = id.qp_num;
   request.retry_count = params->retry_count;
+  request.ack_timeout = id.ack_timeout;
+  request.tos = id.tos;
   request.data = bytes_of(params->private_data, params->private_data_len);
   if (world().conductor != nullptr) world().conductor->joined(id.number, id.qp_num);
   say(id, std::move(request));
@@ -253,6 +258,7 @@ int rdma_establish(rdma_cm_id* given) {
   auto& id = *static_cast<Identifier*>(given);
   if (id.state != State::answered || id.peer == 0) return refuse(EINVAL);
   id.state = State::up;
+  if (world().rtus_to_lose != 0) return --world().rtus_to_lose, 0;
   Message ready;
   ready.kind = Kind::ready;
   say(id, std::move(ready));
@@ -275,7 +281,7 @@ int rdma_disconnect(rdma_cm_id* given) {
     id.state = State::over;
     message.kind = Kind::disconnected;
     say(id, std::move(message));
-    tell(id, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+    enter_timewait(id);
     return 0;
   }
   if (id.state != State::up && id.state != State::accepted && id.state != State::answered)

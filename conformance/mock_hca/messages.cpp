@@ -13,11 +13,6 @@ namespace {
 using State = Identifier::State;
 using Kind = Message::Kind;
 
-Identifier* find(std::uint32_t number) {
-  const auto found = world().numbered.find(number);
-  return found == world().numbered.end() ? nullptr : found->second;
-}
-
 // Who asks does not know the other end.
 Identifier* server_of(std::uint32_t client) {
   for (const auto& [number, one] : world().numbered)
@@ -27,10 +22,13 @@ Identifier* server_of(std::uint32_t client) {
 
 Identifier* listener_for(const sockaddr& address, unsigned host) {
   Identifier* any = nullptr;
+  const Adapter* const here = adapter_of(address);
   for (const auto& [number, one] : world().numbered) {
     const sockaddr& bound = one->route.addr.src_addr;
     if (one->events->host != host || one->state != State::listening || port_of(bound) != port_of(address))
       continue;
+    // It belongs to the adapter that had its address when it was bound.
+    if (one->verbs != nullptr && (here == nullptr || one->verbs != here->of_manager.get())) continue;
     if (same_host(bound, address)) return one;
     // One that takes any address of IPv6 takes IPv4 too.
     if (is_any(bound) && (bound.sa_family == address.sa_family || bound.sa_family == AF_INET6)) any = one;
@@ -73,6 +71,10 @@ void hear_request(const Message& message) {
   if (listener == nullptr ||
       std::count_if(world().identifiers.begin(), world().identifiers.end(), of_listener) >= listener->backlog)
     return reply(answer_to(message, Kind::reject, kNoSuchService));
+  if (world().stale_rejects != 0 || world().in_timewait.count(message.queue_pair) != 0) {
+    if (world().stale_rejects != 0) --world().stale_rejects;
+    return reply(answer_to(message, Kind::reject, kStale));
+  }
   Identifier& server = make_identifier(*listener->events, listener->context, listener->ps);
   server.state = State::asked;
   server.listener = listener;
@@ -84,6 +86,8 @@ void hear_request(const Message& message) {
   server.peer = message.from;
   server.peer_qp_num = message.queue_pair;
   server.retry_count = message.retry_count;
+  server.ack_timeout = message.ack_timeout;
+  server.tos = message.tos;
   tell(server, RDMA_CM_EVENT_CONNECT_REQUEST, 0, message.data, kRequestData);
 }
 
@@ -121,7 +125,8 @@ void hear_disconnect(Identifier& id, const Message& message) {
     case State::leaving:  // both at a time
       id.state = State::over;
       reply(answer_to(message, Kind::disconnected));
-      return tell(id, RDMA_CM_EVENT_DISCONNECTED);
+      tell(id, RDMA_CM_EVENT_DISCONNECTED);
+      return enter_timewait(id);
     case State::over:
       return reply(answer_to(message, Kind::disconnected));
     default:
@@ -143,7 +148,8 @@ void tell(Identifier& id, rdma_cm_event_type type, int status, std::span<const s
     event->param.conn.private_data = event->data.data();
     event->param.conn.private_data_len = field;
   }
-  id.events->events.push_back(event);
+  put<rdma_cm_event*>(id.events->events, event,
+                      [&id](const rdma_cm_event* before) { return before->id == &id; });
   id.events->signal.give();
 }
 
@@ -159,13 +165,18 @@ Identifier& make_identifier(EventChannel& events, void* context, rdma_port_space
   return *id;
 }
 
+Identifier* find_identifier(std::uint32_t number) {
+  const auto found = world().numbered.find(number);
+  return found == world().numbered.end() ? nullptr : found->second;
+}
+
 void say(Identifier& id, Message message) {
   message.from = id.number;
   message.to = id.peer;
   if (id.of_server && message.kind != Kind::ready) world().answered[{id.events->host, id.peer}] = message;
   if (message.kind != Kind::request) {
     message.sender = static_cast<const Context*>(id.verbs)->adapter->number;
-    message.receiver = number_of(id.route.addr.dst_addr);
+    message.receiver = holder_of(id.route.addr.dst_addr)->number;
   }
   if (message.kind == Kind::request || message.kind == Kind::reply || message.kind == Kind::disconnect)
     id.last = message;
@@ -175,7 +186,7 @@ void say(Identifier& id, Message message) {
 
 void hear(const Message& message) {
   if (message.kind == Kind::request) return hear_request(message);
-  Identifier* const id = message.to == 0 ? server_of(message.from) : find(message.to);
+  Identifier* const id = message.to == 0 ? server_of(message.from) : find_identifier(message.to);
   if (id == nullptr) {
     // Nobody is left who could say more.
     if (message.kind == Kind::disconnect) reply(answer_to(message, Kind::disconnected));
@@ -196,7 +207,7 @@ void hear(const Message& message) {
     case Kind::disconnected:
       if (std::exchange(id->state, State::over) != State::leaving) return;
       tell(*id, RDMA_CM_EVENT_DISCONNECTED);
-      return tell(*id, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+      return enter_timewait(*id);
     default:
       return;
   }
@@ -217,15 +228,6 @@ void leave(Identifier& id) {
   if (message.kind != Kind::none) say(id, std::move(message));
 }
 
-void remove_identifiers_of(const Adapter& adapter) {
-  for (const auto& [number, id] : world().numbered) {
-    if (id->verbs == nullptr || static_cast<Context*>(id->verbs)->adapter != &adapter) continue;
-    id->state = State::over;
-    id->peer = 0;
-    tell(*id, RDMA_CM_EVENT_DEVICE_REMOVAL);
-  }
-}
-
 void deliver(const Message& message) {
   const std::scoped_lock lock(world().lock);
   const unsigned host = world().adapters[message.receiver]->host;
@@ -237,7 +239,7 @@ void deliver(const Message& message) {
 
 bool waits_for_answer(std::uint32_t number, Kind kind) {
   const std::scoped_lock lock(world().lock);
-  const Identifier* const id = find(number);
+  const Identifier* const id = find_identifier(number);
   if (id == nullptr || world().severed.count(id->events->host) != 0) return false;
   return (kind == Kind::request && id->state == State::asking) ||
          (kind == Kind::reply && id->state == State::accepted) ||
@@ -246,17 +248,17 @@ bool waits_for_answer(std::uint32_t number, Kind kind) {
 
 void say_again(std::uint32_t number) {
   const std::scoped_lock lock(world().lock);
-  if (const Identifier* const id = find(number)) world().conductor->sent(id->last);
+  if (const Identifier* const id = find_identifier(number)) world().conductor->sent(id->last);
 }
 
 void unanswered(std::uint32_t number) {
   const std::scoped_lock lock(world().lock);
-  Identifier* const id = find(number);
+  Identifier* const id = find_identifier(number);
   if (id == nullptr) return;
   const bool leaves = id->state == State::leaving;
   id->state = State::over;
   tell(*id, leaves ? RDMA_CM_EVENT_DISCONNECTED : RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-  if (leaves) tell(*id, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  if (leaves) enter_timewait(*id);
 }
 
 }  // namespace rtrs::mock_hca

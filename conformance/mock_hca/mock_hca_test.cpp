@@ -22,8 +22,16 @@ const auto* const environment = ::testing::AddGlobalTestEnvironment(new mock_hca
 std::unique_ptr<FabricPair> make_pair() {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.gives_up_after = milliseconds(20);
+  verbs::expect_removal();
   mock_hca::reset({profile});
   mock_hca::tick_by_itself(true);
+  return VerbsPair::open(verbs_address(AF_INET), {}, kIdleMs);
+}
+
+std::unique_ptr<FabricPair> make_failing_chains() {
+  mock_hca::Profile profile = mock_hca::mlx5();
+  profile.type_1_in_chain = mock_hca::Profile::Type1Chain::fails;
+  mock_hca::reset({profile});
   return VerbsPair::open(verbs_address(AF_INET), {}, kIdleMs);
 }
 
@@ -33,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Mlx5, AdapterTest, ::testing::Values(FabricCase{"mlx5",
 TEST_P(AdapterTest, both_ends_lose_the_connections_of_an_adapter_that_dies) {
   const Link link = open_link();
   make_revocable(link, 4096);
-  mock_hca::remove(0);
+  mock_hca::take_out(0);
   // By the flushed work or by the event of the device, whichever is read first.
   expect(client(), Kind::connection_lost, link.client);
   expect(server(), Kind::connection_lost, link.server);
@@ -52,6 +60,47 @@ TEST_P(AdapterTest, a_queue_pair_that_fails_ends_one_connection) {
   post_one(client(), empty_imm(first.client, 7));
   EXPECT_EQ(expect(server(), Kind::imm_received, first.server).imm, 7U);
   close_link(first);
+}
+
+class ChainTest : public FabricContract {};
+INSTANTIATE_TEST_SUITE_P(FailingChains, ChainTest, ::testing::Values(FabricCase{"mlx5", make_failing_chains}),
+                         case_name);
+
+TEST_P(ChainTest, an_adapter_that_cannot_bind_in_a_chain_is_asked_once) {
+  const Link first = open_link(keyed(), 32, 256);
+  const auto memory = server().fabric().allocate(4096);
+  ASSERT_TRUE(memory);
+  ASSERT_TRUE(server().fabric().make_revocable_key(first.server, memory->id, 0, 4096));
+  expect(server(), Kind::connection_lost, first.server);
+  close_link(first);
+  const Link second = open_link(keyed(), 32, 256);
+  const Target target = make_revocable(second, 4096);
+  const Region source = make_source(client(), "chained no more");
+  post_one(client(), write_imm(second.client, source, 15, target, 0, 7));
+  EXPECT_EQ(expect(server(), Kind::imm_received, second.server).imm, 7U);
+  close_link(second);
+}
+
+TEST_P(AdapterTest, a_key_may_be_given_back_before_its_window_was_bound) {
+  const Link link = open_link(keyed(), 32, 256);
+  const Region memory = make_source(client(), "anything");
+  const auto key = client().fabric().make_request_key(link.client, memory.id, 0, 8);
+  ASSERT_TRUE(key);
+  client().fabric().release_key(key->id);
+  post_one(client(), empty_imm(link.client, 7));
+  EXPECT_EQ(expect(server(), Kind::imm_received, link.server).imm, 7U);
+  close_link(link);
+}
+
+TEST_P(AdapterTest, what_was_posted_goes_out_before_the_end) {
+  const Link link = open_link();
+  const std::uint64_t before = mock_hca::counts(0).work_requests;
+  const WorkRequest last = empty_imm(link.client, 7);
+  EXPECT_EQ(client().fabric().post(std::span(&last, 1)), 1U);
+  client().fabric().disconnect(link.client);
+  EXPECT_EQ(mock_hca::counts(0).work_requests, before + 1);
+  server().fabric().disconnect(link.server);
+  run_until_quiet();
 }
 
 // One connection from its beginning to its end, without a word about what fails. True: it went through.
@@ -99,6 +148,19 @@ bool play(FabricPair& pair) {
   server.fabric().disconnect(far);
   for (unsigned turn = 0; turn < 20; ++turn) client.poll(pair.now()), server.poll(pair.now());
   return written;
+}
+
+TEST(Ordering, RegionsAreRegisteredSoThatTheAdapterMayWriteInAnyOrderWhereThatIsAskedFor) {
+  for (const bool relaxed : {false, true}) {
+    mock_hca::reset({mock_hca::mlx5()});
+    verbs::VerbsOptions options;
+    options.relaxed_ordering = relaxed;
+    const std::unique_ptr<VerbsPair> pair = VerbsPair::open("192.0.2.1", options, kIdleMs);
+    ASSERT_NE(pair, nullptr);
+    ASSERT_EQ(pair->server().listen(pair->listen_address()), Errc::ok);
+    ASSERT_TRUE(pair->server().allocate(4096));
+    EXPECT_EQ(mock_hca::relaxed_registrations(), relaxed ? 1U : 0U);
+  }
 }
 
 // Whatever cannot be had, wherever: nothing is left behind, nothing used that is not there, and the next one

@@ -8,6 +8,25 @@
 
 namespace rtrs::mock_hca {
 
+namespace {
+
+using Entry = std::pair<ibv_wc, const QueuePair*>;
+
+// Sends of a queue pair complete in order, and so do its receives.
+void put(std::deque<Entry>& entries, const Entry& one) {
+  put(entries, one, [&one](const Entry& before) {
+    return before.second == one.second &&
+           (before.first.opcode & IBV_WC_RECV) == (one.first.opcode & IBV_WC_RECV);
+  });
+}
+
+void arrive(Queue& queue) {
+  for (const Entry& entry : queue.late[0]) put(queue.entries, entry);
+  queue.late[0] = std::exchange(queue.late[1], {});
+}
+
+}  // namespace
+
 void complete(Queue& queue, const ibv_wc& completion, const QueuePair& of) {
   if (queue.overrun) return;
   if (queue.entries.size() + queue.late[0].size() + queue.late[1].size() ==
@@ -20,32 +39,26 @@ void complete(Queue& queue, const ibv_wc& completion, const QueuePair& of) {
     return raise(*queue.adapter, event);
   }
   if (!std::exchange(queue.armed, false) || queue.via == nullptr) {
-    queue.late[1].emplace_back(completion, &of);
+    put(queue.late[1], {completion, &of});
     return;
   }
-  queue.entries.emplace_back(completion, &of);
+  put(queue.entries, {completion, &of});
   queue.via->ready.push_back(&queue);
   queue.via->signal.give();
 }
-
-namespace {
-
-void arrive(Queue& queue) {
-  queue.entries.insert(queue.entries.end(), queue.late[0].begin(), queue.late[0].end());
-  queue.late[0] = std::exchange(queue.late[1], {});
-}
-
-}  // namespace
 
 int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
   const std::scoped_lock lock(world().lock);
   auto& queue = *static_cast<Queue*>(cq);
   if (world().queues.count(&queue) == 0)
     return world().problem("a completion queue that is gone was read"), -1;
+  if (world().hostile) kick_all();
   int taken = 0;
+  ++queue.adapter->counts.polls;
   for (; taken < count && !queue.entries.empty(); ++taken) {
     const auto [completion, of] = queue.entries.front();
     queue.entries.pop_front();
+    ++queue.adapter->counts.completions;
     out[taken] = completion;
     const auto found = world().queue_pairs.find(completion.qp_num);
     if (found == world().queue_pairs.end() || found->second != of) continue;
@@ -54,7 +67,8 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
       --pair.held_receives;
       continue;
     }
-    while (!pair.held.empty() && pair.held.front() <= completion.wr_id) pair.held.pop_front();
+    const auto done = std::find(pair.held.begin(), pair.held.end(), completion.wr_id);
+    if (done != pair.held.end()) pair.held.erase(pair.held.begin(), done + 1);
   }
   arrive(queue);
   return taken;
@@ -63,6 +77,8 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
 int req_notify_cq(ibv_cq* cq, int) {
   const std::scoped_lock lock(world().lock);
   auto& queue = *static_cast<Queue*>(cq);
+  if (is_over(cq->context)) return EIO;
+  ++queue.adapter->counts.arms;
   arrive(queue);
   arrive(queue);
   queue.armed = true;
@@ -78,7 +94,7 @@ extern "C" {
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
   const std::scoped_lock lock(world().lock);
-  if (world().falls_short()) return nullptr;
+  if (world().falls_short(context)) return nullptr;
   auto* domain = new Domain;
   domain->context = context;
   world().domains.insert(domain);
@@ -92,21 +108,23 @@ int ibv_dealloc_pd(ibv_pd* pd) {
     return EBUSY;
   }
   world().domains.erase(domain);
+  const int answer = world().given_back(pd->context);
   delete domain;
-  return 0;
+  return answer;
 }
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* memory, std::size_t bytes, std::uint64_t, unsigned access) {
   const std::scoped_lock lock(world().lock);
-  if (world().falls_short()) return nullptr;
+  if (world().falls_short(pd->context)) return nullptr;
   auto* region = new MemoryRegion;
   region->context = pd->context;
   region->pd = pd;
   region->addr = memory;
   region->length = bytes;
   region->access = static_cast<int>(access);
-  region->lkey = region->rkey = world().next_key++ << 8;
-  world().regions[region->lkey] = region;
+  Adapter* const adapter = static_cast<Context*>(pd->context)->adapter;
+  region->lkey = region->rkey = adapter->next_key++ << 8;
+  world().regions[{adapter, region->lkey}] = region;
   ++static_cast<Domain*>(pd)->users;
   return region;
 }
@@ -120,15 +138,16 @@ int ibv_dereg_mr(ibv_mr* mr) {
     world().problem("a registration was undone with windows bound to it");
     return EBUSY;
   }
-  world().regions.erase(region->lkey);
+  world().regions.erase({static_cast<Context*>(region->context)->adapter, region->lkey});
   --static_cast<Domain*>(region->pd)->users;
+  const int answer = world().given_back(mr->context);
   delete region;
-  return 0;
+  return answer;
 }
 
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   const std::scoped_lock lock(world().lock);
-  if (world().falls_short()) return nullptr;
+  if (world().falls_short(context)) return nullptr;
   auto* channel = new Channel;
   channel->context = context;
   channel->fd = channel->signal.fd();
@@ -146,17 +165,18 @@ int ibv_destroy_comp_channel(ibv_comp_channel* given) {
   return 0;
 }
 
-ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int) {
+ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int vector) {
   const std::scoped_lock lock(world().lock);
   Adapter& adapter = *static_cast<Context*>(context)->adapter;
-  if (adapter.removed || static_cast<Context*>(context)->over) return errno = EIO, nullptr;
-  if (entries < 1 || entries > adapter.profile.max_cqe) return errno = EINVAL, nullptr;
-  if (world().falls_short()) return nullptr;
+  if (entries < 1 || entries > adapter.profile.max_cqe || vector < 0 || vector >= adapter.profile.vectors)
+    return errno = EINVAL, nullptr;
+  if (world().falls_short(context)) return nullptr;
   auto* queue = new Queue;
   queue->adapter = &adapter;
   queue->context = context;
   queue->cq_context = owner;
   queue->cqe = entries;
+  queue->vector = vector;
   queue->channel = channel;
   queue->via = static_cast<Channel*>(channel);
   if (channel != nullptr) ++channel->refcnt;
@@ -179,8 +199,9 @@ int ibv_destroy_cq(ibv_cq* cq) {
   }
   forget_events(*queue->adapter, cq);
   world().queues.erase(queue);
+  const int answer = world().given_back(cq->context);
   delete queue;
-  return 0;
+  return answer;
 }
 
 int ibv_get_cq_event(ibv_comp_channel* given, ibv_cq** cq, void** owner) {

@@ -14,14 +14,19 @@ Profile rxe() {
   one.max_inline = 512;
   one.max_message = 1U << 31;
   one.destroy_cleans_cq = false;
+  one.flushes_when_taken_out = true;
   return one;
 }
 
-// providers/mlx5 of rdma-core cleans the queues in __mlx5_cq_clean().
+// providers/mlx5 of rdma-core cleans the queues in __mlx5_cq_clean(). _sq_overhead() of a connection has room
+// for a binding, mlx5_calc_send_wqe() and mlx5_calc_sq_size() count the rest; a queue holds max_qp_wr units
+// of 64 bytes.
 Profile mlx5() {
   Profile one;
   one.name = "mlx5_0";
   one.max_qp_wr = 32768;
+  one.send_queue_bytes = 32768 * 64;
+  one.work_bytes = 192;
   return one;
 }
 
@@ -58,6 +63,11 @@ Profile hfi1() {
   one.max_qp_wr = 16384;
   one.max_inline = 0;
   one.windows_type_1 = one.windows_type_2b = false;
+  return one;
+}
+
+Profile hostile(Profile one) {
+  one.hostile = true;
   return one;
 }
 

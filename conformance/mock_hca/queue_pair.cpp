@@ -58,10 +58,8 @@ bool inside(const MemoryRegion& region, std::uint64_t address, std::uint64_t byt
 bool gather(const QueuePair& pair, const Work& work, std::vector<std::byte>& bytes) {
   if (work.is_inline) return bytes = work.inline_bytes, true;
   for (const ibv_sge& part : work.parts) {
-    const auto found = world().regions.find(part.lkey);
-    if (found == world().regions.end() || found->second->pd != pair.pd ||
-        !inside(*found->second, part.addr, part.length))
-      return false;
+    const MemoryRegion* const region = world().region(pair.pd, part.lkey);
+    if (region == nullptr || !inside(*region, part.addr, part.length)) return false;
     const auto* from = reinterpret_cast<const std::byte*>(part.addr);
     bytes.insert(bytes.end(), from, from + part.length);
   }
@@ -69,12 +67,8 @@ bool gather(const QueuePair& pair, const Work& work, std::vector<std::byte>& byt
 }
 
 bool may_write(const QueuePair& pair, std::uint32_t key, std::uint64_t address, std::uint64_t bytes) {
-  const auto found = world().regions.find(key);
-  if (found != world().regions.end()) {
-    const MemoryRegion& region = *found->second;
-    return region.pd == pair.pd && (region.access & IBV_ACCESS_REMOTE_WRITE) != 0 &&
-           inside(region, address, bytes);
-  }
+  if (const MemoryRegion* const region = world().region(pair.pd, key))
+    return (region->access & IBV_ACCESS_REMOTE_WRITE) != 0 && inside(*region, address, bytes);
   for (const Window* window : world().windows) {
     if (window->region == nullptr || window->live_key != key || window->pd != pair.pd) continue;
     if (window->type == IBV_MW_TYPE_2 && window->of != &pair) return false;
@@ -103,7 +97,7 @@ ibv_wc_status bind(QueuePair& pair, const Work& work) {
   if (window.region != nullptr) --window.region->windows;
   window.region = nullptr;
   if (work.bind.length == 0) return IBV_WC_SUCCESS;
-  if (world().regions.count(region->lkey) == 0 || !inside(*region, work.bind.addr, work.bind.length))
+  if (world().region(pair.pd, region->lkey) != region || !inside(*region, work.bind.addr, work.bind.length))
     return IBV_WC_MW_BIND_ERR;
   window.region = region;
   ++region->windows;
@@ -123,10 +117,8 @@ bool place(QueuePair& peer, const Receive& receive, const std::vector<std::byte>
   std::size_t done = 0;
   for (const ibv_sge& part : receive.parts) {
     const std::size_t count = std::min<std::size_t>(part.length, bytes.size() - done);
-    const auto found = world().regions.find(part.lkey);
-    if (count != 0 && (found == world().regions.end() || found->second->pd != peer.pd ||
-                       !inside(*found->second, part.addr, count)))
-      return false;
+    const MemoryRegion* const region = world().region(peer.pd, part.lkey);
+    if (count != 0 && (region == nullptr || !inside(*region, part.addr, count))) return false;
     if (count != 0) std::memcpy(reinterpret_cast<std::byte*>(part.addr), bytes.data() + done, count);
     done += count;
   }
@@ -169,7 +161,8 @@ ibv_wc_status deliver(QueuePair& peer, const Work& work, const std::vector<std::
     completion.wc_flags = IBV_WC_WITH_INV;
     completion.invalidated_rkey = work.key;
   }
-  if (peer.state == IBV_QPS_RTR && !std::exchange(peer.told_of_data, true)) tell(peer, IBV_EVENT_COMM_EST);
+  if ((peer.state == IBV_QPS_RTR || world().hostile) && !std::exchange(peer.told_of_data, true))
+    tell(peer, IBV_EVENT_COMM_EST);
   finish(peer, receive, completion);
   return IBV_WC_SUCCESS;
 }
@@ -185,7 +178,9 @@ Step carry_out(QueuePair& pair, ibv_wc_status& status) {
   }
   const auto found = world().queue_pairs.find(pair.peer);
   QueuePair* const peer = found == world().queue_pairs.end() ? nullptr : found->second;
-  const bool gone = peer == nullptr || peer->state == IBV_QPS_ERR || peer->peer != pair.qp_num;
+  const bool gone = peer == nullptr || peer->state == IBV_QPS_ERR ||
+                    (peer->peer != pair.qp_num && peer->state != IBV_QPS_INIT) || pair.adapter->port_down ||
+                    peer->adapter->port_down;
   if (gone) {
     if (pair.waits_since == 0) pair.waits_since = clock_now();
     if (world().conductor != nullptr || clock_now() - pair.waits_since < pair.adapter->profile.gives_up_after)
@@ -260,19 +255,39 @@ void kick(QueuePair& pair) {
       world().conductor->work_waits(pair.qp_num, pair.sends.size());
     return;
   }
-  while (pair.state == IBV_QPS_RTS && !pair.sends.empty() && step(pair)) {
+  std::size_t steps = world().hostile ? world().pick(4) : ~std::size_t{0};
+  while (steps-- != 0 && pair.state == IBV_QPS_RTS && !pair.sends.empty() && step(pair)) {
   }
 }
 
 void kick_all() {
-  for (auto& [number, pair] : world().queue_pairs) kick(*pair);
+  std::vector<QueuePair*> all;
+  for (auto& [number, pair] : world().queue_pairs) all.push_back(pair);
+  if (world().hostile) std::shuffle(all.begin(), all.end(), world().chance);
+  for (QueuePair* pair : all) kick(*pair);
+  tell_held();
 }
 
 int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
   const std::scoped_lock lock(world().lock);
   auto& pair = *static_cast<QueuePair*>(qp);
+  using Chain = Profile::Type1Chain;
+  const Chain type_1 = pair.adapter->profile.type_1_in_chain;
+  for (ibv_send_wr* wr = first; wr != nullptr && type_1 != Chain::takes; wr = wr->next) {
+    if (wr->opcode != IBV_WR_BIND_MW || wr->bind_mw.mw->type != IBV_MW_TYPE_1) continue;
+    if (type_1 == Chain::refuses) return *refused = wr, EINVAL;
+    // Nothing that it could be bound to.
+    wr->bind_mw.bind_info.addr = 0;
+    wr->bind_mw.bind_info.length = ~std::uint64_t{0};
+  }
+  return post_work(pair, first, refused);
+}
+
+int post_work(QueuePair& pair, ibv_send_wr* first, ibv_send_wr** refused) {
+  ++pair.adapter->counts.doorbells;
   for (ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
     *refused = wr;
+    if (is_over(pair.context)) return EIO;
     if (pair.state != IBV_QPS_RTS && pair.state != IBV_QPS_ERR) {
       world().problem("a work request was posted to a queue pair that cannot send yet");
       return EINVAL;
@@ -293,6 +308,8 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
     }
     if (work.opcode == IBV_WR_BIND_MW) {
       work.window = static_cast<Window*>(wr->bind_mw.mw);
+      if (world().windows.count(work.window) == 0)
+        return world().problem("a window that is gone was bound"), EINVAL;
       work.bind = wr->bind_mw.bind_info;
       work.key = wr->bind_mw.rkey;
       if ((work.key >> 8) != (work.window->rkey >> 8)) {
@@ -300,6 +317,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
         return EINVAL;
       }
     } else if (work.opcode == IBV_WR_SEND_WITH_INV) {
+      if (!pair.adapter->profile.send_invalidate) return EINVAL;
       work.key = wr->invalidate_rkey;
     } else {
       work.key = wr->wr.rdma.rkey;
@@ -313,6 +331,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
     }
     if (pair.held.size() == pair.cap.max_send_wr) return ENOMEM;
     pair.held.push_back(work.id);
+    ++pair.adapter->counts.work_requests;
     if (pair.state == IBV_QPS_ERR)
       finish(pair, work, IBV_WC_WR_FLUSH_ERR);
     else
@@ -326,11 +345,14 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
 int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** refused) {
   const std::scoped_lock lock(world().lock);
   auto& pair = *static_cast<QueuePair*>(qp);
+  ++pair.adapter->counts.receive_calls;
   for (ibv_recv_wr* wr = first; wr != nullptr; wr = wr->next) {
     *refused = wr;
+    if (is_over(pair.context)) return EIO;
     if (pair.state == IBV_QPS_RESET) return EINVAL;
     if (pair.held_receives == pair.cap.max_recv_wr) return ENOMEM;
     ++pair.held_receives;
+    ++pair.adapter->counts.receives;
     Receive receive;
     receive.id = wr->wr_id;
     receive.parts.assign(wr->sg_list, wr->sg_list + wr->num_sge);

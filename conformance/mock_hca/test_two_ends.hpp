@@ -3,6 +3,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,7 +31,7 @@ struct End {
 
 class TwoEnds : public ::testing::Test {
  protected:
-  static constexpr ConKey kNear{0, 0, 1}, kFar{0, 0, 2};
+  static constexpr ConKey kNear{0, 0, 1}, kFar{0, 0, 2}, kNearAgain{0, 0, 3}, kFarAgain{0, 0, 4};
 
   void TearDown() override {
     close();
@@ -42,7 +43,11 @@ class TwoEnds : public ::testing::Test {
   }
 
   void open(const std::vector<mock_hca::Profile>& adapters, const verbs::VerbsOptions& options = {}) {
-    mock_hca::reset(adapters);
+    if (expects_removal)
+      verbs::expect_removal();
+    else
+      ::unsetenv("RDMAV_ALLOW_DISASSOC_DESTROY");
+    mock_hca::reset(adapters, seed);
     for (End* end : {&client, &server}) {
       verbs::VerbsOptions own = options;
       own.log = [end](verbs::LogLevel level, const std::string& text) { end->log.emplace_back(level, text); };
@@ -83,6 +88,13 @@ class TwoEnds : public ::testing::Test {
     ASSERT_EQ(server.fabric->listen({.source = {}, .destination = address, .port = 0}), Errc::ok);
   }
   // Asks, and lets the server accept what comes.
+  void leave(ConKey near = kNear, ConKey far = kFar) {
+    client.fabric->disconnect(near);
+    server.fabric->disconnect(far);
+    take(client, SeenEvent::Kind::connection_closed, near);
+    take(server, SeenEvent::Kind::connection_closed, far);
+    poll_both();
+  }
   void connect(const std::string& address, ConKey near = kNear, ConKey far = kFar) {
     client.fabric->connect(
         near, {.source = {}, .destination = address, .port = server.fabric->listening_port()}, params(), {});
@@ -109,6 +121,11 @@ class TwoEnds : public ::testing::Test {
            server.side->take(SeenEvent::Kind::imm_received, far, event) && event.imm == last_imm;
   }
 
+  // All that is left are the two event channels and the listener, if any.
+  void expect_nothing_of_devices(unsigned identifiers) { EXPECT_EQ(mock_hca::objects(), 2U + identifiers); }
+
+  bool expects_removal = true;
+  std::uint64_t seed = 1;
   Nanos now = seconds(1);
   std::uint32_t last_imm = 0;
   End client, server;

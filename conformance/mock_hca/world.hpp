@@ -12,6 +12,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <random>
 #include <set>
 #include <span>
 #include <string>
@@ -51,6 +53,7 @@ struct Channel : ibv_comp_channel {
 struct Queue : ibv_cq {
   Adapter* adapter = nullptr;
   Channel* via = nullptr;
+  int vector = 0;
   std::deque<std::pair<ibv_wc, const QueuePair*>> entries;
   // Written right after the last look at the queue, and after the one before: two looks in a row find
   // nothing, and what a program that arms the queue after them never hears of is there.
@@ -106,6 +109,7 @@ struct QueuePair : ibv_qp {
   std::uint32_t held_receives = 0;
   std::uint32_t peer = 0;
   std::uint8_t rnr_retry = 7;
+  std::uint8_t ack_timeout = 0, retries = 0, tos = 0;
   std::uint64_t waits_since = 0;  // for a peer that is gone; 0: it does not
   bool told_of_data = false;
   bool ended = false;  // nothing more of it leaves
@@ -117,6 +121,7 @@ struct Context : ibv_context {
   bool over = false;  // opened before its adapter was taken out
   Signal signal;
   std::deque<ibv_async_event> events;
+  std::deque<ibv_async_event> held;  // told later
 };
 
 struct Identifier;
@@ -156,10 +161,13 @@ struct Identifier : rdma_cm_id {
   std::uint32_t qp_num = 0;       // of this end
   std::uint32_t peer_qp_num = 0;  // known from the request or its answer on
   std::uint8_t retry_count = 7;
+  std::uint8_t ack_timeout = 0;  // 0: as usual
+  std::uint8_t tos = 0;
   int backlog = 0;
   unsigned unacknowledged = 0;
   bool reserved_port = false;
   bool of_server = false;
+  bool in_timewait = false;
 };
 
 struct Adapter {
@@ -168,7 +176,12 @@ struct Adapter {
   unsigned host = 0;
   ibv_device device{};
   std::unique_ptr<Context> of_manager;  // which identifiers show
+  std::vector<std::unique_ptr<Context>> former;
   bool removed = false;
+  bool in_place = false;  // it was not removed for the manager, whose identifiers are good when it is back
+  bool port_down = false;
+  Counts counts;
+  std::uint32_t next_key = 1;  // each adapter has its own: two have equal ones
 };
 
 struct World {
@@ -186,32 +199,52 @@ struct World {
   // old one.
   std::map<std::pair<unsigned, std::uint32_t>, Message> answered;
   std::set<ManagerEvent*> shown;
-  std::map<std::uint32_t, MemoryRegion*> regions;  // by key, local and remote are the same
+  std::map<std::pair<const Adapter*, std::uint32_t>, MemoryRegion*>
+      regions;  // by key, local and remote alike
   std::set<Window*> windows;
   std::map<std::uint32_t, QueuePair*> queue_pairs;
   QueuePair* last_queue_pair = nullptr;
-  std::uint32_t next_key = 1;
   std::uint32_t next_queue_pair = 17;
   std::uint32_t next_identifier = 1;
   std::uint16_t next_port = 40000;
   unsigned shortage_after = 0, shortage_count = 0, shortage_wanted = 0;
   Conductor* conductor = nullptr;
-  unsigned host = 0;      // which calls come from
-  bool carrying = false;  // work of one end to the other
-  std::set<unsigned>
-      severed;  // hosts whose processes are dead: what their objects do as they go reaches nobody
+  unsigned host = 0;             // which calls come from
+  bool carrying = false;         // work of one end to the other
+  std::set<unsigned> severed;    // hosts without processes: what objects do as they go reaches nobody
+  std::vector<std::size_t> holders;             // of addresses: whose those of each adapter are now
+  std::set<std::uint32_t> in_timewait;          // numbers of queue pairs
+  std::size_t leaked = 0;                       // given back in vain, because their adapter is gone
+  std::optional<bool> destroys_without_device;  // as the environment said at the first use
+  unsigned rtus_to_lose = 0, stale_rejects = 0;
+  bool hostile = false;
+  std::mt19937_64 chance;
 
+  // nullptr: there is none under this key.
+  MemoryRegion* region(const ibv_pd*, std::uint32_t key) const;
   void problem(std::string text) { problems.push_back(std::move(text)); }
   // What makes an object asks first. errno is set.
   bool falls_short();
+  // One of 0 .. count - 1.
+  std::size_t pick(std::size_t count) { return static_cast<std::size_t>(chance() % count); }
+  bool falls_short(const ibv_context*);
+  // What giving an object back, which is done by now, answers.
+  int given_back(const ibv_context*);
 };
+bool is_over(const ibv_context*);
 World& world();
+// At the end; among hostile adapters anywhere behind the last that it may not overtake.
+template <class T, class MayNotOvertake>
+void put(std::deque<T>& queue, T one, MayNotOvertake stays_behind);
+std::unique_ptr<Context> make_context(Adapter&);
 std::uint64_t clock_now();
 
 // --- of queue_pair.cpp, under the lock ---
 // Carries out what can be, on this queue pair and on those that wait for it.
 void kick(QueuePair&);
 void kick_all();
+// Asynchronous events that were held back, as chance has it.
+void tell_held();
 void fail(QueuePair&);
 // What is on its way as the queue pair ends.
 void end_sends(QueuePair&);
@@ -228,6 +261,8 @@ unsigned* unacknowledged_of(const ibv_async_event&);
 // Of an object that ends, which nobody has read.
 void forget_events(Adapter&, const void* object);
 int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
+// The same, of either function.
+int post_work(QueuePair&, ibv_send_wr*, ibv_send_wr**);
 int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**);
 int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
 int poll_cq(ibv_cq*, int count, ibv_wc*);
@@ -235,19 +270,32 @@ int req_notify_cq(ibv_cq*, int);
 ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);
 int dealloc_mw(ibv_mw*);
 
+template <class T, class MayNotOvertake>
+void put(std::deque<T>& queue, T one, MayNotOvertake stays_behind) {
+  std::size_t first = queue.size();
+  if (world().hostile)
+    while (first > 0 && !stays_behind(queue[first - 1])) --first;
+  const std::size_t at = first + (first == queue.size() ? 0 : world().pick(queue.size() - first + 1));
+  queue.insert(queue.begin() + static_cast<std::ptrdiff_t>(at), std::move(one));
+}
+
 // --- of messages.cpp, under the lock ---
 // Bytes of private data. librdmacm gives the whole field, whatever of it was filled.
 inline constexpr std::uint8_t kRequestData = 56, kAnswerData = 196, kRejectData = 148;
+// net.rdma_ucm.max_backlog of Linux, which stands for 0 too.
+inline constexpr int kMostBacklog = 1024;
 // Of enum ib_cm_rej_reason.
-inline constexpr int kNoSuchService = 8, kStale = 10, kByConsumer = 28, kVendorOption = 35;
-void remove_identifiers_of(const Adapter&);
+inline constexpr int kTimeout = 4, kNoSuchService = 8, kStale = 10, kByConsumer = 28, kVendorOption = 35;
 // An event of the manager.
 void tell(Identifier&, rdma_cm_event_type, int status = 0, std::span<const std::byte> data = {},
           std::uint8_t field = 0);
 Identifier& make_identifier(EventChannel&, void* context, rdma_port_space);
+Identifier* find_identifier(std::uint32_t number);
 void say(Identifier&, Message);
 void hear(const Message&);
 // This end is gone or says no more; the other one hears of it.
 void leave(Identifier&);
+// --- of faults.cpp, under the lock ---
+void enter_timewait(Identifier&);
 
 }  // namespace rtrs::mock_hca

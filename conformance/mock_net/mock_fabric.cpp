@@ -121,7 +121,7 @@ Result<RemoteKey> MockFabric::make_request_key(ConKey key, RegionId id, std::siz
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
   const Inside inside(*this);
   const Result<RemoteKey> made = engine_->make_request_key(key, id, offset, length);
-  if (made) offers_[made->id] = made->rkey;
+  if (made) offers_[made->id] = {adapter_of(network_.find_qp(node_, key)), made->rkey};
   return made;
 }
 
@@ -130,7 +130,7 @@ void MockFabric::release_key(RemoteKeyId id) {
   const Inside inside(*this);
   engine_->release_key(id);
   const auto offer = offers_.extract(id);
-  if (!offer.empty() && mock_hca::is_open(offer.mapped()))
+  if (!offer.empty() && mock_hca::is_open(offer.mapped().first, offer.mapped().second))
     network_.laws_.violated(14, network_.now(), "a key is open that was given back");
 }
 
@@ -227,6 +227,12 @@ std::string MockFabric::describe(ConKey key) const {
   return live() ? engine_->describe(key) : "gone";
 }
 
+std::size_t MockFabric::adapter_of(QpId id) const {
+  const MockNet::End& end = network_.ends_[id];
+  const LinkInfo& link = network_.links_[end.link].info;
+  return network_.port_of(node_, end.way == Way::to_server ? link.client_port : link.server_port).adapter;
+}
+
 NodeId MockFabric::client_of(std::uint32_t request) const {
   const std::uint32_t identifier = mock_hca::identifier_of_request(node_, request);
   const auto asked = network_.by_identifier_.find(mock_hca::peer_of(identifier));
@@ -290,7 +296,7 @@ void MockFabric::take_note(FabricEvent& event) {
   }
   if (const auto* const dead = std::get_if<event::ChunkInvalidated>(&event)) {
     const auto asked = dying_.extract({id, dead->cookie});
-    if (dead->ok && !asked.empty() && mock_hca::is_open(asked.mapped()))
+    if (dead->ok && !asked.empty() && mock_hca::is_open(adapter_of(id), asked.mapped()))
       network_.laws_.violated(14, network_.now(), "a key is open that was reported dead");
   }
   if (end.peer == kNone) return;

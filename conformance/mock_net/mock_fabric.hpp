@@ -58,6 +58,8 @@ class MockFabric final : public PlainFabric {
   void take_note(FabricEvent&);
   void end_engine();
   NodeId client_of(std::uint32_t request) const;
+  // That the connection leads over.
+  std::size_t adapter_of(QpId) const;
 
   MockNet& network_;
   NodeId node_;
@@ -67,7 +69,7 @@ class MockFabric final : public PlainFabric {
   verbs::FabricImpl* engine_ = nullptr;  // what was opened; null: the process is dead
   Capabilities capabilities_;
   std::map<RegionId, std::unique_ptr<std::byte[]>> memory_;
-  std::map<RemoteKeyId, std::uint32_t> offers_;                    // keys of single requests
+  std::map<RemoteKeyId, std::pair<std::size_t, std::uint32_t>> offers_;                    // keys of single requests
   std::map<std::pair<QpId, std::uint64_t>, std::uint32_t> dying_;  // keys, by who asked for it and the cookie
   mutable bool asleep_ = false;                                    // until something is done
 };

@@ -41,6 +41,7 @@ verbs::VerbsOptions options_of(std::uint64_t number, bool windows) {
 MockNet::MockNet(const NetworkConfig& config, std::uint64_t seed) : config_(config), seed_(seed) {
   mock_hca::reset({});
   mock_hca::problems();
+  verbs::expect_removal();
   mock_hca::conduct(this);
   ends_.reserve(256);
 }
@@ -266,7 +267,7 @@ void MockNet::unplug(NodeId node, std::uint32_t port, ChoiceSource& choice) {
                       (link.info.server == node && link.info.server_port == port);
     if (here) ++link.unplugged;
   }
-  mock_hca::remove(one.adapter);
+  mock_hca::take_out(one.adapter, mock_hca::Told::fatal_first);
 }
 
 void MockNet::plug(NodeId node, std::uint32_t port, ChoiceSource& choice) {

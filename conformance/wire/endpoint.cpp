@@ -6,6 +6,7 @@
 #include "conformance/wire/verdict.hpp"
 #include "core/base/overloaded.hpp"
 #include "core/wire/imm.hpp"
+#include "core/wire/linux_errno.hpp"
 
 namespace rtrs::conformance {
 
@@ -48,6 +49,8 @@ Con& Endpoint::add(std::uint16_t path, std::uint16_t cid) {
 Con& Endpoint::connect(std::uint16_t path, std::uint16_t cid, const PathAddress& to,
                        wire::Bytes private_data) {
   Con& con = add(path, cid);
+  con.to = to;
+  con.asked = copy_of(private_data);
   tap_.cm(kInstance, now(), con.key, trace::WireCmKind::req, true, private_data);
   fabric_.connect(con.key, to, kParams, private_data);
   return con;
@@ -196,13 +199,13 @@ void Endpoint::pump() {
 }
 
 void Endpoint::handle(const FabricEvent& event) {
-  if (const auto* request = std::get_if<event::ConnectRequested>(&event)) {
-    incoming_.push_back({request->request, copy_of(request->private_data), now()});
-    return;
-  }
+  if (const auto* request = std::get_if<event::ConnectRequested>(&event)) return take_request(*request);
   const auto found = cons_.find(key_of(event)->epoch);
   if (found == cons_.end()) return;
   Con& con = *found->second;
+  const auto* const failed = std::get_if<event::ConnectFailed>(&event);
+  if (failed != nullptr && failed->reason == Reason::challenged && !con.answers_challenge && !con.over())
+    return answer_challenge(found->first);
   using Cm = trace::WireCmKind;
   const auto cm = [&, this](Cm kind, wire::Bytes private_data = {}) {
     tap_.cm(kInstance, now(), con.key, kind, false, private_data);
@@ -245,6 +248,29 @@ void Endpoint::handle(const FabricEvent& event) {
                  [](const event::ChunkInvalidated&) {},
              },
              event);
+}
+
+// What the fabric refuses no case sees: the keys of the peer are not what is judged.
+void Endpoint::take_request(const event::ConnectRequested& request) {
+  const Incoming incoming{request.request, copy_of(request.private_data), now()};
+  if (request.refusal == Reason::none) return incoming_.push_back(incoming);
+  Message refusal(wire::kConnRspBytes);
+  require(wire::encode(wire::make_reject(wire::linux_errno::kEacces), refusal) != 0, "a reject has no room");
+  reject(incoming, refusal);
+}
+
+// The same request again, as another connection, now with the proof of the key: for the case it is the one it
+// asked for.
+void Endpoint::answer_challenge(std::uint32_t epoch) {
+  auto node = cons_.extract(epoch);
+  Con& con = *node.mapped();
+  tap_.cm(kInstance, now(), con.key, trace::WireCmKind::rej, false);
+  fabric_.disconnect(con.key);
+  con.key.epoch = node.key() = ++epoch_;
+  con.answers_challenge = true;
+  cons_.insert(std::move(node));
+  tap_.cm(kInstance, now(), con.key, trace::WireCmKind::req, true, con.asked);
+  fabric_.connect(con.key, con.to, kParams, con.asked);
 }
 
 void Endpoint::ended(Con& con, Con::State state, Reason reason) {

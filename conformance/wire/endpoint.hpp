@@ -41,6 +41,10 @@ struct Con {
   std::uint32_t receive_bytes = 64;    // of the receives that replace used ones
   std::optional<Nanos> last_received;  // anything
   std::deque<Arrival> inbox;
+  // Of the connect request, to answer a challenge with.
+  PathAddress to;
+  Message asked;
+  bool answers_challenge = false;
 
   bool up() const noexcept { return state == State::up; }
   bool over() const noexcept { return state == State::refused || state == State::lost; }
@@ -118,6 +122,8 @@ class Endpoint {
   Piece cut(std::size_t bytes);
   Con& add(std::uint16_t path, std::uint16_t cid);
   void handle(const FabricEvent&);
+  void take_request(const event::ConnectRequested&);
+  void answer_challenge(std::uint32_t epoch);
   void ended(Con&, Con::State, Reason);
   void arrived(Con&, Arrival);
   bool is_heartbeat(Con&, const Arrival&);

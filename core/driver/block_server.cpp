@@ -200,6 +200,10 @@ void BlockServer::set_access(AccessRules rules) {
   impl_->server.set_access(std::move(rules));
 }
 
+void BlockServer::invalidate_where_it_protects() noexcept {
+  impl_->server.invalidate_where_it_protects();
+}
+
 const Server& BlockServer::transport() const noexcept {
   return impl_->server;
 }

@@ -79,8 +79,9 @@ class BlockServer {
   void close(Fabric&, Nanos now);
   bool closed() const noexcept;
 
-  // As Server::set_access().
+  // As Server::set_access() and the other one.
   void set_access(AccessRules);
+  void invalidate_where_it_protects() noexcept;
 
   // The transport, to look at.
   const Server& transport() const noexcept;

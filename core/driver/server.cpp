@@ -36,10 +36,23 @@ void Server::Impl::reserve_events() {
   event_capacity = capacity;
 }
 
+// That of a session whose first connection is the one of this request.
+ServerConfig Server::Impl::config_over(const Fabric& fabric, std::uint32_t request) const noexcept {
+  const Capabilities& all = fabric.capabilities();
+  const Capabilities& own = fabric.capabilities_of_request(request);
+  ServerConfig fitted = config;
+  fitted.send_invalidate = fitted.send_invalidate && own.send_invalidate;
+  if (where_it_protects) fitted.always_invalidate = fitted.always_invalidate && fresh_keys_protect(own);
+  if (all.send_invalidate_is_slow && !own.send_invalidate_is_slow)
+    fitted.extensions &= ~wire::Extensions::keys_stay;
+  return fitted;
+}
+
 Server::Impl::Session* Server::Impl::create(Nanos now, std::uint16_t index, const Fabric& fabric,
                                             std::uint32_t request) {
   try {
-    auto session = std::make_unique<Session>(config, index);
+    const ServerConfig own = config_over(fabric, request);
+    auto session = std::make_unique<Session>(own, index);
     session->name.reserve(wire::kMaxNameBytes);
     session->refused_name.reserve(wire::kMaxNameBytes);
     session->identity = fabric.identity_of_request(request);
@@ -47,7 +60,7 @@ Server::Impl::Session* Server::Impl::create(Nanos now, std::uint16_t index, cons
     ++live;
     if (recorder != nullptr) {
       const InstanceId instance = instance_of(*sessions[index]);
-      recorder->begin(now, instance, MachineKind::server_session, config, index);
+      recorder->begin(now, instance, MachineKind::server_session, own, index);
       recorder->watch(instance, MachineKind::server_session, sessions[index]->machine);
     }
     reserve_events();
@@ -290,6 +303,10 @@ std::string Server::identity(std::uint16_t session) const {
 
 void Server::set_access(AccessRules rules) {
   impl_->access = std::move(rules);
+}
+
+void Server::invalidate_where_it_protects() noexcept {
+  impl_->where_it_protects = true;
 }
 
 bool Server::take_news(PathEvent& out) {

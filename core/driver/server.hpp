@@ -144,6 +144,9 @@ class Server {
   std::string identity(std::uint16_t session) const;
   // Of clients that connect, and sessions that are opened, from now on.
   void set_access(AccessRules);
+  // always_invalidate only for sessions whose first connection leads over a device where it protects, see
+  // fresh_keys_protect(). Otherwise for all, and such a connection costs what it costs.
+  void invalidate_where_it_protects() noexcept;
   // Every session, those that are being opened or closed too. Allocates: for an operator, not for the IO
   // path.
   std::vector<ServerSessionStatus> sessions() const;

@@ -125,7 +125,7 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Ac
   const bool probe = has(wire::granted_extensions(action.flags), wire::Extensions::probe);
   params.receive_depth = server_receives(config, action.key.con, probe) + 1;
   // Each chunk loses its key when its request arrives and gets the next with the answer.
-  params.key_depth = config.always_invalidate ? 2U * config.queue_depth : 0U;
+  params.key_depth = session.always_invalidate ? 2U * config.queue_depth : 0U;
   params.refusal = encoded(wire::make_reject(wire::linux_errno::kEnomem), refusal);
   const auto message = encoded(answer, bytes);
   tap.cm(instance_of(session), now, action.key, trace::WireCmKind::rep, true, message);
@@ -171,13 +171,13 @@ bool Server::Impl::provide_chunks(Fabric& fabric, Session& session) {
 // The session's chunks become writable for one path.
 bool Server::Impl::make_chunk_keys(Fabric& fabric, Session& session, ConKey key) {
   if (!provide_chunks(fabric, session)) return false;
-  const std::size_t parts = config.always_invalidate ? config.queue_depth : 1U;
+  const std::size_t parts = session.always_invalidate ? config.queue_depth : 1U;
   const std::size_t length = session.chunks.bytes.size() / parts;
   std::vector<RemoteKey>& chunk_keys = session.chunk_keys[key.path % kMaxPaths];
   runs.clear();
   chunk_keys.reserve(parts);
   for (std::size_t i = 0; i < parts; ++i) {
-    const auto remote_key = config.always_invalidate
+    const auto remote_key = session.always_invalidate
                                 ? fabric.make_revocable_key(key, session.chunks.id, i * length, length)
                                 : fabric.make_key(session.chunks.id, i * length, length);
     if (!remote_key) return false;

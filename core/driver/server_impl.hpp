@@ -34,8 +34,10 @@ struct Server::Impl {
   static constexpr std::size_t kMostEvents = 4096;
 
   struct Session {
-    Session(const ServerConfig& config, std::uint16_t index) : machine(config, index) {}
+    Session(const ServerConfig& config, std::uint16_t index)
+        : machine(config, index), always_invalidate(config.always_invalidate) {}
     ServerSession machine;
+    bool always_invalidate;
     // Both are empty until the first INFO_REQ: a connect request is too cheap to be given memory for.
     RequestStore requests{0, 0};
     Region chunks;                                             // queue_depth * chunk_size
@@ -181,6 +183,7 @@ struct Server::Impl {
   Session* find(std::uint16_t index) const noexcept {
     return index < sessions.size() ? sessions[index].get() : nullptr;
   }
+  ServerConfig config_over(const Fabric&, std::uint32_t request) const noexcept;
   Session* create(Nanos now, std::uint16_t index, const Fabric&, std::uint32_t request);
   // The path shows no address where there is no memory for it.
   static void note_peer(Session&, unsigned path, const Fabric&, std::uint32_t request) noexcept;
@@ -212,6 +215,7 @@ struct Server::Impl {
   WireTap tap;
   ServerRegistry registry;
   AccessRules access;
+  bool where_it_protects = false;
   std::vector<std::unique_ptr<Session>> sessions;  // by index
   std::vector<std::unique_ptr<Session>> retired;   // whose events are not all handed out
   PostQueue posts;

@@ -25,4 +25,10 @@ struct Capabilities {
   bool detects_silent_peer = false;   // a peer that vanishes is noticed without the heartbeat
 };
 
+// Whether a fresh key for every IO protects memory without risk for the connections. Where a write in
+// progress lands after its key died, the keys cost and guarantee nothing.
+inline bool fresh_keys_protect(const Capabilities& fabric) noexcept {
+  return fabric.invalidation && fabric.invalidation_fences && !fabric.invalidation_breaks_on_packet_loss;
+}
+
 }  // namespace rtrs

@@ -76,6 +76,7 @@ struct DevicePort {
 class Fabric {
  public:
   virtual ~Fabric() = default;
+  // Of a fabric of several devices: what one of them can. Their connections may differ.
   virtual const Capabilities& capabilities() const noexcept = 0;
 
   // --- memory (set-up calls; may allocate) ---
@@ -91,8 +92,9 @@ class Fabric {
   virtual Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length) = 0;
   virtual void release_key(RemoteKeyId) = 0;
   // The key of a remote key for the peer of this connection: where a fabric spans several devices, each has
-  // keys of its own. RemoteKey::rkey is good where there is only one.
-  virtual std::uint32_t rkey_of(ConKey, const RemoteKey&) const noexcept = 0;
+  // keys of its own, made when they are asked for; a connection whose device has no room for them is lost.
+  // RemoteKey::rkey is good where there is only one.
+  virtual std::uint32_t rkey_of(ConKey, const RemoteKey&) noexcept = 0;
   // The same as make_key() with a key that invalidate() can kill, for the peers of all connections of the
   // path of `key`, which must be up. The key is valid for whatever is posted on `key` from now on.
   virtual Result<RemoteKey> make_revocable_key(ConKey, RegionId, std::size_t offset, std::size_t length) = 0;
@@ -102,8 +104,8 @@ class Fabric {
   // Makes the key of a revocable remote key dead; reported as ChunkInvalidated{key, cookie}. Needs
   // capability `invalidation`.
   virtual void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) = 0;
-  // Gives a dead remote key a key that it did not have before, valid for whatever is posted on `key` from now
-  // on.
+  // Gives a dead remote key a key that is none of its last 50, valid for whatever is posted on `key` from now
+  // on. docs/fabric.md says after how many it may be one that it had.
   virtual Result<std::uint32_t> rebind(ConKey, RemoteKeyId) = 0;
 
   // --- connections ---
@@ -123,6 +125,8 @@ class Fabric {
   // describe() of a connect request that was neither accepted nor rejected; empty where the fabric cannot
   // tell.
   virtual std::string describe_request(std::uint32_t request) const = 0;
+  // What a connection of such a request can: less than capabilities() where its device can less than another.
+  virtual const Capabilities& capabilities_of_request(std::uint32_t request) const noexcept = 0;
   // The name behind event::ConnectRequested::identity of such a request: at most 128 of A-Z a-z 0-9 . _ : @
   // -. Empty where the identity is none.
   virtual std::string identity_of_request(std::uint32_t request) const = 0;

@@ -8,6 +8,9 @@ class ForwardingFabric : public Fabric {
  public:
   // `inner` has to outlive this.
   explicit ForwardingFabric(Fabric& inner) noexcept : inner_(inner) {}
+  // Else one in front of another of its kind would be a copy of that, and leave it out.
+  ForwardingFabric(const ForwardingFabric&) = delete;
+  ForwardingFabric& operator=(const ForwardingFabric&) = delete;
 
   const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
   Result<Region> allocate(std::size_t bytes) override { return known(inner_.allocate(bytes)); }
@@ -19,7 +22,7 @@ class ForwardingFabric : public Fabric {
     return inner_.make_key(region, offset, length);
   }
   void release_key(RemoteKeyId id) override { inner_.release_key(id); }
-  std::uint32_t rkey_of(ConKey key, const RemoteKey& remote_key) const noexcept override {
+  std::uint32_t rkey_of(ConKey key, const RemoteKey& remote_key) noexcept override {
     return inner_.rkey_of(key, remote_key);
   }
   Result<RemoteKey> make_revocable_key(ConKey key, RegionId region, std::size_t offset,
@@ -50,6 +53,9 @@ class ForwardingFabric : public Fabric {
   void disconnect(ConKey key) override { inner_.disconnect(key); }
   std::string describe(ConKey key) const override { return inner_.describe(key); }
   DevicePort device_of(ConKey key) const override { return inner_.device_of(key); }
+  const Capabilities& capabilities_of_request(std::uint32_t request) const noexcept override {
+    return inner_.capabilities_of_request(request);
+  }
   std::string identity_of_request(std::uint32_t request) const override {
     return inner_.identity_of_request(request);
   }

@@ -19,7 +19,7 @@ void KeyedFabric::replace_keys(const std::vector<SharedKey>& keys, Mode mode) {
 
 void KeyedFabric::connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
                           std::span<const std::byte> private_data) {
-  if (!prover_ || !wire::parse_conn_req(private_data))
+  if (!prover_ || private_data.size() != sizeof(ConReq) || !wire::parse_conn_req(private_data))
     return inner_.connect(key, address, params, private_data);
   // So that poll() needs no memory to note a server that does not prove itself.
   unproven_.reserve(unproven_.size() + asked_.size() + 1);
@@ -36,7 +36,7 @@ void KeyedFabric::connect(ConKey key, const PathAddress& address, const Connecti
 void KeyedFabric::accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
                          std::span<const std::byte> private_data) {
   const std::optional<Judged> judged = take_judged(request);
-  if (!judged || !judged->key || private_data.size() < sizeof(ConRsp))
+  if (!judged || !judged->key || private_data.size() != sizeof(ConRsp))
     return inner_.accept(request, key, params, private_data);
   ConRsp answer;
   std::copy_n(private_data.begin(), answer.size(), answer.begin());
@@ -48,7 +48,7 @@ void KeyedFabric::accept(std::uint32_t request, ConKey key, const ConnectionPara
 
 void KeyedFabric::reject(std::uint32_t request, std::span<const std::byte> private_data) {
   const std::optional<Judged> judged = take_judged(request);
-  if (!judged || !judged->challenged || private_data.size() < sizeof(ConRsp))
+  if (!judged || !judged->challenged || private_data.size() != sizeof(ConRsp))
     return inner_.reject(request, private_data);
   ConRsp answer;
   std::copy_n(private_data.begin(), answer.size(), answer.begin());

@@ -58,9 +58,7 @@ class FabricImpl final : public TcpFabric {
     return memory_.make_key(Scope::any, {}, id, offset, length);
   }
   void release_key(RemoteKeyId id) override { memory_.release_key(id); }
-  std::uint32_t rkey_of(ConKey, const RemoteKey& remote_key) const noexcept override {
-    return remote_key.rkey;
-  }
+  std::uint32_t rkey_of(ConKey, const RemoteKey& remote_key) noexcept override { return remote_key.rkey; }
   Result<RemoteKey> make_revocable_key(ConKey key, RegionId id, std::size_t offset,
                                        std::size_t length) override {
     return memory_.make_key(Scope::path, key, id, offset, length);
@@ -80,6 +78,7 @@ class FabricImpl final : public TcpFabric {
   std::string describe(ConKey) const override;
   DevicePort device_of(ConKey) const override { return {"tcp", 1}; }
   std::string describe_request(std::uint32_t request) const override;
+  const Capabilities& capabilities_of_request(std::uint32_t) const noexcept override { return capabilities_; }
   std::string identity_of_request(std::uint32_t request) const override;
 
   void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;

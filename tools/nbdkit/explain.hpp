@@ -7,7 +7,7 @@
 
 #include "backends/asio/remote_device.hpp"
 #include "core/driver/path_event.hpp"
-#include "tools/nbdkit/settings.hpp"
+#include "tools/lib/plugin/settings.hpp"
 
 namespace rtrs::nbdkit {
 

@@ -66,7 +66,7 @@ std::string Remote::start() {
     };
     auto fabric = tools::open_fabric(choice);
     if (!fabric) {
-      why = std::move(fabric.error());
+      why = tools::with_underscores(std::move(fabric.error()));
       return;
     }
     const std::string backend = (*fabric)->capabilities().name;

@@ -15,7 +15,7 @@
 #include "tools/nbdkit/block_session.hpp"
 #include "tools/nbdkit/exports.hpp"
 #include "tools/nbdkit/loop_thread.hpp"
-#include "tools/nbdkit/settings.hpp"
+#include "tools/lib/plugin/settings.hpp"
 #include "tools/nbdkit/status.hpp"
 #include "tools/nbdkit/status_file.hpp"
 

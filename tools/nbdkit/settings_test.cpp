@@ -1,4 +1,4 @@
-#include "tools/nbdkit/settings.hpp"
+#include "tools/lib/plugin/settings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,16 @@ std::string why(const tl::expected<void, std::string>& done) {
   return done ? "accepted" : done.error();
 }
 
+TEST(Settings, TakesTimersAndPriorityOfVerbs) {
+  Settings settings;
+  EXPECT_EQ(why(settings.set("rdma_ack_timeout", "14")), "accepted");
+  EXPECT_EQ(why(settings.set("rdma_tos", "106")), "accepted");
+  EXPECT_EQ(settings.fabric.ack_timeout, 14U);
+  EXPECT_EQ(settings.fabric.tos, 106U);
+  EXPECT_NE(why(settings.set("rdma_ack_timeout", "32")), "accepted");
+  EXPECT_NE(why(settings.set("rdma_tos", "256")), "accepted");
+}
+
 TEST(Settings, TakesEveryParameter) {
   Settings settings;
   for (const auto& [key, value] : {std::pair{"path", "ip:10.0.0.1@10.0.0.2"},
@@ -21,7 +31,6 @@ TEST(Settings, TakesEveryParameter) {
                                    {"session", "s"},
                                    {"device", "d"},
                                    {"access_mode", "ro"},
-                                   {"provider", "net"},
                                    {"fabric", "verbs"},
                                    {"rdma_device", "rxe0"},
                                    {"rdma_retry_count", "3"},
@@ -47,7 +56,6 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.paths.size(), 2U);
   EXPECT_EQ(settings.port, 99);
   EXPECT_EQ(settings.access_mode, wire::rnbd::AccessMode::read_only);
-  EXPECT_EQ(settings.fabric.provider, "net");
   EXPECT_EQ(settings.fabric.fabric, "verbs");
   EXPECT_EQ(settings.fabric.device, "rxe0");
   EXPECT_EQ(settings.fabric.retry_count, 3U);
@@ -69,7 +77,7 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.trace_options.rotate_bytes, 8U << 20);
   EXPECT_EQ(settings.trace_dump, "/home/me/d");
   EXPECT_EQ(settings.status, "/tmp/s");
-  EXPECT_EQ(settings.given.size(), 27U);
+  EXPECT_EQ(settings.given.size(), 26U);
 }
 
 TEST(Settings, SaysWhatIsWrongWithAValue) {

@@ -11,7 +11,7 @@
 
 #include "backends/asio/remote_device.hpp"
 #include "tools/nbdkit/latency.hpp"
-#include "tools/nbdkit/settings.hpp"
+#include "tools/lib/plugin/settings.hpp"
 
 namespace rtrs::nbdkit {
 

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "backends/libfabric/ofi.hpp"
+#include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/usage/json_error.hpp"
 #include "tools/urtrs-conform/options.hpp"
@@ -34,5 +35,6 @@ int answer(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   rtrs::tools::hold_standard_streams();
+  rtrs::tools::expect_removed_devices();
   return rtrs::tools::written("urtrs-conform", answer(argc, argv), rtrs::conformance::kPrecondition);
 }

@@ -51,6 +51,7 @@ void add_peer(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--fabric", options.fabric, "tcp, libfabric or verbs")->capture_default_str();
   app.add_option("--provider", options.provider, "of libfabric")->capture_default_str();
   tools::add_tls_options(app, options.tls);
+  tools::add_auth_options(app, options.auth);
   app.add_option("--rdma-device", options.rdma_device, "of verbs; default: whichever has the address");
   app.add_option("--device", options.device,
                  "a device that the server exports, for the cases with IO; default none");

@@ -7,6 +7,7 @@
 
 #include "conformance/wire/case.hpp"
 #include "core/fabric/fabric.hpp"
+#include "tools/lib/fabric/auth_choice.hpp"
 #include "tools/lib/fabric/tls_choice.hpp"
 
 namespace rtrs::conformance {
@@ -20,6 +21,7 @@ struct Options {
   std::string fabric = "tcp";
   std::string provider = "tcp";
   tools::TlsChoice tls;
+  tools::AuthChoice auth;
   std::string rdma_device;
   std::string device;
   bool scratch = false;

@@ -29,6 +29,7 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
   choice.provider = options.provider;
   choice.device = options.rdma_device;
   choice.tls = options.tls;
+  choice.auth = options.auth;
   choice.client = options.role == Role::server;
   choice.log = [](tools::LogLevel level, const std::string& text) {
     if (level == tools::LogLevel::error) fmt::print(stderr, "urtrs-conform: {}\n", text);

@@ -14,6 +14,7 @@
 #include "tools/lib/text/printable.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-mapd/log.hpp"
+#include "tools/urtrs-mapd/parameters.hpp"
 
 namespace rtrs::mapd {
 
@@ -66,6 +67,13 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
+std::string words_of(const Credentials& credentials) {
+  std::string text;
+  for (const auto& [key, value] : credentials)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  return text.empty() ? "the credentials of urtrs-mapd" : text;
+}
+
 struct Wanted {
   std::string session;
   SessionWish wish;
@@ -106,11 +114,25 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
     one.wish.port = static_cast<std::uint16_t>(number);
   }
   if (const std::string fabric = asked["fabric"]; !fabric.empty()) one.wish.fabric = fabric;
+  Credentials credentials;
+  for (const std::string_view key : kCredentials)
+    if (std::string value = asked[std::string(key).c_str()]; !value.empty())
+      credentials.emplace(key, std::move(value));
+  if (!credentials.empty()) one.wish.credentials = credentials;
   if (auto wrong = check_session(one.wish)) return tl::unexpected(std::move(*wrong));
   if (there && !same_paths(one.wish, known->second.wish))
     return refuse(fmt::format("the session \"{}\" has other paths: {}", one.session,
                               fmt::join(known->second.wish.paths, " ")),
                   EEXIST);
+  if (there && one.wish.credentials != known->second.wish.credentials)
+    return refuse(
+        fmt::format(
+            "the session \"{}\" is mapped with {}; unmap its devices first, or give the server another "
+            "name",
+            one.session, words_of(known->second.wish.credentials)),
+        EBUSY);
+  if (std::string wrong = wrong_parameters(one.wish, asked.options.parameters); !wrong.empty())
+    return refuse(std::move(wrong));
   return one;
 }
 
@@ -227,6 +249,7 @@ void session_list(const Asked& asked) {
                         {"paths", one.wish.paths},
                         {"port", one.wish.port},
                         {"fabric", one.wish.fabric},
+                        {"credentials", one.wish.credentials},
                         {"state", to_string(one.state)},
                         {"pid", asked.keeper.process_of(name)},
                         {"restarts", one.ended},
@@ -242,11 +265,14 @@ void session_list(const Asked& asked) {
 }
 
 const std::vector<Method>& methods() {
+  static const std::vector<std::string_view> of_map = [] {
+    std::vector<std::string_view> names{"device",      "session", "from",   "paths",
+                                        "access_mode", "port",    "fabric", "again"};
+    names.insert(names.end(), kCredentials.begin(), kCredentials.end());
+    return names;
+  }();
   static const std::vector<Method> all{
-      {"device.map",
-       true,
-       {"device", "session", "from", "paths", "access_mode", "port", "fabric", "again"},
-       device_map},
+      {"device.map", true, of_map, device_map},
       {"device.unmap", true, {"device", "session", "force"}, device_unmap},
       {"device.remap", true, {"device", "session"}, device_remap},
       {"device.list", false, {"session"}, device_list},

@@ -12,6 +12,7 @@
 #include "tools/lib/mapping/state_file.hpp"
 #include "tools/lib/mapping/state_text.hpp"
 #include "tools/urtrs-mapd/log.hpp"
+#include "tools/urtrs-mapd/parameters.hpp"
 
 namespace rtrs::mapd {
 
@@ -40,21 +41,6 @@ std::vector<std::string> kept_devices(const json& shown) {
       names.push_back(device.at("mapping_path"));
   }
   return names;
-}
-
-// Why no path is connected; empty: one is, or none has been tried.
-std::string trouble_of(const json& shown) {
-  std::string text;
-  for (const json& session : shown.at("sessions")) {
-    if (session.at("state") == "connected") return {};
-    for (const json& path : session.at("paths")) {
-      const std::string sentence = path.value("sentence", "");
-      if (sentence.empty()) continue;
-      text += fmt::format("{}path {}: {}", text.empty() ? "" : "; ", path.at("pathname").get<std::string>(),
-                          sentence);
-    }
-  }
-  return text;
 }
 
 }  // namespace
@@ -150,14 +136,11 @@ std::vector<std::string> Keeper::command_of(const std::string& session) const {
   const SessionWish& wish = machine_.sessions().at(session).wish;
   const SessionFiles files = files_of(session);
   std::vector<std::string> command{options_.nbdkit, "-f", "-U", files.nbd};
-  for (const std::string& path : wish.paths) command.push_back("path=" + path);
-  command.push_back("port=" + std::to_string(wish.port));
-  command.push_back("fabric=" + wish.fabric);
+  for (std::string& one : parameters_of(wish, options_.parameters)) command.push_back(std::move(one));
   command.push_back("session=" + session);
   command.push_back("exports=mapped");
   command.push_back("control=" + files.control);
   if (!options_.group.empty()) command.push_back("control_group=" + options_.group);
-  command.insert(command.end(), options_.parameters.begin(), options_.parameters.end());
   return command;
 }
 
@@ -192,7 +175,7 @@ void Keeper::carry_out(const Start& start) {
   }
   one.process = std::move(*process);
   one.seen.clear();
-  one.trouble.clear();
+  one.trouble = {};
   log(6, fmt::format("session {}: process {} serves it at {}", start.session, one.process->pid(),
                      files_of(start.session).nbd));
   look_later(start.session);
@@ -337,7 +320,7 @@ pid_t Keeper::process_of(const std::string& session) const {
 
 std::string Keeper::trouble(const std::string& session) const {
   const auto found = served_.find(session);
-  return found == served_.end() ? std::string() : found->second.trouble;
+  return found == served_.end() ? std::string() : found->second.trouble.why;
 }
 
 rpc::Error Keeper::explain(int error, const std::string& session, const std::string& device,
@@ -346,7 +329,7 @@ rpc::Error Keeper::explain(int error, const std::string& session, const std::str
   const std::string what = fmt::format("{} \"{}\" of session \"{}\": ", doing, device, session);
   const bool link = error == ENOTCONN || error == ETIMEDOUT || error == EHOSTUNREACH;
   const std::string why = link ? trouble(session) : "";
-  if (!why.empty()) return {rpc::Code::failed, what + why, "is urtrsd running there?", error};
+  if (!why.empty()) return {rpc::Code::failed, what + why, found->second.trouble.hint, error};
   if (error == ENOENT && std::string_view(doing) != "mapping")
     return {rpc::Code::no_such_thing, what + "it is not mapped", "\"urtrs mapping list\" shows all", error};
   const bool maps = std::string_view(doing) == "mapping";

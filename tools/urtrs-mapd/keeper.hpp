@@ -14,6 +14,7 @@
 #include "tools/lib/rpc/async_client.hpp"
 #include "tools/urtrs-mapd/options.hpp"
 #include "tools/urtrs-mapd/process.hpp"
+#include "tools/urtrs-mapd/trouble.hpp"
 
 namespace rtrs::mapd {
 
@@ -56,7 +57,7 @@ class Keeper {
     boost::asio::steady_timer look;  // until the process is asked again how it is
     bool looking = false;            // asked, and no answer yet
     std::map<std::string, SeenDevice> seen;
-    std::string trouble;
+    Trouble trouble;
     std::string refusal;  // of the last device, in words
   };
 

@@ -26,6 +26,7 @@
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-mapd/control.hpp"
 #include "tools/urtrs-mapd/log.hpp"
+#include "tools/urtrs-mapd/parameters.hpp"
 
 namespace rtrs::mapd {
 
@@ -92,6 +93,7 @@ tl::expected<Loaded, std::string> load(const std::string& file) {
     auto wishes = mapping::parse_state(*text);
     if (wishes) return Loaded{std::move(*wishes), false};
     why = wishes.error().why;
+    if (wishes.error().line != 0) why = fmt::format("line {}: {}", wishes.error().line, why);
     if (wishes.error().newer)
       return tl::unexpected(
           fmt::format("\"{}\" is of a later urtrs-mapd: {}; use that, or another --state", file, why));
@@ -165,6 +167,15 @@ int run(const std::vector<std::string>& words) {
   auto loaded = load(options->state);
   if (!loaded) {
     log(3, loaded.error());
+    return missing;
+  }
+  for (const auto& [session, wish] : loaded->wishes) {
+    const std::string wrong = wrong_parameters(wish, options->parameters);
+    if (wrong.empty()) continue;
+    log(3,
+        fmt::format("session {}, fabric {}: {}; change the parameters on the command line, or the session in "
+                    "\"{}\"",
+                    session, wish.fabric, wrong, options->state));
     return missing;
   }
   return serve(*options, std::move(*loaded));

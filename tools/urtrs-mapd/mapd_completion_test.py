@@ -1,10 +1,14 @@
-"""The completion of urtrs-mapd for bash: each option of --help, and files and groups behind them."""
+"""The completion of urtrs-mapd for bash, zsh and fish: each option of --help, and files and groups behind them."""
 import re
+import shutil
 import subprocess
+
+import pytest
 
 from programs import BOUND, ROOT, program
 
-SCRIPT = ROOT / "tools/urtrs-mapd/completion/urtrs-mapd.bash"
+FOLDER = ROOT / "tools/urtrs-mapd/completion"
+SCRIPT = FOLDER / "urtrs-mapd.bash"
 # Plays a key: sets what bash sets, calls the function, and prints what it offers.
 OFFERED = '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _urtrs_mapd; printf "%s\\n" "${COMPREPLY[@]}"'
 
@@ -15,10 +19,14 @@ def offered(*words):
     return done.stdout.split()
 
 
-def test_each_option_is_offered():
+def options():
+    """Those of --help; what takes a value ends with an equals sign."""
     text = subprocess.run([program("urtrs-mapd"), "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
-    options = re.findall(r"^  (?:-h,)?(--[a-z-]+=?)", text, re.MULTILINE)
-    assert sorted(offered("")) == sorted(options)
+    return sorted(re.findall(r"^  (?:-h,)?(--[a-z-]+=?)", text, re.MULTILINE))
+
+
+def test_each_option_is_offered():
+    assert sorted(offered("")) == options()
     assert offered("--st") == ["--state="]
 
 
@@ -34,3 +42,19 @@ def test_values(tmp_path, monkeypatch):
 def test_bash_has_the_function_for_urtrs_mapd():
     done = subprocess.run(["bash", "-c", '. "$1"; complete -p urtrs-mapd', "bash", SCRIPT], capture_output=True, text=True, timeout=BOUND, check=True)
     assert done.stdout == "complete -F _urtrs_mapd urtrs-mapd\n"
+
+
+def test_zsh_and_fish_have_the_same_options():
+    """As text; neither shell is needed."""
+    zsh = (FOLDER / "_urtrs-mapd").read_text()
+    assert zsh.startswith("#compdef urtrs-mapd\n")
+    assert sorted(re.findall(r"(--[a-z-]+=?)(?=[\[}])", zsh)) == options()
+    fish = re.findall(r"^complete -c urtrs-mapd .*-l ([a-z-]+)(?: (-r -F|-x -a))?", (FOLDER / "urtrs-mapd.fish").read_text(), re.MULTILINE)
+    assert sorted(f"--{name}{'=' if value else ''}" for name, value in fish) == options()
+
+
+@pytest.mark.parametrize("shell, file", [("zsh", "_urtrs-mapd"), ("fish", "urtrs-mapd.fish")])
+def test_the_shell_can_read_it(shell, file):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    subprocess.run([shell, "-n", FOLDER / file], check=True, timeout=BOUND)

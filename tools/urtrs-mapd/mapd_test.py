@@ -201,8 +201,9 @@ def test_a_hostile_state_file(mapd):
         mapd.state.write_text(json.dumps({"schema_version": 1, "sessions": [{**good, **damage}]}))
         mapd.start()
         assert not mapd.state.exists() and mapd.sessions() == {}
+    assert "is damaged: line 1: " in mapd.text()
     mapd.end()
-    mapd.state.write_text('{"schema_version": 2}')
+    mapd.state.write_text('{"schema_version": 3}')
     mapd.start(ready=False)
     assert mapd.process.wait(BOUND) == 3
     assert mapd.state.exists(), "a later version is not damaged"

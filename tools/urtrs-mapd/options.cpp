@@ -7,8 +7,10 @@
 #include <array>
 #include <cstdlib>
 
+#include "tools/lib/plugin/settings.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/text/nearest_word.hpp"
+#include "tools/urtrs-mapd/parameters.hpp"
 
 namespace rtrs::mapd {
 
@@ -57,6 +59,9 @@ tl::expected<void, std::string> take_parameter(const std::string& word, Options&
   if (std::find(kOurs.begin(), kOurs.end(), key) != kOurs.end())
     return tl::unexpected(
         fmt::format("{}= is not for all sessions; \"urtrs map\" gives what a session needs", key));
+  nbdkit::Settings plugin;
+  if (const auto taken = plugin.set(key, std::string_view(word).substr(key.size() + 1)); !taken)
+    return tl::unexpected(taken.error());
   options.parameters.push_back(word);
   return {};
 }
@@ -89,6 +94,7 @@ const char* const kHelp =
     "\n"
     "Examples:\n"
     "  urtrs-mapd reconnect_max=5s\n"
+    "  urtrs-mapd tls_keys=/etc/urtrs/web1.key auth_keys=/etc/urtrs/web1.rdma\n"
     "  urtrs map disk0 from 10.0.0.2 && urtrs mapping list\n"
     "  URTRS_RUNTIME_DIR=/tmp/run urtrs-mapd --state=/tmp/state.json --end-devices\n"
     "\n"
@@ -124,6 +130,8 @@ tl::expected<Options, std::string> parse(const Words& words) {
       return tl::unexpected(taken.error());
     }
   }
+  if (std::string wrong = wrong_parameters(options.parameters); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
   return options;
 }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "tools/urtrs-mapd/control.hpp"
+#include "tools/urtrs-mapd/parameters.hpp"
+#include "tools/urtrs-mapd/trouble.hpp"
 
 namespace rtrs::mapd {
 namespace {
@@ -38,6 +40,61 @@ TEST(MapdOptions, Mistakes) {
   for (const char* key : {"path", "device", "session", "control", "exports", "trace"})
     EXPECT_EQ(why({std::string(key) + "=x"}),
               std::string(key) + "= is not for all sessions; \"urtrs map\" gives what a session needs");
+}
+
+TEST(MapdOptions, ParametersAreThoseOfThePlugin) {
+  EXPECT_EQ(
+      why({"tls_kesy=x"}),
+      "unknown parameter 'tls_kesy'; did you mean tls_keys=? nbdkit --help and the plugin lists them all");
+  EXPECT_EQ(why({"queue_depth=0"}), "queue_depth=0: expected a whole number from 1 to 1024");
+  EXPECT_EQ(why({"tls=allow"}), "tls=allow: it is for servers: a client demands TLS, or goes without");
+  EXPECT_EQ(why({"tls_identity=web1"}), "tls_identity chooses one of tls_keys, which are not given");
+  EXPECT_EQ(why({"auth_identity=web1", "fabric=verbs"}),
+            "fabric= is not for all sessions; \"urtrs map\" gives what a session needs");
+  EXPECT_EQ(why({"reconnect_min=5s", "reconnect_max=1s"}), "reconnect_min is longer than reconnect_max");
+  EXPECT_EQ(why({"rdma_retry_count=3"}), "taken") << "sessions of verbs have it";
+  EXPECT_EQ(why({"tls_keys=/k", "auth_keys=/a"}), "taken");
+}
+
+mapping::SessionWish wish_of(const char* fabric, mapping::Credentials credentials = {}) {
+  mapping::SessionWish wish;
+  wish.paths = {"10.0.0.2"};
+  wish.fabric = fabric;
+  wish.credentials = std::move(credentials);
+  return wish;
+}
+
+using Parameters = std::vector<std::string>;
+
+TEST(MapdParameters, ASessionHasItsOwnCredentialsOrThoseOfItsFabric) {
+  const Parameters both{"tls_keys=/k", "policy=rr", "auth_keys=/a"};
+  EXPECT_EQ(parameters_of(wish_of("tcp"), both),
+            (Parameters{"path=10.0.0.2", "port=1234", "fabric=tcp", "tls_keys=/k", "policy=rr"}));
+  EXPECT_EQ(parameters_of(wish_of("verbs"), both),
+            (Parameters{"path=10.0.0.2", "port=1234", "fabric=verbs", "policy=rr", "auth_keys=/a"}));
+  EXPECT_EQ(parameters_of(wish_of("tcp", {{"tls", "off"}}), both),
+            (Parameters{"path=10.0.0.2", "port=1234", "fabric=tcp", "tls=off", "policy=rr"}));
+  EXPECT_EQ(wrong_parameters(wish_of("libfabric"), both), "");
+  // Nobody who was given a key goes without one in silence.
+  EXPECT_EQ(wrong_parameters(wish_of("verbs"), {"tls_keys=/k"}), "TLS is for the fabric tcp, not for verbs");
+  EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"auth_keys=/a"}),
+            "auth is for the fabrics verbs and libfabric; on tcp take tls_keys, which encrypts too");
+  EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"rdma_device=rxe0"}),
+            "rdma_device= belongs to fabric=verbs, which is not given");
+}
+
+TEST(MapdTrouble, TheHintIsThatOfThePathAndNamesTheOptions) {
+  const auto shown = [](const char* state, const char* reason) {
+    return nlohmann::json{
+        {"sessions",
+         {{{"state", state},
+           {"paths", {{{"pathname", "a@b"}, {"reason", reason}, {"sentence", "no"}, {"hint", "look"}}}}}}}};
+  };
+  EXPECT_EQ(trouble_of(shown("connected", "key_refused")).why, "");
+  EXPECT_EQ(trouble_of(shown("connecting", "key_refused")).why, "path a@b: no");
+  EXPECT_EQ(trouble_of(shown("connecting", "key_refused")).hint,
+            "look; \"urtrs map\" takes --tls-keys, --auth-keys and the like for a session");
+  EXPECT_EQ(trouble_of(shown("connecting", "connect_refused")).hint, "look");
 }
 
 TEST(MapdUri, WhatAUriCannotHaveIsEscaped) {

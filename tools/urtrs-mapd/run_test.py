@@ -1,11 +1,13 @@
 """urtrs map --run, with urtrs-mapd and without."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 
 import pytest
 from programs import BOUND, program, until
+from screens import Screen
 
 
 @pytest.fixture(name="prepared", params=["with urtrs-mapd", "without"])
@@ -55,6 +57,17 @@ def test_a_signal_ends_the_command_and_the_device_is_unmapped(mapd, server, tmp_
     process.send_signal(signal.SIGTERM)
     assert process.wait(BOUND) == 9
     assert mapd.devices() == {}
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed; tools/install-deps")
+def test_on_a_terminal_the_command_has_it_and_ctrl_c_is_the_commands(prepared, server, tmp_path, ends):
+    (tmp_path / "screen").mkdir()
+    shown = Screen(tmp_path / "screen", [program("urtrs"), "map", "disk1", "from", "127.0.0.1", f"--port={server.port}", "--run",
+                                         "test -t 0 && test -t 1 && echo has $(stty size); trap 'exit 9' INT; while :; do sleep 0.1; done"])
+    ends.callback(shown.end)
+    shown.until(lambda lines: "has 24 80" in lines)
+    shown.keys("C-c")
+    assert shown.code() == 9
 
 
 def test_what_was_mapped_before_stays(mapd, mapped, urtrs):

@@ -17,6 +17,8 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
   choice.auth = options.auth;
   choice.client = !options.addresses.empty();
   choice.crc = options.crc;
+  choice.device = options.rdma_device;
+  if (!options.rdma_invalidation.empty()) choice.invalidation = options.rdma_invalidation;
   // Each attempt fails in the same way; once is enough.
   choice.log = [last = std::string()](tools::LogLevel level, const std::string& text) mutable {
     if (level == tools::LogLevel::warning && text != last) fmt::print(stderr, "urtrs-perf: {}\n", text);

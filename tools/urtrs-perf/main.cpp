@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "backends/libfabric/ofi.hpp"
+#include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/usage/json_error.hpp"
 #include "tools/urtrs-perf/client.hpp"
@@ -45,5 +46,6 @@ int answer(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   rtrs::tools::hold_standard_streams();
+  rtrs::tools::expect_removed_devices();
   return rtrs::tools::written("urtrs-perf", answer(argc, argv), rtrs::perf::kFailed);
 }

@@ -112,6 +112,11 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
   tools::add_tls_options(app, options.tls);
   tools::add_auth_options(app, options.auth);
   app.add_flag("--crc", options.crc, "tcp: a checksum behind each frame; one end that asks is enough");
+  app.add_option("--rdma-device", options.rdma_device,
+                 "device of the verbs fabric; default: whichever has the address");
+  app.add_option("--rdma-invalidation", options.rdma_invalidation,
+                 "how verbs takes a key back; at the server each IO has a fresh one then; default: none has")
+      ->check(CLI::IsMember(tools::invalidation_names()));
   app.add_option("--connections", options.connections, "IO connections of a path")
       ->check(CLI::Range(1u, kMaxCons - 1))
       ->capture_default_str();
@@ -268,6 +273,9 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   if (options.json && options.csv) errors += "urtrs-perf: --json excludes --csv\n";
   if (options.raw && app.count("--fabric") == 0) options.fabric = "libfabric";
   if (options.crc && options.fabric != "tcp") judge.refuse("--fabric", "tcp with --crc", options.fabric);
+  for (const char* name : {"--rdma-device", "--rdma-invalidation"})
+    if (app.count(name) != 0 && options.fabric != "verbs")
+      judge.refuse("--fabric", std::string("verbs with ") + name, options.fabric);
   if (options.raw && options.fabric != "libfabric")
     judge.refuse("--fabric", "libfabric with --raw", options.fabric);
   if (options.compare_raw && options.fabric == "verbs")

@@ -37,7 +37,9 @@ struct Options {
   std::string provider = "tcp";  // of libfabric
   tools::TlsChoice tls;
   tools::AuthChoice auth;
-  bool crc = false;  // of tcp
+  bool crc = false;               // of tcp
+  std::string rdma_device;        // of verbs; empty: whichever has the address
+  std::string rdma_invalidation;  // of verbs; given at the server: every IO has a fresh key
   Workload rw = Workload::write;
   unsigned read_percent = 50;  // of Workload::rw
   std::uint32_t block_size = 4096;

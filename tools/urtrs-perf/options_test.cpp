@@ -102,6 +102,18 @@ TEST(Options, ComparisonsAreShortUnlessToldOtherwise) {
   EXPECT_EQ(parsed({"--compare-raw", "-D", "2"}).runtime, seconds(2));
 }
 
+TEST(Options, RdmaIsChosenAsForUrtrsd) {
+  const Options options =
+      parsed({"--fabric=verbs", "--rdma-device=mlx5_0", "--rdma-invalidation", "registration"});
+  EXPECT_EQ(options.rdma_device, "mlx5_0");
+  EXPECT_EQ(options.rdma_invalidation, "registration");
+  EXPECT_EQ(parsed({"h", "--fabric=verbs"}).rdma_invalidation, "");
+  expect_refused({"h", "--rdma-device=mlx5_0"},
+                 "urtrs-perf: --fabric: expected verbs with --rdma-device, got \"tcp\"\n");
+  expect_refused({"--rdma-invalidation=windows", "--fabric=libfabric"},
+                 "urtrs-perf: --fabric: expected verbs with --rdma-invalidation, got \"libfabric\"\n");
+}
+
 TEST(Options, MistakesAreNamed) {
   expect_refused({"h", "--iodeph=4"},
                  "urtrs-perf: unknown option \"--iodeph=4\"; did you mean \"--iodepth\"?\n");

@@ -37,6 +37,11 @@ class PerfServer {
         server_(config_of(options, fabric), options.recorder ? &recorder_ : nullptr) {}
 
   int run() {
+    if (!options_.rdma_invalidation.empty() && !fabric_.capabilities().invalidation) {
+      fmt::print(stderr,
+                 "urtrs-perf: --rdma-invalidation: this fabric cannot take a key back; leave it out\n");
+      return kPrecondition;
+    }
     if (!open_record(recorder_, options_, "server", fabric_.capabilities().name)) return kPrecondition;
     PathAddress local;
     local.source = options_.listen;
@@ -69,6 +74,7 @@ class PerfServer {
     config.queue_depth = options.queue_depth;
     config.chunk_size = options.chunk_size;
     config.heartbeat.interval = options.heartbeat;
+    config.always_invalidate = !options.rdma_invalidation.empty();
     return clamp_to(config, fabric.capabilities());
   }
 

@@ -184,8 +184,9 @@ int check(const CheckOptions& options) {
   if (options.json) {
     nlohmann::json traces = nlohmann::json::array();
     for (const Checked& one : all) traces.push_back(json_of(one));
-    out.line(
-        nlohmann::json{{"verdict", to_string(verdict)}, {"traces", traces}, {"laws", json_of(both)}}.dump());
+    out.line(nlohmann::json{
+        {"schema_version", 1}, {"verdict", to_string(verdict)}, {"traces", traces}, {"laws", json_of(both)}}
+                 .dump());
   } else {
     for (const Checked& one : all) print_file(out, one, options.show);
     print_laws(out, both, options.show);

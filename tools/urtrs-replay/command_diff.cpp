@@ -53,7 +53,8 @@ int diff(const DiffOptions& options) {
                       !(b.code != exit_ok && difference.b.empty());
   Output out;
   if (options.json) {
-    nlohmann::json json = {{"equal", !difference.found}, {"records", {a.records, b.records}}};
+    nlohmann::json json = {
+        {"schema_version", 1}, {"equal", !difference.found}, {"records", {a.records, b.records}}};
     if (difference.found) {
       json["first"] = {{"machine", difference.thread},
                        {"records", {difference.seq_a, difference.seq_b}},

@@ -58,7 +58,7 @@ int from_json(const FromJsonOptions& options) {
   const std::string why = importer.finish();
   if (!why.empty()) return failed(why);
   Output out;
-  if (options.json) out.line("{\"records\":" + std::to_string(importer.records()) + "}");
+  if (options.json) out.line("{\"schema_version\":1,\"records\":" + std::to_string(importer.records()) + "}");
   return out.finish(exit_ok);
 }
 

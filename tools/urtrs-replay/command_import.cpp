@@ -298,7 +298,9 @@ class Import {
     numbers["clock_correction_ns"] = clocks_.largest();
     Output out;
     if (options_.json) {
-      out.line(numbers.dump());
+      nlohmann::ordered_json json{{"schema_version", 1}};
+      json.update(numbers);
+      out.line(json.dump());
     } else {
       print_text(out, numbers);
     }

@@ -105,13 +105,21 @@ void print_sound(Output& out, const MinOptions& options) {
 void print(const MinOptions& options, const Minimized& result) {
   Output out;
   if (options.json) {
-    const nlohmann::json json = {{"fails", result.fails},       {"failure", result.failure},
-                                 {"seen", result.seen},         {"instance", result.instance},
-                                 {"recorded", result.recorded}, {"records_before", result.records_before},
-                                 {"records", result.records},   {"inputs_before", result.inputs_before},
-                                 {"inputs", result.inputs},     {"runs", result.runs},
-                                 {"seconds", result.seconds},   {"complete", result.complete},
-                                 {"damage", result.damage},     {"file", options.out}};
+    const nlohmann::json json = {{"schema_version", 1},
+                                 {"fails", result.fails},
+                                 {"failure", result.failure},
+                                 {"seen", result.seen},
+                                 {"instance", result.instance},
+                                 {"recorded", result.recorded},
+                                 {"records_before", result.records_before},
+                                 {"records", result.records},
+                                 {"inputs_before", result.inputs_before},
+                                 {"inputs", result.inputs},
+                                 {"runs", result.runs},
+                                 {"seconds", result.seconds},
+                                 {"complete", result.complete},
+                                 {"damage", result.damage},
+                                 {"file", options.out}};
     out.line(json.dump());
   } else if (!result.fails) {
     if (!result.damage.empty()) out.line("the trace is damaged; of what can be read of it:");

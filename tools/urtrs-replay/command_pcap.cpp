@@ -131,7 +131,9 @@ int pcap(const PcapOptions& options) {
   if (options.to == "-") return code;
   Output out;
   if (options.json) {
-    out.line(numbers.dump());
+    nlohmann::ordered_json json{{"schema_version", 1}};
+    json.update(numbers);
+    out.line(json.dump());
   } else {
     out.line(options.to + ": " + numbers["frames"].dump() + " frames, " + numbers["messages"].dump() +
              " messages, " + numbers["connections"].dump() + " connections, " + numbers["both_ends"].dump() +

@@ -69,7 +69,8 @@ int code_of(const trace::ReplayResult& result) {
 }
 
 nlohmann::json as_json(const trace::ReplayResult& result) {
-  nlohmann::json json = {{"verdict", to_string(result.verdict)},
+  nlohmann::json json = {{"schema_version", 1},
+                         {"verdict", to_string(result.verdict)},
                          {"records", result.records},
                          {"machines", result.machines},
                          {"inputs", result.inputs},

@@ -28,7 +28,7 @@ void print(const SimulateOptions& options, const FoundScenario& found) {
   const sim::LogSize& before = found.run.shrunk.before;
   const sim::LogSize& after = found.run.shrunk.after;
   if (options.json) {
-    nlohmann::json json = {{"fails", found.fails}, {"tried", found.tried}};
+    nlohmann::json json = {{"schema_version", 1}, {"fails", found.fails}, {"tried", found.tried}};
     if (!found.fails) json["why"] = found.why;
     if (found.fails) {
       json["seed"] = found.seed;

@@ -148,7 +148,8 @@ std::string as_json(const Summary& summary, const LatencyMeter& meter, const tra
   std::snprintf(hash, sizeof hash, "%016" PRIx64, reader.chain_hash());
   nlohmann::json instances = nlohmann::json::object();
   for (const auto& [instance, records] : summary.instances) instances[std::to_string(instance)] = records;
-  nlohmann::json json{{"major", header.major},
+  nlohmann::json json{{"schema_version", 1},
+                      {"major", header.major},
                       {"minor", header.minor},
                       {"tool", header.origin.tool},
                       {"role", header.origin.role},

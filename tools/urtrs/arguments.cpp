@@ -127,6 +127,12 @@ Valued split(const Words& words, std::size_t& at) {
 
 // Where the text of an option of `map` is kept; null: it has none.
 std::string* text_option(const std::string& name, MapOptions& map) {
+  const Words& credentials = credential_options();
+  if (std::find(credentials.begin(), credentials.end(), name) != credentials.end()) {
+    std::string key = name;
+    std::replace(key.begin(), key.end(), '-', '_');
+    return &map.credentials[key];
+  }
   return name == "run"      ? &map.run
          : name == "nbd"    ? &map.nbd
          : name == "port"   ? &map.port
@@ -135,9 +141,11 @@ std::string* text_option(const std::string& name, MapOptions& map) {
 }
 
 std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options& options) {
-  static const Words kNames{"json",     "csv",     "no-headers", "no-tree", "no-totals", "help",
-                            "help-all", "version", "socket",     "fields",  "unit",      "interval",
-                            "count",    "run",     "nbd",        "port",    "fabric",    "idempotent"};
+  static const Words kNames =
+      joined({"json",   "csv",        "no-headers", "no-tree",  "no-totals",   "help",  "help-all", "version",
+              "socket", "fields",     "unit",       "interval", "count",       "run",   "nbd",      "port",
+              "fabric", "idempotent", "rdma",       "listen",   "rdma-device", "rounds"},
+             credential_options());
   const std::string given = words[at];
   const Valued one = split(words, at);
   const auto number = [&one](double least) -> std::optional<double> {
@@ -176,7 +184,12 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
     const auto value = number(1);
     if (!value) return Mistake{fmt::format("--count is 1 or more, not \"{}\"", one.value), "", false};
     options.count = static_cast<unsigned>(*value);
-  } else if (std::string* const text = text_option(one.name, options.map)) {
+  } else if (one.name == "rounds") {
+    const auto value = number(1);
+    if (!value) return Mistake{fmt::format("--rounds is 1 to 1000000, not \"{}\"", one.value), "", false};
+    options.rdma.rounds = static_cast<std::uint64_t>(*value);
+  } else if (std::string* const text =
+                 one.name == "rdma-device" ? &options.rdma.device : text_option(one.name, options.map)) {
     if (one.value.empty()) return Mistake{fmt::format("--{} needs a value", one.name), "", false};
     *text = one.value;
   } else {
@@ -204,6 +217,8 @@ std::optional<Mistake> take_options(const Words& words, Options& options, Words&
       literal = true;
     } else if (word == "--nbd") {
       options.map.nbd = "auto";
+    } else if (word == "--rdma" || word == "--listen") {
+      (word == "--rdma" ? options.rdma.wanted : options.rdma.listens) = true;
     } else if (take_switch(word, options)) {
       continue;
     } else if (word.rfind("--", 0) == 0) {
@@ -223,8 +238,21 @@ std::optional<Mistake> check_options(const Command& command) {
     return Mistake{"--json and --csv are both given", "leave one of them out", false};
   const bool goes_on = command.verb == "top" || command.verb == "monitor";
   if (command.options.count != 0 && !goes_on) return Mistake{"--count is for top and monitor", "", false};
-  if (command.options.map != MapOptions{} && (command.verb != "map" || is_client(command.noun)))
-    return Mistake{"--run, --nbd, --port, --fabric and --idempotent are for \"urtrs map\"", "", false};
+  const RdmaOptions& rdma = command.options.rdma;
+  const bool probes = command.verb == "doctor" && rdma.wanted;
+  if (!probes && rdma != RdmaOptions{})
+    return Mistake{"--rdma, --listen, --rdma-device and --rounds are for \"urtrs doctor --rdma\"", "", false};
+  const bool other = rdma.listens || !command.arguments.empty();
+  if (probes && other && !rdma.device.empty())
+    return Mistake{"--rdma-device is for a test without a peer", "an address has a device of its own", false};
+  if (command.verb == "doctor" && !probes && !command.arguments.empty())
+    return Mistake{"an address is for \"urtrs doctor --rdma\"", "", false};
+  MapOptions map = command.options.map;
+  if (probes && other) map.port.clear();
+  if (map != MapOptions{} && (command.verb != "map" || is_client(command.noun)))
+    return Mistake{
+        "--run, --nbd, --port, --fabric, --idempotent and those of tls and auth are for \"urtrs map\"", "",
+        false};
   return std::nullopt;
 }
 
@@ -315,6 +343,15 @@ std::string meant(const std::string& word, const std::vector<std::string>& candi
 
 const std::vector<std::string>& log_levels() {
   static const Words all{"trace", "debug", "info", "warn", "error"};
+  return all;
+}
+
+const std::vector<std::string>& credential_options() {
+  static const Words all = [] {
+    Words names(mapping::kCredentials.begin(), mapping::kCredentials.end());
+    for (std::string& name : names) std::replace(name.begin(), name.end(), '_', '-');
+    return names;
+  }();
   return all;
 }
 

@@ -7,11 +7,14 @@
 // Plurals, singulars and unambiguous beginnings of a word are the word. A noun may be left out where the
 // command has only one.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
+
+#include "tools/lib/mapping/credentials.hpp"
 
 namespace rtrs::admin {
 
@@ -26,8 +29,18 @@ struct MapOptions {
   std::string nbd;   // "auto", or the device of the kernel to attach to; empty: none
   std::string port;  // of the server
   std::string fabric;
+  mapping::Credentials credentials;
   bool idempotent = false;  // it is no mistake that the device is mapped already
   bool operator==(const MapOptions&) const = default;
+};
+
+// Of `doctor`.
+struct RdmaOptions {
+  bool wanted = false;       // --rdma
+  bool listens = false;      // for a peer
+  std::string device;        // empty: every one
+  std::uint64_t rounds = 0;  // of data in front of an immediate; 0: what a few seconds have room for
+  bool operator==(const RdmaOptions&) const = default;
 };
 
 struct Options {
@@ -45,6 +58,7 @@ struct Options {
   double interval = 1;    // seconds, of `top`
   unsigned count = 0;     // of `top` and `monitor`; 0: until a signal comes
   MapOptions map;
+  RdmaOptions rdma;
 };
 
 struct Command {
@@ -84,6 +98,8 @@ std::vector<std::string> verbs(const std::string& noun);  // empty: those that n
 // The candidate that `word` is, is the plural of, or alone begins with; empty: none.
 std::string meant(const std::string& word, const std::vector<std::string>& candidates);
 const std::vector<std::string>& log_levels();
+// "tls-keys" and so on, of `map`.
+const std::vector<std::string>& credential_options();
 
 // In help_overview.cpp: the groups of commands on a screen, and every command with every option.
 std::string help();

@@ -40,6 +40,23 @@ TEST(Arguments, AVerbWithoutNoun) {
   EXPECT_EQ(good({"trace", "start", "/tmp/x"}).arguments, (Words{"start", "/tmp/x"}));
 }
 
+TEST(Arguments, ADoctorOfRdma) {
+  const Command command = good({"doctor", "--rdma", "--rdma-device=mlx5_0", "--rounds", "1000000"});
+  EXPECT_EQ(command.options.rdma, (RdmaOptions{true, false, "mlx5_0", 1'000'000}));
+  EXPECT_EQ(good({"doctor", "--rdma", "10.0.0.1", "--port=7"}).options.map.port, "7");
+  EXPECT_TRUE(good({"doctor", "--rdma", "--listen", "--port=7"}).options.rdma.listens);
+  for (const Words& words : {Words{"doctor", "--listen"}, Words{"stats", "--rdma"},
+                             Words{"doctor", "--rounds=5"}, Words{"doctor", "--rdma-device=mlx5_0"}})
+    EXPECT_EQ(bad(words).message,
+              "--rdma, --listen, --rdma-device and --rounds are for \"urtrs doctor --rdma\"");
+  EXPECT_EQ(bad({"doctor", "10.0.0.1"}).message, "an address is for \"urtrs doctor --rdma\"");
+  EXPECT_EQ(bad({"doctor", "--rdma", "--rounds=0"}).message, "--rounds is 1 to 1000000, not \"0\"");
+  EXPECT_EQ(bad({"doctor", "--rdma", "10.0.0.1", "--rdma-device=mlx5_0"}).message,
+            "--rdma-device is for a test without a peer");
+  EXPECT_FALSE(bad({"doctor", "--rdma", "--port=7"}).message.empty()) << "nobody is asked";
+  EXPECT_FALSE(bad({"doctor", "--rdma", "10.0.0.1", "--fabric=tcp"}).message.empty());
+}
+
 TEST(Arguments, WordsThatCouldBeSeveralAreRefused) {
   EXPECT_EQ(bad({"s"}).message, "\"s\" could be session, stats");
   EXPECT_EQ(bad({"session", "x"}).message, "there is no command of session \"x\"");

@@ -11,6 +11,7 @@
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/terminal/terminal.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/quantity.hpp"
 #include "tools/urtrs/client_views.hpp"
@@ -250,8 +251,10 @@ int dump(const Command& command, All& all) {
   return done;
 }
 
-int top(const Options& options) {
+int top(const Options& given) {
+  Options options = given;
   const bool screen = ::isatty(STDOUT_FILENO) == 1 && options.format == Format::table;
+  if (screen) options.width = tools::columns_of(stdout);
   auto before = clients(options);
   auto at = std::chrono::steady_clock::now();
   for (unsigned shown = 0; before && (options.count == 0 || shown < options.count); ++shown) {

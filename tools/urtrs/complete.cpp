@@ -22,9 +22,16 @@ struct Position {
   bool unknown = false;  // there is a word that is no command
 };
 
-const Words kValued{"--socket", "--fields", "--unit", "--interval", "--count", "--run", "--port", "--fabric"};
-const Words kSwitches{"--json", "--csv",      "--no-headers", "--no-tree",   "--no-totals",
-                      "--help", "--help-all", "--nbd",        "--idempotent"};
+const Words kValued{"--socket", "--fields", "--unit",   "--interval",    "--count",
+                    "--run",    "--port",   "--fabric", "--rdma-device", "--rounds"};
+const Words kSwitches{"--json",     "--csv", "--no-headers", "--no-tree", "--no-totals", "--help",
+                      "--help-all", "--nbd", "--idempotent", "--rdma",    "--listen"};
+
+Words valued() {
+  Words all = kValued;
+  for (const std::string& one : credential_options()) all.push_back("--" + one);
+  return all;
+}
 
 bool is_option(const std::string& word) {
   if (word.size() > 1 && (word[0] == '-' || word[0] == '+')) return true;
@@ -36,6 +43,7 @@ bool is_option(const std::string& word) {
 Position position_of(const Words& words) {
   Position at;
   Words rest;
+  const Words with_values = valued();
   for (const std::string& word : words) {
     if (!at.option.empty()) {
       at.option.clear();
@@ -43,7 +51,7 @@ Position position_of(const Words& words) {
       rest.push_back(word);
     } else if (word == "--") {
       at.literal = true;
-    } else if (std::find(kValued.begin(), kValued.end(), word) != kValued.end()) {
+    } else if (std::find(with_values.begin(), with_values.end(), word) != with_values.end()) {
       at.option = word;
     } else if (!is_option(word)) {
       rest.push_back(word);
@@ -142,7 +150,12 @@ void value_of(const std::string& option, const std::string& prefix, Names& names
   if (option == "--unit")
     for (const char unit : kUnits) values.emplace_back(1, unit);
   if (option == "--fabric") values = {"tcp", "libfabric", "verbs"};
-  if (option == "--nbd") found.files = true;
+  if (option == "--rdma-device") values = names.rdma_devices();
+  if (option == "--tls") values = {"require", "off"};
+  if (option == "--tls-kernel") values = {"on", "off"};
+  std::string key = option.substr(std::min<std::size_t>(2, option.size()));
+  std::replace(key.begin(), key.end(), '-', '_');
+  if (option == "--nbd" || mapping::is_credential_file(key)) found.files = true;
   if (option == "--socket") {
     values = names.sockets();
     found.files = true;
@@ -152,7 +165,7 @@ void value_of(const std::string& option, const std::string& prefix, Names& names
 
 void options_of(Completion& found) {
   found.words = kSwitches;
-  for (const std::string& one : kValued) found.words.push_back(one + "=");
+  for (const std::string& one : valued()) found.words.push_back(one + "=");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ class Names {
   virtual std::vector<std::string> devices(const std::string& session) = 0;  // empty: of all
   virtual std::vector<std::string> exports() = 0;
   virtual std::vector<std::string> sockets() = 0;
+  virtual std::vector<std::string> rdma_devices() = 0;  // of this host
   // Of urtrs-mapd.
   virtual std::vector<std::string> mapped_sessions() = 0;
   virtual std::vector<std::string> mapped_devices() = 0;

@@ -16,6 +16,7 @@ class PlayedNames : public Names {
   Words paths(const std::string& session) override { return {"ip:10.0.0.1@ip:10.0.0.2#" + session}; }
   Words devices(const std::string&) override { return {"disk0"}; }
   Words exports() override { return {"disk0", "iso"}; }
+  Words rdma_devices() override { return {"mlx5_0", "rxe0"}; }
   Words mapped_sessions() override { return {"web1@10_0_0_2"}; }
   Words mapped_devices() override { return {"disk7", "disk8"}; }
   Words sockets() override { return {"/run/urtrs/urtrsd-1.sock"}; }
@@ -81,6 +82,8 @@ TEST(Complete, OptionsAndTheirValues) {
   EXPECT_EQ(next({"path", "list"}, "--unit=K"), Words{"--unit=K"});
   EXPECT_EQ(next({"path", "list", "--unit"}, "K"), Words{"K"});
   EXPECT_EQ(next({"--socket"}), Words{"/run/urtrs/urtrsd-1.sock"});
+  EXPECT_EQ(next({"doctor", "--rdma"}, "--rdma-device=r"), Words{"--rdma-device=rxe0"});
+  EXPECT_EQ(next({"doctor"}, "--rdma"), (Words{"--rdma", "--rdma-device="}));
   EXPECT_EQ(next({"session", "show", "--"}, "-"), Words{}) << "behind -- every word is an argument";
 }
 
@@ -99,6 +102,7 @@ TEST(Complete, WhatIsMapped) {
   EXPECT_EQ(next({"client", "device", "map"}), Words{"disk0"}) << "of a client, not of urtrs-mapd";
   EXPECT_EQ(next({"map", "disk0"}, "--fabric="),
             (Words{"--fabric=tcp", "--fabric=libfabric", "--fabric=verbs"}));
+  EXPECT_EQ(next({"map", "disk0"}, "--tls="), (Words{"--tls=require", "--tls=off"}));
 }
 
 TEST(Complete, Levels) {

@@ -85,7 +85,7 @@ Forms forms_of_everything() {
       {"", "trace", "start FILE | stop | dump FILE", 1, 2, "record what happens, or write the last records"},
       {"", "debug", "dump", 1, 1, "what every request, path and device waits for, and since when"},
       {"", "log", "LEVEL", 1, 1, "least severe message to log: trace, debug, info, warn, error"},
-      {"", "doctor", "", 0, 0, "what of this host is not in order, and what mends it"},
+      {"", "doctor", "[PEER]", 0, 1, "what of this host is not in order, and what mends it"},
       {"", "daemons", "", 0, 0, "the daemons of this host that can be asked"},
       {"", "version", "", 0, 0, "of this command"},
   };

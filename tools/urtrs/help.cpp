@@ -6,9 +6,9 @@
 
 #include "tools/lib/text/help_text.hpp"
 #include "tools/urtrs/client_views.hpp"
-#include "tools/urtrs/doctor.hpp"
 #include "tools/urtrs/keys.hpp"
 #include "tools/urtrs/mappings.hpp"
+#include "tools/urtrs/rdma_lines.hpp"
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
 #include "tools/urtrs/watch.hpp"
@@ -92,9 +92,12 @@ std::vector<Detail> of_mappings() {
        "host; then the session is HOST@SERVER, and SERVER its only path where no ADDRESS is given.\n"
        "With --run it is mapped for as long as the command takes, which has the variables uri and "
        "unixsocket; the exit code is that of the command. Without urtrs-mapd an nbdkit of its own "
-       "serves it.",
+       "serves it.\n"
+       "A key or certificate that is given with --tls-keys and the like is that of the session, in place of "
+       "those that "
+       "urtrs-mapd was given for all. urtrs-mapd reads the file, as its user.",
        {"map disk0 from 10.0.0.2", "map disk0 from storage1 10.0.0.1@10.0.0.2 10.0.1.1@10.0.1.2 ro",
-        "map disk0 from 10.0.0.2 --nbd=/dev/nbd0",
+        "map disk0 from 10.0.0.2 --nbd=/dev/nbd0", "map disk0 from 10.0.0.2 --tls-keys=/etc/urtrs/web1.key",
         "map disk0 from 10.0.0.2 --run 'nbdcopy -p $uri disk0.img'"}},
       {"",
        "unmap",
@@ -154,11 +157,22 @@ std::vector<Detail> of_server() {
        "to look at.",
        {"debug dump", "debug dump --json"}},
       {"", "log", "Until the next reload or restart.", {"log debug"}},
+  };
+}
+
+std::vector<Detail> of_host() {
+  return {
       {"", "daemons", "", {"daemons", "daemons --json"}},
       {"",
        "doctor",
-       "Each line is ok, warn or fail, with what mends it below. Exit code 1 where a check fails.",
-       {"doctor", "doctor --json"}},
+       "Each line is ok, warn or fail, with what mends it below. Exit code 1 where a check fails.\n"
+       "--rdma tests the RDMA devices instead: what they are, what RTRS asks of them, how fast they are. "
+       "Each "
+       "line is ok, failed or not there. With PEER it tests the way to an \"urtrs doctor --rdma --listen\" "
+       "on "
+       "another host, which waits there for 10 minutes.",
+       {"doctor", "doctor --json", "doctor --rdma", "doctor --rdma --rdma-device=mlx5_0 --rounds=1000000",
+        "doctor --rdma 10.0.0.2"}},
       {"", "version", "", {"version --json"}},
   };
 }
@@ -176,7 +190,7 @@ std::vector<Detail> of_keys() {
 const std::vector<Detail>& details() {
   static const std::vector<Detail> all = [] {
     std::vector<Detail> both = of_server();
-    for (const auto& more : {of_mappings(), of_clients(), of_keys()})
+    for (const auto& more : {of_mappings(), of_clients(), of_host(), of_keys()})
       both.insert(both.end(), more.begin(), more.end());
     return both;
   }();
@@ -216,7 +230,7 @@ std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
   if (verb == "top") return rates(nothing, nothing, 1).fields;
   if (verb == "monitor") return event_fields();
   if (verb == "debug") return in_flight(nothing).fields;
-  if (verb == "doctor") return findings({}).fields;
+  if (verb == "doctor") return rdma_checks({}).fields;
   if (verb == "daemons") return daemon_fields();
   return {};
 }
@@ -233,6 +247,7 @@ std::string meanings(const Form& form) {
       {"DEVICE", "as the client asked for it, or, of a server, the file that is exported"},
       {"ADDRESS", "[SRC@]DST, as in path= of the plugin"},
       {"PORT", "of the server; default: that of the session"},
+      {"PEER", "[SRC@]DST: another host, or with --listen the own address"},
       {"POLICY", "rr (round-robin), mi (min-inflight) or ml (min-latency)"},
       {"MODE", "ro, rw or migration; default rw"},
       {"IDENTITY", "who the client is: 1 to 128 of A-Z a-z 0-9 . _ : @ -"},

@@ -96,9 +96,19 @@ std::string help_all() {
   text += help_entry("--count=N", "leave after N, of top and monitor; default: Ctrl-C");
   text += help_entry("--run=COMMAND", "of map: runs it, then unmaps");
   text += help_entry("--nbd[=DEVICE]", "of map: attaches a device of the kernel, by nbd-client as root");
-  text += help_entry("--port=N", "of map: of the server; default: 1234");
+  text += help_entry("--port=N", "of map: of the server; default: 1234. Of doctor --rdma: 18516");
   text += help_entry("--fabric=NAME", "of map: tcp, libfabric or verbs; default: tcp");
+  text += help_entry("--tls=require|off", "of map: towards the server; default: as urtrs-mapd was told");
+  text += help_entry("--tls-keys=FILE",
+                     "of map: the key of this client; also --tls-identity=NAME, --tls-cert=FILE, "
+                     "--tls-key=FILE, --tls-ca=FILE, --tls-crl=FILE, --tls-server-name=NAME and "
+                     "--tls-kernel=on|off, as nbdkit-urtrs has them");
+  text += help_entry("--auth-keys=FILE", "of map: on verbs and libfabric; also --auth-identity=NAME");
   text += help_entry("--idempotent", "of map: it is no mistake that the device is mapped already");
+  text += help_entry("--rdma", "of doctor: tests the RDMA devices, or the way to a peer");
+  text += help_entry("--listen", "of doctor --rdma: waits for another host that tests the way");
+  text += help_entry("--rdma-device=NAME", "of doctor --rdma: that one alone");
+  text += help_entry("--rounds=N", "of doctor --rdma: that data are there with what tells of them");
   text += "\n" + wrapped(kWords) +
           "\"urtrs COMMAND --help\" has the fields and examples of a command.\n"
           "\nExamples:\n"

@@ -6,6 +6,7 @@
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/urtrs/client_views.hpp"
+#include "tools/urtrs/doctor_host.hpp"
 #include "tools/urtrs/mappings.hpp"
 #include "tools/urtrs/views.hpp"
 
@@ -102,6 +103,9 @@ std::vector<std::string> LiveNames::mapped_sessions() {
 }
 std::vector<std::string> LiveNames::mapped_devices() {
   return column(mappings(of_mapd(), {}), "mapping_path");
+}
+std::vector<std::string> LiveNames::rdma_devices() {
+  return this_host()->names_in("/sys/class/infiniband");
 }
 std::vector<std::string> LiveNames::sockets() {
   return rpc::live_sockets(client_ ? "client" : "urtrsd");

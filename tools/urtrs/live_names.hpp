@@ -18,6 +18,7 @@ class LiveNames : public Names {
   std::vector<std::string> devices(const std::string& session) override;
   std::vector<std::string> exports() override;
   std::vector<std::string> sockets() override;
+  std::vector<std::string> rdma_devices() override;
   std::vector<std::string> mapped_sessions() override;
   std::vector<std::string> mapped_devices() override;
 

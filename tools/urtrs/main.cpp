@@ -15,6 +15,7 @@
 #include "tools/urtrs/arguments.hpp"
 #include "tools/urtrs/clients.hpp"
 #include "tools/urtrs/doctor_host.hpp"
+#include "tools/urtrs/doctor_rdma.hpp"
 #include "tools/urtrs/keys.hpp"
 #include "tools/urtrs/live_names.hpp"
 #include "tools/urtrs/mappings.hpp"
@@ -198,7 +199,9 @@ int look(rpc::Client& client, const Command& command) {
   return print(statistics(*answer), options);
 }
 
-int doctor(const Options& options) {
+int doctor(const Command& command) {
+  const Options& options = command.options;
+  if (options.rdma.wanted) return doctor_rdma(command);
   const std::vector<Finding> all = examine(*this_host());
   const int code = print(findings(all), options);
   return code == done && any_failed(all) ? failed : code;
@@ -232,7 +235,7 @@ int run(const Command& command) {
   if (is_client(command.noun)) return run_client(command);
   if (is_mapping(command)) return run_mapping(command);
   if (command.verb == "daemons") return list_daemons(options);
-  if (command.verb == "doctor") return doctor(options);
+  if (command.verb == "doctor") return doctor(command);
   if (command.noun == "key") return run_key(command);
   if (command.noun == "reason")
     return command.verb == "list" ? print(reasons(), options)

@@ -56,13 +56,25 @@ TEST(MapWords, OptionsAreOfMapAlone) {
                               "--nbd", "--idempotent"});
   ASSERT_TRUE(command) << command.error().message;
   EXPECT_EQ(command->arguments, (Words{"d", "from", "s"}));
-  EXPECT_EQ(command->options.map, (MapOptions{"fio $uri", "auto", "7", "verbs", true}));
+  EXPECT_EQ(command->options.map, (MapOptions{"fio $uri", "auto", "7", "verbs", {}, true}));
   EXPECT_EQ(parse({"map", "d", "s", "--nbd=/dev/nbd3"})->options.map.nbd, "/dev/nbd3");
   EXPECT_EQ(parse({"session", "list", "--port=7"}).error().message,
-            "--run, --nbd, --port, --fabric and --idempotent are for \"urtrs map\"");
+            "--run, --nbd, --port, --fabric, --idempotent and those of tls and auth are for \"urtrs map\"");
   EXPECT_EQ(parse({"map", "d", "s", "--run="}).error().message, "--run needs a value");
   EXPECT_EQ(parse({"map", "d"}).error().message,
             "urtrs map takes DEVICE from SERVER [ADDRESS]... [MODE], not 1 argument");
+}
+
+TEST(MapWords, CredentialsHaveTheNamesOfTheParametersOfThePlugin) {
+  const auto command =
+      parse({"map", "d", "s", "--tls=require", "--tls-keys", "web1.key", "--auth-identity=web1"});
+  ASSERT_TRUE(command) << command.error().message;
+  EXPECT_EQ(command->options.map.credentials,
+            (mapping::Credentials{{"tls", "require"}, {"tls_keys", "web1.key"}, {"auth_identity", "web1"}}));
+  EXPECT_EQ(parse({"map", "d", "s", "--tls-kesy=x"}).error().hint, "did you mean \"--tls-keys\"?");
+  EXPECT_EQ(parse({"map", "d", "s", "--tls-keys="}).error().message, "--tls-keys needs a value");
+  EXPECT_NE(parse({"unmap", "d", "--auth-keys=x"}).error().message.find("are for \"urtrs map\""),
+            std::string::npos);
 }
 
 TEST(MapWords, AMapIsNoMapping) {

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
@@ -54,6 +55,9 @@ json parameters_of(const MapWords& words, const MapOptions& options) {
   if (!words.mode.empty()) parameters["access_mode"] = words.mode;
   if (!options.port.empty()) parameters["port"] = options.port;
   if (!options.fabric.empty()) parameters["fabric"] = options.fabric;
+  // nbdkit runs elsewhere.
+  for (const auto& [key, value] : options.credentials)
+    parameters[key] = mapping::is_credential_file(key) ? std::filesystem::absolute(value).string() : value;
   if (options.idempotent) parameters["again"] = "true";
   return parameters;
 }

@@ -65,7 +65,7 @@ def _client(urtrsd, tmp_path, monkeypatch):
 
 def test_each_command_has_a_part():
     assert sorted(commands()) == sorted(PARTS)
-    assert set(PARTS.values()) | {"error"} <= set(SCHEMA["$defs"])
+    assert set(PARTS.values()) | {"error", "doctor_rdma"} <= set(SCHEMA["$defs"])
 
 
 def test_each_part_is_in_the_documentation():
@@ -147,6 +147,18 @@ def test_mistakes(client):
     fits(urtrs("session", "show", "nobody", code=1), "error")
     fits(urtrs("session", "disconnect", "nobody", code=1), "error")
     fits(urtrs("stats", "--socket=/nonexistent", code=3), "error")
+
+
+def test_doctor_of_rdma():
+    """With devices and without; a peer that is none is a line, not a mistake."""
+    for words in ((), ("--rdma-device=nosuch0",), ("0.0.0.1", "--rounds=1")):
+        done = subprocess.run([URTRS, "doctor", "--rdma", *words, "--json"], capture_output=True, text=True, timeout=BOUND,
+                              check=False)
+        checks = fits(done.stdout, "doctor_rdma")["checks"]
+        assert done.stderr == ""
+        assert done.returncode in (0, 1, 4)
+        assert (done.returncode != 0) == any(check["grade"] == "failed" for check in checks)
+        assert all(check.get("remedy") for check in checks if check["grade"] != "ok")
 
 
 def test_doctor(tmp_path):

@@ -39,6 +39,8 @@ struct DaemonConfig {
   std::string allow_sessions;
   std::string rdma_device;  // empty: whichever has the address
   std::uint32_t rdma_retry_count = 6;
+  std::uint32_t rdma_ack_timeout = 0;  // 0: as connecting agrees
+  std::uint32_t rdma_tos = 0;          // 0: as the host says
   std::string rdma_invalidation = "auto";
   std::uint32_t sess_queue_depth = 512;
   std::uint32_t max_chunk_size = 131072;

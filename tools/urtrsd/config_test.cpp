@@ -167,6 +167,8 @@ max_chunk_size = 65536
 crc = true
 rdma_device = "mlx5_0"
 rdma_retry_count = 3
+rdma_ack_timeout = 14
+rdma_tos = 106
 rdma_invalidation = "windows"
 always_invalidate = false
 assume_kernel_6_12_clients = true
@@ -222,6 +224,8 @@ TEST(ConfigFile, EverySettingIsRead) {
   expected.crc = true;
   expected.rdma_device = "mlx5_0";
   expected.rdma_retry_count = 3;
+  expected.rdma_ack_timeout = 14;
+  expected.rdma_tos = 106;
   expected.rdma_invalidation = "windows";
   expected.always_invalidate = false;
   expected.assume_kernel_6_12_clients = true;

@@ -30,6 +30,11 @@ std::vector<Setting> make_settings() {
       {"rdma_retry_count", "rdma-retry-count",
        "how often verbs sends a packet again before its path is lost; 7: for ever on soft-RoCE",
        IntegerRule{&C::rdma_retry_count, 0, 7}},
+      {"rdma_ack_timeout", "rdma-ack-timeout",
+       "when verbs sends a packet again: after 4.096 us x 2^N; 0: as connecting agrees, mostly 17 (0.5 s)",
+       IntegerRule{&C::rdma_ack_timeout, 0, 31}},
+      {"rdma_tos", "rdma-tos", "type of service of what verbs sends (DSCP x 4); 0: as the client says",
+       IntegerRule{&C::rdma_tos, 0, 255}},
       {"rdma_invalidation", "rdma-invalidation", "how verbs takes a key back for always_invalidate",
        TextRule{&C::rdma_invalidation, {"auto", "windows", "registration"}}},
       {"sess_queue_depth", "sess-queue-depth,queue-depth,q", "IOs in flight in one session",
@@ -40,8 +45,7 @@ std::vector<Setting> make_settings() {
        OptionalBooleanRule{&C::always_invalidate, "where it protects"}},
       {"assume_kernel_6_12_clients", "assume-kernel-6-12-clients",
        "every kernel client is 6.12 or newer: leave the keys of READs to them, which saves a message a READ. "
-       "With "
-       "an older client every READ hangs, and so does its map_device",
+       "With an older client every READ hangs, and so does its map_device",
        BooleanRule{&C::assume_kernel_6_12_clients}},
       {"extensions", "extensions",
        "grant clients that offer them the fence, generations, the probe, data_with_answer and, on "

@@ -26,12 +26,6 @@ namespace {
 // Of jobs; the serials of sessions begin at 1, and daemon_reload.cpp has two more.
 constexpr BlockingJobs::Lane kMemory = ~BlockingJobs::Lane{1};
 
-// Whether a fresh key for every IO protects memory on this fabric without risk for the connections. Where a
-// write in progress lands after its key died, the keys cost and guarantee nothing.
-bool fresh_keys_protect(const Capabilities& fabric) {
-  return fabric.invalidation && fabric.invalidation_fences && !fabric.invalidation_breaks_on_packet_loss;
-}
-
 ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fabric) {
   ServerConfig protocol;
   protocol.queue_depth = static_cast<std::uint16_t>(config.sess_queue_depth);
@@ -114,7 +108,9 @@ Daemon::~Daemon() {
 int Daemon::start() {
   wait_for_signals();  // before anybody can see that it listens
   if (config_.always_invalidate.value_or(false) && !fabric_->capabilities().invalidation) {
-    spdlog::error("always_invalidate is asked for, and this fabric cannot take a key back; set it to false");
+    spdlog::error(
+        "always_invalidate is asked for, and this fabric cannot take a key back; set it to false{}",
+        config_.fabric == "verbs" ? ", or rdma_invalidation to registration, which costs system calls" : "");
     return 3;
   }
   if (!config_.trace.empty() && !open_trace(config_.trace).empty()) return 1;
@@ -126,6 +122,7 @@ int Daemon::start() {
     set_assert_hook(dump, this);
   }
   server_.set_access(access_of(config_));
+  if (!config_.always_invalidate) server_.invalidate_where_it_protects();
   if (!listen()) return 3;
   for (const ExportSpec& spec : catalog_->specs()) tell_of_export(spec);
   spdlog::info("always_invalidate is {}", always_invalidates() ? "on" : "off");

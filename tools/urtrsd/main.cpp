@@ -35,7 +35,12 @@ tools::FabricChoice fabric_choice(const DaemonConfig& config) {
   choice.crc = config.crc;
   choice.device = config.rdma_device;
   choice.retry_count = config.rdma_retry_count;
-  choice.invalidation = config.rdma_invalidation;
+  // Nothing is to be said then of devices that cannot take keys back.
+  const bool unused = config.fabric == "verbs" && !config.always_invalidate.value_or(true);
+  choice.invalidation = unused ? "off" : config.rdma_invalidation;
+  choice.addresses = config.listen;
+  choice.ack_timeout = config.rdma_ack_timeout;
+  choice.tos = config.rdma_tos;
   choice.tls = tls_of(config);
   choice.auth = auth_of(config);
   choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;
@@ -100,6 +105,7 @@ int main(int argc, char** argv) {
   const ServiceEnvironment service = take_service_environment();  // before there are threads
   ofi::restore_signal_handlers();
   tools::raise_descriptor_limit();
+  tools::expect_removed_devices();
   // A peer that goes away and a trace that reaches a size limit are errors of a call, not ends of the
   // process.
   std::signal(SIGPIPE, SIG_IGN);

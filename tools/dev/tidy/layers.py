@@ -28,6 +28,7 @@ LAYERS = {
     "backends/tcp": ["core", "backends/address", "backends/tls"],
     "backends/system": ["core"],
     "backends/asio": ["core", "backends/system"],
+    "backends/c": ["core", "backends/system", "backends/tls", "backends/tcp", "backends/verbs"],
     "backends": ["core"],
     "sim/choices": ["core"],
     "sim/network": ["core", "sim/choices"],

@@ -33,11 +33,6 @@ tl::expected<void, std::string> choose(const AuthChoice& choice, tls::Keys& keys
 
 }  // namespace
 
-const std::vector<std::string>& auth_modes() {
-  static const std::vector<std::string> modes{"off", "allow", "require"};
-  return modes;
-}
-
 tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice& choice, bool client) {
   const bool given = !choice.keys.empty() || !choice.identity.empty();
   const std::string mode = !choice.mode.empty() ? choice.mode : given ? "require" : "off";

@@ -25,6 +25,9 @@ struct AuthChoice {
 // off, allow, require. `allow` is for servers, who then take clients that offer no proof.
 const std::vector<std::string>& auth_modes();
 
+// What of it is missing, whatever the file has; empty: nothing.
+std::string contradiction(const AuthChoice&);
+
 struct OpenedAuth {
   keyed::Mode mode = keyed::Mode::off;
   std::vector<keyed::SharedKey> keys;  // of a client: the one

@@ -82,6 +82,7 @@ Opened open_libfabric(const FabricChoice& choice) {
 #ifdef URTRS_HAS_VERBS
 verbs::Invalidation invalidation_of(const std::string& name) {
   if (name == "windows") return verbs::Invalidation::windows;
+  if (name == "off") return verbs::Invalidation::off;
   return name == "registration" ? verbs::Invalidation::registration : verbs::Invalidation::automatic;
 }
 
@@ -89,8 +90,12 @@ Opened open_verbs(const FabricChoice& choice) {
   const auto opening = std::make_shared<Opening>();
   verbs::VerbsOptions options;
   options.device = choice.device;
+  options.addresses = choice.addresses;
   options.invalidation = invalidation_of(choice.invalidation);
   options.retry_count = static_cast<std::uint8_t>(choice.retry_count);
+  options.ack_timeout = static_cast<std::uint8_t>(choice.ack_timeout);
+  options.tos = static_cast<std::uint8_t>(choice.tos);
+  options.dead_peer_time = choice.undelivered_timeout;
   options.log = keep_error<verbs::LogLevel>(choice, opening);
   auto fabric = verbs::open_verbs_fabric(options);
   opening->under_way = false;
@@ -104,42 +109,19 @@ Opened open_verbs(const FabricChoice&) {
 }
 #endif
 
-// What was asked for and another fabric alone can do; empty: nothing.
-std::string of_another_fabric(const FabricChoice& choice) {
-  const FabricChoice usual;
-  const TlsChoice& tls = choice.tls;
-  const auto of = [&choice](const char* fabric) { return choice.fabric == fabric; };
-  if (!of("tcp") && (tls.credentials.any() || (!tls.mode.empty() && tls.mode != "off")))
-    return "TLS is for the fabric tcp, not for " + choice.fabric;
-  if (of("tcp") && !(choice.auth == usual.auth) && choice.auth.mode != "off")
-    return "auth is for the fabrics verbs and libfabric; on tcp take tls-keys, which encrypts too";
-  if (!of("tcp") && choice.crc) return "CRC-32C is for the fabric tcp, not for " + choice.fabric;
-  if (!of("libfabric") && choice.provider != usual.provider)
-    return "the provider '" + choice.provider + "' is one of the fabric libfabric, not of " + choice.fabric;
-  if (!of("verbs") && !choice.device.empty())
-    return "the RDMA device '" + choice.device + "' is for the fabric verbs, not for " + choice.fabric;
-  if (!of("verbs") && choice.invalidation != usual.invalidation)
-    return "invalidation by " + choice.invalidation + " is for the fabric verbs, not for " + choice.fabric;
-  return {};
-}
-
 }  // namespace
-
-const std::vector<std::string>& fabric_names() {
-  static const std::vector<std::string> names{"tcp", "libfabric", "verbs"};
-  return names;
-}
-
-const std::vector<std::string>& invalidation_names() {
-  static const std::vector<std::string> names{"auto", "windows", "registration"};
-  return names;
-}
 
 void raise_descriptor_limit() noexcept {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void expect_removed_devices() noexcept {
+#ifdef URTRS_HAS_VERBS
+  verbs::expect_removal();
+#endif
 }
 
 Opened open_fabric(const FabricChoice& choice) {

@@ -22,13 +22,19 @@ struct FabricChoice {
   bool crc = false;                   // of tcp: asks for CRC-32C behind each frame
   std::string device;                 // of RDMA; empty: whichever has the address
   unsigned retry_count = 6;           // of verbs, 0 .. 7
-  std::string invalidation = "auto";  // of verbs: one of invalidation_names()
-  TlsChoice tls;                      // of fabric tcp
-  AuthChoice auth;                    // of the others
-  bool client = false;                // what it is for
+  std::string invalidation = "auto";  // of verbs: one of invalidation_names(), or "off"
+  unsigned ack_timeout = 0;           // of verbs, 0 .. 31; 0: as connecting agrees
+  unsigned tos = 0;                   // of verbs, 0 .. 255; 0: as the host says
+  // Of verbs: those of this host that will be listened on, as far as known. Devices that have none of them
+  // are not looked at.
+  std::vector<std::string> addresses{};
+  TlsChoice tls;        // of fabric tcp
+  AuthChoice auth;      // of the others
+  bool client = false;  // what it is for
   // Bytes for the queues of all connections that are accepted, of fabric tcp.
   std::uint64_t connection_memory = std::uint64_t{1} << 30;
-  // A TCP connection breaks when its peer acknowledges nothing for this time.
+  // A TCP connection breaks when its peer acknowledges nothing for this time. Verbs says so when hardware
+  // would take longer.
   Nanos undelivered_timeout = dead_peer_time(HeartbeatConfig{});
   // May be called from another thread, but never by two at once.
   std::function<void(LogLevel, const std::string&)> log;
@@ -40,9 +46,19 @@ const std::vector<std::string>& fabric_names();
 // How verbs takes a key back: docs/security.md.
 const std::vector<std::string>& invalidation_names();
 
+// What was asked for and another fabric alone can do; empty: nothing.
+std::string of_another_fabric(const FabricChoice&);
+
+// The sentence for programs whose options are words with underscores: tls_keys for tls-keys.
+std::string with_underscores(std::string sentence);
+
 // Raises the soft limit of file descriptors to the hard one, because a connection takes about six. Programs
 // that use select(2) must not call it.
 void raise_descriptor_limit() noexcept;
+
+// For a program, before it starts a thread: RDMA devices may go while it runs (backends/verbs/verbs.hpp). Not
+// for plugins.
+void expect_removed_devices() noexcept;
 
 // The error is a sentence for the user: what cannot be used, and why.
 tl::expected<std::unique_ptr<Fabric>, std::string> open_fabric(const FabricChoice&);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <set>
 
 #include "tools/lib/files/scratch_folder.hpp"
+#include "tools/lib/mapping/line_of.hpp"
 #include "tools/lib/mapping/state_file.hpp"
 #include "tools/lib/mapping/state_text.hpp"
 
@@ -27,6 +29,7 @@ Wishes some_wishes() {
   wishes["web1"].paths = {"gid:fe80::1"};
   wishes["web1"].fabric = "verbs";
   wishes["web1"].port = 7;
+  wishes["web1"].credentials = {{"auth_keys", "/etc/urtrs/web1.key"}, {"auth_identity", "web1"}};
   wishes["web1"].devices = {{"m", {AccessMode::migration}}};
   return wishes;
 }
@@ -93,7 +96,8 @@ TEST(StateText, MembersThatAreMissingOrUnknownAreRefused) {
   }
   auto state = good();
   state["sessions"][0]["devics"] = 1;
-  EXPECT_EQ(why(state), "a session has no member \"devics\"");
+  EXPECT_EQ(why(state),
+            "a session has no member \"devics\", only session, paths, port, fabric, credentials, devices");
   state = good();
   state.erase("sessions");
   EXPECT_EQ(why(state), "\"sessions\" is missing in the file");
@@ -102,9 +106,82 @@ TEST(StateText, MembersThatAreMissingOrUnknownAreRefused) {
   EXPECT_NE(why(state), "taken");
 }
 
+TEST(StateText, CredentialsMakeTheVersion) {
+  EXPECT_EQ(good()["schema_version"], 2);
+  Wishes without = some_wishes();
+  without["web1"].credentials.clear();
+  EXPECT_EQ(nlohmann::json::parse(state_text(without))["schema_version"], 1);
+}
+
+TEST(StateText, CredentialsThatThePluginDoesNotTakeAreRefused) {
+  const auto refusal = [](const char* key, const nlohmann::json& value) {
+    auto state = good();
+    for (auto& session : state["sessions"])
+      if (session["session"] == "web1") session["credentials"][key] = value;
+    return why(state);
+  };
+  EXPECT_EQ(refusal("auth_keys", "web1.key"),
+            "session \"web1\": auth_keys=web1.key: the name of the file has to begin with \"/\"");
+  EXPECT_EQ(refusal("tls_keys", "/k"), "session \"web1\": TLS is for the fabric tcp, not for verbs");
+  EXPECT_EQ(refusal("auth_keys", 1), "\"auth_keys\" of the credentials is no text");
+  EXPECT_NE(refusal("queue_depth", "1").find("\"queue_depth\" is none of tls, tls_keys, "),
+            std::string::npos);
+  EXPECT_NE(refusal("auth_identity", "a\nb").find("no control characters"), std::string::npos);
+  EXPECT_NE(refusal("tls", "allow").find("it is for servers"), std::string::npos);
+  EXPECT_EQ(refusal("auth_identity", ""), "session \"web1\": auth_identity=: is empty");
+}
+
+std::size_t line(std::string text, std::string_view before, std::string_view after) {
+  const std::size_t at = text.find(before);
+  EXPECT_NE(at, std::string::npos) << before;
+  text.replace(at, before.size(), after);
+  const auto parsed = parse_state(text);
+  EXPECT_FALSE(parsed) << after;
+  return parsed ? 0 : parsed.error().line;
+}
+
+// Where a word stands in it, from 1 on.
+std::size_t line_with(const std::string& text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  EXPECT_NE(at, std::string::npos) << word;
+  return 1 + static_cast<std::size_t>(
+                 std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+}
+
+TEST(StateText, AMistakeHasTheLineInWhichItStands) {
+  const std::string text = state_text(some_wishes());
+  EXPECT_EQ(line(text, "\"ro\"", "\"wr\""), line_with(text, "\"ro\""));
+  EXPECT_EQ(line(text, "\"migration\"", "7"), line_with(text, "\"migration\""));
+  EXPECT_EQ(line(text, "\"verbs\"", "\"ib\""), line_with(text, "\"verbs\""));
+  EXPECT_EQ(line(text, "\"port\": 7,", "\"port\": 70000,"), line_with(text, "\"port\": 7,"));
+  EXPECT_EQ(line(text, "\"session\": \"web1\"", "\"session\": \"a.b\""),
+            line_with(text, "\"session\": \"web1\""));
+  EXPECT_EQ(line(text, "\"auth_keys\": \"/etc", "\"auth_keys\": \"etc"), line_with(text, "\"credentials\""));
+  EXPECT_EQ(line(text, "\"schema_version\": 2", "\"schema_version\": 0"), line_with(text, "schema_version"));
+  // What is missing has none: that of what it is missing in.
+  EXPECT_EQ(line(text, "\"fabric\": \"tcp\",", ""), line_with(text, "    {\n"));
+  // Of what is not JSON, that of the first byte that cannot be.
+  EXPECT_EQ(line(text, "\"migration\"", "migration"), line_with(text, "\"migration\""));
+  EXPECT_EQ(line(text, text, ""), 1U);
+  EXPECT_EQ(line(text, "\n}\n", "\n"), line_with(text, "\n}\n") + 1);
+}
+
+TEST(LineOf, TextsInAnyForm) {
+  constexpr std::string_view kText =
+      "{\"a\":[\n1,\n{\"b\":\"}]\\\",\",\n\"c\":[[],\n\"x\"]}],\n\"d\":null,\n\"e\":true}";
+  EXPECT_EQ(line_of(kText, {}), 1U);
+  EXPECT_EQ(line_of(kText, {"a", "0"}), 2U);
+  EXPECT_EQ(line_of(kText, {"a", "1", "b"}), 3U);
+  EXPECT_EQ(line_of(kText, {"a", "1", "c"}), 4U);
+  EXPECT_EQ(line_of(kText, {"a", "1", "c", "1"}), 5U);
+  EXPECT_EQ(line_of(kText, {"a", "1", "nothing"}), 3U) << "of what is around it";
+  EXPECT_EQ(line_of(kText, {"d"}), 6U);
+  EXPECT_EQ(line_of(kText, {"e"}), 7U);
+}
+
 TEST(StateText, ALaterVersionIsNotDamaged) {
   auto state = good();
-  state["schema_version"] = 2;
+  state["schema_version"] = 3;
   state["new"] = 1;
   const auto parsed = parse_state(state.dump());
   ASSERT_FALSE(parsed);

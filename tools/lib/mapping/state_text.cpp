@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
+#include "tools/lib/mapping/line_of.hpp"
+
 namespace rtrs::mapping {
 
 using nlohmann::json;
@@ -16,81 +18,122 @@ constexpr int kMostDepth = 8;  // objects and arrays in each other
 // Thrown within this file only.
 struct Wrong {
   std::string why;
+  JsonPlace place;
 };
 
-const json& member(const json& object, const char* name, const char* where) {
-  const auto found = object.find(name);
-  if (found == object.end()) throw Wrong{fmt::format("\"{}\" is missing in {}", name, where)};
+// A part of the file, and where that is.
+struct Part {
+  const json& value;
+  const char* name;  // in messages
+  JsonPlace place;
+
+  [[noreturn]] void wrong(std::string why, const std::string& member = {}) const {
+    JsonPlace where = place;
+    if (!member.empty()) where.push_back(member);
+    throw Wrong{std::move(why), std::move(where)};
+  }
+  Part item(const char* list, std::size_t index, const char* called) const {
+    Part one{value.at(list)[index], called, place};
+    one.place.insert(one.place.end(), {list, std::to_string(index)});
+    return one;
+  }
+};
+
+const json& member(const Part& part, const char* name) {
+  const auto found = part.value.find(name);
+  if (found == part.value.end()) part.wrong(fmt::format("\"{}\" is missing in {}", name, part.name));
   return *found;
 }
 
-void only(const json& object, const char* where, std::initializer_list<std::string_view> names) {
-  if (!object.is_object()) throw Wrong{fmt::format("{} is no object", where)};
-  for (const auto& item : object.items())
+void only(const Part& part, std::initializer_list<std::string_view> names) {
+  if (!part.value.is_object()) part.wrong(fmt::format("{} is no object", part.name));
+  for (const auto& item : part.value.items())
     if (std::find(names.begin(), names.end(), item.key()) == names.end())
-      throw Wrong{fmt::format("{} has no member \"{}\"", where, item.key())};
+      part.wrong(
+          fmt::format("{} has no member \"{}\", only {}", part.name, item.key(), fmt::join(names, ", ")),
+          item.key());
 }
 
-std::string text(const json& object, const char* name, const char* where) {
-  const json& value = member(object, name, where);
-  if (!value.is_string()) throw Wrong{fmt::format("\"{}\" of {} is no text", name, where)};
+std::string text(const Part& part, const char* name) {
+  const json& value = member(part, name);
+  if (!value.is_string()) part.wrong(fmt::format("\"{}\" of {} is no text", name, part.name), name);
   return value.get<std::string>();
 }
 
-const json& list(const json& object, const char* name, const char* where) {
-  const json& value = member(object, name, where);
-  if (!value.is_array()) throw Wrong{fmt::format("\"{}\" of {} is no list", name, where)};
+const json& list(const Part& part, const char* name) {
+  const json& value = member(part, name);
+  if (!value.is_array()) part.wrong(fmt::format("\"{}\" of {} is no list", name, part.name), name);
   return value;
 }
 
-void take_device(const json& item, SessionWish& session) {
-  only(item, "a device", {"device", "access_mode"});
-  const std::string name = text(item, "device", "a device");
-  const auto mode = parse_mode(text(item, "access_mode", "a device"));
-  if (!mode) throw Wrong{"the access mode of a device is ro, rw or migration"};
+void take_device(const Part& part, const std::string& session_name, SessionWish& session) {
+  only(part, {"device", "access_mode"});
+  const std::string name = text(part, "device");
+  const auto mode = parse_mode(text(part, "access_mode"));
+  if (!mode) part.wrong("the access mode of a device is ro, rw or migration", "access_mode");
   // Before it is kept: a list may have millions.
   if (session.devices.size() == kMostDevices)
-    throw Wrong{fmt::format("a session has more than {} devices", kMostDevices)};
+    part.wrong(fmt::format("a session has more than {} devices", kMostDevices));
+  if (const auto wrong = check_device_name(name))
+    part.wrong(fmt::format("session \"{}\": {}", session_name, wrong->why), "device");
   if (!session.devices.emplace(name, DeviceWish{*mode}).second)
-    throw Wrong{fmt::format("the device \"{}\" is there twice", name)};
+    part.wrong(fmt::format("the device \"{}\" is there twice", name), "device");
 }
 
-void take_session(const json& item, Wishes& wishes) {
-  only(item, "a session", {"session", "paths", "port", "fabric", "devices"});
-  const std::string name = text(item, "session", "a session");
+void take_credentials(const Part& part, SessionWish& session) {
+  const auto found = part.value.find("credentials");
+  if (found == part.value.end()) return;
+  if (!found->is_object()) part.wrong("\"credentials\" of a session is no object", "credentials");
+  for (const auto& item : found->items()) {
+    if (!item.value().is_string())
+      part.wrong(fmt::format("\"{}\" of the credentials is no text", item.key()), "credentials");
+    session.credentials.emplace(item.key(), item.value().get<std::string>());
+  }
+}
+
+void take_session(const Part& part, Wishes& wishes) {
+  only(part, {"session", "paths", "port", "fabric", "credentials", "devices"});
+  const std::string name = text(part, "session");
+  if (const auto wrong = check_session_name(name)) part.wrong(wrong->why, "session");
   SessionWish one;
-  for (const json& path : list(item, "paths", "a session")) {
-    if (!path.is_string()) throw Wrong{"a path is no text"};
+  for (const json& path : list(part, "paths")) {
+    if (!path.is_string()) part.wrong("a path is no text", "paths");
     one.paths.push_back(path.get<std::string>());
   }
-  const json& port = member(item, "port", "a session");
+  const json& port = member(part, "port");
   if (!port.is_number_unsigned() || port.get<std::uint64_t>() > 65535)
-    throw Wrong{"the port of a session is no number from 1 to 65535"};
+    part.wrong("the port of a session is no number from 1 to 65535", "port");
   one.port = port.get<std::uint16_t>();
-  one.fabric = text(item, "fabric", "a session");
-  for (const json& device : list(item, "devices", "a session")) take_device(device, one);
+  one.fabric = text(part, "fabric");
+  take_credentials(part, one);
+  if (const auto wrong = check_session(one))
+    part.wrong(fmt::format("session \"{}\": {}", name, wrong->why), wrong->member);
+  for (std::size_t i = 0; i < list(part, "devices").size(); ++i)
+    take_device(part.item("devices", i, "a device"), name, one);
   if (wishes.size() == kMostSessions)
-    throw Wrong{fmt::format("there are more than {} sessions", kMostSessions)};
+    part.wrong(fmt::format("there are more than {} sessions", kMostSessions));
   if (!wishes.emplace(name, std::move(one)).second)
-    throw Wrong{fmt::format("the session \"{}\" is there twice", name)};
+    part.wrong(fmt::format("the session \"{}\" is there twice", name), "session");
 }
 
-Wishes take(const json& whole) {
-  only(whole, "the file", {"schema_version", "sessions"});
+Wishes take(const json& file) {
+  const Part whole{file, "the file", {}};
+  only(whole, {"schema_version", "sessions"});
   Wishes wishes;
-  for (const json& session : list(whole, "sessions", "the file")) take_session(session, wishes);
-  if (auto wrong = check(wishes)) throw Wrong{std::move(wrong->why)};
+  for (std::size_t i = 0; i < list(whole, "sessions").size(); ++i)
+    take_session(whole.item("sessions", i, "a session"), wishes);
   return wishes;
 }
 
-tl::unexpected<BadState> bad(std::string why, bool newer = false) {
-  return tl::unexpected(BadState{newer, std::move(why)});
+tl::unexpected<BadState> bad(std::string why, std::size_t line = 0, bool newer = false) {
+  return tl::unexpected(BadState{newer, line, std::move(why)});
 }
 
 }  // namespace
 
 std::string state_text(const Wishes& wishes) {
   json sessions = json::array();
+  int version = 1;
   for (const auto& [name, session] : wishes) {
     json devices = json::array();
     for (const auto& [device, wish] : session.devices)
@@ -100,8 +143,11 @@ std::string state_text(const Wishes& wishes) {
                         {"port", session.port},
                         {"fabric", session.fabric},
                         {"devices", std::move(devices)}});
+    if (session.credentials.empty()) continue;
+    sessions.back()["credentials"] = session.credentials;
+    version = kStateVersion;
   }
-  const json whole{{"schema_version", kStateVersion}, {"sessions", std::move(sessions)}};
+  const json whole{{"schema_version", version}, {"sessions", std::move(sessions)}};
   return whole.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -113,19 +159,20 @@ tl::expected<Wishes, BadState> parse_state(std::string_view text) {
     return !too_deep;
   };
   const json whole = json::parse(text, watch, false);
-  if (too_deep || whole.is_discarded()) return bad("it is not JSON, or nested too deeply");
+  if (too_deep) return bad("it is nested too deeply");
+  if (whole.is_discarded()) return bad("it is not JSON", line_of_mistake(text));
   if (!whole.is_object()) return bad("it is no object");
   const auto version = whole.find("schema_version");
   if (version == whole.end() || !version->is_number_unsigned() || *version == 0)
-    return bad("\"schema_version\" is missing or no number from 1 on");
+    return bad("\"schema_version\" is missing or no number from 1 on", line_of(text, {"schema_version"}));
   if (version->get<std::uint64_t>() > kStateVersion)
     return bad(
-        fmt::format("its schema_version is {}, and this program knows {}", version->dump(), kStateVersion),
+        fmt::format("its schema_version is {}, and this program knows {}", version->dump(), kStateVersion), 0,
         true);
   try {
     return take(whole);
   } catch (const Wrong& wrong) {
-    return bad(wrong.why);
+    return bad(wrong.why, line_of(text, wrong.place));
   }
 }
 

@@ -9,14 +9,15 @@
 
 namespace rtrs::mapping {
 
-inline constexpr int kStateVersion = 1;
+inline constexpr int kStateVersion = 2;  // 1 without credentials, which is written where there are none
 inline constexpr std::size_t kMostStateBytes = std::size_t{4} << 20;
 
 std::string state_text(const Wishes&);
 
 struct BadState {
-  bool newer = false;  // written by a later version: nothing is wrong with it
-  std::string why;     // a sentence
+  bool newer = false;    // written by a later version: nothing is wrong with it
+  std::size_t line = 0;  // from 1 on; 0: none by itself
+  std::string why;       // a sentence
 };
 // Takes the whole text or nothing: unknown members, members that are missing or of another type, and what
 // check() refuses are mistakes.

@@ -9,6 +9,7 @@
 #include "backends/asio/path_syntax.hpp"
 #include "core/proto/limits.hpp"
 #include "core/record/format.hpp"
+#include "tools/lib/plugin/settings.hpp"
 
 namespace rtrs::mapping {
 
@@ -16,8 +17,8 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kFabrics{"tcp", "libfabric", "verbs"};
 
-std::optional<Refusal> refuse(int error, std::string why) {
-  return Refusal{error, std::move(why)};
+std::optional<Refusal> refuse(int error, std::string why, std::string member = {}) {
+  return Refusal{error, std::move(why), std::move(member)};
 }
 
 bool is_plain(char c) {
@@ -52,25 +53,64 @@ std::optional<Refusal> check_device_name(std::string_view name) {
   return std::nullopt;
 }
 
+namespace {
+
+// What the plugin says of them, which gets them.
+std::optional<Refusal> check_credentials(const SessionWish& one) {
+  constexpr std::size_t kMostValue = 4096;
+  nbdkit::Settings settings;
+  std::string why;
+  const auto take = [&](const std::string& key, const std::string& value) {
+    if (const auto taken = settings.set(key, value); why.empty() && !taken) why = taken.error();
+  };
+  for (const auto& [key, value] : one.credentials) {
+    if (!is_credential(key))
+      return refuse(EINVAL, fmt::format("\"{}\" is none of {}", key, fmt::join(kCredentials, ", ")),
+                    "credentials");
+    const bool odd = std::any_of(value.begin(), value.end(),
+                                 [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+    if (odd || value.size() > kMostValue || !trace::is_utf8(value))
+      return refuse(
+          EINVAL,
+          fmt::format("{} has at most {} bytes of text in UTF-8, and no control characters", key, kMostValue),
+          "credentials");
+    if (is_credential_file(key) && !value.starts_with('/'))
+      return refuse(EINVAL, fmt::format("{}={}: the name of the file has to begin with \"/\"", key, value),
+                    "credentials");
+    take(key, value);
+  }
+  take("fabric", one.fabric);
+  for (const std::string& path : one.paths) take("path", path);
+  if (why.empty())
+    if (const auto whole = settings.complete("host", 1, "/"); !whole) why = whole.error();
+  return why.empty() ? std::nullopt : refuse(EINVAL, why, "credentials");
+}
+
+}  // namespace
+
 std::optional<Refusal> check_session(const SessionWish& one) {
-  if (one.paths.empty()) return refuse(EINVAL, "no path is given: [SRC@]DST, the address of the server");
+  if (one.paths.empty())
+    return refuse(EINVAL, "no path is given: [SRC@]DST, the address of the server", "paths");
   if (one.paths.size() > kMaxPaths)
-    return refuse(EINVAL, fmt::format("a session has at most {} paths, not {}", kMaxPaths, one.paths.size()));
-  if (one.port == 0) return refuse(EINVAL, "0 is no port, 1 to 65535");
+    return refuse(EINVAL, fmt::format("a session has at most {} paths, not {}", kMaxPaths, one.paths.size()),
+                  "paths");
+  if (one.port == 0) return refuse(EINVAL, "0 is no port, 1 to 65535", "port");
   if (std::find(kFabrics.begin(), kFabrics.end(), one.fabric) == kFabrics.end())
-    return refuse(EINVAL, fmt::format("there is no fabric \"{}\": tcp, libfabric or verbs", one.fabric));
+    return refuse(EINVAL, fmt::format("there is no fabric \"{}\": tcp, libfabric or verbs", one.fabric),
+                  "fabric");
   std::vector<PathAddress> known;
   for (const std::string& text : one.paths) {
     const auto path = asio::parse_path(text, one.port);
-    if (!path) return refuse(EINVAL, path.error());
+    if (!path) return refuse(EINVAL, path.error(), "paths");
     for (const PathAddress& other : known)
       if (asio::same_path(other, *path))
         return refuse(
             EINVAL,
-            fmt::format("the path \"{}\" is there twice; each needs a pair of addresses of its own", text));
+            fmt::format("the path \"{}\" is there twice; each needs a pair of addresses of its own", text),
+            "paths");
     known.push_back(*path);
   }
-  return std::nullopt;
+  return one.credentials.empty() ? std::nullopt : check_credentials(one);
 }
 
 std::optional<Refusal> check(const Wishes& wishes) {

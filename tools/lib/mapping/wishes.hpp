@@ -11,6 +11,7 @@
 
 #include "core/rnbd/client_devices.hpp"
 #include "core/wire/rnbd_messages.hpp"
+#include "tools/lib/mapping/credentials.hpp"
 
 namespace rtrs::mapping {
 
@@ -29,6 +30,7 @@ struct SessionWish {
   std::vector<std::string> paths;  // "[SRC@]DST", 1 to kMaxPaths
   std::uint16_t port = 1234;       // of the server, for paths without one
   std::string fabric = "tcp";      // tcp, libfabric or verbs
+  Credentials credentials;         // none: those that urtrs-mapd has for all
   std::map<std::string, DeviceWish> devices;
   bool operator==(const SessionWish&) const = default;
 };
@@ -36,15 +38,16 @@ struct SessionWish {
 using Wishes = std::map<std::string, SessionWish>;  // by the name of the session
 
 struct Refusal {
-  int error = 0;    // Linux errno, positive
-  std::string why;  // a sentence; names of others are quoted as they are, and may need printable()
+  int error = 0;         // Linux errno, positive
+  std::string why;       // a sentence; names of others are quoted as they are, and may need printable()
+  std::string member{};  // of the session, that is wrong; empty: none by itself
 };
 
 // Nothing: it is taken. A session has 1 to 48 of A-Z a-z 0-9 _ - and @, a device 1 to 254 bytes of UTF-8
 // without control characters.
 std::optional<Refusal> check_session_name(std::string_view name);
 std::optional<Refusal> check_device_name(std::string_view name);
-// Paths, port and fabric.
+// Paths, port, fabric and credentials, whose files are not looked at.
 std::optional<Refusal> check_session(const SessionWish&);
 // Everything, and how many there are.
 std::optional<Refusal> check(const Wishes&);

@@ -302,6 +302,7 @@ void load_options(CLI::App& run, Given& given) {
 int main(int argc, char** argv) {
   ofi::restore_signal_handlers();
   std::signal(SIGPIPE, SIG_IGN);
+  tools::expect_removed_devices();
   Given given;
   CLI::App app{"A load on an urtrs device that knows what it wrote, and its judge", "netns-load"};
   app.require_subcommand(1);

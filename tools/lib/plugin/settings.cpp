@@ -1,4 +1,4 @@
-#include "tools/nbdkit/settings.hpp"
+#include "tools/lib/plugin/settings.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -104,6 +104,8 @@ const std::vector<std::string_view> kKeys{"path",
                                           "crc",
                                           "rdma_device",
                                           "rdma_retry_count",
+                                          "rdma_ack_timeout",
+                                          "rdma_tos",
                                           "tls",
                                           "tls_keys",
                                           "tls_identity",
@@ -247,11 +249,15 @@ Done check_company(const Settings& settings) {
       return tl::unexpected(std::string(key) + "= belongs to trace=FILE, which is not given");
   if (is_given("exports") && !settings.devices.empty())
     return tl::unexpected<std::string>("exports= is for a session without device=; leave one of the two out");
-  for (const char* key : {"rdma_device", "rdma_retry_count"})
+  for (const char* key : {"rdma_device", "rdma_retry_count", "rdma_ack_timeout", "rdma_tos"})
     if (is_given(key) && settings.fabric.fabric != "verbs")
       return tl::unexpected(std::string(key) + "= belongs to fabric=verbs, which is not given");
   if (is_given("crc") && settings.fabric.fabric != "tcp")
     return tl::unexpected<std::string>("crc= belongs to fabric=tcp, and another fabric is given");
+  for (const std::string& why :
+       {tools::of_another_fabric(settings.fabric), tools::contradiction(settings.fabric.tls),
+        tools::contradiction(settings.fabric.auth)})
+    if (!why.empty()) return tl::unexpected(tools::with_underscores(why));
   return {};
 }
 
@@ -289,6 +295,8 @@ Done Settings::set(std::string_view key, std::string_view value) {
   if (key == "tls") return set_tls(value, fabric.tls.mode);
   if (key == "crc") return set_switch(key, value, fabric.crc);
   if (key == "rdma_retry_count") return set_number(key, value, 0, 7, fabric.retry_count);
+  if (key == "rdma_ack_timeout") return set_number(key, value, 0, 31, fabric.ack_timeout);
+  if (key == "rdma_tos") return set_number(key, value, 0, 255, fabric.tos);
   if (key == "access_mode") {
     access_mode_given = true;
     return set_access_mode(value, access_mode);

@@ -1,4 +1,4 @@
-#include "tools/nbdkit/settings.hpp"
+#include "tools/lib/plugin/settings.hpp"
 
 namespace rtrs::nbdkit {
 
@@ -30,6 +30,9 @@ const char* const kSettingsHelp =
     "enough\n"
     "rdma_device=NAME         of verbs; default whichever has the address\n"
     "rdma_retry_count=N       of verbs: how often a packet is sent again (default 6)\n"
+    "rdma_ack_timeout=N       of verbs: after 4.096 us x 2^N; default as connecting agrees, mostly 17 (0.5 "
+    "s)\n"
+    "rdma_tos=N               of verbs: type of service of the packets of both ends (DSCP x 4)\n"
     "tls=require|off          towards the server, on fabric=tcp (default require with tls_keys= or "
     "tls_cert=,\n"
     "                         else off). A client never goes on without TLS because its server has none\n"

@@ -1,0 +1,126 @@
+// What is behind the handles of urtrs.h: a BlockClient with its fabric, who waits for what, and the turns of
+// its loop.
+#pragma once
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/c/settings.hpp"
+#include "backends/c/urtrs.h"
+#include "core/driver/block_client.hpp"
+
+struct urtrs_device {
+  urtrs_session* session = nullptr;
+  rtrs::rnbd::DeviceHandle handle = 0;
+  std::string name;
+  rtrs::rnbd::Geometry geometry{};  // of the last open
+  int refused = 0;                  // errno of the last OPEN, since the device was open
+  bool opening = true;              // nobody was told yet how that ended
+  urtrs_callback opened = nullptr;
+  void* user = nullptr;
+};
+
+struct urtrs_session {
+  // The data of a call that waits with a timeout: kept for a request that nobody waits for any more.
+  using Memory = std::shared_ptr<std::byte[]>;
+  struct Request {
+    urtrs_callback callback = nullptr;  // null: nobody waits
+    void* user = nullptr;
+    Memory memory;
+    bool busy = false;
+  };
+  struct Due {
+    urtrs_callback callback;
+    void* user;
+    int error;
+  };
+  // Of a call that waits.
+  struct Waiter {
+    bool done = false;
+    int error = 0;
+    static void on_done(void* waiter, int error) noexcept {
+      static_cast<Waiter*>(waiter)->done = true;
+      static_cast<Waiter*>(waiter)->error = error;
+    }
+  };
+
+  urtrs_session() = default;
+  ~urtrs_session();
+  urtrs_session(const urtrs_session&) = delete;
+  urtrs_session& operator=(const urtrs_session&) = delete;
+
+  int open();
+  int close(int timeout_ms);
+  int add_path(const rtrs::PathAddress&);
+  int map(std::string_view device, unsigned flags, urtrs_callback, void* user, urtrs_device*& into);
+  void forget(urtrs_device&);
+  // `into`: the slot of the request, which `memory` belongs to until it is over.
+  int submit(const urtrs_device&, rtrs::BlockRequest, urtrs_callback, void* user, Memory = {},
+             std::uint32_t* into = nullptr);
+
+  // One turn: everything that is there, then the callbacks; how many, or -ENOMEM.
+  int poll() noexcept;
+  rtrs::Nanos sleep_until() noexcept;
+  // 0 or -EINTR.
+  int sleep(rtrs::Nanos until) noexcept;
+  // Turns until `done`: 0 or -ETIMEDOUT.
+  int wait(int timeout_ms, const std::function<bool()>& done);
+
+  // Keeps the sentence, and answers the error.
+  int fail(int error, std::string sentence);
+  std::string describe_paths() const;
+
+  rtrs::c::Settings settings;
+  rtrs::BlockClientOptions options;
+  std::unique_ptr<rtrs::Fabric> fabric;
+  std::optional<rtrs::BlockClient> client;  // once open
+  std::vector<std::unique_ptr<urtrs_device>> devices;
+  std::vector<Request> requests;  // by user_data
+  std::vector<std::uint32_t> free_requests;
+  std::uint32_t under_way = 0;
+  bool in_callback = false;
+  bool close_begun = false;
+  std::string message;
+  urtrs_path_callback on_path = nullptr;
+  void* on_path_user = nullptr;
+
+ private:
+  void make_room(std::size_t for_requests);
+  void take_turn();
+  void take_events();
+  void on_device_changed(const rtrs::rnbd::DeviceChanged&);
+  void give_up_opens_when_hopeless();
+  void finish(std::uint32_t slot, int error);
+  int run_callbacks() noexcept;
+
+  std::array<rtrs::BlockCompletion, 64> completions_;
+  rtrs::BlockEvent event_;
+  // Both have room for all requests and devices, so that a turn needs no memory.
+  std::vector<Due> due_;
+  std::vector<Due> running_;
+  std::array<bool, rtrs::kMaxPaths> changed_paths_{};
+};
+
+namespace rtrs::c {
+
+// No exception leaves the library.
+template <class Call>
+int guarded(Call&& call) noexcept {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  } catch (...) {
+    return -EIO;
+  }
+}
+
+}  // namespace rtrs::c

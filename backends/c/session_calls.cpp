@@ -1,0 +1,182 @@
+// The functions of urtrs.h on sessions.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "backends/c/session.hpp"
+#include "backends/system/clock.hpp"
+
+using namespace rtrs;
+
+namespace {
+
+template <class Struct>
+int fill(Struct* into, const Struct& filled, size_t size) noexcept {
+  if (into == nullptr || size == 0) return -EINVAL;
+  std::memcpy(static_cast<void*>(into), &filled, std::min(size, sizeof filled));
+  return 0;
+}
+
+bool valid_name(const char* name) noexcept {
+  const std::size_t length = name == nullptr ? 0 : std::strlen(name);
+  return length >= 1 && length <= 254 && std::strpbrk(name, "/.") == nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* urtrs_version(void) {
+  return URTRS_VERSION;
+}
+
+const char* urtrs_strerror(int error) {
+  if (error == 0) return "success";
+  // GNU's names and texts are constant, unlike what strerror() returns.
+  const char* text = ::strerrordesc_np(error < 0 ? -error : error);
+  return text != nullptr ? text : "unknown error";
+}
+
+int urtrs_session_new(const char* name, urtrs_session** session) {
+  if (session == nullptr || !valid_name(name)) return -EINVAL;
+  return c::guarded([&] {
+    auto made = std::make_unique<urtrs_session>();
+    made->options.session.session_name = name;
+    *session = made.release();
+    return 0;
+  });
+}
+
+int urtrs_session_set(urtrs_session* session, const char* setting, const char* value) {
+  if (session == nullptr || setting == nullptr || value == nullptr) return -EINVAL;
+  return c::guarded([&] {
+    if (session->client) return session->fail(-EBUSY, "the session is open");
+    c::Settings changed = session->settings;
+    if (!c::set(changed, setting, value))
+      return session->fail(-EINVAL, std::string("no setting ") + setting + " = " + value);
+    session->settings = changed;
+    return 0;
+  });
+}
+
+int urtrs_session_add_path(urtrs_session* session, const char* source, const char* destination,
+                           uint16_t port) {
+  if (session == nullptr) return -EINVAL;
+  return c::guarded([&] {
+    if (destination == nullptr || *destination == '\0')
+      return session->fail(-EINVAL, "a path without an address");
+    PathAddress address{source == nullptr ? "" : source, destination, 1234};
+    if (port != 0) address.port = port;
+    return session->add_path(address);
+  });
+}
+
+int urtrs_session_open(urtrs_session* session) {
+  if (session == nullptr) return -EINVAL;
+  return c::guarded([&] { return session->open(); });
+}
+
+int urtrs_session_close(urtrs_session* session, int timeout_ms) {
+  if (session == nullptr) return -EINVAL;
+  if (session->in_callback) return -EDEADLK;
+  return c::guarded([&] { return session->close(timeout_ms); });
+}
+
+int urtrs_session_free(urtrs_session* session) {
+  if (session == nullptr) return 0;
+  if (session->in_callback) return -EDEADLK;
+  delete session;
+  return 0;
+}
+
+const char* urtrs_session_message(const urtrs_session* session) {
+  return session == nullptr ? "" : session->message.c_str();
+}
+
+int urtrs_session_fd(const urtrs_session* session) {
+  return session != nullptr && session->fabric ? session->fabric->wait_fd() : -1;
+}
+
+int urtrs_session_prepare(urtrs_session* session) {
+  if (session == nullptr) return -EINVAL;
+  const Nanos due = session->sleep_until();
+  if (due == kNever) return -1;
+  const Nanos now = steady_now();
+  if (due <= now) return 0;
+  // Rounded up, so that a timer is due when the sleep is over.
+  return static_cast<int>(std::min<Nanos>((due - now + milliseconds(1) - 1) / milliseconds(1), 60'000));
+}
+
+int urtrs_session_poll(urtrs_session* session) {
+  if (session == nullptr) return -EINVAL;
+  if (session->in_callback) return -EDEADLK;
+  return c::guarded([&] { return session->poll(); });
+}
+
+int urtrs_session_wait(urtrs_session* session, int timeout_ms) {
+  if (session == nullptr) return -EINVAL;
+  if (session->in_callback) return -EDEADLK;
+  return c::guarded([&] {
+    if (!session->client) return session->fail(-ENOTCONN, "the session is not open");
+    const Nanos now = steady_now();
+    const Nanos end =
+        timeout_ms < 0 ? kNever : later(now, milliseconds(static_cast<std::uint64_t>(timeout_ms)));
+    for (;;) {
+      const int count = session->poll();
+      if (count != 0) return count;
+      if (steady_now() >= end) return -ETIMEDOUT;
+      if (const int slept = session->sleep(end); slept != 0) return slept;
+    }
+  });
+}
+
+int urtrs_session_get_stats(const urtrs_session* session, urtrs_stats* stats, size_t size) {
+  if (session == nullptr) return -EINVAL;
+  urtrs_stats filled{};
+  filled.under_way = session->under_way;
+  filled.devices = static_cast<std::uint32_t>(session->devices.size());
+  filled.paths = static_cast<std::uint32_t>(session->options.session.paths.size());
+  if (session->client) {
+    const Client& client = session->client->session();
+    const ClientStats& counted = client.stats();
+    filled.reads = counted.reads;
+    filled.writes = counted.writes;
+    filled.read_bytes = counted.read_bytes;
+    filled.write_bytes = counted.write_bytes;
+    filled.errors = counted.errors;
+    filled.failovers = counted.failovers;
+    filled.paths = static_cast<std::uint32_t>(client.paths().size());
+    for (const PathStatus& path : client.paths())
+      filled.connected_paths += path.state == PathState::connected ? 1 : 0;
+  }
+  return fill(stats, filled, size);
+}
+
+int urtrs_session_get_path(const urtrs_session* session, uint32_t index, urtrs_path* path, size_t size) {
+  if (session == nullptr) return -EINVAL;
+  const bool open = session->client.has_value();
+  const auto& given = session->options.session.paths;
+  if (index >= (open ? session->client->session().paths().size() : given.size())) return -ENOENT;
+  const PathAddress& address = open ? session->client->session().address(index) : given[index];
+  const PathStatus status = open ? session->client->session().paths()[index] : PathStatus{};
+  urtrs_path filled{};
+  filled.source = address.source.c_str();
+  filled.destination = address.destination.c_str();
+  filled.state = to_string(status.state);
+  filled.reason = to_string(status.reason);
+  filled.port = address.port;
+  filled.attempt = status.attempt;
+  filled.in_flight = status.inflight;
+  filled.requests = status.ios;
+  filled.reconnects = status.reconnects;
+  return fill(path, filled, size);
+}
+
+int urtrs_session_on_path(urtrs_session* session, urtrs_path_callback callback, void* user) {
+  if (session == nullptr) return -EINVAL;
+  session->on_path = callback;
+  session->on_path_user = user;
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,32 @@
+// The settings of a session by their names, and the fabric that they ask for.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "backends/tls/tls.hpp"
+#include "core/fabric/fabric.hpp"
+#include "core/proto/config.hpp"
+
+namespace rtrs::c {
+
+struct Settings {
+  std::string fabric = "tcp";
+  bool crc = false;
+  bool host_names = true;
+  std::string rdma_device;
+  tls::Credentials tls;
+  ClientConfig protocol;
+};
+
+// False: no such setting, or not such a value.
+bool set(Settings&, std::string_view name, const std::string& value);
+
+struct OpenFailed {
+  Errc error = Errc::fabric_error;
+  std::string sentence;
+};
+tl::expected<std::unique_ptr<Fabric>, OpenFailed> open_fabric(const Settings&);
+
+}  // namespace rtrs::c

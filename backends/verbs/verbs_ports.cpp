@@ -1,0 +1,52 @@
+// Ports that go down. A device has work that it cannot send sent again until it gives the connection up, and
+// a connection without work never hears of it. So one over a port that stays down ends when the device would
+// give up, and one over a port that comes back earlier goes on.
+#include <algorithm>
+
+#include "backends/verbs/verbs_fabric.hpp"
+
+namespace rtrs::verbs {
+
+bool FabricImpl::goes_over(const Connection& connection, const Device& device,
+                           std::uint8_t port) const noexcept {
+  return connection.device() == &device && connection.stage() == Connection::Stage::up &&
+         connection.id != nullptr && connection.id->port_num == port;
+}
+
+void FabricImpl::port_changed(Device& device, std::uint8_t port, bool up) {
+  const auto over = std::count_if(connections_.begin(), connections_.end(),
+                                  [&](const auto& entry) { return goes_over(*entry.second, device, port); });
+  std::erase_if(device.down, [port](const DownPort& one) { return one.number == port; });
+  std::string text = device.name + " port " + std::to_string(port) + (up ? " is up" : " is down");
+  if (!up) {
+    const Nanos time = patience(device.timers(), device.told).least;
+    const bool ends = time != kNever && over != 0;
+    device.down.push_back({port, ends ? now_ + time : kNever});
+    if (ends)
+      text +=
+          "; its " + std::to_string(over) + " connection(s) end when it stays so for " + seconds_text(time);
+    else if (over != 0)
+      text += "; its " + std::to_string(over) + " connection(s) wait, for the device never gives up";
+  }
+  log(over != 0 ? LogLevel::warning : LogLevel::info, text);
+  set_timer();
+}
+
+void FabricImpl::end_down_ports() {
+  for (const auto& device : devices_) {
+    if (device == nullptr || device->gone) continue;
+    for (DownPort& port : device->down) {
+      if (port.ends > now_) continue;
+      port.ends = kNever;
+      log(LogLevel::warning, device->name + " port " + std::to_string(port.number) +
+                                 " has stayed down: the connections over it end");
+      for (auto& [key, connection] : connections_) {
+        if (!goes_over(*connection, *device, port.number)) continue;
+        connection->set_ending(Reason::transport_error);
+        activate(*connection);
+      }
+    }
+  }
+}
+
+}  // namespace rtrs::verbs

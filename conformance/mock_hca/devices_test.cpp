@@ -1,0 +1,192 @@
+// Hosts with several adapters: each is judged by itself, and only those that are used.
+#include <array>
+
+#include "conformance/mock_hca/test_two_ends.hpp"
+#include "core/driver/client.hpp"
+#include "core/driver/server.hpp"
+
+namespace rtrs::conformance {
+namespace {
+
+using Kind = SeenEvent::Kind;
+using verbs::Invalidation;
+using verbs::LogLevel;
+
+constexpr const char* kFirst = "192.0.2.1";
+constexpr const char* kSecond = "192.0.2.2";
+
+class Devices : public TwoEnds {
+ protected:
+  // What a connection of the server can that comes over this address.
+  Capabilities over(const std::string& address, ConKey near, ConKey far) {
+    client.fabric->connect(
+        near, {.source = {}, .destination = address, .port = server.fabric->listening_port()}, params(), {});
+    EXPECT_TRUE(until([&] { return server.side->count(Kind::connect_requested) != 0; }));
+    SeenEvent request;
+    EXPECT_TRUE(server.side->take(Kind::connect_requested, request));
+    const Capabilities can = server.fabric->capabilities_of_request(request.request);
+    server.fabric->accept(request.request, far, params(), {});
+    server.fabric->post_receive(far, 8, 64);
+    client.fabric->post_receive(near, 8, 64);
+    take(client, Kind::connected, near);
+    return can;
+  }
+  void listen_anywhere() {
+    ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
+  }
+  std::size_t warnings_of(const std::string& part) const {
+    std::size_t count = 0;
+    for (const auto& [level, text] : server.log)
+      count += level == LogLevel::warning && text.find(part) != std::string::npos ? 1 : 0;
+    return count;
+  }
+};
+
+TEST_F(Devices, SoftRoceBesideAnAdapterTakesNothingFromIt) {
+  open({mock_hca::mlx5(), mock_hca::rxe()});
+  EXPECT_TRUE(fresh_keys_protect(server.fabric->capabilities()));
+  listen_anywhere();
+  const Capabilities hardware = over(kFirst, {0, 0, 1}, {0, 0, 2});
+  EXPECT_TRUE(fresh_keys_protect(hardware));
+  EXPECT_FALSE(hardware.send_invalidate_is_slow);
+  const Capabilities soft = over(kSecond, {0, 0, 3}, {0, 0, 4});
+  EXPECT_FALSE(fresh_keys_protect(soft));
+  EXPECT_TRUE(soft.invalidation_breaks_on_packet_loss);
+  EXPECT_TRUE(soft.send_invalidate_is_slow);
+}
+
+TEST_F(Devices, OnlyTheDevicesOfTheAddressesAreLookedAt) {
+  verbs::VerbsOptions options;
+  options.addresses = {kSecond};
+  open({mock_hca::mlx5(), mock_hca::rxe()}, options);
+  EXPECT_FALSE(fresh_keys_protect(server.fabric->capabilities()));
+  EXPECT_TRUE(server.fabric->capabilities().send_invalidate_is_slow);
+}
+
+TEST_F(Devices, OnlyTheNamedDeviceIsLookedAt) {
+  verbs::VerbsOptions options;
+  options.device = "mlx5_0";
+  open({mock_hca::mlx5(), mock_hca::rxe(), mock_hca::bnxt_re()}, options);
+  EXPECT_TRUE(fresh_keys_protect(server.fabric->capabilities()));
+  EXPECT_FALSE(server.fabric->capabilities().send_invalidate_is_slow);
+}
+
+TEST_F(Devices, AnAdapterWithoutWindowsRefusesThemToNobodyElse) {
+  verbs::VerbsOptions options;
+  options.invalidation = Invalidation::windows;
+  open({mock_hca::mlx5(), mock_hca::bnxt_re()}, options);
+  listen_anywhere();
+  const ConKey far{0, 0, 2};
+  EXPECT_TRUE(over(kFirst, {0, 0, 1}, far).invalidation);
+  EXPECT_FALSE(over(kSecond, {0, 0, 3}, {0, 0, 4}).invalidation);
+  const auto memory = server.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  ASSERT_TRUE(server.fabric->make_revocable_key(far, memory->id, 0, 4096));
+  EXPECT_EQ(mock_hca::held(0).windows, 1U);
+}
+
+TEST_F(Devices, WithoutWindowsKeysAreNotTakenBackAndThatIsSaidOnce) {
+  open({mock_hca::bnxt_re()});
+  EXPECT_FALSE(server.fabric->capabilities().invalidation);
+  listen(kFirst);
+  EXPECT_EQ(warnings_of("keys are not taken back"), 1U);
+  connect_whole(kFirst);
+  EXPECT_EQ(warnings_of("keys are not taken back"), 1U);
+  EXPECT_FALSE(client.logged("keys are not taken back")) << "nobody writes to it by keys that live on";
+}
+
+TEST_F(Devices, RegistrationsTakeKeysBackWhenAskedForByName) {
+  verbs::VerbsOptions options;
+  options.invalidation = Invalidation::registration;
+  open({mock_hca::bnxt_re()}, options);
+  EXPECT_TRUE(fresh_keys_protect(server.fabric->capabilities()));
+  listen(kFirst);
+  EXPECT_TRUE(server.logged("by registrations"));
+  EXPECT_EQ(warnings_of(""), 0U);
+}
+
+TEST_F(Devices, TheModeOfADeviceIsLoggedWhereItListens) {
+  open({mock_hca::mlx5()});
+  listen(kFirst);
+  EXPECT_TRUE(server.logged("mlx5_0: keys can be taken back by memory windows"));
+}
+
+TEST_F(Devices, SendWithInvalidateIsOfAdaptersThatSayTheyHaveIt) {
+  mock_hca::Profile old = mock_hca::mlx5();
+  old.send_invalidate = false;
+  open({old});
+  EXPECT_FALSE(server.fabric->capabilities().send_invalidate);
+}
+
+// Sessions of one server over two adapters.
+class Sessions : public Devices {
+ protected:
+  static constexpr std::uint16_t kDepth = 8;
+
+  // One session with one path to this address, until it is up.
+  std::size_t windows_of_session(const std::string& address, std::size_t adapter) {
+    const std::size_t before = mock_hca::held(adapter).windows;
+    ++count_;
+    ClientOptions options;
+    options.session_name = "session" + std::to_string(count_);
+    options.session_uuid.bytes[0] = static_cast<std::uint8_t>(count_);
+    for (unsigned path = 0; path < kMaxPaths; ++path) {
+      wire::Uuid uuid{};
+      uuid.bytes[0] = static_cast<std::uint8_t>(count_);
+      uuid.bytes[1] = static_cast<std::uint8_t>(path + 1);
+      options.path_uuids.push_back(uuid);
+    }
+    options.protocol.con_num = 2;
+    options.paths.push_back({"", address, server.fabric->listening_port()});
+    auto fabric = verbs::open_verbs_fabric({});
+    Client one(clamp_to(options, (*fabric)->capabilities()), nullptr);
+    EXPECT_EQ(one.open(**fabric, now), Errc::ok);
+    for (unsigned i = 0; i < 800; ++i) {
+      std::array<IoCompletion, 4> done;
+      std::array<ServerEvent, 4> events;
+      one.poll(**fabric, now, done);
+      server_->poll(*server.fabric, now, events);
+    }
+    EXPECT_EQ(one.paths().front().state, PathState::connected);
+    return mock_hca::held(adapter).windows - before;
+  }
+  void serve(bool everywhere) {
+    ServerConfig config;
+    config.queue_depth = kDepth;
+    config.chunk_size = 8192;
+    config.max_hdr_size = 4096;
+    config.always_invalidate = true;
+    server_ = std::make_unique<Server>(clamp_to(config, server.fabric->capabilities()), nullptr);
+    if (!everywhere) server_->invalidate_where_it_protects();
+    ASSERT_EQ(server_->listen(*server.fabric, now, {}), Errc::ok);
+  }
+  void TearDown() override {
+    server_.reset();
+    Devices::TearDown();
+  }
+
+ private:
+  unsigned count_ = 0;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(Sessions, EachHasTheKeysThatItsDeviceIsGoodFor) {
+  open({mock_hca::mlx5(), mock_hca::rxe(), mock_hca::bnxt_re()});
+  serve(false);
+  EXPECT_EQ(windows_of_session(kFirst, 0), kDepth);
+  EXPECT_EQ(windows_of_session(kSecond, 1), 0U);
+  EXPECT_EQ(windows_of_session("192.0.2.3", 2), 0U);
+  EXPECT_EQ(warnings_of("keys are not taken back"), 1U);
+}
+
+TEST_F(Sessions, WhatIsAskedForEverywhereIsDoneEverywhere) {
+  open({mock_hca::mlx5(), mock_hca::rxe(), mock_hca::bnxt_re()});
+  serve(true);
+  EXPECT_EQ(windows_of_session(kFirst, 0), kDepth);
+  EXPECT_EQ(windows_of_session(kSecond, 1), kDepth);
+  EXPECT_EQ(windows_of_session("192.0.2.3", 2), 0U);
+  EXPECT_EQ(warnings_of("undoes and makes a registration"), 1U);
+}
+
+}  // namespace
+}  // namespace rtrs::conformance

@@ -1,0 +1,32 @@
+/* first_block ADDRESS PORT DEVICE: copies the first 4 KiB of a remote device over the next 4 KiB. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <urtrs/urtrs.h>
+
+#define WAIT_MS 30000
+
+static int copy_first_block(urtrs_session *session, char **argv) {
+  static char block[4096];
+  urtrs_device *device;
+  int error = urtrs_session_add_path(session, NULL, argv[1], (uint16_t)atoi(argv[2])); /* one or more */
+  if (error == 0) error = urtrs_session_open(session);
+  if (error == 0) error = urtrs_device_open(session, argv[3], 0, WAIT_MS, &device);
+  if (error != 0) return error;
+  error = urtrs_read(device, block, sizeof block, 0, WAIT_MS);
+  if (error == 0) error = urtrs_write(device, block, sizeof block, 4096, 0, WAIT_MS);
+  if (error == 0) error = urtrs_flush(device, WAIT_MS);
+  return error;
+}
+
+int main(int argc, char **argv) {
+  urtrs_session *session;
+  int error;
+  if (argc != 4) return 2;
+  if (urtrs_session_new("first-block-c", &session) != 0) return 1;
+  error = copy_first_block(session, argv);
+  if (error != 0) fprintf(stderr, "first_block: %s\n", urtrs_session_message(session));
+  urtrs_session_close(session, WAIT_MS);
+  urtrs_session_free(session);
+  return error == 0 ? 0 : 1;
+}

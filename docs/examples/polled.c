@@ -1,0 +1,48 @@
+/* polled ADDRESS PORT DEVICE: reads the first MiB of a remote device with many requests at once, in a loop of its own. */
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <urtrs/urtrs.h>
+
+#define PARTS 16
+#define PART 65536
+
+static char data[PARTS * PART];
+static int outstanding;
+static int failed;
+
+static void on_done(void *user, int error) {
+  --outstanding;
+  if (error == 0) return;
+  failed = 1;
+  fprintf(stderr, "polled: %s: %s\n", (const char *)user, urtrs_strerror(error));
+}
+
+/* One turn: sleeps until there is something to do, and does it. A program with other descriptors has them in `wanted` too. */
+static void turn(urtrs_session *session) {
+  struct pollfd wanted = {0, POLLIN, 0};
+  wanted.fd = urtrs_session_fd(session);
+  poll(&wanted, 1, urtrs_session_prepare(session));
+  urtrs_session_poll(session);
+}
+
+int main(int argc, char **argv) {
+  urtrs_session *session;
+  urtrs_device *device;
+  int i;
+  if (argc != 4) return 2;
+  if (urtrs_session_new("polled-c", &session) != 0) return 1;
+  failed = urtrs_session_add_path(session, NULL, argv[1], (uint16_t)atoi(argv[2])) != 0 || urtrs_session_open(session) != 0 ||
+           urtrs_device_open_async(session, argv[3], URTRS_READ_ONLY, on_done, argv[3], &device) != 0;
+  if (failed) fprintf(stderr, "polled: %s\n", urtrs_session_message(session));
+  for (outstanding = failed ? 0 : 1; outstanding > 0;) turn(session);
+  for (i = 0; i < PARTS && !failed; ++i) {
+    failed = urtrs_read_async(device, data + i * PART, PART, (uint64_t)i * PART, on_done, argv[3]) != 0;
+    if (!failed) ++outstanding;
+  }
+  while (outstanding > 0) turn(session);
+  urtrs_session_close(session, 30000);
+  urtrs_session_free(session);
+  return failed;
+}

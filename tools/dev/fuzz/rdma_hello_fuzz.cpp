@@ -1,0 +1,16 @@
+// What a stranger says to a probe that listens: taken as it is, or not at all.
+#include <cstring>
+#include <span>
+
+#include "conformance/fuzz/fuzz.hpp"
+#include "tools/lib/rdma_probe/hello.hpp"
+
+using namespace rtrs;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto hello = probe::decode(std::as_bytes(std::span(data, size)));
+  if (!hello) return 0;
+  const probe::HelloBytes again = probe::encode(*hello);
+  RTRS_FUZZ_CHECK(size >= again.size() && std::memcmp(again.data(), data, again.size()) == 0);
+  return 0;
+}

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""docs/hardware.md: what it shows of "urtrs doctor --rdma" was printed by the lab, and its commands are there.
+
+  tools/dev/hardware/hardware_test.py --write      runs the lab's case `doctor`, and writes what it printed
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib/testing"))
+
+from programs import BOUND, ROOT, program  # noqa: E402
+
+PAGE = ROOT / "docs/hardware.md"
+SOURCES = ROOT / "tools/lib/rdma_probe"
+CELL = ROOT / "build/softroce-vm/cells/doctor.urtrs-urtrs.on.1"
+GRADES = ("ok", "failed", "not there")
+# Not of a device that is whole, or of the other end.
+NOT_THERE = {"device", "tests", "RDMA devices", "listening", "peer"}
+
+
+def block(name):
+    found = re.search(rf"<!-- {name} begin -->\n```\n(.*?)```\n<!-- {name} end -->", PAGE.read_text(), re.DOTALL)
+    assert found, f"no output between the marks of {name}: {pathlib.Path(__file__).name} --write"
+    return found[1].splitlines()
+
+
+def rows(lines):
+    """Grade, device, check and finding of each row, by the columns of the header; the remedies below them."""
+    starts = [lines[0].index(word) for word in ("Result", "Device", "Check", "Finding")] + [None]
+    found, remedies = [], {}
+    for line in lines[1:]:
+        if line.startswith("`- "):
+            remedies[len(found) - 1] = line
+        else:
+            found.append([line[start:end].strip() for start, end in zip(starts, starts[1:])])
+    return found, remedies
+
+
+def checks_of_sources(files, pattern):
+    text = "".join((SOURCES / name).read_text() for name in files)
+    return set(re.findall(pattern, text)) - NOT_THERE
+
+
+def test_each_row_is_graded_and_says_something():
+    for name, least in (("doctor", 25), ("peer", 5)):
+        found, remedies = rows(block(name))
+        assert len(found) > least
+        for number, (grade, device, check, what) in enumerate(found):
+            assert grade in GRADES and grade != "failed", check
+            assert device in ("", "rxe1s") and check and what
+            assert (number in remedies) == (grade != "ok"), check
+
+
+def test_the_page_shows_every_check_that_there_is():
+    """So that one more check is one more row there."""
+    shown = {check for _, _, check, _ in rows(block("doctor"))[0]}
+    names = checks_of_sources([path.name for path in SOURCES.glob("*.cpp") if "peer" not in path.name and "test.cpp" not in path.name],
+                              r'(?:\.check =|\bline\(|\btake\(|said\(device,|judged\(Line::Part::test, device\.name,|constexpr const char\* kType\d =|kInvalidate =)\s*"([^"]+)"')
+    assert len(names) > 20
+    assert sorted(names - shown) == []
+    peer = {check for _, _, check, _ in rows(block("peer"))[0]}
+    assert peer == checks_of_sources(["peer.cpp"], r'(?:\btake|\brate)\(\s*"([^"]+)"')
+
+
+def commands():
+    """The commands of the page, as words."""
+    text = PAGE.read_text()
+    lines = re.findall(r"^ {4,}(\S.*)$", text, re.MULTILINE) + re.findall(r"`((?:urtrs|tools/)[^`]*)`", text)
+    return [re.sub(r"\s#.*|[|>].*", "", line).split() for line in lines]
+
+
+def test_options_of_our_programs_are_there():
+    ours = [words for words in commands() if words and re.fullmatch(r"urtrs(-perf|d|-conform)?", words[0])]
+    assert len(ours) > 12
+    helps = {}
+    for words in ours:
+        name = words[0]
+        if not pathlib.Path(program(name)).exists():
+            continue
+        if name not in helps:
+            helps[name] = subprocess.run([program(name), "--help-all"], capture_output=True, text=True, check=True,
+                                         timeout=BOUND).stdout
+        options = [re.match(r"--[\w-]+", word)[0] for word in words if re.match(r"--\w", word)]
+        assert [option for option in options if option not in helps[name]] == [], " ".join(words)
+    assert "urtrs" in helps
+
+
+def test_files_that_the_page_names_are_in_the_tree():
+    for name in (".github/ISSUE_TEMPLATE/hardware.md", "tools/dev/hardware/hardware_test.py", "conformance/contract/verbs_contract_test.cpp"):
+        assert (ROOT / name).exists()
+
+
+def write():
+    import jsonschema
+    done = subprocess.run([ROOT / "tools/dev/softroce-vm", "run", "doctor"], check=False)
+    if done.returncode != 0:
+        return done.returncode
+    schema = json.loads((ROOT / "docs/schema/urtrs.json").read_text())
+    answer = json.loads((CELL / "doctor.json").read_text())
+    jsonschema.Draft202012Validator({**schema, "$ref": "#/$defs/doctor_rdma"}).validate(answer)
+    text = PAGE.read_text()
+    for name in ("doctor", "peer"):
+        printed = (CELL / f"{name}.txt").read_text()
+        text = re.sub(rf"(<!-- {name} begin -->\n).*?(<!-- {name} end -->)", lambda at, printed=printed: f"{at[1]}```\n{printed}```\n{at[2]}",
+                      text, flags=re.DOTALL)
+    PAGE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit(__doc__)
+    sys.exit(write())

@@ -1,0 +1,43 @@
+"""Every answer of urtrs-conform with --json fits docs/schema/urtrs-conform.json, mistakes too."""
+import subprocess
+
+import pytest
+
+from programs import BOUND, ROOT, Urtrsd, program
+from schemas import fits, is_schema
+
+CONFORM = program("urtrs-conform")
+
+
+def conform(part, *arguments, code=0):
+    done = subprocess.run([CONFORM, *map(str, arguments), "--json"], capture_output=True, text=True, timeout=2 * BOUND, check=False)
+    assert done.returncode == code, (arguments, done.stdout, done.stderr)
+    return fits(done.stdout, "urtrs-conform", part)
+
+
+def test_the_list():
+    is_schema("urtrs-conform")
+    cases = conform("list", "--list")["cases"]
+    assert {case["role"] for case in cases} == {"server", "client"} and len(cases) > 100
+    assert conform("list", "--list", "--case", "C001")["cases"][0]["id"] == "C001-connect-honest"
+
+
+def test_a_run(tmp_path):
+    server = Urtrsd(tmp_path / "log", "--export=disk0=mem:16M").ready()
+    try:
+        told = ["--target", "127.0.0.1", "--port", server.port, "--role", "server", "--case", "C00"]
+        run = conform("run", *told)
+        assert run["cases"] and sum(run["summary"].values()) == len(run["cases"])
+        known = conform("run", *told, "--baseline", ROOT / "conformance/wire/baseline-linux-6.12.json")
+        assert "inux" in known["baseline"]
+        nothing = conform("run", "--target", "127.0.0.1", "--port", server.port, "--role", "server", "--case", "C1", code=0)
+        assert nothing["cases"]
+    finally:
+        server.end()
+
+
+@pytest.mark.parametrize("words", [["--nosuch"], [], ["--target", "127.0.0.1"], ["--list", "--case", "nosuch"],
+                                   ["--target", "127.0.0.1", "--role", "sideways"]])
+def test_mistakes(words):
+    error = conform("error", *words, code=2)["error"]
+    assert error["code"] == "usage" and "urtrs-conform:" not in error["message"]

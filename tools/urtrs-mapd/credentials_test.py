@@ -1,0 +1,76 @@
+"""Mappings of servers that ask for TLS or a shared key: with keys of urtrs-mapd, with those of a session, and without."""
+import json
+import subprocess
+
+import pytest
+from programs import BOUND, program
+
+
+@pytest.fixture(name="keys")
+def _keys(tmp_path):
+    """Files: of the server, which has two keys, and one each of alice and bob."""
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    for name in "alice", "bob":
+        subprocess.run([program("urtrs"), "key", "new", name, folder / "server"], check=True, timeout=BOUND, stdout=subprocess.DEVNULL)
+    for line in (folder / "server").read_text().splitlines(True):
+        mine = folder / line.split(":")[0]
+        mine.write_text(line)
+        mine.chmod(0o600)
+    return folder
+
+
+@pytest.fixture(name="safe")
+def _safe(urtrsd, keys):
+    """Servers that ask for a key: one on tcp, one on libfabric."""
+    return {"tcp": urtrsd("--export=disk0=mem:1M", "--sess-queue-depth=64", f"--tls-keys={keys / 'server'}"),
+            "libfabric": urtrsd("--fabric=libfabric", "--export=disk0=mem:1M", "--sess-queue-depth=64", f"--auth-keys={keys / 'server'}")}
+
+
+def of(server, fabric):
+    return "disk0", "from", f"{fabric}-server", "127.0.0.1", f"--port={server.port}", f"--fabric={fabric}"
+
+
+@pytest.mark.parametrize("fabric, option", [("tcp", "tls"), ("libfabric", "auth")])
+def test_a_session_has_keys_of_its_own(mapd, safe, keys, urtrs, monkeypatch, fabric, option):
+    server = safe[fabric]
+    said = urtrs("map", *of(server, fabric), code=1)
+    assert "takes --tls-keys, --auth-keys and the like" in said, said
+    monkeypatch.chdir(keys)
+    urtrs("map", *of(server, fabric), f"--{option}-keys=alice")
+    session, = mapd.sessions().values()
+    assert session["credentials"] == {f"{option}_keys": str(keys / "alice")}
+    assert json.loads(mapd.state.read_text())["schema_version"] == 2
+    said = urtrs("map", "disk1", "from", f"{fabric}-server", f"--{option}-keys=bob", code=1)
+    assert "unmap its devices first" in said, said
+    said = urtrs("map", "disk1", "from", "other", "127.0.0.1", f"--fabric={fabric}", f"--{option}-identity=bob", code=1)
+    assert f"{option}_identity chooses one of {option}_keys" in said, said
+
+
+def test_each_fabric_has_its_keys_of_mapd(mapd, safe, keys, urtrs):
+    mapd.end()
+    mapd.arguments += f"tls_keys={keys / 'alice'}", f"auth_keys={keys / 'bob'}"
+    mapd.start()
+    for fabric, server in safe.items():
+        urtrs("map", *of(server, fabric))
+    assert {one["fabric"]: one["credentials"] for one in mapd.sessions().values()} == {"tcp": {}, "libfabric": {}}
+
+
+def test_a_session_that_the_parameters_do_not_fit_stops_the_start(mapd, safe, keys, urtrs):
+    urtrs("map", *of(safe["libfabric"], "libfabric"), f"--auth-keys={keys / 'bob'}")
+    before = mapd.nbdkits()
+    mapd.end()
+    state = json.loads(mapd.state.read_text())
+    del state["sessions"][0]["credentials"]
+    mapd.state.write_text(json.dumps(state))
+    mapd.arguments += f"tls_keys={keys / 'alice'}",
+    assert mapd.start(ready=False).process.wait(BOUND) == 3
+    assert "fabric libfabric: TLS is for the fabric tcp, not for libfabric" in mapd.text()
+    assert mapd.nbdkits() == before, "nothing is started or ended"
+
+
+def test_run_without_mapd_has_them_too(safe, keys, urtrs, server):
+    port = safe["tcp"].port
+    run = "map", "disk0", "from", "127.0.0.1", f"--port={port}", "--run", "nbdinfo --size $uri"
+    assert urtrs(*run, f"--tls-keys={keys / 'server'}", "--tls-identity=bob") == "1048576\n"
+    assert "choose one with tls_identity" in urtrs(*run, f"--tls-keys={keys / 'server'}", code=1)

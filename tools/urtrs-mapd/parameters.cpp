@@ -1,0 +1,68 @@
+#include "tools/urtrs-mapd/parameters.hpp"
+
+#include <algorithm>
+
+#include "tools/lib/plugin/settings.hpp"
+
+namespace rtrs::mapd {
+
+using mapping::SessionWish;
+
+namespace {
+
+std::string key_of(const std::string& parameter) {
+  return parameter.substr(0, parameter.find('='));
+}
+
+bool is_of_auth(const std::string& key) {
+  return key.starts_with("auth");
+}
+
+}  // namespace
+
+std::vector<std::string> parameters_of(const SessionWish& wish, const std::vector<std::string>& given) {
+  std::vector<std::string> all;
+  for (const std::string& path : wish.paths) all.push_back("path=" + path);
+  all.push_back("port=" + std::to_string(wish.port));
+  all.push_back("fabric=" + wish.fabric);
+  for (const auto& [key, value] : wish.credentials) all.push_back(key + "=" + value);
+  const auto has = [&given](bool of_auth) {
+    return std::any_of(given.begin(), given.end(), [of_auth](const std::string& one) {
+      return mapping::is_credential(key_of(one)) && is_of_auth(one) == of_auth;
+    });
+  };
+  const bool both = has(true) && has(false);
+  for (const std::string& one : given) {
+    const std::string key = key_of(one);
+    const bool of_another_fabric = both && is_of_auth(key) == (wish.fabric == "tcp");
+    if (mapping::is_credential(key) && (!wish.credentials.empty() || of_another_fabric)) continue;
+    all.push_back(one);
+  }
+  return all;
+}
+
+std::string wrong_parameters(const SessionWish& wish, const std::vector<std::string>& given) {
+  nbdkit::Settings settings;
+  for (const std::string& one : parameters_of(wish, given)) {
+    const std::string key = key_of(one);
+    if (const auto taken = settings.set(key, std::string_view(one).substr(key.size() + 1)); !taken)
+      return taken.error();
+  }
+  const auto whole = settings.complete("host", 1, "/");
+  return whole ? "" : whole.error();
+}
+
+std::string wrong_parameters(const std::vector<std::string>& given) {
+  std::string first;
+  for (const std::string& fabric : tools::fabric_names()) {
+    SessionWish wish;
+    wish.paths = {"127.0.0.1"};
+    wish.fabric = fabric;
+    const std::string why = wrong_parameters(wish, given);
+    if (why.empty()) return {};
+    if (first.empty()) first = why;
+  }
+  return first;
+}
+
+}  // namespace rtrs::mapd

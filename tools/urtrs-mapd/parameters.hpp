@@ -1,0 +1,20 @@
+// The parameters of the plugin for a session: what "urtrs map" said of it, and what urtrs-mapd was given for
+// all.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tools/lib/mapping/wishes.hpp"
+
+namespace rtrs::mapd {
+
+// "key=value" each. `given`: for all sessions. A session with credentials of its own has none of theirs; and
+// where they have both those of TLS and shared keys, it has those that are of its fabric.
+std::vector<std::string> parameters_of(const mapping::SessionWish&, const std::vector<std::string>& given);
+
+// Nothing, or what the plugin will not take, as a sentence.
+std::string wrong_parameters(const mapping::SessionWish&, const std::vector<std::string>& given);
+// Of those for all: what no session can have.
+std::string wrong_parameters(const std::vector<std::string>& given);
+
+}  // namespace rtrs::mapd

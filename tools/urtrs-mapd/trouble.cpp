@@ -1,0 +1,37 @@
+#include "tools/urtrs-mapd/trouble.hpp"
+
+#include <fmt/format.h>
+
+namespace rtrs::mapd {
+
+using nlohmann::json;
+
+namespace {
+
+// What may be given to prove who a session is, where a server refused it for that.
+bool asks_for_credentials(const std::string& reason) {
+  return reason == "key_refused" || reason == "tls_failed" || reason == "rejected" ||
+         reason == "bad_conn_rsp" || reason == "unanswered" || reason == "not_allowed";
+}
+
+}  // namespace
+
+Trouble trouble_of(const json& shown) {
+  Trouble found;
+  for (const json& session : shown.at("sessions")) {
+    if (session.at("state") == "connected") return {};
+    for (const json& path : session.at("paths")) {
+      const std::string sentence = path.value("sentence", "");
+      if (sentence.empty()) continue;
+      found.why += fmt::format("{}path {}: {}", found.why.empty() ? "" : "; ",
+                               path.at("pathname").get<std::string>(), sentence);
+      if (!found.hint.empty()) continue;
+      found.hint = path.value("hint", "");
+      if (asks_for_credentials(path.value("reason", "")))
+        found.hint += "; \"urtrs map\" takes --tls-keys, --auth-keys and the like for a session";
+    }
+  }
+  return found;
+}
+
+}  // namespace rtrs::mapd

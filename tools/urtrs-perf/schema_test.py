@@ -1,0 +1,60 @@
+"""Every answer of urtrs-perf with --json fits docs/schema/urtrs-perf.json, mistakes too."""
+import subprocess
+
+import pytest
+
+from programs import BOUND, program
+from schemas import fits, is_schema
+
+PERF = program("urtrs-perf")
+
+
+def perf(part, *arguments, code=0):
+    done = subprocess.run([PERF, *map(str, arguments), "--json"], capture_output=True, text=True, timeout=BOUND, check=False)
+    assert done.returncode == code, (arguments, done.stdout, done.stderr)
+    return fits(done.stdout, "urtrs-perf", part)
+
+
+@pytest.fixture(name="port")
+def _port():
+    server = subprocess.Popen([PERF, "-p", "0"], stdout=subprocess.PIPE, text=True)
+    yield server.stdout.readline().split()[-1]
+    server.kill()
+    server.wait()
+    server.stdout.close()
+
+
+def test_a_measurement(port):
+    is_schema("urtrs-perf")
+    assert perf("measured", "127.0.0.1", "-p", port, "-n", "50", "--verify")["results"][0]["iterations"] == 50
+    both = perf("measured", "127.0.0.1", "127.0.0.2", "-p", port, "-n", "50", "-q", "4")
+    assert len(both["paths"]) == 2 and both["error"] is None
+
+
+def test_a_file_has_the_same(port, tmp_path):
+    subprocess.run([PERF, "127.0.0.1", "-p", port, "-n", "50", f"--json={tmp_path}/result"], capture_output=True, check=True,
+                   timeout=BOUND)
+    assert fits((tmp_path / "result").read_text(), "urtrs-perf", "measured")["exit_code"] == 0
+
+
+def test_bare_libfabric_and_a_comparison():
+    """A machine under load may give no verdict; what it is has its form all the same."""
+    with subprocess.Popen([PERF, "-p", "0", "--fabric", "libfabric", "--raw"], stdout=subprocess.PIPE, text=True) as server:
+        port = server.stdout.readline().split()[-1]
+        assert perf("measured", "127.0.0.1", "-p", port, "--fabric", "libfabric", "--raw", "-n", "50")["kind"] == "raw"
+        server.kill()
+    done = subprocess.run([PERF, "--compare-raw", "--fabric", "libfabric", "--rounds", "1", "-D", "0.2", "--json"], capture_output=True,
+                          text=True, timeout=2 * BOUND, check=False)
+    compared = fits(done.stdout, "urtrs-perf", "compared")
+    assert compared["metrics"] and all(len(metric["rounds"]) == 1 for metric in compared["metrics"])
+
+
+def test_nobody_answers():
+    answer = perf("measured", "127.0.0.1", "-p", "1", "-n", "5", "--connect-timeout", "1", code=4)
+    assert answer["error"]["code"] == "timeout" and answer["results"] == []
+
+
+@pytest.mark.parametrize("words", [["--nosuch"], ["127.0.0.1", "--rw", "sideways"], ["127.0.0.1", "-n", "x"], ["127.0.0.1", "-s", "x"]])
+def test_mistakes(words):
+    error = perf("error", *words, code=2)["error"]
+    assert error["code"] == "usage" and "urtrs-perf:" not in error["message"]
