@@ -59,7 +59,7 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
     const bool scarce = bounces_.count != 0 && bounces_.next % kBouncesPerSignal == 0 && needs_bounce(one);
     request.send_flags = ask_for_completion(one.signalled || scarce) ? IBV_SEND_SIGNALED : 0;
     if (!fill(one, request, chain_.pieces[chain_.size], slot)) {
-      failed_ = true;
+      failed_ = short_of_memory_ = true;
       break;
     }
     close_link();
@@ -188,8 +188,7 @@ bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv
     slot.bounce.reset(new (std::nothrow) std::byte[size]);
     if (slot.bounce != nullptr)
       slot.bounce_handle.reset(ibv_reg_mr(device_->domain.get(), slot.bounce.get(), size, 0));
-    short_of_memory_ = slot.bounce_handle == nullptr;
-    if (short_of_memory_) return false;
+    if (slot.bounce_handle == nullptr) return false;
     slot.bounce_size = size;
   }
   std::memcpy(slot.bounce.get(), work.inline_bytes.data(), size);

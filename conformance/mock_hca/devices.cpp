@@ -226,7 +226,7 @@ void reset(const std::vector<Profile>& profiles, std::uint64_t seed) {
   all.answered.clear();
   all.severed.clear();
   all.host = 0;
-  all.next_key = all.next_identifier = 1;
+  all.next_identifier = 1;
   all.next_queue_pair = 17;
   all.next_port = 40000;
   all.shortage_after = all.shortage_count = 0;
@@ -246,6 +246,7 @@ void reset(const std::vector<Profile>& profiles, std::uint64_t seed) {
 std::size_t add_adapter(const Profile& profile, unsigned host) {
   const std::scoped_lock lock(world().lock);
   const std::size_t number = world().adapters.size();
+  world().holders.push_back(number);
   world().adapters.push_back(make_adapter(profile, number));
   world().adapters.back()->host = host;
   return number;

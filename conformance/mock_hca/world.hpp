@@ -209,12 +209,12 @@ struct World {
   std::uint16_t next_port = 40000;
   unsigned shortage_after = 0, shortage_count = 0, shortage_wanted = 0;
   Conductor* conductor = nullptr;
-  unsigned host = 0;             // which calls come from
-  bool carrying = false;         // work of one end to the other
-  std::set<unsigned> severed;    // hosts without processes: what objects do as they go reaches nobody
-  std::vector<std::size_t> holders;             // of addresses: whose those of each adapter are now
-  std::set<std::uint32_t> in_timewait;          // numbers of queue pairs
-  std::size_t leaked = 0;                       // given back in vain, because their adapter is gone
+  unsigned host = 0;                    // which calls come from
+  bool carrying = false;                // work of one end to the other
+  std::set<unsigned> severed;           // hosts without processes: what objects do as they go reaches nobody
+  std::vector<std::size_t> holders;     // of addresses: whose those of each adapter are now
+  std::set<std::uint32_t> in_timewait;  // numbers of queue pairs
+  std::size_t leaked = 0;               // given back in vain, because their adapter is gone
   std::optional<bool> destroys_without_device;  // as the environment said at the first use
   unsigned rtus_to_lose = 0, stale_rejects = 0;
   bool hostile = false;

@@ -134,8 +134,10 @@ void MockFabric::release_key(RemoteKeyId id) {
     network_.laws_.violated(14, network_.now(), "a key is open that was given back");
 }
 
-std::uint32_t MockFabric::rkey_of(ConKey key, const RemoteKey& remote_key) const noexcept {
-  return live() ? engine_->rkey_of(key, remote_key) : remote_key.rkey;
+std::uint32_t MockFabric::rkey_of(ConKey key, const RemoteKey& remote_key) noexcept {
+  if (!live()) return remote_key.rkey;
+  const Inside inside(*this);
+  return engine_->rkey_of(key, remote_key);
 }
 
 void MockFabric::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {

@@ -32,7 +32,7 @@ class MockFabric final : public PlainFabric {
   void release(RegionId) override;
   Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length) override;
   void release_key(RemoteKeyId) override;
-  std::uint32_t rkey_of(ConKey, const RemoteKey&) const noexcept override;
+  std::uint32_t rkey_of(ConKey, const RemoteKey&) noexcept override;
   Result<RemoteKey> make_revocable_key(ConKey, RegionId, std::size_t offset, std::size_t length) override;
   Result<RemoteKey> make_request_key(ConKey, RegionId, std::size_t offset, std::size_t length) override;
   void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) override;
@@ -69,7 +69,7 @@ class MockFabric final : public PlainFabric {
   verbs::FabricImpl* engine_ = nullptr;  // what was opened; null: the process is dead
   Capabilities capabilities_;
   std::map<RegionId, std::unique_ptr<std::byte[]>> memory_;
-  std::map<RemoteKeyId, std::pair<std::size_t, std::uint32_t>> offers_;                    // keys of single requests
+  std::map<RemoteKeyId, std::pair<std::size_t, std::uint32_t>> offers_;  // keys of single requests
   std::map<std::pair<QpId, std::uint64_t>, std::uint32_t> dying_;  // keys, by who asked for it and the cookie
   mutable bool asleep_ = false;                                    // until something is done
 };

@@ -9,11 +9,20 @@
 
 namespace rtrs::sim {
 
+namespace {
+
+ServerConfig fitted(ServerConfig config, const Fabric& fabric) {
+  config.always_invalidate = config.always_invalidate && fabric.capabilities().invalidation;
+  return clamp_to(config, fabric.capabilities());
+}
+
+}  // namespace
+
 OtherServer::OtherServer(Net& network, ChoiceSource& choice, const ServerConfig& config)
     : network_(network),
       id_(network.add_node()),
       fabric_(network.open(id_, choice)),
-      server_(clamp_to(config, network.capabilities()), nullptr) {
+      server_(fitted(config, *fabric_), nullptr) {
   const Errc listening = server_.listen(*fabric_, network.now(), {"", to_text(PortAddress{id_, 0}), 1234});
   RTRS_ASSERT(listening == Errc::ok);
 }

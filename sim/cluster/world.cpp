@@ -12,7 +12,11 @@ constexpr std::size_t kRingRecords = 256;
 // Of every simulated request (world_client.cpp).
 constexpr std::uint32_t kUserHeaderBytes = 24;
 
-// What the process can ask of its adapters.
+// What processes can ask of their adapters.
+void fit(Scenario& scenario, const Fabric& of_server) {
+  if (scenario.over_adapters && !of_server.capabilities().invalidation)
+    scenario.server.always_invalidate = false;
+}
 ClientConfig fitted(const Scenario& scenario, const Fabric& fabric) {
   ClientConfig config = scenario.client;
   if (scenario.over_adapters && !fabric.capabilities().per_io_keys) config.offer_invalidation = false;
@@ -131,6 +135,7 @@ void World::start_server() {
   ++server.starts;
   server.hearts = watch_of(server, scenario_.server.heartbeat);
   server.sim = open_fabric(server.id);
+  fit(scenario_, *server.sim);
   server.lies.reset();
   if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
   if (scenario_.keys) ask_for_keys(outlet(server));
