@@ -168,13 +168,11 @@ bool Client::Impl::prepare_memory(Fabric& fabric) {
   return true;
 }
 
-std::uint16_t Client::Impl::permit_of(const ConKey& key, std::uint32_t rkey) const noexcept {
-  for (std::uint16_t permit = 0; permit < slots.size(); ++permit) {
-    const RemoteKey& offered = slots[permit].remote_key;
-    if (offered.id == kNoRemoteKey || offered.rkey != rkey) continue;
-    const Permit& request = session.permit(permit);
-    if (request.path == key.path && request.con == key.con) return permit;
-  }
+std::uint16_t Client::Impl::permit_of(ConKey key, std::uint32_t rkey) const noexcept {
+  for (std::size_t permit = 0; permit < slots.size(); ++permit)
+    if (slots[permit].remote_key.id != kNoRemoteKey && slots[permit].remote_key.rkey == rkey &&
+        slots[permit].key_on == key)
+      return static_cast<std::uint16_t>(permit);
   return kNoPermit;
 }
 
