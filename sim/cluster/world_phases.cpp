@@ -141,7 +141,8 @@ bool World::exhausted(const ClientNode& client) const {
 bool World::keeps_permits(const ClientNode& client, unsigned path) const {
   if (scenario_.can_fence() || !is_dead(client, path) || !exhausted(client)) return false;
   const PathState state = client.driver->session().paths()[path].state;
-  return state != PathState::absent && state != PathState::closing;
+  // One that is draining has connections that end first, whoever removes it.
+  return state != PathState::absent && state != PathState::closing && state != PathState::draining;
 }
 
 bool World::remove_path_that_keeps_permits() {
