@@ -255,6 +255,7 @@ bool Connection::translate(const ibv_wc& completion, FabricEvent& event) noexcep
 }
 
 bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event) noexcept {
+  ++heard_;
   // Data tells that the peer has connected, also where its last word of it is lost.
   if (!established && accepted && !std::exchange(told_of_data_, true))
     rdma_notify(id.get(), IBV_EVENT_COMM_EST);

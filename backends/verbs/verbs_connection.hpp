@@ -108,6 +108,8 @@ class Connection {
   // room, and before what is posted after it.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
   bool has_done(std::uint64_t number) const noexcept { return qp_ == nullptr || number < done_sends_; }
+  // Receives that its peer has filled.
+  std::uint64_t heard() const noexcept { return heard_; }
   // Until that work request, which names it, is done.
   void keep(std::uint64_t number, WindowHandle);
   void flush() noexcept;
@@ -223,6 +225,7 @@ class Connection {
   std::uint32_t signal_every_;
   std::uint64_t next_send_ = 0;
   std::uint64_t done_sends_ = 0;
+  std::uint64_t heard_ = 0;
   std::uint32_t outstanding_work_ = 0;  // of the caller; the rest binds windows
   std::uint32_t since_signal_ = 0;
   Chain chain_{};

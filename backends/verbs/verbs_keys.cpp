@@ -80,11 +80,15 @@ void FabricImpl::release_key(RemoteKeyId id) {
     // Work requests that name its window go out before it does, and are carried out. Those that have no room
     // yet never do.
     const ibv_mw& window = *memory_.window_open(id).window;
+    const bool of_request = window.type == IBV_MW_TYPE_2;
     flush_binds_of(window);
     for (Connection* connection : unposted_) connection->forget_window(window);
     const Memory::LastBind bind = memory_.last_bind(id);
     Connection* const connection = memory_.was_killed(id) ? nullptr : find(bind.on);
-    if (connection != nullptr && !connection->has_done(bind.number))
+    // A request that was answered came behind the binding of its key, which is dead from now on. It was not
+    // the one that was answered: its connection may break.
+    const bool answered = of_request && connection != nullptr && connection->heard() != bind.heard;
+    if (connection != nullptr && !answered && !connection->has_done(bind.number))
       connection->keep(bind.number, memory_.part_with_window(id));
   }
   memory_.release_key(id);
@@ -105,7 +109,7 @@ void FabricImpl::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {
     return report_invalidated(key, cookie, true);
   }
   if (!connection->bind(memory_.window_closed(id), Connection::Bind::close, cookie, true))
-    return report_lost(*connection, Reason::post_failed);
+    return report_lost(*connection, connection->failure());
   flush_soon(*connection);
 }
 
@@ -115,7 +119,7 @@ Result<std::uint32_t> FabricImpl::rebind(ConKey key, RemoteKeyId id) {
   if (!memory_.is_window(id)) return memory_.rebind(id);
   if (connection->stage() == Connection::Stage::up) {
     const bool bound = connection->bind(memory_.window_open(id), Connection::Bind::open, 0, false);
-    bound ? flush_soon(*connection) : report_lost(*connection, Reason::post_failed);
+    bound ? flush_soon(*connection) : report_lost(*connection, connection->failure());
   }
   // On a connection that is lost the key goes nowhere.
   return connection->device() == nullptr ? 0 : memory_.rkey(*connection->device(), id);

@@ -54,6 +54,7 @@ class Memory {
   struct LastBind {
     ConKey on{};
     std::uint64_t number = 0;
+    std::uint64_t heard = 0;  // of the peer, by then
   };
   LastBind& last_bind(RemoteKeyId id) noexcept { return key_slots_[id].last_bind; }
   // The peer killed the key, so what bound its window was carried out.

@@ -148,7 +148,7 @@ bool Connection::fill_write(const WorkRequest& work, ibv_send_wr& request,
   std::uint32_t total = 0;
   for (const LocalPart& part : std::span(work.parts).first(work.part_count)) {
     if (part.length == 0) continue;
-    if (!around_.memory.piece(part, *device_, pieces[count++])) return false;
+    if (!around_.memory.piece(part, *device_, pieces[count++])) return short_of_memory_ = true, false;
     total += part.length;
   }
   request.num_sge = static_cast<int>(count);
@@ -211,7 +211,7 @@ bool Connection::bind(const WindowBind& bind, Bind how, std::uint64_t cookie, bo
   try {
     waiting_.push_back(binding);
   } catch (const std::bad_alloc&) {
-    return false;
+    return !(short_of_memory_ = true);
   }
   return true;
 }
@@ -236,7 +236,7 @@ bool Connection::place(const Binding& binding) noexcept {
   slot.what = binding.how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
   slot.report = binding.report;
   slot.bounced = false;
-  around_.memory.last_bind(binding.what.key) = {.on = key_, .number = next_send_};
+  around_.memory.last_bind(binding.what.key) = {.on = key_, .number = next_send_, .heard = heard_};
   using Chains = Device::Chains;
   slot.tries_chain =
       window->type == IBV_MW_TYPE_1 && !device_->soft_roce && device_->type_1_chains != Chains::yes;

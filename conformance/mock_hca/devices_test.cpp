@@ -1,5 +1,8 @@
 // Hosts with several adapters: each is judged by itself, and only those that are used.
+#include <algorithm>
 #include <array>
+#include <span>
+#include <vector>
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 #include "core/driver/client.hpp"
@@ -123,9 +126,8 @@ class Sessions : public Devices {
  protected:
   static constexpr std::uint16_t kDepth = 8;
 
-  // One session with one path to this address, until it is up.
-  std::size_t windows_of_session(const std::string& address, std::size_t adapter) {
-    const std::size_t before = mock_hca::held(adapter).windows;
+  // Of another session with a path to each of these addresses.
+  ClientOptions options_to(const std::vector<std::string>& addresses) {
     ++count_;
     ClientOptions options;
     options.session_name = "session" + std::to_string(count_);
@@ -137,19 +139,37 @@ class Sessions : public Devices {
       options.path_uuids.push_back(uuid);
     }
     options.protocol.con_num = 2;
-    options.paths.push_back({"", address, server.fabric->listening_port()});
+    for (const std::string& address : addresses)
+      options.paths.push_back({"", address, server.fabric->listening_port()});
+    return options;
+  }
+  // One session with one path to this address, until it is up.
+  std::size_t windows_of_session(const std::string& address, std::size_t adapter) {
+    const std::size_t before = mock_hca::held(adapter).windows;
+    const ClientOptions options = options_to({address});
     auto fabric = verbs::open_verbs_fabric({});
     Client one(clamp_to(options, (*fabric)->capabilities()), nullptr);
     EXPECT_EQ(one.open(**fabric, now), Errc::ok);
-    for (unsigned i = 0; i < 800; ++i) {
-      std::array<IoCompletion, 4> done;
-      std::array<ServerEvent, 4> events;
-      one.poll(**fabric, now, done);
-      server_->poll(*server.fabric, now, events);
-    }
+    for (unsigned i = 0; i < 800; ++i) turn(one, **fabric);
     EXPECT_EQ(one.paths().front().state, PathState::connected);
     return mock_hca::held(adapter).windows - before;
   }
+  // How many requests are done well.
+  std::size_t turn(Client& one, Fabric& fabric) {
+    std::array<IoCompletion, kDepth> done;
+    std::array<ServerEvent, kDepth> events;
+    const std::size_t count = one.poll(fabric, now, done);
+    const std::size_t seen = server_->poll(*server.fabric, now, events);
+    for (const ServerEvent& event : std::span(events).first(seen))
+      if (event.kind == ServerEvent::Kind::request) asked_.push_back(event.id);
+    return static_cast<std::size_t>(
+        std::count_if(done.begin(), done.begin() + static_cast<std::ptrdiff_t>(count),
+                      [](const IoCompletion& each) { return each.result == Errc::ok; }));
+  }
+  void answer_backwards() {
+    for (; !asked_.empty(); asked_.pop_back()) server_->respond(*server.fabric, now, asked_.back(), 0);
+  }
+  std::size_t asked() const { return asked_.size(); }
   void serve(bool everywhere) {
     ServerConfig config;
     config.queue_depth = kDepth;
@@ -167,6 +187,7 @@ class Sessions : public Devices {
 
  private:
   unsigned count_ = 0;
+  std::vector<RequestId> asked_;
   std::unique_ptr<Server> server_;
 };
 
@@ -186,6 +207,35 @@ TEST_F(Sessions, WhatIsAskedForEverywhereIsDoneEverywhere) {
   EXPECT_EQ(windows_of_session(kSecond, 1), kDepth);
   EXPECT_EQ(windows_of_session("192.0.2.3", 2), 0U);
   EXPECT_EQ(warnings_of("undoes and makes a registration"), 1U);
+}
+
+// Each of two adapters counts its keys by itself, so requests on different paths may have equal ones.
+TEST_F(Sessions, AKeyThatAServerKillsIsOneOfTheConnectionThatSaysSo) {
+  mock_hca::Profile second = mock_hca::mlx5();
+  second.name = "mlx5_1";
+  open({mock_hca::mlx5(), second});
+  serve(true);
+  ClientOptions options = options_to({kFirst, kSecond});
+  options.protocol.offer_invalidation = true;
+  options.protocol.policy = MultipathPolicy::round_robin;
+  auto fabric = verbs::open_verbs_fabric({});
+  Client one(clamp_to(options, (*fabric)->capabilities()), nullptr);
+  ASSERT_EQ(one.open(**fabric, now), Errc::ok);
+  for (unsigned i = 0; i < 800; ++i) turn(one, **fabric);
+  std::array<std::byte, 512> data;
+  IoRequest request;
+  request.user_header = std::span(data).first(24);
+  request.data = data;
+  for (unsigned round = 0; round < 40; ++round) {
+    for (std::uint16_t i = 0; i < kDepth; ++i) ASSERT_EQ(one.submit(**fabric, now, request), Errc::ok);
+    for (unsigned i = 0; i < 400 && asked() < kDepth; ++i) turn(one, **fabric);
+    ASSERT_EQ(asked(), kDepth);
+    answer_backwards();
+    std::size_t done = 0;
+    for (unsigned i = 0; i < 400 && done < kDepth; ++i) done += turn(one, **fabric);
+    ASSERT_EQ(done, kDepth) << "in round " << round;
+  }
+  for (const auto& path : one.paths()) EXPECT_EQ(path.state, PathState::connected);
 }
 
 }  // namespace

@@ -254,6 +254,32 @@ TEST_F(Events, AWindowOutlivesTheWorkThatBindsIt) {
   leave();
 }
 
+// It was posted behind the binding, so the window may go although nobody has told of that yet.
+TEST_F(Events, TheKeyOfARequestThatWasAnsweredIsDeadWhenItIsGivenBack) {
+  ASSERT_NO_FATAL_FAILURE(connected());
+  const auto region = client.fabric->allocate(4096);
+  const auto source = server.fabric->allocate(4096);
+  ASSERT_TRUE(region && source);
+  const auto key = client.fabric->make_request_key(kNear, region->id, 0, 4096);
+  ASSERT_TRUE(key && carries());
+  WorkRequest answer;
+  answer.key = kFar;
+  answer.op = WorkRequest::Op::write_imm;
+  ASSERT_EQ(server.fabric->post(std::span(&answer, 1)), 1U);
+  take(client, Kind::imm_received, kNear);
+  client.fabric->release_key(key->id);
+  source->bytes[0] = std::byte{9};
+  answer.rkey = key->rkey;
+  answer.remote_addr = key->remote_addr;
+  answer.parts[0] = {source->id, 0, 1};
+  answer.part_count = 1;
+  ASSERT_EQ(server.fabric->post(std::span(&answer, 1)), 1U);
+  take(server, Kind::connection_lost, kFar);
+  EXPECT_EQ(region->bytes[0], std::byte{0});
+  take(client, Kind::connection_lost, kNear);
+  leave();
+}
+
 // With ack timeout 17 and 6 retries the device gives up after 3.76 s, and without work never.
 TEST_F(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
   ASSERT_NO_FATAL_FAILURE(connected());

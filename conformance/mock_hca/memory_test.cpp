@@ -100,6 +100,28 @@ TEST_F(TwoAdapters, AKeyThatCannotBeMadeEndsTheConnectionThatNeedsIt) {
   EXPECT_TRUE(carries());
 }
 
+TEST_F(TwoAdapters, MemoryThatCannotBeRegisteredWhereItIsSentFromIsNoFaultOfTheQueuePair) {
+  open_both();
+  const auto memory = client.fabric->allocate(4096);
+  const auto target = server.fabric->allocate(4096);
+  ASSERT_TRUE(memory && target);
+  const auto key = server.fabric->make_key(target->id, 0, 4096);
+  ASSERT_TRUE(key);
+  const std::uint32_t rkey = server.fabric->rkey_of(kFar2, *key);
+  WorkRequest work;
+  work.key = kNear2;
+  work.op = WorkRequest::Op::write_imm;
+  work.rkey = rkey;
+  work.remote_addr = key->remote_addr;
+  work.parts[0] = {memory->id, 0, 4096};
+  work.part_count = 1;
+  mock_hca::fall_short(0, 1);
+  client.fabric->post(std::span(&work, 1));
+  ASSERT_TRUE(mock_hca::fell_short());
+  EXPECT_EQ(take(client, Kind::connection_lost, kNear2).reason, Reason::no_resources);
+  EXPECT_TRUE(carries());
+}
+
 // Keys of two adapters may be equal.
 TEST_F(TwoAdapters, AKeyThatAPeerKillsIsOneOfTheAdapterThatItCameBy) {
   open_both();

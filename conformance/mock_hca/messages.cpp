@@ -59,6 +59,7 @@ void hear_request(const Message& message) {
   Adapter& here = *world().adapters[message.receiver];
   const auto said = world().answered.find({here.host, message.from});
   if (said != world().answered.end()) {
+    if (said->second.kind == Kind::none) return;  // the client has withdrawn it
     const bool rejected = said->second.kind == Kind::reject;
     Message again = answer_to(message, Kind::reject, rejected ? said->second.reason : kStale);
     if (rejected) again.data = said->second.data;
@@ -76,6 +77,7 @@ void hear_request(const Message& message) {
     return reply(answer_to(message, Kind::reject, kStale));
   }
   Identifier& server = make_identifier(*listener->events, listener->context, listener->ps);
+  world().answered[{here.host, message.from}] = {};
   server.state = State::asked;
   server.listener = listener;
   server.of_server = true;

@@ -10,13 +10,11 @@ namespace rtrs::mock_hca {
 
 namespace {
 
-using Entry = std::pair<ibv_wc, const QueuePair*>;
-
 // Sends of a queue pair complete in order, and so do its receives.
 void put(std::deque<Entry>& entries, const Entry& one) {
   put(entries, one, [&one](const Entry& before) {
-    return before.second == one.second &&
-           (before.first.opcode & IBV_WC_RECV) == (one.first.opcode & IBV_WC_RECV);
+    return before.of == one.of &&
+           (before.completion.opcode & IBV_WC_RECV) == (one.completion.opcode & IBV_WC_RECV);
   });
 }
 
@@ -27,7 +25,7 @@ void arrive(Queue& queue) {
 
 }  // namespace
 
-void complete(Queue& queue, const ibv_wc& completion, const QueuePair& of) {
+void complete(Queue& queue, const Entry& entry) {
   if (queue.overrun) return;
   if (queue.entries.size() + queue.late[0].size() + queue.late[1].size() ==
       static_cast<std::size_t>(queue.cqe)) {
@@ -39,10 +37,10 @@ void complete(Queue& queue, const ibv_wc& completion, const QueuePair& of) {
     return raise(*queue.adapter, event);
   }
   if (!std::exchange(queue.armed, false) || queue.via == nullptr) {
-    put(queue.late[1], {completion, &of});
+    put(queue.late[1], entry);
     return;
   }
-  put(queue.entries, {completion, &of});
+  put(queue.entries, entry);
   queue.via->ready.push_back(&queue);
   queue.via->signal.give();
 }
@@ -56,7 +54,7 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
   int taken = 0;
   ++queue.adapter->counts.polls;
   for (; taken < count && !queue.entries.empty(); ++taken) {
-    const auto [completion, of] = queue.entries.front();
+    const auto [completion, of, number] = queue.entries.front();
     queue.entries.pop_front();
     ++queue.adapter->counts.completions;
     out[taken] = completion;
@@ -67,8 +65,7 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
       --pair.held_receives;
       continue;
     }
-    const auto done = std::find(pair.held.begin(), pair.held.end(), completion.wr_id);
-    if (done != pair.held.end()) pair.held.erase(pair.held.begin(), done + 1);
+    pair.released = std::max(pair.released, number + 1);
   }
   arrive(queue);
   return taken;

@@ -30,7 +30,7 @@ void finish(QueuePair& pair, const Work& work, ibv_wc_status status) {
   completion.status = status;
   completion.opcode = opcode_of(work);
   completion.qp_num = pair.qp_num;
-  complete(*static_cast<Queue*>(pair.send_cq), completion, pair);
+  complete(*static_cast<Queue*>(pair.send_cq), {completion, &pair, work.number});
 }
 
 namespace {
@@ -39,7 +39,7 @@ void finish(QueuePair& pair, const Receive& receive, ibv_wc completion) {
   completion.wr_id = receive.id;
   completion.qp_num = pair.qp_num;
   if (completion.status != IBV_WC_SUCCESS) completion.opcode = IBV_WC_RECV;
-  complete(*static_cast<Queue*>(pair.recv_cq), completion, pair);
+  complete(*static_cast<Queue*>(pair.recv_cq), {completion, &pair, 0});
 }
 
 void tell(QueuePair& pair, ibv_event_type type) {
@@ -329,8 +329,8 @@ int post_work(QueuePair& pair, ibv_send_wr* first, ibv_send_wr** refused) {
         work.inline_bytes.insert(work.inline_bytes.end(), from, from + part.length);
       }
     }
-    if (pair.held.size() == pair.cap.max_send_wr) return ENOMEM;
-    pair.held.push_back(work.id);
+    if (pair.posted - pair.released == pair.cap.max_send_wr) return ENOMEM;
+    work.number = pair.posted++;
     ++pair.adapter->counts.work_requests;
     if (pair.state == IBV_QPS_ERR)
       finish(pair, work, IBV_WC_WR_FLUSH_ERR);

@@ -87,7 +87,6 @@ class TwoEnds : public ::testing::Test {
   void listen(const std::string& address) {
     ASSERT_EQ(server.fabric->listen({.source = {}, .destination = address, .port = 0}), Errc::ok);
   }
-  // Asks, and lets the server accept what comes.
   void leave(ConKey near = kNear, ConKey far = kFar) {
     client.fabric->disconnect(near);
     server.fabric->disconnect(far);
@@ -95,6 +94,7 @@ class TwoEnds : public ::testing::Test {
     take(server, SeenEvent::Kind::connection_closed, far);
     poll_both();
   }
+  // Asks, and lets the server accept what comes.
   void connect(const std::string& address, ConKey near = kNear, ConKey far = kFar) {
     client.fabric->connect(
         near, {.source = {}, .destination = address, .port = server.fabric->listening_port()}, params(), {});

@@ -95,7 +95,7 @@ void clean_queues(const QueuePair& pair) {
   for (ibv_cq* cq : {pair.send_cq, pair.recv_cq}) {
     auto& queue = *static_cast<Queue*>(cq);
     for (auto* entries : {&queue.entries, &queue.late[0], &queue.late[1]})
-      std::erase_if(*entries, [&pair](const auto& entry) { return entry.second == &pair; });
+      std::erase_if(*entries, [&pair](const auto& entry) { return entry.of == &pair; });
   }
 }
 
@@ -106,7 +106,7 @@ void clear(QueuePair& pair) {
   pair.sends.clear();
   pair.unheard.clear();
   pair.receives.clear();
-  pair.held.clear();
+  pair.released = pair.posted;
   pair.held_receives = 0;
   pair.peer = 0;
   pair.waits_since = 0;

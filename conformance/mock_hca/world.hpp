@@ -50,14 +50,21 @@ struct Channel : ibv_comp_channel {
   std::deque<struct Queue*> ready;
 };
 
+// In a completion queue.
+struct Entry {
+  ibv_wc completion;
+  const QueuePair* of;
+  std::uint64_t number;  // of the work request, among those of its queue pair
+};
+
 struct Queue : ibv_cq {
   Adapter* adapter = nullptr;
   Channel* via = nullptr;
   int vector = 0;
-  std::deque<std::pair<ibv_wc, const QueuePair*>> entries;
+  std::deque<Entry> entries;
   // Written right after the last look at the queue, and after the one before: two looks in a row find
   // nothing, and what a program that arms the queue after them never hears of is there.
-  std::array<std::deque<std::pair<ibv_wc, const QueuePair*>>, 2> late;
+  std::array<std::deque<Entry>, 2> late;
   bool armed = false;
   bool overrun = false;
   unsigned unacknowledged = 0;
@@ -81,6 +88,7 @@ struct Window : ibv_mw {
 
 struct Work {
   ibv_wr_opcode opcode{};
+  std::uint64_t number = 0;  // among those of its queue pair
   std::uint64_t id = 0;
   bool signalled = false;
   std::uint32_t imm = 0;
@@ -105,7 +113,8 @@ struct QueuePair : ibv_qp {
   // Carried out, and no word of it has come back. Only where a conductor leads.
   std::deque<std::pair<Work, ibv_wc_status>> unheard;
   std::deque<Receive> receives;
-  std::deque<std::uint64_t> held;  // work requests, until a completion of them or of one behind them was read
+  // Work requests, and those of them that a completion was read of, or of one behind them.
+  std::uint64_t posted = 0, released = 0;
   std::uint32_t held_receives = 0;
   std::uint32_t peer = 0;
   std::uint8_t rnr_retry = 7;
@@ -255,7 +264,7 @@ Step carry_out(QueuePair&, ibv_wc_status&);
 void finish(QueuePair&, const Work&, ibv_wc_status);
 // The other end refused something, and this end has not heard of it.
 bool waits_for_word(const QueuePair&);
-void complete(Queue&, const ibv_wc&, const QueuePair&);
+void complete(Queue&, const Entry&);
 void raise(Adapter&, const ibv_async_event&);
 // Where the object that it names counts what was read and not acknowledged; nullptr: it names none.
 unsigned* unacknowledged_of(const ibv_async_event&);

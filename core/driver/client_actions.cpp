@@ -62,6 +62,7 @@ void Client::Impl::perform(Fabric& fabric, Nanos now, const PostRequest& action)
   if (reads && action.offer_invalidation) {
     const auto own = fabric.make_request_key(action.key, slot.region, slot.region_offset, slot.data.size());
     if (own) slot.remote_key = *own;
+    slot.key_on = action.key;
   }
   RemoteKey target = slot.remote_key;
   if (reads && target.id == kNoRemoteKey) {

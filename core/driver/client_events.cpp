@@ -76,7 +76,7 @@ void Client::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
                    feed(fabric, ConnectionClosed{now, one.key});
                  },
                  [&](const event::KeyInvalidated& one) {
-                   feed(fabric, KeyInvalidated{now, one.key, permit_of(one.rkey)});
+                   feed(fabric, KeyInvalidated{now, one.key, permit_of(one.key, one.rkey)});
                  },
                  // A client does not listen.
                  [&](const event::ConnectRequested& one) { fabric.reject(one.request, {}); },
@@ -168,9 +168,10 @@ bool Client::Impl::prepare_memory(Fabric& fabric) {
   return true;
 }
 
-std::uint16_t Client::Impl::permit_of(std::uint32_t rkey) const noexcept {
+std::uint16_t Client::Impl::permit_of(ConKey key, std::uint32_t rkey) const noexcept {
   for (std::size_t permit = 0; permit < slots.size(); ++permit)
-    if (slots[permit].remote_key.id != kNoRemoteKey && slots[permit].remote_key.rkey == rkey)
+    if (slots[permit].remote_key.id != kNoRemoteKey && slots[permit].remote_key.rkey == rkey &&
+        slots[permit].key_on == key)
       return static_cast<std::uint16_t>(permit);
   return kNoPermit;
 }

@@ -30,7 +30,8 @@ struct Client::Impl {
     Direction direction = Direction::read;
     bool copied = false;   // through our own memory
     RemoteKey remote_key;  // READ: the destination's key, when it is this request's alone
-    Nanos posted = 0;      // last
+    ConKey key_on{};   // the only connection that the key is good on: those of another device may be equal
+    Nanos posted = 0;  // last
   };
   struct Waiting {
     IoRequest request;
@@ -77,7 +78,7 @@ struct Client::Impl {
   void handle_message(Fabric&, Nanos now, const event::MessageReceived&);
   void handle_info(Fabric&, Nanos now, const event::MessageReceived&);
   void refuse(Fabric&, Nanos now, ConKey, wire::Refusal);
-  std::uint16_t permit_of(std::uint32_t rkey) const noexcept;
+  std::uint16_t permit_of(ConKey, std::uint32_t rkey) const noexcept;
 
   // client_actions.cpp: what the session asks for
   void perform(Fabric&, Nanos, const PostRequest&);

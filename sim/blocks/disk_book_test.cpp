@@ -203,6 +203,14 @@ class OpenDeviceTest : public BesideAWorld {
     w.until("nothing is under way", [&] { return w.client().session().inflight() == 0; });
     look();
   }
+  // What the book says when a request ends because its device is gone.
+  std::string gone() {
+    const Nanos later = w.now() + milliseconds(1);
+    const BlockRequest request = book.open(device, Opcode::read, 0, 8, false, false, later, later);
+    failure.clear();
+    book.over({request.user_data, Errc::peer_error, ENOTCONN}, later);
+    return failure;
+  }
 };
 
 TEST_F(OpenDeviceTest, WhatItsClientHoldsIsHeldForQueueTimeout) {
@@ -213,19 +221,23 @@ TEST_F(OpenDeviceTest, WhatItsClientHoldsIsHeldForQueueTimeout) {
             "a request waits for its device to be open for queue_timeout and no longer");
 }
 
+constexpr const char* kOnce = "a request does not fail because its device was taken away once";
+
 TEST_F(OpenDeviceTest, NoRequestEndsBecauseItsDeviceWasTakenAwayOnce) {
-  const auto gone = [this] {
-    const Nanos later = w.now() + milliseconds(1);
-    const BlockRequest request = book.open(device, Opcode::read, 0, 8, false, false, later, later);
-    failure.clear();
-    book.over({request.user_data, Errc::peer_error, ENOTCONN}, later);
-    return failure;
-  };
-  const std::string kOnce = "a request does not fail because its device was taken away once";
   EXPECT_EQ(gone(), kOnce);
   for (unsigned times = 1; times < rnbd::kMaxFutileReopens; ++times) book.taken_away("a", w.now());
   EXPECT_EQ(gone(), kOnce);
   book.taken_away("a", w.now());
+  EXPECT_EQ(gone(), "");
+}
+
+// Nobody opens it again where its session ended.
+TEST_F(OpenDeviceTest, NorOneOfADeviceThatIsBeingUnmappedUnlessItsSessionEnded) {
+  w.submit(device, Opcode::read, 0, 8);
+  w.unmap(device);
+  ASSERT_EQ(w.client().state(device), rnbd::DeviceState::unmapping);
+  EXPECT_EQ(gone(), kOnce);
+  book.session_closed(w.now());
   EXPECT_EQ(gone(), "");
 }
 

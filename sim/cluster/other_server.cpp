@@ -9,11 +9,17 @@
 
 namespace rtrs::sim {
 
+ServerConfig fitted(const ServerConfig& wanted, const Fabric& fabric) {
+  ServerConfig config = wanted;
+  config.always_invalidate = wanted.always_invalidate && fabric.capabilities().invalidation;
+  return config;
+}
+
 OtherServer::OtherServer(Net& network, ChoiceSource& choice, const ServerConfig& config)
     : network_(network),
       id_(network.add_node()),
       fabric_(network.open(id_, choice)),
-      server_(clamp_to(config, network.capabilities()), nullptr) {
+      server_(clamp_to(fitted(config, *fabric_), network.capabilities()), nullptr) {
   const Errc listening = server_.listen(*fabric_, network.now(), {"", to_text(PortAddress{id_, 0}), 1234});
   RTRS_ASSERT(listening == Errc::ok);
 }

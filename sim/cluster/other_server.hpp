@@ -12,6 +12,9 @@
 
 namespace rtrs::sim {
 
+// What a process does of what it is told to: keys are not taken back where its adapters have no way to.
+ServerConfig fitted(const ServerConfig&, const Fabric&);
+
 class OtherServer {
  public:
   // A new node of the network; it outlives this, and so does `choice`.

@@ -139,12 +139,13 @@ void World::start_server() {
   server.fabric->watch_connections(judge_, "server", {});
   record(server, "server", "server");
   const unsigned life = server.starts;
-  server.driver =
-      disks_ != nullptr ? make_disks_server(scenario_.server, server.recorder.get(), life,
-                                            {*disks_, network_, scenario_.workload.server_actions})
-      : scenario_.workload.block_device
-          ? make_block_server(scenario_.server, server.recorder.get(), life, scenario_.storage.sectors)
-          : make_raw_server(scenario_.server, server.recorder.get());
+  const ServerConfig own = fitted(scenario_.server, *server.sim);
+  server.driver = disks_ != nullptr
+                      ? make_disks_server(own, server.recorder.get(), life,
+                                          {*disks_, network_, scenario_.workload.server_actions})
+                  : scenario_.workload.block_device
+                      ? make_block_server(own, server.recorder.get(), life, scenario_.storage.sectors)
+                      : make_raw_server(own, server.recorder.get());
   server.session_of.assign(scenario_.server.max_sessions, kNone);
   server.session_up.assign(scenario_.server.max_sessions, false);
   server.came_up.assign(scenario_.server.max_sessions, 0);

@@ -141,7 +141,8 @@ bool World::exhausted(const ClientNode& client) const {
 bool World::keeps_permits(const ClientNode& client, unsigned path) const {
   if (scenario_.can_fence() || !is_dead(client, path) || !exhausted(client)) return false;
   const PathState state = client.driver->session().paths()[path].state;
-  return state != PathState::absent && state != PathState::closing;
+  // One that is draining has connections that end first, whoever removes it.
+  return state != PathState::absent && state != PathState::closing && state != PathState::draining;
 }
 
 bool World::remove_path_that_keeps_permits() {
@@ -211,7 +212,8 @@ void World::check_books() {
   const auto connections = [&](const ClientNode& client) {
     return std::int64_t{living_paths(client)} * scenario_.client.con_num;
   };
-  const std::int64_t keys = scenario_.server.always_invalidate ? scenario_.server.queue_depth : 1;
+  const bool fresh_keys = fitted(scenario_.server, *server_.sim).always_invalidate;
+  const std::int64_t keys = fresh_keys ? scenario_.server.queue_depth : 1;
   Holdings server{0, sessions, 0};
   for (const auto& client : clients_) {
     server.connections += connections(*client);

@@ -104,7 +104,8 @@ void World::session_closed(std::uint16_t session) {
   note(Journal::Kind::session, 0, session, 0);
   book_.close_windows(server_.session_of[session]);
   for (const auto& client : clients_)
-    if (disks_ != nullptr && client->id == server_.session_of[session] + 1) client->disks->session_closed();
+    if (disks_ != nullptr && client->id == server_.session_of[session] + 1)
+      client->disks->session_closed(now());
   server_.session_up[session] = false;
   server_.came_up[session] = 0;
   for (const auto& client : clients_)

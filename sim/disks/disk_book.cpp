@@ -37,8 +37,9 @@ void DiskBook::dies() {
   refused_ = had_path_ = false;
 }
 
-void DiskBook::session_closed() {
+void DiskBook::session_closed(Nanos now) {
   for (Io& io : ios_) io.abandoned = false;
+  for (auto& [handle, mapped] : mapped_) mapped.unknown = now;
 }
 
 void DiskBook::map_began(const rnbd::MapOutcome& outcome, const std::string& disk, AccessMode mode) {
@@ -204,7 +205,7 @@ void DiskBook::taken_away(const std::string& disk, Nanos now) {
 }
 
 void DiskBook::server_died(Nanos now) {
-  session_closed();
+  session_closed(now);
   something_lost(now);
   for (auto& [handle, mapped] : mapped_) disrupt(mapped, now);
 }

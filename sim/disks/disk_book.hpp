@@ -54,9 +54,10 @@ class DiskBook {
     unsigned opened = 0;        // times
     // Of the disk, since an IO that was submitted after them ended well, or the server refused it.
     unsigned disruptions = 0;
-    Nanos disrupted = 0;    // the last time
-    Nanos refused = 0;      // it was known to be, the last time, by the clock of the client's node
-    bool unmapped = false;  // by its user
+    Nanos disrupted = 0;     // the last time
+    Nanos unknown = kNever;  // to the server, whose session ended; until an IO submitted later ends well
+    Nanos refused = 0;       // it was known to be, the last time, by the clock of the client's node
+    bool unmapped = false;   // by its user
     // When changes ended that are not durable by themselves and that no flush covers, see Disks::moment().
     std::vector<std::uint64_t> unflushed;
   };
@@ -67,7 +68,7 @@ class DiskBook {
   // Its process dies: what it had under way may still act, until the server has closed its session or died
   // too, and nobody will be told of losses.
   void dies();
-  void session_closed();
+  void session_closed(Nanos now);
   void map_began(const rnbd::MapOutcome&, const std::string& disk, AccessMode);
   void mapped(DeviceHandle, const std::string& disk, AccessMode);
   void unmapped(DeviceHandle device) { mapped_[device].unmapped = true; }

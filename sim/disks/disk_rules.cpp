@@ -123,13 +123,16 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
          "a request is made for its device as it was opened the last time");
   const rnbd::DeviceState now_is = client_->state(io.device);
   const bool mapped_still = now_is != rnbd::DeviceState::unmapping && now_is != rnbd::DeviceState::unmapped;
-  // One that is being unmapped is not opened again; with paths the server loses the session.
-  const bool lost = losses_noted_ != io.losses || mapped.disruptions != 0;
+  // One that is being unmapped is not opened again. The server may have lost the session long before the
+  // client hears of it.
+  const bool lost = losses_noted_ != io.losses || mapped.disruptions != 0 || mapped.unknown != kNever;
   if (done.result == Errc::peer_error && done.error == ENOTCONN)
     expect(mapped.refused >= io.submitted_clock ||
                (mapped_still ? mapped.disruptions >= rnbd::kMaxFutileReopens : lost),
            "a request does not fail because its device was taken away once");
-  if (done.error == 0 && io.submitted > mapped.disrupted) mapped.disruptions = 0;
+  if (done.error != 0) return;
+  if (io.submitted > mapped.disrupted) mapped.disruptions = 0;
+  if (mapped.unknown != kNever && io.submitted > mapped.unknown) mapped.unknown = kNever;
 }
 
 // A change that failed may have come to nothing, and a part of it may have ended well.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/verbs/verbs.hpp"
 #include "conformance/mock_hca/test_no_problems.hpp"
 #include "tools/lib/rdma_probe/test_lines.hpp"
 
@@ -175,6 +176,7 @@ TEST(Probe, EveryObjectMayBeTheOneThatCannotBeHad) {
 }
 
 TEST(Probe, ADeviceThatIsRemovedMeanwhileFailsItsLines) {
+  verbs::expect_removal();
   mock_hca::reset({mock_hca::mlx5()});
   std::string why;
   const auto device = open_device(PlayedSystem(), "mlx5_0", why);
