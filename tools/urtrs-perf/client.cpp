@@ -123,8 +123,9 @@ std::string PerfClient::path_states() const {
     const PathStatus& path = client_.paths()[i];
     // It may wait for its first answer still.
     const Reason reason = path.reason == Reason::none ? Reason::connect_timeout : path.reason;
-    text += fmt::format("{}{}: {}", i == 0 ? "" : ", ", asio::to_text(paths_[i]),
-                        path.state == PathState::connected ? "connected" : text_of(reason).sentence);
+    const bool up = path.state == PathState::connected;
+    text += fmt::format("{}{}{}{}", i == 0 ? "" : ", ", asio::to_text(paths_[i]), up ? " is " : ": ",
+                        up ? "connected" : text_of(reason).sentence);
   }
   return text;
 }
