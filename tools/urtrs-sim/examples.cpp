@@ -12,7 +12,6 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
     {"sweep",
      "  urtrs-sim sweep --seeds 0..20000\n"
      "  urtrs-sim sweep --seeds 0..1000 --check-determinism 100 --replay-check\n"
-     "  urtrs-sim sweep --seeds 0..2000 --fabric tcp\n"
      "  urtrs-sim sweep --seeds 0..2000 --fabric verbs-mock\n"
      "  urtrs-sim sweep --seeds 0..1000000 --state sweep.state\n"
      "  urtrs-sim sweep --seeds 0..1000 --only-faults cut_both,break_qp\n"},
