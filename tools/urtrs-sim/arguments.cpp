@@ -34,8 +34,8 @@ void filter_options(CLI::App& app, Arguments& given) {
 void fabric_option(CLI::App& app, Arguments& given) {
   app.add_option(
          "--fabric", given.fabric,
-         "what carries the messages: sim, queue pairs of the simulator, or a fabric that ships: tcp, over "
-         "streams that are cut anywhere, or verbs-mock, verbs over adapters in memory")
+         "sim: queue pairs of the simulator; tcp, verbs-mock: those that ship, over streams cut anywhere, "
+         "over adapters in memory")
       ->capture_default_str()
       ->check(CLI::IsMember({"sim", "tcp", kVerbsMock}))
       ->check(CLI::Validator(
