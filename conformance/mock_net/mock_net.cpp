@@ -267,7 +267,9 @@ void MockNet::unplug(NodeId node, std::uint32_t port, ChoiceSource& choice) {
                       (link.info.server == node && link.info.server_port == port);
     if (here) ++link.unplugged;
   }
-  mock_hca::take_out(one.adapter);
+  // By the device, by the connection manager, or by both in any order.
+  const auto told = static_cast<mock_hca::Told>(mixed(seed_, stats_.unplugged) % 4);
+  mock_hca::take_out(one.adapter, told);
 }
 
 void MockNet::plug(NodeId node, std::uint32_t port, ChoiceSource& choice) {
