@@ -51,6 +51,7 @@ TEST_F(Devices, SoftRoceBesideAnAdapterTakesNothingFromIt) {
   EXPECT_FALSE(hardware.send_invalidate_is_slow);
   const Capabilities soft = over(kSecond, {0, 0, 3}, {0, 0, 4});
   EXPECT_FALSE(fresh_keys_protect(soft));
+  EXPECT_FALSE(soft.invalidation_fences);
   EXPECT_TRUE(soft.invalidation_breaks_on_packet_loss);
   EXPECT_TRUE(soft.send_invalidate_is_slow);
 }

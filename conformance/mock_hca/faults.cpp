@@ -167,7 +167,8 @@ std::vector<Wire> wires() {
   for (const auto& [key, id] : world().numbered) {
     const auto pair = world().queue_pairs.find(id->qp_num);
     if (id->state == State::up && pair != world().queue_pairs.end())
-      all.push_back({pair->second->ack_timeout, pair->second->retries, pair->second->tos});
+      all.push_back(
+          {pair->second->ack_timeout, pair->second->retries, pair->second->tos, pair->second->min_rnr_timer});
   }
   return all;
 }

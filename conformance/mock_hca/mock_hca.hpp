@@ -75,7 +75,9 @@ struct Held {
   std::size_t windows = 0;
   std::size_t vectors = 0;  // that completion queues are spread over
   std::size_t regions = 0;
-  std::uint64_t bytes = 0;  // registered, each time that they are
+  std::uint64_t bytes = 0;   // registered, each time that they are
+  unsigned access = 0;       // all that its regions, windows and queue pairs allow
+  std::size_t writable = 0;  // regions that peers may write to without a window
 };
 Held held(std::size_t adapter);
 // What the queue pair that was made last was granted.
@@ -105,6 +107,7 @@ void tick_by_itself(bool on);
 // Of each end of the connections that are up.
 struct Wire {
   std::uint8_t ack_timeout, retries, tos;
+  std::uint8_t min_rnr_timer = 12;
   bool operator==(const Wire&) const = default;
 };
 std::vector<Wire> wires();
