@@ -72,6 +72,33 @@ TEST_F(Devices, OnlyTheNamedDeviceIsLookedAt) {
   EXPECT_FALSE(server.fabric->capabilities().send_invalidate_is_slow);
 }
 
+TEST_F(Devices, WhereAnyAddressIsListenedOnAllAreLookedAt) {
+  verbs::VerbsOptions options;
+  options.addresses = {"0.0.0.0", kSecond};
+  open({mock_hca::mlx5(), mock_hca::rxe()}, options);
+  EXPECT_TRUE(fresh_keys_protect(server.fabric->capabilities()));
+}
+
+TEST_F(Devices, AMessageFitsAllOfThem) {
+  mock_hca::Profile little = mock_hca::mlx5();
+  little.name = "mlx5_1";
+  little.max_message = 4096;
+  open({mock_hca::mlx5(), little});
+  EXPECT_EQ(server.fabric->capabilities().max_message, 4096U);
+}
+
+TEST_F(Devices, AnAdapterThatCannotCarryRtrsIsRefused) {
+  mock_hca::Profile shallow = mock_hca::mlx5(), narrow = mock_hca::mlx5();
+  shallow.max_qp_wr = 63;
+  narrow.max_sge = 1;
+  for (const auto& profile : {shallow, narrow}) {
+    mock_hca::reset({profile});
+    const auto fabric = verbs::open_verbs_fabric({});
+    ASSERT_FALSE(fabric);
+    EXPECT_EQ(fabric.error(), Errc::not_supported);
+  }
+}
+
 TEST_F(Devices, AnAdapterWithoutWindowsRefusesThemToNobodyElse) {
   verbs::VerbsOptions options;
   options.invalidation = Invalidation::windows;

@@ -133,6 +133,17 @@ TEST_F(Events, ANumberInTimewaitIsNotUsedAgain) {
   }
 }
 
+TEST_F(Events, TimewaitOfWhoFollowsIsNoFarewellThatNobodyAnswered) {
+  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  client.fabric->disconnect(kNear);
+  take(server, Kind::connection_lost, kFar);
+  server.fabric->disconnect(kFar);
+  poll_both();
+  now += seconds(10);
+  poll_both();
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells + server.fabric->stats().unanswered_farewells, 0U);
+}
+
 TEST_F(Events, TimewaitThatNeverEndsIsGivenUp) {
   ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
   leave();

@@ -115,8 +115,8 @@ std::vector<Wire> wires();
 // --- faults ---
 // The adapter is taken out. What was opened of it answers EIO to everything from now on; giving an object
 // back leaks it, unless RDMAV_ALLOW_DISASSOC_DESTROY was set when the library was used first after reset().
-// Told by IBV_EVENT_DEVICE_FATAL, by RDMA_CM_EVENT_DEVICE_REMOVAL to its identifiers, or by both.
-enum class Told : std::uint8_t { fatal, removal, fatal_first, removal_first };
+// Told by IBV_EVENT_DEVICE_FATAL, by RDMA_CM_EVENT_DEVICE_REMOVAL to its identifiers, by both, or by nothing.
+enum class Told : std::uint8_t { fatal, removal, fatal_first, removal_first, nobody };
 void take_out(std::size_t adapter, Told = Told::fatal_first);
 void put_back(std::size_t adapter);
 // A bond: the addresses of one adapter are another's from now on. RDMA_CM_EVENT_ADDR_CHANGE to the

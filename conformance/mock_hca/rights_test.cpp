@@ -2,10 +2,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
@@ -81,10 +83,15 @@ TEST_F(Rights, OfSeveralAdaptersNoneRegistersMemoryThatItDoesNotUse) {
   server.fabric->rkey_of(kFar2, *key);
   EXPECT_EQ(mock_hca::held(0).regions + 2, mock_hca::held(1).regions)
       << "the key, and what answers come from";
+  EXPECT_EQ(mock_hca::held(1).writable, 1U);
 }
 
 TEST_F(Rights, MemoryThatIsUsedAgainIsTheRightAdaptersStill) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
+  // So that keys of both are not equal.
+  client.fabric->post_receive(kNear, 1, 4096);
+  server.fabric->post_receive(kFar, 1, 4096);
+  poll_both();
   const auto memory = server.fabric->allocate(8192);
   const auto source = client.fabric->allocate(4096);
   ASSERT_TRUE(memory && source);
@@ -176,6 +183,39 @@ TEST_F(Rights, AKeyThatCouldNotBeMadeTakesNoPlace) {
   const auto next = server.fabric->make_key(memory->id, 0, 4096);
   ASSERT_TRUE(next);
   EXPECT_EQ(next->id, key->id);
+}
+
+TEST_F(Rights, AWindowWhoseMemoryCouldNotBeRegisteredTakesNoPlace) {
+  ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
+  const auto memory = server.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  const auto key = server.fabric->make_key(memory->id, 0, 4096);
+  ASSERT_TRUE(key);
+  server.fabric->release_key(key->id);
+  mock_hca::fall_short(0, 1);
+  EXPECT_FALSE(server.fabric->make_revocable_key(kFar2, memory->id, 0, 4096));
+  const auto next = server.fabric->make_revocable_key(kFar2, memory->id, 0, 4096);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->id, key->id);
+}
+
+TEST_F(Rights, NoAdapterIsHeardBeforeTheOther) {
+  ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
+  for (const ConKey far : {kFar, kFar2}) {
+    std::vector<WorkRequest> work(4);
+    for (WorkRequest& one : work) {
+      one.key = far;
+      one.op = WorkRequest::Op::write_imm;
+    }
+    ASSERT_EQ(server.fabric->post(work), 4U);
+  }
+  server.fabric->try_wait();
+  std::vector<ConKey> heard;
+  std::array<FabricEvent, 1> one;
+  for (unsigned i = 0; i < 400 && heard.size() < 8; ++i)
+    if (client.fabric->poll(now, one) == 1) heard.push_back(std::get<event::ImmReceived>(one[0]).key);
+  ASSERT_EQ(heard.size(), 8U);
+  EXPECT_EQ(std::count(heard.begin(), heard.begin() + 4, kNear), 2);
 }
 
 TEST_F(Rights, MemoryThatIsReleasedIsTheSystemsAgain) {

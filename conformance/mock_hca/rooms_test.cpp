@@ -191,13 +191,37 @@ TEST_F(Rooms, PlacesForMessagesAreFewerThanADeepQueueHolds) {
   open({mock_hca::hfi1()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(1024, 1024, 0), 0));
-  for (unsigned round = 0; round < 3; ++round) {
-    const std::size_t posted = post_messages(1000, 96);
+  for (unsigned round = 0; round < 4; ++round) {
+    const std::size_t bytes = round % 2 == 0 ? 96 : 1;
+    const std::size_t posted = post_messages(1000, bytes);
     // Of every eighth its end is heard of, so that the last seven may not be known to be free.
     EXPECT_LE(posted, 256U);
     EXPECT_GE(posted, round == 0 ? 256U : 249U);
-    ASSERT_NO_FATAL_FAILURE(expect_messages(posted, 96));
+    ASSERT_NO_FATAL_FAILURE(expect_messages(posted, bytes));
   }
+}
+
+// Whatever goes through the queue in between.
+TEST_F(Rooms, BindingsGiveNoPlacesForMessagesBack) {
+  mock_hca::Profile profile = mock_hca::mlx5();
+  profile.send_queue_bytes = 0;
+  profile.max_inline = 0;
+  open({profile});
+  listen(kAddress);
+  ASSERT_NO_FATAL_FAILURE(connect_with(depths(1000, 1024, 0), 0));
+  const auto memory = client.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  const std::size_t posted = post_messages(1000, 96);
+  ASSERT_EQ(posted, 256U);
+  ASSERT_NO_FATAL_FAILURE(expect_messages(posted, 96));
+  for (unsigned i = 0; i < 1100; ++i) {
+    const auto key = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
+    ASSERT_TRUE(key);
+    poll(client);
+    client.fabric->release_key(key->id);
+  }
+  poll_both();
+  EXPECT_LE(post_messages(1000, 96), 256U);
 }
 
 TEST_F(Rooms, ALongMessageWithoutMemoryIsNoFaultOfTheQueuePair) {
