@@ -93,8 +93,12 @@ TEST_F(Devices, AnAdapterThatCannotCarryRtrsIsRefused) {
   narrow.max_sge = 1;
   for (const auto& profile : {shallow, narrow}) {
     mock_hca::reset({profile});
-    const auto fabric = verbs::open_verbs_fabric({});
+    std::string said;
+    verbs::VerbsOptions options;
+    options.log = [&said](LogLevel, const std::string& text) { said += text; };
+    const auto fabric = verbs::open_verbs_fabric(options);
     ASSERT_FALSE(fabric);
+    EXPECT_NE(said.find("cannot carry RTRS: it lacks"), std::string::npos) << said;
     EXPECT_EQ(fabric.error(), Errc::not_supported);
   }
 }

@@ -147,8 +147,8 @@ TEST_F(Farewells, ARejectionOfZerosHasNoData) {
   ASSERT_EQ(inet_pton(AF_INET, kAddress, &address.sin_addr), 1);
   ASSERT_EQ(rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)), 0);
   ASSERT_EQ(rdma_listen(id, 0), 0);
-  client.fabric->connect(
-      kNear, {.source = {}, .destination = kAddress, .port = ntohs(rdma_get_src_port(id))}, params(), {});
+  client.fabric->connect(kNear, {.source = {}, .destination = kAddress, .port = ntohs(rdma_get_src_port(id))},
+                         params(), {});
   for (unsigned i = 0; i < 80; ++i) poll(client);
   rdma_cm_event* event = nullptr;
   ASSERT_EQ(rdma_get_cm_event(channel, &event), 0);

@@ -150,6 +150,19 @@ TEST_F(Rooms, NoDepthIsTooSmallForWorkThatNobodyWantsToHearOf) {
   }
 }
 
+TEST_F(Rooms, ADepthThatAnAdapterHasNotIsToldOnce) {
+  mock_hca::Profile profile = mock_hca::mlx5();
+  profile.max_cqe = 128;
+  open({profile});
+  listen(kAddress);
+  ASSERT_NO_FATAL_FAILURE(connect_with(depths(256, 100, 0), 1));
+  ASSERT_NO_FATAL_FAILURE(connect_with(depths(256, 100, 0), 1, kNearAgain, kFarAgain));
+  std::size_t told = 0;
+  for (const auto& [level, text] : server.log)
+    told += text.find("are asked for") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(told, 1U);
+}
+
 TEST_F(Rooms, KeysLeaveNoMoreRoomToMessagesThanWasAskedFor) {
   open({mock_hca::mlx5()});
   listen(kAddress);
