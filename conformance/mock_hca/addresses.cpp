@@ -33,6 +33,10 @@ bool is_any(const sockaddr& address) {
     return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr == INADDR_ANY;
   return IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
+bool is_loopback(const sockaddr& address) {
+  return address.sa_family == AF_INET &&
+         ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == 127;
+}
 bool same_host(const sockaddr& a, const sockaddr& b) {
   if (a.sa_family != b.sa_family) return false;
   if (a.sa_family == AF_INET)

@@ -19,6 +19,7 @@ Adapter* holder_of(const sockaddr&);
 std::size_t number_of(const sockaddr&);
 std::uint16_t port_of(const sockaddr&);
 void set_port(sockaddr&, std::uint16_t port);
+bool is_loopback(const sockaddr&);
 bool is_any(const sockaddr&);
 bool same_host(const sockaddr&, const sockaddr&);
 void copy(sockaddr& to, const sockaddr& from);

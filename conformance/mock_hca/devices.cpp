@@ -190,6 +190,10 @@ Held held(std::size_t number) {
   Held found;
   for (const Context* one : world().contexts) found.contexts += of_it(one) ? 1 : 0;
   for (const Window* one : world().windows) found.windows += of_it(one->context) ? 1 : 0;
+  for (const Window* one : world().windows)
+    if (of_it(one->context)) found.access |= one->access;
+  for (const auto& [number_of_it, one] : world().queue_pairs)
+    if (of_it(one->context)) found.access |= one->access;
   std::set<int> vectors;
   for (const Queue* one : world().queues)
     if (of_it(one->context)) vectors.insert(one->vector);
@@ -198,6 +202,8 @@ Held held(std::size_t number) {
     if (!of_it(one->context)) continue;
     ++found.regions;
     found.bytes += one->length;
+    found.access |= static_cast<unsigned>(one->access);
+    found.writable += (one->access & IBV_ACCESS_REMOTE_WRITE) != 0 ? 1 : 0;
   }
   return found;
 }

@@ -54,6 +54,7 @@ TEST_F(Devices, SoftRoceBesideAnAdapterTakesNothingFromIt) {
   EXPECT_FALSE(hardware.send_invalidate_is_slow);
   const Capabilities soft = over(kSecond, {0, 0, 3}, {0, 0, 4});
   EXPECT_FALSE(fresh_keys_protect(soft));
+  EXPECT_FALSE(soft.invalidation_fences);
   EXPECT_TRUE(soft.invalidation_breaks_on_packet_loss);
   EXPECT_TRUE(soft.send_invalidate_is_slow);
 }
@@ -72,6 +73,37 @@ TEST_F(Devices, OnlyTheNamedDeviceIsLookedAt) {
   open({mock_hca::mlx5(), mock_hca::rxe(), mock_hca::bnxt_re()}, options);
   EXPECT_TRUE(fresh_keys_protect(server.fabric->capabilities()));
   EXPECT_FALSE(server.fabric->capabilities().send_invalidate_is_slow);
+}
+
+TEST_F(Devices, WhereAnyAddressIsListenedOnAllAreLookedAt) {
+  verbs::VerbsOptions options;
+  options.addresses = {"0.0.0.0", kSecond};
+  open({mock_hca::mlx5(), mock_hca::rxe()}, options);
+  EXPECT_TRUE(fresh_keys_protect(server.fabric->capabilities()));
+}
+
+TEST_F(Devices, AMessageFitsAllOfThem) {
+  mock_hca::Profile little = mock_hca::mlx5();
+  little.name = "mlx5_1";
+  little.max_message = 4096;
+  open({mock_hca::mlx5(), little});
+  EXPECT_EQ(server.fabric->capabilities().max_message, 4096U);
+}
+
+TEST_F(Devices, AnAdapterThatCannotCarryRtrsIsRefused) {
+  mock_hca::Profile shallow = mock_hca::mlx5(), narrow = mock_hca::mlx5();
+  shallow.max_qp_wr = 63;
+  narrow.max_sge = 1;
+  for (const auto& profile : {shallow, narrow}) {
+    mock_hca::reset({profile});
+    std::string said;
+    verbs::VerbsOptions options;
+    options.log = [&said](LogLevel, const std::string& text) { said += text; };
+    const auto fabric = verbs::open_verbs_fabric(options);
+    ASSERT_FALSE(fabric);
+    EXPECT_NE(said.find("cannot carry RTRS: it lacks"), std::string::npos) << said;
+    EXPECT_EQ(fabric.error(), Errc::not_supported);
+  }
 }
 
 TEST_F(Devices, AnAdapterWithoutWindowsRefusesThemToNobodyElse) {

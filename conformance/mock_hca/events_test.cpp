@@ -1,4 +1,6 @@
 // What the connection manager and devices of real hardware report, and soft-RoCE in a quiet lab never does.
+#include <algorithm>
+
 #include "conformance/mock_hca/test_two_ends.hpp"
 
 namespace rtrs::conformance {
@@ -131,6 +133,17 @@ TEST_F(Events, ANumberInTimewaitIsNotUsedAgain) {
   }
 }
 
+TEST_F(Events, TimewaitOfWhoFollowsIsNoFarewellThatNobodyAnswered) {
+  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  client.fabric->disconnect(kNear);
+  take(server, Kind::connection_lost, kFar);
+  server.fabric->disconnect(kFar);
+  poll_both();
+  now += seconds(10);
+  poll_both();
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells + server.fabric->stats().unanswered_farewells, 0U);
+}
+
 TEST_F(Events, TimewaitThatNeverEndsIsGivenUp) {
   ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
   leave();
@@ -138,7 +151,7 @@ TEST_F(Events, TimewaitThatNeverEndsIsGivenUp) {
   now += seconds(10);
   poll_both();
   EXPECT_EQ(mock_hca::objects(), with - 4) << "at each end a queue pair and an identifier";
-  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells + server.fabric->stats().unanswered_farewells, 0U);
 }
 
 // Its connection is gone by then: the address sanitizer watches.
@@ -293,6 +306,12 @@ TEST_F(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
   EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::transport_error);
   EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::transport_error);
   EXPECT_TRUE(server.logged("port 1 has stayed down"));
+  now += seconds(5);
+  poll_both();
+  EXPECT_EQ(
+      std::count_if(server.log.begin(), server.log.end(),
+                    [](const auto& line) { return line.second.find("stayed down") != std::string::npos; }),
+      1);
   leave();
   mock_hca::set_port(0, true);
   poll_both();
@@ -320,11 +339,21 @@ TEST_F(Events, APortThatIsBackInTimeEndsNothing) {
 TEST_F(Events, APortOfAnotherDeviceEndsNothing) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
   ASSERT_EQ(server.fabric->listen({.source = {}, .destination = "192.0.2.2", .port = 0}), Errc::ok);
+  client.fabric->connect(kNearAgain,
+                         {.source = {}, .destination = "192.0.2.2", .port = server.fabric->listening_port()},
+                         params(), {});
+  SeenEvent request;
+  ASSERT_TRUE(until([&] { return server.side->take(Kind::connect_requested, request); }));
+  server.fabric->accept(request.request, kFarAgain, params(), {});
+  take(client, Kind::connected, kNearAgain);
   mock_hca::set_port(1, false);
   poll_both();
   now += seconds(60);
-  poll_both();
+  take(client, Kind::connection_lost, kNearAgain);
+  take(server, Kind::connection_lost, kFarAgain);
   EXPECT_TRUE(carries());
+  mock_hca::set_port(1, true);
+  leave(kNearAgain, kFarAgain);
   leave();
 }
 

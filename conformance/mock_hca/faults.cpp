@@ -55,12 +55,12 @@ void take_out(std::size_t number, Told told) {
   for (auto& [key, pair] : world().queue_pairs)
     if (pair->adapter == &adapter) stop(*pair, adapter.profile);
   if (told == Told::removal || told == Told::removal_first) tell_of_removal(adapter);
-  if (told != Told::removal) raise(adapter, event_of(IBV_EVENT_DEVICE_FATAL));
+  if (told != Told::removal && told != Told::nobody) raise(adapter, event_of(IBV_EVENT_DEVICE_FATAL));
   if (told == Told::fatal_first) tell_of_removal(adapter);
   for (Context* context : world().contexts)
     if (context->adapter == &adapter) context->over = true;
   adapter.of_manager->over = true;
-  adapter.in_place = told == Told::fatal;
+  adapter.in_place = told == Told::fatal || told == Told::nobody;
 }
 
 void put_back(std::size_t number) {
@@ -167,7 +167,8 @@ std::vector<Wire> wires() {
   for (const auto& [key, id] : world().numbered) {
     const auto pair = world().queue_pairs.find(id->qp_num);
     if (id->state == State::up && pair != world().queue_pairs.end())
-      all.push_back({pair->second->ack_timeout, pair->second->retries, pair->second->tos});
+      all.push_back(
+          {pair->second->ack_timeout, pair->second->retries, pair->second->tos, pair->second->min_rnr_timer});
   }
   return all;
 }

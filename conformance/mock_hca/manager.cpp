@@ -109,7 +109,7 @@ int rdma_destroy_id(rdma_cm_id* given) {
 int rdma_bind_addr(rdma_cm_id* given, sockaddr* address) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
-  if (!is_any(*address)) {
+  if (!is_any(*address) && !is_loopback(*address)) {
     Adapter* const adapter = adapter_of(*address);
     if (adapter == nullptr) return refuse(EADDRNOTAVAIL);
     id.verbs = adapter->of_manager.get();

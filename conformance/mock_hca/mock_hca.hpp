@@ -75,7 +75,9 @@ struct Held {
   std::size_t windows = 0;
   std::size_t vectors = 0;  // that completion queues are spread over
   std::size_t regions = 0;
-  std::uint64_t bytes = 0;  // registered, each time that they are
+  std::uint64_t bytes = 0;   // registered, each time that they are
+  unsigned access = 0;       // all that its regions, windows and queue pairs allow
+  std::size_t writable = 0;  // regions that peers may write to without a window
 };
 Held held(std::size_t adapter);
 // What the queue pair that was made last was granted.
@@ -105,6 +107,7 @@ void tick_by_itself(bool on);
 // Of each end of the connections that are up.
 struct Wire {
   std::uint8_t ack_timeout, retries, tos;
+  std::uint8_t min_rnr_timer = 12;
   bool operator==(const Wire&) const = default;
 };
 std::vector<Wire> wires();
@@ -112,8 +115,8 @@ std::vector<Wire> wires();
 // --- faults ---
 // The adapter is taken out. What was opened of it answers EIO to everything from now on; giving an object
 // back leaks it, unless RDMAV_ALLOW_DISASSOC_DESTROY was set when the library was used first after reset().
-// Told by IBV_EVENT_DEVICE_FATAL, by RDMA_CM_EVENT_DEVICE_REMOVAL to its identifiers, or by both.
-enum class Told : std::uint8_t { fatal, removal, fatal_first, removal_first };
+// Told by IBV_EVENT_DEVICE_FATAL, by RDMA_CM_EVENT_DEVICE_REMOVAL to its identifiers, by both, or by nothing.
+enum class Told : std::uint8_t { fatal, removal, fatal_first, removal_first, nobody };
 void take_out(std::size_t adapter, Told = Told::fatal_first);
 void put_back(std::size_t adapter);
 // A bond: the addresses of one adapter are another's from now on. RDMA_CM_EVENT_ADDR_CHANGE to the

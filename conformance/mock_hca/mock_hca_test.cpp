@@ -279,7 +279,7 @@ TEST_F(MistakeTest, AQueueBeforeItsQueuePair) {
 TEST_F(MistakeTest, ARegistrationUnderAWindow) {
   std::array<std::byte, 64> memory{};
   ibv_mr* region =
-      ibv_reg_mr(domain, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+      ibv_reg_mr(domain, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
   ibv_mw* window = ibv_alloc_mw(domain, IBV_MW_TYPE_1);
   change(IBV_QPS_INIT);
   change(IBV_QPS_RTR);

@@ -165,6 +165,9 @@ int ibv_destroy_comp_channel(ibv_comp_channel* given) {
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int vector) {
   const std::scoped_lock lock(world().lock);
   Adapter& adapter = *static_cast<Context*>(context)->adapter;
+  // Whoever makes a queue has asked the device before.
+  if (entries > adapter.profile.max_cqe || vector < 0 || vector >= adapter.profile.vectors)
+    world().problem("a completion queue was asked for that the device cannot have");
   if (entries < 1 || entries > adapter.profile.max_cqe || vector < 0 || vector >= adapter.profile.vectors)
     return errno = EINVAL, nullptr;
   if (world().falls_short(context)) return nullptr;

@@ -46,6 +46,8 @@ TEST_F(PatienceOfAdapters, AServerHasItsOwn) {
   verbs::VerbsOptions options;
   options.ack_timeout = 12;
   options.tos = 40;
+  options.retry_count = 3;
+  options.min_rnr_timer = 9;
   auto fabric = verbs::open_verbs_fabric(options);
   ASSERT_TRUE(fabric);
   server.side.reset();
@@ -55,8 +57,26 @@ TEST_F(PatienceOfAdapters, AServerHasItsOwn) {
   connect_whole("192.0.2.1", kNearAgain, kFarAgain);
   poll_both();
   const std::vector<mock_hca::Wire> both = mock_hca::wires();
-  EXPECT_EQ(std::count(both.begin(), both.end(), mock_hca::Wire{12, 6, 40}), 1);
-  EXPECT_EQ(std::count(both.begin(), both.end(), mock_hca::Wire{17, 6, 0}), 1);
+  EXPECT_EQ(std::count(both.begin(), both.end(), mock_hca::Wire{12, 3, 40, 9}), 1);
+  EXPECT_EQ(std::count(both.begin(), both.end(), mock_hca::Wire{17, 3, 0}), 1) << "fewer are agreed on";
+  leave(kNearAgain, kFarAgain);
+}
+
+// By the connection manager; a server without options takes them.
+TEST_F(PatienceOfAdapters, AServerHearsOfThoseOfItsClient) {
+  ASSERT_NO_FATAL_FAILURE(connected({}));
+  leave();
+  verbs::VerbsOptions options;
+  options.ack_timeout = 12;
+  options.tos = 40;
+  auto fabric = verbs::open_verbs_fabric(options);
+  ASSERT_TRUE(fabric);
+  client.side.reset();
+  client.fabric = std::move(*fabric);
+  client.side = std::make_unique<Side>(*client.fabric);
+  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  poll_both();
+  EXPECT_EQ(mock_hca::wires(), (std::vector<mock_hca::Wire>{{12, 6, 40}, {12, 6, 40}}));
   leave(kNearAgain, kFarAgain);
 }
 

@@ -67,6 +67,7 @@ bool gather(const QueuePair& pair, const Work& work, std::vector<std::byte>& byt
 }
 
 bool may_write(const QueuePair& pair, std::uint32_t key, std::uint64_t address, std::uint64_t bytes) {
+  if ((pair.access & IBV_ACCESS_REMOTE_WRITE) == 0) return false;
   if (const MemoryRegion* const region = world().region(pair.pd, key))
     return (region->access & IBV_ACCESS_REMOTE_WRITE) != 0 && inside(*region, address, bytes);
   for (const Window* window : world().windows) {
@@ -94,15 +95,19 @@ ibv_wc_status bind(QueuePair& pair, const Work& work) {
   Window& window = *work.window;
   if (world().windows.count(&window) == 0 || window.pd != pair.pd) return IBV_WC_LOC_PROT_ERR;
   auto* const region = static_cast<MemoryRegion*>(work.bind.mr);
+  // A window of type 2 has to be free.
+  if (window.type == IBV_MW_TYPE_2 && window.region != nullptr) return IBV_WC_MW_BIND_ERR;
   if (window.region != nullptr) --window.region->windows;
   window.region = nullptr;
   if (work.bind.length == 0) return IBV_WC_SUCCESS;
-  if (world().region(pair.pd, region->lkey) != region || !inside(*region, work.bind.addr, work.bind.length))
+  if (world().region(pair.pd, region->lkey) != region || (region->access & IBV_ACCESS_MW_BIND) == 0 ||
+      !inside(*region, work.bind.addr, work.bind.length))
     return IBV_WC_MW_BIND_ERR;
   window.region = region;
   ++region->windows;
   window.start = work.bind.addr;
   window.length = work.bind.length;
+  window.access = work.bind.mw_access_flags;
   window.live_key = work.key;
   window.of = &pair;
   return IBV_WC_SUCCESS;

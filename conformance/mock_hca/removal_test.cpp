@@ -15,6 +15,11 @@ struct Way {
 std::string way_name(const ::testing::TestParamInfo<Way>& info) {
   return info.param.name;
 }
+mock_hca::Profile flushing() {
+  mock_hca::Profile one = mock_hca::mlx5();
+  one.flushes_when_taken_out = true;
+  return one;
+}
 class Removal : public TwoEnds, public ::testing::WithParamInterface<Way> {
  protected:
   // Regions, keys of each kind and a connection with work in flight.
@@ -41,6 +46,8 @@ INSTANTIATE_TEST_SUITE_P(MockHca, Removal,
                                            Way{"removal", mock_hca::mlx5, Told::removal},
                                            Way{"fatal_first", mock_hca::mlx5, Told::fatal_first},
                                            Way{"removal_first", mock_hca::mlx5, Told::removal_first},
+                                           Way{"flushes_fatal", flushing, Told::fatal},
+                                           Way{"flushes_removal", flushing, Told::removal},
                                            Way{"rxe_removal", mock_hca::rxe, Told::removal},
                                            Way{"rxe_fatal_first", mock_hca::rxe, Told::fatal_first},
                                            Way{"bnxt_re_removal_first", mock_hca::bnxt_re,
@@ -112,6 +119,23 @@ TEST_P(Removal, AConnectionInTheMakingEndsOnce) {
 }
 
 class GuestRemoval : public TwoEnds {};
+
+// Its connections are lost, and it does not answer.
+TEST_F(GuestRemoval, ADeviceThatGoesWithoutAWordIsNoticed) {
+  for (const bool by_errors : {false, true}) {
+    open({by_errors ? flushing() : mock_hca::mlx5()});
+    listen("192.0.2.1");
+    connect_whole("192.0.2.1");
+    ASSERT_TRUE(carries());
+    if (!by_errors) mock_hca::tell_of_last_queue_pair(IBV_EVENT_QP_FATAL);
+    mock_hca::take_out(0, Told::nobody);
+    EXPECT_TRUE(until([&] {
+      return client.fabric->stats().removed_devices + server.fabric->stats().removed_devices ==
+             (by_errors ? 2U : 1U);
+    }));
+    close();
+  }
+}
 
 TEST_F(GuestRemoval, WhatTheUserSaidOfItStays) {
   ::setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "0", 1);

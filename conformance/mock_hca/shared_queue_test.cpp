@@ -2,6 +2,7 @@
 // whatever a device leaves in it or throws out of it when a queue pair ends.
 #include <sys/socket.h>
 
+#include <array>
 #include <utility>
 
 #include "conformance/contract/contract.hpp"
@@ -99,6 +100,25 @@ TEST_P(SharedQueueTest, a_connection_that_ends_loses_nothing_of_the_others) {
   server().fabric().disconnect(first.server);
   close_link(second);
   EXPECT_EQ(client().count(Kind::imm_received, first.client), 0U);
+}
+
+// They were read when it ended.
+TEST_P(SharedQueueTest, nobody_sleeps_over_what_the_end_of_another_brought_to_light) {
+  const Link first = open_link(kMany, 0);
+  const Link second = open_link(kMany, 0);
+  const Link third = open_link(kMany, 0);
+  post_many(server(), second.server);
+  client().fabric().disconnect(third.client);
+  client().fabric().disconnect(first.client);
+  std::array<FabricEvent, 2> both;
+  ASSERT_EQ(client().fabric().poll(pair().now(), both), 2U);
+  EXPECT_FALSE(client().fabric().try_wait());
+  for (const FabricEvent& one : both) ASSERT_TRUE(std::holds_alternative<event::ConnectionClosed>(one));
+  server().fabric().disconnect(third.server);
+  server().fabric().disconnect(first.server);
+  for (std::uint32_t i = 0; i < kMany; ++i)
+    EXPECT_EQ(expect(client(), Kind::imm_received, second.client).imm, i);
+  close_link(second);
 }
 
 }  // namespace

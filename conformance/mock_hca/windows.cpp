@@ -171,6 +171,8 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   pair.state = to;
   if ((mask & IBV_QP_DEST_QPN) != 0) pair.peer = attributes->dest_qp_num;
   if ((mask & IBV_QP_AV) != 0) pair.tos = attributes->ah_attr.grh.traffic_class;
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) pair.access = attributes->qp_access_flags;
+  if ((mask & IBV_QP_MIN_RNR_TIMER) != 0) pair.min_rnr_timer = attributes->min_rnr_timer;
   if ((mask & IBV_QP_TIMEOUT) != 0) pair.ack_timeout = attributes->timeout;
   if ((mask & IBV_QP_RETRY_CNT) != 0) pair.retries = attributes->retry_cnt;
   if ((mask & IBV_QP_RNR_RETRY) != 0) pair.rnr_retry = attributes->rnr_retry;

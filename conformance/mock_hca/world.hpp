@@ -82,6 +82,7 @@ struct MemoryRegion : ibv_mr {
 struct Window : ibv_mw {
   MemoryRegion* region = nullptr;  // nullptr: not bound
   std::uint64_t start = 0, length = 0;
+  unsigned access = 0;
   std::uint32_t live_key = 0;
   const QueuePair* of = nullptr;  // type 2: the only one it is good on
 };
@@ -118,7 +119,8 @@ struct QueuePair : ibv_qp {
   std::uint32_t held_receives = 0;
   std::uint32_t peer = 0;
   std::uint8_t rnr_retry = 7;
-  std::uint8_t ack_timeout = 0, retries = 0, tos = 0;
+  std::uint8_t ack_timeout = 0, retries = 0, tos = 0, min_rnr_timer = 0;
+  unsigned access = 0;
   std::uint64_t waits_since = 0;  // for a peer that is gone; 0: it does not
   bool told_of_data = false;
   bool ended = false;  // nothing more of it leaves
