@@ -160,12 +160,14 @@ TEST(Probe, ABondIsNamedWithItsInterfaces) {
 TEST(Probe, EveryObjectMayBeTheOneThatCannotBeHad) {
   unsigned failures = 0;
   bool fell_short = true;
+  // How many objects there are is not a matter of how fast this machine is.
+  Pace once = short_pace();
+  once.measures = {};
   for (unsigned skip = 0; fell_short; ++skip) {
     ASSERT_LT(skip, 1000U);
     mock_hca::reset({mock_hca::mlx5()});
     mock_hca::fall_short(skip, 1);
-    const Lines lines =
-        probe(PlayedSystem(), {.device = "", .rounds = {.count = 1, .all = true}}, short_pace());
+    const Lines lines = probe(PlayedSystem(), {.device = "", .rounds = {.count = 1, .all = true}}, once);
     fell_short = mock_hca::fell_short();
     failures += any_failed(lines) ? 1 : 0;
     EXPECT_TRUE(fell_short || !any_failed(lines)) << text_of(lines);
