@@ -74,6 +74,7 @@ ibv_send_wr& Connection::next_in_chain() noexcept {
   request.next = nullptr;
   request.sg_list = nullptr;
   request.num_sge = 0;
+  request.imm_data = 0;  // of the place's last use: soft-RoCE refuses a binding that has some
   request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
   return request;
 }

@@ -312,6 +312,8 @@ int post_work(QueuePair& pair, ibv_send_wr* first, ibv_send_wr** refused) {
       return EINVAL;
     }
     if (work.opcode == IBV_WR_BIND_MW) {
+      // The library of soft-RoCE looks, though a binding has neither.
+      if (wr->num_sge != 0 || wr->imm_data != 0) return EINVAL;
       work.window = static_cast<Window*>(wr->bind_mw.mw);
       if (world().windows.count(work.window) == 0)
         return world().problem("a window that is gone was bound"), EINVAL;
