@@ -234,6 +234,7 @@ class FabricImpl final : public VerbsFabric {
   Nanos listen_again_ = kNever;
   Nanos timer_due_ = kNever;
   bool look_now_ = true;
+  bool asleep_ = false;  // since try_wait() said yes
   unsigned polls_since_look_ = 0;
 };
 

@@ -76,6 +76,8 @@ void FabricImpl::deactivate(Connection& connection) noexcept {
 void FabricImpl::flush_soon(Connection& connection) noexcept {
   if (!connection.has_unposted()) return;
   if (!std::exchange(connection.in_unposted_list, true)) unposted_.push_back(&connection);
+  // No poll() comes soon: another thread posts while the one that polls sleeps.
+  if (asleep_) flush_unposted();
 }
 
 void FabricImpl::flush_unposted() noexcept {
@@ -184,6 +186,7 @@ std::size_t FabricImpl::read_queues(std::span<FabricEvent> out) noexcept {
 
 std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   now_ = now;
+  asleep_ = false;
   // Each of them rarely has something to do, and this is called all the time.
   if (!graveyard_.empty()) graveyard_.clear();
   if (!shown_bytes_.empty()) shown_bytes_.clear();
@@ -217,6 +220,7 @@ bool FabricImpl::try_wait() noexcept {
     active_.back()->in_active_list = false;
     active_.pop_back();
   }
+  asleep_ = true;
   return true;
 }
 

@@ -34,5 +34,27 @@ TEST_F(Timers, AnAnswerThatIsThereByTheDeadlineCounts) {
   EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
 }
 
+// Another thread posts while the one that polls sleeps: nobody else would send it.
+TEST_F(Timers, WhatIsPostedToASleepingFabricGoesOut) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  ASSERT_TRUE(carries());
+  ASSERT_TRUE(until([&] { return client.fabric->try_wait(); }));
+  WorkRequest work;
+  work.key = kNear;
+  work.op = WorkRequest::Op::write_imm;
+  work.imm = 77;
+  ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
+  for (unsigned i = 0; i < 80; ++i) poll(server);
+  SeenEvent event;
+  ASSERT_TRUE(server.side->take(SeenEvent::Kind::imm_received, kFar, event));
+  EXPECT_EQ(event.imm, 77U);
+  // A receive too, for whoever answers.
+  const std::uint64_t before = mock_hca::counts(0).receives;
+  client.fabric->post_receive(kNear, 1, 64);
+  EXPECT_EQ(mock_hca::counts(0).receives, before + 1);
+}
+
 }  // namespace
 }  // namespace rtrs::conformance
