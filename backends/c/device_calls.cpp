@@ -111,11 +111,13 @@ int urtrs_device_open_async(urtrs_session* session, const char* name, unsigned f
 int urtrs_device_open(urtrs_session* session, const char* name, unsigned flags, int timeout_ms,
                       urtrs_device** device) {
   if (session != nullptr && session->in_callback) return -EDEADLK;
+  // Before anything begins, for it would end in the waiter of a call that is over.
+  if (device == nullptr) return -EINVAL;
   urtrs_session::Waiter waiter;
   urtrs_device* opened = nullptr;
   const int begun =
       urtrs_device_open_async(session, name, flags, urtrs_session::Waiter::on_done, &waiter, &opened);
-  if (begun != 0 || device == nullptr) return begun;
+  if (begun != 0) return begun;
   return c::guarded([&] {
     int error = session->wait(timeout_ms, [&waiter] { return waiter.done; });
     if (error == 0) error = waiter.error;

@@ -131,6 +131,13 @@ tl::expected<std::unique_ptr<Fabric>, OpenFailed> open_fabric(const Settings& se
   }
   if (!settings.rdma_device.empty())
     return tl::unexpected(OpenFailed{Errc::invalid, "rdma_device is for the fabric verbs"});
+  // Who names an identity or a server wants TLS, and would get none.
+  if (!settings.tls.any() && !settings.tls.identity.empty())
+    return tl::unexpected(
+        OpenFailed{Errc::invalid, "tls_identity chooses one of tls_keys, which are not given"});
+  if (!settings.tls.any() && !settings.tls.server_name.empty())
+    return tl::unexpected(OpenFailed{
+        Errc::invalid, "tls_server_name is in the certificate of the server, and tls_ca is not given"});
   tcp::TlsOptions tls;
   if (settings.tls.any()) {
     auto context = tls::open_context(settings.tls);

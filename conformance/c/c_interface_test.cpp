@@ -247,6 +247,7 @@ TEST_F(CInterfaceTest, ErrorsAreThoseOfTheServerOfTheDeviceAndOfTheCall) {
   EXPECT_STREQ(urtrs_session_message(session_), "no_such: No such file or directory");
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, kLong, &none), -EEXIST);
   EXPECT_EQ(urtrs_device_open(session_, "other", URTRS_READ_ONLY | URTRS_MIGRATION, kLong, &none), -EINVAL);
+  EXPECT_EQ(urtrs_device_open(session_, "other", URTRS_READ_ONLY, kLong, nullptr), -EINVAL);
   EXPECT_EQ(none, nullptr);
   EXPECT_EQ(urtrs_session_open(session_), -EBUSY);
   EXPECT_EQ(urtrs_session_set(session_, "crc", "1"), -EBUSY);

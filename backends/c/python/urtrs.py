@@ -88,6 +88,13 @@ def version():
     return _version().decode()
 
 
+def _unsigned(value, bits, what):
+    """ctypes would take what is left of a number that does not fit."""
+    if not 0 <= value < 1 << bits:
+        raise OverflowError(f"{what} is {value}, and can be 0 to {(1 << bits) - 1}")
+    return value
+
+
 def _error(code, what):
     return OSError(-code, f"{what}: {_strerror(code).decode()}")
 
@@ -153,7 +160,7 @@ class Session:
                                  .encode()))
             for path in [paths] if isinstance(paths, str) else paths:
                 source, _, destination = path.rpartition("@")
-                self._check(_add_path(self._handle, source.encode() or None, destination.encode(), port))
+                self._check(_add_path(self._handle, source.encode() or None, destination.encode(), _unsigned(port, 16, "the port")))
             self._check(_open(self._handle))
             self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         except BaseException:
@@ -297,7 +304,7 @@ class Session:
         with self._lock:
             if not self._handle:
                 raise _error(-_errno.ESHUTDOWN, "the session is closed")
-            self._check(_add_path(self._handle, source.encode() or None, destination.encode(), port))
+            self._check(_add_path(self._handle, source.encode() or None, destination.encode(), _unsigned(port, 16, "the port")))
             self._go_on()
 
     def close(self, timeout=30):
@@ -351,6 +358,9 @@ class Device:
 
     def read_into(self, buffer, offset, timeout=None):
         """Fills a writable buffer that is one piece of memory."""
+        if buffer is None:
+            raise TypeError("a buffer is needed, not None")
+        _unsigned(offset, 64, "the offset")
         request = _Request(buffer, 1)  # PyBUF_WRITABLE
         at = request.buffer
         self._run(f"read {at.len} bytes at {offset}",
@@ -364,6 +374,9 @@ class Device:
 
     def write(self, buffer, offset, fua=False, timeout=None):
         """Writes a buffer; with `fua` it is durable afterwards, without it after the next flush()."""
+        if buffer is None:
+            raise TypeError("a buffer is needed, not None")
+        _unsigned(offset, 64, "the offset")
         request = _Request(buffer)
         at = request.buffer
         self._run(f"write {at.len} bytes at {offset}",
@@ -376,12 +389,16 @@ class Device:
 
     def discard(self, length, offset, fua=False, timeout=None):
         """The blocks are no longer needed; what they read as is the server's to choose."""
+        _unsigned(offset, 64, "the offset")
+        _unsigned(length, 64, "the length")
         self._run(f"discard {length} bytes at {offset}",
                   lambda done, user: _discard(self._handle, length, offset, _FUA if fua else 0, done, user), _Request(None),
                   timeout)
 
     def zero(self, length, offset, fua=False, unmap=True, timeout=None):
         """The blocks read as zeroes; with unmap=False they stay allocated."""
+        _unsigned(offset, 64, "the offset")
+        _unsigned(length, 64, "the length")
         flags = (_FUA if fua else 0) | (0 if unmap else _NO_UNMAP)
         self._run(f"zero {length} bytes at {offset}",
                   lambda done, user: _zero(self._handle, length, offset, flags, done, user), _Request(None), timeout)

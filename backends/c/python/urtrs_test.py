@@ -85,6 +85,25 @@ class TestDevice:
                 device.write("text", 0)
             assert session.stats().under_way == 0
 
+    def test_numbers_that_do_not_fit_are_refused(self, session):
+        """ctypes takes what is left of them: the first block would be written."""
+        with session.open("small") as device:
+            device.write(b"k" * BLOCK, 0)
+            for offset in (2 ** 64, -BLOCK):
+                for call in (lambda at: device.write(b"Z" * BLOCK, at), lambda at: device.read(BLOCK, at), lambda at: device.zero(BLOCK, at),
+                             lambda at: device.discard(BLOCK, at), lambda at: device.zero(at, 0), lambda at: device.discard(at, 0)):
+                    with pytest.raises(OverflowError):
+                        call(offset)
+            for call in (device.read_into, device.write):
+                with pytest.raises(TypeError):
+                    call(None, 0)
+            assert device.read(BLOCK, 0) == b"k" * BLOCK
+        for port in (-1, 70000):
+            with pytest.raises(OverflowError):
+                urtrs.Session("python", "127.0.0.1", port)
+            with pytest.raises(OverflowError):
+                session.add_path("127.0.0.1", port)
+
     def test_zero_and_discard(self, session):
         with session.open("disk0") as device:
             assert device.info.can_zero and device.info.can_discard
@@ -146,6 +165,9 @@ class TestSession:
         for settings in ({"no_such": 1}, {"heartbeat_missed": 0}, {"queue_timeout_ms": "soon"}, {"fabric": "pigeon"},
                          {"io_connections": 10 ** 6}, {"reconnect_min_ms": -1}):
             assert next(iter(settings)) in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", **settings)
+        # TLS is wanted, and there would be none.
+        for setting in "tls_identity", "tls_server_name":
+            assert setting in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", **{setting: "web1"})
         refused(errno.EINVAL, urtrs.Session, "not/a/name", "127.0.0.1")
         refused(errno.EINVAL, urtrs.Session, "python", [])
         assert "/no/such/file" in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", tls_keys="/no/such/file")
