@@ -23,8 +23,7 @@ import time
 
 __all__ = ["Device", "DeviceInfo", "PathStatus", "Session", "Stats", "version"]
 
-_READ_ONLY, _MIGRATION = 1, 2
-_FUA, _NO_UNMAP = 1, 2
+_READ_ONLY, _MIGRATION, _FUA, _NO_UNMAP = 1, 2, 1, 2
 
 _lib = ctypes.CDLL(os.environ.get("URTRS_LIBRARY", "liburtrs-c.so.0"))
 _Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)
@@ -48,8 +47,7 @@ _PyBuffer = _structure("_PyBuffer", (ctypes.c_void_p, "buf obj"), (ctypes.c_ssiz
 _get_buffer = ctypes.pythonapi.PyObject_GetBuffer
 _get_buffer.argtypes = [ctypes.py_object, ctypes.POINTER(_PyBuffer), ctypes.c_int]
 _release_buffer = ctypes.pythonapi.PyBuffer_Release
-_release_buffer.argtypes = [ctypes.POINTER(_PyBuffer)]
-_release_buffer.restype = None
+_release_buffer.argtypes, _release_buffer.restype = [ctypes.POINTER(_PyBuffer)], None
 
 
 def _declare(name, *arguments, result=ctypes.c_int):
@@ -88,10 +86,9 @@ def version():
     return _version().decode()
 
 
-def _unsigned(value, bits, what):
-    """ctypes would take what is left of a number that does not fit."""
+def _unsigned(value, bits=64):  # ctypes would take what is left of one that does not fit
     if not 0 <= value < 1 << bits:
-        raise OverflowError(f"{what} is {value}, and can be 0 to {(1 << bits) - 1}")
+        raise OverflowError(f"{value} is given where 0 to {(1 << bits) - 1} is possible")
     return value
 
 
@@ -128,11 +125,11 @@ class PathStatus(_Values):
 class _Request:
     """A call of the library under way, and the buffer that it uses."""
 
-    def __init__(self, owner, flags=0):
+    def __init__(self, *owner, flags=0):
         self.buffer, self.result = None, None
-        if owner is not None:
+        if owner:
             self.buffer = _PyBuffer()
-            _get_buffer(owner, self.buffer, flags)
+            _get_buffer(*owner, self.buffer, flags)
 
     def release(self):
         if self.buffer is not None:
@@ -160,7 +157,7 @@ class Session:
                                  .encode()))
             for path in [paths] if isinstance(paths, str) else paths:
                 source, _, destination = path.rpartition("@")
-                self._check(_add_path(self._handle, source.encode() or None, destination.encode(), _unsigned(port, 16, "the port")))
+                self._check(_add_path(self._handle, source.encode() or None, destination.encode(), _unsigned(port, 16)))
             self._check(_open(self._handle))
             self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         except BaseException:
@@ -266,7 +263,7 @@ class Session:
 
     def open(self, device, read_only=False, migration=False, timeout=None):
         """A Device of the server, by its name there."""
-        handle, request = _P(), _Request(None)
+        handle, request = _P(), _Request()
         flags = (_READ_ONLY if read_only else 0) | (_MIGRATION if migration else 0)
         try:
             self._run(device, lambda done, user: _device_open(self._handle, os.fsencode(device), flags, done, user,
@@ -304,7 +301,7 @@ class Session:
         with self._lock:
             if not self._handle:
                 raise _error(-_errno.ESHUTDOWN, "the session is closed")
-            self._check(_add_path(self._handle, source.encode() or None, destination.encode(), _unsigned(port, 16, "the port")))
+            self._check(_add_path(self._handle, source.encode() or None, destination.encode(), _unsigned(port, 16)))
             self._go_on()
 
     def close(self, timeout=30):
@@ -358,13 +355,9 @@ class Device:
 
     def read_into(self, buffer, offset, timeout=None):
         """Fills a writable buffer that is one piece of memory."""
-        if buffer is None:
-            raise TypeError("a buffer is needed, not None")
-        _unsigned(offset, 64, "the offset")
-        request = _Request(buffer, 1)  # PyBUF_WRITABLE
-        at = request.buffer
+        at = (request := _Request(buffer, flags=1)).buffer  # PyBUF_WRITABLE
         self._run(f"read {at.len} bytes at {offset}",
-                  lambda done, user: _read(self._handle, at.buf, at.len, offset, done, user), request, timeout)
+                  lambda done, user: _read(self._handle, at.buf, at.len, _unsigned(offset), done, user), request, timeout)
 
     def read(self, length, offset, timeout=None):
         """Those bytes, as a bytearray."""
@@ -374,34 +367,26 @@ class Device:
 
     def write(self, buffer, offset, fua=False, timeout=None):
         """Writes a buffer; with `fua` it is durable afterwards, without it after the next flush()."""
-        if buffer is None:
-            raise TypeError("a buffer is needed, not None")
-        _unsigned(offset, 64, "the offset")
-        request = _Request(buffer)
-        at = request.buffer
+        at = (request := _Request(buffer)).buffer
         self._run(f"write {at.len} bytes at {offset}",
-                  lambda done, user: _write(self._handle, at.buf, at.len, offset, _FUA if fua else 0, done, user), request,
+                  lambda done, user: _write(self._handle, at.buf, at.len, _unsigned(offset), _FUA if fua else 0, done, user), request,
                   timeout)
 
     def flush(self, timeout=None):
         """What was written before is durable afterwards."""
-        self._run("flush", lambda done, user: _flush(self._handle, done, user), _Request(None), timeout)
+        self._run("flush", lambda done, user: _flush(self._handle, done, user), _Request(), timeout)
 
     def discard(self, length, offset, fua=False, timeout=None):
         """The blocks are no longer needed; what they read as is the server's to choose."""
-        _unsigned(offset, 64, "the offset")
-        _unsigned(length, 64, "the length")
         self._run(f"discard {length} bytes at {offset}",
-                  lambda done, user: _discard(self._handle, length, offset, _FUA if fua else 0, done, user), _Request(None),
+                  lambda done, user: _discard(self._handle, _unsigned(length), _unsigned(offset), _FUA if fua else 0, done, user), _Request(),
                   timeout)
 
     def zero(self, length, offset, fua=False, unmap=True, timeout=None):
         """The blocks read as zeroes; with unmap=False they stay allocated."""
-        _unsigned(offset, 64, "the offset")
-        _unsigned(length, 64, "the length")
         flags = (_FUA if fua else 0) | (0 if unmap else _NO_UNMAP)
         self._run(f"zero {length} bytes at {offset}",
-                  lambda done, user: _zero(self._handle, length, offset, flags, done, user), _Request(None), timeout)
+                  lambda done, user: _zero(self._handle, _unsigned(length), _unsigned(offset), flags, done, user), _Request(), timeout)
 
     def close(self, timeout=30):
         """Lets what is at the server end."""
