@@ -254,7 +254,7 @@ def test_a_dump_says_what_requests_wait_for(urtrsd, run_folder, tmp_path):
         pytest.skip("without the nbdkit plugin")
     client = subprocess.Popen(["nbdkit", "-U", "-", PLUGIN, f"path=127.0.0.1:{server.port}", "session=web1",
                                "device=slow", "--run", "nbdcopy --requests=1 --request-size=65536 $uri null:"],
-                              stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                              stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         def dump():
             return json.loads(urtrs("debug", "dump", "--json"))
@@ -269,8 +269,9 @@ def test_a_dump_says_what_requests_wait_for(urtrsd, run_folder, tmp_path):
         assert "session web1" in text and "in storage since" in text and "device slow open" in text
         assert "it is dump" in urtrs("debug", "me", code=2)
     finally:
-        for process in (client, server.process):  # neither waits for the read
-            process.kill()
+        os.killpg(client.pid, signal.SIGKILL)  # the nbdkit that serves, too
+        server.process.kill()  # it does not wait for the read
+        for process in (client, server.process):
             process.wait(BOUND)
 
 
