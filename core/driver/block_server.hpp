@@ -79,7 +79,7 @@ class BlockServer {
   void close(Fabric&, Nanos now);
   bool closed() const noexcept;
 
-  // As Server::set_access() and the other one.
+  // As the functions of Server that have these names.
   void set_access(AccessRules);
   void invalidate_where_it_protects() noexcept;
 

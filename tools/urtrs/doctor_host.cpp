@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tools/lib/files/kernel_files.hpp"
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/version/version.hpp"
@@ -28,21 +29,10 @@ constexpr std::size_t kMostRead = 4096;
 class ThisHost : public Host {
  public:
   std::optional<std::string> read(const std::string& file) const override {
-    std::ifstream in(file);
-    std::array<char, kMostRead> room{};
-    in.read(room.data(), room.size());
-    if (in.gcount() == 0 && !in.eof()) return std::nullopt;
-    std::string text(room.data(), static_cast<std::size_t>(in.gcount()));
-    while (!text.empty() && text.back() == '\n') text.pop_back();
-    return text;
+    return tools::read_kernel_file(file);
   }
   std::vector<std::string> names_in(const std::string& folder) const override {
-    std::vector<std::string> names;
-    std::error_code error;
-    for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
-         at.increment(error))
-      names.push_back(at->path().filename());
-    return names;
+    return tools::names_in(folder);
   }
   bool exists(const std::string& file) const override { return ::access(file.c_str(), F_OK) == 0; }
   bool may_use(const std::string& file) const override { return ::access(file.c_str(), R_OK | W_OK) == 0; }

@@ -4,11 +4,11 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "tools/lib/files/kernel_files.hpp"
 #include "tools/lib/rdma_probe/system.hpp"
 
 namespace rtrs::probe {
@@ -16,25 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostRead = 4096;
-
 class ThisSystem : public System {
  public:
   std::optional<std::string> read(const std::string& file) const override {
-    std::ifstream in(file);
-    std::array<char, kMostRead> room{};
-    in.read(room.data(), room.size());
-    if (in.gcount() == 0 && !in.eof()) return std::nullopt;
-    std::string text(room.data(), static_cast<std::size_t>(in.gcount()));
-    while (!text.empty() && text.back() == '\n') text.pop_back();
-    return text;
+    return tools::read_kernel_file(file);
   }
   std::vector<std::string> names_in(const std::string& folder) const override {
-    std::vector<std::string> names;
-    std::error_code error;
-    for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
-         at.increment(error))
-      names.push_back(at->path().filename());
+    std::vector<std::string> names = tools::names_in(folder);
     std::sort(names.begin(), names.end());
     return names;
   }

@@ -107,7 +107,7 @@ Lines report_invalidation(const Device& device, bool windows) {
     return {line};
   }
   const Capabilities& can = (*fabric)->capabilities();
-  const bool on = can.invalidation && can.invalidation_fences && !can.invalidation_breaks_on_packet_loss;
+  const bool on = fresh_keys_protect(can);
   const char* const how = windows ? "windows of type 1" : "registrations that are undone";
   const char* const asked = "always_invalidate asks for it";
   if (on)
