@@ -11,29 +11,37 @@ namespace rtrs {
 template <class T>
 class Ring {
  public:
-  void open(std::size_t capacity) { items_.resize(capacity); }
+  // Reserves room alone: a queue that is never full never touches all of its memory.
+  void open(std::size_t capacity) {
+    items_.reserve(capacity);
+    capacity_ = capacity;
+  }
   bool empty() const noexcept { return size_ == 0; }
-  bool full() const noexcept { return size_ == items_.size(); }
+  bool full() const noexcept { return size_ == capacity_; }
   std::size_t size() const noexcept { return size_; }
   T& front() noexcept { return items_[head_]; }
-  T& back() noexcept {
-    const std::size_t at = head_ + size_ - 1;
-    return items_[at < items_.size() ? at : at - items_.size()];
-  }
+  T& back() noexcept { return items_[place(size_ - 1)]; }
   // The next free item, which keeps what it last held: fill it in place.
   T& push() noexcept {
     RTRS_ASSERT(!full());
-    const std::size_t at = head_ + size_++;
-    return items_[at < items_.size() ? at : at - items_.size()];
+    const std::size_t at = place(size_++);
+    if (at == items_.size()) items_.emplace_back();
+    return items_[at];
   }
   void pop() noexcept {
     RTRS_ASSERT(!empty());
-    head_ = head_ + 1 == items_.size() ? 0 : head_ + 1;
+    head_ = place(1);
     --size_;
   }
 
  private:
-  std::vector<T> items_;
+  std::size_t place(std::size_t n) const noexcept {
+    const std::size_t at = head_ + n;
+    return at < capacity_ ? at : at - capacity_;
+  }
+
+  std::vector<T> items_;  // those that were ever in use
+  std::size_t capacity_ = 0;
   std::size_t head_ = 0;
   std::size_t size_ = 0;
 };

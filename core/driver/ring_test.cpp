@@ -1,0 +1,52 @@
+#include "core/driver/ring.hpp"
+
+#include <gtest/gtest.h>
+
+#include <rapidcheck/gtest.h>
+#include <deque>
+#include <set>
+
+namespace rtrs {
+namespace {
+
+RC_GTEST_PROP(Ring, IsAQueueInAnyOrderOfUse, (const std::vector<bool>& pushes)) {
+  const auto capacity = *rc::gen::inRange<std::size_t>(1, 9);
+  Ring<int> ring;
+  ring.open(capacity);
+  std::deque<int> model;
+  std::set<const int*> places;
+  int next = 0;
+  for (const bool push : pushes) {
+    if (push && !ring.full()) {
+      int& item = ring.push();
+      places.insert(&item);
+      item = next;
+      model.push_back(next++);
+    } else if (!push && !ring.empty()) {
+      ring.pop();
+      model.pop_front();
+    }
+    RC_ASSERT(ring.size() == model.size());
+    RC_ASSERT(ring.full() == (model.size() == capacity));
+    RC_ASSERT(ring.empty() == model.empty());
+    if (model.empty()) continue;
+    RC_ASSERT(ring.front() == model.front());
+    RC_ASSERT(ring.back() == model.back());
+  }
+  RC_ASSERT(places.size() <= capacity);
+}
+
+// Buffers of items are made once.
+TEST(Ring, AnItemKeepsWhatItLastHeld) {
+  Ring<std::vector<int>> ring;
+  ring.open(2);
+  ring.push().assign(100, 1);
+  const int* const buffer = ring.front().data();
+  ring.pop();
+  ring.push();
+  ring.pop();
+  EXPECT_EQ(ring.push().data(), buffer);
+}
+
+}  // namespace
+}  // namespace rtrs
