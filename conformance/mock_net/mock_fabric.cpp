@@ -205,7 +205,9 @@ void MockFabric::accept(std::uint32_t request, ConKey key, const ConnectionParam
   const QpId id = network_.make_end(node_, key, there ? network_.ends_[client].link : kNone, Way::to_client);
   if (there) {
     network_.ends_[id].peer = client;
-    network_.ends_[client].peer = id;
+    // Another one had its request before, and answered.
+    if (mock_hca::waits_for_answer(asked->first, mock_hca::Message::Kind::request))
+      network_.ends_[client].peer = id;
     network_.ends_[id].identifier = identifier;
     network_.by_identifier_[identifier] = id;
   }

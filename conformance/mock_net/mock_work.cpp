@@ -150,7 +150,7 @@ void MockNet::break_qp(QpId id, ChoiceSource& choice) {
 
 bool MockNet::hang(QpId id, ChoiceSource& choice) {
   const End& end = ends_[id];
-  if (end.peer == kNone || end.hung) return false;
+  if (end.hung || peer_of(id) == kNone) return false;
   if (!qp_info(id).established || !qp_info(end.peer).established) return false;
   make_hung(id, choice);
   for (const QpId one : {id, end.peer}) ends_[one].stuck_since = kNever;

@@ -79,7 +79,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
     if (end.swallowed == on || end.hung) return;
     if (on) ++stats_.swallowed;
     happened(3, id, on ? 1 : 0);
-    for (const QpId one : {id, end.peer}) {
+    for (const QpId one : {id, peer_of(id)}) {
       if (one == kNone) continue;
       ends_[one].swallowed = on;
       if (!on) go_on(one, choice);
@@ -143,6 +143,11 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
     node.silent = !orderly;
     node.by_key.clear();
     return true;
+  }
+  // kNone too: it has gone on with another one.
+  QpId peer_of(QpId id) const noexcept {
+    const QpId peer = ends_[id].peer;
+    return peer != kNone && ends_[peer].peer == id ? peer : kNone;
   }
   QpInfo info_of(const End& end) const noexcept {
     QpInfo info;
