@@ -85,7 +85,7 @@ Result<Region> MockFabric::allocate(std::size_t bytes) {
 Result<Region> MockFabric::register_memory(std::span<std::byte> memory) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
   const Inside inside(*this);
-  if (network_.draws_shortage(node_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   const Result<Region> region = engine_->register_memory(memory);
   if (!region) return region;
   if (regions_.size() <= region->id) regions_.resize(region->id + 1);
@@ -105,7 +105,7 @@ void MockFabric::release(RegionId id) {
 Result<RemoteKey> MockFabric::make_key(RegionId id, std::size_t offset, std::size_t length) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
   const Inside inside(*this);
-  if (network_.draws_shortage(node_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   return engine_->make_key(id, offset, length);
 }
 
@@ -159,7 +159,7 @@ bool MockFabric::is_open(QpId id, std::uint32_t key) const {
   const MockNet::End& end = network_.ends_[id];
   const LinkInfo& link = network_.links_[end.link].info;
   const std::uint32_t port = end.way == Way::to_server ? link.client_port : link.server_port;
-  return mock_hca::is_open(network_.port_of(node_, port).adapter, key);
+  return mock_hca::is_open(network_.adapter_of(node_, port), key);
 }
 
 // --- connections ---
@@ -173,7 +173,7 @@ Errc MockFabric::listen(const PathAddress& local) {
   PortAddress port;
   if (text.empty()) return engine_->listen(own);
   if (!parse_port_address(text, port) || port.node != node_) return Errc::bad_address;
-  own.source = mock_hca::address_of(network_.port_of(node_, port.port).adapter);
+  own.source = mock_hca::address_of(network_.adapter_of(node_, port.port));
   return engine_->listen(own);
 }
 
@@ -186,8 +186,8 @@ void MockFabric::connect(ConKey key, const PathAddress& address, const Connectio
   const Inside inside(*this);
   PathAddress way;
   way.port = address.port;
-  way.source = mock_hca::address_of(network_.port_of(from.node, from.port).adapter);
-  way.destination = mock_hca::address_of(network_.port_of(to.node, to.port).adapter);
+  way.source = mock_hca::address_of(network_.adapter_of(from.node, from.port));
+  way.destination = mock_hca::address_of(network_.adapter_of(to.node, to.port));
   const LinkId link = network_.link(from.node, from.port, to.node, to.port);
   network_.connecting_ = network_.make_end(node_, key, link, Way::to_server);
   engine_->connect(key, way, params, private_data);
@@ -205,7 +205,9 @@ void MockFabric::accept(std::uint32_t request, ConKey key, const ConnectionParam
   const QpId id = network_.make_end(node_, key, there ? network_.ends_[client].link : kNone, Way::to_client);
   if (there) {
     network_.ends_[id].peer = client;
-    network_.ends_[client].peer = id;
+    // Another one had its request before, and answered.
+    if (mock_hca::waits_for_answer(asked->first, mock_hca::Message::Kind::request))
+      network_.ends_[client].peer = id;
     network_.ends_[id].identifier = identifier;
     network_.by_identifier_[identifier] = id;
   }

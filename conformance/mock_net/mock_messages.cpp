@@ -9,7 +9,7 @@ namespace rtrs::mock_net {
 
 bool MockNet::falls_short() {
   if (asks_ == kNone) return false;
-  return refuses_ || draws_shortage(asks_);
+  return refuses_ || falls_short(asks_, *choice_);
 }
 
 int MockNet::resolve() {

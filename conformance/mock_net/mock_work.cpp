@@ -32,12 +32,7 @@ bool MockNet::is_open(const End& end) const {
 
 QpInfo MockNet::qp_info(QpId id) const noexcept {
   const End& end = ends_[id];
-  QpInfo info;
-  info.node = end.node;
-  info.peer = end.peer;
-  info.link = end.link;
-  info.way = end.way;
-  info.key = end.key;
+  QpInfo info = info_of(end);
   info.alive = !end.over && !end.failed && end.link != kNone;
   if (info.alive && end.queue_pair != 0) {
     const bool ready = mock_hca::outstanding(end.queue_pair).alive;
@@ -54,25 +49,13 @@ bool MockNet::all_delivered(QpId id) const noexcept {
   return left.waiting == 0 && left.unheard == 0;
 }
 
-Nanos MockNet::latency_of(LinkId link, ChoiceSource& choice) {
-  return links_[link].latency + draw_time(choice, links_[link].jitter, Label::latency);
-}
-
-bool MockNet::is_stopped(const End& end) const noexcept {
-  return is_cut(end.link, end.way) || end.swallowed;
-}
-
-bool MockNet::hears_nothing(const End& end) const noexcept {
-  return is_cut(end.link, opposite(end.way)) || end.swallowed;
-}
-
 void MockNet::work_waits(std::uint32_t queue_pair, std::size_t waiting) {
   const auto found = by_queue_pair_.find(queue_pair);
   if (found == by_queue_pair_.end()) return;
   End& end = ends_[found->second];
   while (end.due.size() < waiting) {
     const Nanos after = end.due.empty() ? now_ : end.due.back();
-    end.due.push_back(std::max(after, now_ + latency_of(end.link, *choice_)));
+    end.due.push_back(std::max(after, now_ + latency_of(end, *choice_)));
   }
   schedule_carry(found->second, end.due.front());
 }
@@ -103,7 +86,7 @@ void MockNet::on_carry(QpId id, ChoiceSource& choice) {
     if (made == Carried::refused) ++stats_.refused;
     happened(19, id, static_cast<std::uint64_t>(made));
     if (!std::exchange(end.word_scheduled, true))
-      schedule(now_ + latency_of(end.link, choice), Event::Kind::word, id);
+      schedule(now_ + latency_of(end, choice), Event::Kind::word, id);
   }
 }
 
@@ -116,15 +99,6 @@ void MockNet::on_word(QpId id, ChoiceSource& choice) {
   happened(20, id, left.unheard);
   end.stuck_since = kNever;
   mock_hca::acknowledge(end.queue_pair);
-}
-
-// From the first such moment on, the budget of retries runs.
-void MockNet::stuck(QpId id, ChoiceSource& choice) {
-  End& end = ends_[id];
-  if (end.hung || end.stuck_since != kNever) return;
-  end.stuck_since = now_;
-  end.budget = config_.retry_budget + draw_time(choice, config_.retry_spread, Label::retry_budget);
-  if (!std::exchange(end.budget_scheduled, true)) schedule(now_ + end.budget, Event::Kind::budget, id);
 }
 
 void MockNet::go_on(QpId id, ChoiceSource& choice) {
@@ -174,33 +148,13 @@ void MockNet::break_qp(QpId id, ChoiceSource& choice) {
   mock_hca::break_queue_pair(end.queue_pair, choice.draw(2, Label::qp_error_side) == 1);
 }
 
-void MockNet::swallow(QpId id, bool on, ChoiceSource& choice) {
-  End& end = ends_[id];
-  if (on && (end.over || end.failed || end.peer == kNone)) return;
-  if (end.swallowed == on || end.hung) return;
-  if (on) ++stats_.swallowed;
-  happened(3, id, on ? 1 : 0);
-  for (const QpId one : {id, end.peer}) {
-    if (one == kNone) continue;
-    ends_[one].swallowed = on;
-    if (!on) go_on(one, choice);
-  }
-}
-
 bool MockNet::hang(QpId id, ChoiceSource& choice) {
   const End& end = ends_[id];
-  if (end.peer == kNone || end.hung) return false;
+  if (end.hung || peer_of(id) == kNone) return false;
   if (!qp_info(id).established || !qp_info(end.peer).established) return false;
-  swallow(id, true, choice);
-  ends_[id].hung = ends_[end.peer].hung = true;
+  make_hung(id, choice);
   for (const QpId one : {id, end.peer}) ends_[one].stuck_since = kNever;
-  hung_.push_back(end.way == Way::to_server ? id : end.peer);
   return true;
-}
-
-const std::vector<QpId>& MockNet::hung() noexcept {
-  std::erase_if(hung_, [this](QpId id) { return !qp_info(id).established; });
-  return hung_;
 }
 
 }  // namespace rtrs::mock_net

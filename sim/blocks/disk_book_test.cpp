@@ -121,6 +121,65 @@ TEST_F(DiskBookTest, ChangesAreLostOnlyWhereSomeAreNotFlushed) {
   EXPECT_EQ(told(), kNone);
 }
 
+// Changes that storage has done, and that are gone when nobody knows it yet but the disk.
+class OwedChangeTest : public DiskBookTest {
+ protected:
+  OwedChangeTest() { book.begins(client); }
+  BlockRequest flush() { return book.open(kDevice, Opcode::flush, 0, 0, false, false, 0, 0); }
+  void ends(const BlockRequest& flush, Errc result = Errc::ok, std::uint16_t error = 0) {
+    disk.may_alarm = true;
+    book.over({flush.user_data, result, error}, 0);
+  }
+  void tells(const BlockRequest& flush) { ends(flush, Errc::cache_lost, EIO); }
+  void write() {
+    const BlockRequest request = book.open(kDevice, Opcode::write, 0, 8, false, false, 0, 0);
+    for (std::uint64_t at = 0; at < 8; ++at)
+      disk.now[at] = DiskBook::stamp(disk.number, at, static_cast<std::uint32_t>(request.user_data));
+    book.over({request.user_data, Errc::ok, 0}, 0);
+  }
+  void replace() { book.event(rnbd::CacheReplaced{kDevice, 1}, 0); }
+  // What the book says when they are lost and a flush succeeds.
+  std::string of_a_loss() {
+    for (std::size_t at = 0; at < 8; ++at) book.lost("a", at);
+    failure.clear();
+    ends(flush());
+    return failure;
+  }
+
+  BlockClient client{BlockClientOptions{}, nullptr};
+};
+
+constexpr const char* kUntold = "no flush of a succeeds over a change that was acknowledged and is lost";
+
+TEST_F(OwedChangeTest, AFlushThatFailedForAReplacedCacheSpeaksForAllThatEndedBeforeTheCacheWasReplaced) {
+  const BlockRequest early = flush();
+  write();
+  EXPECT_EQ(failure, "");
+  replace();
+  tells(early);
+  EXPECT_EQ(of_a_loss(), "");
+}
+
+TEST_F(OwedChangeTest, ItDoesNotSpeakForWhatEndedOnTheNewCache) {
+  write();
+  replace();
+  write();
+  tells(flush());
+  EXPECT_EQ(of_a_loss(), kUntold);
+}
+
+TEST_F(OwedChangeTest, AFlushThatFailedOtherwiseSpeaksForNoChangeThatIsThere) {
+  write();
+  ends(flush(), Errc::peer_error, ENOSPC);
+  EXPECT_EQ(of_a_loss(), kUntold);
+}
+
+TEST_F(OwedChangeTest, NorDoesAReplacedCacheAsLongAsNoFlushToldSo) {
+  write();
+  replace();
+  EXPECT_EQ(of_a_loss(), kUntold);
+}
+
 TEST_F(DiskBookTest, NoMessageIsLargerThanItsDiskTakes) {
   disk.geometry.max_discard_sectors = disk.geometry.max_write_zeroes_sectors = 7;
   for (const Opcode opcode : {Opcode::discard, Opcode::write_zeroes}) {

@@ -229,6 +229,10 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
     expect(error != 0 || loss.acked > io.moment || loss.told < io.moment,
            "no flush of " + io.disk + " succeeds over a change that was acknowledged and is lost");
   }
+  // What ended before its client knew of another cache counts as lost to it, and this flush spoke for that.
+  // What ended later is owed still: a flush that fails covers nothing.
+  for (Expected& known : expected_[io.disk])
+    if (error != 0 && known.by == io.device && known.acked < mapped_.at(io.device).replaced) known.acked = 0;
   if (error != 0) return;
   const BlockDisk& disk = disks_.at(io.disk);
   for (std::size_t sector = 0; sector < std::min(io.seen.size(), expected_[io.disk].size()); ++sector) {

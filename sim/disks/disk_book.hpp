@@ -60,6 +60,7 @@ class DiskBook {
     bool unmapped = false;   // by its user
     // When changes ended that are not durable by themselves and that no flush covers, see Disks::moment().
     std::vector<std::uint64_t> unflushed;
+    std::uint64_t replaced = 0;  // when its client said the last time that changes may be lost
   };
 
   // --- what the application does ---

@@ -159,6 +159,7 @@ void DiskBook::judge_replaced(const rnbd::CacheReplaced& event) {
   expect(event.unflushed == 0 || under_way || !mapped.unflushed.empty(),
          "changes are lost only where there are some that no flush covers");
   mapped.unflushed.clear();
+  if (event.unflushed != 0) mapped.replaced = disks_.next_moment();
 }
 
 bool DiskBook::is_part(const block::StartStorage& what) const {

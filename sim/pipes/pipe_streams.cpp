@@ -81,19 +81,6 @@ void PipeNetwork::on_established(QpId id, ChoiceSource& choice) {
 
 // --- carrying ---
 
-Nanos PipeNetwork::latency_of(const End& end, ChoiceSource& choice) {
-  const Link& link = links_[end.link];
-  return link.latency + draw_time(choice, link.jitter, Label::latency);
-}
-
-bool PipeNetwork::is_stopped(const End& end) const noexcept {
-  return is_cut(end.link, end.way) || end.swallowed;
-}
-
-bool PipeNetwork::hears_nothing(const End& end) const noexcept {
-  return is_cut(end.link, opposite(end.way)) || end.swallowed;
-}
-
 std::size_t PipeNetwork::some_of(std::size_t count, ChoiceSource& choice) {
   switch (choice.draw(8, Label::pipe_cut)) {
     case 5:
@@ -112,15 +99,6 @@ void PipeNetwork::schedule_delivery(QpId id, Nanos not_before, ChoiceSource& cho
   if (end.state != End::State::open || end.peer == kNone || std::exchange(end.deliver_scheduled, true))
     return;
   schedule(std::max(not_before, now_ + latency_of(end, choice)), Event::Kind::deliver, id);
-}
-
-// No acknowledgement now: from the first such moment on, the budget of retries runs.
-void PipeNetwork::stuck(QpId id, ChoiceSource& choice) {
-  End& end = ends_[id];
-  if (end.hung || end.stuck_since != kNever) return;
-  end.stuck_since = now_;
-  end.budget = config_.retry_budget + draw_time(choice, config_.retry_spread, Label::retry_budget);
-  if (!std::exchange(end.budget_scheduled, true)) schedule(now_ + end.budget, Event::Kind::budget, id);
 }
 
 void PipeNetwork::on_budget(QpId id, ChoiceSource& choice) {
@@ -158,7 +136,7 @@ void PipeNetwork::on_deliver(QpId id, ChoiceSource& choice) {
   if (!there.up && there.silent) return stuck(id, choice);
   if (peer.closed || peer.state == End::State::dead) {
     if (!end.out.empty()) send_reset(id, choice);
-    if (end.closed && end.out.empty()) end.state = End::State::dead;
+    if (end.closed && end.out.empty()) end_well(end);
     return;
   }
   const std::size_t room = peer.window - std::min(peer.window, peer.in.size());
@@ -172,7 +150,12 @@ void PipeNetwork::on_deliver(QpId id, ChoiceSource& choice) {
   if (!end.shut) return;
   ends_[end.peer].finished = true;
   happened(18, id, end.peer);
-  if (end.closed) end.state = End::State::dead;
+  if (end.closed) end_well(end);
+}
+
+void PipeNetwork::end_well(End& end) noexcept {
+  end.state = End::State::dead;
+  end.stuck_since = kNever;
 }
 
 void PipeNetwork::deliver(QpId id, std::size_t count, ChoiceSource& choice) {
