@@ -43,6 +43,13 @@ Shell::~Shell() {
   --device_.connections;
 }
 
+Connection::Chain::Chain() noexcept : requests{}, pieces{}, copies{}, old_keys{}, shown_keys{}, binds{} {
+  for (std::size_t i = 0; i < kMost; ++i) {
+    requests[i].next = i + 1 < kMost ? &requests[i + 1] : nullptr;
+    requests[i].sg_list = pieces[i].data();
+  }
+}
+
 Connection::Connection(const Surroundings& around, ConKey key, const ConnectionParams& params, bool is_client,
                        std::span<const std::byte> private_data)
     : around_(around),
@@ -188,7 +195,7 @@ void Connection::keep(std::uint64_t number, WindowHandle window) {
 // windows any more, and they go before the queue pair does.
 bool Connection::stop() noexcept {
   stage_ = Stage::lost;
-  chain_.size = 0;
+  chain_.size = chain_.bind_count = 0;
   waiting_.clear();
   if (qp_ == nullptr) return false;
   // Tells which work requests were done, before adapters throw that away with the queue pair, and after.
@@ -272,12 +279,18 @@ bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event)
     if (device_ != nullptr) around_.memory.killed(*device_, completion.invalidated_rkey);
     receives_.free(place);
   } else {
-    event::MessageReceived message{key_, {}, receives_.bytes(place, completion.byte_len)};
-    if (has_imm) message.imm = imm;
-    event = message;
-    receives_.show(place);
+    show_message(completion, place, event);
   }
   return true;
+}
+
+// Apart, for it needs more than the rest, and few connections carry messages.
+[[gnu::noinline]] void Connection::show_message(const ibv_wc& completion, std::uint32_t place,
+                                                FabricEvent& event) noexcept {
+  event::MessageReceived message{key_, {}, receives_.bytes(place, completion.byte_len)};
+  if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) message.imm = ntohl(completion.imm_data);
+  event = message;
+  receives_.show(place);
 }
 
 // Less than kNumbers are outstanding.
@@ -289,14 +302,20 @@ bool Connection::retire(std::uint64_t wr_id, FabricEvent& event) noexcept {
   const std::uint64_t number = number_of(wr_id);
   if (number >= next_send_) return false;
   // Work requests complete in order, so this one speaks for the unsignalled ones before it.
-  for (; done_sends_ <= number; ++done_sends_) {
-    const SendSlot& done = sends_[done_sends_ & send_mask_];
+  std::uint32_t work = 0, bounced = 0;
+  bool tried_chain = false;
+  for (std::uint64_t one = done_sends_; one <= number; ++one) {
+    const SendSlot& done = sends_[one & send_mask_];
     if (done.what == SendSlot::What::work)
-      --outstanding_work_;
-    else if (done.tries_chain)
-      judge_chains(IBV_WC_SUCCESS);
-    if (done.bounced) ++bounces_.free;
+      ++work;
+    else
+      tried_chain |= done.tries_chain;
+    bounced += done.bounced;
   }
+  done_sends_ = number + 1;
+  outstanding_work_ -= work;
+  bounces_.free += bounced;
+  if (tried_chain) judge_chains(IBV_WC_SUCCESS);
   const SendSlot& slot = sends_[number & send_mask_];
   if (slot.what == SendSlot::What::killing)
     event = event::ChunkInvalidated{key_, slot.cookie, true};

@@ -1,6 +1,7 @@
 // One connection: its queue pair, what is outstanding on it and where it receives.
 #pragma once
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -45,6 +46,11 @@ struct Shell {
   QpHandle qp_;
   Device& device_;
 };
+
+// As one number: they are compared for each work request.
+inline bool same(const ConKey& one, const ConKey& other) noexcept {
+  return std::bit_cast<std::uint64_t>(one) == std::bit_cast<std::uint64_t>(other);
+}
 
 class Connection {
  public:
@@ -104,6 +110,10 @@ class Connection {
   bool failed() const noexcept { return failed_; }
   Reason failure() const noexcept { return short_of_memory_ ? Reason::no_resources : Reason::post_failed; }
   void post_receive(unsigned count, std::uint32_t bytes) noexcept;
+  // The same of one more as the last; false: not so, and nothing was done.
+  bool post_receive_again(unsigned count, std::uint32_t bytes) noexcept {
+    return stage_ == Stage::up && !failed_ && receives_.post_again(tag_, count, bytes);
+  }
   // Binds a window; its completion is reported as ChunkInvalidated when `report`. Goes out when there is
   // room, and before what is posted after it.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
@@ -146,7 +156,7 @@ class Connection {
     std::uint32_t bounce_size = 0;
     MemoryHandle bounce_handle;
   };
-  // Work requests that go to the device by one call.
+  // Work requests that go to the device by one call. Each leads to the next and to its pieces for good.
   struct Chain {
     static constexpr std::size_t kMost = 32;
     std::array<ibv_send_wr, kMost> requests;
@@ -156,7 +166,9 @@ class Connection {
     static constexpr std::size_t kCopied = 128;
     std::array<std::array<std::byte, kCopied>, kMost> copies;
     std::array<std::uint32_t, kMost> old_keys, shown_keys;  // of windows that are bound
-    std::size_t size = 0;
+    std::array<std::uint8_t, kMost> binds;                  // which of the work requests do that
+    std::size_t size = 0, bind_count = 0;
+    Chain() noexcept;
   };
 
   // A binding of a window, which shows its new key from now on.
@@ -175,17 +187,21 @@ class Connection {
   };
 
   bool has_room() const noexcept { return next_send_ - done_sends_ < depth(); }
-  bool place(const Binding&) noexcept;
+  inline bool place(const Binding&) noexcept;
+  // On a device that was not asked yet whether it binds windows of type 1 in a chain, or does not.
+  bool place_first(const Binding&, unsigned flags) noexcept;
+  bool wait_for_room(const Binding&) noexcept;
   void place_waiting() noexcept;
   bool make_bounces(const Device&);
   bool needs_bounce(const WorkRequest&) const noexcept;
   std::uint32_t depth() const noexcept { return params_.send_depth + params_.key_depth; }
-  ibv_send_wr& next_in_chain() noexcept;
-  void close_link() noexcept;
+  inline ibv_send_wr& next_in_chain() noexcept;
+  inline void close_link() noexcept;
   // What has found room.
   void flush_placed() noexcept;
   int send_chain() noexcept;
-  void bind_in_chain(const Binding&, unsigned flags) noexcept;
+  void refused_chain(int error) noexcept;
+  inline void bind_in_chain(const Binding&, unsigned flags) noexcept;
   // False: the device refuses windows of type 1 so, and nothing was asked of it.
   bool try_bind_in_chain(const Binding&, unsigned flags) noexcept;
   // By the call that is made for windows of type 1.
@@ -199,10 +215,11 @@ class Connection {
   bool stop() noexcept;
   // True when the next work request has to ask for a completion.
   bool ask_for_completion(bool wanted) noexcept;
-  bool fill(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>, SendSlot&) noexcept;
+  inline bool fill(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>, SendSlot&) noexcept;
   bool fill_message(const WorkRequest&, ibv_send_wr&, ibv_sge&, SendSlot&) noexcept;
   bool fill_write(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>) noexcept;
   bool translate_receive(const ibv_wc&, FabricEvent&) noexcept;
+  void show_message(const ibv_wc&, std::uint32_t place, FabricEvent&) noexcept;
   bool retire(std::uint64_t wr_id, FabricEvent&) noexcept;
   bool translate_error(const ibv_wc&, FabricEvent&) noexcept;
 
@@ -228,7 +245,7 @@ class Connection {
   std::uint64_t heard_ = 0;
   std::uint32_t outstanding_work_ = 0;  // of the caller; the rest binds windows
   std::uint32_t since_signal_ = 0;
-  Chain chain_{};
+  Chain chain_;
   std::deque<Binding> waiting_;  // for room
   Bounces bounces_;
 

@@ -135,18 +135,22 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
 }
 
 void FabricImpl::drop_gone_devices() noexcept {
+  doubts_devices_ = false;
   for (auto& device : devices_) {
     if (device != nullptr && std::exchange(device->suspect, false) && !device->answers())
       lose_device(*device, Listeners::close);
-    if (device == nullptr || !device->gone || device->connections != 0) continue;
+    if (device == nullptr || !device->gone) continue;
+    if (device->connections != 0) {
+      doubts_devices_ = true;
+      continue;
+    }
     drop_queues_of(*device);
     memory_.forget(*device);
     device.reset();
   }
 }
 
-Connection* FabricImpl::find(ConKey key) const noexcept {
-  if (last_found_ != nullptr && last_found_->key() == key) return last_found_;
+Connection* FabricImpl::look_up(ConKey key) const noexcept {
   const auto found = connections_.find(key);
   if (found == connections_.end()) return nullptr;
   last_found_ = found->second.get();
@@ -191,6 +195,7 @@ const Capabilities& FabricImpl::capabilities_of_request(std::uint32_t request) c
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
   Connection* connection = find(key);
   if (connection == nullptr || connection->stage() == Connection::Stage::lost) return;
+  if (connection->post_receive_again(count, bytes_each)) return flush_soon(*connection);
   connection->post_receive(count, bytes_each);
   if (connection->failed()) return report_lost(*connection, connection->failure());
   flush_soon(*connection);

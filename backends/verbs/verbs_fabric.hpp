@@ -125,7 +125,10 @@ class FabricImpl final : public VerbsFabric {
     std::string data;
   };
 
-  Connection* find(ConKey) const noexcept;
+  Connection* find(ConKey key) const noexcept {
+    return last_found_ != nullptr && same(last_found_->key(), key) ? last_found_ : look_up(key);
+  }
+  Connection* look_up(ConKey) const noexcept;
   Connection& create(ConKey, const ConnectionParams&, bool is_client, std::span<const std::byte>);
   bool watch(int fd, void* tag);
   // Now that the addresses are known.
@@ -161,7 +164,10 @@ class FabricImpl final : public VerbsFabric {
   void activate(Connection&) noexcept;
   void deactivate(Connection&) noexcept;
   // What is asked of the device and not with it yet goes there soon, or now.
-  void flush_soon(Connection&) noexcept;
+  void flush_soon(Connection& connection) noexcept {
+    if (!connection.in_unposted_list || asleep_) enlist_unposted(connection);
+  }
+  void enlist_unposted(Connection&) noexcept;
   void flush_unposted() noexcept;
   void flush_binds_of(const ibv_mw&) noexcept;
   bool try_listen(Listener&, int& error);
@@ -169,10 +175,19 @@ class FabricImpl final : public VerbsFabric {
   void set_timer() noexcept;
   void on_timer() noexcept;
 
+  // What a poll has to do beside looking at its queues, which is rare. False: poll_all() is to go on.
+  bool do_chores() noexcept;
+  // With what is pending and who is ending.
+  std::size_t poll_all(std::span<FabricEvent>) noexcept;
+  void suspect(Device&) noexcept;
   void reuse_shown() noexcept;
   std::size_t take_pending(std::span<FabricEvent>) noexcept;
   void look_at_kernel() noexcept;
-  std::size_t read_queues(std::span<FabricEvent>) noexcept;
+  // The first from there on in which something may have come, or that has to tell of ends; the number of all:
+  // none.
+  std::size_t busy_queue(std::size_t from) noexcept;
+  // From such a one on.
+  std::size_t read_queues(std::size_t first, std::span<FabricEvent>) noexcept;
   std::size_t read_queue(SharedQueue&, std::span<FabricEvent>) noexcept;
   std::size_t report_endings(const SharedQueue&, std::span<FabricEvent>) noexcept;
   void read_manager();
@@ -233,9 +248,11 @@ class FabricImpl final : public VerbsFabric {
   Nanos now_ = 0;
   Nanos listen_again_ = kNever;
   Nanos timer_due_ = kNever;
-  bool look_now_ = true;
+  // One of the lists above has something, or a device is to be asked whether it is there, or dropped.
+  bool has_chores_ = false;
+  bool doubts_devices_ = false;
   bool asleep_ = false;  // since try_wait() said yes
-  unsigned polls_since_look_ = 0;
+  unsigned polls_to_look_ = 1;
 };
 
 }  // namespace rtrs::verbs

@@ -24,6 +24,7 @@ void FabricImpl::tell_of_keys(Device& device) const {
 std::uint32_t FabricImpl::rkey_of(ConKey key, const RemoteKey& remote_key) noexcept {
   Connection* connection = find(key);
   if (connection == nullptr || connection->device() == nullptr) return remote_key.rkey;
+  if (const ibv_mr* const made = memory_.made_key(*connection->device(), remote_key.id)) return made->rkey;
   const std::optional<std::uint32_t> rkey = memory_.provide(*connection->device(), remote_key.id);
   if (rkey) return *rkey;
   report_lost(*connection, Reason::no_resources);
@@ -79,7 +80,7 @@ void FabricImpl::release_key(RemoteKeyId id) {
   if (memory_.is_window(id)) {
     // Work requests that name its window go out before it does, and are carried out. Those that have no room
     // yet never do.
-    const ibv_mw& window = *memory_.window_open(id).window;
+    const ibv_mw& window = *memory_.window(id);
     const bool of_request = window.type == IBV_MW_TYPE_2;
     flush_binds_of(window);
     for (Connection* connection : unposted_) connection->forget_window(window);

@@ -157,22 +157,6 @@ void Memory::release(RegionId id) {
   free_regions_.push_back(id);
 }
 
-const std::byte* Memory::address(const LocalPart& part) const noexcept {
-  RTRS_ASSERT(part.region < held_.size() && part.offset <= regions_[part.region].size() &&
-              part.length <= regions_[part.region].size() - part.offset);
-  return regions_[part.region].data() + part.offset;
-}
-
-bool Memory::piece(const LocalPart& part, const Device& device, ibv_sge& piece) noexcept {
-  const std::byte* const start = address(part);
-  const std::vector<MemoryHandle>& handles = held_[part.region].handles;
-  const bool known = handles.size() > device.index && handles[device.index] != nullptr;
-  const ibv_mr* const region = known ? handles[device.index].get() : registered(part.region, device);
-  if (region == nullptr) return false;
-  piece = {.addr = reinterpret_cast<std::uintptr_t>(start), .length = part.length, .lkey = region->lkey};
-  return true;
-}
-
 Result<Memory::KeySlot*> Memory::open_key(RegionId region, std::size_t offset, std::size_t length,
                                           RemoteKeyId& id) {
   const std::span<std::byte> memory = regions_[region];
@@ -220,15 +204,22 @@ Result<RemoteKey> Memory::make_key_at(Device& device, RegionId region, std::size
   return tl::unexpected(rkey.error());
 }
 
-WindowHandle Memory::take_window(Device& device, ibv_mw_type type) {
+bool Memory::take_window(Device& device, ibv_mw_type type, RemoteKeyId id) {
+  KeySlot& slot = key_slots_[id];
   const auto found = std::find_if(stored_windows_.begin(), stored_windows_.end(),
                                   [&](const Stored& stored) { return stored.device == &device; });
-  if (type != IBV_MW_TYPE_2 || found == stored_windows_.end())
-    return WindowHandle(ibv_alloc_mw(device.domain.get(), type));
-  WindowHandle window = std::move(found->window);
-  *found = std::move(stored_windows_.back());
-  stored_windows_.pop_back();
-  return window;
+  if (type == IBV_MW_TYPE_2 && found != stored_windows_.end()) {
+    slot.window = std::move(found->window);
+    slot.named_by = found->named_by;
+    *found = std::move(stored_windows_.back());
+    stored_windows_.pop_back();
+  } else {
+    slot.window.reset(ibv_alloc_mw(device.domain.get(), type));
+    if (slot.window == nullptr) return false;
+    if (type == IBV_MW_TYPE_2) slot.named_by = &windows_[number_of(device, slot.window->rkey)];
+  }
+  if (slot.named_by != nullptr) *slot.named_by = id;
+  return true;
 }
 
 Result<RemoteKey> Memory::make_window(Device& device, ibv_mw_type type, RegionId region, std::size_t offset,
@@ -237,16 +228,11 @@ Result<RemoteKey> Memory::make_window(Device& device, ibv_mw_type type, RegionId
   const Result<KeySlot*> opened = open_key(region, offset, length, id);
   if (!opened) return tl::unexpected(opened.error());
   (*opened)->device = &device;
-  if (registered(region, device) == nullptr) {
+  if (known(region, device) == nullptr && registered(region, device) == nullptr) {
     release_key(id);
     return tl::unexpected(Errc::no_memory);
   }
-  (*opened)->window = take_window(device, type);
-  if ((*opened)->window != nullptr) {
-    const std::uint32_t rkey = (*opened)->window->rkey;
-    if (type == IBV_MW_TYPE_2) windows_[number_of(device, rkey)] = id;
-    return describe(id, rkey);
-  }
+  if (take_window(device, type, id)) return describe(id, (*opened)->window->rkey);
   say(options_, LogLevel::error, device.name + ": cannot make a memory window: " + errno_text(errno));
   release_key(id);
   return tl::unexpected(Errc::no_memory);
@@ -259,18 +245,17 @@ void Memory::release_key(RemoteKeyId id) noexcept {
   // so, and invalidating a window that is not bound takes soft-RoCE's whole kernel down.
   const bool again = slot.window != nullptr && slot.window->type == IBV_MW_TYPE_2 && !slot.open;
   if (again) {
-    windows_[number_of(*slot.device, slot.window->rkey)] = kNoRemoteKey;
-    stored_windows_.push_back({slot.device, std::move(slot.window)});
+    *slot.named_by = kNoRemoteKey;
+    stored_windows_.push_back({slot.device, std::move(slot.window), slot.named_by});
   }
   drop_window(slot);
-  slot = KeySlot{};
+  slot.clear();
   free_keys_.push_back(id);
 }
 
-std::uint32_t Memory::rkey(const Device& device, RemoteKeyId id) const noexcept {
+std::uint32_t Memory::rkey_of_registration(const Device& device, RemoteKeyId id) const noexcept {
   if (!exists(id)) return 0;
   const KeySlot& slot = key_slots_[id];
-  if (slot.window != nullptr) return slot.window->rkey;
   if (slot.device != nullptr) return slot.handle == nullptr ? 0 : slot.handle->rkey;
   const bool there = slot.handles.size() > device.index && slot.handles[device.index] != nullptr;
   return there ? slot.handles[device.index]->rkey : 0;

@@ -11,6 +11,7 @@
 
 #include "backends/verbs/verbs_device.hpp"
 #include "backends/verbs/verbs_handles.hpp"
+#include "core/base/assert.hpp"
 #include "core/fabric/fabric.hpp"
 
 namespace rtrs::verbs {
@@ -40,8 +41,17 @@ class Memory {
   void release(RegionId);
   // For a work request; a part outside its region is a programming error. False: the device has no room for
   // the region, which the log says.
-  bool piece(const LocalPart&, const Device&, ibv_sge&) noexcept;
-  const std::byte* address(const LocalPart&) const noexcept;
+  bool piece(const LocalPart& part, const Device& device, ibv_sge& piece) noexcept {
+    RTRS_ASSERT(part.region < held_.size() && part.offset <= regions_[part.region].size() &&
+                part.length <= regions_[part.region].size() - part.offset);
+    const ibv_mr* region = known(part.region, device);
+    if (region == nullptr) region = registered(part.region, device);
+    if (region == nullptr) return false;
+    piece = {.addr = reinterpret_cast<std::uintptr_t>(regions_[part.region].data() + part.offset),
+             .length = part.length,
+             .lkey = region->lkey};
+    return true;
+  }
 
   // For the peers of all connections.
   Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length);
@@ -64,7 +74,17 @@ class Memory {
 
   bool exists(RemoteKeyId id) const noexcept { return id < key_slots_.size() && key_slots_[id].used; }
   bool is_window(RemoteKeyId id) const noexcept { return key_slots_[id].window != nullptr; }
-  std::uint32_t rkey(const Device&, RemoteKeyId) const noexcept;
+  const ibv_mw* window(RemoteKeyId id) const noexcept { return key_slots_[id].window.get(); }
+  std::uint32_t rkey(const Device& device, RemoteKeyId id) const noexcept {
+    const bool by_window = exists(id) && is_window(id);
+    return by_window ? key_slots_[id].window->rkey : rkey_of_registration(device, id);
+  }
+  // The registration behind a key that is one; nullptr: it is a window, or not made yet.
+  const ibv_mr* made_key(const Device& device, RemoteKeyId id) const noexcept {
+    if (!exists(id)) return nullptr;
+    const std::vector<MemoryHandle>& handles = key_slots_[id].handles;
+    return handles.size() > device.index ? handles[device.index].get() : nullptr;
+  }
   // The same, made where it is not yet, and its region with it, from which answers are sent. Nothing: the
   // device has no room, which the log says.
   std::optional<std::uint32_t> provide(const Device&, RemoteKeyId) noexcept;
@@ -96,13 +116,32 @@ class Memory {
     std::vector<MemoryHandle> handles;  // by device
     MemoryHandle handle;
     WindowHandle window;
+    // Of a window of type 2, in windows_.
+    RemoteKeyId* named_by = nullptr;
     LastBind last_bind;
     ConKey owner{};  // of a window that only one connection can open
+    void clear() noexcept {
+      used = false;
+      open = true;
+      device = nullptr;
+      handles.clear();
+      handle.reset();
+      window.reset();
+      named_by = nullptr;
+      last_bind = LastBind{};
+      owner = ConKey{};
+    }
   };
   struct Stored {
     Device* device;
     WindowHandle window;
+    RemoteKeyId* named_by;
   };
+  std::uint32_t rkey_of_registration(const Device&, RemoteKeyId) const noexcept;
+  ibv_mr* known(RegionId id, const Device& device) const noexcept {
+    const std::vector<MemoryHandle>& handles = held_[id].handles;
+    return handles.size() > device.index ? handles[device.index].get() : nullptr;
+  }
   Result<Region> add(std::span<std::byte>, bool mapped);
   bool enlist(std::span<std::byte>, int access, const Device&, MemoryHandle&) const;
   // The registration of the region there; made if need be, nullptr where that fails.
@@ -112,7 +151,8 @@ class Memory {
   void drop_window(KeySlot&) noexcept;
   Result<KeySlot*> open_key(RegionId, std::size_t offset, std::size_t length, RemoteKeyId&);
   RemoteKey describe(RemoteKeyId, std::uint32_t rkey) const noexcept;
-  WindowHandle take_window(Device&, ibv_mw_type);
+  // A window of a key; false: there is none to be had.
+  bool take_window(Device&, ibv_mw_type, RemoteKeyId);
 
   const VerbsOptions& options_;
   std::vector<Device*> devices_;  // by index; nullptr: none
@@ -122,7 +162,8 @@ class Memory {
   std::vector<KeySlot> key_slots_;
   std::vector<RemoteKeyId> free_keys_;
   std::vector<Stored> stored_windows_;  // of type 2, bound to nothing
-  // Of type 2, by device and by what stays of their keys: whose they are, kNoRemoteKey of stored ones.
+  // Of type 2, by device and by what stays of their keys: whose they are, kNoRemoteKey of stored ones. Each
+  // knows its place here, for requests come and go with them.
   std::unordered_map<std::uint64_t, RemoteKeyId> windows_;
 };
 

@@ -65,7 +65,7 @@ void FabricImpl::activate(SharedQueue& queue) noexcept {
 
 void FabricImpl::activate(Connection& connection) noexcept {
   if (connection.ending() != Reason::none && !std::exchange(connection.in_ending_list, true))
-    ending_.push_back(&connection);
+    ending_.push_back(&connection), has_chores_ = true;
   if (connection.queue() != nullptr) activate(*connection.queue());
 }
 
@@ -73,23 +73,29 @@ void FabricImpl::deactivate(Connection& connection) noexcept {
   if (std::exchange(connection.in_ending_list, false)) std::erase(ending_, &connection);
 }
 
-void FabricImpl::flush_soon(Connection& connection) noexcept {
+void FabricImpl::enlist_unposted(Connection& connection) noexcept {
   if (!connection.has_unposted()) return;
   if (!std::exchange(connection.in_unposted_list, true)) unposted_.push_back(&connection);
+  has_chores_ = true;
   // No poll() comes soon: another thread posts while the one that polls sleeps.
   if (asleep_) flush_unposted();
 }
 
 void FabricImpl::flush_unposted() noexcept {
   // What has no room yet stays.
-  std::erase_if(unposted_, [this](Connection* connection) {
-    if (connection->stage() == Connection::Stage::up) {
-      connection->flush();
-      if (connection->failed()) report_lost(*connection, connection->failure());
+  std::size_t stay = 0;
+  for (Connection* const connection : unposted_) {
+    connection->in_unposted_list = false;
+    if (connection->stage() != Connection::Stage::up) continue;
+    connection->flush();
+    if (connection->failed()) {
+      report_lost(*connection, connection->failure());
+    } else if (connection->has_unposted()) {
+      connection->in_unposted_list = true;
+      unposted_[stay++] = connection;
     }
-    connection->in_unposted_list = connection->stage() == Connection::Stage::up && connection->has_unposted();
-    return !connection->in_unposted_list;
-  });
+  }
+  unposted_.resize(stay);
 }
 
 void FabricImpl::flush_binds_of(const ibv_mw& window) noexcept {
@@ -104,6 +110,7 @@ std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
     out[count] = next.event;
     if (!next.bytes.empty()) {
       shown_bytes_.push_back(std::move(next.bytes));
+      has_chores_ = true;
       const std::string& shown = shown_bytes_.back();
       *bytes_in(out[count]) = std::as_bytes(std::span(shown.data(), shown.size()));
     }
@@ -117,8 +124,7 @@ std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
 }
 
 void FabricImpl::look_at_kernel() noexcept {
-  polls_since_look_ = 0;
-  look_now_ = false;
+  polls_to_look_ = kPollsPerLook;
   std::array<epoll_event, 16> named;
   const int count = ::epoll_wait(epoll_.get(), named.data(), static_cast<int>(named.size()), 0);
   // What is reported may end a device; then it and its descriptors live until the next poll().
@@ -146,7 +152,7 @@ std::size_t FabricImpl::report_endings(const SharedQueue& queue, std::span<Fabri
     if (connection->queue() != &queue || count == out.size()) return false;
     if (connection->stage() != Connection::Stage::lost) {
       connection->lost(out[count++], connection->ending());
-      connection->device()->suspect = true;
+      suspect(*connection->device());
     }
     connection->in_ending_list = false;
     return true;
@@ -156,16 +162,17 @@ std::size_t FabricImpl::report_endings(const SharedQueue& queue, std::span<Fabri
 
 std::size_t FabricImpl::read_queue(SharedQueue& queue, std::span<FabricEvent> out) noexcept {
   std::size_t count = 0;
-  queue.begin_round();
   while (count < out.size()) {
     const ibv_wc* const completion = queue.next();
     if (completion == nullptr) break;
     Connection* const connection = queue.owner_of(completion->wr_id);
     if (connection == nullptr) continue;
     if (connection->translate(*completion, out[count])) ++count;
-    if (connection->stage() == Connection::Stage::lost) connection->device()->suspect = true;
-    if (connection->has_shown() && !std::exchange(connection->in_shown_list, true))
+    if (connection->stage() == Connection::Stage::lost) suspect(*connection->device());
+    if (connection->has_shown() && !std::exchange(connection->in_shown_list, true)) {
       with_shown_.push_back(connection);
+      has_chores_ = true;
+    }
   }
   if (count == out.size()) return count;
   // Nothing is left to read.
@@ -173,11 +180,19 @@ std::size_t FabricImpl::read_queue(SharedQueue& queue, std::span<FabricEvent> ou
   return ending_.empty() ? count : count + report_endings(queue, out.subspan(count));
 }
 
-std::size_t FabricImpl::read_queues(std::span<FabricEvent> out) noexcept {
+std::size_t FabricImpl::busy_queue(std::size_t from) noexcept {
+  while (from < active_.size() && active_[from]->is_quiet() && ending_.empty()) ++from;
+  return from;
+}
+
+std::size_t FabricImpl::read_queues(std::size_t first, std::span<FabricEvent> out) noexcept {
   std::size_t count = 0;
-  std::size_t next = 0;
-  for (; next < active_.size() && count < out.size(); ++next)
-    count += read_queue(*active_[next], out.subspan(count));
+  std::size_t next = first;
+  while (next < active_.size()) {
+    count += read_queue(*active_[next++], out.subspan(count));
+    if (count == out.size()) break;
+    next = busy_queue(next);
+  }
   // Whose turn it was not comes first the next time.
   if (next < active_.size())
     std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(next), active_.end());
@@ -187,20 +202,38 @@ std::size_t FabricImpl::read_queues(std::span<FabricEvent> out) noexcept {
 std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   now_ = now;
   asleep_ = false;
-  // Each of them rarely has something to do, and this is called all the time.
+  // Most polls find nothing, and this is all that they do.
+  if ((--polls_to_look_ == 0 || has_chores_ || timer_due_ <= now) && !do_chores()) return poll_all(out);
+  for (SharedQueue* const& queue : active_)
+    if (!queue->is_quiet()) return read_queues(static_cast<std::size_t>(&queue - active_.data()), out);
+  return 0;
+}
+
+std::size_t FabricImpl::poll_all(std::span<FabricEvent> out) noexcept {
+  const std::size_t count = pending_.empty() ? 0 : take_pending(out);
+  // What is pending about a connection comes before what its queue holds.
+  if (count == out.size() || !pending_.empty()) return count;
+  return count + read_queues(busy_queue(0), out.subspan(count));
+}
+
+bool FabricImpl::do_chores() noexcept {
   if (!graveyard_.empty()) graveyard_.clear();
   if (!shown_bytes_.empty()) shown_bytes_.clear();
   if (!with_shown_.empty()) reuse_shown();
   if (!unposted_.empty()) flush_unposted();
-  drop_gone_devices();
+  if (doubts_devices_) drop_gone_devices();
   if (!accepting_.empty()) start_accepts();
   const bool due = timer_due_ <= now_;
-  if (due || look_now_ || ++polls_since_look_ >= kPollsPerLook) look_at_kernel();
+  if (due || polls_to_look_ == 0) look_at_kernel();
   if (due) on_timer();
-  const std::size_t count = pending_.empty() ? 0 : take_pending(out);
-  // What is pending about a connection comes before what its queue holds.
-  if (pending_taken_ < pending_.size()) return count;
-  return count + read_queues(out.subspan(count));
+  const bool only_queues = ending_.empty() && pending_.empty();
+  has_chores_ = !only_queues || !unposted_.empty() || doubts_devices_;
+  return only_queues;
+}
+
+void FabricImpl::suspect(Device& device) noexcept {
+  device.suspect = true;
+  has_chores_ = doubts_devices_ = true;
 }
 
 void FabricImpl::reuse_shown() noexcept {
@@ -214,7 +247,7 @@ void FabricImpl::reuse_shown() noexcept {
 bool FabricImpl::try_wait() noexcept {
   flush_unposted();
   if (!pending_.empty() || !accepting_.empty() || !ending_.empty()) return false;
-  look_now_ = true;
+  polls_to_look_ = 1;
   while (!active_.empty()) {
     if (!active_.back()->arm()) return false;
     active_.back()->in_active_list = false;

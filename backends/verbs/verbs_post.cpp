@@ -17,21 +17,9 @@ namespace {
 
 constexpr std::uint32_t kBouncesPerSignal = 8;
 
-ibv_wr_opcode opcode_of(WorkRequest::Op op) noexcept {
-  switch (op) {
-    case WorkRequest::Op::write:
-      return IBV_WR_RDMA_WRITE;
-    case WorkRequest::Op::write_imm:
-      return IBV_WR_RDMA_WRITE_WITH_IMM;
-    case WorkRequest::Op::send:
-      return IBV_WR_SEND;
-    case WorkRequest::Op::send_imm:
-      return IBV_WR_SEND_WITH_IMM;
-    case WorkRequest::Op::send_inv:
-      return IBV_WR_SEND_WITH_INV;
-  }
-  return IBV_WR_SEND;
-}
+// By WorkRequest::Op.
+constexpr std::array kOpcodes{IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
+                              IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV};
 
 }  // namespace
 
@@ -43,12 +31,13 @@ bool Connection::ask_for_completion(bool wanted) noexcept {
 
 std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
   std::size_t taken = 0;
-  place_waiting();
+  if (!waiting_.empty()) place_waiting();
   if (!waiting_.empty()) return 0;
-  for (; taken < work.size() && work[taken].key == key_ && !failed_; ++taken) {
+  for (; taken < work.size() && same(work[taken].key, key_) && !failed_; ++taken) {
     const WorkRequest& one = work[taken];
     if (outstanding_work_ >= params_.send_depth || !has_room()) break;
-    if (needs_bounce(one) && bounces_.free == 0) break;
+    const bool bounces = bounces_.count != 0 && needs_bounce(one);
+    if (bounces && bounces_.free == 0) break;
     SendSlot& slot = sends_[next_send_ & send_mask_];
     slot.cookie = one.cookie;
     slot.what = SendSlot::What::work;
@@ -56,7 +45,7 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
     slot.bounced = false;
     ibv_send_wr& request = next_in_chain();
     // Places for messages are few, and only a completion frees them.
-    const bool scarce = bounces_.count != 0 && bounces_.next % kBouncesPerSignal == 0 && needs_bounce(one);
+    const bool scarce = bounces && bounces_.next % kBouncesPerSignal == 0;
     request.send_flags = ask_for_completion(one.signalled || scarce) ? IBV_SEND_SIGNALED : 0;
     if (!fill(one, request, chain_.pieces[chain_.size], slot)) {
       failed_ = true;
@@ -68,25 +57,21 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
   return taken;
 }
 
-ibv_send_wr& Connection::next_in_chain() noexcept {
+inline ibv_send_wr& Connection::next_in_chain() noexcept {
   if (chain_.size == Chain::kMost) flush_placed();
   ibv_send_wr& request = chain_.requests[chain_.size];
-  request.next = nullptr;
-  request.sg_list = nullptr;
   request.num_sge = 0;
-  request.imm_data = 0;  // of the place's last use: soft-RoCE refuses a binding that has some
   request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
   return request;
 }
 
-void Connection::close_link() noexcept {
-  if (chain_.size > 0) chain_.requests[chain_.size - 1].next = &chain_.requests[chain_.size];
+inline void Connection::close_link() noexcept {
   ++chain_.size;
   ++next_send_;
 }
 
 void Connection::flush() noexcept {
-  place_waiting();
+  if (!waiting_.empty()) place_waiting();
   flush_placed();
 }
 
@@ -94,8 +79,10 @@ void Connection::flush() noexcept {
 void Connection::flush_placed() noexcept {
   if (receives_.has_unposted()) failed_ = !receives_.flush(qp_.get()) || failed_;
   if (chain_.size == 0) return;
-  const int error = send_chain();
-  if (error == 0) return;
+  if (const int error = send_chain(); error != 0) refused_chain(error);
+}
+
+void Connection::refused_chain(int error) noexcept {
   say(around_.options, LogLevel::error, describe() + ": cannot post: " + errno_text(std::abs(error)));
   failed_ = true;
 }
@@ -103,35 +90,35 @@ void Connection::flush_placed() noexcept {
 int Connection::send_chain() noexcept {
   // A window shows its next key from the moment that its binding is asked for; the library wants the old one.
   const auto requests = std::span(chain_.requests).first(chain_.size);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (requests[i].opcode == IBV_WR_BIND_MW)
-      chain_.shown_keys[i] = std::exchange(requests[i].bind_mw.mw->rkey, chain_.old_keys[i]);
-  }
+  const auto binds = std::span(chain_.binds).first(chain_.bind_count);
+  for (const std::uint8_t i : binds)
+    chain_.shown_keys[i] = std::exchange(requests[i].bind_mw.mw->rkey, chain_.old_keys[i]);
+  ibv_send_wr* const next = std::exchange(requests.back().next, nullptr);
   ibv_send_wr* refused = nullptr;
   const int error = ibv_post_send(qp_.get(), requests.data(), &refused);
-  for (std::size_t i = requests.size(); i-- > 0;) {
-    if (requests[i].opcode == IBV_WR_BIND_MW) requests[i].bind_mw.mw->rkey = chain_.shown_keys[i];
-  }
-  chain_.size = 0;
+  requests.back().next = next;
+  for (std::size_t i = binds.size(); i-- > 0;)
+    requests[binds[i]].bind_mw.mw->rkey = chain_.shown_keys[binds[i]];
+  chain_.size = chain_.bind_count = 0;
   return error;
 }
 
 bool Connection::has_unposted_bind_of(const ibv_mw& window) const noexcept {
-  const auto chained = std::span(chain_.requests).first(chain_.size);
-  return std::any_of(chained.begin(), chained.end(), [&window](const ibv_send_wr& one) {
-    return one.opcode == IBV_WR_BIND_MW && one.bind_mw.mw == &window;
-  });
+  const auto binds = std::span(chain_.binds).first(chain_.bind_count);
+  return std::any_of(binds.begin(), binds.end(),
+                     [&](std::uint8_t i) { return chain_.requests[i].bind_mw.mw == &window; });
 }
 
-bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std::span<ibv_sge, 2> pieces,
-                      SendSlot& slot) noexcept {
-  request.opcode = opcode_of(work.op);
-  request.sg_list = pieces.data();
+inline bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std::span<ibv_sge, 2> pieces,
+                             SendSlot& slot) noexcept {
+  request.opcode = kOpcodes[static_cast<std::size_t>(work.op)];
   request.imm_data = htonl(work.imm);
   switch (work.op) {
     case WorkRequest::Op::write:
     case WorkRequest::Op::write_imm:
-      return fill_write(work, request, pieces);
+      request.wr.rdma.remote_addr = work.remote_addr;
+      request.wr.rdma.rkey = work.rkey;
+      return work.part_count == 0 || fill_write(work, request, pieces);
     case WorkRequest::Op::send_inv:
       request.invalidate_rkey = work.rkey;
       return true;
@@ -147,14 +134,13 @@ bool Connection::fill_write(const WorkRequest& work, ibv_send_wr& request,
   RTRS_ASSERT(work.part_count <= work.parts.size());
   std::size_t count = 0;
   std::uint32_t total = 0;
-  for (const LocalPart& part : std::span(work.parts).first(work.part_count)) {
+  for (unsigned i = 0; i < work.part_count; ++i) {
+    const LocalPart& part = work.parts[i];
     if (part.length == 0) continue;
     if (!around_.memory.piece(part, *device_, pieces[count++])) return short_of_memory_ = true, false;
     total += part.length;
   }
   request.num_sge = static_cast<int>(count);
-  request.wr.rdma.remote_addr = work.remote_addr;
-  request.wr.rdma.rkey = work.rkey;
   if (count != 0 && total <= inline_limit_) request.send_flags |= IBV_SEND_INLINE;
   return true;
 }
@@ -206,15 +192,17 @@ bool Connection::needs_bounce(const WorkRequest& work) const noexcept {
 bool Connection::bind(const WindowBind& bind, Bind how, std::uint64_t cookie, bool report) noexcept {
   if (stage_ != Stage::up || failed_) return false;
   const std::uint32_t old_key = bind.window->rkey;
-  bind.window->rkey = ibv_inc_rkey(old_key);
-  const Binding binding{bind, how, cookie, report, old_key, bind.window->rkey};
-  if (waiting_.empty() && has_room()) return place(binding);
-  try {
-    waiting_.push_back(binding);
-  } catch (const std::bad_alloc&) {
-    return !(short_of_memory_ = true);
-  }
+  const std::uint32_t new_key = ibv_inc_rkey(old_key);
+  bind.window->rkey = new_key;
+  if (waiting_.empty() && has_room()) return place({bind, how, cookie, report, old_key, new_key});
+  return wait_for_room({bind, how, cookie, report, old_key, new_key});
+}
+
+bool Connection::wait_for_room(const Binding& binding) noexcept try {
+  waiting_.push_back(binding);
   return true;
+} catch (const std::bad_alloc&) {
+  return !(short_of_memory_ = true);
 }
 
 void Connection::place_waiting() noexcept {
@@ -223,6 +211,7 @@ void Connection::place_waiting() noexcept {
 }
 
 void Connection::forget_window(const ibv_mw& window) noexcept {
+  if (waiting_.empty()) return;
   std::erase_if(waiting_, [&window](const Binding& one) { return one.what.window == &window; });
 }
 
@@ -230,7 +219,8 @@ void Connection::forget_windows_of(RegionId region) noexcept {
   std::erase_if(waiting_, [region](const Binding& one) { return one.what.region == region; });
 }
 
-bool Connection::place(const Binding& binding) noexcept {
+// Inside bind(), so that what is bound is not copied for it.
+[[gnu::always_inline]] inline bool Connection::place(const Binding& binding) noexcept {
   ibv_mw* const window = binding.what.window;
   SendSlot& slot = sends_[next_send_ & send_mask_];
   slot.cookie = binding.cookie;
@@ -242,23 +232,29 @@ bool Connection::place(const Binding& binding) noexcept {
   slot.tries_chain =
       window->type == IBV_MW_TYPE_1 && !device_->soft_roce && device_->type_1_chains != Chains::yes;
   const unsigned flags = ask_for_completion(binding.report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
-  // Windows of type 1 have a call of their own, which on hardware rings a doorbell and on soft-RoCE is a
-  // system call. The libraries of mlx4, mlx5, irdma and soft-RoCE take them in a chain too.
-  if (slot.tries_chain && device_->type_1_chains == Chains::no) return bind_alone(binding, flags);
-  if (slot.tries_chain && device_->type_1_chains == Chains::unknown)
-    return try_bind_in_chain(binding, flags) || bind_alone(binding, flags);
+  if (slot.tries_chain && device_->type_1_chains != Chains::tried) return place_first(binding, flags);
   bind_in_chain(binding, flags);
   return true;
 }
 
-void Connection::bind_in_chain(const Binding& binding, unsigned flags) noexcept {
+bool Connection::place_first(const Binding& binding, unsigned flags) noexcept {
+  // Windows of type 1 have a call of their own, which on hardware rings a doorbell and on soft-RoCE is a
+  // system call. The libraries of mlx4, mlx5, irdma and soft-RoCE take them in a chain too.
+  return (device_->type_1_chains != Device::Chains::no && try_bind_in_chain(binding, flags)) ||
+         bind_alone(binding, flags);
+}
+
+[[gnu::always_inline]] inline void Connection::bind_in_chain(const Binding& binding,
+                                                             unsigned flags) noexcept {
   ibv_send_wr& request = next_in_chain();
   request.send_flags = flags;
   request.opcode = IBV_WR_BIND_MW;
+  request.imm_data = 0;  // of the place's last use: soft-RoCE refuses a binding that has some
   request.bind_mw.mw = binding.what.window;
   request.bind_mw.rkey = binding.new_key;
   request.bind_mw.bind_info = binding.what.info;
   chain_.old_keys[chain_.size] = binding.old_key;
+  chain_.binds[chain_.bind_count++] = static_cast<std::uint8_t>(chain_.size);
   close_link();
 }
 

@@ -61,27 +61,6 @@ Connection* SharedQueue::owner_of(std::uint64_t wr_id) const noexcept {
   return static_cast<std::uint16_t>(wr_id >> kNumberBits) == member.generation ? member.connection : nullptr;
 }
 
-void SharedQueue::read() noexcept {
-  next_ = count_ = 0;
-  looked_ = true;
-  if (failed) return;
-  const int count = ibv_poll_cq(queue_.get(), static_cast<int>(read_.size()), read_.data());
-  failed = count < 0;
-  count_ = static_cast<unsigned>(std::max(count, 0));
-  // Fewer than asked for: the queue is empty.
-  if (count_ < read_.size()) room_ += std::exchange(vacated_, 0);
-}
-
-const ibv_wc* SharedQueue::next() noexcept {
-  if (next_ < count_) return &read_[next_++];
-  if (next_later_ < later_.size()) return &later_[next_later_++];
-  later_.clear();
-  next_later_ = 0;
-  if (looked_ && count_ < read_.size()) return nullptr;
-  read();
-  return count_ == 0 ? nullptr : &read_[next_++];
-}
-
 bool SharedQueue::arm() noexcept {
   if (next_ < count_ || next_later_ < later_.size()) return false;
   if (failed) return true;

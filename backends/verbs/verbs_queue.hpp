@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "backends/verbs/verbs_device.hpp"
@@ -40,10 +41,29 @@ class SharedQueue {
   void settle(Connection&, std::uint64_t tag) noexcept;
   void leave(std::uint64_t tag, std::uint32_t entries) noexcept;
 
+  // Begins a round. True: nothing has come, as in most; false: next() knows. Here, as what most polls come
+  // to.
+  bool is_quiet() noexcept {
+    looked_ = false;
+    if (next_ < count_ || !later_.empty() || failed) return false;
+    const int count = ask();
+    if (count == 0 && vacated_ == 0) return true;
+    take(count);
+    return count == 0;
+  }
   // The next completion of this round, valid until the next call of this queue; nullptr: the queue was seen
   // empty since the round began.
-  void begin_round() noexcept { looked_ = false; }
-  const ibv_wc* next() noexcept;
+  const ibv_wc* next() noexcept {
+    if (next_ < count_) return &read_[next_++];
+    if (!later_.empty()) {
+      if (next_later_ < later_.size()) return &later_[next_later_++];
+      later_.clear();
+      next_later_ = 0;
+    }
+    if (looked_ && count_ < read_.size()) return nullptr;
+    read();
+    return count_ == 0 ? nullptr : &read_[next_++];
+  }
   // nullptr: its connection has left.
   Connection* owner_of(std::uint64_t wr_id) const noexcept;
   // Asks the device to name this queue when something completes; false when something has already.
@@ -63,7 +83,24 @@ class SharedQueue {
     std::uint16_t generation = 0;  // of the place
   };
   SharedQueue(Device& device) : device_(device) {}
-  void read() noexcept;
+  void read() noexcept {
+    next_ = count_ = 0;
+    looked_ = true;
+    if (!failed) take(ask());
+  }
+  int ask() noexcept {
+    next_ = count_ = 0;
+    looked_ = true;
+    return ibv_poll_cq(queue_.get(), static_cast<int>(read_.size()), read_.data());
+  }
+  void take(int count) noexcept {
+    if (count > 0)
+      count_ = static_cast<unsigned>(count);
+    else if (count < 0)
+      failed = true;
+    // Fewer than asked for: the queue is empty.
+    if (vacated_ != 0 && count_ < read_.size()) room_ += std::exchange(vacated_, 0);
+  }
 
   Device& device_;
   std::vector<Member> members_;

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <new>
-
-#include "backends/verbs/verbs_queue.hpp"
+#include <utility>
 
 namespace rtrs::verbs {
 namespace {
@@ -13,9 +12,11 @@ constexpr int kReceiveInto = IBV_ACCESS_LOCAL_WRITE;
 
 }  // namespace
 
-Receives::Receives(std::uint32_t depth) : depth_(depth) {
+Receives::Receives(std::uint32_t depth) {
   places_.reserve(depth);
   shown_.reserve(depth);
+  for (std::size_t i = 0; i < kChain; ++i)
+    requests_[i] = {.wr_id = 0, .next = next_of(i), .sg_list = &pieces_[i], .num_sge = 0};
 }
 
 Receives::Size* Receives::size_for(std::uint32_t bytes) {
@@ -25,7 +26,6 @@ Receives::Size* Receives::size_for(std::uint32_t bytes) {
   if (found != sizes_.end()) return &*found;
   Size& size = sizes_.emplace_back();
   size.bytes = bytes;
-  size.free.reserve(depth_);
   return &size;
 }
 
@@ -46,8 +46,8 @@ bool Receives::grow(ibv_pd* domain, Size& size, unsigned count) {
       place.data = slab.memory.get() + std::size_t{size.bytes} * i;
       place.lkey = slab.handle->lkey;
     }
-    size.free.push_back(static_cast<std::uint32_t>(places_.size()));
     places_.push_back(place);
+    free(static_cast<std::uint32_t>(places_.size() - 1));
   }
   if (size.bytes != 0) slabs_.push_back(std::move(slab));
   return true;
@@ -56,32 +56,26 @@ bool Receives::grow(ibv_pd* domain, Size& size, unsigned count) {
 bool Receives::post(ibv_pd* domain, ibv_qp* qp, std::uint64_t tag, unsigned count,
                     std::uint32_t bytes) noexcept try {
   Size& size = *size_for(bytes);
-  short_ = size.free.size() < count && !grow(domain, size, count - static_cast<unsigned>(size.free.size()));
+  short_ = size.free_count < count && !grow(domain, size, count - size.free_count);
   if (short_) return false;
   for (; count > 0; --count) {
     if (unposted_ == kChain && !flush(qp)) return false;
-    const std::uint32_t place = size.free.back();
-    size.free.pop_back();
-    const Place& at = places_[place];
-    ibv_recv_wr& request = requests_[unposted_];
-    ibv_sge& piece = pieces_[unposted_];
-    piece = {.addr = reinterpret_cast<std::uintptr_t>(at.data), .length = size.bytes, .lkey = at.lkey};
-    request = {.wr_id = tag | SharedQueue::kReceive | place,
-               .next = nullptr,
-               .sg_list = &piece,
-               .num_sge = size.bytes == 0 ? 0 : 1};
-    if (unposted_ != 0) requests_[unposted_ - 1].next = &request;
-    ++unposted_;
+    post_one(size, tag);
   }
+  last_bytes_ = bytes;
+  last_size_ = static_cast<std::uint32_t>(&size - sizes_.data());
   return true;
 } catch (const std::bad_alloc&) {
   return !(short_ = true);
 }
 
 bool Receives::flush(ibv_qp* qp) noexcept {
-  unposted_ = 0;
+  const std::size_t last = std::exchange(unposted_, 0) - 1;
+  requests_[last].next = nullptr;
   ibv_recv_wr* refused = nullptr;
-  return ibv_post_recv(qp, requests_.data(), &refused) == 0;
+  const int error = ibv_post_recv(qp, requests_.data(), &refused);
+  requests_[last].next = next_of(last);
+  return error == 0;
 }
 
 void Receives::reuse_shown() noexcept {

@@ -6,27 +6,43 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "backends/verbs/verbs_handles.hpp"
+#include "backends/verbs/verbs_queue.hpp"
 
 namespace rtrs::verbs {
 
 class Receives {
  public:
   explicit Receives(std::uint32_t depth);
+  Receives(const Receives&) = delete;
+  Receives& operator=(const Receives&) = delete;
 
   // Takes `count` free places with at least `bytes` each, makes more where they run out, and has a receive
   // into each posted by flush(), with `tag` in front of the number of its place. False: no memory, or the
   // queue pair took not all.
   bool post(ibv_pd*, ibv_qp*, std::uint64_t tag, unsigned count, std::uint32_t bytes) noexcept;
+  // The same of one more as the last, as most are; false: not so, and nothing was done.
+  bool post_again(std::uint64_t tag, unsigned count, std::uint32_t bytes) noexcept {
+    if (count != 1 || bytes != last_bytes_ || unposted_ == kChain || sizes_[last_size_].free_count == 0)
+      return false;
+    post_one(sizes_[last_size_], tag);
+    return true;
+  }
   bool short_of_memory() const noexcept { return short_; }
   bool flush(ibv_qp*) noexcept;
   bool has_unposted() const noexcept { return unposted_ != 0; }
   std::span<const std::byte> bytes(std::uint32_t place, std::uint32_t length) const noexcept {
     return {places_[place].data, length};
   }
-  void free(std::uint32_t place) noexcept { sizes_[places_[place].size].free.push_back(place); }
+  void free(std::uint32_t place) noexcept {
+    Place& freed = places_[place];
+    Size& size = sizes_[freed.size];
+    freed.next_free = std::exchange(size.first_free, place);
+    ++size.free_count;
+  }
   // A place whose bytes are being looked at is free after the next reuse_shown().
   void show(std::uint32_t place) noexcept { shown_.push_back(place); }
   void reuse_shown() noexcept;
@@ -36,11 +52,12 @@ class Receives {
   struct Place {
     std::byte* data = nullptr;
     std::uint32_t lkey = 0;
-    std::uint32_t size = 0;  // index in sizes_
+    std::uint32_t size = 0;       // index in sizes_
+    std::uint32_t next_free = 0;  // of its size, while it is free
   };
   struct Size {
     std::uint32_t bytes = 0;
-    std::vector<std::uint32_t> free;
+    std::uint32_t first_free = 0, free_count = 0;
   };
   struct Slab {
     std::unique_ptr<std::byte[]> memory;
@@ -48,15 +65,29 @@ class Receives {
   };
   static constexpr std::size_t kChain = 32;
   Size* size_for(std::uint32_t bytes);
+  ibv_recv_wr* next_of(std::size_t i) noexcept { return i + 1 < kChain ? &requests_[i + 1] : nullptr; }
   bool grow(ibv_pd*, Size&, unsigned count);
+  void post_one(Size& size, std::uint64_t tag) noexcept {
+    const std::uint32_t place = size.first_free;
+    const Place& at = places_[place];
+    size.first_free = at.next_free;
+    --size.free_count;
+    pieces_[unposted_] = {
+        .addr = reinterpret_cast<std::uintptr_t>(at.data), .length = size.bytes, .lkey = at.lkey};
+    requests_[unposted_].wr_id = tag | SharedQueue::kReceive | place;
+    requests_[unposted_].num_sge = size.bytes == 0 ? 0 : 1;
+    ++unposted_;
+  }
 
-  std::uint32_t depth_;
   bool short_ = false;
   std::vector<Place> places_;
   std::vector<Size> sizes_;
   std::vector<Slab> slabs_;
   std::vector<std::uint32_t> shown_;
-  std::array<ibv_recv_wr, kChain> requests_;  // that go to the device by one call
+  // What was asked for last, with a place for it.
+  static constexpr std::uint32_t kNothing = ~0U;
+  std::uint32_t last_bytes_ = kNothing, last_size_ = 0;
+  std::array<ibv_recv_wr, kChain> requests_;  // that go to the device by one call; each leads to the next
   std::array<ibv_sge, kChain> pieces_;
   std::size_t unposted_ = 0;
 };
