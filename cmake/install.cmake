@@ -18,7 +18,7 @@ install(DIRECTORY ${URTRS_HEADERS_DIR} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} C
 install(FILES backends/c/urtrs.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/urtrs COMPONENT devel)
 
 # For every Python 3 of the system, as Debian's packages do; elsewhere PYTHONPATH has to name the folder.
-install(FILES backends/c/python/urtrs.py DESTINATION lib/python3/dist-packages COMPONENT python)
+install(FILES backends/c/python/urtrs.py backends/c/python/_urtrs_c.py DESTINATION lib/python3/dist-packages COMPONENT python)
 
 # One export set for each component and kind, so that an application of the core alone needs no libfabric on its machine.
 set(URTRS_CONFIG_NEEDS "")

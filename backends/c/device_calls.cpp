@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
+#include <string>
 
 #include "backends/c/session.hpp"
 #include "backends/system/clock.hpp"
@@ -26,23 +28,6 @@ BlockRequest request_of(Opcode opcode, const void* data, std::uint64_t length, s
   return request;
 }
 
-bool flags_fit(Opcode opcode, unsigned flags) {
-  unsigned known = opcode == Opcode::read || opcode == Opcode::flush ? 0 : URTRS_FUA;
-  if (opcode == Opcode::write_zeroes) known |= URTRS_NO_UNMAP;
-  return (flags & ~known) == 0;
-}
-
-int begin(urtrs_device* device, Opcode opcode, const void* data, std::uint64_t length, std::uint64_t offset,
-          unsigned flags, urtrs_callback callback, void* user) {
-  const bool carries = opcode == Opcode::read || opcode == Opcode::write;
-  if (device == nullptr || callback == nullptr || !flags_fit(opcode, flags) ||
-      (carries && data == nullptr && length != 0))
-    return -EINVAL;
-  return c::guarded([&] {
-    return device->session->submit(*device, request_of(opcode, data, length, offset, flags), callback, user);
-  });
-}
-
 const char* name_of(Opcode opcode) {
   switch (opcode) {
     case Opcode::read:
@@ -58,42 +43,80 @@ const char* name_of(Opcode opcode) {
   }
 }
 
-int carry_out(urtrs_device& device, Opcode opcode, void* data, std::uint64_t length, std::uint64_t offset,
-              unsigned flags, int timeout_ms) {
+std::string what_of(const urtrs_device& device, Opcode opcode) {
+  return device.name + ": " + name_of(opcode);
+}
+
+bool carries(Opcode opcode) {
+  return opcode == Opcode::read || opcode == Opcode::write;
+}
+
+// Before anything is allocated for it. Empty, or what no device could do; of one that was opened, this one.
+std::string why_impossible(const urtrs_device& device, const BlockRequest& request, unsigned flags) {
+  const bool whole = request.opcode == Opcode::read || request.opcode == Opcode::flush;
+  unsigned known = whole ? 0 : URTRS_FUA;
+  if (request.opcode == Opcode::write_zeroes) known |= URTRS_NO_UNMAP;
+  if ((flags & ~known) != 0) return "it does not have those flags";
+  if (carries(request.opcode) && request.data == nullptr && request.length != 0) return "no memory is given";
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (request.length > kMost || request.offset > kMost - request.length) return "no device is so large";
+  const std::uint64_t size = device.geometry.nsectors * wire::rnbd::kSectorBytes;
+  if (size == 0 || request.length <= size) return {};
+  return std::to_string(request.length) + " bytes are asked for, and the device has " + std::to_string(size);
+}
+
+int begin(urtrs_device* device, Opcode opcode, const void* data, std::uint64_t length, std::uint64_t offset,
+          unsigned flags, urtrs_callback callback, void* user) {
+  if (device == nullptr) return -EINVAL;
+  urtrs_session& session = *device->session;
+  return c::answered(session, [&] {
+    const BlockRequest request = request_of(opcode, data, length, offset, flags);
+    std::string wrong = why_impossible(*device, request, flags);
+    if (callback == nullptr) wrong = "no callback is given";
+    if (!wrong.empty()) return session.fail(-EINVAL, what_of(*device, opcode) + ": " + wrong);
+    const int error = session.submit(*device, request, callback, user);
+    return error == 0 ? 0 : session.fail_with_words(error, what_of(*device, opcode));
+  });
+}
+
+int carry_out(urtrs_device& device, BlockRequest request, int timeout_ms) {
   urtrs_session& session = *device.session;
-  const bool carries = opcode == Opcode::read || opcode == Opcode::write;
+  std::byte* const data = request.data;
   urtrs_session::Memory memory;
-  if (timeout_ms >= 0 && carries && length != 0) {
-    memory.reset(new std::byte[length]);
-    if (opcode == Opcode::write) std::memcpy(memory.get(), data, length);
+  if (timeout_ms >= 0 && carries(request.opcode) && request.length != 0) {
+    memory.reset(new std::byte[request.length]);
+    if (request.opcode == Opcode::write) std::memcpy(memory.get(), data, request.length);
+    request.data = memory.get();
   }
   urtrs_session::Waiter waiter;
   std::uint32_t slot = 0;
-  int error = session.submit(device, request_of(opcode, memory ? memory.get() : data, length, offset, flags),
-                             urtrs_session::Waiter::on_done, &waiter, memory, &slot);
+  int error = session.submit(device, request, urtrs_session::Waiter::on_done, &waiter, memory, &slot);
   if (error == 0) {
     error = session.wait(timeout_ms, [&waiter] { return waiter.done; });
     if (error == 0) {
       error = waiter.error;
-      if (error == 0 && memory && opcode == Opcode::read) std::memcpy(data, memory.get(), length);
+      if (error == 0 && memory && request.opcode == Opcode::read)
+        std::memcpy(data, memory.get(), request.length);
     } else {
       session.requests[slot].callback = nullptr;
     }
   }
-  if (error == 0) return 0;
-  const std::string paths = session.describe_paths();
-  return session.fail(error, device.name + ": " + name_of(opcode) + ": " + urtrs_strerror(error) +
-                                 (paths.empty() ? "" : " (" + paths + ")"));
+  // Of a callback that ran meanwhile.
+  session.message.clear();
+  return error == 0 ? 0 : session.fail_with_words(error, what_of(device, request.opcode));
 }
 
 int call(urtrs_device* device, Opcode opcode, const void* data, std::uint64_t length, std::uint64_t offset,
          unsigned flags, int timeout_ms) {
-  const bool carries = opcode == Opcode::read || opcode == Opcode::write;
-  if (device == nullptr || !flags_fit(opcode, flags) || (carries && data == nullptr && length != 0))
-    return -EINVAL;
-  if (device->session->in_callback) return -EDEADLK;
-  return c::guarded(
-      [&] { return carry_out(*device, opcode, const_cast<void*>(data), length, offset, flags, timeout_ms); });
+  if (device == nullptr) return -EINVAL;
+  urtrs_session& session = *device->session;
+  return c::answered(session, [&] {
+    if (const int refused = session.refuse_wait(); refused != 0) return refused;
+    const BlockRequest request = request_of(opcode, data, length, offset, flags);
+    if (const std::string wrong = why_impossible(*device, request, flags); !wrong.empty())
+      return session.fail(-EINVAL, what_of(*device, opcode) + ": " + wrong);
+    return carry_out(*device, request, timeout_ms);
+  });
 }
 
 }  // namespace
@@ -102,32 +125,37 @@ extern "C" {
 
 int urtrs_device_open_async(urtrs_session* session, const char* name, unsigned flags, urtrs_callback callback,
                             void* user, urtrs_device** device) {
-  if (session == nullptr || name == nullptr || callback == nullptr || device == nullptr ||
-      (flags & ~kOpenFlags) != 0 || flags == kOpenFlags)
-    return -EINVAL;
-  return c::guarded([&] { return session->map(name, flags, callback, user, *device); });
+  if (session == nullptr) return -EINVAL;
+  return c::answered(*session, [&] {
+    if (name == nullptr || callback == nullptr || device == nullptr)
+      return session->fail(-EINVAL, "name, callback or the place for the device is not given");
+    if ((flags & ~kOpenFlags) != 0 || flags == kOpenFlags)
+      return session->fail(-EINVAL, std::string(name) + ": flags of an open are one of two, or none");
+    return session->map(name, flags, callback, user, *device);
+  });
 }
 
 int urtrs_device_open(urtrs_session* session, const char* name, unsigned flags, int timeout_ms,
                       urtrs_device** device) {
-  if (session != nullptr && session->in_callback) return -EDEADLK;
-  // Before anything begins, for it would end in the waiter of a call that is over.
-  if (device == nullptr) return -EINVAL;
-  urtrs_session::Waiter waiter;
-  urtrs_device* opened = nullptr;
-  const int begun =
-      urtrs_device_open_async(session, name, flags, urtrs_session::Waiter::on_done, &waiter, &opened);
-  if (begun != 0) return begun;
-  return c::guarded([&] {
+  if (session == nullptr) return -EINVAL;
+  return c::answered(*session, [&] {
+    if (const int refused = session->refuse_wait(); refused != 0) return refused;
+    // Before anything begins, for it would end in the waiter of a call that is over.
+    if (device == nullptr) return session->fail(-EINVAL, "no place for the device is given");
+    urtrs_session::Waiter waiter;
+    urtrs_device* opened = nullptr;
+    const int begun =
+        urtrs_device_open_async(session, name, flags, urtrs_session::Waiter::on_done, &waiter, &opened);
+    if (begun != 0) return begun;
     int error = session->wait(timeout_ms, [&waiter] { return waiter.done; });
     if (error == 0) error = waiter.error;
+    session->message.clear();
+    opened->opened = nullptr;
     if (error == 0) {
       *device = opened;
       return 0;
     }
-    const std::string paths = session->describe_paths();
-    session->fail(error,
-                  opened->name + ": " + urtrs_strerror(error) + (paths.empty() ? "" : " (" + paths + ")"));
+    session->fail_with_words(error, opened->name);
     const std::string sentence = session->message;
     urtrs_device_close(opened, 0);
     return session->fail(error, sentence);
@@ -137,19 +165,22 @@ int urtrs_device_open(urtrs_session* session, const char* name, unsigned flags, 
 int urtrs_device_close(urtrs_device* device, int timeout_ms) {
   if (device == nullptr) return 0;
   urtrs_session& session = *device->session;
-  if (session.in_callback) return -EDEADLK;
-  return c::guarded([&] {
+  return c::answered(session, [&] {
+    if (const int refused = session.refuse_wait(); refused != 0) return refused;
     session.client->unmap(*session.fabric, steady_now(), device->handle);
     const int waited = session.wait(timeout_ms, [&] {
       return session.client->closed() || session.client->state(device->handle) == rnbd::DeviceState::unmapped;
     });
+    const std::string name = device->name;
     session.forget(*device);
-    return waited;
+    session.message.clear();
+    return waited == 0 ? 0 : session.fail_with_words(waited, name + ": close");
   });
 }
 
 int urtrs_device_get_info(const urtrs_device* device, urtrs_device_info* info, size_t size) {
   if (device == nullptr || info == nullptr || size == 0) return -EINVAL;
+  if (!device->session->client) return -ESHUTDOWN;  // in the last callbacks, when it is freed
   const BlockClient& client = *device->session->client;
   const rnbd::Geometry& geometry = device->geometry;
   urtrs_device_info filled{};

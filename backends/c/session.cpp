@@ -1,17 +1,29 @@
 #include "backends/c/session.hpp"
 
 #include <poll.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <utility>
 
+#include "backends/address/path_syntax.hpp"
 #include "backends/system/clock.hpp"
 #include "backends/system/identities.hpp"
 
 using namespace rtrs;
 
 namespace {
+
+// Counted in the child, so that a session knows that it is not its process any more.
+std::atomic<unsigned> forks_of_process{0};
+
+unsigned count_forks() {
+  static const int watched = ::pthread_atfork(nullptr, nullptr, [] { ++forks_of_process; });
+  if (watched != 0) throw std::bad_alloc();
+  return forks_of_process;
+}
 
 Nanos after_ms(int timeout_ms) {
   return timeout_ms < 0 ? kNever : later(steady_now(), milliseconds(static_cast<std::uint64_t>(timeout_ms)));
@@ -23,13 +35,30 @@ wire::rnbd::AccessMode mode_of(unsigned flags) {
                                         : wire::rnbd::AccessMode::read_write;
 }
 
+// An open waits for a path as long as a request does; where those never wait, as long as a path takes.
+Nanos longest_open(const ClientConfig& protocol) {
+  return protocol.queue_timeout == 0 ? protocol.connect_timeout : protocol.queue_timeout;
+}
+
+bool is_gid(const std::string& address) {
+  return address.compare(0, 4, "gid:") == 0;
+}
+
+std::string words_of(const PathStatus& path) {
+  if (path.reason == Reason::none) return to_string(path.state);
+  if (path.last_cause == Reason::none) return to_string(path.reason);
+  return std::string(to_string(path.reason)) + ", the last with " + to_string(path.last_cause);
+}
+
 }  // namespace
+
+urtrs_session::urtrs_session() : forks(count_forks()) {}
 
 urtrs_session::~urtrs_session() {
   client.reset();
   fabric.reset();
   // Nothing uses their memory any more.
-  in_callback = true;
+  in_callback = close_begun = true;
   call_due();
   for (const auto& device : devices)
     if (device->opening && device->opened != nullptr) device->opened(device->user, -ECANCELED);
@@ -42,22 +71,42 @@ int urtrs_session::fail(int error, std::string sentence) {
   return error;
 }
 
-std::string urtrs_session::describe_paths() const {
+bool urtrs_session::is_of_this_process() const noexcept {
+  return forks == forks_of_process;
+}
+
+int urtrs_session::refuse_wait() {
+  return in_callback ? fail(-EDEADLK, "a callback may not wait, close or free") : 0;
+}
+
+bool urtrs_session::has_path() const noexcept {
+  return client && client->session().link_up();
+}
+
+std::string urtrs_session::why_no_path() const {
   std::string text;
-  if (!client) return text;
+  if (!client || close_begun) return text;
   const auto paths = client->session().paths();
   for (unsigned i = 0; i < paths.size(); ++i) {
-    if (paths[i].state == PathState::absent || paths[i].state == PathState::connected) continue;
-    text += text.empty() ? "" : ", ";
-    text += client->session().address(i).destination + ": " + to_string(paths[i].reason);
+    if (paths[i].state == PathState::absent) continue;
+    text += text.empty() ? " (" : ", ";
+    text += client->session().address(i).destination + ": " + words_of(paths[i]);
   }
-  return text;
+  return text.empty() ? text : text + ")";
+}
+
+int urtrs_session::fail_with_words(int error, const std::string& what) {
+  const bool wants_path = (error == -EIO || error == -ETIMEDOUT) && !has_path();
+  return fail(error, what + ": " + urtrs_strerror(error) + (wants_path ? why_no_path() : ""));
 }
 
 int urtrs_session::open() {
-  if (client) return fail(-EBUSY, "the session was opened before");
+  if (client || close_begun) return fail(-EBUSY, "the session was opened before");
   auto opened = c::open_fabric(settings);
-  if (!opened) return fail(-to_linux_errno(opened.error().error), opened.error().sentence);
+  if (!opened) return fail(-opened.error().error, opened.error().sentence);
+  for (const PathAddress& path : options.session.paths)
+    if (settings.fabric != "verbs" && (is_gid(path.source) || is_gid(path.destination)))
+      return fail(-EINVAL, net::to_text(path) + ": gid: is an address of the fabric verbs");
   BlockClientOptions fitted = options;
   fitted.session.protocol = settings.protocol;
   draw_identities(fitted.session);
@@ -74,20 +123,35 @@ int urtrs_session::open() {
   return 0;
 }
 
-int urtrs_session::add_path(const PathAddress& address) {
-  if (!client) {
-    if (options.session.paths.size() >= kMaxPaths) return fail(-ENOSPC, "there are too many paths");
-    options.session.paths.push_back(address);
-    return 0;
+int urtrs_session::add_path(const std::string& source, const std::string& destination, std::uint16_t port) {
+  for (const std::string* one : {&source, &destination})
+    if (one->find_first_of("@,") != std::string::npos)
+      return fail(-EINVAL, "path '" + *one + "': source and destination are given apart");
+  const auto address = net::parse_path(source.empty() ? destination : source + "@" + destination, port);
+  if (!address) return fail(-EINVAL, address.error());
+  if (client && settings.fabric != "verbs" && (is_gid(address->source) || is_gid(address->destination)))
+    return fail(-EINVAL, net::to_text(*address) + ": gid: is an address of the fabric verbs");
+  // The server takes one path for a pair of addresses, and refuses the second again and again.
+  const auto& given = options.session.paths;
+  if (std::any_of(given.begin(), given.end(),
+                  [&](const PathAddress& one) { return net::same_path(one, *address); }))
+    return fail(-EEXIST, "the session has the path " + net::to_text(*address) + " already");
+  if (given.size() >= kMaxPaths)
+    return fail(-ENOSPC, "a session has " + std::to_string(kMaxPaths) + " paths at most");
+  options.session.paths.reserve(given.size() + 1);
+  if (client) {
+    const Errc added = client->session().add_path(*fabric, steady_now(), *address);
+    if (added != Errc::ok)
+      return fail(-to_linux_errno(added), "the path cannot be added: " + std::string(to_string(added)));
   }
-  const Errc added = client->session().add_path(*fabric, steady_now(), address);
-  if (added != Errc::ok) return fail(-to_linux_errno(added), to_string(added));
+  options.session.paths.push_back(*address);
   return 0;
 }
 
 int urtrs_session::map(std::string_view device, unsigned flags, urtrs_callback callback, void* user,
                        urtrs_device*& into) {
   if (!client) return fail(-ENOTCONN, "the session is not open");
+  const Nanos now = steady_now();
   auto made = std::make_unique<urtrs_device>();
   devices.reserve(devices.size() + 1);
   make_room(requests.size());
@@ -95,8 +159,9 @@ int urtrs_session::map(std::string_view device, unsigned flags, urtrs_callback c
   made->name = device;
   made->opened = callback;
   made->user = user;
-  const auto outcome = client->map(*fabric, steady_now(), device, mode_of(flags));
-  if (outcome.error != 0) return fail(-outcome.error, made->name + ": " + urtrs_strerror(-outcome.error));
+  made->give_up_at = later(now, longest_open(settings.protocol));
+  const auto outcome = client->map(*fabric, now, device, mode_of(flags));
+  if (outcome.error != 0) return fail_with_words(-outcome.error, made->name);
   made->handle = outcome.device;
   into = made.get();
   devices.push_back(std::move(made));
@@ -164,6 +229,7 @@ void urtrs_session::take_turn() {
       finish(static_cast<std::uint32_t>(completions_[i].user_data), -completions_[i].error);
   } while (count == completions_.size());
   take_events();
+  give_up_overdue_opens(now);
 }
 
 int urtrs_session::call_due() noexcept {
@@ -213,10 +279,18 @@ void urtrs_session::on_device_changed(const rnbd::DeviceChanged& change) {
     }
     const bool ended = change.state == rnbd::DeviceState::unmapped;
     if (!device->opening || (!ended && change.state != rnbd::DeviceState::open)) continue;
-    device->opening = false;
-    const int error = !ended ? 0 : change.peer_errno != 0 ? -change.peer_errno : -ESHUTDOWN;
-    if (device->opened != nullptr) due_.push_back({device->opened, device->user, error});
+    end_open(*device, !ended ? 0 : change.peer_errno != 0 ? -change.peer_errno : -ESHUTDOWN);
   }
+}
+
+void urtrs_session::end_open(urtrs_device& device, int error) {
+  device.opening = false;
+  if (device.opened != nullptr) due_.push_back({device.opened, device.user, error});
+}
+
+void urtrs_session::give_up_overdue_opens(Nanos now) {
+  for (const auto& device : devices)
+    if (device->opening && device->give_up_at <= now) end_open(*device, -ETIMEDOUT);
 }
 
 void urtrs_session::give_up_opens_when_hopeless() {
@@ -224,16 +298,15 @@ void urtrs_session::give_up_opens_when_hopeless() {
   const bool hopeless = std::all_of(paths.begin(), paths.end(), [](const PathStatus& path) {
     return path.state == PathState::closed || path.state == PathState::absent;
   });
-  for (const auto& device : devices) {
-    if (!hopeless || !device->opening) continue;
-    device->opening = false;
-    if (device->opened != nullptr) due_.push_back({device->opened, device->user, -EIO});
-  }
+  for (const auto& device : devices)
+    if (hopeless && device->opening) end_open(*device, -EIO);
 }
 
 Nanos urtrs_session::sleep_until() noexcept {
   if (!client || client->closed()) return kNever;
-  const Nanos due = client->next_deadline();
+  Nanos due = client->next_deadline();
+  for (const auto& device : devices)
+    if (device->opening) due = std::min(due, device->give_up_at);
   return due <= steady_now() || !fabric->try_wait() ? 0 : due;
 }
 

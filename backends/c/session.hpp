@@ -24,6 +24,7 @@ struct urtrs_device {
   rtrs::rnbd::Geometry geometry{};  // of the last open
   int refused = 0;                  // errno of the last OPEN, since the device was open
   bool opening = true;              // nobody was told yet how that ended
+  rtrs::Nanos give_up_at = 0;       // and then it is over
   urtrs_callback opened = nullptr;
   void* user = nullptr;
 };
@@ -52,14 +53,14 @@ struct urtrs_session {
     }
   };
 
-  urtrs_session() = default;
+  urtrs_session();
   ~urtrs_session();
   urtrs_session(const urtrs_session&) = delete;
   urtrs_session& operator=(const urtrs_session&) = delete;
 
   int open();
   int close(int timeout_ms);
-  int add_path(const rtrs::PathAddress&);
+  int add_path(const std::string& source, const std::string& destination, std::uint16_t port);
   int map(std::string_view device, unsigned flags, urtrs_callback, void* user, urtrs_device*& into);
   void forget(urtrs_device&);
   // `into`: the slot of the request, which `memory` belongs to until it is over.
@@ -76,7 +77,11 @@ struct urtrs_session {
 
   // Keeps the sentence, and answers the error.
   int fail(int error, std::string sentence);
-  std::string describe_paths() const;
+  // What a call says that failed, "WHAT: words". Of one that a path is missing for: what is wrong with each.
+  int fail_with_words(int error, const std::string& what);
+  // 0, or why no call is possible: inside a callback, or in a process that forked.
+  int refuse_wait();
+  bool is_of_this_process() const noexcept;
 
   rtrs::c::Settings settings;
   rtrs::BlockClientOptions options;
@@ -88,6 +93,7 @@ struct urtrs_session {
   std::uint32_t under_way = 0;
   bool in_callback = false;
   bool close_begun = false;
+  unsigned forks = 0;  // of the process when it was made
   std::string message;
   urtrs_path_callback on_path = nullptr;
   void* on_path_user = nullptr;
@@ -98,6 +104,10 @@ struct urtrs_session {
   void take_events();
   void on_device_changed(const rtrs::rnbd::DeviceChanged&);
   void give_up_opens_when_hopeless();
+  void give_up_overdue_opens(rtrs::Nanos now);
+  void end_open(urtrs_device&, int error);
+  bool has_path() const noexcept;
+  std::string why_no_path() const;
   void finish(std::uint32_t slot, int error);
   int call_due() noexcept;
   int run_callbacks() noexcept;
@@ -122,6 +132,19 @@ int guarded(Call&& call) noexcept {
   } catch (...) {
     return -EIO;
   }
+}
+
+// A call of a session: afterwards its message is about this one, and empty if it went well.
+template <class Call>
+int answered(urtrs_session& session, Call&& call) noexcept {
+  const int answer = guarded([&] {
+    session.message.clear();
+    if (!session.is_of_this_process())
+      return session.fail(-EBADF, "the session is of another process: fork(2)");
+    return call();
+  });
+  if (answer >= 0 || !session.message.empty()) return answer;
+  return guarded([&] { return session.fail(answer, urtrs_strerror(answer)); });
 }
 
 }  // namespace rtrs::c

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "backends/c/session.hpp"
 #include "backends/system/clock.hpp"
@@ -16,6 +17,8 @@ int fill(Struct* into, const Struct& filled, size_t size) noexcept {
   std::memcpy(static_cast<void*>(into), &filled, std::min(size, sizeof filled));
   return 0;
 }
+
+constexpr std::uint16_t kDefaultPort = 1234;
 
 bool valid_name(const char* name) noexcept {
   const std::size_t length = name == nullptr ? 0 : std::strlen(name);
@@ -48,13 +51,15 @@ int urtrs_session_new(const char* name, urtrs_session** session) {
 }
 
 int urtrs_session_set(urtrs_session* session, const char* setting, const char* value) {
-  if (session == nullptr || setting == nullptr || value == nullptr) return -EINVAL;
-  return c::guarded([&] {
+  if (session == nullptr) return -EINVAL;
+  return c::answered(*session, [&] {
+    if (setting == nullptr || value == nullptr)
+      return session->fail(-EINVAL, "no setting or no value is given");
     if (session->client) return session->fail(-EBUSY, "the session is open");
     c::Settings changed = session->settings;
-    if (!c::set(changed, setting, value))
-      return session->fail(-EINVAL, std::string("no setting ") + setting + " = " + value);
-    session->settings = changed;
+    if (std::string wrong = c::set(changed, setting, value); !wrong.empty())
+      return session->fail(-EINVAL, std::move(wrong));
+    session->settings = std::move(changed);
     return 0;
   });
 }
@@ -62,28 +67,29 @@ int urtrs_session_set(urtrs_session* session, const char* setting, const char* v
 int urtrs_session_add_path(urtrs_session* session, const char* source, const char* destination,
                            uint16_t port) {
   if (session == nullptr) return -EINVAL;
-  return c::guarded([&] {
-    if (destination == nullptr || *destination == '\0')
-      return session->fail(-EINVAL, "a path without an address");
-    PathAddress address{source == nullptr ? "" : source, destination, 1234};
-    if (port != 0) address.port = port;
-    return session->add_path(address);
+  return c::answered(*session, [&] {
+    return session->add_path(source == nullptr ? "" : source, destination == nullptr ? "" : destination,
+                             port == 0 ? kDefaultPort : port);
   });
 }
 
 int urtrs_session_open(urtrs_session* session) {
   if (session == nullptr) return -EINVAL;
-  return c::guarded([&] { return session->open(); });
+  return c::answered(*session, [&] { return session->open(); });
 }
 
 int urtrs_session_close(urtrs_session* session, int timeout_ms) {
   if (session == nullptr) return -EINVAL;
-  if (session->in_callback) return -EDEADLK;
-  return c::guarded([&] { return session->close(timeout_ms); });
+  return c::answered(*session, [&] {
+    const int refused = session->refuse_wait();
+    return refused != 0 ? refused : session->close(timeout_ms);
+  });
 }
 
 int urtrs_session_free(urtrs_session* session) {
   if (session == nullptr) return 0;
+  // Of a child it would end the connections of its parent, which has them too.
+  if (!session->is_of_this_process()) return 0;
   if (session->in_callback) return -EDEADLK;
   delete session;
   return 0;
@@ -109,14 +115,16 @@ int urtrs_session_prepare(urtrs_session* session) {
 
 int urtrs_session_poll(urtrs_session* session) {
   if (session == nullptr) return -EINVAL;
-  if (session->in_callback) return -EDEADLK;
-  return c::guarded([&] { return session->poll(); });
+  return c::answered(*session, [&] {
+    const int refused = session->refuse_wait();
+    return refused != 0 ? refused : session->poll();
+  });
 }
 
 int urtrs_session_wait(urtrs_session* session, int timeout_ms) {
   if (session == nullptr) return -EINVAL;
-  if (session->in_callback) return -EDEADLK;
-  return c::guarded([&] {
+  return c::answered(*session, [&] {
+    if (const int refused = session->refuse_wait(); refused != 0) return refused;
     if (!session->client) return session->fail(-ENOTCONN, "the session is not open");
     const Nanos now = steady_now();
     const Nanos end =
@@ -169,6 +177,7 @@ int urtrs_session_get_path(const urtrs_session* session, uint32_t index, urtrs_p
   filled.in_flight = status.inflight;
   filled.requests = status.ios;
   filled.reconnects = status.reconnects;
+  filled.last_cause = to_string(status.last_cause);
   return fill(path, filled, size);
 }
 

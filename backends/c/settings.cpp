@@ -1,7 +1,11 @@
 #include "backends/c/settings.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <limits>
@@ -24,19 +28,23 @@ std::optional<std::int64_t> number(const std::string& text, std::int64_t least, 
   return value;
 }
 
-constexpr std::int64_t kMostMilliseconds = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
 
-bool set_time(Nanos& into, const std::string& text, bool or_never) {
-  const auto value = number(text, or_never ? -1 : 1, kMostMilliseconds);
-  if (value) into = *value < 0 ? kNever : milliseconds(static_cast<std::uint64_t>(*value));
-  return value.has_value();
+// What it takes; empty where `value` was that.
+using Takes = std::string;
+
+Takes set_flag(bool& into, const std::string& value) {
+  if (value != "0" && value != "1") return "0 or 1";
+  into = value == "1";
+  return {};
 }
 
 template <class Integer>
-bool set_number(Integer& into, const std::string& text, std::int64_t least, std::int64_t most) {
+Takes set_number(Integer& into, const std::string& text, std::int64_t least, std::int64_t most) {
   const auto value = number(text, least, most);
-  if (value) into = static_cast<Integer>(*value);
-  return value.has_value();
+  if (!value) return std::to_string(least) + " to " + std::to_string(most);
+  into = static_cast<Integer>(*value);
+  return {};
 }
 
 struct Text {
@@ -54,6 +62,13 @@ constexpr std::array kTexts{
     Text{"tls_server_name", [](Settings& all) -> std::string& { return all.tls.server_name; }},
 };
 
+// Nothing is not a value: a program whose variable is empty wants TLS, and would get none.
+Takes set_text(std::string& into, const std::string& value) {
+  if (value.empty()) return "a text that is not empty";
+  into = value;
+  return {};
+}
+
 struct Time {
   std::string_view name;
   Nanos& (*of)(ClientConfig&);
@@ -67,15 +82,66 @@ constexpr std::array kTimes{
     Time{"reconnect_max_ms", [](ClientConfig& all) -> Nanos& { return all.reconnect_max; }, false},
 };
 
-bool set_in_numbers(Settings& settings, std::string_view name, const std::string& value) {
-  ClientConfig& protocol = settings.protocol;
-  if (name == "heartbeat_missed") return set_number(protocol.heartbeat.missed_max, value, 1, 1000);
-  if (name == "max_reconnect_attempts")
-    return set_number(protocol.max_reconnect_attempts, value, -1, std::numeric_limits<std::int32_t>::max());
-  std::uint16_t connections = 0;  // the service connection is one more
-  if (name != "io_connections" || !set_number(connections, value, 1, kMaxCons - 1)) return false;
-  protocol.con_num = static_cast<std::uint16_t>(connections + 1);
-  return true;
+Takes set_time(const Time& time, ClientConfig& protocol, const std::string& text) {
+  std::int64_t value = 0;
+  if (Takes takes = set_number(value, text, time.or_never ? -1 : 1, kMostInt); !takes.empty())
+    return takes + " milliseconds" + (time.or_never ? ", -1 for ever" : "");
+  time.of(protocol) = value < 0 ? kNever : milliseconds(static_cast<std::uint64_t>(value));
+  return {};
+}
+
+struct Other {
+  std::string_view name;
+  Takes (*set)(Settings&, const std::string& value);
+};
+constexpr std::array kOthers{
+    Other{"fabric",
+          [](Settings& all, const std::string& value) -> Takes {
+            if (value != "tcp" && value != "verbs") return "tcp or verbs";
+            all.fabric = value;
+            return {};
+          }},
+    Other{"crc", [](Settings& all, const std::string& value) { return set_flag(all.crc, value); }},
+    Other{"host_names",
+          [](Settings& all, const std::string& value) { return set_flag(all.host_names, value); }},
+    Other{"io_connections",
+          [](Settings& all, const std::string& value) {
+            std::uint16_t connections = 0;  // the service connection is one more
+            Takes takes = set_number(connections, value, 1, kMaxCons - 1);
+            if (takes.empty()) all.protocol.con_num = static_cast<std::uint16_t>(connections + 1);
+            return takes;
+          }},
+    Other{"heartbeat_missed",
+          [](Settings& all, const std::string& value) {
+            return set_number(all.protocol.heartbeat.missed_max, value, 1, 1000);
+          }},
+    Other{"max_reconnect_attempts",
+          [](Settings& all, const std::string& value) {
+            Takes takes = set_number(all.protocol.max_reconnect_attempts, value, -1, kMostInt);
+            return takes.empty() ? takes : takes + ", -1 for no end";
+          }},
+};
+
+template <class List>
+void add_names(std::string& to, const List& list) {
+  for (const auto& one : list) to += (to.empty() ? "" : ", ") + std::string(one.name);
+}
+
+// Of files that could not be used: why the first of them cannot be read. EINVAL where all can.
+int errno_of(const tls::Credentials& files) {
+  for (const std::string* file : {&files.keys, &files.cert, &files.key, &files.ca, &files.crl})
+    if (!file->empty() && ::faccessat(AT_FDCWD, file->c_str(), R_OK, AT_EACCESS) != 0) return errno;
+  return EINVAL;
+}
+
+tl::expected<std::shared_ptr<const tls::Context>, OpenFailed> open_tls(const tls::Credentials& files) {
+  auto context = tls::open_context(files);
+  if (!context) return tl::unexpected(OpenFailed{errno_of(files), context.error()});
+  if (!tls::can_connect(**context))
+    return tl::unexpected(
+        OpenFailed{EINVAL, files.keys + ": it has several keys; tls_identity has to name one of them: " +
+                               tls::identities(**context)});
+  return *context;
 }
 
 // What the log of a fabric said last while it was opened tells more than a code.
@@ -87,36 +153,36 @@ std::function<void(Level, const std::string&)> keep_error(const std::shared_ptr<
 }
 
 OpenFailed failed(Errc error, const std::string& logged) {
-  return {error, logged.empty() ? to_string(error) : logged};
+  return {to_linux_errno(error), logged.empty() ? to_string(error) : logged};
 }
 
 }  // namespace
 
-bool set(Settings& settings, std::string_view name, const std::string& value) {
-  if (name == "fabric") {
-    if (value != "tcp" && value != "verbs") return false;
-    settings.fabric = value;
-    return true;
-  }
-  if (name == "crc" || name == "host_names") {
-    (name == "crc" ? settings.crc : settings.host_names) = value == "1";
-    return value == "0" || value == "1";
-  }
+std::string set(Settings& settings, std::string_view name, const std::string& value) {
   const auto named = [name](const auto& one) { return one.name == name; };
+  Takes takes;
   if (const auto* text = std::find_if(kTexts.begin(), kTexts.end(), named); text != kTexts.end()) {
-    text->of(settings) = value;
-    return true;
+    takes = set_text(text->of(settings), value);
+  } else if (const auto* time = std::find_if(kTimes.begin(), kTimes.end(), named); time != kTimes.end()) {
+    takes = set_time(*time, settings.protocol, value);
+  } else if (const auto* other = std::find_if(kOthers.begin(), kOthers.end(), named);
+             other != kOthers.end()) {
+    takes = other->set(settings, value);
+  } else {
+    std::string all;
+    add_names(all, kOthers);
+    add_names(all, kTimes);
+    add_names(all, kTexts);
+    return "there is no setting " + std::string(name) + "; those are " + all;
   }
-  if (const auto* time = std::find_if(kTimes.begin(), kTimes.end(), named); time != kTimes.end())
-    return set_time(time->of(settings.protocol), value, time->or_never);
-  return set_in_numbers(settings, name, value);
+  return takes.empty() ? takes : std::string(name) + " = " + value + ": it takes " + takes;
 }
 
 tl::expected<std::unique_ptr<Fabric>, OpenFailed> open_fabric(const Settings& settings) {
   const auto logged = std::make_shared<std::string>();
   if (settings.fabric == "verbs") {
     if (settings.tls.any() || settings.crc)
-      return tl::unexpected(OpenFailed{Errc::invalid, "TLS and crc are for the fabric tcp"});
+      return tl::unexpected(OpenFailed{EINVAL, "TLS and crc are for the fabric tcp"});
 #ifdef URTRS_HAS_VERBS
     verbs::VerbsOptions options;
     options.device = settings.rdma_device;
@@ -126,29 +192,28 @@ tl::expected<std::unique_ptr<Fabric>, OpenFailed> open_fabric(const Settings& se
     if (!opened) return tl::unexpected(failed(opened.error(), *logged));
     return std::move(*opened);
 #else
-    return tl::unexpected(OpenFailed{Errc::not_supported, "this build has no verbs"});
+    return tl::unexpected(OpenFailed{EOPNOTSUPP, "this build has no verbs"});
 #endif
   }
   if (!settings.rdma_device.empty())
-    return tl::unexpected(OpenFailed{Errc::invalid, "rdma_device is for the fabric verbs"});
+    return tl::unexpected(OpenFailed{EINVAL, "rdma_device is for the fabric verbs"});
   // Who names an identity or a server wants TLS, and would get none.
   if (!settings.tls.any() && !settings.tls.identity.empty())
-    return tl::unexpected(
-        OpenFailed{Errc::invalid, "tls_identity chooses one of tls_keys, which are not given"});
+    return tl::unexpected(OpenFailed{EINVAL, "tls_identity chooses one of tls_keys, which are not given"});
   if (!settings.tls.any() && !settings.tls.server_name.empty())
-    return tl::unexpected(OpenFailed{
-        Errc::invalid, "tls_server_name is in the certificate of the server, and tls_ca is not given"});
+    return tl::unexpected(
+        OpenFailed{EINVAL, "tls_server_name is in the certificate of the server, and tls_ca is not given"});
   tcp::TlsOptions tls;
   if (settings.tls.any()) {
-    auto context = tls::open_context(settings.tls);
-    if (!context) return tl::unexpected(OpenFailed{Errc::invalid, context.error()});
+    auto context = open_tls(settings.tls);
+    if (!context) return tl::unexpected(context.error());
     tls.context = *context;
   }
   tcp::TcpOptions options;
   options.crc = settings.crc;
   options.host_names = settings.host_names;
   options.undelivered_timeout_ms = static_cast<unsigned>(
-      std::min<Nanos>(dead_peer_time(settings.protocol.heartbeat) / milliseconds(1), kMostMilliseconds));
+      std::min<Nanos>(dead_peer_time(settings.protocol.heartbeat) / milliseconds(1), kMostInt));
   options.log = keep_error<tcp::LogLevel>(logged);
   auto opened = tcp::open_tcp_fabric(options, tls);
   if (!opened) return tl::unexpected(failed(opened.error(), *logged));

@@ -20,11 +20,11 @@ struct Settings {
   ClientConfig protocol;
 };
 
-// False: no such setting, or not such a value.
-bool set(Settings&, std::string_view name, const std::string& value);
+// Empty, or what is wrong: there is no such setting, or it takes other values.
+[[nodiscard]] std::string set(Settings&, std::string_view name, const std::string& value);
 
 struct OpenFailed {
-  Errc error = Errc::fabric_error;
+  int error = 0;  // Linux errno, positive
   std::string sentence;
 };
 tl::expected<std::unique_ptr<Fabric>, OpenFailed> open_fabric(const Settings&);

@@ -163,7 +163,8 @@ Transport::Opened Sockets::connect(const PathAddress& path, unsigned undelivered
   Opened result;
   if (tls_.context != nullptr && !tls::can_connect(*tls_.context)) {
     result.error = kRefused;
-    result.why = "several keys are there and none is chosen (tls-identity)";
+    result.why =
+        "several keys are there and none is chosen (tls-identity): " + tls::identities(*tls_.context);
     return result;
   }
   if (names_.asks() &&

@@ -93,6 +93,8 @@ class Context {
                                                 SealedBuffers&) const = 0;
   // False where a client would have to choose one of several keys (Credentials::identity).
   [[nodiscard]] virtual bool can_connect() const noexcept = 0;
+  // Those of the keys: "alice, bob", of many the first ones.
+  [[nodiscard]] virtual std::string identities() const = 0;
   // "certificates signed by FILE and 3 keys of FILE"
   [[nodiscard]] virtual std::string description() const = 0;
   // What is wrong with the files although they can be used: a sentence, or empty.

@@ -92,6 +92,9 @@ TEST_F(Tls, an_unknown_identity_is_refused) {
 
 TEST_F(Tls, of_several_keys_a_client_chooses_one) {
   EXPECT_FALSE(keys({"alice", "bob"})->can_connect());
+  EXPECT_EQ(keys({"alice", "bob"})->identities(), "alice, bob");
+  EXPECT_EQ(keys({"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})->identities(),
+            "a, b, c, d, e, f, g, h and 2 more");
   EXPECT_TRUE(keys({"alice"})->can_connect());
   Credentials other = files_.keys({"alice", "bob"});
   other.identity = "carol";

@@ -6,6 +6,10 @@ bool can_connect(const Context& context) noexcept {
   return context.can_connect();
 }
 
+std::string identities(const Context& context) {
+  return context.identities();
+}
+
 std::string description(const Context& context) {
   return context.description();
 }

@@ -228,6 +228,15 @@ std::unique_ptr<Channel> SslContext::open_channel(Side side, const std::string& 
   return made;
 }
 
+std::string SslContext::identities() const {
+  constexpr std::size_t kShown = 8;
+  std::string text;
+  std::size_t shown = 0;
+  for (auto one = keys_.begin(); one != keys_.end() && shown < kShown; ++one, ++shown)
+    text += (text.empty() ? "" : ", ") + one->first;
+  return keys_.size() > kShown ? text + " and " + std::to_string(keys_.size() - kShown) + " more" : text;
+}
+
 std::string SslContext::description() const {
   std::string text;
   if (has_certificate_) text = "certificates signed by " + credentials_.ca;

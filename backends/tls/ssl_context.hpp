@@ -47,6 +47,7 @@ class SslContext final : public Context, public std::enable_shared_from_this<Ssl
   bool can_connect() const noexcept override {
     return keys_.empty() || has_certificate_ || own_key_ != nullptr;
   }
+  std::string identities() const override;
   std::string description() const override;
   const std::string& warning() const noexcept override { return warning_; }
 

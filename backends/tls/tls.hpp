@@ -43,6 +43,8 @@ tl::expected<std::shared_ptr<const Context>, std::string> open_context(const Cre
 
 // False where a client would have to choose one of several keys (Credentials::identity).
 bool can_connect(const Context&) noexcept;
+// Those that it can choose from, for a message: "alice, bob", of many the first ones.
+std::string identities(const Context&);
 
 // For a log: who is accepted by it, "certificates signed by FILE and 3 keys of FILE".
 std::string description(const Context&);

@@ -255,6 +255,62 @@ TEST_F(CInterfaceTest, ErrorsAreThoseOfTheServerOfTheDeviceAndOfTheCall) {
   EXPECT_EQ(urtrs_read(device, data.data(), data.size(), 0, -1), -ESHUTDOWN);
 }
 
+TEST_F(CInterfaceTest, WhatNoDeviceHasIsRefusedBeforeMemoryIsTaken) {
+  urtrs_device* device = open();
+  char byte = 0;
+  for (const std::size_t length : {SIZE_MAX & ~std::size_t{511}, std::size_t{1} << 50, kDiskBytes + 512}) {
+    for (const int timeout : {-1, kLong}) {
+      EXPECT_EQ(urtrs_read(device, &byte, length, 0, timeout), -EINVAL) << length;
+      EXPECT_NE(std::strstr(urtrs_session_message(session_), "disk: read: "), nullptr);
+      EXPECT_EQ(urtrs_write(device, &byte, length, 0, 0, timeout), -EINVAL) << length;
+      EXPECT_EQ(urtrs_zero(device, length, 0, 0, timeout), -EINVAL) << length;
+    }
+    EXPECT_EQ(urtrs_read_async(device, &byte, length, 0, Ended::on_done, nullptr), -EINVAL);
+  }
+  EXPECT_EQ(urtrs_read(device, &byte, 512, UINT64_MAX - 511, kLong), -EINVAL);
+  EXPECT_EQ(stats().under_way, 0U);
+}
+
+TEST_F(CInterfaceTest, ADeviceOpenedReadOnlyTakesNoChangeOfAnyKind) {
+  urtrs_device* device = open("disk", URTRS_READ_ONLY);
+  char data[512] = {};
+  EXPECT_EQ(urtrs_write(device, data, sizeof data, 0, 0, -1), -EPERM);
+  EXPECT_EQ(urtrs_zero(device, 4096, 0, 0, -1), -EPERM);
+  EXPECT_EQ(urtrs_discard(device, 4096, 0, 0, -1), -EPERM);
+}
+
+TEST_F(CInterfaceTest, AnErrorSaysNothingOfPathsThatHaveNoPartInIt) {
+  EXPECT_EQ(urtrs_session_add_path(session_, nullptr, "127.0.0.2", port_), 0);  // nobody listens there
+  urtrs_device* device = open();
+  urtrs_path path{};
+  const Nanos end = steady_now() + seconds(60);
+  do {
+    urtrs_session_wait(session_, 10);
+    ASSERT_EQ(urtrs_session_get_path(session_, 0, &path, sizeof path), 0);
+  } while (std::strcmp(path.reason, "connect_refused") != 0 && steady_now() < end);
+  std::array<char, 512> data{};
+  EXPECT_EQ(urtrs_read(device, data.data(), 512, kDiskBytes, -1), -EIO);
+  EXPECT_STREQ(urtrs_session_message(session_), "disk: read: Input/output error");
+  EXPECT_EQ(urtrs_device_open(session_, "no_such", 0, kLong, &device), -ENOENT);
+  EXPECT_STREQ(urtrs_session_message(session_), "no_such: No such file or directory");
+}
+
+TEST_F(CInterfaceTest, TheMessageIsAboutTheLastCall) {
+  urtrs_device* device = open();
+  char data[512];
+  EXPECT_EQ(urtrs_read(device, data, 100, 0, -1), -EINVAL);
+  EXPECT_STREQ(urtrs_session_message(session_), "disk: read: Invalid argument");
+  stats();
+  EXPECT_STREQ(urtrs_session_message(session_), "disk: read: Invalid argument");
+  EXPECT_EQ(urtrs_read(device, data, 512, 0, -1), 0);
+  EXPECT_STREQ(urtrs_session_message(session_), "");
+  for (const int timeout : {-1, kLong}) {
+    EXPECT_EQ(urtrs_read(device, data, 512, 0, timeout), 0);
+    EXPECT_EQ(urtrs_read(device, nullptr, 512, 0, timeout), -EINVAL);
+    EXPECT_STREQ(urtrs_session_message(session_), "disk: read: no memory is given");
+  }
+}
+
 TEST_F(CInterfaceTest, BeforeItIsOpenASessionTakesSettingsAndNothingElse) {
   urtrs_device* device = nullptr;
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, kLong, &device), -ENOTCONN);

@@ -128,6 +128,10 @@ BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece&
   const std::uint64_t size = geometry.nsectors * wire::rnbd::kSectorBytes;
   if (io.offset % block != 0 || io.length % block != 0) return {Errc::invalid, kEinval};
   if (io.offset > size || io.length > size - io.offset) return {Errc::invalid, kEio};
+  const bool writable = devices_by_slot[rnbd::slot_of(request.device)].writable;
+  // Before what the device can do: a server says of what is opened read-only that it can discard nothing.
+  const bool changes = io.opcode != Opcode::read && io.opcode != Opcode::secure_erase;
+  if (changes && !writable) return {Errc::invalid, kEperm};
   const std::uint32_t bytes =
       rnbd::next_piece(geometry, session.max_io_size(), io.opcode, io.length - request.sent);
   if (bytes == 0) return {Errc::invalid, kEopnotsupp};
@@ -136,7 +140,6 @@ BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece&
   piece.what.bytes = bytes;
   piece.what.fua = wants_fua(io, geometry);
   piece.what.nounmap = io.nounmap;
-  const bool writable = devices_by_slot[rnbd::slot_of(request.device)].writable;
   if (const std::uint16_t error = rnbd::check_piece(geometry, writable, piece.what))
     return {Errc::invalid, error};
   request.all_fua = request.all_fua && piece.what.fua;

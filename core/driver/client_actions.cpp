@@ -219,6 +219,10 @@ void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   path.state = action.state;
   // An attempt that is under way does not hide why the last one failed.
   if (action.reason != Reason::none || action.state == PathState::connected) {
+    if (action.reason != Reason::attempts_exhausted)
+      path.last_cause = Reason::none;
+    else if (path.reason != Reason::attempts_exhausted)
+      path.last_cause = path.reason;
     path.reason = action.reason;
     path.peer_errno = action.peer_errno;
   }

@@ -36,8 +36,9 @@ struct PathStatus {
   bool ever_connected = false;
   Reason reason = Reason::none;  // why it was last lost or refused; none once it is connected again
   std::uint16_t peer_errno = 0;
-  std::uint32_t attempt = 0;     // since it was last connected
-  std::uint64_t reconnects = 0;  // times it came back after having been connected
+  Reason last_cause = Reason::none;  // of attempts_exhausted: what the last attempt failed of; else none
+  std::uint32_t attempt = 0;         // since it was last connected
+  std::uint64_t reconnects = 0;      // times it came back after having been connected
   std::uint64_t failed_attempts = 0;
   std::uint64_t ios = 0;        // requests completed over this path
   std::uint64_t failovers = 0;  // requests taken over from other paths

@@ -20,11 +20,17 @@ def main(address, port, name, file):
             part = memoryview(again)[:min(PART, device.size - offset)]
             device.read_into(part, offset)
             if copy.read(len(part)) != part:
-                sys.exit(f"{name} changed meanwhile")
+                sys.exit(f"copy_device: {name} changed meanwhile")
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 5:
+        sys.exit(__doc__)
     try:
         main(*sys.argv[1:])
     except OSError as error:
-        sys.exit(f"copy_device: {error.strerror}")
+        sys.exit(f"copy_device: {error.filename + ': ' if error.filename else ''}{error.strerror}")
+    except (ValueError, OverflowError) as error:
+        sys.exit(f"copy_device: {error}")
+    except KeyboardInterrupt:
+        sys.exit("copy_device: stopped")

@@ -64,7 +64,9 @@ TEST_F(BlockClientTest, WhatDoesNotFitTheDeviceIsRefusedWithItsErrno) {
   expect(result_of(device, {.offset = 0, .length = 0}), Errc::ok, 0);
   expect(result_of(device, {.offset = 0, .length = 64 * 512}), Errc::ok, 0);
   const DeviceHandle reader = open(w, "b", AccessMode::read_only);
-  expect(result_of(reader, {.opcode = Opcode::write, .length = 512}), Errc::invalid, EPERM);
+  // Also of what the server says that a device opened read-only cannot do.
+  for (const Opcode change : {Opcode::write, Opcode::discard, Opcode::write_zeroes})
+    expect(result_of(reader, {.opcode = change, .length = 512}), Errc::invalid, EPERM);
   expect(result_of(reader, {.opcode = Opcode::secure_erase, .length = 512}), Errc::invalid, EOPNOTSUPP);
   EXPECT_TRUE(w.client().writable(device));
   EXPECT_FALSE(w.client().writable(reader));

@@ -69,6 +69,8 @@ std::string per_path(const Settings& settings, std::span<const PathStatus> paths
       continue;
     }
     text += reason_words(paths[i].reason, paths[i].peer_errno);
+    if (paths[i].last_cause != Reason::none)
+      text += std::string(", the last of them: ") + words_of(paths[i].last_cause, 0).sentence;
     const std::string hint = advice(paths[i].reason, paths[i].peer_errno, settings, settings.paths[i]);
     if (!hint.empty()) text += " (" + hint + ")";
   }

@@ -96,6 +96,12 @@ TEST(Explain, AFailedRequestHasACause) {
                          "connection refused"),
             std::string::npos)
       << without;
+  paths[0].reason = Reason::attempts_exhausted;
+  paths[0].last_cause = Reason::connect_timeout;
+  EXPECT_NE(
+      explain_failed_request(settings, "disk", io, EIO, paths)
+          .find("all attempts to connect again failed, the last of them: no answer to the connect request"),
+      std::string::npos);
   io.opcode = wire::rnbd::Opcode::flush;
   EXPECT_EQ(explain_failed_request(settings, "disk", io, EIO, paths).rfind("flush of 'disk' failed", 0), 0U);
 }

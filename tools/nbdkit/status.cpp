@@ -163,7 +163,9 @@ void Status::on_path_changed(Nanos at, const PathChanged& change) {
   } else if (change.state == PathState::waiting && change.attempt != 0) {
     on_attempt_failed(change, path, name, reason);
   } else if (change.state == PathState::closed && !is_wanted(change.reason)) {
-    lines_(true, name + " is closed and will not be tried again: " + reason + "; " + what_is_left());
+    const bool hidden = change.reason == Reason::attempts_exhausted && !path.reason.empty();
+    lines_(true, name + " is closed and will not be tried again: " + reason +
+                     (hidden ? " (last: " + path.reason + ")" : "") + "; " + what_is_left());
   } else {
     const bool known = change.reason == Reason::none && !path.reason.empty();
     lines_(false, name + ": " + to_string(change.state) + (known ? ", last: " + path.reason : ""));

@@ -93,7 +93,8 @@ TEST_F(StatusTest, APathThatIsRefusedForEverIsToldEverMoreRarely) {
   status->on_path(change(1, PathState::closed, Reason::attempts_exhausted), {});
   EXPECT_EQ(lines[10],
             "session me, path 10.0.1.2 is closed and will not be tried again: all attempts to connect again "
-            "failed [attempts_exhausted]; IO goes on over 1 of 2 paths");
+            "failed [attempts_exhausted] (last: rejected by the server [rejected]); IO goes on over 1 of 2 "
+            "paths");
 }
 
 TEST_F(StatusTest, AnAttemptThatBeginsIsToldWithTheLastReason) {

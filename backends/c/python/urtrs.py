@@ -8,11 +8,15 @@ It stands on liburtrs-c by ctypes alone. Data is not copied: read_into() fills a
 (bytes, bytearray, memoryview, array, mmap, NumPy). Offsets and lengths are in bytes, whole blocks of the device.
 
 Errors are OSError with the errno of the library, hence FileNotFoundError, PermissionError, TimeoutError where they fit.
-Without a timeout a call takes as long as it takes; Ctrl-C ends it at any time. After a timeout or Ctrl-C a request may still
-act, and its buffer stays in use until the server answered or the session is closed.
+Without a timeout a call takes as long as it takes, but waits for a path no longer than queue_timeout_ms; Ctrl-C ends it at any
+time. After a timeout or Ctrl-C a request may still act, and its buffer stays in use until the server answered or the session
+is closed.
 
 Several threads may use one session: each waits for its own request, and requests of all are under way together.
+
+What is dropped without close() or `with` is closed, and a ResourceWarning says so. A session is not for a child of fork().
 """
+import collections
 import contextlib
 import ctypes
 import errno as _errno
@@ -20,70 +24,28 @@ import os
 import select
 import threading
 import time
+import warnings
+
+import _urtrs_c as _c
 
 __all__ = ["Device", "DeviceInfo", "PathStatus", "Session", "Stats", "version"]
-
-_READ_ONLY, _MIGRATION, _FUA, _NO_UNMAP = 1, 2, 1, 2
-
-_lib = ctypes.CDLL(os.environ.get("URTRS_LIBRARY", "liburtrs-c.so.0"))
-_Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)
-
-
-def _structure(name, *members):
-    """Members as pairs of a type and names."""
-    return type(name, (ctypes.Structure,), {"_fields_": [(one, kind) for kind, names in members for one in names.split()]})
-
-
-_Info = _structure("_Info", (ctypes.c_uint64, "size"),
-                   (ctypes.c_uint32, "block_size physical_block_size max_io_size discard_granularity"),
-                   (ctypes.c_int, "is_open writable can_discard can_zero write_cache error"))
-_Stats = _structure("_Stats", (ctypes.c_uint64, "reads writes read_bytes write_bytes errors failovers"),
-                    (ctypes.c_uint32, "under_way paths connected_paths devices"))
-_Path = _structure("_Path", (ctypes.c_char_p, "source destination state reason"), (ctypes.c_uint16, "port"),
-                   (ctypes.c_uint32, "attempt in_flight"), (ctypes.c_uint64, "requests reconnects"))
-# Py_buffer of the stable interface of CPython.
-_PyBuffer = _structure("_PyBuffer", (ctypes.c_void_p, "buf obj"), (ctypes.c_ssize_t, "len itemsize"),
-                       (ctypes.c_int, "readonly ndim"), (ctypes.c_void_p, "format shape strides suboffsets internal"))
-_get_buffer = ctypes.pythonapi.PyObject_GetBuffer
-_get_buffer.argtypes = [ctypes.py_object, ctypes.POINTER(_PyBuffer), ctypes.c_int]
-_release_buffer = ctypes.pythonapi.PyBuffer_Release
-_release_buffer.argtypes, _release_buffer.restype = [ctypes.POINTER(_PyBuffer)], None
-
-
-def _declare(name, *arguments, result=ctypes.c_int):
-    function = getattr(_lib, name)
-    function.argtypes, function.restype = arguments, result
-    return function
-
-
-_P, _S, _I, _U = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint
-_version = _declare("urtrs_version", result=_S)
-_strerror = _declare("urtrs_strerror", _I, result=_S)
-_new = _declare("urtrs_session_new", _S, ctypes.POINTER(_P))
-_set = _declare("urtrs_session_set", _P, _S, _S)
-_add_path = _declare("urtrs_session_add_path", _P, _S, _S, ctypes.c_uint16)
-_open = _declare("urtrs_session_open", _P)
-_close = _declare("urtrs_session_close", _P, _I)
-_free = _declare("urtrs_session_free", _P)
-_message = _declare("urtrs_session_message", _P, result=_S)
-_fd = _declare("urtrs_session_fd", _P)
-_prepare = _declare("urtrs_session_prepare", _P)
-_poll = _declare("urtrs_session_poll", _P)
-_get_stats = _declare("urtrs_session_get_stats", _P, ctypes.POINTER(_Stats), ctypes.c_size_t)
-_get_path = _declare("urtrs_session_get_path", _P, ctypes.c_uint32, ctypes.POINTER(_Path), ctypes.c_size_t)
-_device_open = _declare("urtrs_device_open_async", _P, _S, _U, _Callback, _P, ctypes.POINTER(_P))
-_device_close = _declare("urtrs_device_close", _P, _I)
-_device_info = _declare("urtrs_device_get_info", _P, ctypes.POINTER(_Info), ctypes.c_size_t)
-_read = _declare("urtrs_read_async", _P, _P, ctypes.c_size_t, ctypes.c_uint64, _Callback, _P)
-_write = _declare("urtrs_write_async", _P, _P, ctypes.c_size_t, ctypes.c_uint64, _U, _Callback, _P)
-_flush = _declare("urtrs_flush_async", _P, _Callback, _P)
-_discard = _declare("urtrs_discard_async", _P, ctypes.c_uint64, ctypes.c_uint64, _U, _Callback, _P)
-_zero = _declare("urtrs_zero_async", _P, ctypes.c_uint64, ctypes.c_uint64, _U, _Callback, _P)
 
 
 def version():
     """Of the library, "0.1.0"."""
-    return _version().decode()
+    return _c.version().decode()
+
+
+def _text(value):
+    """As the library takes it: a C string would end at a NUL."""
+    text = os.fsencode(value)
+    if b"\0" in text:
+        raise ValueError(f"embedded NUL in {value!r}")
+    return text
+
+
+def _milliseconds(seconds):
+    return max(0, min(int(seconds * 1000), 2 ** 31 - 1))
 
 
 def _unsigned(value, bits=64):  # ctypes would take what is left of one that does not fit
@@ -93,7 +55,7 @@ def _unsigned(value, bits=64):  # ctypes would take what is left of one that doe
 
 
 def _error(code, what):
-    return OSError(-code, f"{what}: {_strerror(code).decode()}")
+    return OSError(-code, f"{what}: {_c.strerror(code).decode()}")
 
 
 class _Values:
@@ -119,7 +81,17 @@ class Stats(_Values):
 
 
 class PathStatus(_Values):
-    """source, destination, state, reason, port, attempt, in_flight, requests, reconnects: as struct urtrs_path."""
+    """source, destination, state, reason, port, attempt, in_flight, requests, reconnects, last_cause: as struct urtrs_path."""
+
+    def _words(self):
+        if self.reason == "none":
+            return f"{self.destination}: {self.state}"
+        return f"{self.destination}: {self.reason}" + (f", the last with {self.last_cause}" if self.last_cause != "none" else "")
+
+
+class _Closing(contextlib.AbstractContextManager):
+    def __exit__(self, *_):
+        self.close()
 
 
 class _Request:
@@ -128,16 +100,26 @@ class _Request:
     def __init__(self, *owner, flags=0):
         self.buffer, self.result = None, None
         if owner:
-            self.buffer = _PyBuffer()
-            _get_buffer(*owner, self.buffer, flags)
+            self.buffer = _c.PyBuffer()
+            _c.get_buffer(*owner, self.buffer, flags)
 
     def release(self):
         if self.buffer is not None:
-            _release_buffer(self.buffer)
+            _c.release_buffer(self.buffer)
             self.buffer = None
 
 
-class Session:
+def _finisher(requests):
+    """What the library calls for each that is over, inside poll(), that is with the lock. It keeps no session alive."""
+    def finish(key, code):
+        request = requests.pop(key, None)
+        if request is not None:
+            request.result = code
+            request.release()
+    return _c.Callback(finish)
+
+
+class Session(_Closing):
     """A session with one server. `paths`: "10.0.0.1", "SOURCE@DESTINATION"; settings are those of urtrs_session_set(), such as
     queue_timeout_ms=5000. Connecting goes on by itself; open() of a device waits for it."""
 
@@ -145,37 +127,33 @@ class Session:
         self._lock = threading.Lock()  # around each call of the library
         self._turn = threading.Condition(self._lock)
         self._requests, self._last, self._sleeping = {}, 0, False
-        self._closing, self._wake = False, None
-        self._on_done = _Callback(self._finish)
-        self._handle = _P()
-        code = _new(os.fsencode(name), ctypes.byref(self._handle))
+        self._closing, self._wake, self._abandoned = False, None, collections.deque()  # devices that nobody closed
+        self._on_done = _finisher(self._requests)
+        self._name, self._handle = name, ctypes.c_void_p()
+        code = _c.new(_text(name), ctypes.byref(self._handle))
         if code:
             raise _error(code, f"a session cannot have the name {name!r}")
         try:
             for setting, value in settings.items():
-                self._check(_set(self._handle, setting.encode(), str(int(value) if isinstance(value, bool) else value)
-                                 .encode()))
+                if value is not None:
+                    if not isinstance(value, (str, bytes, os.PathLike)):
+                        value = str(int(value) if isinstance(value, bool) else value)
+                    self._check(_c.set_setting(self._handle, _text(setting), _text(value)))
             for path in [paths] if isinstance(paths, str) else paths:
-                source, _, destination = path.rpartition("@")
-                self._check(_add_path(self._handle, source.encode() or None, destination.encode(), _unsigned(port, 16)))
-            self._check(_open(self._handle))
+                self._add_path(path, port)
+            self._check(_c.open_session(self._handle))
             self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         except BaseException:
             self._release()
             raise
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def __del__(self):
+    def __del__(self, _warn=warnings.warn):
         if getattr(self, "_handle", None):
             self._release()
+            _warn(f"unclosed session {self._name!r}", ResourceWarning, source=self)
 
     def _release(self):
-        _free(self._handle)
+        _c.free(self._handle)
         self._handle = None
         for request in self._requests.values():
             request.release()
@@ -186,20 +164,42 @@ class Session:
 
     def _check(self, code):
         if code < 0:
-            raise OSError(-code, _message(self._handle).decode() or _strerror(code).decode())
+            raise OSError(-code, os.fsdecode(_c.message(self._handle)) or _c.strerror(code).decode())
 
-    def _finish(self, key, code):
-        """Runs inside _poll(), that is with the lock."""
-        request = self._requests.pop(key, None)
-        if request is not None:
-            request.result = code
-            request.release()
+    def _failed(self, code, what):
+        """With the lock. Where a path was missing, what is wrong with each."""
+        error = _error(code, what)
+        paths = self._list_paths() if code in (-_errno.EIO, -_errno.ETIMEDOUT) else []
+        if not paths or any(path.state == "connected" for path in paths):
+            return error
+        return OSError(-code, f"{error.strerror} ({', '.join(path._words() for path in paths)})")
+
+    def _add_path(self, path, port):
+        source, at, destination = path.rpartition("@")
+        if at and not source:
+            raise OSError(_errno.EINVAL, f"path {path!r}: the source is empty")
+        self._check(_c.add_path(self._handle, _text(source) or None, _text(destination), _unsigned(port, 16)))
+
+    def _abandon(self, handle):
+        """Of a finalizer, which runs at any time, also inside a call of this thread that has the lock."""
+        self._abandoned.append(handle)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._close_abandoned()
+            finally:
+                self._lock.release()
+
+    def _close_abandoned(self):
+        while self._abandoned and self._handle:
+            _c.device_close(self._abandoned.popleft(), 0)
+            self._tell_others()
 
     def _begin(self, function, request):
         """Calls function(callback, user) with the lock held."""
         if not self._handle:
             request.release()
             raise _error(-_errno.ESHUTDOWN, "the session is closed")
+        self._close_abandoned()
         self._last += 1
         key = self._last
         self._requests[key] = request
@@ -214,25 +214,23 @@ class Session:
 
     def _run(self, what, function, request, timeout):
         """Begins a request and waits for it. One of the threads that wait sleeps for all of them."""
-        end = None if timeout is None else time.monotonic() + timeout
+        end = None if timeout is None else time.monotonic() + min(timeout, 10 ** 8)
         with self._turn:
-            code = self._begin(function, request)
-            if code:
-                raise _error(code, what)
+            self._check(self._begin(function, request))
             self._go_on()
             while request.result is None:
                 left = None if end is None else end - time.monotonic()
                 if left is not None and left <= 0:
-                    raise _error(-_errno.ETIMEDOUT, what)
+                    raise self._failed(-_errno.ETIMEDOUT, what)
                 if self._sleeping or self._closing:
                     self._turn.wait(left)
                 else:
                     self._sleep(left)
-        if request.result:
-            raise _error(request.result, what)
+            if request.result:
+                raise self._failed(request.result, what)
 
     def _go_on(self):
-        _poll(self._handle)
+        _c.poll(self._handle)
         self._tell_others()
 
     def _tell_others(self):
@@ -242,14 +240,14 @@ class Session:
             os.eventfd_write(self._wake, 1)
 
     def _sleep(self, left):
-        wait = _prepare(self._handle)
+        wait = _c.prepare(self._handle)
         if left is not None and (wait < 0 or wait > left * 1000):
-            wait = left * 1000
+            wait = min(left * 1000, 60_000)
         self._sleeping = True
         self._lock.release()
         try:
             poller = select.poll()
-            poller.register(_fd(self._handle), select.POLLIN)
+            poller.register(_c.fd(self._handle), select.POLLIN)
             poller.register(self._wake, select.POLLIN)
             poller.poll(None if wait < 0 else wait)
         finally:
@@ -259,75 +257,75 @@ class Session:
                 os.eventfd_read(self._wake)
             # The next of them sleeps when this one is done.
             self._turn.notify_all()
-        _poll(self._handle)
+        _c.poll(self._handle)
 
     def open(self, device, read_only=False, migration=False, timeout=None):
         """A Device of the server, by its name there."""
-        handle, request = _P(), _Request()
-        flags = (_READ_ONLY if read_only else 0) | (_MIGRATION if migration else 0)
+        handle, name = ctypes.c_void_p(), _text(device)
+        flags = (_c.READ_ONLY if read_only else 0) | (_c.MIGRATION if migration else 0)
         try:
-            self._run(device, lambda done, user: _device_open(self._handle, os.fsencode(device), flags, done, user,
-                                                              ctypes.byref(handle)), request, timeout)
-        except BaseException as error:
-            lost = ", ".join(f"{path.destination}: {path.reason}" for path in self.paths() if path.reason != "none")
-            with self._lock:
-                if handle and self._handle:
-                    _device_close(handle, 0)
-            if lost and isinstance(error, OSError):
-                raise OSError(error.errno, f"{error.strerror} ({lost})") from None
+            self._run(device, lambda done, user: _c.device_open(self._handle, name, flags, done, user, ctypes.byref(handle)),
+                      _Request(), timeout)
+        except BaseException:
+            if handle:
+                self._abandon(handle)
             raise
         return Device(self, device, handle)
 
+    def _list_paths(self):
+        found, path = [], _c.Path()
+        while self._handle and _c.get_path(self._handle, len(found), path, ctypes.sizeof(path)) == 0:
+            found.append(PathStatus(path))
+        return found
+
     def paths(self):
         """A PathStatus of each path; none of a session that is closed."""
-        found, path = [], _Path()
         with self._lock:
-            while self._handle and _get_path(self._handle, len(found), path, ctypes.sizeof(path)) == 0:
-                found.append(PathStatus(path))
-        return found
+            return self._list_paths()
 
     def stats(self):
         """Stats of the session."""
-        stats = _Stats()
+        stats = _c.Stats()
         with self._lock:
             if not self._handle:
                 raise _error(-_errno.ESHUTDOWN, "the session is closed")
-            self._check(_get_stats(self._handle, stats, ctypes.sizeof(stats)))
+            self._close_abandoned()
+            self._check(_c.get_stats(self._handle, stats, ctypes.sizeof(stats)))
         return Stats(stats)
 
     def add_path(self, path, port=1234):
         """One more path, while IO goes on."""
-        source, _, destination = path.rpartition("@")
         with self._lock:
             if not self._handle:
                 raise _error(-_errno.ESHUTDOWN, "the session is closed")
-            self._check(_add_path(self._handle, source.encode() or None, destination.encode(), _unsigned(port, 16)))
+            self._add_path(path, port)
             self._go_on()
 
     def close(self, timeout=30):
         """Waits up to `timeout` seconds for what is under way, and tells the server; what is left then fails."""
+        milliseconds = _milliseconds(timeout)
         with self._turn:
             self._closing = True
             while self._sleeping:  # it uses descriptors of the session
                 os.eventfd_write(self._wake, 1)
                 self._turn.wait()
             if self._handle:
-                _close(self._handle, int(timeout * 1000))
+                _c.close(self._handle, milliseconds)
                 self._release()
             self._turn.notify_all()
 
 
-class Device:
+class Device(_Closing):
     """A device that is open: see Session.open()."""
 
     def __init__(self, session, name, handle):
         self.name, self._session, self._handle = name, session, handle
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
+    def __del__(self, _warn=warnings.warn):
+        handle, self._handle = self._handle, None
+        if handle and self._session._handle:
+            self._session._abandon(handle)
+            _warn(f"unclosed device {self.name!r}", ResourceWarning, source=self)
 
     @property
     def size(self):
@@ -337,10 +335,10 @@ class Device:
     @property
     def info(self):
         """A DeviceInfo, as it is now."""
-        info = _Info()
+        info = _c.Info()
         with self._session._lock:
             self._require_open()
-            _device_info(self._handle, info, ctypes.sizeof(info))
+            _c.device_info(self._handle, info, ctypes.sizeof(info))
         return DeviceInfo(info)
 
     def _require_open(self):
@@ -357,10 +355,12 @@ class Device:
         """Fills a writable buffer that is one piece of memory."""
         at = (request := _Request(buffer, flags=1)).buffer  # PyBUF_WRITABLE
         self._run(f"read {at.len} bytes at {offset}",
-                  lambda done, user: _read(self._handle, at.buf, at.len, _unsigned(offset), done, user), request, timeout)
+                  lambda done, user: _c.read(self._handle, at.buf, at.len, _unsigned(offset), done, user), request, timeout)
 
     def read(self, length, offset, timeout=None):
         """Those bytes, as a bytearray."""
+        if _unsigned(length) and self._session._handle and length > (size := self.size):
+            raise OSError(_errno.EINVAL, f"{self.name}: read: {length} bytes are asked for, and the device has {size}")
         data = bytearray(length)
         self.read_into(data, offset, timeout)
         return data
@@ -369,30 +369,30 @@ class Device:
         """Writes a buffer; with `fua` it is durable afterwards, without it after the next flush()."""
         at = (request := _Request(buffer)).buffer
         self._run(f"write {at.len} bytes at {offset}",
-                  lambda done, user: _write(self._handle, at.buf, at.len, _unsigned(offset), _FUA if fua else 0, done, user), request,
+                  lambda done, user: _c.write(self._handle, at.buf, at.len, _unsigned(offset), _c.FUA if fua else 0, done, user), request,
                   timeout)
 
     def flush(self, timeout=None):
         """What was written before is durable afterwards."""
-        self._run("flush", lambda done, user: _flush(self._handle, done, user), _Request(), timeout)
+        self._run("flush", lambda done, user: _c.flush(self._handle, done, user), _Request(), timeout)
 
     def discard(self, length, offset, fua=False, timeout=None):
         """The blocks are no longer needed; what they read as is the server's to choose."""
+        flags = _c.FUA if fua else 0
         self._run(f"discard {length} bytes at {offset}",
-                  lambda done, user: _discard(self._handle, _unsigned(length), _unsigned(offset), _FUA if fua else 0, done, user), _Request(),
-                  timeout)
+                  lambda done, user: _c.discard(self._handle, _unsigned(length), _unsigned(offset), flags, done, user), _Request(), timeout)
 
     def zero(self, length, offset, fua=False, unmap=True, timeout=None):
         """The blocks read as zeroes; with unmap=False they stay allocated."""
-        flags = (_FUA if fua else 0) | (0 if unmap else _NO_UNMAP)
+        flags = (_c.FUA if fua else 0) | (0 if unmap else _c.NO_UNMAP)
         self._run(f"zero {length} bytes at {offset}",
-                  lambda done, user: _zero(self._handle, _unsigned(length), _unsigned(offset), flags, done, user), _Request(), timeout)
+                  lambda done, user: _c.zero(self._handle, _unsigned(length), _unsigned(offset), flags, done, user), _Request(), timeout)
 
     def close(self, timeout=30):
         """Lets what is at the server end."""
-        session = self._session
+        session, milliseconds = self._session, _milliseconds(timeout)
         with session._turn:
             handle, self._handle = self._handle, None
             if handle and session._handle:
-                _device_close(handle, int(timeout * 1000))
+                _c.device_close(handle, milliseconds)
                 session._tell_others()

@@ -1,6 +1,7 @@
 """The Python module, and the library for C below it, against a real urtrsd."""
 import array
 import errno
+import gc
 import mmap
 import os
 import pathlib
@@ -98,6 +99,8 @@ class TestDevice:
                 with pytest.raises(TypeError):
                     call(None, 0)
             assert device.read(BLOCK, 0) == b"k" * BLOCK
+            # Before memory is taken for it.
+            assert "the device has 1048576" in refused(errno.EINVAL, device.read, 1 << 60, 0)
         for port in (-1, 70000):
             with pytest.raises(OverflowError):
                 urtrs.Session("python", "127.0.0.1", port)
@@ -126,7 +129,8 @@ class TestDevice:
             refused(errno.EEXIST, session.open, "disk0")
             with urtrs.Session("another", "127.0.0.1", server.port) as other:
                 refused(errno.EPERM, other.open, "disk0")
-                assert other.open("disk0", read_only=True).read(BLOCK, 0) == bytes(BLOCK)
+                with other.open("disk0", read_only=True) as reader:
+                    assert reader.read(BLOCK, 0) == bytes(BLOCK)
         refused(errno.ENODEV, device.read, BLOCK, 0)
         assert session.stats().under_way == 0
 
@@ -170,7 +174,35 @@ class TestSession:
             assert setting in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", **{setting: "web1"})
         refused(errno.EINVAL, urtrs.Session, "not/a/name", "127.0.0.1")
         refused(errno.EINVAL, urtrs.Session, "python", [])
-        assert "/no/such/file" in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", tls_keys="/no/such/file")
+        assert "/no/such/file" in refused(errno.ENOENT, urtrs.Session, "python", "127.0.0.1",
+                                          tls_keys=pathlib.Path("/no/such/file"))
+        assert "it takes 0 or 1" in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", crc="maybe")
+
+    def test_a_setting_that_is_none_is_not_given(self, server):
+        with urtrs.Session("python", "127.0.0.1", server.port, tls_keys=None, host_names=False) as session:
+            session.open("small").close()
+
+    def test_one_of_several_keys_has_to_be_chosen(self, tmp_path):
+        keys = tmp_path / "keys"
+        keys.touch(0o600)
+        keys.write_text(f"alice:{'a' * 64}\nbob:{'b' * 64}\n")
+        text = refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", tls_keys=keys)
+        assert "tls_identity" in text and "alice, bob" in text
+
+    def test_paths_that_cannot_be_or_are_there(self, session, server):
+        for path in "a@b@c", "@127.0.0.1", "127.0.0.1@", "10.0.0.256", "two words", "":
+            assert "path" in refused(errno.EINVAL, session.add_path, path)
+        refused(errno.EEXIST, session.add_path, "127.0.0.1", server.port)
+        for number in range(2, 9):
+            session.add_path(f"127.0.0.{number}", server.port)
+        assert "8 paths" in refused(errno.ENOSPC, session.add_path, "127.0.0.9", server.port)
+
+    def test_a_nul_ends_no_text(self, session):
+        for call in (lambda: urtrs.Session("python\0", "127.0.0.1"), lambda: urtrs.Session("python", "127.0.0.1\0.2"),
+                     lambda: urtrs.Session("python", "127.0.0.1", fabric="tcp\0"), lambda: session.add_path("a\0@b"),
+                     lambda: session.open("small\0")):
+            with pytest.raises(ValueError, match="NUL"):
+                call()
 
     def test_nobody_listens_and_the_error_says_so(self):
         with urtrs.Session("python", "127.0.0.1", free_port()) as session:
@@ -178,6 +210,55 @@ class TestSession:
             assert "connect_refused" in text
         with urtrs.Session("python", "127.0.0.1", free_port(), max_reconnect_attempts=0) as session:
             refused(errno.EIO, session.open, "disk0")
+        with urtrs.Session("python", "127.0.0.1", free_port(), max_reconnect_attempts=1, reconnect_min_ms=1) as session:
+            assert "attempts_exhausted, the last with connect_refused" in refused(errno.EIO, session.open, "disk0")
+        with urtrs.Session("python", "127.0.0.1", free_port(), queue_timeout_ms=200) as session:
+            assert "connect_refused" in refused(errno.ETIMEDOUT, session.open, "disk0")
+            assert session.stats().devices == 0
+
+    def test_a_path_that_has_no_part_in_an_error_is_not_blamed(self, session):
+        with session.open("small", read_only=True) as device:
+            session.add_path("127.0.0.1", free_port())
+            until("the second path is refused", lambda: device.read(BLOCK, 0) and session.paths()[1].reason == "connect_refused")
+            assert "connect_refused" not in refused(errno.ENOENT, session.open, "no_such")
+            assert "connect_refused" not in refused(errno.EIO, device.read, BLOCK, device.size)
+            refused(errno.EPERM, device.discard, BLOCK, 0)
+
+    def test_what_is_dropped_is_closed_and_warned_of(self, session, server):
+        device = session.open("disk0")
+        with pytest.warns(ResourceWarning, match="unclosed device 'disk0'"):
+            del device
+        session.open("disk0").close()
+        dropped = urtrs.Session("dropped", "127.0.0.1", server.port)
+        dropped.open("small").close()
+        gc.disable()  # it needs none
+        with pytest.warns(ResourceWarning, match="unclosed session 'dropped'"):
+            del dropped
+        gc.enable()
+        with urtrs.Session("dropped", "127.0.0.1", server.port) as again:
+            again.open("small").close()
+
+    def test_what_is_dropped_while_a_call_has_the_lock_is_closed_by_the_next(self, session):
+        device = session.open("disk0")
+        with session._lock, pytest.warns(ResourceWarning):
+            del device
+        assert session.stats().devices == 0
+        session.open("disk0").close()
+
+    def test_a_child_of_fork_leaves_the_session_to_its_parent(self, session):
+        with session.open("disk0") as device:
+            child = os.fork()
+            if child == 0:
+                try:
+                    device.read(BLOCK, 0)
+                except OSError as error:
+                    session._release()
+                    os._exit(0 if error.errno == errno.EBADF else 2)
+                os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            device.write(b"p" * BLOCK, 0)
+            assert device.read(BLOCK, 0) == b"p" * BLOCK
+            assert session.paths()[0].reconnects == 0
 
     def test_a_call_that_timed_out_leaves_its_buffer_to_the_library_until_the_server_answers(self, session, server):
         device = session.open("disk0")
@@ -251,6 +332,7 @@ class TestSession:
         timer.join()
         server.process.send_signal(signal.SIGCONT)
         assert device.read(BLOCK, 0) == bytes(BLOCK)
+        device.close()
 
 
 class TestExample:
@@ -269,13 +351,25 @@ class TestExample:
     def test_it_says_what_is_wrong(self, server, tmp_path):
         done = self.run("127.0.0.1", server.port, "no_such_disk", tmp_path / "copy")
         assert done.returncode == 1
-        assert "copy_device: no_such_disk: No such file or directory" in done.stderr
+        assert done.stderr == "copy_device: no_such_disk: No such file or directory\n"
+
+    @pytest.mark.parametrize("port, file, says", [("no_port", "copy", "invalid literal"), ("70000", "copy", "70000"),
+                                                  ("-1", "copy", "-1"), ("", "copy", ""), (None, "no_folder/copy", "no_folder/copy: No such")])
+    def test_each_error_is_one_line(self, server, tmp_path, port, file, says):
+        done = self.run("127.0.0.1", server.port if port is None else port, "disk0", tmp_path / file)
+        assert done.returncode == 1
+        assert says in done.stderr and done.stderr.startswith("copy_device: ") and done.stderr.count("\n") == 1
+
+    def test_too_few_words_tell_how_it_is_called(self):
+        done = self.run("127.0.0.1")
+        assert done.returncode == 1
+        assert done.stderr.startswith("copy_device.py ADDRESS PORT DEVICE FILE: ")
 
 
 def test_the_module_declares_all_of_the_header():
     """Structures have the members of the header, in its order; the version is that of the library."""
     header = (ROOT / "backends/c/urtrs.h").read_text()
-    for name, structure in (("urtrs_device_info", urtrs._Info), ("urtrs_stats", urtrs._Stats), ("urtrs_path", urtrs._Path)):
+    for name, structure in (("urtrs_device_info", urtrs._c.Info), ("urtrs_stats", urtrs._c.Stats), ("urtrs_path", urtrs._c.Path)):
         body = header.split(f"struct {name} {{", 1)[1].split("\n};", 1)[0]
         body = "".join(part.split("*/", 1)[-1] for part in body.split("/*"))
         members = [member.strip().split()[-1].lstrip("*") for line in body.split(";") for member in line.split(",")

@@ -19,7 +19,8 @@ tl::expected<OpenedTls, std::string> open_tls(const TlsChoice& choice, bool clie
   auto context = tls::open_context(files);
   if (!context) return tl::unexpected(context.error());
   if (client && !tls::can_connect(**context))
-    return tl::unexpected(files.keys + ": it has several keys; choose one with tls-identity");
+    return tl::unexpected(files.keys + ": it has several keys, of " + tls::identities(**context) +
+                          "; choose one with tls-identity");
   return OpenedTls{.context = *context, .plain_too = mode == "allow"};
 }
 

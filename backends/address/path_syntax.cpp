@@ -1,10 +1,10 @@
-#include "backends/asio/path_syntax.hpp"
+#include "backends/address/path_syntax.hpp"
 
 #include <arpa/inet.h>
 
 #include <charconv>
 
-namespace rtrs::asio {
+namespace rtrs::net {
 namespace {
 
 tl::unexpected<std::string> refuse(std::string_view text, std::string_view why) {
@@ -25,7 +25,14 @@ bool is_ipv6(std::string_view address) {
   return ::inet_pton(AF_INET6, text.c_str(), &six) == 1;
 }
 
-bool parse_port(std::string_view text, std::uint16_t& port) {
+// Of figures and dots alone, and yet no address: no host has such a name.
+bool is_broken_ipv4(std::string_view host) {
+  in_addr four{};
+  return host.find_first_not_of("0123456789.") == std::string_view::npos &&
+         ::inet_aton(std::string(host).c_str(), &four) == 0;
+}
+
+bool read_port(std::string_view text, std::uint16_t& port) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   return error == std::errc{} && end == text.data() + text.size();
 }
@@ -39,17 +46,18 @@ std::string trouble_with(std::string_view text, bool takes_port) {
   if (brackets && (end == std::string_view::npos || !is_ipv6(text.substr(1, end - 1))))
     return "has no IPv6 address in brackets";
   const std::size_t colon = brackets ? end + 1 : end;
+  if (!brackets && end != 0 && is_broken_ipv4(text.substr(0, end))) return "is no IPv4 address";
   if (colon == std::string_view::npos || colon == text.size()) return "";
   if (!takes_port) return "has a port; only the destination takes one";
   if (colon == 0) return "is empty before its port";
   std::uint16_t port = 0;
-  if (text[colon] != ':' || !parse_port(text.substr(colon + 1), port) || port == 0)
+  if (text[colon] != ':' || !read_port(text.substr(colon + 1), port) || port == 0)
     return "has a port that is not 1 .. 65535";
   return "";
 }
 
 // The address without its prefix, or what is wrong with it.
-tl::expected<std::string, std::string> parse_address(std::string_view text, std::string_view which) {
+tl::expected<std::string, std::string> checked_address(std::string_view text, std::string_view which) {
   const bool gid = text.substr(0, 4) == "gid:";
   if (text.substr(0, 3) == "ip:") text.remove_prefix(3);
   if (text.empty() || (gid && text.size() == 4))
@@ -79,7 +87,7 @@ Endpoint endpoint_of(const PathAddress& path) {
   if (!brackets && text.find(':', colon + 1) != std::string_view::npos) return endpoint;
   const bool has_port = colon < text.size();
   std::uint16_t port = path.port;
-  if (has_port && (text[colon] != ':' || !parse_port(text.substr(colon + 1), port))) return endpoint;
+  if (has_port && (text[colon] != ':' || !read_port(text.substr(colon + 1), port))) return endpoint;
   return {std::string(brackets ? text.substr(1, end - 1) : text.substr(0, end)), port};
 }
 
@@ -118,12 +126,12 @@ tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::ui
   if (separator != std::string_view::npos) {
     if (text.find_first_of("@,", separator + 1) != std::string_view::npos)
       return refuse(text, "more than one '@' or ','; give every path on its own");
-    auto source = parse_address(text.substr(0, separator), "source");
+    auto source = checked_address(text.substr(0, separator), "source");
     if (!source) return refuse(text, source.error());
     path.source = std::move(*source);
   }
   const std::size_t begin = separator == std::string_view::npos ? 0 : separator + 1;
-  auto destination = parse_address(text.substr(begin), "destination");
+  auto destination = checked_address(text.substr(begin), "destination");
   if (!destination) return refuse(text, destination.error());
   path.destination = std::move(*destination);
   return path;
@@ -143,4 +151,4 @@ std::string to_text(const PathAddress& path) {
   return path.source.empty() ? path.destination : path.source + "@" + path.destination;
 }
 
-}  // namespace rtrs::asio
+}  // namespace rtrs::net

@@ -1,8 +1,8 @@
-#include "backends/asio/path_syntax.hpp"
+#include "backends/address/path_syntax.hpp"
 
 #include <gtest/gtest.h>
 
-namespace rtrs::asio {
+namespace rtrs::net {
 namespace {
 
 struct Good {
@@ -40,6 +40,8 @@ TEST(PathSyntax, SaysWhatIsWrong) {
   EXPECT_EQ(why("a@b@c"), "path 'a@b@c': more than one '@' or ','; give every path on its own");
   EXPECT_EQ(why("10.0.0.1 "),
             "path '10.0.0.1 ': the destination address has a character that no address has");
+  for (const char* text : {"10.0.0.256", "10.0.0.256:7", "1.2.3.4.5", "10.0..1", "..."})
+    EXPECT_EQ(why(text), "path '" + std::string(text) + "': the destination address is no IPv4 address");
   EXPECT_EQ(why("gid:"), "path 'gid:': the destination address is empty");
   for (const char* text : {"127.0.0.1:65536", "127.0.0.1:-1", "a:b", "127.0.0.1:", "127.0.0.1:0", "[::1]:0",
                            "[::1]:", "127.0.0.1:18446744073709551617", "[::1]x"})
@@ -77,4 +79,4 @@ TEST(PathSyntax, WritesWhatItReads) {
 }
 
 }  // namespace
-}  // namespace rtrs::asio
+}  // namespace rtrs::net
