@@ -50,6 +50,8 @@ urtrs_feature(PROMETHEUS RESULT PROMETHEUS PACKAGE prometheus-cpp-dev PKG promet
   GIVES "urtrsd: metrics")
 urtrs_feature(LIBNBD RESULT LIBNBD PACKAGE libnbd-dev PKG libnbd
   GIVES "urtrsd: exports that NBD servers hold")
+urtrs_feature(NETLINK RESULT NETLINK PACKAGE libnl-genl-3-dev PKG libnl-genl-3.0
+  GIVES "urtrs map --nbd: devices of the kernel")
 urtrs_feature(FUSE RESULT FUSE PACKAGE libfuse3-dev PKG fuse3
   GIVES "urtrs-fs: the attributes of urtrsd as files")
 list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})

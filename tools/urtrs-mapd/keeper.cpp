@@ -135,7 +135,9 @@ void Keeper::forget_unused() {
 std::vector<std::string> Keeper::command_of(const std::string& session) const {
   const SessionWish& wish = machine_.sessions().at(session).wish;
   const SessionFiles files = files_of(session);
-  std::vector<std::string> command{options_.nbdkit, "-f", "-U", files.nbd};
+  // The kernel's NBD client has one connection, and requests of one that are carried out at once take a
+  // thread each.
+  std::vector<std::string> command{options_.nbdkit, "-f", "--threads=64", "-U", files.nbd};
   for (std::string& one : parameters_of(wish, options_.parameters)) command.push_back(std::move(one));
   command.push_back("session=" + session);
   command.push_back("exports=mapped");

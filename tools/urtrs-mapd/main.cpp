@@ -9,14 +9,18 @@
 
 #include <boost/asio/signal_set.hpp>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "tools/lib/files/find_program.hpp"
+#include "tools/lib/kernel_nbd/attachment.hpp"
+#include "tools/lib/kernel_nbd/driver.hpp"
 #include "tools/lib/mapping/state_file.hpp"
 #include "tools/lib/mapping/state_text.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
@@ -55,19 +59,29 @@ void notify(const std::string& line) {
   if (fd >= 0) ::close(fd);
 }
 
-// Held until the process ends. Nothing, or why it cannot be had.
-std::string take_lock(const std::string& file) {
+struct Lock {
+  const char* step = "";  // that failed
+  int error = 0;          // 0: it is held until the process ends
+};
+
+Lock try_lock(const std::string& file) {
   const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-  if (fd < 0)
-    return fmt::format("cannot open \"{}\": {}; --state and URTRS_RUNTIME_DIR name other places", file,
-                       errno_text(errno));
+  if (fd < 0) return {"open", errno};
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
   const int error = errno;
   ::close(fd);
+  return {"lock", error};
+}
+
+// Nothing, or why it cannot be had.
+std::string take_lock(const std::string& file) {
+  const auto [step, error] = try_lock(file);
+  if (error == 0) return {};
   if (error == EWOULDBLOCK)
     return fmt::format("another urtrs-mapd has \"{}\"; give this one another --state and URTRS_RUNTIME_DIR",
                        file);
-  return fmt::format("cannot lock \"{}\": {}", file, errno_text(error));
+  return fmt::format("cannot {} \"{}\": {}; --state and URTRS_RUNTIME_DIR name other places", step, file,
+                     errno_text(error));
 }
 
 // Folders of the state file and of sockets, and that nobody else works in them.
@@ -137,6 +151,47 @@ int serve(const Options& options, Loaded loaded) {
   return done;
 }
 
+// Until a signal comes. The devices stay: the kernel holds IO of one that loses its connection meanwhile.
+int keep_kernel_devices() {
+  if (!kernel_nbd::has_netlink()) {
+    log(3,
+        "--kernel-devices: this urtrs-mapd was built without libnl; install libnl-genl-3-dev and build it "
+        "again");
+    return missing;
+  }
+  const std::string file = kernel_nbd::keeper_lock_file();
+  std::error_code ignored;  // try_lock() says what is wrong
+  std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
+  Lock lock = try_lock(file);
+  // "urtrs map" looks at it for a moment.
+  for (int turn = 0; turn < 10 && lock.error == EWOULDBLOCK; ++turn) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    lock = try_lock(file);
+  }
+  if (lock.error != 0) {
+    log(3,
+        lock.error == EWOULDBLOCK
+            ? fmt::format("another urtrs-mapd --kernel-devices has \"{}\"; one is enough for all devices",
+                          file)
+            : fmt::format("cannot {} \"{}\": {}; it is for root, and URTRS_RUNTIME_DIR names another place",
+                          lock.step, file, errno_text(lock.error)));
+    return missing;
+  }
+  boost::asio::io_context context(1);
+  kernel_nbd::Driver devices(context, kernel_nbd::Places(), kernel_nbd::Keeper::Options(), log);
+  devices.begin();
+  boost::asio::signal_set signals(context, SIGTERM, SIGINT);
+  signals.async_wait([&](const boost::system::error_code& error, int) {
+    if (!error) context.stop();
+  });
+  log(6, "ready");
+  notify("READY=1\n");
+  context.run();
+  notify("STOPPING=1\n");
+  log(6, "stopped; devices go on");
+  return done;
+}
+
 int run(const std::vector<std::string>& words) {
   auto options = parse(words);
   if (!options) {
@@ -148,6 +203,7 @@ int run(const std::vector<std::string>& words) {
                             : tools::version_text("urtrs-mapd").c_str());
     return done;
   }
+  if (options->kernel_devices) return keep_kernel_devices();
   if (options->nbdkit.empty()) options->nbdkit = tools::find_program("nbdkit-urtrs");
   if (options->nbdkit.empty()) {
     log(3,

@@ -43,7 +43,8 @@ std::string default_state() {
 }
 
 tl::unexpected<std::string> unknown(const std::string& word) {
-  const Words known{"--state=FILE", "--control-group=GROUP", "--nbdkit=PROGRAM", "--end-devices", "--help",
+  const Words known{"--state=FILE",  "--control-group=GROUP", "--nbdkit=PROGRAM",
+                    "--end-devices", "--kernel-devices",      "--help",
                     "--version"};
   const std::string near = tools::nearest_word(word.substr(0, word.find('=')), known);
   return tl::unexpected(
@@ -88,6 +89,8 @@ const char* const kHelp =
     "                              PATH\n"
     "  --end-devices               end the devices with this program; default: they\n"
     "                              go on\n"
+    "  --kernel-devices            only keeps the /dev/nbdN of \"urtrs map --nbd\"\n"
+    "                              connected, beside urtrs-mapd; needs CAP_SYS_ADMIN\n"
     "\n"
     "\"urtrs map\" maps a device, \"urtrs unmap\" takes it away; both are kept in the file. SIGTERM "
     "ends this program and no device: the next one takes them over.\n"
@@ -96,6 +99,7 @@ const char* const kHelp =
     "  urtrs-mapd reconnect_max=5s\n"
     "  urtrs-mapd tls_keys=/etc/urtrs/web1.key auth_keys=/etc/urtrs/web1.rdma\n"
     "  urtrs map disk0 from 10.0.0.2 && urtrs mapping list\n"
+    "  urtrs-mapd --kernel-devices\n"
     "  URTRS_RUNTIME_DIR=/tmp/run urtrs-mapd --state=/tmp/state.json --end-devices\n"
     "\n"
     "Exit codes: 0 ended by a signal; 1 failed; 2 wrong usage; 3 something is missing, or another "
@@ -124,12 +128,16 @@ tl::expected<Options, std::string> parse(const Words& words) {
       options.version = true;
     } else if (word == "--end-devices") {
       options.end_devices = true;
+    } else if (word == "--kernel-devices") {
+      options.kernel_devices = true;
     } else if (!word.empty() && word.front() == '-') {
       return unknown(word);
     } else if (auto taken = take_parameter(word, options); !taken) {
       return tl::unexpected(taken.error());
     }
   }
+  if (options.kernel_devices && words.size() > 1 && !options.help && !options.version)
+    return tl::unexpected(std::string("--kernel-devices stands alone"));
   if (std::string wrong = wrong_parameters(options.parameters); !wrong.empty())
     return tl::unexpected(std::move(wrong));
   return options;

@@ -12,6 +12,7 @@ struct Options {
   std::string group;                    // that may map and unmap; empty: that of the process
   std::string nbdkit;                   // what is run for a session, with the plugin
   bool end_devices = false;             // SIGTERM ends what was started, too
+  bool kernel_devices = false;          // nothing but keeping the kernel's NBD devices connected
   std::vector<std::string> parameters;  // "key=value", of the plugin, for every session
   bool help = false;
   bool version = false;

@@ -13,6 +13,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+constexpr unsigned kMostNbdWait = 86400;  // seconds
 constexpr const char* kServer = "server";
 constexpr const char* kClient = "client";
 
@@ -141,11 +142,11 @@ std::string* text_option(const std::string& name, MapOptions& map) {
 }
 
 std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options& options) {
-  static const Words kNames =
-      joined({"json",   "csv",        "no-headers", "no-tree",  "no-totals",   "help",  "help-all", "version",
-              "socket", "fields",     "unit",       "interval", "count",       "run",   "nbd",      "port",
-              "fabric", "idempotent", "rdma",       "listen",   "rdma-device", "rounds"},
-             credential_options());
+  static const Words kNames = joined(
+      {"json",   "csv",    "no-headers", "no-tree",  "no-totals", "help",        "help-all", "version",
+       "socket", "fields", "unit",       "interval", "count",     "run",         "nbd",      "nbd-wait",
+       "port",   "fabric", "idempotent", "rdma",     "listen",    "rdma-device", "rounds"},
+      credential_options());
   const std::string given = words[at];
   const Valued one = split(words, at);
   const auto number = [&one](double least) -> std::optional<double> {
@@ -184,6 +185,12 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
     const auto value = number(1);
     if (!value) return Mistake{fmt::format("--count is 1 or more, not \"{}\"", one.value), "", false};
     options.count = static_cast<unsigned>(*value);
+  } else if (one.name == "nbd-wait") {
+    const auto value = number(1);
+    if (!value || *value > kMostNbdWait)
+      return Mistake{fmt::format("--nbd-wait is seconds, 1 to {}, not \"{}\"", kMostNbdWait, one.value), "",
+                     false};
+    options.map.nbd_wait = static_cast<unsigned>(*value);
   } else if (one.name == "rounds") {
     const auto value = number(1);
     if (!value) return Mistake{fmt::format("--rounds is 1 to 1000000, not \"{}\"", one.value), "", false};
@@ -251,8 +258,9 @@ std::optional<Mistake> check_options(const Command& command) {
   if (probes && other) map.port.clear();
   if (map != MapOptions{} && (command.verb != "map" || is_client(command.noun)))
     return Mistake{
-        "--run, --nbd, --port, --fabric, --idempotent and those of tls and auth are for \"urtrs map\"", "",
-        false};
+        "--run, --nbd, --nbd-wait, --port, --fabric, --idempotent and those of tls and auth are for \"urtrs "
+        "map\"",
+        "", false};
   return std::nullopt;
 }
 

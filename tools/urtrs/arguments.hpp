@@ -31,6 +31,7 @@ struct MapOptions {
   std::string fabric;
   mapping::Credentials credentials;
   bool idempotent = false;  // it is no mistake that the device is mapped already
+  unsigned nbd_wait = 0;    // seconds that IO waits for an nbdkit that died; 0: not given
   bool operator==(const MapOptions&) const = default;
 };
 

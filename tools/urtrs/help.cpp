@@ -90,6 +90,9 @@ std::vector<Detail> of_mappings() {
        "Prints the URI for NBD clients, and with --nbd the device of the kernel. urtrs-mapd keeps it "
        "mapped until unmap, also after a restart. SERVER is a session that is mapped already, or a "
        "host; then the session is HOST@SERVER, and SERVER its only path where no ADDRESS is given.\n"
+       "The device of the kernel outlives an nbdkit that dies: IO waits until the next one is there, for up "
+       "to "
+       "300 s or --nbd-wait. \"urtrs-mapd --kernel-devices\" sees to it.\n"
        "With --run it is mapped for as long as the command takes, which has the variables uri and "
        "unixsocket; the exit code is that of the command. Without urtrs-mapd an nbdkit of its own "
        "serves it.\n"
@@ -101,7 +104,8 @@ std::vector<Detail> of_mappings() {
         "map disk0 from 10.0.0.2 --run 'nbdcopy -p $uri disk0.img'"}},
       {"",
        "unmap",
-       "A device of the kernel that --nbd attached is detached first.",
+       "A device of the kernel that --nbd attached is written out and detached first. One that is mounted is "
+       "not, but by \"force\".",
        {"unmap disk0", "unmap disk0 force"}},
       {"", "remap", "", {"remap disk0"}},
   };

@@ -95,7 +95,9 @@ std::string help_all() {
   text += help_entry("--interval=SECONDS", "of top; default: 1");
   text += help_entry("--count=N", "leave after N, of top and monitor; default: Ctrl-C");
   text += help_entry("--run=COMMAND", "of map: runs it, then unmaps");
-  text += help_entry("--nbd[=DEVICE]", "of map: attaches a device of the kernel, by nbd-client as root");
+  text += help_entry("--nbd[=DEVICE]", "of map: attaches a device of the kernel, as root");
+  text += help_entry("--nbd-wait=SECONDS",
+                     "of map --nbd: for how long IO waits for an nbdkit that died; default: 300");
   text += help_entry("--port=N", "of map: of the server; default: 1234. Of doctor --rdma: 18516");
   text += help_entry("--fabric=NAME", "of map: tcp, libfabric or verbs; default: tcp");
   text += help_entry("--tls=require|off", "of map: towards the server; default: as urtrs-mapd was told");

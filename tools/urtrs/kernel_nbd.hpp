@@ -1,9 +1,12 @@
-// Devices of the kernel's NBD client, attached by the program nbd-client: `urtrs map --nbd`.
+// Devices of the kernel's NBD client: `urtrs map --nbd`. urtrs-mapd --kernel-devices keeps them connected.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
+#include "tools/lib/kernel_nbd/attachment.hpp"
+#include "tools/lib/kernel_nbd/kernel.hpp"
 #include "tools/lib/rpc/message.hpp"
 
 namespace rtrs::admin {
@@ -12,21 +15,28 @@ namespace rtrs::admin {
 struct NbdHost {
   std::string devices = "/dev";
   std::string blocks = "/sys/block";
-  std::string notes;    // folder that says which device has what; empty: the run-time folder
-  std::string program;  // empty: nbd-client of PATH
+  std::function<tl::expected<std::unique_ptr<kernel_nbd::Kernel>, int>()> kernel = kernel_nbd::open_kernel;
+  std::function<std::optional<bool>()> keeper_runs = kernel_nbd::keeper_runs;
   bool needs_root = true;
 };
 
-// What is missing: root, the module, the program; or the device that is named is none or is taken. `wanted`
-// is "auto" or a device.
-std::optional<rpc::Error> check_kernel_nbd(const NbdHost&, const std::string& wanted);
+struct NbdWish {
+  std::string device;  // "auto", or the one of the kernel
+  unsigned wait = kernel_nbd::kWaitSeconds;
+  std::string name;    // of the export
+  bool again = false;  // it is no mistake that it is attached already
+};
 
-// The device that now has export `name` of the socket.
-tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost&, const std::string& wanted,
-                                                        const std::string& socket, const std::string& name);
+// What is missing: root, the module, who keeps it connected; or the device that is named is none or is taken.
+std::optional<rpc::Error> check_kernel_nbd(const NbdHost&, const NbdWish&);
 
-// Detaches every device that attach_kernel_nbd() gave this export; nothing where there is none.
+// The device that now has the export of the socket.
+tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost&, const NbdWish&,
+                                                        const std::string& socket);
+
+// Detaches every device that has this export; nothing where there is none. Without `force` none that is in
+// use, and what was written is on the server's disk first.
 std::optional<rpc::Error> detach_kernel_nbd(const NbdHost&, const std::string& socket,
-                                            const std::string& name);
+                                            const std::string& name, bool force);
 
 }  // namespace rtrs::admin

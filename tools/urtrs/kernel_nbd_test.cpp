@@ -1,104 +1,191 @@
-// Devices of the kernel's NBD client, with folders and a program in their place that a test has.
+// Devices of the kernel's NBD client, with folders and a kernel in their place that a test has.
 #include "tools/urtrs/kernel_nbd.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tools/lib/files/scratch_folder.hpp"
+#include "tools/lib/kernel_nbd/descriptor.hpp"
 
 namespace rtrs::admin {
 namespace {
 
+using namespace std::string_literals;
+
+// What the kernel does, in a folder.
+struct PlayedKernel final : kernel_nbd::Kernel {
+  PlayedKernel(std::string folder, std::string& calls) : blocks(std::move(folder)), said(calls) {}
+  tl::expected<unsigned, int> attach(const kernel_nbd::NewDevice& device) override {
+    unsigned index = device.index.value_or(0);
+    while (!device.index && std::filesystem::exists(place(index))) ++index;
+    if (std::filesystem::exists(place(index))) return tl::unexpected(EBUSY);
+    said += "attach nbd" + std::to_string(index) + " " + std::to_string(device.bytes) + " " +
+            std::to_string(device.block) + " " + std::to_string(device.wait) + "\n";
+    std::filesystem::create_directories(place(index) + "/queue");
+    std::ofstream(place(index) + "/pid") << "1\n";
+    std::ofstream(place(index) + "/size") << device.bytes / 512 << '\n';
+    if (!old) std::ofstream(place(index) + "/backend") << device.identity << '\n';
+    return index;
+  }
+  int hand_over(unsigned, const std::string&, int) override { return EPERM; }
+  int resize(unsigned, const std::string&, std::uint64_t) override { return EPERM; }
+  int detach(unsigned index) override {
+    said += "detach nbd" + std::to_string(index) + "\n";
+    std::filesystem::remove_all(place(index));
+    return 0;
+  }
+  std::string place(unsigned index) const { return blocks + "/nbd" + std::to_string(index); }
+
+  std::string blocks;
+  std::string& said;
+  bool old = false;
+};
+
 class KernelNbd : public testing::Test {
  protected:
-  KernelNbd() {
-    for (const char* name : {"dev", "sys", "notes"}) std::filesystem::create_directory(path(name));
+  KernelNbd() : socket_(path("s")), listener_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    for (const char* name : {"dev", "sys"}) std::filesystem::create_directory(path(name));
     host.devices = path("dev");
     host.blocks = path("sys");
-    host.notes = path("notes");
-    host.program = path("nbd-client");
+    host.kernel = [this]() -> tl::expected<std::unique_ptr<kernel_nbd::Kernel>, int> {
+      if (no_kernel != 0) return tl::unexpected(no_kernel);
+      auto kernel = std::make_unique<PlayedKernel>(host.blocks, calls);
+      kernel->old = old;
+      return kernel;
+    };
+    host.keeper_runs = [this] { return keeper; };
     host.needs_root = false;
-    for (const char* name : {"nbd0", "nbd1", "nbd2"}) put(std::string("dev/") + name, "");
-    // Notes what it was asked for, and does what the kernel does.
-    put("nbd-client",
-        "#!/bin/sh\ncd \"$(dirname \"$0\")\" && echo \"$@\" >> calls\n"
-        "case \"$1\" in\n-d) rm -r sys/\"${2##*/}\" ;;\n"
-        "*) [ ! -e refuse ] && mkdir sys/\"${3##*/}\" && echo $$ > sys/\"${3##*/}\"/pid ;;\nesac\n");
-    ::chmod(host.program.c_str(), 0755);
+    for (const char* name : {"nbd0", "nbd1", "nbd2"}) std::ofstream(path(std::string("dev/") + name)) << "";
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, socket_.c_str(), socket_.size());
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::listen(listener_.get(), 8), 0);
+    // An NBD server that has every export.
+    server_ = std::thread([this] {
+      const std::string answers =
+          "NBDMAGICIHAVEOPT\0\3"s
+          "\0\3\xe8\x89\x04\x55\x65\xa9\0\0\0\7\0\0\0\3\0\0\0\14\0\0\0\0\0\0\0\0\20\0\1\155"s
+          "\0\3\xe8\x89\x04\x55\x65\xa9\0\0\0\7\0\0\0\1\0\0\0\0"s;
+      for (;;) {
+        const kernel_nbd::Descriptor one(::accept(listener_.get(), nullptr, nullptr));
+        if (one.get() < 0) return;
+        EXPECT_GT(::send(one.get(), answers.data(), answers.size(), MSG_NOSIGNAL), 0);
+        std::array<char, 100> room{};
+        while (::recv(one.get(), room.data(), room.size(), 0) > 0) continue;
+      }
+    });
+  }
+  ~KernelNbd() override {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    server_.join();
   }
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-  void put(const std::string& name, const std::string& text) const { std::ofstream(path(name)) << text; }
+  std::string dev(const std::string& name) const { return path("dev/" + name); }
   void take(const std::string& name) const {
     std::filesystem::create_directory(path("sys/" + name));
-    put("sys/" + name + "/pid", "1\n");
-  }
-  std::string calls() const {
-    std::ifstream file(path("calls"));
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::ofstream(path("sys/" + name + "/pid")) << "1\n";
   }
   int refused(const std::string& wanted) const {
-    const auto error = check_kernel_nbd(host, wanted);
+    const auto error = check_kernel_nbd(host, {wanted, 300, "disk0"});
     return error ? error->error : 0;
+  }
+  auto attach(const std::string& wanted, const std::string& name, bool again = false) const {
+    return attach_kernel_nbd(host, {wanted, 60, name, again}, socket_);
   }
 
   trace::ScratchFolder folder_;
+  std::string socket_;
+  kernel_nbd::Descriptor listener_;
+  std::thread server_;
+  std::string calls;
+  int no_kernel = 0;
+  bool old = false;
+  std::optional<bool> keeper = true;
   NbdHost host;
 };
 
 TEST_F(KernelNbd, TheFirstFreeDeviceIsTaken) {
   take("nbd0");
-  const auto device = attach_kernel_nbd(host, "auto", "/run/s.sock", "disk0");
+  const auto device = attach("auto", "disk0");
   ASSERT_TRUE(device) << device.error().message;
-  EXPECT_EQ(*device, path("dev/nbd1"));
-  EXPECT_EQ(calls(), "-unix /run/s.sock " + path("dev/nbd1") + " -N disk0 -C 4 -timeout 3600\n");
-  EXPECT_EQ(attach_kernel_nbd(host, "auto", "/run/s.sock", "disk1"), path("dev/nbd2"));
-  EXPECT_EQ(refused("auto"), EBUSY) << "all are taken";
+  EXPECT_EQ(*device, dev("nbd1"));
+  EXPECT_EQ(calls, "attach nbd1 4096 512 60\n");
+  const auto all = kernel_nbd::attached_devices(host.blocks);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0], (kernel_nbd::Attached{1, {0x16d, 60, socket_, "disk0"}, 4096}));
+  EXPECT_EQ(attach("auto", "disk1"), dev("nbd2"));
 }
 
 TEST_F(KernelNbd, WhatIsMissingIsSaid) {
   EXPECT_EQ(refused("nbd1"), 0);
-  EXPECT_EQ(refused(path("dev/nbd1")), 0);
+  EXPECT_EQ(refused(dev("nbd1")), 0);
   EXPECT_EQ(refused("nbd9"), ENODEV);
   EXPECT_EQ(refused("../nbd0"), ENODEV);
   EXPECT_EQ(refused("/dev/sda"), ENODEV);
   take("nbd1");
   EXPECT_EQ(refused("nbd1"), EBUSY);
-  std::filesystem::remove(path("dev/nbd0"));
+  keeper = std::nullopt;
+  EXPECT_EQ(refused("auto"), 0) << "nobody knows";
+  keeper = false;
+  EXPECT_EQ(refused("auto"), ESRCH);
+  no_kernel = EOPNOTSUPP;
+  EXPECT_EQ(refused("auto"), EOPNOTSUPP);
+  std::filesystem::remove(dev("nbd0"));
   EXPECT_EQ(refused("auto"), ENODEV) << "no module";
 }
 
 TEST_F(KernelNbd, ADeviceThatCannotBeAttachedIsNot) {
-  put("refuse", "");
-  const auto device = attach_kernel_nbd(host, "nbd2", "/run/s.sock", "disk0");
-  ASSERT_FALSE(device);
-  EXPECT_NE(device.error().message.find("ended with code 1"), std::string::npos);
-  EXPECT_TRUE(std::filesystem::is_empty(path("notes")));
+  const auto nobody = attach_kernel_nbd(host, {"nbd2", 60, "disk0"}, path("none"));
+  ASSERT_FALSE(nobody);
+  EXPECT_NE(nobody.error().message.find("No such file"), std::string::npos);
+  EXPECT_EQ(calls, "");
+  old = true;
+  EXPECT_FALSE(attach("nbd2", "disk0")) << "nobody would find it again";
+  EXPECT_TRUE(calls.ends_with("detach nbd2\n")) << calls;
+}
+
+TEST_F(KernelNbd, OneThatIsAttachedAlreadyIsFoundAgain) {
+  ASSERT_TRUE(attach("nbd1", "disk0"));
+  const std::string before = calls;
+  EXPECT_FALSE(attach("nbd1", "disk0"));
+  EXPECT_EQ(attach("nbd1", "disk0", true), dev("nbd1"));
+  EXPECT_EQ(attach("auto", "disk0", true), dev("nbd1"));
+  EXPECT_FALSE(check_kernel_nbd(host, {"nbd1", 60, "disk0", true}));
+  EXPECT_TRUE(check_kernel_nbd(host, {"nbd1", 60, "disk1", true})) << "another export has it";
+  EXPECT_EQ(calls, before);
 }
 
 TEST_F(KernelNbd, OnlyWhatWasAttachedForTheExportIsDetached) {
-  ASSERT_TRUE(attach_kernel_nbd(host, "nbd0", "/run/s.sock", "disk0"));
-  ASSERT_TRUE(attach_kernel_nbd(host, "nbd1", "/run/s.sock", "disk1"));
-  EXPECT_FALSE(detach_kernel_nbd(host, "/run/s.sock", "disk0"));
-  EXPECT_TRUE(calls().ends_with("-d " + path("dev/nbd0") + "\n")) << calls();
-  EXPECT_FALSE(std::filesystem::exists(path("sys/nbd0")));
-  EXPECT_TRUE(std::filesystem::exists(path("sys/nbd1")));
-  const std::string before = calls();
-  EXPECT_FALSE(detach_kernel_nbd(host, "/run/other.sock", "disk1"));
-  EXPECT_FALSE(detach_kernel_nbd(host, "/run/s.sock", "disk0")) << "a second time";
-  EXPECT_EQ(calls(), before);
-  EXPECT_FALSE(std::filesystem::exists(path("notes/nbd0.attached"))) << "it would be of the next attachment";
-  EXPECT_TRUE(std::filesystem::exists(path("notes/nbd1.attached")));
+  ASSERT_TRUE(attach("nbd0", "disk0"));
+  ASSERT_TRUE(attach("nbd1", "disk1"));
+  take("nbd2");
+  calls.clear();
+  EXPECT_FALSE(detach_kernel_nbd(host, path("other.sock"), "disk1", false));
+  EXPECT_EQ(calls, "");
+  EXPECT_FALSE(detach_kernel_nbd(host, socket_, "disk0", false));
+  EXPECT_EQ(calls, "detach nbd0\n");
+  EXPECT_FALSE(detach_kernel_nbd(host, socket_, "disk0", false)) << "a second time";
+  EXPECT_EQ(calls, "detach nbd0\n");
 }
 
-TEST_F(KernelNbd, ADeviceThatSomebodyElseHasByNowStays) {
-  ASSERT_TRUE(attach_kernel_nbd(host, "nbd0", "/run/s.sock", "disk0"));
-  put("sys/nbd0/pid", "another process\n");
-  EXPECT_FALSE(detach_kernel_nbd(host, "/run/s.sock", "disk0"));
+TEST_F(KernelNbd, OneThatCannotBeWrittenOutIsDetachedByForceAlone) {
+  ASSERT_TRUE(attach("nbd0", "disk0"));
+  std::filesystem::remove(dev("nbd0"));
+  const auto error = detach_kernel_nbd(host, socket_, "disk0", false);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->error, ENOENT);
   EXPECT_TRUE(std::filesystem::exists(path("sys/nbd0")));
+  EXPECT_FALSE(detach_kernel_nbd(host, socket_, "disk0", true));
+  EXPECT_FALSE(std::filesystem::exists(path("sys/nbd0")));
 }
 
 }  // namespace

@@ -53,13 +53,16 @@ TEST(MapWords, OfUnmapAndRemap) {
 
 TEST(MapWords, OptionsAreOfMapAlone) {
   const auto command = parse({"map", "d", "from", "s", "--run", "fio $uri", "--port=7", "--fabric", "verbs",
-                              "--nbd", "--idempotent"});
+                              "--nbd", "--idempotent", "--nbd-wait=20"});
   ASSERT_TRUE(command) << command.error().message;
   EXPECT_EQ(command->arguments, (Words{"d", "from", "s"}));
-  EXPECT_EQ(command->options.map, (MapOptions{"fio $uri", "auto", "7", "verbs", {}, true}));
+  EXPECT_EQ(command->options.map, (MapOptions{"fio $uri", "auto", "7", "verbs", {}, true, 20}));
+  EXPECT_EQ(parse({"map", "d", "s", "--nbd-wait=0"}).error().message,
+            "--nbd-wait is seconds, 1 to 86400, not \"0\"");
   EXPECT_EQ(parse({"map", "d", "s", "--nbd=/dev/nbd3"})->options.map.nbd, "/dev/nbd3");
   EXPECT_EQ(parse({"session", "list", "--port=7"}).error().message,
-            "--run, --nbd, --port, --fabric, --idempotent and those of tls and auth are for \"urtrs map\"");
+            "--run, --nbd, --nbd-wait, --port, --fabric, --idempotent and those of tls and auth are for "
+            "\"urtrs map\"");
   EXPECT_EQ(parse({"map", "d", "s", "--run="}).error().message, "--run needs a value");
   EXPECT_EQ(parse({"map", "d"}).error().message,
             "urtrs map takes DEVICE from SERVER [ADDRESS]... [MODE], not 1 argument");

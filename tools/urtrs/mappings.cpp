@@ -94,8 +94,12 @@ int map(const Command& command) {
   if (runs && !options.map.nbd.empty())
     return fail(Mistake{"--run and --nbd are both given", "leave one of them out", false}, as_json(options));
   const NbdHost host;
+  NbdWish wish{options.map.nbd, kernel_nbd::kWaitSeconds, words->device, options.map.idempotent};
+  if (options.map.nbd_wait != 0) wish.wait = options.map.nbd_wait;
+  if (options.map.nbd_wait != 0 && options.map.nbd.empty())
+    return fail(Mistake{"--nbd-wait is given without --nbd", "", false}, as_json(options));
   if (!options.map.nbd.empty())
-    if (const auto missing = check_kernel_nbd(host, options.map.nbd)) return fail(*missing, as_json(options));
+    if (const auto missing = check_kernel_nbd(host, wish)) return fail(*missing, as_json(options));
   auto client = connect(options);
   if (!client && runs && options.socket.empty() && client.error().error == ENOENT)
     return run_nbdkit(*words, options);
@@ -110,8 +114,7 @@ int map(const Command& command) {
               {"uri", answer->value("uri", "")},
               {"mapped", answer->value("mapped", true)}};
   if (!options.map.nbd.empty()) {
-    const auto attached =
-        attach_kernel_nbd(host, options.map.nbd, answer->value("socket", ""), words->device);
+    const auto attached = attach_kernel_nbd(host, wish, answer->value("socket", ""));
     if (!attached) {
       if (answer->value("mapped", true)) unmap(*client, words->device, answer->value("session", ""), false);
       return fail(attached.error(), as_json(options));
@@ -138,7 +141,8 @@ int change(const Command& command) {
     if (!listed) return fail(listed.error(), as_json(options));
     for (const Row& row : mappings(expected_answer(*listed), words->session).rows)
       if (row.values.value("mapping_path", "") == words->device)
-        if (const auto error = detach_kernel_nbd(NbdHost(), row.values.value("socket", ""), words->device))
+        if (const auto error =
+                detach_kernel_nbd(NbdHost(), row.values.value("socket", ""), words->device, words->force))
           return fail(*error, as_json(options));
     if (const auto error = unmap(*client, words->device, words->session, words->force))
       return fail(*error, as_json(options));

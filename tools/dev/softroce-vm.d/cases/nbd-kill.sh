@@ -1,0 +1,89 @@
+# title: nbdkit is killed under /dev/nbd0 of `urtrs map --nbd`, again and again: no IO fails, the data are there, and it grows
+# only: client=urtrs
+# limit: 400
+# fast: yes
+# runs: tools/urtrs/urtrs tools/urtrs-mapd/urtrs-mapd
+export URTRS_RUNTIME_DIR=$RUN
+urtrs=$LAB_BUILD/tools/urtrs/urtrs
+mapd=$LAB_BUILD/tools/urtrs-mapd/urtrs-mapd
+printf '#!/bin/bash\nexec nbdkit "%s" "$@"\n' "$LAB_BUILD/tools/nbdkit/nbdkit-urtrs-plugin.so" >"$RUN/nbdkit-urtrs"
+chmod 755 "$RUN/nbdkit-urtrs"
+
+mapd_start() {
+  "$mapd" --state="$RUN/state.json" --nbdkit="$RUN/nbdkit-urtrs" reconnect_max=1s >>"$RUN/mapd.log" 2>&1 &
+  mapd_pid=$!
+  disown
+}
+keeper_start() {
+  "$mapd" --kernel-devices >>"$RUN/keeper.log" 2>&1 &
+  keeper_pid=$!
+  disown
+}
+nbdkit_kill() {
+  killed=$(pids_of nbdkit)
+  [ -n "$killed" ] || fail "no nbdkit runs"
+  kill -KILL $killed
+}
+writes_go_on() {
+  local before
+  before=$(writes_of 0)
+  wait_for 60 "writes go on" has_more_writes 0 $((before + 20))
+  load_alive
+}
+size_is() { [ "$(blockdev --getsize64 /dev/nbd0)" = "$1" ]; }
+
+server_start
+mapd_start
+keeper_start
+for name in mapd keeper; do wait_quietly 20 grep -q 'ready$' "$RUN/$name.log" || { cat "$RUN/$name.log"; fail "$name does not start"; }; done
+paths=()
+for n in $(seq "$PATHS"); do paths+=("$(address "$n" client)@$(address "$n" server)"); done
+"$urtrs" map "${DISK_KIND}0" from lab "${paths[@]}" --fabric="$LAB_FABRIC" --nbd=/dev/nbd0 >"$RUN/map.log" 2>&1 ||
+  { cat "$RUN"/{map,mapd,keeper}.log; fail "it cannot be mapped"; }
+[ "$(tail -n 1 "$RUN/map.log")" = /dev/nbd0 ] || { cat "$RUN/map.log"; fail "another device"; }
+wait_for 20 "it is kept connected" grep -q "kept connected" "$RUN/keeper.log"
+# When the kernel sends what was under way again; by default after 10 s.
+echo 2000 >/sys/block/nbd0/queue/io_timeout
+load_start 0
+
+for turn in 1 2 3; do
+  began=$(now)
+  nbdkit_kill
+  pause 1
+  writes_go_on
+  figure "nbd_kill_$turn" "$(since "$began")" s
+done
+kill -TERM $mapd_pid
+wait_quietly 20 no_pid $mapd_pid || fail "urtrs-mapd does not end"
+pause 1
+load_alive
+mapd_start
+wait_for 20 "the next urtrs-mapd takes over" grep -q "takes over" "$RUN/mapd.log"
+writes_go_on
+# All of it at once: the next ones find what there is to do.
+kill -KILL $mapd_pid $keeper_pid
+nbdkit_kill
+pause 2
+keeper_start
+mapd_start
+writes_go_on
+load_stop
+[ "$(grep -c "connected again" "$RUN/keeper.log")" -ge 3 ] || fail "it was not connected again"
+
+larger=$(((DISK_MIB + 32) << 20))
+if [ "$SERVER" = urtrs ]; then
+  truncate -s $larger "$(disk_file 0)"
+  losetup -c /dev/loop0
+  "$urtrs" device close "${DISK_KIND}0" "$("$urtrs" session list --json | sed -n 's/.*"sessname": "\(.*\)".*/\1/p')" >"$RUN/close.log" 2>&1 ||
+    { cat "$RUN/close.log"; fail "the server does not close it"; }
+  dd if=/dev/nbd0 of=/dev/null bs=4k count=1 iflag=direct status=none
+  wait_for 90 "the kernel's device has grown" size_is $larger
+fi
+verify 0 --rw=randwrite --bs=16k --size=2M --iodepth=8
+
+"$urtrs" unmap "${DISK_KIND}0" || { cat "$RUN/mapd.log"; fail "it cannot be unmapped"; }
+[ ! -e /sys/block/nbd0/pid ] || fail "/dev/nbd0 is still attached"
+wait_for 30 "nothing serves it" no_process nbdkit
+! grep -q "${DISK_KIND}0" "$RUN/state.json" || fail "it is still to be mapped"
+kill -TERM $mapd_pid $keeper_pid
+wait_quietly 20 no_process urtrs-mapd || fail "urtrs-mapd does not end"

@@ -1,0 +1,54 @@
+#include "tools/lib/kernel_nbd/attachment.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tools/lib/files/scratch_folder.hpp"
+
+namespace rtrs::kernel_nbd {
+namespace {
+
+Attachment odd() {
+  return {0x16d, 300, "/run/with blank%/nbd-a@b.sock", "a \xc3\xa4/b%20\x7f"};
+}
+
+TEST(Attachment, TheKernelKeepsALineOfPrintableAscii) {
+  EXPECT_EQ(identity_of({0x16d, 300, "/run/urtrs/nbd-a.sock", "disk0"}),
+            "urtrs1 16d 300 /run/urtrs/nbd-a.sock disk0");
+  const std::string line = identity_of(odd());
+  for (const char c : line) EXPECT_TRUE(c >= ' ' && c < 0x7f) << line;
+  EXPECT_EQ(parse_identity(line), odd());
+  EXPECT_EQ(parse_identity(identity_of({1, 0, "/s", ""})), (Attachment{1, 0, "/s", ""}));
+}
+
+TEST(Attachment, WhatOthersAttachedIsNotOurs) {
+  for (const char* text : {"", "disk0", "urtrs1", "urtrs1 1 2 /s", "urtrs1 1 2 /s a b", "urtrs2 1 2 /s a",
+                           "urtrs1 10000 2 /s a", "urtrs1 x 2 /s a", "urtrs1 1 -2 /s a", "urtrs1 1 2  a",
+                           "urtrs1 1 2 /s a%2", "urtrs1 1 2 /s a%", "urtrs1 1 2 /s a%zz"})
+    EXPECT_FALSE(parse_identity(text)) << text;
+}
+
+TEST(Attachment, DevicesAreThoseWithOurIdentity) {
+  const trace::ScratchFolder folder;
+  const auto put = [&](const std::string& name, const std::string& backend, const std::string& size) {
+    std::filesystem::create_directories(folder / name);
+    std::ofstream(folder / (name + "/backend")) << backend << '\n';
+    std::ofstream(folder / (name + "/size")) << size << '\n';
+  };
+  put("nbd10", identity_of(odd()), "2048");
+  put("nbd2", "urtrs1 1 300 /s disk0", "16");
+  put("nbd3", "another's", "16");
+  put("nbd4", "", "0");
+  put("nbd5", "urtrs1 1 300 /s disk0", "many");
+  put("nbdx", "urtrs1 1 300 /s disk0", "16");
+  put("sda", "urtrs1 1 300 /s disk0", "16");
+  std::filesystem::create_directories(folder / "nbd0");
+  EXPECT_EQ(attached_devices(folder.path()),
+            (std::vector<Attached>{{2, {1, 300, "/s", "disk0"}, 8192}, {10, odd(), 1 << 20}}));
+  EXPECT_TRUE(attached_devices(folder / "none").empty());
+}
+
+}  // namespace
+}  // namespace rtrs::kernel_nbd

@@ -1,0 +1,28 @@
+// A new connection to an export, for the kernel.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "tools/lib/kernel_nbd/descriptor.hpp"
+#include "tools/lib/kernel_nbd/handshake.hpp"
+
+namespace rtrs::kernel_nbd {
+
+struct OpenExport {
+  Descriptor fd;
+  Export what;
+};
+// The error is a sentence.
+using OpenResult = tl::expected<OpenExport, std::string>;
+
+// `then` is called once, never from within.
+void open_export(boost::asio::io_context&, const std::string& socket, const std::string& name,
+                 std::chrono::milliseconds patience, std::function<void(OpenResult)> then);
+// The same for who has nothing else to do.
+OpenResult open_export(const std::string& socket, const std::string& name,
+                       std::chrono::milliseconds patience);
+
+}  // namespace rtrs::kernel_nbd
