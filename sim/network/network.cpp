@@ -17,19 +17,6 @@ LawMonitor::Options laws_of(const NetworkConfig& config) {
   return options;
 }
 
-// A min-heap by time, then by order of scheduling.
-struct Later {
-  template <class E>
-  bool operator()(const E& a, const E& b) const noexcept {
-    return a.time != b.time ? a.time > b.time : a.serial > b.serial;
-  }
-};
-
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) noexcept {
-  hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-  return hash ^ (hash >> 29);
-}
-
 }  // namespace
 
 Capabilities default_capabilities() noexcept {
@@ -62,25 +49,15 @@ Capabilities weak_capabilities() noexcept {
   return c;
 }
 
-Network::Network(const NetworkConfig& config) : config_(config), monitor_(laws_of(config)) {}
+Network::Network(const NetworkConfig& config)
+    : BasicNet(config, 0x7572747273ULL), monitor_(laws_of(config)) {}
 
 NodeId Network::add_node() {
   nodes_.emplace_back();
   return static_cast<NodeId>(nodes_.size() - 1);
 }
 
-void Network::schedule(Nanos time, Event::Kind kind, std::uint32_t qp, std::uint32_t arg) {
-  heap_.push_back(Event{time < now_ ? now_ : time, next_serial_++, kind, qp, arg});
-  std::push_heap(heap_.begin(), heap_.end(), Later{});
-}
-
-bool Network::step(ChoiceSource& choice) {
-  if (heap_.empty()) return false;
-  std::pop_heap(heap_.begin(), heap_.end(), Later{});
-  const Event event = heap_.back();
-  heap_.pop_back();
-  now_ = event.time > now_ ? event.time : now_;
-  ++stats_.events;
+void Network::act(const Event& event, ChoiceSource& choice) {
   switch (event.kind) {
     case Event::Kind::deliver:
       qps_[event.qp].deliver_scheduled = false;
@@ -114,12 +91,6 @@ bool Network::step(ChoiceSource& choice) {
       on_rnr(event.qp, choice);
       break;
   }
-  return true;
-}
-
-void Network::run_until(Nanos time, ChoiceSource& choice) {
-  while (!heap_.empty() && heap_.front().time <= time) step(choice);
-  now_ = std::max(now_, time);
 }
 
 void Network::happened(NetworkEvent h) {
@@ -194,40 +165,9 @@ bool Network::holds_message(NodeId node_id, std::size_t path) const noexcept {
       [path](const Pending& pending) { return pending.arrival && key_of(pending.event)->path == path; });
 }
 
-LinkId Network::link(NodeId client, std::uint32_t client_port, NodeId server, std::uint32_t server_port) {
-  for (LinkId id = 0; id < links_.size(); ++id) {
-    const LinkInfo& info = links_[id].info;
-    if (info.client == client && info.client_port == client_port && info.server == server &&
-        info.server_port == server_port) {
-      return id;
-    }
-  }
-  Link& made = links_.emplace_back();
-  made.info.client = client;
-  made.info.client_port = client_port;
-  made.info.server = server;
-  made.info.server_port = server_port;
-  made.latency = config_.latency;
-  made.jitter = config_.jitter;
-  const auto id = static_cast<LinkId>(links_.size() - 1);
-  made.unplugged =
-      (is_unplugged(client, client_port) ? 1U : 0U) + (is_unplugged(server, server_port) ? 1U : 0U);
+void Network::link_made(LinkId id) {
   for (const Way way : {Way::to_server, Way::to_client})
-    if (made.unplugged != 0) link_changed(id, way, true);
-  return id;
-}
-
-LinkInfo Network::link_info(LinkId id) const noexcept {
-  return links_[id].info;
-}
-
-void Network::set_latency(LinkId id, Nanos latency, Nanos jitter) {
-  links_[id].latency = latency;
-  links_[id].jitter = jitter;
-}
-
-void Network::starve(LinkId id, Way way, Nanos until) {
-  links_[id].starved[static_cast<unsigned>(way)] = until;
+    if (links_[id].unplugged != 0) link_changed(id, way, true);
 }
 
 Nanos Network::draw_latency(const Link& link, ChoiceSource& choice, Label label) {
@@ -266,11 +206,6 @@ void Network::heal(LinkId id, Way way, ChoiceSource& choice) {
   for (const QpId qp : link.qps) unstick(qp, choice);
 }
 
-void Network::kill(LinkId id, Way way) {
-  cut(id, way);
-  links_[id].info.dead[static_cast<unsigned>(way)] = true;
-}
-
 void Network::heal_all(ChoiceSource& choice) {
   for (LinkId id = 0; id < links_.size(); ++id) {
     heal(id, Way::to_server, choice);
@@ -290,12 +225,6 @@ QpInfo Network::qp_info(QpId id) const noexcept {
   info.alive = qp.state == Qp::State::ready || qp.state == Qp::State::connecting;
   info.established = qp.state == Qp::State::ready && qp.established;
   return info;
-}
-
-QpId Network::find_qp(NodeId node_id, ConKey key) const noexcept {
-  const Node& node = nodes_[node_id];
-  const auto found = node.by_key.find(packed(key));
-  return found == node.by_key.end() ? kNone : found->second;
 }
 
 }  // namespace rtrs::sim

@@ -12,140 +12,20 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core/fabric/fabric.hpp"
 #include "sim/choices/choice.hpp"
+#include "sim/network/basic_net.hpp"
 #include "sim/network/law_monitor.hpp"
-#include "sim/network/net.hpp"
 #include "sim/network/network_config.hpp"
 #include "sim/network/network_event.hpp"
 #include "sim/network/payload_pool.hpp"
 
 namespace rtrs::sim {
 
-class Network final : public Net {
- public:
-  Network() : Network(NetworkConfig{default_capabilities()}) {}
-  explicit Network(const NetworkConfig&);
-
-  // --- topology and time ---
-  NodeId add_node() override;
-  using Net::open;
-  std::unique_ptr<Fabric> open(NodeId, ChoiceSource&, std::size_t batch) override;
-  std::size_t node_count() const noexcept { return nodes_.size(); }
-  Nanos now() const noexcept override { return now_; }
-  // When the next event is due; kNever when nothing is under way.
-  Nanos next_time() const noexcept override { return heap_.empty() ? kNever : heap_.front().time; }
-  // Processes the next event and moves the clock to it. False when there was none.
-  bool step(ChoiceSource&);
-  // Processes everything due at or before `time`, then sets the clock to it (never back).
-  void run_until(Nanos time, ChoiceSource&) override;
-  // True when poll() of this node would report something.
-  bool has_events(NodeId node) const noexcept override {
-    return nodes_[node].first != nodes_[node].events.size();
-  }
-  std::size_t event_count(NodeId node) const noexcept override {
-    return nodes_[node].events.size() - nodes_[node].first;
-  }
-  // A message for this path of the node has arrived, and poll() has not reported it yet.
-  bool holds_message(NodeId node, std::size_t path) const noexcept override;
-
-  // --- faults ---
-  Rates& rates() noexcept override { return rates_; }
-  const NetworkConfig& config() const noexcept override { return config_; }
-  // The link between two ports, made when it does not exist.
-  LinkId link(NodeId client, std::uint32_t client_port, NodeId server, std::uint32_t server_port) override;
-  std::size_t link_count() const noexcept override { return links_.size(); }
-  LinkInfo link_info(LinkId) const noexcept override;
-  void cut(LinkId, Way) override;
-  void heal(LinkId, Way, ChoiceSource&) override;
-  void heal_all(ChoiceSource&) override;
-  // Cuts the link for good: heal() and heal_all() leave it cut.
-  void kill(LinkId, Way) override;
-  void set_latency(LinkId, Nanos latency, Nanos jitter) override;
-  // Empty immediates on connection 0 (heartbeats), and what is behind them, wait until `until`.
-  void starve(LinkId, Way, Nanos until) override;
-  std::size_t qp_count() const noexcept override { return qps_.size(); }
-  QpInfo qp_info(QpId) const noexcept override;
-  // One connection gets nothing through in either direction, whatever its link does. No effect on a dead one.
-  void swallow(QpId, bool on, ChoiceSource&) override;
-  // The same for good, and without a budget of retries: neither end breaks, and no disconnect gets through.
-  // False for a dead one.
-  bool hang(QpId, ChoiceSource&) override;
-  // Whether this end of a hung connection has a request or a response that did not arrive.
-  bool withholds(QpId) const noexcept override;
-  // The same of messages of the session, as fences and their answers: how many.
-  std::uint32_t withheld_messages(QpId) const noexcept override;
-  // Everything that this end posted was delivered, and it was told so.
-  bool all_delivered(QpId id) const noexcept override { return qps_[id].completed == qps_[id].posted; }
-  // Client ends of connections that hang and are still open there, oldest first.
-  const std::vector<QpId>& hung() noexcept override;
-  // An adapter is taken out of its node: what is open on the port breaks, nothing can be opened there, and
-  // the port's links are cut. The memory of the node and its keys stay.
-  void unplug(NodeId, std::uint32_t port, ChoiceSource&) override;
-  void plug(NodeId, std::uint32_t port, ChoiceSource&) override;
-  bool is_unplugged(NodeId, std::uint32_t port) const noexcept override;
-  // Of what the node asks for from now on, `count` in a row cannot be had after `skip` that can.
-  void plan_shortage(NodeId, std::uint32_t skip, std::uint32_t count) override;
-  // Asked before memory, a key or a connection is made: true when it cannot be had.
-  bool falls_short(NodeId, ChoiceSource&);
-  // An address does not resolve this time; accept() cannot make its queue pair.
-  bool unresolved(ChoiceSource&);
-  bool refuses_accept(NodeId, std::uint32_t request, ChoiceSource&);
-  // How many of `offered` work requests post() takes.
-  std::size_t takes(NodeId, std::size_t offered, ChoiceSource&);
-  // Breaks one end now; the other learns by its own means. No effect on a dead one.
-  void break_qp(QpId, ChoiceSource&) override;
-  // Crash: everything of the node is gone and nobody is told. With `orderly` the operating system lives on:
-  // it disconnects and refuses new connections; without, the node is silent. The memory stays readable until
-  // restart(), so that drivers can be destroyed in between; SimFabric objects made before the crash are
-  // inert.
-  void crash(NodeId, bool orderly, ChoiceSource&) override;
-  void restart(NodeId) override;
-  bool is_up(NodeId node) const noexcept override { return nodes_[node].up; }
-  std::uint32_t starts(NodeId node) const noexcept { return nodes_[node].starts; }
-
-  // --- what a fabric calls; `node` is up ---
-  const Capabilities& capabilities() const noexcept override { return config_.capabilities; }
-  Region allocate(NodeId, std::size_t bytes);
-  Region register_memory(NodeId, std::span<std::byte>);
-  void release(NodeId, RegionId);
-  std::span<std::byte> memory_of(NodeId, RegionId) noexcept;
-  RemoteKey make_key(NodeId, RegionId, std::size_t offset, std::size_t length);
-  void release_key(NodeId, RemoteKeyId);
-  void invalidate(NodeId, ConKey, RemoteKeyId, std::uint64_t cookie, ChoiceSource&);
-  std::uint32_t rebind(NodeId, RemoteKeyId);
-  // port kNone: any port of the node.
-  Errc listen(NodeId, std::uint32_t port, std::uint16_t service);
-  void connect(NodeId, ConKey, std::uint32_t port, NodeId peer, std::uint32_t peer_port,
-               std::uint16_t service, const ConnectionParams&, std::span<const std::byte> data,
-               ChoiceSource&);
-  // Reports ConnectFailed without a network having been asked.
-  void fail_connect(NodeId, ConKey, Reason, ChoiceSource&);
-  void accept(NodeId, std::uint32_t request, ConKey, const ConnectionParams&, std::span<const std::byte> data,
-              ChoiceSource&);
-  // Refuses the request, if it is open, and reports `key` lost: an accept that could not be carried out.
-  void fail_accept(NodeId, std::uint32_t request, ConKey, Reason, ChoiceSource&);
-  // Seen by this node, neither accepted nor rejected.
-  bool is_open_request(NodeId, std::uint32_t request) const noexcept;
-  void reject(NodeId, std::uint32_t request, std::span<const std::byte> data, ChoiceSource&);
-  void disconnect(NodeId, ConKey, ChoiceSource&);
-  void post_receive(NodeId, ConKey, unsigned count, std::uint32_t bytes_each, ChoiceSource&);
-  std::size_t post(NodeId, std::span<const WorkRequest>, ChoiceSource&);
-  std::size_t poll(NodeId, std::span<FabricEvent>);
-  QpId find_qp(NodeId, ConKey) const noexcept override;  // kNone when there is none
-
-  // --- observation ---
-  // Of every network event so far, in order, with times and payload digests.
-  std::uint64_t hash() const noexcept override { return hash_; }
-  LawMonitor& monitor() noexcept { return monitor_; }
-  const LawMonitor& monitor() const noexcept { return monitor_; }
-  const std::vector<Violation>& violations() const noexcept override { return monitor_.violations(); }
-  const NetworkStats& stats() const noexcept override { return stats_; }
-
- private:
+// What its nodes, links and events are.
+struct NetworkParts {
   struct Event {
     enum class Kind : std::uint8_t {
       deliver,      // next message of qp
@@ -160,10 +40,10 @@ class Network final : public Net {
       rnr,          // qp may have waited too long for a receive of the peer
     };
     Nanos time;
-    std::uint64_t serial;  // order among equal times
     Kind kind;
     std::uint32_t qp;
     std::uint32_t arg;
+    std::uint64_t serial = 0;
   };
   struct Memory {
     std::vector<std::byte> owned;
@@ -195,29 +75,109 @@ class Network final : public Net {
     std::uint32_t imm = 0;
     std::uint32_t length = 0;
   };
-  struct Node {
-    bool up = true;
-    bool silent = false;
-    std::uint32_t starts = 1;
+  struct Node : NetNode {
     std::vector<Memory> memory;
     std::vector<Key> keys;  // by RemoteKeyId
     std::vector<RemoteKeyId> free_keys;
     std::vector<Listener> listeners;
-    std::unordered_map<std::uint64_t, QpId> by_key;  // looked up, never iterated
-    std::vector<Pending> events;                     // [first, end) wait for poll()
+    std::vector<Pending> events;  // [first, end) wait for poll()
     std::size_t first = 0;
-    std::vector<PayloadId> held;           // of the events of the last poll()
-    std::vector<std::uint32_t> unplugged;  // ports
-    std::uint32_t shortage_after = 0, shortage_count = 0;
-    unsigned short_posts = 0;  // in a row
+    std::vector<PayloadId> held;  // of the events of the last poll()
   };
-  struct Link {
-    LinkInfo info;
-    Nanos latency = 0, jitter = 0;
-    Nanos starved[2] = {0, 0};
-    unsigned unplugged = 0;  // of its two ports
-    std::vector<QpId> qps;   // of both ends; closed ones are dropped now and then
+  struct Link : NetLink {
+    std::vector<QpId> qps;  // of both ends; closed ones are dropped now and then
   };
+};
+
+class Network final : private NetworkParts,
+                      public BasicNet<NetworkParts::Node, NetworkParts::Link, NetworkParts::Event> {
+ public:
+  Network() : Network(NetworkConfig{default_capabilities()}) {}
+  explicit Network(const NetworkConfig&);
+
+  // --- topology and time ---
+  NodeId add_node() override;
+  using Net::open;
+  std::unique_ptr<Fabric> open(NodeId, ChoiceSource&, std::size_t batch) override;
+  // True when poll() of this node would report something.
+  bool has_events(NodeId node) const noexcept override {
+    return nodes_[node].first != nodes_[node].events.size();
+  }
+  std::size_t event_count(NodeId node) const noexcept override {
+    return nodes_[node].events.size() - nodes_[node].first;
+  }
+  // A message for this path of the node has arrived, and poll() has not reported it yet.
+  bool holds_message(NodeId node, std::size_t path) const noexcept override;
+
+  // --- faults ---
+  void cut(LinkId, Way) override;
+  void heal(LinkId, Way, ChoiceSource&) override;
+  void heal_all(ChoiceSource&) override;
+  std::size_t qp_count() const noexcept override { return qps_.size(); }
+  QpInfo qp_info(QpId) const noexcept override;
+  // One connection gets nothing through in either direction, whatever its link does. No effect on a dead one.
+  void swallow(QpId, bool on, ChoiceSource&) override;
+  // The same for good, and without a budget of retries: neither end breaks, and no disconnect gets through.
+  // False for a dead one.
+  bool hang(QpId, ChoiceSource&) override;
+  // Whether this end of a hung connection has a request or a response that did not arrive.
+  bool withholds(QpId) const noexcept override;
+  // The same of messages of the session, as fences and their answers: how many.
+  std::uint32_t withheld_messages(QpId) const noexcept override;
+  // Everything that this end posted was delivered, and it was told so.
+  bool all_delivered(QpId id) const noexcept override { return qps_[id].completed == qps_[id].posted; }
+  // Client ends of connections that hang and are still open there, oldest first.
+  const std::vector<QpId>& hung() noexcept override;
+  // An adapter is taken out of its node: what is open on the port breaks, nothing can be opened there, and
+  // the port's links are cut. The memory of the node and its keys stay.
+  void unplug(NodeId, std::uint32_t port, ChoiceSource&) override;
+  void plug(NodeId, std::uint32_t port, ChoiceSource&) override;
+  // An address does not resolve this time; accept() cannot make its queue pair.
+  bool unresolved(ChoiceSource&);
+  bool refuses_accept(NodeId, std::uint32_t request, ChoiceSource&);
+  // Breaks one end now; the other learns by its own means. No effect on a dead one.
+  void break_qp(QpId, ChoiceSource&) override;
+  // Crash: everything of the node is gone and nobody is told. With `orderly` the operating system lives on:
+  // it disconnects and refuses new connections; without, the node is silent. The memory stays readable until
+  // restart(), so that drivers can be destroyed in between; SimFabric objects made before the crash are
+  // inert.
+  void crash(NodeId, bool orderly, ChoiceSource&) override;
+  void restart(NodeId) override;
+
+  // --- what a fabric calls; `node` is up ---
+  Region allocate(NodeId, std::size_t bytes);
+  Region register_memory(NodeId, std::span<std::byte>);
+  void release(NodeId, RegionId);
+  std::span<std::byte> memory_of(NodeId, RegionId) noexcept;
+  RemoteKey make_key(NodeId, RegionId, std::size_t offset, std::size_t length);
+  void release_key(NodeId, RemoteKeyId);
+  void invalidate(NodeId, ConKey, RemoteKeyId, std::uint64_t cookie, ChoiceSource&);
+  std::uint32_t rebind(NodeId, RemoteKeyId);
+  // port kNone: any port of the node.
+  Errc listen(NodeId, std::uint32_t port, std::uint16_t service);
+  void connect(NodeId, ConKey, std::uint32_t port, NodeId peer, std::uint32_t peer_port,
+               std::uint16_t service, const ConnectionParams&, std::span<const std::byte> data,
+               ChoiceSource&);
+  // Reports ConnectFailed without a network having been asked.
+  void fail_connect(NodeId, ConKey, Reason, ChoiceSource&);
+  void accept(NodeId, std::uint32_t request, ConKey, const ConnectionParams&, std::span<const std::byte> data,
+              ChoiceSource&);
+  // Refuses the request, if it is open, and reports `key` lost: an accept that could not be carried out.
+  void fail_accept(NodeId, std::uint32_t request, ConKey, Reason, ChoiceSource&);
+  // Seen by this node, neither accepted nor rejected.
+  bool is_open_request(NodeId, std::uint32_t request) const noexcept;
+  void reject(NodeId, std::uint32_t request, std::span<const std::byte> data, ChoiceSource&);
+  void disconnect(NodeId, ConKey, ChoiceSource&);
+  void post_receive(NodeId, ConKey, unsigned count, std::uint32_t bytes_each, ChoiceSource&);
+  std::size_t post(NodeId, std::span<const WorkRequest>, ChoiceSource&);
+  std::size_t poll(NodeId, std::span<FabricEvent>);
+
+  // --- observation ---
+  LawMonitor& monitor() noexcept { return monitor_; }
+  const LawMonitor& monitor() const noexcept { return monitor_; }
+  const std::vector<Violation>& violations() const noexcept override { return monitor_.violations(); }
+
+ private:
   struct Wr {
     WorkRequest::Op op = WorkRequest::Op::write;
     std::uint8_t part_count = 0;
@@ -303,18 +263,16 @@ class Network final : public Net {
     PayloadId reject_data = kNoPayload;
   };
 
-  static std::uint64_t packed(ConKey key) noexcept {
-    return std::uint64_t{key.epoch} << 32 | std::uint64_t{key.path} << 16 | key.con;
-  }
   // network.cpp
-  void schedule(Nanos time, Event::Kind, std::uint32_t qp, std::uint32_t arg = 0);
+  void act(const Event&, ChoiceSource&) override;
+  void link_made(LinkId) override;
+  void schedule(Nanos time, Event::Kind kind, std::uint32_t qp, std::uint32_t arg = 0) {
+    BasicNet::schedule({time, kind, qp, arg});
+  }
   void happened(NetworkEvent);
   Pending& report(NodeId, QpId, const FabricEvent&);
   void report_lost(QpId, Reason);
   Nanos draw_latency(const Link&, ChoiceSource&, Label);
-  bool is_cut(LinkId link, Way way) const noexcept {
-    return links_[link].info.cut[static_cast<unsigned>(way)] || links_[link].unplugged != 0;
-  }
   void link_changed(LinkId, Way, bool cut);
   // network_memory.cpp
   std::uint32_t fresh_key(NodeId, RemoteKeyId);
@@ -372,14 +330,6 @@ class Network final : public Net {
   void say_goodbye(QpId, ChoiceSource&);
   QpId make_qp(NodeId, ConKey, LinkId, Way, const ConnectionParams&, ChoiceSource&);
 
-  NetworkConfig config_;
-  Rates rates_;
-  Nanos now_ = 0;
-  std::uint64_t next_serial_ = 0;
-  std::uint64_t hash_ = 0x7572747273ULL;
-  std::vector<Event> heap_;
-  std::vector<Node> nodes_;
-  std::vector<Link> links_;
   std::vector<QpId> hung_;  // see hung()
   std::vector<Qp> qps_;
   std::vector<Request> requests_;
@@ -388,7 +338,6 @@ class Network final : public Net {
   std::vector<Datagram> datagrams_;
   std::vector<std::uint32_t> free_datagrams_;
   PayloadPool pool_;
-  NetworkStats stats_;
   LawMonitor monitor_;
 };
 

@@ -67,11 +67,6 @@ const std::vector<QpId>& Network::hung() noexcept {
   return hung_;
 }
 
-bool Network::is_unplugged(NodeId node, std::uint32_t port) const noexcept {
-  const auto& ports = nodes_[node].unplugged;
-  return std::find(ports.begin(), ports.end(), port) != ports.end();
-}
-
 void Network::unplug(NodeId node, std::uint32_t port, ChoiceSource& choice) {
   if (is_unplugged(node, port)) return;
   nodes_[node].unplugged.push_back(port);
@@ -87,9 +82,7 @@ void Network::unplug(NodeId node, std::uint32_t port, ChoiceSource& choice) {
   }
   for (LinkId id = 0; id < links_.size(); ++id) {
     Link& link = links_[id];
-    const bool here = (link.info.client == node && link.info.client_port == port) ||
-                      (link.info.server == node && link.info.server_port == port);
-    if (!here) continue;
+    if (!link.is_of(node, port)) continue;
     for (const Way way : {Way::to_server, Way::to_client})
       if (!is_cut(id, way)) link_changed(id, way, true);
     ++link.unplugged;
@@ -102,33 +95,11 @@ void Network::plug(NodeId node, std::uint32_t port, ChoiceSource& choice) {
   std::erase(nodes_[node].unplugged, port);
   for (LinkId id = 0; id < links_.size(); ++id) {
     Link& link = links_[id];
-    const bool here = (link.info.client == node && link.info.client_port == port) ||
-                      (link.info.server == node && link.info.server_port == port);
-    if (!here || --link.unplugged != 0) continue;
+    if (!link.is_of(node, port) || --link.unplugged != 0) continue;
     for (const Way way : {Way::to_server, Way::to_client})
       if (!is_cut(id, way)) link_changed(id, way, false);
     for (const QpId qp : link.qps) unstick(qp, choice);
   }
-}
-
-void Network::plan_shortage(NodeId node, std::uint32_t skip, std::uint32_t count) {
-  nodes_[node].shortage_after = skip;
-  nodes_[node].shortage_count = count;
-}
-
-bool Network::falls_short(NodeId node_id, ChoiceSource& choice) {
-  Node& node = nodes_[node_id];
-  bool fails = choice.fires(rates_.resource_short, Label::resource_short);
-  if (node.shortage_count != 0) {
-    const bool planned = node.shortage_after == 0;
-    if (planned)
-      --node.shortage_count;
-    else
-      --node.shortage_after;
-    fails = fails || planned;
-  }
-  if (fails) ++stats_.shortages;
-  return fails;
 }
 
 bool Network::unresolved(ChoiceSource& choice) {
@@ -143,18 +114,6 @@ bool Network::refuses_accept(NodeId node, std::uint32_t request, ChoiceSource& c
     return false;
   ++stats_.failed_accepts;
   return true;
-}
-
-std::size_t Network::takes(NodeId node_id, std::size_t offered, ChoiceSource& choice) {
-  constexpr unsigned kInARow = 2;
-  Node& node = nodes_[node_id];
-  if (offered == 0 || node.short_posts == kInARow || !choice.fires(rates_.post_short, Label::post_short)) {
-    node.short_posts = 0;
-    return offered;
-  }
-  ++node.short_posts;
-  ++stats_.short_posts;
-  return choice.draw(static_cast<std::uint32_t>(offered), Label::post_short);
 }
 
 }  // namespace rtrs::sim

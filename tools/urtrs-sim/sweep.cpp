@@ -13,6 +13,7 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "sim/scenarios/directed.hpp"
 #include "sim/streams/stream_play.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
+#include "tools/lib/text/help_text.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/artifacts.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
@@ -304,29 +306,29 @@ class Sweep {
     const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
     const std::uint64_t seeds = total(&Worker::seeds);
     const std::uint64_t events = total(&Worker::events);
-    std::printf(
-        "%llu seeds (%s%llu run twice) in %.1f s: %.0f seeds/s, %llu events, %.2f M events/s, %llu requests, "
-        "%.1f h of virtual time\n",
-        u(seeds), options_.specification ? "all judged by the specification, " : "", u(total(&Worker::rerun)),
-        time, static_cast<double>(seeds) / time, u(events), static_cast<double>(events) / time / 1e6,
-        u(total(&Worker::requests)), static_cast<double>(total(&Worker::virtual_ms)) / 3.6e6);
+    std::printf("%llu seeds in %.1f s, %.0f seeds/s, %llu run twice\n", u(seeds), time,
+                static_cast<double>(seeds) / time, u(total(&Worker::rerun)));
+    if (options_.specification) std::printf("all judged by the specification\n");
+    std::printf("%llu events (%.2f M/s), %llu requests, %.1f h of virtual time\n", u(events),
+                static_cast<double>(events) / time / 1e6, u(total(&Worker::requests)),
+                static_cast<double>(total(&Worker::virtual_ms)) / 3.6e6);
     if (options_.block_devices)
       std::printf("block devices: %llu worlds, %llu requests\n", u(seeds), u(total(&Worker::block_ios)));
     if (options_.replay)
-      std::printf("%llu traces replayed, %llu states compared: %llu records, %.2f M records/s a core\n",
+      std::printf("%llu traces replayed, %llu states compared\n%llu records, %.2f M/s a core\n",
                   u(total(&Worker::traces)), u(total(&Worker::state_hashes)), u(total(&Worker::records)),
                   static_cast<double>(total(&Worker::records)) * 1e3 /
                       static_cast<double>(std::max<std::uint64_t>(total(&Worker::replay_ns), 1)));
-    std::printf("faults:");
-    for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault) {
-      std::uint64_t sum = 0;
-      for (unsigned job = 0; job < options_.jobs; ++job) sum += shared_.workers[job].faults[fault];
-      if (sum != 0) std::printf(" %s=%llu", sim::to_string(static_cast<sim::FaultClass>(fault)), u(sum));
-    }
-    std::printf("\nmarks (seeds that passed through):\n");
+    std::string faults = "faults:";
+    for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
+      if (const std::uint64_t sum =
+              over_jobs([fault](const Worker& one) { return one.faults[fault].load(); }))
+        faults += std::string(" ") + sim::to_string(static_cast<sim::FaultClass>(fault)) + "=" +
+                  std::to_string(sum);
+    std::printf("%s\n", tools::wrapped(faults).c_str());
+    std::printf("marks (seeds that passed through):\n");
     for (unsigned mark = 0; mark < sim::kMarks; ++mark) {
-      std::uint64_t sum = 0;
-      for (unsigned job = 0; job < options_.jobs; ++job) sum += shared_.workers[job].marks[mark];
+      const auto sum = over_jobs([mark](const Worker& worker) { return worker.marks[mark].load(); });
       std::printf("  %8llu  %s\n", u(sum), sim::text_of(static_cast<sim::Mark>(mark)));
     }
   }

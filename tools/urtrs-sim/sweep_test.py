@@ -103,7 +103,7 @@ def sweep_of(*arguments, code=0):
 
 
 def played(said):
-    return int(re.search(r"^([0-9]+) seeds \(", said, re.M)[1])
+    return int(re.search(r"^([0-9]+) seeds in ", said, re.M)[1])
 
 
 def test_a_sweep_goes_on_where_it_was_stopped(tmp_path):

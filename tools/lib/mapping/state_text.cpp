@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/lib/mapping/line_of.hpp"
+#include "tools/lib/text/json_depth.hpp"
 
 namespace rtrs::mapping {
 
@@ -153,13 +154,8 @@ std::string state_text(const Wishes& wishes) {
 
 tl::expected<Wishes, BadState> parse_state(std::string_view text) {
   if (text.size() > kMostStateBytes) return bad(fmt::format("it has more than {} bytes", kMostStateBytes));
-  bool too_deep = false;
-  const auto watch = [&too_deep](int depth, json::parse_event_t, json&) {
-    too_deep = too_deep || depth > kMostDepth;
-    return !too_deep;
-  };
-  const json whole = json::parse(text, watch, false);
-  if (too_deep) return bad("it is nested too deeply");
+  if (tools::is_nested_deeper(text, kMostDepth)) return bad("it is nested too deeply");
+  const json whole = json::parse(text, nullptr, false);
   if (whole.is_discarded()) return bad("it is not JSON", line_of_mistake(text));
   if (!whole.is_object()) return bad("it is no object");
   const auto version = whole.find("schema_version");

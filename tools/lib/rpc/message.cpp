@@ -1,5 +1,7 @@
 #include "tools/lib/rpc/message.hpp"
 
+#include "tools/lib/text/json_depth.hpp"
+
 namespace rtrs::rpc {
 
 using nlohmann::json;
@@ -11,13 +13,9 @@ constexpr int kMostDepth = 16;
 
 // Nothing: not JSON, or nested too deeply. Bytes that are no UTF-8 are no JSON.
 std::optional<json> parse(std::string_view line) {
-  bool too_deep = false;
-  const auto watch = [&too_deep](int depth, json::parse_event_t, json&) {
-    too_deep = too_deep || depth > kMostDepth;
-    return !too_deep;
-  };
-  json value = json::parse(line, watch, false);
-  if (too_deep || value.is_discarded()) return std::nullopt;
+  if (tools::is_nested_deeper(line, kMostDepth)) return std::nullopt;
+  json value = json::parse(line, nullptr, false);
+  if (value.is_discarded()) return std::nullopt;
   return value;
 }
 
