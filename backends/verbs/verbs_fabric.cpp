@@ -193,9 +193,16 @@ const Capabilities& FabricImpl::capabilities_of_request(std::uint32_t request) c
 }
 
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
+  // As almost always; what is rare is apart, so that nothing is saved for it.
+  Connection* const last = last_found_;
+  if (last == nullptr || !same(last->key(), key) || !last->post_receive_again(count, bytes_each))
+    return post_receives(key, count, bytes_each);
+  flush_soon(*last);
+}
+
+void FabricImpl::post_receives(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
   Connection* connection = find(key);
   if (connection == nullptr || connection->stage() == Connection::Stage::lost) return;
-  if (connection->post_receive_again(count, bytes_each)) return flush_soon(*connection);
   connection->post_receive(count, bytes_each);
   if (connection->failed()) return report_lost(*connection, connection->failure());
   flush_soon(*connection);
