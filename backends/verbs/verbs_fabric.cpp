@@ -130,6 +130,12 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
   log(LogLevel::info, "using the RDMA device " + name + ": " + std::to_string(device->limits.send_depth) +
                           " work requests a connection, " + std::to_string(device->limits.inline_bytes) +
                           " bytes inline");
+  if (options_.thread_domains) {
+    const bool taken = device->take_thread_domain();
+    log(taken ? LogLevel::info : LogLevel::warning,
+        name + (taken ? ": queue pairs are in a thread domain, without locks"
+                      : ": no thread domain, so that queue pairs keep their locks: " + errno_text(errno)));
+  }
   devices_[index] = std::move(device);
   return devices_[index].get();
 }
