@@ -48,6 +48,9 @@ struct VerbsOptions {
   // are faster by. Nothing here looks at memory before a completion says that something came, and a
   // completion makes all that came before it visible. Devices and kernels that do not know it ignore it.
   bool relaxed_ordering = false;
+  // Queue pairs are made in a thread domain: the library of the device takes no locks for them, which nobody
+  // contends for, because one thread at a time uses a fabric. Where the device has none the log says so.
+  bool thread_domains = false;
   // Called from the thread that owns the fabric.
   std::function<void(LogLevel, const std::string&)> log;
 };

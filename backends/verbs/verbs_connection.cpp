@@ -111,8 +111,8 @@ bool Connection::create_queue_pair(Device& device) {
   wanted.cap.max_recv_wr = at_least_one(params_.receive_depth);
   wanted.cap.max_send_sge = 2;
   wanted.cap.max_recv_sge = 1;
-  qp_.reset(
-      make_queue_pair(device.domain.get(), wanted, std::min(device.limits.inline_bytes, kSmallMessage)));
+  qp_.reset(make_queue_pair(device.domain_of_queue_pairs(), wanted,
+                            std::min(device.limits.inline_bytes, kSmallMessage)));
   if (qp_ == nullptr) return false;
   inline_limit_ = wanted.cap.max_inline_data;
   return true;

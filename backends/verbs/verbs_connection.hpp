@@ -123,12 +123,18 @@ class Connection {
   // Until that work request, which names it, is done.
   void keep(std::uint64_t number, WindowHandle);
   void flush() noexcept;
-  bool has_unposted_bind_of(const ibv_mw&) const noexcept;
+  bool has_unposted_bind_of(const ibv_mw& window) const noexcept {
+    for (std::size_t i = 0; i < chain_.bind_count; ++i)
+      if (chain_.requests[chain_.binds[i]].bind_mw.mw == &window) return true;
+    return false;
+  }
   bool has_unposted() const noexcept {
     return chain_.size != 0 || !waiting_.empty() || receives_.has_unposted();
   }
   // What waits for room is not bound any more.
-  void forget_window(const ibv_mw&) noexcept;
+  void forget_window(const ibv_mw& window) noexcept {
+    if (!waiting_.empty()) forget_waiting(window);
+  }
   void forget_windows_of(RegionId) noexcept;
 
   // A completion of this connection; true: it makes an event. After ConnectionLost nothing is reported.
@@ -173,11 +179,18 @@ class Connection {
 
   // A binding of a window, which shows its new key from now on.
   struct Binding {
+    const WindowBind& what;
+    Bind how;
+    std::uint64_t cookie;
+    bool report;
+    std::uint32_t old_key, new_key;
+  };
+  struct Waiting {
     WindowBind what;
-    Bind how{};
-    std::uint64_t cookie = 0;
-    bool report = false;
-    std::uint32_t old_key = 0, new_key = 0;
+    Bind how;
+    std::uint64_t cookie;
+    bool report;
+    std::uint32_t old_key, new_key;
   };
   // Where messages wait that are too long for a work request of the device; used in turn.
   struct Bounces {
@@ -191,6 +204,7 @@ class Connection {
   // On a device that was not asked yet whether it binds windows of type 1 in a chain, or does not.
   bool place_first(const Binding&, unsigned flags) noexcept;
   bool wait_for_room(const Binding&) noexcept;
+  void forget_waiting(const ibv_mw&) noexcept;
   void place_waiting() noexcept;
   bool make_bounces(const Device&);
   bool needs_bounce(const WorkRequest&) const noexcept;
@@ -199,7 +213,7 @@ class Connection {
   inline void close_link() noexcept;
   // What has found room.
   void flush_placed() noexcept;
-  int send_chain() noexcept;
+  inline int send_chain() noexcept;
   void refused_chain(int error) noexcept;
   inline void bind_in_chain(const Binding&, unsigned flags) noexcept;
   // False: the device refuses windows of type 1 so, and nothing was asked of it.
@@ -217,7 +231,8 @@ class Connection {
   bool ask_for_completion(bool wanted) noexcept;
   inline bool fill(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>, SendSlot&) noexcept;
   bool fill_message(const WorkRequest&, ibv_send_wr&, ibv_sge&, SendSlot&) noexcept;
-  bool fill_write(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>) noexcept;
+  inline bool fill_write(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>) noexcept;
+  bool register_and_fill(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>) noexcept;
   bool translate_receive(const ibv_wc&, FabricEvent&) noexcept;
   void show_message(const ibv_wc&, std::uint32_t place, FabricEvent&) noexcept;
   bool retire(std::uint64_t wr_id, FabricEvent&) noexcept;
@@ -246,7 +261,7 @@ class Connection {
   std::uint32_t outstanding_work_ = 0;  // of the caller; the rest binds windows
   std::uint32_t since_signal_ = 0;
   Chain chain_;
-  std::deque<Binding> waiting_;  // for room
+  std::deque<Waiting> waiting_;  // for room
   Bounces bounces_;
 
   std::vector<std::pair<std::uint64_t, WindowHandle>> kept_windows_;

@@ -158,6 +158,22 @@ void say(const VerbsOptions& options, LogLevel level, const std::string& text) {
   if (options.log) options.log(level, text);
 }
 
+bool Device::take_thread_domain() noexcept {
+  errno = 0;
+  ibv_td_init_attr plain{};
+  thread.reset(ibv_alloc_td(context.get(), &plain));
+  if (thread != nullptr) {
+    ibv_parent_domain_init_attr wanted{};
+    wanted.pd = domain.get();
+    wanted.td = thread.get();
+    of_thread.reset(ibv_alloc_parent_domain(context.get(), &wanted));
+  }
+  if (of_thread != nullptr) return true;
+  const int error = errno != 0 ? errno : EOPNOTSUPP;
+  thread.reset();
+  return errno = error, false;
+}
+
 int Device::next_vector() const noexcept {
   static std::atomic<unsigned> next{static_cast<unsigned>(::getpid())};
   const auto count = static_cast<unsigned>(std::max(context->num_comp_vectors, 1));

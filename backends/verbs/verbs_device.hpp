@@ -35,6 +35,9 @@ struct Device {
   std::size_t index = 0;  // among the devices of the fabric
   ContextHandle context;
   DomainHandle domain;
+  // Over it, where asked for: queue pairs that one thread at a time uses, so that their calls take no locks.
+  ThreadDomainHandle thread;
+  DomainHandle of_thread;
   ChannelHandle channel;
   ibv_device_attr attributes{};
   bool soft_roce = false;
@@ -59,6 +62,11 @@ struct Device {
   int access() const noexcept {
     return IBV_ACCESS_LOCAL_WRITE | (windows || per_qp_windows ? IBV_ACCESS_MW_BIND : 0);
   }
+  ibv_pd* domain_of_queue_pairs() const noexcept {
+    return of_thread != nullptr ? of_thread.get() : domain.get();
+  }
+  // False: the device has none, or not now (errno says why), and goes on without.
+  bool take_thread_domain() noexcept;
   // The interrupt of the next completion queue: in turn, and each process begins with another.
   int next_vector() const noexcept;
   // Work requests of a connection with so many receives.

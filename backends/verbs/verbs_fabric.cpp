@@ -130,6 +130,12 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
   log(LogLevel::info, "using the RDMA device " + name + ": " + std::to_string(device->limits.send_depth) +
                           " work requests a connection, " + std::to_string(device->limits.inline_bytes) +
                           " bytes inline");
+  if (options_.thread_domains) {
+    const bool taken = device->take_thread_domain();
+    log(taken ? LogLevel::info : LogLevel::warning,
+        name + (taken ? ": queue pairs are in a thread domain, without locks"
+                      : ": no thread domain, so that queue pairs keep their locks: " + errno_text(errno)));
+  }
   devices_[index] = std::move(device);
   return devices_[index].get();
 }
@@ -193,9 +199,16 @@ const Capabilities& FabricImpl::capabilities_of_request(std::uint32_t request) c
 }
 
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
+  // As almost always; what is rare is apart, so that nothing is saved for it.
+  Connection* const last = last_found_;
+  if (last == nullptr || !same(last->key(), key) || !last->post_receive_again(count, bytes_each))
+    return post_receives(key, count, bytes_each);
+  flush_soon(*last);
+}
+
+void FabricImpl::post_receives(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
   Connection* connection = find(key);
   if (connection == nullptr || connection->stage() == Connection::Stage::lost) return;
-  if (connection->post_receive_again(count, bytes_each)) return flush_soon(*connection);
   connection->post_receive(count, bytes_each);
   if (connection->failed()) return report_lost(*connection, connection->failure());
   flush_soon(*connection);

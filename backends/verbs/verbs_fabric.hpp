@@ -133,6 +133,7 @@ class FabricImpl final : public VerbsFabric {
   bool watch(int fd, void* tag);
   // Now that the addresses are known.
   void begin_connecting(Connection&, const PathAddress&);
+  void post_receives(ConKey, unsigned count, std::uint32_t bytes_each) noexcept;
   bool wait_for_names(const Connection&, const PathAddress&);
   void connect_named();
   // The device of an identifier, opened when it is the first there; nullptr, and the log says why, when it
@@ -169,7 +170,10 @@ class FabricImpl final : public VerbsFabric {
   }
   void enlist_unposted(Connection&) noexcept;
   void flush_unposted() noexcept;
-  void flush_binds_of(const ibv_mw&) noexcept;
+  void flush_binds_of(const ibv_mw& window) noexcept {
+    for (const Connection* const one : unposted_)
+      if (one->has_unposted_bind_of(window)) return flush_unposted();
+  }
   bool try_listen(Listener&, int& error);
   void listen_where_not();
   void set_timer() noexcept;

@@ -27,6 +27,10 @@ using IdHandle = std::unique_ptr<rdma_cm_id, Closer<rdma_destroy_id>>;
 struct WindowCloser {
   void operator()(ibv_mw* window) const noexcept { ibv_dealloc_mw(window); }
 };
+struct ThreadDomainCloser {
+  void operator()(ibv_td* domain) const noexcept { ibv_dealloc_td(domain); }
+};
+using ThreadDomainHandle = std::unique_ptr<ibv_td, ThreadDomainCloser>;
 using WindowHandle = std::unique_ptr<ibv_mw, WindowCloser>;
 
 }  // namespace rtrs::verbs

@@ -53,7 +53,7 @@ Result<RemoteKey> FabricImpl::make_revocable_key(ConKey key, RegionId region, st
     return tl::unexpected(Errc::fabric_error);
   }
   flush_soon(*connection);
-  remote_key->rkey = memory_.rkey(device, remote_key->id);
+  remote_key->rkey = memory_.window(remote_key->id)->rkey;
   return remote_key;
 }
 
@@ -72,7 +72,7 @@ Result<RemoteKey> FabricImpl::make_request_key(ConKey key, RegionId region, std:
     return tl::unexpected(Errc::fabric_error);
   }
   flush_soon(*connection);
-  remote_key->rkey = memory_.rkey(device, remote_key->id);
+  remote_key->rkey = memory_.window(remote_key->id)->rkey;
   return remote_key;
 }
 
@@ -123,7 +123,7 @@ Result<std::uint32_t> FabricImpl::rebind(ConKey key, RemoteKeyId id) {
     bound ? flush_soon(*connection) : report_lost(*connection, connection->failure());
   }
   // On a connection that is lost the key goes nowhere.
-  return connection->device() == nullptr ? 0 : memory_.rkey(*connection->device(), id);
+  return connection->device() == nullptr ? 0 : memory_.window(id)->rkey;
 }
 
 void FabricImpl::report_invalidated(ConKey key, std::uint64_t cookie, bool ok) {

@@ -157,11 +157,10 @@ void Memory::release(RegionId id) {
   free_regions_.push_back(id);
 }
 
-Result<Memory::KeySlot*> Memory::open_key(RegionId region, std::size_t offset, std::size_t length,
-                                          RemoteKeyId& id) {
+[[gnu::always_inline]] inline Memory::KeySlot* Memory::open_key(RegionId region, std::size_t offset,
+                                                                std::size_t length, RemoteKeyId& id) {
   const std::span<std::byte> memory = regions_[region];
-  if (offset > memory.size() || length == 0 || length > memory.size() - offset)
-    return tl::unexpected(Errc::invalid);
+  if (offset > memory.size() || length == 0 || length > memory.size() - offset) return nullptr;
   if (free_keys_.empty()) {
     free_keys_.push_back(static_cast<RemoteKeyId>(key_slots_.size()));
     key_slots_.emplace_back();
@@ -182,8 +181,8 @@ RemoteKey Memory::describe(RemoteKeyId id, std::uint32_t rkey) const noexcept {
 
 Result<RemoteKey> Memory::make_key(RegionId region, std::size_t offset, std::size_t length) {
   RemoteKeyId id = kNoRemoteKey;
-  const Result<KeySlot*> opened = open_key(region, offset, length, id);
-  if (!opened) return tl::unexpected(opened.error());
+  KeySlot* const opened = open_key(region, offset, length, id);
+  if (opened == nullptr) return tl::unexpected(Errc::invalid);
   const Device* const device = only_device();
   if (device == nullptr) return describe(id, 0);
   const std::optional<std::uint32_t> rkey = provide(*device, id);
@@ -195,19 +194,19 @@ Result<RemoteKey> Memory::make_key(RegionId region, std::size_t offset, std::siz
 Result<RemoteKey> Memory::make_key_at(Device& device, RegionId region, std::size_t offset,
                                       std::size_t length) {
   RemoteKeyId id = kNoRemoteKey;
-  const Result<KeySlot*> opened = open_key(region, offset, length, id);
-  if (!opened) return tl::unexpected(opened.error());
-  (*opened)->device = &device;
+  KeySlot* const opened = open_key(region, offset, length, id);
+  if (opened == nullptr) return tl::unexpected(Errc::invalid);
+  opened->device = &device;
   const Result<std::uint32_t> rkey = rebind(id);
   if (rkey) return describe(id, *rkey);
   release_key(id);
   return tl::unexpected(rkey.error());
 }
 
-bool Memory::take_window(Device& device, ibv_mw_type type, RemoteKeyId id) {
+[[gnu::always_inline]] inline bool Memory::take_window(Device& device, ibv_mw_type type, RemoteKeyId id) {
   KeySlot& slot = key_slots_[id];
-  const auto found = std::find_if(stored_windows_.begin(), stored_windows_.end(),
-                                  [&](const Stored& stored) { return stored.device == &device; });
+  auto found = stored_windows_.begin();
+  while (found != stored_windows_.end() && found->device != &device) ++found;
   if (type == IBV_MW_TYPE_2 && found != stored_windows_.end()) {
     slot.window = std::move(found->window);
     slot.named_by = found->named_by;
@@ -225,14 +224,14 @@ bool Memory::take_window(Device& device, ibv_mw_type type, RemoteKeyId id) {
 Result<RemoteKey> Memory::make_window(Device& device, ibv_mw_type type, RegionId region, std::size_t offset,
                                       std::size_t length) {
   RemoteKeyId id = kNoRemoteKey;
-  const Result<KeySlot*> opened = open_key(region, offset, length, id);
-  if (!opened) return tl::unexpected(opened.error());
-  (*opened)->device = &device;
+  KeySlot* const opened = open_key(region, offset, length, id);
+  if (opened == nullptr) return tl::unexpected(Errc::invalid);
+  opened->device = &device;
   if (known(region, device) == nullptr && registered(region, device) == nullptr) {
     release_key(id);
     return tl::unexpected(Errc::no_memory);
   }
-  if (take_window(device, type, id)) return describe(id, (*opened)->window->rkey);
+  if (take_window(device, type, id)) return describe(id, opened->window->rkey);
   say(options_, LogLevel::error, device.name + ": cannot make a memory window: " + errno_text(errno));
   release_key(id);
   return tl::unexpected(Errc::no_memory);
@@ -248,7 +247,7 @@ void Memory::release_key(RemoteKeyId id) noexcept {
     *slot.named_by = kNoRemoteKey;
     stored_windows_.push_back({slot.device, std::move(slot.window), slot.named_by});
   }
-  drop_window(slot);
+  if (!again) drop_window(slot);
   slot.clear();
   free_keys_.push_back(id);
 }
@@ -267,29 +266,12 @@ WindowHandle Memory::part_with_window(RemoteKeyId id) noexcept {
   return std::move(slot.window);
 }
 
-void Memory::bind_to(RemoteKeyId id, ConKey owner) noexcept {
-  key_slots_[id].owner = owner;
-}
-
 // A queue pair is held by the windows that are bound to it: on soft-RoCE its end waits for them in vain, for
 // the better part of a second, and the kernel warns.
 void Memory::drop_windows_of(ConKey owner) noexcept {
   for (KeySlot& slot : key_slots_) {
     if (slot.used && slot.window != nullptr && slot.owner == owner) drop_window(slot);
   }
-}
-
-WindowBind Memory::window_open(RemoteKeyId id) const noexcept {
-  const KeySlot& slot = key_slots_[id];
-  WindowBind bind;
-  bind.window = slot.window.get();
-  bind.info.mr = held_[slot.region].handles[slot.device->index].get();
-  bind.info.addr = reinterpret_cast<std::uintptr_t>(slot.start);
-  bind.info.length = slot.length;
-  bind.info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
-  bind.region = slot.region;
-  bind.key = id;
-  return bind;
 }
 
 WindowBind Memory::window_closed(RemoteKeyId id) const noexcept {

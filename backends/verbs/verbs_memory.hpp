@@ -39,19 +39,21 @@ class Memory {
   Result<Region> allocate(std::size_t bytes);
   Result<Region> register_memory(std::span<std::byte>);
   void release(RegionId);
-  // For a work request; a part outside its region is a programming error. False: the device has no room for
-  // the region, which the log says.
-  bool piece(const LocalPart& part, const Device& device, ibv_sge& piece) noexcept {
+  // For a work request; a part outside its region is a programming error. False: the region is not registered
+  // there yet.
+  bool piece(const LocalPart& part, const Device& device, ibv_sge& piece) const noexcept {
     RTRS_ASSERT(part.region < held_.size() && part.offset <= regions_[part.region].size() &&
                 part.length <= regions_[part.region].size() - part.offset);
-    const ibv_mr* region = known(part.region, device);
-    if (region == nullptr) region = registered(part.region, device);
+    const ibv_mr* const region = known(part.region, device);
     if (region == nullptr) return false;
-    piece = {.addr = reinterpret_cast<std::uintptr_t>(regions_[part.region].data() + part.offset),
-             .length = part.length,
-             .lkey = region->lkey};
+    piece.addr = reinterpret_cast<std::uintptr_t>(regions_[part.region].data() + part.offset);
+    piece.length = part.length;
+    piece.lkey = region->lkey;
     return true;
   }
+  // The registration of the region there; made if need be. nullptr: the device has no room for it, which the
+  // log says.
+  ibv_mr* registered(RegionId, const Device&) noexcept;
 
   // For the peers of all connections.
   Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length);
@@ -89,10 +91,21 @@ class Memory {
   // device has no room, which the log says.
   std::optional<std::uint32_t> provide(const Device&, RemoteKeyId) noexcept;
   // The window of this remote key can be opened only by this connection, and goes before its queue pair does.
-  void bind_to(RemoteKeyId, ConKey) noexcept;
+  void bind_to(RemoteKeyId id, ConKey owner) noexcept { key_slots_[id].owner = owner; }
   void drop_windows_of(ConKey) noexcept;
   // What opens the window, or, with nothing open behind it, closes it.
-  WindowBind window_open(RemoteKeyId) const noexcept;
+  WindowBind window_open(RemoteKeyId id) const noexcept {
+    const KeySlot& slot = key_slots_[id];
+    WindowBind bind;
+    bind.window = slot.window.get();
+    bind.info.mr = held_[slot.region].handles[slot.device->index].get();
+    bind.info.addr = reinterpret_cast<std::uintptr_t>(slot.start);
+    bind.info.length = slot.length;
+    bind.info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    bind.region = slot.region;
+    bind.key = id;
+    return bind;
+  }
   WindowBind window_closed(RemoteKeyId) const noexcept;
   // Undo and redo the registration of a remote key that is none for all connections.
   void withdraw(RemoteKeyId) noexcept;
@@ -144,15 +157,14 @@ class Memory {
   }
   Result<Region> add(std::span<std::byte>, bool mapped);
   bool enlist(std::span<std::byte>, int access, const Device&, MemoryHandle&) const;
-  // The registration of the region there; made if need be, nullptr where that fails.
-  ibv_mr* registered(RegionId, const Device&) noexcept;
   const Device* only_device() const noexcept;
   static std::uint64_t number_of(const Device&, std::uint32_t rkey) noexcept;
   void drop_window(KeySlot&) noexcept;
-  Result<KeySlot*> open_key(RegionId, std::size_t offset, std::size_t length, RemoteKeyId&);
+  // nullptr: it is not within the region.
+  inline KeySlot* open_key(RegionId, std::size_t offset, std::size_t length, RemoteKeyId&);
   RemoteKey describe(RemoteKeyId, std::uint32_t rkey) const noexcept;
   // A window of a key; false: there is none to be had.
-  bool take_window(Device&, ibv_mw_type, RemoteKeyId);
+  inline bool take_window(Device&, ibv_mw_type, RemoteKeyId);
 
   const VerbsOptions& options_;
   std::vector<Device*> devices_;  // by index; nullptr: none

@@ -98,11 +98,6 @@ void FabricImpl::flush_unposted() noexcept {
   unposted_.resize(stay);
 }
 
-void FabricImpl::flush_binds_of(const ibv_mw& window) noexcept {
-  const auto names_it = [&window](const Connection* one) { return one->has_unposted_bind_of(window); };
-  if (std::any_of(unposted_.begin(), unposted_.end(), names_it)) flush_unposted();
-}
-
 std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
   std::size_t count = 0;
   while (count < out.size() && pending_taken_ < pending_.size()) {
@@ -202,11 +197,10 @@ std::size_t FabricImpl::read_queues(std::size_t first, std::span<FabricEvent> ou
 std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   now_ = now;
   asleep_ = false;
-  // Most polls find nothing, and this is all that they do.
+  // Most polls find nothing in the only queue, and this is all that they do.
   if ((--polls_to_look_ == 0 || has_chores_ || timer_due_ <= now) && !do_chores()) return poll_all(out);
-  for (SharedQueue* const& queue : active_)
-    if (!queue->is_quiet()) return read_queues(static_cast<std::size_t>(&queue - active_.data()), out);
-  return 0;
+  if (active_.size() != 1) return read_queues(busy_queue(0), out);
+  return active_.front()->is_quiet() ? 0 : read_queue(*active_.front(), out);
 }
 
 std::size_t FabricImpl::poll_all(std::span<FabricEvent> out) noexcept {

@@ -87,7 +87,7 @@ void Connection::refused_chain(int error) noexcept {
   failed_ = true;
 }
 
-int Connection::send_chain() noexcept {
+[[gnu::always_inline]] inline int Connection::send_chain() noexcept {
   // A window shows its next key from the moment that its binding is asked for; the library wants the old one.
   const auto requests = std::span(chain_.requests).first(chain_.size);
   const auto binds = std::span(chain_.binds).first(chain_.bind_count);
@@ -101,12 +101,6 @@ int Connection::send_chain() noexcept {
     requests[binds[i]].bind_mw.mw->rkey = chain_.shown_keys[binds[i]];
   chain_.size = chain_.bind_count = 0;
   return error;
-}
-
-bool Connection::has_unposted_bind_of(const ibv_mw& window) const noexcept {
-  const auto binds = std::span(chain_.binds).first(chain_.bind_count);
-  return std::any_of(binds.begin(), binds.end(),
-                     [&](std::uint8_t i) { return chain_.requests[i].bind_mw.mw == &window; });
 }
 
 inline bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std::span<ibv_sge, 2> pieces,
@@ -129,20 +123,31 @@ inline bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std:
   return fill_message(work, request, pieces[0], slot);
 }
 
-bool Connection::fill_write(const WorkRequest& work, ibv_send_wr& request,
-                            std::span<ibv_sge, 2> pieces) noexcept {
+// Inside post(), whose loop it is the greater part of.
+[[gnu::always_inline]] inline bool Connection::fill_write(const WorkRequest& work, ibv_send_wr& request,
+                                                          std::span<ibv_sge, 2> pieces) noexcept {
   RTRS_ASSERT(work.part_count <= work.parts.size());
-  std::size_t count = 0;
+  ibv_sge* next = pieces.data();
   std::uint32_t total = 0;
   for (unsigned i = 0; i < work.part_count; ++i) {
     const LocalPart& part = work.parts[i];
     if (part.length == 0) continue;
-    if (!around_.memory.piece(part, *device_, pieces[count++])) return short_of_memory_ = true, false;
+    if (!around_.memory.piece(part, *device_, *next)) return register_and_fill(work, request, pieces);
+    ++next;
     total += part.length;
   }
-  request.num_sge = static_cast<int>(count);
-  if (count != 0 && total <= inline_limit_) request.send_flags |= IBV_SEND_INLINE;
+  request.num_sge = static_cast<int>(next - pieces.data());
+  if (total != 0 && total <= inline_limit_) request.send_flags |= IBV_SEND_INLINE;
   return true;
+}
+
+bool Connection::register_and_fill(const WorkRequest& work, ibv_send_wr& request,
+                                   std::span<ibv_sge, 2> pieces) noexcept {
+  for (const LocalPart& part : std::span(work.parts).first(work.part_count)) {
+    if (part.length != 0 && around_.memory.registered(part.region, *device_) == nullptr)
+      return short_of_memory_ = true, false;
+  }
+  return fill_write(work, request, pieces);
 }
 
 bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv_sge& piece,
@@ -199,27 +204,30 @@ bool Connection::bind(const WindowBind& bind, Bind how, std::uint64_t cookie, bo
 }
 
 bool Connection::wait_for_room(const Binding& binding) noexcept try {
-  waiting_.push_back(binding);
+  waiting_.push_back(
+      {binding.what, binding.how, binding.cookie, binding.report, binding.old_key, binding.new_key});
   return true;
 } catch (const std::bad_alloc&) {
   return !(short_of_memory_ = true);
 }
 
 void Connection::place_waiting() noexcept {
-  for (; !waiting_.empty() && has_room() && !failed_; waiting_.pop_front())
-    if (!place(waiting_.front())) failed_ = true;
+  for (; !waiting_.empty() && has_room() && !failed_; waiting_.pop_front()) {
+    const Waiting& first = waiting_.front();
+    if (!place({first.what, first.how, first.cookie, first.report, first.old_key, first.new_key}))
+      failed_ = true;
+  }
 }
 
-void Connection::forget_window(const ibv_mw& window) noexcept {
-  if (waiting_.empty()) return;
-  std::erase_if(waiting_, [&window](const Binding& one) { return one.what.window == &window; });
+void Connection::forget_waiting(const ibv_mw& window) noexcept {
+  std::erase_if(waiting_, [&window](const Waiting& one) { return one.what.window == &window; });
 }
 
 void Connection::forget_windows_of(RegionId region) noexcept {
-  std::erase_if(waiting_, [region](const Binding& one) { return one.what.region == region; });
+  std::erase_if(waiting_, [region](const Waiting& one) { return one.what.region == region; });
 }
 
-// Inside bind(), so that what is bound is not copied for it.
+// Inside bind(), and with a copy for what is rare, so that nothing is written down to be read again.
 [[gnu::always_inline]] inline bool Connection::place(const Binding& binding) noexcept {
   ibv_mw* const window = binding.what.window;
   SendSlot& slot = sends_[next_send_ & send_mask_];
@@ -232,7 +240,8 @@ void Connection::forget_windows_of(RegionId region) noexcept {
   slot.tries_chain =
       window->type == IBV_MW_TYPE_1 && !device_->soft_roce && device_->type_1_chains != Chains::yes;
   const unsigned flags = ask_for_completion(binding.report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
-  if (slot.tries_chain && device_->type_1_chains != Chains::tried) return place_first(binding, flags);
+  if (slot.tries_chain && device_->type_1_chains != Chains::tried)
+    return place_first(Binding(binding), flags);
   bind_in_chain(binding, flags);
   return true;
 }

@@ -43,8 +43,9 @@ bool Receives::grow(ibv_pd* domain, Size& size, unsigned count) {
     Place place;
     place.size = static_cast<std::uint32_t>(&size - sizes_.data());
     if (size.bytes != 0) {
-      place.data = slab.memory.get() + std::size_t{size.bytes} * i;
-      place.lkey = slab.handle->lkey;
+      const std::byte* const start = slab.memory.get() + std::size_t{size.bytes} * i;
+      place.piece = {
+          .addr = reinterpret_cast<std::uintptr_t>(start), .length = size.bytes, .lkey = slab.handle->lkey};
     }
     places_.push_back(place);
     free(static_cast<std::uint32_t>(places_.size() - 1));

@@ -35,7 +35,7 @@ class Receives {
   bool flush(ibv_qp*) noexcept;
   bool has_unposted() const noexcept { return unposted_ != 0; }
   std::span<const std::byte> bytes(std::uint32_t place, std::uint32_t length) const noexcept {
-    return {places_[place].data, length};
+    return {reinterpret_cast<const std::byte*>(places_[place].piece.addr), length};
   }
   void free(std::uint32_t place) noexcept {
     Place& freed = places_[place];
@@ -50,8 +50,7 @@ class Receives {
 
  private:
   struct Place {
-    std::byte* data = nullptr;
-    std::uint32_t lkey = 0;
+    ibv_sge piece{};              // of a slab; empty where nothing is received into
     std::uint32_t size = 0;       // index in sizes_
     std::uint32_t next_free = 0;  // of its size, while it is free
   };
@@ -72,11 +71,10 @@ class Receives {
     const Place& at = places_[place];
     size.first_free = at.next_free;
     --size.free_count;
-    pieces_[unposted_] = {
-        .addr = reinterpret_cast<std::uintptr_t>(at.data), .length = size.bytes, .lkey = at.lkey};
-    requests_[unposted_].wr_id = tag | SharedQueue::kReceive | place;
-    requests_[unposted_].num_sge = size.bytes == 0 ? 0 : 1;
-    ++unposted_;
+    const std::size_t last = unposted_++;
+    pieces_[last] = at.piece;
+    requests_[last].wr_id = tag | SharedQueue::kReceive | place;
+    requests_[last].num_sge = at.piece.length == 0 ? 0 : 1;
   }
 
   bool short_ = false;

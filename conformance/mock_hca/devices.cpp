@@ -59,7 +59,7 @@ int World::given_back(const ibv_context* context) {
 
 MemoryRegion* World::region(const ibv_pd* domain, std::uint32_t key) const {
   const auto found = regions.find({static_cast<const Context*>(domain->context)->adapter, key});
-  return found == regions.end() || found->second->pd != domain ? nullptr : found->second;
+  return found == regions.end() || found->second->pd != protection_of(domain) ? nullptr : found->second;
 }
 
 bool World::falls_short() {
@@ -151,6 +151,7 @@ std::unique_ptr<Context> make_context(Adapter& adapter) {
   context->ops.req_notify_cq = req_notify_cq;
   context->ops.post_send = post_send;
   context->ops.post_recv = post_recv;
+  if (adapter.profile.thread_domains) offer_thread_domains(*context);
   return context;
 }
 
@@ -176,9 +177,9 @@ std::size_t objects() {
   const World& all = world();
   std::size_t leaked = 0;
   for (const auto& one : all.adapters) leaked += one->leaked;
-  return all.contexts.size() + all.domains.size() + all.channels.size() + all.queues.size() +
-         all.event_channels.size() + all.identifiers.size() + all.regions.size() + all.windows.size() +
-         all.queue_pairs.size() + leaked;
+  return all.contexts.size() + all.domains.size() + all.thread_domains.size() + all.channels.size() +
+         all.queues.size() + all.event_channels.size() + all.identifiers.size() + all.regions.size() +
+         all.windows.size() + all.queue_pairs.size() + leaked;
 }
 
 Held held(std::size_t number) {

@@ -63,7 +63,7 @@ std::size_t objects(unsigned host) {
   for (const auto& one : all.adapters) leaked += one->host == host ? one->leaked : 0;
   return leaked + held(all.contexts, [host](const Context* one) { return one->adapter->host == host; }) +
          held(all.domains, of_host) + held(all.channels, of_host) + held(all.queues, of_host) +
-         held(all.windows, of_host) +
+         held(all.windows, of_host) + held(all.thread_domains, of_host) +
          held(all.regions, [&](const auto& one) { return of_host(one.second); }) +
          held(all.queue_pairs, [&](const auto& one) { return of_host(one.second); }) +
          held(all.event_channels, [&](const EventChannel* one) { return of_channel(*one); }) +

@@ -13,7 +13,7 @@ using verbs::Invalidation;
 
 constexpr int kIdleMs = 2;
 
-template <mock_hca::Profile (*Of)(), Invalidation How, int Family = AF_INET>
+template <mock_hca::Profile (*Of)(), Invalidation How, int Family = AF_INET, bool ThreadDomains = false>
 std::unique_ptr<FabricPair> make_pair() {
   mock_hca::Profile profile = Of();
   profile.gives_up_after = milliseconds(50);
@@ -22,6 +22,7 @@ std::unique_ptr<FabricPair> make_pair() {
   mock_hca::tick_by_itself(true);
   verbs::VerbsOptions options;
   options.invalidation = How;
+  options.thread_domains = ThreadDomains;
   return VerbsPair::open(verbs_address(Family), options, kIdleMs);
 }
 // An adapter whose library does not take windows of type 1 in ibv_post_send().
@@ -50,19 +51,20 @@ using mock_hca::mlx5;
 using mock_hca::rxe;
 INSTANTIATE_TEST_SUITE_P(
     MockHca, FabricContract,
-    ::testing::Values(FabricCase{"rxe", make_pair<rxe, Invalidation::automatic>, here},
-                      FabricCase{"rxe6", make_pair<rxe, Invalidation::automatic, AF_INET6>, here},
-                      FabricCase{"rxe_registration", make_pair<rxe, Invalidation::registration>, here},
-                      FabricCase{"mlx5", make_pair<mlx5, Invalidation::automatic>, here},
-                      FabricCase{"mlx5_binds_alone", make_pair<binds_alone, Invalidation::automatic>, here},
-                      FabricCase{"mlx5_registration", make_pair<mlx5, Invalidation::registration>, here},
-                      FabricCase{"irdma", make_pair<irdma, Invalidation::automatic>, here},
-                      FabricCase{"bnxt_re", make_pair<bnxt_re, Invalidation::automatic>, here},
-                      FabricCase{"bnxt_re_registration", make_pair<bnxt_re, Invalidation::registration>,
-                                 here},
-                      FabricCase{"hostile_mlx5", make_pair<hostile_mlx5, Invalidation::automatic>, here},
-                      FabricCase{"hostile_rxe", make_pair<hostile_rxe, Invalidation::registration>, here},
-                      FabricCase{"hfi1", make_pair<hfi1, Invalidation::automatic>, here}),
+    ::testing::Values(
+        FabricCase{"rxe", make_pair<rxe, Invalidation::automatic>, here},
+        FabricCase{"rxe6", make_pair<rxe, Invalidation::automatic, AF_INET6>, here},
+        FabricCase{"rxe_registration", make_pair<rxe, Invalidation::registration>, here},
+        FabricCase{"mlx5", make_pair<mlx5, Invalidation::automatic>, here},
+        FabricCase{"mlx5_binds_alone", make_pair<binds_alone, Invalidation::automatic>, here},
+        FabricCase{"mlx5_registration", make_pair<mlx5, Invalidation::registration>, here},
+        FabricCase{"mlx5_thread_domains", make_pair<mlx5, Invalidation::automatic, AF_INET, true>, here},
+        FabricCase{"irdma", make_pair<irdma, Invalidation::automatic>, here},
+        FabricCase{"bnxt_re", make_pair<bnxt_re, Invalidation::automatic>, here},
+        FabricCase{"bnxt_re_registration", make_pair<bnxt_re, Invalidation::registration>, here},
+        FabricCase{"hostile_mlx5", make_pair<hostile_mlx5, Invalidation::automatic>, here},
+        FabricCase{"hostile_rxe", make_pair<hostile_rxe, Invalidation::registration>, here},
+        FabricCase{"hfi1", make_pair<hfi1, Invalidation::automatic>, here}),
     case_name);
 
 }  // namespace

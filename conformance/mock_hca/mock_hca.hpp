@@ -32,6 +32,7 @@ struct Profile {
   bool windows_type_1 = true;
   bool windows_type_2b = true;
   bool send_invalidate = true;  // IBV_DEVICE_MEM_MGT_EXTENSIONS
+  bool thread_domains = false;  // and parent domains
   // What ibv_post_send() does with a binding of a window of type 1, which ibv_bind_mw() is for.
   enum class Type1Chain : std::uint8_t { takes, refuses, fails } type_1_in_chain = Type1Chain::takes;
   // What lies in a completion queue of a queue pair is gone with it.
@@ -96,6 +97,9 @@ struct Counts {
   std::uint64_t arms = 0;         // calls of ibv_req_notify_cq()
 };
 Counts counts(std::size_t adapter);
+
+// Queue pairs that exist and are one thread's.
+std::size_t queue_pairs_of_threads();
 
 // Registrations that exist and let the adapter write in any order.
 std::size_t relaxed_registrations();

@@ -104,6 +104,7 @@ int ibv_dealloc_pd(ibv_pd* pd) {
     world().problem("a domain was given back with " + std::to_string(domain->users) + " objects in it");
     return EBUSY;
   }
+  leave_parents(*domain);
   world().domains.erase(domain);
   const int answer = world().given_back(pd->context);
   delete domain;

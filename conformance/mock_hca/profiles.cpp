@@ -27,6 +27,7 @@ Profile mlx5() {
   one.max_qp_wr = 32768;
   one.send_queue_bytes = 32768 * 64;
   one.work_bytes = 192;
+  one.thread_domains = true;
   return one;
 }
 

@@ -71,7 +71,8 @@ bool may_write(const QueuePair& pair, std::uint32_t key, std::uint64_t address, 
   if (const MemoryRegion* const region = world().region(pair.pd, key))
     return (region->access & IBV_ACCESS_REMOTE_WRITE) != 0 && inside(*region, address, bytes);
   for (const Window* window : world().windows) {
-    if (window->region == nullptr || window->live_key != key || window->pd != pair.pd) continue;
+    if (window->region == nullptr || window->live_key != key || window->pd != protection_of(pair.pd))
+      continue;
     if (window->type == IBV_MW_TYPE_2 && window->of != &pair) return false;
     return address >= window->start && address - window->start <= window->length &&
            bytes <= window->length - (address - window->start);
@@ -93,7 +94,7 @@ bool invalidate(const QueuePair& pair, std::uint32_t key) {
 
 ibv_wc_status bind(QueuePair& pair, const Work& work) {
   Window& window = *work.window;
-  if (world().windows.count(&window) == 0 || window.pd != pair.pd) return IBV_WC_LOC_PROT_ERR;
+  if (world().windows.count(&window) == 0 || window.pd != protection_of(pair.pd)) return IBV_WC_LOC_PROT_ERR;
   auto* const region = static_cast<MemoryRegion*>(work.bind.mr);
   // A window of type 2 has to be free.
   if (window.type == IBV_MW_TYPE_2 && window.region != nullptr) return IBV_WC_MW_BIND_ERR;

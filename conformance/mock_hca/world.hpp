@@ -70,8 +70,15 @@ struct Queue : ibv_cq {
   unsigned unacknowledged = 0;
 };
 
+struct ThreadDomain : ibv_td {
+  unsigned users = 0;
+};
+
 struct Domain : ibv_pd {
   unsigned users = 0;
+  // Of a parent domain: where its objects are protected, and the thread that uses them.
+  Domain* within = nullptr;
+  ThreadDomain* thread = nullptr;
 };
 
 struct MemoryRegion : ibv_mr {
@@ -127,7 +134,12 @@ struct QueuePair : ibv_qp {
   unsigned unacknowledged = 0;
 };
 
-struct Context : ibv_context {
+// What libibverbs knows of newer adapters stands before their context.
+struct Extension {
+  alignas(verbs_context) std::array<std::byte, offsetof(verbs_context, context)> bytes{};
+};
+
+struct Context : Extension, ibv_context {
   Adapter* adapter = nullptr;
   bool over = false;  // opened before its adapter was taken out
   Signal signal;
@@ -202,6 +214,7 @@ struct World {
   std::vector<std::string> problems;
   std::set<Context*> contexts;
   std::set<Domain*> domains;
+  std::set<ThreadDomain*> thread_domains;
   std::set<Channel*> channels;
   std::set<Queue*> queues;
   std::set<EventChannel*> event_channels;
@@ -279,6 +292,14 @@ int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**);
 int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
 int poll_cq(ibv_cq*, int count, ibv_wc*);
 int req_notify_cq(ibv_cq*, int);
+// --- of thread_domains.cpp ---
+// What an adapter has that gives them.
+void offer_thread_domains(Context&);
+// Of a domain that is given back.
+void leave_parents(Domain&);
+// What keys are compared with.
+const ibv_pd* protection_of(const ibv_pd*);
+// --- of windows.cpp ---
 ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);
 int dealloc_mw(ibv_mw*);
 

@@ -23,6 +23,8 @@ TEST(Settings, TakesTimersAndPriorityOfVerbs) {
   EXPECT_NE(why(settings.set("rdma_tos", "256")), "accepted");
   EXPECT_EQ(why(settings.set("rdma_relaxed_ordering", "on")), "accepted");
   EXPECT_TRUE(settings.fabric.relaxed_ordering);
+  EXPECT_EQ(why(settings.set("rdma_thread_domains", "on")), "accepted");
+  EXPECT_TRUE(settings.fabric.thread_domains);
 }
 
 TEST(Settings, TakesEveryParameter) {

@@ -108,6 +108,10 @@ TEST(Options, RdmaIsChosenAsForUrtrsd) {
   EXPECT_EQ(options.rdma_device, "mlx5_0");
   EXPECT_EQ(options.rdma_invalidation, "registration");
   EXPECT_EQ(parsed({"h", "--fabric=verbs"}).rdma_invalidation, "");
+  EXPECT_TRUE(parsed({"h", "--fabric=verbs", "--rdma-thread-domains"}).rdma_thread_domains);
+  EXPECT_FALSE(parsed({"h", "--fabric=verbs"}).rdma_thread_domains);
+  expect_refused({"h", "--rdma-thread-domains"},
+                 "urtrs-perf: --fabric: expected verbs with --rdma-thread-domains, got \"tcp\"\n");
   expect_refused({"h", "--rdma-device=mlx5_0"},
                  "urtrs-perf: --fabric: expected verbs with --rdma-device, got \"tcp\"\n");
   expect_refused({"--rdma-invalidation=windows", "--fabric=libfabric"},

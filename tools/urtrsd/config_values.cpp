@@ -39,6 +39,9 @@ std::vector<Setting> make_settings() {
        "verbs: the device may write to memory in any order before its completion, which some hosts are "
        "faster by",
        BooleanRule{&C::rdma_relaxed_ordering}},
+      {"rdma_thread_domains", "rdma-thread-domains",
+       "verbs: calls of queue pairs take no locks where the device has thread domains, which mlx5 has",
+       BooleanRule{&C::rdma_thread_domains}},
       {"rdma_invalidation", "rdma-invalidation", "how verbs takes a key back for always_invalidate",
        TextRule{&C::rdma_invalidation, {"auto", "windows", "registration"}}},
       {"sess_queue_depth", "sess-queue-depth,queue-depth,q", "IOs in flight in one session",

@@ -42,6 +42,7 @@ tools::FabricChoice fabric_choice(const DaemonConfig& config) {
   choice.ack_timeout = config.rdma_ack_timeout;
   choice.tos = config.rdma_tos;
   choice.relaxed_ordering = config.rdma_relaxed_ordering;
+  choice.thread_domains = config.rdma_thread_domains;
   choice.tls = tls_of(config);
   choice.auth = auth_of(config);
   choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;

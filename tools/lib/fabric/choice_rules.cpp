@@ -69,6 +69,8 @@ std::string of_another_fabric(const FabricChoice& choice) {
            choice.fabric;
   if (!of("verbs") && choice.relaxed_ordering)
     return "relaxed ordering of RDMA is for the fabric verbs, not for " + choice.fabric;
+  if (!of("verbs") && choice.thread_domains)
+    return "thread domains of RDMA are for the fabric verbs, not for " + choice.fabric;
   if (!of("verbs") && choice.invalidation != usual.invalidation)
     return "invalidation by " + choice.invalidation + " is for the fabric verbs, not for " + choice.fabric;
   return {};

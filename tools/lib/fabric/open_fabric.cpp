@@ -96,6 +96,7 @@ Opened open_verbs(const FabricChoice& choice) {
   options.ack_timeout = static_cast<std::uint8_t>(choice.ack_timeout);
   options.tos = static_cast<std::uint8_t>(choice.tos);
   options.relaxed_ordering = choice.relaxed_ordering;
+  options.thread_domains = choice.thread_domains;
   options.dead_peer_time = choice.undelivered_timeout;
   options.log = keep_error<verbs::LogLevel>(choice, opening);
   auto fabric = verbs::open_verbs_fabric(options);

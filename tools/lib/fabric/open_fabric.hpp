@@ -26,6 +26,7 @@ struct FabricChoice {
   unsigned ack_timeout = 0;           // of verbs, 0 .. 31; 0: as connecting agrees
   unsigned tos = 0;                   // of verbs, 0 .. 255; 0: as the host says
   bool relaxed_ordering = false;      // of verbs
+  bool thread_domains = false;        // of verbs
   // Of verbs: those of this host that will be listened on, as far as known. Devices that have none of them
   // are not looked at.
   std::vector<std::string> addresses{};

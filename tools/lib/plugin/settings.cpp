@@ -107,6 +107,7 @@ const std::vector<std::string_view> kKeys{"path",
                                           "rdma_ack_timeout",
                                           "rdma_tos",
                                           "rdma_relaxed_ordering",
+                                          "rdma_thread_domains",
                                           "tls",
                                           "tls_keys",
                                           "tls_identity",
@@ -250,8 +251,8 @@ Done check_company(const Settings& settings) {
       return tl::unexpected(std::string(key) + "= belongs to trace=FILE, which is not given");
   if (is_given("exports") && !settings.devices.empty())
     return tl::unexpected<std::string>("exports= is for a session without device=; leave one of the two out");
-  for (const char* key :
-       {"rdma_device", "rdma_retry_count", "rdma_ack_timeout", "rdma_tos", "rdma_relaxed_ordering"})
+  for (const char* key : {"rdma_device", "rdma_retry_count", "rdma_ack_timeout", "rdma_tos",
+                          "rdma_relaxed_ordering", "rdma_thread_domains"})
     if (is_given(key) && settings.fabric.fabric != "verbs")
       return tl::unexpected(std::string(key) + "= belongs to fabric=verbs, which is not given");
   if (is_given("crc") && settings.fabric.fabric != "tcp")
@@ -300,6 +301,7 @@ Done Settings::set(std::string_view key, std::string_view value) {
   if (key == "rdma_ack_timeout") return set_number(key, value, 0, 31, fabric.ack_timeout);
   if (key == "rdma_tos") return set_number(key, value, 0, 255, fabric.tos);
   if (key == "rdma_relaxed_ordering") return set_switch(key, value, fabric.relaxed_ordering);
+  if (key == "rdma_thread_domains") return set_switch(key, value, fabric.thread_domains);
   if (key == "access_mode") {
     access_mode_given = true;
     return set_access_mode(value, access_mode);

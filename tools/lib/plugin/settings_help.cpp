@@ -35,6 +35,8 @@ const char* const kSettingsHelp =
     "rdma_tos=N               of verbs: type of service of the packets of both ends (DSCP x 4)\n"
     "rdma_relaxed_ordering=on|off  of verbs: the device may write to memory in any order before its\n"
     "                         completion, which some hosts are faster by (default off)\n"
+    "rdma_thread_domains=on|off  of verbs: calls of queue pairs take no locks where the device has thread\n"
+    "                         domains, which mlx5 has (default off)\n"
     "tls=require|off          towards the server, on fabric=tcp (default require with tls_keys= or "
     "tls_cert=,\n"
     "                         else off). A client never goes on without TLS because its server has none\n"
