@@ -56,10 +56,14 @@ std::string trouble_with(std::string_view text, bool takes_port) {
   return "";
 }
 
+std::string_view without_ip(std::string_view text) {
+  return text.substr(0, 3) == "ip:" ? text.substr(3) : text;
+}
+
 // The address without its prefix, or what is wrong with it.
 tl::expected<std::string, std::string> checked_address(std::string_view text, std::string_view which) {
   const bool gid = text.substr(0, 4) == "gid:";
-  if (text.substr(0, 3) == "ip:") text.remove_prefix(3);
+  text = without_ip(text);
   if (text.empty() || (gid && text.size() == 4))
     return tl::unexpected("the " + std::string(which) + " address is empty");
   if (!is_plain(text))
@@ -77,8 +81,8 @@ struct Endpoint {
 // As the fabrics split it: "[::1]:7", "[::1]", "1.2.3.4:7", "name:7"; several colons without brackets are
 // IPv6. What is not well formed stays the host.
 Endpoint endpoint_of(const PathAddress& path) {
-  const std::string_view text = path.destination;
-  Endpoint endpoint{path.destination, path.port};
+  const std::string_view text = without_ip(path.destination);
+  Endpoint endpoint{std::string(text), path.port};
   if (text.substr(0, 4) == "gid:") return endpoint;
   const bool brackets = !text.empty() && text.front() == '[';
   const std::size_t end = brackets ? text.find(']') : text.find(':');
@@ -115,7 +119,8 @@ std::string canonical(std::string_view text) {
 bool same_path(const PathAddress& a, const PathAddress& b) {
   const Endpoint one = endpoint_of(a), other = endpoint_of(b);
   return one.port == other.port && canonical(one.host) == canonical(other.host) &&
-         a.source.empty() == b.source.empty() && canonical(a.source) == canonical(b.source);
+         a.source.empty() == b.source.empty() &&
+         canonical(without_ip(a.source)) == canonical(without_ip(b.source));
 }
 
 tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::uint16_t port) {

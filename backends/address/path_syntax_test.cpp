@@ -71,6 +71,8 @@ TEST(PathSyntax, APortBehindTheAddressHasPrecedence) {
   EXPECT_TRUE(same_path(*parse_path("10.0.0.2:1234", 7), *parse_path("10.0.0.2", 1234)));
   EXPECT_TRUE(same_path(*parse_path("[fd00::2]:1234", 7), *parse_path("FD00:0::2", 1234)));
   EXPECT_FALSE(same_path(*parse_path("10.0.0.2:7", 1234), *parse_path("10.0.0.2", 1234)));
+  EXPECT_TRUE(
+      same_path(PathAddress{"ip:10.0.0.1", "ip:10.0.0.2:7", 1}, PathAddress{"10.0.0.1", "10.0.0.2", 7}));
 }
 
 TEST(PathSyntax, WritesWhatItReads) {

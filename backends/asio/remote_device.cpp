@@ -6,6 +6,7 @@
 
 #include "backends/asio/client_options.hpp"
 #include "backends/asio/error.hpp"
+#include "backends/asio/path_syntax.hpp"
 
 namespace rtrs::asio {
 namespace {
@@ -14,6 +15,14 @@ BlockClientOptions make_options(const RemoteDeviceOptions& given, const Capabili
   BlockClientOptions options;
   options.session = make_client_options(given.session_name, given.paths, given.protocol, fabric);
   return options;
+}
+
+// A server takes one path for a pair of addresses, and refuses the second again and again.
+bool same_twice(const std::vector<PathAddress>& paths) {
+  for (auto one = paths.begin(); one != paths.end(); ++one)
+    if (std::any_of(paths.begin(), one, [&](const PathAddress& other) { return same_path(*one, other); }))
+      return true;
+  return false;
 }
 
 // What was decided by an errno, here or at the server, is a code of the generic category.
@@ -62,7 +71,8 @@ void RemoteDevice::begin_map() {
   if (map_begun_) return settle_later();  // the map before was cancelled
   map_begun_ = map_pending_ = true;
   const Nanos now = steady_now();
-  if (const Errc opened = client_.open(*fabric_, now); opened != Errc::ok) {
+  const Errc opened = same_twice(options_.paths) ? Errc::invalid : client_.open(*fabric_, now);
+  if (opened != Errc::ok) {
     map_result_ = to_error_code(opened);
     return settle_later();
   }
@@ -197,6 +207,9 @@ bool RemoteDevice::resize(std::uint64_t sectors) {
 }
 
 Errc RemoteDevice::add_path(const PathAddress& address) {
+  for (unsigned path = 0; path < paths().size(); ++path)
+    if (paths()[path].state != PathState::absent && same_path(session().address(path), address))
+      return Errc::invalid;
   const Errc result = client_.session().add_path(*fabric_, steady_now(), address);
   pump_.step_soon();
   return result;

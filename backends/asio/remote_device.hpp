@@ -57,7 +57,7 @@ struct DeviceNews {
 
 struct RemoteDeviceOptions {
   std::string session_name;        // 1..254 characters, neither '/' nor '.'
-  std::vector<PathAddress> paths;  // 1..kMaxPaths; see parse_path()
+  std::vector<PathAddress> paths;  // 1..kMaxPaths, each once; see parse_path()
   std::string device;              // as the server knows it
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
   ClientConfig protocol;  // con_num counts the service connection too
@@ -172,7 +172,7 @@ class RemoteDevice {
   std::span<const PathStatus> paths() const noexcept { return session().paths(); }
   // Link, limits, statistics.
   const Client& session() const noexcept { return client_.session(); }
-  // Errors: what the functions of Client say.
+  // Errors: what the functions of Client say; of add_path also invalid: it has that path.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);

@@ -97,7 +97,8 @@ std::string urtrs_session::why_no_path() const {
 
 int urtrs_session::fail_with_words(int error, const std::string& what) {
   const bool wants_path = (error == -EIO || error == -ETIMEDOUT) && !has_path();
-  return fail(error, what + ": " + urtrs_strerror(error) + (wants_path ? why_no_path() : ""));
+  const char* const words = error == -ESHUTDOWN ? "the session is closed" : urtrs_strerror(error);
+  return fail(error, what + ": " + words + (wants_path ? why_no_path() : ""));
 }
 
 int urtrs_session::open() {
@@ -335,7 +336,7 @@ int urtrs_session::close(int timeout_ms) {
   if (!client) return 0;
   if (!std::exchange(close_begun, true)) client->close(*fabric, steady_now());
   // closed() also counts completions that were not polled; all are after poll().
-  const int waited = wait(timeout_ms, [this] { return client->closed() && client->under_way() == 0; });
+  const int waited = wait(timeout_ms, [this] { return is_over(); });
   if (waited != 0) return fail(waited, "the session has not ended yet");
   return 0;
 }

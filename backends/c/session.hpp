@@ -82,6 +82,8 @@ struct urtrs_session {
   // 0, or why no call is possible: inside a callback, or in a process that forked.
   int refuse_wait();
   bool is_of_this_process() const noexcept;
+  // It was closed, and all that was under way has ended.
+  bool is_over() const noexcept { return client && client->closed() && client->under_way() == 0; }
 
   rtrs::c::Settings settings;
   rtrs::BlockClientOptions options;

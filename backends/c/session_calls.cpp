@@ -105,6 +105,7 @@ int urtrs_session_fd(const urtrs_session* session) {
 
 int urtrs_session_prepare(urtrs_session* session) {
   if (session == nullptr) return -EINVAL;
+  if (!session->is_of_this_process()) return 0;  // poll tells
   const Nanos due = session->sleep_until();
   if (due == kNever) return -1;
   const Nanos now = steady_now();
@@ -132,6 +133,8 @@ int urtrs_session_wait(urtrs_session* session, int timeout_ms) {
     for (;;) {
       const int count = session->poll();
       if (count != 0) return count;
+      if (session->is_over())
+        return session->fail(-ESHUTDOWN, "the session has ended, and nothing comes any more");
       if (steady_now() >= end) return -ETIMEDOUT;
       if (const int slept = session->sleep(end); slept != 0) return slept;
     }

@@ -93,7 +93,7 @@ int urtrs_session_prepare(urtrs_session *session);
 /* Sends, receives, runs timers and callbacks, and never waits. The number of callbacks, or a negative errno. */
 int urtrs_session_poll(urtrs_session *session);
 /* Sleeps until there is something to do, and does it: one turn of an event loop. The number of callbacks; -ETIMEDOUT when
- * nothing came in time; -EINTR after a signal. */
+ * nothing came in time; -EINTR after a signal; -ESHUTDOWN when the session was closed and has ended. */
 int urtrs_session_wait(urtrs_session *session, int timeout_ms);
 
 /* --- devices --- */

@@ -102,7 +102,7 @@ TEST_F(RemoteDeviceTest, RefusesWhatDoesNotFitTheDevice) {
   EXPECT_EQ(code([&](auto done) { remote.async_read(512, data, done); }), EINVAL);
   EXPECT_EQ(code([&](auto done) { remote.async_read(kDiskBytes - 4096, data, done); }), EIO);
   EXPECT_EQ(code([&](auto done) { remote.async_write(0, data, false, done); }), EPERM);
-  EXPECT_EQ(code([&](auto done) { remote.async_discard(0, 4096, false, done); }), EOPNOTSUPP);
+  EXPECT_EQ(code([&](auto done) { remote.async_discard(0, 4096, false, done); }), EPERM);
   EXPECT_EQ(code([&](auto done) { remote.async_read(0, {}, done); }), 0);
   disks["disk"].next_error = ENOSPC;
   const Error of_server = wait([&](auto done) { remote.async_read(0, data, done); });
@@ -110,6 +110,10 @@ TEST_F(RemoteDeviceTest, RefusesWhatDoesNotFitTheDevice) {
   EXPECT_EQ(code([&](auto done) { remote.async_read(0, data, done); }), 0);
   close();
   EXPECT_EQ(code([&](auto done) { remote.async_read(0, data, done); }), ESHUTDOWN);
+  asio::RemoteDevice& writer = make(options_for("disk"));
+  ASSERT_FALSE(map());
+  EXPECT_EQ(code([&](auto done) { writer.async_discard(0, 4096, false, done); }), EOPNOTSUPP);
+  close();
 }
 
 TEST_F(RemoteDeviceTest, AnUnknownDeviceIsTheServersErrno) {
@@ -215,6 +219,20 @@ TEST_F(RemoteDeviceTest, LosingOneOfTwoPathsIsNoError) {
   remote.reconnect_path(0);
   run_until(context, [&] { return connected(0); });
   EXPECT_EQ(disks["disk"].opens, 1U);
+  EXPECT_FALSE(close());
+}
+
+TEST_F(RemoteDeviceTest, APathThatIsThereIsRefused) {
+  start_server();
+  auto options = options_for("disk");
+  options.paths.push_back(PathAddress{"", "127.0.0.1:" + std::to_string(port), 1});
+  make(options);
+  EXPECT_EQ(map(), asio::to_error_code(Errc::invalid));
+  EXPECT_FALSE(close());
+  asio::RemoteDevice& remote = make(options_for("disk"));
+  ASSERT_FALSE(map());
+  EXPECT_EQ(remote.add_path(PathAddress{"", "ip:127.0.0.1", port}), Errc::invalid);
+  EXPECT_EQ(remote.paths().size(), 1U);
   EXPECT_FALSE(close());
 }
 

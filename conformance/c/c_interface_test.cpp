@@ -1,91 +1,19 @@
-// The functions of urtrs.h against the real server over TCP on loopback. The server runs in a thread of its
-// own, because half of the functions wait.
+// The functions of urtrs.h against the real server.
 #include <gtest/gtest.h>
 #include <poll.h>
 
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
-#include <thread>
+#include <string>
 #include <vector>
 
-#include "backends/c/urtrs.h"
-#include "backends/system/clock.hpp"
-#include "backends/tcp/tcp.hpp"
-#include "conformance/memory/memory_store.hpp"
+#include "conformance/c/test_c_interface.hpp"
 
 namespace rtrs::conformance {
 namespace {
-
-constexpr std::size_t kDiskBytes = 4 << 20;
-constexpr int kLong = 60'000;
-
-class CInterfaceTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    for (const char* name : {"disk", "other"}) disks_[name].bytes.resize(kDiskBytes);
-    auto fabric = tcp::open_tcp_fabric({});
-    ASSERT_TRUE(fabric);
-    fabric_ = std::move(*fabric);
-    ServerConfig config;
-    config.queue_depth = 64;
-    server_ = std::make_unique<BlockServer>(clamp_to(config, fabric_->capabilities()), 1, nullptr);
-    ASSERT_EQ(server_->listen(*fabric_, steady_now(), PathAddress{"", "127.0.0.1", 0}), Errc::ok);
-    port_ = fabric_->listening_port();
-    thread_ = std::thread([this] { serve(); });
-    ASSERT_EQ(urtrs_session_new("c", &session_), 0);
-  }
-  void TearDown() override {
-    answers_ = true;
-    EXPECT_EQ(urtrs_session_free(session_), 0);
-    ending_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-
-  void serve() {
-    MemoryStore store(disks_);
-    while (!ending_) {
-      if (answers_ && store.serve(*server_, *fabric_, steady_now())) continue;
-      pollfd news{fabric_->wait_fd(), POLLIN, 0};
-      if (!answers_ || fabric_->try_wait()) ::poll(&news, answers_ ? 1 : 0, 1);
-    }
-  }
-
-  // A session over one path, and the device.
-  urtrs_device* open(const char* name = "disk", unsigned flags = 0) {
-    EXPECT_EQ(urtrs_session_add_path(session_, nullptr, "127.0.0.1", port_), 0);
-    EXPECT_EQ(urtrs_session_open(session_), 0) << urtrs_session_message(session_);
-    urtrs_device* device = nullptr;
-    EXPECT_EQ(urtrs_device_open(session_, name, flags, kLong, &device), 0) << urtrs_session_message(session_);
-    return device;
-  }
-  urtrs_stats stats() const {
-    urtrs_stats stats{};
-    EXPECT_EQ(urtrs_session_get_stats(session_, &stats, sizeof stats), 0);
-    return stats;
-  }
-
-  MemoryDisks disks_;
-  std::unique_ptr<Fabric> fabric_;
-  std::unique_ptr<BlockServer> server_;
-  std::uint16_t port_ = 0;
-  std::atomic<bool> answers_ = true;
-  std::atomic<bool> ending_ = false;
-  std::thread thread_;
-  urtrs_session* session_ = nullptr;
-};
-
-struct Ended {
-  int count = 0;
-  int error = 1;
-  static void on_done(void* ended, int error) {
-    ++static_cast<Ended*>(ended)->count;
-    static_cast<Ended*>(ended)->error = error;
-  }
-};
 
 TEST_F(CInterfaceTest, ReadsBackWhatItWroteWithAndWithoutATimeout) {
   urtrs_device* device = open();
@@ -229,86 +157,6 @@ TEST_F(CInterfaceTest, ADeviceThatIsClosedBeforeItOpenedTellsSo) {
   EXPECT_NE(ended.error, 0);
   answers_ = true;
   EXPECT_EQ(stats().devices, 1U);
-}
-
-TEST_F(CInterfaceTest, ErrorsAreThoseOfTheServerOfTheDeviceAndOfTheCall) {
-  urtrs_device* device = open("disk", URTRS_READ_ONLY);
-  std::vector<char> data(4096);
-  EXPECT_EQ(urtrs_write(device, data.data(), data.size(), 0, 0, -1), -EPERM);
-  EXPECT_EQ(urtrs_read(device, data.data(), 100, 0, -1), -EINVAL);
-  EXPECT_EQ(urtrs_read(device, data.data(), data.size(), kDiskBytes, -1), -EIO);
-  EXPECT_EQ(urtrs_read(device, nullptr, data.size(), 0, -1), -EINVAL);
-  EXPECT_EQ(urtrs_write(device, data.data(), data.size(), 0, 64, -1), -EINVAL);
-  EXPECT_EQ(urtrs_discard(device, 4096, 0, URTRS_NO_UNMAP, -1), -EINVAL);
-  EXPECT_EQ(urtrs_read_async(device, data.data(), data.size(), 0, nullptr, nullptr), -EINVAL);
-  EXPECT_EQ(urtrs_read(nullptr, data.data(), data.size(), 0, -1), -EINVAL);
-  urtrs_device* none = nullptr;
-  EXPECT_EQ(urtrs_device_open(session_, "no_such", 0, kLong, &none), -ENOENT);
-  EXPECT_STREQ(urtrs_session_message(session_), "no_such: No such file or directory");
-  EXPECT_EQ(urtrs_device_open(session_, "disk", 0, kLong, &none), -EEXIST);
-  EXPECT_EQ(urtrs_device_open(session_, "other", URTRS_READ_ONLY | URTRS_MIGRATION, kLong, &none), -EINVAL);
-  EXPECT_EQ(urtrs_device_open(session_, "other", URTRS_READ_ONLY, kLong, nullptr), -EINVAL);
-  EXPECT_EQ(none, nullptr);
-  EXPECT_EQ(urtrs_session_open(session_), -EBUSY);
-  EXPECT_EQ(urtrs_session_set(session_, "crc", "1"), -EBUSY);
-  EXPECT_EQ(urtrs_session_close(session_, kLong), 0);
-  EXPECT_EQ(urtrs_read(device, data.data(), data.size(), 0, -1), -ESHUTDOWN);
-}
-
-TEST_F(CInterfaceTest, WhatNoDeviceHasIsRefusedBeforeMemoryIsTaken) {
-  urtrs_device* device = open();
-  char byte = 0;
-  for (const std::size_t length : {SIZE_MAX & ~std::size_t{511}, std::size_t{1} << 50, kDiskBytes + 512}) {
-    for (const int timeout : {-1, kLong}) {
-      EXPECT_EQ(urtrs_read(device, &byte, length, 0, timeout), -EINVAL) << length;
-      EXPECT_NE(std::strstr(urtrs_session_message(session_), "disk: read: "), nullptr);
-      EXPECT_EQ(urtrs_write(device, &byte, length, 0, 0, timeout), -EINVAL) << length;
-      EXPECT_EQ(urtrs_zero(device, length, 0, 0, timeout), -EINVAL) << length;
-    }
-    EXPECT_EQ(urtrs_read_async(device, &byte, length, 0, Ended::on_done, nullptr), -EINVAL);
-  }
-  EXPECT_EQ(urtrs_read(device, &byte, 512, UINT64_MAX - 511, kLong), -EINVAL);
-  EXPECT_EQ(stats().under_way, 0U);
-}
-
-TEST_F(CInterfaceTest, ADeviceOpenedReadOnlyTakesNoChangeOfAnyKind) {
-  urtrs_device* device = open("disk", URTRS_READ_ONLY);
-  char data[512] = {};
-  EXPECT_EQ(urtrs_write(device, data, sizeof data, 0, 0, -1), -EPERM);
-  EXPECT_EQ(urtrs_zero(device, 4096, 0, 0, -1), -EPERM);
-  EXPECT_EQ(urtrs_discard(device, 4096, 0, 0, -1), -EPERM);
-}
-
-TEST_F(CInterfaceTest, AnErrorSaysNothingOfPathsThatHaveNoPartInIt) {
-  EXPECT_EQ(urtrs_session_add_path(session_, nullptr, "127.0.0.2", port_), 0);  // nobody listens there
-  urtrs_device* device = open();
-  urtrs_path path{};
-  const Nanos end = steady_now() + seconds(60);
-  do {
-    urtrs_session_wait(session_, 10);
-    ASSERT_EQ(urtrs_session_get_path(session_, 0, &path, sizeof path), 0);
-  } while (std::strcmp(path.reason, "connect_refused") != 0 && steady_now() < end);
-  std::array<char, 512> data{};
-  EXPECT_EQ(urtrs_read(device, data.data(), 512, kDiskBytes, -1), -EIO);
-  EXPECT_STREQ(urtrs_session_message(session_), "disk: read: Input/output error");
-  EXPECT_EQ(urtrs_device_open(session_, "no_such", 0, kLong, &device), -ENOENT);
-  EXPECT_STREQ(urtrs_session_message(session_), "no_such: No such file or directory");
-}
-
-TEST_F(CInterfaceTest, TheMessageIsAboutTheLastCall) {
-  urtrs_device* device = open();
-  char data[512];
-  EXPECT_EQ(urtrs_read(device, data, 100, 0, -1), -EINVAL);
-  EXPECT_STREQ(urtrs_session_message(session_), "disk: read: Invalid argument");
-  stats();
-  EXPECT_STREQ(urtrs_session_message(session_), "disk: read: Invalid argument");
-  EXPECT_EQ(urtrs_read(device, data, 512, 0, -1), 0);
-  EXPECT_STREQ(urtrs_session_message(session_), "");
-  for (const int timeout : {-1, kLong}) {
-    EXPECT_EQ(urtrs_read(device, data, 512, 0, timeout), 0);
-    EXPECT_EQ(urtrs_read(device, nullptr, 512, 0, timeout), -EINVAL);
-    EXPECT_STREQ(urtrs_session_message(session_), "disk: read: no memory is given");
-  }
 }
 
 TEST_F(CInterfaceTest, BeforeItIsOpenASessionTakesSettingsAndNothingElse) {
