@@ -104,5 +104,14 @@ TEST(MapdUri, WhatAUriCannotHaveIsEscaped) {
   EXPECT_EQ(uri_of("\xc3\xa4", "/s"), "nbd+unix:///%C3%A4?socket=/s");
 }
 
+TEST(MapdOptions, KernelDevicesStandAlone) {
+  EXPECT_FALSE(parse({})->kernel_devices);
+  EXPECT_TRUE(parse({"--kernel-devices"})->kernel_devices);
+  EXPECT_TRUE(parse({"--kernel-devices", "--help"})->help);
+  EXPECT_EQ(parse({"--kernel-devices", "--state=x"}).error(), "--kernel-devices stands alone");
+  EXPECT_EQ(parse({"--kernel-device"}).error(),
+            "unknown option \"--kernel-device\"; did you mean \"--kernel-devices\"?");
+}
+
 }  // namespace
 }  // namespace rtrs::mapd

@@ -141,6 +141,17 @@ std::string* text_option(const std::string& name, MapOptions& map) {
                             : nullptr;
 }
 
+// What commas separate.
+void take_fields(const std::string& text, Words& fields) {
+  std::string field;
+  for (const char c : text + ",") {
+    if (c != ',')
+      field += c;
+    else if (!field.empty())
+      fields.push_back(std::exchange(field, {}));
+  }
+}
+
 std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options& options) {
   static const Words kNames = joined(
       {"json",   "csv",    "no-headers", "no-tree",  "no-totals", "help",        "help-all", "version",
@@ -165,13 +176,7 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
     options.socket = one.value;
   } else if (one.name == "fields") {
     if (one.value.empty()) return Mistake{"--fields names none", "for example --fields=state,+reads", false};
-    std::string field;
-    for (const char c : one.value + ",") {
-      if (c != ',')
-        field += c;
-      else if (!field.empty())
-        options.fields.push_back(std::exchange(field, {}));
-    }
+    take_fields(one.value, options.fields);
   } else if (one.name == "unit") {
     if (one.value.size() != 1 || kUnits.find(one.value) == std::string::npos)
       return Mistake{fmt::format("--unit is one of B, K, M, G, T, P, E, not \"{}\"", one.value), "", false};

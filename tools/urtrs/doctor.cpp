@@ -135,8 +135,8 @@ void look_at_nbd_programs(const Host& host, Findings& to) {
            "apt-get install nbdkit-plugin-urtrs, or add the bin folder of the installation to PATH"});
   }
   if (host.program("nbd-client").empty())
-    to.push_back(
-        {"nbd-client", Grade::warn, "not installed; needed for /dev/nbdN", "apt-get install nbd-client"});
+    to.push_back({"nbd-client", Grade::warn, "not installed; needed for /dev/nbdN without urtrs-mapd",
+                  "apt-get install nbd-client"});
   else
     to.push_back({"nbd-client", Grade::ok, "installed", ""});
 }
@@ -181,6 +181,7 @@ std::vector<Finding> examine(const Host& host) {
   look_at_fuse(host, all);
   look_at_nbd_programs(host, all);
   look_at_mapd(host, all);
+  look_at_kernel_devices(host, all);
   for (const DaemonFacts& one : running) look_at_daemon(host, one, all);
   if (running.empty())
     all.push_back({"urtrsd", Grade::warn, "none runs that this user can ask",

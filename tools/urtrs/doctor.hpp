@@ -45,6 +45,10 @@ class Host {
   virtual bool port_is_free(std::uint16_t port) const = 0;
   virtual std::vector<DaemonFacts> daemons() const = 0;
   virtual std::vector<MapdFacts> mapds() const = 0;
+  // Whether this command was built with what asks the kernel's NBD client.
+  virtual bool has_netlink() const = 0;
+  // Whether somebody keeps the kernel's NBD devices connected; nothing: this user cannot know.
+  virtual std::optional<bool> keeps_kernel_devices() const = 0;
   virtual std::string version() const = 0;  // of this command
 };
 

@@ -14,6 +14,8 @@
 #include <fstream>
 
 #include "tools/lib/files/kernel_files.hpp"
+#include "tools/lib/kernel_nbd/attachment.hpp"
+#include "tools/lib/kernel_nbd/kernel.hpp"
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/version/version.hpp"
@@ -139,6 +141,8 @@ class ThisHost : public Host {
     }
     return all;
   }
+  bool has_netlink() const override { return kernel_nbd::has_netlink(); }
+  std::optional<bool> keeps_kernel_devices() const override { return kernel_nbd::keeper_runs(); }
   std::string version() const override { return tools::version(); }
 };
 

@@ -39,6 +39,8 @@ class PlayedHost : public Host {
   bool port_is_free(std::uint16_t) const override { return port_free; }
   std::vector<DaemonFacts> daemons() const override { return running; }
   std::vector<MapdFacts> mapds() const override { return mapping; }
+  bool has_netlink() const override { return netlink; }
+  std::optional<bool> keeps_kernel_devices() const override { return keeps; }
   std::string version() const override { return "0.5"; }
 
   std::map<std::string, std::string> files{{"/sys/module/ib_core", ""},
@@ -58,6 +60,8 @@ class PlayedHost : public Host {
   bool port_free = true;
   std::vector<DaemonFacts> running{{"/run/urtrs/urtrsd-1.sock", "", "0.5", "tcp"}};
   std::vector<MapdFacts> mapping;
+  bool netlink = true;
+  std::optional<bool> keeps = true;
 };
 
 Finding found(const PlayedHost& host, const std::string& check) {
@@ -157,6 +161,26 @@ TEST(Doctor, ProgramsAndThePlugin) {
   expect(host, "fuse", Grade::warn, "apt-get install fuse3");
   host.files.erase("/dev/fuse");
   expect(host, "fuse", Grade::warn, "modprobe fuse");
+}
+
+TEST(Doctor, DevicesOfTheKernel) {
+  PlayedHost host;
+  host.files["/proc/sys/kernel/osrelease"] = "6.1.0-56-amd64";
+  expect(host, "kernel devices", Grade::ok, "");
+  host.keeps = false;
+  expect(host, "kernel devices", Grade::warn, "systemctl start urtrs-nbd");
+  host.files["/sys/block/nbd1/backend"] = "urtrs1 16d 300 /run/urtrs/nbd-a.sock disk0";
+  host.files["/sys/block/nbd2/backend"] = "of another program";
+  expect(host, "kernel devices", Grade::fail, "systemctl start urtrs-nbd");
+  EXPECT_EQ(found(host, "kernel devices").what, "nobody keeps /dev/nbd1 (disk0) connected");
+  host.keeps = std::nullopt;
+  expect(host, "kernel devices", Grade::ok, "");
+  host.files["/proc/sys/kernel/osrelease"] = "5.10.0";
+  expect(host, "kernel devices", Grade::warn, "5.14");
+  host.netlink = false;
+  expect(host, "kernel devices", Grade::warn, "libnl-genl-3-dev");
+  host.files.erase("/sys/module/nbd");
+  for (const Finding& one : examine(host)) EXPECT_NE(one.check, "kernel devices");
 }
 
 TEST(Doctor, DaemonsOfAnotherVersionAndSuchThatDoNotAnswer) {

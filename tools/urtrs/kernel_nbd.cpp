@@ -129,25 +129,30 @@ tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost& host, con
   return path_of(host, *index);
 }
 
-std::optional<rpc::Error> detach_kernel_nbd(const NbdHost& host, const std::string& socket,
-                                            const std::string& name, bool force) {
+tl::expected<bool, rpc::Error> detach_kernel_nbd(const NbdHost& host, const std::string& socket,
+                                                 const std::string& name, bool force) {
+  bool any = false;
   for (const Attached& one : attached_devices(host.blocks)) {
     if (one.what.socket != socket || one.what.name != name) continue;
     const std::string path = path_of(host, one.index);
     if (host.needs_root && ::geteuid() != 0)
-      return refusal(EPERM, fmt::format("{} has it, and only root detaches a device of the kernel", path),
-                     "run it with sudo");
+      return tl::unexpected(
+          refusal(EPERM, fmt::format("{} has it, and only root detaches a device of the kernel", path),
+                  "run it with sudo"));
     const auto kernel = host.kernel();
-    if (!kernel) return kernel_refuses(kernel.error());
+    if (!kernel) return tl::unexpected(kernel_refuses(kernel.error()));
     tl::expected<Descriptor, int> claimed = force ? tl::unexpected(0) : claim(path);
     if (!force && !claimed)
-      return refusal(claimed.error(), fmt::format("{}: {}", path, std::strerror(claimed.error())),
-                     claimed.error() == EBUSY ? "is it mounted? \"force\" takes it from whoever uses it"
-                                              : "what was written is not on the disk; \"force\" gives it up");
+      return tl::unexpected(
+          refusal(claimed.error(), fmt::format("{}: {}", path, std::strerror(claimed.error())),
+                  claimed.error() == EBUSY ? "is it mounted? \"force\" takes it from whoever uses it"
+                                           : "what was written is not on the disk; \"force\" gives it up"));
     if (const int error = (*kernel)->detach(one.index); error != 0)
-      return refusal(error, fmt::format("{} cannot be detached: {}", path, std::strerror(error)), "");
+      return tl::unexpected(
+          refusal(error, fmt::format("{} cannot be detached: {}", path, std::strerror(error)), ""));
+    any = true;
   }
-  return std::nullopt;
+  return any;
 }
 
 }  // namespace rtrs::admin

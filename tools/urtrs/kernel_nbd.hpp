@@ -34,9 +34,9 @@ std::optional<rpc::Error> check_kernel_nbd(const NbdHost&, const NbdWish&);
 tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost&, const NbdWish&,
                                                         const std::string& socket);
 
-// Detaches every device that has this export; nothing where there is none. Without `force` none that is in
+// Detaches every device that has this export, and says whether there was one. Without `force` none that is in
 // use, and what was written is on the server's disk first.
-std::optional<rpc::Error> detach_kernel_nbd(const NbdHost&, const std::string& socket,
-                                            const std::string& name, bool force);
+tl::expected<bool, rpc::Error> detach_kernel_nbd(const NbdHost&, const std::string& socket,
+                                                 const std::string& name, bool force);
 
 }  // namespace rtrs::admin

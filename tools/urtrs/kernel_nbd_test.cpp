@@ -169,22 +169,22 @@ TEST_F(KernelNbd, OnlyWhatWasAttachedForTheExportIsDetached) {
   ASSERT_TRUE(attach("nbd1", "disk1"));
   take("nbd2");
   calls.clear();
-  EXPECT_FALSE(detach_kernel_nbd(host, path("other.sock"), "disk1", false));
+  EXPECT_EQ(detach_kernel_nbd(host, path("other.sock"), "disk1", false), false);
   EXPECT_EQ(calls, "");
-  EXPECT_FALSE(detach_kernel_nbd(host, socket_, "disk0", false));
+  EXPECT_EQ(detach_kernel_nbd(host, socket_, "disk0", false), true);
   EXPECT_EQ(calls, "detach nbd0\n");
-  EXPECT_FALSE(detach_kernel_nbd(host, socket_, "disk0", false)) << "a second time";
+  EXPECT_EQ(detach_kernel_nbd(host, socket_, "disk0", false), false) << "a second time";
   EXPECT_EQ(calls, "detach nbd0\n");
 }
 
 TEST_F(KernelNbd, OneThatCannotBeWrittenOutIsDetachedByForceAlone) {
   ASSERT_TRUE(attach("nbd0", "disk0"));
   std::filesystem::remove(dev("nbd0"));
-  const auto error = detach_kernel_nbd(host, socket_, "disk0", false);
-  ASSERT_TRUE(error);
-  EXPECT_EQ(error->error, ENOENT);
+  const auto refused_by_it = detach_kernel_nbd(host, socket_, "disk0", false);
+  ASSERT_FALSE(refused_by_it);
+  EXPECT_EQ(refused_by_it.error().error, ENOENT);
   EXPECT_TRUE(std::filesystem::exists(path("sys/nbd0")));
-  EXPECT_FALSE(detach_kernel_nbd(host, socket_, "disk0", true));
+  EXPECT_EQ(detach_kernel_nbd(host, socket_, "disk0", true), true);
   EXPECT_FALSE(std::filesystem::exists(path("sys/nbd0")));
 }
 

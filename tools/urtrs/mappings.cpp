@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
@@ -25,6 +26,7 @@ namespace {
 
 // A server that has the name of this session from before takes it back after 75 s.
 constexpr std::chrono::seconds kMapPatience{150};
+constexpr std::chrono::seconds kDetachPatience{5};
 
 bool as_json(const Options& options) {
   return options.format == Format::json;
@@ -139,13 +141,22 @@ int change(const Command& command) {
   if (command.verb == "unmap") {
     const auto listed = client->call("device.list", json::object());
     if (!listed) return fail(listed.error(), as_json(options));
-    for (const Row& row : mappings(expected_answer(*listed), words->session).rows)
-      if (row.values.value("mapping_path", "") == words->device)
-        if (const auto error =
-                detach_kernel_nbd(NbdHost(), row.values.value("socket", ""), words->device, words->force))
-          return fail(*error, as_json(options));
-    if (const auto error = unmap(*client, words->device, words->session, words->force))
-      return fail(*error, as_json(options));
+    bool detached = false;
+    for (const Row& row : mappings(expected_answer(*listed), words->session).rows) {
+      if (row.values.value("mapping_path", "") != words->device) continue;
+      const auto any =
+          detach_kernel_nbd(NbdHost(), row.values.value("socket", ""), words->device, words->force);
+      if (!any) return fail(any.error(), as_json(options));
+      detached = detached || *any;
+    }
+    const auto end = std::chrono::steady_clock::now() + kDetachPatience;
+    auto error = unmap(*client, words->device, words->session, words->force);
+    // nbdkit takes a moment to see that the kernel is gone.
+    while (detached && error && error->error == EBUSY && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      error = unmap(*client, words->device, words->session, words->force);
+    }
+    if (error) return fail(*error, as_json(options));
   } else {
     json parameters{{"device", words->device}};
     if (!words->session.empty()) parameters["session"] = words->session;

@@ -31,12 +31,14 @@ def _units(prefix):
 
 
 def test_systemd_has_nothing_to_complain_about(units):
-    done = run("systemd-analyze", "verify", "--man=no", units / "urtrs-mapd.service", units / "urtrs-map@disk0.service")
+    done = run("systemd-analyze", "verify", "--man=no", units / "urtrs-mapd.service", units / "urtrs-map@disk0.service",
+               units / "urtrs-nbd.service")
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
-def test_exposure(units):
-    done = run("systemd-analyze", "security", "--offline=true", f"--threshold={MOST_EXPOSURE * 10:.0f}", "--no-pager", units / "urtrs-mapd.service")
+@pytest.mark.parametrize("unit", ["urtrs-mapd.service", "urtrs-nbd.service"])
+def test_exposure(units, unit):
+    done = run("systemd-analyze", "security", "--offline=true", f"--threshold={MOST_EXPOSURE * 10:.0f}", "--no-pager", units / unit)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -44,6 +46,15 @@ def test_devices_outlive_the_service_and_its_files_stay(units):
     text = (units / "urtrs-mapd.service").read_text()
     assert "KillMode=process\n" in text and "RuntimeDirectoryPreserve=yes\n" in text
     assert "--end-devices" not in text
+
+
+def test_only_what_asks_the_kernel_is_privileged(units):
+    """It is started with urtrs-mapd, and its files are where the user of that one cannot write."""
+    text = (units / "urtrs-nbd.service").read_text()
+    assert "urtrs-mapd --kernel-devices\n" in text and "CapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE\n" in text
+    assert "RuntimeDirectory=urtrs-kernel-devices\n" in text
+    mapd = (units / "urtrs-mapd.service").read_text()
+    assert "CapabilityBoundingSet=\n" in mapd and re.search(r"^Wants=.*\burtrs-nbd\.service$", mapd, re.MULTILINE)
 
 
 def settings(example):
