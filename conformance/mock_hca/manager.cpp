@@ -34,6 +34,13 @@ std::vector<std::byte> bytes_of(const void* data, std::size_t count) {
   return count == 0 ? std::vector<std::byte>() : std::vector<std::byte>(from, from + count);
 }
 
+void joins(Identifier& id, std::uint32_t qp_num) {
+  const auto found = world().queue_pairs.find(qp_num);
+  id.qp_num = qp_num;
+  id.pair = found == world().queue_pairs.end() ? nullptr : found->second;
+  if (world().conductor != nullptr) world().conductor->joined(id.number, qp_num);
+}
+
 void give_back(Identifier& id) {
   leave(id);
   std::erase_if(id.events->events, [&id](rdma_cm_event* event) {
@@ -93,6 +100,7 @@ int rdma_destroy_id(rdma_cm_id* given) {
   if (id->unacknowledged != 0)
     world().problem(
         "an identifier was given back with events that nobody acknowledged: the call would wait for ever");
+  if (id->pair != nullptr) world().problem("an identifier was given back before its queue pair");
   // Requests that nobody has read go with their listener.
   std::vector<Identifier*> unread;
   for (const rdma_cm_event* event : id->events->events) {
@@ -201,7 +209,7 @@ int rdma_connect(rdma_cm_id* given, rdma_conn_param* params) {
   auto& id = *static_cast<Identifier*>(given);
   if (id.state != State::routed) return refuse(EINVAL);
   if (params->private_data_len > kRequestData) return refuse(EINVAL);
-  id.qp_num = params->qp_num;
+  joins(id, params->qp_num);
   id.state = State::asking;
   Message request;
   request.kind = Kind::request;
@@ -214,7 +222,6 @@ int rdma_connect(rdma_cm_id* given, rdma_conn_param* params) {
   request.ack_timeout = id.ack_timeout;
   request.tos = id.tos;
   request.data = bytes_of(params->private_data, params->private_data_len);
-  if (world().conductor != nullptr) world().conductor->joined(id.number, id.qp_num);
   say(id, std::move(request));
   return 0;
 }
@@ -224,14 +231,13 @@ int rdma_accept(rdma_cm_id* given, rdma_conn_param* params) {
   auto& id = *static_cast<Identifier*>(given);
   if (id.state != State::asked || id.peer == 0) return refuse(EINVAL);
   if (params->private_data_len > kAnswerData) return refuse(EINVAL);
-  id.qp_num = params->qp_num;
+  joins(id, params->qp_num);
   id.state = State::accepted;
   Message reply;
   reply.kind = Kind::reply;
   reply.queue_pair = id.qp_num;
   reply.retry_count = params->retry_count;
   reply.data = bytes_of(params->private_data, params->private_data_len);
-  if (world().conductor != nullptr) world().conductor->joined(id.number, id.qp_num);
   say(id, std::move(reply));
   return 0;
 }

@@ -35,12 +35,13 @@ struct Profile {
   bool thread_domains = false;  // and parent domains
   // What ibv_post_send() does with a binding of a window of type 1, which ibv_bind_mw() is for.
   enum class Type1Chain : std::uint8_t { takes, refuses, fails } type_1_in_chain = Type1Chain::takes;
-  // What lies in a completion queue of a queue pair is gone with it.
+  // What lies in a completion queue of a queue pair is gone with it, and when it is reset.
   bool destroy_cleans_cq = true;
   // Work of an adapter that was taken out completes as flushed; elsewhere nothing is heard of it any more.
   bool flushes_when_taken_out = false;
-  // The number of a queue pair that is gone is given out again at once, and a request that comes with one
-  // that the other side holds in timewait, until end_timewait(), is rejected as stale.
+  // The number of a queue pair or window that is gone is given out again at once, and a request that comes
+  // with one of a queue pair that the other side holds in timewait, until end_timewait(), is rejected as
+  // stale.
   bool reuses_numbers = false;
   // Nothing keeps an order that nobody promised: work of different queue pairs, completions of sends and of
   // receives, asynchronous events and those of the manager come as chance has it, by reset()'s seed, and data

@@ -1,5 +1,8 @@
 // What soft-RoCE does not do to backends/verbs, and what the adapters in memory find wrong with a program.
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -273,6 +276,33 @@ TEST_F(MistakeTest, AnEventThatNobodyAcknowledges) {
 
 TEST_F(MistakeTest, AQueueBeforeItsQueuePair) {
   EXPECT_EQ(ibv_destroy_cq(queue), EBUSY);
+  EXPECT_TRUE(found("before its queue pair"));
+}
+
+TEST_F(MistakeTest, AnIdentifierBeforeItsQueuePair) {
+  rdma_event_channel* const events = rdma_create_event_channel();
+  ::fcntl(events->fd, F_SETFL, O_NONBLOCK);
+  rdma_cm_id* id = nullptr;
+  ASSERT_EQ(rdma_create_id(events, &id, nullptr, RDMA_PS_TCP), 0);
+  sockaddr_in there{};
+  there.sin_family = AF_INET;
+  there.sin_port = htons(1);
+  ASSERT_EQ(inet_pton(AF_INET, "192.0.2.1", &there.sin_addr), 1);
+  const auto next = [&](rdma_cm_event_type wanted) {
+    rdma_cm_event* event = nullptr;
+    ASSERT_EQ(rdma_get_cm_event(events, &event), 0);
+    EXPECT_EQ(event->event, wanted);
+    rdma_ack_cm_event(event);
+  };
+  ASSERT_EQ(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&there), 1000), 0);
+  next(RDMA_CM_EVENT_ADDR_RESOLVED);
+  ASSERT_EQ(rdma_resolve_route(id, 1000), 0);
+  next(RDMA_CM_EVENT_ROUTE_RESOLVED);
+  rdma_conn_param params{};
+  params.qp_num = pair->qp_num;
+  ASSERT_EQ(rdma_connect(id, &params), 0);
+  rdma_destroy_id(id);
+  rdma_destroy_event_channel(events);
   EXPECT_TRUE(found("before its queue pair"));
 }
 

@@ -62,7 +62,7 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
     if (found == world().queue_pairs.end() || found->second != of) continue;
     QueuePair& pair = *found->second;
     if ((completion.opcode & IBV_WC_RECV) != 0) {
-      --pair.held_receives;
+      if (pair.held_receives != 0) --pair.held_receives;  // none is held that came before a reset
       continue;
     }
     pair.released = std::max(pair.released, number + 1);

@@ -96,7 +96,7 @@ TEST_P(SharedQueueTest, a_connection_that_ends_loses_nothing_of_the_others) {
   client().fabric().try_wait();
   client().fabric().disconnect(first.client);
   for (std::uint32_t i = 0; i < kMany; ++i)
-    EXPECT_EQ(expect(client(), Kind::imm_received, second.client).imm, i);
+    ASSERT_EQ(expect(client(), Kind::imm_received, second.client).imm, i);
   server().fabric().disconnect(first.server);
   close_link(second);
   EXPECT_EQ(client().count(Kind::imm_received, first.client), 0U);
@@ -117,7 +117,7 @@ TEST_P(SharedQueueTest, nobody_sleeps_over_what_the_end_of_another_brought_to_li
   server().fabric().disconnect(third.server);
   server().fabric().disconnect(first.server);
   for (std::uint32_t i = 0; i < kMany; ++i)
-    EXPECT_EQ(expect(client(), Kind::imm_received, second.client).imm, i);
+    ASSERT_EQ(expect(client(), Kind::imm_received, second.client).imm, i);
   close_link(second);
 }
 

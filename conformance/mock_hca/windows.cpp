@@ -18,7 +18,13 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   window->context = pd->context;
   window->pd = pd;
   window->type = type;
-  window->rkey = static_cast<Context*>(pd->context)->adapter->next_key++ << 8;
+  Adapter& adapter = *static_cast<Context*>(pd->context)->adapter;
+  if (adapter.free_keys.empty()) {
+    window->rkey = adapter.next_key++ << 8;
+  } else {
+    window->rkey = adapter.free_keys.back();
+    adapter.free_keys.pop_back();
+  }
   world().windows.insert(window);
   ++static_cast<Domain*>(pd)->users;
   return window;
@@ -29,6 +35,8 @@ int dealloc_mw(ibv_mw* mw) {
   auto* window = static_cast<Window*>(mw);
   if (window->region != nullptr) --window->region->windows;
   --static_cast<Domain*>(mw->pd)->users;
+  Adapter& adapter = *static_cast<Context*>(mw->context)->adapter;
+  if (adapter.profile.reuses_numbers) adapter.free_keys.push_back(mw->rkey);
   world().windows.erase(window);
   // A binding that is on its way names it no more.
   for (auto& [number, pair] : world().queue_pairs)
@@ -99,7 +107,8 @@ void clean_queues(const QueuePair& pair) {
   }
 }
 
-// Back to its beginning: what was posted is forgotten, and what has completed is no more its own.
+// Back to its beginning: what was posted is forgotten, and what has completed is no more its own. Libraries
+// that clean a queue when its queue pair is destroyed do it here too.
 void clear(QueuePair& pair) {
   end_sends(pair);
   pair.state = IBV_QPS_RESET;
@@ -110,7 +119,7 @@ void clear(QueuePair& pair) {
   pair.held_receives = 0;
   pair.peer = 0;
   pair.waits_since = 0;
-  clean_queues(pair);
+  if (pair.adapter->profile.destroy_cleans_cq) clean_queues(pair);
 }
 
 }  // namespace
@@ -195,6 +204,8 @@ int ibv_destroy_qp(ibv_qp* qp) {
   forget_events(*pair->adapter, qp);
   if (pair->adapter->profile.destroy_cleans_cq) clean_queues(*pair);
   if (world().last_queue_pair == pair) world().last_queue_pair = nullptr;
+  for (Identifier* id : world().identifiers)
+    if (id->pair == pair) id->pair = nullptr;
   world().queue_pairs.erase(pair->qp_num);
   --static_cast<Domain*>(pair->pd)->users;
   const int answer = world().given_back(qp->context);

@@ -188,6 +188,7 @@ struct Identifier : rdma_cm_id {
   std::uint8_t tos = 0;
   int backlog = 0;
   unsigned unacknowledged = 0;
+  const QueuePair* pair = nullptr;  // of qp_num, as long as it exists
   bool reserved_port = false;
   bool in_timewait = false;
   bool of_server = false;
@@ -206,6 +207,8 @@ struct Adapter {
   Counts counts;
   std::size_t leaked = 0;      // objects that were given back in vain, because it is gone
   std::uint32_t next_key = 1;  // each adapter has its own: two have equal ones
+  // Of windows that are gone, where numbers are used again.
+  std::vector<std::uint32_t> free_keys;
 };
 
 struct World {

@@ -44,6 +44,15 @@ class TestAnchors:
             assert "times" in problems(text, "a > b")[0]
 
 
+class TestCatalogue:
+    def test_each_fabric_that_ships_has_bugs_and_something_finds_them(self):
+        rows = {row["id"]: row for row in run.updated(HERE / "matrix.md", [])}
+        for folder in ("core/tcp/", "backends/verbs/"):
+            ids = [mutant["id"] for mutant in run.catalogue() if any(edit["file"].startswith(folder) for edit in mutant["edit"])]
+            assert len(ids) >= 15, folder
+            assert [one for one in ids if one not in rows or not run.is_found(rows[one])] == [], folder
+
+
 class TestMatrix:
     OPTIONS = types.SimpleNamespace(first=False, shrink=True, update=True, seeds=2000, scenario_seeds=30)
 
