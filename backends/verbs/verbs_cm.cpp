@@ -215,7 +215,7 @@ void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParam
     return report_lost(connection, Reason::no_resources);
   }
   accepting_.push_back(&connection);
-  has_chores_ = true;
+  chores_ |= kRareChores;
 }
 
 void FabricImpl::start_accepts() {
@@ -286,7 +286,7 @@ void FabricImpl::disconnect(ConKey key) {
   pending_taken_ = 0;
   std::erase_if(pending_, [&](const Pending& p) { return is_of(p.event, key); });
   graveyard_.push_back(std::move(node.mapped()));
-  has_chores_ = true;
+  chores_ |= kRareChores;
   report(event::ConnectionClosed{key});
 }
 
@@ -316,7 +316,7 @@ void FabricImpl::end(Connection& connection) noexcept {
 
 void FabricImpl::report(const FabricEvent& event, std::string bytes) {
   pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
-  has_chores_ = true;
+  chores_ |= kRareChores;
 }
 
 void FabricImpl::report_lost(Connection& connection, Reason reason) {

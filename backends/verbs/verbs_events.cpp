@@ -245,7 +245,8 @@ void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
 
 void FabricImpl::lose_device(Device& device, Listeners listeners) {
   if (std::exchange(device.gone, true)) return;
-  has_chores_ = doubts_devices_ = true;
+  doubts_devices_ = true;
+  chores_ |= kRareChores;
   ++stats_.removed_devices;
   const char* const takes_back = std::getenv("RDMAV_ALLOW_DISASSOC_DESTROY");
   const bool leaks = takes_back == nullptr || std::string_view(takes_back) == "0";

@@ -181,6 +181,7 @@ class FabricImpl final : public VerbsFabric {
 
   // What a poll has to do beside looking at its queues, which is rare. False: poll_all() is to go on.
   bool do_chores() noexcept;
+  void do_rare_chores() noexcept;
   // With what is pending and who is ending.
   std::size_t poll_all(std::span<FabricEvent>) noexcept;
   void suspect(Device&) noexcept;
@@ -252,8 +253,10 @@ class FabricImpl final : public VerbsFabric {
   Nanos now_ = 0;
   Nanos listen_again_ = kNever;
   Nanos timer_due_ = kNever;
-  // One of the lists above has something, or a device is to be asked whether it is there, or dropped.
-  bool has_chores_ = false;
+  // What do_chores() finds: something in unposted_; something in another of the lists above, or a device that
+  // is to be asked whether it is there, or dropped.
+  static constexpr unsigned kPosts = 1, kRareChores = 2;
+  unsigned chores_ = 0;
   bool doubts_devices_ = false;
   bool asleep_ = false;  // since try_wait() said yes
   unsigned polls_to_look_ = 1;

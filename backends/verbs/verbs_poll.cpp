@@ -64,8 +64,10 @@ void FabricImpl::activate(SharedQueue& queue) noexcept {
 }
 
 void FabricImpl::activate(Connection& connection) noexcept {
-  if (connection.ending() != Reason::none && !std::exchange(connection.in_ending_list, true))
-    ending_.push_back(&connection), has_chores_ = true;
+  if (connection.ending() != Reason::none && !std::exchange(connection.in_ending_list, true)) {
+    ending_.push_back(&connection);
+    chores_ |= kRareChores;
+  }
   if (connection.queue() != nullptr) activate(*connection.queue());
 }
 
@@ -76,7 +78,7 @@ void FabricImpl::deactivate(Connection& connection) noexcept {
 void FabricImpl::enlist_unposted(Connection& connection) noexcept {
   if (!connection.has_unposted()) return;
   if (!std::exchange(connection.in_unposted_list, true)) unposted_.push_back(&connection);
-  has_chores_ = true;
+  chores_ |= kPosts;
   // No poll() comes soon: another thread posts while the one that polls sleeps.
   if (asleep_) flush_unposted();
 }
@@ -95,7 +97,7 @@ void FabricImpl::flush_unposted() noexcept {
       unposted_[stay++] = connection;
     }
   }
-  unposted_.resize(stay);
+  unposted_.erase(unposted_.begin() + static_cast<std::ptrdiff_t>(stay), unposted_.end());
 }
 
 std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
@@ -105,7 +107,7 @@ std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
     out[count] = next.event;
     if (!next.bytes.empty()) {
       shown_bytes_.push_back(std::move(next.bytes));
-      has_chores_ = true;
+      chores_ |= kRareChores;
       const std::string& shown = shown_bytes_.back();
       *bytes_in(out[count]) = std::as_bytes(std::span(shown.data(), shown.size()));
     }
@@ -166,7 +168,7 @@ std::size_t FabricImpl::read_queue(SharedQueue& queue, std::span<FabricEvent> ou
     if (connection->stage() == Connection::Stage::lost) suspect(*connection->device());
     if (connection->has_shown() && !std::exchange(connection->in_shown_list, true)) {
       with_shown_.push_back(connection);
-      has_chores_ = true;
+      chores_ |= kRareChores;
     }
   }
   if (count == out.size()) return count;
@@ -198,7 +200,7 @@ std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   now_ = now;
   asleep_ = false;
   // Most polls find nothing in the only queue, and this is all that they do.
-  if ((--polls_to_look_ == 0 || has_chores_ || timer_due_ <= now) && !do_chores()) return poll_all(out);
+  if ((--polls_to_look_ == 0 || chores_ != 0 || timer_due_ <= now) && !do_chores()) return poll_all(out);
   if (active_.size() != 1) return read_queues(busy_queue(0), out);
   return active_.front()->is_quiet() ? 0 : read_queue(*active_.front(), out);
 }
@@ -211,23 +213,32 @@ std::size_t FabricImpl::poll_all(std::span<FabricEvent> out) noexcept {
 }
 
 bool FabricImpl::do_chores() noexcept {
+  if ((chores_ & kRareChores) != 0)
+    do_rare_chores();
+  else if (!unposted_.empty())
+    flush_unposted();
+  const bool due = timer_due_ <= now_;
+  if (due || polls_to_look_ == 0) look_at_kernel();
+  if (due) on_timer();
+  chores_ = unposted_.empty() ? 0 : kPosts;
+  if (ending_.empty() && pending_.empty() && !doubts_devices_) return true;
+  chores_ |= kRareChores;
+  return false;
+}
+
+void FabricImpl::do_rare_chores() noexcept {
   if (!graveyard_.empty()) graveyard_.clear();
   if (!shown_bytes_.empty()) shown_bytes_.clear();
   if (!with_shown_.empty()) reuse_shown();
   if (!unposted_.empty()) flush_unposted();
   if (doubts_devices_) drop_gone_devices();
   if (!accepting_.empty()) start_accepts();
-  const bool due = timer_due_ <= now_;
-  if (due || polls_to_look_ == 0) look_at_kernel();
-  if (due) on_timer();
-  const bool only_queues = ending_.empty() && pending_.empty();
-  has_chores_ = !only_queues || !unposted_.empty() || doubts_devices_;
-  return only_queues;
 }
 
 void FabricImpl::suspect(Device& device) noexcept {
   device.suspect = true;
-  has_chores_ = doubts_devices_ = true;
+  doubts_devices_ = true;
+  chores_ |= kRareChores;
 }
 
 void FabricImpl::reuse_shown() noexcept {

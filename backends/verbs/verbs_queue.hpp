@@ -44,8 +44,7 @@ class SharedQueue {
   // Begins a round. True: nothing has come, as in most; false: next() knows. Here, as what most polls come
   // to.
   bool is_quiet() noexcept {
-    looked_ = false;
-    if (next_ < count_ || !later_.empty() || failed) return false;
+    if (next_ < count_ || !later_.empty() || failed) return looked_ = false;
     const int count = ask();
     if (count == 0 && vacated_ == 0) return true;
     take(count);

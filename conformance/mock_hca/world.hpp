@@ -295,7 +295,7 @@ int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**);
 int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
 int poll_cq(ibv_cq*, int count, ibv_wc*);
 int req_notify_cq(ibv_cq*, int);
-// --- of thread_domains.cpp ---
+// --- of objects.cpp ---
 // What an adapter has that gives them.
 void offer_thread_domains(Context&);
 // Of a domain that is given back.
