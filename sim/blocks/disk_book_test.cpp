@@ -59,6 +59,18 @@ TEST_F(DiskBookTest, WhatAPathLostIsAskedForAgain) {
   EXPECT_TRUE(accepts(action)) << "messages may be under way for some time";
 }
 
+// Long after the loss: the next path took its time.
+TEST_F(DiskBookTest, WhatALostPathHadUnderWayMayComeBesidesWhatIsAskedForAgain) {
+  const auto action = begin(Opcode::write, false);
+  book.something_lost(seconds(80));
+  const auto later = begin(Opcode::write, false);
+  EXPECT_TRUE(accepts(action));
+  EXPECT_TRUE(accepts(action));
+  EXPECT_FALSE(accepts(action));
+  EXPECT_TRUE(accepts(later));
+  EXPECT_FALSE(accepts(later)) << "nothing was lost since it was made";
+}
+
 TEST_F(DiskBookTest, AChangeThatAFlushMakesDurableBeginsAgainEachTimeThatItsDeviceWasOpened) {
   disk.fua = false;
   const auto action = begin(Opcode::write, true);
