@@ -1,0 +1,194 @@
+// Rules of the book of an application over block devices about waits: for a device to be open, for one that
+// was refused to be tried again.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "sim/blocks/block_plays.hpp"
+#include "sim/disks/disk_book.hpp"
+
+namespace rtrs::sim {
+namespace {
+
+// A book of its own beside a world, whose client it looks at.
+class BesideAWorld : public testing::Test {
+ protected:
+  explicit BesideAWorld(const BlockOptions& how)
+      : scenario(block_world_of(how)), world(options(), seeded), w(world) {
+    w.add_disk("a", kSectors);
+    w.start_server();
+    w.start_client();
+    w.until("the session is up", [&] { return w.link_up(); });
+  }
+  // From now on the book looks, and nothing of the world moves on.
+  void look() {
+    disks.add("a", kSectors, book);
+    book.mapped(device, "a", AccessMode::read_write);
+    book.begins(w.client());
+  }
+  WorldOptions options() {
+    WorldOptions made;
+    made.scenario = &scenario;
+    return made;
+  }
+  static ClientConfig patient() {
+    ClientConfig config;
+    config.queue_timeout = seconds(3);
+    return config;
+  }
+  // What the book says of the waits when so much time has passed.
+  std::string waits(Nanos time) {
+    failure.clear();
+    book.check_waits(w.now() + time);
+    return failure;
+  }
+
+  SeededChoice seeded{1};
+  Scenario scenario;
+  World world;
+  BlockWorld w;
+  DeviceHandle device = 0;
+  std::string failure;
+  Disks::Fail fail = [this](const std::string& what) { failure = what; };
+  Disks disks{seeded, milliseconds(1), 0, fail};
+  DiskBook book{disks, patient(), fail};
+};
+
+class OpenDeviceTest : public BesideAWorld {
+ protected:
+  OpenDeviceTest() : BesideAWorld({}) {
+    device = open(w, "a");
+    w.until("nothing is under way", [&] { return w.client().session().inflight() == 0; });
+    look();
+  }
+  // What the book says when a request ends because its device is gone.
+  std::string gone() {
+    const Nanos later = w.now() + milliseconds(1);
+    const BlockRequest request = book.open(device, Opcode::read, 0, 8, false, false, later, later);
+    failure.clear();
+    book.over({request.user_data, Errc::peer_error, ENOTCONN}, later);
+    return failure;
+  }
+};
+
+TEST_F(OpenDeviceTest, WhatItsClientHoldsIsHeldForQueueTimeout) {
+  book.open(device, Opcode::read, 0, 8, false, false, w.now(), w.now());
+  EXPECT_EQ(waits(0), "");
+  EXPECT_EQ(waits(seconds(3)), "");
+  EXPECT_EQ(waits(seconds(3) + milliseconds(2)),
+            "a request waits for its device to be open for queue_timeout and no longer");
+}
+
+constexpr const char* kOnce = "a request does not fail because its device was taken away once";
+
+TEST_F(OpenDeviceTest, NoRequestEndsBecauseItsDeviceWasTakenAwayOnce) {
+  EXPECT_EQ(gone(), kOnce);
+  for (unsigned times = 1; times < rnbd::kMaxFutileReopens; ++times) book.taken_away("a", w.now());
+  EXPECT_EQ(gone(), kOnce);
+  book.taken_away("a", w.now());
+  EXPECT_EQ(gone(), "");
+}
+
+// Nobody opens it again where its session ended.
+TEST_F(OpenDeviceTest, NorOneOfADeviceThatIsBeingUnmappedUnlessItsSessionEnded) {
+  w.submit(device, Opcode::read, 0, 8);
+  w.unmap(device);
+  ASSERT_EQ(w.client().state(device), rnbd::DeviceState::unmapping);
+  EXPECT_EQ(gone(), kOnce);
+  book.session_closed(w.now());
+  EXPECT_EQ(gone(), "");
+}
+
+// An OPEN that is not answered ends its path, and the other one is there.
+class UnansweredOpenTest : public BesideAWorld {
+ protected:
+  UnansweredOpenTest() : BesideAWorld({.opening = seconds(1000), .request_timeout = seconds(2)}) {
+    device = static_cast<DeviceHandle>(w.map("a"));
+    w.until("the OPEN has failed", [&] { return w.messages_under_way() == 0; });
+    look();
+  }
+};
+
+TEST_F(UnansweredOpenTest, IsAskedForAgainInTime) {
+  ASSERT_TRUE(w.link_up());
+  EXPECT_EQ(waits(0), "");
+  EXPECT_EQ(waits(BlockClient::kRetryPause), "");
+  EXPECT_EQ(waits(BlockClient::kRetryPause + milliseconds(2)),
+            "a device that is not open is asked for again in time");
+}
+
+// The server refuses to open the device again.
+class RefusedDeviceTest : public BesideAWorld {
+ protected:
+  RefusedDeviceTest() : BesideAWorld({}) {
+    device = open(w, "a");
+    w.disk("a").writable = false;
+    w.take_away("a");
+    w.submit(device, Opcode::read, 0, 8);
+    w.until("the device is refused", [&] { return w.client().refused(device); });
+    look();
+  }
+  void refused(Nanos clock) {
+    book.polls(clock);
+    book.polled();
+    book.event(rnbd::DeviceChanged{device, rnbd::DeviceState::closed, EPERM, {}}, clock);
+  }
+  bool accepts() {
+    failure.clear();
+    book.check_waits(w.now());
+    return failure.empty();
+  }
+};
+
+// The client stays refused, because nothing of the world moves on.
+TEST_F(RefusedDeviceTest, IsTriedAgainWhenTheFirstPauseIsOver) {
+  const Nanos begin = w.now();
+  refused(begin);
+  EXPECT_TRUE(accepts());
+  book.polls(begin + milliseconds(999));
+  EXPECT_TRUE(accepts());
+  book.polls(begin + seconds(1));
+  EXPECT_FALSE(accepts());
+  EXPECT_EQ(failure, "a device that was refused is tried again in time");
+}
+
+TEST_F(RefusedDeviceTest, IsTriedAgainAfterTwiceThePauseUnlessADeviceOpened) {
+  const Nanos begin = w.now();
+  refused(begin);
+  refused(begin + seconds(1));  // of one poll, what the server answered comes before the timer
+  EXPECT_FALSE(accepts()) << "no pause runs";
+  refused(begin + milliseconds(1001));
+  EXPECT_TRUE(accepts());
+  book.polls(begin + milliseconds(3000));
+  EXPECT_TRUE(accepts());
+  book.polls(begin + milliseconds(3001));
+  EXPECT_FALSE(accepts());
+}
+
+TEST_F(RefusedDeviceTest, BeginsWithTheFirstPauseAgainWhenADeviceOpened) {
+  const Nanos begin = w.now();
+  refused(begin);
+  refused(begin + seconds(1));
+  book.polls(begin + milliseconds(1001));
+  book.event(rnbd::DeviceChanged{device, rnbd::DeviceState::open, 0, {}}, begin);
+  refused(begin + milliseconds(1002));
+  book.polls(begin + milliseconds(2001));
+  EXPECT_TRUE(accepts());
+  book.polls(begin + milliseconds(2002));
+  EXPECT_FALSE(accepts());
+}
+
+// The client opens it again at once.
+TEST_F(RefusedDeviceTest, WhatWasTakenAwayIsRefusedOnlyIfTheClientSaysSo) {
+  const Nanos begin = w.now();
+  w.disk("a").writable = true;
+  w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });
+  book.polls(begin);
+  book.polled();
+  book.event(rnbd::DeviceChanged{device, rnbd::DeviceState::closed, ENOTCONN, {}}, begin);
+  book.polls(begin + seconds(100));
+  EXPECT_TRUE(accepts());
+}
+
+}  // namespace
+}  // namespace rtrs::sim
