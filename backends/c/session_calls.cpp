@@ -11,13 +11,6 @@ using namespace rtrs;
 
 namespace {
 
-template <class Struct>
-int fill(Struct* into, const Struct& filled, size_t size) noexcept {
-  if (into == nullptr || size == 0) return -EINVAL;
-  std::memcpy(static_cast<void*>(into), &filled, std::min(size, sizeof filled));
-  return 0;
-}
-
 constexpr std::uint16_t kDefaultPort = 1234;
 
 bool valid_name(const char* name) noexcept {
@@ -160,7 +153,7 @@ int urtrs_session_get_stats(const urtrs_session* session, urtrs_stats* stats, si
     for (const PathStatus& path : client.paths())
       filled.connected_paths += path.state == PathState::connected ? 1 : 0;
   }
-  return fill(stats, filled, size);
+  return c::fill(stats, filled, size);
 }
 
 int urtrs_session_get_path(const urtrs_session* session, uint32_t index, urtrs_path* path, size_t size) {
@@ -181,7 +174,7 @@ int urtrs_session_get_path(const urtrs_session* session, uint32_t index, urtrs_p
   filled.requests = status.ios;
   filled.reconnects = status.reconnects;
   filled.last_cause = to_string(status.last_cause);
-  return fill(path, filled, size);
+  return c::fill(path, filled, size);
 }
 
 int urtrs_session_on_path(urtrs_session* session, urtrs_path_callback callback, void* user) {

@@ -26,6 +26,7 @@
  * itself may still act at the server.
  *
  * Within one SONAME nothing is taken away: structures grow at their end, which is why functions that fill one take its size.
+ * What an older library does not know is 0.
  */
 #ifndef URTRS_URTRS_H
 #define URTRS_URTRS_H
@@ -133,7 +134,7 @@ struct urtrs_device_info {
   int write_cache; /* what was written needs a flush, or URTRS_FUA, to be durable */
   int error;       /* 0, or why the server does not open it again */
 };
-/* Fills at most `size` bytes: sizeof(struct urtrs_device_info). */
+/* Fills `size` bytes: sizeof(struct urtrs_device_info). */
 int urtrs_device_get_info(const urtrs_device *device, struct urtrs_device_info *info, size_t size);
 
 /* --- requests ---

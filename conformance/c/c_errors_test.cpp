@@ -88,6 +88,8 @@ TEST_F(CErrors, AttemptsThatAreUsedUpTellWhatTheLastOneFailedOf) {
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -EIO);
   EXPECT_EQ(message(),
             "disk: Input/output error (127.0.0.1: attempts_exhausted, the last with connect_refused)");
+  // Nothing will change it any more.
+  EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -EIO);
   urtrs_path path{};
   EXPECT_EQ(urtrs_session_get_path(session_, 0, &path, sizeof path), 0);
   EXPECT_STREQ(path.reason, "attempts_exhausted");

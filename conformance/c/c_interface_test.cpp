@@ -47,6 +47,17 @@ TEST_F(CInterfaceTest, AnOlderProgramKnowsASmallerStructure) {
   EXPECT_EQ(info.size, kDiskBytes);
   EXPECT_EQ(info.block_size, 0x5a5a5a5aU);
   EXPECT_EQ(urtrs_device_get_info(device, nullptr, sizeof info), -EINVAL);
+  EXPECT_EQ(urtrs_device_get_info(device, &info, 0), -EINVAL);
+}
+
+TEST_F(CInterfaceTest, AYoungerProgramFindsWhatIsNotKnownAsZero) {
+  struct {
+    urtrs_stats known;
+    std::uint64_t more;
+  } younger;
+  std::memset(&younger, 0x5a, sizeof younger);
+  EXPECT_EQ(urtrs_session_get_stats(session_, &younger.known, sizeof younger), 0);
+  EXPECT_EQ(younger.more, 0U);
 }
 
 TEST_F(CInterfaceTest, CallbacksRunInPollAloneAndMayBeginMore) {
