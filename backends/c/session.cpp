@@ -90,7 +90,7 @@ std::string urtrs_session::why_no_path() const {
   for (unsigned i = 0; i < paths.size(); ++i) {
     if (paths[i].state == PathState::absent) continue;
     text += text.empty() ? " (" : ", ";
-    text += client->session().address(i).destination + ": " + words_of(paths[i]);
+    text += net::to_text(client->session().address(i)) + ": " + words_of(paths[i]);
   }
   return text.empty() ? text : text + ")";
 }

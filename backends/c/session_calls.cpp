@@ -1,22 +1,17 @@
 // The functions of urtrs.h on sessions.
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "backends/c/session.hpp"
 #include "backends/system/clock.hpp"
+#include "core/wire/messages.hpp"
 
 using namespace rtrs;
 
 namespace {
 
 constexpr std::uint16_t kDefaultPort = 1234;
-
-bool valid_name(const char* name) noexcept {
-  const std::size_t length = name == nullptr ? 0 : std::strlen(name);
-  return length >= 1 && length <= 254 && std::strpbrk(name, "/.") == nullptr;
-}
 
 }  // namespace
 
@@ -34,7 +29,7 @@ const char* urtrs_strerror(int error) {
 }
 
 int urtrs_session_new(const char* name, urtrs_session** session) {
-  if (session == nullptr || !valid_name(name)) return -EINVAL;
+  if (session == nullptr || name == nullptr || !wire::valid_session_name(name)) return -EINVAL;
   return c::guarded([&] {
     auto made = std::make_unique<urtrs_session>();
     made->options.session.session_name = name;

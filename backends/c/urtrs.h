@@ -47,7 +47,7 @@ const char *urtrs_strerror(int error);
 
 typedef struct urtrs_session urtrs_session;
 
-/* `name`: 1 to 254 characters, neither '/' nor '.', unique at the server. Errors: -EINVAL, -ENOMEM. */
+/* `name`: 1 to 254 characters, without '/', '.' and control characters, unique at the server. Errors: -EINVAL, -ENOMEM. */
 int urtrs_session_new(const char *name, urtrs_session **session);
 /* Before urtrs_session_open(). Errors: -EINVAL (no such setting, or not such a value: the message has those that there are),
  * -EBUSY (it is open). A text is not empty.

@@ -60,11 +60,12 @@ class CErrors : public ::testing::Test {
 
 TEST_F(CErrors, OpeningADeviceWaitsForAServerNoLongerThanARequest) {
   set("queue_timeout_ms", "200");
-  open();
+  EXPECT_EQ(add("127.0.0.1", "127.0.0.1"), 0);
+  EXPECT_EQ(urtrs_session_open(session_), 0);
   urtrs_device* device = nullptr;
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -ETIMEDOUT);
   EXPECT_EQ(device, nullptr);
-  EXPECT_EQ(message(), "disk: Connection timed out (127.0.0.1: connect_refused)");
+  EXPECT_EQ(message(), "disk: Connection timed out (127.0.0.1@127.0.0.1: connect_refused)");
   struct Ended {
     int count = 0;
     int error = 0;

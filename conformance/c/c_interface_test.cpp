@@ -233,7 +233,7 @@ TEST(CInterface, WordsAndNames) {
   EXPECT_STREQ(urtrs_strerror(-ENOENT), "No such file or directory");
   EXPECT_STREQ(urtrs_strerror(-99999), "unknown error");
   urtrs_session* session = nullptr;
-  for (const char* name : {"", "a/b", "a.b"}) EXPECT_EQ(urtrs_session_new(name, &session), -EINVAL);
+  for (const char* name : {"", "a/b", "a.b", "a\nb"}) EXPECT_EQ(urtrs_session_new(name, &session), -EINVAL);
   EXPECT_EQ(urtrs_session_new(std::string(255, 'n').c_str(), &session), -EINVAL);
   EXPECT_EQ(urtrs_session_new(nullptr, &session), -EINVAL);
   EXPECT_EQ(session, nullptr);
