@@ -167,19 +167,19 @@ int urtrs_device_close(urtrs_device* device, int timeout_ms) {
   urtrs_session& session = *device->session;
   return c::answered(session, [&] {
     if (const int refused = session.refuse_wait(); refused != 0) return refused;
+    const std::string what = device->name + ": close";
     session.client->unmap(*session.fabric, steady_now(), device->handle);
     const int waited = session.wait(timeout_ms, [&] {
       return session.client->closed() || session.client->state(device->handle) == rnbd::DeviceState::unmapped;
     });
-    const std::string name = device->name;
     session.forget(*device);
     session.message.clear();
-    return waited == 0 ? 0 : session.fail_with_words(waited, name + ": close");
+    return waited == 0 ? 0 : session.fail_with_words(waited, what);
   });
 }
 
 int urtrs_device_get_info(const urtrs_device* device, urtrs_device_info* info, size_t size) {
-  if (device == nullptr || info == nullptr || size == 0) return -EINVAL;
+  if (device == nullptr) return -EINVAL;
   if (!device->session->client) return -ESHUTDOWN;  // in the last callbacks, when it is freed
   const BlockClient& client = *device->session->client;
   const rnbd::Geometry& geometry = device->geometry;
@@ -197,8 +197,7 @@ int urtrs_device_get_info(const urtrs_device* device, urtrs_device_info* info, s
     filled.can_zero = geometry.max_write_zeroes_sectors != 0 ? 1 : 0;
     filled.write_cache = geometry.write_cache ? 1 : 0;
   }
-  std::memcpy(info, &filled, std::min(size, sizeof filled));
-  return 0;
+  return c::fill(info, filled, size);
 }
 
 int urtrs_read(urtrs_device* device, void* data, size_t length, uint64_t offset, int timeout_ms) {

@@ -90,7 +90,7 @@ std::string urtrs_session::why_no_path() const {
   for (unsigned i = 0; i < paths.size(); ++i) {
     if (paths[i].state == PathState::absent) continue;
     text += text.empty() ? " (" : ", ";
-    text += client->session().address(i).destination + ": " + words_of(paths[i]);
+    text += net::to_text(client->session().address(i)) + ": " + words_of(paths[i]);
   }
   return text.empty() ? text : text + ")";
 }
@@ -113,7 +113,13 @@ int urtrs_session::open() {
   draw_identities(fitted.session);
   fitted.session = clamp_to(fitted.session, (*opened)->capabilities());
   client.emplace(fitted, nullptr);
-  const Errc begun = client->open(**opened, steady_now());
+  Errc begun = Errc::no_memory;
+  try {
+    begun = client->open(**opened, steady_now());
+  } catch (...) {
+    client.reset();  // it would be without its fabric
+    throw;
+  }
   if (begun != Errc::ok) {
     client.reset();
     return fail(-to_linux_errno(begun), options.session.paths.empty()
@@ -128,7 +134,7 @@ int urtrs_session::add_path(const std::string& source, const std::string& destin
   for (const std::string* one : {&source, &destination})
     if (one->find_first_of("@,") != std::string::npos)
       return fail(-EINVAL, "path '" + *one + "': source and destination are given apart");
-  const auto address = net::parse_path(source.empty() ? destination : source + "@" + destination, port);
+  auto address = net::parse_path(source.empty() ? destination : source + "@" + destination, port);
   if (!address) return fail(-EINVAL, address.error());
   if (client && settings.fabric != "verbs" && (is_gid(address->source) || is_gid(address->destination)))
     return fail(-EINVAL, net::to_text(*address) + ": gid: is an address of the fabric verbs");
@@ -145,7 +151,7 @@ int urtrs_session::add_path(const std::string& source, const std::string& destin
     if (added != Errc::ok)
       return fail(-to_linux_errno(added), "the path cannot be added: " + std::string(to_string(added)));
   }
-  options.session.paths.push_back(*address);
+  options.session.paths.push_back(std::move(*address));
   return 0;
 }
 
@@ -230,7 +236,7 @@ void urtrs_session::take_turn() {
       finish(static_cast<std::uint32_t>(completions_[i].user_data), -completions_[i].error);
   } while (count == completions_.size());
   take_events();
-  give_up_overdue_opens(now);
+  give_up_opens(now);
 }
 
 int urtrs_session::call_due() noexcept {
@@ -258,15 +264,12 @@ int urtrs_session::run_callbacks() noexcept {
 }
 
 void urtrs_session::take_events() {
-  bool paths_changed = false;
   while (client->take_event(event_)) {
     if (const auto* change = std::get_if<rnbd::DeviceChanged>(&event_)) on_device_changed(*change);
     const auto* path = std::get_if<PathEvent>(&event_);
     if (path == nullptr || path->kind != PathEvent::Kind::path) continue;
-    paths_changed = true;
     changed_paths_[path->path.path] = true;
   }
-  if (paths_changed && !close_begun) give_up_opens_when_hopeless();
 }
 
 void urtrs_session::on_device_changed(const rnbd::DeviceChanged& change) {
@@ -289,18 +292,22 @@ void urtrs_session::end_open(urtrs_device& device, int error) {
   if (device.opened != nullptr) due_.push_back({device.opened, device.user, error});
 }
 
-void urtrs_session::give_up_overdue_opens(Nanos now) {
-  for (const auto& device : devices)
-    if (device->opening && device->give_up_at <= now) end_open(*device, -ETIMEDOUT);
-}
-
-void urtrs_session::give_up_opens_when_hopeless() {
+// No path will be tried again.
+bool urtrs_session::is_hopeless() const noexcept {
   const auto paths = client->session().paths();
-  const bool hopeless = std::all_of(paths.begin(), paths.end(), [](const PathStatus& path) {
+  return !close_begun && std::all_of(paths.begin(), paths.end(), [](const PathStatus& path) {
     return path.state == PathState::closed || path.state == PathState::absent;
   });
-  for (const auto& device : devices)
-    if (hopeless && device->opening) end_open(*device, -EIO);
+}
+
+void urtrs_session::give_up_opens(Nanos now) {
+  for (const auto& device : devices) {
+    if (!device->opening) continue;
+    if (is_hopeless())
+      end_open(*device, -EIO);
+    else if (device->give_up_at <= now)
+      end_open(*device, -ETIMEDOUT);
+  }
 }
 
 Nanos urtrs_session::sleep_until() noexcept {

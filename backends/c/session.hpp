@@ -1,10 +1,12 @@
 // What is behind the handles of urtrs.h: a BlockClient with its fabric, who waits for what, and the turns of
 // its loop.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <new>
@@ -105,8 +107,8 @@ struct urtrs_session {
   void take_turn();
   void take_events();
   void on_device_changed(const rtrs::rnbd::DeviceChanged&);
-  void give_up_opens_when_hopeless();
-  void give_up_overdue_opens(rtrs::Nanos now);
+  void give_up_opens(rtrs::Nanos now);
+  bool is_hopeless() const noexcept;
   void end_open(urtrs_device&, int error);
   bool has_path() const noexcept;
   std::string why_no_path() const;
@@ -134,6 +136,15 @@ int guarded(Call&& call) noexcept {
   } catch (...) {
     return -EIO;
   }
+}
+
+// A program that was built with a later header has a larger structure: what is not known here is 0.
+template <class Struct>
+int fill(Struct* into, const Struct& filled, std::size_t size) noexcept {
+  if (into == nullptr || size == 0) return -EINVAL;
+  std::memset(static_cast<void*>(into), 0, size);
+  std::memcpy(static_cast<void*>(into), &filled, std::min(size, sizeof filled));
+  return 0;
 }
 
 // A call of a session: afterwards its message is about this one, and empty if it went well.

@@ -1,29 +1,17 @@
 // The functions of urtrs.h on sessions.
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "backends/c/session.hpp"
 #include "backends/system/clock.hpp"
+#include "core/wire/messages.hpp"
 
 using namespace rtrs;
 
 namespace {
 
-template <class Struct>
-int fill(Struct* into, const Struct& filled, size_t size) noexcept {
-  if (into == nullptr || size == 0) return -EINVAL;
-  std::memcpy(static_cast<void*>(into), &filled, std::min(size, sizeof filled));
-  return 0;
-}
-
 constexpr std::uint16_t kDefaultPort = 1234;
-
-bool valid_name(const char* name) noexcept {
-  const std::size_t length = name == nullptr ? 0 : std::strlen(name);
-  return length >= 1 && length <= 254 && std::strpbrk(name, "/.") == nullptr;
-}
 
 }  // namespace
 
@@ -41,7 +29,7 @@ const char* urtrs_strerror(int error) {
 }
 
 int urtrs_session_new(const char* name, urtrs_session** session) {
-  if (session == nullptr || !valid_name(name)) return -EINVAL;
+  if (session == nullptr || name == nullptr || !wire::valid_session_name(name)) return -EINVAL;
   return c::guarded([&] {
     auto made = std::make_unique<urtrs_session>();
     made->options.session.session_name = name;
@@ -160,7 +148,7 @@ int urtrs_session_get_stats(const urtrs_session* session, urtrs_stats* stats, si
     for (const PathStatus& path : client.paths())
       filled.connected_paths += path.state == PathState::connected ? 1 : 0;
   }
-  return fill(stats, filled, size);
+  return c::fill(stats, filled, size);
 }
 
 int urtrs_session_get_path(const urtrs_session* session, uint32_t index, urtrs_path* path, size_t size) {
@@ -181,7 +169,7 @@ int urtrs_session_get_path(const urtrs_session* session, uint32_t index, urtrs_p
   filled.requests = status.ios;
   filled.reconnects = status.reconnects;
   filled.last_cause = to_string(status.last_cause);
-  return fill(path, filled, size);
+  return c::fill(path, filled, size);
 }
 
 int urtrs_session_on_path(urtrs_session* session, urtrs_path_callback callback, void* user) {

@@ -26,6 +26,7 @@
  * itself may still act at the server.
  *
  * Within one SONAME nothing is taken away: structures grow at their end, which is why functions that fill one take its size.
+ * What an older library does not know is 0.
  */
 #ifndef URTRS_URTRS_H
 #define URTRS_URTRS_H
@@ -46,7 +47,7 @@ const char *urtrs_strerror(int error);
 
 typedef struct urtrs_session urtrs_session;
 
-/* `name`: 1 to 254 characters, neither '/' nor '.', unique at the server. Errors: -EINVAL, -ENOMEM. */
+/* `name`: 1 to 254 characters, without '/', '.' and control characters, unique at the server. Errors: -EINVAL, -ENOMEM. */
 int urtrs_session_new(const char *name, urtrs_session **session);
 /* Before urtrs_session_open(). Errors: -EINVAL (no such setting, or not such a value: the message has those that there are),
  * -EBUSY (it is open). A text is not empty.
@@ -133,7 +134,7 @@ struct urtrs_device_info {
   int write_cache; /* what was written needs a flush, or URTRS_FUA, to be durable */
   int error;       /* 0, or why the server does not open it again */
 };
-/* Fills at most `size` bytes: sizeof(struct urtrs_device_info). */
+/* Fills `size` bytes: sizeof(struct urtrs_device_info). */
 int urtrs_device_get_info(const urtrs_device *device, struct urtrs_device_info *info, size_t size);
 
 /* --- requests ---

@@ -60,11 +60,12 @@ class CErrors : public ::testing::Test {
 
 TEST_F(CErrors, OpeningADeviceWaitsForAServerNoLongerThanARequest) {
   set("queue_timeout_ms", "200");
-  open();
+  EXPECT_EQ(add("127.0.0.1", "127.0.0.1"), 0);
+  EXPECT_EQ(urtrs_session_open(session_), 0);
   urtrs_device* device = nullptr;
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -ETIMEDOUT);
   EXPECT_EQ(device, nullptr);
-  EXPECT_EQ(message(), "disk: Connection timed out (127.0.0.1: connect_refused)");
+  EXPECT_EQ(message(), "disk: Connection timed out (127.0.0.1@127.0.0.1: connect_refused)");
   struct Ended {
     int count = 0;
     int error = 0;
@@ -88,6 +89,8 @@ TEST_F(CErrors, AttemptsThatAreUsedUpTellWhatTheLastOneFailedOf) {
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -EIO);
   EXPECT_EQ(message(),
             "disk: Input/output error (127.0.0.1: attempts_exhausted, the last with connect_refused)");
+  // Nothing will change it any more.
+  EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -EIO);
   urtrs_path path{};
   EXPECT_EQ(urtrs_session_get_path(session_, 0, &path, sizeof path), 0);
   EXPECT_STREQ(path.reason, "attempts_exhausted");

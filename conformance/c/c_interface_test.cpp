@@ -47,6 +47,17 @@ TEST_F(CInterfaceTest, AnOlderProgramKnowsASmallerStructure) {
   EXPECT_EQ(info.size, kDiskBytes);
   EXPECT_EQ(info.block_size, 0x5a5a5a5aU);
   EXPECT_EQ(urtrs_device_get_info(device, nullptr, sizeof info), -EINVAL);
+  EXPECT_EQ(urtrs_device_get_info(device, &info, 0), -EINVAL);
+}
+
+TEST_F(CInterfaceTest, AYoungerProgramFindsWhatIsNotKnownAsZero) {
+  struct {
+    urtrs_stats known;
+    std::uint64_t more;
+  } younger;
+  std::memset(&younger, 0x5a, sizeof younger);
+  EXPECT_EQ(urtrs_session_get_stats(session_, &younger.known, sizeof younger), 0);
+  EXPECT_EQ(younger.more, 0U);
 }
 
 TEST_F(CInterfaceTest, CallbacksRunInPollAloneAndMayBeginMore) {
@@ -222,7 +233,7 @@ TEST(CInterface, WordsAndNames) {
   EXPECT_STREQ(urtrs_strerror(-ENOENT), "No such file or directory");
   EXPECT_STREQ(urtrs_strerror(-99999), "unknown error");
   urtrs_session* session = nullptr;
-  for (const char* name : {"", "a/b", "a.b"}) EXPECT_EQ(urtrs_session_new(name, &session), -EINVAL);
+  for (const char* name : {"", "a/b", "a.b", "a\nb"}) EXPECT_EQ(urtrs_session_new(name, &session), -EINVAL);
   EXPECT_EQ(urtrs_session_new(std::string(255, 'n').c_str(), &session), -EINVAL);
   EXPECT_EQ(urtrs_session_new(nullptr, &session), -EINVAL);
   EXPECT_EQ(session, nullptr);

@@ -45,7 +45,7 @@ def _text(value):
 
 
 def _milliseconds(seconds):
-    return max(0, min(int(seconds * 1000), 2 ** 31 - 1))
+    return int(1000 * max(0, min(seconds, 2 ** 31 // 1000)))
 
 
 def _unsigned(value, bits=64):  # ctypes would take what is left of one that does not fit
@@ -84,9 +84,9 @@ class PathStatus(_Values):
     """source, destination, state, reason, port, attempt, in_flight, requests, reconnects, last_cause: as struct urtrs_path."""
 
     def _words(self):
-        if self.reason == "none":
-            return f"{self.destination}: {self.state}"
-        return f"{self.destination}: {self.reason}" + (f", the last with {self.last_cause}" if self.last_cause != "none" else "")
+        path = f"{self.source}@{self.destination}" if self.source else self.destination
+        cause = f", the last with {self.last_cause}" if self.last_cause != "none" else ""
+        return f"{path}: {self.state if self.reason == 'none' else self.reason}{cause}"
 
 
 class _Closing(contextlib.AbstractContextManager):

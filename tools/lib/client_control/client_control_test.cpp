@@ -50,6 +50,14 @@ TEST_F(ClientControlTest, ShowsPathsWithTheNextAttemptAndTheReason) {
   EXPECT_EQ(shown["devices"][0]["mapping_path"], "disk0");
 }
 
+TEST_F(ClientControlTest, AttemptsThatAreUsedUpTellWhatTheLastOneFailedOf) {
+  PathStatus& status = client.shown.paths[1].status;
+  status.reason = Reason::attempts_exhausted;
+  status.last_cause = Reason::connect_refused;
+  EXPECT_EQ((*ask("client.show"))["sessions"][0]["paths"][1]["sentence"],
+            "all attempts to connect again failed, the last of them: connection refused");
+}
+
 TEST_F(ClientControlTest, APathShowsItsTimersAndHowLongItsAnswersTook) {
   client.shown.heartbeat = {milliseconds(500), 3};
   client.shown.reconnect_min = milliseconds(250);

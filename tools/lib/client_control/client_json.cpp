@@ -106,6 +106,9 @@ json path_of(const ClientModel& model, const ClientPathModel& path, Nanos now) {
     one["next_s"] = seconds_of(status.retry_at > now ? status.retry_at - now : 0);
   if (status.silent_since < now) one["silent_s"] = seconds_of(now - status.silent_since);
   add_reason(one, status.reason, status.peer_errno);
+  if (status.last_cause != Reason::none)
+    one["sentence"] = fmt::format("{}, the last of them: {}", one.value("sentence", ""),
+                                  text_of(status.last_cause).sentence);
   return one;
 }
 
