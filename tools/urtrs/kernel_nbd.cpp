@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tools/lib/kernel_nbd/open_export.hpp"
 
@@ -20,6 +21,8 @@ using namespace kernel_nbd;
 namespace {
 
 constexpr std::chrono::seconds kOpenPatience{10};
+// What was mapped before may be mapped again at this moment, as when the host has started.
+constexpr std::chrono::seconds kAgainPatience{60};
 // Milliseconds after which the kernel looks at a request that has no answer: it is sent again if its
 // connection was replaced, and else waits on. The kernel's default is 30 s.
 constexpr const char* kLookAtRequests = "10000";
@@ -107,7 +110,12 @@ tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost& host, con
   if (auto missing = check_kernel_nbd(host, wish)) return tl::unexpected(std::move(*missing));
   const auto kernel = host.kernel();
   if (!kernel) return tl::unexpected(kernel_refuses(kernel.error()));
-  const OpenResult opened = open_export(socket, wish.name, kOpenPatience);
+  const auto end = std::chrono::steady_clock::now() + kAgainPatience;
+  OpenResult opened = open_export(socket, wish.name, kOpenPatience);
+  while (!opened && wish.again && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    opened = open_export(socket, wish.name, kOpenPatience);
+  }
   if (!opened) return tl::unexpected(refusal(EIO, opened.error(), "the log of urtrs-mapd says more"));
   const std::string identity = identity_of({opened->what.flags, wish.wait, socket, wish.name});
   NewDevice device{

@@ -41,8 +41,9 @@ void Handshake::fail(std::string why) {
 }
 
 std::string Handshake::take(std::string_view octets) {
-  have_ += octets;
   std::string send;
+  if (!error_.empty()) return send;
+  have_ += octets;
   while (error_.empty()) {
     if (state_ == State::done) {
       if (!have_.empty()) fail("the NBD server speaks unasked");

@@ -114,13 +114,26 @@ void Keeper::take(const NewsMissed&, Nanos now) {
 }
 
 void Keeper::again(unsigned index, Device& device, const std::string& why, Nanos now) {
+  const Nanos end = device.since + seconds(device.what.wait);
+  if (device.state == State::lost && now >= end) return give_up(index, device, why, now);
   device.pause = std::clamp(2 * device.pause, options_.least_pause, options_.most_pause);
   device.next = now + device.pause;
+  if (device.state == State::lost) device.next = std::min(device.next, end);
   // nbdkit is being started.
   if (now - device.since < options_.most_pause)
     device.trouble = why;
   else
     tell_trouble(Tell::Grade::warning, index, device, why);
+}
+
+// After an attempt that failed, so that none that could have a connection is detached. Its requests that were
+// under way would wait for ever.
+void Keeper::give_up(unsigned index, Device& device, const std::string& why, Nanos now) {
+  device.state = State::over;
+  tell(Tell::Grade::error, index, device,
+       fmt::format("has had no connection for {} s and is detached: {}", device.what.wait, why));
+  actions_.push_back(Detach{index, device.what});
+  next_list_ = now;
 }
 
 // The same again and again is one line.
@@ -198,16 +211,6 @@ void Keeper::take(const Resized& resized, Nanos now) {
 }
 
 void Keeper::settle(unsigned index, Device& device, Nanos now) {
-  if (device.state == State::lost && now - device.since >= seconds(device.what.wait)) {
-    // Its requests that were under way would wait for ever.
-    device.state = State::over;
-    tell(Tell::Grade::error, index, device,
-         fmt::format("has had no connection for {} s and is detached: {}", device.what.wait,
-                     device.trouble.empty() ? "nobody answered" : device.trouble));
-    actions_.push_back(Detach{index, device.what});
-    next_list_ = now;
-    return;
-  }
   if (!is_open(device.state) || device.asked != 0 || now < device.next) return;
   device.asked = ++serials_;
   actions_.push_back(Open{device.asked, index, device.what.socket, device.what.name});
@@ -216,7 +219,6 @@ void Keeper::settle(unsigned index, Device& device, Nanos now) {
 Nanos Keeper::next_tick() const {
   Nanos next = next_list_;
   for (const auto& [index, device] : devices_) {
-    if (device.state == State::lost) next = std::min(next, device.since + seconds(device.what.wait));
     if (is_open(device.state) && device.asked == 0) next = std::min(next, device.next);
   }
   return next;

@@ -140,6 +140,7 @@ class Keeper {
   Device* find(unsigned index);
   void lose(unsigned index, Device&, Nanos now);
   void again(unsigned index, Device&, const std::string& why, Nanos now);
+  void give_up(unsigned index, Device&, const std::string& why, Nanos now);
   void tell_trouble(Tell::Grade, unsigned index, Device&, const std::string& why);
   void settle(unsigned index, Device&, Nanos now);
   void tell(Tell::Grade, unsigned index, const Device&, const std::string& what);

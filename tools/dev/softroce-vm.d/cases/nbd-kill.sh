@@ -2,27 +2,8 @@
 # only: client=urtrs
 # limit: 400
 # runs: tools/urtrs/urtrs tools/urtrs-mapd/urtrs-mapd
-export URTRS_RUNTIME_DIR=$RUN
 urtrs=$LAB_BUILD/tools/urtrs/urtrs
-mapd=$LAB_BUILD/tools/urtrs-mapd/urtrs-mapd
-printf '#!/bin/bash\nexec nbdkit "%s" "$@"\n' "$LAB_BUILD/tools/nbdkit/nbdkit-urtrs-plugin.so" >"$RUN/nbdkit-urtrs"
-chmod 755 "$RUN/nbdkit-urtrs"
 
-mapd_start() {
-  "$mapd" --state="$RUN/state.json" --nbdkit="$RUN/nbdkit-urtrs" reconnect_max=1s >>"$RUN/mapd.log" 2>&1 &
-  mapd_pid=$!
-  disown
-}
-keeper_start() {
-  "$mapd" --kernel-devices >>"$RUN/keeper.log" 2>&1 &
-  keeper_pid=$!
-  disown
-}
-nbdkit_kill() {
-  killed=$(pids_of nbdkit)
-  [ -n "$killed" ] || fail "no nbdkit runs"
-  kill -KILL $killed
-}
 writes_go_on() {
   local before
   before=$(writes_of 0)
@@ -31,17 +12,12 @@ writes_go_on() {
 }
 size_is() { [ "$(blockdev --getsize64 /dev/nbd0)" = "$1" ]; }
 
-# Once: a clock that counts instructions jumps while the host reads the file, and urtrs-mapd waits 30 s.
-nbdkit --dump-plugin "$LAB_BUILD/tools/nbdkit/nbdkit-urtrs-plugin.so" >/dev/null
+mapd_prepare
 server_start
 mapd_start
 keeper_start
-for name in mapd keeper; do wait_quietly 20 grep -q 'ready$' "$RUN/$name.log" || { cat "$RUN/$name.log"; fail "$name does not start"; }; done
-paths=()
-for n in $(seq "$PATHS"); do paths+=("$(address "$n" client)@$(address "$n" server)"); done
-"$urtrs" map "${DISK_KIND}0" from lab "${paths[@]}" --fabric="$LAB_FABRIC" --nbd=/dev/nbd0 >"$RUN/map.log" 2>&1 ||
-  { cat "$RUN"/{map,mapd,keeper}.log; fail "it cannot be mapped"; }
-[ "$(tail -n 1 "$RUN/map.log")" = /dev/nbd0 ] || { cat "$RUN/map.log"; fail "another device"; }
+mapd_is_ready
+urtrs_map
 wait_for 20 "it is kept connected" grep -q "kept connected" "$RUN/keeper.log"
 # When the kernel sends what was under way again; by default after 10 s.
 echo 2000 >/sys/block/nbd0/queue/io_timeout
@@ -83,7 +59,7 @@ fi
 verify 0 --rw=randwrite --bs=16k --size=2M --iodepth=8
 
 "$urtrs" unmap "${DISK_KIND}0" || { cat "$RUN/mapd.log"; fail "it cannot be unmapped"; }
-[ ! -e /sys/block/nbd0/pid ] || fail "/dev/nbd0 is still attached"
+nbd0_is_detached || fail "/dev/nbd0 is still attached"
 wait_for 30 "nothing serves it" no_process nbdkit
 ! grep -q "${DISK_KIND}0" "$RUN/state.json" || fail "it is still to be mapped"
 kill -TERM $mapd_pid $keeper_pid

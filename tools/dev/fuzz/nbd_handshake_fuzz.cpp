@@ -1,0 +1,32 @@
+// Any octets of an NBD server end a handshake with a sentence, leave it waiting for more, or give an export
+// that the kernel takes; whatever pieces they come in. A line of the kernel that is an identity reads back as
+// it was.
+#include <string>
+#include <string_view>
+
+#include "conformance/fuzz/fuzz.hpp"
+#include "tools/lib/kernel_nbd/attachment.hpp"
+#include "tools/lib/kernel_nbd/handshake.hpp"
+
+using namespace rtrs::kernel_nbd;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view octets(reinterpret_cast<const char*>(data), size);
+  Handshake whole("disk0");
+  std::string sent = whole.take(octets);
+  Handshake pieces("disk0");
+  std::string sent_in_pieces;
+  for (const char& one : octets) sent_in_pieces += pieces.take({&one, 1});
+  RTRS_FUZZ_CHECK(sent == sent_in_pieces);
+  RTRS_FUZZ_CHECK(whole.error() == pieces.error());
+  RTRS_FUZZ_CHECK(whole.is_done() == pieces.is_done());
+  RTRS_FUZZ_CHECK(whole.result() == pieces.result());
+  const std::uint32_t block = whole.result().least_block;
+  RTRS_FUZZ_CHECK(block >= 512 && block <= 4096 && (block & (block - 1)) == 0);
+
+  if (const auto what = parse_identity(octets)) {
+    RTRS_FUZZ_CHECK(!what->socket.empty());
+    RTRS_FUZZ_CHECK(parse_identity(identity_of(*what)) == what);
+  }
+  return 0;
+}
