@@ -43,14 +43,20 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  // Why it did not start, in its own words: what it said last, errors first. Empty: nothing.
+  std::string last_error();
   void signal(int number) const;
   pid_t pid() const noexcept { return pid_; }
 
  private:
   Process(boost::asio::io_context&, pid_t pid, int pidfd, Gone);
   void watch(Gone gone);
+  void listen(int said);
+  void hear();
   pid_t pid_;
-  boost::asio::posix::stream_descriptor end_;  // readable when it has ended
+  std::unique_ptr<boost::asio::posix::stream_descriptor> said_;  // its standard error while it starts
+  std::string tail_;                                             // of that
+  boost::asio::posix::stream_descriptor end_;                    // readable when it has ended
 };
 
 }  // namespace rtrs::mapd
