@@ -219,23 +219,39 @@ void Process::watch(Gone gone) {
                   });
 }
 
-void Process::listen(int said) {
-  said_ = std::make_unique<boost::asio::posix::stream_descriptor>(end_.get_executor(), said);
-  hear();
+struct Process::Said {
+  Said(const boost::asio::any_io_executor& executor, int fd) : end(executor, fd) {}
+  boost::asio::posix::stream_descriptor end;  // closed: nothing follows
+  std::string tail;
+
+  void take() {
+    if (end.is_open() && !pass_on(end.native_handle(), tail)) end.close();
+  }
+  // The Process may end before its handler, which may be due already.
+  static void hear(const std::shared_ptr<Said>& said) {
+    if (!said->end.is_open()) return;
+    said->end.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                         [said](const boost::system::error_code& error) {
+                           if (error) return;
+                           said->take();
+                           hear(said);
+                         });
+  }
+};
+
+Process::~Process() {
+  if (said_ && said_->end.is_open()) said_->end.close();
 }
 
-void Process::hear() {
-  said_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                    [this](const boost::system::error_code& error) {
-                      if (error) return;
-                      if (pass_on(said_->native_handle(), tail_)) return hear();
-                      said_.reset();
-                    });
+void Process::listen(int said) {
+  said_ = std::make_shared<Said>(end_.get_executor(), said);
+  Said::hear(said_);
 }
 
 std::string Process::last_error() {
-  if (said_) pass_on(said_->native_handle(), tail_);
-  return error_in(tail_);
+  if (!said_) return {};
+  said_->take();
+  return error_in(said_->tail);
 }
 
 void Process::signal(int number) const {

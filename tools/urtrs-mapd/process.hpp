@@ -40,6 +40,7 @@ class Process {
   // The one that holds the lock; nullptr: none does. The error is a sentence: somebody else has it.
   static tl::expected<std::unique_ptr<Process>, std::string> adopt(boost::asio::io_context&,
                                                                    const SessionFiles&, Gone);
+  ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
@@ -51,12 +52,12 @@ class Process {
  private:
   Process(boost::asio::io_context&, pid_t pid, int pidfd, Gone);
   void watch(Gone gone);
+  // Hears its standard error while it starts.
   void listen(int said);
-  void hear();
+  struct Said;
   pid_t pid_;
-  std::unique_ptr<boost::asio::posix::stream_descriptor> said_;  // its standard error while it starts
-  std::string tail_;                                             // of that
-  boost::asio::posix::stream_descriptor end_;                    // readable when it has ended
+  std::shared_ptr<Said> said_;                 // null: one that was there before
+  boost::asio::posix::stream_descriptor end_;  // readable when it has ended
 };
 
 }  // namespace rtrs::mapd

@@ -81,6 +81,23 @@ TEST_F(ProcessTest, WhyItDidNotStartIsKnownInItsOwnWords) {
   EXPECT_EQ((*without)->last_error(), "b") << "no line has an error";
 }
 
+// What it said last and its end may be known in one turn of the loop, and whoever hears of the end lets it
+// go.
+TEST_F(ProcessTest, ItMayBeLetGoWhereItsEndIsTold) {
+  for (int again = 0; again < 20; ++again) {
+    std::unique_ptr<Process> process;
+    auto started = Process::start(context_, files_, {"/bin/sh", "-c", "sleep 0.05; echo bye; exit 1"}, [&] {
+      process.reset();
+      gone_ = true;
+    });
+    ASSERT_TRUE(started) << started.error();
+    process = std::move(*started);
+    ::usleep(100'000);  // so that both are waiting
+    EXPECT_TRUE(gone());
+    context_.poll();
+  }
+}
+
 // The plugin does what the script does.
 TEST_F(ProcessTest, OneThatHasStartedWritesToOurLogItself) {
   const std::string script =
