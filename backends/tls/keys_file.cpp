@@ -22,7 +22,12 @@ constexpr const char* kWhatAnIdentityIs = "an identity is 1 to 128 of A-Z a-z 0-
 
 using Text = tl::expected<std::string, std::string>;
 
-enum class Secret : std::uint8_t { no, of_this_user, of_any_user_for_root };
+// Whose a file may be.
+struct Secret {
+  bool is = true;  // else anybody's
+  bool of_any_user_for_root = false;
+  OtherOwner or_of{};
+};
 
 tl::unexpected<std::string> refused(const std::string& path, const std::string& why) {
   return tl::unexpected(path + ": " + why);
@@ -34,24 +39,32 @@ tl::unexpected<std::string> failed(const std::string& path, const char* what) {
                            std::to_string(error) + ")");
 }
 
-std::string why_not_secret(const std::string& path, const struct stat& about, Secret secret) {
-  const bool may_be_of_others = secret == Secret::of_any_user_for_root && ::geteuid() == 0;
-  if (about.st_uid != ::geteuid() && about.st_uid != 0 && !may_be_of_others)
-    return "it belongs to user " + std::to_string(about.st_uid) +
-           ", who could change it; chown it to the user " + std::to_string(::geteuid()) + " of this process";
-  if ((about.st_mode & 077U) != 0) return "others than its owner may read or change it; chmod 600 " + path;
-  return {};
+std::string user(std::uint32_t number) {
+  return "user " + std::to_string(number);
 }
 
-Text read(const net::UniqueFd& file, const std::string& path, std::size_t most, Secret secret) {
-  if (!file && errno == EACCES && secret != Secret::no)
+std::string why_not_secret(const std::string& path, const struct stat& about, const Secret& secret) {
+  const bool may_be_of_others = secret.of_any_user_for_root && ::geteuid() == 0;
+  if (about.st_uid != ::geteuid() && about.st_uid != 0 && about.st_uid != secret.or_of && !may_be_of_others) {
+    const std::string whose = "it belongs to " + user(about.st_uid) + ", who could change it; chown it to ";
+    return secret.or_of ? whose + "the " + user(*secret.or_of) + " of the service, or to root"
+                        : whose + "the " + user(::geteuid()) + " of this process";
+  }
+  if ((about.st_mode & 077U) == 0) return {};
+  std::string mode;
+  for (const unsigned shift : {6U, 3U, 0U}) mode += static_cast<char>('0' + (about.st_mode >> shift & 7U));
+  return "its mode is 0" + mode + ", so that others than its owner may read or change it; chmod 600 " + path;
+}
+
+Text read(const net::UniqueFd& file, const std::string& path, std::size_t most, const Secret& secret) {
+  if (!file && errno == EACCES && secret.is)
     return refused(path, "cannot be opened: Permission denied (13); chown it to the user " +
                              std::to_string(::geteuid()) + " of this process, who has to reach its folder");
   if (!file) return failed(path, "cannot be opened");
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) return failed(path, "cannot be examined");
   if (!S_ISREG(about.st_mode)) return refused(path, "not a regular file");
-  if (secret != Secret::no) {
+  if (secret.is) {
     std::string why = why_not_secret(path, about, secret);
     if (!why.empty()) return refused(path, why);
   }
@@ -67,7 +80,7 @@ Text read(const net::UniqueFd& file, const std::string& path, std::size_t most, 
   }
 }
 
-Text read(const std::string& path, std::size_t most, Secret secret) {
+Text read(const std::string& path, std::size_t most, const Secret& secret) {
   return read(net::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)), path, most,
               secret);
 }
@@ -114,11 +127,11 @@ std::string take_line(std::string_view line, Keys& keys) {
 }  // namespace
 
 Text read_file(const std::string& path, std::size_t most) {
-  return read(path, most, Secret::no);
+  return read(path, most, {.is = false});
 }
 
-Text read_secret_file(const std::string& path, std::size_t most) {
-  return read(path, most, Secret::of_this_user);
+Text read_secret_file(const std::string& path, std::size_t most, OtherOwner checked_for) {
+  return read(path, most, {.or_of = checked_for});
 }
 
 tl::expected<Keys, std::string> parse_keys(std::string_view text) {
@@ -146,12 +159,12 @@ tl::expected<Keys, std::string> keys_of(const std::string& path, const Text& tex
 
 }  // namespace
 
-tl::expected<Keys, std::string> read_keys(const std::string& path) {
-  return keys_of(path, read_secret_file(path, kMaxKeysFileBytes));
+tl::expected<Keys, std::string> read_keys(const std::string& path, OtherOwner checked_for) {
+  return keys_of(path, read_secret_file(path, kMaxKeysFileBytes, checked_for));
 }
 
 tl::expected<Keys, std::string> list_keys(const std::string& path) {
-  return keys_of(path, read(path, kMaxKeysFileBytes, Secret::of_any_user_for_root));
+  return keys_of(path, read(path, kMaxKeysFileBytes, {.of_any_user_for_root = true}));
 }
 
 std::string key_line(std::string_view identity, const Key& key) {
@@ -171,7 +184,7 @@ tl::expected<void, std::string> add_key(const std::string& path, std::string_vie
       ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600));
   if (file) ::flock(file.get(), LOCK_EX);
   // The file may be that of the user of urtrsd: root reads and writes it as he likes.
-  const Text text = read(file, path, kMaxKeysFileBytes, Secret::of_any_user_for_root);
+  const Text text = read(file, path, kMaxKeysFileBytes, {.of_any_user_for_root = true});
   if (!text) return tl::unexpected(text.error());
   const auto keys = parse_keys(*text);
   if (!keys) return refused(path, keys.error());

@@ -2,8 +2,10 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -22,14 +24,17 @@ using Keys = std::map<std::string, Key, std::less<>>;  // by identity
 //
 // A regular file of at most `most` octets. It never waits: a pipe or a device is refused.
 tl::expected<std::string, std::string> read_file(const std::string& path, std::size_t most);
-// The same of a file that only its owner may read or write, who is the user of this process or root.
-tl::expected<std::string, std::string> read_secret_file(const std::string& path, std::size_t most);
+// The same of a file that only its owner may read or write, who is the user of this process or root, or the
+// one that it is `checked_for`.
+using OtherOwner = std::optional<std::uint32_t>;
+tl::expected<std::string, std::string> read_secret_file(const std::string& path, std::size_t most,
+                                                        OtherOwner checked_for = {});
 
 // One key a line, `identity:hex`, the key 64 digits; blank lines and those that begin with # are left out.
 // The error names the line and never shows a key.
 tl::expected<Keys, std::string> parse_keys(std::string_view text);
 // read_secret_file() and parse_keys(). A file without a key is an error.
-tl::expected<Keys, std::string> read_keys(const std::string& path);
+tl::expected<Keys, std::string> read_keys(const std::string& path, OtherOwner checked_for = {});
 
 // The same for who manages the file: root may look into that of any user, as that of a service.
 tl::expected<Keys, std::string> list_keys(const std::string& path);

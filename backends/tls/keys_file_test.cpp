@@ -118,6 +118,23 @@ TEST_F(KeysFile, of_another_user_it_is_refused) {
   EXPECT_NE(keys.error().find("belongs to user 4242"), std::string::npos) << keys.error();
 }
 
+TEST_F(KeysFile, who_checks_for_another_user_takes_those_of_that_one) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const std::string path = write("alice:" + kHex + "\n", 0600);
+  ASSERT_EQ(::chown(path.c_str(), 4242, 4242), 0);
+  EXPECT_TRUE(read_keys(path, 4242));
+  const auto of_another = read_keys(path, 4243);
+  ASSERT_FALSE(of_another);
+  EXPECT_NE(
+      of_another.error().find("user 4242, who could change it; chown it to the user 4243 of the service"),
+      std::string::npos)
+      << of_another.error();
+  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  const auto open = read_keys(path, 4242);
+  ASSERT_FALSE(open);
+  EXPECT_NE(open.error().find("its mode is 0640"), std::string::npos) << open.error();
+}
+
 // The file of a service, to which root adds: it stays that of the service.
 TEST_F(KeysFile, root_adds_to_the_file_of_another_user) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";

@@ -104,7 +104,7 @@ Owned<SSL_SESSION> session_of_key(SSL* ssl, const std::string& identity, const K
 }
 
 std::string SslContext::load_keys() {
-  auto keys = read_keys(credentials_.keys);
+  auto keys = read_keys(credentials_.keys, credentials_.checked_for);
   if (!keys) return keys.error();
   keys_ = std::move(*keys);
   if (!credentials_.identity.empty()) {
@@ -187,7 +187,7 @@ std::string SslContext::load_certificates() {
     return "certificates need all three: tls-cert, tls-key, and tls-ca, who signs those of peers";
   const auto cert = read_file(credentials_.cert, kMaxPemBytes);
   if (!cert) return cert.error();
-  auto key = read_secret_file(credentials_.key, kMaxPemBytes);
+  auto key = read_secret_file(credentials_.key, kMaxPemBytes, credentials_.checked_for);
   if (!key) return key.error();
   const auto ca = read_file(credentials_.ca, kMaxPemBytes);
   if (!ca) return ca.error();

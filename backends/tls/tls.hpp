@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
@@ -25,6 +26,9 @@ struct Credentials {
   bool kernel = false;
   // A sender takes a new key after so many records. RFC 8446 section 5.5 allows 24 million.
   std::uint32_t records_per_key = 1U << 22U;
+  // The number of a user whose secret files are taken besides those of root and of this process: whoever
+  // checks them for a service that runs as that user. Who uses them leaves it empty.
+  std::optional<std::uint32_t> checked_for{};
   bool operator==(const Credentials&) const = default;
 
   [[nodiscard]] bool any() const noexcept {

@@ -143,6 +143,7 @@ void Server::Impl::reject(Fabric& fabric, Nanos now, InstanceId instance, ConKey
   tell_refused(now, answer.reason, answer.peer_errno, [&](PathEvent& one) {
     one.peer = fabric.describe_request(answer.request);
     one.identity = fabric.identity_of_request(answer.request);
+    one.refusal_words = fabric.refusal_of_request(answer.request);
   });
   std::array<std::byte, wire::kConnRspBytes> bytes;
   const auto message = encoded(wire::make_reject(answer.peer_errno), bytes);

@@ -130,6 +130,8 @@ class Fabric {
   // The name behind event::ConnectRequested::identity of such a request: at most 128 of A-Z a-z 0-9 . _ : @
   // -. Empty where the identity is none.
   virtual std::string identity_of_request(std::uint32_t request) const = 0;
+  // What lies behind event::ConnectRequested::refusal of such a request, in words; empty where nothing does.
+  virtual std::string refusal_of_request(std::uint32_t /*request*/) const { return {}; }
 
   // --- IO path: no allocation, no blocking ---
   // `bytes_each` may be 0 for receives that only immediates and empty SENDs consume.

@@ -59,6 +59,9 @@ class ForwardingFabric : public Fabric {
   std::string identity_of_request(std::uint32_t request) const override {
     return inner_.identity_of_request(request);
   }
+  std::string refusal_of_request(std::uint32_t request) const override {
+    return inner_.refusal_of_request(request);
+  }
   std::string describe_request(std::uint32_t request) const override {
     return inner_.describe_request(request);
   }

@@ -116,6 +116,7 @@ Gate::Verdict Gate::judge(Nanos now, wire::Bytes conn_req, std::uint32_t host, c
   const auto offer = wire::key_offer(conn_req);
   if (!offer) {
     if (mode == Mode::require) verdict.refusal = Reason::key_refused;
+    if (mode == Mode::require) verdict.lack = Lack::offer;
     return verdict;
   }
   advance(now);
@@ -124,21 +125,32 @@ Gate::Verdict Gate::judge(Nanos now, wire::Bytes conn_req, std::uint32_t host, c
   verdict.nonce = nonce_of(epoch_, conn_req, host);
   if (!offer->has_proof()) return verdict;
   const auto [first, last] = keys.of(offer->hint);
+  verdict.lack = first == last ? Lack::identity : Lack::key;
+  if (first != last) verdict.named = &first->second.identity;
   for (std::uint64_t epoch = epoch_; first != last && epoch >= first_good_; --epoch) {
     const wire::KeyNonce nonce = epoch == epoch_ ? verdict.nonce : nonce_of(epoch, conn_req, host);
     for (auto at = first; at != last; ++at) {
       if (!same_bytes(client_proof(mac_, at->second.secret, nonce, conn_req), offer->proof)) continue;
-      if (was_seen(offer->proof)) return verdict;
+      if (was_seen(offer->proof)) {
+        verdict.lack = Lack::freshness;
+        verdict.named = &at->second.identity;
+        return verdict;
+      }
       if (seen_.size() == kMaxSeen) {
         // None is forgotten while its nonce is good: all nonces that there are end instead.
         first_good_ = ++epoch_;
         seen_.clear();
         verdict.refusal = Reason::challenged;
+        verdict.lack = Lack::nothing;
+        verdict.named = nullptr;
         verdict.nonce = nonce_of(epoch_, conn_req, host);
         return verdict;
       }
       seen_.push_back({epoch, offer->proof});
-      return {.refusal = Reason::none, .challenges = false, .key = &at->second, .nonce = nonce};
+      Verdict good;
+      good.key = &at->second;
+      good.nonce = nonce;
+      return good;
     }
   }
   return verdict;

@@ -66,10 +66,14 @@ class Gate {
   // `secret`: of this server alone, for as long as it runs.
   Gate(MacFunction mac, const Secret& secret) : mac_(mac), secret_(secret) { seen_.reserve(kMaxSeen); }
 
+  // What a request has not that is refused with key_refused.
+  enum class Lack : std::uint8_t { nothing, offer, identity, key, freshness };
   struct Verdict {
     Reason refusal = Reason::none;
-    bool challenges = false;         // the refusal has `nonce` with it
-    const SharedKey* key = nullptr;  // whose proof is good, under `nonce`
+    Lack lack = Lack::nothing;
+    const std::string* named = nullptr;  // lacks key or freshness: whose key it would be
+    bool challenges = false;             // the refusal has `nonce` with it
+    const SharedKey* key = nullptr;      // whose proof is good, under `nonce`
     wire::KeyNonce nonce{};
   };
   // `conn_req` parses, and `host` is the digest of the client's address. A good proof is good once.

@@ -74,6 +74,7 @@ TEST_F(GateTest, WhoOffersNoProofComesInWhereItIsAllowed) {
   EXPECT_EQ(judge(request(), Mode::allow).key, nullptr);
   const auto required = judge(request());
   EXPECT_EQ(required.refusal, Reason::key_refused);
+  EXPECT_EQ(required.lack, Gate::Lack::offer);
   EXPECT_FALSE(required.challenges);
 }
 
@@ -118,6 +119,7 @@ TEST_F(GateTest, AProofIsGoodOnce) {
   EXPECT_EQ(again.refusal, Reason::key_refused);
   EXPECT_TRUE(again.challenges);
   EXPECT_EQ(again.key, nullptr);
+  EXPECT_EQ(again.lack, Gate::Lack::freshness);
   EXPECT_EQ(gate.seen(), 1U);
 }
 
@@ -128,8 +130,15 @@ TEST_F(GateTest, AnotherKeyIsRefused) {
   challenge(unknown, request());
   // Also where others come in without a proof.
   for (const Mode mode : {Mode::require, Mode::allow}) {
-    EXPECT_EQ(judge(proved(request(), liar), mode).refusal, Reason::key_refused);
-    EXPECT_EQ(judge(proved(request(), unknown), mode).refusal, Reason::key_refused);
+    const auto of_liar = judge(proved(request(), liar), mode);
+    EXPECT_EQ(of_liar.refusal, Reason::key_refused);
+    EXPECT_EQ(of_liar.lack, Gate::Lack::key);
+    ASSERT_NE(of_liar.named, nullptr);
+    EXPECT_EQ(*of_liar.named, "web1");
+    const auto of_unknown = judge(proved(request(), unknown), mode);
+    EXPECT_EQ(of_unknown.refusal, Reason::key_refused);
+    EXPECT_EQ(of_unknown.lack, Gate::Lack::identity);
+    EXPECT_EQ(of_unknown.named, nullptr);
   }
 }
 

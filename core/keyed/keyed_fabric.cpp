@@ -6,6 +6,27 @@
 
 namespace rtrs::keyed {
 
+namespace {
+
+// Nothing that a stranger chose: an identity is one of ours.
+std::string words_of(const Gate::Verdict& refused) {
+  switch (refused.lack) {
+    case Gate::Lack::nothing:
+      break;
+    case Gate::Lack::offer:
+      return "it offers no key";
+    case Gate::Lack::identity:
+      return "there is no key here of the identity that it names";
+    case Gate::Lack::key:
+      return "its key of " + *refused.named + " is another than the one here";
+    case Gate::Lack::freshness:
+      return "its proof of the key of " + *refused.named + " was shown before";
+  }
+  return {};
+}
+
+}  // namespace
+
 void KeyedFabric::ask(MacFunction mac, const Secret& secret, const std::vector<SharedKey>& keys, Mode mode) {
   mac_ = mac;
   gate_.emplace(mac, secret);
@@ -66,6 +87,12 @@ std::string KeyedFabric::identity_of_request(std::uint32_t request) const {
   return inner_.identity_of_request(request);
 }
 
+std::string KeyedFabric::refusal_of_request(std::uint32_t request) const {
+  for (const Judged& one : judged_)
+    if (one.request == request && !one.refusal.empty()) return one.refusal;
+  return inner_.refusal_of_request(request);
+}
+
 std::size_t KeyedFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
   now_ = now;
   shown_count_ = 0;
@@ -117,7 +144,8 @@ void KeyedFabric::judge(Nanos now, event::ConnectRequested& event) {
       one.key = *verdict.key;
       event.identity = digest_of(mac_, verdict.key->identity);
     }
-    if (one.challenged || one.key) judged_.push_back(std::move(one));
+    if (verdict.refusal == Reason::key_refused) one.refusal = words_of(verdict);
+    if (one.challenged || one.key || !one.refusal.empty()) judged_.push_back(std::move(one));
     if (!wire::key_offer(event.private_data)) return;
     const std::span<std::byte> plain = shown(event.private_data);
     wire::clear_key_offer(plain);

@@ -41,6 +41,7 @@ class KeyedFabric final : public ForwardingFabric {
               std::span<const std::byte> private_data) override;
   void reject(std::uint32_t request, std::span<const std::byte> private_data) override;
   std::string identity_of_request(std::uint32_t request) const override;
+  std::string refusal_of_request(std::uint32_t request) const override;
   std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
 
  private:
@@ -59,6 +60,7 @@ class KeyedFabric final : public ForwardingFabric {
     bool challenged = false;  // its reject has the nonce with it
     wire::KeyNonce nonce{};
     std::optional<SharedKey> key;  // proved
+    std::string refusal;           // why it was not, in words
     ConReq con_req{};
   };
 

@@ -132,7 +132,9 @@ TEST_F(KeyedFabricTest, AServerThatAsksAgainUnderTheSameNonceRefusesTheKey) {
   challenge({0, 0, 1});
   const auto request = asked(connect({0, 0, 2}, con_req(0, 2)), 2);
   EXPECT_EQ(request.refusal, Reason::key_refused);
+  EXPECT_EQ(server.refusal_of_request(2), "its key of web1 is another than the one here");
   const Message reject = rejected(wire::linux_errno::kEacces, 2);
+  EXPECT_EQ(server.refusal_of_request(2), "");
   const auto events = answered(event::ConnectFailed{{0, 0, 2}, Reason::rejected, reject});
   EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused);
 }
@@ -140,6 +142,7 @@ TEST_F(KeyedFabricTest, AServerThatAsksAgainUnderTheSameNonceRefusesTheKey) {
 TEST_F(KeyedFabricTest, AClientWithoutAKeyIsRefusedWithoutAChallenge) {
   const auto request = asked(con_req());
   EXPECT_EQ(request.refusal, Reason::key_refused);
+  EXPECT_EQ(server.refusal_of_request(1), "it offers no key");
   EXPECT_EQ(rejected(wire::linux_errno::kEacces), con_rsp(wire::linux_errno::kEacces));
 }
 

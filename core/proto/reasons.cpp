@@ -154,8 +154,7 @@ constexpr std::array<Row, kReasonCount> kTable{{
      {"challenged", "the server asks for a proof of the shared key", kWait, kEacces, Kind::ordinary}},
     {Reason::key_refused,
      {"key_refused", "one end has not proved that it has the shared key",
-      "give both ends the same line of a file of keys (auth_keys), or neither of them one; the log of the "
-      "server says whom it refused",
+      "give both ends the same line of a file of keys (auth_keys, --auth-keys), or neither of them one",
       kEacces, Kind::refused}},
 }};
 
@@ -187,9 +186,20 @@ const ReasonText& text_of(Reason reason) noexcept {
 
 ReasonText words_of(Reason reason, std::uint16_t peer_errno) noexcept {
   ReasonText text = text_of(reason);
-  if (reason != Reason::rejected || peer_errno != kEexist) return text;
-  text.sentence = text_of(Reason::duplicate_address).sentence;
-  text.hint = text_of(Reason::duplicate_address).hint;
+  if (reason == Reason::key_refused)
+    text.hint =
+        "give both ends the same line of a file of keys (auth_keys, --auth-keys), or neither of them one; "
+        "the "
+        "log of the server names whom it refused";
+  if (reason != Reason::rejected) return text;
+  if (peer_errno == kEacces)
+    text.hint =
+        "the server asks for a shared key, or its allow lists leave this client out: its log says which; a "
+        "key is given with auth_keys or --auth-keys";
+  if (peer_errno == kEexist) {
+    text.sentence = text_of(Reason::duplicate_address).sentence;
+    text.hint = text_of(Reason::duplicate_address).hint;
+  }
   return text;
 }
 

@@ -29,9 +29,9 @@ struct ReasonText {
 
 // Of a number that is no Reason: a text that says so.
 const ReasonText& text_of(Reason) noexcept;
-// What is told of a path: as text_of(), except that a server that rejects with EEXIST has one thing to say
-// (protocol section 3.2, row 8), which are sentence and hint then. Code, errno and kind stay those of the
-// reason.
+// What a client is told of a path: as text_of(), except that a server that rejects with EEXIST has one thing
+// to say (protocol section 3.2, row 8), which are sentence and hint then, and that hints of keys name the
+// server, whose log says more. Code, errno and kind stay those of the reason.
 ReasonText words_of(Reason, std::uint16_t peer_errno) noexcept;
 // The reason that has this code; null: none has.
 const ReasonText* text_of(std::string_view code) noexcept;

@@ -48,6 +48,17 @@ TEST(Reasons, AServerThatRejectsWithEexistMeansAPairOfAddressesThatIsThere) {
                text_of(Reason::peer_closed).sentence);
 }
 
+TEST(Reasons, AClientThatWasRefusedForItsKeyHearsWhatToGive) {
+  for (const ReasonText& told :
+       {words_of(Reason::rejected, wire::linux_errno::kEacces), words_of(Reason::key_refused, 0)}) {
+    EXPECT_NE(std::string_view(told.hint).find("auth_keys"), std::string_view::npos) << told.hint;
+    EXPECT_NE(std::string_view(told.hint).find("--auth-keys"), std::string_view::npos) << told.hint;
+    EXPECT_NE(std::string_view(told.hint).find("log"), std::string_view::npos) << told.hint;
+  }
+  // A server is not sent to its own log.
+  EXPECT_EQ(std::string_view(text_of(Reason::key_refused).hint).find("log"), std::string_view::npos);
+}
+
 TEST(Reasons, ANumberAndAWordThatNameNoneAreTold) {
   EXPECT_STREQ(to_string(static_cast<Reason>(250)), "unknown");
   EXPECT_EQ(text_of(std::string_view("nonsense")), nullptr);

@@ -19,6 +19,7 @@
 #include "tools/nbdkit/explain.hpp"
 #include "tools/nbdkit/line_queue.hpp"
 #include "tools/nbdkit/own_command_line.hpp"
+#include "tools/nbdkit/own_log.hpp"
 #include "tools/nbdkit/own_signals.hpp"
 #include "tools/nbdkit/own_socket.hpp"
 #include "tools/nbdkit/remote.hpp"
@@ -114,6 +115,7 @@ int after_fork() {
     return -1;
   }
   remote = std::move(*opened);
+  nbdkit::take_own_log();
   return 0;
 }
 

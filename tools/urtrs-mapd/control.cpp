@@ -96,10 +96,15 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
   if (asked["session"].empty() == asked["from"].empty())
     return refuse("\"session\" or \"from\" is needed, and not both");
   Wanted one{session_of(asked), {}};
-  if (auto wrong = check_session_name(one.session)) return tl::unexpected(std::move(*wrong));
+  if (auto wrong = check_session_name(one.session)) {
+    if (asked["from"].find('@') != std::string::npos)
+      wrong->why += fmt::format("; a path stands behind a name for the server: \"urtrs map {} from NAME {}\"",
+                                asked["device"], asked["from"]);
+    return tl::unexpected(std::move(*wrong));
+  }
   const auto& sessions = asked.keeper.machine().sessions();
   const auto known = sessions.find(one.session);
-  const bool there = known != sessions.end() && !known->second.stray;
+  const bool there = known != sessions.end() && !known->second.stray && known->second.in_use();
   if (there) one.wish = known->second.wish;
   if (const std::vector<std::string> paths = words_of(asked["paths"]); !paths.empty()) one.wish.paths = paths;
   if (!there && one.wish.paths.empty() && asked["from"] != one.session)
@@ -178,9 +183,14 @@ void device_map(const Asked& asked) {
 
 // The session that has the device; nothing after an answer.
 std::optional<std::string> session_with(const Asked& asked, const std::string& device) {
+  const auto& sessions = asked.keeper.machine().sessions();
   std::string session = asked["session"];
+  // "from" made the long name of the short one, too.
+  if (const std::string whole = session_name(host_name(), session);
+      !sessions.contains(session) && sessions.contains(whole))
+    return whole;
   if (!session.empty()) return session;
-  for (const auto& [name, one] : asked.keeper.machine().sessions()) {
+  for (const auto& [name, one] : sessions) {
     if (!one.devices.contains(device)) continue;
     if (!session.empty()) {
       asked.refuse(Code::invalid_params,

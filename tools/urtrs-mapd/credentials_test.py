@@ -1,5 +1,7 @@
 """Mappings of servers that ask for TLS or a shared key: with keys of urtrs-mapd, with those of a session, and without."""
 import json
+import os
+import signal
 import subprocess
 
 import pytest
@@ -36,8 +38,7 @@ def test_a_session_has_keys_of_its_own(mapd, safe, keys, urtrs, monkeypatch, fab
     server = safe[fabric]
     said = urtrs("map", *of(server, fabric), code=1)
     assert "takes --tls-keys, --auth-keys and the like" in said, said
-    until("the session that could not be made is over", lambda: not mapd.sessions())
-    monkeypatch.chdir(keys)
+    monkeypatch.chdir(keys)  # and at once again: the name of what failed is free
     urtrs("map", *of(server, fabric), f"--{option}-keys=alice")
     session, = mapd.sessions().values()
     assert session["credentials"] == {f"{option}_keys": str(keys / "alice")}
@@ -75,3 +76,18 @@ def test_run_without_mapd_has_them_too(safe, keys, urtrs, server):
     run = "map", "disk0", "from", "127.0.0.1", f"--port={port}", "--run", "nbdinfo --size $uri"
     assert urtrs(*run, f"--tls-keys={keys / 'server'}", "--tls-identity=bob") == "1048576\n"
     assert "choose one with tls_identity" in urtrs(*run, f"--tls-keys={keys / 'server'}", code=1)
+
+
+def test_a_file_that_is_not_there_is_named_at_once(mapd, safe, keys, urtrs):
+    said = urtrs("map", *of(safe["tcp"], "tcp"), "--tls-keys=/nope", code=1)
+    assert "/nope: cannot be opened: No such file or directory (2)" in said and "log of urtrs-mapd" not in said, said
+    urtrs("map", *of(safe["tcp"], "tcp"), f"--tls-keys={keys / 'alice'}")
+    assert "/nope: cannot be opened" in mapd.text(), "and it is in the log"
+
+
+def test_a_kept_session_says_why_its_process_does_not_start(mapd, safe, keys, urtrs):
+    urtrs("map", *of(safe["tcp"], "tcp"), f"--tls-keys={keys / 'alice'}")
+    before, = mapd.nbdkits()
+    (keys / "alice").unlink()
+    os.kill(before, signal.SIGKILL)
+    until("it is said", lambda: f"{keys / 'alice'}: cannot be opened" in mapd.devices()["disk0"]["sentence"])

@@ -149,6 +149,12 @@ std::vector<std::string> Keeper::command_of(const std::string& session) const {
 Process::Gone Keeper::gone(const std::string& session) {
   return [this, session] {
     Served& one = served(session);
+    // One that answered has told itself how it is.
+    if (const auto found = machine_.sessions().find(session);
+        one.process && found != machine_.sessions().end() &&
+        found->second.state == Supervisor::State::starting)
+      if (const std::string why = one.process->last_error(); !why.empty())
+        one.trouble = {"its process did not start: " + why, ""};
     one.process.reset();
     one.link.reset();
     one.look.cancel();
@@ -171,13 +177,12 @@ void Keeper::carry_out(const Start& start) {
       Process::start(context_, files_of(start.session), command_of(start.session), gone(start.session));
   if (!process) {
     log(3, fmt::format("session {}: {}", start.session, process.error()));
-    one.refusal = process.error();
+    one.trouble = {"its process did not start: " + process.error(), ""};
     boost::asio::post(context_, [this, session = start.session] { give(Ended{session}); });
     return;
   }
   one.process = std::move(*process);
   one.seen.clear();
-  one.trouble = {};
   log(6, fmt::format("session {}: process {} serves it at {}", start.session, one.process->pid(),
                      files_of(start.session).nbd));
   look_later(start.session);
@@ -216,6 +221,7 @@ void Keeper::carry_out(const Map& map) {
         if (error != 0 && error != before) log(4, fmt::format("session {}: {}", session, why));
         if (error == 0) log(6, fmt::format("session {}: device {} is mapped", session, device));
         give(Mapped{session, device, error});
+        if (const auto one = served_.find(session); one != served_.end()) one->second.refusal.clear();
         // Its size is of interest at once.
         if (!served(session).looking) look_at(session);
       });
@@ -335,17 +341,21 @@ rpc::Error Keeper::explain(int error, const std::string& session, const std::str
   if (error == ENOENT && std::string_view(doing) != "mapping")
     return {rpc::Code::no_such_thing, what + "it is not mapped", "\"urtrs mapping list\" shows all", error};
   const bool maps = std::string_view(doing) == "mapping";
+  const auto code = error == ENOENT   ? rpc::Code::no_such_thing
+                    : error == ENOSPC ? rpc::Code::busy
+                                      : rpc::Code::failed;
+  // The process says what the server answered, and what to do.
+  const std::string said = found == served_.end() ? std::string() : found->second.refusal;
+  if (maps && !link && !said.empty()) return {code, what + said, "", error};
   std::string hint;
   if (error == ENOENT) hint = "the server has no device of this name";
+  if (error == EALREADY) hint = "it is open; \"urtrs remap\" is for what the server refused";
   if (error == EBUSY)
     hint = maps ? "it is being unmapped, or open in another mode; try again later"
                 : "connections use it; \"force\" takes it from them";
   if (error == EEXIST) hint = "\"urtrs mapping list\" shows it; --idempotent makes this no mistake";
-  if (link && found != served_.end() && !found->second.refusal.empty()) hint = found->second.refusal;
+  if (link && !said.empty()) hint = said;
   if (link && hint.empty()) hint = "the log of urtrs-mapd says more";
-  const auto code = error == ENOENT   ? rpc::Code::no_such_thing
-                    : error == ENOSPC ? rpc::Code::busy
-                                      : rpc::Code::failed;
   return {code, what + std::strerror(error), std::move(hint), error};
 }
 
@@ -356,6 +366,11 @@ Ticket Keeper::wait(Then then, const std::string& session, const std::string& de
 
 void Keeper::map(const std::string& session, const SessionWish& wish, const std::string& device,
                  DeviceWish how, Then then) {
+  // What an earlier wish met is none of this one's.
+  if (const auto found = served_.find(session); found != served_.end())
+    if (const auto known = machine_.sessions().find(session);
+        known == machine_.sessions().end() || !known->second.in_use())
+      found->second.trouble = {};
   give(MapAsked{session, wish, device, how, wait(std::move(then), session, device, "mapping")});
 }
 

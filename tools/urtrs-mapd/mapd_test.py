@@ -61,7 +61,7 @@ def test_a_device_in_use_is_unmapped_by_force_only(mapd, mapped, urtrs, ends):
 
 
 def test_remap_opens_at_once_what_the_server_refused(mapd, server, mapped, urtrs):
-    assert "already in progress" in urtrs("remap", "disk0", code=1)
+    assert "it is open" in urtrs("remap", "disk0", code=1)
     urtrs("export", "remove", "disk0", "force")
     copy = subprocess.Popen(["nbdcopy", mapped, "null:"])
     until("the server has refused it", lambda: mapd.ask_at(mapd.sessions().popitem()[1]["control"], "device.list")["devices"][0]["state"] == "closed")
@@ -83,12 +83,16 @@ def test_names_of_sessions(mapd, server, mapped, urtrs):
     assert "has other paths" in urtrs("map", "disk0", "from", "web1", "127.0.0.3", code=1)
     urtrs("map", "disk0", "from", "web1", "ip:127.0.0.2,ip:127.0.0.1", "ro")
     assert "have a device \"disk0\"" in urtrs("unmap", "disk0", code=1)
-    urtrs("unmap", "disk0", f"{host}@web1")
+    urtrs("unmap", "disk0", "web1")  # as "from" takes it
     assert list(mapd.sessions()[f"{host}@127_0_0_1"]["paths"]) == ["127.0.0.1"]
 
 
 def test_refusals_keep_nothing(mapd, server, mapped, urtrs):
-    assert "no device of this name" in urtrs("map", "nothing", "from", "127.0.0.1", code=1)
+    assert "the server exports no device named 'nothing'" in urtrs("map", "nothing", "from", "127.0.0.1", code=1)
+    said = urtrs("map", "disk0", "from", "other", "127.0.0.2@127.0.0.1", f"--port={server.port}", code=1)
+    assert "the server does not let us open 'disk0' for writing" in said and "one writer at a time" in said, "in the words of the plugin"
+    assert "stands behind a name for the server: \"urtrs map disk1 from NAME 127.0.0.2@127.0.0.1\"" in \
+        urtrs("map", "disk1", "from", "127.0.0.2@127.0.0.1", code=1)
     assert "File exists" in urtrs("map", "disk0", "from", "127.0.0.1", code=1)
     assert urtrs("map", "disk0", "from", "127.0.0.1", "--idempotent").strip() == mapped
     assert "File exists" in urtrs("map", "disk0", "from", "127.0.0.1", "ro", "--idempotent", code=1), "another mode"

@@ -18,8 +18,11 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 #include <utility>
+
+#include "tools/lib/plugin/start_log.hpp"
 
 namespace rtrs::mapd {
 
@@ -84,7 +87,15 @@ void outlive(pid_t parent) {
   while (::getppid() == parent) ::nanosleep(&pause, nullptr);
 }
 
-[[noreturn]] void become(char* const* command, int lock, int report) {
+// What a new process gets besides its words.
+struct Inheritance {
+  int lock = -1;
+  int said = -1;  // its standard error
+  int log = -1;   // ours
+  std::vector<char*> environment;
+};
+
+[[noreturn]] void become(char* const* command, const Inheritance& has, int report) {
   ::setsid();
   close_on_exec();
   const pid_t parent = ::getpid();
@@ -94,33 +105,72 @@ void outlive(pid_t parent) {
   outlive(parent);
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null >= 0) ::dup2(null, STDIN_FILENO);
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  ::dup2(has.said, STDERR_FILENO);
+  ::dup2(has.said, STDOUT_FILENO);
   ::signal(SIGPIPE, SIG_DFL);
-  write_number(lock, ::getpid());
-  ::fcntl(lock, F_SETFD, 0);  // stays open, and so does the lock
-  ::execvp(command[0], command);
+  write_number(has.lock, ::getpid());
+  ::fcntl(has.lock, F_SETFD, 0);  // stays open, and so does the lock
+  ::fcntl(has.log, F_SETFD, 0);
+  ::execvpe(command[0], command, has.environment.data());
   tell(report, errno);
   ::_exit(127);
 }
 
 // Runs it while the lock is held; 0 or an errno.
-int spawn(const std::vector<std::string>& command, int lock) {
+int spawn(const std::vector<std::string>& command, int lock, int said) {
   std::array<int, 2> ends{-1, -1};
   if (::ftruncate(lock, 0) != 0 || ::pipe2(ends.data(), O_CLOEXEC) != 0) return errno;
   const Descriptor read_end(ends[0]);
   Descriptor write_end(ends[1]);
+  const Descriptor log(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  if (log.get() < 0) return errno;
+  std::string variable = fmt::format("{}={}", nbdkit::kLogVariable, log.get());
+  Inheritance has{lock, said, log.get(), {}};
+  for (char** one = environ; *one != nullptr; ++one) has.environment.push_back(*one);
+  has.environment.push_back(variable.data());
+  has.environment.push_back(nullptr);
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   const pid_t pid = ::fork();
   if (pid < 0) return errno;
-  if (pid == 0) become(words.data(), lock, write_end.get());
+  if (pid == 0) become(words.data(), has, write_end.get());
   ::close(write_end.release());
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
   int error = 0;
   // Ends when the child has become another program, too.
   while (::read(read_end.get(), &error, sizeof(error)) < 0 && errno == EINTR) continue;
   return error;
+}
+
+// To our standard error, where it would go without us, and the end of it to `tail`. False: nothing follows.
+bool pass_on(int said, std::string& tail) {
+  constexpr std::size_t kTail = 4096;
+  std::array<char, 4096> piece;
+  for (;;) {
+    const ssize_t got = ::read(said, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got < 0 && errno == EAGAIN;
+    const auto size = static_cast<std::size_t>(got);
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, piece.data(), size);
+    tail.append(piece.data(), size);
+    if (tail.size() > kTail) tail.erase(0, tail.size() - kTail);
+  }
+}
+
+// The last line that has an error, else the last one.
+std::string error_in(const std::string& tail) {
+  constexpr std::string_view kError = "error: ";
+  std::string last;
+  std::string last_error;
+  std::istringstream lines(tail);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    last = line;
+    if (const std::size_t at = line.find(kError); at != std::string::npos)
+      last_error = line.substr(at + kError.size());
+  }
+  return last_error.empty() ? last : last_error;
 }
 
 pid_t number_in(int fd) {
@@ -169,6 +219,41 @@ void Process::watch(Gone gone) {
                   });
 }
 
+struct Process::Said {
+  Said(const boost::asio::any_io_executor& executor, int fd) : end(executor, fd) {}
+  boost::asio::posix::stream_descriptor end;  // closed: nothing follows
+  std::string tail;
+
+  void take() {
+    if (end.is_open() && !pass_on(end.native_handle(), tail)) end.close();
+  }
+  // The Process may end before its handler, which may be due already.
+  static void hear(const std::shared_ptr<Said>& said) {
+    if (!said->end.is_open()) return;
+    said->end.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                         [said](const boost::system::error_code& error) {
+                           if (error) return;
+                           said->take();
+                           hear(said);
+                         });
+  }
+};
+
+Process::~Process() {
+  if (said_ && said_->end.is_open()) said_->end.close();
+}
+
+void Process::listen(int said) {
+  said_ = std::make_shared<Said>(end_.get_executor(), said);
+  Said::hear(said_);
+}
+
+std::string Process::last_error() {
+  if (!said_) return {};
+  said_->take();
+  return error_in(said_->tail);
+}
+
 void Process::signal(int number) const {
   // Not kill(): the number may belong to another process by now.
   ::syscall(SYS_pidfd_send_signal, const_cast<boost::asio::posix::stream_descriptor&>(end_).native_handle(),
@@ -179,7 +264,12 @@ tl::expected<std::unique_ptr<Process>, std::string> Process::start(boost::asio::
                                                                    const SessionFiles& files,
                                                                    const std::vector<std::string>& command,
                                                                    Gone gone) {
+  std::array<int, 2> said{-1, -1};
+  if (::pipe2(said.data(), O_CLOEXEC) != 0) return tl::unexpected(failed("cannot make a pipe", errno));
+  Descriptor listens(said[0]);
+  ::fcntl(listens.get(), F_SETFL, O_NONBLOCK);
   {
+    const Descriptor speaks(said[1]);
     const Descriptor lock(open_lock(files.lock));
     if (lock.get() < 0) return tl::unexpected(failed(fmt::format("cannot open \"{}\"", files.lock), errno));
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
@@ -187,11 +277,17 @@ tl::expected<std::unique_ptr<Process>, std::string> Process::start(boost::asio::
           fmt::format("a process of this session runs already and holds \"{}\"", files.lock));
     // Sockets of one that was killed: nobody listens there, because nobody has the lock.
     for (const std::string* socket : {&files.nbd, &files.control}) ::unlink(socket->c_str());
-    if (const int error = spawn(command, lock.get()); error != 0)
+    if (const int error = spawn(command, lock.get(), speaks.get()); error != 0)
       return tl::unexpected(failed(fmt::format("cannot run {}", command[0]), error));
   }
   auto process = adopt(context, files, std::move(gone));
-  if (process && *process == nullptr) return tl::unexpected(fmt::format("{} has ended at once", command[0]));
+  if (process && *process != nullptr) (*process)->listen(listens.release());
+  if (process && *process == nullptr) {
+    std::string tail;
+    pass_on(listens.get(), tail);
+    const std::string why = error_in(tail);
+    return tl::unexpected(why.empty() ? fmt::format("{} has ended at once", command[0]) : why);
+  }
   return process;
 }
 

@@ -40,16 +40,23 @@ class Process {
   // The one that holds the lock; nullptr: none does. The error is a sentence: somebody else has it.
   static tl::expected<std::unique_ptr<Process>, std::string> adopt(boost::asio::io_context&,
                                                                    const SessionFiles&, Gone);
+  ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  // Why it did not start, in its own words: what it said last, errors first. Empty: nothing.
+  std::string last_error();
   void signal(int number) const;
   pid_t pid() const noexcept { return pid_; }
 
  private:
   Process(boost::asio::io_context&, pid_t pid, int pidfd, Gone);
   void watch(Gone gone);
+  // Hears its standard error while it starts.
+  void listen(int said);
+  struct Said;
   pid_t pid_;
+  std::shared_ptr<Said> said_;                 // null: one that was there before
   boost::asio::posix::stream_descriptor end_;  // readable when it has ended
 };
 

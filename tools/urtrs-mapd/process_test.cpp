@@ -66,6 +66,51 @@ TEST_F(ProcessTest, OneThatEndsAtOnceIsAMistakeOrIsTold) {
     EXPECT_EQ(started.error(), "/bin/true has ended at once");
 }
 
+TEST_F(ProcessTest, WhyItDidNotStartIsKnownInItsOwnWords) {
+  const std::string script =
+      "sleep 0.2; echo first >&2; echo 'x: error: no such key' >&2; echo; echo later; exit 1";
+  auto started = start({"/bin/sh", "-c", script});
+  ASSERT_TRUE(started) << started.error();
+  EXPECT_EQ((*started)->last_error(), "");
+  EXPECT_TRUE(gone());
+  EXPECT_EQ((*started)->last_error(), "no such key");
+  started->reset();
+  auto without = start({"/bin/sh", "-c", "sleep 0.2; echo a; echo b"});
+  ASSERT_TRUE(without) << without.error();
+  EXPECT_TRUE(gone());
+  EXPECT_EQ((*without)->last_error(), "b") << "no line has an error";
+}
+
+// What it said last and its end may be known in one turn of the loop, and whoever hears of the end lets it
+// go.
+TEST_F(ProcessTest, ItMayBeLetGoWhereItsEndIsTold) {
+  for (int again = 0; again < 20; ++again) {
+    std::unique_ptr<Process> process;
+    auto started = Process::start(context_, files_, {"/bin/sh", "-c", "sleep 0.05; echo bye; exit 1"}, [&] {
+      process.reset();
+      gone_ = true;
+    });
+    ASSERT_TRUE(started) << started.error();
+    process = std::move(*started);
+    ::usleep(100'000);  // so that both are waiting
+    EXPECT_TRUE(gone());
+    context_.poll();
+  }
+}
+
+// The plugin does what the script does.
+TEST_F(ProcessTest, OneThatHasStartedWritesToOurLogItself) {
+  const std::string script =
+      "eval \"exec 2>&$URTRS_MAPD_LOG_FD 1>&2\"; echo ours; echo 'error: ours too' >&2; exec sleep 0.2";
+  testing::internal::CaptureStderr();
+  auto started = start({"/bin/bash", "-c", script});
+  EXPECT_TRUE(started);
+  EXPECT_TRUE(started && gone());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "ours\nerror: ours too\n");
+  ASSERT_TRUE(started) << started.error();
+  EXPECT_EQ((*started)->last_error(), "");
+}
+
 // As nbdkit does.
 TEST_F(ProcessTest, AProgramThatEndsWithItsParentOutlivesUs) {
   const std::string out = folder_ / "out";

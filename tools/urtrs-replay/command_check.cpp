@@ -167,6 +167,7 @@ int check(const CheckOptions& options) {
     error("check needs a trace file; see urtrs-replay check --help");
     return exit_usage;
   }
+  if (given_twice(options.files)) return exit_usage;
   std::vector<Checked> all;
   sim::LawCollector collector;
   for (const std::string& name : options.files) {

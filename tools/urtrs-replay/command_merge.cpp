@@ -109,6 +109,7 @@ class Destination {
 };
 
 int merge(const MergeOptions& options) {
+  if (given_twice(options.files)) return exit_usage;
   if (options.files.size() > kMaxFiles) {
     error("at most " + std::to_string(kMaxFiles) + " traces can be merged");
     return exit_usage;

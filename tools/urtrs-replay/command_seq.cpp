@@ -164,6 +164,7 @@ int seq(const SeqOptions& options) {
   if (!show || !hide) return exit_usage;
 
   int code = exit_ok;
+  if (given_twice(options.files)) return exit_usage;
   const Story story = sequence::build_story(options.files, marks, code);
   if (code == exit_usage || code == exit_cannot_read) return code;
   if (story.steps.empty()) {

@@ -54,6 +54,15 @@ class TestExitCodes:
             run(*command, code=5)
         run("check", self.cut, code=3)
 
+    def test_a_trace_that_is_given_twice_proves_nothing(self):
+        link = self.folder / "link"
+        link.symlink_to(CLIENT)
+        for verb in "check", "merge", "seq":
+            run(verb, CLIENT, SERVER, CLIENT, code=2)
+            run(verb, CLIENT, link, code=2)
+        assert "given twice; give each trace once" in subprocess.run([PROGRAM, "check", CLIENT, CLIENT], capture_output=True, text=True,
+                                                                      timeout=120, check=False).stderr
+
     def test_an_answer_that_is_bad_anyway(self):
         assert "first difference" in run("diff", self.cut, OTHER, code=1)
         run("min", self.cut, "--out", os.path.join(self.folder, "shown"), "--shows", "Complete", code=1)

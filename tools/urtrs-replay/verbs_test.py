@@ -360,8 +360,10 @@ class TestHostile:
         with tempfile.TemporaryDirectory() as folder:
             empty = os.path.join(folder, "empty.rtrc")
             header = run("cat", CLIENT, "--json").splitlines()[0]
-            run("from-json", "-", empty, stdin=header + "\n")
-            for command in (("merge", empty, SERVER), ("merge", SERVER, empty), ("merge", empty, empty)):
+            another = os.path.join(folder, "another.rtrc")
+            for name in empty, another:
+                run("from-json", "-", name, stdin=header + "\n")
+            for command in (("merge", empty, SERVER), ("merge", SERVER, empty), ("merge", empty, another)):
                 run(*command, code=5)
 
     def test_names_out_of_a_trace_cannot_command_a_terminal(self):

@@ -253,7 +253,8 @@ std::optional<Mistake> check_options(const Command& command) {
   const RdmaOptions& rdma = command.options.rdma;
   const bool probes = command.verb == "doctor" && rdma.wanted;
   if (!probes && rdma != RdmaOptions{})
-    return Mistake{"--rdma, --listen, --rdma-device and --rounds are for \"urtrs doctor --rdma\"", "", false};
+    return Mistake{"--rdma, --listen, --rdma-device and --rounds are for \"urtrs doctor --rdma\"",
+                   "write --rdma too", false};
   const bool other = rdma.listens || !command.arguments.empty();
   if (probes && other && !rdma.device.empty())
     return Mistake{"--rdma-device is for a test without a peer", "an address has a device of its own", false};

@@ -158,7 +158,7 @@ def names():
     return sorted(one["name"] for one in shown("export"))
 
 
-def test_exports_come_and_go(server, tmp_path):
+def test_exports_come_and_go(server, tmp_path, monkeypatch):
     more = tmp_path / "more.img"
     more.write_bytes(bytes(1 << 20))
     urtrs("export", "add", f"more={more},ro")
@@ -166,6 +166,10 @@ def test_exports_come_and_go(server, tmp_path):
     assert "is there already" in urtrs("export", "add", f"more={more}", code=1)
     assert "No such file" in urtrs("export", "add", "gone=/nonexistent", code=1)
     assert "expected NAME=SOURCE" in urtrs("export", "add", "gone", code=1)
+    monkeypatch.chdir(tmp_path)  # the folder is that of whoever types it, not that of urtrsd
+    urtrs("export", "add", f"near={more.name}")
+    assert str(more) in [one["source"] for one in shown("export")]
+    urtrs("export", "remove", "near")
     urtrs("export", "remove", "more")
     assert "there is no export" in urtrs("export", "remove", "more", code=1)
     assert names() == ["disk0", "ram"]

@@ -134,7 +134,8 @@ std::vector<Detail> of_server() {
       {"export", "list", "", {"export list"}},
       {"export",
        "add",
-       "A comma in the name of a file is written twice.",
+       "A file without a folder is one of the folder where this is typed. A comma in the name of a file is "
+       "written twice.",
        {"export add disk1=/srv/disk1.img", "export add iso=/srv/a.iso,ro", "export add scratch=mem:1G"}},
       {"export", "remove", "", {"export remove disk1", "export remove disk1 force"}},
       {"", "reload", "Prints what changed, and what needs a restart. A mistake changes nothing.", {"reload"}},

@@ -16,6 +16,7 @@
 #include "tools/urtrs/clients.hpp"
 #include "tools/urtrs/doctor_host.hpp"
 #include "tools/urtrs/doctor_rdma.hpp"
+#include "tools/urtrs/export_words.hpp"
 #include "tools/urtrs/keys.hpp"
 #include "tools/urtrs/live_names.hpp"
 #include "tools/urtrs/mappings.hpp"
@@ -84,10 +85,20 @@ int call(rpc::Client& client, const std::string& method, const json& parameters,
   return done;
 }
 
+// urtrsd has a folder of its own. Empty: there is none any more.
+std::string this_folder() {
+  char* here = ::get_current_dir_name();
+  std::string folder = here != nullptr ? here : "";
+  std::free(here);
+  return folder;
+}
+
 int change(rpc::Client& client, const Command& command, const Change& how) {
   json parameters = json::object();
   for (std::size_t i = 0; i < command.arguments.size(); ++i)
     parameters[how.parameters[i]] = command.arguments[i];
+  if (command.noun == "export")
+    parameters["export"] = with_absolute_source(command.arguments[0], this_folder());
   return call(client, how.method, parameters, command.options);
 }
 
@@ -118,14 +129,9 @@ int trace(rpc::Client& client, const Command& command) {
                 command.options.format == Format::json);
   json parameters = json::object();
   if (takes_file) {
-    // urtrsd has a folder of its own.
-    std::string file = command.arguments[1];
-    if (!file.empty() && file.front() != '/') {
-      char* here = ::get_current_dir_name();
-      if (here != nullptr) file = std::string(here) + "/" + file;
-      std::free(here);
-    }
-    parameters["file"] = file;
+    const std::string& file = command.arguments[1];
+    const bool relative = !file.empty() && file.front() != '/';
+    parameters["file"] = relative ? this_folder() + "/" + file : file;
   }
   return call(client, "trace." + what, parameters, command.options);
 }

@@ -13,7 +13,9 @@ tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& argume
   MapWords words;
   words.device = arguments[0];
   const std::size_t at = arguments[1] == "from" ? 2 : 1;
-  if (at == 1 && arguments.size() > 2 && tools::edit_distance(arguments[1], "from") == 1)
+  if (words.device == "from" && at == 1) return wrong("the device is missing in front of \"from\"");
+  const bool slip = arguments[1] == "to" || tools::edit_distance(arguments[1], "from") == 1;
+  if (at == 1 && arguments.size() > 2 && slip)
     return tl::unexpected(
         Mistake{fmt::format("there is no word \"{}\" here", arguments[1]), "did you mean \"from\"?", false});
   if (at == arguments.size()) return wrong("the server is missing behind \"from\"");

@@ -33,6 +33,9 @@ TEST(MapWords, FromAndModeMayBeLeftOutOrStandElsewhere) {
 
 TEST(MapWords, Mistakes) {
   EXPECT_EQ(map_words({"ram0", "frm", "s"}).error().hint, "did you mean \"from\"?");
+  EXPECT_EQ(map_words({"ram0", "to", "s"}).error().hint, "did you mean \"from\"?");
+  EXPECT_EQ(map_words({"from", "s"}).error().message, "the device is missing in front of \"from\"");
+  EXPECT_EQ(mapped({"from", "from", "s"}).device, "from");
   EXPECT_EQ(mapped({"ram0", "form"}).from, "form") << "a host may be called so";
   EXPECT_EQ(mapped({"ram0", "from", "form", "10.0.0.2"}).from, "form");
   EXPECT_EQ(map_words({"ram0", "from"}).error().message, "the server is missing behind \"from\"");

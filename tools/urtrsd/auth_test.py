@@ -1,6 +1,8 @@
 """urtrsd --auth-keys over libfabric: who proves the shared key is let in under its name, and nobody else; no client takes a server
 that does not prove it."""
 import json
+import os
+import pathlib
 import signal
 import subprocess
 
@@ -69,20 +71,21 @@ def test_two_paths_of_several_connections_have_io(keys, tmp_path):
 
 
 def test_a_wrong_key_is_refused(server, keys, wrong):
-    refused(plugin(server, f"auth_keys={wrong}"), "key_refused")
-    server.logged("reason=key_refused errno=13")
+    refused(plugin(server, f"auth_keys={wrong}"), "key_refused", "the log of the server names whom it refused")
+    server.logged(r"peer=127\.0\.0\.1:\d+ reason=key_refused errno=13: .*: its key of alice is another than the one here; give both ends")
+    assert "log of the server" not in server.text(), "it is that log"
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
 
 
 def test_an_unknown_identity_is_refused(server, keys):
     assert run(program("urtrs"), "key", "new", "mallory", keys / "mallory").returncode == 0
     refused(plugin(server, f"auth_keys={keys / 'mallory'}"), "key_refused")
-    server.logged("reason=key_refused errno=13")
+    server.logged("reason=key_refused errno=13: .*: there is no key here of the identity that it names; give both ends")
 
 
 def test_a_client_without_a_key_is_refused(server):
-    refused(plugin(server), "rejected")
-    server.logged("reason=key_refused errno=13")
+    refused(plugin(server), "rejected", "the server asks for a shared key", "auth_keys or --auth-keys")
+    server.logged("reason=key_refused errno=13: .*: it offers no key; give both ends .*--auth-keys")
 
 
 def test_a_client_without_a_key_is_let_in_where_that_is_allowed(start, keys, wrong):
@@ -171,6 +174,27 @@ def test_a_file_of_keys_that_others_may_read_is_refused(start, keys, mode):
     assert f"chmod 600 {keys / 'server'}" in server.text()
     done = run(program("urtrsd"), LIBFABRIC, "--export=d=mem:1M", f"--auth-keys={keys / 'server'}", f"--port={free_port()}", "--check-config")
     assert done.returncode == 3 and "chmod 600" in done.stderr and "in order" not in done.stdout, done
+
+
+def test_root_checks_the_keys_of_the_service(keys, tmp_path):
+    if os.geteuid() != 0 or run("unshare", "-m", "true").returncode != 0:
+        pytest.skip("needs root that may have a mount namespace")
+    users = tmp_path / "passwd"
+    users.write_text(pathlib.Path("/etc/passwd").read_text().replace("\nurtrs:", "\nother:") + "urtrs:x:4242:4242::/:/bin/false\n")
+
+    def check(owner, mode):
+        os.chown(keys / "server", owner, owner)
+        (keys / "server").chmod(mode)
+        return run("unshare", "-m", "sh", "-c", f'mount --bind {users} /etc/passwd && exec "$@"', "sh", program("urtrsd"), LIBFABRIC,
+                   "--export=d=mem:1M", f"--auth-keys={keys / 'server'}", f"--port={free_port()}", "--check-config")
+    done = check(4242, 0o600)
+    assert (done.returncode, done.stderr) == (0, "") and "in order" in done.stdout, done
+    done = check(4242, 0o640)
+    assert done.returncode == 3 and "its mode is 0640" in done.stderr, done
+    done = check(4243, 0o600)
+    assert done.returncode == 3 and "belongs to user 4243, who could change it; chown it to the user 4242 of the service" in done.stderr, done
+    done = check(0, 0o600)
+    assert done.returncode == 0 and f"cannot read it; chown urtrs {keys / 'server'}" in done.stderr, done
 
 
 def test_over_tcp_there_is_tls(urtrsd, keys):

@@ -27,7 +27,9 @@ tl::expected<Located, OpenError> locate_configured(const ExportSpec& spec) {
   UniqueFd fd(::open(spec.path.c_str(), O_PATH | O_CLOEXEC));
   if (!fd) {
     const int error = errno;
-    return refuse(error, describe(spec) + " cannot be opened: " + errno_text(error));
+    // To ask where it is takes no right to the file.
+    return refuse(error, describe(spec) + " cannot be opened: " + errno_text(error) +
+                             (error == EACCES ? "; let the user of urtrsd through its folders" : ""));
   }
   return identify(std::move(fd), describe(spec));
 }
@@ -269,7 +271,7 @@ std::optional<OpenError> Catalog::check_one(Shared& shared, std::size_t index, c
     if (!lock && lock.error().error == EBUSY) return lock.error();
   }
   auto device = Export::open(*located, {spec.read_only, 0}, describe(spec));
-  if (device) return std::nullopt;
+  if (device) return shared.note((*device)->warnings());
   return OpenError{device.error().error, device.error().sentence + remedy(spec, device.error().error)};
 }
 
@@ -337,6 +339,7 @@ tl::expected<Catalog::Prepared, OpenError> Catalog::prepare(const ExportSpec& sp
   auto lock = shared_->locks.acquire(*located, !spec.read_only, describe(spec));
   if (!lock && lock.error().error == EBUSY) return tl::unexpected(lock.error());
   const auto device = Export::open(*located, {spec.read_only, 0}, describe(spec));
+  if (device) prepared.warnings = (*device)->warnings();
   if (device) return prepared;
   return tl::unexpected(
       OpenError{device.error().error, device.error().sentence + remedy(spec, device.error().error)});
@@ -381,6 +384,7 @@ std::vector<std::string> Catalog::warnings() const {
   {
     const std::lock_guard guard(shared_->mutex);
     if (shared_->search_path && *shared_->search_path) all = (*shared_->search_path)->warnings();
+    all.insert(all.end(), shared_->odd.begin(), shared_->odd.end());
   }
   all.insert(all.end(), late_.begin(), late_.end());
   if (!cache_.knows_host())

@@ -89,6 +89,7 @@ class Catalog {
   struct Prepared {
     std::string path;  // without symbolic links; empty for memory
     DeviceId id;
+    std::vector<std::string> warnings;  // of its size
   };
   tl::expected<Prepared, OpenError> prepare(const ExportSpec& spec) const;
   // One more export, from now on. EEXIST.
@@ -161,6 +162,12 @@ class Catalog {
     std::mutex mutex;
     std::map<std::size_t, ReadOnly> read_only;     // the read-only exports
     std::multimap<DeviceId, std::size_t> checked;  // which exports it is
+    std::vector<std::string> odd;                  // what check() has to say of sizes
+    std::nullopt_t note(const std::vector<std::string>& warnings) {
+      const std::lock_guard guard(mutex);
+      odd.insert(odd.end(), warnings.begin(), warnings.end());
+      return std::nullopt;
+    }
     std::map<std::size_t, std::shared_ptr<NbdPlace>> nbd;
     NbdDisk::Tell tell;
     // Not there before it has answered.

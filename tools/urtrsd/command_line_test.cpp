@@ -232,6 +232,40 @@ TEST(CommandLine, CheckFindsAddressSpaceForMemory) {
       << large.errors;
 }
 
+TEST(CommandLine, AFolderThatDoesNotLetUsThroughIsSaid) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root is let through everywhere";
+  TestDirectory directory;
+  const std::string image = directory.make_file("a.img", 4096);
+  ::chmod(directory.path().c_str(), 0);
+  const CommandLine shut = parse_command_line({"--check-config", "-e", "a=" + image});
+  ::chmod(directory.path().c_str(), 0700);
+  EXPECT_NE(shut.errors.find("Permission denied; let the user of urtrsd through its folders"),
+            std::string::npos)
+      << shut.errors;
+}
+
+TEST(CommandLine, WhatAnotherFabricHasIsAMistake) {
+  const CommandLine provider = parse_command_line({"-e", "a=mem:1M", "--provider=shm"});
+  EXPECT_EQ(provider.exit_code, 2);
+  EXPECT_FALSE(provider.run);
+  EXPECT_NE(provider.errors.find("the provider 'shm' is one of the fabric libfabric, not of tcp"),
+            std::string::npos)
+      << provider.errors;
+  EXPECT_TRUE(parse_command_line({"-e", "a=mem:1M", "--provider=shm", "--fabric=libfabric"}).run);
+  EXPECT_EQ(parse_command_line({"-e", "a=mem:1M", "--rdma-device=mlx5_0"}).exit_code, 2);
+  EXPECT_EQ(parse_command_line({"-e", "a=mem:1M", "--fabric=libfabric", "--crc"}).exit_code, 2);
+}
+
+TEST(CommandLine, CheckSaysWhatOfAnImageIsNotExported) {
+  TestDirectory directory;
+  const CommandLine odd =
+      parse_command_line({"--check-config", "-e", "a=" + directory.make_file("a.img", 1000)});
+  EXPECT_EQ(odd.exit_code, 0) << odd.errors;
+  EXPECT_NE(odd.errors.find("has 1000 bytes, not a multiple of 512: the last 488 bytes are not exported"),
+            std::string::npos)
+      << odd.errors;
+}
+
 TEST(CommandLine, CheckOpensTheDevices) {
   TestDirectory directory;
   const CommandLine good =

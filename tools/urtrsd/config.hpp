@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tools/lib/fabric/auth_choice.hpp"
+#include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/fabric/tls_choice.hpp"
 #include "tools/urtrsd/catalog.hpp"
 
@@ -127,6 +128,10 @@ std::string print_config(const DaemonConfig& config, const ConfigReader::Origins
 
 tools::TlsChoice tls_of(const DaemonConfig&);
 tools::AuthChoice auth_of(const DaemonConfig&);
+// Without a log.
+tools::FabricChoice fabric_choice(const DaemonConfig&);
+// A sentence about a setting that the chosen fabric does not have; empty: there is none.
+std::string setting_of_another_fabric(const DaemonConfig&);
 // Clients may show who they are; and they have to.
 bool asks_who(const DaemonConfig&);
 bool requires_tls(const DaemonConfig&);

@@ -1,6 +1,12 @@
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -107,6 +113,50 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
   return options;
 }
 
+// The service of systemd has a user of its own, for whom root checks what it will read.
+struct ServiceUser {
+  static constexpr const char* kName = "urtrs";
+  std::optional<std::uint32_t> number;
+};
+
+ServiceUser service_user() {
+  if (::geteuid() != 0) return {};
+  const passwd* const found = ::getpwnam(ServiceUser::kName);
+  return {found == nullptr ? std::nullopt : std::optional<std::uint32_t>(found->pw_uid)};
+}
+
+// Keys that root may read and the service may not.
+void check_readers(const ServiceUser& service, const std::vector<std::string>& files, CommandLine& result) {
+  if (!service.number || *service.number == 0) return;
+  for (const std::string& file : files) {
+    struct stat about {};
+    if (file.empty() || ::stat(file.c_str(), &about) != 0 || about.st_uid != 0) continue;
+    result.errors += "urtrsd: warning: " + file +
+                     ": it belongs to root, so that the service, which runs as " + ServiceUser::kName +
+                     ", cannot read it; chown " + ServiceUser::kName + " " + file + "\n";
+  }
+}
+
+void check_keys(const DaemonConfig& config, CommandLine& result) {
+  const ServiceUser service = service_user();
+  tools::TlsChoice tls_choice = tls_of(config);
+  tls_choice.credentials.checked_for = service.number;
+  if (const auto tls = tools::open_tls(tls_choice, false); !tls) {
+    result.errors += "urtrsd: " + tls.error() + "\n";
+    result.exit_code = kPrecondition;
+  } else if (tls->context != nullptr) {
+    const std::string warning = tls::warning(*tls->context);
+    if (!warning.empty()) result.errors += "urtrsd: warning: " + warning + "\n";
+  }
+  tools::AuthChoice auth_choice = auth_of(config);
+  auth_choice.checked_for = service.number;
+  if (const auto auth = tools::open_auth(auth_choice, false); !auth) {
+    result.errors += "urtrsd: " + auth.error() + "\n";
+    result.exit_code = kPrecondition;
+  }
+  check_readers(service, {tls_choice.credentials.keys, tls_choice.credentials.key, auth_choice.keys}, result);
+}
+
 void check_devices(const DaemonConfig& config, CommandLine& result) {
   const auto search_path =
       config.dev_search_path.empty() ? std::nullopt : std::optional<std::string>(config.dev_search_path);
@@ -127,17 +177,7 @@ void check_devices(const DaemonConfig& config, CommandLine& result) {
       result.exit_code = kUsage;
     }
   }
-  if (const auto tls = tools::open_tls(tls_of(config), false); !tls) {
-    result.errors += "urtrsd: " + tls.error() + "\n";
-    result.exit_code = kPrecondition;
-  } else if (tls->context != nullptr) {
-    const std::string warning = tls::warning(*tls->context);
-    if (!warning.empty()) result.errors += "urtrsd: warning: " + warning + "\n";
-  }
-  if (const auto auth = tools::open_auth(auth_of(config), false); !auth) {
-    result.errors += "urtrsd: " + auth.error() + "\n";
-    result.exit_code = kPrecondition;
-  }
+  check_keys(config, result);
   for (const AddressProblem& problem : try_addresses(config)) {
     result.errors += (problem.may_pass ? "urtrsd: warning: " : "urtrsd: ") + problem.sentence + "\n";
     if (!problem.may_pass) result.exit_code = kPrecondition;

@@ -215,8 +215,10 @@ allow_sessions = "web2"
 TEST(ConfigFile, EverySettingIsRead) {
   ConfigReader reader;
   reader.read_toml(kEverySetting, "f");
-  reader.check_relations();
   EXPECT_TRUE(reader.problems().empty());
+  reader.check_relations();
+  ASSERT_EQ(reader.problems().size(), 1U) << "no fabric has all of them";
+  EXPECT_NE(reader.problems()[0].message.find("one of the fabric libfabric"), std::string::npos);
   DaemonConfig expected;
   expected.listen = {"10.0.0.1", "::1"};
   expected.port = 1300;
@@ -263,7 +265,6 @@ TEST(ConfigFile, EverySettingIsRead) {
 
   ConfigReader again;
   again.read_toml(print_config(expected), "printed");
-  again.check_relations();
   EXPECT_TRUE(again.problems().empty()) << print_config(expected);
   EXPECT_EQ(again.config(), expected);
 }

@@ -357,6 +357,8 @@ void ConfigReader::check_relations() {
     const std::string why = tools::contradiction(tls_of(config_));
     if (!why.empty()) report("", why);
   }
+  if (const std::string other = setting_of_another_fabric(config_); !other.empty())
+    report("", other, "leave it out, or choose that fabric");
   const std::uint32_t depth_bits = log2up(config_.sess_queue_depth);
   const std::uint32_t chunk_bits = log2up(config_.max_chunk_size);
   if (depth_bits + chunk_bits > kImmediateBits) {

@@ -186,6 +186,8 @@ json to_json(const PathEvent& news) {
     case PathEvent::Kind::refused:
       event["what"] = "connect_refused";
       add_reason(event, news.reason, news.refusal);
+      if (!news.refusal_words.empty())
+        event["sentence"] = event["sentence"].get<std::string>() + ": " + news.refusal_words;
       break;
   }
   return event;

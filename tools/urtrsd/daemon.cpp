@@ -240,8 +240,9 @@ void Daemon::log_refused(const PathEvent& news) {
     return spdlog::debug("asked {} for a proof of its key", client_of(news.peer));
   log_.write(LogKind::refused_connect, spdlog::level::warn,
              LogFields{{}, path_of(news.peer), why.code, news.refusal},
-             "refused a connect request: peer={}{} reason={} errno={}: {}; {}", client_of(news.peer),
-             identity_field(news.identity), why.code, news.refusal, why.sentence, why.hint);
+             "refused a connect request: peer={}{} reason={} errno={}: {}{}{}; {}", client_of(news.peer),
+             identity_field(news.identity), why.code, news.refusal, why.sentence,
+             news.refusal_words.empty() ? "" : ": ", news.refusal_words, why.hint);
 }
 
 void Daemon::log_path(const PathEvent& news) {

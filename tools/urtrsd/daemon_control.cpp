@@ -35,7 +35,8 @@ attributes::OpenDevice& of_backing(std::vector<attributes::OpenDevice>& devices,
 
 // Without it everything goes on but the commands of the administrator.
 void Daemon::open_control() {
-  if (config_.control.empty()) return;
+  if (config_.control.empty())
+    return spdlog::info("no control socket, because control is empty: urtrs does not find this urtrsd");
   auto control = Control::open(context_, config_.control, config_.control_group, *this);
   if (!control) return spdlog::warn("urtrs cannot reach this urtrsd: {}", control.error());
   control_ = std::move(*control);

@@ -25,7 +25,7 @@ struct Daemon::Reread {
 void Daemon::tell_of_export(const ExportSpec& spec) {
   spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
                spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
-  // Of a file the same is told when it is opened, because its size may change until then.
+  // Of a file the same is told when it is looked at, and when it is opened, because its size may change.
   const std::uint64_t excess = spec.is_memory() ? spec.memory_bytes % wire::rnbd::kSectorBytes : 0;
   if (excess != 0)
     spdlog::warn("export {} has {} bytes, not a multiple of {}: the last {} bytes are not exported",
@@ -43,6 +43,8 @@ void Daemon::add_export(const ExportSpec& spec, std::function<void(const std::st
       else
         added = tl::unexpected(prepared->error());
       if (added) tell_of_export(spec);
+      if (added)
+        for (const std::string& warning : (*prepared)->warnings) spdlog::warn("{}", warning);
       tell(added ? std::string() : added.error().sentence);
       pump_.step_soon();
     };

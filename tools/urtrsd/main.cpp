@@ -28,30 +28,6 @@ void log_of_fabric(tools::LogLevel level, const std::string& text) {
   spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
 }
 
-tools::FabricChoice fabric_choice(const DaemonConfig& config) {
-  tools::FabricChoice choice;
-  choice.fabric = config.fabric;
-  choice.provider = config.provider;
-  choice.crc = config.crc;
-  choice.device = config.rdma_device;
-  choice.retry_count = config.rdma_retry_count;
-  // Nothing is to be said then of devices that cannot take keys back.
-  const bool unused = config.fabric == "verbs" && !config.always_invalidate.value_or(true);
-  choice.invalidation = unused ? "off" : config.rdma_invalidation;
-  choice.addresses = config.listen;
-  choice.ack_timeout = config.rdma_ack_timeout;
-  choice.tos = config.rdma_tos;
-  choice.relaxed_ordering = config.rdma_relaxed_ordering;
-  choice.thread_domains = config.rdma_thread_domains;
-  choice.tls = tls_of(config);
-  choice.auth = auth_of(config);
-  choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;
-  choice.undelivered_timeout =
-      dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});
-  choice.log = log_of_fabric;
-  return choice;
-}
-
 int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
           const ServiceEnvironment& service) {
   rlimit limit{};
@@ -82,7 +58,9 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
     spdlog::error("{}", engine.error().sentence);
     return 3;
   }
-  auto fabric = tools::open_fabric(fabric_choice(config));
+  tools::FabricChoice choice = fabric_choice(config);
+  choice.log = log_of_fabric;
+  auto fabric = tools::open_fabric(choice);
   if (!fabric) {
     spdlog::error("{}", fabric.error());
     return 3;

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "tools/lib/command/exit_codes.hpp"
 
@@ -52,6 +54,21 @@ std::string printable(std::string_view text, bool colors) {
     }
   }
   return out;
+}
+
+bool given_twice(const std::vector<std::string>& paths) {
+  std::map<std::pair<dev_t, ino_t>, std::string> seen;
+  for (const std::string& path : paths) {
+    struct stat found {};
+    const int failed = path == "-" ? ::fstat(STDIN_FILENO, &found) : ::stat(path.c_str(), &found);
+    if (failed != 0) continue;  // who opens it says why
+    const auto [at, first] = seen.try_emplace({found.st_dev, found.st_ino}, path);
+    if (first) continue;
+    error(path + (path == at->second ? " is given twice" : " is the same file as " + at->second) +
+          "; give each trace once");
+    return true;
+  }
+  return false;
 }
 
 std::ptrdiff_t BoundedSource::read(void* to, std::size_t size) noexcept {

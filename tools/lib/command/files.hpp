@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/trace/reader.hpp"
@@ -25,6 +26,9 @@ class InputFile {
   int fd_ = -1;
   std::uint64_t size_ = 0;
 };
+
+// Whether two of them are one file, by whatever names. Says so on stderr.
+bool given_twice(const std::vector<std::string>& paths);
 
 // The first `most` bytes of a file. Where it has more, the next read fails with EFBIG.
 class BoundedSource final : public trace::Source {

@@ -48,7 +48,7 @@ tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice& choice, bool c
   if (tls::hmac_sha256() == nullptr)
     return tl::unexpected<std::string>(
         "this build has no proofs of keys; configure it where libssl-dev is installed");
-  auto keys = tls::read_keys(choice.keys);
+  auto keys = tls::read_keys(choice.keys, choice.checked_for);
   if (!keys) return tl::unexpected(keys.error());
   if (client)
     if (const auto chosen = choose(choice, *keys); !chosen) return tl::unexpected(chosen.error());

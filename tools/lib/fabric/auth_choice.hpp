@@ -1,6 +1,7 @@
 // How a tool proves who it is where there is no TLS, as its user chose it: keys that both ends share
 // (core/keyed).
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@ struct AuthChoice {
   std::string mode;      // one of auth_modes(); empty: require where keys are given, else off
   std::string keys;      // file of keys, IDENTITY:HEX a line
   std::string identity;  // client: which of them; may be left out when there is one
+  std::optional<std::uint32_t> checked_for{};  // as tls::Credentials::checked_for
   bool operator==(const AuthChoice&) const = default;
 };
 

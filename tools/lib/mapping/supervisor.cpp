@@ -13,11 +13,21 @@ std::size_t asked_of(const Supervisor::Session& session) {
                                                 [](const auto& one) { return one.second.asked; }));
 }
 
+// Of one that was never mapped: settle() forgets it as soon as it can.
+bool is_left_over(const Supervisor::Device& device) {
+  return !device.wanted && !device.kept && !device.mapped && !device.asked && device.ticket == 0;
+}
+
 bool is_due(const Supervisor::Device& device) {
   return !device.asked && device.wanted != device.mapped;
 }
 
 }  // namespace
+
+bool Supervisor::Session::in_use() const {
+  return stray || std::any_of(devices.begin(), devices.end(),
+                              [](const auto& one) { return one.second.wanted || one.second.kept; });
+}
 
 const char* to_string(Supervisor::State state) noexcept {
   switch (state) {
@@ -93,12 +103,17 @@ void Supervisor::take(const MapAsked& asked, Nanos now) {
   Session* session = find(asked.session);
   if (session == nullptr && sessions_.size() >= kMostSessions) return refuse(ENOSPC);
   if (const Device* const there = find(asked.session, asked.device))
-    return refuse(there->wanted ? EEXIST : EBUSY);
+    if (!is_left_over(*there)) return refuse(there->wanted ? EEXIST : EBUSY);
   if (session != nullptr && session->devices.size() >= kMostDevices) return refuse(ENOSPC);
   const bool made = session == nullptr;
   if (made) session = &sessions_[asked.session];
-  if (made || std::exchange(session->stray, false)) session->wish = asked.wish;
-  session->wish.devices.clear();
+  const bool was_stray = std::exchange(session->stray, false);
+  if (!session->in_use()) {
+    SessionWish before = std::exchange(session->wish, asked.wish);
+    session->wish.devices.clear();
+    const bool runs = session->state == State::starting || session->state == State::up;
+    if (runs && !was_stray && before != session->wish) session->outdated = true;
+  }
   session->not_before = now;
   Device& device = session->devices[asked.device];
   device.wish = asked.device_wish;
@@ -168,7 +183,7 @@ void Supervisor::take(const Ended& ended, Nanos now) {
     ++session->ended;
   }
   session->not_before = unasked ? now + session->pause : std::max(now, session->not_before);
-  session->stray = false;
+  session->stray = session->outdated = false;
   move(*session, State::absent, now);
   for (auto& device : session->devices) {
     device.second.mapped = device.second.asked = false;
@@ -208,6 +223,7 @@ void Supervisor::take(const Unmapped& unmapped, Nanos now) {
 bool Supervisor::settle(const std::string& name, Session& session, Nanos now) {
   settle_devices(name, session, now);
   const bool needed = !session.devices.empty() || session.stray;
+  const bool goes_on = needed && !session.outdated;
   switch (session.state) {
     case State::absent:
       if (!needed) return false;
@@ -216,9 +232,9 @@ bool Supervisor::settle(const std::string& name, Session& session, Nanos now) {
       actions_.push_back(Start{name});
       break;
     case State::starting:
-      if (needed && now - session.since < options_.start_patience) break;
-      if (needed && session.stray) break;
-      if (needed) {
+      if (goes_on && now - session.since < options_.start_patience) break;
+      if (goes_on && session.stray) break;
+      if (goes_on) {
         // It hangs. The next one waits as after one that ended.
         session.pause = longer(session.pause);
         session.not_before = now + options_.end_patience + session.pause;
@@ -229,7 +245,7 @@ bool Supervisor::settle(const std::string& name, Session& session, Nanos now) {
       actions_.push_back(End{name, false});
       break;
     case State::up:
-      if (needed) break;
+      if (goes_on) break;
       move(session, State::ending, now);
       actions_.push_back(End{name, false});
       break;
@@ -254,7 +270,8 @@ void Supervisor::settle_devices(const std::string& name, Session& session, Nanos
       at = session.devices.erase(at);
       continue;
     }
-    if (session.state == State::up && is_due(device) && now >= device.not_before && asked < kMostAsked) {
+    if (session.state == State::up && !session.outdated && is_due(device) && now >= device.not_before &&
+        asked < kMostAsked) {
       device.asked = true;
       ++asked;
       if (device.wanted)

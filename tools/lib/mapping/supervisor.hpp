@@ -125,10 +125,14 @@ class Supervisor {
     std::map<std::string, Device> devices;
     State state = State::absent;
     bool stray = false;       // found, and nobody wishes it
+    bool outdated = false;    // its process serves an earlier wish, and has to end first
     Nanos since = 0;          // in this state
     Nanos not_before = 0;     // of the next Start
     Nanos pause = 0;          // the last one
     std::uint64_t ended = 0;  // times that the process ended unasked
+
+    // False: what is left of it is on its way out, and its name is free for another wish.
+    bool in_use() const;
   };
   // At a time, of a process.
   static constexpr std::size_t kMostAsked = 8;

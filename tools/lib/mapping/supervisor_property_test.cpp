@@ -21,6 +21,7 @@ const std::vector<std::string> kDevices{"a", "b", "c"};
 struct Process {
   bool runs = false;
   bool told_to_end = false;
+  std::uint16_t port = 0;  // of the wish that it was started for
   std::set<std::string> mapped;
   std::deque<Action> asked;  // Map and Unmap without an answer
 };
@@ -44,7 +45,9 @@ class World {
   }
 
   void adopt(const std::string& session, const std::set<std::string>& mapped) {
-    processes_[session] = {true, false, mapped, {}};
+    const auto wished = machine_.sessions().find(session);
+    const std::uint16_t port = wished == machine_.sessions().end() ? 0 : wished->second.wish.port;
+    processes_[session] = {true, false, port, mapped, {}};
     give(Found{session});
   }
 
@@ -57,6 +60,10 @@ class World {
       case 0: {
         SessionWish wish;
         wish.paths = {"10.0.0.2"};
+        // As urtrs-mapd: what is in use has its own.
+        const auto there = machine_.sessions().find(session);
+        const bool used = there != machine_.sessions().end() && there->second.in_use();
+        wish.port = used ? there->second.wish.port : *rc::gen::element<std::uint16_t>(1, 2);
         waiting_[++tickets_] = {session, device, true};
         return give(MapAsked{session, wish, device, {}, tickets_});
       }
@@ -130,6 +137,7 @@ class World {
     RC_ASSERT(!process.runs);  // never two of a session
     process = {};
     process.runs = true;
+    process.port = machine_.sessions().at(start.session).wish.port;
   }
   void act(const End& end) {
     Process& process = processes_[end.session];
@@ -140,6 +148,7 @@ class World {
   void act(const Map& map) {
     Process& process = processes_[map.session];
     RC_ASSERT(process.runs && !process.told_to_end);
+    RC_ASSERT(process.port == machine_.sessions().at(map.session).wish.port);
     process.asked.emplace_back(map);
     RC_ASSERT(process.asked.size() <= Supervisor::kMostAsked);
   }

@@ -105,6 +105,38 @@ TEST(Supervisor, ARefusedDeviceIsForgottenWhereSomebodyAskedForIt) {
   EXPECT_TRUE(play.wishes().empty());
 }
 
+// With other paths or keys than the failed one, as somebody who saw his mistake gives them.
+TEST(Supervisor, WhatFailedLeavesItsNameToTheNextAtOnce) {
+  for (const bool hangs : {false, true}) {
+    Play play;
+    play.map("a", 1);
+    if (hangs) {
+      EXPECT_EQ(play.tick(), (Words{"done 1 110", "end s"}));
+    } else {
+      play.up();
+      EXPECT_EQ(play.on(Mapped{"s", "a", ENOENT}), (Words{"done 1 2", "end s"}));
+    }
+    EXPECT_FALSE(play.machine().sessions().at("s").in_use());
+    SessionWish other;
+    other.paths = {"10.0.0.3"};
+    EXPECT_EQ(play.on(MapAsked{"s", other, "a", {}, 2}), Words{}) << "its process has to end first";
+    EXPECT_TRUE(play.machine().sessions().at("s").in_use());
+    EXPECT_EQ(play.on(Ended{"s"}), Words{"start s"});
+    EXPECT_EQ(play.machine().sessions().at("s").wish, other);
+    EXPECT_EQ(play.up(), Words{"map s/a rw"});
+    EXPECT_EQ(play.on(Mapped{"s", "a", 0}), (Words{"save", "done 2 0"}));
+  }
+}
+
+// A device that nobody wishes is still open in it.
+TEST(Supervisor, AProcessOfAnEarlierWishIsNotTakenForTheNext) {
+  Play play;
+  EXPECT_EQ(play.on(Found{"s"}), Words{"end s"});
+  EXPECT_EQ(play.map("a", 1), Words{});
+  EXPECT_EQ(play.on(Ended{"s"}), Words{"start s"});
+  EXPECT_EQ(play.machine().sessions().at("s").wish.paths, Words{"10.0.0.2"}) << "not those of the one found";
+}
+
 TEST(Supervisor, ARefusedDeviceIsTriedAgainWhereItIsKept) {
   Play play(some_wishes());
   play.on(Tick{});

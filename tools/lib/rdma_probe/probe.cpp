@@ -69,8 +69,10 @@ Lines probe(const System& system, const Wanted& wanted, const Pace& pace) {
     lines.push_back(
         {.check = "RDMA devices",
          .grade = Grade::failed,
-         .what = all.empty() ? std::string("this host has none")
-                             : fmt::format("there is no \"{}\", but {}", wanted.device, fmt::join(all, ", ")),
+         .what = there ? std::string("this host has none")
+                 : all.empty()
+                     ? fmt::format("there is no \"{}\", and no other: this host has none", wanted.device)
+                     : fmt::format("there is no \"{}\", but {}", wanted.device, fmt::join(all, ", ")),
          .remedy = all.empty() ? "rdma link add rxe0 type rxe netdev INTERFACE makes one of soft-RoCE"
                                : "rdma link lists them"});
   for (const std::string& name : all) {

@@ -106,6 +106,8 @@ TEST(Probe, EachAdapterIsProbedOrTheOneThatIsAskedFor) {
   expect_said(none, "RDMA devices", Grade::failed, "there is no \"mlx5_7\", but hfi1_0, mlx5_0");
   mock_hca::reset({});
   expect_said(probe(PlayedSystem(), {}, short_pace()), "RDMA devices", Grade::failed, "has none");
+  expect_said(probe(PlayedSystem(), {.device = "mlx5_7", .rounds = {}}, short_pace()), "RDMA devices",
+              Grade::failed, "there is no \"mlx5_7\", and no other: this host has none");
 }
 
 // --- what the host says ---

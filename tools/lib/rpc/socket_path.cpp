@@ -111,9 +111,16 @@ std::vector<std::string> live_sockets(std::string_view program) {
 tl::expected<std::string, Error> only_socket(std::string_view program) {
   const std::vector<std::string> found = live_sockets(program);
   if (found.size() == 1) return found.front();
+  const std::string folder = runtime_folder();
+  if (found.empty() && ::access(folder.c_str(), R_OK | X_OK) != 0 && errno == EACCES)
+    return tl::unexpected(
+        Error{Code::failed,
+              fmt::format("this user may not look into \"{}\", where the control socket of {} would be",
+                          folder, program),
+              "ask as root or as the user of the daemon, or name its socket with --socket", EACCES});
   if (found.empty())
     return tl::unexpected(Error{Code::failed,
-                                fmt::format("no {} has a control socket in {}", program, runtime_folder()),
+                                fmt::format("no {} has a control socket in {}", program, folder),
                                 "start one, or name its socket with --socket", ENOENT});
   return tl::unexpected(Error{Code::failed,
                               fmt::format("{} of {} run: {}", found.size(), program, fmt::join(found, ", ")),

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -57,6 +58,24 @@ TEST_F(SocketPathTest, ThoseOfTheDeadAreRemovedAndThoseOfAStartingProcessStay) {
 }
 
 // Whoever made it first could put sockets of his own there.
+TEST_F(SocketPathTest, ThatAFolderMayNotBeLookedIntoIsSaid) {
+  ASSERT_EQ(only_socket("urtrsd").error().error, ENOENT);
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::none);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool other = ::geteuid() != 0 || ::setuid(65534) == 0;
+    const auto found = only_socket("urtrsd");
+    ::_exit(other && !found && found.error().error == EACCES &&
+                    found.error().message.find("may not look into") != std::string::npos
+                ? 0
+                : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
+}
+
 TEST_F(SocketPathTest, AFolderOfAnotherUserIsNotTaken) {
   constexpr uid_t kNobody = 65534;
   bound("urtrsd-1.sock");

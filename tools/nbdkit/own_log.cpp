@@ -1,0 +1,27 @@
+#include "tools/nbdkit/own_log.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include "tools/lib/plugin/start_log.hpp"
+
+namespace rtrs::nbdkit {
+
+void take_own_log() {
+  const char* const given = std::getenv(kLogVariable);
+  if (given == nullptr) return;
+  const std::string_view text = given;
+  int log = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), log);
+  ::unsetenv(kLogVariable);
+  if (error != std::errc{} || end != text.data() + text.size() || log <= STDERR_FILENO) return;
+  if (::dup2(log, STDERR_FILENO) < 0) return;  // not open
+  ::dup2(log, STDOUT_FILENO);
+  ::close(log);
+}
+
+}  // namespace rtrs::nbdkit
