@@ -36,11 +36,9 @@ std::vector<Setting> make_settings() {
       {"rdma_tos", "rdma-tos", "type of service of what verbs sends (DSCP x 4); 0: as the client says",
        IntegerRule{&C::rdma_tos, 0, 255}},
       {"rdma_relaxed_ordering", "rdma-relaxed-ordering",
-       "verbs: the device may write to memory in any order before its completion, which some hosts are "
-       "faster by",
+       "verbs: the device may write to memory in any order before its completion; faster on some hosts",
        BooleanRule{&C::rdma_relaxed_ordering}},
-      {"rdma_thread_domains", "rdma-thread-domains",
-       "verbs: calls of queue pairs take no locks where the device has thread domains, which mlx5 has",
+      {"rdma_thread_domains", "rdma-thread-domains", "verbs: no locks where the device has thread domains",
        BooleanRule{&C::rdma_thread_domains}},
       {"rdma_invalidation", "rdma-invalidation", "how verbs takes a key back for always_invalidate",
        TextRule{&C::rdma_invalidation, {"auto", "windows", "registration"}}},
