@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/asio/background.hpp"
+#include "backends/asio/poll_habit.hpp"
 
 namespace rtrs::asio {
 
@@ -58,7 +59,7 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
       if (!running) return;
     }
     if (again || (polls() && !(hooks.idle && hooks.idle()))) return schedule();
-    if (patience > 0 && !polls() && news_comes_soon()) return schedule();
+    if (patience > 0 && !polls() && habit.pays() && news_comes_soon()) return schedule();
     if (!running) return;
     if (descriptor) {
       if (!fabric.try_wait()) return schedule();
@@ -74,8 +75,11 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
     for (Nanos now = steady_now(); running && now < end; now = steady_now()) {
       // Whoever is to bring the news may need this processor for it.
       std::this_thread::yield();
-      if (hooks.step(now)) return true;
+      if (!hooks.step(now)) continue;
+      habit.found();
+      return true;
     }
+    habit.found_nothing();
     return false;
   }
 
@@ -119,6 +123,7 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
   const WaitMode mode;
   const Hooks hooks;
   const Nanos patience;
+  PollHabit habit;
   boost::asio::steady_timer timer;
   std::optional<boost::asio::posix::stream_descriptor> descriptor;
   Nanos armed = kNever;

@@ -36,7 +36,8 @@ class FabricPump {
   };
 
   // `patience`: how long it goes on asking after the last step that found something, before it sleeps
-  // (WaitMode::events). Between two questions other threads get the processor.
+  // (WaitMode::events), where that pays (poll_habit.hpp). Between two questions other threads get the
+  // processor.
   FabricPump(boost::asio::io_context&, Fabric&, WaitMode, Hooks, Nanos patience = 0);
   ~FabricPump();
   FabricPump(const FabricPump&) = delete;

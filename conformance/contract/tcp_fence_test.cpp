@@ -91,6 +91,52 @@ TEST_P(TcpFence, a_sleeping_fabric_wakes_when_there_is_something_to_do) {
   expect(server(), Kind::connection_closed, link.server);
 }
 
+TEST_P(TcpFence, a_sleeper_that_got_what_woke_it_does_not_look_for_more) {
+  const Link link = open_link();
+  const auto looks = [&] { return dynamic_cast<tcp::TcpFabric&>(client().fabric()).stats().wait_calls; };
+  run_until_quiet();
+  EXPECT_EQ(server().fabric().post(std::array{empty_imm(link.server, 7)}), 1U);
+  EXPECT_EQ(expect(client(), Kind::imm_received, link.client).imm, 7U);
+  // It has looked just now, and asks this connection directly.
+  for (const std::uint64_t before = looks(); looks() == before;) client().poll(pair().now());
+  while (!client().fabric().try_wait()) client().poll(pair().now());
+  EXPECT_EQ(server().fabric().post(std::array{empty_imm(link.server, 8)}), 1U);
+  server().poll(pair().now());
+  pollfd fd{.fd = client().fabric().wait_fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&fd, 1, -1), 1);
+  const std::uint64_t before = looks();
+  EXPECT_EQ(expect(client(), Kind::imm_received, link.client).imm, 8U);
+  client().poll(pair().now());
+  EXPECT_EQ(looks(), before);
+  EXPECT_TRUE(client().fabric().try_wait());
+  client().poll(pair().now());
+  EXPECT_EQ(looks(), before + 1) << "woken for nothing that it knows";
+  close_link(link);
+}
+
+TEST_P(TcpFence, a_wait_that_is_taken_back_holds_what_is_posted_until_the_next) {
+  const Link link = open_link();
+  const auto is_awake = [&] {
+    pollfd fd{.fd = client().fabric().wait_fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&fd, 1, 0) == 1;
+  };
+  const auto sends = [&] { return dynamic_cast<tcp::TcpFabric&>(client().fabric()).stats().send_calls; };
+  run_until_quiet();
+  while (!client().fabric().try_wait()) client().poll(pair().now());
+  EXPECT_TRUE(client().fabric().cancel_wait());
+  EXPECT_FALSE(client().fabric().cancel_wait()) << "it is taken back";
+  const std::uint64_t before = sends();
+  EXPECT_EQ(client().fabric().post(std::array{empty_imm(link.client, 7)}), 1U);
+  EXPECT_EQ(client().fabric().post(std::array{empty_imm(link.client, 8)}), 1U);
+  EXPECT_EQ(sends(), before);
+  EXPECT_FALSE(is_awake());
+  EXPECT_TRUE(client().fabric().try_wait());
+  EXPECT_EQ(sends(), before + 1) << "both together";
+  EXPECT_EQ(expect(server(), Kind::imm_received, link.server).imm, 7U);
+  EXPECT_EQ(expect(server(), Kind::imm_received, link.server).imm, 8U);
+  close_link(link);
+}
+
 TEST_P(TcpFence, a_revocable_key_is_good_on_its_path_alone) {
   const Link link = open_link(keyed(), 32, 256);
   const Link other = open_link(keyed(), 32, 256);

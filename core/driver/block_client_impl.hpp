@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "core/driver/affinity_run.hpp"
 #include "core/driver/block_client.hpp"
 #include "core/driver/index_queue.hpp"
 #include "core/driver/ring.hpp"
@@ -149,7 +150,7 @@ struct BlockClient::Impl {
   Nanos idle_since = kNever;    // something is held, and no piece of any request is at the session
   std::uint32_t in_flight = 0;  // pieces
   std::uint32_t under_way = 0;  // requests
-  std::uint16_t next_affinity = 0;
+  AffinityRun affinity;
   Ring<BlockEvent> events;
   // Of one poll(). Kept, because initialising them anew costs more than an empty poll.
   std::array<IoCompletion, 64> completions;

@@ -185,7 +185,7 @@ void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
   const auto framing = rnbd::encode_io(start.device_id, piece.what, header);
   IoRequest message;
   message.direction = framing.direction;
-  message.affinity = next_affinity++;
+  message.affinity = affinity.next(in_flight != 0, framing.data_len);
   message.user_header = header;
   message.data = {framing.data_len == 0 ? nullptr : request.io.data + piece.at, framing.data_len};
   if (framing.data_len != 0) message.region = request.io.region;

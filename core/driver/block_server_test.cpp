@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <map>
+#include <variant>
 #include <vector>
 
 #include "core/driver/test_block_server.hpp"
@@ -33,6 +34,23 @@ TEST_F(BlockServerTest, ARequestGoesToStorageAndItsResultToTheClient) {
   EXPECT_EQ(client.answer(3), ENOSPC);
   EXPECT_EQ(server.stats().storage_operations, 1U);
   EXPECT_EQ(server.stats().stale_results, 0U);
+}
+
+TEST_F(BlockServerTest, ARequestBeginsInThePollThatTakesItsKeyBack) {
+  ServerConfig config = test::block_server_config();
+  config.always_invalidate = true;
+  server = BlockServer{clamp_to(config, fabric.capabilities()), 5, nullptr};
+  ASSERT_EQ(server.listen(fabric, now, {}), Errc::ok);
+  RawClient client = connect();
+  client.open(0, "disk");
+  turn();
+  const std::uint32_t device = client.device_id(0);
+  client.io(3, device, Opcode::write);
+  client.io(4, device, Opcode::write);
+  std::array<block::Action, 3> out;
+  EXPECT_EQ(server.poll(fabric, ++now, out), 2U);
+  EXPECT_TRUE(std::holds_alternative<block::StartStorage>(out[0]));
+  EXPECT_TRUE(std::holds_alternative<block::StartStorage>(out[1]));
 }
 
 TEST_F(BlockServerTest, BehindAnAnswerNothingOfTheOldMemoryGoesOut) {

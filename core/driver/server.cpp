@@ -206,7 +206,10 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
   unsigned empty = 0;
   // Nothing new before the old is handed out: this bounds what waits.
   for (std::size_t taken = 0; impl.events.empty();) {
-    const std::size_t got = impl.take_batch(fabric, now);
+    impl.invalidates = false;
+    std::size_t got = impl.take_batch(fabric, now);
+    // Many fabrics have taken the keys back by now, and the requests can begin.
+    if (impl.invalidates && got < impl.fabric_events.size()) got += impl.take_batch(fabric, now);
     taken += got;
     count += impl.take(out.subspan(count));
     const bool due = next_timer() <= now;

@@ -104,6 +104,7 @@ void Server::Impl::perform(Fabric& fabric, Nanos, Session& session, const Invali
   session.requests.select(action.chunk, action.key);
   const RemoteKey& remote_key = session.chunk_keys[action.key.path % kMaxPaths][action.chunk];
   fabric.invalidate(action.key, remote_key.id, action.chunk);
+  invalidates = true;
 }
 
 void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const ServerControlAction& action) {

@@ -239,6 +239,7 @@ struct Server::Impl {
   bool listening = false;
   bool gathering = false;  // a ResponseBatch lives
   bool closing = false;
+  bool invalidates = false;  // a key was taken back in this batch
   // Of the sessions. An entry may be earlier than its machine's deadline, never later.
   DeadlineHeap deadlines;
   std::size_t put_off = 0;  // events taken since a deadline became due

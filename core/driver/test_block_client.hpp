@@ -24,6 +24,7 @@ class ServerSideFabric final : public PlainFabric {
   ServerSideFabric() {
     capabilities_.max_send_depth = capabilities_.max_receive_depth = 65535;
     capabilities_.connect_data = capabilities_.accept_data = capabilities_.reject_data = 64;
+    capabilities_.invalidation = true;
   }
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   Result<Region> allocate(std::size_t size) override {
@@ -38,10 +39,11 @@ class ServerSideFabric final : public PlainFabric {
     return RemoteKey{id, 1, 4096};
   }
   void release_key(RemoteKeyId) override {}
-  void invalidate(ConKey, RemoteKeyId, std::uint64_t) override {}
-  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override {
-    return tl::make_unexpected(Errc::not_supported);
+  // At once, as most fabrics do.
+  void invalidate(ConKey key, RemoteKeyId, std::uint64_t cookie) override {
+    events.emplace_back(event::ChunkInvalidated{key, cookie, true});
   }
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override { return 8U; }
   Errc listen(const PathAddress&) override { return Errc::ok; }
   void connect(ConKey, const PathAddress&, const ConnectionParams&, std::span<const std::byte>) override {}
   void accept(std::uint32_t request, ConKey key, const ConnectionParams&,

@@ -231,6 +231,8 @@ std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
   // What is pending about a connection comes before what its socket holds.
   if (pending_taken_ < pending_.size()) return count;
   count += read_ready(out.subspan(count));
+  // What woke a sleeper is among what it got, as a rule; if not, it is woken again.
+  if (heard_) dry_rounds_ = 0;
   if (looked || heard_ || count != 0 || ++dry_rounds_ < kDryRoundsPerLook) return count;
   look();
   count = take_pending(out);

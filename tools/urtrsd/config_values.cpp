@@ -83,7 +83,7 @@ std::vector<Setting> make_administration() {
        "file for the last records when a path is lost by an error, and on SIGUSR1",
        TextRule{&C::trace_dump, {}, true}},
       {"poll_us", "poll-us",
-       "microseconds to go on asking for news after the last, before sleeping; 0: sleep at once",
+       "microseconds to go on asking for news before sleeping, while that finds some; 0: sleep at once",
        IntegerRule{&C::poll_us, 0, 1000000}},
       {"busy_poll", "busy-poll", "never sleep: lowest latency, one core always busy",
        BooleanRule{&C::busy_poll}},

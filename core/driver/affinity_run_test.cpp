@@ -1,0 +1,52 @@
+#include "core/driver/affinity_run.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rtrs {
+namespace {
+
+TEST(AffinityRun, OneAtATimeStays) {
+  AffinityRun run;
+  const std::uint16_t first = run.next(false, 4096);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(run.next(false, 4096), first);
+  EXPECT_EQ(run.next(false, 1U << 20U), first) << "large ones too";
+}
+
+TEST(AffinityRun, ManyAtATimeChangeAfterARunOfRequests) {
+  AffinityRun run;
+  for (std::uint16_t turn = 0; turn < 100; ++turn) {
+    for (std::uint32_t i = 0; i < AffinityRun::kRequests; ++i) ASSERT_EQ(run.next(true, 512), turn);
+  }
+}
+
+TEST(AffinityRun, ManyAtATimeChangeAfterARunOfBytes) {
+  AffinityRun run;
+  constexpr std::uint32_t kQuarter = AffinityRun::kBytes / 4;
+  for (std::uint16_t turn = 0; turn < 100; ++turn) {
+    for (int i = 0; i < 4; ++i) ASSERT_EQ(run.next(true, kQuarter), turn);
+  }
+  EXPECT_EQ(run.next(true, kQuarter + 1), 100);
+  EXPECT_EQ(run.next(true, 3 * kQuarter), 101) << "one octet more than there is room for";
+}
+
+TEST(AffinityRun, LargeOnesAlternate) {
+  AffinityRun run;
+  const std::uint16_t first = run.next(false, 0xffffffff);
+  for (std::uint16_t i = 1; i < 100; ++i) ASSERT_EQ(run.next(true, 0xffffffff), first + i);
+}
+
+TEST(AffinityRun, ARunBeginsAnewWhenNothingIsUnderWay) {
+  AffinityRun run;
+  for (std::uint32_t i = 0; i < AffinityRun::kRequests; ++i) run.next(true, 4096);
+  for (std::uint32_t i = 0; i < AffinityRun::kRequests; ++i) ASSERT_EQ(run.next(i != 0, 4096), 0);
+  EXPECT_EQ(run.next(true, 4096), 1);
+}
+
+TEST(AffinityRun, FlushesCountAsRequests) {
+  AffinityRun run;
+  for (std::uint32_t i = 0; i < AffinityRun::kRequests; ++i) ASSERT_EQ(run.next(true, 0), 0);
+  EXPECT_EQ(run.next(true, 0), 1);
+}
+
+}  // namespace
+}  // namespace rtrs
