@@ -21,7 +21,8 @@ class NbdClient:
 
     def __init__(self, path, export=""):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(str(path))
+        # The file is there before nbdkit listens.
+        until("nbdkit accepts connections", lambda: self.socket.connect_ex(str(path)) == 0)
         self.read(18)  # NBDMAGIC IHAVEOPT, flags
         # Fixed newstyle without zeroes; option EXPORT_NAME.
         self.socket.sendall(struct.pack(">I", 3) + b"IHAVEOPT" + struct.pack(">II", 1, len(export)) + export.encode())
