@@ -26,7 +26,7 @@ SHORT = 50
 BUGS = [
     ("M29", 862, "FailedOver", "SendFenceReq", "replay-proof"),
     ("M20", 862, "FailedOver", "no further action", "replay-drained"),
-    ("M41", 138, "Disconnect", "Disconnect", "path-teardown"),
+    ("M41", 162, "Disconnect", "Disconnect", "path-teardown"),
 ]
 
 
