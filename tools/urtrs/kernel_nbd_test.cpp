@@ -56,9 +56,19 @@ struct PlayedKernel final : kernel_nbd::Kernel {
   bool busy = false;
 };
 
+kernel_nbd::Descriptor listen_at(const std::string& path) {
+  kernel_nbd::Descriptor listener(::socket(AF_UNIX, SOCK_STREAM, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_EQ(::listen(listener.get(), 8), 0);
+  return listener;
+}
+
 class KernelNbd : public testing::Test {
  protected:
-  KernelNbd() : socket_(path("s")), listener_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+  KernelNbd() : socket_(path("s")), listener_(listen_at(socket_)) {
     for (const char* name : {"dev", "sys"}) std::filesystem::create_directory(path(name));
     host.devices = path("dev");
     host.blocks = path("sys");
@@ -72,11 +82,6 @@ class KernelNbd : public testing::Test {
     host.keeper_runs = [this] { return keeper; };
     host.needs_root = false;
     for (const char* name : {"nbd0", "nbd1", "nbd2"}) std::ofstream(path(std::string("dev/") + name)) << "";
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, socket_.c_str(), socket_.size());
-    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    EXPECT_EQ(::listen(listener_.get(), 8), 0);
     // An NBD server that has every export.
     server_ = std::thread([this] {
       const std::string answers =
@@ -191,6 +196,22 @@ TEST_F(KernelNbd, AgainIsPatientWithOneThatIsNotServedYet) {
   });
   EXPECT_EQ(attach_kernel_nbd(host, {"auto", 60, "disk0", true}, path("later")), dev("nbd0"));
   later.join();
+}
+
+TEST_F(KernelNbd, OneThatWasNotMappedBeforeIsTriedOnce) {
+  const kernel_nbd::Descriptor listener = listen_at(path("closes"));
+  int connections = 0;
+  std::thread closes([&] {
+    for (;;) {
+      const kernel_nbd::Descriptor one(::accept(listener.get(), nullptr, nullptr));
+      if (one.get() < 0) return;
+      ++connections;
+    }
+  });
+  EXPECT_FALSE(attach_kernel_nbd(host, {"auto", 60, "disk0"}, path("closes")));
+  ::shutdown(listener.get(), SHUT_RDWR);
+  closes.join();
+  EXPECT_EQ(connections, 1);
 }
 
 TEST_F(KernelNbd, OnlyRootAttaches) {
