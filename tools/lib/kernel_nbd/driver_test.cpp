@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/read_until.hpp>
@@ -191,11 +192,15 @@ class DriverTest : public testing::Test {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
     while (std::chrono::steady_clock::now() < end) context_.run_one_for(std::chrono::milliseconds(1));
   }
-  // Runs until so many calls were made.
-  void until(std::size_t calls) {
+  // Runs until it is so.
+  void until(const std::function<bool()>& so) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (calls_.all.size() < calls && std::chrono::steady_clock::now() < end)
-      context_.run_one_for(std::chrono::seconds(1));
+    while (!so() && std::chrono::steady_clock::now() < end) context_.run_one_for(std::chrono::seconds(1));
+    ASSERT_TRUE(so());
+  }
+  // Until so many calls were made.
+  void until(std::size_t calls) {
+    until([&] { return calls_.all.size() >= calls; });
     ASSERT_GE(calls_.all.size(), calls);
   }
 
@@ -256,8 +261,7 @@ TEST_F(DriverTest, WhatIsHandedOverOrOfNoUseIsClosed) {
   ::close(std::exchange(calls_.handed, -1));
   EXPECT_TRUE(server.has_ended(0)) << "the kernel has it alone";
   attach(300, "s", 0x165);
-  while (lines("3 /dev/nbd1 (disk0): the export has the NBD flags") == 0)
-    ASSERT_EQ(context_.run_one_for(std::chrono::seconds(60)), 1U);
+  until([&] { return lines("3 /dev/nbd1 (disk0): the export has the NBD flags") > 0; });
   EXPECT_TRUE(server.has_ended(1));
   EXPECT_EQ(calls_.all.size(), 1U);
 }
@@ -320,21 +324,27 @@ TEST_F(DriverTest, AModuleThatIsLoadedAnewIsAskedAnew) {
   until(1);
   EXPECT_EQ(calls_.listeners, 1);
   std::filesystem::remove_all(folder_ / "nbd1");
-  while (calls_.listeners > 0) ASSERT_EQ(context_.run_one_for(std::chrono::seconds(60)), 1U);
+  until([&] { return calls_.listeners == 0; });
   attach(300);
   until(2);
   EXPECT_EQ(calls_.asked, 2);
   lose();
   until(3);
   EXPECT_EQ(calls_.asked, 2);
-  // Faster than anybody saw that nothing was attached.
+  // Faster than anybody saw that nothing was attached; what was lost meanwhile was not heard.
+  std::filesystem::copy(folder_ / "nbd1", folder_ / "nbd2");
+  until(4);
+  EXPECT_TRUE(calls_.all[3].starts_with("hand over 2 "));
   calls_.error = ENOENT;
   lose();
-  until(5);
+  until(7);
+  std::sort(calls_.all.begin() + 5, calls_.all.end());
+  EXPECT_TRUE(calls_.all[5].starts_with("hand over 1 "));
+  EXPECT_TRUE(calls_.all[6].starts_with("hand over 2 "));
   EXPECT_EQ(calls_.asked, 3);
   EXPECT_EQ(calls_.listeners, 1);
   lose();
-  until(6);
+  until(8);
 }
 
 TEST_F(DriverTest, OneThatTheKernelDoesNotDetachIsTold) {
@@ -354,7 +364,7 @@ TEST_F(DriverTest, AnotherThatHasItsPlaceIsNotDetached) {
   devices.begin();
   attach(5);
   lose();
-  while (lines("is detached: ") == 0) ASSERT_EQ(context_.run_one_for(std::chrono::seconds(60)), 1U);
+  until([&] { return lines("is detached: ") > 0; });
   EXPECT_TRUE(calls_.all.empty());
 }
 
