@@ -79,6 +79,7 @@ TEST(Complete, NothingBehindTheLastArgument) {
 TEST(Complete, OptionsAndTheirValues) {
   EXPECT_EQ(next({"path", "list"}, "--j"), Words{"--json"});
   EXPECT_TRUE(has(next({}, "--"), "--unit="));
+  EXPECT_TRUE(has(next({}, "--"), "--nbd-wait="));
   EXPECT_EQ(next({"path", "list"}, "--unit=K"), Words{"--unit=K"});
   EXPECT_EQ(next({"path", "list", "--unit"}, "K"), Words{"K"});
   EXPECT_EQ(next({"--socket"}), Words{"/run/urtrs/urtrsd-1.sock"});

@@ -175,7 +175,14 @@ TEST(Doctor, DevicesOfTheKernel) {
   EXPECT_EQ(found(host, "kernel devices").what, "nobody keeps /dev/nbd1 (disk0) connected");
   host.keeps = std::nullopt;
   expect(host, "kernel devices", Grade::ok, "");
-  host.files["/proc/sys/kernel/osrelease"] = "5.10.0";
+  EXPECT_EQ(found(host, "kernel devices").what, "/dev/nbd1 (disk0); only root sees who keeps them connected");
+  host.keeps = true;
+  EXPECT_EQ(found(host, "kernel devices").what, "/dev/nbd1 (disk0)");
+  host.files["/proc/sys/kernel/osrelease"] = "5.14.0";
+  expect(host, "kernel devices", Grade::ok, "");
+  host.files["/proc/sys/kernel/osrelease"] = "4.20.0";
+  expect(host, "kernel devices", Grade::warn, "5.14");
+  host.files["/proc/sys/kernel/osrelease"] = "5.13.19";
   expect(host, "kernel devices", Grade::warn, "5.14");
   host.netlink = false;
   expect(host, "kernel devices", Grade::warn, "libnl-genl-3-dev");

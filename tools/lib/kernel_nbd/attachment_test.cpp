@@ -1,11 +1,15 @@
 #include "tools/lib/kernel_nbd/attachment.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "tools/lib/files/scratch_folder.hpp"
+#include "tools/lib/kernel_nbd/descriptor.hpp"
 
 namespace rtrs::kernel_nbd {
 namespace {
@@ -48,6 +52,29 @@ TEST(Attachment, DevicesAreThoseWithOurIdentity) {
   EXPECT_EQ(attached_devices(folder.path()),
             (std::vector<Attached>{{2, {1, 300, "/s", "disk0"}, 8192}, {10, odd(), 1 << 20}}));
   EXPECT_TRUE(attached_devices(folder / "none").empty());
+}
+
+std::ptrdiff_t open_files() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+TEST(KeeperRuns, WhileItHoldsTheLock) {
+  const trace::ScratchFolder folder;
+  ::setenv("URTRS_RUNTIME_DIR", folder.path().c_str(), 1);
+  ASSERT_EQ(keeper_lock_file(), folder / "kernel-devices.lock");
+  EXPECT_EQ(keeper_runs(), false) << "nobody has been there";
+  Descriptor lock(::open(keeper_lock_file().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const std::ptrdiff_t before = open_files();
+  EXPECT_EQ(keeper_runs(), false) << "left behind";
+  ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0) << "looking holds nothing";
+  EXPECT_EQ(keeper_runs(), true);
+  EXPECT_EQ(open_files(), before);
+  ::setenv("URTRS_RUNTIME_DIR", (folder / "kernel-devices.lock").c_str(), 1);
+  EXPECT_EQ(keeper_runs(), std::nullopt) << "no folder";
+  ::setenv("URTRS_RUNTIME_DIR", "", 1);
+  EXPECT_EQ(keeper_lock_file(), "/run/urtrs-kernel-devices/kernel-devices.lock");
+  ::unsetenv("URTRS_RUNTIME_DIR");
+  EXPECT_EQ(keeper_lock_file(), "/run/urtrs-kernel-devices/kernel-devices.lock");
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ Driver::Driver(boost::asio::io_context& context, Places places, Keeper::Options 
       news_(context) {}
 
 Driver::~Driver() {
-  if (news_.is_open()) news_.release();  // it is libnl's
+  forget_kernel();
 }
 
 void Driver::begin() {
@@ -100,32 +100,42 @@ bool Driver::has_kernel() {
     kernel_error_ = 0;
     news_.assign(lost_->fd());
     await_news();
+    give(NewsMissed{});
     return true;
   }
-  lost_.reset();
-  kernel_.reset();
+  forget_kernel();
   if (std::exchange(kernel_error_, error) != error)
     log_(4, fmt::format("the kernel's NBD client cannot be asked: {} (errno {}); tries again",
                         std::strerror(error), error));
   return false;
 }
 
+void Driver::forget_kernel() {
+  if (news_.is_open()) news_.release();  // it is libnl's
+  lost_.reset();
+  kernel_.reset();
+}
+
 void Driver::await_news() {
   news_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                   [this](const boost::system::error_code& error) {
-                     if (error) return;
+                   [this, asked = lost_.get()](const boost::system::error_code& error) {
+                     if (error || asked != lost_.get()) return;
                      const LostConnections::News news = lost_->read();
+                     await_news();  // first: what is given may end it
                      if (news.missed) give(NewsMissed{});
                      for (const unsigned index : news.lost) give(Lost{index});
-                     await_news();
                    });
 }
 
 void Driver::carry_out(const List&) {
   std::erase_if(links_, [](const auto& one) { return one.second->is_over(); });
   std::vector<Attached> all = attached_devices(places_.blocks);
-  // Where nothing is attached the kernel is not asked, so that its module is not loaded.
-  if (!all.empty() && !has_kernel()) return;
+  // Where nothing is attached the kernel is not asked, so that its module is not loaded. It may be unloaded
+  // then, and one that is loaded anew has another number, and other listeners.
+  if (all.empty())
+    forget_kernel();
+  else if (!has_kernel())
+    return;
   give(Listed{std::move(all)});
 }
 
@@ -144,7 +154,8 @@ void Driver::carry_out(const HandOver& one) {
   if (found == opened_.end()) return;
   const int error =
       kernel_ ? kernel_->hand_over(one.index, identity_of(one.what), found->second.fd.get()) : ENOTCONN;
-  opened_.erase(found);  // the kernel has it, or nobody
+  opened_.erase(found);                  // the kernel has it, or nobody
+  if (error == ENOENT) forget_kernel();  // its module was loaded anew meanwhile
   give(HandedOver{one.index, error});
 }
 

@@ -48,6 +48,8 @@ class Driver {
   void carry_out(const Tell&);
   // False: the kernel cannot be asked, and why is told once.
   bool has_kernel();
+  // The next has_kernel() asks anew.
+  void forget_kernel();
   void await_news();
   void arm();
 

@@ -65,7 +65,44 @@ TEST(Handshake, ZeroesAreRefusedOnlyWhereTheServerAllowsIt) {
   EXPECT_EQ(one.take("NBDMAGICIHAVEOPT\0\1"s).substr(0, 4), big(1, 4));
 }
 
+TEST(Handshake, FlagsThatItDoesNotKnowAreNotAgreedTo) {
+  Handshake one("");
+  EXPECT_EQ(one.take("NBDMAGICIHAVEOPT\xff\xff"s).substr(0, 4), big(3, 4));
+}
+
+TEST(Handshake, AnInformationOfAnotherLengthIsSkipped) {
+  for (const std::size_t octets : {0, 1, 2, 11, 13}) {
+    Handshake one("disk0");
+    one.take(kGreeting + reply(3, std::string(octets, '\0')) + kAck);
+    EXPECT_EQ(one.error(), "the NBD server does not tell the size of the export") << octets;
+  }
+  for (const std::size_t octets : {4, 13, 15}) {
+    Handshake one("disk0");
+    one.take(kGreeting + exported(8192, 1) + reply(3, big(3, 2) + big(8192, 4) + std::string(octets, '\1')) +
+             kAck);
+    EXPECT_EQ(one.error(), "") << octets;
+    EXPECT_EQ(one.result(), (Export{8192, 1, 512})) << octets;
+  }
+}
+
+TEST(Handshake, Bounds) {
+  Handshake one("disk0");
+  one.take(kGreeting + exported(8192, 1) + reply(3, big(1, 2) + std::string(4094, 'n')) + blocks(600));
+  EXPECT_EQ(one.result(), (Export{8192, 1, 1024})) << "the next power of two";
+  one.take(blocks(4096) + kAck);
+  EXPECT_TRUE(one.is_done()) << one.error();
+  EXPECT_EQ(one.result(), (Export{8192, 1, 4096}));
+  // Refused before its content is there.
+  EXPECT_EQ(error_after(kGreeting + big(0x3e889045565a9, 8) + big(7, 4) + big(3, 4) + big(4097, 4)),
+            "an answer of the NBD server is too long");
+  EXPECT_NE(error_after(kGreeting + exported(512, 1) + blocks(4097)), "");
+}
+
 TEST(Handshake, WhatItDoesNotUnderstandEndsIt) {
+  EXPECT_NE(error_after("NBDMAGIC\0\0\x42\x02\x81\x86\x12\x53\0\3"s), "") << "oldstyle";
+  EXPECT_EQ(error_after(kGreeting + big(0x3e889045565a9, 8) + big(6, 4) + big(1, 4) + big(0, 4)),
+            "the NBD server does not answer what it was asked")
+      << "but another option";
   EXPECT_NE(error_after("HTTP/1.1 400 Bad Request"), "");
   EXPECT_NE(error_after("NBDMAGICIHAVEOPT\0\0"s), "");
   EXPECT_NE(error_after(kGreeting + std::string(20, 'x')), "");

@@ -37,6 +37,11 @@ class KeeperTest : public testing::Test {
     EXPECT_EQ(state(), Keeper::State::connected);
     told_.clear();
   }
+  // Waits for the next attempt.
+  void fail_next(const std::string& why) {
+    while (keeper_.devices().at(3).asked == 0 && only<Open>(give(Tick{})).empty()) now_ = keeper_.next_tick();
+    give(NotOpened{open_.serial, why});
+  }
   Keeper::State state() const { return keeper_.devices().at(3).state; }
   bool told(const std::string& text) const { return told_.find(text) != std::string::npos; }
 
@@ -115,6 +120,7 @@ TEST_F(KeeperTest, AnotherExportIsNotTakenForTheSame) {
   EXPECT_EQ(mismatch(kDisk, kBytes, kExport), "");
   EXPECT_EQ(mismatch(kDisk, kBytes, {kBytes * 2 + 100, 0x16d, 512}), "") << "it grew";
   EXPECT_NE(mismatch(kDisk, kBytes, {kBytes - 512, 0x16d, 512}), "");
+  EXPECT_NE(mismatch(kDisk, kBytes, {kBytes - 1, 0x16d, 512}), "") << "its last sector is not whole";
   EXPECT_NE(mismatch(kDisk, kBytes, {kBytes, 0x16f, 512}).find("read-only"), std::string::npos);
   EXPECT_NE(mismatch(kDisk, kBytes, {kBytes, 0x165, 512}).find("flags"), std::string::npos);
   connected();
@@ -222,9 +228,72 @@ TEST_F(KeeperTest, ADeviceFollowsTheSizeOfItsExport) {
   ASSERT_EQ(sizes.size(), 1U);
   EXPECT_EQ(sizes[0].bytes, 2 * kBytes);
   EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty()) << "under way";
+  now_ += seconds(60);
+  EXPECT_TRUE(only<LookAtSize>(give(Tick{})).empty()) << "under way";
   EXPECT_EQ(only<List>(give(Resized{3, 0})).size(), 1U);
   give(Listed{{{3, kDisk, 2 * kBytes}}});
   EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty());
+}
+
+TEST_F(KeeperTest, OnlyWholeSectorsAreAskedForAndLessIsAWarning) {
+  connected();
+  now_ += seconds(60);
+  Actions all = give(SizeSeen{3, kBytes + 512 + 100});
+  ASSERT_EQ(only<Resize>(all).size(), 1U);
+  EXPECT_EQ(only<Resize>(all)[0].bytes, kBytes + 512);
+  EXPECT_EQ(only<Resize>(all)[0].what, kDisk);
+  EXPECT_EQ(only<Tell>(all).at(0).grade, Tell::Grade::info);
+  give(Resized{3, 0});
+  all = give(SizeSeen{3, kBytes - 512});
+  ASSERT_EQ(only<Resize>(all).size(), 1U);
+  EXPECT_EQ(only<Tell>(all).at(0).grade, Tell::Grade::warning);
+}
+
+TEST_F(KeeperTest, ASizeThatTheKernelRefusesIsToldAndTriedAgain) {
+  connected();
+  now_ += seconds(60);
+  ASSERT_EQ(only<Resize>(give(SizeSeen{3, 2 * kBytes})).size(), 1U);
+  EXPECT_EQ(only<List>(give(Resized{3, EINVAL})).size(), 1U);
+  EXPECT_TRUE(told("the kernel refuses the new size: Invalid argument"));
+  now_ += seconds(5);
+  EXPECT_EQ(only<LookAtSize>(give(Tick{})).size(), 1U);
+  EXPECT_EQ(only<Resize>(give(SizeSeen{3, 2 * kBytes})).size(), 1U);
+}
+
+TEST_F(KeeperTest, OneThatIsLostAfterAttemptsInVainIsTriedAtOnce) {
+  give(Listed{{{3, kDisk, kBytes}}});
+  give(NotOpened{open_.serial, "hangs"});
+  EXPECT_EQ(keeper_.next_tick(), now_ + milliseconds(50));
+  for (int turn = 0; turn < 20; ++turn) fail_next("hangs");
+  EXPECT_TRUE(told("hangs; tries again"));
+  told_.clear();
+  EXPECT_EQ(only<Open>(give(Lost{3})).size(), 1U) << "not after the pause";
+  give(NotOpened{open_.serial, "hangs"});
+  EXPECT_EQ(keeper_.next_tick(), now_ + milliseconds(50));
+  EXPECT_FALSE(told("hangs"));
+  now_ += seconds(2);
+  fail_next("hangs");
+  EXPECT_TRUE(told("hangs; tries again")) << "it was lost since";
+}
+
+TEST_F(KeeperTest, EachReasonIsTold) {
+  connected();
+  give(Lost{3});
+  now_ += seconds(2);
+  fail_next("one");
+  EXPECT_TRUE(told("one; tries again"));
+  fail_next("another");
+  EXPECT_TRUE(told("another; tries again"));
+  now_ += seconds(2);
+  give(Tick{});
+  give(Opened{open_.serial, kExport});
+  give(HandedOver{3, 0});
+  told_.clear();
+  give(NewsMissed{});
+  give(NotOpened{open_.serial, "another"});
+  now_ += seconds(2);
+  fail_next("another");
+  EXPECT_TRUE(told("another; tries again")) << "it had a connection since";
 }
 
 TEST_F(KeeperTest, ASizeIsNotChangedWhileRequestsWaitForTheNewConnection) {
@@ -233,6 +302,7 @@ TEST_F(KeeperTest, ASizeIsNotChangedWhileRequestsWaitForTheNewConnection) {
   now_ += seconds(60);
   give(Lost{3});
   EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty());
+  now_ += seconds(60);
   give(Opened{open_.serial, {2 * kBytes, 0x16d, 512}});
   give(HandedOver{3, 0});
   EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty());

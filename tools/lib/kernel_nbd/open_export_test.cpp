@@ -1,6 +1,7 @@
 // Connections to a server that is a thread of this test.
 #include "tools/lib/kernel_nbd/open_export.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -15,7 +16,8 @@ namespace {
 
 using namespace std::string_literals;
 
-constexpr std::chrono::seconds kLong{60};
+// Longer than a test may take: who waits for it in vain is found.
+constexpr std::chrono::hours kLong{24};
 
 class OpenExportTest : public testing::Test {
  protected:
@@ -27,19 +29,30 @@ class OpenExportTest : public testing::Test {
     EXPECT_EQ(::listen(listener_.get(), 4), 0);
   }
 
-  // Says `text` to the next one, then waits until it closes.
+  // Says the greeting in `text` to the next one, what follows once it was asked, then waits until it closes.
   std::thread serve(const std::string& text) {
     return std::thread([this, text] {
       const Descriptor one(::accept(listener_.get(), nullptr, nullptr));
-      EXPECT_EQ(::send(one.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+      std::string_view left = text;
+      const auto say = [&](std::size_t octets) {
+        const std::string_view part = left.substr(0, octets);
+        EXPECT_EQ(::send(one.get(), part.data(), part.size(), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(part.size()));
+        left.remove_prefix(part.size());
+      };
+      say(18);
       std::array<char, 100> room{};
-      while (::recv(one.get(), room.data(), room.size(), 0) > 0) continue;
+      for (ssize_t got = 0; (got = ::recv(one.get(), room.data(), room.size(), 0)) > 0;) {
+        heard_.append(room.data(), static_cast<std::size_t>(got));
+        if (!left.empty()) say(left.size());
+      }
     });
   }
 
   trace::ScratchFolder folder_;
   std::string path_;
   Descriptor listener_;
+  std::string heard_;  // by serve()
 };
 
 const std::string kAnswers =
@@ -53,9 +66,12 @@ TEST_F(OpenExportTest, TheConnectionIsOpenAfterwards) {
     const OpenResult opened = open_export(path_, "disk0", kLong);
     ASSERT_TRUE(opened) << opened.error();
     EXPECT_EQ(opened->what, (Export{4096, 0x16d, 512}));
+    EXPECT_EQ(::fcntl(opened->fd.get(), F_GETFL) & O_NONBLOCK, 0);
     EXPECT_EQ(::send(opened->fd.get(), "x", 1, MSG_NOSIGNAL), 1);
   }
   server.join();
+  EXPECT_NE(heard_.find("\0\0\0\5disk0"s), std::string::npos);
+  EXPECT_TRUE(heard_.ends_with('x'));
 }
 
 TEST_F(OpenExportTest, WhyThereIsNone) {
@@ -71,6 +87,27 @@ TEST_F(OpenExportTest, WhyThereIsNone) {
   ASSERT_FALSE(nobody);
   EXPECT_NE(nobody.error().find("none: No such file"), std::string::npos) << nobody.error();
   EXPECT_FALSE(open_export(std::string(200, 'x'), "disk0", kLong));
+  constexpr std::size_t kRoom = sizeof(sockaddr_un::sun_path);
+  const OpenResult most = open_export(std::string(kRoom - 1, 'x'), "disk0", kLong);
+  ASSERT_FALSE(most);
+  EXPECT_NE(most.error().find("No such file"), std::string::npos) << most.error();
+  const OpenResult too_long = open_export(std::string(kRoom, 'x'), "disk0", kLong);
+  ASSERT_FALSE(too_long);
+  EXPECT_NE(too_long.error().find("too long"), std::string::npos) << too_long.error();
+}
+
+TEST_F(OpenExportTest, OneThatClosesOrRefusesIsNoExport) {
+  std::thread closes([this] { const Descriptor one(::accept(listener_.get(), nullptr, nullptr)); });
+  const OpenResult closed = open_export(path_, "disk0", kLong);
+  closes.join();
+  ASSERT_FALSE(closed);
+  EXPECT_NE(closed.error().find("nbdkit closed the connection"), std::string::npos) << closed.error();
+  std::thread refuses =
+      serve(kAnswers.substr(0, 18) + "\0\3\xe8\x89\x04\x55\x65\xa9\0\0\0\7\x80\0\0\6\0\0\0\4none"s);
+  const OpenResult refused = open_export(path_, "disk0", kLong);
+  refuses.join();
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().find("refuses the export: none"), std::string::npos) << refused.error();
 }
 
 }  // namespace

@@ -1,0 +1,41 @@
+"""urtrs-mapd --kernel-devices as a process: it is there alone for as long as it runs, tells the service manager, and ends by a signal."""
+import os
+import signal
+import socket
+import subprocess
+
+import pytest
+from programs import BOUND, program
+
+
+def start(ends, folder, manager):
+    process = ends.enter_context(subprocess.Popen(
+        [program("urtrs-mapd"), "--kernel-devices"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env=dict(os.environ, URTRS_RUNTIME_DIR=str(folder / "run"), NOTIFY_SOCKET=manager.getsockname())))
+    ends.callback(process.kill)
+    return process
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_one_is_there_until_a_signal(tmp_path, ends, how):
+    manager = ends.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+    manager.bind(str(tmp_path / "notify"))
+    manager.settimeout(BOUND)
+    first = start(ends, tmp_path, manager)
+    line = first.stderr.readline()
+    if "without libnl" in line:
+        pytest.skip("built without libnl")
+    assert line == "urtrs-mapd: ready\n"
+    assert manager.recv(100) == b"READY=1\n"
+    second = start(ends, tmp_path, manager)
+    assert second.wait(BOUND) == 3
+    assert second.stderr.read() == (f'urtrs-mapd: another urtrs-mapd --kernel-devices has "{tmp_path}/run/kernel-devices.lock"; '
+                                    "one is enough for all devices\n")
+    first.send_signal(how)
+    assert first.wait(BOUND) == 0
+    assert manager.recv(100) == b"STOPPING=1\n"
+    assert first.stderr.read() == "urtrs-mapd: stopped; devices go on\n"
+    third = start(ends, tmp_path, manager)
+    assert manager.recv(100) == b"READY=1\n"
+    third.send_signal(how)
+    assert third.wait(BOUND) == 0
