@@ -3,7 +3,7 @@
 # limit: 600
 DISKS=2
 DISK_MIB=16
-command -v mdadm >/dev/null || skip "no mdadm on this machine"
+command -v mdadm >/dev/null || skip "no mdadm on this machine; apt-get install --no-install-recommends mdadm"
 modprobe -a raid1 md-mod || skip "this kernel has no raid1"
 array=/dev/md7
 

@@ -13,7 +13,7 @@ from .tools import GUEST, HERE, run, which
 PROGRAMS = {  # program: package
     "qemu-system-x86_64": "qemu-system-x86", "cpio": "cpio", "modprobe": "kmod", "xz": "xz-utils", "make": "make",
     "gcc": "gcc", "strip": "binutils", "rdma": "iproute2", "ip": "iproute2", "iptables": "iptables", "tcpdump": "tcpdump", "fio": "fio",
-    "nbdkit": "nbdkit", "nbd-client": "nbd-client", "mdadm": "mdadm", "mkfs.ext4": "e2fsprogs", "pkill": "procps", "gzip": "gzip"}
+    "nbdkit": "nbdkit", "nbd-client": "nbd-client", "mkfs.ext4": "e2fsprogs", "pkill": "procps", "gzip": "gzip"}
 LIBRARIES = ("rdma-core", "ibverbs-providers", "librdmacm1", "libibverbs1", "busybox-static")
 
 UNDER_TEST = ("tools/urtrsd/urtrsd", "tools/nbdkit/nbdkit-urtrs-plugin.so")
