@@ -18,6 +18,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -258,6 +259,13 @@ void Process::signal(int number) const {
   // Not kill(): the number may belong to another process by now.
   ::syscall(SYS_pidfd_send_signal, const_cast<boost::asio::posix::stream_descriptor&>(end_).native_handle(),
             number, nullptr, 0);
+}
+
+std::vector<std::string> Process::command() const {
+  std::ifstream words(fmt::format("/proc/{}/cmdline", pid_));
+  std::vector<std::string> command;
+  for (std::string word; std::getline(words, word, '\0');) command.push_back(std::move(word));
+  return command;
 }
 
 tl::expected<std::unique_ptr<Process>, std::string> Process::start(boost::asio::io_context& context,

@@ -47,6 +47,8 @@ class Process {
   // Why it did not start, in its own words: what it said last, errors first. Empty: nothing.
   std::string last_error();
   void signal(int number) const;
+  // Its words, as the kernel has them; empty: it has ended.
+  std::vector<std::string> command() const;
   pid_t pid() const noexcept { return pid_; }
 
  private:
