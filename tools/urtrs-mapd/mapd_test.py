@@ -226,6 +226,18 @@ def test_after_a_damaged_state_file_what_runs_is_wished(mapd, mapped, urtrs, end
     until("nbdkit is gone", lambda: mapd.nbdkits() == [])
 
 
+def test_a_process_that_could_not_be_started_so_now_is_left_alone(mapd, mapped):
+    before, arguments = mapd.nbdkits(), mapd.arguments
+    for now, known in ((("auth_keys=/none",), []), ((), ["disk0"])):
+        mapd.end()
+        mapd.state.write_text("x")
+        mapd.arguments = (*arguments, *now)
+        mapd.start()
+        until("what is known is so", lambda known=known: list(mapd.devices()) == known)
+        assert (mapd.nbdkits(), size(mapped)) == (before, 16 << 20)
+    assert f"process {before[0]} goes on by itself" in mapd.text()
+
+
 def test_a_device_that_the_server_refuses_later_waits(mapd, server, mapped, urtrs):
     urtrs("export", "remove", "disk0", "force")
     copy = subprocess.Popen(["nbdcopy", mapped, "null:"])

@@ -190,6 +190,8 @@ SessionFiles::SessionFiles(const std::string& folder, const std::string& session
       control(fmt::format("{}/client-map-{}.sock", folder, session)) {}
 
 void SessionFiles::remove() const {
+  const Descriptor held(::open(lock.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (held.get() >= 0 && ::flock(held.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;
   for (const std::string* file : {&nbd, &control, &lock}) ::unlink(file->c_str());
 }
 

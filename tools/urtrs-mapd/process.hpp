@@ -20,7 +20,7 @@ struct SessionFiles {
   std::string control;  // socket for "urtrs client"
 
   SessionFiles(const std::string& folder, const std::string& session);
-  // Without a process: what one left behind.
+  // What a process left behind; nothing while one holds the lock, known or not.
   void remove() const;
 };
 // Sessions that have a lock file in `folder`.
