@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <sstream>
 
 #include "backends/asio/path_syntax.hpp"
@@ -104,7 +105,7 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
   }
   const auto& sessions = asked.keeper.machine().sessions();
   const auto known = sessions.find(one.session);
-  const bool there = known != sessions.end() && !known->second.stray && known->second.in_use();
+  const bool there = known != sessions.end() && known->second.in_use();
   if (there) one.wish = known->second.wish;
   if (const std::vector<std::string> paths = words_of(asked["paths"]); !paths.empty()) one.wish.paths = paths;
   if (!there && one.wish.paths.empty() && asked["from"] != one.session)
@@ -239,10 +240,13 @@ void device_list(const Asked& asked) {
     for (const auto& [device, one] : session.devices) {
       json item = place_of(asked, name, device);
       item["access_mode"] = wire::rnbd::to_string(one.wish.mode);
-      item["state"] = state_of(session, one);
-      item["errno"] = one.error;
+      const SeenDevice seen = asked.keeper.seen(name, device);
+      const bool refused = one.wanted && one.mapped && seen.refused != 0;
+      item["state"] = refused ? "waiting" : state_of(session, one);
+      item["errno"] = refused ? seen.refused : one.error;
       item["sentence"] = asked.keeper.trouble(name);
-      const Keeper::SeenDevice seen = asked.keeper.seen(name, device);
+      if (refused && item["sentence"] == "")
+        item["sentence"] = fmt::format("the server refuses it: {}", std::strerror(seen.refused));
       item["size_bytes"] = seen.size_bytes;
       item["users"] = seen.users;
       devices.push_back(std::move(item));

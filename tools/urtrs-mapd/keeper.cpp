@@ -32,22 +32,16 @@ constexpr milliseconds kAskPatience{300'000};
 constexpr milliseconds kSaveAgain{5000};
 constexpr milliseconds kEndPatience{60'000};
 
-// The devices that a client keeps open.
-std::vector<std::string> kept_devices(const json& shown) {
-  std::vector<std::string> names;
-  for (const json& device : shown.at("devices")) {
-    const std::string state = device.at("state");
-    if (device.at("kept").get<bool>() && state != "idle" && state != "unmapping")
-      names.push_back(device.at("mapping_path"));
-  }
-  return names;
-}
-
 }  // namespace
 
 Keeper::Keeper(boost::asio::io_context& context, const Options& options, const Wishes& wishes,
                Supervisor::Options how)
-    : context_(context), options_(options), machine_(wishes, how), tick_(context), retry_save_(context) {}
+    : context_(context),
+      options_(options),
+      lost_(!how.ends_strays),
+      machine_(wishes, how),
+      tick_(context),
+      retry_save_(context) {}
 
 Nanos Keeper::now() const {
   return static_cast<Nanos>(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -61,7 +55,7 @@ Keeper::Served& Keeper::served(const std::string& session) {
 
 void Keeper::begin() {
   std::vector<std::string> names = sessions_with_locks(options_.folder);
-  std::vector<std::string> found;
+  std::vector<Found> found;
   for (const std::string& session : names) {
     if (check_session_name(session)) continue;  // none of ours
     auto process = Process::adopt(context_, files_of(session), gone(session));
@@ -73,14 +67,21 @@ void Keeper::begin() {
       if (!machine_.sessions().contains(session)) files_of(session).remove();
       continue;
     }
+    auto wish = lost_ ? wish_in((*process)->command(), options_.parameters) : SessionWish();
+    if (!wish) {
+      log(3, fmt::format("session {}: process {} goes on by itself, for its command does not say how it was "
+                         "mapped; to map its devices again, end it",
+                         session, (*process)->pid()));
+      continue;
+    }
     log(6, fmt::format("session {}: takes over process {}", session, (*process)->pid()));
     served(session).process = std::move(*process);
-    found.push_back(session);
+    found.push_back({session, std::move(*wish)});
   }
   // First all that is there, so that nothing is started twice.
-  for (const std::string& session : found) {
-    give(Found{session});
-    look_at(session);
+  for (const Found& one : found) {
+    give(one);
+    look_at(one.session);
   }
   give(Tick{});
 }
@@ -299,22 +300,23 @@ void Keeper::look_at(const std::string& session) {
 }
 
 void Keeper::on_shown(const std::string& session, const json& shown) {
-  std::vector<std::string> devices;
+  Shown found;
   try {
-    Served& one = served(session);
-    devices = kept_devices(shown);
-    one.trouble = trouble_of(shown);
-    one.seen.clear();
-    for (const json& device : shown.at("devices"))
-      one.seen[device.at("mapping_path")] = {device.at("size_bytes"), device.at("users")};
+    found = devices_in(shown);
+    served(session).trouble = trouble_of(shown);
   } catch (const json::exception& wrong) {
     return log(4, fmt::format("session {}: its process answers as none of this version does: {}", session,
                               wrong.what()));
   }
-  give(Answers{session, devices});
+  served(session).seen = std::move(found.devices);
+  if (const auto known = machine_.sessions().find(session);
+      known != machine_.sessions().end() && known->second.stray && !found.kept.empty())
+    log(6, fmt::format("session {}: keeps what process {} has mapped: {}", session, process_of(session),
+                       fmt::join(found.kept, ", ")));
+  give(Answers{session, std::move(found.kept), std::move(found.modes)});
 }
 
-Keeper::SeenDevice Keeper::seen(const std::string& session, const std::string& device) const {
+SeenDevice Keeper::seen(const std::string& session, const std::string& device) const {
   const auto found = served_.find(session);
   if (found == served_.end()) return {};
   const auto at = found->second.seen.find(device);

@@ -14,6 +14,7 @@
 #include "tools/lib/rpc/async_client.hpp"
 #include "tools/urtrs-mapd/options.hpp"
 #include "tools/urtrs-mapd/process.hpp"
+#include "tools/urtrs-mapd/shown.hpp"
 #include "tools/urtrs-mapd/trouble.hpp"
 
 namespace rtrs::mapd {
@@ -38,10 +39,6 @@ class Keeper {
 
   const mapping::Supervisor& machine() const noexcept { return machine_; }
   SessionFiles files_of(const std::string& session) const { return {options_.folder, session}; }
-  struct SeenDevice {
-    std::uint64_t size_bytes = 0;
-    std::uint64_t users = 0;
-  };
   // What the process of this session said last of a device; zeros where it said nothing.
   SeenDevice seen(const std::string& session, const std::string& device) const;
   // 0: no process runs.
@@ -93,6 +90,7 @@ class Keeper {
 
   boost::asio::io_context& context_;
   Options options_;
+  bool lost_;  // what was wished
   mapping::Supervisor machine_;
   boost::asio::steady_timer tick_;
   boost::asio::steady_timer retry_save_;

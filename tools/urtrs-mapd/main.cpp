@@ -119,8 +119,8 @@ tl::expected<Loaded, std::string> load(const std::string& file) {
     return tl::unexpected(
         fmt::format("\"{}\" is damaged: {}; it cannot be renamed: {}", file, why, errno_text(aside.error())));
   log(3, fmt::format(
-             "\"{}\" is damaged: {}; it is \"{}\" now. Nothing is mapped but what runs: mend the file and "
-             "rename it back, or map the devices again",
+             "\"{}\" is damaged: {}; it is \"{}\" now. Nothing is mapped but what runs, which a new file "
+             "gets: map the other devices again, or stop this, mend the file and rename it back",
              file, why, *aside));
   return Loaded{{}, true};
 }

@@ -200,6 +200,56 @@ def test_a_damaged_state_file_is_kept_aside_and_nothing_is_ended(mapd, mapped):
     assert mapd.nbdkits() == before
 
 
+def test_after_a_damaged_state_file_what_runs_is_wished(mapd, mapped, urtrs, ends):
+    urtrs("map", "disk1", "from", "127.0.0.1", "ro")
+    saved, before = mapd.saved(), mapd.nbdkits()
+    mapd.end()
+    mapd.state.write_text("x")
+    mapd.start()
+    until("the devices are known and saved", lambda: mapd.state.exists() and mapd.saved() == saved)
+    assert {name: (one["state"], one["access_mode"]) for name, one in mapd.devices().items()} == {"disk0": ("mapped", "rw"), "disk1": ("mapped", "ro")}
+    assert f"keeps what process {before[0]} has mapped: disk0, disk1" in mapd.text()
+    use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", mapped, "-c", "import sys; print('open', flush=True); sys.stdin.readline(); h.pread(512, 0)"],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    ends.callback(use.kill)
+    assert use.stdout.readline() == "open\n"
+    urtrs("map", "disk2", "from", "127.0.0.1")
+    urtrs("unmap", "disk2")
+    assert "\"force\" takes it" in urtrs("unmap", "disk0", code=1)
+    mapd.end()
+    mapd.start()
+    assert mapd.nbdkits() == before
+    use.communicate("\n", timeout=BOUND)
+    assert use.returncode == 0, "its IO goes on"
+    urtrs("unmap", "disk0")
+    urtrs("unmap", "disk1")
+    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+
+
+def test_a_process_that_could_not_be_started_so_now_is_left_alone(mapd, mapped):
+    before, arguments = mapd.nbdkits(), mapd.arguments
+    for now, known in ((("auth_keys=/none",), []), ((), ["disk0"])):
+        mapd.end()
+        mapd.state.write_text("x")
+        mapd.arguments = (*arguments, *now)
+        mapd.start()
+        until("what is known is so", lambda known=known: list(mapd.devices()) == known)
+        assert (mapd.nbdkits(), size(mapped)) == (before, 16 << 20)
+    assert f"process {before[0]} goes on by itself" in mapd.text()
+
+
+def test_a_device_that_the_server_refuses_later_waits(mapd, server, mapped, urtrs):
+    urtrs("export", "remove", "disk0", "force")
+    copy = subprocess.Popen(["nbdcopy", mapped, "null:"])
+    until("it waits", lambda: mapd.devices()["disk0"]["state"] == "waiting")
+    shown, = json.loads(urtrs("mapping", "list", "--json"))["mappings"]
+    assert shown["errno"] == 2
+    assert "the server refuses it: No such file" in shown["sentence"]
+    urtrs("export", "add", "disk0=mem:16M")
+    until("it is mapped again", lambda: (mapd.devices()["disk0"]["state"], mapd.devices()["disk0"]["errno"]) == ("mapped", 0))
+    copy.wait(BOUND)
+
+
 def test_a_hostile_state_file(mapd):
     good = {"session": "s", "paths": ["127.0.0.1"], "port": 1, "fabric": "tcp", "devices": []}
     devices = [{"device": str(i), "access_mode": "rw"} for i in range(10_000)]

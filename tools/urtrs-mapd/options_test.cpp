@@ -5,6 +5,7 @@
 
 #include "tools/urtrs-mapd/control.hpp"
 #include "tools/urtrs-mapd/parameters.hpp"
+#include "tools/urtrs-mapd/shown.hpp"
 #include "tools/urtrs-mapd/trouble.hpp"
 
 namespace rtrs::mapd {
@@ -81,6 +82,50 @@ TEST(MapdParameters, ASessionHasItsOwnCredentialsOrThoseOfItsFabric) {
             "auth is for the fabrics verbs and libfabric; on tcp take tls_keys, which encrypts too");
   EXPECT_EQ(wrong_parameters(wish_of("tcp"), {"rdma_device=rxe0"}),
             "rdma_device= belongs to fabric=verbs, which is not given");
+}
+
+TEST(MapdParameters, ACommandSaysHowItsSessionWasMapped) {
+  const auto again = [](const mapping::SessionWish& wish, const Parameters& then, const Parameters& now) {
+    Parameters command{"nbdkit", "plugin.so", "-f", "--threads=64", "-U", "/run/a=b/nbd-s.sock"};
+    for (std::string& one : parameters_of(wish, then)) command.push_back(std::move(one));
+    command.insert(command.end(), {"session=s", "exports=mapped", "control=/run/c.sock"});
+    return wish_in(command, now);
+  };
+  mapping::SessionWish wish = wish_of("tcp");
+  wish.paths = {"10.0.0.1@10.0.0.2", "10.0.1.1@10.0.1.2"};
+  wish.port = 13403;
+  EXPECT_EQ(again(wish, {}, {}), wish);
+  EXPECT_EQ(again(wish, {"tls_keys=/k"}, {"tls_keys=/k"}), wish) << "what all have is not its own";
+  mapping::SessionWish own = wish;
+  own.credentials = {{"tls_keys", "/k"}};
+  EXPECT_EQ(again(wish, {"tls_keys=/k"}, {}), own) << "what it has, and the next would not";
+  EXPECT_EQ(again(own, {"tls_keys=/l"}, {"tls_keys=/l"}), own);
+  EXPECT_EQ(again(wish, {}, {"auth_keys=/a"}), std::nullopt) << "no session can be so";
+  EXPECT_EQ(wish_in({}, {}), std::nullopt) << "it has ended";
+  EXPECT_EQ(wish_in({"nbdkit", "path=10.0.0.2", "port=70000"}, {}), std::nullopt);
+  EXPECT_EQ(wish_in({"nbdkit", "path=10.0.0.2", "port=1x"}, {}), std::nullopt);
+}
+
+TEST(MapdShown, ADeviceIsRefusedWhereItIsClosedWithAnError) {
+  const auto shown = [](const char* state, int error, bool kept = true) {
+    return devices_in({{"devices",
+                        {{{"mapping_path", "a"},
+                          {"access_mode", "ro"},
+                          {"state", state},
+                          {"size_bytes", 512},
+                          {"users", 2},
+                          {"kept", kept},
+                          {"errno", error}}}}});
+  };
+  EXPECT_EQ(shown("closed", 2).devices.at("a").refused, 2);
+  EXPECT_EQ(shown("open", 2).devices.at("a").refused, 0);
+  EXPECT_EQ(shown("closed", 0).devices.at("a").refused, 0);
+  EXPECT_EQ(shown("open", 0).devices.at("a").size_bytes, 512U);
+  EXPECT_EQ(shown("open", 0).devices.at("a").users, 2U);
+  EXPECT_EQ(shown("open", 0).modes.at("a").mode, wire::rnbd::AccessMode::read_only);
+  EXPECT_EQ(shown("open", 0).kept, Parameters{"a"});
+  for (const char* gone : {"idle", "unmapping"}) EXPECT_TRUE(shown(gone, 0).kept.empty()) << gone;
+  EXPECT_TRUE(shown("open", 0, false).kept.empty());
 }
 
 TEST(MapdTrouble, TheHintIsThatOfThePathAndNamesTheOptions) {

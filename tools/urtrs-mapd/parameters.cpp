@@ -1,6 +1,7 @@
 #include "tools/urtrs-mapd/parameters.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "tools/lib/plugin/settings.hpp"
 
@@ -16,6 +17,14 @@ std::string key_of(const std::string& parameter) {
 
 bool is_of_auth(const std::string& key) {
   return key.starts_with("auth");
+}
+
+mapping::Credentials credentials_in(const std::vector<std::string>& words) {
+  mapping::Credentials credentials;
+  for (const std::string& word : words)
+    if (const std::string key = key_of(word); mapping::is_credential(key) && key.size() < word.size())
+      credentials.emplace(key, word.substr(key.size() + 1));
+  return credentials;
 }
 
 }  // namespace
@@ -39,6 +48,27 @@ std::vector<std::string> parameters_of(const SessionWish& wish, const std::vecto
     all.push_back(one);
   }
   return all;
+}
+
+std::optional<SessionWish> wish_in(const std::vector<std::string>& command,
+                                   const std::vector<std::string>& given) {
+  SessionWish wish;
+  for (const std::string& word : command) {
+    const std::string key = key_of(word);
+    if (key.size() == word.size()) continue;
+    const std::string value = word.substr(key.size() + 1);
+    if (key == "path") wish.paths.push_back(value);
+    if (key == "fabric") wish.fabric = value;
+    if (key != "port") continue;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), wish.port);
+    if (error != std::errc() || end != value.data() + value.size()) return std::nullopt;
+  }
+  // Those that it would have anyway are not its own.
+  if (mapping::Credentials found = credentials_in(command);
+      found != credentials_in(parameters_of(wish, given)))
+    wish.credentials = std::move(found);
+  if (mapping::check_session(wish) || !wrong_parameters(wish, given).empty()) return std::nullopt;
+  return wish;
 }
 
 std::string wrong_parameters(const SessionWish& wish, const std::vector<std::string>& given) {

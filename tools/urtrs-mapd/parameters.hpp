@@ -1,6 +1,7 @@
 // The parameters of the plugin for a session: what "urtrs map" said of it, and what urtrs-mapd was given for
 // all.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,11 @@ namespace rtrs::mapd {
 // "key=value" each. `given`: for all sessions. A session with credentials of its own has none of theirs; and
 // where they have both those of TLS and shared keys, it has those that are of its fabric.
 std::vector<std::string> parameters_of(const mapping::SessionWish&, const std::vector<std::string>& given);
+
+// The way back: the session, without devices, of a process that was started with `command`. Nothing: that
+// says it not, or no session can be so with what is `given` now.
+std::optional<mapping::SessionWish> wish_in(const std::vector<std::string>& command,
+                                            const std::vector<std::string>& given);
 
 // Nothing, or what the plugin will not take, as a sentence.
 std::string wrong_parameters(const mapping::SessionWish&, const std::vector<std::string>& given);

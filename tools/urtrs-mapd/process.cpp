@@ -18,6 +18,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -189,6 +190,8 @@ SessionFiles::SessionFiles(const std::string& folder, const std::string& session
       control(fmt::format("{}/client-map-{}.sock", folder, session)) {}
 
 void SessionFiles::remove() const {
+  const Descriptor held(::open(lock.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (held.get() >= 0 && ::flock(held.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;
   for (const std::string* file : {&nbd, &control, &lock}) ::unlink(file->c_str());
 }
 
@@ -258,6 +261,13 @@ void Process::signal(int number) const {
   // Not kill(): the number may belong to another process by now.
   ::syscall(SYS_pidfd_send_signal, const_cast<boost::asio::posix::stream_descriptor&>(end_).native_handle(),
             number, nullptr, 0);
+}
+
+std::vector<std::string> Process::command() const {
+  std::ifstream words(fmt::format("/proc/{}/cmdline", pid_));
+  std::vector<std::string> command;
+  for (std::string word; std::getline(words, word, '\0');) command.push_back(std::move(word));
+  return command;
 }
 
 tl::expected<std::unique_ptr<Process>, std::string> Process::start(boost::asio::io_context& context,

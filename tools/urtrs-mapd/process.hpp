@@ -20,7 +20,7 @@ struct SessionFiles {
   std::string control;  // socket for "urtrs client"
 
   SessionFiles(const std::string& folder, const std::string& session);
-  // Without a process: what one left behind.
+  // What a process left behind; nothing while one holds the lock, known or not.
   void remove() const;
 };
 // Sessions that have a lock file in `folder`.
@@ -47,6 +47,8 @@ class Process {
   // Why it did not start, in its own words: what it said last, errors first. Empty: nothing.
   std::string last_error();
   void signal(int number) const;
+  // Its words, as the kernel has them; empty: it has ended.
+  std::vector<std::string> command() const;
   pid_t pid() const noexcept { return pid_; }
 
  private:

@@ -98,6 +98,20 @@ TEST_F(ProcessTest, ItMayBeLetGoWhereItsEndIsTold) {
   }
 }
 
+TEST_F(ProcessTest, FilesOfOneThatRunsAreNotRemoved) {
+  auto started = start({"/bin/sleep", "60"});
+  ASSERT_TRUE(started) << started.error();
+  EXPECT_EQ((*started)->command(), (std::vector<std::string>{"/bin/sleep", "60"}));
+  files_.remove();
+  EXPECT_FALSE(start({"/bin/sleep", "60"})) << "never two";
+  (*started)->signal(SIGKILL);
+  EXPECT_TRUE(gone());
+  EXPECT_TRUE((*started)->command().empty());
+  EXPECT_TRUE(std::filesystem::exists(files_.lock));
+  files_.remove();
+  EXPECT_FALSE(std::filesystem::exists(files_.lock));
+}
+
 // The plugin does what the script does.
 TEST_F(ProcessTest, OneThatHasStartedWritesToOurLogItself) {
   const std::string script =

@@ -18,6 +18,11 @@ bool is_left_over(const Supervisor::Device& device) {
   return !device.wanted && !device.kept && !device.mapped && !device.asked && device.ticket == 0;
 }
 
+bool has_waiters(const Supervisor::Session& session) {
+  return std::any_of(session.devices.begin(), session.devices.end(),
+                     [](const auto& one) { return one.second.ticket != 0; });
+}
+
 bool is_due(const Supervisor::Device& device) {
   return !device.asked && device.wanted != device.mapped;
 }
@@ -107,12 +112,11 @@ void Supervisor::take(const MapAsked& asked, Nanos now) {
   if (session != nullptr && session->devices.size() >= kMostDevices) return refuse(ENOSPC);
   const bool made = session == nullptr;
   if (made) session = &sessions_[asked.session];
-  const bool was_stray = std::exchange(session->stray, false);
   if (!session->in_use()) {
     SessionWish before = std::exchange(session->wish, asked.wish);
     session->wish.devices.clear();
     const bool runs = session->state == State::starting || session->state == State::up;
-    if (runs && !was_stray && before != session->wish) session->outdated = true;
+    if (runs && before != session->wish) session->outdated = true;
   }
   session->not_before = now;
   Device& device = session->devices[asked.device];
@@ -149,7 +153,30 @@ void Supervisor::take(const Found& found, Nanos now) {
   const bool wished = find(found.session) != nullptr;
   Session& session = sessions_[found.session];
   session.stray = !wished && !options_.ends_strays;
+  if (session.stray) {
+    session.wish = found.wish;
+    session.wish.devices.clear();
+  }
   move(session, State::starting, now);
+}
+
+void Supervisor::adopt(Session& session, const Answers& answers) {
+  session.stray = false;
+  std::vector<std::pair<Device*, int>> asked;
+  for (const std::string& name : answers.devices) {
+    if (check_device_name(name)) continue;  // the state file cannot have it
+    if (session.devices.size() >= kMostDevices && !session.devices.contains(name)) continue;
+    Device& device = session.devices[name];
+    const auto mode = answers.modes.find(name);
+    const DeviceWish found = mode == answers.modes.end() ? DeviceWish{} : mode->second;
+    // Who asked for it in the meantime has it, if in the same mode.
+    asked.emplace_back(&device, device.wish == found ? 0 : EEXIST);
+    device.wish = found;
+    device.wanted = device.kept = device.mapped = true;
+  }
+  if (asked.empty()) return;
+  actions_.push_back(Save{});
+  for (const auto& [device, error] : asked) done(*device, error);
 }
 
 void Supervisor::take(const Answers& answers, Nanos now) {
@@ -164,6 +191,7 @@ void Supervisor::take(const Answers& answers, Nanos now) {
     const bool asks = device.wanted && device.ticket != 0;
     if (!device.asked) device.mapped = there && !asks;
   }
+  if (session->stray) return adopt(*session, answers);
   // What an earlier process left mapped. Later somebody else may map devices by hand.
   if (!first || !options_.ends_strays) return;
   for (const std::string& name : answers.devices) {
@@ -233,13 +261,13 @@ bool Supervisor::settle(const std::string& name, Session& session, Nanos now) {
       break;
     case State::starting:
       if (goes_on && now - session.since < options_.start_patience) break;
-      if (goes_on && session.stray) break;
       if (goes_on) {
         // It hangs. The next one waits as after one that ended.
-        session.pause = longer(session.pause);
-        session.not_before = now + options_.end_patience + session.pause;
         for (auto& device : session.devices)
           if (device.second.wanted && device.second.ticket != 0) give_up(device.second, ETIMEDOUT);
+        if (session.stray) break;  // nobody knows what it has
+        session.pause = longer(session.pause);
+        session.not_before = now + options_.end_patience + session.pause;
       }
       move(session, State::ending, now);
       actions_.push_back(End{name, false});
@@ -288,7 +316,7 @@ Nanos Supervisor::next_of(const Session& session) const {
     case State::absent:
       return session.not_before;
     case State::starting:
-      return session.stray ? kNever : session.since + options_.start_patience;
+      return session.stray && !has_waiters(session) ? kNever : session.since + options_.start_patience;
     case State::ending:
       return session.since + options_.end_patience;
     case State::up:

@@ -42,11 +42,13 @@ struct Hurry {
 // A process of this session runs already; once, before everything else.
 struct Found {
   std::string session;
+  SessionWish wish{};  // that it was started for; taken where the wishes were lost
 };
 // The process answers, and has these devices mapped. The first time it is up from then on.
 struct Answers {
   std::string session;
   std::vector<std::string> devices;
+  std::map<std::string, DeviceWish> modes{};  // of these; looked at where the wishes were lost
 };
 // The process is gone, or could not be started.
 struct Ended {
@@ -103,7 +105,7 @@ class Supervisor {
     Nanos start_patience = seconds(30);  // from Start to Answers
     // From End to the next End, which kills: nbdkit waits 40 s for answers to IO that it has sent.
     Nanos end_patience = seconds(60);
-    // False: processes and devices that nobody wishes stay, because the wishes were lost.
+    // False: the wishes were lost. What the processes that are found have mapped is wished from then on.
     bool ends_strays = true;
   };
   enum class State : std::uint8_t { absent, starting, up, ending };
@@ -124,7 +126,7 @@ class Supervisor {
     SessionWish wish;  // without devices
     std::map<std::string, Device> devices;
     State state = State::absent;
-    bool stray = false;       // found, and nobody wishes it
+    bool stray = false;       // found where the wishes were lost, and has yet to say what it has mapped
     bool outdated = false;    // its process serves an earlier wish, and has to end first
     Nanos since = 0;          // in this state
     Nanos not_before = 0;     // of the next Start
@@ -162,6 +164,8 @@ class Supervisor {
   Session* find(const std::string& session);
   Device* find(const std::string& session, const std::string& device);
   void move(Session&, State, Nanos now);
+  // Wishes for what its process has.
+  void adopt(Session&, const Answers&);
   Nanos longer(Nanos pause) const;
   void done(Device&, int error);
   void give_up(Device&, int error);

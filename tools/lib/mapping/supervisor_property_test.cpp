@@ -28,7 +28,7 @@ struct Process {
 
 class World {
  public:
-  explicit World(const Wishes& wishes) : machine_(wishes, {}) {
+  explicit World(const Wishes& wishes, Supervisor::Options options = {}) : machine_(wishes, options) {
     for (const std::string& session : kSessions) processes_[session];
     for (const auto& [name, session] : wishes)
       for (const auto& device : session.devices) last_word_[{name, device.first}] = true;
@@ -49,6 +49,16 @@ class World {
     const std::uint16_t port = wished == machine_.sessions().end() ? 0 : wished->second.wish.port;
     processes_[session] = {true, false, port, mapped, {}};
     give(Found{session});
+  }
+
+  // As adopt(), where the wishes were lost. It answers at once.
+  void adopt_as_wished(const std::string& session, const std::set<std::string>& mapped) {
+    SessionWish wish;
+    wish.paths = {"10.0.0.2"};
+    processes_[session] = {true, false, wish.port, mapped, {}};
+    give(Found{session, wish});
+    answer(session);
+    for (const std::string& device : mapped) last_word_[{session, device}] = true;
   }
 
   // Something that can happen.
@@ -226,6 +236,21 @@ RC_GTEST_PROP(SupervisorProperty, WhatRunsBecomesWhatIsWished, ()) {
   const auto steps = *rc::gen::inRange(0, 150);
   for (int step = 0; step < steps; ++step) world.disturb();
   // A pause, a hang and what comes behind them.
+  RC_ASSERT(world.calm_down() <= seconds(300));
+  world.check_converged();
+}
+
+RC_GTEST_PROP(SupervisorProperty, WhereTheWishesWereLostWhatRanGoesOnUntilSomebodyUnmapsIt, ()) {
+  Supervisor::Options lost;
+  lost.ends_strays = false;
+  World world({}, lost);
+  world.save();
+  for (const std::string& session : kSessions)
+    if (*rc::gen::arbitrary<bool>())
+      world.adopt_as_wished(
+          session, *rc::gen::container<std::set<std::string>>(rc::gen::element<std::string>("a", "b", "c")));
+  const auto steps = *rc::gen::inRange(0, 150);
+  for (int step = 0; step < steps; ++step) world.disturb();
   RC_ASSERT(world.calm_down() <= seconds(300));
   world.check_converged();
 }

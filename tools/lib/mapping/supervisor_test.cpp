@@ -312,17 +312,60 @@ TEST(Supervisor, AProcessThatNobodyWishesIsEnded) {
   EXPECT_EQ(play.on(Found{"s"}), Words{"end s"});
 }
 
-TEST(Supervisor, WhereTheWishesWereLostNothingIsEnded) {
+// A process is found, and the wishes were lost.
+Play lost() {
   Supervisor::Options options;
   options.ends_strays = false;
   Play play({}, options);
-  EXPECT_EQ(play.on(Found{"s"}), Words{});
-  EXPECT_EQ(play.up({"x"}), Words{});
-  EXPECT_EQ(play.left(), kNever);
+  EXPECT_EQ(play.on(Found{"s", some_wishes({"ignored"}).at("s")}), Words{});
+  return play;
+}
+
+TEST(Supervisor, WhereTheWishesWereLostWhatRunsIsWished) {
+  Play play = lost();
+  EXPECT_TRUE(play.machine().sessions().at("s").in_use());
+  EXPECT_EQ(play.on(Answers{"s", {"x", "y"}, {{"y", {wire::rnbd::AccessMode::read_only}}}}), Words{"save"});
+  Wishes both = some_wishes({"x", "y"});
+  both["s"].devices["y"].mode = wire::rnbd::AccessMode::read_only;
+  EXPECT_EQ(play.wishes(), both);
   EXPECT_EQ(play.map("a", 1), Words{"map s/a rw"}) << "in the process that is there";
   play.on(Mapped{"s", "a", 0});
+  play.on(UnmapAsked{"s", "a", false, 2});
+  EXPECT_EQ(play.on(Unmapped{"s", "a", 0}), (Words{"save", "done 2 0"})) << "the others still need it";
   EXPECT_EQ(play.on(Ended{"s"}), Words{});
   EXPECT_EQ(play.tick(), Words{"start s"});
+  EXPECT_EQ(play.up(), (Words{"map s/x rw", "map s/y ro"}));
+}
+
+TEST(Supervisor, WhoAsksBeforeAFoundProcessSaysWhatItHasGetsThatOrIsRefused) {
+  for (const auto mode : {wire::rnbd::AccessMode::read_write, wire::rnbd::AccessMode::read_only}) {
+    Play play = lost();
+    EXPECT_EQ(play.on(MapAsked{"s", {}, "x", {}, 1}), Words{});
+    const bool same = mode == wire::rnbd::AccessMode::read_write;
+    EXPECT_EQ(play.on(Answers{"s", {"x"}, {{"x", {mode}}}}),
+              (Words{"save", same ? "done 1 0" : "done 1 17"}));
+    EXPECT_EQ(play.wishes().at("s").devices.at("x").mode, mode);
+    EXPECT_EQ(play.wishes().at("s").paths, Words{"10.0.0.2"}) << "those of the process";
+  }
+}
+
+TEST(Supervisor, WhereTheWishesWereLostAHungProcessIsNotEnded) {
+  Play play = lost();
+  EXPECT_EQ(play.left(), kNever);
+  play.map("a", 1);
+  EXPECT_EQ(play.tick(), Words{"done 1 110"}) << "ETIMEDOUT";
+  EXPECT_EQ(play.left(), kNever);
+  EXPECT_EQ(play.map("b", 2), Words{"done 2 110"});
+  EXPECT_EQ(play.up({"x", "a"}), Words{"save"});
+  EXPECT_EQ(play.wishes(), some_wishes({"a", "x"})) << "it has it, whoever was told what";
+}
+
+TEST(Supervisor, AFoundProcessWithoutDevicesIsEnded) {
+  Play play = lost();
+  EXPECT_EQ(play.up({"a\nb"}), Words{"end s"}) << "no name of a device";
+  Play another = lost();
+  EXPECT_EQ(another.on(Ended{"s"}), Words{});
+  EXPECT_TRUE(another.machine().sessions().empty());
 }
 
 TEST(Supervisor, ADeviceThatIsGoneIsMappedAgain) {
