@@ -215,7 +215,7 @@ Table mappings(const json& listed, const std::string& session) {
        {"uri", "URI", "for NBD clients"},
        {"socket", "Socket", "of nbdkit", Kind::text, false},
        {"errno", "Errno", "of the last refusal", Kind::number, false},
-       {"sentence", "Meaning", "why the session has no connection", Kind::text, false}},
+       {"sentence", "Meaning", "why there is no connection, or the server refuses it", Kind::text, false}},
       {}};
   for (const json& device : listed.at("devices")) {
     const std::string of = device.value("session", "");
