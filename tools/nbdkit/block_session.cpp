@@ -119,12 +119,10 @@ int BlockSession::io(rnbd::DeviceHandle device, const asio::DeviceIo& io) {
   request.nounmap = io.nounmap;
   request.user_data = reinterpret_cast<std::uintptr_t>(&waiting);
   Lock lock(poller_);
-  poller_.prepare();
   waiting.started = asio::steady_now();
   waiting.begun = listener_.on_io_begin();
   const Errc taken = client_.submit(*fabric_, waiting.started, device, request);
   if (taken != Errc::ok) {
-    poller_.drop();
     listener_.on_io_end(waiting.begun, 0, true);
     return to_linux_errno(taken);
   }

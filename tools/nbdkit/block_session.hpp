@@ -86,7 +86,6 @@ class BlockSession : private SharedPoller::Source {
 
   int wait_fd() const noexcept override { return fabric_->wait_fd(); }
   bool try_wait() override { return fabric_->try_wait(); }
-  bool cancel_wait() override { return fabric_->cancel_wait(); }
   void step(Nanos now) override;
   Nanos next_deadline() override { return opened_ ? client_.next_deadline() : kNever; }
   void take_events();

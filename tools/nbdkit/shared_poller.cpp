@@ -70,19 +70,8 @@ SharedPoller::~SharedPoller() {
   ::close(kick_);
 }
 
-void SharedPoller::prepare() {
-  if (sleeps_until_ != 0 && source_.cancel_wait()) unsent_ = true;
-}
-
-// A poller that is awake does the same before it sleeps.
-void SharedPoller::send() {
-  if (sleeps_until_ == 0 || !std::exchange(unsent_, false)) return;
-  if (!source_.try_wait()) kick();
-}
-
 void SharedPoller::wait(Lock& lock, Waiter& waiter) {
   if (!turns_.begin(waiter)) {
-    send();
     nudge();
     lock.release();
     while (::sem_wait(&waiter.woken_) != 0) {
@@ -123,11 +112,8 @@ void SharedPoller::wait_for_news(Lock& lock, Nanos until) {
 
 void SharedPoller::nudge() {
   if (kicked_ || sleeps_until_ == 0) return;
-  if (stopping_ || source_.next_deadline() < sleeps_until_) kick();
-}
-
-void SharedPoller::kick() {
-  if (std::exchange(kicked_, true)) return;
+  if (!stopping_ && source_.next_deadline() >= sleeps_until_) return;
+  kicked_ = true;
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(kick_, &one, sizeof one);
 }
@@ -150,7 +136,6 @@ void SharedPoller::doze(Lock& lock) {
   sleep_on(descriptor, kick_, until, now);
   lock.acquire();
   sleeps_until_ = 0;
-  unsent_ = false;
   if (!std::exchange(kicked_, false)) return;
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t taken = ::read(kick_, &count, sizeof count);

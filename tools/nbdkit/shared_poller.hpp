@@ -25,8 +25,6 @@ class SharedPoller {
     virtual int wait_fd() const noexcept = 0;
     // True when it is safe to sleep on wait_fd(): nothing is pending.
     virtual bool try_wait() = 0;
-    // As Fabric::cancel_wait().
-    virtual bool cancel_wait() { return false; }
     virtual void step(Nanos now) = 0;
     // Of step(), also when wait_fd() is not readable. A deadline that comes while nobody waits may be served
     // kPause later.
@@ -75,11 +73,6 @@ class SharedPoller {
   SharedPoller(const SharedPoller&) = delete;
   SharedPoller& operator=(const SharedPoller&) = delete;
 
-  // Under the lock, before an operation is started; wait() or drop() follows under the same lock. So a poller
-  // that sleeps is not woken for what another thread can send by itself.
-  void prepare();
-  // It was not started.
-  void drop() { send(); }
   // Sleeps or polls until finish(waiter) was called; call it under the lock under which the operation was
   // started. The lock is free afterwards.
   void wait(Lock&, Waiter&);
@@ -97,8 +90,6 @@ class SharedPoller {
   void keep();
   void keep_polling(Lock&);
   void doze(Lock&);
-  void send();
-  void kick();
   void step(Lock&);
   void wake_now(Lock&);
   void hand_on(const PollTurns::Next&);
@@ -109,7 +100,6 @@ class SharedPoller {
   PollTurns turns_;
   Waiter* to_wake_ = nullptr;
   Nanos sleeps_until_ = 0;  // the poller, outside the mutex; 0: it does not sleep
-  bool unsent_ = false;     // prepare() took back that the source may be slept on
   bool kicked_ = false;     // kick_ is readable
   int kick_ = -1;
   bool stopping_ = false;

@@ -11,7 +11,6 @@
 #include <deque>
 #include <memory>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "backends/asio/fabric_pump.hpp"
@@ -19,9 +18,8 @@
 namespace rtrs::nbdkit {
 namespace {
 
-// Answers from a thread of its own, as a server does: what arrived is handed over by step(). What is
-// submitted is sent as the fabric tcp does it. Everything but the arrivals belongs to the lock of the poller:
-// a race detector sees whether that is true.
+// Answers from a thread of its own, as a server does: what arrived is handed over by step(). Everything but
+// the arrivals belongs to the lock of the poller: a race detector sees whether that is true.
 class Echo : public SharedPoller::Source {
  public:
   struct Operation : SharedPoller::Waiter {
@@ -37,8 +35,8 @@ class Echo : public SharedPoller::Source {
   // Under the lock.
   void submit(Operation& operation) {
     operation.answer = ++submitted_;
-    posted_.push_back(&operation);
-    if (asleep_) send();
+    const std::lock_guard guard(mutex_);
+    requests_.push_back(&operation);
   }
   // From the server's thread: answers what was submitted; how many.
   std::size_t answer(std::size_t most) {
@@ -56,18 +54,13 @@ class Echo : public SharedPoller::Source {
 
   int wait_fd() const noexcept override { return descriptor_; }
   bool try_wait() override {
-    send();
     const std::lock_guard guard(mutex_);
     if (!arrived_.empty()) return false;
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t taken = ::read(descriptor_, &count, sizeof count);
-    return asleep_ = true;
+    return true;
   }
-  bool cancel_wait() override { return std::exchange(asleep_, false); }
   void step(Nanos now) override {
-    ++steps_;
-    asleep_ = false;
-    send();
     if (deadline_ <= now) {
       deadline_ = kNever;
       ++expired_;
@@ -91,19 +84,10 @@ class Echo : public SharedPoller::Source {
   int expired_ = 0;
   bool answers_at_deadline_ = false;
   bool blocks_signals_ = false;  // the thread that expired the deadline
-  bool asleep_ = false;
-  int steps_ = 0;
   Nanos deadline_ = kNever;
 
  private:
-  void send() {
-    const std::lock_guard guard(mutex_);
-    requests_.insert(requests_.end(), posted_.begin(), posted_.end());
-    posted_.clear();
-  }
-
   const int descriptor_;
-  std::vector<Operation*> posted_;
   std::mutex mutex_;
   std::deque<Operation*> requests_;
   std::deque<Operation*> arrived_;
@@ -125,7 +109,6 @@ class Running {
   int call() {
     Echo::Operation operation;
     SharedPoller::Lock lock(poller_);
-    poller_.prepare();
     echo.submit(operation);
     poller_.wait(lock, operation);
     return operation.answer;
@@ -232,34 +215,6 @@ TEST_F(SleepingPoller, IsWokenByAnotherOperationThatBringsADeadline) {
   running.echo.deadline_ = asio::steady_now();
   running.poller().wait(lock, operation);
   EXPECT_EQ(operation.answer, 2);
-}
-
-// Of what others post from here on.
-TEST_F(SleepingPoller, IsToBeWokenAsBeforeByWhatAnotherDidNotStart) {
-  SharedPoller::Lock lock(running.poller());
-  EXPECT_TRUE(running.echo.asleep_);
-  running.poller().prepare();
-  EXPECT_FALSE(running.echo.asleep_);
-  running.poller().drop();
-  EXPECT_TRUE(running.echo.asleep_);
-  running.echo.deadline_ = asio::steady_now();
-  while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
-}
-
-TEST_F(SleepingPoller, IsNotWokenByAnotherOperation) {
-  Echo::Operation operation;
-  SharedPoller::Lock lock(running.poller());
-  running.poller().prepare();
-  running.echo.submit(operation);
-  std::thread other([&] {
-    const SharedPoller::Lock inner(running.poller());
-    EXPECT_EQ(running.echo.steps_, 0) << "it is sent without the poller";
-    EXPECT_TRUE(running.echo.asleep_);
-    running.echo.deadline_ = asio::steady_now();
-    running.poller().nudge();
-  });
-  running.poller().wait(lock, operation);
-  other.join();
 }
 
 TEST_F(SleepingPoller, IsWokenByAWaitForNews) {
