@@ -114,29 +114,6 @@ TEST_P(TcpFence, a_sleeper_that_got_what_woke_it_does_not_look_for_more) {
   close_link(link);
 }
 
-TEST_P(TcpFence, a_wait_that_is_taken_back_holds_what_is_posted_until_the_next) {
-  const Link link = open_link();
-  const auto is_awake = [&] {
-    pollfd fd{.fd = client().fabric().wait_fd(), .events = POLLIN, .revents = 0};
-    return ::poll(&fd, 1, 0) == 1;
-  };
-  const auto sends = [&] { return dynamic_cast<tcp::TcpFabric&>(client().fabric()).stats().send_calls; };
-  run_until_quiet();
-  while (!client().fabric().try_wait()) client().poll(pair().now());
-  EXPECT_TRUE(client().fabric().cancel_wait());
-  EXPECT_FALSE(client().fabric().cancel_wait()) << "it is taken back";
-  const std::uint64_t before = sends();
-  EXPECT_EQ(client().fabric().post(std::array{empty_imm(link.client, 7)}), 1U);
-  EXPECT_EQ(client().fabric().post(std::array{empty_imm(link.client, 8)}), 1U);
-  EXPECT_EQ(sends(), before);
-  EXPECT_FALSE(is_awake());
-  EXPECT_TRUE(client().fabric().try_wait());
-  EXPECT_EQ(sends(), before + 1) << "both together";
-  EXPECT_EQ(expect(server(), Kind::imm_received, link.server).imm, 7U);
-  EXPECT_EQ(expect(server(), Kind::imm_received, link.server).imm, 8U);
-  close_link(link);
-}
-
 TEST_P(TcpFence, a_revocable_key_is_good_on_its_path_alone) {
   const Link link = open_link(keyed(), 32, 256);
   const Link other = open_link(keyed(), 32, 256);

@@ -147,10 +147,6 @@ class Fabric {
   virtual int wait_fd() const noexcept = 0;
   // True when it is safe to sleep on wait_fd(): nothing is pending.
   virtual bool try_wait() noexcept = 0;
-  // For a thread that posts while another one sleeps: takes back what try_wait() said, so that nothing that
-  // is posted is sent or wakes the sleeper before the next try_wait() or poll(). False: it had not said that
-  // it is safe, or posting is the same either way.
-  virtual bool cancel_wait() noexcept { return false; }
 
  protected:
   std::vector<std::span<std::byte>> regions_;  // by RegionId

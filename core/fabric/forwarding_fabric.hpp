@@ -74,7 +74,6 @@ class ForwardingFabric : public Fabric {
   }
   int wait_fd() const noexcept override { return inner_.wait_fd(); }
   bool try_wait() noexcept override { return inner_.try_wait(); }
-  bool cancel_wait() noexcept override { return inner_.cancel_wait(); }
 
  protected:
   // The region is one of this fabric too: see bytes().

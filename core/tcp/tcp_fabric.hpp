@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "core/tcp/tcp_admission.hpp"
@@ -87,7 +86,6 @@ class FabricImpl final : public TcpFabric {
   std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
   int wait_fd() const noexcept override { return poller_.fd(); }
   bool try_wait() noexcept override;
-  bool cancel_wait() noexcept override { return std::exchange(asleep_, false); }
 
  private:
   struct Pending {
@@ -173,7 +171,7 @@ class FabricImpl final : public TcpFabric {
   std::vector<Connection*> mid_;        // in the middle of a message, most of them
   std::vector<Connection*> delivered_;  // events point into their receives
   bool look_now_ = true;
-  bool asleep_ = false;  // try_wait() said yes, and neither poll() nor cancel_wait() was called since
+  bool asleep_ = false;  // try_wait() said yes, and poll() was not called since
   bool heard_ = false;   // something came in this round
   unsigned since_look_ = 0;
   unsigned dry_rounds_ = 0;
