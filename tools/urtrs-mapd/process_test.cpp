@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,13 +88,18 @@ TEST_F(ProcessTest, WhyItDidNotStartIsKnownInItsOwnWords) {
 TEST_F(ProcessTest, ItMayBeLetGoWhereItsEndIsTold) {
   for (int again = 0; again < 20; ++again) {
     std::unique_ptr<Process> process;
-    auto started = Process::start(context_, files_, {"/bin/sh", "-c", "sleep 0.05; echo bye; exit 1"}, [&] {
+    auto started = Process::start(context_, files_, {"/bin/sh", "-c", "echo bye; exit 1"}, [&] {
       process.reset();
       gone_ = true;
     });
     ASSERT_TRUE(started) << started.error();
     process = std::move(*started);
-    ::usleep(100'000);  // so that both are waiting
+    // Now both are waiting. It is no child of ours; where it cannot be opened any more it has ended.
+    if (pollfd ended{static_cast<int>(::syscall(SYS_pidfd_open, process->pid(), 0)), POLLIN, 0};
+        ended.fd >= 0) {
+      EXPECT_EQ(::poll(&ended, 1, 60'000), 1);
+      ::close(ended.fd);
+    }
     EXPECT_TRUE(gone());
     context_.poll();
   }
