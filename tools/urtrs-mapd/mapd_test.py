@@ -221,6 +221,7 @@ def test_after_a_damaged_state_file_what_runs_is_wished(mapd, mapped, urtrs, end
     assert mapd.nbdkits() == before
     use.communicate("\n", timeout=BOUND)
     assert use.returncode == 0, "its IO goes on"
+    until("nbdkit has seen that its client is gone", lambda: mapd.devices()["disk0"]["users"] == 0)
     urtrs("unmap", "disk0")
     urtrs("unmap", "disk1")
     until("nbdkit is gone", lambda: mapd.nbdkits() == [])

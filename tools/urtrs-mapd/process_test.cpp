@@ -86,20 +86,24 @@ TEST_F(ProcessTest, WhyItDidNotStartIsKnownInItsOwnWords) {
 // What it said last and its end may be known in one turn of the loop, and whoever hears of the end lets it
 // go.
 TEST_F(ProcessTest, ItMayBeLetGoWhereItsEndIsTold) {
+  const std::string go = (folder_.path() / "go").string();
+  ASSERT_EQ(::mkfifo(go.c_str(), 0600), 0);
   for (int again = 0; again < 20; ++again) {
     std::unique_ptr<Process> process;
-    auto started = Process::start(context_, files_, {"/bin/sh", "-c", "echo bye; exit 1"}, [&] {
+    auto started = Process::start(context_, files_, {"/bin/sh", "-c", "echo bye; read -r line < " + go}, [&] {
       process.reset();
       gone_ = true;
     });
     ASSERT_TRUE(started) << started.error();
     process = std::move(*started);
-    // Now both are waiting. It is no child of ours; where it cannot be opened any more it has ended.
-    if (pollfd ended{static_cast<int>(::syscall(SYS_pidfd_open, process->pid(), 0)), POLLIN, 0};
-        ended.fd >= 0) {
-      EXPECT_EQ(::poll(&ended, 1, 60'000), 1);
-      ::close(ended.fd);
-    }
+    // It ends once it is told to and not before, since one that has ended cannot be watched.
+    const int watched = static_cast<int>(::syscall(SYS_pidfd_open, process->pid(), 0));
+    ASSERT_GE(watched, 0);
+    std::ofstream(go) << "go\n";
+    // Now both are waiting.
+    pollfd ended{watched, POLLIN, 0};
+    EXPECT_EQ(::poll(&ended, 1, 60'000), 1);
+    ::close(watched);
     EXPECT_TRUE(gone());
     context_.poll();
   }
