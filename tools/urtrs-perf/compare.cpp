@@ -7,6 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "tools/lib/usage/json_error.hpp"
 #include "tools/urtrs-perf/interrupt.hpp"
 #include "tools/urtrs-perf/pair.hpp"
 #include "tools/urtrs-perf/report.hpp"
@@ -148,6 +149,7 @@ int run_comparison(const Options& options) {
     }
     if (failure.empty()) continue;
     fmt::print(stderr, "urtrs-perf: {}\n", failure);
+    if (options.json && options.json_file.empty()) fmt::print("{}", tools::json_error(kFailed, failure));
     return kFailed;
   }
   if (table)

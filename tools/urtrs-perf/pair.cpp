@@ -108,9 +108,13 @@ tl::expected<PairResult, std::string> run_pair(const Options& options, bool raw,
   const std::string text =
       client.read(false, (options.iterations ? seconds(600) : options.runtime) + seconds(20));
   const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.contains("results") || json["results"].size() != 1 ||
-      json["exit_code"] != 0)
+  if (json.is_discarded() || !json.contains("results"))
     return tl::unexpected(fmt::format("the client of {} gave no result", name));
+  if (const auto& error = json["error"]; error.is_object())
+    return tl::unexpected(
+        fmt::format("the client of {} gave no result: {}", name, error["message"].get<std::string>()));
+  if (json["results"].size() != 1 || json["exit_code"] != 0)
+    return tl::unexpected(fmt::format("the client of {} completed no IO in the time", name));
   const auto& result = json["results"][0];
   return PairResult{result["latency_usec"]["p50"].get<double>(), result["iops_median_50ms"].get<double>()};
 }

@@ -43,10 +43,16 @@ def test_bare_libfabric_and_a_comparison():
         port = server.stdout.readline().split()[-1]
         assert perf("measured", "127.0.0.1", "-p", port, "--fabric", "libfabric", "--raw", "-n", "50")["kind"] == "raw"
         server.kill()
-    done = subprocess.run([PERF, "--compare-raw", "--fabric", "libfabric", "--rounds", "1", "-D", "0.2", "--json"], capture_output=True,
+    done = subprocess.run([PERF, "--compare-raw", "--fabric", "libfabric", "--rounds", "1", "-n", "200", "--json"], capture_output=True,
                           text=True, timeout=2 * BOUND, check=False)
+    assert done.stdout, (done.returncode, done.stderr)
     compared = fits(done.stdout, "urtrs-perf", "compared")
     assert compared["metrics"] and all(len(metric["rounds"]) == 1 for metric in compared["metrics"])
+
+
+def test_a_comparison_that_fails():
+    error = perf("error", "--compare-raw", "--provider", "nosuch", code=1)["error"]
+    assert error["code"] == "failed" and "did not start" in error["message"]
 
 
 def test_nobody_answers():
