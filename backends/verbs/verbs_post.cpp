@@ -88,6 +88,7 @@ void Connection::refused_chain(int error) noexcept {
 }
 
 [[gnu::always_inline]] inline int Connection::send_chain() noexcept {
+  if (calls_ != nullptr && fits_calls()) return call_chain();
   // A window shows its next key from the moment that its binding is asked for; the library wants the old one.
   const auto requests = std::span(chain_.requests).first(chain_.size);
   const auto binds = std::span(chain_.binds).first(chain_.bind_count);
