@@ -253,6 +253,11 @@ std::size_t queue_pairs_with_calls() {
       pairs.begin(), pairs.end(), [](const auto& one) { return one.second->batch != nullptr; }));
 }
 
+void forget_calls(std::size_t adapter) {
+  const std::scoped_lock lock(world().lock);
+  world().adapters.at(adapter)->profile.calls = 0;
+}
+
 void refuse_next_batch(int error) {
   const std::scoped_lock lock(world().lock);
   world().batch_refusal = error;

@@ -167,5 +167,7 @@ void fall_short(unsigned skip, unsigned count);
 bool fell_short();
 // The next ibv_wr_complete() answers so, and nothing of what it would have posted is.
 void refuse_next_batch(int error);
+// The library of the adapter has no ibv_wr_*() any more.
+void forget_calls(std::size_t adapter);
 
 }  // namespace rtrs::mock_hca
