@@ -23,9 +23,8 @@ bool Connection::fits_calls() const noexcept {
   if (device_->soft_roce)
     return std::none_of(requests.begin(), requests.end(), [](const auto& one) { return one.num_sge > 1; });
   const auto binds = std::span(chain_.binds).first(chain_.bind_count);
-  return std::none_of(binds.begin(), binds.end(), [&requests](std::uint8_t i) {
-    return requests[i].bind_mw.mw->type == IBV_MW_TYPE_1;
-  });
+  return std::none_of(binds.begin(), binds.end(),
+                      [&requests](std::uint8_t i) { return requests[i].bind_mw.mw->type == IBV_MW_TYPE_1; });
 }
 
 // The library holds a lock of the queue pair in between, which some take when they read a completion too, so

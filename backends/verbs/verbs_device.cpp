@@ -76,9 +76,9 @@ std::uint32_t greatest_depth(const Device& device) {
 std::uint64_t send_ops_of(const Device& device) {
   std::uint64_t ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
                       IBV_QP_EX_WITH_SEND_WITH_IMM;
-  if ((device.attributes.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0)
-    ops |= IBV_QP_EX_WITH_SEND_WITH_INV;
-  // Those of type 1 are not posted by it, and yet the queue is to have room for them.
+  const unsigned flags = device.attributes.device_cap_flags;
+  if ((flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0) ops |= IBV_QP_EX_WITH_SEND_WITH_INV;
+  // Also where ibv_post_send() posts them all: the queue is to have room for them.
   if (device.windows || device.per_qp_windows) ops |= IBV_QP_EX_WITH_BIND_MW;
   return ops;
 }
@@ -229,9 +229,8 @@ std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::str
     }
     const std::uint64_t send_ops = options.posting == Posting::send ? 0 : send_ops_of(*device);
     const auto tried =
-        limits != nullptr
-            ? *limits
-            : try_queue_pairs(context, device->domain.get(), greatest_depth(*device), send_ops);
+        limits != nullptr ? *limits
+                          : try_queue_pairs(context, device->domain.get(), greatest_depth(*device), send_ops);
     if (!tried) {
       open_failed(options, name, errno);
       return nullptr;

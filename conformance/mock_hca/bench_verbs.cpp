@@ -1,5 +1,5 @@
-// What a 4 KiB request asks of the adapters at both ends, as a table in Markdown. With the number of a line of
-// the table and a number of requests it plays only those, for a profiler. Behind `wr`, both ends post by
+// What a 4 KiB request asks of the adapters at both ends, as a table in Markdown. With the number of a line
+// of the table and a number of requests it plays only those, for a profiler. Behind `wr`, both ends post by
 // ibv_wr_*().
 #include <cstdio>
 #include <cstdlib>
@@ -51,8 +51,8 @@ void print(const Line& line, const char* end, const Counts& before, const Counts
   const auto each = [](std::uint64_t from, std::uint64_t to) {
     return static_cast<double>(to - from) / kRequests;
   };
-  std::printf("| %s | %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", line.name,
-              end, each(before.doorbells, after.doorbells), each(before.batches, after.batches),
+  std::printf("| %s | %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", line.name, end,
+              each(before.doorbells, after.doorbells), each(before.batches, after.batches),
               each(before.work_requests, after.work_requests),
               each(before.receive_calls, after.receive_calls), each(before.receives, after.receives),
               each(before.completions, after.completions), each(before.polls, after.polls),

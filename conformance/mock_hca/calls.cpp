@@ -29,8 +29,7 @@ void check_data(Batch& batch) {
 
 // The work request that a call begins. nullptr: there is no batch.
 Batch::Built* begin(Batch& batch, std::uint64_t op, ibv_wr_opcode opcode) {
-  if (!batch.open)
-    return world().problem("a work request was begun without ibv_wr_start()"), nullptr;
+  if (!batch.open) return world().problem("a work request was begun without ibv_wr_start()"), nullptr;
   check_data(batch);
   if ((batch.ops & op) == 0) spoil(batch, EINVAL, "a work request was begun that is not in send_ops_flags");
   Batch::Built& one = batch.built.emplace_back();
@@ -41,8 +40,8 @@ Batch::Built* begin(Batch& batch, std::uint64_t op, ibv_wr_opcode opcode) {
   return &one;
 }
 
-void write(ibv_qp_ex* calls, std::uint64_t op, ibv_wr_opcode opcode, std::uint32_t key,
-           std::uint64_t address, __be32 imm) {
+void write(ibv_qp_ex* calls, std::uint64_t op, ibv_wr_opcode opcode, std::uint32_t key, std::uint64_t address,
+           __be32 imm) {
   const std::scoped_lock lock(world().lock);
   Batch::Built* const one = begin(of(calls), op, opcode);
   if (one == nullptr) return;

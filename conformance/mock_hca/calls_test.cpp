@@ -73,11 +73,12 @@ TEST_F(Calls, PostAllKindsOfWorkInOneBatch) {
   WorkRequest with_imm = message(text);
   with_imm.op = WorkRequest::Op::send_imm;
   with_imm.imm = 7;
-  const std::array work{plain, write(0, {2000, 100}, 1), write(3000, {20, 30}, 2), message(text), with_imm,
-                        write(0, {}, 3)};
+  const std::array work{plain,    write(0, {2000, 100}, 1), write(3000, {20, 30}, 2), message(text),
+                        with_imm, write(0, {}, 3)};
   const Since since;
   post(work);
-  std::array<SeenEvent, 3> seen{take(server, Kind::imm_received, kFar), take(server, Kind::imm_received, kFar),
+  std::array<SeenEvent, 3> seen{take(server, Kind::imm_received, kFar),
+                                take(server, Kind::imm_received, kFar),
                                 take(server, Kind::imm_received, kFar)};
   for (unsigned i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i].imm, i + 1);
   EXPECT_EQ(take(server, Kind::message_received, kFar).text, text);

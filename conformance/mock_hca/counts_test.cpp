@@ -25,10 +25,9 @@ PerRequest each(const Counts& before, const Counts& after) {
   const auto per = [](std::uint64_t from, std::uint64_t to) {
     return static_cast<double>(to - from) / kRequests;
   };
-  return {per(before.doorbells, after.doorbells), per(before.batches, after.batches),
-          per(before.work_requests, after.work_requests),
-          per(before.receive_calls, after.receive_calls), per(before.receives, after.receives),
-          per(before.completions, after.completions)};
+  return {per(before.doorbells, after.doorbells),         per(before.batches, after.batches),
+          per(before.work_requests, after.work_requests), per(before.receive_calls, after.receive_calls),
+          per(before.receives, after.receives),           per(before.completions, after.completions)};
 }
 
 BothEnds measure(const Load& load) {

@@ -38,8 +38,8 @@ struct Profile {
   std::uint64_t calls = 0;
   // The library of bnxt_re since rdma-core 56: more is granted, and of what it has not the function is null.
   bool grants_any_call = false;
-  // The library of soft-RoCE, up to rdma-core 63: ibv_wr_bind_mw() takes windows of type 1 too, data is inline
-  // by the flag, and in two places it is miscounted. That of mlx5 makes each window one of type 2.
+  // The library of soft-RoCE, up to rdma-core 63: ibv_wr_bind_mw() takes windows of type 1 too, data is
+  // inline by the flag, and in two places it is miscounted. That of mlx5 makes each window one of type 2.
   bool calls_of_soft_roce = false;
   // What ibv_post_send() does with a binding of a window of type 1, which ibv_bind_mw() is for.
   enum class Type1Chain : std::uint8_t { takes, refuses, fails } type_1_in_chain = Type1Chain::takes;
