@@ -231,12 +231,15 @@ void Connection::forget_windows_of(RegionId region) noexcept {
 // Inside bind(), and with a copy for what is rare, so that nothing is written down to be read again.
 [[gnu::always_inline]] inline bool Connection::place(const Binding& binding) noexcept {
   ibv_mw* const window = binding.what.window;
+  Memory::LastBind& last = around_.memory.last_bind(binding.what.key);
+  // A chain binds a window once, for the library reads from the window which key it has.
+  if (last.number + chain_.size >= next_send_ && same(last.on, key_)) flush_placed();
   SendSlot& slot = sends_[next_send_ & send_mask_];
   slot.cookie = binding.cookie;
   slot.what = binding.how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
   slot.report = binding.report;
   slot.bounced = false;
-  around_.memory.last_bind(binding.what.key) = {.on = key_, .number = next_send_, .heard = heard_};
+  last = {.on = key_, .number = next_send_, .heard = heard_};
   using Chains = Device::Chains;
   slot.tries_chain =
       window->type == IBV_MW_TYPE_1 && !device_->soft_roce && device_->type_1_chains != Chains::yes;
