@@ -144,6 +144,18 @@ TEST_F(Calls, AreMadeSilentlyWhereThereAreSome) {
   EXPECT_TRUE(carries());
 }
 
+TEST_F(Calls, AreMadeInThreadDomainsToo) {
+  verbs::VerbsOptions options;
+  options.posting = Posting::calls;
+  options.thread_domains = true;
+  open({mock_hca::mlx5()}, options);
+  listen(kAddress);
+  connect_whole(kAddress);
+  EXPECT_EQ(mock_hca::queue_pairs_with_calls(), 2U);
+  EXPECT_EQ(mock_hca::queue_pairs_of_threads(), 2U);
+  EXPECT_TRUE(carries());
+}
+
 // Windows need an operation that an adapter without windows is not asked for.
 TEST_F(Calls, NeedNoMoreThanTheAdapterCan) {
   mock_hca::Profile adapter = without(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV, false);
