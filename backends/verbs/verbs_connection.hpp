@@ -117,6 +117,8 @@ class Connection {
   // Binds a window; its completion is reported as ChunkInvalidated when `report`. Goes out when there is
   // room, and before what is posted after it.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
+  // Before a window is bound again: a chain binds it once, for the library reads from it which key it has.
+  void end_chain_of(RemoteKeyId) noexcept;
   bool has_done(std::uint64_t number) const noexcept { return qp_ == nullptr || number < done_sends_; }
   // Receives that its peer has filled.
   std::uint64_t heard() const noexcept { return heard_; }

@@ -215,9 +215,15 @@ bool Connection::wait_for_room(const Binding& binding) noexcept try {
 void Connection::place_waiting() noexcept {
   for (; !waiting_.empty() && has_room() && !failed_; waiting_.pop_front()) {
     const Waiting& first = waiting_.front();
+    end_chain_of(first.what.key);
     if (!place({first.what, first.how, first.cookie, first.report, first.old_key, first.new_key}))
       failed_ = true;
   }
+}
+
+void Connection::end_chain_of(RemoteKeyId key) noexcept {
+  const Memory::LastBind& last = around_.memory.last_bind(key);
+  if (last.number + chain_.size >= next_send_ && same(last.on, key_)) flush_placed();
 }
 
 void Connection::forget_waiting(const ibv_mw& window) noexcept {
@@ -231,15 +237,12 @@ void Connection::forget_windows_of(RegionId region) noexcept {
 // Inside bind(), and with a copy for what is rare, so that nothing is written down to be read again.
 [[gnu::always_inline]] inline bool Connection::place(const Binding& binding) noexcept {
   ibv_mw* const window = binding.what.window;
-  Memory::LastBind& last = around_.memory.last_bind(binding.what.key);
-  // A chain binds a window once, for the library reads from the window which key it has.
-  if (last.number + chain_.size >= next_send_ && same(last.on, key_)) flush_placed();
   SendSlot& slot = sends_[next_send_ & send_mask_];
   slot.cookie = binding.cookie;
   slot.what = binding.how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
   slot.report = binding.report;
   slot.bounced = false;
-  last = {.on = key_, .number = next_send_, .heard = heard_};
+  around_.memory.last_bind(binding.what.key) = {.on = key_, .number = next_send_, .heard = heard_};
   using Chains = Device::Chains;
   slot.tries_chain =
       window->type == IBV_MW_TYPE_1 && !device_->soft_roce && device_->type_1_chains != Chains::yes;

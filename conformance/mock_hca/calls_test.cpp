@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "conformance/mock_hca/test_two_ends.hpp"
@@ -44,7 +45,7 @@ class Calls : public TwoEnds {
     work.part_count = static_cast<std::uint8_t>(lengths.size());
     return work;
   }
-  static WorkRequest message(const std::string& text) {
+  static WorkRequest message(std::string_view text) {
     WorkRequest work;
     work.key = kNear;
     work.op = WorkRequest::Op::send;
@@ -67,7 +68,7 @@ TEST_F(Calls, PostAllKindsOfWorkInOneBatch) {
   connected(mock_hca::mlx5());
   EXPECT_EQ(mock_hca::queue_pairs_with_calls(), 2U);
   EXPECT_TRUE(client.logged("posted by ibv_wr_*()") && server.logged("posted by ibv_wr_*()"));
-  const std::string text = "a message that goes inline";
+  const std::string_view text = "a message that goes inline";
   WorkRequest plain = write(4096, {4096}, 0);
   plain.op = WorkRequest::Op::write;
   WorkRequest with_imm = message(text);

@@ -120,7 +120,7 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
   app.add_flag("--rdma-thread-domains", options.rdma_thread_domains,
                "verbs: calls of queue pairs take no locks where the device has thread domains, as mlx5");
   app.add_option("--rdma-post", options.rdma_post,
-                 "how verbs posts: wr, ibv_wr_*() where the device has it; auto, silently so; send, without")
+                 "verbs: wr posts by ibv_wr_*(), or warns that it cannot; auto silently; send never")
       ->check(CLI::IsMember(tools::post_names()))
       ->capture_default_str();
   app.add_option("--connections", options.connections, "IO connections of a path")

@@ -40,7 +40,7 @@ std::vector<Setting> make_settings() {
        BooleanRule{&C::rdma_relaxed_ordering}},
       {"rdma_thread_domains", "rdma-thread-domains", "verbs: no locks where the device has thread domains",
        BooleanRule{&C::rdma_thread_domains}},
-      {"rdma_post", "rdma-post", "how verbs posts: wr, ibv_wr_*() where the device has it; auto, silently so",
+      {"rdma_post", "rdma-post", "verbs: wr posts by ibv_wr_*(), or warns that it cannot; auto silently",
        TextRule{&C::rdma_post, {"auto", "wr", "send"}}},
       {"rdma_invalidation", "rdma-invalidation", "how verbs takes a key back for always_invalidate",
        TextRule{&C::rdma_invalidation, {"auto", "windows", "registration"}}},
