@@ -21,6 +21,13 @@ enum class Invalidation : std::uint8_t {
   off,           // keys live as long as their path
 };
 
+// How work requests are handed to the library of a device. docs/fabric.md says what each needs.
+enum class Posting : std::uint8_t {
+  send,       // by ibv_post_send(), which every one has
+  automatic,  // by ibv_wr_*() where the library has them for all that is posted, elsewhere as before
+  calls,      // the same, and the log warns of a device whose library has them not
+};
+
 struct VerbsOptions {
   std::string device;  // of RDMA, such as "mlx5_0" or "rxe0"; empty: whichever has the address
   // Of this host that will be listened on, if known. While it is opened, the fabric looks at their devices
@@ -51,6 +58,7 @@ struct VerbsOptions {
   // Queue pairs are made in a thread domain: the library of the device takes no locks for them, which nobody
   // contends for, because one thread at a time uses a fabric. Where the device has none the log says so.
   bool thread_domains = false;
+  Posting posting = Posting::send;
   // Called from the thread that owns the fabric.
   std::function<void(LogLevel, const std::string&)> log;
 };

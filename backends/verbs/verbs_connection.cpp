@@ -111,8 +111,14 @@ bool Connection::create_queue_pair(Device& device) {
   wanted.cap.max_recv_wr = at_least_one(params_.receive_depth);
   wanted.cap.max_send_sge = 2;
   wanted.cap.max_recv_sge = 1;
-  qp_.reset(make_queue_pair(device.domain_of_queue_pairs(), wanted,
-                            std::min(device.limits.inline_bytes, kSmallMessage)));
+  const auto make = [&](std::uint64_t send_ops) {
+    const std::uint32_t inline_bytes = std::min(device.limits.inline_bytes, kSmallMessage);
+    qp_.reset(make_queue_pair(device.domain_of_queue_pairs(), wanted, inline_bytes, send_ops));
+    calls_ = qp_ == nullptr ? nullptr : calls_of(*qp_, send_ops);
+  };
+  make(device.limits.send_ops);
+  // Another device may have come under the name of the one that was tried.
+  if (qp_ == nullptr && device.limits.send_ops != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) make(0);
   if (qp_ == nullptr) return false;
   inline_limit_ = wanted.cap.max_inline_data;
   return true;

@@ -117,6 +117,8 @@ class Connection {
   // Binds a window; its completion is reported as ChunkInvalidated when `report`. Goes out when there is
   // room, and before what is posted after it.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
+  // Before a window is bound again: a chain binds it once, for the library reads from it which key it has.
+  void end_chain_of(RemoteKeyId) noexcept;
   bool has_done(std::uint64_t number) const noexcept { return qp_ == nullptr || number < done_sends_; }
   // Receives that its peer has filled.
   std::uint64_t heard() const noexcept { return heard_; }
@@ -214,6 +216,11 @@ class Connection {
   // What has found room.
   void flush_placed() noexcept;
   inline int send_chain() noexcept;
+  // By ibv_wr_*() (verbs_calls.cpp).
+  bool fits_calls() const noexcept;
+  int call_chain() noexcept;
+  inline void call(const ibv_send_wr&, std::uint32_t old_key) noexcept;
+  inline void call_for_data(const ibv_send_wr&) noexcept;
   void refused_chain(int error) noexcept;
   inline void bind_in_chain(const Binding&, unsigned flags) noexcept;
   // False: the device refuses windows of type 1 so, and nothing was asked of it.
@@ -271,6 +278,7 @@ class Connection {
   SharedQueue* queue_ = nullptr;
   std::uint64_t tag_ = 0;  // of its work requests in the queue
   QpHandle qp_;
+  ibv_qp_ex* calls_ = nullptr;  // the same; nullptr: it takes no ibv_wr_*()
 };
 
 }  // namespace rtrs::verbs

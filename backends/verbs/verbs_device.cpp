@@ -72,6 +72,17 @@ std::uint32_t greatest_depth(const Device& device) {
   return static_cast<std::uint32_t>(std::min(device.attributes.max_qp_wr, 65535));
 }
 
+// All that a connection over the device may post.
+std::uint64_t send_ops_of(const Device& device) {
+  std::uint64_t ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+                      IBV_QP_EX_WITH_SEND_WITH_IMM;
+  const unsigned flags = device.attributes.device_cap_flags;
+  if ((flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0) ops |= IBV_QP_EX_WITH_SEND_WITH_INV;
+  // Also where ibv_post_send() posts them all: the queue is to have room for them.
+  if (device.windows || device.per_qp_windows) ops |= IBV_QP_EX_WITH_BIND_MW;
+  return ops;
+}
+
 std::uint32_t greatest_message(const Device& device) {
   std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
   for (unsigned port = 1; port <= device.attributes.phys_port_cnt; ++port) {
@@ -216,8 +227,10 @@ std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::str
       say(options, LogLevel::warning, name + " cannot carry RTRS: it lacks " + lack);
       return nullptr;
     }
+    const std::uint64_t send_ops = options.posting == Posting::send ? 0 : send_ops_of(*device);
     const auto tried =
-        limits != nullptr ? *limits : try_queue_pairs(context, device->domain.get(), greatest_depth(*device));
+        limits != nullptr ? *limits
+                          : try_queue_pairs(context, device->domain.get(), greatest_depth(*device), send_ops);
     if (!tried) {
       open_failed(options, name, errno);
       return nullptr;

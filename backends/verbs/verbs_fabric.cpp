@@ -127,9 +127,13 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
       !watch(device->context->async_fd, &device->trouble))
     return nullptr;
   memory_.adopt(*device);
+  const bool calls = device->limits.send_ops != 0;
   log(LogLevel::info, "using the RDMA device " + name + ": " + std::to_string(device->limits.send_depth) +
                           " work requests a connection, " + std::to_string(device->limits.inline_bytes) +
-                          " bytes inline");
+                          " bytes inline, posted by " + (calls ? "ibv_wr_*()" : "ibv_post_send()"));
+  if (options_.posting == Posting::calls && !calls)
+    log(LogLevel::warning,
+        name + ": its library has not all of ibv_wr_*() that is needed; ibv_post_send() posts");
   if (options_.thread_domains) {
     const bool taken = device->take_thread_domain();
     log(taken ? LogLevel::info : LogLevel::warning,

@@ -109,6 +109,7 @@ void FabricImpl::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {
     memory_.withdraw(id);
     return report_invalidated(key, cookie, true);
   }
+  connection->end_chain_of(id);
   if (!connection->bind(memory_.window_closed(id), Connection::Bind::close, cookie, true))
     return report_lost(*connection, connection->failure());
   flush_soon(*connection);
@@ -119,6 +120,7 @@ Result<std::uint32_t> FabricImpl::rebind(ConKey key, RemoteKeyId id) {
   if (connection == nullptr || !memory_.exists(id)) return tl::unexpected(Errc::invalid);
   if (!memory_.is_window(id)) return memory_.rebind(id);
   if (connection->stage() == Connection::Stage::up) {
+    connection->end_chain_of(id);
     const bool bound = connection->bind(memory_.window_open(id), Connection::Bind::open, 0, false);
     bound ? flush_soon(*connection) : report_lost(*connection, connection->failure());
   }

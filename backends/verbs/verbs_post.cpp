@@ -88,6 +88,7 @@ void Connection::refused_chain(int error) noexcept {
 }
 
 [[gnu::always_inline]] inline int Connection::send_chain() noexcept {
+  if (calls_ != nullptr && fits_calls()) return call_chain();
   // A window shows its next key from the moment that its binding is asked for; the library wants the old one.
   const auto requests = std::span(chain_.requests).first(chain_.size);
   const auto binds = std::span(chain_.binds).first(chain_.bind_count);
@@ -214,9 +215,15 @@ bool Connection::wait_for_room(const Binding& binding) noexcept try {
 void Connection::place_waiting() noexcept {
   for (; !waiting_.empty() && has_room() && !failed_; waiting_.pop_front()) {
     const Waiting& first = waiting_.front();
+    end_chain_of(first.what.key);
     if (!place({first.what, first.how, first.cookie, first.report, first.old_key, first.new_key}))
       failed_ = true;
   }
+}
+
+void Connection::end_chain_of(RemoteKeyId key) noexcept {
+  const Memory::LastBind& last = around_.memory.last_bind(key);
+  if (last.number + chain_.size >= next_send_ && same(last.on, key_)) flush_placed();
 }
 
 void Connection::forget_waiting(const ibv_mw& window) noexcept {

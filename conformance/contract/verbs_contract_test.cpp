@@ -1,5 +1,5 @@
-// The fabric contract on verbs, over IPv4 and IPv6 and with each way to kill a key. Runs where there is an
-// RDMA device, such as in tools/dev/softroce-vm.
+// The fabric contract on verbs, over IPv4 and IPv6, with each way to kill a key and of posting. Runs where
+// there is an RDMA device, such as in tools/dev/softroce-vm.
 #include <sys/socket.h>
 
 #include "conformance/contract/contract.hpp"
@@ -19,6 +19,12 @@ std::unique_ptr<FabricPair> make_registering_pair() {
   options.invalidation = verbs::Invalidation::registration;
   return VerbsPair::open(verbs_address(AF_INET), options);
 }
+// On a device without ibv_wr_*() the same as "windows".
+std::unique_ptr<FabricPair> make_calling_pair() {
+  verbs::VerbsOptions options;
+  options.posting = verbs::Posting::calls;
+  return VerbsPair::open(verbs_address(AF_INET), options);
+}
 std::string without_ipv4() {
   return verbs_address(AF_INET).empty() ? "no RDMA device with an IPv4 address here" : "";
 }
@@ -29,7 +35,8 @@ std::string without_ipv6() {
 INSTANTIATE_TEST_SUITE_P(Verbs, FabricContract,
                          ::testing::Values(FabricCase{"windows", make_verbs_pair, without_ipv4},
                                            FabricCase{"windows6", make_verbs6_pair, without_ipv6},
-                                           FabricCase{"registration", make_registering_pair, without_ipv4}),
+                                           FabricCase{"registration", make_registering_pair, without_ipv4},
+                                           FabricCase{"calls", make_calling_pair, without_ipv4}),
                          case_name);
 
 }  // namespace

@@ -1,8 +1,10 @@
-// What a 4 KiB request asks of the adapters at both ends, as a table in Markdown. With an argument, the
-// number of a line of the table and a number of requests, it plays only those, for a profiler.
+// What a 4 KiB request asks of the adapters at both ends, as a table in Markdown. With the number of a line
+// of the table and a number of requests it plays only those, for a profiler. Behind `wr`, both ends post by
+// ibv_wr_*().
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "conformance/mock_hca/counted_io.hpp"
 
@@ -49,15 +51,18 @@ void print(const Line& line, const char* end, const Counts& before, const Counts
   const auto each = [](std::uint64_t from, std::uint64_t to) {
     return static_cast<double>(to - from) / kRequests;
   };
-  std::printf("| %s | %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", line.name, end,
-              each(before.doorbells, after.doorbells), each(before.work_requests, after.work_requests),
+  std::printf("| %s | %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", line.name, end,
+              each(before.doorbells, after.doorbells), each(before.batches, after.batches),
+              each(before.work_requests, after.work_requests),
               each(before.receive_calls, after.receive_calls), each(before.receives, after.receives),
               each(before.completions, after.completions), each(before.polls, after.polls),
               each(before.arms, after.arms));
 }
 
-void measure(const Line& line) {
-  CountedIo io(line.load, adapters());
+void measure(const Line& line, verbs::Posting posting) {
+  Load load = line.load;
+  load.posting = posting;
+  CountedIo io(load, adapters());
   if (!io.ready() || !io.run(kRequests)) fail(line);
   const Counts server = counts(CountedIo::kServer), client = counts(CountedIo::kClient);
   if (!io.run(kRequests)) fail(line);
@@ -68,18 +73,25 @@ void measure(const Line& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  verbs::Posting posting = verbs::Posting::send;
+  if (argc > 1 && std::string_view(argv[1]) == "wr") {
+    posting = verbs::Posting::calls;
+    --argc, ++argv;
+  }
   if (argc == 3) {
     const unsigned number = static_cast<unsigned>(std::atoi(argv[1]));
     if (number >= std::size(kLines)) return 2;
-    CountedIo io(kLines[number].load, adapters());
+    Load load = kLines[number].load;
+    load.posting = posting;
+    CountedIo io(load, adapters());
     if (!io.ready() || !io.run(kWarm) || !io.run(static_cast<unsigned>(std::atoi(argv[2]))))
       fail(kLines[number]);
     return 0;
   }
   std::puts(
-      "| 4 KiB, keys | end | doorbells | work requests | receive calls | receives | completions | polls | "
-      "arms |");
-  std::puts("|---|---|---|---|---|---|---|---|---|");
-  for (const Line& line : kLines) measure(line);
+      "| 4 KiB, keys | end | doorbells | of these ibv_wr_*() | work requests | receive calls | receives | "
+      "completions | polls | arms |");
+  std::puts("|---|---|---|---|---|---|---|---|---|---|");
+  for (const Line& line : kLines) measure(line, posting);
   return 0;
 }

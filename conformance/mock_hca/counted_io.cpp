@@ -9,10 +9,11 @@ constexpr std::size_t kBytes = 4096;
 constexpr unsigned kPatience = 2000;  // rounds in which nothing is done
 constexpr std::array<std::byte, 24> kUserHeader{};
 
-std::unique_ptr<verbs::VerbsFabric> open_on(const Profile& profile, Keys keys) {
+std::unique_ptr<verbs::VerbsFabric> open_on(const Profile& profile, const Load& load) {
   verbs::VerbsOptions options;
   options.device = profile.name;
-  options.invalidation = keys == Keys::stay ? verbs::Invalidation::off : verbs::Invalidation::automatic;
+  options.invalidation = load.keys == Keys::stay ? verbs::Invalidation::off : verbs::Invalidation::automatic;
+  options.posting = load.posting;
   auto fabric = verbs::open_verbs_fabric(options);
   return fabric ? std::move(*fabric) : nullptr;
 }
@@ -45,8 +46,8 @@ ClientOptions client_options(const Load& load) {
 CountedIo::CountedIo(const Load& load, const std::array<Profile, 2>& both)
     : load_(load), data_(kBytes * load.in_flight) {
   reset({both[0], both[1]});
-  far_ = open_on(both[kServer], load.keys);
-  near_ = open_on(both[kClient], load.keys);
+  far_ = open_on(both[kServer], load);
+  near_ = open_on(both[kClient], load);
   if (far_ == nullptr || near_ == nullptr) return;
   server_ = std::make_unique<Server>(clamp_to(server_config(load.keys), far_->capabilities()), nullptr);
   client_ = std::make_unique<Client>(clamp_to(client_options(load), near_->capabilities()), nullptr);

@@ -25,6 +25,7 @@ struct Load {
   unsigned in_flight = 1;
   std::uint16_t io_connections = 1;
   bool as_kernel_client = true;  // without the extensions that urtrs has among itself
+  verbs::Posting posting = verbs::Posting::send;
 };
 
 class CountedIo {

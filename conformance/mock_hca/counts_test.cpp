@@ -15,7 +15,7 @@ const auto* const environment = ::testing::AddGlobalTestEnvironment(new NoProble
 constexpr unsigned kWarm = 500, kRequests = 1000;
 
 struct PerRequest {
-  double doorbells = 0, work_requests = 0, receive_calls = 0, receives = 0, completions = 0;
+  double doorbells = 0, batches = 0, work_requests = 0, receive_calls = 0, receives = 0, completions = 0;
 };
 struct BothEnds {
   PerRequest server, client;
@@ -25,9 +25,9 @@ PerRequest each(const Counts& before, const Counts& after) {
   const auto per = [](std::uint64_t from, std::uint64_t to) {
     return static_cast<double>(to - from) / kRequests;
   };
-  return {per(before.doorbells, after.doorbells), per(before.work_requests, after.work_requests),
-          per(before.receive_calls, after.receive_calls), per(before.receives, after.receives),
-          per(before.completions, after.completions)};
+  return {per(before.doorbells, after.doorbells),         per(before.batches, after.batches),
+          per(before.work_requests, after.work_requests), per(before.receive_calls, after.receive_calls),
+          per(before.receives, after.receives),           per(before.completions, after.completions)};
 }
 
 BothEnds measure(const Load& load) {
@@ -107,6 +107,27 @@ TEST(Counts, ARequestWhoseChunkGetsAKeyTakesTwoDoorbells) {
     EXPECT_LE(one.server.completions, 2.1);
     EXPECT_LE(one.client.doorbells, 1 + kEdge);
     EXPECT_LE(measure({direction, Keys::of_chunks, 32, 1}).server.doorbells, 0.25);
+  }
+}
+
+// Which of the two functions posts changes nothing else. What binds windows of type 1 is not posted by it.
+TEST(Counts, ByCallsTheSameGoesOutAsOften) {
+  for (Load load : {Load{Direction::read, Keys::stay, 1, 1},
+                    {Direction::write, Keys::stay, 32, 1},
+                    {Direction::read, Keys::of_requests, 32, 1},
+                    {Direction::read, Keys::of_chunks, 1, 1}}) {
+    const BothEnds plain = measure(load);
+    load.posting = verbs::Posting::calls;
+    const BothEnds called = measure(load);
+    const bool type_1 = load.keys == Keys::of_chunks;
+    EXPECT_EQ(called.server.batches, type_1 ? 0 : called.server.doorbells);
+    EXPECT_EQ(called.client.batches, called.client.doorbells);
+    for (const auto& [one, other] : {std::pair{plain.server, called.server}, {plain.client, called.client}}) {
+      EXPECT_EQ(one.batches, 0);
+      EXPECT_EQ(one.doorbells, other.doorbells);
+      EXPECT_EQ(one.work_requests, other.work_requests);
+      EXPECT_EQ(one.completions, other.completions);
+    }
   }
 }
 

@@ -152,6 +152,7 @@ std::unique_ptr<Context> make_context(Adapter& adapter) {
   context->ops.post_send = post_send;
   context->ops.post_recv = post_recv;
   if (adapter.profile.thread_domains) offer_thread_domains(*context);
+  if (adapter.profile.calls != 0) offer_calls(*context);
   return context;
 }
 
@@ -238,6 +239,7 @@ void reset(const std::vector<Profile>& profiles, std::uint64_t seed) {
   all.next_port = 40000;
   all.shortage_after = all.shortage_count = 0;
   all.rtus_to_lose = all.stale_rejects = 0;
+  all.batch_refusal = 0;
   all.in_timewait.clear();
   all.destroys_without_device.reset();
   all.holders.clear();

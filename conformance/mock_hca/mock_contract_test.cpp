@@ -10,10 +10,12 @@ namespace rtrs::conformance {
 namespace {
 
 using verbs::Invalidation;
+using verbs::Posting;
 
 constexpr int kIdleMs = 2;
 
-template <mock_hca::Profile (*Of)(), Invalidation How, int Family = AF_INET, bool ThreadDomains = false>
+template <mock_hca::Profile (*Of)(), Invalidation How, int Family = AF_INET, bool ThreadDomains = false,
+          Posting Post = Posting::send>
 std::unique_ptr<FabricPair> make_pair() {
   mock_hca::Profile profile = Of();
   profile.gives_up_after = milliseconds(50);
@@ -23,7 +25,12 @@ std::unique_ptr<FabricPair> make_pair() {
   verbs::VerbsOptions options;
   options.invalidation = How;
   options.thread_domains = ThreadDomains;
+  options.posting = Post;
   return VerbsPair::open(verbs_address(Family), options, kIdleMs);
+}
+template <mock_hca::Profile (*Of)()>
+std::unique_ptr<FabricPair> make_calling() {
+  return make_pair<Of, Invalidation::automatic, AF_INET, false, Posting::calls>();
 }
 // An adapter whose library does not take windows of type 1 in ibv_post_send().
 mock_hca::Profile binds_alone() {
@@ -59,6 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
         FabricCase{"mlx5_binds_alone", make_pair<binds_alone, Invalidation::automatic>, here},
         FabricCase{"mlx5_registration", make_pair<mlx5, Invalidation::registration>, here},
         FabricCase{"mlx5_thread_domains", make_pair<mlx5, Invalidation::automatic, AF_INET, true>, here},
+        FabricCase{"mlx5_calls", make_calling<mlx5>, here}, FabricCase{"rxe_calls", make_calling<rxe>, here},
         FabricCase{"irdma", make_pair<irdma, Invalidation::automatic>, here},
         FabricCase{"bnxt_re", make_pair<bnxt_re, Invalidation::automatic>, here},
         FabricCase{"bnxt_re_registration", make_pair<bnxt_re, Invalidation::registration>, here},

@@ -33,6 +33,14 @@ struct Profile {
   bool windows_type_2b = true;
   bool send_invalidate = true;  // IBV_DEVICE_MEM_MGT_EXTENSIONS
   bool thread_domains = false;  // and parent domains
+  // ibv_create_qp_ex() with operations that are posted by ibv_wr_*(); enum ibv_qp_create_send_ops_flags of
+  // those that the library has. 0: not even the function is there.
+  std::uint64_t calls = 0;
+  // The library of bnxt_re since rdma-core 56: more is granted, and of what it has not the function is null.
+  bool grants_any_call = false;
+  // The library of soft-RoCE, up to rdma-core 63: ibv_wr_bind_mw() takes windows of type 1 too, data is
+  // inline by the flag, and in two places it is miscounted. That of mlx5 makes each window one of type 2.
+  bool calls_of_soft_roce = false;
   // What ibv_post_send() does with a binding of a window of type 1, which ibv_bind_mw() is for.
   enum class Type1Chain : std::uint8_t { takes, refuses, fails } type_1_in_chain = Type1Chain::takes;
   // What lies in a completion queue of a queue pair is gone with it, and when it is reset.
@@ -89,7 +97,8 @@ ibv_qp_cap last_granted();
 // doorbell of real hardware, whatever it posts; receives have one of their own, which many adapters read from
 // memory.
 struct Counts {
-  std::uint64_t doorbells = 0;      // calls of ibv_post_send() and ibv_bind_mw()
+  std::uint64_t doorbells = 0;      // calls of ibv_post_send(), ibv_bind_mw() and ibv_wr_complete()
+  std::uint64_t batches = 0;        // of these, ibv_wr_complete()
   std::uint64_t work_requests = 0;  // that they posted
   std::uint64_t receive_calls = 0;  // of ibv_post_recv()
   std::uint64_t receives = 0;
@@ -99,6 +108,8 @@ struct Counts {
 };
 Counts counts(std::size_t adapter);
 
+// Queue pairs that exist and take ibv_wr_*().
+std::size_t queue_pairs_with_calls();
 // Queue pairs that exist and are one thread's.
 std::size_t queue_pairs_of_threads();
 
@@ -154,5 +165,9 @@ void end_timewait();
 // failed since.
 void fall_short(unsigned skip, unsigned count);
 bool fell_short();
+// The next ibv_wr_complete() answers so, and nothing of what it would have posted is.
+void refuse_next_batch(int error);
+// The library of the adapter has no ibv_wr_*() any more.
+void forget_calls(std::size_t adapter);
 
 }  // namespace rtrs::mock_hca

@@ -115,6 +115,9 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
   auto& queue = *static_cast<Queue*>(cq);
   if (world().queues.count(&queue) == 0)
     return world().problem("a completion queue that is gone was read"), -1;
+  // Libraries take that lock when they read of an error, which may be any queue pair's.
+  for (const auto& [number, pair] : world().queue_pairs)
+    if (pair->send_cq == cq || pair->recv_cq == cq) check_no_batch(*pair, "ibv_poll_cq()");
   if (world().hostile) kick_all();
   int taken = 0;
   ++queue.adapter->counts.polls;

@@ -1,6 +1,17 @@
 #include "conformance/mock_hca/mock_hca.hpp"
 
 namespace rtrs::mock_hca {
+namespace {
+
+// MLX5_SUPPORTED_SEND_OPS_FLAGS_RC and RXE_SUP_RC_QP_SEND_OPS_FLAGS of rdma-core 44. The libraries of irdma
+// and hfi1 have none, that of bnxt_re some since 56.
+constexpr std::uint64_t kCalls = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                                 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                                 IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |
+                                 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+                                 IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
+
+}  // namespace
 
 // drivers/infiniband/sw/rxe/rxe_param.h of Linux 6.12: RXE_MAX_QP_WR_, RXE_MAX_SGE, RXE_MAX_CQE,
 // RXE_MAX_INLINE_DATA.
@@ -15,6 +26,8 @@ Profile rxe() {
   one.max_message = 1U << 31;
   one.destroy_cleans_cq = false;
   one.flushes_when_taken_out = true;
+  one.calls = kCalls;
+  one.calls_of_soft_roce = true;
   return one;
 }
 
@@ -28,6 +41,7 @@ Profile mlx5() {
   one.send_queue_bytes = 32768 * 64;
   one.work_bytes = 192;
   one.thread_domains = true;
+  one.calls = kCalls;
   return one;
 }
 

@@ -95,12 +95,14 @@ bool invalidate(const QueuePair& pair, std::uint32_t key) {
 ibv_wc_status bind(QueuePair& pair, const Work& work) {
   Window& window = *work.window;
   if (world().windows.count(&window) == 0 || window.pd != protection_of(pair.pd)) return IBV_WC_LOC_PROT_ERR;
+  // Soft-RoCE looks for it, and to others it names another key.
+  if (work.old_key != window.key) return IBV_WC_MW_BIND_ERR;
   auto* const region = static_cast<MemoryRegion*>(work.bind.mr);
   // A window of type 2 has to be free.
   if (window.type == IBV_MW_TYPE_2 && window.region != nullptr) return IBV_WC_MW_BIND_ERR;
   if (window.region != nullptr) --window.region->windows;
   window.region = nullptr;
-  if (work.bind.length == 0) return IBV_WC_SUCCESS;
+  if (work.bind.length == 0) return window.key = work.key, IBV_WC_SUCCESS;
   if (world().region(pair.pd, region->lkey) != region || (region->access & IBV_ACCESS_MW_BIND) == 0 ||
       !inside(*region, work.bind.addr, work.bind.length))
     return IBV_WC_MW_BIND_ERR;
@@ -109,7 +111,7 @@ ibv_wc_status bind(QueuePair& pair, const Work& work) {
   window.start = work.bind.addr;
   window.length = work.bind.length;
   window.access = work.bind.mw_access_flags;
-  window.live_key = work.key;
+  window.live_key = window.key = work.key;
   window.of = &pair;
   return IBV_WC_SUCCESS;
 }
@@ -290,63 +292,78 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
 }
 
 int post_work(QueuePair& pair, ibv_send_wr* first, ibv_send_wr** refused) {
+  check_no_batch(pair, "ibv_post_send()");
   ++pair.adapter->counts.doorbells;
   for (ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
     *refused = wr;
-    if (is_over(pair.context)) return EIO;
-    if (pair.state != IBV_QPS_RTS && pair.state != IBV_QPS_ERR) {
-      world().problem("a work request was posted to a queue pair that cannot send yet");
-      return EINVAL;
-    }
-    Work work;
-    work.opcode = wr->opcode;
-    work.id = wr->wr_id;
-    work.signalled = (wr->send_flags & IBV_SEND_SIGNALED) != 0;
-    work.is_inline = (wr->send_flags & IBV_SEND_INLINE) != 0;
-    work.imm = wr->imm_data;
-    work.parts.assign(wr->sg_list, wr->sg_list + wr->num_sge);
-    std::uint64_t total = 0;
-    for (const ibv_sge& part : work.parts) total += part.length;
-    if (static_cast<std::uint32_t>(wr->num_sge) > pair.cap.max_send_sge ||
-        (work.is_inline && total > pair.cap.max_inline_data)) {
-      world().problem("a work request has more parts, or more inline data, than its queue pair takes");
-      return EINVAL;
-    }
-    if (work.opcode == IBV_WR_BIND_MW) {
-      // The library of soft-RoCE looks, though a binding has neither.
-      if (wr->num_sge != 0 || wr->imm_data != 0) return EINVAL;
-      work.window = static_cast<Window*>(wr->bind_mw.mw);
-      if (world().windows.count(work.window) == 0)
-        return world().problem("a window that is gone was bound"), EINVAL;
-      work.bind = wr->bind_mw.bind_info;
-      work.key = wr->bind_mw.rkey;
-      if ((work.key >> 8) != (work.window->rkey >> 8)) {
-        world().problem("a window was bound under a key that is not its own");
-        return EINVAL;
-      }
-    } else if (work.opcode == IBV_WR_SEND_WITH_INV) {
-      if (!pair.adapter->profile.send_invalidate) return EINVAL;
-      work.key = wr->invalidate_rkey;
-    } else {
-      work.key = wr->wr.rdma.rkey;
-      work.address = wr->wr.rdma.remote_addr;
-    }
-    if (work.is_inline) {
-      for (const ibv_sge& part : std::exchange(work.parts, {})) {
-        const auto* from = reinterpret_cast<const std::byte*>(part.addr);
-        work.inline_bytes.insert(work.inline_bytes.end(), from, from + part.length);
-      }
-    }
-    if (pair.posted - pair.released == pair.cap.max_send_wr) return ENOMEM;
-    work.number = pair.posted++;
-    ++pair.adapter->counts.work_requests;
-    if (pair.state == IBV_QPS_ERR)
-      finish(pair, work, IBV_WC_WR_FLUSH_ERR);
-    else
-      pair.sends.push_back(std::move(work));
+    const std::uint32_t old_key = wr->opcode == IBV_WR_BIND_MW ? wr->bind_mw.mw->rkey : 0;
+    if (const int error = post_one(pair, *wr, old_key); error != 0) return error;
   }
   *refused = nullptr;
   kick(pair);
+  return 0;
+}
+
+namespace {
+
+int take_binding(const ibv_send_wr& wr, Work& work) {
+  // The library of soft-RoCE looks, though a binding has neither.
+  if (wr.num_sge != 0 || wr.imm_data != 0) return EINVAL;
+  work.window = static_cast<Window*>(wr.bind_mw.mw);
+  if (world().windows.count(work.window) == 0)
+    return world().problem("a window that is gone was bound"), EINVAL;
+  work.bind = wr.bind_mw.bind_info;
+  work.key = wr.bind_mw.rkey;
+  if ((work.key >> 8) == (work.window->rkey >> 8)) return 0;
+  world().problem("a window was bound under a key that is not its own");
+  return EINVAL;
+}
+
+}  // namespace
+
+int post_one(QueuePair& pair, const ibv_send_wr& wr, std::uint32_t old_key) {
+  if (is_over(pair.context)) return EIO;
+  if (pair.state != IBV_QPS_RTS && pair.state != IBV_QPS_ERR) {
+    world().problem("a work request was posted to a queue pair that cannot send yet");
+    return EINVAL;
+  }
+  Work work;
+  work.opcode = wr.opcode;
+  work.id = wr.wr_id;
+  work.signalled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
+  work.is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
+  work.imm = wr.imm_data;
+  work.old_key = old_key;
+  work.parts.assign(wr.sg_list, wr.sg_list + wr.num_sge);
+  std::uint64_t total = 0;
+  for (const ibv_sge& part : work.parts) total += part.length;
+  if (static_cast<std::uint32_t>(wr.num_sge) > pair.cap.max_send_sge ||
+      (work.is_inline && total > pair.cap.max_inline_data)) {
+    world().problem("a work request has more parts, or more inline data, than its queue pair takes");
+    return EINVAL;
+  }
+  if (work.opcode == IBV_WR_BIND_MW) {
+    if (const int error = take_binding(wr, work); error != 0) return error;
+  } else if (work.opcode == IBV_WR_SEND_WITH_INV) {
+    if (!pair.adapter->profile.send_invalidate) return EINVAL;
+    work.key = wr.invalidate_rkey;
+  } else {
+    work.key = wr.wr.rdma.rkey;
+    work.address = wr.wr.rdma.remote_addr;
+  }
+  if (work.is_inline) {
+    for (const ibv_sge& part : std::exchange(work.parts, {})) {
+      const auto* from = reinterpret_cast<const std::byte*>(part.addr);
+      work.inline_bytes.insert(work.inline_bytes.end(), from, from + part.length);
+    }
+  }
+  if (pair.posted - pair.released == pair.cap.max_send_wr) return ENOMEM;
+  work.number = pair.posted++;
+  ++pair.adapter->counts.work_requests;
+  if (pair.state == IBV_QPS_ERR)
+    finish(pair, work, IBV_WC_WR_FLUSH_ERR);
+  else
+    pair.sends.push_back(std::move(work));
   return 0;
 }
 

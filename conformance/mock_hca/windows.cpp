@@ -25,6 +25,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
     window->rkey = adapter.free_keys.back();
     adapter.free_keys.pop_back();
   }
+  window->key = window->rkey;
   world().windows.insert(window);
   ++static_cast<Domain*>(pd)->users;
   return window;
@@ -124,17 +125,10 @@ void clear(QueuePair& pair) {
 
 }  // namespace
 
-}  // namespace rtrs::mock_hca
-
-using namespace rtrs::mock_hca;
-
-extern "C" {
-
-ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
-  const std::scoped_lock lock(world().lock);
+QueuePair* make_queue_pair(ibv_pd* pd, ibv_qp_init_attr& wanted) {
   Adapter& adapter = *static_cast<Context*>(pd->context)->adapter;
   const Profile& profile = adapter.profile;
-  const ibv_qp_cap& cap = wanted->cap;
+  const ibv_qp_cap& cap = wanted.cap;
   if (is_over(pd->context)) return errno = EIO, nullptr;
   if (cap.max_send_wr > profile.max_qp_wr || cap.max_recv_wr > profile.max_qp_wr ||
       cap.max_inline_data > profile.max_inline || static_cast<int>(cap.max_send_sge) > profile.max_sge ||
@@ -143,15 +137,15 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
   ibv_qp_cap granted = cap;
   if (!fit_send_queue(profile, granted)) return errno = EINVAL, nullptr;
   if (world().falls_short()) return nullptr;
-  wanted->cap = granted;
+  wanted.cap = granted;
   auto* pair = new QueuePair;
   pair->adapter = &adapter;
   pair->context = pd->context;
-  pair->qp_context = wanted->qp_context;
+  pair->qp_context = wanted.qp_context;
   pair->pd = pd;
-  pair->send_cq = wanted->send_cq;
-  pair->recv_cq = wanted->recv_cq;
-  pair->qp_type = wanted->qp_type;
+  pair->send_cq = wanted.send_cq;
+  pair->recv_cq = wanted.recv_cq;
+  pair->qp_type = wanted.qp_type;
   pair->state = IBV_QPS_RESET;
   if (profile.reuses_numbers) {
     pair->qp_num = kFirstNumber;
@@ -166,9 +160,21 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
   return pair;
 }
 
+}  // namespace rtrs::mock_hca
+
+using namespace rtrs::mock_hca;
+
+extern "C" {
+
+ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
+  const std::scoped_lock lock(world().lock);
+  return make_queue_pair(pd, *wanted);
+}
+
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   const std::scoped_lock lock(world().lock);
   auto& pair = *static_cast<QueuePair*>(qp);
+  check_no_batch(pair, "ibv_modify_qp()");
   if (is_over(qp->context)) return EIO;
   if ((mask & IBV_QP_STATE) == 0) return EINVAL;
   const ibv_qp_state from = pair.state, to = attributes->qp_state;
@@ -194,6 +200,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
 int ibv_destroy_qp(ibv_qp* qp) {
   const std::scoped_lock lock(world().lock);
   auto* pair = static_cast<QueuePair*>(qp);
+  check_no_batch(*pair, "ibv_destroy_qp()");
   if (pair->unacknowledged != 0)
     world().problem(
         "a queue pair was given back with events that nobody acknowledged: the call would wait for ever");

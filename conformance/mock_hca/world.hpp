@@ -91,6 +91,7 @@ struct Window : ibv_mw {
   std::uint64_t start = 0, length = 0;
   unsigned access = 0;
   std::uint32_t live_key = 0;
+  std::uint32_t key = 0;  // that of its last binding that was carried out, which the next one has to name
   const QueuePair* of = nullptr;  // type 2: the only one it is good on
 };
 
@@ -101,6 +102,7 @@ struct Work {
   bool signalled = false;
   std::uint32_t imm = 0;
   std::uint32_t key = 0;  // remote, to be invalidated, or new
+  std::uint32_t old_key = 0;
   std::uint64_t address = 0;
   std::vector<ibv_sge> parts;
   std::vector<std::byte> inline_bytes;
@@ -112,6 +114,22 @@ struct Work {
 struct Receive {
   std::uint64_t id = 0;
   std::vector<ibv_sge> parts;
+};
+
+// What is posted by ibv_wr_*() to a queue pair: from ibv_wr_start() on, until it is posted or thrown away.
+struct Batch : ibv_qp_ex {
+  struct Built {
+    ibv_send_wr request{};
+    std::vector<ibv_sge> parts;
+    std::vector<std::byte> bytes;  // inline
+    std::uint32_t old_key = 0;
+  };
+  QueuePair* pair = nullptr;
+  std::uint64_t ops = 0;
+  bool open = false;
+  bool wants_data = false;  // the last one that was built
+  int error = 0;
+  std::deque<Built> built;
 };
 
 struct QueuePair : ibv_qp {
@@ -132,6 +150,7 @@ struct QueuePair : ibv_qp {
   bool told_of_data = false;
   bool ended = false;  // nothing more of it leaves
   unsigned unacknowledged = 0;
+  std::unique_ptr<Batch> batch;  // where it takes ibv_wr_*()
 };
 
 // What libibverbs knows of newer adapters stands before their context.
@@ -240,6 +259,7 @@ struct World {
   std::set<std::uint32_t> in_timewait;          // numbers of queue pairs
   std::optional<bool> destroys_without_device;  // as the environment said at the first use
   unsigned rtus_to_lose = 0, stale_rejects = 0;
+  int batch_refusal = 0;
   bool hostile = false;
   std::mt19937_64 chance;
   Conductor* conductor = nullptr;
@@ -291,6 +311,8 @@ void forget_events(Adapter&, const void* object);
 int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
 // The same, of either function.
 int post_work(QueuePair&, ibv_send_wr*, ibv_send_wr**);
+// One of them. A binding names the key that its window had.
+int post_one(QueuePair&, const ibv_send_wr&, std::uint32_t old_key);
 int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**);
 int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
 int poll_cq(ibv_cq*, int count, ibv_wc*);
@@ -302,7 +324,14 @@ void offer_thread_domains(Context&);
 void leave_parents(Domain&);
 // What keys are compared with.
 const ibv_pd* protection_of(const ibv_pd*);
+// --- of calls.cpp ---
+// What an adapter has that gives them.
+void offer_calls(Context&);
+// Nothing but ibv_wr_*() may be called of a queue pair before its batch ends: libraries hold a lock.
+void check_no_batch(const QueuePair&, const char* call);
 // --- of windows.cpp ---
+// nullptr: errno says why. Under the lock.
+QueuePair* make_queue_pair(ibv_pd*, ibv_qp_init_attr&);
 ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);
 int dealloc_mw(ibv_mw*);
 

@@ -25,6 +25,9 @@ TEST(Settings, TakesTimersAndPriorityOfVerbs) {
   EXPECT_TRUE(settings.fabric.relaxed_ordering);
   EXPECT_EQ(why(settings.set("rdma_thread_domains", "on")), "accepted");
   EXPECT_TRUE(settings.fabric.thread_domains);
+  EXPECT_EQ(why(settings.set("rdma_post", "wr")), "accepted");
+  EXPECT_EQ(settings.fabric.post, "wr");
+  EXPECT_NE(why(settings.set("rdma_post", "fast")), "accepted");
 }
 
 TEST(Settings, TakesEveryParameter) {

@@ -20,6 +20,7 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
   choice.device = options.rdma_device;
   if (!options.rdma_invalidation.empty()) choice.invalidation = options.rdma_invalidation;
   choice.thread_domains = options.rdma_thread_domains;
+  choice.post = options.rdma_post;
   // Each attempt fails in the same way; once is enough.
   choice.log = [last = std::string()](tools::LogLevel level, const std::string& text) mutable {
     if (level == tools::LogLevel::warning && text != last) fmt::print(stderr, "urtrs-perf: {}\n", text);

@@ -119,6 +119,10 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
       ->check(CLI::IsMember(tools::invalidation_names()));
   app.add_flag("--rdma-thread-domains", options.rdma_thread_domains,
                "verbs: calls of queue pairs take no locks where the device has thread domains, as mlx5");
+  app.add_option("--rdma-post", options.rdma_post,
+                 "verbs: wr posts by ibv_wr_*(), or warns that it cannot; auto silently; send never")
+      ->check(CLI::IsMember(tools::post_names()))
+      ->capture_default_str();
   app.add_option("--connections", options.connections, "IO connections of a path")
       ->check(CLI::Range(1u, kMaxCons - 1))
       ->capture_default_str();
@@ -275,7 +279,7 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   if (options.json && options.csv) errors += "urtrs-perf: --json excludes --csv\n";
   if (options.raw && app.count("--fabric") == 0) options.fabric = "libfabric";
   if (options.crc && options.fabric != "tcp") judge.refuse("--fabric", "tcp with --crc", options.fabric);
-  for (const char* name : {"--rdma-device", "--rdma-invalidation", "--rdma-thread-domains"})
+  for (const char* name : {"--rdma-device", "--rdma-invalidation", "--rdma-thread-domains", "--rdma-post"})
     if (app.count(name) != 0 && options.fabric != "verbs")
       judge.refuse("--fabric", std::string("verbs with ") + name, options.fabric);
   if (options.raw && options.fabric != "libfabric")

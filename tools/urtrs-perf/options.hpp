@@ -41,6 +41,7 @@ struct Options {
   std::string rdma_device;        // of verbs; empty: whichever has the address
   std::string rdma_invalidation;  // of verbs; given at the server: every IO has a fresh key
   bool rdma_thread_domains = false;
+  std::string rdma_post = "send";
   Workload rw = Workload::write;
   unsigned read_percent = 50;  // of Workload::rw
   std::uint32_t block_size = 4096;

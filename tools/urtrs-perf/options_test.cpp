@@ -110,6 +110,10 @@ TEST(Options, RdmaIsChosenAsForUrtrsd) {
   EXPECT_EQ(parsed({"h", "--fabric=verbs"}).rdma_invalidation, "");
   EXPECT_TRUE(parsed({"h", "--fabric=verbs", "--rdma-thread-domains"}).rdma_thread_domains);
   EXPECT_FALSE(parsed({"h", "--fabric=verbs"}).rdma_thread_domains);
+  EXPECT_EQ(parsed({"h", "--fabric=verbs", "--rdma-post=wr"}).rdma_post, "wr");
+  EXPECT_EQ(parsed({"h", "--fabric=verbs"}).rdma_post, "send");
+  expect_refused({"h", "--rdma-post=wr"},
+                 "urtrs-perf: --fabric: expected verbs with --rdma-post, got \"tcp\"\n");
   expect_refused({"h", "--rdma-thread-domains"},
                  "urtrs-perf: --fabric: expected verbs with --rdma-thread-domains, got \"tcp\"\n");
   expect_refused({"h", "--rdma-device=mlx5_0"},

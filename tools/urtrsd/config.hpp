@@ -44,6 +44,7 @@ struct DaemonConfig {
   std::uint32_t rdma_tos = 0;          // 0: as the host says
   bool rdma_relaxed_ordering = false;
   bool rdma_thread_domains = false;
+  std::string rdma_post = "send";
   std::string rdma_invalidation = "auto";
   std::uint32_t sess_queue_depth = 512;
   std::uint32_t max_chunk_size = 131072;

@@ -20,6 +20,7 @@ tools::FabricChoice fabric_choice(const DaemonConfig& config) {
   choice.tos = config.rdma_tos;
   choice.relaxed_ordering = config.rdma_relaxed_ordering;
   choice.thread_domains = config.rdma_thread_domains;
+  choice.post = config.rdma_post;
   choice.tls = tls_of(config);
   choice.auth = auth_of(config);
   choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;

@@ -171,6 +171,7 @@ rdma_ack_timeout = 14
 rdma_tos = 106
 rdma_relaxed_ordering = true
 rdma_thread_domains = true
+rdma_post = "wr"
 rdma_invalidation = "windows"
 always_invalidate = false
 assume_kernel_6_12_clients = true
@@ -232,6 +233,7 @@ TEST(ConfigFile, EverySettingIsRead) {
   expected.rdma_tos = 106;
   expected.rdma_relaxed_ordering = true;
   expected.rdma_thread_domains = true;
+  expected.rdma_post = "wr";
   expected.rdma_invalidation = "windows";
   expected.always_invalidate = false;
   expected.assume_kernel_6_12_clients = true;

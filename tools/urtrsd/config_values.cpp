@@ -40,6 +40,8 @@ std::vector<Setting> make_settings() {
        BooleanRule{&C::rdma_relaxed_ordering}},
       {"rdma_thread_domains", "rdma-thread-domains", "verbs: no locks where the device has thread domains",
        BooleanRule{&C::rdma_thread_domains}},
+      {"rdma_post", "rdma-post", "verbs: wr posts by ibv_wr_*(), or warns that it cannot; auto silently",
+       TextRule{&C::rdma_post, {"auto", "wr", "send"}}},
       {"rdma_invalidation", "rdma-invalidation", "how verbs takes a key back for always_invalidate",
        TextRule{&C::rdma_invalidation, {"auto", "windows", "registration"}}},
       {"sess_queue_depth", "sess-queue-depth,queue-depth,q", "IOs in flight in one session",
@@ -103,8 +105,7 @@ std::vector<Setting> make_administration() {
        TextRule{&C::control_group}},
       {"shutdown_timeout_s", "shutdown-timeout-s",
        "seconds after SIGTERM or SIGINT in which storage may end what is under way; then urtrsd leaves "
-       "without it. "
-       "0: no bound",
+       "without it. 0: no bound",
        IntegerRule{&C::shutdown_timeout_s, 0, 86400}},
   };
 }
@@ -169,8 +170,7 @@ std::vector<Setting> make_limits() {
        IntegerRule{&C::max_half_open, 0, kMaxSessions}},
       {"connection_memory_mb", "connection-memory-mb",
        "MiB for the queues of all connections of the tcp fabric together; one client address may take all "
-       "but an "
-       "eighth of what the others leave",
+       "but an eighth of what the others leave",
        IntegerRule{&C::connection_memory_mb, 16, 1U << 20}},
   };
 }

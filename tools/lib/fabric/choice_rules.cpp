@@ -16,6 +16,11 @@ const std::vector<std::string>& invalidation_names() {
   return names;
 }
 
+const std::vector<std::string>& post_names() {
+  static const std::vector<std::string> names{"auto", "wr", "send"};
+  return names;
+}
+
 const std::vector<std::string>& tls_modes() {
   static const std::vector<std::string> modes{"off", "allow", "require"};
   return modes;
@@ -71,6 +76,8 @@ std::string of_another_fabric(const FabricChoice& choice) {
     return "relaxed ordering of RDMA is for the fabric verbs, not for " + choice.fabric;
   if (!of("verbs") && choice.thread_domains)
     return "thread domains of RDMA are for the fabric verbs, not for " + choice.fabric;
+  if (!of("verbs") && choice.post != usual.post)
+    return "posting by " + choice.post + " is for the fabric verbs, not for " + choice.fabric;
   if (!of("verbs") && choice.invalidation != usual.invalidation)
     return "invalidation by " + choice.invalidation + " is for the fabric verbs, not for " + choice.fabric;
   return {};

@@ -86,6 +86,11 @@ verbs::Invalidation invalidation_of(const std::string& name) {
   return name == "registration" ? verbs::Invalidation::registration : verbs::Invalidation::automatic;
 }
 
+verbs::Posting posting_of(const std::string& name) {
+  if (name == "auto") return verbs::Posting::automatic;
+  return name == "wr" ? verbs::Posting::calls : verbs::Posting::send;
+}
+
 Opened open_verbs(const FabricChoice& choice) {
   const auto opening = std::make_shared<Opening>();
   verbs::VerbsOptions options;
@@ -97,6 +102,7 @@ Opened open_verbs(const FabricChoice& choice) {
   options.tos = static_cast<std::uint8_t>(choice.tos);
   options.relaxed_ordering = choice.relaxed_ordering;
   options.thread_domains = choice.thread_domains;
+  options.posting = posting_of(choice.post);
   options.dead_peer_time = choice.undelivered_timeout;
   options.log = keep_error<verbs::LogLevel>(choice, opening);
   auto fabric = verbs::open_verbs_fabric(options);

@@ -27,6 +27,7 @@ struct FabricChoice {
   unsigned tos = 0;                   // of verbs, 0 .. 255; 0: as the host says
   bool relaxed_ordering = false;      // of verbs
   bool thread_domains = false;        // of verbs
+  std::string post = "send";          // of verbs: one of post_names()
   // Of verbs: those of this host that will be listened on, as far as known. Devices that have none of them
   // are not looked at.
   std::vector<std::string> addresses{};
@@ -47,6 +48,9 @@ const std::vector<std::string>& fabric_names();
 
 // How verbs takes a key back: docs/security.md.
 const std::vector<std::string>& invalidation_names();
+
+// How verbs hands work requests to the library of a device: docs/fabric.md.
+const std::vector<std::string>& post_names();
 
 // What was asked for and another fabric alone can do; empty: nothing.
 std::string of_another_fabric(const FabricChoice&);

@@ -83,6 +83,14 @@ Done set_fabric(std::string_view value, std::string& out) {
   return out == value ? Done{} : refuse("fabric", value, "expected tcp, libfabric or verbs");
 }
 
+Done set_post(std::string_view value, std::string& out) {
+  const std::vector<std::string>& names = tools::post_names();
+  if (std::find(names.begin(), names.end(), value) == names.end())
+    return refuse("rdma_post", value, "expected auto, wr or send");
+  out = value;
+  return {};
+}
+
 Done set_tls(std::string_view value, std::string& out) {
   if (value != "require" && value != "off")
     return refuse("tls", value,
@@ -108,6 +116,7 @@ const std::vector<std::string_view> kKeys{"path",
                                           "rdma_tos",
                                           "rdma_relaxed_ordering",
                                           "rdma_thread_domains",
+                                          "rdma_post",
                                           "tls",
                                           "tls_keys",
                                           "tls_identity",
@@ -252,7 +261,7 @@ Done check_company(const Settings& settings) {
   if (is_given("exports") && !settings.devices.empty())
     return tl::unexpected<std::string>("exports= is for a session without device=; leave one of the two out");
   for (const char* key : {"rdma_device", "rdma_retry_count", "rdma_ack_timeout", "rdma_tos",
-                          "rdma_relaxed_ordering", "rdma_thread_domains"})
+                          "rdma_relaxed_ordering", "rdma_thread_domains", "rdma_post"})
     if (is_given(key) && settings.fabric.fabric != "verbs")
       return tl::unexpected(std::string(key) + "= belongs to fabric=verbs, which is not given");
   if (is_given("crc") && settings.fabric.fabric != "tcp")
@@ -302,6 +311,7 @@ Done Settings::set(std::string_view key, std::string_view value) {
   if (key == "rdma_tos") return set_number(key, value, 0, 255, fabric.tos);
   if (key == "rdma_relaxed_ordering") return set_switch(key, value, fabric.relaxed_ordering);
   if (key == "rdma_thread_domains") return set_switch(key, value, fabric.thread_domains);
+  if (key == "rdma_post") return set_post(value, fabric.post);
   if (key == "access_mode") {
     access_mode_given = true;
     return set_access_mode(value, access_mode);

@@ -37,6 +37,8 @@ const char* const kSettingsHelp =
     "                         completion, which some hosts are faster by (default off)\n"
     "rdma_thread_domains=on|off  of verbs: calls of queue pairs take no locks where the device has thread\n"
     "                         domains, which mlx5 has (default off)\n"
+    "rdma_post=auto|wr|send   of verbs: work requests go by ibv_wr_*() where the device has it, with a\n"
+    "                         warning where not (wr), or by ibv_post_send() (default)\n"
     "tls=require|off          towards the server, on fabric=tcp (default require with tls_keys= or "
     "tls_cert=,\n"
     "                         else off). A client never goes on without TLS because its server has none\n"

@@ -8,10 +8,11 @@ theirs=$(address 1 server)
 for how in none auto windows registration; do
   way=()
   [ $how = none ] || way=(--rdma-invalidation=$how)
-  "$perf" --fabric=verbs --rdma-device=rxe1s "${way[@]}" --listen "$theirs" --queue-depth=32 --chunk-size=64k >"$RUN/server-$how.log" 2>&1 &
+  post=(${RDMA_POST:+--rdma-post="$RDMA_POST"})
+  "$perf" --fabric=verbs --rdma-device=rxe1s "${way[@]}" "${post[@]}" --listen "$theirs" --queue-depth=32 --chunk-size=64k >"$RUN/server-$how.log" 2>&1 &
   server=$!
   wait_quietly 30 grep -q listening "$RUN/server-$how.log" || { cat "$RUN/server-$how.log"; fail "the server does not listen"; }
-  "$perf" "$ours@$theirs" --fabric=verbs --rdma-device=rxe1c --connect-timeout=30s --rw=rw --iodepth=4 -n 200 --verify \
+  "$perf" "$ours@$theirs" --fabric=verbs --rdma-device=rxe1c "${post[@]}" --connect-timeout=30s --rw=rw --iodepth=4 -n 200 --verify \
     >"$RESULT/perf-$how.txt" 2>&1 || { cat "$RESULT/perf-$how.txt" "$RUN/server-$how.log"; fail "with $how"; }
   kill -INT $server
   wait $server || true

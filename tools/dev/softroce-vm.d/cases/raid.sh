@@ -12,7 +12,8 @@ leg_start() {
   local n options=()
   for n in $(seq "$PATHS"); do options+=(--listen "$(address "$n" server)"); done
   "$LAB_BUILD/tools/urtrsd/urtrsd" --fabric "$LAB_FABRIC" "${options[@]}" --port $((1234 + $1)) --control "" \
-    --export "loop$1=/dev/loop$1" --queue-depth "$QUEUE_DEPTH" --always-invalidate true >"$RUN/leg$1.log" 2>&1 &
+    --export "loop$1=/dev/loop$1" --queue-depth "$QUEUE_DEPTH" --always-invalidate true \
+    ${RDMA_POST:+--rdma-post "$RDMA_POST"} >"$RUN/leg$1.log" 2>&1 &
   leg_pid[$1]=$!
   disown
   wait_quietly 30 grep -q ' ready$' "$RUN/leg$1.log" || { cat "$RUN/leg$1.log"; fail "the server of leg $1 did not start"; }
