@@ -1,4 +1,6 @@
 // The verbs backend goes by the time that poll() is given.
+#include <poll.h>
+
 #include "conformance/mock_hca/test_two_ends.hpp"
 
 namespace rtrs::conformance {
@@ -54,6 +56,46 @@ TEST_F(Timers, WhatIsPostedToASleepingFabricGoesOut) {
   const std::uint64_t before = mock_hca::counts(0).receives;
   client.fabric->post_receive(kNear, 1, 64);
   EXPECT_EQ(mock_hca::counts(0).receives, before + 1);
+}
+
+// Once it has slept.
+TEST_F(Timers, WhatIsPostedBetweenTwoPollsRingsOneDoorbell) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  ASSERT_TRUE(carries());
+  ASSERT_TRUE(until([&] { return client.fabric->try_wait(); }));
+  poll(client);
+  const std::uint64_t before = mock_hca::counts(0).doorbells;
+  WorkRequest work;
+  work.key = kNear;
+  work.op = WorkRequest::Op::write_imm;
+  for (unsigned i = 0; i < 3; ++i) ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
+  poll(client);
+  EXPECT_EQ(mock_hca::counts(0).doorbells, before + 1);
+}
+
+// The descriptor may wake who sleeps before it is time by poll(): then it does so once more.
+TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  client.fabric->disconnect(kNear);
+  poll(client);
+  now += milliseconds(9'999);
+  poll(client);
+  client.fabric->disconnect(kNearAgain);  // sets the timer anew, for the first of both
+  const auto wakes = [&] {
+    pollfd one{.fd = client.fabric->wait_fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&one, 1, 10'000) == 1;
+  };
+  for (unsigned i = 0; i < 3; ++i) {
+    for (unsigned polls = 0; polls < 80 && !client.fabric->try_wait(); ++polls) poll(client);
+    EXPECT_TRUE(wakes()) << i;
+    poll(client);
+  }
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
 }
 
 }  // namespace
