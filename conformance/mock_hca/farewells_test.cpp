@@ -1,5 +1,6 @@
 // How connections are asked for, refused and left, and what is said of it.
 #include <arpa/inet.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 
 #include <array>
@@ -279,6 +280,56 @@ TEST_F(Farewells, WhoSleptLooksAtEverything) {
   mock_hca::set_port(0, false);
   poll(server);
   EXPECT_TRUE(server.logged("port 1 is down"));
+}
+
+TEST_F(Farewells, ASourceOfAnotherFamilyIsNone) {
+  start();
+  client.fabric->connect(
+      kNear, {.source = "2001:db8::1", .destination = kAddress, .port = server.fabric->listening_port()},
+      params(), {});
+  EXPECT_EQ(take(client, Kind::connect_failed, kNear).reason, Reason::source_unavailable);
+}
+
+// Both are looked up at a time, and no adapter leads there.
+TEST_F(Farewells, TwoNamesMayBeAskedForAtATime) {
+  start();
+  for (const ConKey key : {kNear, kNearAgain})
+    client.fabric->connect(key, {.source = {}, .destination = "localhost", .port = 1}, params(), {});
+  for (unsigned i = 0; i < 100 && client.side->count(Kind::connect_failed) < 2; ++i) {
+    pollfd one{.fd = client.fabric->wait_fd(), .events = POLLIN, .revents = 0};
+    if (client.fabric->try_wait()) ::poll(&one, 1, 1000);
+    poll(client);
+  }
+  for (const ConKey key : {kNear, kNearAgain})
+    EXPECT_EQ(take(client, Kind::connect_failed, key).reason, Reason::address_unresolved);
+}
+
+// A poll without room for all events comes between.
+TEST_F(Farewells, WhoLeavesTakesNoEventsOfOthersAlong) {
+  start();
+  const auto too_much = data(client.fabric->capabilities().connect_data + 1U);
+  for (const ConKey key : {kNear, kNearAgain})
+    client.fabric->connect(key, {.source = {}, .destination = kAddress, .port = 1}, params(), too_much);
+  std::array<FabricEvent, 1> one;
+  ASSERT_EQ(client.fabric->poll(now, one), 1U);
+  client.fabric->disconnect(kNear);
+  poll_both();
+  EXPECT_EQ(client.count(Kind::connect_failed, kNearAgain), 1U);
+  EXPECT_EQ(client.count(Kind::connection_closed, kNear), 1U);
+}
+
+TEST_F(Farewells, AConnectionThatWasLostBeforeItsAnswerIsNotAccepted) {
+  start();
+  const std::uint32_t request = ask();
+  server.fabric->accept(request, kFar, params(), {});
+  mock_hca::fall_short(0, 1);
+  server.fabric->post_receive(kFar, 4, 4096);
+  ASSERT_TRUE(mock_hca::fell_short());
+  EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::no_resources);
+  poll_both();
+  EXPECT_EQ(client.count(Kind::connected, kNear), 0U);
+  server.fabric->disconnect(kFar);
+  take(client, Kind::connect_failed, kNear);
 }
 
 }  // namespace

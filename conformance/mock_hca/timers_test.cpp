@@ -96,6 +96,11 @@ TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
     poll(client);
   }
   EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+  now += milliseconds(9'999);
+  poll(client);
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 1U);
+  for (unsigned polls = 0; polls < 80 && !client.fabric->try_wait(); ++polls) poll(client);
+  EXPECT_TRUE(wakes()) << "for the other one";
 }
 
 }  // namespace
