@@ -149,6 +149,36 @@ TEST_F(Again, ADeviceThatIsGoneIsNotCounted) {
   EXPECT_TRUE(server.fabric->make_key(memory->id, 0, 4096)) << "for whoever comes later";
 }
 
+// Who has not left yet holds the one of before.
+TEST_F(Again, ADeviceThatIsBackIsOpenedOnce) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
+  mock_hca::take_out(0);
+  poll_both();
+  mock_hca::put_back(0);
+  now += seconds(1);
+  poll_both();
+  connect_whole(kAddress, kNearAgain, kFarAgain);
+  const std::size_t with = mock_hca::held(0).contexts;
+  connect_whole(kAddress, {0, 0, 5}, {0, 0, 6});
+  EXPECT_EQ(mock_hca::held(0).contexts, with);
+  EXPECT_TRUE(carries(kNearAgain, kFarAgain) && carries({0, 0, 5}, {0, 0, 6}));
+}
+
+// Windows that were given back before they were bound go when they are.
+TEST_F(Again, WindowsThatWereKeptGoWhileTheConnectionLives) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
+  const auto memory = client.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  for (unsigned i = 0; i < 60; ++i) {
+    const auto key = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
+    ASSERT_TRUE(key);
+    client.fabric->release_key(key->id);
+    server.fabric->post_receive(kFar, 1, 64);
+    ASSERT_TRUE(carries());
+  }
+  EXPECT_LE(mock_hca::held(0).windows, 20U);
+}
+
 TEST_F(Again, ARegistrationThatCouldNotBeMadeTakesNoPlace) {
   verbs::VerbsOptions options;
   options.invalidation = verbs::Invalidation::registration;

@@ -201,6 +201,7 @@ TEST_F(Farewells, ARequestGoesWithItsDevice) {
   mock_hca::take_out(0, mock_hca::Told::fatal);
   poll_both();
   EXPECT_EQ(server.fabric->describe_request(request), "");
+  EXPECT_EQ(server.fabric->capabilities_of_request(request).name, server.fabric->capabilities().name);
   server.fabric->accept(request, kFar, params(), {});
   EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::peer_closed);
 }
@@ -316,6 +317,27 @@ TEST_F(Farewells, WhoLeavesTakesNoEventsOfOthersAlong) {
   poll_both();
   EXPECT_EQ(client.count(Kind::connect_failed, kNearAgain), 1U);
   EXPECT_EQ(client.count(Kind::connection_closed, kNear), 1U);
+}
+
+TEST_F(Farewells, WhatIsPostedBeforeThereIsAConnectionWaitsForIt) {
+  start();
+  const auto posted = [&] {
+    WorkRequest work;
+    work.key = kNear;
+    work.op = WorkRequest::Op::write_imm;
+    return client.fabric->post(std::span(&work, 1));
+  };
+  ask_with();
+  EXPECT_EQ(posted(), 0U);
+  for (unsigned i = 0; i < 80; ++i) poll(client);  // its request is with the server
+  EXPECT_EQ(posted(), 0U);
+  SeenEvent request;
+  ASSERT_TRUE(until([&] { return server.side->take(Kind::connect_requested, request); }));
+  server.fabric->accept(request.request, kFar, params(), {});
+  server.fabric->post_receive(kFar, 1, 0);
+  take(client, Kind::connected, kNear);
+  EXPECT_EQ(posted(), 1U);
+  take(server, Kind::imm_received, kFar);
 }
 
 TEST_F(Farewells, AConnectionThatWasLostBeforeItsAnswerIsNotAccepted) {

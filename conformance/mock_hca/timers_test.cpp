@@ -1,12 +1,17 @@
 // The verbs backend goes by the time that poll() is given.
 #include <poll.h>
 
+#include "backends/verbs/verbs_fabric.hpp"
 #include "conformance/mock_hca/test_two_ends.hpp"
 
 namespace rtrs::conformance {
 namespace {
 
-class Timers : public TwoEnds {};
+class Timers : public TwoEnds {
+ protected:
+  // When poll() has something to do although nothing can be read.
+  static Nanos due(const End& end) { return static_cast<const verbs::FabricImpl&>(*end.fabric).next_timer(); }
+};
 
 TEST_F(Timers, AFarewellThatNobodyAnswersIsGivenUpByTheTimeOfPoll) {
   open({mock_hca::mlx5()});
@@ -101,6 +106,64 @@ TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
   EXPECT_EQ(client.fabric->stats().unanswered_farewells, 1U);
   for (unsigned polls = 0; polls < 80 && !client.fabric->try_wait(); ++polls) poll(client);
   EXPECT_TRUE(wakes()) << "for the other one";
+}
+
+TEST_F(Timers, TheFirstOfSeveralIsDueFirst) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  EXPECT_EQ(due(client), kNever);
+  const Nanos start = now;
+  client.fabric->disconnect(kNear);
+  now += seconds(4);
+  poll(client);
+  client.fabric->disconnect(kNearAgain);
+  EXPECT_EQ(due(client), start + seconds(10));
+  now = start + seconds(10);
+  poll(client);
+  EXPECT_EQ(due(client), start + seconds(14));
+  poll_both();
+  EXPECT_EQ(due(client), kNever) << "it was answered";
+}
+
+TEST_F(Timers, WhoListensAgainWaitsForNothing) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  mock_hca::set_port(0, false);
+  poll_both();
+  EXPECT_NE(due(server), kNever);
+  mock_hca::take_out(0);
+  take(server, SeenEvent::Kind::connection_lost, kFar);
+  leave();
+  EXPECT_EQ(due(server), now + seconds(1)) << "to listen";
+  EXPECT_EQ(due(client), kNever);
+  mock_hca::put_back(0);
+  now += seconds(1);
+  poll_both();
+  EXPECT_EQ(due(server), kNever);
+}
+
+// A port that nobody goes over never ends anything, and comes first.
+TEST_F(Timers, APortThatStaysDownEndsAllOfItsConnections) {
+  mock_hca::Profile second = mock_hca::mlx5();
+  second.name = "mlx5_1";
+  open({mock_hca::mlx5(), second});
+  ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
+  connect_whole("192.0.2.1");
+  leave();
+  connect_whole("192.0.2.2");
+  connect_whole("192.0.2.2", kNearAgain, kFarAgain);
+  mock_hca::set_port(0, false);
+  mock_hca::set_port(1, false);
+  poll_both();
+  now += seconds(4);
+  poll_both();
+  for (const ConKey near : {kNear, kNearAgain})
+    EXPECT_EQ(client.count(SeenEvent::Kind::connection_lost, near), 1U);
+  for (const ConKey far : {kFar, kFarAgain})
+    EXPECT_EQ(server.count(SeenEvent::Kind::connection_lost, far), 1U);
 }
 
 }  // namespace
