@@ -327,6 +327,17 @@ TEST_F(Again, WritesGiveNoPlacesForMessagesBack) {
   EXPECT_LE(say(1000, 64), 256U);
 }
 
+TEST_F(Again, OnlyReceivesWithoutAPlaceTakeMemory) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5(), depths(16, 64, 0)));
+  for (unsigned i = 0; i < 8; ++i) ASSERT_TRUE(carries());  // eight places of 64 bytes are free again
+  const std::uint64_t before = mock_hca::held(0).bytes;
+  server.fabric->post_receive(kFar, 8, 64);
+  EXPECT_EQ(mock_hca::held(0).bytes, before);
+  for (unsigned i = 0; i < 8; ++i) ASSERT_TRUE(carries());
+  server.fabric->post_receive(kFar, 10, 64);
+  EXPECT_EQ(mock_hca::held(0).bytes, before + 2 * 64);
+}
+
 TEST_F(Again, ALongMessageNeedsNoMemoryOnceThereWasOneAsLong) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::hfi1(), depths(2, 64, 0)));
   server.fabric->post_receive(kFar, 12, 256);

@@ -59,6 +59,23 @@ TEST_F(Devices, SoftRoceBesideAnAdapterTakesNothingFromIt) {
   EXPECT_TRUE(soft.send_invalidate_is_slow);
 }
 
+// Whichever of them is looked at first.
+TEST_F(Devices, WhatOneOfThemCanAllCanAndTheSlowestTells) {
+  for (const auto& adapters :
+       {std::vector{mock_hca::mlx5(), mock_hca::rxe()}, std::vector{mock_hca::rxe(), mock_hca::mlx5()}}) {
+    open(adapters);
+    const Capabilities& can = server.fabric->capabilities();
+    EXPECT_TRUE(can.send_invalidate_is_slow);
+    EXPECT_TRUE(can.send_invalidate);
+    EXPECT_TRUE(can.per_io_keys);
+    EXPECT_TRUE(can.invalidation_fences);
+    EXPECT_FALSE(can.invalidation_breaks_on_packet_loss);
+    EXPECT_EQ(can.max_send_depth, 16383U);
+    EXPECT_EQ(can.max_message, 1U << 30);
+    close();
+  }
+}
+
 TEST_F(Devices, OnlyTheDevicesOfTheAddressesAreLookedAt) {
   verbs::VerbsOptions options;
   options.addresses = {kSecond};

@@ -166,5 +166,17 @@ TEST_F(Timers, APortThatStaysDownEndsAllOfItsConnections) {
     EXPECT_EQ(server.count(SeenEvent::Kind::connection_lost, far), 1U);
 }
 
+TEST_F(Timers, APortThatNobodyGoesOverEndsNothing) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  mock_hca::set_port(0, false, 2);
+  poll_both();
+  EXPECT_TRUE(client.logged("port 2 is down"));
+  now += seconds(60);
+  poll_both();
+  EXPECT_TRUE(carries());
+}
+
 }  // namespace
 }  // namespace rtrs::conformance
