@@ -9,6 +9,11 @@ namespace {
 
 class Timers : public TwoEnds {
  protected:
+  // Within a time that a busy machine does not reach.
+  static bool wakes(const End& end) {
+    pollfd one{.fd = end.fabric->wait_fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&one, 1, 10'000) == 1;
+  }
   // When poll() has something to do although nothing can be read.
   static Nanos due(const End& end) { return static_cast<const verbs::FabricImpl&>(*end.fabric).next_timer(); }
 };
@@ -91,13 +96,9 @@ TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
   now += milliseconds(9'999);
   poll(client);
   client.fabric->disconnect(kNearAgain);  // sets the timer anew, for the first of both
-  const auto wakes = [&] {
-    pollfd one{.fd = client.fabric->wait_fd(), .events = POLLIN, .revents = 0};
-    return ::poll(&one, 1, 10'000) == 1;
-  };
   for (unsigned i = 0; i < 3; ++i) {
     for (unsigned polls = 0; polls < 80 && !client.fabric->try_wait(); ++polls) poll(client);
-    EXPECT_TRUE(wakes()) << i;
+    EXPECT_TRUE(wakes(client)) << i;
     poll(client);
   }
   EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
@@ -105,7 +106,7 @@ TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
   poll(client);
   EXPECT_EQ(client.fabric->stats().unanswered_farewells, 1U);
   for (unsigned polls = 0; polls < 80 && !client.fabric->try_wait(); ++polls) poll(client);
-  EXPECT_TRUE(wakes()) << "for the other one";
+  EXPECT_TRUE(wakes(client)) << "for the other one";
 }
 
 TEST_F(Timers, TheFirstOfSeveralIsDueFirst) {
@@ -176,6 +177,23 @@ TEST_F(Timers, APortThatNobodyGoesOverEndsNothing) {
   now += seconds(60);
   poll_both();
   EXPECT_TRUE(carries());
+}
+
+// Another thread asks for more receives than there are, or leaves, while the one that polls sleeps.
+TEST_F(Timers, WhoSleepsIsWokenByWhatHappensMeanwhile) {
+  for (const bool leaves : {false, true}) {
+    open({mock_hca::mlx5()});
+    listen("192.0.2.1");
+    connect_whole("192.0.2.1");
+    ASSERT_TRUE(carries());
+    ASSERT_TRUE(until([&] { return client.fabric->try_wait(); }));
+    leaves ? client.fabric->disconnect(kNear) : client.fabric->post_receive(kNear, 64, 0);
+    EXPECT_TRUE(wakes(client));
+    poll(client);
+    EXPECT_EQ(client.count(SeenEvent::Kind::connection_lost, kNear), leaves ? 0U : 1U);
+    EXPECT_EQ(client.count(SeenEvent::Kind::connection_closed, kNear), leaves ? 1U : 0U);
+    close();
+  }
 }
 
 }  // namespace
