@@ -76,6 +76,39 @@ TEST_F(Devices, WhatOneOfThemCanAllCanAndTheSlowestTells) {
   }
 }
 
+TEST_F(Devices, WindowsThatAreRefusedAreNone) {
+  mock_hca::Profile one = mock_hca::mlx5();
+  one.refuses_windows = true;
+  open({one});
+  EXPECT_FALSE(server.fabric->capabilities().invalidation);
+  EXPECT_FALSE(server.fabric->capabilities().per_io_keys);
+}
+
+TEST_F(Devices, RequestsHaveKeysWhereWindowsAreOfTypeTwoAlone) {
+  mock_hca::Profile one = mock_hca::mlx5();
+  one.windows_type_1 = false;
+  open({one});
+  EXPECT_FALSE(server.fabric->capabilities().invalidation);
+  listen(kFirst);
+  connect_whole(kFirst);
+  const auto memory = client.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  ASSERT_TRUE(client.fabric->make_request_key({0, 0, 1}, memory->id, 0, 4096));
+  EXPECT_TRUE(carries());
+}
+
+// What is done by system calls alone goes over no wire.
+TEST_F(Devices, WherePacketsAreLostRegistrationsBreakNothing) {
+  for (const Invalidation how : {Invalidation::windows, Invalidation::registration}) {
+    verbs::VerbsOptions options;
+    options.invalidation = how;
+    open({mock_hca::rxe()}, options);
+    EXPECT_TRUE(server.fabric->capabilities().invalidation);
+    EXPECT_EQ(server.fabric->capabilities().invalidation_breaks_on_packet_loss, how == Invalidation::windows);
+    close();
+  }
+}
+
 TEST_F(Devices, OnlyTheDevicesOfTheAddressesAreLookedAt) {
   verbs::VerbsOptions options;
   options.addresses = {kSecond};

@@ -354,5 +354,19 @@ TEST_F(Farewells, AConnectionThatWasLostBeforeItsAnswerIsNotAccepted) {
   take(client, Kind::connect_failed, kNear);
 }
 
+// Client first, at both ends.
+TEST_F(Farewells, BothEndsCallAConnectionTheSame) {
+  start();
+  connect_whole(kAddress);
+  const std::string name = client.fabric->describe(kNear);
+  EXPECT_EQ(name, server.fabric->describe(kFar));
+  EXPECT_NE(name.find(" > "), std::string::npos);
+  EXPECT_EQ(name.substr(name.rfind(':')), ":" + std::to_string(server.fabric->listening_port()));
+  for (const DevicePort& one : {client.fabric->device_of(kNear), server.fabric->device_of(kFar)}) {
+    EXPECT_EQ(one.name, "mlx5_0");
+    EXPECT_EQ(one.port, 1U);
+  }
+}
+
 }  // namespace
 }  // namespace rtrs::conformance

@@ -31,8 +31,10 @@ struct Profile {
   int vectors = 8;                       // interrupts of completions
   bool windows_type_1 = true;
   bool windows_type_2b = true;
-  bool send_invalidate = true;  // IBV_DEVICE_MEM_MGT_EXTENSIONS
-  bool thread_domains = false;  // and parent domains
+  bool refuses_windows = false;                // although it says that it has them
+  bool send_invalidate = true;                 // IBV_DEVICE_MEM_MGT_EXTENSIONS
+  unsigned with_invalidate = IBV_WC_WITH_INV;  // what a completion that has one says
+  bool thread_domains = false;                 // and parent domains
   // What ibv_post_send() does with a binding of a window of type 1, which ibv_bind_mw() is for.
   enum class Type1Chain : std::uint8_t { takes, refuses, fails } type_1_in_chain = Type1Chain::takes;
   // What lies in a completion queue of a queue pair is gone with it, and when it is reset.

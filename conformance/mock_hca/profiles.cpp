@@ -3,7 +3,8 @@
 namespace rtrs::mock_hca {
 
 // drivers/infiniband/sw/rxe/rxe_param.h of Linux 6.12: RXE_MAX_QP_WR_, RXE_MAX_SGE, RXE_MAX_CQE,
-// RXE_MAX_INLINE_DATA.
+// RXE_MAX_INLINE_DATA. Its completions have the kernel's flags (IB_WC_WITH_INVALIDATE of
+// include/rdma/ib_verbs.h).
 Profile rxe() {
   Profile one;
   one.name = "rxe0";
@@ -13,6 +14,7 @@ Profile rxe() {
   one.max_cqe = 32767;
   one.max_inline = 512;
   one.max_message = 1U << 31;
+  one.with_invalidate = 1U << 2;
   one.destroy_cleans_cq = false;
   one.flushes_when_taken_out = true;
   return one;
