@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
@@ -366,6 +367,30 @@ TEST_F(Farewells, BothEndsCallAConnectionTheSame) {
     EXPECT_EQ(one.name, "mlx5_0");
     EXPECT_EQ(one.port, 1U);
   }
+}
+
+// By its address, without the port: limits count by it.
+TEST_F(Farewells, ARequestTellsTheHostThatItComesFrom) {
+  start();
+  const std::uint16_t port = server.fabric->listening_port();
+  listen("2001:db8::1");
+  const std::uint16_t other_port = server.fabric->listening_port();
+  std::vector<std::uint32_t> hosts;
+  const auto ask_once = [&](ConKey near, const std::string& address, std::uint16_t at) {
+    client.fabric->connect(near, {.source = {}, .destination = address, .port = at}, params(), {});
+    std::array<FabricEvent, 1> one;
+    for (unsigned i = 0; i < 80; ++i) {
+      poll(client);
+      if (server.fabric->poll(now, one) == 0) continue;
+      hosts.push_back(std::get<event::ConnectRequested>(one[0]).host);
+    }
+  };
+  ask_once(kNear, kAddress, port);
+  ask_once(kNearAgain, kAddress, port);
+  ask_once({0, 0, 5}, "2001:db8::1", other_port);
+  ASSERT_EQ(hosts.size(), 3U);
+  EXPECT_EQ(hosts[0], hosts[1]);
+  EXPECT_NE(hosts[0], hosts[2]);
 }
 
 }  // namespace
