@@ -179,6 +179,21 @@ TEST_F(Again, WindowsThatWereKeptGoWhileTheConnectionLives) {
   EXPECT_LE(mock_hca::held(0).windows, 20U);
 }
 
+// What a peer says tells nothing of the queue that the binding waits in.
+TEST_F(Again, AWindowOfAChunkOutlivesTheWorkThatBindsIt) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
+  const auto memory = server.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  const std::vector<WorkRequest> work(9, immediate(kFar));  // the client has eight receives
+  ASSERT_EQ(server.fabric->post(work), work.size());
+  const auto key = server.fabric->make_revocable_key(kFar, memory->id, 0, 4096);
+  ASSERT_TRUE(key && carries());
+  server.fabric->release_key(key->id);
+  client.fabric->post_receive(kNear, 1, 0);
+  EXPECT_TRUE(until([&] { return client.count(Kind::imm_received, kNear) == work.size(); }));
+  EXPECT_TRUE(carries());
+}
+
 TEST_F(Again, ARegistrationThatCouldNotBeMadeTakesNoPlace) {
   verbs::VerbsOptions options;
   options.invalidation = verbs::Invalidation::registration;
