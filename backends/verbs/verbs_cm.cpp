@@ -317,6 +317,8 @@ void FabricImpl::end(Connection& connection) noexcept {
 void FabricImpl::report(const FabricEvent& event, std::string bytes) {
   pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
   chores_ |= kRareChores;
+  // What another thread asked for failed, or ended something, and the one that polls is to hear of it.
+  if (asleep_) wake();
 }
 
 void FabricImpl::report_lost(Connection& connection, Reason reason) {
@@ -349,6 +351,13 @@ void FabricImpl::set_timer() noexcept {
     when.it_value.tv_nsec = static_cast<long>(wait % seconds(1));
   }
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
+}
+
+// Who reads that sets the timer anew.
+void FabricImpl::wake() noexcept {
+  itimerspec at_once{};
+  at_once.it_value.tv_nsec = 1;
+  ::timerfd_settime(timer_.get(), 0, &at_once, nullptr);
 }
 
 void FabricImpl::on_timer() noexcept {

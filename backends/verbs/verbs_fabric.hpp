@@ -177,6 +177,7 @@ class FabricImpl final : public VerbsFabric {
   bool try_listen(Listener&, int& error);
   void listen_where_not();
   void set_timer() noexcept;
+  void wake() noexcept;
   void on_timer() noexcept;
 
   // What a poll has to do beside looking at its queues, which is rare. False: poll_all() is to go on.

@@ -53,7 +53,8 @@ void FabricImpl::drop_queues_of(const Device& device) noexcept {
 void FabricImpl::lose_queue(SharedQueue& queue, Reason reason) noexcept {
   queue.failed = true;
   queue.for_each_member([&](Connection& connection) {
-    if (connection.stage() != Connection::Stage::up) return;
+    // What was told first is why.
+    if (connection.stage() != Connection::Stage::up || connection.ending() != Reason::none) return;
     connection.set_ending(reason);
     activate(connection);
   });

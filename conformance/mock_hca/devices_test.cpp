@@ -59,6 +59,56 @@ TEST_F(Devices, SoftRoceBesideAnAdapterTakesNothingFromIt) {
   EXPECT_TRUE(soft.send_invalidate_is_slow);
 }
 
+// Whichever of them is looked at first.
+TEST_F(Devices, WhatOneOfThemCanAllCanAndTheSlowestTells) {
+  for (const auto& adapters :
+       {std::vector{mock_hca::mlx5(), mock_hca::rxe()}, std::vector{mock_hca::rxe(), mock_hca::mlx5()}}) {
+    open(adapters);
+    const Capabilities& can = server.fabric->capabilities();
+    EXPECT_TRUE(can.send_invalidate_is_slow);
+    EXPECT_TRUE(can.send_invalidate);
+    EXPECT_TRUE(can.per_io_keys);
+    EXPECT_TRUE(can.invalidation_fences);
+    EXPECT_FALSE(can.invalidation_breaks_on_packet_loss);
+    EXPECT_EQ(can.max_send_depth, 16383U);
+    EXPECT_EQ(can.max_message, 1U << 30);
+    close();
+  }
+}
+
+TEST_F(Devices, WindowsThatAreRefusedAreNone) {
+  mock_hca::Profile one = mock_hca::mlx5();
+  one.refuses_windows = true;
+  open({one});
+  EXPECT_FALSE(server.fabric->capabilities().invalidation);
+  EXPECT_FALSE(server.fabric->capabilities().per_io_keys);
+}
+
+TEST_F(Devices, RequestsHaveKeysWhereWindowsAreOfTypeTwoAlone) {
+  mock_hca::Profile one = mock_hca::mlx5();
+  one.windows_type_1 = false;
+  open({one});
+  EXPECT_FALSE(server.fabric->capabilities().invalidation);
+  listen(kFirst);
+  connect_whole(kFirst);
+  const auto memory = client.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  ASSERT_TRUE(client.fabric->make_request_key({0, 0, 1}, memory->id, 0, 4096));
+  EXPECT_TRUE(carries());
+}
+
+// What is done by system calls alone goes over no wire.
+TEST_F(Devices, WherePacketsAreLostRegistrationsBreakNothing) {
+  for (const Invalidation how : {Invalidation::windows, Invalidation::registration}) {
+    verbs::VerbsOptions options;
+    options.invalidation = how;
+    open({mock_hca::rxe()}, options);
+    EXPECT_TRUE(server.fabric->capabilities().invalidation);
+    EXPECT_EQ(server.fabric->capabilities().invalidation_breaks_on_packet_loss, how == Invalidation::windows);
+    close();
+  }
+}
+
 TEST_F(Devices, OnlyTheDevicesOfTheAddressesAreLookedAt) {
   verbs::VerbsOptions options;
   options.addresses = {kSecond};

@@ -1,9 +1,11 @@
 // How connections are asked for, refused and left, and what is said of it.
 #include <arpa/inet.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
@@ -200,6 +202,7 @@ TEST_F(Farewells, ARequestGoesWithItsDevice) {
   mock_hca::take_out(0, mock_hca::Told::fatal);
   poll_both();
   EXPECT_EQ(server.fabric->describe_request(request), "");
+  EXPECT_EQ(server.fabric->capabilities_of_request(request).name, server.fabric->capabilities().name);
   server.fabric->accept(request, kFar, params(), {});
   EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::peer_closed);
 }
@@ -279,6 +282,115 @@ TEST_F(Farewells, WhoSleptLooksAtEverything) {
   mock_hca::set_port(0, false);
   poll(server);
   EXPECT_TRUE(server.logged("port 1 is down"));
+}
+
+TEST_F(Farewells, ASourceOfAnotherFamilyIsNone) {
+  start();
+  client.fabric->connect(
+      kNear, {.source = "2001:db8::1", .destination = kAddress, .port = server.fabric->listening_port()},
+      params(), {});
+  EXPECT_EQ(take(client, Kind::connect_failed, kNear).reason, Reason::source_unavailable);
+}
+
+// Both are looked up at a time, and no adapter leads there.
+TEST_F(Farewells, TwoNamesMayBeAskedForAtATime) {
+  start();
+  for (const ConKey key : {kNear, kNearAgain})
+    client.fabric->connect(key, {.source = {}, .destination = "localhost", .port = 1}, params(), {});
+  for (unsigned i = 0; i < 100 && client.side->count(Kind::connect_failed) < 2; ++i) {
+    pollfd one{.fd = client.fabric->wait_fd(), .events = POLLIN, .revents = 0};
+    if (client.fabric->try_wait()) ::poll(&one, 1, 1000);
+    poll(client);
+  }
+  for (const ConKey key : {kNear, kNearAgain})
+    EXPECT_EQ(take(client, Kind::connect_failed, key).reason, Reason::address_unresolved);
+}
+
+// A poll without room for all events comes between.
+TEST_F(Farewells, WhoLeavesTakesNoEventsOfOthersAlong) {
+  start();
+  const auto too_much = data(client.fabric->capabilities().connect_data + 1U);
+  for (const ConKey key : {kNear, kNearAgain})
+    client.fabric->connect(key, {.source = {}, .destination = kAddress, .port = 1}, params(), too_much);
+  std::array<FabricEvent, 1> one;
+  ASSERT_EQ(client.fabric->poll(now, one), 1U);
+  client.fabric->disconnect(kNear);
+  poll_both();
+  EXPECT_EQ(client.count(Kind::connect_failed, kNearAgain), 1U);
+  EXPECT_EQ(client.count(Kind::connection_closed, kNear), 1U);
+}
+
+TEST_F(Farewells, WhatIsPostedBeforeThereIsAConnectionWaitsForIt) {
+  start();
+  const auto posted = [&] {
+    WorkRequest work;
+    work.key = kNear;
+    work.op = WorkRequest::Op::write_imm;
+    return client.fabric->post(std::span(&work, 1));
+  };
+  ask_with();
+  EXPECT_EQ(posted(), 0U);
+  for (unsigned i = 0; i < 80; ++i) poll(client);  // its request is with the server
+  EXPECT_EQ(posted(), 0U);
+  SeenEvent request;
+  ASSERT_TRUE(until([&] { return server.side->take(Kind::connect_requested, request); }));
+  server.fabric->accept(request.request, kFar, params(), {});
+  server.fabric->post_receive(kFar, 1, 0);
+  take(client, Kind::connected, kNear);
+  EXPECT_EQ(posted(), 1U);
+  take(server, Kind::imm_received, kFar);
+}
+
+TEST_F(Farewells, AConnectionThatWasLostBeforeItsAnswerIsNotAccepted) {
+  start();
+  const std::uint32_t request = ask();
+  server.fabric->accept(request, kFar, params(), {});
+  mock_hca::fall_short(0, 1);
+  server.fabric->post_receive(kFar, 4, 4096);
+  ASSERT_TRUE(mock_hca::fell_short());
+  EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::no_resources);
+  poll_both();
+  EXPECT_EQ(client.count(Kind::connected, kNear), 0U);
+  server.fabric->disconnect(kFar);
+  take(client, Kind::connect_failed, kNear);
+}
+
+// Client first, at both ends.
+TEST_F(Farewells, BothEndsCallAConnectionTheSame) {
+  start();
+  connect_whole(kAddress);
+  const std::string name = client.fabric->describe(kNear);
+  EXPECT_EQ(name, server.fabric->describe(kFar));
+  EXPECT_NE(name.find(" > "), std::string::npos);
+  EXPECT_EQ(name.substr(name.rfind(':')), ":" + std::to_string(server.fabric->listening_port()));
+  for (const DevicePort& one : {client.fabric->device_of(kNear), server.fabric->device_of(kFar)}) {
+    EXPECT_EQ(one.name, "mlx5_0");
+    EXPECT_EQ(one.port, 1U);
+  }
+}
+
+// By its address, without the port: limits count by it.
+TEST_F(Farewells, ARequestTellsTheHostThatItComesFrom) {
+  start();
+  const std::uint16_t port = server.fabric->listening_port();
+  listen("2001:db8::1");
+  const std::uint16_t other_port = server.fabric->listening_port();
+  std::vector<std::uint32_t> hosts;
+  const auto ask_once = [&](ConKey near, const std::string& address, std::uint16_t at) {
+    client.fabric->connect(near, {.source = {}, .destination = address, .port = at}, params(), {});
+    std::array<FabricEvent, 1> one;
+    for (unsigned i = 0; i < 80; ++i) {
+      poll(client);
+      if (server.fabric->poll(now, one) == 0) continue;
+      hosts.push_back(std::get<event::ConnectRequested>(one[0]).host);
+    }
+  };
+  ask_once(kNear, kAddress, port);
+  ask_once(kNearAgain, kAddress, port);
+  ask_once({0, 0, 5}, "2001:db8::1", other_port);
+  ASSERT_EQ(hosts.size(), 3U);
+  EXPECT_EQ(hosts[0], hosts[1]);
+  EXPECT_NE(hosts[0], hosts[2]);
 }
 
 }  // namespace

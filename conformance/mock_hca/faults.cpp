@@ -93,11 +93,11 @@ void change_neighbour(std::size_t number) {
       tell(*id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 }
 
-void set_port(std::size_t number, bool up) {
+void set_port(std::size_t number, bool up, int port) {
   const std::scoped_lock lock(world().lock);
   Adapter& adapter = *world().adapters.at(number);
-  adapter.port_down = !up;
-  raise(adapter, event_of(up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, 1));
+  if (port == 1) adapter.port_down = !up;
+  raise(adapter, event_of(up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, port));
   kick_all();
 }
 
@@ -167,8 +167,8 @@ std::vector<Wire> wires() {
   for (const auto& [key, id] : world().numbered) {
     const auto pair = world().queue_pairs.find(id->qp_num);
     if (id->state == State::up && pair != world().queue_pairs.end())
-      all.push_back(
-          {pair->second->ack_timeout, pair->second->retries, pair->second->tos, pair->second->min_rnr_timer});
+      all.push_back({pair->second->ack_timeout, pair->second->retries, pair->second->tos,
+                     pair->second->min_rnr_timer, id->rnr_asked});
   }
   return all;
 }

@@ -210,6 +210,7 @@ int rdma_connect(rdma_cm_id* given, rdma_conn_param* params) {
   if (id.state != State::routed) return refuse(EINVAL);
   if (params->private_data_len > kRequestData) return refuse(EINVAL);
   joins(id, params->qp_num);
+  id.rnr_asked = params->rnr_retry_count;
   id.state = State::asking;
   Message request;
   request.kind = Kind::request;
@@ -232,6 +233,7 @@ int rdma_accept(rdma_cm_id* given, rdma_conn_param* params) {
   if (id.state != State::asked || id.peer == 0) return refuse(EINVAL);
   if (params->private_data_len > kAnswerData) return refuse(EINVAL);
   joins(id, params->qp_num);
+  id.rnr_asked = params->rnr_retry_count;
   id.state = State::accepted;
   Message reply;
   reply.kind = Kind::reply;

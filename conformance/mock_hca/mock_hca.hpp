@@ -31,8 +31,10 @@ struct Profile {
   int vectors = 8;                       // interrupts of completions
   bool windows_type_1 = true;
   bool windows_type_2b = true;
-  bool send_invalidate = true;  // IBV_DEVICE_MEM_MGT_EXTENSIONS
-  bool thread_domains = false;  // and parent domains
+  bool refuses_windows = false;                // although it says that it has them
+  bool send_invalidate = true;                 // IBV_DEVICE_MEM_MGT_EXTENSIONS
+  unsigned with_invalidate = IBV_WC_WITH_INV;  // what a completion that has one says
+  bool thread_domains = false;                 // and parent domains
   // ibv_create_qp_ex() with operations that are posted by ibv_wr_*(); enum ibv_qp_create_send_ops_flags of
   // those that the library has. 0: not even the function is there.
   std::uint64_t calls = 0;
@@ -124,6 +126,7 @@ void tick_by_itself(bool on);
 struct Wire {
   std::uint8_t ack_timeout, retries, tos;
   std::uint8_t min_rnr_timer = 12;
+  std::uint8_t rnr_retries = 7;  // that its peer was asked for; 7: for ever
   bool operator==(const Wire&) const = default;
 };
 std::vector<Wire> wires();
@@ -141,8 +144,9 @@ void fail_over(std::size_t from, std::size_t to);
 // The host behind the other end has another hardware address: RDMA_CM_EVENT_UNREACHABLE to each identifier
 // that is connected to the adapter.
 void change_neighbour(std::size_t adapter);
-// Of port 1: IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE. Nothing gets through while it is down.
-void set_port(std::size_t adapter, bool up);
+// IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE. All connections go over port 1: nothing gets through while it
+// is down.
+void set_port(std::size_t adapter, bool up, int port = 1);
 void change_gids(std::size_t adapter);
 // Of the queue pair that was made last.
 void fail_last_queue_pair(ibv_event_type);

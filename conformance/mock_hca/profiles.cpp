@@ -14,7 +14,8 @@ constexpr std::uint64_t kCalls = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA
 }  // namespace
 
 // drivers/infiniband/sw/rxe/rxe_param.h of Linux 6.12: RXE_MAX_QP_WR_, RXE_MAX_SGE, RXE_MAX_CQE,
-// RXE_MAX_INLINE_DATA.
+// RXE_MAX_INLINE_DATA. Its completions have the kernel's flags (IB_WC_WITH_INVALIDATE of
+// include/rdma/ib_verbs.h).
 Profile rxe() {
   Profile one;
   one.name = "rxe0";
@@ -24,6 +25,7 @@ Profile rxe() {
   one.max_cqe = 32767;
   one.max_inline = 512;
   one.max_message = 1U << 31;
+  one.with_invalidate = 1U << 2;
   one.destroy_cleans_cq = false;
   one.flushes_when_taken_out = true;
   one.calls = kCalls;

@@ -166,7 +166,7 @@ ibv_wc_status deliver(QueuePair& peer, const Work& work, const std::vector<std::
       fail(peer);
       return IBV_WC_REM_ACCESS_ERR;
     }
-    completion.wc_flags = IBV_WC_WITH_INV;
+    completion.wc_flags = peer.adapter->profile.with_invalidate;
     completion.invalidated_rkey = work.key;
   }
   if ((peer.state == IBV_QPS_RTR || world().hostile) && !std::exchange(peer.told_of_data, true))

@@ -95,18 +95,20 @@ class TwoEnds : public ::testing::Test {
     poll_both();
   }
   // Asks, and lets the server accept what comes.
-  void connect(const std::string& address, ConKey near = kNear, ConKey far = kFar) {
+  void connect(const std::string& address, ConKey near = kNear, ConKey far = kFar,
+               const ConnectionParams& wanted = params()) {
     client.fabric->connect(
-        near, {.source = {}, .destination = address, .port = server.fabric->listening_port()}, params(), {});
+        near, {.source = {}, .destination = address, .port = server.fabric->listening_port()}, wanted, {});
     ASSERT_TRUE(until([&] { return server.side->count(SeenEvent::Kind::connect_requested) != 0; }));
     SeenEvent request;
     ASSERT_TRUE(server.side->take(SeenEvent::Kind::connect_requested, request));
-    server.fabric->accept(request.request, far, params(), {});
+    server.fabric->accept(request.request, far, wanted, {});
     server.fabric->post_receive(far, 8, 64);
     client.fabric->post_receive(near, 8, 64);
   }
-  void connect_whole(const std::string& address, ConKey near = kNear, ConKey far = kFar) {
-    ASSERT_NO_FATAL_FAILURE(connect(address, near, far));
+  void connect_whole(const std::string& address, ConKey near = kNear, ConKey far = kFar,
+                     const ConnectionParams& wanted = params()) {
+    ASSERT_NO_FATAL_FAILURE(connect(address, near, far, wanted));
     take(client, SeenEvent::Kind::connected, near);
   }
   // An immediate of the client gets through.

@@ -11,7 +11,7 @@ namespace rtrs::mock_hca {
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   const std::scoped_lock lock(world().lock);
   const Profile& profile = static_cast<Context*>(pd->context)->adapter->profile;
-  if (!(type == IBV_MW_TYPE_1 ? profile.windows_type_1 : profile.windows_type_2b))
+  if (profile.refuses_windows || !(type == IBV_MW_TYPE_1 ? profile.windows_type_1 : profile.windows_type_2b))
     return errno = EOPNOTSUPP, nullptr;
   if (world().falls_short(pd->context)) return nullptr;
   auto* window = new Window;

@@ -203,6 +203,7 @@ struct Identifier : rdma_cm_id {
   std::uint32_t qp_num = 0;       // of this end
   std::uint32_t peer_qp_num = 0;  // known from the request or its answer on
   std::uint8_t retry_count = 7;
+  std::uint8_t rnr_asked = 0;    // of the peer
   std::uint8_t ack_timeout = 0;  // 0: as usual
   std::uint8_t tos = 0;
   int backlog = 0;

@@ -1,0 +1,47 @@
+#include "backends/verbs/verbs_status.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace rtrs::verbs {
+namespace {
+
+TEST(VerbsStatus, AConnectAttemptFailsForTheReasonThatItsEventHas) {
+  EXPECT_EQ(connect_reason(RDMA_CM_EVENT_ADDR_ERROR, -ENETUNREACH), Reason::address_unresolved);
+  EXPECT_EQ(connect_reason(RDMA_CM_EVENT_ADDR_ERROR, -ENOMEM), Reason::no_resources);
+  EXPECT_EQ(connect_reason(RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT), Reason::address_unresolved);
+  EXPECT_EQ(connect_reason(RDMA_CM_EVENT_CONNECT_ERROR, -ENOMEM), Reason::no_resources);
+  EXPECT_EQ(connect_reason(RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL), Reason::transport_error);
+  EXPECT_EQ(connect_reason(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT), Reason::connect_timeout);
+  EXPECT_EQ(connect_reason(RDMA_CM_EVENT_DISCONNECTED, 0), Reason::peer_closed);
+  EXPECT_EQ(connect_reason(RDMA_CM_EVENT_DEVICE_REMOVAL, 0), Reason::fabric_gone);
+}
+
+TEST(VerbsStatus, ARejectionHasAReasonOfItsOwn) {
+  EXPECT_EQ(connect_reason(RDMA_CM_EVENT_REJECTED, 8), Reason::connect_refused) << "nobody listens";
+  EXPECT_EQ(connect_reason(RDMA_CM_EVENT_REJECTED, 10), Reason::transport_error) << "stale: the next may do";
+  EXPECT_EQ(connect_reason(RDMA_CM_EVENT_REJECTED, 28), Reason::rejected);
+  EXPECT_EQ(connect_reason(RDMA_CM_EVENT_REJECTED, 3), Reason::rejected);
+}
+
+TEST(VerbsStatus, OnlyADeviceThatIsGoneIsOneByAnError) {
+  EXPECT_EQ(loss_reason(IBV_WC_FATAL_ERR), Reason::fabric_gone);
+  for (const ibv_wc_status status : {IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR, IBV_WC_REM_ACCESS_ERR})
+    EXPECT_EQ(loss_reason(status), Reason::transport_error);
+}
+
+TEST(VerbsStatus, ErrorsOfTheSystem) {
+  EXPECT_EQ(to_errc(0), Errc::ok);
+  for (const int error : {ENOMEM, EMFILE, ENFILE}) EXPECT_EQ(to_errc(error), Errc::no_memory) << error;
+  for (const int error : {EADDRNOTAVAIL, EAFNOSUPPORT, ENODEV})
+    EXPECT_EQ(to_errc(error), Errc::bad_address) << error;
+  for (const int error : {EACCES, EPERM}) EXPECT_EQ(to_errc(error), Errc::no_permission) << error;
+  for (const int error : {ENOSYS, EOPNOTSUPP}) EXPECT_EQ(to_errc(error), Errc::not_supported) << error;
+  EXPECT_EQ(to_errc(EADDRINUSE), Errc::address_in_use);
+  EXPECT_EQ(to_errc(EINVAL), Errc::invalid);
+  EXPECT_EQ(to_errc(EIO), Errc::fabric_error);
+}
+
+}  // namespace
+}  // namespace rtrs::verbs
