@@ -225,8 +225,9 @@ class RandomPlay {
       unmapped.push_back(at->first);
     }
     w.until("the crowd is over", [this] { return w.unjudged().size() == kCrowd; });
-    // An OPEN of another device that takes long holds them too.
-    const bool may_expire = w.client_config().queue_timeout != kNever;
+    // An OPEN of another device that takes long holds them too, and so does a server that died unnoticed.
+    const bool may_expire =
+        w.client_config().queue_timeout != kNever || w.client_config().request_timeout != kNever;
     for (const BlockCompletion& one : w.unjudged())
       w.expect(one.error == 0 || (may_expire && one.result == Errc::request_timeout),
                "reads of a crowd end well");

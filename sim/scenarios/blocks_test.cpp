@@ -33,7 +33,8 @@ TEST(Blocks, EveryScenarioBreaksNoRule) {
   EXPECT_GE(played, 49U);
 }
 
-// Those of a sweep that find the planted bugs C3 and C4, which come up once in thousands of seeds.
+// 3770 finds the planted bug C3, which comes up once in thousands of seeds; 26452 found that the reads of a
+// crowd may take longer than request_timeout where the server died.
 TEST(Blocks, SeldomSeedsBreakNoRule) {
   const Directed& one = *find_directed("BD24");
   for (const std::uint64_t seed : {3770, 26452}) EXPECT_EQ(play_directed(one, seed).failure.text, "") << seed;
