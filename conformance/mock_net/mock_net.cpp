@@ -20,6 +20,7 @@ verbs::VerbsOptions options_of(std::uint64_t number, bool windows) {
   verbs::VerbsOptions options;
   if (number % 4 == 1) options.invalidation = verbs::Invalidation::registration;
   if (number % 4 == 2 && windows) options.invalidation = verbs::Invalidation::windows;
+  if (number / 4 % 2 == 1) options.posting = verbs::Posting::automatic;
   return options;
 }
 
