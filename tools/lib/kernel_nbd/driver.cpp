@@ -142,7 +142,7 @@ void Driver::carry_out(const List&) {
 void Driver::carry_out(const Open& open) {
   open_export(context_, open.socket, open.name, kOpenPatience,
               [this, serial = open.serial](OpenResult opened) {
-                if (!opened) return give(NotOpened{serial, opened.error()});
+                if (!opened) return give(NotOpened{serial, opened.error().why, opened.error().is_dead});
                 const Export what = opened->what;
                 opened_.insert_or_assign(serial, std::move(*opened));
                 give(Opened{serial, what});

@@ -165,6 +165,8 @@ void Keeper::take(const NotOpened& refused, Nanos now) {
   for (auto& [index, device] : devices_) {
     if (device.asked != refused.serial) continue;
     device.asked = 0;
+    // It may have lost its connection before anybody listened to the kernel, which says so once.
+    if (refused.is_dead) lose(index, device, now);
     if (is_open(device.state)) again(index, device, refused.why, now);
   }
 }

@@ -34,6 +34,7 @@ struct Opened {
 struct NotOpened {
   Serial serial = 0;
   std::string why;
+  bool is_dead = false;  // nobody listens at the socket, so that no connection made there lives
 };
 struct HandedOver {
   unsigned index = 0;

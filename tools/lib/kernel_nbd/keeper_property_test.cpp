@@ -1,6 +1,7 @@
 // The machine in a world that is drawn from a seed: kernel, devices, and an nbdkit that dies and comes back,
-// now and then with another export. Whatever happens, what is asked for makes sense; and when nbdkit stays,
-// each device has its connection in the end.
+// now and then with another export. Whatever happens, what is asked for makes sense; in the end each device
+// has its connection when nbdkit stays, and is detached when nbdkit stays away, since its IO would wait for
+// ever.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -44,6 +45,7 @@ class World {
       if (!open_.empty() && draw(2) == 0) answer_one();
       pass(draw(3) == 0 ? seconds(draw(20)) : milliseconds(draw(200)));
     }
+    if (draw(3) == 0) return stay_away();
     // nbdkit stays, and everybody answers.
     return_nbdkit(true);
     for (int turn = 0; turn < 2000 && !testing::Test::HasFailure(); ++turn) {
@@ -60,6 +62,14 @@ class World {
     bool connected = true;
   };
 
+  void stay_away() {
+    die();
+    for (int turn = 0; turn < 400 && !testing::Test::HasFailure(); ++turn) {
+      while (!open_.empty()) answer_one();
+      pass(seconds(1));
+    }
+    for (const auto& [index, device] : devices_) ADD_FAILURE() << "IO of nbd" << index << " waits for ever";
+  }
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
   unsigned any() {
     auto at = devices_.begin();
@@ -90,7 +100,7 @@ class World {
   void answer_one() {
     const Open open = *open_.begin();
     open_.erase(open_.begin());
-    if (!up_) return give(NotOpened{open.serial, "nobody listens"});
+    if (!up_) return give(NotOpened{open.serial, "nobody listens", true});
     opened_.insert(open.serial);
     give(Opened{open.serial,
                 {kWorldBytes, static_cast<std::uint16_t>(wrong_ ? kWorldFlags | 2 : kWorldFlags), 512}});

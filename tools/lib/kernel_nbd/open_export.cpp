@@ -31,7 +31,8 @@ class Opening : public std::enable_shared_from_this<Opening> {
     });
     socket_.async_connect(asio::local::stream_protocol::endpoint(path_),
                           [self = shared_from_this()](const boost::system::error_code& error) {
-                            if (error) return self->end(error.message());
+                            if (error)
+                              return self->end(error.message(), error == asio::error::connection_refused);
                             self->read();
                           });
   }
@@ -68,14 +69,14 @@ class Opening : public std::enable_shared_from_this<Opening> {
     std::exchange(then_, nullptr)(std::move(open));
   }
 
-  void end(const std::string& why) {
+  void end(const std::string& why, bool is_dead = false) {
     if (!then_) return;
     boost::system::error_code ignored;
     deadline_.cancel();
     socket_.close(ignored);
     asio::post(socket_.get_executor(),
-               [then = std::exchange(then_, nullptr), why = fmt::format("{}: {}", path_, why)] {
-                 then(tl::unexpected(why));
+               [then = std::exchange(then_, nullptr), why = fmt::format("{}: {}", path_, why), is_dead] {
+                 then(tl::unexpected(NoExport{why, is_dead}));
                });
   }
 
@@ -98,7 +99,7 @@ void open_export(asio::io_context& context, const std::string& socket, const std
 OpenResult open_export(const std::string& socket, const std::string& name,
                        std::chrono::milliseconds patience) {
   asio::io_context context(1);
-  OpenResult result = tl::unexpected(std::string());
+  OpenResult result = tl::unexpected(NoExport());
   open_export(context, socket, name, patience, [&result](OpenResult opened) { result = std::move(opened); });
   context.run();
   return result;

@@ -15,8 +15,11 @@ struct OpenExport {
   Descriptor fd;
   Export what;
 };
-// The error is a sentence.
-using OpenResult = tl::expected<OpenExport, std::string>;
+struct NoExport {
+  std::string why;       // a sentence
+  bool is_dead = false;  // whoever made the socket has closed it: ECONNREFUSED
+};
+using OpenResult = tl::expected<OpenExport, NoExport>;
 
 // `then` is called once, never from within.
 void open_export(boost::asio::io_context&, const std::string& socket, const std::string& name,

@@ -64,7 +64,7 @@ TEST_F(OpenExportTest, TheConnectionIsOpenAfterwards) {
   std::thread server = serve(kAnswers);
   {
     const OpenResult opened = open_export(path_, "disk0", kLong);
-    ASSERT_TRUE(opened) << opened.error();
+    ASSERT_TRUE(opened) << opened.error().why;
     EXPECT_EQ(opened->what, (Export{4096, 0x16d, 512}));
     EXPECT_EQ(::fcntl(opened->fd.get(), F_GETFL) & O_NONBLOCK, 0);
     EXPECT_EQ(::send(opened->fd.get(), "x", 1, MSG_NOSIGNAL), 1);
@@ -79,21 +79,30 @@ TEST_F(OpenExportTest, WhyThereIsNone) {
   const OpenResult odd = open_export(path_, "disk0", kLong);
   server.join();
   ASSERT_FALSE(odd);
-  EXPECT_NE(odd.error().find("no NBD server"), std::string::npos);
+  EXPECT_NE(odd.error().why.find("no NBD server"), std::string::npos);
   const OpenResult late = open_export(path_, "disk0", std::chrono::milliseconds(10));
   ASSERT_FALSE(late);
-  EXPECT_NE(late.error().find("within 10 ms"), std::string::npos);
+  EXPECT_NE(late.error().why.find("within 10 ms"), std::string::npos);
   const OpenResult nobody = open_export(folder_ / "none", "disk0", kLong);
   ASSERT_FALSE(nobody);
-  EXPECT_NE(nobody.error().find("none: No such file"), std::string::npos) << nobody.error();
+  EXPECT_NE(nobody.error().why.find("none: No such file"), std::string::npos) << nobody.error().why;
+  EXPECT_FALSE(nobody.error().is_dead) << "somebody may have removed the file alone";
+  EXPECT_FALSE(late.error().is_dead);
   EXPECT_FALSE(open_export(std::string(200, 'x'), "disk0", kLong));
   constexpr std::size_t kRoom = sizeof(sockaddr_un::sun_path);
   const OpenResult most = open_export(std::string(kRoom - 1, 'x'), "disk0", kLong);
   ASSERT_FALSE(most);
-  EXPECT_NE(most.error().find("No such file"), std::string::npos) << most.error();
+  EXPECT_NE(most.error().why.find("No such file"), std::string::npos) << most.error().why;
   const OpenResult too_long = open_export(std::string(kRoom, 'x'), "disk0", kLong);
   ASSERT_FALSE(too_long);
-  EXPECT_NE(too_long.error().find("too long"), std::string::npos) << too_long.error();
+  EXPECT_NE(too_long.error().why.find("too long"), std::string::npos) << too_long.error().why;
+}
+
+TEST_F(OpenExportTest, WhoeverClosedItsSocketIsDead) {
+  listener_ = Descriptor();
+  const OpenResult dead = open_export(path_, "disk0", kLong);
+  ASSERT_FALSE(dead);
+  EXPECT_TRUE(dead.error().is_dead) << dead.error().why;
 }
 
 TEST_F(OpenExportTest, OneThatClosesOrRefusesIsNoExport) {
@@ -101,13 +110,13 @@ TEST_F(OpenExportTest, OneThatClosesOrRefusesIsNoExport) {
   const OpenResult closed = open_export(path_, "disk0", kLong);
   closes.join();
   ASSERT_FALSE(closed);
-  EXPECT_NE(closed.error().find("nbdkit closed the connection"), std::string::npos) << closed.error();
+  EXPECT_NE(closed.error().why.find("nbdkit closed the connection"), std::string::npos) << closed.error().why;
   std::thread refuses =
       serve(kAnswers.substr(0, 18) + "\0\3\xe8\x89\x04\x55\x65\xa9\0\0\0\7\x80\0\0\6\0\0\0\4none"s);
   const OpenResult refused = open_export(path_, "disk0", kLong);
   refuses.join();
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().find("refuses the export: none"), std::string::npos) << refused.error();
+  EXPECT_NE(refused.error().why.find("refuses the export: none"), std::string::npos) << refused.error().why;
 }
 
 }  // namespace
