@@ -78,6 +78,9 @@ int call(rpc::Client& client, const std::string& method, const json& parameters,
     print(*answer);
     return done;
   }
+  // Of an export that was added.
+  if (const std::string warning = answer->value("warning", ""); !warning.empty())
+    std::fprintf(stderr, "urtrs: warning: %s\n", printable(warning).c_str());
   // Of a reload.
   for (const char* key : {"changed", "kept"})
     for (const json& one : answer->value(key, json::array()))

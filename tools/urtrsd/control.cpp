@@ -278,9 +278,11 @@ void serve_later(const std::string& method, const Asked& asked, const rpc::Reply
     });
   const auto spec = parse_export(text_of(asked, "export"));
   if (!spec) return reply.error({Code::invalid_params, spec.error(), {}, EINVAL});
-  asked.target.add_export(*spec, [reply](const std::string& refused) {
-    if (refused.empty()) return reply.result(with_version(json::object()));
-    reply.error({Code::failed, refused, {}, 0});
+  asked.target.add_export(*spec, [reply](const Controlled::Added& added) {
+    if (!added.refused.empty()) return reply.error({Code::failed, added.refused, {}, 0});
+    json answer = json::object();
+    if (!added.warnings.empty()) answer["warning"] = fmt::format("{}", fmt::join(added.warnings, "; "));
+    reply.result(with_version(std::move(answer)));
   });
 }
 

@@ -225,6 +225,17 @@ def test_a_file_that_another_program_has_locked_is_not_added(urtrsd, control, tm
     assert "message" not in Line(control).ask("export.add", export=f"b={image}")
 
 
+def test_who_adds_an_export_is_told_what_of_it_is_not_exported(urtrsd, control, tmp_path):
+    server = urtrsd("--export=a=mem:1M", f"--control={control}")
+    (tmp_path / "odd.img").write_bytes(bytes(1000))
+    line = Line(control)
+    for source in f"{tmp_path}/odd.img", "mem:1000":
+        warning = line.ask("export.add", export=f"odd-{len(source)}={source}")["warning"]
+        assert "has 1000 bytes, not a multiple of 512: the last 488 bytes are not exported" in warning
+        until("the log has it", lambda: warning in server.text())
+    assert "warning" not in line.ask("export.add", export="even=mem:1024")
+
+
 def test_a_client_may_be_silent_for_as_long_as_the_server_says(urtrsd, control):
     """Here 20 s, with a heartbeat every 20 ms; by the default it would be 140 ms."""
     server = urtrsd("--export=m=mem:1M", f"--control={control}", "--heartbeat-interval-ms=20", "--heartbeat-missed-max=1000")
