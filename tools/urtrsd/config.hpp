@@ -115,6 +115,7 @@ class ConfigReader {
   friend class TomlWalker;
   void add_export(const std::string& origin, ExportSpec spec, bool replace);
   void check_identities(const std::vector<std::string>& listed);
+  void check_access();
   bool export_option(ExportSpec& spec, const std::string& option);  // false: reported
   DaemonConfig config_;
   std::vector<ConfigProblem> problems_;
