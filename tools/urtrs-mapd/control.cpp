@@ -126,10 +126,9 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
       credentials.emplace(key, std::move(value));
   if (!credentials.empty()) one.wish.credentials = credentials;
   if (auto wrong = check_session(one.wish)) return tl::unexpected(std::move(*wrong));
-  if (there && !same_paths(one.wish, known->second.wish))
-    return refuse(fmt::format("the session \"{}\" has other paths: {}", one.session,
-                              fmt::join(known->second.wish.paths, " ")),
-                  EEXIST);
+  if (there)
+    if (std::string other = other_than(one.wish, known->second.wish); !other.empty())
+      return refuse(fmt::format("the session \"{}\" {}", one.session, other), EEXIST);
   if (there && one.wish.credentials != known->second.wish.credentials)
     return refuse(
         fmt::format(
@@ -159,7 +158,9 @@ void device_map(const Asked& asked) {
   const auto one = wanted(asked);
   if (!one)
     return asked.refuse(one.error().error == ENOENT ? Code::no_such_thing : Code::failed, one.error().why,
-                        one.error().error == EEXIST   ? "\"urtrs client path add\" adds one to it"
+                        one.error().error == EEXIST
+                            ? "give the server another name for a session of its own; \"urtrs client path "
+                              "add\" adds a path to this one"
                         : one.error().error == ENOENT ? "[SRC@]DST, the address of the server"
                                                       : "",
                         one.error().error);

@@ -2,9 +2,29 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "tools/lib/text/nearest_word.hpp"
 
 namespace rtrs::admin {
+
+namespace {
+
+// Names are not looked up, so an address of IPv4 or IPv6 has one of these.
+bool may_be_path(const std::string& word) {
+  return word.find_first_of(".:@") != std::string::npos;
+}
+
+Mistake no_mode(const std::string& word) {
+  std::string lower = word;
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string near = tools::nearest_word(lower, std::array{"ro", "rw", "migration"});
+  return {fmt::format("\"{}\" is neither an address nor an access mode", word),
+          near.empty() ? "a mode is ro, rw or migration" : fmt::format("did you mean \"{}\"?", near), false};
+}
+
+}  // namespace
 
 tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& arguments) {
   const auto wrong = [](std::string message) {
@@ -23,6 +43,7 @@ tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& argume
   for (std::size_t i = at + 1; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
     if (word != "ro" && word != "rw" && word != "migration") {
+      if (!may_be_path(word)) return tl::unexpected(no_mode(word));
       words.paths.push_back(word);
       continue;
     }

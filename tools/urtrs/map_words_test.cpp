@@ -42,6 +42,21 @@ TEST(MapWords, Mistakes) {
   EXPECT_EQ(map_words({"ram0", "from", "s", "ro", "rw"}).error().message, "\"ro\" and \"rw\" are both given");
 }
 
+TEST(MapWords, AMisspeltModeIsNoPath) {
+  for (const auto& [word, meant] :
+       {std::pair{"wr", "rw"}, {"RO", "ro"}, {"rw,", "rw"}, {"migratoin", "migration"}}) {
+    const auto wrong = map_words({"ram0", "from", "10.0.0.2", word});
+    ASSERT_FALSE(wrong) << word;
+    EXPECT_EQ(wrong.error().message,
+              "\"" + std::string(word) + "\" is neither an address nor an access mode");
+    EXPECT_EQ(wrong.error().hint, "did you mean \"" + std::string(meant) + "\"?");
+  }
+  EXPECT_EQ(map_words({"ram0", "from", "10.0.0.2", "exclusive"}).error().hint,
+            "a mode is ro, rw or migration");
+  EXPECT_EQ(mapped({"ram0", "from", "s", "fe80::1", "@10.0.0.2"}).paths, (Words{"fe80::1", "@10.0.0.2"}))
+      << "urtrs-mapd knows addresses";
+}
+
 TEST(MapWords, OfUnmapAndRemap) {
   const auto forced = unmap_words("unmap", {"ram0", "s", "force"});
   ASSERT_TRUE(forced);
