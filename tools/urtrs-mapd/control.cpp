@@ -137,7 +137,7 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
             one.session, words_of(known->second.wish.credentials)),
         EBUSY);
   if (std::string wrong = wrong_parameters(one.wish, asked.options.parameters); !wrong.empty())
-    return refuse(std::move(wrong));
+    return refuse(told_of(one.wish, asked.options.parameters, std::move(wrong)));
   return one;
 }
 
