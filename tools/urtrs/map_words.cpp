@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "tools/lib/text/nearest_word.hpp"
 
@@ -51,6 +53,30 @@ tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& argume
     words.mode = word;
   }
   return words;
+}
+
+std::optional<Mistake> wrong_map_options(const MapOptions& options) {
+  const auto is_number = [](std::string_view text, std::size_t most) {
+    return !text.empty() && text.size() <= most && text.find_first_not_of("0123456789") == text.npos;
+  };
+  const std::string& port = options.port;
+  if (!port.empty() && (!is_number(port, 5) || std::stoul(port) == 0 || std::stoul(port) > 65535))
+    return Mistake{fmt::format("--port is 1 to 65535, not \"{}\"", port), "", false};
+  const std::array fabrics{"tcp", "libfabric", "verbs"};
+  if (!options.fabric.empty() && std::find(fabrics.begin(), fabrics.end(), options.fabric) == fabrics.end()) {
+    const std::string near = tools::nearest_word(options.fabric, fabrics);
+    return Mistake{fmt::format("there is no fabric \"{}\"", options.fabric),
+                   near.empty() ? "it is tcp, libfabric or verbs" : fmt::format("did you mean \"{}\"?", near),
+                   false};
+  }
+  std::string_view device = options.nbd;
+  if (device.empty() || device == "auto") return std::nullopt;
+  if (device.starts_with("/dev/")) device.remove_prefix(5);
+  if (!device.starts_with("nbd") || !is_number(device.substr(3), 5))
+    return Mistake{
+        fmt::format("--nbd takes /dev/nbdN, a device of the kernel's NBD client, not \"{}\"", options.nbd),
+        "or --nbd alone, which takes a free one", false};
+  return std::nullopt;
 }
 
 tl::expected<UnmapWords, Mistake> unmap_words(const std::string& verb,

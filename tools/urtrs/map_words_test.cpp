@@ -57,6 +57,25 @@ TEST(MapWords, AMisspeltModeIsNoPath) {
       << "urtrs-mapd knows addresses";
 }
 
+TEST(MapWords, OptionsThatNobodyHasToBeAskedFor) {
+  const auto told = [](std::string MapOptions::*member, const std::string& value) {
+    MapOptions options;
+    options.*member = value;
+    const auto wrong = wrong_map_options(options);
+    return wrong ? wrong->message : "";
+  };
+  for (const std::string port : {"0", "65536", "x", "-1", "1x", "999999999999999999999"})
+    EXPECT_EQ(told(&MapOptions::port, port), "--port is 1 to 65535, not \"" + port + "\"");
+  EXPECT_EQ(told(&MapOptions::port, "65535"), "");
+  EXPECT_EQ(told(&MapOptions::fabric, "vrbs"), "there is no fabric \"vrbs\"");
+  EXPECT_EQ(told(&MapOptions::fabric, "verbs"), "");
+  for (const std::string device : {"/dev/sda", "sda", "nbd", "nbd0p1", "/dev/nbdx", "/dev/mapper/nbd0"})
+    EXPECT_EQ(told(&MapOptions::nbd, device),
+              "--nbd takes /dev/nbdN, a device of the kernel's NBD client, not \"" + device + "\"");
+  for (const char* device : {"auto", "nbd0", "/dev/nbd15"})
+    EXPECT_EQ(told(&MapOptions::nbd, device), "") << device;
+}
+
 TEST(MapWords, OfUnmapAndRemap) {
   const auto forced = unmap_words("unmap", {"ram0", "s", "force"});
   ASSERT_TRUE(forced);

@@ -305,7 +305,10 @@ tl::expected<ExportSpec, std::string> parse_export(const std::string& text) {
   ConfigReader reader;
   reader.add_export_flag(text);
   if (!reader.problems().empty()) {
-    const ConfigProblem& problem = reader.problems().front();
+    ConfigProblem problem = reader.problems().front();
+    constexpr std::string_view kFlag = "--export ";  // that nobody has written
+    if (const std::size_t at = problem.hint.find(kFlag); at != std::string::npos)
+      problem.hint.erase(at, kFlag.size());
     return tl::unexpected(problem.message + (problem.hint.empty() ? "" : "; " + problem.hint));
   }
   return reader.config().exports.front();
