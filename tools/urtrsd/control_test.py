@@ -236,6 +236,15 @@ def test_who_adds_an_export_is_told_what_of_it_is_not_exported(urtrsd, control, 
     assert "warning" not in line.ask("export.add", export="even=mem:1024")
 
 
+def test_a_warning_of_a_device_names_who_opens_it(urtrsd, tmp_path):
+    (tmp_path / "odd.img").write_bytes(bytes(1000))
+    server = urtrsd(f"--export=odd={tmp_path}/odd.img")
+    session = IwarpClient(server.port, "one")
+    assert session.open("odd")[0] == 0
+    server.logged(r'warn\w* session=0 name="one" peer=\S+ device "odd" has 1000 bytes')
+    session.close()
+
+
 def test_a_client_may_be_silent_for_as_long_as_the_server_says(urtrsd, control):
     """Here 20 s, with a heartbeat every 20 ms; by the default it would be 140 ms."""
     server = urtrsd("--export=m=mem:1M", f"--control={control}", "--heartbeat-interval-ms=20", "--heartbeat-missed-max=1000")
