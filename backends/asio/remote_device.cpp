@@ -209,7 +209,7 @@ bool RemoteDevice::resize(std::uint64_t sectors) {
 Errc RemoteDevice::add_path(const PathAddress& address) {
   for (unsigned path = 0; path < paths().size(); ++path)
     if (paths()[path].state != PathState::absent && same_path(session().address(path), address))
-      return Errc::invalid;
+      return Errc::path_exists;
   const Errc result = client_.session().add_path(*fabric_, steady_now(), address);
   pump_.step_soon();
   return result;

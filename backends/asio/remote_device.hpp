@@ -172,7 +172,7 @@ class RemoteDevice {
   std::span<const PathStatus> paths() const noexcept { return session().paths(); }
   // Link, limits, statistics.
   const Client& session() const noexcept { return client_.session(); }
-  // Errors: what the functions of Client say; of add_path also invalid: it has that path.
+  // Errors: what the functions of Client say; path_exists in whatever spelling of the addresses.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);

@@ -152,8 +152,10 @@ std::function<void(Level, const std::string&)> keep_error(const std::shared_ptr<
   };
 }
 
-OpenFailed failed(Errc error, const std::string& logged) {
-  return {to_linux_errno(error), logged.empty() ? to_string(error) : logged};
+// Fabrics have one code for memory and for descriptors; errno tells them apart.
+OpenFailed failed(Errc error, const std::string& logged, int number) {
+  const bool descriptors = error == Errc::no_memory && (number == EMFILE || number == ENFILE);
+  return {descriptors ? number : to_linux_errno(error), logged.empty() ? to_string(error) : logged};
 }
 
 }  // namespace
@@ -188,8 +190,9 @@ tl::expected<std::unique_ptr<Fabric>, OpenFailed> open_fabric(const Settings& se
     options.device = settings.rdma_device;
     options.host_names = settings.host_names;
     options.log = keep_error<verbs::LogLevel>(logged);
+    errno = 0;
     auto opened = verbs::open_verbs_fabric(options);
-    if (!opened) return tl::unexpected(failed(opened.error(), *logged));
+    if (!opened) return tl::unexpected(failed(opened.error(), *logged, errno));
     return std::move(*opened);
 #else
     return tl::unexpected(OpenFailed{EOPNOTSUPP, "this build has no verbs"});
@@ -215,8 +218,9 @@ tl::expected<std::unique_ptr<Fabric>, OpenFailed> open_fabric(const Settings& se
   options.undelivered_timeout_ms = static_cast<unsigned>(
       std::min<Nanos>(dead_peer_time(settings.protocol.heartbeat) / milliseconds(1), kMostInt));
   options.log = keep_error<tcp::LogLevel>(logged);
+  errno = 0;
   auto opened = tcp::open_tcp_fabric(options, tls);
-  if (!opened) return tl::unexpected(failed(opened.error(), *logged));
+  if (!opened) return tl::unexpected(failed(opened.error(), *logged, errno));
   return std::move(*opened);
 }
 

@@ -72,7 +72,8 @@ int urtrs_session_set(urtrs_session *session, const char *setting, const char *v
  * form; -EEXIST: the session has it; -ENOSPC: it has 8, more are not possible. */
 int urtrs_session_add_path(urtrs_session *session, const char *source, const char *destination, uint16_t port);
 /* Begins to connect and returns at once. Errors: -EINVAL (no path; a file of TLS has not what it should; several keys and no
- * tls_identity), -ENOENT, -EACCES (a file of TLS cannot be read), -EBUSY (it was called before), what the system has not. */
+ * tls_identity), -ENOENT, -EACCES (a file of TLS cannot be read), -EBUSY (it was called before), what the system has not (-EMFILE: no
+ * descriptor is left; -ENOMEM). */
 int urtrs_session_open(urtrs_session *session);
 /* Ends all: requests that are not at the server fail with -ESHUTDOWN, what is there ends, devices are closed. -ETIMEDOUT: not
  * all has ended yet; the call may be made again. */

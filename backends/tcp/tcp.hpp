@@ -17,7 +17,7 @@ struct TlsOptions {
 };
 
 // Raises the soft limit of file descriptors to the hard one: programs that use select(2) must not call it.
-// Errors: no_memory (memory or a descriptor), fabric_error (no random numbers).
+// Errors: no_memory (memory or a descriptor, errno says which), fabric_error (no random numbers).
 Result<std::unique_ptr<TcpFabric>> open_tcp_fabric(const TcpOptions&, const TlsOptions& = {});
 
 // For connections from now on; those that are there stay. `fabric` is one of open_tcp_fabric(); called from

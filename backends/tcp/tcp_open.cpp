@@ -1,6 +1,8 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 
+#include <cerrno>
+
 #include "backends/tcp/tcp.hpp"
 #include "backends/tcp/tcp_sockets.hpp"
 #include "core/tcp/tcp_fabric.hpp"
@@ -28,8 +30,10 @@ Result<std::unique_ptr<TcpFabric>> open_tcp_fabric(const TcpOptions& options, co
   }
   raise_soft_limit();
   auto sockets = std::make_unique<Sockets>();
-  if (sockets->open() != 0) {
+  if (const int error = sockets->open(); error != 0) {
+    sockets.reset();
     say("no file descriptor is left for a fabric; raise the limit (ulimit -n)");
+    errno = error;
     return tl::unexpected(Errc::no_memory);
   }
   if (!options.host_names) sockets->never_ask_names();

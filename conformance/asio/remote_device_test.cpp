@@ -231,7 +231,7 @@ TEST_F(RemoteDeviceTest, APathThatIsThereIsRefused) {
   EXPECT_FALSE(close());
   asio::RemoteDevice& remote = make(options_for("disk"));
   ASSERT_FALSE(map());
-  EXPECT_EQ(remote.add_path(PathAddress{"", "ip:127.0.0.1", port}), Errc::invalid);
+  EXPECT_EQ(remote.add_path(PathAddress{"", "ip:127.0.0.1", port}), Errc::path_exists);
   EXPECT_EQ(remote.paths().size(), 1U);
   EXPECT_FALSE(close());
 }

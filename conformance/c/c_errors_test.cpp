@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "backends/c/urtrs.h"
 #include "backends/tls/tls.hpp"
@@ -57,6 +58,24 @@ class CErrors : public ::testing::Test {
   int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // bound, and does not listen
   std::uint16_t port_ = 0;
 };
+
+TEST_F(CErrors, WithoutDescriptorsItIsNotMemoryThatIsMissing) {
+  EXPECT_EQ(add("127.0.0.1"), 0);
+  urtrs_session* before = nullptr;  // with enough of them
+  ASSERT_EQ(urtrs_session_new("before", &before), 0);
+  EXPECT_EQ(urtrs_session_add_path(before, nullptr, "127.0.0.1", port_), 0);
+  EXPECT_EQ(urtrs_session_open(before), 0);
+  EXPECT_EQ(urtrs_session_free(before), 0);
+  std::vector<int> taken;
+  for (int one = ::dup(socket_); one >= 0; one = ::dup(socket_)) taken.push_back(one);
+  ASSERT_EQ(errno, EMFILE);
+  // Some are left, and a session takes more.
+  for (int left = 0; left < 2; ++left, taken.pop_back()) ::close(taken.back());
+  const int error = urtrs_session_open(session_);
+  for (const int one : taken) ::close(one);
+  EXPECT_EQ(error, -EMFILE);
+  EXPECT_TRUE(says("no file descriptor is left")) << message();
+}
 
 TEST_F(CErrors, OpeningADeviceWaitsForAServerNoLongerThanARequest) {
   set("queue_timeout_ms", "200");

@@ -99,6 +99,17 @@ INSTANTIATE_TEST_SUITE_P(
                     BadConnect{"not_first", [](Message& m) { m[44] = std::byte{0}; }, kEnxio}),
     ByName{});
 
+TEST_F(HostileClientTest, WhoComesWhileTheServerEndsIsNotSaidToBeDisconnectedByAnOperator) {
+  server.close(server_fabric, world.network.now());
+  peer.connect(kService, conn_req(0), kServer);
+  ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connect_failed) == 1; }));
+  const auto by = [this](Reason reason) {
+    return server.stats().rejected_by[static_cast<std::size_t>(reason)];
+  };
+  EXPECT_EQ(by(Reason::requested), 0U);
+  EXPECT_EQ(by(Reason::session_closed), 1U);
+}
+
 struct BadMessage {
   const char* name;
   std::function<Message()> make;

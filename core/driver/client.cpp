@@ -49,6 +49,9 @@ Errc Client::add_path(Fabric& fabric, Nanos now, const PathAddress& address) {
   impl_->bind(fabric);
   Impl& impl = *impl_;
   if (impl.session.closing()) return Errc::session_closed;
+  for (std::uint16_t index = 0; index < kMaxPaths; ++index)
+    if (impl.session.path(index).state() != PathState::absent && impl.path_data[index].address == address)
+      return Errc::path_exists;
   for (std::uint16_t index = 0; index < kMaxPaths; ++index) {
     if (impl.session.path(index).state() != PathState::absent) continue;
     if (impl.path_data[index].uuid == wire::Uuid{}) return Errc::invalid;

@@ -103,8 +103,9 @@ class Client {
   // queue_timeout allows; kNever: it waits for neither.
   Nanos queue_ends(Nanos since) const noexcept;
 
-  Errc add_path(Fabric&, Nanos now,
-                const PathAddress&);  // its index: path_count() - 1 afterwards, or a free one
+  // Its index: path_count() - 1 afterwards, or a free one. path_exists: one has this address, in these words;
+  // the server takes one path for a pair of addresses.
+  Errc add_path(Fabric&, Nanos now, const PathAddress&);
   Errc remove_path(Fabric&, Nanos now, unsigned path);
   Errc disconnect_path(Fabric&, Nanos now, unsigned path);
   Errc reconnect_path(Fabric&, Nanos now, unsigned path);

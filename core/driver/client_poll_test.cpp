@@ -353,7 +353,7 @@ TEST_F(ClientPollTest, ARecoverDoesNotBringBackWhatIsRemoved) {
 
 // The time is that of its turn, not of the moment at which it began to wait.
 TEST_F(ClientPollTest, APathThatIsHeldBackSaysWhenItsTurnComes) {
-  options.paths.assign(2, PathAddress{"", "held", 1});
+  options.paths.push_back({"", "held", 2});
   options.protocol.lead_head_start = seconds(7);
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);

@@ -121,7 +121,7 @@ void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const event::Connec
   };
   if (!request) return refused(Reason::protocol_violation, wire::linux_errno::kEconnreset);
   if (event.refusal != Reason::none) return refused(event.refusal, wire::linux_errno::kEacces);
-  if (closing) return refused(Reason::requested, wire::linux_errno::kEconnreset);
+  if (closing) return refused(Reason::session_closed, wire::linux_errno::kEconnreset);
   if (access.any() && !allows_client(access, fabric.describe_request(event.request),
                                      fabric.identity_of_request(event.request)))
     return refused(Reason::not_allowed, wire::linux_errno::kEacces);

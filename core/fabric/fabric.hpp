@@ -39,6 +39,7 @@ struct PathAddress {
   std::string source;
   std::string destination;
   std::uint16_t port = 1234;
+  bool operator==(const PathAddress&) const = default;  // of the words: "::1" is not "0::1"
 };
 
 struct ConnectionParams {

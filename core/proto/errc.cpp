@@ -44,6 +44,8 @@ const char* to_string(Errc errc) noexcept {
       return "all permits belong to failed requests that the server may still execute";
     case Errc::cache_lost:
       return "the server's cache was replaced, acknowledged changes may be lost";
+    case Errc::path_exists:
+      return "the session has this path already";
   }
   return "unknown error";
 }
@@ -71,6 +73,8 @@ std::uint16_t to_linux_errno(Errc errc) noexcept {
       return kEacces;
     case Errc::request_timeout:
       return kEtimedout;
+    case Errc::path_exists:
+      return kEexist;
     case Errc::bad_address:
     case Errc::no_such_path:
     case Errc::invalid:

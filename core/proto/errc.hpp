@@ -24,8 +24,9 @@ enum class Errc : std::uint8_t {
   // No answer of the server within ClientConfig::request_timeout; a write may have acted. Of a block client
   // also: a device was not open for queue_timeout.
   request_timeout,
-  no_permit,   // all permits belong to failed requests that the server may still execute
-  cache_lost,  // the server's cache was replaced: changes that were acknowledged may be gone
+  no_permit,    // all permits belong to failed requests that the server may still execute
+  cache_lost,   // the server's cache was replaced: changes that were acknowledged may be gone
+  path_exists,  // the session has a path between these addresses
 };
 const char* to_string(Errc) noexcept;
 // The Linux errno that stands for it where only an errno can be told; 0 for ok. Of peer_error, whose errno is

@@ -70,6 +70,8 @@ const char* errc_word(Errc errc) noexcept {
       return "no_permit";
     case Errc::cache_lost:
       return "cache_lost";
+    case Errc::path_exists:
+      return "path_exists";
   }
   return "unknown";
 }

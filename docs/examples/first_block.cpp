@@ -1,8 +1,10 @@
 // first_block ADDRESS PORT DEVICE: copies the first 4 KiB of a remote device over the next 4 KiB.
 #include <boost/asio.hpp>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
+#include <string_view>
 #include <urtrs/backends/asio/remote_device.hpp>
 #include <urtrs/backends/tcp/tcp.hpp>
 #include <vector>
@@ -19,12 +21,18 @@ boost::asio::awaitable<void> copy_first_block(rtrs::asio::RemoteDevice& device) 
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  const std::string_view text = argc == 4 ? argv[2] : "";
+  std::uint16_t port = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), port).ptr != text.data() + text.size() ||
+      port == 0) {
+    std::fprintf(stderr, "usage: first_block ADDRESS PORT DEVICE\n");
+    return 2;
+  }
   auto fabric = rtrs::tcp::open_tcp_fabric({});
   if (!fabric) return 1;
   rtrs::asio::RemoteDeviceOptions options;
   options.session_name = "first-block";
-  options.paths = {{"", argv[1], static_cast<std::uint16_t>(std::atoi(argv[2]))}};  // one or more
+  options.paths = {{"", argv[1], port}};  // one or more
   options.device = argv[3];
   boost::asio::io_context context;
   rtrs::asio::RemoteDevice device(context, std::move(*fabric), options);

@@ -27,13 +27,24 @@ static void turn(urtrs_session *session) {
   urtrs_session_poll(session);
 }
 
+/* 0: `text` is none. */
+static uint16_t port_of(const char *text) {
+  char *end;
+  const unsigned long port = strtoul(text, &end, 10);
+  return *text >= '0' && *text <= '9' && *end == '\0' && port <= 65535 ? (uint16_t)port : 0;
+}
+
 int main(int argc, char **argv) {
+  const uint16_t port = argc == 4 ? port_of(argv[2]) : 0;
   urtrs_session *session;
   urtrs_device *device;
   int i;
-  if (argc != 4) return 2;
+  if (port == 0) {
+    fprintf(stderr, "usage: polled ADDRESS PORT DEVICE\n");
+    return 2;
+  }
   if (urtrs_session_new("polled-c", &session) != 0) return 1;
-  failed = urtrs_session_add_path(session, NULL, argv[1], (uint16_t)atoi(argv[2])) != 0 || urtrs_session_open(session) != 0 ||
+  failed = urtrs_session_add_path(session, NULL, argv[1], port) != 0 || urtrs_session_open(session) != 0 ||
            urtrs_device_open_async(session, argv[3], URTRS_READ_ONLY, on_done, argv[3], &device) != 0;
   if (failed) fprintf(stderr, "polled: %s\n", urtrs_session_message(session));
   for (outstanding = failed ? 0 : 1; outstanding > 0;) turn(session);

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
+#include <string_view>
 #include <urtrs/backends/system/clock.hpp>
 #include <urtrs/backends/system/identities.hpp>
 #include <urtrs/backends/tcp/tcp.hpp>
@@ -23,13 +25,19 @@ void sleep_until_something_is_due(Fabric& fabric, const BlockClient& client) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  const std::string_view text = argc == 4 ? argv[2] : "";
+  std::uint16_t port = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), port).ptr != text.data() + text.size() ||
+      port == 0) {
+    std::fprintf(stderr, "usage: polled ADDRESS PORT DEVICE\n");
+    return 2;
+  }
   auto opened = tcp::open_tcp_fabric({});
   if (!opened) return 1;
   Fabric& fabric = **opened;  // of this client alone
   BlockClientOptions options;
   options.session.session_name = "polled";
-  options.session.paths = {{"", argv[1], static_cast<std::uint16_t>(std::atoi(argv[2]))}};  // one or more
+  options.session.paths = {{"", argv[1], port}};  // one or more
   draw_identities(options.session);
   options.session = clamp_to(options.session, fabric.capabilities());
   std::vector<std::byte> block(4096);

@@ -239,6 +239,8 @@ TEST_F(BlockClientTest, APathThatIsAddedKnowsNothingOfTheOneBeforeIt) {
   w.until("it is gone", [&] { return session.paths()[1].state == PathState::absent; });
   const PathAddress address = session.address(1);
   ASSERT_EQ(session.add_path(w.client_fabric(), w.now(), address), Errc::ok);
+  EXPECT_EQ(session.add_path(w.client_fabric(), w.now(), address), Errc::path_exists) << "it is there now";
+  EXPECT_EQ(to_linux_errno(Errc::path_exists), EEXIST);
   EXPECT_EQ(session.paths()[1].reconnects, 0U);
   EXPECT_EQ(session.peer(1), "");
   EXPECT_EQ(w.failure(), "");

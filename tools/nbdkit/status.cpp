@@ -157,6 +157,7 @@ void Status::on_path_changed(Nanos at, const PathChanged& change) {
   if (path.connected && !connected) {
     path.connected = false;
     path.lost_at = at;
+    path.last_cause = change.reason;
     lines_(!is_wanted(change.reason), name + " lost: " + reason + "; " + what_is_left());
   } else if (connected) {
     on_path_connected(at, path, name);
@@ -307,6 +308,7 @@ std::string Status::render(Nanos now, std::span<const PathStatus> paths, const C
   for (std::size_t i = 0; i < paths.size(); ++i) {
     nlohmann::json path = json_of(paths[i], started_);
     path["index"] = i;
+    path["last_cause"] = to_string(i < paths_.size() ? paths_[i].last_cause : Reason::none);
     path["address"] = i < settings_.paths.size() ? settings_.paths[i] : std::string();
     out["paths"].push_back(std::move(path));
   }

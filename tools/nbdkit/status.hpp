@@ -63,6 +63,7 @@ class Status {
     Nanos lost_at = 0;
     std::uint32_t failed = 0;  // attempts since it was last connected
     std::string reason;        // why it was last lost or refused, in words; empty while it is connected
+    Reason last_cause = Reason::none;  // why it was lost the last time that it was; stays when it is back
   };
 
   struct Device {

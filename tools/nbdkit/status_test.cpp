@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -106,6 +107,22 @@ TEST_F(StatusTest, AnAttemptThatBeginsIsToldWithTheLastReason) {
   told.on_path(change(0, PathState::draining, Reason::requested), {});
   ASSERT_EQ(all.size(), 4U);
   EXPECT_EQ(all[1], "session me, path 10.0.0.2: connecting, last: connection refused [connect_refused]");
+}
+
+TEST_F(StatusTest, WhyAPathWasLostStaysKnownWhenItIsBack) {
+  const std::array<PathStatus, 2> paths;
+  const auto cause = [&](std::size_t path) {
+    return nlohmann::json::parse(status->render(asio::steady_now(), paths, {}))["paths"][path]["last_cause"];
+  };
+  EXPECT_EQ(cause(0), "none");
+  status->on_path(change(0, PathState::connected), {});
+  status->on_path(change(0, PathState::draining, Reason::heartbeat_lost), {});
+  status->on_path(change(0, PathState::waiting, Reason::connect_refused, 1), {});
+  status->on_path(change(0, PathState::connected), {});
+  EXPECT_EQ(cause(0), "heartbeat_lost");
+  EXPECT_EQ(cause(1), "none");
+  status->on_path_added(0);
+  EXPECT_EQ(cause(0), "none") << "another path";
 }
 
 TEST_F(StatusTest, AStartWithoutAnyPathSaysThatNoneIsConnectedYet) {

@@ -126,10 +126,9 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
       credentials.emplace(key, std::move(value));
   if (!credentials.empty()) one.wish.credentials = credentials;
   if (auto wrong = check_session(one.wish)) return tl::unexpected(std::move(*wrong));
-  if (there && !same_paths(one.wish, known->second.wish))
-    return refuse(fmt::format("the session \"{}\" has other paths: {}", one.session,
-                              fmt::join(known->second.wish.paths, " ")),
-                  EEXIST);
+  if (there)
+    if (std::string other = other_than(one.wish, known->second.wish); !other.empty())
+      return refuse(fmt::format("the session \"{}\" {}", one.session, other), EEXIST);
   if (there && one.wish.credentials != known->second.wish.credentials)
     return refuse(
         fmt::format(
@@ -137,8 +136,6 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
             "name",
             one.session, words_of(known->second.wish.credentials)),
         EBUSY);
-  if (std::string wrong = wrong_parameters(one.wish, asked.options.parameters); !wrong.empty())
-    return refuse(std::move(wrong));
   return one;
 }
 
@@ -158,11 +155,20 @@ void device_map(const Asked& asked) {
                         "ro, rw or migration");
   const auto one = wanted(asked);
   if (!one)
-    return asked.refuse(one.error().error == ENOENT ? Code::no_such_thing : Code::failed, one.error().why,
-                        one.error().error == EEXIST   ? "\"urtrs client path add\" adds one to it"
+    return asked.refuse(one.error().error == ENOENT   ? Code::no_such_thing
+                        : one.error().error == EINVAL ? Code::invalid_params
+                                                      : Code::failed,
+                        one.error().why,
+                        one.error().error == EEXIST
+                            ? "give the server another name for a session of its own; \"urtrs client path "
+                              "add\" adds a path to this one"
                         : one.error().error == ENOENT ? "[SRC@]DST, the address of the server"
                                                       : "",
                         one.error().error);
+  if (std::string wrong = wrong_parameters(one->wish, asked.options.parameters); !wrong.empty()) {
+    std::string told = told_of(one->wish, asked.options.parameters, wrong);
+    return asked.refuse(told == wrong ? Code::invalid_params : Code::failed, std::move(told));
+  }
   json answer = place_of(asked, one->session, device);
   const auto& sessions = asked.keeper.machine().sessions();
   const auto known = sessions.find(one->session);
@@ -194,7 +200,7 @@ std::optional<std::string> session_with(const Asked& asked, const std::string& d
   for (const auto& [name, one] : sessions) {
     if (!one.devices.contains(device)) continue;
     if (!session.empty()) {
-      asked.refuse(Code::invalid_params,
+      asked.refuse(Code::failed,
                    fmt::format("the sessions \"{}\" and \"{}\" have a device \"{}\"", session, name, device),
                    "say which session");
       return std::nullopt;

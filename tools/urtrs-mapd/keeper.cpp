@@ -155,7 +155,8 @@ Process::Gone Keeper::gone(const std::string& session) {
         one.process && found != machine_.sessions().end() &&
         found->second.state == Supervisor::State::starting)
       if (const std::string why = one.process->last_error(); !why.empty())
-        one.trouble = {"its process did not start: " + why, ""};
+        one.trouble = {"its process did not start: " + told_of(found->second.wish, options_.parameters, why),
+                       ""};
     one.process.reset();
     one.link.reset();
     one.look.cancel();

@@ -192,6 +192,27 @@ int keep_kernel_devices() {
   return done;
 }
 
+// Finds what --nbdkit names, or nbdkit-urtrs. Nothing, or why that cannot be run.
+std::string find_nbdkit(std::string& program) {
+  std::string found = program;
+  if (program.empty() || program.find('/') == std::string::npos)
+    found = tools::find_program(program.empty() ? "nbdkit-urtrs" : program);
+  if (found.empty())
+    return fmt::format(
+        "there is no {} beside this program or in PATH; apt-get install nbdkit-plugin-urtrs, or name it "
+        "with --nbdkit",
+        program.empty() ? "nbdkit-urtrs" : "\"" + program + "\"");
+  struct stat about {};
+  const bool runs = ::stat(found.c_str(), &about) == 0 && ::access(found.c_str(), X_OK) == 0;
+  if (!runs || !S_ISREG(about.st_mode))
+    return fmt::format(
+        "--nbdkit: \"{}\" cannot be run: {}; it is nbdkit-urtrs of the package "
+        "nbdkit-plugin-urtrs, or a program that takes the same words",
+        found, runs ? "it is no file" : errno_text(errno));
+  program = std::move(found);
+  return {};
+}
+
 int run(const std::vector<std::string>& words) {
   auto options = parse(words);
   if (!options) {
@@ -204,12 +225,8 @@ int run(const std::vector<std::string>& words) {
     return done;
   }
   if (options->kernel_devices) return keep_kernel_devices();
-  if (options->nbdkit.empty()) options->nbdkit = tools::find_program("nbdkit-urtrs");
-  if (options->nbdkit.empty()) {
-    log(3,
-        "there is no nbdkit-urtrs beside this program or in PATH; apt-get install nbdkit-plugin-urtrs, or "
-        "name it "
-        "with --nbdkit");
+  if (const std::string why = find_nbdkit(options->nbdkit); !why.empty()) {
+    log(3, why);
     return missing;
   }
   if (auto path = rpc::make_socket_path("urtrs-mapd"); !path) {

@@ -81,6 +81,8 @@ def test_names_of_sessions(mapd, server, mapped, urtrs):
     urtrs("map", "disk2", "from", "web1")
     assert mapd.devices()["disk2"]["session"] == f"{host}@web1"
     assert "has other paths" in urtrs("map", "disk0", "from", "web1", "127.0.0.3", code=1)
+    assert f"is at port {server.port}, not 7; give the server another name" in urtrs("map", "disk0", "from", "web1", "--port=7", code=1)
+    assert "goes over the fabric tcp, not verbs" in urtrs("map", "disk0", "from", "web1", "--fabric=verbs", code=1)
     urtrs("map", "disk0", "from", "web1", "ip:127.0.0.2,ip:127.0.0.1", "ro")
     assert "have a device \"disk0\"" in urtrs("unmap", "disk0", code=1)
     urtrs("unmap", "disk0", "web1")  # as "from" takes it
@@ -92,7 +94,7 @@ def test_refusals_keep_nothing(mapd, server, mapped, urtrs):
     said = urtrs("map", "disk0", "from", "other", "127.0.0.2@127.0.0.1", f"--port={server.port}", code=1)
     assert "the server does not let us open 'disk0' for writing" in said and "one writer at a time" in said, "in the words of the plugin"
     assert "stands behind a name for the server: \"urtrs map disk1 from NAME 127.0.0.2@127.0.0.1\"" in \
-        urtrs("map", "disk1", "from", "127.0.0.2@127.0.0.1", code=1)
+        urtrs("map", "disk1", "from", "127.0.0.2@127.0.0.1", code=2)
     assert "File exists" in urtrs("map", "disk0", "from", "127.0.0.1", code=1)
     assert urtrs("map", "disk0", "from", "127.0.0.1", "--idempotent").strip() == mapped
     assert "File exists" in urtrs("map", "disk0", "from", "127.0.0.1", "ro", "--idempotent", code=1), "another mode"

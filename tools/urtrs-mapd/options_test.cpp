@@ -84,6 +84,27 @@ TEST(MapdParameters, ASessionHasItsOwnCredentialsOrThoseOfItsFabric) {
             "rdma_device= belongs to fabric=verbs, which is not given");
 }
 
+TEST(MapdParameters, WhatUrtrsMapdWasGivenIsItsOwn) {
+  const auto told = [](const mapping::SessionWish& wish, const Parameters& given) {
+    return told_of(wish, given, wrong_parameters(wish, given));
+  };
+  EXPECT_EQ(
+      told(wish_of("verbs"), {"policy=rr", "crc=on"}),
+      "crc= belongs to fabric=tcp, and another fabric is given; urtrs-mapd was started with \"crc=on\", for "
+      "every session");
+  EXPECT_EQ(
+      told(wish_of("verbs"), {"tls_keys=/k"}),
+      "TLS is for the fabric tcp, not for verbs; urtrs-mapd was started with \"tls_keys=/k\", for every "
+      "session");
+  // The user of "urtrs map" has said this.
+  EXPECT_EQ(told(wish_of("verbs", {{"tls_keys", "/k"}}), {"policy=rr"}),
+            "TLS is for the fabric tcp, not for verbs");
+  const std::string missing = "/nope: cannot be opened";
+  EXPECT_EQ(told_of(wish_of("tcp"), {"policy=rr", "tls_keys=/nope"}, missing),
+            missing + "; urtrs-mapd was started with \"tls_keys=/nope\", for every session");
+  EXPECT_EQ(told_of(wish_of("tcp", {{"tls_keys", "/nope"}}), {"policy=rr"}, missing), missing);
+}
+
 TEST(MapdParameters, ACommandSaysHowItsSessionWasMapped) {
   const auto again = [](const mapping::SessionWish& wish, const Parameters& then, const Parameters& now) {
     Parameters command{"nbdkit", "plugin.so", "-f", "--threads=64", "-U", "/run/a=b/nbd-s.sock"};

@@ -82,6 +82,25 @@ std::string wrong_parameters(const SessionWish& wish, const std::vector<std::str
   return whole ? "" : whole.error();
 }
 
+std::string told_of(const SessionWish& wish, const std::vector<std::string>& given, std::string why) {
+  const std::vector<std::string> all = parameters_of(wish, given);
+  const bool refused = !wrong_parameters(wish, given).empty();
+  std::string blamed;
+  for (const std::string& one : given) {
+    if (std::find(all.begin(), all.end(), one) == all.end()) continue;
+    const std::string key = key_of(one);
+    std::vector<std::string> without = given;
+    std::erase(without, one);
+    const std::string value = key.size() < one.size() ? one.substr(key.size() + 1) : "";
+    const bool name = mapping::is_credential(key) || key == "provider" || key == "rdma_device";
+    const bool in_words = name && value.size() > 2 && why.find(value) != std::string::npos;
+    if (refused ? !wrong_parameters(wish, without).empty() : !in_words) continue;
+    blamed += (blamed.empty() ? "\"" : " \"") + one + "\"";
+  }
+  if (!blamed.empty()) why += "; urtrs-mapd was started with " + blamed + ", for every session";
+  return why;
+}
+
 std::string wrong_parameters(const std::vector<std::string>& given) {
   std::string first;
   for (const std::string& fabric : tools::fabric_names()) {

@@ -20,6 +20,9 @@ std::optional<mapping::SessionWish> wish_in(const std::vector<std::string>& comm
 
 // Nothing, or what the plugin will not take, as a sentence.
 std::string wrong_parameters(const mapping::SessionWish&, const std::vector<std::string>& given);
+// What to tell of a session that cannot be or did not start, `why`: where that is for something that is
+// `given` to urtrs-mapd, this is named, because who maps the session has not said it.
+std::string told_of(const mapping::SessionWish&, const std::vector<std::string>& given, std::string why);
 // Of those for all: what no session can have.
 std::string wrong_parameters(const std::vector<std::string>& given);
 

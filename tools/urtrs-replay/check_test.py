@@ -133,6 +133,14 @@ def test_not_judged(tmp_path):
     says("one without notes", check("one side without wire notes", [silent, server], 3), "no wire notes")
 
 
+def test_a_trace_without_messages_is_not_said_to_be_of_one_side(tmp_path):
+    client = TRACES / "seed-420-client1.rtrc"
+    attempts = strip(client, tmp_path, lambda record: record["event"] == "WireCm" or not record["event"].startswith("Wire"))
+    said = run("check", attempts).stdout
+    assert "both sides: not compared, because no connection has a message" in said, said
+    assert "because all traces are of one side" in run("check", client).stdout
+
+
 def test_corrupted(tmp_path):
     """A message that arrives with other content than was sent is a violation of the laws."""
     client, server = TRACES / "seed-420-client1.rtrc", TRACES / "seed-420-server.rtrc"

@@ -80,7 +80,10 @@ void print_laws(Output& out, const BothSides& both, std::size_t show) {
   const sim::LawCheck& laws = both.laws;
   for (const std::string& doubt : both.doubts) out.line("both sides: not judged: " + doubt);
   if (laws.pairs == 0) {
-    if (laws.one_sided) out.line("both sides: not compared, because all traces are of one side");
+    if (laws.silent)
+      out.line("both sides: not compared, because no connection has a message");
+    else if (laws.one_sided)
+      out.line("both sides: not compared, because all traces are of one side");
     return;
   }
   out.line("both sides: " + std::to_string(laws.pairs) + " connections, " + std::to_string(laws.messages) +

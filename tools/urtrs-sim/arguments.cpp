@@ -168,8 +168,9 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
   many->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
   fabric_option(*many, given);
   many->add_option("--time", given.time, "stop after this long: 60s, 5m, 1h");
-  many->add_option("--check-determinism", given.determinism,
-                   "percent of the seeds to run again and compare, with traces")
+  many->add_option(
+          "--check-determinism", given.determinism,
+          "percent of the seeds to run again and compare, with traces; not 0: the first one in any case")
       ->capture_default_str()
       ->check(CLI::Range(0, 100));
   filter_options(*many, given);

@@ -102,6 +102,13 @@ def sweep_of(*arguments, code=0):
     return done.stdout + done.stderr
 
 
+def test_of_a_few_seeds_one_is_run_twice():
+    """A percentage of them may be none."""
+    for percent, twice in ("1", "1"), ("0", "0"):
+        said = sweep_of("--seeds", "6..8", "--no-block-devices", "--check-determinism", percent)
+        assert f" {twice} run twice" in said, said
+
+
 def played(said):
     return int(re.search(r"^([0-9]+) seeds in ", said, re.M)[1])
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "tools/lib/text/nearest_word.hpp"
@@ -160,11 +161,11 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
       credential_options());
   const std::string given = words[at];
   const Valued one = split(words, at);
-  const auto number = [&one](double least) -> std::optional<double> {
+  const auto number = [&one](double least, bool whole = true) -> std::optional<double> {
     char* end = nullptr;
     const double value = std::strtod(one.value.c_str(), &end);
-    return !one.value.empty() && *end == '\0' && value >= least && value <= 1e6 ? std::optional(value)
-                                                                                : std::nullopt;
+    const bool fits = !one.value.empty() && *end == '\0' && value >= least && value <= 1e6;
+    return fits && (!whole || value == std::floor(value)) ? std::optional(value) : std::nullopt;
   };
   if (std::find(kNames.begin(), kNames.end(), one.name) == kNames.end()) {
     const std::string near = tools::nearest_word(one.name, kNames);
@@ -182,13 +183,14 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
       return Mistake{fmt::format("--unit is one of B, K, M, G, T, P, E, not \"{}\"", one.value), "", false};
     options.unit = one.value[0];
   } else if (one.name == "interval") {
-    const auto value = number(0.1);
+    const auto value = number(0.1, false);
     if (!value)
       return Mistake{fmt::format("--interval is seconds, 0.1 or more, not \"{}\"", one.value), "", false};
     options.interval = *value;
   } else if (one.name == "count") {
     const auto value = number(1);
-    if (!value) return Mistake{fmt::format("--count is 1 or more, not \"{}\"", one.value), "", false};
+    if (!value)
+      return Mistake{fmt::format("--count is a whole number, 1 or more, not \"{}\"", one.value), "", false};
     options.count = static_cast<unsigned>(*value);
   } else if (one.name == "nbd-wait") {
     const auto value = number(1);

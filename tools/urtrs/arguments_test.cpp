@@ -106,8 +106,8 @@ TEST(Arguments, Fields) {
 TEST(Arguments, ValuesOfOptionsAreChecked) {
   EXPECT_EQ(good({"top", "--interval=0.5", "--count", "3"}).options.interval, 0.5);
   EXPECT_EQ(good({"top", "--interval=0.5", "--count", "3"}).options.count, 3U);
-  for (const char* wrong :
-       {"--interval=0", "--interval=x", "--interval=", "--count=0", "--count=-1", "--unit=KB", "--unit="})
+  for (const char* wrong : {"--interval=0", "--interval=x", "--interval=", "--count=0", "--count=-1",
+                            "--count=1.5", "--count=nan", "--unit=KB", "--unit="})
     EXPECT_FALSE(bad({"top", wrong}).message.empty()) << wrong;
   EXPECT_EQ(bad({"top", "--socket"}).message, "--socket needs a value");
 }

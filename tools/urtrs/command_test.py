@@ -165,7 +165,7 @@ def test_exports_come_and_go(server, tmp_path, monkeypatch):
     assert names() == ["disk0", "more", "ram"]
     assert "is there already" in urtrs("export", "add", f"more={more}", code=1)
     assert "No such file" in urtrs("export", "add", "gone=/nonexistent", code=1)
-    assert "expected NAME=SOURCE" in urtrs("export", "add", "gone", code=1)
+    assert "expected NAME=SOURCE" in urtrs("export", "add", "gone", code=2)
     monkeypatch.chdir(tmp_path)  # the folder is that of whoever types it, not that of urtrsd
     urtrs("export", "add", f"near={more.name}")
     assert str(more) in [one["source"] for one in shown("export")]

@@ -22,9 +22,11 @@ const char* name_of(Grade grade) {
   return grade == Grade::ok ? "ok" : grade == Grade::warn ? "warn" : "fail";
 }
 
-void look_at_module(const Host& host, const char* name, const char* needed_for, Findings& to) {
+void look_at_module(const Host& host, const char* name, const char* needed_for, bool needed, Findings& to) {
   Finding found{fmt::format("module {}", name), Grade::ok, "loaded", ""};
-  if (!host.exists(fmt::format("/sys/module/{}", name))) {
+  if (!host.exists(fmt::format("/sys/module/{}", name)) && !needed) {
+    found.what = fmt::format("not loaded; only needed for {}", needed_for);
+  } else if (!host.exists(fmt::format("/sys/module/{}", name))) {
     found.grade = Grade::warn;
     if (host.has_module(name)) {
       found.what = fmt::format("not loaded; needed for {}", needed_for);
@@ -66,7 +68,7 @@ bool look_at_rdma_devices(const Host& host, bool needed, Findings& to) {
   if (all.empty()) {
     to.push_back({"RDMA devices", needed ? Grade::fail : Grade::ok,
                   needed ? "none, and an urtrsd uses verbs" : "none; the fabrics tcp and libfabric need none",
-                  needed ? "rdma link add rxe0 type rxe netdev INTERFACE" : ""});
+                  needed ? "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE" : ""});
     return false;
   }
   for (const std::string& device : all)
@@ -88,7 +90,9 @@ void look_at_limits(const Host& host, bool has_rdma, Findings& to) {
   const auto memlock = host.memlock_bytes();
   Finding locked{"locked memory", Grade::ok, memlock ? fmt::format("{} KiB", *memlock / 1024) : "unlimited",
                  ""};
-  if (has_rdma && memlock && *memlock < kGoodMemlock) {
+  const bool small = memlock && *memlock < kGoodMemlock;
+  if (small && !has_rdma) locked.what += "; too little for RDMA, which locks 64 MiB for each session";
+  if (small && has_rdma) {
     locked.grade = Grade::warn;
     locked.what += "; RDMA locks 64 MiB for each session";
     locked.remedy = "ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit";
@@ -172,9 +176,11 @@ std::vector<Finding> examine(const Host& host) {
   const std::vector<DaemonFacts> running = host.daemons();
   const bool verbs = std::any_of(running.begin(), running.end(),
                                  [](const DaemonFacts& one) { return one.fabric.rfind("verbs", 0) == 0; });
-  look_at_module(host, "ib_core", "RDMA devices", all);
-  look_at_module(host, "rdma_rxe", "RDMA over Ethernet cards that have none", all);
-  look_at_module(host, "nbd", "/dev/nbdN", all);
+  // As RDMA devices themselves: who uses none needs no module for them.
+  const bool devices = !host.names_in("/sys/class/infiniband").empty();
+  look_at_module(host, "ib_core", "RDMA devices", verbs || devices, all);
+  look_at_module(host, "rdma_rxe", "RDMA over Ethernet cards that have none", verbs && !devices, all);
+  look_at_module(host, "nbd", "/dev/nbdN", true, all);
   const bool has_rdma = look_at_rdma_devices(host, verbs, all);
   look_at_limits(host, has_rdma, all);
   look_at_port(host, !running.empty(), all);

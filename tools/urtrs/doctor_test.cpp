@@ -121,11 +121,20 @@ TEST(Doctor, WithoutRdmaDevicesOnlyVerbsFails) {
   for (auto it = host.files.begin(); it != host.files.end();)
     it = it->first.rfind("/sys/class/infiniband", 0) == 0 ? host.files.erase(it) : std::next(it);
   host.memlock = 1024;
+  host.files.erase("/sys/module/ib_core");
+  host.files.erase("/sys/module/rdma_rxe");
   expect(host, "RDMA devices", Grade::ok, "");
   expect(host, "locked memory", Grade::ok, "");
+  EXPECT_EQ(found(host, "locked memory").what,
+            "1 KiB; too little for RDMA, which locks 64 MiB for each session");
+  expect(host, "module ib_core", Grade::ok, "");
+  expect(host, "module rdma_rxe", Grade::ok, "");
+  EXPECT_EQ(found(host, "module rdma_rxe").remedy, "");
   EXPECT_FALSE(any_failed(examine(host)));
   host.running[0].fabric = "verbs";
-  expect(host, "RDMA devices", Grade::fail, "rdma link add");
+  expect(host, "RDMA devices", Grade::fail, "modprobe rdma_rxe && rdma link add");
+  expect(host, "module ib_core", Grade::warn, "modprobe ib_core");
+  expect(host, "module rdma_rxe", Grade::warn, "modprobe rdma_rxe");
   EXPECT_TRUE(any_failed(examine(host)));
 }
 

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
@@ -78,6 +79,9 @@ int call(rpc::Client& client, const std::string& method, const json& parameters,
     print(*answer);
     return done;
   }
+  // Of an export that was added.
+  if (const std::string warning = answer->value("warning", ""); !warning.empty())
+    std::fprintf(stderr, "urtrs: warning: %s\n", printable(warning).c_str());
   // Of a reload.
   for (const char* key : {"changed", "kept"})
     for (const json& one : answer->value(key, json::array()))
@@ -104,31 +108,35 @@ int change(rpc::Client& client, const Command& command, const Change& how) {
 
 int remove_export(rpc::Client& client, const Command& command) {
   json parameters{{"name", command.arguments[0]}};
-  if (command.arguments.size() == 2) {
-    if (command.arguments[1] != "force")
-      return fail(Mistake{fmt::format("behind the name there is \"force\" or nothing, not \"{}\"",
-                                      command.arguments[1]),
-                          "", false},
-                  command.options.format == Format::json);
-    parameters["force"] = "true";
-  }
+  if (command.arguments.size() == 2) parameters["force"] = "true";
   return call(client, "export.remove", parameters, command.options);
+}
+
+// What no daemon has to be asked for.
+std::optional<Mistake> wrong_words(const Command& command) {
+  const auto& words = command.arguments;
+  if (command.verb == "debug" && words[0] != "dump")
+    return Mistake{fmt::format("there is no \"urtrs debug {}\"", words[0]), "it is dump", false};
+  if (command.noun == "export" && command.verb == "remove")
+    if (words.size() == 2 && words[1] != "force")
+      return Mistake{fmt::format("behind the name there is \"force\" or nothing, not \"{}\"", words[1]), "",
+                     false};
+  if (command.verb != "trace") return std::nullopt;
+  const bool takes_file = words[0] == "start" || words[0] == "dump";
+  if (!takes_file && words[0] != "stop")
+    return Mistake{fmt::format("there is no \"urtrs trace {}\"", words[0]), "it is start, stop or dump",
+                   false};
+  if (takes_file != (words.size() == 2))
+    return Mistake{
+        fmt::format("urtrs trace {} takes {}", words[0], takes_file ? "the name of a file" : "no argument"),
+        "", false};
+  return std::nullopt;
 }
 
 int trace(rpc::Client& client, const Command& command) {
   const std::string& what = command.arguments[0];
-  const bool takes_file = what == "start" || what == "dump";
-  if (!takes_file && what != "stop")
-    return fail(
-        Mistake{fmt::format("there is no \"urtrs trace {}\"", what), "it is start, stop or dump", false},
-        command.options.format == Format::json);
-  if (takes_file != (command.arguments.size() == 2))
-    return fail(Mistake{fmt::format("urtrs trace {} takes {}", what,
-                                    takes_file ? "the name of a file" : "no argument"),
-                        "", false},
-                command.options.format == Format::json);
   json parameters = json::object();
-  if (takes_file) {
+  if (command.arguments.size() == 2) {
     const std::string& file = command.arguments[1];
     const bool relative = !file.empty() && file.front() != '/';
     parameters["file"] = relative ? this_folder() + "/" + file : file;
@@ -142,10 +150,6 @@ constexpr unsigned kMostPages = 200;
 int debug(rpc::Client& client, const Command& command) {
   const Options& options = command.options;
   const bool as_json = options.format == Format::json;
-  if (command.arguments[0] != "dump")
-    return fail(
-        Mistake{fmt::format("there is no \"urtrs debug {}\"", command.arguments[0]), "it is dump", false},
-        as_json);
   json all;
   std::string next;
   for (unsigned page = 0; page < kMostPages; ++page) {
@@ -246,6 +250,7 @@ int run(const Command& command) {
   if (command.noun == "reason")
     return command.verb == "list" ? print(reasons(), options)
                                   : print_one(reasons(), "code", command.arguments[0], options, "reason");
+  if (const auto wrong = wrong_words(command)) return fail(*wrong, options.format == Format::json);
   const auto socket = options.socket.empty() ? rpc::only_socket("urtrsd")
                                              : tl::expected<std::string, rpc::Error>(options.socket);
   if (!socket) return say_no_daemon(socket.error(), options.format == Format::json);

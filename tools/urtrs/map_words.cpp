@@ -2,9 +2,31 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "tools/lib/text/nearest_word.hpp"
 
 namespace rtrs::admin {
+
+namespace {
+
+// Names are not looked up, so an address of IPv4 or IPv6 has one of these.
+bool may_be_path(const std::string& word) {
+  return word.find_first_of(".:@") != std::string::npos;
+}
+
+Mistake no_mode(const std::string& word) {
+  std::string lower = word;
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string near = tools::nearest_word(lower, std::array{"ro", "rw", "migration"});
+  return {fmt::format("\"{}\" is neither an address nor an access mode", word),
+          near.empty() ? "a mode is ro, rw or migration" : fmt::format("did you mean \"{}\"?", near), false};
+}
+
+}  // namespace
 
 tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& arguments) {
   const auto wrong = [](std::string message) {
@@ -23,6 +45,7 @@ tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& argume
   for (std::size_t i = at + 1; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
     if (word != "ro" && word != "rw" && word != "migration") {
+      if (!may_be_path(word)) return tl::unexpected(no_mode(word));
       words.paths.push_back(word);
       continue;
     }
@@ -30,6 +53,30 @@ tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& argume
     words.mode = word;
   }
   return words;
+}
+
+std::optional<Mistake> wrong_map_options(const MapOptions& options) {
+  const auto is_number = [](std::string_view text, std::size_t most) {
+    return !text.empty() && text.size() <= most && text.find_first_not_of("0123456789") == text.npos;
+  };
+  const std::string& port = options.port;
+  if (!port.empty() && (!is_number(port, 5) || std::stoul(port) == 0 || std::stoul(port) > 65535))
+    return Mistake{fmt::format("--port is 1 to 65535, not \"{}\"", port), "", false};
+  const std::array fabrics{"tcp", "libfabric", "verbs"};
+  if (!options.fabric.empty() && std::find(fabrics.begin(), fabrics.end(), options.fabric) == fabrics.end()) {
+    const std::string near = tools::nearest_word(options.fabric, fabrics);
+    return Mistake{fmt::format("there is no fabric \"{}\"", options.fabric),
+                   near.empty() ? "it is tcp, libfabric or verbs" : fmt::format("did you mean \"{}\"?", near),
+                   false};
+  }
+  std::string_view device = options.nbd;
+  if (device.empty() || device == "auto") return std::nullopt;
+  if (device.starts_with("/dev/")) device.remove_prefix(5);
+  if (!device.starts_with("nbd") || !is_number(device.substr(3), 5))
+    return Mistake{
+        fmt::format("--nbd takes /dev/nbdN, a device of the kernel's NBD client, not \"{}\"", options.nbd),
+        "or --nbd alone, which takes a free one", false};
+  return std::nullopt;
 }
 
 tl::expected<UnmapWords, Mistake> unmap_words(const std::string& verb,

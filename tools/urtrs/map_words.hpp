@@ -1,6 +1,7 @@
 // The words of `urtrs map`, as the command of RNBD's makers takes them: DEVICE from SERVER [[SRC@]DST]...
 // [MODE].
 #pragma once
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
@@ -18,6 +19,9 @@ struct MapWords {
 
 // "from" may be left out, and the mode may stand anywhere behind the server.
 tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& arguments);
+
+// What of its options no server has to be asked for.
+std::optional<Mistake> wrong_map_options(const MapOptions&);
 
 // Of `unmap` and `remap`.
 struct UnmapWords {

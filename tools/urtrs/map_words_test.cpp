@@ -42,6 +42,40 @@ TEST(MapWords, Mistakes) {
   EXPECT_EQ(map_words({"ram0", "from", "s", "ro", "rw"}).error().message, "\"ro\" and \"rw\" are both given");
 }
 
+TEST(MapWords, AMisspeltModeIsNoPath) {
+  for (const auto& [word, meant] :
+       {std::pair{"wr", "rw"}, {"RO", "ro"}, {"rw,", "rw"}, {"migratoin", "migration"}}) {
+    const auto wrong = map_words({"ram0", "from", "10.0.0.2", word});
+    ASSERT_FALSE(wrong) << word;
+    EXPECT_EQ(wrong.error().message,
+              "\"" + std::string(word) + "\" is neither an address nor an access mode");
+    EXPECT_EQ(wrong.error().hint, "did you mean \"" + std::string(meant) + "\"?");
+  }
+  EXPECT_EQ(map_words({"ram0", "from", "10.0.0.2", "exclusive"}).error().hint,
+            "a mode is ro, rw or migration");
+  EXPECT_EQ(mapped({"ram0", "from", "s", "fe80::1", "@10.0.0.2"}).paths, (Words{"fe80::1", "@10.0.0.2"}))
+      << "urtrs-mapd knows addresses";
+}
+
+TEST(MapWords, OptionsThatNobodyHasToBeAskedFor) {
+  const auto told = [](std::string MapOptions::*member, const std::string& value) {
+    MapOptions options;
+    options.*member = value;
+    const auto wrong = wrong_map_options(options);
+    return wrong ? wrong->message : "";
+  };
+  for (const std::string port : {"0", "65536", "x", "-1", "1x", "999999999999999999999"})
+    EXPECT_EQ(told(&MapOptions::port, port), "--port is 1 to 65535, not \"" + port + "\"");
+  EXPECT_EQ(told(&MapOptions::port, "65535"), "");
+  EXPECT_EQ(told(&MapOptions::fabric, "vrbs"), "there is no fabric \"vrbs\"");
+  EXPECT_EQ(told(&MapOptions::fabric, "verbs"), "");
+  for (const std::string device : {"/dev/sda", "sda", "nbd", "nbd0p1", "/dev/nbdx", "/dev/mapper/nbd0"})
+    EXPECT_EQ(told(&MapOptions::nbd, device),
+              "--nbd takes /dev/nbdN, a device of the kernel's NBD client, not \"" + device + "\"");
+  for (const char* device : {"auto", "nbd0", "/dev/nbd15"})
+    EXPECT_EQ(told(&MapOptions::nbd, device), "") << device;
+}
+
 TEST(MapWords, OfUnmapAndRemap) {
   const auto forced = unmap_words("unmap", {"ram0", "s", "force"});
   ASSERT_TRUE(forced);

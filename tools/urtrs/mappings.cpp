@@ -92,6 +92,7 @@ int map(const Command& command) {
   const Options& options = command.options;
   auto words = map_words(command.arguments);
   if (!words) return fail(words.error(), as_json(options));
+  if (const auto wrong = wrong_map_options(options.map)) return fail(*wrong, as_json(options));
   const bool runs = !options.map.run.empty();
   if (runs && !options.map.nbd.empty())
     return fail(Mistake{"--run and --nbd are both given", "leave one of them out", false}, as_json(options));

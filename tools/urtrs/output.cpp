@@ -56,8 +56,14 @@ int fail(const rpc::Error& error, bool as_json) {
     say_error(as_json, "timeout", error.message, error.hint, error.error);
     return timed_out;
   }
-  say_error(as_json, unreachable ? "no_daemon" : "failed", error.message, error.hint, error.error);
-  return unreachable ? no_daemon : failed;
+  // Words that the daemon alone could judge.
+  const bool misused = error.code == rpc::Code::invalid_params;
+  say_error(as_json,
+            unreachable ? "no_daemon"
+            : misused   ? "usage"
+                        : "failed",
+            error.message, error.hint, error.error);
+  return unreachable ? no_daemon : misused ? usage : failed;
 }
 
 int say_no_daemon(const rpc::Error& error, bool as_json) {

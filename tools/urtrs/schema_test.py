@@ -14,7 +14,7 @@ SCHEMA = json.loads((ROOT / "docs/schema/urtrs.json").read_text())
 # What a command prints, by the words in front of its arguments; "trace" has more than one.
 PARTS = {"session list": "sessions", "session show": "session_show", "session disconnect": "done", "path list": "paths",
          "path show": "path_show", "path disconnect": "done", "device list": "devices", "device show": "device_show",
-         "device close": "closed", "export list": "exports", "export add": "done", "export remove": "done", "reload": "reload",
+         "device close": "closed", "export list": "exports", "export add": "export_added", "export remove": "done", "reload": "reload",
          "stats": "stats", "reset": "done", "top": "top", "monitor": "event", "trace": "traced", "log": "done",
          "key list": "keys", "key new": "key_new", "reason list": "reasons", "reason show": "reason_show", "debug dump": "debug_dump", "daemons": "daemons", "doctor": "doctor", "version": "version",
          "mapping list": "mappings", "mapping show": "mapping_show", "map": "map", "unmap": "done", "remap": "done",

@@ -265,7 +265,9 @@ std::optional<OpenError> Catalog::check_one(Shared& shared, std::size_t index, c
     shared.checked.emplace(located->id, index);
   }
   ImageLocks::Hold hold;
-  if (locks == CheckLocks::yes) {
+  if (locks == CheckLocks::ask) {
+    shared.note(ImageLocks::others(*located, !spec.read_only, describe(spec)));
+  } else {
     auto lock = shared.locks.acquire(*located, !spec.read_only, describe(spec));
     if (lock) hold = std::move(*lock);
     if (!lock && lock.error().error == EBUSY) return lock.error();

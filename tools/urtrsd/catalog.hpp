@@ -79,11 +79,11 @@ class Catalog {
                                       AccessMode mode);
 
   // Tries every configured device as peers would open it, for writing too unless it is exported read-only,
-  // without a lease: one error for each that peers could not open. `locked`: nor one that another process has
-  // locked. Side by side: one that does not answer within kPatience is left to its thread, is no error, and
-  // has a warning.
-  enum class CheckLocks : std::uint8_t { no, yes };
-  std::vector<OpenError> check(CheckLocks locks = CheckLocks::no);
+  // without a lease: one error for each that peers could not open, nor one that another process has locked.
+  // Side by side: one that does not answer within kPatience is left to its thread, is no error, and has a
+  // warning. `ask`: takes no lock, and a locked one has a warning.
+  enum class CheckLocks : std::uint8_t { ask, take };
+  std::vector<OpenError> check(CheckLocks locks);
   // What add() needs to know of an export's file; asks the file, so it blocks for as long as the disk does:
   // in any thread. The error is why peers could not open it.
   struct Prepared {

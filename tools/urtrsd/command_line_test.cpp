@@ -188,6 +188,41 @@ TEST(CommandLine, TheCheckTriesAddresses) {
   EXPECT_EQ(in_use.errors.rfind("urtrsd: warning: cannot listen on 127.0.0.1 port ", 0), 0U) << in_use.errors;
 }
 
+TEST(CommandLine, TheCheckTriesTheFabric) {
+  std::string tried;
+  const auto none_here = [&](const tools::FabricChoice& choice) {
+    tried += choice.fabric;
+    choice.log(tools::LogLevel::info, "opened");
+    choice.log(tools::LogLevel::warning, "it is slow");
+    return std::string("cannot use it: no device");
+  };
+  const auto check = [&](const std::string& fabric) {
+    return parse_command_line({"--check-config", "-e", "a=mem:1M", "--port=0", "--fabric=" + fabric},
+                              no_variable, none_here);
+  };
+  const CommandLine verbs = check("verbs");
+  EXPECT_EQ(verbs.exit_code, 3);
+  EXPECT_EQ(verbs.output, "");
+  EXPECT_EQ(verbs.errors, "urtrsd: warning: it is slow\nurtrsd: cannot use it: no device\n");
+  EXPECT_EQ(check("tcp").exit_code, 0) << "it needs nothing";
+  EXPECT_EQ(tried, "verbs");
+}
+
+TEST(CommandLine, TheCheckWarnsOfAnImageThatIsLocked) {
+  TestDirectory directory;
+  const std::string image = directory.make_file("a.img", 4096);
+  const auto catalog = Catalog::create({{"a", image}}, std::nullopt);
+  ASSERT_TRUE(catalog);
+  const auto held = (*catalog)->open("s", "a", AccessMode::read_only);
+  ASSERT_TRUE(held);
+  const CommandLine check = parse_command_line({"--check-config", "-e", "a=" + image, "--port=0"});
+  EXPECT_EQ(check.exit_code, 0);
+  EXPECT_EQ(check.errors.rfind("urtrsd: warning: export \"a\" (\"" + image + "\") is in use by ", 0), 0U)
+      << check.errors;
+  EXPECT_EQ(parse_command_line({"--check-config", "-e", "a=" + image + ",ro", "--port=0"}).errors, "")
+      << "readers share it";
+}
+
 TEST(CommandLine, ANameIsExportedOnce) {
   EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,ro", "-e", "a=/srv/x.img"}),
             "urtrsd: --export: export \"a\" is configured twice\n");

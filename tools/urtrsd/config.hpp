@@ -116,6 +116,7 @@ class ConfigReader {
   friend class TomlWalker;
   void add_export(const std::string& origin, ExportSpec spec, bool replace);
   void check_identities(const std::vector<std::string>& listed);
+  void check_access();
   bool export_option(ExportSpec& spec, const std::string& option);  // false: reported
   DaemonConfig config_;
   std::vector<ConfigProblem> problems_;
@@ -153,8 +154,13 @@ struct CommandLine {
   std::string errors;  // for stderr
 };
 
+// Whether a fabric can be opened: empty, or why not.
+using TryFabric = std::function<std::string(const tools::FabricChoice&)>;
+
 // `arguments` without the program's name; `environment`: as std::getenv(). Reads files, changes nothing.
+// `try_fabric`: for --check-config; null: fabrics are not tried.
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
-                               const std::function<const char*(const char*)>& environment = std::getenv);
+                               const std::function<const char*(const char*)>& environment = std::getenv,
+                               const TryFabric& try_fabric = nullptr);
 
 }  // namespace rtrs::daemon

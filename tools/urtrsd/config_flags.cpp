@@ -103,7 +103,8 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
     options[setting.key] = option;
   }
   app.add_flag("--check-config", flags.check,
-               "check the configuration, the configured devices and the addresses to listen on, then leave");
+               "check the configuration, the configured devices, the fabric and the addresses to listen on, "
+               "then leave");
   app.add_flag("--print-config", flags.print, "print the resulting configuration as TOML, then leave");
   app.add_flag("--origin", flags.origin,
                "with --print-config: say behind each value where it comes from, a flag, a variable of the "
@@ -157,13 +158,27 @@ void check_keys(const DaemonConfig& config, CommandLine& result) {
   check_readers(service, {tls_choice.credentials.keys, tls_choice.credentials.key, auth_choice.keys}, result);
 }
 
-void check_devices(const DaemonConfig& config, CommandLine& result) {
+// tcp needs nothing that could be missing. Keys have been checked.
+void check_fabric(const DaemonConfig& config, const TryFabric& try_fabric, CommandLine& result) {
+  if (config.fabric == "tcp" || !try_fabric) return;
+  tools::FabricChoice choice = fabric_choice(config);
+  choice.auth = {};
+  choice.log = [&result](tools::LogLevel level, const std::string& text) {
+    if (level >= tools::LogLevel::warning) result.errors += "urtrsd: warning: " + text + "\n";
+  };
+  const std::string why = try_fabric(choice);
+  if (why.empty()) return;
+  result.errors += "urtrsd: " + why + "\n";
+  result.exit_code = kPrecondition;
+}
+
+void check_devices(const DaemonConfig& config, const TryFabric& try_fabric, CommandLine& result) {
   const auto search_path =
       config.dev_search_path.empty() ? std::nullopt : std::optional<std::string>(config.dev_search_path);
   const auto catalog = Catalog::create(config.exports, search_path);
   std::vector<OpenError> problems;
   if (catalog)
-    problems = (*catalog)->check();
+    problems = (*catalog)->check(Catalog::CheckLocks::ask);
   else
     problems.push_back(catalog.error());
   if (catalog)
@@ -178,6 +193,7 @@ void check_devices(const DaemonConfig& config, CommandLine& result) {
     }
   }
   check_keys(config, result);
+  check_fabric(config, try_fabric, result);
   for (const AddressProblem& problem : try_addresses(config)) {
     result.errors += (problem.may_pass ? "urtrsd: warning: " : "urtrsd: ") + problem.sentence + "\n";
     if (!problem.may_pass) result.exit_code = kPrecondition;
@@ -289,7 +305,10 @@ tl::expected<ExportSpec, std::string> parse_export(const std::string& text) {
   ConfigReader reader;
   reader.add_export_flag(text);
   if (!reader.problems().empty()) {
-    const ConfigProblem& problem = reader.problems().front();
+    ConfigProblem problem = reader.problems().front();
+    constexpr std::string_view kFlag = "--export ";  // that nobody has written
+    if (const std::size_t at = problem.hint.find(kFlag); at != std::string::npos)
+      problem.hint.erase(at, kFlag.size());
     return tl::unexpected(problem.message + (problem.hint.empty() ? "" : "; " + problem.hint));
   }
   return reader.config().exports.front();
@@ -314,7 +333,8 @@ void ConfigReader::read_environment(const std::function<const char*(const char*)
 }
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
-                               const std::function<const char*(const char*)>& environment) {
+                               const std::function<const char*(const char*)>& environment,
+                               const TryFabric& try_fabric) {
   CommandLine result;
   Flags flags;
   CLI::App app("Serves files, block devices and memory to RTRS/RNBD clients.", "urtrsd");
@@ -357,7 +377,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     if (flags.print)
       result.output =
           flags.origin ? print_config(reader.config(), &reader.origins()) : print_config(reader.config());
-    if (flags.check) check_devices(reader.config(), result);
+    if (flags.check) check_devices(reader.config(), try_fabric, result);
   } else {
     result.run = reader.config();
   }

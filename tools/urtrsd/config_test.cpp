@@ -130,7 +130,13 @@ INSTANTIATE_TEST_SUITE_P(
                "urtrsd.toml:4:1: export \"a\" is configured twice\n"},
         Golden{"[[export]]\nname = \"../a\"\nmem = 512\n",
                "urtrsd.toml:1:1: export name \"../a\" cannot be used; a name has 1 to 254 bytes, is not only "
-               "slashes and does not contain \"..\"\n"},
+               "slashes and has no \"..\" and no control characters\n"},
+        Golden{"[[export]]\nname = \"a\\u001b[2J\"\nmem = 512\n",
+               "urtrsd.toml:1:1: export name \"a\\x1b[2J\" cannot be used; a name has 1 to 254 bytes, is not "
+               "only slashes and has no \"..\" and no control characters\n"},
+        Golden{"metrics = \"localhost:9469\"\ndev_search_path = \"/srv\"\n",
+               "urtrsd.toml:1:11: metrics: \"localhost:9469\": \"localhost\" is no IP address; names are not "
+               "looked up; for example 127.0.0.1:9469\n"},
         Golden{"dev_search_path = \"/srv\"\nsess_queue_depth = 1024\nmax_chunk_size = 524288\n",
                "urtrsd.toml:2:20: sess_queue_depth 1024 and max_chunk_size 524288 do not fit together: they "
                "need 10 + 19 bits of the 28 that address a buffer; with this max_chunk_size at most 512 IOs "

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include "tools/lib/attributes/node_json.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
@@ -113,7 +114,7 @@ Answer at_path(const Asked& asked, const char* doing, Act act) {
     return refuse(Code::no_such_thing, fmt::format("session \"{}\" has no path \"{}\"", name, which),
                   "\"urtrs path list\" shows all", ENOENT);
   if (found.size() > 1)
-    return refuse(Code::invalid_params,
+    return refuse(Code::failed,
                   fmt::format("\"{}\" means {} paths of session \"{}\"", which, found.size(), name),
                   "say SRC@DST");
   return outcome(act(session->session, found.front()), doing);
@@ -163,10 +164,19 @@ Answer device_close(const Asked& asked) {
   return json{{"closed", closed}};
 }
 
+// Whoever asks does not know the folder of urtrsd.
+std::optional<rpc::Error> no_absolute(const std::string& file) {
+  constexpr const char* kHint = "give the whole path, which begins with /";
+  if (file.empty()) return rpc::Error{Code::invalid_params, "\"file\" is missing", kHint, EINVAL};
+  if (file.front() == '/') return std::nullopt;
+  return rpc::Error{Code::invalid_params,
+                    fmt::format("\"{}\" is a relative path, and urtrsd has a folder of its own", file), kHint,
+                    EINVAL};
+}
+
 Answer trace_start(const Asked& asked) {
   const std::string file = text_of(asked, "file");
-  if (file.empty() || file.front() != '/')
-    return missing("file", "an absolute path, because urtrsd has a folder of its own");
+  if (auto wrong = no_absolute(file)) return tl::unexpected(std::move(*wrong));
   const std::string refused = asked.target.start_trace(file);
   return refused.empty() ? Answer(json{{"file", file}}) : refuse(Code::failed, refused);
 }
@@ -178,8 +188,7 @@ Answer trace_stop(const Asked& asked) {
 
 Answer trace_dump(const Asked& asked) {
   const std::string file = text_of(asked, "file");
-  if (file.empty() || file.front() != '/')
-    return missing("file", "an absolute path, because urtrsd has a folder of its own");
+  if (auto wrong = no_absolute(file)) return tl::unexpected(std::move(*wrong));
   const std::string refused = asked.target.dump_trace(file);
   return refused.empty() ? Answer(json{{"file", file}}) : refuse(Code::failed, refused);
 }
@@ -278,9 +287,11 @@ void serve_later(const std::string& method, const Asked& asked, const rpc::Reply
     });
   const auto spec = parse_export(text_of(asked, "export"));
   if (!spec) return reply.error({Code::invalid_params, spec.error(), {}, EINVAL});
-  asked.target.add_export(*spec, [reply](const std::string& refused) {
-    if (refused.empty()) return reply.result(with_version(json::object()));
-    reply.error({Code::failed, refused, {}, 0});
+  asked.target.add_export(*spec, [reply](const Controlled::Added& added) {
+    if (!added.refused.empty()) return reply.error({Code::failed, added.refused, {}, 0});
+    json answer = json::object();
+    if (!added.warnings.empty()) answer["warning"] = fmt::format("{}", fmt::join(added.warnings, "; "));
+    reply.result(with_version(std::move(answer)));
   });
 }
 

@@ -29,8 +29,12 @@ class Controlled : public attributes::ServerOperations {
   virtual Nanos started() const = 0;
   virtual std::string fabric_name() const = 0;
   virtual int close_session(std::uint16_t session) = 0;  // 0 or an errno
-  // "": it is there, or why not. Told when the file has answered, which may take as long as the disk likes.
-  virtual void add_export(const ExportSpec& spec, std::function<void(const std::string& refused)> tell) = 0;
+  // Told when the file has answered, which may take as long as the disk likes.
+  struct Added {
+    std::string refused;                // "": it is there, or why not
+    std::vector<std::string> warnings;  // of its size
+  };
+  virtual void add_export(const ExportSpec& spec, std::function<void(const Added&)> tell) = 0;
   // "": it is gone, or why not. `force`: taken away from the sessions that have it open.
   virtual std::string remove_export(const std::string& name, bool force) = 0;
   // Reads the configuration again; what changed, and what did not, as sentences. Told when exports are there.

@@ -66,8 +66,8 @@ def _session(server, ends):
 def test_strange_parameters_are_refused(line):
     for method, params, why in (("server.show", {"bucket": "true"}, 'no parameter "bucket"'), ("log.level", {"level": 7}, "is a string"),
                                 ("log.level", {"level": "info\0x"}, "has a zero byte"), ("log.level", {"level": "off"}, 'no log level "off"'),
-                                ("log.level", {}, "no log level"), ("trace.start", {"file": "x.rtrc"}, "an absolute path"),
-                                ("trace.dump", {"file": "x.rtrc"}, "an absolute path"), ("path.disconect", {}, "no method")):
+                                ("log.level", {}, "no log level"), ("trace.start", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"),
+                                ("trace.dump", {"file": "x.rtrc"}, "\"x.rtrc\" is a relative path"), ("path.disconect", {}, "no method")):
         assert why in line.ask(method, **params)["message"], method
 
 
@@ -223,6 +223,26 @@ def test_a_file_that_another_program_has_locked_is_not_added(urtrsd, control, tm
         fcntl.lockf(file, fcntl.LOCK_EX)
         assert "which holds a lock on it" in Line(control).ask("export.add", export=f"b={image}")["message"]
     assert "message" not in Line(control).ask("export.add", export=f"b={image}")
+
+
+def test_who_adds_an_export_is_told_what_of_it_is_not_exported(urtrsd, control, tmp_path):
+    server = urtrsd("--export=a=mem:1M", f"--control={control}")
+    (tmp_path / "odd.img").write_bytes(bytes(1000))
+    line = Line(control)
+    for source in f"{tmp_path}/odd.img", "mem:1000":
+        warning = line.ask("export.add", export=f"odd-{len(source)}={source}")["warning"]
+        assert "has 1000 bytes, not a multiple of 512: the last 488 bytes are not exported" in warning
+        until("the log has it", lambda: warning in server.text())
+    assert "warning" not in line.ask("export.add", export="even=mem:1024")
+
+
+def test_a_warning_of_a_device_names_who_opens_it(urtrsd, tmp_path):
+    (tmp_path / "odd.img").write_bytes(bytes(1000))
+    server = urtrsd(f"--export=odd={tmp_path}/odd.img")
+    session = IwarpClient(server.port, "one")
+    assert session.open("odd")[0] == 0
+    server.logged(r'warn\w* session=0 name="one" peer=\S+ device "odd" has 1000 bytes')
+    session.close()
 
 
 def test_a_client_may_be_silent_for_as_long_as_the_server_says(urtrsd, control):

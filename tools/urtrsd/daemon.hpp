@@ -118,8 +118,8 @@ class Daemon : private Controlled {
   nlohmann::json debug_dump(const std::string& from) const override;
   std::string what_hangs() const;  // operations of storage by the client's name of the device
   // daemon_reload.cpp
-  static void tell_of_export(const ExportSpec& spec);
-  void add_export(const ExportSpec& spec, std::function<void(const std::string&)> tell) override;
+  static std::vector<std::string> tell_of_export(const ExportSpec& spec);
+  void add_export(const ExportSpec& spec, std::function<void(const Added&)> tell) override;
   std::string remove_export(const std::string& name, bool force) override;
   void reload(std::function<void(const Reloaded&)> tell) override;
   void reread();

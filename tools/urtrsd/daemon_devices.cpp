@@ -101,8 +101,11 @@ block::ExportOpened Daemon::keep(const block::OpenExport& asked, AccessMode mode
     return one.second.opened.device->id() == device.id();
   });
   answer.export_id = same == devices_.end() ? next_export_++ : same->second.export_id;
-  for (const std::string& warning : device.warnings()) spdlog::warn("{}", warning);
-  if (!opened.lock.warning().empty()) spdlog::warn("{}", opened.lock.warning());
+  std::vector<std::string> warnings = device.warnings();
+  if (!opened.lock.warning().empty()) warnings.push_back(opened.lock.warning());
+  for (const std::string& warning : warnings)
+    log_.write(LogKind::device, spdlog::level::warn, fields_of(asked.session), "{} {}", who(asked.session),
+               warning);
   log_.write(LogKind::device, spdlog::level::info, fields_of(asked.session), "{} opened {} {} ({} bytes)",
              who(asked.session), in_quotes(opened.name), to_string(mode), device.size_bytes());
   devices_.emplace(answer.handle, Device{std::move(opened), answer.export_id});

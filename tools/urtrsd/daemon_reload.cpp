@@ -1,4 +1,5 @@
 // What of the configuration changes while urtrsd runs: exports and the level of the log.
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -22,18 +23,22 @@ struct Daemon::Reread {
   tl::expected<tools::OpenedAuth, std::string> auth;
 };
 
-void Daemon::tell_of_export(const ExportSpec& spec) {
+// The warnings that it told.
+std::vector<std::string> Daemon::tell_of_export(const ExportSpec& spec) {
   spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
                spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
   // Of a file the same is told when it is looked at, and when it is opened, because its size may change.
   const std::uint64_t excess = spec.is_memory() ? spec.memory_bytes % wire::rnbd::kSectorBytes : 0;
-  if (excess != 0)
-    spdlog::warn("export {} has {} bytes, not a multiple of {}: the last {} bytes are not exported",
-                 in_quotes(spec.name), spec.memory_bytes, wire::rnbd::kSectorBytes, excess);
+  if (excess == 0) return {};
+  std::string warning =
+      fmt::format("{} has {} bytes, not a multiple of {}: the last {} bytes are not exported", describe(spec),
+                  spec.memory_bytes, wire::rnbd::kSectorBytes, excess);
+  spdlog::warn("{}", warning);
+  return {std::move(warning)};
 }
 
 // The file is asked by a thread, because its disk may hang.
-void Daemon::add_export(const ExportSpec& spec, std::function<void(const std::string&)> tell) {
+void Daemon::add_export(const ExportSpec& spec, std::function<void(const Added&)> tell) {
   jobs_.run(kAdministration, [this, spec, tell = std::move(tell)] {
     auto prepared = std::make_shared<tl::expected<Catalog::Prepared, OpenError>>(catalog_->prepare(spec));
     return [this, spec, tell, prepared] {
@@ -42,10 +47,16 @@ void Daemon::add_export(const ExportSpec& spec, std::function<void(const std::st
         added = catalog_->add(spec, **prepared);
       else
         added = tl::unexpected(prepared->error());
-      if (added) tell_of_export(spec);
-      if (added)
-        for (const std::string& warning : (*prepared)->warnings) spdlog::warn("{}", warning);
-      tell(added ? std::string() : added.error().sentence);
+      if (!added) {
+        tell({added.error().sentence, {}});
+      } else {
+        Added done{{}, tell_of_export(spec)};
+        for (const std::string& warning : (*prepared)->warnings) {
+          spdlog::warn("{}", warning);
+          done.warnings.push_back(warning);
+        }
+        tell(done);
+      }
       pump_.step_soon();
     };
   });
@@ -267,21 +278,24 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
     return std::any_of(staying.begin(), staying.end(),
                        [&name](const std::string& one) { return same_export(one, name); });
   };
-  const auto finished = [done, tell = std::move(tell)] {
+  const auto warnings = std::make_shared<std::vector<std::string>>();  // that are in the log already
+  const auto finished = [done, warnings, tell = std::move(tell)] {
     for (const std::string& one : done->changed) spdlog::info("reload: {}", one);
     for (const std::string& one : done->kept) spdlog::warn("reload: {}", one);
     if (done->changed.empty() && done->kept.empty()) spdlog::info("reload: nothing has changed");
+    done->kept.insert(done->kept.end(), warnings->begin(), warnings->end());
     tell(*done);
   };
   // The last to go tells.
   const std::shared_ptr<void> last(nullptr, [finished](void*) { finished(); });
   for (const ExportSpec& one : wanted) {
     if (has(there, one) || stays(one.name)) continue;
-    add_export(one, [done, last, name = one.name](const std::string& refused) {
-      if (refused.empty())
+    add_export(one, [done, warnings, last, name = one.name](const Added& added) {
+      if (added.refused.empty())
         done->changed.push_back("export " + in_quotes(name) + " is added");
       else
-        done->kept.push_back(refused);
+        done->kept.push_back(added.refused);
+      warnings->insert(warnings->end(), added.warnings.begin(), added.warnings.end());
     });
   }
 }

@@ -204,7 +204,7 @@ TEST(Catalog, ConfiguredExports) {
   EXPECT_EQ(writer.error().error, EACCES);
   EXPECT_TRUE((*exports)->open("s", "/iso", AccessMode::read_only));
   EXPECT_EQ((*exports)->open("s", "a.iso", AccessMode::read_only).error().error, ENOENT);
-  EXPECT_TRUE((*exports)->check().empty());
+  EXPECT_TRUE((*exports)->check(Catalog::CheckLocks::ask).empty());
 }
 
 TEST(Catalog, MemoryKeepsItsContentBetweenOpens) {
@@ -227,7 +227,7 @@ TEST(Catalog, CheckNamesEveryBadExport) {
   TestDirectory directory;
   auto exports = Catalog::create({{"gone", directory / "gone.img"}, {"dir", directory.path()}}, std::nullopt);
   ASSERT_TRUE(exports);
-  const auto problems = (*exports)->check();
+  const auto problems = (*exports)->check(Catalog::CheckLocks::ask);
   ASSERT_EQ(problems.size(), 2U);
   EXPECT_EQ(problems[0].error, ENOENT);
   EXPECT_NE(problems[0].sentence.find("export \"gone\""), std::string::npos);
@@ -265,12 +265,13 @@ TEST(Catalog, CheckOpensForWritingUnlessReadOnly) {
   const std::string path = directory.make_file("a.img", kMiB);
   ASSERT_EQ(::chmod(path.c_str(), 0444), 0);
   if (::access(path.c_str(), W_OK) == 0) GTEST_SKIP() << "this user may write to files of mode 0444 (root)";
-  const auto problems = (*Catalog::create({{"a", path}}, std::nullopt))->check();
+  const auto problems = (*Catalog::create({{"a", path}}, std::nullopt))->check(Catalog::CheckLocks::ask);
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_EQ(problems[0].error, EACCES);
   EXPECT_NE(problems[0].sentence.find("cannot be opened for writing"), std::string::npos);
   EXPECT_NE(problems[0].sentence.find(",ro"), std::string::npos);
-  EXPECT_TRUE((*Catalog::create({{"a", path, 0, true}}, std::nullopt))->check().empty());
+  EXPECT_TRUE(
+      (*Catalog::create({{"a", path, 0, true}}, std::nullopt))->check(Catalog::CheckLocks::ask).empty());
 }
 
 TEST(Catalog, AnImageBelongsToOneServer) {
@@ -278,15 +279,18 @@ TEST(Catalog, AnImageBelongsToOneServer) {
   const std::string path = directory.make_file("a.img", kMiB);
   auto one = std::move(*Catalog::create({{"a", path}}, std::nullopt));
   auto other = std::move(*Catalog::create({{"b", path}}, directory.path()));
-  EXPECT_TRUE(other->check(Catalog::CheckLocks::yes).empty());
+  EXPECT_TRUE(other->check(Catalog::CheckLocks::take).empty());
   {
     const auto writer = one->open("s", "a", AccessMode::read_write);
     ASSERT_TRUE(writer);
     EXPECT_TRUE(one->open("t", "a", AccessMode::read_only));
     for (const char* name : {"b", "a.img"})
       EXPECT_EQ(other->open("s", name, AccessMode::read_only).error().error, EBUSY) << name;
-    EXPECT_EQ(other->check(Catalog::CheckLocks::yes).size(), 1U);
-    EXPECT_TRUE(other->check().empty());
+    EXPECT_EQ(other->check(Catalog::CheckLocks::take).size(), 1U);
+    EXPECT_TRUE(other->check(Catalog::CheckLocks::ask).empty());
+    const std::string told = other->warnings().at(0);
+    EXPECT_EQ(told.rfind("export \"b\" (\"" + path + "\") is in use by ", 0), 0U) << told;
+    EXPECT_TRUE(one->open("u", "a", AccessMode::migration)) << "asking has taken nothing away";
   }
   EXPECT_TRUE(other->open("s", "b", AccessMode::read_write));
   EXPECT_TRUE(other->access().empty());

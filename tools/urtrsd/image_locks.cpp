@@ -78,6 +78,17 @@ std::string lock_holder(int fd, bool write) {
   return "another process";
 }
 
+std::vector<std::string> ImageLocks::others(const Located& located, bool write,
+                                            const std::string& described) {
+  const std::string self = "/proc/self/fd/" + std::to_string(located.path_fd.get());
+  const UniqueFd fd(::open(self.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct flock lock = whole_file(write ? F_WRLCK : F_RDLCK);
+  // To ask takes no right to write, and what cannot be opened is told by whoever opens it.
+  if (!fd || ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
+  return {described + " is in use by " + lock_holder(fd.get(), write) +
+          ", which holds a lock on it; urtrsd does not start before that is given back"};
+}
+
 std::shared_ptr<ImageLocks::Image> ImageLocks::image_of(const DeviceId& id) {
   const std::lock_guard guard(mutex_);
   std::erase_if(images_, [](const auto& one) { return one.second.expired(); });

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "tools/urtrsd/export.hpp"
 
@@ -25,6 +26,9 @@ class ImageLocks {
 
   // EBUSY with a sentence that names the process that holds the lock, if it can be found.
   tl::expected<Hold, OpenError> acquire(const Located& located, bool write, const std::string& described);
+  // A warning when acquire() would answer EBUSY, else none. Takes no lock, not for a moment either: a server
+  // that wants the image meanwhile gets it.
+  static std::vector<std::string> others(const Located& located, bool write, const std::string& described);
 
  private:
   // Of one device. `strength`: what the lock on `fd` is now.

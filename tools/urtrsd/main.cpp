@@ -28,6 +28,12 @@ void log_of_fabric(tools::LogLevel level, const std::string& text) {
   spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
 }
 
+// Opens the fabric for a moment. Empty, or why it cannot be used.
+std::string try_fabric(const tools::FabricChoice& choice) {
+  const auto fabric = tools::open_fabric(choice);
+  return fabric ? std::string() : fabric.error();
+}
+
 int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
           const ServiceEnvironment& service) {
   rlimit limit{};
@@ -44,7 +50,7 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
     spdlog::error("{}", catalog.error().sentence);
     return 3;
   }
-  const auto broken = (*catalog)->check(Catalog::CheckLocks::yes);
+  const auto broken = (*catalog)->check(Catalog::CheckLocks::take);
   for (const std::string& warning : (*catalog)->warnings()) spdlog::warn("{}", warning);
   for (const OpenError& error : broken) spdlog::error("{}", error.sentence);
   if (!broken.empty()) return 3;
@@ -92,7 +98,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // until the daemon runs
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const CommandLine line = parse_command_line(arguments);
+  const CommandLine line = parse_command_line(arguments, std::getenv, try_fabric);
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
   if (!line.run) return tools::written("urtrsd", line.exit_code, 1);

@@ -28,7 +28,7 @@ def test_a_scrape(urtrsd):
 
 def test_an_address_that_cannot_be_used_ends_the_start(urtrsd):
     server = urtrsd("--export=a=mem:1M", "--metrics=nowhere:1", ready=False)
-    assert server.process.wait(BOUND) == 3
+    assert server.process.wait(BOUND) == 2
     assert "no IP address" in server.text()
 
 

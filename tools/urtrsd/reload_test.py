@@ -63,6 +63,13 @@ def test_many_ask_at_once(folder, server):
     assert server.text().count('exporting "e"') == 1
 
 
+def test_what_of_a_new_export_is_not_exported_is_told_once(folder, server):
+    (folder / "urtrsd.toml").write_text(CONFIG + '[[export]]\nname = "e"\nmem = "1000"\n')
+    done = urtrs(folder, "reload")
+    assert done.returncode == 0 and 'export "e" has 1000 bytes, not a multiple of 512' in done.stdout, done
+    assert server.end() == 0 and server.text().count("has 1000 bytes") == 1
+
+
 def test_reloads_do_not_hold_up_io(folder, server):
     """A hundred, each with another export, one that is gone, and other lists; URTRS_LONGEST_IO_MS bounds the longest IO beside."""
     beside = Beside(server)

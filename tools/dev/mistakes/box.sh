@@ -16,3 +16,11 @@ brief() { timeout -s TERM 10 "$@"; }
 
 # What goes on with a warning.
 soon() { timeout -s TERM 2 "$@"; }
+
+# While another process has a file locked: holding FILE COMMAND...
+holding() {
+  python3 -c 'import fcntl, subprocess, sys
+file = open(sys.argv[1], "r+")
+fcntl.lockf(file, fcntl.LOCK_EX)
+sys.exit(subprocess.call(sys.argv[2:]))' "$@"
+}

@@ -100,7 +100,7 @@ Answer at_path(const Asked& asked, const char* doing, Act act) {
     return refuse(Code::no_such_thing, fmt::format("session \"{}\" has no path \"{}\"", model.session, which),
                   "\"urtrs client path list\" shows all", ENOENT);
   if (found.size() > 1)
-    return refuse(Code::invalid_params,
+    return refuse(Code::failed,
                   fmt::format("\"{}\" means {} paths of session \"{}\"", which, found.size(), model.session),
                   "say SRC@DST, or the index of the path", EINVAL);
   return outcome(act(found.front()), doing);

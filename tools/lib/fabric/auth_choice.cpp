@@ -18,11 +18,24 @@ keyed::SharedKey shared(const std::string& identity, const tls::Key& key) {
   return made;
 }
 
+// "alice, bob", and not more than a line has room for.
+std::string identities_in(const tls::Keys& keys) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  std::size_t at = 0;
+  for (const auto& [identity, key] : keys) {
+    if (at++ == kMost) return text + " ...";
+    text += (text.empty() ? "" : ", ") + tls::shown_identity(identity);
+  }
+  return text;
+}
+
 // A client has one.
 tl::expected<void, std::string> choose(const AuthChoice& choice, tls::Keys& keys) {
   if (choice.identity.empty()) {
     if (keys.size() == 1) return {};
-    return tl::unexpected(choice.keys + ": it has several keys; choose one with auth-identity");
+    return tl::unexpected(choice.keys + ": it has several keys, of " + identities_in(keys) +
+                          "; choose one with auth-identity");
   }
   const auto found = keys.find(choice.identity);
   if (found == keys.end())

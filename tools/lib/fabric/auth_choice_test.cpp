@@ -73,7 +73,9 @@ TEST_F(AuthChoiceTest, AClientHasOneKey) {
   const auto both = open_auth({.mode = {}, .keys = file, .identity = {}}, false);
   ASSERT_TRUE(both) << both.error();
   EXPECT_EQ(count(*both->keys, "web1") + count(*both->keys, "web2"), 2);
-  EXPECT_NE(refusal({.mode = {}, .keys = file, .identity = {}}, true).find("choose one"), std::string::npos);
+  EXPECT_NE(refusal({.mode = {}, .keys = file, .identity = {}}, true)
+                .find("several keys, of web1, web2; choose one"),
+            std::string::npos);
   EXPECT_NE(refusal({.mode = {}, .keys = file, .identity = "web3"}, true).find("no key of web3"),
             std::string::npos);
   const auto opened = open_auth({.mode = {}, .keys = file, .identity = "web2"}, true);

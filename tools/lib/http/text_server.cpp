@@ -16,10 +16,11 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <deque>
+
+#include "tools/lib/http/text_address.hpp"
 
 namespace rtrs::http {
 
@@ -153,26 +154,15 @@ web::response<web::string_body> TextServer::State::answer(
 
 namespace {
 
-tl::expected<Protocol::endpoint, std::string> endpoint_of(const std::string& address) {
-  if (!address.empty() && address.front() == '/') {
-    if (address.size() >= sizeof(sockaddr_un::sun_path))
-      return tl::unexpected(std::string("the name is too long"));
-    return Protocol::endpoint(asio::local::stream_protocol::endpoint(address));
-  }
-  const std::size_t colon = address.rfind(':');
-  std::uint16_t port = 0;
-  const char* end = address.data() + address.size();
-  const bool has_port = colon != std::string::npos && colon + 1 < address.size();
-  const auto parsed =
-      has_port ? std::from_chars(address.data() + colon + 1, end, port) : std::from_chars_result{};
-  if (!has_port || parsed.ptr != end || parsed.ec != std::errc())
-    return tl::unexpected(std::string("it is ADDRESS:PORT or the path of a unix socket"));
-  std::string host = address.substr(0, colon);
-  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+tl::expected<Protocol::endpoint, std::string> endpoint_of(const std::string& text) {
+  const auto address = parse_text_address(text);
+  if (!address) return tl::unexpected(address.error());
+  if (!address->socket.empty())
+    return Protocol::endpoint(asio::local::stream_protocol::endpoint(address->socket));
   boost::system::error_code error;
-  const auto ip = asio::ip::make_address(host, error);
-  if (error) return tl::unexpected(fmt::format("\"{}\" is no IP address; names are not looked up", host));
-  return Protocol::endpoint(asio::ip::tcp::endpoint(ip, port));
+  const auto ip = asio::ip::make_address(address->host, error);
+  if (error) return tl::unexpected(fmt::format("\"{}\" is an address of nothing here", address->host));
+  return Protocol::endpoint(asio::ip::tcp::endpoint(ip, address->port));
 }
 
 // Removes a socket that a killed process left behind. Empty, or why the name cannot be used.

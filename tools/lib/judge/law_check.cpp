@@ -289,6 +289,9 @@ void LawCollector::pair_traces(LawCheck& check) const {
     }
   }
   check.one_sided = clients != servers;
+  check.silent = !ends_.empty() && std::all_of(ends_.begin(), ends_.end(), [](const End& end) {
+    return end.sent.empty() && end.received.empty();
+  });
   if (check.one_sided) return;
   for (unsigned trace = 0; trace < traces_; ++trace)
     if (busy[trace] && !known[trace]) check.strangers.push_back(trace);

@@ -32,6 +32,7 @@ struct LawCheck {
   // side, and no connection of theirs has its other end there.
   std::vector<unsigned> strangers;
   bool one_sided = false;  // all connections were recorded by clients, or all by servers
+  bool silent = false;     // there are connections, and no message of any of them was recorded
   std::uint64_t violations = 0;
   std::vector<LawFinding> findings;  // the first ones
 };

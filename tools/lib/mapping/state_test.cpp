@@ -264,6 +264,20 @@ class StateFile : public testing::Test {
   trace::ScratchFolder folder_;
 };
 
+TEST(Wishes, WhatDiffersIsNamed) {
+  SessionWish there;
+  there.paths = {"10.0.0.1@10.0.0.2", "10.0.1.2"};
+  SessionWish asked = there;
+  EXPECT_EQ(other_than(asked, there), "");
+  asked.port = 7;
+  EXPECT_EQ(other_than(asked, there), "is at port 1234, not 7");
+  asked.fabric = "verbs";
+  EXPECT_EQ(other_than(asked, there), "goes over the fabric tcp, not verbs");
+  asked = there;
+  asked.paths.pop_back();
+  EXPECT_EQ(other_than(asked, there), "has other paths: 10.0.0.1@10.0.0.2 10.0.1.2");
+}
+
 TEST_F(StateFile, IsReplacedAsAWhole) {
   EXPECT_EQ(read_state(path("state")), tl::unexpected(ENOENT));
   ASSERT_EQ(write_state(path("state"), "first"), 0);

@@ -61,5 +61,7 @@ std::string session_name(std::string_view host, std::string_view server);
 
 // Whether both sessions go over the same paths, in whatever order and spelling.
 bool same_paths(const SessionWish&, const SessionWish&);
+// Empty where they do; else what differs in `there`, as the end of a sentence about it.
+std::string other_than(const SessionWish& asked, const SessionWish& there);
 
 }  // namespace rtrs::mapping

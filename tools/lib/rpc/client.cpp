@@ -32,9 +32,12 @@ tl::expected<Client, Error> Client::connect(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path))
-    return tl::unexpected(failure(
-        ENAMETOOLONG, fmt::format("the name of a control socket has at most {} bytes, and \"{}\" has {}",
-                                  sizeof(sockaddr_un::sun_path) - 1, path, path.size())));
+    return tl::unexpected(
+        Error{Code::invalid_params,
+              fmt::format("the name of a control socket has 1 to {} bytes, and \"{}\" has {}",
+                          sizeof(sockaddr_un::sun_path) - 1, path, path.size()),
+              {},
+              ENAMETOOLONG});
   std::memcpy(address.sun_path, path.data(), path.size());
   Client client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (client.fd_ < 0) return tl::unexpected(failure(errno, "cannot make a socket"));

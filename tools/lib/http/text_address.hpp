@@ -1,0 +1,19 @@
+// Where a page is served, as it is written in a configuration.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <tl/expected.hpp>
+
+namespace rtrs::http {
+
+struct TextAddress {
+  std::string socket;  // path of a unix socket; empty: host and port
+  std::string host;    // an IP address, without brackets
+  std::uint16_t port = 0;
+};
+
+// "127.0.0.1:9469", "[::1]:9469", or a path, which begins with '/'. The error is a part of a sentence: why it
+// is none of them.
+tl::expected<TextAddress, std::string> parse_text_address(const std::string& text);
+
+}  // namespace rtrs::http
