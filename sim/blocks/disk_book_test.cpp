@@ -131,6 +131,8 @@ TEST_F(DiskBookTest, ChangesAreLostOnlyWhereSomeAreNotFlushed) {
   done(Opcode::write, false);
   done(Opcode::flush, false);
   EXPECT_EQ(told(), kNone);
+  book.open(kDevice, Opcode::discard, 0, 8, false, false, 0, 0);
+  EXPECT_EQ(told(), "") << "a part of it may have ended well";
 }
 
 // Changes that storage has done, and that are gone when nobody knows it yet but the disk.

@@ -151,9 +151,11 @@ void DiskBook::note_changes(const Io& io, std::uint16_t error) {
 
 void DiskBook::judge_replaced(const rnbd::CacheReplaced& event) {
   Mapped& mapped = mapped_.at(event.device);
-  // Of one that is under way, a part may have ended well.
+  // Of one that is under way, a part may have ended well. How much a disk discards at a time may have changed
+  // since its parts were made.
   const bool under_way = std::any_of(ios_.begin() + 1, ios_.end(), [&](const Io& io) {
-    const bool several = io.piece.fua || io.piece.bytes > client_->session().max_io_size();
+    const bool several =
+        io.piece.fua || io.piece.opcode != Opcode::write || io.piece.bytes > client_->session().max_io_size();
     return !io.over && io.device == event.device && changes(io.piece.opcode) && several;
   });
   expect(event.unflushed == 0 || under_way || !mapped.unflushed.empty(),
