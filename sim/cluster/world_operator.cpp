@@ -1,4 +1,6 @@
 // What an operator of the clients and of the server does to paths.
+#include <algorithm>
+
 #include "sim/cluster/world.hpp"
 
 namespace rtrs::sim {
@@ -56,10 +58,11 @@ void World::add_missing(ClientNode& client) {
 void World::remove(ClientNode& client, std::uint32_t path) {
   const PathStatus before = client.driver->session().paths()[path];
   if (before.state == PathState::connecting) judge_.mark(Mark::removed_connecting);
-  // Of one that is on its way out already the address is missing, or a new path has it.
-  const bool again = before.state == PathState::closing && before.reason == Reason::path_removed;
+  const PathAddress address = client.address_of[path];
+  // One that is on its way out already may be removed once more.
+  const bool again = std::find(client.missing.begin(), client.missing.end(), address) != client.missing.end();
   if (client.driver->session().remove_path(*client.fabric, now(client), path) == Errc::ok && !again)
-    client.missing.push_back(client.address_of[path]);
+    client.missing.push_back(address);
 }
 
 void World::operate(ClientNode& client) {

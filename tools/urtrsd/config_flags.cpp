@@ -103,8 +103,7 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
     options[setting.key] = option;
   }
   app.add_flag("--check-config", flags.check,
-               "check the configuration, the configured devices, the fabric and the addresses to listen on, "
-               "then leave");
+               "check configuration, devices, fabric and addresses to listen on, then leave");
   app.add_flag("--print-config", flags.print, "print the resulting configuration as TOML, then leave");
   app.add_flag("--origin", flags.origin,
                "with --print-config: say behind each value where it comes from, a flag, a variable of the "
