@@ -43,7 +43,8 @@ bool World::all_connected() {
       continue;
     }
     if (!client->missing.empty() && !scenario_.removes_for_good) add_missing(*client);
-    if (!client->missing.empty() && scenario_.removes_all) all = false;
+    // One that is still on its way out is refused until it is gone.
+    if (!client->missing.empty() && (scenario_.removes_all || !scenario_.removes_for_good)) all = false;
     std::uint32_t connected = 0;
     const auto paths = client->driver->session().paths();
     for (unsigned path = 0; path < paths.size(); ++path) {
