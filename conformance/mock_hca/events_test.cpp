@@ -8,7 +8,7 @@ namespace {
 
 using Kind = SeenEvent::Kind;
 
-class Events : public TwoEnds {
+class Events : public TwoEndsBothWays {
  protected:
   void connected(const std::vector<mock_hca::Profile>& adapters = {mock_hca::mlx5()}) {
     open(adapters);
@@ -17,6 +17,7 @@ class Events : public TwoEnds {
     ASSERT_TRUE(carries());
   }
 };
+INSTANTIATE_TEST_SUITE_P(MockHca, Events, kBothWays, way_name);
 
 mock_hca::Profile second() {
   mock_hca::Profile one = mock_hca::mlx5();
@@ -24,7 +25,7 @@ mock_hca::Profile second() {
   return one;
 }
 
-TEST_F(Events, AListenerFollowsABondThatFailsOver) {
+TEST_P(Events, AListenerFollowsABondThatFailsOver) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
   const std::uint16_t port = server.fabric->listening_port();
   mock_hca::fail_over(0, 1);
@@ -39,7 +40,7 @@ TEST_F(Events, AListenerFollowsABondThatFailsOver) {
   leave(kNearAgain, kFarAgain);
 }
 
-TEST_F(Events, ABondWithoutASecondDeviceIsListenedOnWhenItHasOne) {
+TEST_P(Events, ABondWithoutASecondDeviceIsListenedOnWhenItHasOne) {
   open({mock_hca::mlx5(), second()});
   listen("192.0.2.1");
   mock_hca::fail_over(0, 1);
@@ -53,7 +54,7 @@ TEST_F(Events, ABondWithoutASecondDeviceIsListenedOnWhenItHasOne) {
   leave();
 }
 
-TEST_F(Events, ABondComesBackToADeviceThatWasChangedMeanwhile) {
+TEST_P(Events, ABondComesBackToADeviceThatWasChangedMeanwhile) {
   open({mock_hca::mlx5(), second()});
   listen("192.0.2.1");
   mock_hca::fail_over(0, 1);
@@ -69,7 +70,7 @@ TEST_F(Events, ABondComesBackToADeviceThatWasChangedMeanwhile) {
   leave();
 }
 
-TEST_F(Events, APeerWithAnotherHardwareAddressIsLostAndComesAgain) {
+TEST_P(Events, APeerWithAnotherHardwareAddressIsLostAndComesAgain) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::change_neighbour(0);
   EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::transport_error);
@@ -82,7 +83,7 @@ TEST_F(Events, APeerWithAnotherHardwareAddressIsLostAndComesAgain) {
   leave(kNearAgain, kFarAgain);
 }
 
-TEST_F(Events, AStaleRejectionFailsTheAttemptAndTheNextIsTaken) {
+TEST_P(Events, AStaleRejectionFailsTheAttemptAndTheNextIsTaken) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   mock_hca::reject_as_stale(1);
@@ -104,7 +105,7 @@ mock_hca::Profile frugal() {
 }
 
 // One end leaves and the other follows, or both leave at once.
-TEST_F(Events, ANumberInTimewaitIsNotUsedAgain) {
+TEST_P(Events, ANumberInTimewaitIsNotUsedAgain) {
   for (const bool at_once : {false, true}) {
     ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
     const auto part = [&](ConKey near, ConKey far) {
@@ -133,7 +134,7 @@ TEST_F(Events, ANumberInTimewaitIsNotUsedAgain) {
   }
 }
 
-TEST_F(Events, TimewaitOfWhoFollowsIsNoFarewellThatNobodyAnswered) {
+TEST_P(Events, TimewaitOfWhoFollowsIsNoFarewellThatNobodyAnswered) {
   ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
   client.fabric->disconnect(kNear);
   take(server, Kind::connection_lost, kFar);
@@ -144,7 +145,7 @@ TEST_F(Events, TimewaitOfWhoFollowsIsNoFarewellThatNobodyAnswered) {
   EXPECT_EQ(client.fabric->stats().unanswered_farewells + server.fabric->stats().unanswered_farewells, 0U);
 }
 
-TEST_F(Events, TimewaitThatNeverEndsIsGivenUp) {
+TEST_P(Events, TimewaitThatNeverEndsIsGivenUp) {
   ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
   leave();
   const std::size_t with = mock_hca::objects();
@@ -155,7 +156,7 @@ TEST_F(Events, TimewaitThatNeverEndsIsGivenUp) {
 }
 
 // Its connection is gone by then: the address sanitizer watches.
-TEST_F(Events, AnEventOfAQueuePairInTimewaitNamesNobody) {
+TEST_P(Events, AnEventOfAQueuePairInTimewaitNamesNobody) {
   ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
   leave();
   mock_hca::tell_of_last_queue_pair(IBV_EVENT_COMM_EST);
@@ -169,7 +170,7 @@ TEST_F(Events, AnEventOfAQueuePairInTimewaitNamesNobody) {
   leave(kNearAgain, kFarAgain);
 }
 
-TEST_F(Events, ADeviceThatGoesTakesTimewaitAlong) {
+TEST_P(Events, ADeviceThatGoesTakesTimewaitAlong) {
   ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
   leave();
   mock_hca::take_out(0);
@@ -178,7 +179,7 @@ TEST_F(Events, ADeviceThatGoesTakesTimewaitAlong) {
 }
 
 // The accepting side learns by the first data that it is connected.
-TEST_F(Events, DataMakesUpForALostLastWordOfConnecting) {
+TEST_P(Events, DataMakesUpForALostLastWordOfConnecting) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   mock_hca::lose_next_rtu();
@@ -192,7 +193,7 @@ TEST_F(Events, DataMakesUpForALostLastWordOfConnecting) {
   EXPECT_EQ(server.fabric->stats().unanswered_farewells, 0U);
 }
 
-TEST_F(Events, TheDeviceSaysThatDataCameBeforeTheLastWordOfConnecting) {
+TEST_P(Events, TheDeviceSaysThatDataCameBeforeTheLastWordOfConnecting) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   mock_hca::lose_next_rtu();
@@ -205,7 +206,7 @@ TEST_F(Events, TheDeviceSaysThatDataCameBeforeTheLastWordOfConnecting) {
   leave();
 }
 
-TEST_F(Events, WithoutThatWordAndWithoutDataBothEndsLoseTheConnection) {
+TEST_P(Events, WithoutThatWordAndWithoutDataBothEndsLoseTheConnection) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
   mock_hca::lose_next_rtu();
@@ -220,7 +221,7 @@ TEST_F(Events, WithoutThatWordAndWithoutDataBothEndsLoseTheConnection) {
   EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
 }
 
-TEST_F(Events, AQueueThatIsOverrunEndsItsConnection) {
+TEST_P(Events, AQueueThatIsOverrunEndsItsConnection) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::overrun_last_queue();
   EXPECT_TRUE(until([&] {
@@ -230,7 +231,7 @@ TEST_F(Events, AQueueThatIsOverrunEndsItsConnection) {
 }
 
 // Without an allocation for each request: type 2 windows whose keys the peer killed are bound anew.
-TEST_F(Events, WindowsOfKilledKeysServeAgain) {
+TEST_P(Events, WindowsOfKilledKeysServeAgain) {
   ASSERT_NO_FATAL_FAILURE(connected());
   const auto region = client.fabric->allocate(4096);
   ASSERT_TRUE(region);
@@ -254,7 +255,7 @@ TEST_F(Events, WindowsOfKilledKeysServeAgain) {
 }
 
 // A peer without receives holds the send queue up, and what binds a window in it.
-TEST_F(Events, AWindowOutlivesTheWorkThatBindsIt) {
+TEST_P(Events, AWindowOutlivesTheWorkThatBindsIt) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::hostile(mock_hca::mlx5())}));
   const auto region = client.fabric->allocate(4096);
   ASSERT_TRUE(region);
@@ -268,7 +269,7 @@ TEST_F(Events, AWindowOutlivesTheWorkThatBindsIt) {
 }
 
 // It was posted behind the binding, so the window may go although nobody has told of that yet.
-TEST_F(Events, TheKeyOfARequestThatWasAnsweredIsDeadWhenItIsGivenBack) {
+TEST_P(Events, TheKeyOfARequestThatWasAnsweredIsDeadWhenItIsGivenBack) {
   ASSERT_NO_FATAL_FAILURE(connected());
   const auto region = client.fabric->allocate(4096);
   const auto source = server.fabric->allocate(4096);
@@ -294,7 +295,7 @@ TEST_F(Events, TheKeyOfARequestThatWasAnsweredIsDeadWhenItIsGivenBack) {
 }
 
 // With ack timeout 17 and 6 retries the device gives up after 3.76 s, and without work never.
-TEST_F(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
+TEST_P(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::set_port(0, false);
   poll_both();
@@ -320,7 +321,7 @@ TEST_F(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
   leave(kNearAgain, kFarAgain);
 }
 
-TEST_F(Events, APortThatIsBackInTimeEndsNothing) {
+TEST_P(Events, APortThatIsBackInTimeEndsNothing) {
   ASSERT_NO_FATAL_FAILURE(connected());
   for (unsigned i = 0; i < 5; ++i) {
     mock_hca::set_port(0, false);
@@ -336,7 +337,7 @@ TEST_F(Events, APortThatIsBackInTimeEndsNothing) {
   leave();
 }
 
-TEST_F(Events, APortOfAnotherDeviceEndsNothing) {
+TEST_P(Events, APortOfAnotherDeviceEndsNothing) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
   ASSERT_EQ(server.fabric->listen({.source = {}, .destination = "192.0.2.2", .port = 0}), Errc::ok);
   client.fabric->connect(kNearAgain,
@@ -357,7 +358,7 @@ TEST_F(Events, APortOfAnotherDeviceEndsNothing) {
   leave();
 }
 
-TEST_F(Events, WhereTheDeviceNeverGivesUpAPortThatIsDownWaitsForTheHeartbeat) {
+TEST_P(Events, WhereTheDeviceNeverGivesUpAPortThatIsDownWaitsForTheHeartbeat) {
   verbs::VerbsOptions options;
   options.retry_count = 7;
   open({mock_hca::rxe()}, options);
@@ -375,7 +376,7 @@ TEST_F(Events, WhereTheDeviceNeverGivesUpAPortThatIsDownWaitsForTheHeartbeat) {
   leave();
 }
 
-TEST_F(Events, OtherEventsOfADeviceEndNothing) {
+TEST_P(Events, OtherEventsOfADeviceEndNothing) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::change_gids(0);
   mock_hca::set_port(0, false);

@@ -23,7 +23,7 @@ mock_hca::Profile little_inline(std::uint32_t bytes) {
   return one;
 }
 
-class LimitsOf : public TwoEnds {
+class LimitsOf : public TwoEndsBothWays {
  protected:
   // Both ends with these parameters.
   void connect_with(const ConnectionParams& wanted, unsigned receives = 8) {
@@ -62,28 +62,29 @@ class LimitsOf : public TwoEnds {
   }
   std::size_t regions() const { return mock_hca::held(0).regions; }
 };
+INSTANTIATE_TEST_SUITE_P(MockHca, LimitsOf, kBothWays, way_name);
 
-TEST_F(LimitsOf, TheDepthIsThatOfAQueueOfBindings) {
+TEST_P(LimitsOf, TheDepthIsThatOfAQueueOfBindings) {
   open({mock_hca::mlx5()});
   // 2 MiB hold 6,553 of 320 bytes.
   EXPECT_EQ(server.fabric->capabilities().max_send_depth, 6553U);
 }
 
-TEST_F(LimitsOf, AllOfASendQueueCanBeHadWhereNoKeysDie) {
+TEST_P(LimitsOf, AllOfASendQueueCanBeHadWhereNoKeysDie) {
   open({mock_hca::irdma()});
   EXPECT_EQ(server.fabric->capabilities().max_send_depth, 4096U);
   connect_with(depths(4096, 0));
   EXPECT_TRUE(carries());
 }
 
-TEST_F(LimitsOf, NoConnectionFailsForItsKeys) {
+TEST_P(LimitsOf, NoConnectionFailsForItsKeys) {
   open({mock_hca::mlx5()});
   connect_with(depths(4096, 8192));
   EXPECT_TRUE(carries());
   EXPECT_FALSE(server.logged("holds 6553"));
 }
 
-TEST_F(LimitsOf, ADepthThatAnAdapterHasNotIsLessAndNoConnectionFails) {
+TEST_P(LimitsOf, ADepthThatAnAdapterHasNotIsLessAndNoConnectionFails) {
   open({mock_hca::mlx5()});
   connect_with(depths(6553, 8192));
   EXPECT_TRUE(carries());
@@ -93,7 +94,7 @@ TEST_F(LimitsOf, ADepthThatAnAdapterHasNotIsLessAndNoConnectionFails) {
   EXPECT_EQ(told, 1U);
 }
 
-TEST_F(LimitsOf, KeysDoNotTakeInlineDataAway) {
+TEST_P(LimitsOf, KeysDoNotTakeInlineDataAway) {
   open({mock_hca::mlx5()});
   connect_with(depths(4096, 4096));
   EXPECT_GE(mock_hca::last_granted().max_inline_data, 96U);
@@ -101,7 +102,7 @@ TEST_F(LimitsOf, KeysDoNotTakeInlineDataAway) {
 }
 
 // A kernel client has a connection for each CPU.
-TEST_F(LimitsOf, TheQueueOfAConnectionOfTheDefaultDepthTakesHalfAMebibyte) {
+TEST_P(LimitsOf, TheQueueOfAConnectionOfTheDefaultDepthTakesHalfAMebibyte) {
   open({mock_hca::mlx5()});
   connect_with(depths(3 * 512 + 32, 2 * 512));
   constexpr std::uint32_t kBytesEach = 320;
@@ -109,7 +110,7 @@ TEST_F(LimitsOf, TheQueueOfAConnectionOfTheDefaultDepthTakesHalfAMebibyte) {
   EXPECT_TRUE(carries());
 }
 
-TEST_F(LimitsOf, WhatIsGrantedInlineIsUsed) {
+TEST_P(LimitsOf, WhatIsGrantedInlineIsUsed) {
   open({mock_hca::mlx5()});
   connect_with(depths(64, 0));
   EXPECT_EQ(mock_hca::last_granted().max_inline_data, 124U);
@@ -118,13 +119,13 @@ TEST_F(LimitsOf, WhatIsGrantedInlineIsUsed) {
   EXPECT_EQ(regions(), before);
 }
 
-TEST_F(LimitsOf, LittleInlineDataIsTakenWhereThereIsNoMore) {
+TEST_P(LimitsOf, LittleInlineDataIsTakenWhereThereIsNoMore) {
   open({little_inline(64)});
   connect_with(depths(64, 0));
   EXPECT_EQ(mock_hca::last_granted().max_inline_data, 64U);
 }
 
-TEST_F(LimitsOf, WithoutInlineDataMessagesNeedNoNewRegistration) {
+TEST_P(LimitsOf, WithoutInlineDataMessagesNeedNoNewRegistration) {
   open({mock_hca::hfi1()});
   connect_with(depths(64, 0), 32);
   ASSERT_TRUE(says(96));
@@ -134,7 +135,7 @@ TEST_F(LimitsOf, WithoutInlineDataMessagesNeedNoNewRegistration) {
 }
 
 // More messages than the place that they wait in.
-TEST_F(LimitsOf, WithoutInlineDataABurstOfMessagesArrives) {
+TEST_P(LimitsOf, WithoutInlineDataABurstOfMessagesArrives) {
   open({mock_hca::hfi1()});
   ConnectionParams wanted = depths(1024, 0);
   wanted.receive_depth = 1024;
@@ -161,7 +162,7 @@ TEST_F(LimitsOf, WithoutInlineDataABurstOfMessagesArrives) {
   }
 }
 
-TEST_F(LimitsOf, AsManyMayAskAtATimeAsTheSystemLets) {
+TEST_P(LimitsOf, AsManyMayAskAtATimeAsTheSystemLets) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   constexpr std::uint16_t kMany = 200;
@@ -174,7 +175,7 @@ TEST_F(LimitsOf, AsManyMayAskAtATimeAsTheSystemLets) {
   EXPECT_TRUE(until([&] { return server.side->count(Kind::connect_requested) == kMany; }));
 }
 
-TEST_F(LimitsOf, CompletionsOfFabricsAreSpreadOverTheInterruptsOfAnAdapter) {
+TEST_P(LimitsOf, CompletionsOfFabricsAreSpreadOverTheInterruptsOfAnAdapter) {
   std::vector<std::size_t> found;
   for (const int vectors : {1, 8}) {
     mock_hca::Profile one = mock_hca::mlx5();
@@ -189,7 +190,7 @@ TEST_F(LimitsOf, CompletionsOfFabricsAreSpreadOverTheInterruptsOfAnAdapter) {
 }
 
 // What docs/fabric.md says of it.
-TEST_F(LimitsOf, TheKeyOfAWindowComesAgainAfter128Renewals) {
+TEST_P(LimitsOf, TheKeyOfAWindowComesAgainAfter128Renewals) {
   for (const auto& profile : {mock_hca::mlx5(), mock_hca::irdma()}) {
     open({profile});
     connect_with(depths(64, 8));
@@ -266,15 +267,16 @@ class ManyKeys : public LimitsOf {
   Region target, source;
   std::vector<RemoteKey> keys;
 };
+INSTANTIATE_TEST_SUITE_P(MockHca, ManyKeys, kBothWays, way_name);
 
-TEST_F(ManyKeys, AllAreGoodForWhoHearsOfThemOverTheConnection) {
+TEST_P(ManyKeys, AllAreGoodForWhoHearsOfThemOverTheConnection) {
   open_keys();
   server_says_something();
   for (std::size_t i = 0; i < kKeys; i += 23) write_through(i);
   write_through(kKeys - 1);
 }
 
-TEST_F(ManyKeys, AllDieAndAreRenewed) {
+TEST_P(ManyKeys, AllDieAndAreRenewed) {
   open_keys();
   for (unsigned round = 0; round < 3; ++round) {
     for (std::size_t i = 0; i < kKeys; ++i) server.fabric->invalidate(kFar, keys[i].id, i);
@@ -294,14 +296,14 @@ TEST_F(ManyKeys, AllDieAndAreRenewed) {
 }
 
 // The windows of keys that wait go, or the region of all.
-TEST_F(ManyKeys, TheyMayBeReleasedBeforeTheyAreMade) {
+TEST_P(ManyKeys, TheyMayBeReleasedBeforeTheyAreMade) {
   open_keys();
   for (std::size_t i = 0; i < kKeys; i += 2) server.fabric->release_key(keys[i].id);
   server_says_something();
   for (std::size_t i = 1; i < kKeys; i += 22) write_through(i);
 }
 
-TEST_F(ManyKeys, TheirRegionMayBeReleasedBeforeTheyAreMade) {
+TEST_P(ManyKeys, TheirRegionMayBeReleasedBeforeTheyAreMade) {
   open_keys();
   server.fabric->release(target.id);
   server_says_something();

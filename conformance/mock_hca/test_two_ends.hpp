@@ -50,6 +50,7 @@ class TwoEnds : public ::testing::Test {
     mock_hca::reset(adapters, seed);
     for (End* end : {&client, &server}) {
       verbs::VerbsOptions own = options;
+      if (own.posting == verbs::Posting::send) own.posting = usual_posting;
       own.log = [end](verbs::LogLevel level, const std::string& text) { end->log.emplace_back(level, text); };
       auto fabric = verbs::open_verbs_fabric(own);
       ASSERT_TRUE(fabric);
@@ -127,10 +128,21 @@ class TwoEnds : public ::testing::Test {
   void expect_nothing_of_devices(unsigned identifiers) { EXPECT_EQ(mock_hca::objects(), 2U + identifiers); }
 
   bool expects_removal = true;
+  verbs::Posting usual_posting = verbs::Posting::send;  // where a test asks for nothing else
   std::uint64_t seed = 1;
   Nanos now = seconds(1);
   std::uint32_t last_imm = 0;
   End client, server;
 };
+
+// Each case twice: work is posted by ibv_post_send(), and by ibv_wr_*() where the adapter's library has it.
+class TwoEndsBothWays : public TwoEnds, public ::testing::WithParamInterface<verbs::Posting> {
+ protected:
+  TwoEndsBothWays() { usual_posting = GetParam(); }
+};
+inline const auto kBothWays = ::testing::Values(verbs::Posting::send, verbs::Posting::automatic);
+inline std::string way_name(const ::testing::TestParamInfo<verbs::Posting>& way) {
+  return way.param == verbs::Posting::send ? "Send" : "Calls";
+}
 
 }  // namespace rtrs::conformance
