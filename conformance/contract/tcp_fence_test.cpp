@@ -27,6 +27,11 @@ std::unique_ptr<FabricPair> make_of_one_connection() {
   options.max_connections = 1;
   return TcpPair::open("127.0.0.1", options);
 }
+std::unique_ptr<FabricPair> make_impatient() {
+  tcp::TcpOptions options;
+  options.undelivered_timeout_ms = 50;
+  return TcpPair::open("127.0.0.1", options);
+}
 std::unique_ptr<FabricPair> make_poor() {
   tcp::TcpOptions options;
   options.max_memory = 1;
@@ -205,6 +210,20 @@ TEST_P(TcpLimitOfMemory, a_connection_beyond_the_memory_is_refused) {
   expect_refusal();
 }
 
+// Neither TCP nor the limits of a server end it, whose owner has the request.
+class TcpReply : public FabricContract {};
+TEST_P(TcpReply, a_request_that_nobody_answers_fails) {
+  const ConKey key = fresh_key();
+  client().fabric().connect(key, pair().server_address(), params(), bytes_of("hello"));
+  const SeenEvent request = expect(server(), Kind::connect_requested);
+  EXPECT_EQ(expect(client(), Kind::connect_failed, key).reason, Reason::connect_timeout);
+  server().fabric().reject(request.request, {});
+  client().fabric().disconnect(key);
+  expect(client(), Kind::connection_closed, key);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tcp, TcpReply, ::testing::Values(FabricCase{"impatient", make_impatient}),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpLimitOfConnections,
                          ::testing::Values(FabricCase{"one", make_of_one_connection}), case_name);
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpLimitOfMemory, ::testing::Values(FabricCase{"poor", make_poor}), case_name);

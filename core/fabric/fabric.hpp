@@ -113,6 +113,9 @@ class Fabric {
   virtual Errc listen(const PathAddress& local) = 0;
   // Port of the last successful listen(), for a listen() on port 0; 0 where there are no ports.
   virtual std::uint16_t listening_port() const noexcept = 0;
+  // Answered by Connected or ConnectFailed. For how long a peer that does not answer is waited for is a
+  // matter of the network, with some many minutes: who wants less calls disconnect(), as core/proto does
+  // after ClientConfig::connect_timeout.
   virtual void connect(ConKey, const PathAddress&, const ConnectionParams&,
                        std::span<const std::byte> private_data) = 0;
   // Receives may be posted right after accept(), and are in place before the peer learns of it.

@@ -91,6 +91,8 @@ void FabricImpl::finish_connecting(Connection& one) {
   }
   const Transport::Ends ends = transport_->ends(one.socket.get());
   one.set_addresses(ends.own, ends.peer);
+  if (options_.undelivered_timeout_ms != 0)
+    one.expect_greeting(poller_.now() + milliseconds(options_.undelivered_timeout_ms));
   if (transport_->guard(one.socket.get()).settled) {
     ask(one);
   } else {

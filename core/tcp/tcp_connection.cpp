@@ -79,6 +79,7 @@ bool Connection::begin(const iwarp::Wishes& agreed) {
   stage_ = Stage::up;
   if (!is_client_) return true;
   reply_.reset();
+  greeting_by_ = kNever;
   if (box_ == nullptr) box_ = around_.outboxes.take();
   const std::size_t before = box_->out().total_bytes();
   const bool written = writer_.empty_write(box_->out());
@@ -273,7 +274,10 @@ bool Connection::overdue(Nanos now) {
     set_blocked(blocked_);
   }
   if (greeting_by_ <= now) {
-    end(Reason::handshake_timeout, "no first message came in time");
+    if (is_client_)
+      end(Reason::connect_timeout, "no whole reply came in time");
+    else
+      end(Reason::handshake_timeout, "no first message came in time");
     return true;
   }
   if (is_cut_off(now)) {

@@ -154,7 +154,12 @@ void FabricImpl::expire() {
       next = std::min(next, one->next_deadline());
     }
   }
-  for (Connection* one : overdue) end_broken(*one);
+  for (Connection* one : overdue) {
+    if (one->stage() == Connection::Stage::up)
+      end_broken(*one);
+    else
+      fail_connect(*one, one->destination(), one->end_reason(), one->end_text());
+  }
   // Deadlines that lie close together are one.
   if (next != kNever) poller_.wake_at(std::max(next, now + milliseconds(10)));
 }

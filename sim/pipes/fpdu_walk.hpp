@@ -14,6 +14,8 @@ class FpduWalk {
   }
   // Octets of a frame came, and others of it did not.
   [[nodiscard]] bool is_amid() const noexcept { return at_ != 0; }
+  // The request or reply came whole.
+  [[nodiscard]] bool has_greeted() const noexcept { return greeted_; }
 
  private:
   static constexpr std::size_t kGreeting = 20;  // its last two octets: how many follow

@@ -131,6 +131,8 @@ const char* PipeFabric::overdue(PipeNetwork::End& end) noexcept {
   if (starved && end.starved_since == kNever) end.starved_since = now;
   if (late(end.starved_since, may.receive_timeout_ms)) return "a message waits for a receive without end";
   const PipeNetwork::End& peer = network_.ends_[end.peer];
+  if (!end.accepted && !peer.walk.has_greeted() && late(end.since, may.undelivered_timeout_ms))
+    return "an answer to a connect request is waited for without end";
   const bool amid = peer.walk.is_amid() && end.in.empty() && receives;
   return amid && late(peer.delivered, 2 * may.undelivered_timeout_ms)
              ? "the rest of a message is waited for without end"

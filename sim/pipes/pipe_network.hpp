@@ -47,7 +47,7 @@ struct PipeEnd : EngineEnd {
   FpduWalk walk;             // over them
   Nanos delivered = 0;       // the last of them
   OctetQueue out, in;
-  Nanos since = 0;               // accepted
+  Nanos since = kNever;          // accepted, or seen to be connected
   unsigned late_polls = 0;       // of its process, since a deadline of it was over
   Nanos starved_since = kNever;  // something waits for a receive
   Nanos full_since = kNever;     // the process wants to send, and nothing of it was taken

@@ -78,7 +78,9 @@ tcp::Transport::Opened PipeTransport::connect(const PathAddress& path, unsigned)
 }
 
 int PipeTransport::outcome(tcp::SocketId socket) noexcept {
-  return end(socket).error;
+  End& one = end(socket);
+  if (one.error == 0) one.since = network_.now();
+  return one.error;
 }
 
 PipeNetwork::Listener* PipeTransport::listener(tcp::SocketId socket) const noexcept {

@@ -190,6 +190,7 @@ TEST(FpduWalkTest, frames_end_where_their_length_says) {
   octets[24] = std::byte{14};  // an FPDU of 2 + 14 + 4 octets
   for (std::size_t at = 0; at < octets.size(); ++at) {
     EXPECT_EQ(walk.is_amid(), at != 0 && at != 23 && at < 43) << at;
+    EXPECT_EQ(walk.has_greeted(), at >= 23) << at;
     if (at == 43) break;
     walk.pass(std::span(octets).subspan(at, 1));
   }
