@@ -108,21 +108,25 @@ void Session::fail_later(std::uint32_t slot, Errc errc) {
   });
 }
 
-void Session::add_path(const PathAddress& address) {
-  client_.add_path(*fabric_, steady_now(), address);
+Errc Session::add_path(const PathAddress& address) {
+  const Errc result = client_.add_path(*fabric_, steady_now(), address);
   pump_.step_soon();
+  return result;
 }
-void Session::reconnect_path(unsigned path) {
-  client_.reconnect_path(*fabric_, steady_now(), path);
+Errc Session::reconnect_path(unsigned path) {
+  const Errc result = client_.reconnect_path(*fabric_, steady_now(), path);
   pump_.step_soon();
+  return result;
 }
-void Session::disconnect_path(unsigned path) {
-  client_.disconnect_path(*fabric_, steady_now(), path);
+Errc Session::disconnect_path(unsigned path) {
+  const Errc result = client_.disconnect_path(*fabric_, steady_now(), path);
   pump_.step_soon();
+  return result;
 }
-void Session::remove_path(unsigned path) {
-  client_.remove_path(*fabric_, steady_now(), path);
+Errc Session::remove_path(unsigned path) {
+  const Errc result = client_.remove_path(*fabric_, steady_now(), path);
   pump_.step_soon();
+  return result;
 }
 
 }  // namespace rtrs::asio

@@ -110,10 +110,11 @@ class Session {
 
   Client& client() noexcept { return client_; }
   Fabric& fabric() noexcept { return *fabric_; }
-  void add_path(const PathAddress&);
-  void reconnect_path(unsigned path);
-  void disconnect_path(unsigned path);
-  void remove_path(unsigned path);
+  // Errors: what the functions of Client say.
+  Errc add_path(const PathAddress&);
+  Errc reconnect_path(unsigned path);
+  Errc disconnect_path(unsigned path);
+  Errc remove_path(unsigned path);
 
  private:
   // A request with a copy of its header.

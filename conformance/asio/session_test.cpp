@@ -151,5 +151,24 @@ TEST_F(SessionTest, ErrorsOfACallComeThroughItsHandler) {
   EXPECT_EQ(late, asio::to_error_code(Errc::session_closed)) << late.message();
 }
 
+TEST_F(SessionTest, CallsForPathsSayWhyTheyDidNothing) {
+  MemoryServer server(context, disks, {});
+  const asio::SessionSettings settings = settings_for(server.port());
+  asio::Session session(context, open_fabric(), settings);
+  run(context, [&]() -> boost::asio::awaitable<void> {
+    co_await session.async_open(boost::asio::use_awaitable);
+    EXPECT_EQ(session.add_path(settings.client.paths[0]), Errc::path_exists);
+    for (const unsigned none : {1U, kMaxPaths}) {
+      EXPECT_EQ(session.reconnect_path(none), Errc::no_such_path);
+      EXPECT_EQ(session.disconnect_path(none), Errc::no_such_path);
+      EXPECT_EQ(session.remove_path(none), Errc::no_such_path);
+    }
+    EXPECT_EQ(session.disconnect_path(0), Errc::ok);
+    EXPECT_EQ(session.reconnect_path(0), Errc::ok);
+    co_await session.async_close(boost::asio::use_awaitable);
+    EXPECT_EQ(session.add_path(PathAddress{"", "127.0.0.2", server.port()}), Errc::session_closed);
+  }());
+}
+
 }  // namespace
 }  // namespace rtrs::conformance
