@@ -1,0 +1,78 @@
+// A fabric that gives its user the events which a test puts into it, when the test lets it.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/fabric/plain_fabric.hpp"
+#include "core/wire/imm.hpp"
+
+namespace rtrs::test {
+
+// Holds events until they are asked for, a few at a time. Its memory is that of the process, and what is
+// posted reaches nobody.
+class HeldFabric final : public PlainFabric {
+ public:
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Result<Region> allocate(std::size_t size) override {
+    memory_.emplace_back(size);
+    return Region{static_cast<RegionId>(memory_.size() - 1), memory_.back()};
+  }
+  Result<Region> register_memory(std::span<std::byte>) override {
+    return tl::make_unexpected(Errc::no_memory);
+  }
+  void release(RegionId) override {}
+  Result<RemoteKey> make_key(RegionId, std::size_t, std::size_t) override { return RemoteKey{0, 1, 0}; }
+  void release_key(RemoteKeyId) override {}
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t) override {}
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override {
+    return tl::make_unexpected(Errc::not_supported);
+  }
+  Errc listen(const PathAddress&) override { return Errc::ok; }
+  void connect(ConKey key, const PathAddress&, const ConnectionParams&, std::span<const std::byte>) override {
+    connects.push_back(key);
+  }
+  void accept(std::uint32_t, ConKey key, const ConnectionParams&, std::span<const std::byte>) override {
+    accepts.push_back(key);
+  }
+  void reject(std::uint32_t, std::span<const std::byte>) override {}
+  void disconnect(ConKey) override {}
+  std::string describe(ConKey) const override { return "held"; }
+  void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
+  std::size_t post(std::span<const WorkRequest> work) noexcept override {
+    for (const WorkRequest& one : work)
+      if (one.op == WorkRequest::Op::write_imm && wire::imm_type(one.imm) == wire::ImmType::io_req)
+        requested.push_back(one.key);
+    return work.size();
+  }
+  std::size_t poll(Nanos, std::span<FabricEvent> out) noexcept override {
+    // As a fabric that reads its quiet connections only now and then.
+    if (blind_polls != 0) {
+      --blind_polls;
+      return 0;
+    }
+    const std::size_t count = std::min({out.size(), at_a_time, events.size()});
+    std::copy_n(events.begin(), count, out.begin());
+    events.erase(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(count));
+    return count;
+  }
+  bool try_wait() noexcept override {
+    blind_polls = 0;
+    return events.empty();
+  }
+
+  std::vector<ConKey> connects, accepts;
+  std::vector<ConKey> requested;  // the connection of each request that was posted
+  std::deque<FabricEvent> events;
+  std::size_t at_a_time = 64;
+  unsigned blind_polls = 0;
+
+ private:
+  Capabilities capabilities_;
+  std::deque<std::vector<std::byte>> memory_;
+};
+
+}  // namespace rtrs::test
