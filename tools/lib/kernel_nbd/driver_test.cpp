@@ -231,6 +231,16 @@ TEST_F(DriverTest, OneThatNobodyServesAnyMoreIsDetached) {
   attach(0);
   Driver devices(context_, places_, how_, [](int, const std::string&) {});
   devices.begin();
+  until(1);
+  EXPECT_EQ(calls_.all[0], "detach 1");
+}
+
+TEST_F(DriverTest, OneWhoseSocketLacksItsFileIsDetachedOnceItIsLost) {
+  attach(0);
+  const Server server(context_, folder_ / "s");
+  std::filesystem::remove(folder_ / "s");
+  Driver devices(context_, places_, how_, [](int, const std::string&) {});
+  devices.begin();
   // Lost before it is listed: it is, once it was.
   for (int turn = 0; turn < 200; ++turn) context_.run_one_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(calls_.all.empty());

@@ -8,7 +8,9 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
+#include <fstream>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 namespace rtrs::kernel_nbd {
@@ -16,6 +18,26 @@ namespace rtrs::kernel_nbd {
 namespace {
 
 namespace asio = boost::asio;
+
+// Of a process that lives and whose socket's file somebody removed, the kernel lists the socket and its
+// connections still, by the name that it gave. One without a folder is taken for this one.
+bool somebody_has(std::string_view socket) {
+  const std::string_view file = socket.substr(socket.rfind('/') + 1);
+  std::ifstream sockets("/proc/self/net/unix");
+  std::string line;
+  bool any = false;
+  for (; std::getline(sockets, line); any = true) {
+    const std::string_view name = std::string_view(line).substr(line.rfind(' ') + 1);
+    if (name == socket || name == file) return true;
+  }
+  return !any;
+}
+
+// Nobody has the socket, so that no connection made there lives.
+bool tells_of_death(const boost::system::error_code& error, std::string_view socket) {
+  return error == asio::error::connection_refused ||
+         (error == boost::system::errc::no_such_file_or_directory && !somebody_has(socket));
+}
 
 class Opening : public std::enable_shared_from_this<Opening> {
  public:
@@ -31,8 +53,7 @@ class Opening : public std::enable_shared_from_this<Opening> {
     });
     socket_.async_connect(asio::local::stream_protocol::endpoint(path_),
                           [self = shared_from_this()](const boost::system::error_code& error) {
-                            if (error)
-                              return self->end(error.message(), error == asio::error::connection_refused);
+                            if (error) return self->end(error.message(), tells_of_death(error, self->path_));
                             self->read();
                           });
   }

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "tools/lib/files/scratch_folder.hpp"
@@ -86,7 +87,6 @@ TEST_F(OpenExportTest, WhyThereIsNone) {
   const OpenResult nobody = open_export(folder_ / "none", "disk0", kLong);
   ASSERT_FALSE(nobody);
   EXPECT_NE(nobody.error().why.find("none: No such file"), std::string::npos) << nobody.error().why;
-  EXPECT_FALSE(nobody.error().is_dead) << "somebody may have removed the file alone";
   EXPECT_FALSE(late.error().is_dead);
   EXPECT_FALSE(open_export(std::string(200, 'x'), "disk0", kLong));
   constexpr std::size_t kRoom = sizeof(sockaddr_un::sun_path);
@@ -103,6 +103,33 @@ TEST_F(OpenExportTest, WhoeverClosedItsSocketIsDead) {
   const OpenResult dead = open_export(path_, "disk0", kLong);
   ASSERT_FALSE(dead);
   EXPECT_TRUE(dead.error().is_dead) << dead.error().why;
+}
+
+TEST_F(OpenExportTest, WhoeverTookItsFileAlongIsDeadAndWhoeverLostItIsNot) {
+  std::filesystem::remove(path_);
+  const OpenResult lives = open_export(path_, "disk0", kLong);
+  ASSERT_FALSE(lives);
+  EXPECT_FALSE(lives.error().is_dead) << lives.error().why;
+  listener_ = Descriptor();
+  const OpenResult dead = open_export(path_, "disk0", kLong);
+  ASSERT_FALSE(dead);
+  EXPECT_TRUE(dead.error().is_dead) << dead.error().why;
+}
+
+TEST_F(OpenExportTest, AConnectionThatLivesIsKnownWithoutItsListener) {
+  Descriptor served;
+  std::thread server([&] { served = Descriptor(::accept(listener_.get(), nullptr, nullptr)); });
+  const Descriptor held(::socket(AF_UNIX, SOCK_STREAM, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path_.c_str(), path_.size());
+  ASSERT_EQ(::connect(held.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  server.join();
+  listener_ = Descriptor();
+  std::filesystem::remove(path_);
+  EXPECT_FALSE(open_export(path_, "disk0", kLong).error().is_dead);
+  served = Descriptor();
+  EXPECT_TRUE(open_export(path_, "disk0", kLong).error().is_dead);
 }
 
 TEST_F(OpenExportTest, OneThatClosesOrRefusesIsNoExport) {
