@@ -11,17 +11,8 @@ namespace {
 
 using Kind = SeenEvent::Kind;
 
-constexpr const char* kAddress = "192.0.2.1";
-
 class Again : public TwoEnds {
  protected:
-  static ConnectionParams depths(std::uint32_t send, std::uint32_t receive, std::uint32_t keys) {
-    ConnectionParams one;
-    one.send_depth = send;
-    one.receive_depth = receive;
-    one.key_depth = keys;
-    return one;
-  }
   void connected(const mock_hca::Profile& adapter, const ConnectionParams& wanted = params(),
                  const verbs::VerbsOptions& options = {}) {
     open({adapter}, options);

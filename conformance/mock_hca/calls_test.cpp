@@ -16,7 +16,6 @@ namespace {
 using Kind = SeenEvent::Kind;
 using verbs::Posting;
 
-constexpr const char* kAddress = "192.0.2.1";
 constexpr const char* kWarning = "its library has not all of ibv_wr_*() that is needed";
 
 class Calls : public TwoEnds {

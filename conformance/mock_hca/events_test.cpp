@@ -12,18 +12,12 @@ class Events : public TwoEndsBothWays {
  protected:
   void connected(const std::vector<mock_hca::Profile>& adapters = {mock_hca::mlx5()}) {
     open(adapters);
-    listen("192.0.2.1");
-    connect_whole("192.0.2.1");
+    listen(kAddress);
+    connect_whole(kAddress);
     ASSERT_TRUE(carries());
   }
 };
 INSTANTIATE_TEST_SUITE_P(MockHca, Events, kBothWays, way_name);
-
-mock_hca::Profile second() {
-  mock_hca::Profile one = mock_hca::mlx5();
-  one.name = "mlx5_1";
-  return one;
-}
 
 TEST_P(Events, AListenerFollowsABondThatFailsOver) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
@@ -34,7 +28,7 @@ TEST_P(Events, AListenerFollowsABondThatFailsOver) {
   EXPECT_TRUE(server.logged("moved to another network interface"));
   leave();
   EXPECT_EQ(server.fabric->listening_port(), port);
-  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  connect_whole(kAddress, kNearAgain, kFarAgain);
   EXPECT_EQ(server.fabric->device_of(kFarAgain).name, "mlx5_1");
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   leave(kNearAgain, kFarAgain);
@@ -42,21 +36,21 @@ TEST_P(Events, AListenerFollowsABondThatFailsOver) {
 
 TEST_P(Events, ABondWithoutASecondDeviceIsListenedOnWhenItHasOne) {
   open({mock_hca::mlx5(), second()});
-  listen("192.0.2.1");
+  listen(kAddress);
   mock_hca::fail_over(0, 1);
   mock_hca::take_out(1, mock_hca::Told::removal);
   poll_both();
   mock_hca::put_back(1);
   now += seconds(1);
   poll_both();
-  connect_whole("192.0.2.1");
+  connect_whole(kAddress);
   EXPECT_TRUE(carries());
   leave();
 }
 
 TEST_P(Events, ABondComesBackToADeviceThatWasChangedMeanwhile) {
   open({mock_hca::mlx5(), second()});
-  listen("192.0.2.1");
+  listen(kAddress);
   mock_hca::fail_over(0, 1);
   poll_both();
   mock_hca::take_out(0, mock_hca::Told::removal);  // to nobody: nothing of it is in use
@@ -64,7 +58,7 @@ TEST_P(Events, ABondComesBackToADeviceThatWasChangedMeanwhile) {
   mock_hca::fail_over(1, 0);
   poll_both();
   EXPECT_EQ(server.fabric->stats().removed_devices, 1U);
-  connect_whole("192.0.2.1");
+  connect_whole(kAddress);
   EXPECT_EQ(server.fabric->device_of(kFar).name, "mlx5_0");
   EXPECT_TRUE(carries());
   leave();
@@ -78,30 +72,23 @@ TEST_P(Events, APeerWithAnotherHardwareAddressIsLostAndComesAgain) {
   EXPECT_TRUE(client.logged("hardware address of the peer has changed"));
   EXPECT_FALSE(client.logged("no answer"));
   leave();
-  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  connect_whole(kAddress, kNearAgain, kFarAgain);
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   leave(kNearAgain, kFarAgain);
 }
 
 TEST_P(Events, AStaleRejectionFailsTheAttemptAndTheNextIsTaken) {
   open({mock_hca::mlx5()});
-  listen("192.0.2.1");
+  listen(kAddress);
   mock_hca::reject_as_stale(1);
-  client.fabric->connect(kNear,
-                         {.source = {}, .destination = "192.0.2.1", .port = server.fabric->listening_port()},
-                         params(), {});
+  client.fabric->connect(
+      kNear, {.source = {}, .destination = kAddress, .port = server.fabric->listening_port()}, params(), {});
   EXPECT_EQ(take(client, Kind::connect_failed, kNear).reason, Reason::transport_error);
   EXPECT_TRUE(client.logged("older connection of this queue pair"));
   client.fabric->disconnect(kNear);
-  connect_whole("192.0.2.1", kNearAgain, kFar);
+  connect_whole(kAddress, kNearAgain, kFar);
   EXPECT_TRUE(carries(kNearAgain, kFar));
   leave(kNearAgain, kFar);
-}
-
-mock_hca::Profile frugal() {
-  mock_hca::Profile one = mock_hca::mlx5();
-  one.reuses_numbers = true;
-  return one;
 }
 
 // One end leaves and the other follows, or both leave at once.
@@ -119,10 +106,10 @@ TEST_P(Events, ANumberInTimewaitIsNotUsedAgain) {
     poll_both();
     const std::size_t without = mock_hca::objects();
 
-    connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+    connect_whole(kAddress, kNearAgain, kFarAgain);
     part(kNearAgain, kFarAgain);
     // With the old number the request would be a stale one.
-    connect_whole("192.0.2.1", {0, 0, 5}, {0, 0, 6});
+    connect_whole(kAddress, {0, 0, 5}, {0, 0, 6});
     EXPECT_TRUE(carries({0, 0, 5}, {0, 0, 6}));
     part({0, 0, 5}, {0, 0, 6});
     EXPECT_GT(mock_hca::objects(), without);
@@ -165,7 +152,7 @@ TEST_P(Events, AnEventOfAQueuePairInTimewaitNamesNobody) {
   poll_both();
   mock_hca::end_timewait();
   poll_both();
-  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  connect_whole(kAddress, kNearAgain, kFarAgain);
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   leave(kNearAgain, kFarAgain);
 }
@@ -181,9 +168,9 @@ TEST_P(Events, ADeviceThatGoesTakesTimewaitAlong) {
 // The accepting side learns by the first data that it is connected.
 TEST_P(Events, DataMakesUpForALostLastWordOfConnecting) {
   open({mock_hca::mlx5()});
-  listen("192.0.2.1");
+  listen(kAddress);
   mock_hca::lose_next_rtu();
-  connect_whole("192.0.2.1");
+  connect_whole(kAddress);
   EXPECT_TRUE(carries());
   mock_hca::give_up_handshakes();
   poll_both();
@@ -195,9 +182,9 @@ TEST_P(Events, DataMakesUpForALostLastWordOfConnecting) {
 
 TEST_P(Events, TheDeviceSaysThatDataCameBeforeTheLastWordOfConnecting) {
   open({mock_hca::mlx5()});
-  listen("192.0.2.1");
+  listen(kAddress);
   mock_hca::lose_next_rtu();
-  connect_whole("192.0.2.1");
+  connect_whole(kAddress);
   mock_hca::tell_of_last_queue_pair(IBV_EVENT_COMM_EST);
   poll_both();
   mock_hca::give_up_handshakes();
@@ -208,9 +195,9 @@ TEST_P(Events, TheDeviceSaysThatDataCameBeforeTheLastWordOfConnecting) {
 
 TEST_P(Events, WithoutThatWordAndWithoutDataBothEndsLoseTheConnection) {
   open({mock_hca::mlx5()});
-  listen("192.0.2.1");
+  listen(kAddress);
   mock_hca::lose_next_rtu();
-  connect_whole("192.0.2.1");
+  connect_whole(kAddress);
   poll_both();
   mock_hca::give_up_handshakes();
   EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::connect_timeout);
@@ -316,7 +303,7 @@ TEST_P(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
   leave();
   mock_hca::set_port(0, true);
   poll_both();
-  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  connect_whole(kAddress, kNearAgain, kFarAgain);
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   leave(kNearAgain, kFarAgain);
 }
@@ -362,8 +349,8 @@ TEST_P(Events, WhereTheDeviceNeverGivesUpAPortThatIsDownWaitsForTheHeartbeat) {
   verbs::VerbsOptions options;
   options.retry_count = 7;
   open({mock_hca::rxe()}, options);
-  listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  listen(kAddress);
+  connect_whole(kAddress);
   mock_hca::set_port(0, false);
   poll_both();
   EXPECT_TRUE(client.logged("wait, for the device never gives up"));

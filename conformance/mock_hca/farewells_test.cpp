@@ -14,19 +14,6 @@ namespace {
 
 using Kind = SeenEvent::Kind;
 
-constexpr const char* kAddress = "192.0.2.1";
-
-mock_hca::Profile second() {
-  mock_hca::Profile one = mock_hca::mlx5();
-  one.name = "mlx5_1";
-  return one;
-}
-mock_hca::Profile frugal() {
-  mock_hca::Profile one = mock_hca::mlx5();
-  one.reuses_numbers = true;
-  return one;
-}
-
 class Farewells : public TwoEnds {
  protected:
   void start(const std::vector<mock_hca::Profile>& adapters = {mock_hca::mlx5()},

@@ -11,19 +11,6 @@ namespace {
 using Kind = SeenEvent::Kind;
 using mock_hca::Told;
 
-constexpr const char* kAddress = "192.0.2.1";
-
-mock_hca::Profile second() {
-  mock_hca::Profile one = mock_hca::mlx5();
-  one.name = "mlx5_1";
-  return one;
-}
-mock_hca::Profile frugal() {
-  mock_hca::Profile one = mock_hca::mlx5();
-  one.reuses_numbers = true;
-  return one;
-}
-
 class Leftovers : public TwoEnds {
  protected:
   static constexpr std::size_t kMany = 100;  // more than a queue is asked for at a time

@@ -9,8 +9,6 @@ namespace {
 
 using Kind = SeenEvent::Kind;
 
-constexpr const char* kAddress = "192.0.2.1";
-
 mock_hca::Profile small_queues(std::uint32_t depth) {
   mock_hca::Profile one = mock_hca::mlx5();
   one.send_queue_bytes = 0;

@@ -16,12 +16,6 @@ namespace {
 
 using Kind = SeenEvent::Kind;
 
-mock_hca::Profile second() {
-  mock_hca::Profile one = mock_hca::mlx5();
-  one.name = "mlx5_1";
-  return one;
-}
-
 class Rights : public TwoEnds {
  protected:
   static constexpr ConKey kNear2{0, 0, 3}, kFar2{0, 0, 4};

@@ -10,17 +10,8 @@ namespace {
 
 using Kind = SeenEvent::Kind;
 
-constexpr const char* kAddress = "192.0.2.1";
-
 class Rooms : public TwoEnds {
  protected:
-  static ConnectionParams depths(std::uint32_t send, std::uint32_t receive, std::uint32_t keys) {
-    ConnectionParams one;
-    one.send_depth = send;
-    one.receive_depth = receive;
-    one.key_depth = keys;
-    return one;
-  }
   void connect_with(const ConnectionParams& wanted, unsigned receives, ConKey near = kNear,
                     ConKey far = kFar) {
     client.fabric->connect(

@@ -16,6 +16,21 @@
 
 namespace rtrs::conformance {
 
+inline constexpr const char* kAddress = "192.0.2.1";  // of the first adapter
+
+// The second of two adapters.
+inline mock_hca::Profile second() {
+  mock_hca::Profile one = mock_hca::mlx5();
+  one.name = "mlx5_1";
+  return one;
+}
+// With timewait.
+inline mock_hca::Profile frugal() {
+  mock_hca::Profile one = mock_hca::mlx5();
+  one.reuses_numbers = true;
+  return one;
+}
+
 struct End {
   std::vector<std::pair<verbs::LogLevel, std::string>> log;
   std::unique_ptr<verbs::VerbsFabric> fabric;
@@ -62,6 +77,13 @@ class TwoEnds : public ::testing::Test {
   static ConnectionParams params() {
     ConnectionParams one;
     one.send_depth = one.receive_depth = one.key_depth = 16;
+    return one;
+  }
+  static ConnectionParams depths(std::uint32_t send, std::uint32_t receive, std::uint32_t keys) {
+    ConnectionParams one;
+    one.send_depth = send;
+    one.receive_depth = receive;
+    one.key_depth = keys;
     return one;
   }
   void poll(End& end) { end.side->poll(now); }
