@@ -83,7 +83,7 @@ struct Texts {
 };
 
 void add_workload(CLI::App& app, Options& options, Texts& texts) {
-  app.add_option("address", options.addresses, "server, one address a path; none: be the server");
+  app.add_option("address", options.addresses, "server, [SRC@]DST for each path; none: be the server");
   app.add_option("--paths", texts.paths, "more addresses, separated by commas")->delimiter(',');
   app.add_option("--rw", texts.rw, "read, write, randread, randwrite, rw (mixed)")->capture_default_str();
   app.add_option("--rwmixread", options.read_percent, "percent of reads in rw")
@@ -120,7 +120,8 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
   app.add_flag("--rdma-thread-domains", options.rdma_thread_domains,
                "verbs: calls of queue pairs take no locks where the device has thread domains, as mlx5");
   app.add_option("--rdma-post", options.rdma_post,
-                 "verbs: wr posts by ibv_wr_*(), or warns that it cannot; auto silently; send never")
+                 "verbs: wr and auto post by ibv_wr_*() where the library of the device has it, else by "
+                 "ibv_post_send(); wr warns then")
       ->check(CLI::IsMember(tools::post_names()))
       ->capture_default_str();
   app.add_option("--connections", options.connections, "IO connections of a path")

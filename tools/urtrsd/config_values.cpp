@@ -33,7 +33,10 @@ std::vector<Setting> make_settings() {
        BooleanRule{&C::rdma_relaxed_ordering}},
       {"rdma_thread_domains", "rdma-thread-domains", "verbs: no locks where the device has thread domains",
        BooleanRule{&C::rdma_thread_domains}},
-      {"rdma_post", "rdma-post", "verbs: wr posts by ibv_wr_*(), or warns that it cannot; auto silently",
+      {"rdma_post", "rdma-post",
+       "verbs: wr and auto post by ibv_wr_*() where the library of the device has it, else by "
+       "ibv_post_send(); "
+       "wr warns then",
        TextRule{&C::rdma_post, {"auto", "wr", "send"}}},
       {"rdma_invalidation", "rdma-invalidation", "how verbs takes a key back for always_invalidate",
        TextRule{&C::rdma_invalidation, {"auto", "windows", "registration"}}},

@@ -77,7 +77,7 @@ std::string of_another_fabric(const FabricChoice& choice) {
   if (!of("verbs") && choice.thread_domains)
     return "thread domains of RDMA are for the fabric verbs, not for " + choice.fabric;
   if (!of("verbs") && choice.post != usual.post)
-    return "posting by " + choice.post + " is for the fabric verbs, not for " + choice.fabric;
+    return "RDMA posting by " + choice.post + " is for the fabric verbs, not for " + choice.fabric;
   if (!of("verbs") && choice.invalidation != usual.invalidation)
     return "invalidation by " + choice.invalidation + " is for the fabric verbs, not for " + choice.fabric;
   return {};

@@ -30,7 +30,7 @@ TEST(OpenFabric, WhatIsOfAnotherFabricIsRefused) {
   EXPECT_EQ(refusal("libfabric", windows),
             "invalidation by windows is for the fabric verbs, not for libfabric");
   const auto calls = [](FabricChoice& choice) { choice.post = "auto"; };
-  EXPECT_EQ(refusal("tcp", calls), "posting by auto is for the fabric verbs, not for tcp");
+  EXPECT_EQ(refusal("tcp", calls), "RDMA posting by auto is for the fabric verbs, not for tcp");
   const auto auth = [](FabricChoice& choice) { choice.auth.keys = "keys"; };
   EXPECT_EQ(refusal("tcp", auth),
             "auth is for the fabrics verbs and libfabric; on tcp take tls-keys, which encrypts too");
