@@ -75,7 +75,7 @@ std::string Connection::describe() const {
 
 DevicePort Connection::device_port() const {
   if (id == nullptr || device_ == nullptr) return {};
-  return {device_->name, id->port_num};
+  return {device_->name, id->port_num, calls_ != nullptr ? "wr" : "send"};
 }
 
 std::uint32_t Connection::entries() const noexcept {

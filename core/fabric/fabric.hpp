@@ -70,6 +70,7 @@ struct RemoteKey {
 struct DevicePort {
   std::string name;       // "mlx5_0", "rxe0", or the provider ("tcp"); empty: not known
   std::uint8_t port = 0;  // from 1
+  std::string posting{};  // of verbs: the library gets work requests by ibv_wr_*() ("wr") or ("send") not
 };
 
 // Everything is pure, so that a new function reaches every backend and every decorator: one that stands in

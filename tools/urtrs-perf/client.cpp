@@ -229,8 +229,8 @@ bool PerfClient::measure_size(const Region& data, std::uint32_t bytes) {
 void PerfClient::list_paths() {
   for (unsigned i = 0; i < client_.paths().size(); ++i) {
     const PathStatus& path = client_.paths()[i];
-    report_.paths.push_back(
-        {asio::to_text(paths_[i]), to_string(path.state), path.ios, path.failovers, path.reconnects});
+    report_.paths.push_back({asio::to_text(paths_[i]), to_string(path.state), path.ios, path.failovers,
+                             path.reconnects, client_.device(i)});
   }
 }
 

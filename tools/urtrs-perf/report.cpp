@@ -101,7 +101,7 @@ std::string to_json(const Options& options, const Report& report) {
                               {"version", URTRS_VERSION},
                               {"kind", options.raw ? "raw" : "rtrs"},
                               {"fabric", options.fabric},
-                              {"provider", options.provider},
+                              {"provider", options.fabric == "libfabric" ? options.provider : ""},
                               {"rw", to_string(options.rw)},
                               {"wait", to_string(options.wait)},
                               {"connections", options.connections},
@@ -115,7 +115,9 @@ std::string to_json(const Options& options, const Report& report) {
                              {"state", path.state},
                              {"ios", path.ios},
                              {"failovers", path.failovers},
-                             {"reconnects", path.reconnects}});
+                             {"reconnects", path.reconnects},
+                             {"device", path.device.name},
+                             {"posting", path.device.posting}});
   }
   json["exit_code"] = report.exit_code;
   if (report.failure.empty())
@@ -162,10 +164,14 @@ void Printer::row(const Result& result) const {
 
 int Printer::end(const Report& report) const {
   const bool table = !options_.csv && (!options_.json || !options_.json_file.empty());
-  if (table && report.paths.size() > 1) {
-    for (const PathLine& path : report.paths)
+  for (const PathLine& path : report.paths) {
+    if (!table) break;
+    if (report.paths.size() > 1)
       fmt::print(" path {}: {}, {} IOs, {} taken over, {} reconnects\n", path.name, path.state, path.ios,
                  path.failovers, path.reconnects);
+    if (!path.device.posting.empty())
+      fmt::print(" path {}: over {}, posted by {}\n", path.name, path.device.name,
+                 path.device.posting == "wr" ? "ibv_wr_*()" : "ibv_post_send()");
   }
   if (!report.failure.empty()) fmt::print(stderr, "urtrs-perf: {}\n", report.failure);
   if (!options_.json) return report.exit_code;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/fabric/fabric.hpp"
 #include "core/proto/ids.hpp"
 #include "tools/lib/latency/histogram.hpp"
 #include "tools/urtrs-perf/options.hpp"
@@ -32,6 +33,7 @@ struct PathLine {
   std::uint64_t ios = 0;
   std::uint64_t failovers = 0;
   std::uint64_t reconnects = 0;
+  DevicePort device{};  // when it was last connected
 };
 
 struct Report {

@@ -43,6 +43,7 @@ std::string below(const json& path) {
 json row_of(const json& session, const json& path) {
   json row = path;
   row["sessname"] = session.value("name", "");
+  row["posting"] = path.value("posting", "");
   // rnbd counts from where it runs: this side sends what it writes.
   row["tx_bytes"] = number(path, "write_bytes");
   row["rx_bytes"] = number(path, "read_bytes");
@@ -125,7 +126,8 @@ Table client_paths(const json& shown, const std::string& of) {
        {"pathname", "Path", "SRC@DST, both ends: names it too"},
        {"hca_name", "HCA", "RDMA device, provider of libfabric, or tcp"},
        {"hca_port", "Port", "of the RDMA device, from 1; not the TCP port", Kind::number, false},
-       {"state", "State", "connecting, connected, draining, waiting, closing or closed"},
+       {"posting", "Posting", "over RDMA: send or wr, as rdma_post= has it", Kind::text, false},
+       {"state", "State", "connected, or what comes before or after it"},
        {"tx_bytes", "TX", "bytes that were written", Kind::bytes, true, true},
        {"rx_bytes", "RX", "bytes that were read", Kind::bytes, true, true},
        {"src_addr", "Client address", "of this side", Kind::text, false},

@@ -21,6 +21,7 @@ json row_of(const json& session, const json& path) {
   json row = path;
   row["sessname"] = session.value("name", "");
   row["pathname"] = path_name(path);
+  row["posting"] = path.value("posting", "");
   // rnbd counts from where it runs: the server sends what clients read.
   row["tx_bytes"] = number(path, "read_bytes");
   row["rx_bytes"] = number(path, "write_bytes");
@@ -115,6 +116,7 @@ Table paths(const json& shown, const std::string& of) {
        {"pathname", "Path", "CLIENT@SERVER, both ends: names it too"},
        {"hca_name", "HCA", "RDMA device (host channel adapter), provider of libfabric, or tcp"},
        {"hca_port", "Port", "of the RDMA device, counted from 1; not the TCP port", Kind::number, false},
+       {"posting", "Posting", "over RDMA: send or wr, as --rdma-post has it", Kind::text, false},
        {"state", "State", "connecting, connected or closing"},
        {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
        {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},

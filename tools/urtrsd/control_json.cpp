@@ -76,6 +76,7 @@ json path_of(const ServerPathStatus& path, const HeartbeatConfig& heartbeat, Nan
            {"peer", path.peer},
            {"hca_name", path.device.name},
            {"hca_port", path.device.port},
+           {"posting", path.device.posting},
            {"state", to_string(path.state)},
            {"since_s", seconds_of(now - path.since)},
            {"connections", path.connections},

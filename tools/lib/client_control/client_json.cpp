@@ -81,6 +81,7 @@ json path_of(const ClientModel& model, const ClientPathModel& path, Nanos now) {
            {"pathname", pathname_of(path)},
            {"hca_name", path.device.name},
            {"hca_port", path.device.port},
+           {"posting", path.device.posting},
            {"state", to_string(status.state)},
            {"since_s", seconds_of(now > status.since ? now - status.since : 0)},
            {"attempt", status.attempt},

@@ -56,6 +56,7 @@ Lines probe_device(const System& system, const Device& device, const Rounds& rou
   tested("memory", [&] { return test_memory(device, pace); });
   tested("data before immediates", [&] { return test_order(device, pace, rounds); });
   tested("flush", [&] { return test_flush(device, pace); });
+  tested("ibv_wr_*()", [&] { return report_posting(device); });
   tested("invalidation", [&] { return report_invalidation(device, windows_work(windows)); });
   if (!pace.stop()) add(lines, measure(device, pace, windows_work(windows)));
   return lines;

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "backends/verbs/verbs.hpp"
+#include "backends/verbs/verbs_device.hpp"
 #include "tools/lib/rdma_probe/report.hpp"
 
 namespace rtrs::probe {
@@ -89,6 +90,22 @@ Lines try_depth(const Device& device, const Pace& pace) {
   }
   lines.push_back(std::move(inlined));
   return lines;
+}
+
+Lines report_posting(const Device& device) {
+  verbs::VerbsOptions options;
+  options.posting = verbs::Posting::calls;
+  const auto opened = verbs::Device::open(options, device.name);
+  if (opened == nullptr) return {};  // report_invalidation() says why
+  Line line{.device = device.name, .check = "ibv_wr_*()"};
+  if (opened->limits.send_ops != 0) {
+    line.what = "its library has all that is posted; --rdma-post=wr takes it";
+  } else {
+    line.grade = Grade::absent;
+    line.what = "its library has not all that is posted";
+    line.remedy = "nothing to do: work requests go by ibv_post_send()";
+  }
+  return {line};
 }
 
 Lines report_invalidation(const Device& device, bool windows) {
