@@ -81,7 +81,8 @@ def test_an_unknown_identity_is_refused(server, keys):
 
 def test_an_expired_certificate_is_refused(server, pki):
     certificate, key = pki.issue("late", -1)
-    refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}"), "certificate expired")
+    refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}"), "certificate expired",
+            f"{certificate}: the certificate has expired, and peers refuse it")
     server.logged("its certificate is not accepted: certificate has expired; it is that of late")
 
 
