@@ -24,6 +24,14 @@ verbs::VerbsOptions options_of(std::uint64_t number, bool windows) {
   return options;
 }
 
+// As --rdma-invalidation and --rdma-post name it.
+std::string words_of(const verbs::VerbsOptions& options) {
+  const char* const keys = options.invalidation == verbs::Invalidation::registration ? "registration"
+                           : options.invalidation == verbs::Invalidation::windows    ? "windows"
+                                                                                     : "auto";
+  return std::string(keys) + ' ' + (options.posting == verbs::Posting::send ? "send" : "auto");
+}
+
 }  // namespace
 
 MockNet::MockNet(const NetworkConfig& config, std::uint64_t seed)
@@ -63,9 +71,23 @@ std::unique_ptr<Fabric> MockNet::open(NodeId id, ChoiceSource& choice, std::size
   // A host without any adapter would not start: it has one more for that.
   if (node.unplugged.size() == node.adapters.size())
     adapter_of(id, static_cast<std::uint32_t>(node.adapters.size()));
-  const std::uint64_t number = mixed(seed_ ^ node.starts, id) >> 8;
-  return std::make_unique<MockFabric>(*this, id, choice, batch,
-                                      options_of(number, kMakes[node.make]().windows_type_1));
+  return std::make_unique<MockFabric>(*this, id, choice, batch, options_of_start(id, node.starts));
+}
+
+verbs::VerbsOptions MockNet::options_of_start(NodeId id, std::uint32_t start) const {
+  return options_of(mixed(seed_ ^ start, id) >> 8, kMakes[nodes_[id].make]().windows_type_1);
+}
+
+std::string MockNet::describe() const {
+  std::string text;
+  for (NodeId id = 0; id < nodes_.size(); ++id) {
+    const Node& node = nodes_[id];
+    text += (id == 0 ? "adapters: n" : ", n") + std::to_string(id) + ' ' + kMakes[node.make]().name;
+    for (std::uint32_t start = 1; start <= node.starts; ++start)
+      text += (start == 1 ? " (" : ", ") + words_of(options_of_start(id, start));
+    text += ')';
+  }
+  return text;
 }
 
 void MockNet::act(const Event& event, ChoiceSource& choice) {

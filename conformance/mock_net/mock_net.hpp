@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/verbs/verbs.hpp"
 #include "conformance/mock_hca/conductor.hpp"
 #include "sim/pipes/engine_net.hpp"
 
@@ -58,6 +59,7 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   NodeId add_node() override;
   using Net::open;
   std::unique_ptr<Fabric> open(NodeId, ChoiceSource&, std::size_t batch) override;
+  std::string describe() const override;
   Nanos next_time() const noexcept override;
   void run_until(Nanos time, ChoiceSource&) override;
   QpInfo qp_info(QpId) const noexcept override;
@@ -103,6 +105,8 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   void put_back(NodeId, std::uint32_t port) override;
   void look_at_problems();
   std::size_t adapter_of(NodeId, std::uint32_t port);
+  // `start`: of the processes of the node, from 1.
+  verbs::VerbsOptions options_of_start(NodeId, std::uint32_t start) const;
   void enter(NodeId node) { mock_hca::on_host(node); }
 
   // mock_work.cpp

@@ -86,6 +86,11 @@ World::World(const WorldOptions& options, ChoiceSource& choice)
 
 World::~World() = default;
 
+std::string World::describe() const {
+  const std::string drawn = network_.describe();
+  return scenario_.describe() + (drawn.empty() ? "" : "; " + drawn);
+}
+
 // Its bounds are in true time.
 std::unique_ptr<HeartbeatWatch> World::watch_of(const Node& node, HeartbeatConfig heartbeat) {
   heartbeat.interval = node.clock.true_time(heartbeat.interval);

@@ -58,6 +58,7 @@ class World : private ServerUser {
   // Only one world runs at a time in a process.
   WorldResult run();
   const Scenario& scenario() const noexcept { return scenario_; }
+  std::string describe() const;  // it, and what the network has drawn
   const Journal& journal() const noexcept { return journal_; }
   Nanos now() const noexcept { return network_.now(); }
 

@@ -31,6 +31,8 @@ class Net {
   std::unique_ptr<Fabric> open(NodeId node, ChoiceSource& choice) {
     return open(node, choice, ~std::size_t{0});
   }
+  // What it has drawn so far beside the scenario, in words; empty: nothing.
+  virtual std::string describe() const { return {}; }
   virtual Nanos now() const noexcept = 0;
   // When the next event is due; kNever when nothing is under way.
   virtual Nanos next_time() const noexcept = 0;

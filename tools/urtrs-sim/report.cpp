@@ -30,11 +30,11 @@ void print_failure(const sim::World& world, const sim::WorldResult& result, std:
               sim::id_of(failure.oracle), sim::to_seconds(failure.time).c_str(),
               static_cast<unsigned long long>(failure.event));
   std::printf("  rule: %s\n  seen: %s\n  scenario: %s\n", sim::rule_of(failure.oracle), failure.text.c_str(),
-              world.scenario().describe().c_str());
+              world.describe().c_str());
   std::printf("last events:\n%s", world.journal().tail(40).c_str());
   fill_failure(sim::id_of(failure.oracle), sim::rule_of(failure.oracle), failure.text, failure.time);
   answer()["failure"]["event"] = failure.event;
-  answer()["world"] = world.scenario().describe();
+  answer()["world"] = world.describe();
 }
 
 int report_unwritten_trace(const sim::World& world, const sim::WorldResult& result, std::uint64_t seed) {
@@ -145,7 +145,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   sim::World world(options, *choice);
   Schedule schedule(world);
   if (given.verbose) {
-    std::printf("scenario: %s\n", world.scenario().describe().c_str());
+    std::printf("scenario: %s\n", world.describe().c_str());
     choice->observe(&schedule);
   }
   seed = options.seed;

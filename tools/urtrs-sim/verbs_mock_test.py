@@ -34,7 +34,9 @@ def test_a_sweep_plays_each_seed_twice_the_same_way():
 
 
 def test_the_world_is_named():
-    assert "network verbs-mock," in run("run", *OVER, "--seed", "3", "--verbose").stdout
+    told = run("run", *OVER, "--seed", "3", "--verbose").stdout
+    assert "network verbs-mock," in told
+    assert re.search(r"; adapters: n0 \w+ \((auto|windows|registration) (send|auto)\), n1 \w+ \(", told), told
 
 
 def test_the_program_needs_no_library_of_rdma():
