@@ -135,6 +135,21 @@ def test_a_killed_mapd_takes_over_what_runs_and_io_goes_on(mapd, mapped, load):
     assert mapd.sessions().popitem()[1]["restarts"] == 0
 
 
+def test_all_sessions_are_taken_over(mapd, server, mapped, urtrs):
+    for device, name in (("disk1", "a"), ("disk2", "b")):
+        urtrs("map", device, "from", name, "127.0.0.1", f"--port={server.port}")
+    before = sorted(mapd.nbdkits())
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        mapd.end(how)
+        mapd.start()
+        until("each device is known", lambda: {one["state"] for one in mapd.devices().values()} == {"mapped"})
+        assert sorted(one["pid"] for one in mapd.sessions().values()) == before == sorted(mapd.nbdkits())
+    assert "runs already" not in mapd.text()
+    for device in ("disk0", "disk1", "disk2"):
+        urtrs("unmap", device)
+    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+
+
 def test_a_killed_nbdkit_comes_again(mapd, mapped):
     for again in range(1, 4):
         pid, = mapd.nbdkits()

@@ -360,6 +360,16 @@ TEST(Supervisor, WhereTheWishesWereLostAHungProcessIsNotEnded) {
   EXPECT_EQ(play.wishes(), some_wishes({"a", "x"})) << "it has it, whoever was told what";
 }
 
+TEST(Supervisor, NothingIsStartedBeforeAllThatRunIsFound) {
+  Wishes wishes = some_wishes();
+  wishes["t"] = wishes["u"] = wishes["s"];
+  Play play(wishes);
+  EXPECT_EQ(play.on(Found{"s"}), Words{});
+  EXPECT_EQ(play.on(Found{"t"}), Words{});
+  EXPECT_EQ(play.on(Tick{}), Words{"start u"});
+  EXPECT_EQ(play.on(Answers{"t", {"a"}}), Words{});
+}
+
 TEST(Supervisor, AFoundProcessWithoutDevicesIsEnded) {
   Play play = lost();
   EXPECT_EQ(play.up({"a\nb"}), Words{"end s"}) << "no name of a device";
