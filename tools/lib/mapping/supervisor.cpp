@@ -135,7 +135,7 @@ void Supervisor::take(const UnmapAsked& asked, Nanos now) {
   if (device == nullptr)
     refusal = ENOENT;
   else if (device->ticket != 0)
-    refusal = EBUSY;
+    refusal = EALREADY;
   if (refusal != 0) {
     if (asked.ticket != 0) actions_.push_back(Done{asked.ticket, refusal});
     return;
