@@ -209,6 +209,19 @@ def test_a_client_that_stops_in_between_is_late_and_not_missing(system):
     assert (written.value.errno, read.value.errno) == (errno.ETIMEDOUT, errno.ETIMEDOUT)
 
 
+def test_several_that_do_not_answer_hold_up_the_others_once(system, client, tmp_path):
+    sysfs, server, clients = system
+    silent = [client(f"more{n}", f"path=127.0.0.1:{server.port}") for n in range(2)] + [clients["web0"]]
+    until("all can be asked", lambda: len(list((tmp_path / "run").glob("client-*"))) == 4)
+    try:
+        for process in silent:
+            stand_still(process)
+        subprocess.run(["sh", "-c", f"for again in 1 2 3 4 5 6; do ls {sysfs}/class/rtrs-client/web1/paths; sleep 1; done"], check=True, timeout=BOUND)
+    finally:
+        for process in silent:
+            process.send_signal(signal.SIGCONT)
+
+
 def test_a_client_that_was_started_again_at_the_same_socket_is_asked_at_once(mount, client, urtrsd, tmp_path):
     server, socket = urtrsd("--export=disk0=mem:1M"), tmp_path / "own.sock"
     arguments = (f"path=127.0.0.1:{server.port}", f"control={socket}")

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>
@@ -44,8 +45,8 @@ constexpr const char* kHelp =
     "  echo ip:10.0.2.1 > /mnt/urtrs/class/rtrs-client/web1/add_path\n"
     "  umount /mnt/urtrs\n"
     "\n"
-    "Exit codes: 0 mounted, or unmounted with -f; 1 failed; 2 wrong usage;\n"
-    "3 nobody can be asked.\n";
+    "Exit codes: 0 mounted, or with -f unmounted or ended by a signal; 1 failed;\n"
+    "2 wrong usage; 3 nobody can be asked.\n";
 
 RemoteTree* tree() {
   return static_cast<RemoteTree*>(fuse_get_context()->private_data);
@@ -173,6 +174,28 @@ int check_option(void* data, const char* word, int key, fuse_args*) {
 }
 
 // Empty, or why nothing can be mounted there.
+volatile std::sig_atomic_t told_to_end = 0;
+void (*end_of_fuse)(int) = nullptr;
+
+void on_signal(int number) {
+  told_to_end = 1;
+  end_of_fuse(number);
+}
+
+// libfuse ends at these signals, and calls that a failure.
+void* begin(fuse_conn_info*, fuse_config*) {
+  for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_DFL ||
+        action.sa_handler == SIG_IGN)
+      continue;
+    end_of_fuse = action.sa_handler;
+    action.sa_handler = on_signal;
+    ::sigaction(number, &action, nullptr);
+  }
+  return tree();
+}
+
 std::string folder_problem(const char* folder) {
   struct stat found {};
   if (::stat(folder, &found) != 0)
@@ -218,6 +241,7 @@ int main(int argc, char** argv) {
   // Modes hold for everybody who gets in with allow_other too.
   fuse_opt_add_arg(&arguments, "-odefault_permissions");
   fuse_operations operations{};
+  operations.init = begin;
   operations.getattr = get_attributes;
   operations.readdir = read_folder;
   operations.readlink = read_link;
@@ -228,5 +252,5 @@ int main(int argc, char** argv) {
   operations.release = release_file;
   const int code = fuse_main(arguments.argc, arguments.argv, &operations, &attributes);
   fuse_opt_free_args(&arguments);
-  return code == 0 ? 0 : 1;
+  return code == 0 || told_to_end != 0 ? 0 : 1;
 }

@@ -2,6 +2,7 @@
 import errno
 import os
 import pathlib
+import signal
 import subprocess
 
 import pytest
@@ -99,6 +100,17 @@ def test_a_name_that_is_not_there(system):
     mounted, _ = system
     assert not (mounted / "class/rtrs-server/nobody").exists()
     assert not pathlib.Path(mounted / "x").exists()
+
+
+def test_a_signal_ends_it_in_order(system, tmp_path):
+    """`system` shows that FUSE can mount here, and has a server that runs."""
+    folder = tmp_path / "second"
+    folder.mkdir()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        process = subprocess.Popen([URTRS_FS, "-f", folder])
+        until("it is mounted", folder.is_mount)
+        process.send_signal(number)
+        assert (process.wait(BOUND), folder.is_mount()) == (0, False)
 
 
 def test_mistakes(tmp_path, monkeypatch):

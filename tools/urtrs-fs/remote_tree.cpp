@@ -19,7 +19,9 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 // Requests come one at a time, so a process that hangs holds up each that waits behind it.
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::milliseconds kPatience{5000};
+// Of one that did not answer the last time: several of them must not hold up everybody again and again.
+constexpr std::chrono::milliseconds kLeastPatience{300};
 // A client answers a write after a minute at the latest.
 constexpr std::chrono::seconds kWritePatience{65};
 constexpr std::string_view kMapDevice = "rnbd-client/ctl/map_device";
@@ -140,7 +142,9 @@ RemoteTree::Answer RemoteTree::call(Source& source, const char* method, const st
   // Once more over a new connection, when the one of before is that of a process that has ended.
   for (const bool again : {true, false}) {
     if (!connect(source)) return tl::unexpected(ENOTCONN);
-    auto answer = source.client->call(method, {{"path", path}}, kPatience);
+    const auto patience = source.silent ? kLeastPatience : kPatience;
+    auto answer = source.client->call(method, {{"path", path}}, patience);
+    source.silent = !answer && answer.error().error == ETIMEDOUT;
     if (answer) return answer.value();
     const rpc::Error& error = answer.error();
     if (error.code == rpc::Code::busy || error.error == ETIMEDOUT || is_gone(error)) source.client.reset();

@@ -45,6 +45,7 @@ class RemoteTree {
     Role role = Role::unknown;
     std::optional<rpc::Client> client{};
     std::chrono::steady_clock::time_point skipped_until{};
+    bool silent = false;  // it did not answer the last time
   };
   // A file of one process: whose, and the path there.
   struct Place {

@@ -13,6 +13,12 @@ from programs import BOUND, BUILD, PLUGIN, program, until
 NBDKIT = BUILD / "tools/nbdkit/nbdkit-urtrs"
 
 
+def size(uri):
+    """Of the device in bytes; None: there is none."""
+    done = subprocess.run(["nbdinfo", "--size", uri], capture_output=True, text=True, timeout=BOUND, check=False)
+    return int(done.stdout) if done.returncode == 0 else None
+
+
 class Mapd:
     """Started again it has the same state file and run-time folder."""
 

@@ -352,13 +352,15 @@ rpc::Error Keeper::explain(int error, const std::string& session, const std::str
   if (maps && !link && !said.empty()) return {code, what + said, "", error};
   std::string hint;
   if (error == ENOENT) hint = "the server has no device of this name";
-  if (error == EALREADY) hint = "it is open; \"urtrs remap\" is for what the server refused";
+  if (error == EALREADY)
+    hint = std::string_view(doing) == "unmapping"
+               ? "somebody maps or unmaps it now; try again later"
+               : "it is open; \"urtrs remap\" is for what the server refused";
   if (error == EBUSY)
     hint = maps ? "it is being unmapped, or open in another mode; try again later"
                 : "connections use it; \"force\" takes it from them";
   if (error == EEXIST) hint = "\"urtrs mapping list\" shows it; --idempotent makes this no mistake";
-  if (link && !said.empty()) hint = said;
-  if (link && hint.empty()) hint = "the log of urtrs-mapd says more";
+  if (link) hint = said.empty() ? "the log of urtrs-mapd says more" : said;
   return {code, what + std::strerror(error), std::move(hint), error};
 }
 

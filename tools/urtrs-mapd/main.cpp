@@ -99,6 +99,13 @@ struct Loaded {
   bool lost = false;  // what was wished is not known
 };
 
+// Of what read_state() found: somebody else's, to whom its name belongs.
+bool is_foreign(const tl::expected<std::string, int>& text) {
+  if (text) return !mapping::may_be_state(*text);
+  const int error = text.error();
+  return error == ELOOP || error == EISDIR || error == EINVAL || error == EFBIG;
+}
+
 tl::expected<Loaded, std::string> load(const std::string& file) {
   const auto text = mapping::read_state(file);
   if (!text && text.error() == ENOENT) return Loaded{};
@@ -114,6 +121,11 @@ tl::expected<Loaded, std::string> load(const std::string& file) {
   } else if (text.error() == EACCES) {
     return tl::unexpected(fmt::format("cannot read \"{}\": {}", file, why));
   }
+  if (is_foreign(text))
+    return tl::unexpected(fmt::format(
+        "\"{}\" is no state file of urtrs-mapd: {}; it is left as it is: name another --state, or "
+        "move it away",
+        file, why));
   const auto aside = mapping::set_aside(file);
   if (!aside)
     return tl::unexpected(

@@ -8,13 +8,8 @@ import socket
 import subprocess
 
 import pytest
-from conftest import Mapd
+from conftest import Mapd, size
 from programs import BOUND, program, until
-
-
-def size(uri):
-    done = subprocess.run(["nbdinfo", "--size", uri], capture_output=True, text=True, timeout=BOUND, check=False)
-    return int(done.stdout) if done.returncode == 0 else None
 
 
 def test_two_devices_share_a_session_and_its_process(mapd, server, mapped, urtrs):
@@ -58,6 +53,18 @@ def test_a_device_in_use_is_unmapped_by_force_only(mapd, mapped, urtrs, ends):
     assert mapd.saved() != {}
     urtrs("unmap", "disk0", "force")
     assert mapd.saved() == {}
+
+
+def test_an_unmap_beside_a_map_says_so(mapd, server, mapped, urtrs):
+    server.process.send_signal(signal.SIGSTOP)
+    asks = subprocess.Popen([program("urtrs"), "map", "disk1", "from", "127.0.0.1"], stdout=subprocess.DEVNULL)
+    until("it is being mapped", lambda: mapd.devices().get("disk1", {}).get("state") == "mapping")
+    for words in ((), ("force",)):
+        said = urtrs("unmap", "disk1", *words, code=1)
+        assert "already in progress" in said and "connections" not in said, said
+    server.process.send_signal(signal.SIGCONT)
+    assert asks.wait(BOUND) == 0
+    urtrs("unmap", "disk1")
 
 
 def test_remap_opens_at_once_what_the_server_refused(mapd, server, mapped, urtrs):
@@ -135,6 +142,21 @@ def test_a_killed_mapd_takes_over_what_runs_and_io_goes_on(mapd, mapped, load):
     assert mapd.sessions().popitem()[1]["restarts"] == 0
 
 
+def test_all_sessions_are_taken_over(mapd, server, mapped, urtrs):
+    for device, name in (("disk1", "a"), ("disk2", "b")):
+        urtrs("map", device, "from", name, "127.0.0.1", f"--port={server.port}")
+    before = sorted(mapd.nbdkits())
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        mapd.end(how)
+        mapd.start()
+        until("each device is known", lambda: {one["state"] for one in mapd.devices().values()} == {"mapped"})
+        assert sorted(one["pid"] for one in mapd.sessions().values()) == before == sorted(mapd.nbdkits())
+    assert "runs already" not in mapd.text()
+    for device in ("disk0", "disk1", "disk2"):
+        urtrs("unmap", device)
+    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+
+
 def test_a_killed_nbdkit_comes_again(mapd, mapped):
     for again in range(1, 4):
         pid, = mapd.nbdkits()
@@ -183,64 +205,6 @@ def test_a_session_that_is_no_longer_wished_is_ended_at_the_start(mapd, mapped):
     assert size(mapped) is None
 
 
-def test_a_damaged_state_file_is_kept_aside_and_nothing_is_ended(mapd, mapped):
-    before = mapd.nbdkits()
-    whole = mapd.state.read_text()
-    mapd.end()
-    for number, damage in enumerate((whole[:-20], whole.replace('"rw"', '"wr"'), whole.replace("disk0", "disk0\\n"), "", "x" * (5 << 20)), 1):
-        mapd.state.write_text(damage)
-        mapd.start()
-        aside = mapd.folder / ("state.json.damaged" + (f"-{number}" if number > 1 else ""))
-        assert aside.read_text() == damage
-        assert str(aside) in mapd.text()
-        assert mapd.nbdkits() == before
-        assert size(mapped) == 16 << 20
-        mapd.end()
-    mapd.state.write_text(whole)
-    mapd.start()
-    until("the device is known", lambda: mapd.devices()["disk0"]["state"] == "mapped")
-    assert mapd.nbdkits() == before
-
-
-def test_after_a_damaged_state_file_what_runs_is_wished(mapd, mapped, urtrs, ends):
-    urtrs("map", "disk1", "from", "127.0.0.1", "ro")
-    saved, before = mapd.saved(), mapd.nbdkits()
-    mapd.end()
-    mapd.state.write_text("x")
-    mapd.start()
-    until("the devices are known and saved", lambda: mapd.state.exists() and mapd.saved() == saved)
-    assert {name: (one["state"], one["access_mode"]) for name, one in mapd.devices().items()} == {"disk0": ("mapped", "rw"), "disk1": ("mapped", "ro")}
-    assert f"keeps what process {before[0]} has mapped: disk0, disk1" in mapd.text()
-    use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", mapped, "-c", "import sys; print('open', flush=True); sys.stdin.readline(); h.pread(512, 0)"],
-                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    ends.callback(use.kill)
-    assert use.stdout.readline() == "open\n"
-    urtrs("map", "disk2", "from", "127.0.0.1")
-    urtrs("unmap", "disk2")
-    assert "\"force\" takes it" in urtrs("unmap", "disk0", code=1)
-    mapd.end()
-    mapd.start()
-    assert mapd.nbdkits() == before
-    use.communicate("\n", timeout=BOUND)
-    assert use.returncode == 0, "its IO goes on"
-    until("nbdkit has seen that its client is gone", lambda: mapd.devices()["disk0"]["users"] == 0)
-    urtrs("unmap", "disk0")
-    urtrs("unmap", "disk1")
-    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
-
-
-def test_a_process_that_could_not_be_started_so_now_is_left_alone(mapd, mapped):
-    before, arguments = mapd.nbdkits(), mapd.arguments
-    for now, known in ((("auth_keys=/none",), []), ((), ["disk0"])):
-        mapd.end()
-        mapd.state.write_text("x")
-        mapd.arguments = (*arguments, *now)
-        mapd.start()
-        until("what is known is so", lambda known=known: list(mapd.devices()) == known)
-        assert (mapd.nbdkits(), size(mapped)) == (before, 16 << 20)
-    assert f"process {before[0]} goes on by itself" in mapd.text()
-
-
 def test_a_device_that_the_server_refuses_later_waits(mapd, server, mapped, urtrs):
     urtrs("export", "remove", "disk0", "force")
     copy = subprocess.Popen(["nbdcopy", mapped, "null:"])
@@ -251,24 +215,6 @@ def test_a_device_that_the_server_refuses_later_waits(mapd, server, mapped, urtr
     urtrs("export", "add", "disk0=mem:16M")
     until("it is mapped again", lambda: (mapd.devices()["disk0"]["state"], mapd.devices()["disk0"]["errno"]) == ("mapped", 0))
     copy.wait(BOUND)
-
-
-def test_a_hostile_state_file(mapd):
-    good = {"session": "s", "paths": ["127.0.0.1"], "port": 1, "fabric": "tcp", "devices": []}
-    devices = [{"device": str(i), "access_mode": "rw"} for i in range(10_000)]
-    for damage in ({"devices": devices}, {"session": "../../tmp/x"}, {"session": "a\nb"}, {"session": "--help"},
-                   {"devices": [{"device": "a\nb", "access_mode": "rw"}]}, {"paths": ["127.0.0.1", "control=/tmp/x"] * 5}):
-        mapd.end()
-        mapd.state.write_text(json.dumps({"schema_version": 1, "sessions": [{**good, **damage}]}))
-        mapd.start()
-        assert not mapd.state.exists() and mapd.sessions() == {}
-    assert "is damaged: line 1: " in mapd.text()
-    mapd.end()
-    mapd.state.write_text('{"schema_version": 3}')
-    mapd.start(ready=False)
-    assert mapd.process.wait(BOUND) == 3
-    assert mapd.state.exists(), "a later version is not damaged"
-    assert "of a later urtrs-mapd" in mapd.text()
 
 
 def test_two_of_one_folder_or_file_are_refused(mapd, mapped, tmp_path):

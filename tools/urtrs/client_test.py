@@ -1,6 +1,7 @@
 """urtrs client: what it shows and changes of clients that run, as JSON that fits the schema."""
 import json
 import os
+import signal
 import subprocess
 
 import pytest
@@ -38,13 +39,14 @@ def _server(urtrsd, tmp_path, monkeypatch):
 
 @pytest.fixture(name="start")
 def _start(server, tmp_path, ends):
-    def start(name, at=server, nbd=None, options=()):
+    def start(name, at=server, nbd=None, options=()):  # the process
         before = len(sessions())
         process = subprocess.Popen(["nbdkit", "-f", "-U", tmp_path / (nbd or name), PLUGIN, f"path=127.0.0.1:{at.port}", f"session={name}",
                                     f"port={at.port}", "reconnect_max=1s", *options], stdin=subprocess.DEVNULL)
         ends.callback(process.wait, BOUND)
         ends.callback(process.terminate)
         until(f"{name} is connected", lambda: sum(one["state"] == "connected" for one in sessions()) > before)
+        return process
     return start
 
 
@@ -169,6 +171,17 @@ def test_two_clients_are_one_list(web1, start):
     assert "say which" in urtrs("client", "monitor", code=2)
     client("session policy web2 rr", "done")
     assert [client(f"session show {name}", "client_session_show")["mp_short"] for name in ("web1", "web2")] == ["MI", "RR"]
+
+
+def test_clients_that_do_not_answer_are_told(web1, start, ends):
+    stopped = [start(f"hangs{n}") for n in range(2)]
+    for process in stopped:
+        ends.callback(process.send_signal, signal.SIGCONT)
+        process.send_signal(signal.SIGSTOP)
+    done = subprocess.run([URTRS, "client", "session", "list", "--json"], capture_output=True, text=True, timeout=BOUND, check=True)
+    assert [one["sessname"] for one in json.loads(done.stdout)["sessions"]] == ["web1"]
+    assert sorted(done.stderr.splitlines()) == sorted(
+        f"urtrs: left out, because it does not answer: {os.environ['URTRS_RUNTIME_DIR']}/client-{one.pid}.sock" for one in stopped)
 
 
 def test_completion_offers_live_names(web1):

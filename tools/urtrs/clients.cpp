@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -25,8 +26,9 @@ using nlohmann::json;
 
 namespace {
 
-// One that does not answer must not hold up the others for long.
-constexpr std::chrono::seconds kPatience{3};
+// Those that do not answer must not hold up the others for long: of all together, and of each behind that.
+constexpr std::chrono::milliseconds kPatience{3000};
+constexpr std::chrono::milliseconds kLeastPatience{300};
 
 struct One {
   rpc::Client client;
@@ -35,23 +37,28 @@ struct One {
 };
 using All = std::vector<One>;
 
-// Those that answer; an error where none does.
-tl::expected<All, rpc::Error> clients(const Options& options) {
+// Those that answer; an error where none does. `tells` of those that do not, on standard error.
+tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false) {
   const std::vector<std::string> sockets =
       options.socket.empty() ? rpc::live_sockets("client") : std::vector<std::string>{options.socket};
   rpc::Error error{rpc::Code::failed,
                    fmt::format("no client has a control socket in {}", rpc::runtime_folder()),
                    "start nbdkit urtrs, or name its socket with --socket", ENOENT};
   All all;
+  std::vector<std::string> silent;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
   for (const std::string& socket : sockets) {
     auto client = rpc::Client::connect(socket);
     if (!client) {
       error = client.error();
       continue;
     }
-    auto shown = client->call("client.show", json::object(), kPatience);
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    auto shown = client->call("client.show", json::object(), std::max(left, kLeastPatience));
     if (!shown) {
       error = shown.error();
+      if (error.error == ETIMEDOUT) silent.push_back(socket);
       continue;
     }
     expected_answer(*shown).at("sessions");
@@ -64,6 +71,8 @@ tl::expected<All, rpc::Error> clients(const Options& options) {
     all.push_back({std::move(*client), std::move(*shown), name});
   }
   if (all.empty()) return tl::unexpected(std::move(error));
+  for (const std::string& socket : silent)
+    if (tells) std::fprintf(stderr, "urtrs: left out, because it does not answer: %s\n", socket.c_str());
   return all;
 }
 
@@ -278,7 +287,7 @@ int top(const Options& given) {
 int run_client(const Command& command) {
   const bool as_json = command.options.format == Format::json;
   if (command.verb == "top") return top(command.options);
-  auto all = clients(command.options);
+  auto all = clients(command.options, true);
   if (!all) return say_no_daemon(all.error(), as_json);
   const auto& words = command.arguments;
   if (command.verb == "monitor") {

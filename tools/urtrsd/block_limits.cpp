@@ -54,6 +54,16 @@ std::uint32_t power_of_two_within(std::uint64_t value, std::uint32_t low, std::u
   return std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(value, low, high)));
 }
 
+// Whether the file system punches holes. One behind the end changes no byte; so far behind it that nobody who
+// appends at this moment gets there, nor has room there that was reserved.
+bool punches_holes(int fd, off_t size) {
+  for (const off_t beyond : {off_t{1} << 40, off_t{1} << 30}) {
+    if (::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, size + beyond, 4096) == 0) return true;
+    if (errno != EFBIG) return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 tl::expected<DeviceFacts, int> block_device_facts(int fd, dev_t device) {
@@ -93,7 +103,7 @@ tl::expected<DeviceFacts, int> block_device_facts(int fd, dev_t device) {
   return facts;
 }
 
-tl::expected<DeviceFacts, int> file_facts(int fd, bool writable) {
+tl::expected<DeviceFacts, int> file_facts(int fd, bool writable, bool tries_hole) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return tl::unexpected(errno);
   DeviceFacts facts;
@@ -107,8 +117,7 @@ tl::expected<DeviceFacts, int> file_facts(int fd, bool writable) {
   geometry.fua = true;
   if (!writable) return facts;
   geometry.max_write_zeroes_sectors = kMaxRangeSectors;
-  // A hole behind the end changes nothing, but tells whether the file system can punch one.
-  if (::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, status.st_size, 4096) == 0) {
+  if (tries_hole && punches_holes(fd, status.st_size)) {
     geometry.max_discard_sectors = kMaxRangeSectors;
     geometry.discard_granularity = geometry.physical_block_size;
   }

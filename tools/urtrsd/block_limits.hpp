@@ -21,7 +21,8 @@ struct DeviceFacts {
 // errno on failure. Limits of a block device come from ioctls and /sys/dev/block; what /sys does not say is
 // taken as "not supported", and a write cache is then assumed.
 tl::expected<DeviceFacts, int> block_device_facts(int fd, dev_t device);
-tl::expected<DeviceFacts, int> file_facts(int fd, bool writable);
+// `tries_hole`: that it can discard is found out, which changes the times of the file.
+tl::expected<DeviceFacts, int> file_facts(int fd, bool writable, bool tries_hole);
 rnbd::Geometry memory_geometry();
 
 // What an NBD server says of its disk.

@@ -272,7 +272,7 @@ std::optional<OpenError> Catalog::check_one(Shared& shared, std::size_t index, c
     if (lock) hold = std::move(*lock);
     if (!lock && lock.error().error == EBUSY) return lock.error();
   }
-  auto device = Export::open(*located, {spec.read_only, 0}, describe(spec));
+  auto device = Export::open(*located, {spec.read_only, 0, true}, describe(spec));
   if (device) return shared.note((*device)->warnings());
   return OpenError{device.error().error, device.error().sentence + remedy(spec, device.error().error)};
 }
@@ -340,7 +340,7 @@ tl::expected<Catalog::Prepared, OpenError> Catalog::prepare(const ExportSpec& sp
   prepared.id = located->id;
   auto lock = shared_->locks.acquire(*located, !spec.read_only, describe(spec));
   if (!lock && lock.error().error == EBUSY) return tl::unexpected(lock.error());
-  const auto device = Export::open(*located, {spec.read_only, 0}, describe(spec));
+  const auto device = Export::open(*located, {spec.read_only, 0, true}, describe(spec));
   if (device) prepared.warnings = (*device)->warnings();
   if (device) return prepared;
   return tl::unexpected(

@@ -188,6 +188,22 @@ TEST(CommandLine, TheCheckTriesAddresses) {
   EXPECT_EQ(in_use.errors.rfind("urtrsd: warning: cannot listen on 127.0.0.1 port ", 0), 0U) << in_use.errors;
 }
 
+TEST(CommandLine, TheCheckSaysWhichAddressesDoNotGoTogether) {
+  const auto check = [](const std::string& one, const std::string& two, const std::string& port) {
+    return parse_command_line({"--check-config", "-e", "a=mem:1M", "-l", one, "-l", two, "--port", port});
+  };
+  for (const auto& [one, two] :
+       {std::pair{"0.0.0.0", "127.0.0.1"}, {"127.0.0.1", "0.0.0.0"}, {"::1", "::"}}) {
+    const CommandLine both = check(one, two, "1234");
+    EXPECT_EQ(both.exit_code, 3);
+    EXPECT_NE(both.errors.find("cannot listen on " + std::string(two) + " port 1234: " + one + " is to be "),
+              std::string::npos)
+        << both.errors;
+  }
+  EXPECT_EQ(check("0.0.0.0", "127.0.0.1", "0").errors, "") << "each has a port of its own";
+  EXPECT_EQ(check("127.0.0.2", "::ffff:127.0.0.1", "0").errors, "") << "which is 127.0.0.1";
+}
+
 TEST(CommandLine, TheCheckTriesTheFabric) {
   std::string tried;
   const auto none_here = [&](const tools::FabricChoice& choice) {

@@ -83,7 +83,7 @@ tl::expected<std::unique_ptr<Export>, OpenError> Export::open(const Located& loc
   const bool is_file = located.id.kind == ExportKind::file;
   const dev_t device =
       makedev(static_cast<unsigned int>(located.id.major), static_cast<unsigned int>(located.id.minor));
-  auto facts = is_file ? file_facts(result->fd_.get(), !options.read_only)
+  auto facts = is_file ? file_facts(result->fd_.get(), !options.read_only, !options.only_checked)
                        : block_device_facts(result->fd_.get(), device);
   if (!facts) return refuse(facts.error(), described + " cannot be inspected: " + errno_text(facts.error()));
   if (facts->read_only && !options.read_only)

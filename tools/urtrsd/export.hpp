@@ -54,6 +54,7 @@ class Export {
   struct Options {
     bool read_only = false;
     std::uint32_t delay_ms = 0;  // every operation waits this long before it starts
+    bool only_checked = false;   // no client gets it; nothing is done that changes the times of its file
   };
 
   // Opens for reading, or for reading and writing unless options.read_only.

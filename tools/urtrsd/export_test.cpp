@@ -1,15 +1,20 @@
 #include "tools/urtrsd/export.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/falloc.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
+#include "tools/urtrsd/block_limits.hpp"
 #include "tools/urtrsd/catalog.hpp"
 #include "tools/urtrsd/test_files.hpp"
 
@@ -221,6 +226,35 @@ TEST(Catalog, MemoryKeepsItsContentBetweenOpens) {
   auto reader = (*exports)->open("t", "ram", AccessMode::read_only);
   ASSERT_TRUE(reader);
   EXPECT_EQ(reader->device->memory()[100], std::byte{42});
+}
+
+TEST(FileFacts, LeaveAloneWhatIsReservedBehindTheEnd) {
+  const UniqueFd fd(::memfd_create("disk", MFD_CLOEXEC));
+  ASSERT_TRUE(fd);
+  ASSERT_EQ(::ftruncate(fd.get(), kMiB), 0);
+  ASSERT_EQ(::fallocate(fd.get(), FALLOC_FL_KEEP_SIZE, kMiB, kMiB), 0);
+  struct stat before {};
+  struct stat after {};
+  ASSERT_EQ(::fstat(fd.get(), &before), 0);
+  const auto facts = file_facts(fd.get(), true, true);
+  ASSERT_TRUE(facts);
+  EXPECT_NE(facts->geometry.max_discard_sectors, 0U);
+  ASSERT_EQ(::fstat(fd.get(), &after), 0);
+  EXPECT_EQ(after.st_blocks, before.st_blocks);
+}
+
+TEST(Catalog, ACheckChangesNoTimes) {
+  TestDirectory directory;
+  const std::string path = directory.make_file("disk.img", kMiB);
+  const std::array<timespec, 2> long_ago{timespec{1, 0}, timespec{1, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), long_ago.data(), 0), 0);
+  const auto created = Catalog::create({{"a", path}}, std::nullopt);
+  ASSERT_TRUE(created);
+  for (const auto locks : {Catalog::CheckLocks::ask, Catalog::CheckLocks::take})
+    EXPECT_TRUE((*created)->check(locks).empty());
+  struct stat status {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mtim.tv_sec, 1);
 }
 
 TEST(Catalog, CheckNamesEveryBadExport) {

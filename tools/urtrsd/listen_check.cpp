@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/unique_fd.hpp"
 
 namespace rtrs::daemon {
@@ -23,13 +24,40 @@ int bind_once(const std::string& address, std::uint16_t port) {
   // Connections of a server that has ended do not hold the port.
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (!is_four) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   six_or_four.sin_family = AF_INET;
   six_or_four.sin_port = six.sin6_port = htons(port);
   six.sin6_family = AF_INET6;
   const int done = is_four ? ::bind(fd.get(), reinterpret_cast<sockaddr*>(&six_or_four), sizeof six_or_four)
                            : ::bind(fd.get(), reinterpret_cast<sockaddr*>(&six), sizeof six);
   return done == 0 ? 0 : errno;
+}
+
+bool is_six(const std::string& address) {
+  return address.find(':') != std::string::npos;
+}
+
+// Where the system does not say otherwise, :: stands for the addresses of IPv4 too.
+bool six_takes_four() {
+  const UniqueFd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  int only = 0;
+  socklen_t size = sizeof only;
+  return fd && ::getsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, &size) == 0 && only == 0;
+}
+
+bool includes(const std::string& any, const std::string& other) {
+  if (any == "0.0.0.0") return !is_six(other);
+  return any == "::" && (is_six(other) || six_takes_four());
+}
+
+// The one before `address` that leaves it no port; nullptr: none.
+const std::string* in_the_way(const std::vector<std::string>& listen, const std::string& address) {
+  for (const std::string& other : listen) {
+    if (other == address) break;
+    const std::string one = plain_address(other);
+    const std::string two = plain_address(address);
+    if (includes(one, two) || includes(two, one)) return &other;
+  }
+  return nullptr;
 }
 
 std::string remedy(int error) {
@@ -51,11 +79,16 @@ std::vector<AddressProblem> try_addresses(const DaemonConfig& config) {
   std::vector<AddressProblem> problems;
   const auto port = static_cast<std::uint16_t>(config.fabric == "verbs" ? 0 : config.port);
   for (const std::string& address : config.listen) {
-    const int error = bind_once(address, port);
-    if (error == 0) continue;
-    problems.push_back(
-        {"cannot listen on " + address + " port " + std::to_string(config.port) + ": " + remedy(error),
-         error == EADDRINUSE});
+    const std::string what = "cannot listen on " + address + " port " + std::to_string(config.port) + ": ";
+    // Any free port is another one for each.
+    if (const std::string* const other = port == 0 ? nullptr : in_the_way(config.listen, address)) {
+      problems.push_back({what + *other +
+                          " is to be listened on too, and 0.0.0.0 and :: include other addresses; "
+                          "leave one of the two out"});
+      continue;
+    }
+    const int error = bind_once(plain_address(address), port);
+    if (error != 0) problems.push_back({what + remedy(error), error == EADDRINUSE});
   }
   return problems;
 }

@@ -64,6 +64,12 @@ tl::expected<std::string, int> read_state(const std::string& file) {
   return tl::unexpected(EFBIG);
 }
 
+bool may_be_state(std::string_view text) {
+  const std::size_t at = text.find_first_not_of(" \t\r\n");
+  // Zeroes are what a file system may leave after a crash.
+  return at == std::string_view::npos || text[at] == '{' || text[at] == '\0';
+}
+
 int write_state(const std::string& file, const std::string& text) {
   const std::string beside = file + ".new";
   ::unlink(beside.c_str());  // of one that was killed while it wrote

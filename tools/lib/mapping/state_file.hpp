@@ -1,6 +1,7 @@
 // The file of the wishes. Every call blocks, for as long as the file system takes.
 #pragma once
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 
 namespace rtrs::mapping {
@@ -8,6 +9,10 @@ namespace rtrs::mapping {
 // The whole file. The error is an errno: ENOENT where there is none; ELOOP, EISDIR and EINVAL for what is no
 // regular file; EFBIG for one of more than kMostStateBytes.
 tl::expected<std::string, int> read_state(const std::string& file);
+
+// False: it is another program's, whatever became of it. One of ours that was cut off, emptied or changed by
+// hand may be.
+bool may_be_state(std::string_view text);
 
 // Replaces it at once or not at all: written beside it, with mode 0600, and forced to storage before it takes
 // the place. 0 or an errno.

@@ -64,8 +64,12 @@ Supervisor::Supervisor(const Wishes& wishes, Options options) : options_(options
 Actions Supervisor::on(const Input& input, Nanos now) {
   actions_.clear();
   std::visit([&](const auto& one) { take(one, now); }, input);
-  for (auto at = sessions_.begin(); at != sessions_.end();)
-    at = settle(at->first, at->second, now) ? std::next(at) : sessions_.erase(at);
+  // The processes of other sessions may be the next that are found: nothing is decided of them before.
+  const auto* const found = std::get_if<Found>(&input);
+  for (auto at = sessions_.begin(); at != sessions_.end();) {
+    const bool waits = found != nullptr && at->first != found->session;
+    at = waits || settle(at->first, at->second, now) ? std::next(at) : sessions_.erase(at);
+  }
   return std::exchange(actions_, {});
 }
 
@@ -131,7 +135,7 @@ void Supervisor::take(const UnmapAsked& asked, Nanos now) {
   if (device == nullptr)
     refusal = ENOENT;
   else if (device->ticket != 0)
-    refusal = EBUSY;
+    refusal = EALREADY;
   if (refusal != 0) {
     if (asked.ticket != 0) actions_.push_back(Done{asked.ticket, refusal});
     return;
