@@ -107,8 +107,7 @@ int publish(const Options& options, const std::vector<Metric>& metrics) {
   }
   const int error = write_whole(options.json_file, text);
   if (error == 0) return kOk;
-  fmt::print(stderr, "urtrs-perf: cannot write \"{}\": {}\n", options.json_file, std::strerror(error));
-  return kFailed;
+  return tell_unwritable(options.json_file, error);
 }
 
 }  // namespace

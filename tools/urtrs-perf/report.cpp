@@ -3,11 +3,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 namespace rtrs::perf {
@@ -127,13 +129,18 @@ std::string to_json(const Options& options, const Report& report) {
   return json.dump(2) + "\n";
 }
 
-int write_whole(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+namespace {
+
+// What a file cannot take the place of: a device, a pipe.
+bool is_special(const std::string& path) {
+  struct stat is {};
+  return ::stat(path.c_str(), &is) == 0 && !S_ISREG(is.st_mode);
+}
+
+int write_to(int fd, const std::string& text) {
   if (fd < 0) return errno;
-  std::size_t written = 0;
   int error = 0;
-  while (written < text.size() && error == 0) {
+  for (std::size_t written = 0; written < text.size() && error == 0;) {
     const ssize_t count = ::write(fd, text.data() + written, text.size() - written);
     if (count >= 0)
       written += static_cast<std::size_t>(count);
@@ -141,9 +148,32 @@ int write_whole(const std::string& path, const std::string& text) {
       error = errno;
   }
   if (::close(fd) != 0 && error == 0) error = errno;
+  return error;
+}
+
+}  // namespace
+
+int write_whole(const std::string& path, const std::string& text) {
+  if (is_special(path)) return write_to(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC), text);
+  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
+  int error = write_to(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), text);
   if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (error != 0) ::unlink(temporary.c_str());
   return error;
+}
+
+int check_writable(const std::string& path) {
+  if (path.empty()) return 0;
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) return EISDIR;
+  const std::string folder = std::filesystem::path(path).parent_path();
+  const char* const what = is_special(path) ? path.c_str() : folder.empty() ? "." : folder.c_str();
+  return ::access(what, W_OK) == 0 ? 0 : errno;
+}
+
+int tell_unwritable(const std::string& path, int error) {
+  fmt::print(stderr, "urtrs-perf: cannot write \"{}\": {}\n", path, std::strerror(error));
+  return kFailed;
 }
 
 void Printer::begin() const {
@@ -181,8 +211,7 @@ int Printer::end(const Report& report) const {
   }
   const int error = write_whole(options_.json_file, to_json(options_, report));
   if (error == 0) return report.exit_code;
-  fmt::print(stderr, "urtrs-perf: cannot write \"{}\": {}\n", options_.json_file, std::strerror(error));
-  return kFailed;
+  return tell_unwritable(options_.json_file, error);
 }
 
 }  // namespace rtrs::perf

@@ -1,9 +1,12 @@
 #include "tools/urtrs-perf/compare.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
-
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -125,6 +128,26 @@ TEST(Report, JsonIsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(json["exit_code"], 4);
   ::unlink(path.c_str());
   EXPECT_NE(write_whole("/nonexistent/directory/file", "x"), 0);
+  EXPECT_EQ(check_writable("/nonexistent/directory/file"), ENOENT);
+  EXPECT_EQ(check_writable(path), 0);
+  EXPECT_EQ(check_writable("out.json"), 0);
+  EXPECT_EQ(check_writable("/"), EISDIR);
+}
+
+TEST(Report, APipeStaysOneAndGetsTheText) {
+  const std::string path = testing::TempDir() + "urtrs_perf_pipe_" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(write_whole(path, "x"), ENXIO) << "nobody reads it";
+  const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_EQ(check_writable(path), 0);
+  EXPECT_EQ(write_whole(path, "text"), 0);
+  std::array<char, 8> got{};
+  EXPECT_EQ(::read(reader, got.data(), got.size()), 4);
+  EXPECT_STREQ(got.data(), "text");
+  ::close(reader);
+  struct stat is {};
+  EXPECT_TRUE(::lstat(path.c_str(), &is) == 0 && S_ISFIFO(is.st_mode));
+  ::unlink(path.c_str());
 }
 
 }  // namespace rtrs::perf
