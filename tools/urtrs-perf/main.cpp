@@ -12,6 +12,7 @@
 #include "tools/urtrs-perf/fabric.hpp"
 #include "tools/urtrs-perf/interrupt.hpp"
 #include "tools/urtrs-perf/raw.hpp"
+#include "tools/urtrs-perf/report.hpp"
 #include "tools/urtrs-perf/server.hpp"
 
 namespace {
