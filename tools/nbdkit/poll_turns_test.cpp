@@ -65,6 +65,20 @@ TEST(PollTurns, TheKeeperPollsAfterAPauseWithoutTurns) {
   EXPECT_EQ(turns.keeper_looks(), Keeper::polls);
 }
 
+TEST(PollTurns, ATurnThatWasPassedOnIsATurnTooForTheKeeper) {
+  PollTurns turns;
+  PollWaiter one, two;
+  turns.begin(one);
+  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses);
+  turns.begin(two);
+  turns.finish(one);
+  turns.leave(one);
+  turns.finish(two);
+  turns.leave(two);
+  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses) << "a thread polled meanwhile";
+  EXPECT_EQ(turns.keeper_looks(), Keeper::polls);
+}
+
 TEST(PollTurns, TheKeeperPassesTheTurnToAThreadThatSleeps) {
   PollTurns turns;
   turns.keeper_looks();
