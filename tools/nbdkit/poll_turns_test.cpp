@@ -101,6 +101,10 @@ TEST(PollTurns, ALongTurnParksTheKeeperUntilNobodyPolls) {
   EXPECT_FALSE(turns.leave(one).keeper) << "the other thread polls";
   turns.finish(two);
   EXPECT_TRUE(turns.leave(two).keeper);
+  PollWaiter three;
+  turns.begin(three);
+  turns.finish(three);
+  EXPECT_FALSE(turns.leave(three).keeper) << "it is parked no more";
 }
 
 // The law that nothing is lost by: while an operation is under way somebody polls, or is woken up to poll,
