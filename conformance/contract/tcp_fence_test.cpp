@@ -119,6 +119,61 @@ TEST_P(TcpFence, a_sleeper_that_got_what_woke_it_does_not_look_for_more) {
   close_link(link);
 }
 
+TEST_P(TcpFence, nobody_sleeps_on_what_has_come_already) {
+  const Link link = open_link();
+  run_until_quiet();
+  const std::array three{empty_imm(link.client, 1), empty_imm(link.client, 2), empty_imm(link.client, 3)};
+  EXPECT_EQ(client().fabric().post(three), 3U);
+  client().poll(pair().now());
+  std::array<FabricEvent, 1> room;
+  for (std::uint32_t next = 1;;) {
+    if (server().fabric().poll(pair().now(), room) == 0) continue;
+    EXPECT_EQ(test::seen(room[0]).imm, next);
+    if (++next > 3) break;
+    EXPECT_FALSE(server().fabric().try_wait()) << "the others came with it";
+  }
+  run_until_quiet();
+  client().fabric().disconnect(link.client);
+  EXPECT_FALSE(client().fabric().try_wait()) << "that it is closed is not told yet";
+  expect(client(), Kind::connection_closed, link.client);
+  server().fabric().disconnect(link.server);
+  expect(server(), Kind::connection_closed, link.server);
+}
+
+// The message is in memory already, and the transport has nothing to say of it any more.
+TEST_P(TcpFence, a_receive_that_comes_late_wakes_a_sleeper) {
+  const Link link = open_link(0, 256);
+  post_one(client(), message(link.client, "early"));
+  run_until_quiet();
+  while (!server().fabric().try_wait()) server().poll(pair().now());
+  pollfd fd{.fd = server().fabric().wait_fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&fd, 1, 0), 0);
+  server().fabric().post_receive(link.server, 1, 256);
+  EXPECT_EQ(::poll(&fd, 1, 0), 1);
+  EXPECT_EQ(expect(server(), Kind::message_received, link.server).text, "early");
+  close_link(link);
+}
+
+// One that spoke lately is asked directly; what else there is may not wait until it is silent.
+TEST_P(TcpFence, a_connection_that_always_has_something_leaves_time_for_others) {
+  const Link busy = open_link();
+  const ConKey other = fresh_key();
+  client().fabric().connect(other, pair().server_address(), params(), bytes_of("hello"));
+  SeenEvent seen;
+  bool asked = false;
+  for (std::uint32_t round = 0; round < 4096 && !asked; ++round) {
+    post_one(client(), empty_imm(busy.client, round));
+    client().poll(pair().now());
+    while (!server().take(Kind::imm_received, busy.server, seen)) server().poll(pair().now());
+    if (capabilities().imm_consumes_receive) server().fabric().post_receive(busy.server, 1, 256);
+    asked = server().take(Kind::connect_requested, seen);
+  }
+  ASSERT_TRUE(asked);
+  server().fabric().reject(seen.request, bytes_of("no"));
+  expect(client(), Kind::connect_failed, other);
+  close_link(busy);
+}
+
 TEST_P(TcpFence, a_revocable_key_is_good_on_its_path_alone) {
   const Link link = open_link(keyed(), 32, 256);
   const Link other = open_link(keyed(), 32, 256);

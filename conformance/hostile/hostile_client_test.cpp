@@ -108,6 +108,8 @@ TEST_F(HostileClientTest, WhoComesWhileTheServerEndsIsNotSaidToBeDisconnectedByA
   };
   EXPECT_EQ(by(Reason::requested), 0U);
   EXPECT_EQ(by(Reason::session_closed), 1U);
+  EXPECT_EQ(wire::reject_errno(peer.last(SeenEvent::Kind::connect_failed)->bytes()), kEconnreset)
+      << "it may try again, which it does not where it is not allowed";
 }
 
 struct BadMessage {

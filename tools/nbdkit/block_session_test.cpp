@@ -3,6 +3,8 @@
 #include "tools/nbdkit/block_session.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -15,7 +17,7 @@
 namespace rtrs::nbdkit {
 namespace {
 
-class RefusingFabric final : public PlainFabric {
+class RefusingFabric : public PlainFabric {
  public:
   RefusingFabric() {
     can_.name = "refusing";
@@ -56,10 +58,32 @@ class RefusingFabric final : public PlainFabric {
 
   int attempts = 0;
 
+ protected:
+  std::deque<FabricEvent> events_;
+
  private:
   Capabilities can_;
   std::deque<std::vector<std::byte>> memory_;
-  std::deque<FabricEvent> events_;
+};
+
+// Never answers, and can be slept on.
+class SilentFabric final : public RefusingFabric {
+ public:
+  SilentFabric() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~SilentFabric() override { ::close(fd_); }
+  void connect(ConKey, const PathAddress&, const ConnectionParams&, std::span<const std::byte>) override {
+    ++attempts;
+  }
+  int wait_fd() const noexcept override { return fd_; }
+  bool try_wait() noexcept override {
+    ++waits;
+    return events_.empty();
+  }
+
+  int waits = 0;
+
+ private:
+  int fd_;
 };
 
 class BlockSessionTest : public ::testing::Test, public BlockSession::Listener {
@@ -110,6 +134,65 @@ class BlockSessionTest : public ::testing::Test, public BlockSession::Listener {
   std::atomic<int> next = 0;
   std::array<int, 8> errors{};
 };
+
+// Nobody waits, and the thread of the session sleeps until its next deadline.
+class SleepingSessionTest : public ::testing::Test, public BlockSession::Listener {
+ protected:
+  void start(Nanos reconnect) {
+    BlockSessionOptions options;
+    options.session_name = "block_session_test";
+    options.paths = {PathAddress{"", "10.0.0.2", 1}};
+    options.protocol.connect_timeout = milliseconds(1);
+    options.protocol.reconnect_min = options.protocol.reconnect_max = reconnect;
+    options.protocol.reconnect_jitter = 0;
+    auto made = std::make_unique<SilentFabric>();
+    fabric = made.get();
+    session = std::make_unique<BlockSession>(std::move(made), options, *this);
+    // From its question until it sleeps it has the lock.
+    until([this] { return fabric->waits != 0; });
+  }
+  void TearDown() override { session.reset(); }
+  void on_event(const BlockEvent&) override {}
+  unsigned on_io_begin() override { return 0; }
+  void on_io_end(unsigned, Nanos, bool) override {}
+  // Not by waiting for news, which wakes the thread.
+  template <class So>
+  void until(So so) {
+    for (bool is_so = false; !is_so; std::this_thread::yield()) {
+      const BlockSession::Lock lock = session->lock();
+      is_so = so();
+    }
+  }
+  bool waits() const { return session->session().paths()[0].state == PathState::waiting; }
+
+  SilentFabric* fabric = nullptr;
+  std::unique_ptr<BlockSession> session;
+};
+
+TEST_F(SleepingSessionTest, WhatIsOpenedGetsItsDeadlines) {
+  start(milliseconds(1));
+  {
+    const BlockSession::Lock lock = session->lock();
+    EXPECT_EQ(session->open(), Errc::ok);
+  }
+  until([this] { return fabric->attempts > 3; });
+}
+
+TEST_F(SleepingSessionTest, AnAttemptThatAnOperatorAskedForEndsInTime) {
+  start(seconds(1'000'000));
+  {
+    const BlockSession::Lock lock = session->lock();
+    EXPECT_EQ(session->open(), Errc::ok);
+  }
+  until([this] { return waits(); });
+  {
+    const BlockSession::Lock lock = session->lock();
+    EXPECT_EQ(session->reconnect_path(0), Errc::ok);
+    EXPECT_FALSE(waits());
+  }
+  until([this] { return waits(); });
+  EXPECT_EQ(fabric->attempts, 2);
+}
 
 TEST_F(BlockSessionTest, TheEndOfTheSessionEndsEveryRequestThatWaits) {
   start_readers(8);

@@ -65,6 +65,20 @@ TEST(PollTurns, TheKeeperPollsAfterAPauseWithoutTurns) {
   EXPECT_EQ(turns.keeper_looks(), Keeper::polls);
 }
 
+TEST(PollTurns, ATurnThatWasPassedOnIsATurnTooForTheKeeper) {
+  PollTurns turns;
+  PollWaiter one, two;
+  turns.begin(one);
+  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses);
+  turns.begin(two);
+  turns.finish(one);
+  turns.leave(one);
+  turns.finish(two);
+  turns.leave(two);
+  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses) << "a thread polled meanwhile";
+  EXPECT_EQ(turns.keeper_looks(), Keeper::polls);
+}
+
 TEST(PollTurns, TheKeeperPassesTheTurnToAThreadThatSleeps) {
   PollTurns turns;
   turns.keeper_looks();
@@ -87,6 +101,10 @@ TEST(PollTurns, ALongTurnParksTheKeeperUntilNobodyPolls) {
   EXPECT_FALSE(turns.leave(one).keeper) << "the other thread polls";
   turns.finish(two);
   EXPECT_TRUE(turns.leave(two).keeper);
+  PollWaiter three;
+  turns.begin(three);
+  turns.finish(three);
+  EXPECT_FALSE(turns.leave(three).keeper) << "it is parked no more";
 }
 
 // The law that nothing is lost by: while an operation is under way somebody polls, or is woken up to poll,

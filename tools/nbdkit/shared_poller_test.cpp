@@ -54,6 +54,7 @@ class Echo : public SharedPoller::Source {
 
   int wait_fd() const noexcept override { return descriptor_; }
   bool try_wait() override {
+    ++waits_;
     const std::lock_guard guard(mutex_);
     if (!arrived_.empty()) return false;
     std::uint64_t count = 0;
@@ -82,6 +83,7 @@ class Echo : public SharedPoller::Source {
   SharedPoller* poller = nullptr;
   int submitted_ = 0;
   int expired_ = 0;
+  int waits_ = 0;  // times that it was asked whether it can be slept on
   bool answers_at_deadline_ = false;
   bool blocks_signals_ = false;  // the thread that expired the deadline
   Nanos deadline_ = kNever;
@@ -221,6 +223,67 @@ TEST_F(SleepingPoller, IsWokenByAWaitForNews) {
   SharedPoller::Lock lock(running.poller());
   running.echo.deadline_ = asio::steady_now();
   while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
+}
+
+// Ends the deadline by the thread that polls.
+void expire(Running& running) {
+  SharedPoller::Lock lock(running.poller());
+  running.echo.expired_ = 0;
+  running.echo.deadline_ = asio::steady_now();
+  while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
+}
+
+// Gives others the time of a few pauses.
+void pass_pauses(Running& running, int pauses) {
+  SharedPoller::Lock lock(running.poller());
+  const Nanos until = asio::steady_now() + static_cast<Nanos>(pauses) * SharedPoller::kPause;
+  while (asio::steady_now() < until) running.poller().wait_for_news(lock, until);
+}
+
+void until_submitted(Running& running, int count) {
+  for (bool all = false; !all; std::this_thread::yield()) {
+    const SharedPoller::Lock lock(running.poller());
+    all = running.echo.submitted_ == count;
+  }
+}
+
+TEST(SharedPoller, OneThatWasWokenSleepsAgain) {
+  Running running;
+  const auto waits = [&running] {
+    const SharedPoller::Lock lock(running.poller());
+    return running.echo.waits_;
+  };
+  while (waits() == 0) std::this_thread::yield();
+  expire(running);
+  pass_pauses(running, 1);
+  const int before = waits();
+  pass_pauses(running, 4);
+  // A thread that got on late looks once more.
+  EXPECT_LE(waits(), before + 1) << "it goes round and round";
+}
+
+// The keeper has the turn, because nobody polled for long. It leaves with the answer of the first one.
+TEST(SharedPoller, TheKeeperWakesTheThreadThatItGivesItsTurn) {
+  Running running;
+  expire(running);
+  std::thread one([&] { running.call(); });
+  std::thread two([&] { running.call(); });
+  until_submitted(running, 2);
+  EXPECT_EQ(running.echo.answer(1), 1U);
+  while (running.echo.answer(1) == 0) std::this_thread::yield();
+  one.join();
+  two.join();
+}
+
+// Nothing wakes it while a thread polls.
+TEST(SharedPoller, TheKeeperPollsAgainAfterALongTurn) {
+  Running running;
+  std::thread waiting([&] { running.call(); });
+  until_submitted(running, 1);
+  pass_pauses(running, 4);
+  EXPECT_EQ(running.echo.answer(1), 1U);
+  waiting.join();
+  expire(running);
 }
 
 TEST(SharedPoller, AWaitForNewsEndsInTime) {

@@ -121,8 +121,13 @@ TEST_F(StatusTest, WhyAPathWasLostStaysKnownWhenItIsBack) {
   status->on_path(change(0, PathState::connected), {});
   EXPECT_EQ(cause(0), "heartbeat_lost");
   EXPECT_EQ(cause(1), "none");
+  status->on_path(change(1, PathState::connected), {});
+  status->on_path(change(1, PathState::closing, Reason::requested), {});
+  status->on_path(change(1, PathState::connected), {});
+  EXPECT_EQ(cause(1), "requested") << "an operator is a cause too";
   status->on_path_added(0);
   EXPECT_EQ(cause(0), "none") << "another path";
+  EXPECT_EQ(cause(1), "requested");
 }
 
 TEST_F(StatusTest, AStartWithoutAnyPathSaysThatNoneIsConnectedYet) {

@@ -85,6 +85,19 @@ def test_a_file_that_is_not_there_is_named_at_once(mapd, safe, keys, urtrs):
     assert "/nope: cannot be opened" in mapd.text(), "and it is in the log"
 
 
+def test_what_mapd_was_given_is_said_to_be_its_own(mapd, safe, keys, urtrs):
+    wrong = "TLS is for the fabric tcp, not for libfabric"
+    said = urtrs("map", *of(safe["libfabric"], "libfabric"), f"--tls-keys={keys / 'alice'}", code=2)
+    assert wrong in said and "urtrs-mapd" not in said, said
+    mapd.end()
+    mapd.arguments += "tls_keys=/nope",
+    mapd.start()
+    said = urtrs("map", *of(safe["tcp"], "tcp"), code=1)
+    assert "/nope: cannot be opened" in said and 'urtrs-mapd was started with "tls_keys=/nope", for every session' in said, said
+    said = urtrs("map", *of(safe["libfabric"], "libfabric"), code=1)
+    assert f'{wrong}; urtrs-mapd was started with "tls_keys=/nope"' in said, said
+
+
 def test_a_kept_session_says_why_its_process_does_not_start(mapd, safe, keys, urtrs):
     urtrs("map", *of(safe["tcp"], "tcp"), f"--tls-keys={keys / 'alice'}")
     before, = mapd.nbdkits()

@@ -96,6 +96,15 @@ TEST(MapdParameters, WhatUrtrsMapdWasGivenIsItsOwn) {
       told(wish_of("verbs"), {"tls_keys=/k"}),
       "TLS is for the fabric tcp, not for verbs; urtrs-mapd was started with \"tls_keys=/k\", for every "
       "session");
+  EXPECT_EQ(
+      told(wish_of("verbs"), {"tls_cert=/c", "tls_key=/k", "tls_ca=/a", "policy=rr"}),
+      "TLS is for the fabric tcp, not for verbs; urtrs-mapd was started with \"tls_cert=/c\" \"tls_key=/k\" "
+      "\"tls_ca=/a\", for every session");
+  EXPECT_EQ(
+      told(wish_of("verbs"), {"tls_keys=/k", "crc=on"}),
+      "crc= belongs to fabric=tcp, and another fabric is given; urtrs-mapd was started with \"crc=on\", for "
+      "every session")
+      << "one at a time";
   // The user of "urtrs map" has said this.
   EXPECT_EQ(told(wish_of("verbs", {{"tls_keys", "/k"}}), {"policy=rr"}),
             "TLS is for the fabric tcp, not for verbs");
@@ -103,6 +112,14 @@ TEST(MapdParameters, WhatUrtrsMapdWasGivenIsItsOwn) {
   EXPECT_EQ(told_of(wish_of("tcp"), {"policy=rr", "tls_keys=/nope"}, missing),
             missing + "; urtrs-mapd was started with \"tls_keys=/nope\", for every session");
   EXPECT_EQ(told_of(wish_of("tcp", {{"tls_keys", "/nope"}}), {"policy=rr"}, missing), missing);
+  for (const auto& [fabric, one] : {std::pair{"libfabric", "provider=odd0"},
+                                    {"verbs", "rdma_device=odd0"},
+                                    {"libfabric", "auth_keys=odd0"}})
+    EXPECT_EQ(
+        told_of(wish_of(fabric), {one}, "there is no odd0"),
+        std::string("there is no odd0; urtrs-mapd was started with \"") + one + "\", for every session");
+  EXPECT_EQ(told_of(wish_of("tcp"), {"tls_keys=/k", "tls_identity=me"}, "something else"), "something else")
+      << "so short a word stands in others";
 }
 
 TEST(MapdParameters, ACommandSaysHowItsSessionWasMapped) {

@@ -84,7 +84,12 @@ std::string wrong_parameters(const SessionWish& wish, const std::vector<std::str
 
 std::string told_of(const SessionWish& wish, const std::vector<std::string>& given, std::string why) {
   const std::vector<std::string> all = parameters_of(wish, given);
-  const bool refused = !wrong_parameters(wish, given).empty();
+  const std::string wrong = wrong_parameters(wish, given);
+  const bool own = wrong_parameters(wish, {}) == wrong;
+  // Without it all would be well, or it alone is refused for the same, as each of several is.
+  const auto is_why = [&](const std::string& one, const std::vector<std::string>& without) {
+    return wrong_parameters(wish, without).empty() || (!own && wrong_parameters(wish, {one}) == wrong);
+  };
   std::string blamed;
   for (const std::string& one : given) {
     if (std::find(all.begin(), all.end(), one) == all.end()) continue;
@@ -94,7 +99,7 @@ std::string told_of(const SessionWish& wish, const std::vector<std::string>& giv
     const std::string value = key.size() < one.size() ? one.substr(key.size() + 1) : "";
     const bool name = mapping::is_credential(key) || key == "provider" || key == "rdma_device";
     const bool in_words = name && value.size() > 2 && why.find(value) != std::string::npos;
-    if (refused ? !wrong_parameters(wish, without).empty() : !in_words) continue;
+    if (wrong.empty() ? !in_words : !is_why(one, without)) continue;
     blamed += (blamed.empty() ? "\"" : " \"") + one + "\"";
   }
   if (!blamed.empty()) why += "; urtrs-mapd was started with " + blamed + ", for every session";

@@ -50,9 +50,12 @@ def test_bare_libfabric_and_a_comparison():
     assert compared["metrics"] and all(len(metric["rounds"]) == 1 for metric in compared["metrics"])
 
 
-def test_a_comparison_that_fails():
+def test_a_comparison_that_fails(tmp_path):
     error = perf("error", "--compare-raw", "--provider", "nosuch", code=1)["error"]
     assert error["code"] == "failed" and "did not start" in error["message"]
+    done = subprocess.run([PERF, "--compare-raw", "--provider", "nosuch", f"--json={tmp_path / 'file'}"], capture_output=True, text=True,
+                          timeout=BOUND, check=False)
+    assert done.returncode == 1 and "{" not in done.stdout and "did not start" in done.stderr, done
 
 
 def test_nobody_answers():

@@ -116,6 +116,13 @@ TEST(Doctor, RdmaDevices) {
   expect(host, "RDMA access", Grade::warn, "modprobe rdma_ucm");
 }
 
+TEST(Doctor, WhoHasRdmaDevicesNeedsNoneOfSoftware) {
+  PlayedHost host;
+  host.running[0].fabric = "verbs";
+  host.files.erase("/sys/module/rdma_rxe");
+  expect(host, "module rdma_rxe", Grade::ok, "");
+}
+
 TEST(Doctor, WithoutRdmaDevicesOnlyVerbsFails) {
   PlayedHost host;
   for (auto it = host.files.begin(); it != host.files.end();)

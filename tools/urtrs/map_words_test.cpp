@@ -69,10 +69,11 @@ TEST(MapWords, OptionsThatNobodyHasToBeAskedFor) {
   EXPECT_EQ(told(&MapOptions::port, "65535"), "");
   EXPECT_EQ(told(&MapOptions::fabric, "vrbs"), "there is no fabric \"vrbs\"");
   EXPECT_EQ(told(&MapOptions::fabric, "verbs"), "");
-  for (const std::string device : {"/dev/sda", "sda", "nbd", "nbd0p1", "/dev/nbdx", "/dev/mapper/nbd0"})
+  for (const std::string device :
+       {"/dev/sda", "sda", "nbd", "nbd0p1", "/dev/nbdx", "/dev/mapper/nbd0", "nbd100000"})
     EXPECT_EQ(told(&MapOptions::nbd, device),
               "--nbd takes /dev/nbdN, a device of the kernel's NBD client, not \"" + device + "\"");
-  for (const char* device : {"auto", "nbd0", "/dev/nbd15"})
+  for (const char* device : {"auto", "nbd0", "/dev/nbd15", "nbd99999"})
     EXPECT_EQ(told(&MapOptions::nbd, device), "") << device;
 }
 
@@ -96,6 +97,8 @@ TEST(MapWords, OptionsAreOfMapAlone) {
   EXPECT_EQ(command->options.map, (MapOptions{"fio $uri", "auto", "7", "verbs", {}, true, 20}));
   EXPECT_EQ(parse({"map", "d", "s", "--nbd-wait=0"}).error().message,
             "--nbd-wait is seconds, 1 to 86400, not \"0\"");
+  EXPECT_EQ(parse({"map", "d", "s", "--nbd-wait=1.5"}).error().message,
+            "--nbd-wait is seconds, 1 to 86400, not \"1.5\"");
   EXPECT_EQ(parse({"map", "d", "s", "--nbd-wait=86401"}).error().message,
             "--nbd-wait is seconds, 1 to 86400, not \"86401\"");
   EXPECT_EQ(parse({"map", "d", "from", "s", "--nbd-wait=86400"})->options.map.nbd_wait, 86400U);

@@ -47,6 +47,16 @@ def test_files_leave_half_of_them_to_connections(urtrsd, client, tmp_path):
     until("what the greedy one had is given back", lambda: newcomer.open("f0")[0] == 0)
 
 
+def test_a_long_operation_on_memory_goes_on_by_itself(urtrsd, client):
+    """It is done in many parts, and nothing that comes from outside calls for the next one."""
+    server = urtrsd("--export=m=mem:2G", "--heartbeat-interval-ms=60000")
+    session = client(server, "one")
+    error, device = session.open("m")
+    assert error == 0
+    assert session.discard_device(device, 0, 2 << 30) == 0
+    session.close()
+
+
 def test_a_new_size_and_the_end_of_a_device_name_the_device(urtrsd, client, tmp_path):
     disk = tmp_path / "disk"
     disk.write_bytes(bytes(1 << 20))

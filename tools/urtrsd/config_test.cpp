@@ -111,6 +111,10 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_identities = \"x\"\n",
                "allow_identities lets nobody in without TLS or shared keys, which give identities; give "
                "tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
+        Golden{
+            "tls_keys = \"/k\"\n[[export]]\nname = \"a\"\nmem = 512\nallow_identities = \"x, y z\"\n",
+            "allow_identities: nobody can have the identity \"y z\"; it is 1 to 128 of A-Z a-z 0-9 . _ : @ "
+            "-, and a list has commas\n"},
         Golden{"tls = \"off\"\nallow_identities = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
                "allow_identities lets nobody in without TLS or shared keys, which give identities; give "
                "tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
@@ -157,6 +161,20 @@ TEST(ConfigFile, AWordWithoutQuotesHasAHint) {
     EXPECT_NE(complaints(text).find("text is written in quotes"), std::string::npos) << complaints(text);
   for (const char* text : {"port = 1\nport = 2\n", "port = \n", "port 12\n", "port = 1x\n"})
     EXPECT_EQ(complaints(text).find("quotes"), std::string::npos) << complaints(text);
+}
+
+TEST(ConfigFile, ANameOfAnExportHasWhateverCanBePrinted) {
+  EXPECT_EQ(complaints("[[export]]\nname = \"a b/~ \\u00e9\"\nmem = 512\n"), "");
+  const std::string told = complaints("[[export]]\nname = \"a\\u007f\"\nmem = 512\n");
+  EXPECT_NE(told.find("no control characters"), std::string::npos) << told;
+}
+
+TEST(ConfigFile, WhatAnotherFabricHasMayBeOff) {
+  const std::string ram = "[[export]]\nname = \"a\"\nmem = 512\n";
+  EXPECT_EQ(complaints("auth = \"off\"\n" + ram), "");
+  EXPECT_NE(complaints("auth = \"require\"\n" + ram), "");
+  EXPECT_EQ(complaints("fabric = \"verbs\"\ntls = \"off\"\n" + ram), "");
+  EXPECT_NE(complaints("fabric = \"verbs\"\ntls = \"require\"\n" + ram), "");
 }
 
 TEST(ConfigFile, EveryMistakeIsReported) {

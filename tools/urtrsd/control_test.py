@@ -4,6 +4,7 @@ import fcntl
 import grp
 import json
 import os
+import re
 import socket
 import subprocess
 import time
@@ -243,6 +244,7 @@ def test_a_warning_of_a_device_names_who_opens_it(urtrsd, tmp_path):
     assert session.open("odd")[0] == 0
     server.logged(r'warn\w* session=0 name="one" peer=\S+ device "odd" has 1000 bytes')
     session.close()
+    assert server.end() == 0 and len(re.findall(r"warn\w* session=0 ", server.text())) == 1, server.text()
 
 
 def test_a_client_may_be_silent_for_as_long_as_the_server_says(urtrsd, control):

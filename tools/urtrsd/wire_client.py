@@ -150,6 +150,10 @@ class Client:
     def send_write(self, device, sector, data, chunk):
         self.send(struct.pack("<HHIQIIH6s", 4, 0, device, sector, 1, len(data), 0, b""), data, chunk=chunk)
 
+    def discard_device(self, device, sector, size):
+        """errno"""
+        return self.call(struct.pack("<HHIQIIH6s", 4, 0, device, sector, 3, size, 0, b""))[0]
+
     def flush_device(self, device):
         """errno"""
         return self.call(struct.pack("<HHIQIIH6s", 4, 0, device, 0, 2, 0, 0, b""))[0]

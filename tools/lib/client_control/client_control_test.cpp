@@ -97,7 +97,11 @@ TEST_F(ClientControlTest, APathIsNamedInEachWayThatIsClear) {
 
 TEST_F(ClientControlTest, ANameThatMeansTwoPathsIsRefused) {
   client.shown.paths[1].device = {"rxe0", 1};
-  EXPECT_EQ(errno_of("path.remove", {{"path", "rxe0"}}), EINVAL);
+  const auto refused = ask("path.remove", {{"path", "rxe0"}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().error, EINVAL);
+  EXPECT_EQ(refused.error().code, rpc::Code::failed)
+      << "the words are right, and mean one path in another session";
   EXPECT_TRUE(client.done.empty());
 }
 

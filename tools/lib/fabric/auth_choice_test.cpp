@@ -84,6 +84,20 @@ TEST_F(AuthChoiceTest, AClientHasOneKey) {
   EXPECT_EQ(opened->key->identity, "web2");
 }
 
+TEST_F(AuthChoiceTest, OfManyKeysTheFirstAreNamed) {
+  if (tls::hmac_sha256() == nullptr) GTEST_SKIP() << "a build without OpenSSL";
+  std::string text;
+  const auto told = [&](int keys) {
+    for (int one = 1; one <= keys; ++one)
+      text += "web" + std::to_string(one) + ":" + std::string(64, static_cast<char>('0' + one)) + "\n";
+    write(std::exchange(text, ""));
+    return refusal({.mode = {}, .keys = file, .identity = {}}, true);
+  };
+  const std::string eight = "of web1, web2, web3, web4, web5, web6, web7, web8";
+  EXPECT_NE(told(8).find(eight + ";"), std::string::npos) << told(8);
+  EXPECT_NE(told(9).find(eight + " ...;"), std::string::npos) << told(9);
+}
+
 TEST_F(AuthChoiceTest, AFileThatOthersMayReadIsRefused) {
   if (tls::hmac_sha256() == nullptr) GTEST_SKIP() << "a build without OpenSSL";
   ::chmod(file.c_str(), 0644);

@@ -2,6 +2,7 @@
 #include "tools/lib/http/text_server.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/un.h>
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -15,6 +16,7 @@
 #include <thread>
 
 #include "tools/lib/files/scratch_folder.hpp"
+#include "tools/lib/http/text_address.hpp"
 
 namespace rtrs::http {
 namespace {
@@ -179,6 +181,28 @@ TEST_F(TextServerTest, AddressesThatCannotBe) {
     options.address = wrong;
     EXPECT_FALSE(TextServer::listen(context, options, [] { return std::string(); })) << wrong;
   }
+}
+
+TEST(TextAddress, OfEachKind) {
+  const auto one = parse_text_address("[::1]:9469");
+  ASSERT_TRUE(one) << one.error();
+  EXPECT_EQ(one->host, "::1");
+  EXPECT_EQ(one->port, 9469);
+  EXPECT_EQ(one->socket, "");
+  EXPECT_EQ(parse_text_address("fe80::1%eth0:1").value().host, "fe80::1%eth0");
+  EXPECT_EQ(parse_text_address("127.0.0.1:65535").value().port, 65535);
+  EXPECT_EQ(parse_text_address("/run/a:1").value().socket, "/run/a:1");
+  for (const char* wrong : {"", ":", "[]:1", "[::1:1", "[127.0.0.1:1", "127.0.0.1:", "127.0.0.1:65536",
+                            "127.0.0.1:1x", "127.0.0.1:-1", "%eth0:1", "run/a"})
+    EXPECT_FALSE(parse_text_address(wrong)) << wrong;
+}
+
+TEST(TextAddress, ANameOfASocketHasItsZeroByte) {
+  constexpr std::size_t kRoom = sizeof(sockaddr_un::sun_path);
+  EXPECT_TRUE(parse_text_address("/" + std::string(kRoom - 2, 'x')));
+  const auto too_long = parse_text_address("/" + std::string(kRoom - 1, 'x'));
+  ASSERT_FALSE(too_long);
+  EXPECT_EQ(too_long.error(), "the name of a unix socket has at most 107 bytes");
 }
 
 }  // namespace

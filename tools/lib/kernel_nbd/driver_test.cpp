@@ -249,6 +249,16 @@ TEST_F(DriverTest, OneWhoseSocketLacksItsFileIsDetachedOnceItIsLost) {
   EXPECT_EQ(calls_.all[0], "detach 1");
 }
 
+// Its socket is still there. That its connection was lost the kernel said before anybody listened.
+TEST_F(DriverTest, OneWhoseServerDiedBeforeIsDetachedToo) {
+  attach(0);
+  { const Server dead(context_, folder_ / "s"); }
+  Driver devices(context_, places_, how_, [](int, const std::string&) {});
+  devices.begin();
+  until(1);
+  EXPECT_EQ(calls_.all, std::vector<std::string>{"detach 1"});
+}
+
 TEST_F(DriverTest, AModuleThatComesLaterIsFound) {
   attach(300);
   has_module_ = false;

@@ -81,6 +81,7 @@ TEST_F(OpenExportTest, WhyThereIsNone) {
   server.join();
   ASSERT_FALSE(odd);
   EXPECT_NE(odd.error().why.find("no NBD server"), std::string::npos);
+  EXPECT_FALSE(odd.error().is_dead);
   const OpenResult late = open_export(path_, "disk0", std::chrono::milliseconds(10));
   ASSERT_FALSE(late);
   EXPECT_NE(late.error().why.find("within 10 ms"), std::string::npos);
@@ -138,12 +139,14 @@ TEST_F(OpenExportTest, OneThatClosesOrRefusesIsNoExport) {
   closes.join();
   ASSERT_FALSE(closed);
   EXPECT_NE(closed.error().why.find("nbdkit closed the connection"), std::string::npos) << closed.error().why;
+  EXPECT_FALSE(closed.error().is_dead) << "it listens, and may serve the device by another connection";
   std::thread refuses =
       serve(kAnswers.substr(0, 18) + "\0\3\xe8\x89\x04\x55\x65\xa9\0\0\0\7\x80\0\0\6\0\0\0\4none"s);
   const OpenResult refused = open_export(path_, "disk0", kLong);
   refuses.join();
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().why.find("refuses the export: none"), std::string::npos) << refused.error().why;
+  EXPECT_FALSE(refused.error().is_dead);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -112,6 +113,20 @@ TEST(Format, EveryAlternativeHasANumber) {
   EXPECT_EQ(actions.size(), 22U);  // eight are actions of both
   add_kinds(std::type_identity<RegistryAction>{}, actions);
   EXPECT_EQ(actions.size(), 25U);
+}
+
+// The words of an enumeration end with the first value that has none.
+TEST(Format, EveryErrorHasAWord) {
+  const auto found = std::find_if(builtin_schema().enums.begin(), builtin_schema().enums.end(),
+                                  [](const EnumInfo& one) { return one.name == "Errc"; });
+  ASSERT_NE(found, builtin_schema().enums.end());
+  std::set<std::string> words;
+  unsigned value = 0;
+  for (; to_string(static_cast<Errc>(value)) != std::string("unknown error"); ++value)
+    words.emplace(found->word_of(value));
+  EXPECT_EQ(words.size(), value);
+  EXPECT_EQ(found->words.size(), value);
+  EXPECT_EQ(found->word_of(static_cast<std::uint64_t>(Errc::path_exists)), "path_exists");
 }
 
 RC_GTEST_PROP(Format, EveryEventComesBack, ()) {
