@@ -137,21 +137,24 @@ Answer path_add(const Asked& asked) {
                 error == ENOSPC ? fmt::format("a session has at most {} paths", kMaxPaths) : "", error);
 }
 
-// Whether IO would have no way any more: none of the others is connected, and this one is, or there is no
-// other.
+// Whether IO would have no way any more: none of the others is connected, and this one is, or it alone has
+// been and may come back, or there is no other.
 bool is_last(const ClientModel& model, unsigned path) {
-  bool connected = false;
-  bool others = false;
+  bool connected = false, has_been = false;
+  bool others = false, others_have_been = false;
   for (const ClientPathModel& one : model.paths) {
     const PathState state = one.status.state;
-    if (one.path == path)
+    if (one.path == path) {
       connected = state == PathState::connected;
-    else if (state == PathState::connected)
-      return false;
-    else
-      others = others || state != PathState::absent;
+      has_been = one.status.ever_connected;
+      continue;
+    }
+    if (state == PathState::connected) return false;
+    if (state == PathState::absent) continue;
+    others = true;
+    others_have_been = others_have_been || one.status.ever_connected;
   }
-  return connected || !others;
+  return connected || (has_been && !others_have_been) || !others;
 }
 
 Answer path_remove(const Asked& asked) {

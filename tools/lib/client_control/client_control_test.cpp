@@ -109,6 +109,13 @@ TEST_F(ClientControlTest, TheLastPathIsRemovedByForceOnly) {
   EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "the other one is not connected";
   EXPECT_TRUE(client.done.empty());
   EXPECT_EQ(errno_of("path.remove", {{"path", "1"}}), 0) << "the other one is connected";
+  client.shown.paths[0].status.state = PathState::waiting;
+  client.shown.paths[0].status.ever_connected = true;
+  client.shown.paths[1].status.ever_connected = false;
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "it comes back, and the other one never came";
+  EXPECT_EQ(errno_of("path.remove", {{"path", "1"}}), 0);
+  client.shown.paths[1].status.ever_connected = true;
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), 0) << "either may come back";
   EXPECT_EQ(errno_of("path.remove", {{"path", "0"}, {"force", "true"}}), 0);
   client.shown.paths.resize(1);
   client.shown.paths[0].status.state = PathState::waiting;
