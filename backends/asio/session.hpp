@@ -110,7 +110,7 @@ class Session {
 
   Client& client() noexcept { return client_; }
   Fabric& fabric() noexcept { return *fabric_; }
-  // Errors: what the functions of Client say.
+  // Errors: those of Client::add_path() and so on.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);

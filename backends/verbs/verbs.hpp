@@ -11,7 +11,8 @@
 
 namespace rtrs::verbs {
 
-enum class LogLevel : std::uint8_t { debug, info, warning, error };
+// unmet: something that was asked for and the device has not, a warning that comes once a device.
+enum class LogLevel : std::uint8_t { debug, info, warning, error, unmet };
 
 // How a key dies before its memory is released. docs/security.md says what each protects and costs.
 enum class Invalidation : std::uint8_t {

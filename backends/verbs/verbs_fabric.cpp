@@ -132,11 +132,11 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
                           " work requests a connection, " + std::to_string(device->limits.inline_bytes) +
                           " bytes inline, posted by " + (calls ? "ibv_wr_*()" : "ibv_post_send()"));
   if (options_.posting == Posting::calls && !calls)
-    log(LogLevel::warning,
+    log(LogLevel::unmet,
         name + ": its library has not all of ibv_wr_*() that is needed; ibv_post_send() posts");
   if (options_.thread_domains) {
     const bool taken = device->take_thread_domain();
-    log(taken ? LogLevel::info : LogLevel::warning,
+    log(taken ? LogLevel::info : LogLevel::unmet,
         name + (taken ? ": queue pairs are in a thread domain, without locks"
                       : ": no thread domain, so that queue pairs keep their locks: " + errno_text(errno)));
   }

@@ -29,7 +29,7 @@ std::unique_ptr<FabricPair> make_of_one_connection() {
 }
 std::unique_ptr<FabricPair> make_impatient() {
   tcp::TcpOptions options;
-  options.undelivered_timeout_ms = 50;
+  options.undelivered_timeout_ms = 1000;
   return TcpPair::open("127.0.0.1", options);
 }
 std::unique_ptr<FabricPair> make_poor() {

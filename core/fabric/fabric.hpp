@@ -70,7 +70,7 @@ struct RemoteKey {
 struct DevicePort {
   std::string name;       // "mlx5_0", "rxe0", or the provider ("tcp"); empty: not known
   std::uint8_t port = 0;  // from 1
-  std::string posting{};  // of verbs: the library gets work requests by ibv_wr_*() ("wr") or ("send") not
+  std::string posting{};  // "wr": by ibv_wr_*(), "send": by ibv_post_send(); empty: not verbs
 };
 
 // Everything is pure, so that a new function reaches every backend and every decorator: one that stands in
@@ -114,9 +114,9 @@ class Fabric {
   virtual Errc listen(const PathAddress& local) = 0;
   // Port of the last successful listen(), for a listen() on port 0; 0 where there are no ports.
   virtual std::uint16_t listening_port() const noexcept = 0;
-  // Answered by Connected or ConnectFailed. For how long a peer that does not answer is waited for is a
-  // matter of the network, with some many minutes: who wants less calls disconnect(), as core/proto does
-  // after ClientConfig::connect_timeout.
+  // Answered by Connected or ConnectFailed. The network decides how long that takes where the peer does not
+  // answer; with some it is many minutes. disconnect() ends it earlier, as core/proto does after
+  // ClientConfig::connect_timeout.
   virtual void connect(ConKey, const PathAddress&, const ConnectionParams&,
                        std::span<const std::byte> private_data) = 0;
   // Receives may be posted right after accept(), and are in place before the peer learns of it.

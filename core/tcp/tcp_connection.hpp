@@ -92,7 +92,7 @@ class Connection final : public Watched, private iwarp::Memory {
   [[nodiscard]] bool may_send() const noexcept { return stream_.may_send(); }
 
   // --- deadlines, by the clock of the transport ---
-  // A server's client sends its first message by then; to a client its server replies.
+  // Of a server: the client's first message comes by then. Of a client: the server's reply does.
   void expect_greeting(Nanos by) noexcept;
   // Ends the connection if one has passed. False: it lives on.
   bool overdue(Nanos now);

@@ -30,10 +30,9 @@ struct TcpOptions {
   // eighth of what the others leave, and so it is with half of the file descriptors of the process, which is
   // for connections.
   std::uint64_t max_memory = std::uint64_t{1} << 30;
-  // A connection breaks when its peer acknowledges nothing, or takes nothing of what waits for it, for this
-  // time, or when nothing more of a message comes for up to twice this time, and connect() fails when no
-  // whole reply comes for this time after TCP's handshake; 0: after what the kernel takes, many minutes or
-  // for ever.
+  // A connection breaks when its peer acknowledges nothing for this time, or takes nothing of what waits for
+  // it; when nothing more of a message comes, after up to twice this time. connect() fails when no whole
+  // reply comes for this time after TCP's handshake. 0: the kernel decides, after many minutes or never.
   unsigned undelivered_timeout_ms = 30'000;
   // A message that finds no posted receive holds up its connection for this time at most.
   unsigned receive_timeout_ms = 30'000;

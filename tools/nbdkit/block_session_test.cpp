@@ -158,9 +158,11 @@ class SleepingSessionTest : public ::testing::Test, public BlockSession::Listene
   // Not by waiting for news, which wakes the thread.
   template <class So>
   void until(So so) {
+    const Nanos end = asio::steady_now() + seconds(60);
     for (bool is_so = false; !is_so; std::this_thread::yield()) {
       const BlockSession::Lock lock = session->lock();
       is_so = so();
+      ASSERT_TRUE(is_so || asio::steady_now() < end);
     }
   }
   bool waits() const { return session->session().paths()[0].state == PathState::waiting; }

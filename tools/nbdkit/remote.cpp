@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstring>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "backends/asio/path_syntax.hpp"
@@ -39,16 +38,6 @@ BlockSessionOptions options_of(const Settings& settings) {
   return options;
 }
 
-// What a fabric warns of once, as of something that was asked for and the RDMA device has not. Of paths that
-// fail Status tells.
-bool is_of_device(tools::LogLevel level, const std::string& text, std::set<std::string>& said) {
-  constexpr std::size_t kMost = 16;
-  const bool of_connection =
-      text.find(" > ") != std::string::npos || text.find(" port ") != std::string::npos;
-  return level == tools::LogLevel::warning && !of_connection && said.size() < kMost &&
-         said.insert(text).second;
-}
-
 }  // namespace
 
 tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& settings, Status::Lines lines,
@@ -72,9 +61,9 @@ std::string Remote::start() {
     tools::FabricChoice choice = settings_.fabric;
     choice.client = true;
     choice.undelivered_timeout = dead_peer_time(settings_.protocol.heartbeat);
-    choice.log = [this, said = std::set<std::string>()](tools::LogLevel level,
-                                                        const std::string& text) mutable {
-      lines_(level == tools::LogLevel::error || is_of_device(level, text, said), text);
+    // Of paths that fail Status tells.
+    choice.log = [this](tools::LogLevel level, const std::string& text) {
+      lines_(level == tools::LogLevel::error || level == tools::LogLevel::unmet, text);
     };
     auto fabric = tools::open_fabric(choice);
     if (!fabric) {

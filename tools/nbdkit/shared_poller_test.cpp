@@ -241,9 +241,11 @@ void pass_pauses(Running& running, int pauses) {
 }
 
 void until_submitted(Running& running, int count) {
+  const Nanos end = asio::steady_now() + seconds(60);
   for (bool all = false; !all; std::this_thread::yield()) {
     const SharedPoller::Lock lock(running.poller());
     all = running.echo.submitted_ == count;
+    ASSERT_TRUE(all || asio::steady_now() < end);
   }
 }
 
@@ -253,7 +255,9 @@ TEST(SharedPoller, OneThatWasWokenSleepsAgain) {
     const SharedPoller::Lock lock(running.poller());
     return running.echo.waits_;
   };
-  while (waits() == 0) std::this_thread::yield();
+  const Nanos end = asio::steady_now() + seconds(60);
+  while (waits() == 0 && asio::steady_now() < end) std::this_thread::yield();
+  ASSERT_NE(waits(), 0);
   expire(running);
   pass_pauses(running, 1);
   const int before = waits();

@@ -173,7 +173,6 @@ int check_option(void* data, const char* word, int key, fuse_args*) {
   return 1;
 }
 
-// Empty, or why nothing can be mounted there.
 volatile std::sig_atomic_t told_to_end = 0;
 void (*end_of_fuse)(int) = nullptr;
 
@@ -196,6 +195,7 @@ void* begin(fuse_conn_info*, fuse_config*) {
   return tree();
 }
 
+// Empty, or why nothing can be mounted there.
 std::string folder_problem(const char* folder) {
   struct stat found {};
   if (::stat(folder, &found) != 0)

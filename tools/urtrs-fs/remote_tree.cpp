@@ -18,10 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-// Requests come one at a time, so a process that hangs holds up each that waits behind it.
-constexpr std::chrono::milliseconds kPatience{5000};
-// Of one that did not answer the last time: several of them must not hold up everybody again and again.
-constexpr std::chrono::milliseconds kLeastPatience{300};
 // A client answers a write after a minute at the latest.
 constexpr std::chrono::seconds kWritePatience{65};
 constexpr std::string_view kMapDevice = "rnbd-client/ctl/map_device";
@@ -137,19 +133,28 @@ std::string RemoteTree::check() {
   return why.message + (why.hint.empty() ? "" : "; " + why.hint);
 }
 
+// The others go on. It may have been slow once.
+int RemoteTree::silent(Source& source) {
+  source.skipped_until = Clock::now() + kSkipped;
+  source.patience =
+      source.patience == kPatience ? kLeastPatience : std::min(2 * source.patience, kMostOfASilentOne);
+  return ETIMEDOUT;
+}
+
 RemoteTree::Answer RemoteTree::call(Source& source, const char* method, const std::string& path) {
   if (Clock::now() < source.skipped_until) return tl::unexpected(ETIMEDOUT);
   // Once more over a new connection, when the one of before is that of a process that has ended.
   for (const bool again : {true, false}) {
-    if (!connect(source)) return tl::unexpected(ENOTCONN);
-    const auto patience = source.silent ? kLeastPatience : kPatience;
-    auto answer = source.client->call(method, {{"path", path}}, patience);
-    source.silent = !answer && answer.error().error == ETIMEDOUT;
+    if (const auto connected = connect(source); !connected)
+      return tl::unexpected(connected.error().error == ETIMEDOUT ? silent(source) : ENOTCONN);
+    auto answer =
+        source.client->call(method, {{"path", path}}, sources_.size() == 1 ? kPatience : source.patience);
+    if (answer) source.patience = kPatience;
     if (answer) return answer.value();
     const rpc::Error& error = answer.error();
     if (error.code == rpc::Code::busy || error.error == ETIMEDOUT || is_gone(error)) source.client.reset();
     if (again && is_gone(error)) continue;
-    if (error.error == ETIMEDOUT) source.skipped_until = Clock::now() + kSkipped;
+    if (error.error == ETIMEDOUT) return tl::unexpected(silent(source));
     return tl::unexpected(error.error != 0 ? error.error : EIO);
   }
   return tl::unexpected(ENOTCONN);

@@ -27,6 +27,9 @@ struct Entry {
 class RemoteTree {
  public:
   static constexpr std::chrono::seconds kSkipped{10};
+  // For an answer. Requests come one at a time, so a process that hangs holds up each that waits behind it:
+  // one that did not answer the last time has less, where there are others.
+  static constexpr std::chrono::milliseconds kPatience{5000}, kLeastPatience{300}, kMostOfASilentOne{1200};
 
   // Empty: every server and client that runs.
   explicit RemoteTree(std::string socket) : socket_(std::move(socket)) {}
@@ -45,7 +48,7 @@ class RemoteTree {
     Role role = Role::unknown;
     std::optional<rpc::Client> client{};
     std::chrono::steady_clock::time_point skipped_until{};
-    bool silent = false;  // it did not answer the last time
+    std::chrono::milliseconds patience = kPatience;
   };
   // A file of one process: whose, and the path there.
   struct Place {
@@ -63,6 +66,7 @@ class RemoteTree {
   // Under the mutex.
   void refresh();
   tl::expected<void, rpc::Error> connect(Source&);
+  static int silent(Source&);
   Answer call(Source&, const char* method, const std::string& path);
   void renumber();
   tl::expected<Place, int> place_of(const std::string& path);

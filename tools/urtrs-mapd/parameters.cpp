@@ -86,7 +86,7 @@ std::string told_of(const SessionWish& wish, const std::vector<std::string>& giv
   const std::vector<std::string> all = parameters_of(wish, given);
   const std::string wrong = wrong_parameters(wish, given);
   const bool own = wrong_parameters(wish, {}) == wrong;
-  // Without it all would be well, or it alone is refused for the same, as each of several is.
+  // A parameter without which nothing is wrong, or which alone gives the same refusal.
   const auto is_why = [&](const std::string& one, const std::vector<std::string>& without) {
     return wrong_parameters(wish, without).empty() || (!own && wrong_parameters(wish, {one}) == wrong);
   };

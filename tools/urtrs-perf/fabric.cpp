@@ -23,8 +23,9 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
   choice.post = options.rdma_post;
   // Each attempt fails in the same way; once is enough.
   choice.log = [last = std::string()](tools::LogLevel level, const std::string& text) mutable {
-    if (level == tools::LogLevel::warning && text != last) fmt::print(stderr, "urtrs-perf: {}\n", text);
-    if (level == tools::LogLevel::warning) last = text;
+    const bool tells = level == tools::LogLevel::warning || level == tools::LogLevel::unmet;
+    if (tells && text != last) fmt::print(stderr, "urtrs-perf: {}\n", text);
+    if (tells) last = text;
   };
   auto opened = tools::open_fabric(choice);
   if (opened) return std::move(*opened);

@@ -131,10 +131,18 @@ std::string to_json(const Options& options, const Report& report) {
 
 namespace {
 
-// What a file cannot take the place of: a device, a pipe.
+// What a file cannot take the place of: a device, a pipe, an open file by its number.
 bool is_special(const std::string& path) {
   struct stat is {};
-  return ::stat(path.c_str(), &is) == 0 && !S_ISREG(is.st_mode);
+  const bool by_number = path.rfind("/dev/", 0) == 0 || path.rfind("/proc/", 0) == 0;
+  return by_number || (::stat(path.c_str(), &is) == 0 && !S_ISREG(is.st_mode));
+}
+
+// Where a link leads.
+std::string target_of(const std::string& path) {
+  std::error_code broken;
+  const std::filesystem::path target = std::filesystem::canonical(path, broken);
+  return broken ? path : target.string();
 }
 
 int write_to(int fd, const std::string& text) {
@@ -151,13 +159,21 @@ int write_to(int fd, const std::string& text) {
   return error;
 }
 
+// Fails at once where nobody reads a pipe, and waits for who does.
+int write_into(const std::string& path, const std::string& text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
+  if (fd >= 0) ::fcntl(fd, F_SETFL, O_APPEND);
+  return write_to(fd, text);
+}
+
 }  // namespace
 
 int write_whole(const std::string& path, const std::string& text) {
-  if (is_special(path)) return write_to(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC), text);
-  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
+  if (is_special(path)) return write_into(path, text);
+  const std::string target = target_of(path);
+  const std::string temporary = target + ".tmp." + std::to_string(::getpid());
   int error = write_to(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), text);
-  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0 && std::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
   if (error != 0) ::unlink(temporary.c_str());
   return error;
 }
@@ -166,9 +182,9 @@ int check_writable(const std::string& path) {
   if (path.empty()) return 0;
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) return EISDIR;
-  const std::string folder = std::filesystem::path(path).parent_path();
-  const char* const what = is_special(path) ? path.c_str() : folder.empty() ? "." : folder.c_str();
-  return ::access(what, W_OK) == 0 ? 0 : errno;
+  if (is_special(path)) return ::access(path.c_str(), W_OK) == 0 ? 0 : errno;
+  const std::string folder = std::filesystem::path(target_of(path)).parent_path() / ".";
+  return ::access(folder.c_str(), W_OK | X_OK) == 0 ? 0 : errno;
 }
 
 int tell_unwritable(const std::string& path, int error) {
@@ -194,8 +210,7 @@ void Printer::row(const Result& result) const {
 
 int Printer::end(const Report& report) const {
   const bool table = !options_.csv && (!options_.json || !options_.json_file.empty());
-  for (const PathLine& path : report.paths) {
-    if (!table) break;
+  for (const PathLine& path : table ? report.paths : std::vector<PathLine>()) {
     if (report.paths.size() > 1)
       fmt::print(" path {}: {}, {} IOs, {} taken over, {} reconnects\n", path.name, path.state, path.ios,
                  path.failovers, path.reconnects);

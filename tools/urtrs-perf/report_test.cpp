@@ -134,6 +134,22 @@ TEST(Report, JsonIsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(check_writable("/"), EISDIR);
 }
 
+TEST(Report, ALinkStaysOneAndItsTargetIsReplaced) {
+  const std::string path = testing::TempDir() + "urtrs_perf_link_" + std::to_string(::getpid());
+  ASSERT_EQ(::symlink((path + ".target").c_str(), path.c_str()), 0);
+  std::ofstream(path + ".target") << "of before, and longer";
+  EXPECT_EQ(check_writable(path), 0);
+  EXPECT_EQ(write_whole(path, "text"), 0);
+  struct stat is {};
+  EXPECT_TRUE(::lstat(path.c_str(), &is) == 0 && S_ISLNK(is.st_mode));
+  std::stringstream text;
+  text << std::ifstream(path + ".target").rdbuf();
+  EXPECT_EQ(text.str(), "text");
+  EXPECT_EQ(check_writable(path + ".target/out.json"), ENOTDIR);
+  ::unlink((path + ".target").c_str());
+  ::unlink(path.c_str());
+}
+
 TEST(Report, APipeStaysOneAndGetsTheText) {
   const std::string path = testing::TempDir() + "urtrs_perf_pipe_" + std::to_string(::getpid());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import pytest
-from programs import BOUND, PLUGIN, ROOT, program, until
+from programs import BOUND, PLUGIN, ROOT, program, stand_still, until
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -177,7 +177,7 @@ def test_clients_that_do_not_answer_are_told(web1, start, ends):
     stopped = [start(f"hangs{n}") for n in range(2)]
     for process in stopped:
         ends.callback(process.send_signal, signal.SIGCONT)
-        process.send_signal(signal.SIGSTOP)
+        stand_still(process)
     done = subprocess.run([URTRS, "client", "session", "list", "--json"], capture_output=True, text=True, timeout=BOUND, check=True)
     assert [one["sessname"] for one in json.loads(done.stdout)["sessions"]] == ["web1"]
     assert sorted(done.stderr.splitlines()) == sorted(

@@ -26,7 +26,8 @@ using nlohmann::json;
 
 namespace {
 
-// Those that do not answer must not hold up the others for long: of all together, and of each behind that.
+// Those that do not answer must not hold up the others for long: so long for all together, and when that is
+// over so long for each of the rest.
 constexpr std::chrono::milliseconds kPatience{3000};
 constexpr std::chrono::milliseconds kLeastPatience{300};
 

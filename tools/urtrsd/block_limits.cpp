@@ -12,6 +12,7 @@
 #include <bit>
 #include <cerrno>
 #include <charconv>
+#include <limits>
 
 namespace rtrs::daemon {
 namespace {
@@ -57,8 +58,10 @@ std::uint32_t power_of_two_within(std::uint64_t value, std::uint32_t low, std::u
 // Whether the file system punches holes. One behind the end changes no byte; so far behind it that nobody who
 // appends at this moment gets there, nor has room there that was reserved.
 bool punches_holes(int fd, off_t size) {
+  constexpr off_t kBytes = 4096;
   for (const off_t beyond : {off_t{1} << 40, off_t{1} << 30}) {
-    if (::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, size + beyond, 4096) == 0) return true;
+    if (size > std::numeric_limits<off_t>::max() - beyond - kBytes) continue;
+    if (::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, size + beyond, kBytes) == 0) return true;
     if (errno != EFBIG) return false;
   }
   return false;

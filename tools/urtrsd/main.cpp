@@ -24,7 +24,8 @@ constexpr rlim_t kLeastDescriptors = 64;
 
 void log_of_fabric(tools::LogLevel level, const std::string& text) {
   constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
-                                                  spdlog::level::warn, spdlog::level::err};
+                                                  spdlog::level::warn, spdlog::level::err,
+                                                  spdlog::level::warn};
   spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
 }
 

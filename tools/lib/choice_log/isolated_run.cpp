@@ -105,7 +105,7 @@ void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) no
   const std::unique_ptr<sim::ChoiceSource> choice = make();
   choice->observe(&choice_log);
   auto world = std::make_unique<sim::World>(options, *choice);
-  keep_text(shared_->scenario, world->scenario().describe());
+  keep_text(shared_->scenario, world->describe());
   Schedule schedule(*world);
   if (options.verbose) {
     // What was printed before a crash is what one wants to see.

@@ -164,8 +164,8 @@ Answer path_remove(const Asked& asked) {
     return refused ? EBUSY : asked.target.remove_path(path);
   });
   if (!refused) return answer;
-  return refuse(Code::failed, "without this path none is connected, and IO would stand still",
-                "add another path first, or say \"force\"", EBUSY);
+  return refuse(Code::failed, "without this path IO would stand still: no other one is connected",
+                "wait until another one is, add one, or say \"force\"", EBUSY);
 }
 
 Answer path_disconnect(const Asked& asked) {

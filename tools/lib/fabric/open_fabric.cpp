@@ -54,7 +54,7 @@ Opened open_tcp(const FabricChoice& choice) {
   if (!tls) return tl::unexpected(tls.error());
   if (tls->context != nullptr) {
     const std::string warning = tls::warning(*tls->context);
-    if (!warning.empty()) options.log(tcp::LogLevel::warning, warning);
+    if (!warning.empty() && choice.log) choice.log(LogLevel::unmet, warning);
     if (!choice.client)
       options.log(tcp::LogLevel::info, std::string("TLS is ") +
                                            (tls->plain_too ? "allowed" : "required of every client") + ": " +

@@ -14,7 +14,9 @@
 
 namespace rtrs::tools {
 
-enum class LogLevel : std::uint8_t { debug, info, warning, error };
+// As those of the fabrics. unmet: a warning that comes once, of something that was asked for and cannot be
+// had.
+enum class LogLevel : std::uint8_t { debug, info, warning, error, unmet };
 
 struct FabricChoice {
   std::string fabric = "tcp";         // one of fabric_names()

@@ -10,7 +10,6 @@
 #include <boost/asio/write.hpp>
 #include <fstream>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 namespace rtrs::kernel_nbd {
@@ -21,20 +20,18 @@ namespace asio = boost::asio;
 
 // Of a process that lives and whose socket's file somebody removed, the kernel lists the socket and its
 // connections still, by the name that it gave. One without a folder is taken for this one.
-bool somebody_has(std::string_view socket) {
-  const std::string_view file = socket.substr(socket.rfind('/') + 1);
+bool somebody_has(const std::string& socket) {
+  const std::string name = ' ' + socket, file = ' ' + socket.substr(socket.rfind('/') + 1);
   std::ifstream sockets("/proc/self/net/unix");
   std::string line;
   bool any = false;
-  for (; std::getline(sockets, line); any = true) {
-    const std::string_view name = std::string_view(line).substr(line.rfind(' ') + 1);
-    if (name == socket || name == file) return true;
-  }
-  return !any;
+  for (; std::getline(sockets, line); any = true)
+    if (line.ends_with(name) || line.ends_with(file)) return true;
+  return !any || sockets.bad();
 }
 
 // Nobody has the socket, so that no connection made there lives.
-bool tells_of_death(const boost::system::error_code& error, std::string_view socket) {
+bool tells_of_death(const boost::system::error_code& error, const std::string& socket) {
   return error == asio::error::connection_refused ||
          (error == boost::system::errc::no_such_file_or_directory && !somebody_has(socket));
 }

@@ -17,7 +17,7 @@ struct OpenExport {
 };
 struct NoExport {
   std::string why;       // a sentence
-  bool is_dead = false;  // nobody has the socket any more
+  bool is_dead = false;  // nobody of this network namespace has the socket any more
 };
 using OpenResult = tl::expected<OpenExport, NoExport>;
 

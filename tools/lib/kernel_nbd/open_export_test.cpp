@@ -22,7 +22,7 @@ constexpr std::chrono::hours kLong{24};
 
 class OpenExportTest : public testing::Test {
  protected:
-  OpenExportTest() : path_(folder_ / "nbd.sock"), listener_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+  OpenExportTest() : path_(folder_ / "an nbd.sock"), listener_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path_.c_str(), path_.size());
@@ -128,9 +128,13 @@ TEST_F(OpenExportTest, AConnectionThatLivesIsKnownWithoutItsListener) {
   server.join();
   listener_ = Descriptor();
   std::filesystem::remove(path_);
-  EXPECT_FALSE(open_export(path_, "disk0", kLong).error().is_dead);
+  const OpenResult lives = open_export(path_, "disk0", kLong);
+  ASSERT_FALSE(lives);
+  EXPECT_FALSE(lives.error().is_dead);
   served = Descriptor();
-  EXPECT_TRUE(open_export(path_, "disk0", kLong).error().is_dead);
+  const OpenResult dead = open_export(path_, "disk0", kLong);
+  ASSERT_FALSE(dead);
+  EXPECT_TRUE(dead.error().is_dead);
 }
 
 TEST_F(OpenExportTest, OneThatClosesOrRefusesIsNoExport) {

@@ -66,8 +66,9 @@ tl::expected<std::string, int> read_state(const std::string& file) {
 
 bool may_be_state(std::string_view text) {
   const std::size_t at = text.find_first_not_of(" \t\r\n");
-  // Zeroes are what a file system may leave after a crash.
-  return at == std::string_view::npos || text[at] == '{' || text[at] == '\0';
+  // Zeroes alone are what a file system may leave after a crash.
+  return at == std::string_view::npos || text[at] == '{' ||
+         text.find_first_not_of('\0') == std::string_view::npos;
 }
 
 int write_state(const std::string& file, const std::string& text) {

@@ -317,5 +317,15 @@ TEST_F(StateFile, ADamagedOneKeepsItsContentUnderAnotherName) {
   EXPECT_EQ(set_aside(path("state")), tl::unexpected(ENOENT));
 }
 
+TEST(MayBeState, WhatAnotherProgramWroteIsNone) {
+  using namespace std::string_view_literals;
+  for (const std::string_view ours : {""sv, "\n"sv, "{"sv, " {\"version\""sv, "\0\0\0"sv})
+    EXPECT_TRUE(may_be_state(ours)) << ours;
+  for (const std::string_view other : {"["sv, "a"sv, "\0\0an image"sv,
+                                       "\x7f"
+                                       "ELF"sv})
+    EXPECT_FALSE(may_be_state(other)) << other;
+}
+
 }  // namespace
 }  // namespace rtrs::mapping

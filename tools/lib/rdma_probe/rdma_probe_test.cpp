@@ -43,7 +43,7 @@ TEST(Probe, SoftRoceDoesEverythingAndIsNotInvalidatedByItself) {
   expect_said(lines, "driver", Grade::ok, "rdma_rxe");
   expect_said(lines, "invalidation", Grade::ok, "off: a lost packet would end connections");
   expect_said(lines, "depth", Grade::ok, "65535 work requests");
-  expect_said(lines, "ibv_wr_*()", Grade::ok, "--rdma-post=wr takes it");
+  expect_said(lines, "ibv_wr_*()", Grade::ok, "--rdma-post=wr uses it");
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
   for (const char* check : {"registering", "binding", "empty write", "4 KiB writes", "128 KiB writes"}) {
     expect(lines, check, Grade::ok, "", Line::Part::measurement);
@@ -65,7 +65,7 @@ TEST(Probe, IrdmaHasWindowsOfType1AloneAndLessDepth) {
   expect(lines, "window of type 2", Grade::absent, "the driver has none");
   expect(lines, "message with invalidation", Grade::absent);
   expect_said(lines, "depth", Grade::ok, "4096 work requests");
-  expect_said(lines, "ibv_wr_*()", Grade::absent, "has not all");
+  expect_said(lines, "ibv_wr_*()", Grade::absent, "has it not for all");
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
 }
 

@@ -99,10 +99,10 @@ Lines report_posting(const Device& device) {
   if (opened == nullptr) return {};  // report_invalidation() says why
   Line line{.device = device.name, .check = "ibv_wr_*()"};
   if (opened->limits.send_ops != 0) {
-    line.what = "its library has all that is posted; --rdma-post=wr takes it";
+    line.what = "its library has it for all that is posted; --rdma-post=wr uses it";
   } else {
     line.grade = Grade::absent;
-    line.what = "its library has not all that is posted";
+    line.what = "its library has it not for all that is posted";
     line.remedy = "nothing to do: work requests go by ibv_post_send()";
   }
   return {line};

@@ -21,6 +21,8 @@ namespace {
 
 // More than a server ever sends in one line.
 constexpr std::size_t kMostAnswerBytes = std::size_t{64} << 20;
+// For a process that stands still, and so neither takes a connection from its queue nor reads.
+constexpr timeval kPatience{.tv_sec = 3, .tv_usec = 0};
 
 Error failure(int error, std::string message, std::string hint = {}) {
   return {Code::failed, fmt::format("{}: {}", message, std::strerror(error)), std::move(hint), error};
@@ -41,8 +43,9 @@ tl::expected<Client, Error> Client::connect(const std::string& path) {
   std::memcpy(address.sun_path, path.data(), path.size());
   Client client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (client.fd_ < 0) return tl::unexpected(failure(errno, "cannot make a socket"));
+  ::setsockopt(client.fd_, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
   if (::connect(client.fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-    const int error = errno;
+    const int error = errno == EAGAIN ? ETIMEDOUT : errno;
     const bool nobody = error == ENOENT || error == ECONNREFUSED;
     return tl::unexpected(failure(error, fmt::format("cannot reach the control socket \"{}\"", path),
                                   nobody ? "is urtrsd running? --socket names the socket of another one"
@@ -106,7 +109,9 @@ tl::expected<nlohmann::json, Error> Client::call(const std::string& method, cons
     if (now < 0 && errno == EINTR) continue;
     // It was closed. Why may be said in what can still be read.
     if (now < 0 && (errno == EPIPE || errno == ECONNRESET)) break;
-    if (now < 0) return tl::unexpected(failure(errno, "cannot send to the control socket"));
+    if (now < 0)
+      return tl::unexpected(
+          failure(errno == EAGAIN ? ETIMEDOUT : errno, "cannot send to the control socket"));
     sent += static_cast<std::size_t>(now);
   }
   const auto until = steady_clock::now() + patience;

@@ -11,7 +11,8 @@ namespace rtrs::rpc {
 
 class Client {
  public:
-  // Connects at once or not at all. The error has an errno: ENOENT and ECONNREFUSED mean that nobody listens.
+  // Connects within 3 s or not at all. The error has an errno: ENOENT and ECONNREFUSED mean that nobody
+  // listens, ETIMEDOUT that who does stands still.
   static tl::expected<Client, Error> connect(const std::string& path);
   ~Client();
   Client(Client&& other) noexcept;

@@ -267,5 +267,23 @@ TEST_F(RpcServerTest, ASocketInUseAndAFileAreLeftAlone) {
   EXPECT_TRUE(client().call("who", json::object()));
 }
 
+// It takes nobody out of its queue, which is full.
+TEST(RpcClientTest, WhoStandsStillIsGivenUp) {
+  const trace::ScratchFolder folder;
+  const std::string path = folder / "control.sock";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(::listen(listener, 0), 0);
+  const auto first = Client::connect(path);
+  EXPECT_TRUE(first);
+  const auto second = Client::connect(path);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().error, ETIMEDOUT);
+  ::close(listener);
+}
+
 }  // namespace
 }  // namespace rtrs::rpc
