@@ -127,7 +127,7 @@ Table client_paths(const json& shown, const std::string& of) {
        {"hca_name", "HCA", "RDMA device, provider of libfabric, or tcp"},
        {"hca_port", "Port", "of the RDMA device, from 1; not the TCP port", Kind::number, false},
        {"posting", "Posting", "over RDMA: send or wr, as rdma_post= has it", Kind::text, false},
-       {"state", "State", "connecting, connected, draining, waiting, closing or closed"},
+       {"state", "State", "connecting, connected, draining, waiting ..."},
        {"tx_bytes", "TX", "bytes that were written", Kind::bytes, true, true},
        {"rx_bytes", "RX", "bytes that were read", Kind::bytes, true, true},
        {"src_addr", "Client address", "of this side", Kind::text, false},
