@@ -149,8 +149,10 @@ RemoteTree::Answer RemoteTree::call(Source& source, const char* method, const st
       return tl::unexpected(connected.error().error == ETIMEDOUT ? silent(source) : ENOTCONN);
     auto answer =
         source.client->call(method, {{"path", path}}, sources_.size() == 1 ? kPatience : source.patience);
-    if (answer) source.patience = kPatience;
-    if (answer) return answer.value();
+    if (answer) {
+      source.patience = kPatience;
+      return answer.value();
+    }
     const rpc::Error& error = answer.error();
     if (error.code == rpc::Code::busy || error.error == ETIMEDOUT || is_gone(error)) source.client.reset();
     if (again && is_gone(error)) continue;

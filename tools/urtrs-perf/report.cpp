@@ -208,16 +208,24 @@ void Printer::row(const Result& result) const {
   std::fflush(stdout);
 }
 
-int Printer::end(const Report& report) const {
-  const bool table = !options_.csv && (!options_.json || !options_.json_file.empty());
-  for (const PathLine& path : table ? report.paths : std::vector<PathLine>()) {
-    if (report.paths.size() > 1)
+namespace {
+
+void print_paths(const std::vector<PathLine>& paths) {
+  for (const PathLine& path : paths) {
+    if (paths.size() > 1)
       fmt::print(" path {}: {}, {} IOs, {} taken over, {} reconnects\n", path.name, path.state, path.ios,
                  path.failovers, path.reconnects);
     if (!path.device.posting.empty())
       fmt::print(" path {}: over {}, posted by {}\n", path.name, path.device.name,
                  path.device.posting == "wr" ? "ibv_wr_*()" : "ibv_post_send()");
   }
+}
+
+}  // namespace
+
+int Printer::end(const Report& report) const {
+  const bool table = !options_.csv && (!options_.json || !options_.json_file.empty());
+  if (table) print_paths(report.paths);
   if (!report.failure.empty()) fmt::print(stderr, "urtrs-perf: {}\n", report.failure);
   if (!options_.json) return report.exit_code;
   if (options_.json_file.empty()) {

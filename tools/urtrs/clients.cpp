@@ -52,6 +52,7 @@ tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false
     auto client = rpc::Client::connect(socket);
     if (!client) {
       error = client.error();
+      if (error.error == ETIMEDOUT) silent.push_back(socket);
       continue;
     }
     const auto left =

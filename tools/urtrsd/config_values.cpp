@@ -35,8 +35,7 @@ std::vector<Setting> make_settings() {
        BooleanRule{&C::rdma_thread_domains}},
       {"rdma_post", "rdma-post",
        "verbs: wr and auto post by ibv_wr_*() where the library of the device has it, else by "
-       "ibv_post_send(); "
-       "wr warns then",
+       "ibv_post_send(); wr warns then",
        TextRule{&C::rdma_post, {"auto", "wr", "send"}}},
       {"rdma_invalidation", "rdma-invalidation", "how verbs takes a key back for always_invalidate",
        TextRule{&C::rdma_invalidation, {"auto", "windows", "registration"}}},
