@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <deque>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "tools/lib/mapping/supervisor.hpp"
 
@@ -44,21 +46,25 @@ class World {
     }
   }
 
-  void adopt(const std::string& session, const std::set<std::string>& mapped) {
+  // Its process runs from before, with this port where nothing is wished of it.
+  void has_run(const std::string& session, const std::set<std::string>& mapped, std::uint16_t unwished) {
     const auto wished = machine_.sessions().find(session);
-    const std::uint16_t port = wished == machine_.sessions().end() ? 0 : wished->second.wish.port;
+    const std::uint16_t port = wished == machine_.sessions().end() ? unwished : wished->second.wish.port;
     processes_[session] = {true, false, port, mapped, {}};
-    give(Found{session});
   }
-
-  // As adopt(), where the wishes were lost. It answers at once.
-  void adopt_as_wished(const std::string& session, const std::set<std::string>& mapped) {
+  // All that run are found, one after the other.
+  void adopt() {
+    for (const std::string& session : running()) give(Found{session});
+  }
+  // The same where the wishes were lost. Each answers at once.
+  void adopt_as_wished() {
     SessionWish wish;
     wish.paths = {"10.0.0.2"};
-    processes_[session] = {true, false, wish.port, mapped, {}};
-    give(Found{session, wish});
-    answer(session);
-    for (const std::string& device : mapped) last_word_[{session, device}] = true;
+    for (const std::string& session : running()) {
+      give(Found{session, wish});
+      answer(session);
+      for (const std::string& device : processes_[session].mapped) last_word_[{session, device}] = true;
+    }
   }
 
   // Something that can happen.
@@ -141,6 +147,13 @@ class World {
     std::string device;
     bool maps = false;
   };
+
+  std::vector<std::string> running() const {
+    std::vector<std::string> names;
+    for (const auto& [name, process] : processes_)
+      if (process.runs) names.push_back(name);
+    return names;
+  }
 
   void act(const Start& start) {
     Process& process = processes_[start.session];
@@ -231,8 +244,11 @@ RC_GTEST_PROP(SupervisorProperty, WhatRunsBecomesWhatIsWished, ()) {
   world.save();
   for (const std::string& session : kSessions)
     if (*rc::gen::arbitrary<bool>())
-      world.adopt(session, *rc::gen::container<std::set<std::string>>(
-                               rc::gen::element<std::string>("a", "b", "c", "left over")));
+      world.has_run(session,
+                    *rc::gen::container<std::set<std::string>>(
+                        rc::gen::element<std::string>("a", "b", "c", "left over")),
+                    0);
+  world.adopt();
   const auto steps = *rc::gen::inRange(0, 150);
   for (int step = 0; step < steps; ++step) world.disturb();
   // A pause, a hang and what comes behind them.
@@ -247,8 +263,10 @@ RC_GTEST_PROP(SupervisorProperty, WhereTheWishesWereLostWhatRanGoesOnUntilSomebo
   world.save();
   for (const std::string& session : kSessions)
     if (*rc::gen::arbitrary<bool>())
-      world.adopt_as_wished(
-          session, *rc::gen::container<std::set<std::string>>(rc::gen::element<std::string>("a", "b", "c")));
+      world.has_run(session,
+                    *rc::gen::container<std::set<std::string>>(rc::gen::element<std::string>("a", "b", "c")),
+                    SessionWish().port);
+  world.adopt_as_wished();
   const auto steps = *rc::gen::inRange(0, 150);
   for (int step = 0; step < steps; ++step) world.disturb();
   RC_ASSERT(world.calm_down() <= seconds(300));
