@@ -130,6 +130,8 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   bool is_mapped(Lock&, Mapping&, int& error);
   std::string why_not_mapped(const Mapping&, int error) const;
   void end_mapping(Mapping&, int error);
+  bool cancel_mappings(const std::string& device);  // whether there were some
+  int close_device(const std::string& name, bool force);
   const std::string* chosen_device(const std::string& name) const;
   wire::rnbd::AccessMode mode_of(const std::string& device, bool read_only) const;
   control::ClientModel model() const override;

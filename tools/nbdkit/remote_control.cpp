@@ -311,7 +311,31 @@ void Remote::end_mapping(Mapping& one, int error) {
   leave(*one.device);
 }
 
+bool Remote::cancel_mappings(const std::string& name) {
+  std::vector<Mapping> over;
+  {
+    const Lock lock = session_->lock();
+    for (auto one = mappings_.begin(); one != mappings_.end();) {
+      if (one->device->name != name) {
+        ++one;
+        continue;
+      }
+      end_mapping(*one, ECANCELED);
+      over.push_back(std::move(*one));
+      one = mappings_.erase(one);
+    }
+  }
+  for (const Mapping& one : over) one.tell(ECANCELED, "mapping \"" + name + "\": it was unmapped meanwhile");
+  return !over.empty();
+}
+
 int Remote::unmap_device(const std::string& name, bool force) {
+  const bool cancelled = cancel_mappings(name);
+  const int error = close_device(name, force);
+  return cancelled && error == ENOENT ? 0 : error;
+}
+
+int Remote::close_device(const std::string& name, bool force) {
   const Lock lock = session_->lock();
   const auto& all = exports_.all();
   const auto found = std::ranges::find(all, name, &Export::name);

@@ -229,6 +229,11 @@ void Keeper::carry_out(const Map& map) {
       });
 }
 
+// The process ends what it does for the device, whichever it is.
+void Keeper::carry_out(const Cancel& cancel) {
+  ask(cancel.session, "device.unmap", {{"device", cancel.device}}, [](int, const std::string&) {});
+}
+
 void Keeper::carry_out(const Unmap& unmap) {
   json parameters{{"device", unmap.device}};
   if (unmap.force) parameters["force"] = "true";
@@ -350,17 +355,7 @@ rpc::Error Keeper::explain(int error, const std::string& session, const std::str
   // The process says what the server answered, and what to do.
   const std::string said = found == served_.end() ? std::string() : found->second.refusal;
   if (maps && !link && !said.empty()) return {code, what + said, "", error};
-  std::string hint;
-  if (error == ENOENT) hint = "the server has no device of this name";
-  if (error == EALREADY)
-    hint = std::string_view(doing) == "unmapping"
-               ? "somebody maps or unmaps it now; try again later"
-               : "it is open; \"urtrs remap\" is for what the server refused";
-  if (error == EBUSY)
-    hint = maps ? "it is being unmapped, or open in another mode; try again later"
-                : "connections use it; \"force\" takes it from them";
-  if (error == EEXIST) hint = "\"urtrs mapping list\" shows it; --idempotent makes this no mistake";
-  if (link) hint = said.empty() ? "the log of urtrs-mapd says more" : said;
+  std::string hint = link ? (said.empty() ? "the log of urtrs-mapd says more" : said) : hint_of(error, doing);
   return {code, what + std::strerror(error), std::move(hint), error};
 }
 

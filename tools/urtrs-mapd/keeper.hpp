@@ -62,6 +62,7 @@ class Keeper {
   void carry_out(const mapping::Start&);
   void carry_out(const mapping::End&);
   void carry_out(const mapping::Map&);
+  void carry_out(const mapping::Cancel&);
   void carry_out(const mapping::Unmap&);
   void carry_out(const mapping::Save&);
   void carry_out(const mapping::Done&);

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from conftest import Mapd, size
-from programs import BOUND, program, until
+from programs import BOUND, free_port, program, until
 
 
 def test_two_devices_share_a_session_and_its_process(mapd, server, mapped, urtrs):
@@ -55,16 +55,30 @@ def test_a_device_in_use_is_unmapped_by_force_only(mapd, mapped, urtrs, ends):
     assert mapd.saved() == {}
 
 
-def test_an_unmap_beside_a_map_says_so(mapd, server, mapped, urtrs):
+@pytest.mark.parametrize("fault", ["the server stands still", "there is no server"])
+def test_an_unmap_ends_a_map_that_waits(mapd, server, urtrs, fault):
+    if fault == "the server stands still":
+        urtrs("map", "disk0", "from", "127.0.0.1", f"--port={server.port}")
     server.process.send_signal(signal.SIGSTOP)
-    asks = subprocess.Popen([program("urtrs"), "map", "disk1", "from", "127.0.0.1"], stdout=subprocess.DEVNULL)
+    port = server.port if fault == "the server stands still" else free_port()
+    asks = subprocess.Popen([program("urtrs"), "map", "disk1", "from", "127.0.0.1", f"--port={port}"], stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE, text=True)
     until("it is being mapped", lambda: mapd.devices().get("disk1", {}).get("state") == "mapping")
-    for words in ((), ("force",)):
-        said = urtrs("unmap", "disk1", *words, code=1)
-        assert "already in progress" in said and "connections" not in said, said
-    server.process.send_signal(signal.SIGCONT)
-    assert asks.wait(BOUND) == 0
     urtrs("unmap", "disk1")
+    assert asks.wait(BOUND) == 1
+    assert "Operation canceled; somebody unmapped it meanwhile" in asks.stderr.read()
+    assert "disk1" not in mapd.devices()
+    server.process.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("words", [(), ("--run", "true")])
+def test_a_signal_takes_back_a_map_that_waits(mapd, server, words):
+    asks = subprocess.Popen([program("urtrs"), "map", "disk1", "from", "127.0.0.1", f"--port={free_port()}", *words], stderr=subprocess.PIPE)
+    until("it is being mapped", lambda: mapd.devices().get("disk1", {}).get("state") == "mapping")
+    asks.send_signal(signal.SIGINT)
+    assert asks.wait(BOUND) == 128 + signal.SIGINT
+    assert asks.stderr.read() == b""
+    assert mapd.devices() == {}
 
 
 def test_remap_opens_at_once_what_the_server_refused(mapd, server, mapped, urtrs):

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+
 namespace rtrs::mapd {
 
 using nlohmann::json;
@@ -32,6 +34,25 @@ Trouble trouble_of(const json& shown) {
     }
   }
   return found;
+}
+
+std::string hint_of(int error, std::string_view doing) {
+  switch (error) {
+    case ENOENT:
+      return "the server has no device of this name";
+    case EALREADY:
+      return doing == "unmapping" ? "somebody unmaps it now; try again later"
+                                  : "it is open; \"urtrs remap\" is for what the server refused";
+    case EBUSY:
+      return doing == "mapping" ? "it is being unmapped, or open in another mode; try again later"
+                                : "connections use it; \"force\" takes it from them";
+    case ECANCELED:
+      return "somebody unmapped it meanwhile";
+    case EEXIST:
+      return "\"urtrs mapping list\" shows it; --idempotent makes this no mistake";
+    default:
+      return {};
+  }
 }
 
 }  // namespace rtrs::mapd

@@ -75,6 +75,16 @@ std::optional<rpc::Error> unmap(rpc::Client& client, const std::string& device, 
   return std::nullopt;
 }
 
+// A signal came before the answer. What was asked for is taken back: urtrs-mapd would go on with it.
+int take_back(rpc::Client& client, const MapWords& words, const Options& options) {
+  const auto left = unmap(client, words.device, words.from, true);
+  const bool never_begun = left && left->code == rpc::Code::no_such_thing;
+  if (left && !never_begun)
+    fmt::print(stderr, "urtrs: urtrs-mapd goes on mapping \"{}\"; \"urtrs unmap {}\" ends that\n",
+               printable(words.device), printable(words.device));
+  return fail(rpc::Error{rpc::Code::failed, "", "", EINTR}, as_json(options));
+}
+
 // Runs the command of --run, then takes away what was mapped for it.
 int run_with(rpc::Client& client, const Command& command, const json& mapped) {
   const std::string device = mapped.value("device", "");
@@ -108,6 +118,8 @@ int map(const Command& command) {
     return run_nbdkit(*words, options);
   if (!client) return say_absent(client.error(), options);
   const auto answer = client->call("device.map", parameters_of(*words, options.map), kMapPatience);
+  if (!answer && answer.error().error == EINTR && interrupted() != 0)
+    return take_back(*client, *words, options);
   if (!answer) return fail(answer.error(), as_json(options));
   expected_answer(*answer);
   if (runs) return run_with(*client, command, *answer);

@@ -134,12 +134,14 @@ void Supervisor::take(const UnmapAsked& asked, Nanos now) {
   int refusal = 0;
   if (device == nullptr)
     refusal = ENOENT;
-  else if (device->ticket != 0)
+  else if (device->ticket != 0 && !device->wanted)
     refusal = EALREADY;
   if (refusal != 0) {
     if (asked.ticket != 0) actions_.push_back(Done{asked.ticket, refusal});
     return;
   }
+  done(*device, ECANCELED);
+  if (device->wanted && device->asked) actions_.push_back(Cancel{asked.session, asked.device});
   device->wanted = false;
   device->force = asked.force;
   device->ticket = asked.ticket;
@@ -193,7 +195,9 @@ void Supervisor::take(const Answers& answers, Nanos now) {
         std::find(answers.devices.begin(), answers.devices.end(), name) != answers.devices.end();
     // Who asked for a device hears of it by the answer to Map, whoever else has mapped it.
     const bool asks = device.wanted && device.ticket != 0;
-    if (!device.asked) device.mapped = there && !asks;
+    if (device.asked) continue;
+    device.there = there;
+    device.mapped = there && !asks;
   }
   if (session->stray) return adopt(*session, answers);
   // What an earlier process left mapped. Later somebody else may map devices by hand.
@@ -218,7 +222,7 @@ void Supervisor::take(const Ended& ended, Nanos now) {
   session->stray = session->outdated = false;
   move(*session, State::absent, now);
   for (auto& device : session->devices) {
-    device.second.mapped = device.second.asked = false;
+    device.second.mapped = device.second.asked = device.second.there = false;
     if (unasked && device.second.wanted && device.second.ticket != 0) give_up(device.second, ENOTCONN);
   }
 }
@@ -226,7 +230,8 @@ void Supervisor::take(const Ended& ended, Nanos now) {
 void Supervisor::take(const Mapped& mapped, Nanos now) {
   Device* const device = find(mapped.session, mapped.device);
   if (device == nullptr || !std::exchange(device->asked, false)) return;
-  device->mapped = mapped.error == 0;
+  // One that the process had before stays as it was when another Map of it fails.
+  device->mapped = mapped.error == 0 || device->there;
   device->error = mapped.error;
   if (!device->wanted) return;  // settle() goes on
   if (mapped.error == 0) {

@@ -29,6 +29,7 @@ struct MapAsked {
   DeviceWish device_wish;
   Ticket ticket = 0;
 };
+// Of a device whose MapAsked is not answered yet: that one is told ECANCELED.
 struct UnmapAsked {
   std::string session;
   std::string device;
@@ -82,6 +83,11 @@ struct Map {  // answered by Mapped, unless Ended comes first
   std::string device;
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_write;
 };
+// A Map that is under way is not wanted any more. No answer of its own: Mapped says how the Map ended.
+struct Cancel {
+  std::string session;
+  std::string device;
+};
 struct Unmap {  // answered by Unmapped, unless Ended comes first
   std::string session;
   std::string device;
@@ -93,7 +99,7 @@ struct Done {
   Ticket ticket = 0;
   int error = 0;  // 0 or an errno
 };
-using Action = std::variant<Start, End, Map, Unmap, Save, Done>;
+using Action = std::variant<Start, End, Map, Cancel, Unmap, Save, Done>;
 using Actions = std::vector<Action>;
 
 class Supervisor {
@@ -116,6 +122,7 @@ class Supervisor {
     bool kept = false;    // part of wishes()
     bool mapped = false;  // in the process
     bool asked = false;   // Map or Unmap is under way
+    bool there = false;   // the process said that it has it, when it was last asked and nothing was under way
     bool force = false;   // of the next Unmap
     Ticket ticket = 0;
     int error = 0;  // of the last refusal

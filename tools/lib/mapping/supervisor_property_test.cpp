@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <deque>
 #include <set>
@@ -25,7 +26,8 @@ struct Process {
   bool told_to_end = false;
   std::uint16_t port = 0;  // of the wish that it was started for
   std::set<std::string> mapped;
-  std::deque<Action> asked;  // Map and Unmap without an answer
+  std::deque<Action> asked;         // Map and Unmap without an answer
+  std::set<std::string> cancelled;  // whose Map is to end
 };
 
 class World {
@@ -50,7 +52,7 @@ class World {
   void has_run(const std::string& session, const std::set<std::string>& mapped, std::uint16_t unwished) {
     const auto wished = machine_.sessions().find(session);
     const std::uint16_t port = wished == machine_.sessions().end() ? unwished : wished->second.wish.port;
-    processes_[session] = {true, false, port, mapped, {}};
+    processes_[session] = {true, false, port, mapped, {}, {}};
   }
   // All that run are found, one after the other.
   void adopt() {
@@ -175,6 +177,15 @@ class World {
     process.asked.emplace_back(map);
     RC_ASSERT(process.asked.size() <= Supervisor::kMostAsked);
   }
+  void act(const Cancel& cancel) {
+    Process& process = processes_[cancel.session];
+    RC_ASSERT(process.runs && !process.told_to_end);
+    RC_ASSERT(std::ranges::any_of(process.asked, [&](const Action& one) {
+      const auto* map = std::get_if<Map>(&one);
+      return map != nullptr && map->device == cancel.device;
+    }));
+    process.cancelled.insert(cancel.device);
+  }
   void act(const Unmap& unmap) {
     Process& process = processes_[unmap.session];
     RC_ASSERT(process.runs && !process.told_to_end);
@@ -211,6 +222,8 @@ class World {
     const Action action = process.asked[which];
     process.asked.erase(process.asked.begin() + static_cast<std::ptrdiff_t>(which));
     if (const auto* map = std::get_if<Map>(&action)) {
+      // It may have been carried out a moment before.
+      if (process.cancelled.erase(map->device) != 0 && error != 0) error = ECANCELED;
       if (error == 0) process.mapped.insert(map->device);
       return give(Mapped{session, map->device, error});
     }
