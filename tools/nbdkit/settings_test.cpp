@@ -106,6 +106,16 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
             "policy=fast: expected rr (round-robin), mi (min-inflight) or ml (min-latency)");
   EXPECT_EQ(why(settings.set("reconnect_min", "0")),
             "reconnect_min: '0' is too short: it must be longer than nothing");
+  for (const std::string wrong : {"9999us", "61m"})
+    EXPECT_EQ(why(settings.set("heartbeat_interval", wrong)),
+              "heartbeat_interval=" + wrong + ": expected 10ms to 1h");
+  for (const std::string key : {"reconnect_min", "reconnect_max"})
+    EXPECT_EQ(why(settings.set(key, "1us")), key + "=1us: expected 1ms to 1h");
+  for (const auto& [key, value] : {std::pair<const char*, const char*>{"heartbeat_interval", "10ms"},
+                                   {"heartbeat_interval", "1h"},
+                                   {"reconnect_min", "1ms"},
+                                   {"reconnect_max", "1h"}})
+    EXPECT_EQ(why(settings.set(key, value)), "accepted") << key;
   EXPECT_EQ(why(settings.set("device", "")), "device=: is empty");
   EXPECT_EQ(why(settings.set("path", "a@b@c")),
             "path 'a@b@c': more than one '@' or ','; give every path on its own");

@@ -159,9 +159,8 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   add_peer(app, options, texts);
   add_selection(app, options, texts);
   add_output(app, options, texts);
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
-    app.parse(reversed);
+    app.parse(tools::words_to_parse(app, arguments));
   } catch (const CLI::ParseError& error) {
     if (const auto help = tools::help_asked(app, error)) {
       line.output = *help;

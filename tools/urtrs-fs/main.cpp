@@ -238,6 +238,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "urtrs-fs: %s\n", refused.c_str());
     return 3;
   }
+  // libfuse 3.14 complains of its own default.
+  fuse_opt_insert_arg(&arguments, 1, "-omax_idle_threads=10");
   // Modes hold for everybody who gets in with allow_other too.
   fuse_opt_add_arg(&arguments, "-odefault_permissions");
   fuse_operations operations{};

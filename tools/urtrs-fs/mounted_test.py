@@ -107,10 +107,10 @@ def test_a_signal_ends_it_in_order(system, tmp_path):
     folder = tmp_path / "second"
     folder.mkdir()
     for number in (signal.SIGTERM, signal.SIGHUP):
-        process = subprocess.Popen([URTRS_FS, "-f", folder])
+        process = subprocess.Popen([URTRS_FS, "-f", folder], stderr=subprocess.PIPE)
         until("it is mounted", folder.is_mount)
         process.send_signal(number)
-        assert (process.wait(BOUND), folder.is_mount()) == (0, False)
+        assert (process.wait(BOUND), folder.is_mount(), process.stderr.read()) == (0, False, b"")
 
 
 def test_mistakes(tmp_path, monkeypatch):

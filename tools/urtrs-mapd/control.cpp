@@ -367,6 +367,7 @@ tl::expected<std::unique_ptr<rpc::Server>, std::string> open_control(boost::asio
   rpc::ServerOptions how;
   how.path = std::move(*path);
   how.group = options.group;
+  how.trouble = [](const std::string& sentence) { log(4, sentence); };
   return rpc::Server::listen(
       context, std::move(how),
       [&keeper, &options](const rpc::Caller& caller, const rpc::Request& request, const rpc::Reply& reply) {

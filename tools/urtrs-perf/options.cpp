@@ -331,7 +331,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   add_transport(app, options, texts);
   add_output(app, options, texts);
   try {
-    app.parse(tools::words_to_parse(arguments));
+    app.parse(tools::words_to_parse(app, arguments));
   } catch (const CLI::ParseError& error) {
     if (const auto help = tools::help_asked(app, error)) {
       result.output = *help;

@@ -46,7 +46,7 @@ int run(int argc, char** argv) {
   add_commands(app, runner);
   if (const int code = check_subcommand(app, argc, argv)) return code;
   try {
-    app.parse(argc, argv);
+    app.parse(words_to_parse(app, argc, argv));
   } catch (const CLI::ParseError& wrong) {
     if (const auto help = help_asked(app, wrong)) {
       std::fputs(help->c_str(), stdout);

@@ -252,7 +252,7 @@ int command(int argc, char** argv) {
   set_footers(app);
   if (const int code = check_subcommand(app, argc, argv)) return code;
   try {
-    app.parse(argc, argv);
+    app.parse(words_to_parse(app, argc, argv));
   } catch (const CLI::ParseError& error) {
     if (const auto help = help_asked(app, error)) return std::fputs(help->c_str(), stdout), kOk;
     return say_wrong_usage(app, error);

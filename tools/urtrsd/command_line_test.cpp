@@ -70,8 +70,11 @@ TEST(CommandLine, UsageErrors) {
       "\"info\"?\n");
   EXPECT_EQ(usage_error({"-e", "disk"}),
             "urtrsd: --export: expected NAME=SOURCE, got \"disk\"; write --export "
-            "NAME=SOURCE[,ro][,delay_ms=N]\n"
-            "");
+            "NAME=SOURCE[,ro][,delay_ms=N]\n");
+  EXPECT_EQ(usage_error({"-e", "a\xff=mem:1M"}),
+            "urtrsd: --export: export name \"a\\xff\" cannot be used; a name is 1 to 254 bytes of UTF-8, not "
+            "only slashes, with no \"..\" and no control characters\n")
+      << "neither NBD nor JSON could say it";
   EXPECT_EQ(
       usage_error({"-e", "a=mem:x"}),
       "urtrsd: --export: \"a=mem:x\": 'x' is no size: expected a number of bytes, k, M, G or T, e.g. 4096, "

@@ -341,7 +341,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   app.footer(kExamples);
   const auto options = add_options(app, flags);
   try {
-    app.parse(tools::words_to_parse(arguments));
+    app.parse(tools::words_to_parse(app, arguments));
   } catch (const CLI::ParseError& error) {
     if (const auto help = tools::help_asked(app, error)) {
       result.output = *help;

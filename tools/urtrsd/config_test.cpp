@@ -133,11 +133,13 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"[[export]]\nname = \"a\"\nmem = 512\n[[export]]\nname = \"a\"\nmem = 512\n",
                "urtrsd.toml:4:1: export \"a\" is configured twice\n"},
         Golden{"[[export]]\nname = \"../a\"\nmem = 512\n",
-               "urtrsd.toml:1:1: export name \"../a\" cannot be used; a name has 1 to 254 bytes, is not only "
-               "slashes and has no \"..\" and no control characters\n"},
+               "urtrsd.toml:1:1: export name \"../a\" cannot be used; a name is 1 to 254 bytes of UTF-8, not "
+               "only "
+               "slashes, with no \"..\" and no control characters\n"},
         Golden{"[[export]]\nname = \"a\\u001b[2J\"\nmem = 512\n",
-               "urtrsd.toml:1:1: export name \"a\\x1b[2J\" cannot be used; a name has 1 to 254 bytes, is not "
-               "only slashes and has no \"..\" and no control characters\n"},
+               "urtrsd.toml:1:1: export name \"a\\x1b[2J\" cannot be used; a name is 1 to 254 bytes of "
+               "UTF-8, not "
+               "only slashes, with no \"..\" and no control characters\n"},
         Golden{"metrics = \"localhost:9469\"\ndev_search_path = \"/srv\"\n",
                "urtrsd.toml:1:11: metrics: \"localhost:9469\": \"localhost\" is no IP address; names are not "
                "looked up; for example 127.0.0.1:9469\n"},

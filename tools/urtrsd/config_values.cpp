@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/proto/limits.hpp"
+#include "core/record/format.hpp"
 #include "tools/urtrsd/config_text.hpp"
 
 namespace rtrs::daemon {
@@ -323,9 +324,9 @@ void ConfigReader::add_export(const std::string& origin, ExportSpec spec, bool r
   constexpr std::size_t kMaxName = 254;  // protocol section 2.9: 255 bytes with the NUL
   if (spec.name.empty() || spec.name.size() > kMaxName ||
       spec.name.find_first_not_of('/') == std::string::npos || spec.name.find("..") != std::string::npos ||
-      has_control_bytes(spec.name)) {
+      has_control_bytes(spec.name) || !trace::is_utf8(spec.name)) {
     report(origin, "export name " + in_quotes(spec.name) + " cannot be used",
-           "a name has 1 to 254 bytes, is not only slashes and has no \"..\" and no control characters");
+           "a name is 1 to 254 bytes of UTF-8, not only slashes, with no \"..\" and no control characters");
     return;
   }
   const auto same = std::find_if(config_.exports.begin(), config_.exports.end(),

@@ -305,6 +305,7 @@ tl::expected<std::unique_ptr<Control>, std::string> Control::open(boost::asio::i
   rpc::ServerOptions options;
   options.path = socket;
   options.group = group;
+  options.trouble = [](const std::string& sentence) { spdlog::warn("{}", sentence); };
   if (socket == "auto") {
     auto chosen = rpc::make_socket_path("urtrsd");
     if (!chosen) return tl::unexpected(std::move(chosen.error()));

@@ -332,6 +332,7 @@ tl::expected<std::unique_ptr<ClientControl>, std::string> ClientControl::open(
   rpc::ServerOptions options;
   options.path = socket;
   options.group = group;
+  options.trouble = [self = control.get()](const std::string& sentence) { self->log_(sentence); };
   if (socket == "auto") {
     auto chosen = rpc::make_socket_path("client");
     if (!chosen) return tl::unexpected(std::move(chosen.error()));

@@ -19,6 +19,7 @@ namespace {
 
 using Done = tl::expected<void, std::string>;
 
+constexpr Nanos kLongestInterval = seconds(3600);
 constexpr std::uint64_t kMebibyte = 1U << 20;
 
 Done refuse(std::string_view key, std::string_view value, const std::string& why) {
@@ -45,6 +46,16 @@ Done set_duration(std::string_view key, std::string_view value, Nanos& out) {
   const auto duration = tools::parse_positive_duration(value);
   if (!duration) return tl::unexpected(std::string(key) + ": " + duration.error());
   out = *duration;
+  return {};
+}
+
+// No shorter ones: a timer that never lets anything happen is no setting.
+Done set_interval(std::string_view key, std::string_view value, Nanos least, Nanos& out) {
+  Nanos given = 0;
+  if (Done done = set_duration(key, value, given); !done) return done;
+  if (given < least || given > kLongestInterval)
+    return refuse(key, value, "expected " + std::to_string(least / milliseconds(1)) + "ms to 1h");
+  out = given;
   return {};
 }
 
@@ -180,10 +191,11 @@ Done set_protocol(std::string_view key, std::string_view value, ClientConfig& pr
     if (done) protocol.con_num = static_cast<std::uint16_t>(connections + 1);
     return done;
   }
-  if (key == "heartbeat_interval") return set_duration(key, value, protocol.heartbeat.interval);
+  if (key == "heartbeat_interval")
+    return set_interval(key, value, milliseconds(10), protocol.heartbeat.interval);
   if (key == "heartbeat_missed") return set_number(key, value, 1, 1000, protocol.heartbeat.missed_max);
-  if (key == "reconnect_min") return set_duration(key, value, protocol.reconnect_min);
-  if (key == "reconnect_max") return set_duration(key, value, protocol.reconnect_max);
+  if (key == "reconnect_min") return set_interval(key, value, milliseconds(1), protocol.reconnect_min);
+  if (key == "reconnect_max") return set_interval(key, value, milliseconds(1), protocol.reconnect_max);
   if (key == "offer_invalidation") return set_switch(key, value, protocol.offer_invalidation);
   if (key == "extensions") {
     bool wanted = true;

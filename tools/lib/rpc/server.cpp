@@ -46,6 +46,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   Handler handler;
   Protocol::acceptor acceptor;
   asio::steady_timer pause;  // after an accept() that failed
+  bool told = false;         // that nobody can connect
   gid_t group = 0;
   std::uint64_t uses = 0;  // connections made and requests taken so far
   std::set<std::shared_ptr<Reply::Connection>> connections;
@@ -182,9 +183,15 @@ void Server::State::accept() {
       [self = shared_from_this()](const boost::system::error_code& error, Protocol::socket socket) {
         if (!self->acceptor.is_open()) return;
         if (!error) {
+          self->told = false;
           self->welcome(std::move(socket));
           return self->accept();
         }
+        if (self->options.trouble && !std::exchange(self->told, true))
+          self->options.trouble(fmt::format(
+              "control socket \"{}\": nobody can connect: {}{}", self->options.path, error.message(),
+              error == asio::error::no_descriptors ? "; ulimit -n, or LimitNOFILE= of systemd, allows more"
+                                                   : ""));
         // No descriptor is left, or no memory: later there may be.
         self->pause.expires_after(std::chrono::milliseconds(100));
         self->pause.async_wait([self](const boost::system::error_code& stopped) {

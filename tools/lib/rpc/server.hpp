@@ -49,6 +49,9 @@ struct ServerOptions {
   std::string group;  // that may open the socket; empty: that of the process
   unsigned most_connections = 32;
   std::size_t most_unsent = std::size_t{1} << 20;  // bytes, a connection
+  // Told a sentence when nobody can connect any more, as where no descriptor is left; once, until somebody
+  // can. From the thread of the event loop; may be empty.
+  std::function<void(const std::string&)> trouble{};
 };
 
 class Server {

@@ -2,6 +2,7 @@
 #include "tools/lib/rpc/server.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -14,6 +15,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -237,6 +239,36 @@ TEST_F(RpcServerTest, ACallEndsInTimeWhateverElseComes) {
   const auto answer = asks.call("chatter", json::object(), std::chrono::milliseconds(200));
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().error, ETIMEDOUT) << answer.error().message;
+}
+
+TEST_F(RpcServerTest, SaysOnceThatNoDescriptorIsLeft) {
+  std::promise<std::string> told;
+  unsigned times = 0;
+  options.trouble = [&](const std::string& sentence) {
+    if (++times == 1) told.set_value(sentence);
+  };
+  start();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, options.path.data(), options.path.size());
+  const int newcomer = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int next = ::dup(newcomer);
+  ::close(next);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_EQ(::connect(newcomer, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const std::string sentence = told.get_future().get();
+  // Each of these ends with a pause, after which it is tried again.
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_NE(sentence.find("nobody can connect: Too many open files; ulimit -n"), std::string::npos)
+      << sentence;
+  EXPECT_TRUE(client().call("who", json::object())) << "and goes on";
+  ::close(newcomer);
+  stop();
+  EXPECT_EQ(times, 1U);
 }
 
 TEST_F(RpcServerTest, ASocketThatAKilledProcessLeftIsReplaced) {

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +47,15 @@ std::string in_plain_words(const std::string& what) {
   return what;
 }
 
+// Of the program and its subcommands; true: it needs a value.
+void collect_options(const CLI::App& app, std::map<std::string, bool>& into) {
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames())
+      into["--" + name] = option->get_items_expected_min() > 0;
+  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; }))
+    collect_options(*one, into);
+}
+
 }  // namespace
 
 std::string command_line_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -65,7 +75,8 @@ std::string command_line_error(const CLI::App& app, const CLI::ParseError& error
     const std::string near =
         option != left.end() ? nearest_word(word.substr(0, word.find('=')), options_of(last)) : "";
     if (!near.empty()) hint = "did you mean \"" + near + "\"?";
-  } else if (!inner && app.get_require_subcommand_min() != 0 && app.get_subcommands().empty()) {
+  } else if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) && !inner &&
+             app.get_require_subcommand_min() != 0 && app.get_subcommands().empty()) {
     what = "no command is given; the commands are " + subcommands_of(app);
   } else {
     // Of the first line: CLI11 prints choices over several.
@@ -75,11 +86,19 @@ std::string command_line_error(const CLI::App& app, const CLI::ParseError& error
   return app.get_name() + ": " + what + "; " + hint + "\n";
 }
 
-std::vector<std::string> words_to_parse(const std::vector<std::string>& arguments) {
+std::vector<std::string> words_to_parse(const CLI::App& app, const std::vector<std::string>& arguments) {
+  std::map<std::string, bool> known;
+  collect_options(app, known);
   std::vector<std::string> words;
   bool options = true;
+  std::string waits;  // an option without its value
   for (const std::string& word : arguments) {
     options = options && word != "--";
+    if (!waits.empty() && known.contains(word.substr(0, word.find('='))))
+      throw CLI::ArgumentMismatch(waits + " needs a value, and \"" + printable(word) +
+                                  "\" behind it is an option");
+    const auto option = known.find(word);
+    waits = waits.empty() && options && option != known.end() && option->second ? word : "";
     if (options && word.rfind("--", 0) == 0 && word.find('=') == word.size() - 1) {
       words.push_back(word.substr(0, word.size() - 1));
       words.emplace_back();
@@ -89,6 +108,10 @@ std::vector<std::string> words_to_parse(const std::vector<std::string>& argument
   }
   std::reverse(words.begin(), words.end());
   return words;
+}
+
+std::vector<std::string> words_to_parse(const CLI::App& app, int argc, const char* const* argv) {
+  return words_to_parse(app, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
 }
 
 }  // namespace rtrs::tools

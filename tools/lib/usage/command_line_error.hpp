@@ -15,7 +15,9 @@ namespace rtrs::tools {
 std::string command_line_error(const CLI::App& app, const CLI::ParseError& error);
 
 // The arguments of a program as App::parse() takes them from a vector, the last one first. "--option="
-// becomes the option and an empty word: CLI11 would take the next argument for its value.
-std::vector<std::string> words_to_parse(const std::vector<std::string>& arguments);
+// becomes the option and an empty word: CLI11 would take the next argument for its value. Throws
+// CLI::ArgumentMismatch where an option of `app` or its subcommands stands in place of another one's value.
+std::vector<std::string> words_to_parse(const CLI::App& app, const std::vector<std::string>& arguments);
+std::vector<std::string> words_to_parse(const CLI::App& app, int argc, const char* const* argv);
 
 }  // namespace rtrs::tools

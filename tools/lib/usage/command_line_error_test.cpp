@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -18,13 +17,16 @@ std::string said(std::vector<std::string> words) {
   app.require_subcommand(1);
   CLI::App* run = app.add_subcommand("run");
   int seed = 0;
+  bool quick = false;
+  std::string text;
   std::string file;
   run->add_option("--seed", seed);
+  run->add_option("--file", text);
+  run->add_flag("--quick", quick);
   run->add_option("FILE", file)->required();
   app.add_subcommand("sweep");
-  std::reverse(words.begin(), words.end());
   try {
-    app.parse(words);
+    app.parse(words_to_parse(app, words));
   } catch (const CLI::ParseError& error) {
     return command_line_error(app, error);
   }
@@ -33,9 +35,10 @@ std::string said(std::vector<std::string> words) {
 
 TEST(WordsToParse, AnEmptyValueIsAWordOfItsOwn) {
   using Words = std::vector<std::string>;
-  EXPECT_EQ(words_to_parse({"--a=", "--b=1", "c="}), (Words{"c=", "--b=1", "", "--a"}));
-  EXPECT_EQ(words_to_parse({"--", "--a="}), (Words{"--a=", "--"}));
-  EXPECT_EQ(words_to_parse({"--a=b="}), (Words{"--a=b="}));
+  const CLI::App app;
+  EXPECT_EQ(words_to_parse(app, {"--a=", "--b=1", "c="}), (Words{"c=", "--b=1", "", "--a"}));
+  EXPECT_EQ(words_to_parse(app, {"--", "--a="}), (Words{"--a=", "--"}));
+  EXPECT_EQ(words_to_parse(app, {"--a=b="}), (Words{"--a=b="}));
 }
 
 TEST(CommandLineError, NamesTheWordAndTheNearestOption) {
@@ -57,6 +60,16 @@ TEST(CommandLineError, WhatIsMissingOrNoNumberIsOneLine) {
   EXPECT_EQ(said({"run", "--seed", "x", "file"}),
             "tool: --seed: expected a number in its range, got \"x\"; see tool run --help\n");
   EXPECT_EQ(said({"run", "file", "--seed"}), "tool: --seed needs a value: INT; see tool run --help\n");
+}
+
+TEST(CommandLineError, AnOptionIsNoValueOfAnother) {
+  const std::string missing =
+      "tool: --seed needs a value, and \"--file=x\" behind it is an option; see tool --help\n";
+  EXPECT_EQ(said({"run", "--seed", "--file=x"}), missing);
+  EXPECT_EQ(said({"--seed", "--file=x", "run"}), missing) << "wherever it stands";
+  EXPECT_EQ(said({"run", "--file", "--seedling", "x"}), "nothing") << "what is no option may be a value";
+  EXPECT_EQ(said({"run", "--seed=1", "--file=x", "x"}), "nothing");
+  EXPECT_EQ(said({"run", "--quick", "--seed", "1", "x"}), "nothing") << "an option without a value";
 }
 
 TEST(JsonError, IsOneLineWhateverTheMessage) {
