@@ -1,7 +1,6 @@
 #include "tools/lib/plugin/settings.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <utility>
 
@@ -11,65 +10,14 @@
 #include "core/rnbd/geometry.hpp"
 #include "core/wire/messages.hpp"
 #include "tools/lib/client_control/client_control.hpp"
+#include "tools/lib/plugin/setting_values.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/quantity.hpp"
 
 namespace rtrs::nbdkit {
 namespace {
 
-using Done = tl::expected<void, std::string>;
-
-constexpr Nanos kLongestInterval = seconds(3600);
 constexpr std::uint64_t kMebibyte = 1U << 20;
-
-Done refuse(std::string_view key, std::string_view value, const std::string& why) {
-  return tl::unexpected(std::string(key) + "=" + std::string(value) + ": " + why);
-}
-
-bool parse_whole(std::string_view text, std::uint64_t& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size() && !text.empty();
-}
-
-template <class Number>
-Done set_number(std::string_view key, std::string_view value, std::uint64_t least, std::uint64_t most,
-                Number& out) {
-  std::uint64_t number = 0;
-  if (!parse_whole(value, number) || number < least || number > most)
-    return refuse(key, value,
-                  "expected a whole number from " + std::to_string(least) + " to " + std::to_string(most));
-  out = static_cast<Number>(number);
-  return {};
-}
-
-Done set_duration(std::string_view key, std::string_view value, Nanos& out) {
-  const auto duration = tools::parse_positive_duration(value);
-  if (!duration) return tl::unexpected(std::string(key) + ": " + duration.error());
-  out = *duration;
-  return {};
-}
-
-// No shorter ones: a timer that never lets anything happen is no setting.
-Done set_interval(std::string_view key, std::string_view value, Nanos least, Nanos& out) {
-  Nanos given = 0;
-  if (Done done = set_duration(key, value, given); !done) return done;
-  if (given < least || given > kLongestInterval)
-    return refuse(key, value, "expected " + std::to_string(least / milliseconds(1)) + "ms to 1h");
-  out = given;
-  return {};
-}
-
-Done set_timeout(std::string_view key, std::string_view value, Nanos& out) {
-  if (value != "never") return set_duration(key, value, out);
-  out = kNever;
-  return {};
-}
-
-Done set_switch(std::string_view key, std::string_view value, bool& out) {
-  if (value != "on" && value != "off") return refuse(key, value, "expected on or off");
-  out = value == "on";
-  return {};
-}
 
 Done set_access_mode(std::string_view value, wire::rnbd::AccessMode& out) {
   using wire::rnbd::AccessMode;
