@@ -13,24 +13,6 @@ constexpr std::size_t kDeviceName = 6;
 static_assert(kDeviceName + kNameFieldBytes + 3 == kOpenBytes);
 }  // namespace open_at
 
-namespace open_rsp_at {
-constexpr std::size_t kDeviceId = 4;
-constexpr std::size_t kSectors = 8;
-constexpr std::size_t kMaxHwSectors = 16;
-constexpr std::size_t kMaxWriteZeroes = 20;
-constexpr std::size_t kMaxDiscard = 24;
-constexpr std::size_t kDiscardGranularity = 28;
-constexpr std::size_t kDiscardAlignment = 32;
-constexpr std::size_t kPhysicalBlock = 36;
-constexpr std::size_t kLogicalBlock = 38;
-constexpr std::size_t kMaxSegments = 40;
-constexpr std::size_t kSecureDiscard = 42;
-constexpr std::size_t kCachePolicy = 45;
-constexpr std::size_t kFeatures = 46;
-constexpr std::size_t kInstance = 48;
-static_assert(kFeatures + 2 == kInstance && kInstance + 8 == kOpenRspBytes);
-}  // namespace open_rsp_at
-
 constexpr std::size_t kCloseDeviceIdAt = 4;
 static_assert(kCloseDeviceIdAt + 4 == kCloseBytes);
 

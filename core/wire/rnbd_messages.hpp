@@ -120,6 +120,25 @@ struct OpenRsp {
   bool operator==(const OpenRsp&) const = default;
 };
 
+/// Where its fields stand in the message, bytes.
+namespace open_rsp_at {
+inline constexpr std::size_t kDeviceId = 4;
+inline constexpr std::size_t kSectors = 8;
+inline constexpr std::size_t kMaxHwSectors = 16;
+inline constexpr std::size_t kMaxWriteZeroes = 20;
+inline constexpr std::size_t kMaxDiscard = 24;
+inline constexpr std::size_t kDiscardGranularity = 28;
+inline constexpr std::size_t kDiscardAlignment = 32;
+inline constexpr std::size_t kPhysicalBlock = 36;
+inline constexpr std::size_t kLogicalBlock = 38;
+inline constexpr std::size_t kMaxSegments = 40;
+inline constexpr std::size_t kSecureDiscard = 42;
+inline constexpr std::size_t kCachePolicy = 45;
+inline constexpr std::size_t kFeatures = 46;
+inline constexpr std::size_t kInstance = 48;
+static_assert(kFeatures + 2 == kInstance && kInstance + 8 == kOpenRspBytes);
+}  // namespace open_rsp_at
+
 [[nodiscard]] std::size_t encode(const OpenRsp& message, MutableBytes out) noexcept;
 /// too_short, bad_type, bad_block_size, bad_count (2^54 sectors or more). With the last two `value` is filled
 /// all the same: the device is open at the server and its device_id is needed to close it.

@@ -12,6 +12,7 @@ void add_from_json(CLI::App&, Runner&);
 void add_grep(CLI::App&, Runner&);
 void add_import(CLI::App&, Runner&);
 void add_simulate(CLI::App&, Runner&);
+void add_live(CLI::App&, Runner&);
 void add_merge(CLI::App&, Runner&);
 void add_min(CLI::App&, Runner&);
 void add_pcap(CLI::App&, Runner&);
@@ -30,6 +31,7 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_grep(app, runner);
   add_stat(app, runner);
   add_replay(app, runner);
+  add_live(app, runner);
   add_diff(app, runner);
   add_simulate(app, runner);
   add_merge(app, runner);

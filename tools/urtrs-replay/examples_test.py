@@ -55,6 +55,8 @@ def test_examples(folder, command):
     lines = re.findall(r"^  (urtrs-replay .*)$", text[text.index("Example"):].replace("\\\n", " "), re.MULTILINE)
     assert lines, "--help shows no example"
     for line in lines:
+        if command == "live":  # live_test.py has a server for it
+            continue
         if command == "import":  # an output that is there already is left alone
             (folder / "capture.rtrc").unlink()
         run(line, folder)

@@ -1,0 +1,271 @@
+#include "tools/urtrs-replay/live_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "backends/asio/path_syntax.hpp"
+#include "backends/asio/session.hpp"
+#include "backends/system/identities.hpp"
+#include "core/proto/reasons.hpp"
+
+namespace rtrs::tools {
+
+namespace {
+
+using workload::Asked;
+using workload::Told;
+namespace rnbd = wire::rnbd;
+
+// The memory of one request, which is the session's until its answer.
+struct Slot {
+  std::array<std::byte, rnbd::kOpenBytes> header{};
+  std::size_t header_bytes = 0;
+  std::vector<std::byte> data;
+  bool done = false;
+  Nanos done_at = 0;
+  boost::system::error_code error;
+};
+
+class Player {
+ public:
+  Player(const workload::Workload& work, const LiveOptions& options, std::unique_ptr<Fabric> fabric,
+         asio::SessionSettings settings)
+      : work_(work), options_(options), session_(context_, std::move(fabric), std::move(settings)) {
+    run_.answers.resize(work.requests.size());
+    ids_.resize(work.devices.size());
+  }
+
+  // Empty, or why there is no session.
+  std::string open(Nanos bound) {
+    session_.async_open([this](const boost::system::error_code& error) {
+      opening_.error = error;
+      opening_.done = true;
+    });
+    if (!run_until(asio::steady_now() + bound, [this] { return opening_.done; }) || opening_.error)
+      return failure_of_paths();
+    return agree_on_version();
+  }
+
+  LiveRun play() {
+    run_.max_io_size = session_.client().max_io_size();
+    run_.queue_depth = static_cast<std::uint16_t>(session_.client().depth());
+    const Nanos began = asio::steady_now();
+    for (const workload::Moment& moment : work_.moments) {
+      if (moment.answer)
+        finish(moment.request);
+      else
+        ask(moment.request, began);
+    }
+    for (std::size_t i = 0; i < slots_.size(); ++i) finish(i);
+    return std::move(run_);
+  }
+
+  void close() {
+    bool done = false;
+    session_.async_close([&done](const boost::system::error_code&) { done = true; });
+    run_until(asio::steady_now() + seconds(5), [&] { return done; });
+  }
+
+ private:
+  template <class Done>
+  bool run_until(Nanos end, Done done) {
+    while (!done()) {
+      const Nanos now = asio::steady_now();
+      if (now >= end) return false;
+      context_.restart();
+      context_.run_one_for(std::chrono::nanoseconds(end - now));
+    }
+    return true;
+  }
+
+  std::string failure_of_paths() {
+    std::string why;
+    const auto paths = session_.client().paths();
+    for (unsigned i = 0; i < paths.size(); ++i) {
+      if (paths[i].state == PathState::absent) continue;
+      const ReasonText words = words_of(paths[i].reason, paths[i].peer_errno);
+      why += fmt::format(
+          "{}path {}: {}", why.empty() ? "" : "; ", asio::to_text(session_.client().address(i)),
+          *words.hint == '\0' ? "no answer yet" : fmt::format("{}; {}", words.sentence, words.hint));
+    }
+    return why.empty() ? "no path is connected" : why;
+  }
+
+  std::string agree_on_version() {
+    Slot& slot = opening_;
+    slot.done = false;
+    slot.header_bytes = rnbd::encode(rnbd::SessInfo{}, slot.header);
+    slot.data.resize(rnbd::kSessInfoRspBytes);
+    send(slot, Direction::read, true, 0);
+    if (!run_until(asio::steady_now() + options_.patience, [&] { return slot.done; }))
+      return "the server does not answer the first message of RNBD";
+    if (slot.error) return "the server refuses the first message of RNBD: " + slot.error.message();
+    const auto info = rnbd::parse_sess_info_rsp(slot.data);
+    return info && info.value.version == rnbd::kProtoMajor
+               ? ""
+               : "the server answers the first message of RNBD with what cannot be read";
+  }
+
+  void send(Slot& slot, Direction direction, bool service, std::uint16_t affinity) {
+    IoRequest request;
+    request.direction = direction;
+    request.service = service;
+    request.affinity = affinity;
+    request.user_header = std::span(slot.header).first(slot.header_bytes);
+    request.data = slot.data;
+    session_.async_request(request, [&slot](const boost::system::error_code& error) {
+      slot.error = error;
+      slot.done_at = asio::steady_now();
+      slot.done = true;
+    });
+  }
+
+  // Nothing, or why it cannot be asked for.
+  std::string prepare(const Asked& asked, Slot& slot, rnbd::Framing& framing) {
+    const std::optional<std::uint32_t> id = ids_[asked.device];
+    switch (asked.kind) {
+      case Asked::Kind::open: {
+        rnbd::Open open;
+        open.access_mode = asked.mode;
+        const std::string& name = options_.device.empty() ? work_.devices[asked.device] : options_.device;
+        const auto field = wire::make_name(name);
+        if (!field) return "its name is too long";
+        open.device_name = field.value;
+        slot.header_bytes = rnbd::encode(open, slot.header);
+        framing = rnbd::kOpenFraming;
+        break;
+      }
+      case Asked::Kind::close:
+        slot.header_bytes = rnbd::encode(rnbd::Close{*id}, slot.header);
+        framing = rnbd::kCloseFraming;
+        break;
+      case Asked::Kind::io: {
+        rnbd::Io io = asked.io;
+        io.device_id = *id;
+        slot.header_bytes = rnbd::encode(io, slot.header);
+        framing = rnbd::io_framing(io);
+        break;
+      }
+    }
+    if (slot.header_bytes == 0) return "it cannot be written as a message";
+    if (framing.data_len > run_.max_io_size)
+      return fmt::format("{} bytes are more than the {} of an IO", framing.data_len, run_.max_io_size);
+    slot.data.resize(framing.data_len);
+    if (framing.direction == Direction::write && !asked.data.empty()) {
+      const std::size_t known = std::min(asked.data.size(), slot.data.size());
+      std::memcpy(slot.data.data() + (slot.data.size() - known),
+                  asked.data.data() + (asked.data.size() - known), known);
+    }
+    return {};
+  }
+
+  void ask(std::size_t number, Nanos began) {
+    const Asked& asked = work_.requests[number];
+    if (given_up_ || (!options_.changes && workload::changes_blocks(asked))) return;
+    if (options_.as_recorded) {
+      const Nanos first = work_.requests.front().at;
+      run_until(began + (asked.at > first ? asked.at - first : 0), [] { return false; });
+    }
+    // As many as the server takes at a time, also where another one took more.
+    while (!given_up_ && in_flight_.size() >= run_.queue_depth) finish(in_flight_.front());
+    if (given_up_) return;
+    if (slots_.size() <= number) slots_.resize(number + 1);
+    LiveAnswer& answer = run_.answers[number];
+    if (asked.kind != Asked::Kind::open && !ids_[asked.device]) {
+      ++run_.without_device;
+      return;
+    }
+    answer.asked = true;
+    auto slot = std::make_unique<Slot>();
+    rnbd::Framing framing;
+    answer.told.failure = prepare(asked, *slot, framing);
+    if (!answer.told.failure.empty()) return;
+    answer.took = asio::steady_now();
+    slots_[number] = std::move(slot);
+    in_flight_.push_back(number);
+    send(*slots_[number], framing.direction, framing.service_connection, asked.affinity);
+    if (options_.progress) options_.progress(number + 1);
+  }
+
+  // Waits for the answer, if it was asked for.
+  void finish(std::size_t number) {
+    if (number >= slots_.size() || !slots_[number] || given_up_) return;
+    Slot& slot = *slots_[number];
+    LiveAnswer& answer = run_.answers[number];
+    if (!run_until(asio::steady_now() + options_.patience, [&] { return slot.done; })) {
+      answer.told.failure = "no answer";
+      answer.took = 0;
+      given_up_ = true;
+      return;
+    }
+    answer.took = slot.done_at - answer.took;
+    read_answer(work_.requests[number], slot, answer.told);
+    in_flight_.erase(std::find(in_flight_.begin(), in_flight_.end(), number));
+    slots_[number].reset();
+  }
+
+  void read_answer(const Asked& asked, const Slot& slot, Told& told) {
+    const bool by_server = !slot.error || slot.error.category() == boost::system::generic_category();
+    if (!by_server) {
+      told.failure = slot.error.message();
+      return;
+    }
+    told.answered = true;
+    told.peer_errno = static_cast<std::uint16_t>(slot.error.value());
+    if (asked.kind == Asked::Kind::close && !slot.error) ids_[asked.device].reset();
+    if (asked.kind != Asked::Kind::open || slot.error) return;
+    const auto response = rnbd::parse_open_rsp(slot.data);
+    if (!response) {
+      told.answered = false;
+      told.failure = "the answer cannot be read";
+      return;
+    }
+    told.opened = response.value;
+    ids_[asked.device] = response.value.device_id;
+  }
+
+  const workload::Workload& work_;
+  const LiveOptions& options_;
+  LiveRun run_;
+  std::vector<std::optional<std::uint32_t>> ids_;  // of the server that is asked, by device
+  std::vector<std::unique_ptr<Slot>> slots_;       // by request; null: none is under way
+  std::vector<std::size_t> in_flight_;
+  Slot opening_;           // of the session itself
+  bool given_up_ = false;  // one answer did not come: nothing more is asked for
+  boost::asio::io_context context_{1};
+  asio::Session session_;  // ends before the slots
+};
+
+}  // namespace
+
+tl::expected<LiveRun, std::string> run_live(const workload::Workload& work, const nbdkit::Settings& settings,
+                                            const LiveOptions& options) {
+  FabricChoice choice = settings.fabric;
+  choice.client = true;
+  choice.undelivered_timeout = dead_peer_time(settings.protocol.heartbeat);
+  auto fabric = open_fabric(choice);
+  if (!fabric) return tl::unexpected(with_underscores(std::move(fabric.error())));
+  asio::SessionSettings how;
+  how.client.protocol = settings.protocol;
+  how.client.session_name = settings.session;
+  for (const std::string& path : settings.paths)
+    if (const auto address = asio::parse_path(path, settings.port)) how.client.paths.push_back(*address);
+  draw_identities(how.client);
+  Player player(work, options, std::move(*fabric), std::move(how));
+  if (std::string why = player.open(settings.connect_timeout); !why.empty())
+    return tl::unexpected(std::move(why));
+  LiveRun run = player.play();
+  player.close();
+  return run;
+}
+
+}  // namespace rtrs::tools

@@ -1,0 +1,148 @@
+"""urtrs-replay live: what the client of a trace asked for is asked of another server that runs."""
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+from programs import BOUND, PLUGIN, free_port, program
+from schemas import fits
+
+REPLAY = program("urtrs-replay")
+SIZE = 1 << 20
+# Overlapping writes one after the other, a read of what none wrote, blocks that are given back, a flush.
+WORK = ("h.pwrite(b'a' * 8192, 0); h.pwrite(b'b' * 4096, 4096); h.pwrite(b'c' * 512, 100 * 512); h.pread(4096, 4096); "
+        "h.zero(512, 100 * 512); h.pwrite(b'd' * 512, 101 * 512); h.trim(4096, 64 * 1024); h.flush()")
+
+
+def image(file, content=b""):
+    file.write_bytes(content + bytes(SIZE - len(content)))
+    return file
+
+
+@pytest.fixture(name="traced", scope="module")
+def _traced(tmp_path_factory):
+    """Trace and image of a session; its server has ended."""
+    folder = tmp_path_factory.mktemp("traced")
+    disk = image(folder / "disk.img")
+    return folder, disk
+
+
+@pytest.fixture(name="record")
+def _record(traced, urtrsd):
+    folder, disk = traced
+
+    def record(detail):
+        trace = folder / f"{detail}.rtrc"
+        if not trace.exists():
+            image(disk)
+            server = urtrsd(f"--export=disk={disk}")
+            subprocess.run(["nbdkit", "-U", "-", PLUGIN, "path=127.0.0.1", f"port={server.port}", "session=web1", "device=disk",
+                            f"trace={trace}", f"trace_detail={detail}", "--run", f"/usr/bin/python3 -m nbd -u $uri -c {shlex.quote(WORK)}"],
+                           check=True, timeout=BOUND)
+            server.end()
+        return trace
+    return record
+
+
+def live(trace, *words, code=0):
+    done = subprocess.run([REPLAY, "live", trace, *words], capture_output=True, text=True, timeout=2 * BOUND, check=False)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def answer(trace, *words, code=0):
+    done = subprocess.run([REPLAY, "live", trace, "--json", *words], capture_output=True, text=True, timeout=2 * BOUND, check=False)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    fits(done.stdout, "urtrs-replay", "live")
+    return json.loads(done.stdout)
+
+
+def test_an_equal_server_answers_alike_and_gets_the_same_blocks(record, traced, urtrsd, tmp_path):
+    trace = record("payload")
+    other = image(tmp_path / "other.img", b"other")
+    server = urtrsd(f"--export=disk={other}")
+    at = ("path=127.0.0.1", f"port={server.port}")
+    assert "6 requests that change blocks" in live(trace, *at, code=2)
+    skipped = answer(trace, *at, "--writes", "skip")
+    assert (skipped["differences"], skipped["left_out"]) == ([], 6)
+    assert other.read_bytes()[:5] == b"other"
+    sent = answer(trace, *at, "--writes", "send", "--as-recorded")
+    assert (sent["differences"], sent["left_out"], sent["unanswered"]) == ([], 0, 0)
+    assert sent["asked"] >= 9 and sent["latency_ns"]["p50"]["live"] > 0
+    assert other.read_bytes() == traced[1].read_bytes()
+    assert "0 differences" in live(trace, *at, "--writes=send")
+
+
+def test_without_payload_zeroes_are_written(record, urtrsd, tmp_path):
+    other = image(tmp_path / "other.img", b"x" * 16384)
+    server = urtrsd(f"--export=disk={other}")
+    answer(record("wire"), "path=127.0.0.1", f"port={server.port}", "--writes", "send")
+    assert other.read_bytes() == bytes(8192) + b"x" * 8192 + bytes(SIZE - 16384), "where the trace wrote, and nowhere else"
+
+
+def test_the_first_difference_has_its_field_and_place(record, urtrsd):
+    server = urtrsd("--export=disk=mem:512k", "--export=elsewhere=mem:1M")
+    at = ("path=127.0.0.1", f"port={server.port}", "--writes", "skip")
+    first = answer(record("wire"), *at, code=1)["differences"][0]
+    assert {**first, "record": 0} == {"request": "OPEN \"disk\" rw", "field": "nsectors", "record": 0, "offset": 8, "recorded": "2048",
+                                      "live": "1024"}
+    assert "nsectors (bytes 8 to 15 of the answer): recorded 2048, live 1024" in live(record("wire"), *at, code=1)
+    assert "nsectors" not in live(record("wire"), *at, "device=elsewhere", code=1), "but caches differ between a file and memory"
+    refused = answer(record("wire"), *at, "device=nothing", code=1)
+    assert [(one["field"], one["live"]) for one in refused["differences"]] == [("errno", "2 (No such file or directory)")]
+    assert refused["asked"] == 1 and refused["without_device"] > 0
+
+
+def test_what_the_server_grants_is_compared(record, urtrsd, tmp_path):
+    server = urtrsd(f"--export=disk={image(tmp_path / 'd')}", "--max-chunk-size=8192", "--sess-queue-depth=4")
+    found = answer(record("wire"), "path=127.0.0.1", f"port={server.port}", "--writes", "send", code=1)["differences"]
+    assert [(one["request"], one["field"], one["live"]) for one in found[:2]] == [("the session", "max_io_size", "4096"),
+                                                                                 ("the session", "queue_depth", "4")]
+    assert any(one["live"] == "8192 bytes are more than the 4096 of an IO" for one in found)
+
+
+def test_a_server_that_stands_still_is_given_up(record, urtrsd):
+    server = urtrsd("--export=disk=mem:1M,delay_ms=60000")
+    found = answer(record("wire"), "path=127.0.0.1", f"port={server.port}", "--writes", "skip", "--patience=1s", code=1)
+    assert found["differences"][-1]["live"] == "no answer"
+    server.process.kill()
+    server.process.wait()
+
+
+@pytest.mark.parametrize("words, code, said", [
+    ([], 2, "no path= is given"), (["path"], 2, "is no parameter KEY=VALUE"), (["trace=x", "path=::1"], 2, "for the plugin alone"),
+    (["path=127.0.0.1", "frobnicate=1"], 2, "unknown parameter"), (["path=127.0.0.1", "--writes=all"], 2, "--writes"),
+    (["path=127.0.0.1", "device=a", "device=b", "--writes=skip"], 2, "device= names the one device"),
+    (["path=127.0.0.1", "port=FREE", "connect_timeout=1s", "--writes=skip"], 3, "connection refused"),
+    (["path=127.0.0.1", "--max-size=1k"], 3, "longer than 1024 bytes")])
+def test_mistakes(record, words, code, said):
+    words = [word.replace("FREE", str(free_port())) for word in words]
+    assert said in live(record("wire"), *words, code=code)
+
+
+def test_traces_that_cannot_be_asked_again(record, tmp_path):
+    at = ("path=127.0.0.1", f"port={free_port()}", "connect_timeout=1s", "--writes=skip")
+    assert "record with trace_detail=wire" in live(record("machines"), *at, code=3)
+    assert "cannot" in live(tmp_path / "none", *at, code=2)
+    cut = tmp_path / "cut.rtrc"
+    cut.write_bytes(record("wire").read_bytes()[:-20])
+    assert "connection refused" in live(cut, *at, code=3), "what stands before the damage is asked for"
+    os.truncate(cut, cut.stat().st_size - 200)
+    assert "the trace is damaged" in live(cut, *at, code=3)
+    os.truncate(cut, 40)
+    live(cut, *at, code=5)
+
+
+def test_the_examples_of_its_help(record, urtrsd, tmp_path):
+    shutil.copy(record("payload"), tmp_path / "client.rtrc")
+    server = urtrsd(f"--export=disk={image(tmp_path / 'disk')}", f"--export=test={image(tmp_path / 'test')}")
+    text = subprocess.run([REPLAY, "live", "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
+    examples = re.findall(r"^  (urtrs-replay live .*)$", text, re.MULTILINE)
+    assert len(examples) == 2
+    for line in examples:
+        words = line.replace("path=10.0.0.2", f"path=127.0.0.1 port={server.port}").split()
+        done = subprocess.run([REPLAY, *words[1:]], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=BOUND)
+        assert (done.returncode, "0 differences" in done.stdout) == (0, True), (line, done.stdout, done.stderr)
