@@ -25,6 +25,9 @@ using workload::Asked;
 using workload::Told;
 namespace rnbd = wire::rnbd;
 
+// What the clock of a trace says is not trusted.
+constexpr Nanos kLongestTrace = seconds(30 * 86400);
+
 // The memory of one request, which is the session's until its answer.
 struct Slot {
   std::array<std::byte, rnbd::kOpenBytes> header{};
@@ -173,7 +176,8 @@ class Player {
     if (given_up_ || (!options_.changes && workload::changes_blocks(asked))) return;
     if (options_.as_recorded) {
       const Nanos first = work_.requests.front().at;
-      run_until(began + (asked.at > first ? asked.at - first : 0), [] { return false; });
+      run_until(began + std::min(asked.at > first ? asked.at - first : 0, kLongestTrace),
+                [] { return false; });
     }
     // As many as the server takes at a time, also where another one took more.
     while (!given_up_ && in_flight_.size() >= run_.queue_depth) finish(in_flight_.front());
@@ -198,13 +202,17 @@ class Player {
 
   // Waits for the answer, if it was asked for.
   void finish(std::size_t number) {
-    if (number >= slots_.size() || !slots_[number] || given_up_) return;
+    if (number >= slots_.size() || !slots_[number] || number == given_up_) return;
     Slot& slot = *slots_[number];
     LiveAnswer& answer = run_.answers[number];
+    if (given_up_ && !slot.done) {  // nobody knows what would have come
+      answer.asked = false;
+      return;
+    }
     if (!run_until(asio::steady_now() + options_.patience, [&] { return slot.done; })) {
       answer.told.failure = "no answer";
       answer.took = 0;
-      given_up_ = true;
+      given_up_ = number;
       return;
     }
     answer.took = slot.done_at - answer.took;
@@ -239,8 +247,8 @@ class Player {
   std::vector<std::optional<std::uint32_t>> ids_;  // of the server that is asked, by device
   std::vector<std::unique_ptr<Slot>> slots_;       // by request; null: none is under way
   std::vector<std::size_t> in_flight_;
-  Slot opening_;           // of the session itself
-  bool given_up_ = false;  // one answer did not come: nothing more is asked for
+  Slot opening_;                         // of the session itself
+  std::optional<std::size_t> given_up_;  // whose answer did not come: nothing more is asked for
   boost::asio::io_context context_{1};
   asio::Session session_;  // ends before the slots
 };
