@@ -132,8 +132,10 @@ void Explainer::on_wire(const Fields& record, Step& step) {
     }
     step.tone = scratch.tone;
   }
-  // Pairs with the same note of the other side.
-  const std::uint64_t sign = signature('W', std::uint64_t{imm} << 20 | (record.number("length") & 0xfffff));
+  // Pairs with the same note of the other side. A client does not see how much data an answer brought.
+  const bool answer = record.flag("has_imm") && wire::imm_type(imm) != wire::ImmType::io_req;
+  const std::uint64_t length = answer ? 0 : record.number("length") & 0xfffff;
+  const std::uint64_t sign = signature('W', std::uint64_t{imm} << 20 | length);
   step.event == "WireSent" ? send(step, sign) : receive(step, sign);
   step.may_vanish = true;
 }

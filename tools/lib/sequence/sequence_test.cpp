@@ -136,6 +136,41 @@ TEST_F(Conversation, WhatNeverArrivedIsSaid) {
   EXPECT_NE(text(story).find("HB - never arrived"), std::string::npos);
 }
 
+// Of an answer with data the server notes how much it sent, and the client cannot tell how much arrived: so
+// many notes that differ must not part the two ends of the connection.
+TEST_F(Conversation, AnswersWithDataMeetThoughTheClientDoesNotSeeTheirLength) {
+  constexpr std::uint16_t kReads = 40;
+  const ConKey ours{0, 0, 1};
+  const ConKey theirs{0, 0, 7};
+  trace::FileOptions options;
+  options.detail = trace::Detail::wire;
+  Recorder client(64);
+  Recorder server(64);
+  ASSERT_EQ(client.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}, options), 0);
+  ASSERT_EQ(server.open_file(server_file_.c_str(), {"test", "server", "wires", 0, {}}, options), 0);
+  ServerConfig config;
+  config.queue_depth = kDepth;
+  client.begin(0, 0, MachineKind::client_session, ClientConfig{});
+  server.begin(0, 1, MachineKind::server_session, config, 0);
+  step<ClientActions>(client, 0, PathAdded{10, 0}, Connect{ours, 2, 1, wire::Extensions::none, true});
+  step<ServerActions>(
+      server, 1, ConnectRequested{20, theirs, 5, 1, wire::Uuid{{1}}, 2, 1, wire::Extensions::none, true});
+  for (std::uint16_t read = 0; read < kReads; ++read) {
+    const std::uint32_t imm = wire::encode_io_rsp(wire::ImmType::io_rsp, read % kDepth, 0);
+    const Nanos now = milliseconds(1) + read;
+    server.note(1, trace::WireSent{now, theirs, trace::WireOp::write_imm, true, imm, 1, 0, 4096, 2, {}});
+    client.note(0, trace::WireReceived{now, ours, trace::WireOp::write_imm, true, imm, 0, 0, 0, 0, {}});
+  }
+  EXPECT_EQ(client.close_file(), 0);
+  EXPECT_EQ(server.close_file(), 0);
+  const Story story = both();
+  EXPECT_NE(find(story, "Connect").peer, kNone);
+  EXPECT_FALSE(find(story, "Connect").lost);
+  std::size_t met = 0;
+  for (const Step& step : story.steps) met += step.event == "WireReceived" && step.peer != kNone ? 1 : 0;
+  EXPECT_EQ(met, kReads);
+}
+
 TEST_F(Conversation, OneSideAloneAccusesNobody) {
   const Story story = build_story({client_file_}, {}, code_);
   EXPECT_EQ(code_, exit_ok);
