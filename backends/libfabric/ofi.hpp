@@ -53,9 +53,9 @@ class OfiFabric : public PlainFabric {
 // fabric_error. The first call of a process takes about 0.1 s, spent in libfabric's search for providers.
 Result<std::unique_ptr<OfiFabric>> open_ofi_fabric(const OfiOptions&);
 
-// libfabric on Debian loads the PSM libraries, which install handlers for SIGILL, SIGABRT, SIGBUS, SIGSEGV
-// and SIGTERM before main(). Sets those that are still theirs back to the default; returns how many. Called
-// by open_ofi_fabric(); a program that wants its signals right earlier calls it first thing in main().
+// libfabric on Debian loads the PSM libraries, which install handlers for SIGINT, SIGILL, SIGABRT, SIGBUS,
+// SIGSEGV and SIGTERM before main(). Sets those that are still theirs back to the default; returns how many.
+// Called by open_ofi_fabric(); a program that wants its signals right earlier calls it first thing in main().
 unsigned restore_signal_handlers() noexcept;
 
 }  // namespace rtrs::ofi

@@ -25,7 +25,7 @@ bool belongs_to_psm(const struct sigaction& action) noexcept {
 
 unsigned restore_signal_handlers() noexcept {
   unsigned restored = 0;
-  for (const int number : {SIGILL, SIGABRT, SIGBUS, SIGSEGV, SIGTERM}) {
+  for (const int number : {SIGINT, SIGILL, SIGABRT, SIGBUS, SIGSEGV, SIGTERM}) {
     struct sigaction action {};
     if (sigaction(number, nullptr, &action) != 0 || !belongs_to_psm(action)) continue;
     struct sigaction plain {};

@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Libfabric, LibfabricEnds, ::testing::Values(FabricCase{
                          case_name);
 
 TEST(LibfabricSignals, a_process_with_an_open_fabric_dies_of_the_signals_it_gets) {
-  for (const int number : {SIGTERM, SIGSEGV, SIGABRT}) {
+  for (const int number : {SIGINT, SIGTERM, SIGSEGV, SIGABRT}) {
     ChildProcess child("hold");
     ASSERT_FALSE(child.greeting().empty());
     EXPECT_EQ(child.end_by(number), number);

@@ -297,9 +297,11 @@ INSTANTIATE_TEST_SUITE_P(Libfabric, LibfabricLongStalls,
 TEST(LibfabricTraps, signal_handlers_of_psm_are_gone_once_a_fabric_is_open) {
   ASSERT_TRUE(ofi::open_ofi_fabric({}).has_value());
   EXPECT_EQ(ofi::restore_signal_handlers(), 0u);
-  struct sigaction action {};
-  ASSERT_EQ(sigaction(SIGTERM, nullptr, &action), 0);
-  EXPECT_EQ(action.sa_handler, SIG_DFL);
+  for (const int number : {SIGINT, SIGTERM}) {
+    struct sigaction action {};
+    ASSERT_EQ(sigaction(number, nullptr, &action), 0);
+    EXPECT_EQ(action.sa_handler, SIG_DFL) << number;
+  }
 }
 
 TEST(LibfabricTraps, an_unknown_provider_is_an_error_that_the_log_explains) {

@@ -1,5 +1,6 @@
 """urtrs-conform as people use it: against urtrsd over TCP, its reports, its exit codes."""
 import json
+import signal
 import subprocess
 
 import pytest
@@ -37,6 +38,17 @@ def test_usage():
     assert {one["role"] for one in listed} == {"server", "client"}, "both roles"
     absent = conform("--target", "127.0.0.1", "--port", free_port(), "--role", "server")
     assert absent.returncode == 4 and "is the server running there" in absent.stderr, ("nobody listens", absent)
+
+
+def test_a_signal_ends_it_and_is_told_in_the_exit_code():
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with subprocess.Popen([program("urtrs-conform"), "--target", "127.0.0.1", "--port", str(free_port()), "--role",
+                               "client"],
+                              stderr=subprocess.PIPE, text=True,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as waiting:
+            assert waiting.stderr.readline().startswith("Listening on ")
+            waiting.send_signal(number)
+            assert waiting.wait(LIMIT) == -number, "1 would be a case that failed"
 
 
 def test_cases(port, tmp_path):
