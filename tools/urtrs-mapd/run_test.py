@@ -48,13 +48,15 @@ def test_fio_verifies(prepared, server, urtrs):
     urtrs("map", "disk1", "from", "127.0.0.1", f"--port={server.port}", "--run", fio)
 
 
-def test_a_signal_ends_the_command_and_the_device_is_unmapped(mapd, server, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_command_and_the_device_is_unmapped(mapd, server, tmp_path, number):
     begun = tmp_path / "begun"
     process = subprocess.Popen([program("urtrs"), "map", "disk1", "from", "127.0.0.1", f"--port={server.port}", "--run",
-                                f"trap 'exit 9' TERM; touch {begun}; while :; do sleep 0.1; done"], stdin=subprocess.DEVNULL)
+                                f"trap 'exit 9' TERM HUP; touch {begun}; while :; do sleep 0.1; done"],
+                               stdin=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
     until("the command runs", begun.exists)
     assert mapd.devices()["disk1"]["state"] == "mapped"
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     assert process.wait(BOUND) == 9
     assert mapd.devices() == {}
 

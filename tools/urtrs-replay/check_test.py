@@ -133,6 +133,16 @@ def test_not_judged(tmp_path):
     says("one without notes", check("one side without wire notes", [silent, server], 3), "no wire notes")
 
 
+def test_machines_without_their_beginning_count_too(tmp_path):
+    """As `urtrs trace start` records them: what is said of a trace agrees with what was judged of it."""
+    begun = strip(TRACES / "seed-420-client1.rtrc", tmp_path, lambda record: not record["event"].startswith("Begin"))
+    verdict = check("no beginning", [begun], 3)["traces"][0]
+    says("no beginning", {"traces": [verdict], "laws": {"not_judged": []}}, "its beginning is missing")
+    assert verdict["machines"] == 1
+    assert any(judged.endswith("of 1 machines") for judged in verdict["judged"]), verdict["judged"]
+    assert ", 1 machines, " in run("check", begun).stdout
+
+
 def test_a_trace_without_messages_is_not_said_to_be_of_one_side(tmp_path):
     client = TRACES / "seed-420-client1.rtrc"
     attempts = strip(client, tmp_path, lambda record: record["event"] == "WireCm" or not record["event"].startswith("Wire"))

@@ -41,10 +41,15 @@ void print_finding(Output& out, const spec::Finding& finding) {
   out.line("    source:  " + std::string(rule.source));
 }
 
+// Those too whose beginning the trace does not have: they are judged as far as they are known.
+std::uint64_t machines_of(const sim::TraceCheck& result) {
+  return result.coverage.machines + result.coverage.beginningless;
+}
+
 void print_file(Output& out, const Checked& checked, std::size_t show) {
   const sim::TraceCheck& result = checked.result;
   out.line(checked.file + ": " + to_string(result.verdict) + ", " + std::to_string(result.records) +
-           " records, " + std::to_string(result.coverage.machines) + " machines, " +
+           " records, " + std::to_string(machines_of(result)) + " machines, " +
            std::to_string(result.coverage.wire) + " wire notes, at most " +
            std::to_string(result.most_states) + " states at a time");
   for (std::size_t at = 0; at < std::min(show, result.findings.size()); ++at)
@@ -112,7 +117,7 @@ nlohmann::json json_of(const Checked& checked) {
           {"judged", result.judged},
           {"not_judged", result.doubts},
           {"records", result.records},
-          {"machines", result.coverage.machines},
+          {"machines", machines_of(result)},
           {"events", result.coverage.events},
           {"wire_notes", result.coverage.wire},
           {"connections", result.wire.connections},

@@ -67,6 +67,8 @@ std::string at_other_side(const std::string& side, const std::string& noun, cons
   const Words theirs =
       noun.empty() ? joined(nouns(other), unique_of(&Form::verb, other)) : unique_of(&Form::verb, other);
   const std::string found = match(word, theirs).word;
+  if (!side.empty() && noun.empty() && found == "trace")
+    return "SIGUSR1 to its nbdkit writes the last records, trace=FILE of the plugin all of them";
   return found.empty()
              ? ""
              : fmt::format("did you mean \"urtrs {}{}{}\"?", other, other.empty() ? "" : " ", found);
@@ -320,10 +322,13 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
   if (auto wrong = check_options(command)) return tl::unexpected(std::move(*wrong));
   const Form& form = *form_of(command.noun, command.verb);
   const std::size_t count = command.arguments.size();
-  if (count < form.least || count > form.most)
-    return mistake(fmt::format(
-        "urtrs {}{}{} takes {}, not {} argument{}", form.noun, *form.noun != '\0' ? " " : "", form.verb,
-        *form.arguments != '\0' ? form.arguments : "no argument", count, count == 1 ? "" : "s"));
+  if (count < form.least || count > form.most) {
+    const std::string name = fmt::format("urtrs {}{}{}", form.noun, *form.noun != '\0' ? " " : "", form.verb);
+    return mistake(
+        fmt::format("{} takes {}, not {} argument{}", name,
+                    *form.arguments != '\0' ? form.arguments : "no argument", count, count == 1 ? "" : "s"),
+        "see " + name + " --help");
+  }
   const Words& levels = log_levels();
   if (command.verb == "log" && std::find(levels.begin(), levels.end(), command.arguments[0]) == levels.end())
     return unknown("log level", command.arguments[0], levels);

@@ -74,11 +74,13 @@ TEST(Arguments, ACommandOfTheOtherSideIsNamed) {
   EXPECT_EQ(bad({"client", "device", "close", "disk0"}).hint, "did you mean \"urtrs device close\"?");
   EXPECT_EQ(bad({"client", "export", "list"}).hint, "did you mean \"urtrs export\"?");
   EXPECT_EQ(bad({"client", "path", "disconect", "web1", "0"}).hint, "did you mean \"disconnect\"?");
+  EXPECT_NE(bad({"client", "trace", "dump", "x"}).hint.find("SIGUSR1 to its nbdkit"), std::string::npos);
 }
 
 TEST(Arguments, TooFewAndTooManyArguments) {
   EXPECT_EQ(bad({"path", "disconnect", "web1"}).message,
             "urtrs path disconnect takes SESSION PATH, not 1 argument");
+  EXPECT_EQ(bad({"path", "disconnect", "web1"}).hint, "see urtrs path disconnect --help");
   EXPECT_EQ(bad({"session", "list", "a", "b"}).message,
             "urtrs session list takes no argument, not 2 arguments");
 }

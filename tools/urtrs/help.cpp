@@ -243,13 +243,20 @@ std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
 // What the words in capitals of a usage stand for.
 std::string meanings(const Form& form) {
   const std::string arguments = form.arguments;
-  const std::string sessions = fmt::format("name of a session; \"urtrs {}session list\" shows all",
-                                           is_client(form.noun) ? "client " : "");
+  const std::string_view verb = form.verb;
+  const bool of_mapd =
+      std::string_view(form.noun) == "mapping" || verb == "map" || verb == "unmap" || verb == "remap";
+  const bool on_client = is_client(form.noun);
+  const std::string sessions =
+      fmt::format("name of a session; \"urtrs {} list\" shows all", on_client ? "client session"
+                                                                    : of_mapd ? "mapping"
+                                                                              : "session");
   const std::pair<const char*, const char*> meanings[] = {
       {"SESSION", sessions.c_str()},
       {"SERVER", "a host name or address, or a session that is mapped already"},
       {"PATH", "CLIENT@SERVER addresses, the client's, an RDMA device, or the index"},
-      {"DEVICE", "as the client asked for it, or, of a server, the file that is exported"},
+      {"DEVICE", on_client || of_mapd ? "as the server exports it"
+                                      : "as the client asked for it, or the file that is exported"},
       {"ADDRESS", "[SRC@]DST, as in path= of the plugin"},
       {"PORT", "of the server; default: that of the session"},
       {"PEER", "[SRC@]DST: another host, or with --listen the own address"},

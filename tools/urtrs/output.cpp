@@ -36,6 +36,10 @@ void catch_signals() {
   stop.sa_handler = [](int number) { signal_number = number; };
   ::sigaction(SIGINT, &stop, nullptr);  // without SA_RESTART: it ends what waits
   ::sigaction(SIGTERM, &stop, nullptr);
+  // A terminal that is gone; who was started with nohup goes on.
+  struct sigaction before {};
+  if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+    ::sigaction(SIGHUP, &stop, nullptr);
 }
 
 int interrupted() noexcept {

@@ -168,6 +168,18 @@ TEST(CommandLine, OriginsBelongToThePrintedConfiguration) {
             "urtrsd: --origin: it belongs to --print-config; write --print-config --origin\n");
 }
 
+TEST(CommandLine, CheckWarnsOfAGroupThatIsNotThere) {
+  const CommandLine check =
+      parse_command_line({"--check-config", "-e", "a=mem:1M", "--port=0", "--control-group=no such group"});
+  EXPECT_EQ(check.exit_code, 0);
+  EXPECT_NE(check.errors.find("warning: control_group: there is no group \"no such group\""),
+            std::string::npos)
+      << check.errors;
+  EXPECT_EQ(
+      parse_command_line({"--check-config", "-e", "a=mem:1M", "--port=0", "--control-group=root"}).errors,
+      "");
+}
+
 TEST(CommandLine, TheCheckTriesAddresses) {
   // 192.0.2.0/24 is for documentation: no host has an address of it.
   const CommandLine absent = parse_command_line({"--check-config", "-e", "a=mem:1M", "--listen=192.0.2.1"});

@@ -12,6 +12,8 @@
 namespace rtrs::daemon {
 namespace {
 
+constexpr const char* kCommas = "a list has commas: \"alice,bob\"";
+
 std::string kind_of(const toml::node& node) {
   if (const auto* text = node.as_string()) return "string " + in_quotes(text->get());
   if (const auto* integer = node.as_integer()) return "integer " + std::to_string(integer->get());
@@ -77,6 +79,8 @@ class TomlWalker {
     } else if (const auto* text = std::get_if<TextRule>(&setting.rule); text && node.is_string()) {
       expectation = store_text(reader_.config_, *text, node.as_string()->get());
       if (!expectation.empty()) hint = did_you_mean(node.as_string()->get(), text->choices);
+    } else if (text && node.is_array() && std::string_view(setting.key).rfind("allow_", 0) == 0) {
+      hint = kCommas;
     }
     if (expectation.empty())
       reader_.origins_[setting.key] = at(node.source());
@@ -88,6 +92,8 @@ class TomlWalker {
     const toml::array* list = node.as_array();
     if (node.is_string() || (list != nullptr && !list->empty())) reader_.clear_listen();
     if (const auto* one = node.as_string()) {
+      if (one->get().find(',') != std::string::npos)
+        return wrong(node, "listen", "one address or a list", "for example [\"10.0.0.1\", \"10.0.1.1\"]");
       reader_.add_listen(at(node.source()), one->get());
       return;
     }
@@ -157,8 +163,7 @@ class TomlWalker {
       else
         spec.memory_bytes = *size;
     } else if (key == "allow_addresses" || key == "allow_identities" || key == "allow_sessions") {
-      if (text == nullptr || text->get().empty())
-        wrong(node, "export." + key, "non-empty string", "a list has commas: \"alice,bob\"");
+      if (text == nullptr || text->get().empty()) wrong(node, "export." + key, "non-empty string", kCommas);
     } else if (key == "read_only") {
       if (const auto* boolean = node.as_boolean())
         spec.read_only = boolean->get();
@@ -229,17 +234,31 @@ std::optional<std::pair<std::size_t, std::string>> unfit_line(std::string_view t
 
 namespace {
 
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// An address that was taken for a number: one dot makes a number, two do not.
+bool looks_like_address(std::string_view value) {
+  const std::string_view word = value.substr(0, value.find_first_of(" ,]#"));
+  return std::count(word.begin(), word.end(), '.') > 1 || std::count(word.begin(), word.end(), ':') > 1;
+}
+
 // Why line `number` may have no value that TOML knows: a word that is none, behind the sign.
 std::string advice_for(std::string_view text, std::size_t number) {
   for (; number > 1 && text.find('\n') != std::string_view::npos; --number)
     text.remove_prefix(text.find('\n') + 1);
   const std::string_view line = text.substr(0, text.find('\n'));
+  if (line.rfind("[export]", 0) == 0) return "write [[export]] with two brackets";
   const std::size_t sign = line.find('=');
-  const std::size_t begin = sign == std::string_view::npos ? sign : line.find_first_not_of(" \t", sign + 1);
+  const std::size_t begin = sign == std::string_view::npos ? sign : line.find_first_not_of(" \t[", sign + 1);
   if (begin == std::string_view::npos) return {};
-  const char first = line[begin];
-  const bool letter = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '/';
-  return letter ? "text is written in quotes, as in log_level = \"info\"" : "";
+  const std::string_view value = line.substr(begin);
+  if (value[0] == '"' && value.find('"', 1) == std::string_view::npos)
+    return "the quote at the end of the text is missing";
+  return is_letter(value[0]) || value[0] == '/' || looks_like_address(value)
+             ? "text is written in quotes, as in log_level = \"info\""
+             : "";
 }
 
 }  // namespace

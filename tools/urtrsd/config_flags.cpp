@@ -1,3 +1,4 @@
+#include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -171,6 +172,14 @@ void check_fabric(const DaemonConfig& config, const TryFabric& try_fabric, Comma
   result.exit_code = kPrecondition;
 }
 
+// Without it urtrsd runs and has no control socket.
+void check_group(const DaemonConfig& config, CommandLine& result) {
+  const std::string& group = config.control_group;
+  if (config.control.empty() || group.empty() || ::getgrnam(group.c_str()) != nullptr) return;
+  result.errors += "urtrsd: warning: control_group: there is no group " + in_quotes(group) +
+                   ", so urtrs will not reach this urtrsd; \"getent group\" lists them\n";
+}
+
 void check_devices(const DaemonConfig& config, const TryFabric& try_fabric, CommandLine& result) {
   const auto search_path =
       config.dev_search_path.empty() ? std::nullopt : std::optional<std::string>(config.dev_search_path);
@@ -193,6 +202,7 @@ void check_devices(const DaemonConfig& config, const TryFabric& try_fabric, Comm
   }
   check_keys(config, result);
   check_fabric(config, try_fabric, result);
+  check_group(config, result);
   for (const AddressProblem& problem : try_addresses(config)) {
     result.errors += (problem.may_pass ? "urtrsd: warning: " : "urtrsd: ") + problem.sentence + "\n";
     if (!problem.may_pass) result.exit_code = kPrecondition;

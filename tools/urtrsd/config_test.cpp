@@ -159,10 +159,29 @@ TEST(ConfigFile, SyntaxErrorsNameThePlace) {
 }
 
 TEST(ConfigFile, AWordWithoutQuotesHasAHint) {
-  for (const char* text : {"port = 1\nlog_level = info\n", "trace = /tmp/t\n", "control =x"})
+  for (const char* text : {"port = 1\nlog_level = info\n", "trace = /tmp/t\n", "control =x",
+                           "listen = [10.0.0.1]\n", "listen = [ fd00::7, ::1 ]\n", "listen = 10.0.0.1\n"})
     EXPECT_NE(complaints(text).find("text is written in quotes"), std::string::npos) << complaints(text);
-  for (const char* text : {"port = 1\nport = 2\n", "port = \n", "port 12\n", "port = 1x\n"})
+  for (const char* text :
+       {"port = 1\nport = 2\n", "port = \n", "port 12\n", "port = 1x\n", "port = 1.5\n# ::\n"})
     EXPECT_EQ(complaints(text).find("quotes"), std::string::npos) << complaints(text);
+}
+
+TEST(ConfigFile, OtherSlipsOfSyntaxHaveAHint) {
+  EXPECT_NE(
+      complaints("[export]\nname = \"a\"\n[export]\nname = \"b\"\n").find("; write [[export]] with two"),
+      std::string::npos);
+  EXPECT_NE(complaints("trace = \"/tmp/t\nport = 1\n").find("; the quote at the end of the text is missing"),
+            std::string::npos);
+  EXPECT_EQ(complaints("trace = \"/tmp/t\" x\n").find("is missing"), std::string::npos);
+}
+
+TEST(ConfigFile, ListsAreWrittenInOneWay) {
+  EXPECT_NE(complaints("listen = \"::1, ::2\"\n").find("; for example [\"10.0.0.1\", \"10.0.1.1\"]"),
+            std::string::npos);
+  EXPECT_NE(complaints("allow_addresses = [\"::1\"]\n").find("got an array; a list has commas: "),
+            std::string::npos);
+  EXPECT_EQ(complaints("trace = [\"x\"]\n").find("commas"), std::string::npos);
 }
 
 TEST(ConfigFile, ANameOfAnExportHasWhateverCanBePrinted) {
