@@ -156,7 +156,7 @@ std::string explain_map_failure(const Settings& settings, const std::string& nam
                ", or not for us. Check the permissions of the file, that it is no link out of "
                "dev_search_path, "
                "and the allow lists of the export; the log of the server says which";
-      return "the server may only read " + device + code + ". Use " + read_only +
+      return "the server does not let us write to " + device + code + ". Use " + read_only +
              ", unless the log of the server says that its allow lists leave this client out";
     case ENOSPC:
       return device + " is one device too many" + code + ": a session has " +

@@ -120,11 +120,10 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(why(settings.set("path", "a@b@c")),
             "path 'a@b@c': more than one '@' or ','; give every path on its own");
   EXPECT_EQ(why(settings.set("devcie", "d")),
-            "unknown parameter 'devcie'; did you mean device=? nbdkit --help and the plugin lists them all");
+            "unknown parameter 'devcie'; did you mean device=? nbdkit-urtrs --help lists them all");
   EXPECT_EQ(why(settings.set("sesion", "a")),
-            "unknown parameter 'sesion'; did you mean session=? nbdkit --help and the plugin lists them all");
-  EXPECT_EQ(why(settings.set("xyzzy", "a")),
-            "unknown parameter 'xyzzy'; nbdkit --help and the plugin lists them all");
+            "unknown parameter 'sesion'; did you mean session=? nbdkit-urtrs --help lists them all");
+  EXPECT_EQ(why(settings.set("xyzzy", "a")), "unknown parameter 'xyzzy'; nbdkit-urtrs --help lists them all");
 }
 
 // The help begins the description of a parameter with its name, or after the one of the line.

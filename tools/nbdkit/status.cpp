@@ -144,7 +144,7 @@ void Status::on_attempt_failed(const PathChanged& change, Path& path, const std:
   const bool important = std::has_single_bit(path.failed);
   const std::int32_t most = settings_.protocol.max_reconnect_attempts;
   lines_(important, name + ": attempt " + std::to_string(path.failed) + " of " +
-                        (most < 0 ? "∞" : std::to_string(most)) + ", next in " + in_seconds(change.delay) +
+                        (most < 0 ? "inf" : std::to_string(most)) + ", next in " + in_seconds(change.delay) +
                         " (last: " + reason + "); " + what_is_left());
 }
 

@@ -53,7 +53,7 @@ TEST_F(StatusTest, ALostPathItsAttemptsAndItsReturnAreToldWithWhatIsLeft) {
       "session me, path 10.0.0.2 lost: nothing received for the dead-peer time [heartbeat_lost]; IO goes "
       "on over 1 of 2 paths");
   EXPECT_EQ(lines[1],
-            "session me, path 10.0.0.2: attempt 1 of ∞, next in 0.0 s (last: connection refused "
+            "session me, path 10.0.0.2: attempt 1 of inf, next in 0.0 s (last: connection refused "
             "[connect_refused]); IO goes on over 1 of 2 paths");
   EXPECT_EQ(
       lines[2],
@@ -88,9 +88,10 @@ TEST_F(StatusTest, APathThatIsRefusedForEverIsToldEverMoreRarely) {
   for (std::uint32_t attempt = 1; attempt <= 1000; ++attempt)
     status->on_path(change(1, PathState::waiting, Reason::rejected, attempt), {});
   ASSERT_EQ(lines.size(), 10U);  // 1, 2, 4 .. 512
-  EXPECT_EQ(lines[9].find("session me, path 10.0.1.2: attempt 512 of ∞, next in 0.0 s (last: rejected by the "
-                          "server [rejected])"),
-            0U);
+  EXPECT_EQ(
+      lines[9].find("session me, path 10.0.1.2: attempt 512 of inf, next in 0.0 s (last: rejected by the "
+                    "server [rejected])"),
+      0U);
   status->on_path(change(1, PathState::closed, Reason::attempts_exhausted), {});
   EXPECT_EQ(lines[10],
             "session me, path 10.0.1.2 is closed and will not be tried again: all attempts to connect again "

@@ -188,7 +188,7 @@ int run_against_client(const Options& options, const Run& about, Endpoint& endpo
   const std::string address = options.targets.front().destination;
   fmt::print(stderr,
              "Listening on {0} port {1}. Start the client now, and let it do IO all the time, for example\n"
-             "  nbdkit -U - /path/to/nbdkit-urtrs-plugin.so path={0} port={1} session=judged device=disk \\\n"
+             "  nbdkit-urtrs -U - path={0} port={1} session=judged device=disk \\\n"
              "         --run 'while :; do nbdcopy \"$uri\" null: || sleep 1; done'\n"
              "or, with the kernel's,\n"
              "  echo \"dest_port={1} sessname=judged path=ip:{0} device_path=disk\" "

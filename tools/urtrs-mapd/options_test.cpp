@@ -44,9 +44,8 @@ TEST(MapdOptions, Mistakes) {
 }
 
 TEST(MapdOptions, ParametersAreThoseOfThePlugin) {
-  EXPECT_EQ(
-      why({"tls_kesy=x"}),
-      "unknown parameter 'tls_kesy'; did you mean tls_keys=? nbdkit --help and the plugin lists them all");
+  EXPECT_EQ(why({"tls_kesy=x"}),
+            "unknown parameter 'tls_kesy'; did you mean tls_keys=? nbdkit-urtrs --help lists them all");
   EXPECT_EQ(why({"queue_depth=0"}), "queue_depth=0: expected a whole number from 1 to 1024");
   EXPECT_EQ(why({"tls=allow"}), "tls=allow: it is for servers: a client demands TLS, or goes without");
   EXPECT_EQ(why({"tls_identity=web1"}), "tls_identity chooses one of tls_keys, which are not given");

@@ -128,7 +128,7 @@ Done refuse_key(std::string_view key) {
   const std::string meant = tools::nearest_word(key, kKeys);
   return tl::unexpected("unknown parameter '" + std::string(key) + "'; " +
                         (meant.empty() ? "" : "did you mean " + meant + "=? ") +
-                        "nbdkit --help and the plugin lists them all");
+                        "nbdkit-urtrs --help lists them all");
 }
 
 Done set_protocol(std::string_view key, std::string_view value, ClientConfig& protocol) {
