@@ -247,10 +247,12 @@ void device_list(const Asked& asked) {
       json item = place_of(asked, name, device);
       item["access_mode"] = wire::rnbd::to_string(one.wish.mode);
       const SeenDevice seen = asked.keeper.seen(name, device);
+      const std::string trouble = asked.keeper.trouble(name);
       const bool refused = one.wanted && one.mapped && seen.refused != 0;
-      item["state"] = refused ? "waiting" : state_of(session, one);
+      const bool server_away = one.wanted && one.mapped && !trouble.empty();
+      item["state"] = refused || server_away ? "waiting" : state_of(session, one);
       item["errno"] = refused ? seen.refused : one.error;
-      item["sentence"] = asked.keeper.trouble(name);
+      item["sentence"] = trouble;
       if (refused && item["sentence"] == "")
         item["sentence"] = fmt::format("the server refuses it: {}", std::strerror(seen.refused));
       item["size_bytes"] = seen.size_bytes;

@@ -189,8 +189,10 @@ def test_a_killed_server_that_comes_again_costs_no_error(mapd, server, mapped, u
     for _ in range(2):
         server.end(9)
         until("it is seen", lambda: "connection refused" in mapd.devices()["file"]["sentence"])
+        assert mapd.devices()["file"]["state"] == "waiting"
         server.start().ready()
         until("it is connected again", lambda: mapd.devices()["file"]["sentence"] == "")
+        assert mapd.devices()["file"]["state"] == "mapped"
     assert fio.poll() is None, "fio ended before"
     fio.ends_well()
     assert size(mapped) == 16 << 20
