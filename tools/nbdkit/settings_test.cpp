@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <sstream>
+#include <string>
 
 #include "tools/nbdkit/own_command_line.hpp"
 
@@ -140,6 +142,12 @@ TEST(Settings, EveryParameterOfTheHelpIsSuggestedForItsMisspelling) {
     ++count;
   }
   EXPECT_GE(count, 20U);
+}
+
+// As that of all programs (help_test).
+TEST(Settings, TheHelpFitsTheWidth) {
+  std::istringstream help(kSettingsHelp);
+  for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
 TEST(Settings, AChecksumIsForTheFabricThatHasOne) {
