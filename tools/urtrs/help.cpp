@@ -148,8 +148,8 @@ std::vector<Detail> of_server() {
        {"monitor", "monitor --json --count=10"}},
       {"",
        "trace",
-       "start records into FILE until stop; dump writes the last records, which are always kept. The "
-       "file is written by urtrsd. urtrs-replay reads it.",
+       "start records into FILE until stop, with what trace_detail of urtrsd says; dump writes the last "
+       "records, which are always kept. The file is written by urtrsd. urtrs-replay reads it.",
        {"trace start /var/lib/urtrs/now.rtrc", "trace stop", "trace dump /var/lib/urtrs/last.rtrc"}},
       {"reason", "list", "", {"reason list", "reason list all"}},
       {"reason",

@@ -87,7 +87,7 @@ std::string help_all() {
   text += "\nOptions:\n" + common_options();
   text += help_entry("--csv", "for spreadsheets");
   text += help_entry("--fields=A,B", "which columns; also +A, -A and all as words");
-  text += help_entry("--unit=U", "of bytes: B, K, M, G, T, P or E; default: what reads best");
+  text += help_entry("--unit=U", "of bytes: B, K (1024), M, G, T, P or E; default: what reads best");
   text += help_entry("--no-headers", "without the line of headers");
   text += help_entry("--no-tree", "without the lines below each row");
   text += help_entry("--no-totals", "without the line of totals");
