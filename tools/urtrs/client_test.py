@@ -130,7 +130,7 @@ def test_timers_are_shown_where_they_act(web1):
     shown = client("path show web1 0", "client_path_show")
     assert shown["dead_s"] == pytest.approx((shown["missed_max"] + 2) * shown["heartbeat_s"])
     assert 0 < shown["reconnect_min_s"] <= shown["reconnect_max_s"]
-    assert "Dead after" in urtrs("client", "path", "show", "web1", "0")
+    assert "Dead after/s" in urtrs("client", "path", "show", "web1", "0")
     of_server = json.loads(urtrs("path", "show", "web1", "0", "--json"))
     assert (of_server["heartbeat_s"], of_server["missed_max"], of_server["dead_s"]) == (5, 5, 35)
 

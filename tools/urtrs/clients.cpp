@@ -44,7 +44,7 @@ tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false
       options.socket.empty() ? rpc::live_sockets("client") : std::vector<std::string>{options.socket};
   rpc::Error error{rpc::Code::failed,
                    fmt::format("no client has a control socket in {}", rpc::runtime_folder()),
-                   "start nbdkit urtrs, or name its socket with --socket", ENOENT};
+                   "start nbdkit-urtrs, or name its socket with --socket", ENOENT};
   All all;
   std::vector<std::string> silent;
   const auto end = std::chrono::steady_clock::now() + kPatience;

@@ -75,10 +75,10 @@ Table rates(const json& before, const json& now, double seconds) {
                {"inflights", "Inflight", "requests that are not answered", Kind::number, true, true},
                {"p50_us", "p50/us", "microseconds from request to answer: half of all", Kind::number},
                {"p99_us", "p99/us", "99 of 100", Kind::number},
-               {"read_p50_us", "Read p50", "half of the reads", Kind::number, false},
-               {"read_p99_us", "Read p99", "99 of 100 reads", Kind::number, false},
-               {"write_p50_us", "Write p50", "half of the writes", Kind::number, false},
-               {"write_p99_us", "Write p99", "99 of 100 writes", Kind::number, false}},
+               {"read_p50_us", "Read p50/us", "half of the reads", Kind::number, false},
+               {"read_p99_us", "Read p99/us", "99 of 100 reads", Kind::number, false},
+               {"write_p50_us", "Write p50/us", "half of the writes", Kind::number, false},
+               {"write_p99_us", "Write p99/us", "99 of 100 writes", Kind::number, false}},
               {},
               {"state", "inflights", "p50_us", "read_iops", "write_iops"}};
   for (const Row& row : paths(now, {}).rows) {

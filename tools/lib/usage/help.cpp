@@ -64,15 +64,18 @@ class HelpFormatter : public CLI::Formatter {
   std::string notes_;
 };
 
+constexpr const char* kHelpOfHelp = "print this help, then leave";
+
 }  // namespace
 
 void use_help(CLI::App& app) {
+  app.set_help_flag("-h,--help", kHelpOfHelp);
   app.formatter(std::make_shared<HelpFormatter>());
 }
 
 void use_short_help(CLI::App& app, std::vector<std::string> common, std::string notes) {
   common.insert(common.end(), {"--help", "--help-all", "--version"});
-  app.set_help_flag("-h,--help", "print this help, then leave");
+  app.set_help_flag("-h,--help", kHelpOfHelp);
   app.set_help_all_flag("--help-all", "print help with all options, then leave");
   app.formatter(std::make_shared<HelpFormatter>(std::move(common), std::move(notes)));
 }
