@@ -263,9 +263,9 @@ TEST(CommandLine, OneThingInTwoSpellingsIsGivenTwice) {
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "-e", "/a=mem:1M"}),
             "urtrsd: --export: export \"/a\" is configured twice, first as \"a\"\n");
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--listen", "::1", "--listen", "0:0:0:0:0:0:0:1"}),
-            "urtrsd: --listen: listen: 0:0:0:0:0:0:0:1 is given twice, first as ::1\n");
+            "urtrsd: --listen: 0:0:0:0:0:0:0:1 is given twice, first as ::1\n");
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--listen", "127.0.0.1", "--listen", "::ffff:127.0.0.1"}),
-            "urtrsd: --listen: listen: ::ffff:127.0.0.1 is given twice, first as 127.0.0.1\n");
+            "urtrsd: --listen: ::ffff:127.0.0.1 is given twice, first as 127.0.0.1\n");
 }
 
 TEST(CommandLine, HelpAllShowsEverything) {

@@ -291,6 +291,9 @@ std::string store_text(DaemonConfig& config, const TextRule& rule, const std::st
 }
 
 void ConfigReader::report(std::string origin, std::string message, std::string hint) {
+  // A flag has said already which key it is, a line of the file has not.
+  if (origin.rfind("--", 0) == 0 && message.rfind(origin.substr(2) + ": ", 0) == 0)
+    message.erase(0, origin.size());
   problems_.push_back({std::move(origin), std::move(message), std::move(hint)});
 }
 
