@@ -134,15 +134,22 @@ namespace {
 // What a file cannot take the place of: a device, a pipe, an open file by its number.
 bool is_special(const std::string& path) {
   struct stat is {};
-  const bool by_number = path.rfind("/dev/", 0) == 0 || path.rfind("/proc/", 0) == 0;
+  const auto below = [&](const char* folder) { return path.rfind(folder, 0) == 0; };
+  const bool by_number = below("/proc/") || (below("/dev/") && !below("/dev/shm/"));
   return by_number || (::stat(path.c_str(), &is) == 0 && !S_ISREG(is.st_mode));
 }
 
-// Where a link leads.
+// Where a link leads, also if no file is there yet.
 std::string target_of(const std::string& path) {
-  std::error_code broken;
-  const std::filesystem::path target = std::filesystem::canonical(path, broken);
-  return broken ? path : target.string();
+  constexpr int kMostLinks = 40;  // as the kernel has it
+  std::filesystem::path target = path;
+  for (int i = 0; i < kMostLinks; ++i) {
+    std::error_code no_link;
+    const std::filesystem::path next = std::filesystem::read_symlink(target, no_link);
+    if (no_link) break;
+    target = target.parent_path() / next;
+  }
+  return target.string();
 }
 
 int write_to(int fd, const std::string& text) {

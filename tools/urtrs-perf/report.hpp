@@ -14,7 +14,8 @@ std::string csv_row(const Options&, const Result&);
 std::string to_json(const Options&, const Report&);
 
 // Replaces the file, or that which a link leads to, at once and whole, so that a reader never sees half of
-// it; into a device, a pipe and what is below /dev and /proc it is written. 0 or a positive errno.
+// it; into a device, a pipe and what is below /dev and /proc it is written, but not below /dev/shm. 0 or a
+// positive errno.
 int write_whole(const std::string& path, const std::string& text);
 // Whether that may be tried, asked before anything is measured; "": nothing is to be written.
 int check_writable(const std::string& path);

@@ -2,19 +2,32 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "tools/urtrs-perf/pattern.hpp"
 #include "tools/urtrs-perf/report.hpp"
 
 namespace rtrs::perf {
+
+namespace {
+
+std::string content_of(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+}  // namespace
 
 TEST(Compare, TheRatioIsAgainstTheMeanOfBothNeighbours) {
   EXPECT_DOUBLE_EQ((Round{10, 12, 14}.ratio()), 1.0);
@@ -119,9 +132,7 @@ TEST(Report, JsonIsWrittenWholeOrNotAtAll) {
   report.failure = "no answer for 3 s";
   const std::string path = testing::TempDir() + "urtrs_perf_report_" + std::to_string(::getpid()) + ".json";
   ASSERT_EQ(write_whole(path, to_json(options, report)), 0);
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  const auto json = nlohmann::json::parse(text.str());
+  const auto json = nlohmann::json::parse(content_of(path));
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(json["results"][0]["latency_usec"]["p50"], 10.0);
   EXPECT_EQ(json["error"]["message"], "no answer for 3 s");
@@ -134,6 +145,49 @@ TEST(Report, JsonIsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(check_writable("/"), EISDIR);
 }
 
+TEST(Report, EachPathSaysItsDeviceAndHowItPosts) {
+  Options options;
+  Report report;
+  report.paths = {{"192.0.2.1", "connected", 7, 0, 0, {"mlx5_0", 1, "wr"}},
+                  {"192.0.2.2", "waiting", 3, 1, 2, {"rxe0", 1, "send"}},
+                  {"192.0.2.3", "connected", 0, 0, 0, {"tcp", 0, ""}}};
+  const auto printed = [&] {
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(Printer(options).end(report), 0);
+    std::fflush(stdout);
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_EQ(printed(),
+            " path 192.0.2.1: connected, 7 IOs, 0 taken over, 0 reconnects\n"
+            " path 192.0.2.1: over mlx5_0, posted by ibv_wr_*()\n"
+            " path 192.0.2.2: waiting, 3 IOs, 1 taken over, 2 reconnects\n"
+            " path 192.0.2.2: over rxe0, posted by ibv_post_send()\n"
+            " path 192.0.2.3: connected, 0 IOs, 0 taken over, 0 reconnects\n");
+  options.csv = true;
+  EXPECT_EQ(printed(), "");
+  options.csv = false;
+  options.json = true;
+  const auto json = nlohmann::json::parse(printed());
+  const auto told = [&](std::size_t path, const char* key) {
+    return json["paths"][path][key].get<std::string>();
+  };
+  EXPECT_EQ(told(0, "device") + ' ' + told(0, "posting"), "mlx5_0 wr");
+  EXPECT_EQ(told(1, "device") + ' ' + told(1, "posting"), "rxe0 send");
+  EXPECT_EQ(told(2, "device") + ' ' + told(2, "posting"), "tcp ");
+  options.json = false;
+  report.paths.resize(1);
+  EXPECT_EQ(printed(), " path 192.0.2.1: over mlx5_0, posted by ibv_wr_*()\n") << "what it did is all";
+}
+
+TEST(Report, TheProviderIsThatOfLibfabric) {
+  Options options;
+  options.provider = "tcp;ofi_rxm";
+  for (const auto& [fabric, provider] : {std::pair{"tcp", ""}, {"verbs", ""}, {"libfabric", "tcp;ofi_rxm"}}) {
+    options.fabric = fabric;
+    EXPECT_EQ(nlohmann::json::parse(to_json(options, {}))["provider"], provider) << fabric;
+  }
+}
+
 TEST(Report, ALinkStaysOneAndItsTargetIsReplaced) {
   const std::string path = testing::TempDir() + "urtrs_perf_link_" + std::to_string(::getpid());
   ASSERT_EQ(::symlink((path + ".target").c_str(), path.c_str()), 0);
@@ -142,11 +196,79 @@ TEST(Report, ALinkStaysOneAndItsTargetIsReplaced) {
   EXPECT_EQ(write_whole(path, "text"), 0);
   struct stat is {};
   EXPECT_TRUE(::lstat(path.c_str(), &is) == 0 && S_ISLNK(is.st_mode));
-  std::stringstream text;
-  text << std::ifstream(path + ".target").rdbuf();
-  EXPECT_EQ(text.str(), "text");
+  EXPECT_EQ(content_of(path + ".target"), "text");
   EXPECT_EQ(check_writable(path + ".target/out.json"), ENOTDIR);
   ::unlink((path + ".target").c_str());
+  ::unlink(path.c_str());
+}
+
+TEST(Report, WhereALinkLeadsAFileIsMade) {
+  const std::string path = testing::TempDir() + "urtrs_perf_first_" + std::to_string(::getpid());
+  const std::string name = path.substr(path.rfind('/') + 1);
+  ASSERT_EQ(::symlink((name + ".link").c_str(), path.c_str()), 0);
+  ASSERT_EQ(::symlink((path + ".target").c_str(), (path + ".link").c_str()), 0);
+  EXPECT_EQ(check_writable(path), 0);
+  EXPECT_EQ(write_whole(path, "text"), 0);
+  for (const std::string& link : {path, path + ".link"}) {
+    struct stat is {};
+    EXPECT_TRUE(::lstat(link.c_str(), &is) == 0 && S_ISLNK(is.st_mode)) << link;
+    ::unlink(link.c_str());
+  }
+  EXPECT_EQ(content_of(path + ".target"), "text");
+  ::unlink((path + ".target").c_str());
+  ASSERT_EQ(::symlink("/nonexistent/directory/file", path.c_str()), 0);
+  EXPECT_EQ(check_writable(path), ENOENT);
+  ::unlink(path.c_str());
+}
+
+TEST(Report, AFileInMemoryIsReplacedToo) {
+  const std::string path = "/dev/shm/urtrs_perf_" + std::to_string(::getpid());
+  if (::access("/dev/shm/.", W_OK) != 0) GTEST_SKIP() << "no /dev/shm";
+  EXPECT_EQ(check_writable(path), 0);
+  EXPECT_EQ(write_whole(path, "of before, and longer"), 0);
+  EXPECT_EQ(write_whole(path, "text"), 0);
+  EXPECT_EQ(content_of(path), "text");
+  ::unlink(path.c_str());
+}
+
+// As /dev/stdout into a file, which others may write too: what is there stays.
+TEST(Report, AnOpenFileByItsNumberIsWrittenTo) {
+  const std::string path = testing::TempDir() + "urtrs_perf_open_" + std::to_string(::getpid());
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(fd, 0);
+  struct stat before {};
+  ASSERT_EQ(::fstat(fd, &before), 0);
+  for (const char* folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    const std::string number = folder + std::to_string(fd);
+    EXPECT_EQ(check_writable(number), 0);
+    EXPECT_EQ(write_whole(number, "text\n"), 0);
+  }
+  struct stat after {};
+  ASSERT_EQ(::stat(path.c_str(), &after), 0);
+  EXPECT_EQ(after.st_ino, before.st_ino);
+  EXPECT_EQ(content_of(path), "text\ntext\n");
+  ::close(fd);
+  ::unlink(path.c_str());
+}
+
+TEST(Report, APipeGetsMoreThanItHolds) {
+  const std::string path = testing::TempDir() + "urtrs_perf_full_" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const std::string text(std::size_t{1} << 20, 'x');
+  std::size_t got = 0;
+  std::thread reads([&] {
+    std::array<char, 4096> room{};
+    ::fcntl(reader, F_SETFL, 0);
+    pollfd ready{reader, POLLIN, 0};
+    ::poll(&ready, 1, -1);
+    for (ssize_t count = 0; (count = ::read(reader, room.data(), room.size())) > 0;)
+      got += static_cast<std::size_t>(count);
+  });
+  EXPECT_EQ(write_whole(path, text), 0);
+  reads.join();
+  EXPECT_EQ(got, text.size());
+  ::close(reader);
   ::unlink(path.c_str());
 }
 
