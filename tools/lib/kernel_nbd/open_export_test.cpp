@@ -22,12 +22,16 @@ constexpr std::chrono::hours kLong{24};
 
 class OpenExportTest : public testing::Test {
  protected:
-  OpenExportTest() : path_(folder_ / "an nbd.sock"), listener_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+  OpenExportTest() : path_(folder_ / "an nbd.sock"), listener_(listen_at(path_)) {}
+
+  static Descriptor listen_at(const std::string& path) {
+    Descriptor listener(::socket(AF_UNIX, SOCK_STREAM, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path_.c_str(), path_.size());
-    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    EXPECT_EQ(::listen(listener_.get(), 4), 0);
+    std::memcpy(address.sun_path, path.c_str(), path.size());
+    EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::listen(listener.get(), 4), 0);
+    return listener;
   }
 
   // Says the greeting in `text` to the next one, what follows once it was asked, then waits until it closes.
@@ -115,6 +119,28 @@ TEST_F(OpenExportTest, WhoeverTookItsFileAlongIsDeadAndWhoeverLostItIsNot) {
   const OpenResult dead = open_export(path_, "disk0", kLong);
   ASSERT_FALSE(dead);
   EXPECT_TRUE(dead.error().is_dead) << dead.error().why;
+}
+
+TEST_F(OpenExportTest, AnotherSocketOfThisNameElsewhereIsNotTheOneThatDied) {
+  std::filesystem::create_directory(folder_ / "other");
+  const Descriptor other = listen_at(folder_ / "other/an nbd.sock");
+  listener_ = Descriptor();
+  std::filesystem::remove(path_);
+  const OpenResult dead = open_export(path_, "disk0", kLong);
+  ASSERT_FALSE(dead);
+  EXPECT_TRUE(dead.error().is_dead) << dead.error().why;
+}
+
+// Its process was in the folder and gave no other name: whose it is cannot be told.
+TEST_F(OpenExportTest, ASocketWithoutAFolderMayBeTheOne) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path());
+  const Descriptor lives = listen_at("alone.sock");
+  std::filesystem::current_path(before);
+  std::filesystem::remove(folder_ / "alone.sock");
+  const OpenResult unknown = open_export(folder_ / "alone.sock", "disk0", kLong);
+  ASSERT_FALSE(unknown);
+  EXPECT_FALSE(unknown.error().is_dead) << unknown.error().why;
 }
 
 TEST_F(OpenExportTest, AConnectionThatLivesIsKnownWithoutItsListener) {
