@@ -63,6 +63,11 @@ def test_nobody_answers():
     assert answer["error"]["code"] == "timeout" and answer["results"] == []
 
 
+def test_each_path_has_its_own_device(port):
+    paths = perf("measured", "0.0.0.1", "127.0.0.1", "-p", port, "-n", "5", "--connect-timeout", "3", code=4)["paths"]
+    assert [(path["state"], path["device"]) for path in paths] == [("waiting", ""), ("connected", "tcp")]
+
+
 @pytest.mark.parametrize("words", [["--nosuch"], ["127.0.0.1", "--rw", "sideways"], ["127.0.0.1", "-n", "x"], ["127.0.0.1", "-s", "x"]])
 def test_mistakes(words):
     error = perf("error", *words, code=2)["error"]
