@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <vector>
 
 #include "conformance/contract/contract.hpp"
@@ -27,9 +28,23 @@ std::unique_ptr<FabricPair> make_of_one_connection() {
   options.max_connections = 1;
   return TcpPair::open("127.0.0.1", options);
 }
+// Warnings of both ends of make_impatient().
+std::vector<std::string>& warnings() {
+  static std::vector<std::string> lines;
+  return lines;
+}
 std::unique_ptr<FabricPair> make_impatient() {
   tcp::TcpOptions options;
   options.undelivered_timeout_ms = 1000;
+  warnings().clear();
+  options.log = [](tcp::LogLevel level, const std::string& text) {
+    if (level == tcp::LogLevel::warning) warnings().push_back(text);
+  };
+  return TcpPair::open("127.0.0.1", options);
+}
+std::unique_ptr<FabricPair> make_boundless() {
+  tcp::TcpOptions options;
+  options.undelivered_timeout_ms = 0;
   return TcpPair::open("127.0.0.1", options);
 }
 std::unique_ptr<FabricPair> make_poor() {
@@ -268,6 +283,7 @@ TEST_P(TcpLimitOfMemory, a_connection_beyond_the_memory_is_refused) {
 // Neither TCP nor the limits of a server end it, whose owner has the request.
 class TcpReply : public FabricContract {};
 TEST_P(TcpReply, a_request_that_nobody_answers_fails) {
+  const Link answered = open_link();
   const ConKey key = fresh_key();
   client().fabric().connect(key, pair().server_address(), params(), bytes_of("hello"));
   const SeenEvent request = expect(server(), Kind::connect_requested);
@@ -275,8 +291,28 @@ TEST_P(TcpReply, a_request_that_nobody_answers_fails) {
   server().fabric().reject(request.request, {});
   client().fabric().disconnect(key);
   expect(client(), Kind::connection_closed, key);
+  ASSERT_EQ(warnings().size(), 1U);
+  EXPECT_TRUE(warnings()[0].ends_with("no whole reply came in time")) << warnings()[0];
+  post_one(client(), empty_imm(answered.client, 1));
+  expect(server(), Kind::imm_received, answered.server);
+  close_link(answered);
 }
 
+// Without a bound, not with one of no time.
+class TcpBoundless : public FabricContract {};
+TEST_P(TcpBoundless, a_request_is_answered_at_leisure) {
+  const ConKey key = fresh_key();
+  client().fabric().connect(key, pair().server_address(), params(), bytes_of("hello"));
+  const SeenEvent request = expect(server(), Kind::connect_requested);
+  for (int i = 0; i < 100; ++i) client().poll(pair().now());
+  const ConKey accepted = fresh_key();
+  server().fabric().accept(request.request, accepted, params(), {});
+  expect(client(), Kind::connected, key);
+  close_link({.client = key, .server = accepted});
+}
+
+INSTANTIATE_TEST_SUITE_P(Tcp, TcpBoundless, ::testing::Values(FabricCase{"boundless", make_boundless}),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpReply, ::testing::Values(FabricCase{"impatient", make_impatient}),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpLimitOfConnections,

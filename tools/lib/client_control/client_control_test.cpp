@@ -122,6 +122,22 @@ TEST_F(ClientControlTest, TheLastPathIsRemovedByForceOnly) {
   EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "there is no other";
 }
 
+TEST_F(ClientControlTest, APathThatWasRemovedOrNeverCameIsNoOther) {
+  client.shown.paths[0].status.state = PathState::waiting;
+  client.shown.paths[0].status.ever_connected = false;
+  client.shown.paths[1].status = {};
+  client.shown.paths[1].status.state = PathState::absent;
+  client.shown.paths[1].status.ever_connected = true;
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "the other one was removed";
+  client.shown.paths[0].status.ever_connected = true;
+  client.shown.paths[1].status.state = PathState::waiting;
+  client.shown.paths[2].status.state = PathState::waiting;
+  client.shown.paths[2].status.ever_connected = false;
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), 0) << "one of the others has been";
+  client.shown.paths[1].status.ever_connected = false;
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "none of them has";
+}
+
 TEST_F(ClientControlTest, APathIsAddedOnce) {
   const auto added = ask("path.add", {{"path", "ip:10.0.2.1@ip:10.0.2.2"}, {"port", "4321"}});
   ASSERT_TRUE(added);

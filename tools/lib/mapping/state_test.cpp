@@ -319,7 +319,7 @@ TEST_F(StateFile, ADamagedOneKeepsItsContentUnderAnotherName) {
 
 TEST(MayBeState, WhatAnotherProgramWroteIsNone) {
   using namespace std::string_view_literals;
-  for (const std::string_view ours : {""sv, "\n"sv, "{"sv, " {\"version\""sv, "\0\0\0"sv})
+  for (const std::string_view ours : {""sv, "\n"sv, "\r\n{"sv, "{"sv, " {\"version\""sv, "\0\0\0"sv})
     EXPECT_TRUE(may_be_state(ours)) << ours;
   for (const std::string_view other : {"["sv, "a"sv, "\0\0an image"sv,
                                        "\x7f"

@@ -299,21 +299,42 @@ TEST_F(RpcServerTest, ASocketInUseAndAFileAreLeftAlone) {
   EXPECT_TRUE(client().call("who", json::object()));
 }
 
-// It takes nobody out of its queue, which is full.
-TEST(RpcClientTest, WhoStandsStillIsGivenUp) {
-  const trace::ScratchFolder folder;
-  const std::string path = folder / "control.sock";
+// With a queue of one, of which nobody takes it.
+int listen_at(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
   const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  ASSERT_EQ(::listen(listener, 0), 0);
+  EXPECT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_EQ(::listen(listener, 0), 0);
+  return listener;
+}
+
+// It takes nobody out of its queue, which is full.
+TEST(RpcClientTest, WhoStandsStillIsGivenUp) {
+  const trace::ScratchFolder folder;
+  const std::string path = folder / "control.sock";
+  const int listener = listen_at(path);
   const auto first = Client::connect(path);
   EXPECT_TRUE(first);
   const auto second = Client::connect(path);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().error, ETIMEDOUT);
+  ::close(listener);
+}
+
+// Nor does it read what was sent to it.
+TEST(RpcClientTest, WhoDoesNotReadIsGivenUp) {
+  const trace::ScratchFolder folder;
+  const std::string path = folder / "control.sock";
+  const int listener = listen_at(path);
+  auto one = Client::connect(path);
+  ASSERT_TRUE(one);
+  const auto answer =
+      one->call("any", json{{"text", std::string(std::size_t{8} << 20, 'x')}}, std::chrono::milliseconds(0));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().error, ETIMEDOUT);
+  EXPECT_NE(answer.error().message.find("cannot send"), std::string::npos) << answer.error().message;
   ::close(listener);
 }
 
