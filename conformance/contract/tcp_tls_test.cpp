@@ -247,6 +247,36 @@ TEST_P(TcpTls, octets_behind_a_request_without_an_answer_are_refused) {
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpTls, ::testing::Values(FabricCase{"certificate", make_certificate}),
                          case_name);
 
+class TcpTlsSilence : public FabricContract {
+ public:
+  static std::unique_ptr<FabricPair> make() {
+    tcp::TcpOptions options;
+    options.undelivered_timeout_ms = 1000;
+    return TcpPair::open("127.0.0.1", options, with(credentials().issue({})));
+  }
+};
+
+// Its kernel takes the connection, and nobody says anything over it.
+TEST_P(TcpTlsSilence, a_handshake_that_nobody_answers_fails) {
+  const net::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(listener.get(), any, size), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  ASSERT_EQ(::getsockname(listener.get(), any, &size), 0);
+  const ConKey key = fresh_key();
+  client().fabric().connect(key, {"", "127.0.0.1", ntohs(address.sin_port)}, params(), bytes_of("hello"));
+  EXPECT_EQ(expect(client(), Kind::connect_failed, key).reason, Reason::connect_timeout);
+  client().fabric().disconnect(key);
+  expect(client(), Kind::connection_closed, key);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tcp, TcpTlsSilence, ::testing::Values(FabricCase{"impatient", TcpTlsSilence::make}),
+                         case_name);
+
 // Enough for a connection that is plain.
 class TcpTlsMemory : public FabricContract {
  public:
