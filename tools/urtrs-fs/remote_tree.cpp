@@ -111,7 +111,7 @@ void RemoteTree::refresh() {
 
 tl::expected<void, rpc::Error> RemoteTree::connect(Source& source) {
   if (source.client) return {};
-  auto client = rpc::Client::connect(source.socket);
+  auto client = rpc::Client::connect(source.socket, std::min(source.patience, rpc::Client::kPatience));
   if (!client) return tl::unexpected(std::move(client.error()));
   source.client.emplace(std::move(*client));
   return {};
@@ -320,7 +320,7 @@ int RemoteTree::write(const std::string& path, const std::string& text) {
   if (!socket) return socket.error();
   // Over a connection of its own, since it may take long.
   auto client = rpc::Client::connect(*socket);
-  if (!client) return ENOTCONN;
+  if (!client) return client.error().error == ETIMEDOUT ? ETIMEDOUT : ENOTCONN;
   const auto answer =
       client->call("attribute.write", {{"path", there}, {"text", until_zero}}, kWritePatience);
   if (answer) return 0;

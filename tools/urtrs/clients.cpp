@@ -48,16 +48,19 @@ tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false
   All all;
   std::vector<std::string> silent;
   const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto left = [&end] {
+    const auto time =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    return std::max(time, kLeastPatience);
+  };
   for (const std::string& socket : sockets) {
-    auto client = rpc::Client::connect(socket);
+    auto client = rpc::Client::connect(socket, left());
     if (!client) {
       error = client.error();
       if (error.error == ETIMEDOUT) silent.push_back(socket);
       continue;
     }
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    auto shown = client->call("client.show", json::object(), std::max(left, kLeastPatience));
+    auto shown = client->call("client.show", json::object(), left());
     if (!shown) {
       error = shown.error();
       if (error.error == ETIMEDOUT) silent.push_back(socket);

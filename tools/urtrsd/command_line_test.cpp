@@ -215,6 +215,21 @@ TEST(CommandLine, TheCheckSaysWhichAddressesDoNotGoTogether) {
               std::string::npos)
         << both.errors;
   }
+  const auto conflicts = [&](const std::string& one, const std::string& two) {
+    const std::string errors = check(one, two, "1234").errors;
+    int count = 0;
+    for (std::size_t at = 0; (at = errors.find("is to be listened on too", at)) != errors.npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_EQ(conflicts("0.0.0.0", "127.0.0.1"), 1) << "of the two the first has it";
+  EXPECT_EQ(conflicts("0.0.0.0", "::1"), 0);
+  EXPECT_EQ(conflicts("127.0.0.1", "127.0.0.2"), 0);
+  EXPECT_EQ(conflicts("0.0.0.0", "::ffff:127.0.0.1"), 1);
+  EXPECT_EQ(conflicts("0:0::0", "::1"), 1) << "whichever way it is written";
+  int six_only = 0;
+  std::ifstream("/proc/sys/net/ipv6/bindv6only") >> six_only;
+  EXPECT_EQ(conflicts("::", "127.0.0.1"), six_only == 0 ? 1 : 0);
+  EXPECT_EQ(conflicts("0.0.0.0", "::"), six_only == 0 ? 1 : 0);
   EXPECT_EQ(check("0.0.0.0", "127.0.0.1", "0").errors, "") << "each has a port of its own";
   EXPECT_EQ(check("127.0.0.2", "::ffff:127.0.0.1", "0").errors, "") << "which is 127.0.0.1";
 }

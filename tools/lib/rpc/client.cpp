@@ -21,8 +21,6 @@ namespace {
 
 // More than a server ever sends in one line.
 constexpr std::size_t kMostAnswerBytes = std::size_t{64} << 20;
-// For a process that stands still, and so neither takes a connection from its queue nor reads.
-constexpr timeval kPatience{.tv_sec = 3, .tv_usec = 0};
 
 Error failure(int error, std::string message, std::string hint = {}) {
   return {Code::failed, fmt::format("{}: {}", message, std::strerror(error)), std::move(hint), error};
@@ -30,7 +28,7 @@ Error failure(int error, std::string message, std::string hint = {}) {
 
 }  // namespace
 
-tl::expected<Client, Error> Client::connect(const std::string& path) {
+tl::expected<Client, Error> Client::connect(const std::string& path, milliseconds patience) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path))
@@ -43,7 +41,10 @@ tl::expected<Client, Error> Client::connect(const std::string& path) {
   std::memcpy(address.sun_path, path.data(), path.size());
   Client client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (client.fd_ < 0) return tl::unexpected(failure(errno, "cannot make a socket"));
-  ::setsockopt(client.fd_, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
+  // Of connecting and of each part that is sent. None at all would be for ever.
+  const auto time = std::max(patience, milliseconds(1)).count();
+  const timeval bound{.tv_sec = time / 1000, .tv_usec = time % 1000 * 1000};
+  ::setsockopt(client.fd_, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof(bound));
   if (::connect(client.fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
     const int error = errno == EAGAIN ? ETIMEDOUT : errno;
     const bool nobody = error == ENOENT || error == ECONNREFUSED;

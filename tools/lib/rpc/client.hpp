@@ -11,9 +11,13 @@ namespace rtrs::rpc {
 
 class Client {
  public:
-  // Connects within 3 s or not at all. The error has an errno: ENOENT and ECONNREFUSED mean that nobody
-  // listens, ETIMEDOUT that who does stands still.
-  static tl::expected<Client, Error> connect(const std::string& path);
+  // For a process that stands still, and so neither takes a connection from its queue nor reads.
+  static constexpr std::chrono::milliseconds kPatience{3000};
+
+  // Connects within `patience` or not at all. The error has an errno: ENOENT and ECONNREFUSED mean that
+  // nobody listens, ETIMEDOUT that who does stands still.
+  static tl::expected<Client, Error> connect(const std::string& path,
+                                             std::chrono::milliseconds patience = kPatience);
   ~Client();
   Client(Client&& other) noexcept;
   Client& operator=(Client&&) = delete;
