@@ -2,11 +2,14 @@
 #include "backends/asio/session.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <array>
 
 #include "conformance/asio/loop.hpp"
 #include "conformance/asio/memory_server.hpp"
+#include "core/driver/test_held_fabric.hpp"
 #include "core/wire/rnbd_messages.hpp"
 
 namespace rtrs::conformance {
@@ -43,6 +46,18 @@ struct SessInfo {
     request.data = answer;
   }
   bool answered() const { return static_cast<bool>(wire::rnbd::parse_sess_info_rsp(answer)); }
+};
+
+// Never answers, and can be slept on.
+class SilentFabric final : public test::HeldFabric {
+ public:
+  SilentFabric() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~SilentFabric() override { ::close(fd_); }
+  void disconnect(ConKey key) override { events.emplace_back(event::ConnectionClosed{key}); }
+  int wait_fd() const noexcept override { return fd_; }
+
+ private:
+  int fd_;
 };
 
 class SessionTest : public ::testing::Test {
@@ -149,6 +164,29 @@ TEST_F(SessionTest, ErrorsOfACallComeThroughItsHandler) {
   }());
   EXPECT_EQ(early, asio::to_error_code(Errc::not_open)) << early.message();
   EXPECT_EQ(late, asio::to_error_code(Errc::session_closed)) << late.message();
+}
+
+// Nothing else wakes the loop.
+TEST_F(SessionTest, WhatIsAskedOfPathsGetsItsDeadlines) {
+  asio::SessionSettings settings = settings_for(1);
+  settings.client.protocol.connect_timeout = milliseconds(1);
+  settings.client.protocol.reconnect_min = settings.client.protocol.reconnect_max = seconds(1'000'000);
+  asio::Session session(context, std::make_unique<SilentFabric>(), settings);
+  session.async_open([](const boost::system::error_code&) {});
+  const auto until_waits = [&](unsigned path) {
+    const auto waits = [&] { return session.client().paths()[path].state == PathState::waiting; };
+    const Nanos end = asio::steady_now() + seconds(60);
+    while (!waits() && asio::steady_now() < end) context.run_one_for(std::chrono::milliseconds(10));
+    EXPECT_TRUE(waits()) << path;
+    // It sleeps.
+    while (context.poll() != 0) continue;
+  };
+  until_waits(0);
+  EXPECT_EQ(session.reconnect_path(0), Errc::ok);
+  EXPECT_NE(session.client().paths()[0].state, PathState::waiting);
+  until_waits(0);
+  EXPECT_EQ(session.add_path(PathAddress{"", "127.0.0.2", 1}), Errc::ok);
+  until_waits(1);
 }
 
 TEST_F(SessionTest, CallsForPathsSayWhyTheyDidNothing) {

@@ -93,6 +93,8 @@ TEST_F(Calls, PostAllKindsOfWorkInOneBatch) {
   connected(mock_hca::mlx5());
   EXPECT_EQ(mock_hca::queue_pairs_with_calls(), 2U);
   EXPECT_TRUE(client.logged("posted by ibv_wr_*()") && server.logged("posted by ibv_wr_*()"));
+  EXPECT_EQ(client.fabric->device_of(kNear).posting, "wr");
+  EXPECT_EQ(client.fabric->device_of(kNear).name, "mlx5_0");
   const std::string_view text = "a message that goes inline";
   WorkRequest plain = write(4096, {4096}, 0);
   plain.op = WorkRequest::Op::write;
@@ -134,6 +136,7 @@ TEST_F(Calls, AreNotMadeUnasked) {
   connected(mock_hca::mlx5(), Posting::send);
   EXPECT_EQ(mock_hca::queue_pairs_with_calls(), 0U);
   EXPECT_TRUE(client.logged("posted by ibv_post_send()"));
+  EXPECT_EQ(client.fabric->device_of(kNear).posting, "send");
   EXPECT_TRUE(carries());
   EXPECT_EQ(mock_hca::counts(0).batches, 0U);
 }
@@ -157,6 +160,7 @@ TEST_F(Calls, AreLeftWhereTheLibraryHasNotAllOfThem) {
       connected(adapter, posting);
       EXPECT_TRUE(client.logged("posted by ibv_post_send()"));
       EXPECT_EQ(client.logged(kWarning), posting == Posting::calls);
+      EXPECT_EQ(client.unmet(), posting == Posting::calls ? 1U : 0U);
       EXPECT_TRUE(carries());
       EXPECT_EQ(mock_hca::counts(0).batches, 0U);
     }
@@ -200,6 +204,8 @@ TEST_F(Calls, AreLeftByAConnectionThatIsNotGrantedThem) {
   const Since since;
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   EXPECT_EQ(since.by_calls(), 0U);
+  EXPECT_EQ(client.fabric->device_of(kNearAgain).posting, "send");
+  EXPECT_EQ(client.fabric->device_of(kNear).posting, "wr") << "of each connection";
   EXPECT_TRUE(carries());
   EXPECT_EQ(since.by_calls(), 1U);
 }

@@ -41,6 +41,12 @@ struct End {
       if (text.find(part) != std::string::npos) return true;
     return false;
   }
+  // Warnings of what was asked for and cannot be had.
+  std::size_t unmet() const {
+    std::size_t count = 0;
+    for (const auto& line : log) count += line.first == verbs::LogLevel::unmet ? 1U : 0U;
+    return count;
+  }
   std::size_t count(SeenEvent::Kind kind, ConKey key) const { return side->count(kind, key); }
 };
 

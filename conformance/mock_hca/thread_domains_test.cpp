@@ -40,6 +40,7 @@ TEST_F(ThreadDomains, AreDoneWithoutOnAnAdapterThatHasNone) {
   connect_whole("192.0.2.1");
   EXPECT_EQ(mock_hca::queue_pairs_of_threads(), 0U);
   EXPECT_TRUE(client.logged("no thread domain") && server.logged("no thread domain"));
+  EXPECT_EQ(client.unmet(), 1U) << "once a device, as what was asked for and cannot be had";
   EXPECT_TRUE(carries());
   leave();
 }

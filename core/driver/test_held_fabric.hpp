@@ -14,7 +14,7 @@ namespace rtrs::test {
 
 // Holds events until they are asked for, a few at a time. Its memory is that of the process, and what is
 // posted reaches nobody.
-class HeldFabric final : public PlainFabric {
+class HeldFabric : public PlainFabric {
  public:
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   Result<Region> allocate(std::size_t size) override {

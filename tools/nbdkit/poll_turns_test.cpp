@@ -107,6 +107,19 @@ TEST(PollTurns, ALongTurnParksTheKeeperUntilNobodyPolls) {
   EXPECT_FALSE(turns.leave(three).keeper) << "it is parked no more";
 }
 
+TEST(PollTurns, WhatAThreadCompletedIsNoReasonForTheKeeperToLeave) {
+  PollTurns turns;
+  PollWaiter one, two;
+  turns.begin(one);
+  turns.begin(two);
+  EXPECT_TRUE(turns.finish(two)) << "it sleeps";
+  turns.finish(one);
+  turns.leave(one);
+  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses);
+  EXPECT_EQ(turns.keeper_looks(), Keeper::polls);
+  EXPECT_FALSE(turns.keeper_is_to_leave());
+}
+
 // The law that nothing is lost by: while an operation is under way somebody polls, or is woken up to poll,
 // and while none is, the keeper looks or is woken up.
 TEST(PollTurns, InAnyOrderSomebodyPollsWhileAnOperationIsUnderWay) {

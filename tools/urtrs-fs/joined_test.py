@@ -2,6 +2,7 @@
 import errno
 import os
 import signal
+import socket
 import subprocess
 import threading
 
@@ -221,6 +222,26 @@ def test_several_that_do_not_answer_hold_up_the_others_once(system, client, tmp_
     finally:
         for process in silent:
             process.send_signal(signal.SIGCONT)
+
+
+def test_one_whose_queue_is_full_is_late_and_not_missing(system, tmp_path, ends):
+    """It takes no connection: what only it may have is not known to be missing, and what others have is there."""
+    sysfs, _, _ = system
+    process = subprocess.Popen(["sleep", "1000"])
+    ends.callback(process.wait)
+    ends.callback(process.kill)
+    path = tmp_path / "run" / f"client-{process.pid}.sock"
+    listener, first = (ends.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
+    listener.bind(str(path))
+    listener.listen(0)
+    first.connect(str(path))
+    with pytest.raises(OSError) as late:
+        os.stat(sysfs / "class/rtrs-client/none")
+    assert late.value.errno == errno.ETIMEDOUT
+    assert names(sysfs / "class/rtrs-client") == ["web0", "web1"]
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        os.stat(sysfs / "class/rtrs-client/none")
 
 
 def test_a_client_that_was_started_again_at_the_same_socket_is_asked_at_once(mount, client, urtrsd, tmp_path):

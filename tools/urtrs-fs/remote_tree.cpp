@@ -111,7 +111,8 @@ void RemoteTree::refresh() {
 
 tl::expected<void, rpc::Error> RemoteTree::connect(Source& source) {
   if (source.client) return {};
-  auto client = rpc::Client::connect(source.socket, std::min(source.patience, rpc::Client::kPatience));
+  auto client =
+      rpc::Client::connect(source.socket, std::min(source.patience.time(false), rpc::Client::kPatience));
   if (!client) return tl::unexpected(std::move(client.error()));
   source.client.emplace(std::move(*client));
   return {};
@@ -133,30 +134,27 @@ std::string RemoteTree::check() {
   return why.message + (why.hint.empty() ? "" : "; " + why.hint);
 }
 
-// The others go on. It may have been slow once.
-int RemoteTree::silent(Source& source) {
-  source.skipped_until = Clock::now() + kSkipped;
-  source.patience =
-      source.patience == kPatience ? kLeastPatience : std::min(2 * source.patience, kMostOfASilentOne);
-  return ETIMEDOUT;
-}
-
 RemoteTree::Answer RemoteTree::call(Source& source, const char* method, const std::string& path) {
-  if (Clock::now() < source.skipped_until) return tl::unexpected(ETIMEDOUT);
+  const auto silent = [&source] {
+    source.patience.silent(Clock::now());
+    return tl::unexpected(ETIMEDOUT);
+  };
+  if (!source.patience.asks(Clock::now())) return tl::unexpected(ETIMEDOUT);
   // Once more over a new connection, when the one of before is that of a process that has ended.
   for (const bool again : {true, false}) {
-    if (const auto connected = connect(source); !connected)
-      return tl::unexpected(connected.error().error == ETIMEDOUT ? silent(source) : ENOTCONN);
-    auto answer =
-        source.client->call(method, {{"path", path}}, sources_.size() == 1 ? kPatience : source.patience);
+    if (const auto connected = connect(source); !connected) {
+      if (connected.error().error == ETIMEDOUT) return silent();
+      return tl::unexpected(ENOTCONN);
+    }
+    auto answer = source.client->call(method, {{"path", path}}, source.patience.time(sources_.size() == 1));
     if (answer) {
-      source.patience = kPatience;
+      source.patience.answered();
       return answer.value();
     }
     const rpc::Error& error = answer.error();
     if (error.code == rpc::Code::busy || error.error == ETIMEDOUT || is_gone(error)) source.client.reset();
     if (again && is_gone(error)) continue;
-    if (error.error == ETIMEDOUT) return tl::unexpected(silent(source));
+    if (error.error == ETIMEDOUT) return silent();
     return tl::unexpected(error.error != 0 ? error.error : EIO);
   }
   return tl::unexpected(ENOTCONN);

@@ -1,6 +1,5 @@
 // The attributes of daemons and clients, asked for through their control sockets and joined to one tree.
 #pragma once
-#include <chrono>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/urtrs-fs/block_numbers.hpp"
+#include "tools/urtrs-fs/patience.hpp"
 
 namespace rtrs::admin {
 
@@ -23,14 +23,9 @@ struct Entry {
 
 // From any thread. Processes that come and go are seen at the next call. Errors are positive errnos;
 // ENOTCONN: nobody can be asked. Where two processes have one name in a folder, the first by the name of its
-// socket is shown, servers before clients. A process that does not answer is not asked again for kSkipped.
+// socket is shown, servers before clients. A process that does not answer is not asked again for a while.
 class RemoteTree {
  public:
-  static constexpr std::chrono::seconds kSkipped{10};
-  // For an answer. Requests come one at a time, so a process that hangs holds up each that waits behind it:
-  // one that did not answer the last time has less, where there are others.
-  static constexpr std::chrono::milliseconds kPatience{5000}, kLeastPatience{300}, kMostOfASilentOne{1200};
-
   // Empty: every server and client that runs.
   explicit RemoteTree(std::string socket) : socket_(std::move(socket)) {}
 
@@ -47,8 +42,7 @@ class RemoteTree {
     std::string socket;
     Role role = Role::unknown;
     std::optional<rpc::Client> client{};
-    std::chrono::steady_clock::time_point skipped_until{};
-    std::chrono::milliseconds patience = kPatience;
+    Patience patience{};
   };
   // A file of one process: whose, and the path there.
   struct Place {
@@ -66,7 +60,6 @@ class RemoteTree {
   // Under the mutex.
   void refresh();
   tl::expected<void, rpc::Error> connect(Source&);
-  static int silent(Source&);
   Answer call(Source&, const char* method, const std::string& path);
   void renumber();
   tl::expected<Place, int> place_of(const std::string& path);

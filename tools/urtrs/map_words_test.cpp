@@ -40,6 +40,7 @@ TEST(MapWords, Mistakes) {
   EXPECT_EQ(mapped({"ram0", "from", "form", "10.0.0.2"}).from, "form");
   EXPECT_EQ(map_words({"ram0", "from"}).error().message, "the server is missing behind \"from\"");
   EXPECT_EQ(map_words({"ram0", "from", "s", "ro", "rw"}).error().message, "\"ro\" and \"rw\" are both given");
+  EXPECT_EQ(map_words({"ram0", "from", "s", "ro", "ro"}).error().message, "\"ro\" and \"ro\" are both given");
 }
 
 TEST(MapWords, AMisspeltModeIsNoPath) {
@@ -85,6 +86,8 @@ TEST(MapWords, OfUnmapAndRemap) {
   EXPECT_TRUE(unmap_words("unmap", {"ram0", "force"})->force);
   EXPECT_EQ(unmap_words("unmap", {"ram0", "force"})->session, "");
   EXPECT_EQ(unmap_words("remap", {"ram0", "force"})->session, "force");
+  EXPECT_EQ(unmap_words("unmap", {"ram0", "force", "force"})->session, "force")
+      << "a session may be called so";
   EXPECT_EQ(unmap_words("unmap", {"ram0", "s", "now"}).error().message,
             "\"now\" is no argument of unmap; the last may be \"force\"");
 }

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 
 #include "tools/urtrsd/block_limits.hpp"
 #include "tools/urtrsd/catalog.hpp"
@@ -243,6 +244,26 @@ TEST(FileFacts, LeaveAloneWhatIsReservedBehindTheEnd) {
   EXPECT_EQ(after.st_blocks, before.st_blocks);
 }
 
+// So far behind the end nothing can be any more, or no file of the file system.
+TEST(FileFacts, OfAHugeSparseFileAreThoseOfOthers) {
+  const UniqueFd endless(::memfd_create("disk", MFD_CLOEXEC));
+  ASSERT_TRUE(endless);
+  ASSERT_EQ(::ftruncate(endless.get(), std::numeric_limits<off_t>::max() - (off_t{1} << 31)), 0);
+  const auto facts = file_facts(endless.get(), true, true);
+  ASSERT_TRUE(facts);
+  EXPECT_NE(facts->geometry.max_discard_sectors, 0U);
+  TestDirectory directory;
+  const UniqueFd fd(::open(directory.make_file("disk.img", kMiB).c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(fd);
+  const auto small = file_facts(fd.get(), true, true);
+  ASSERT_TRUE(small);
+  // 16 TiB are the most of ext4.
+  if (::ftruncate(fd.get(), (off_t{1} << 44) - (off_t{1} << 31)) != 0) return;
+  const auto huge = file_facts(fd.get(), true, true);
+  ASSERT_TRUE(huge);
+  EXPECT_EQ(huge->geometry.max_discard_sectors, small->geometry.max_discard_sectors);
+}
+
 TEST(Catalog, ACheckChangesNoTimes) {
   TestDirectory directory;
   const std::string path = directory.make_file("disk.img", kMiB);
@@ -252,6 +273,7 @@ TEST(Catalog, ACheckChangesNoTimes) {
   ASSERT_TRUE(created);
   for (const auto locks : {Catalog::CheckLocks::ask, Catalog::CheckLocks::take})
     EXPECT_TRUE((*created)->check(locks).empty());
+  EXPECT_TRUE((*created)->prepare({"b", path})) << "of one that may be added";
   struct stat status {};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mtim.tv_sec, 1);
