@@ -106,8 +106,10 @@ def test_a_signal_ends_it_in_order(system, tmp_path):
     """`system` shows that FUSE can mount here, and has a server that runs."""
     folder = tmp_path / "second"
     folder.mkdir()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        process = subprocess.Popen([URTRS_FS, "-f", folder], stderr=subprocess.PIPE)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        # A shell's jobs in the background ignore SIGINT, and so would this one.
+        process = subprocess.Popen([URTRS_FS, "-f", folder], stderr=subprocess.PIPE,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         until("it is mounted", folder.is_mount)
         process.send_signal(number)
         assert (process.wait(BOUND), folder.is_mount(), process.stderr.read()) == (0, False, b"")

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "tools/urtrs/client_views.hpp"
 #include "tools/urtrs/output.hpp"
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
@@ -95,6 +96,23 @@ TEST(Table, JsonHasAllFieldsAndIsEmptyForNothing) {
   EXPECT_EQ(all["sessions"][0]["tx_bytes"], 204800);
   const json none = json::parse(text(sessions({{"sessions", json::array()}}), options));
   EXPECT_EQ(none["sessions"], json::array());
+}
+
+TEST(Table, HowAPathPostsIsShownAndEmptyWhereNobodySays) {
+  json told = shown();
+  told["sessions"][0]["paths"][0]["posting"] = "wr";
+  Options options;
+  options.fields = {"posting"};
+  options.headers = options.totals = false;
+  EXPECT_EQ(text(paths(told, {}), options), "wr\n\n");
+  EXPECT_EQ(text(client_paths(told, {}), options), "wr\n\n");
+  options.fields = {};
+  options.format = Format::json;
+  for (const Table& table : {paths(told, {}), client_paths(told, {})}) {
+    const json all = json::parse(text(table, options));
+    EXPECT_EQ(all["paths"][0]["posting"], "wr");
+    EXPECT_EQ(all["paths"][1]["posting"], "") << "of an older daemon";
+  }
 }
 
 TEST(Table, EveryViewSaysWhatTheServerSaid) {

@@ -89,12 +89,6 @@ def test_an_expired_certificate_is_refused(server, pki):
     assert done.stderr.count(f"urtrs-perf: {certificate}: the certificate has expired, and peers refuse it; put a new one there\n") == 1, done.stderr
 
 
-def test_a_server_warns_that_its_own_certificate_has_expired(start, pki):
-    certificate, key = pki.issue("server", -1)
-    server = start(f"--tls-cert={certificate}", f"--tls-key={key}", f"--tls-ca={pki.ca}")
-    server.logged(f"[warning] {certificate}: the certificate has expired, and peers refuse it")
-
-
 def test_a_certificate_of_another_ca_is_refused(server, pki, tmp_path):
     certificate, key = Pki(tmp_path / "other").issue("mallory")
     refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}"), "it sent the alert")

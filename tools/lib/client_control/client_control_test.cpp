@@ -41,6 +41,8 @@ TEST_F(ClientControlTest, ShowsPathsWithTheNextAttemptAndTheReason) {
   ASSERT_EQ(session["paths"].size(), 2U) << "a path that was removed is not shown";
   EXPECT_EQ(session["paths"][0]["pathname"], "ip:10.0.0.1@ip:10.0.0.2");
   EXPECT_EQ(session["paths"][0]["rtt_us"], 41.0);
+  EXPECT_EQ(session["paths"][0]["hca_name"], "rxe0");
+  EXPECT_EQ(session["paths"][0]["posting"], "send");
   const json& down = session["paths"][1];
   EXPECT_EQ(down["pathname"], "ip:10.0.1.2");
   EXPECT_EQ(down["attempt"], 3);

@@ -15,7 +15,8 @@ class FakeClient : public ControlledClient {
   FakeClient() {
     shown.session = "web1";
     shown.link_up = true;
-    ClientPathModel up{0, {}, {"10.0.0.1", "10.0.0.2", 1234}, "10.0.0.1:40112 > 10.0.0.2:1234", {"rxe0", 1}};
+    ClientPathModel up{
+        0, {}, {"10.0.0.1", "10.0.0.2", 1234}, "10.0.0.1:40112 > 10.0.0.2:1234", {"rxe0", 1, "send"}};
     up.status.state = PathState::connected;
     up.status.heartbeat_latency = microseconds(41);
     up.status.inflight = 3;
