@@ -185,20 +185,21 @@ def test_clients_that_do_not_answer_are_told(web1, start, ends):
         f"urtrs: left out, because it does not answer: {os.environ['URTRS_RUNTIME_DIR']}/client-{one.pid}.sock" for one in stopped)
 
 
-def test_those_whose_queue_is_full_hold_up_the_others_once(web1, ends):
-    """Three seconds for each would be longer than the test waits."""
-    full = []
-    for _ in range(25):
-        process = subprocess.Popen(["sleep", "1000"])
+def test_those_whose_queue_is_full_hold_up_the_others_once(web1, start, ends):
+    """Three seconds for each would be longer than the test waits. Who is asked after all of them has its time, too."""
+    full, hang = [], [subprocess.Popen(["sleep", "1000"]) for _ in range(25)]
+    for process in hang:
         ends.callback(process.wait)
         ends.callback(process.kill)
+    start("web2")
+    for process in hang:
         full.append(f"{os.environ['URTRS_RUNTIME_DIR']}/client-{process.pid}.sock")
         listener, first = (ends.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
         listener.bind(full[-1])
         listener.listen(0)
         first.connect(full[-1])
     done = subprocess.run([URTRS, "client", "session", "list", "--json"], capture_output=True, text=True, timeout=BOUND, check=True)
-    assert [one["sessname"] for one in json.loads(done.stdout)["sessions"]] == ["web1"]
+    assert sorted(one["sessname"] for one in json.loads(done.stdout)["sessions"]) == ["web1", "web2"]
     assert sorted(done.stderr.splitlines()) == sorted(f"urtrs: left out, because it does not answer: {one}" for one in full)
 
 
