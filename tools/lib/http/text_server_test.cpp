@@ -7,6 +7,7 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/datagram_protocol.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
@@ -83,7 +84,9 @@ TEST_F(TextServerTest, ServesThePage) {
 TEST_F(TextServerTest, NothingElse) {
   start();
   EXPECT_NE(ask(connected(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n").find(" 404 "), std::string::npos);
-  EXPECT_NE(ask(connected(), "DELETE /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find(" 405 "), std::string::npos);
+  const std::string refused = ask(connected(), "DELETE /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_NE(refused.find(" 405 "), std::string::npos);
+  EXPECT_NE(refused.find("Allow: GET, HEAD\r\n"), std::string::npos) << refused;
   EXPECT_EQ(ask(connected(), "\x16\x03\x01 hello\r\n\r\n"), "");
   const std::string much = "GET /metrics HTTP/1.1\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
   EXPECT_EQ(ask(connected(), much).find(" 200 "), std::string::npos);
@@ -163,6 +166,16 @@ TEST_F(TextServerTest, ASocketThatAKilledProcessLeftIsReplacedAndNothingElse) {
   std::ofstream(options.address) << "precious";
   EXPECT_FALSE(TextServer::listen(own, options, [] { return std::string(); }));
   EXPECT_EQ(std::filesystem::file_size(options.address), 8U);
+}
+
+// It cannot be connected to so, which does not mean that nobody has it.
+TEST_F(TextServerTest, ASocketOfAnotherKindIsLeftAlone) {
+  const trace::ScratchFolder folder;
+  TextServerOptions options;
+  options.address = folder / "metrics.sock";
+  const asio::local::datagram_protocol::socket lives(own, options.address);
+  EXPECT_FALSE(TextServer::listen(own, options, [] { return std::string(); }));
+  EXPECT_TRUE(std::filesystem::exists(options.address));
 }
 
 TEST_F(TextServerTest, ThosePastAreNotCounted) {

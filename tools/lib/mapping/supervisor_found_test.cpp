@@ -1,6 +1,8 @@
 // What is decided while the processes that run already are found, one after the other.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tools/lib/mapping/supervisor.hpp"
 
 namespace rtrs::mapping {
@@ -17,6 +19,23 @@ TEST(SupervisorFound, NothingIsStartedBeforeAllThatRunIsFound) {
   ASSERT_EQ(after.size(), 1U);
   EXPECT_EQ(std::get<Start>(after[0]).session, "u");
   EXPECT_TRUE(machine.on(Answers{"t", {"a"}}, 0).empty()) << "it has what is wished";
+}
+
+// The wishes were lost, and the state file can have no more than so many.
+TEST(SupervisorFound, OfMoreDevicesThanASessionMayHaveTheFirstAreWished) {
+  Supervisor::Options options;
+  options.ends_strays = false;
+  Supervisor machine({}, options);
+  SessionWish wish;
+  wish.paths = {"10.0.0.2"};
+  machine.on(Found{"s", wish}, 0);
+  Answers answers{"s", {}};
+  for (std::size_t i = 0; i <= kMostDevices; ++i) answers.devices.push_back(std::to_string(i));
+  machine.on(answers, 0);
+  const auto& devices = machine.sessions().at("s").devices;
+  EXPECT_EQ(devices.size(), kMostDevices);
+  EXPECT_TRUE(devices.contains("0"));
+  EXPECT_FALSE(devices.contains(std::to_string(kMostDevices)));
 }
 
 }  // namespace
