@@ -309,6 +309,18 @@ def test_with_exports_mapped_only_what_is_mapped_can_be_opened(server, tmp_path,
     assert not opens("disk0")
 
 
+def test_a_mapping_without_a_server_is_told_why_the_start_failed(tmp_path, ends):
+    """And not of the paths that were closed for it, which somebody would have asked for."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = Client(tmp_path, f"path=127.0.0.1:{silent.getsockname()[1]}", "exports=mapped", "connect_timeout=2s")
+        ends.callback(client.end)
+        refusal = client.ask("device.map", device="disk0")
+        assert "no path came up within 2 s (connect_timeout)" in refusal["message"], refusal
+        assert "no answer to the connect request" in refusal["message"], refusal
+        assert "an operator asked" not in refusal["message"], refusal
+        assert client.process.wait(BOUND) == 1
+
+
 def is_read_only(client, device):
     return subprocess.run(["nbdinfo", "--is", "read-only", client.uri(device)], check=False, timeout=BOUND).returncode == 0
 

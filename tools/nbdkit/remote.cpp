@@ -151,7 +151,10 @@ std::string Remote::open_session() {
   if (why.empty()) boost::asio::post(loop_.context(), [this] { tick(); });
   // What is under way is an OPEN, and its answer would be of no use: connect_timeout is the bound of the
   // start.
-  if (!why.empty()) give_up(lock);
+  if (!why.empty()) {
+    not_started_ = why;
+    give_up(lock);
+  }
   return why;
 }
 

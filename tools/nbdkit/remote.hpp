@@ -165,6 +165,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   Nanos next_dump_ = 0;
   bool opened_ = false;  // before, no path is tried, and none is given up
   bool close_begun_ = false;
+  std::string not_started_;  // why, where the start failed
   bool status_due_ = false;  // write_status() is posted
   std::vector<News> news_;   // for tell_news(), which is posted; empty without a control socket
   std::uint64_t missed_news_ = 0;

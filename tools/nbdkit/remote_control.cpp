@@ -266,6 +266,8 @@ std::string Remote::why_not_mapped(const Mapping& one, int error) const {
   const auto paths = session_->session().paths();
   if (error == ETIMEDOUT)
     return explain_timeout(settings_, one.device->name, settings_.connect_timeout, paths);
+  // Of a start that failed the paths tell no longer why: they were closed for it.
+  if (error == ENOTCONN && !not_started_.empty()) return not_started_;
   if (error == ENOTCONN)
     return explain_map_failure(settings_, one.device->name, one.wish.mode, asio::to_error_code(Errc::no_path),
                                paths);
