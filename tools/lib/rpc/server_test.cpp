@@ -317,7 +317,7 @@ TEST(RpcClientTest, WhoStandsStillIsGivenUp) {
   const int listener = listen_at(path);
   const auto first = Client::connect(path);
   EXPECT_TRUE(first);
-  const auto second = Client::connect(path);
+  const auto second = Client::connect(path, std::chrono::milliseconds(50));
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().error, ETIMEDOUT);
   ::close(listener);
@@ -328,7 +328,7 @@ TEST(RpcClientTest, WhoDoesNotReadIsGivenUp) {
   const trace::ScratchFolder folder;
   const std::string path = folder / "control.sock";
   const int listener = listen_at(path);
-  auto one = Client::connect(path);
+  auto one = Client::connect(path, std::chrono::milliseconds(50));
   ASSERT_TRUE(one);
   const auto answer =
       one->call("any", json{{"text", std::string(std::size_t{8} << 20, 'x')}}, std::chrono::milliseconds(0));
