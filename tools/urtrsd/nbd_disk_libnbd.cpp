@@ -136,7 +136,9 @@ std::string NbdDisk::await_connection() {
 std::string NbdDisk::learn() {
   Facts facts;
   const std::int64_t size = nbd_get_size(handle_);
-  if (size < 0) return last_error();
+  // A size that int64_t does not have looks like an error, of which libnbd says nothing.
+  if (size < 0)
+    return nbd_get_error() == nullptr ? "its server tells a size of 2^63 bytes or more" : last_error();
   facts.size = static_cast<std::uint64_t>(size);
   facts.block = static_cast<std::uint64_t>(
       std::max<std::int64_t>(nbd_get_block_size(handle_, LIBNBD_SIZE_MINIMUM), 512));

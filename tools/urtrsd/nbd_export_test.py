@@ -3,12 +3,16 @@ import errno
 import os
 import shutil
 import signal
+import socket
+import struct
 import subprocess
+import threading
 import time
 
 import pytest
 from iwarp_client import IwarpClient as Client
 from programs import BOUND, PLUGIN, program, stand_still, until
+from wire_client import exact
 
 nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
 URTRSD = program("urtrsd")
@@ -269,3 +273,32 @@ def test_mistakes(tmp_path, urtrsd, nbdkit):
     held = nbdkit("-r", "memory", SIZE)
     assert "its NBD server serves it read-only" in refused(held.uri)
     urtrsd(f"--export=disk={held.uri},ro")
+
+
+def serve_a_size(listener, size):
+    """The handshake of an NBD server with that size, for one client."""
+    client, _ = listener.accept()
+    with client:
+        client.sendall(b"NBDMAGICIHAVEOPT" + struct.pack(">H", 3))
+        exact(client, 4)
+        while True:
+            option, length = struct.unpack(">8xII", exact(client, 16))
+            exact(client, length)
+            known = option in (6, 7)  # INFO, GO
+            told = [(3, struct.pack(">HQH", 0, size, 1)), (1, b"")] if known else [(0x80000001, b"")]
+            for kind, data in told:
+                client.sendall(struct.pack(">QIII", 0x3e889045565a9, option, kind, len(data)) + data)
+            if option == 7:
+                client.recv(1)
+                return
+
+
+def test_a_size_that_no_file_has(tmp_path):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "nbd"))
+        listener.listen()
+        thread = threading.Thread(target=serve_a_size, args=(listener, 1 << 63))
+        thread.start()
+        said = run(URTRSD, "--listen=127.0.0.1", f"--export=disk=nbd+unix:///?socket={tmp_path}/nbd", "--check-config", code=3)
+        thread.join(BOUND)
+    assert "cannot be used: its server tells a size of 2^63 bytes or more" in said
