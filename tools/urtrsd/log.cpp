@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <future>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include "backends/asio/fabric_pump.hpp"
@@ -135,10 +136,14 @@ void set_up_log(const std::string& level, LogFormat format) {
 void finish_log(int exit_code) {
   auto ended = std::make_shared<std::promise<void>>();
   auto waited = ended->get_future();
-  std::thread([ended] {
-    spdlog::shutdown();
-    ended->set_value();
-  }).detach();
+  try {
+    std::thread([ended] {
+      spdlog::shutdown();
+      ended->set_value();
+    }).detach();
+  } catch (const std::system_error&) {  // no more threads: what is queued is written without that bound
+    return spdlog::shutdown();
+  }
   if (waited.wait_for(kPatienceAtEnd) != std::future_status::ready) std::_Exit(exit_code);
 }
 

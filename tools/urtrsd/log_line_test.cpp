@@ -1,8 +1,13 @@
 #include "tools/urtrsd/log_line.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "tools/urtrsd/log.hpp"
 
 namespace rtrs::daemon {
 namespace {
@@ -56,6 +61,39 @@ TEST(LogLine, TheJournalIsTheFileThatItsVariableNames) {
   EXPECT_TRUE(is_journal("9:4711", 9, 4711));
   for (const char* other : {"", "9", "9:", "9:471", "9:47110", "8:4711", "09:4711"})
     EXPECT_FALSE(is_journal(other, 9, 4711)) << other;
+}
+
+// From now on std::thread has no room for a stack.
+void allow_no_more_threads() {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, std::size_t{1} << 46);
+  if (pthread_setattr_default_np(&attributes) != 0) std::abort();
+}
+
+TEST(LogDeathTest, ItIsWrittenAtTheEndWithoutAnotherThread) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto ends = [] {
+    set_up_log("info", LogFormat::as_text);
+    spdlog::info("the last words");
+    allow_no_more_threads();
+    finish_log(1);
+    std::exit(7);
+  };
+  EXPECT_EXIT(ends(), testing::ExitedWithCode(7), "the last words");
+}
+
+TEST(LogDeathTest, WithoutItsThreadThereIsAnErrorToCatch) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto begins = [] {
+    allow_no_more_threads();
+    try {
+      set_up_log("info", LogFormat::as_text);
+    } catch (const std::system_error&) {
+      std::exit(7);
+    }
+  };
+  EXPECT_EXIT(begins(), testing::ExitedWithCode(7), "");
 }
 
 }  // namespace

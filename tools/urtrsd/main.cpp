@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "backends/libfabric/ofi.hpp"
@@ -103,7 +104,14 @@ int main(int argc, char** argv) {
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
   if (!line.run) return tools::written("urtrsd", line.exit_code, 1);
-  set_up_log(line.run->log_level, line.run->log_format == "json" ? LogFormat::as_json : LogFormat::as_text);
+  try {
+    set_up_log(line.run->log_level, line.run->log_format == "json" ? LogFormat::as_json : LogFormat::as_text);
+  } catch (const std::system_error& error) {
+    std::fprintf(
+        stderr, "urtrsd: the thread of the log cannot be started: %s; raise the limits of tasks and memory\n",
+        error.code().message().c_str());
+    return 3;
+  }
   int code = 1;
   try {
     code = serve(arguments, *line.run, service);
