@@ -1,4 +1,5 @@
 """urtrs map --run, with urtrs-mapd and without."""
+import contextlib
 import json
 import os
 import shutil
@@ -58,6 +59,24 @@ def test_a_signal_ends_the_command_and_the_device_is_unmapped(mapd, server, tmp_
     assert mapd.devices()["disk1"]["state"] == "mapped"
     process.send_signal(number)
     assert process.wait(BOUND) == 9
+    assert mapd.devices() == {}
+
+
+def runs(pid):
+    """Whether the process is there and not only waited for."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        return stat.read().rpartition(") ")[2][0] != "Z"
+    return False
+
+
+def test_a_signal_ends_what_the_command_has_started_too(mapd, server, tmp_path):
+    begun = tmp_path / "begun"
+    process = subprocess.Popen([program("urtrs"), "map", "disk1", "from", "127.0.0.1", f"--port={server.port}", "--run",
+                                f"sleep 1000 & echo $! > {begun}.part; mv {begun}.part {begun}; wait; true"], stdin=subprocess.DEVNULL)
+    until("the command runs", begun.exists)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(BOUND) == 128 + signal.SIGTERM
+    until("nothing of it is left", lambda: not runs(begun.read_text().strip()))
     assert mapd.devices() == {}
 
 

@@ -18,8 +18,8 @@ namespace rtrs::admin {
 
 namespace {
 
-// Until its end. Looks for a signal that came a moment before the wait, too.
-int await_end(pid_t pid) {
+// Until its end. Looks for a signal that came a moment before the wait, too. `target`: who gets the signals.
+int await_end(pid_t pid, pid_t target) {
   constexpr int kLookMilliseconds = 50;
   int status = 0;
   int passed_on = 0;
@@ -27,7 +27,7 @@ int await_end(pid_t pid) {
     // The terminal gives Ctrl-C to the command itself.
     const bool by_terminal = interrupted() == SIGINT && ::isatty(STDIN_FILENO) == 1;
     if (interrupted() != 0 && std::exchange(passed_on, interrupted()) != interrupted() && !by_terminal)
-      ::kill(pid, passed_on);
+      ::kill(target, passed_on);
     ::poll(nullptr, 0, kLookMilliseconds);
   }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -44,9 +44,13 @@ int fail_to(const std::string& what, int error, const std::string& hint, const O
 int run_command(const std::string& command,
                 const std::vector<std::pair<std::string, std::string>>& variables) {
   std::fflush(stdout);
+  // Away from a terminal, whose foreground it would lose, the command and what it starts are a group of their
+  // own: a signal that ended the shell alone would leave the rest behind.
+  const bool own_group = ::isatty(STDIN_FILENO) != 1;
   const pid_t pid = ::fork();
   if (pid < 0) return fail_to("a shell", errno, "", {});
-  if (pid != 0) return await_end(pid);
+  if (own_group) ::setpgid(pid, 0);  // by both, for neither knows who is first
+  if (pid != 0) return await_end(pid, own_group ? -pid : pid);
   for (const int number : {SIGINT, SIGTERM, SIGPIPE}) ::signal(number, SIG_DFL);
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
   ::execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
