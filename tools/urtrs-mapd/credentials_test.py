@@ -49,6 +49,15 @@ def test_a_session_has_keys_of_its_own(mapd, safe, keys, urtrs, monkeypatch, fab
     assert f"{option}_identity chooses one of {option}_keys" in said, said
 
 
+def test_a_file_of_mapd_that_cannot_be_read_is_told_at_the_start(mapd, keys):
+    mapd.end()
+    mapd.arguments += f"tls_keys={keys / 'nobody'}", "tls_identity=alice"
+    before = len(mapd.text())
+    mapd.start()
+    said = mapd.text()[before:]
+    assert f"tls_keys={keys / 'nobody'}: No such file or directory; no session" in said and "tls_identity" not in said
+
+
 def test_each_fabric_has_its_keys_of_mapd(mapd, safe, keys, urtrs):
     mapd.end()
     mapd.arguments += f"tls_keys={keys / 'alice'}", f"auth_keys={keys / 'bob'}"

@@ -225,6 +225,17 @@ std::string find_nbdkit(std::string& program) {
   return {};
 }
 
+// It may be there when the first session needs it, so it is no reason not to start.
+void warn_of_missing_files(const std::vector<std::string>& parameters) {
+  for (const std::string& one : parameters) {
+    const std::size_t equals = one.find('=');
+    if (equals == std::string::npos || !mapping::is_credential_file(one.substr(0, equals))) continue;
+    if (::access(one.c_str() + equals + 1, R_OK) != 0)
+      log(4, fmt::format("{}: {}; no session that needs it can be mapped before it can be read", one,
+                         std::strerror(errno)));
+  }
+}
+
 int run(const std::vector<std::string>& words) {
   auto options = parse(words);
   if (!options) {
@@ -263,6 +274,7 @@ int run(const std::vector<std::string>& words) {
                     session, wish.fabric, wrong, options->state));
     return missing;
   }
+  warn_of_missing_files(options->parameters);
   return serve(*options, std::move(*loaded));
 }
 
