@@ -57,7 +57,8 @@ class Reading {
     if (!client_) return refuse("it is not the trace of a client");
     if (work_.requests.empty() && work_.unsent == 0)
       return refuse("no device was opened and no IO was asked for");
-    if (work_.requests.empty() || !has_notes_)
+    if (work_.requests.empty() && has_notes_) return refuse("it has no IO of block devices");
+    if (!has_notes_)
       return refuse("it does not say what went over the wire; record with trace_detail=wire or payload");
     return std::move(work_);
   }

@@ -248,6 +248,11 @@ TEST(Workload, WhatCannotBeAskedAgainSaysWhy) {
   machines.begin().asks_to_open(1, "d").is_told(1, 0, 9).submits(0).completes(0);
   EXPECT_EQ(why(machines),
             "it does not say what went over the wire; record with trace_detail=wire or payload");
+  Story other;
+  WireSent strange{};
+  strange.head = trace::test::borrowed("of another application");
+  other.begin().submits(0).put(kClient, PostRequest{}).put(kClient, strange).completes(0);
+  EXPECT_EQ(why(other), "it has no IO of block devices");
   Story late;
   late.begin().submits(0).posts(0, 9, Opcode::read, 0, 512);
   EXPECT_EQ(why(late),
