@@ -16,12 +16,9 @@
 namespace rtrs::tools {
 namespace {
 
-using workload::Asked;
-using workload::Difference;
-
 constexpr std::size_t kMostShown = 10;
 
-struct Options {
+struct LiveCommandOptions {
   std::string file;
   std::vector<std::string> parameters;
   std::string writes;
@@ -38,7 +35,7 @@ bool belongs_to_plugin(const std::string& key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-tl::expected<nbdkit::Settings, std::string> settings_of(const Options& options) {
+tl::expected<nbdkit::Settings, std::string> settings_of(const LiveCommandOptions& options) {
   nbdkit::Settings settings;
   for (const std::string& word : options.parameters) {
     const std::size_t equals = word.find('=');
@@ -62,7 +59,7 @@ tl::expected<nbdkit::Settings, std::string> settings_of(const Options& options) 
 struct Found {
   std::uint64_t record = 0;
   std::string request;
-  Difference what;
+  workload::Difference what;
 };
 
 struct Counts {
@@ -80,7 +77,7 @@ std::vector<Found> judge(const workload::Workload& work, const LiveRun& run, Cou
   granted("max_io_size", work.max_io_size, run.max_io_size);
   granted("queue_depth", work.queue_depth, run.queue_depth);
   for (std::size_t i = 0; i < work.requests.size(); ++i) {
-    const Asked& asked = work.requests[i];
+    const workload::Asked& asked = work.requests[i];
     const LiveAnswer& live = run.answers[i];
     if (!live.asked) {
       ++counts.left_out;
@@ -88,11 +85,12 @@ std::vector<Found> judge(const workload::Workload& work, const LiveRun& run, Cou
     }
     ++counts.asked;
     counts.unanswered += asked.answered ? 0 : 1;
-    if (asked.kind == Asked::Kind::io && asked.answered && live.told.answered) {
+    if (asked.kind == workload::Asked::Kind::io && asked.answered && live.told.answered &&
+        asked.answered_at >= asked.at) {
       counts.recorded.push_back(asked.answered_at - asked.at);
       counts.live.push_back(live.took);
     }
-    for (Difference& one : workload::compare(asked, live.told))
+    for (workload::Difference& one : workload::compare(asked, live.told))
       all.push_back({asked.record, workload::words_of(work, asked), std::move(one)});
   }
   counts.without_device = run.without_device;
@@ -166,7 +164,8 @@ void print_json(Output& out, const std::vector<Found>& all, const Counts& counts
                .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-int play(const Options& options, const workload::Workload& work, const nbdkit::Settings& settings) {
+int play(const LiveCommandOptions& options, const workload::Workload& work,
+         const nbdkit::Settings& settings) {
   LiveOptions how;
   how.changes = options.writes == "send";
   how.as_recorded = options.as_recorded;
@@ -201,7 +200,7 @@ int play(const Options& options, const workload::Workload& work, const nbdkit::S
   return out.finish(all.empty() ? exit_ok : exit_bad);
 }
 
-int live(const Options& options) {
+int live(const LiveCommandOptions& options) {
   const auto settings = settings_of(options);
   if (!settings) {
     error(settings.error());
@@ -234,15 +233,16 @@ int live(const Options& options) {
 }  // namespace
 
 void add_live(CLI::App& app, Runner& runner) {
-  add_command<Options>(
+  add_command<LiveCommandOptions>(
       app, runner, "live", "Ask a server for what the client of a trace asked for, and compare the answers",
       std::string("KEY=VALUE are parameters of the plugin: nbdkit-urtrs --help lists them. device=NAME opens "
-                  "another device than the one of the trace. What a read brings is not compared.\n\n"
+                  "another device than the one of the trace. What a read brings is not compared. fabric= is "
+                  "tcp or verbs.\n\n"
                   "Examples:\n"
                   "  urtrs-replay live client.rtrc path=10.0.0.2 --writes skip\n"
                   "  urtrs-replay live client.rtrc path=10.0.0.2 device=test --writes send\n\n") +
           kExitCodes,
-      [](CLI::App& command, Options& options) {
+      [](CLI::App& command, LiveCommandOptions& options) {
         command.add_option("FILE", options.file, "Trace of a client, with trace_detail=wire or payload")
             ->required();
         command.add_option("KEY=VALUE", options.parameters, "path=[SRC@]ADDRESS of the server, port=N, ...");

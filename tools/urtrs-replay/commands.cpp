@@ -31,7 +31,9 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_grep(app, runner);
   add_stat(app, runner);
   add_replay(app, runner);
+#ifdef URTRS_HAS_LIVE
   add_live(app, runner);
+#endif
   add_diff(app, runner);
   add_simulate(app, runner);
   add_merge(app, runner);

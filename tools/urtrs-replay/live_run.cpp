@@ -21,8 +21,6 @@ namespace rtrs::tools {
 
 namespace {
 
-using workload::Asked;
-using workload::Told;
 namespace rnbd = wire::rnbd;
 
 // What the clock of a trace says is not trusted.
@@ -133,10 +131,10 @@ class Player {
   }
 
   // Nothing, or why it cannot be asked for.
-  std::string prepare(const Asked& asked, Slot& slot, rnbd::Framing& framing) {
+  std::string prepare(const workload::Asked& asked, Slot& slot, rnbd::Framing& framing) {
     const std::optional<std::uint32_t> id = ids_[asked.device];
     switch (asked.kind) {
-      case Asked::Kind::open: {
+      case workload::Asked::Kind::open: {
         rnbd::Open open;
         open.access_mode = asked.mode;
         const std::string& name = options_.device.empty() ? work_.devices[asked.device] : options_.device;
@@ -147,11 +145,11 @@ class Player {
         framing = rnbd::kOpenFraming;
         break;
       }
-      case Asked::Kind::close:
+      case workload::Asked::Kind::close:
         slot.header_bytes = rnbd::encode(rnbd::Close{*id}, slot.header);
         framing = rnbd::kCloseFraming;
         break;
-      case Asked::Kind::io: {
+      case workload::Asked::Kind::io: {
         rnbd::Io io = asked.io;
         io.device_id = *id;
         slot.header_bytes = rnbd::encode(io, slot.header);
@@ -172,7 +170,7 @@ class Player {
   }
 
   void ask(std::size_t number, Nanos began) {
-    const Asked& asked = work_.requests[number];
+    const workload::Asked& asked = work_.requests[number];
     if (given_up_ || (!options_.changes && workload::changes_blocks(asked))) return;
     if (options_.as_recorded) {
       const Nanos first = work_.requests.front().at;
@@ -184,7 +182,7 @@ class Player {
     if (given_up_) return;
     if (slots_.size() <= number) slots_.resize(number + 1);
     LiveAnswer& answer = run_.answers[number];
-    if (asked.kind != Asked::Kind::open && !ids_[asked.device]) {
+    if (asked.kind != workload::Asked::Kind::open && !ids_[asked.device]) {
       ++run_.without_device;
       return;
     }
@@ -221,7 +219,7 @@ class Player {
     slots_[number].reset();
   }
 
-  void read_answer(const Asked& asked, const Slot& slot, Told& told) {
+  void read_answer(const workload::Asked& asked, const Slot& slot, workload::Told& told) {
     const bool by_server = !slot.error || slot.error.category() == boost::system::generic_category();
     if (!by_server) {
       told.failure = slot.error.message();
@@ -229,8 +227,8 @@ class Player {
     }
     told.answered = true;
     told.peer_errno = static_cast<std::uint16_t>(slot.error.value());
-    if (asked.kind == Asked::Kind::close && !slot.error) ids_[asked.device].reset();
-    if (asked.kind != Asked::Kind::open || slot.error) return;
+    if (asked.kind == workload::Asked::Kind::close && !slot.error) ids_[asked.device].reset();
+    if (asked.kind != workload::Asked::Kind::open || slot.error) return;
     const auto response = rnbd::parse_open_rsp(slot.data);
     if (!response) {
       told.answered = false;
@@ -260,7 +258,7 @@ tl::expected<LiveRun, std::string> run_live(const workload::Workload& work, cons
   FabricChoice choice = settings.fabric;
   choice.client = true;
   choice.undelivered_timeout = dead_peer_time(settings.protocol.heartbeat);
-  auto fabric = open_fabric(choice);
+  auto fabric = open_tcp_or_verbs(choice);
   if (!fabric) return tl::unexpected(with_underscores(std::move(fabric.error())));
   asio::SessionSettings how;
   how.client.protocol = settings.protocol;

@@ -1,70 +1,8 @@
-#include "tools/lib/fabric/open_fabric.hpp"
-
-#include <sys/resource.h>
-
-#include <algorithm>
-#include <memory>
-#include <utility>
-
 #include "backends/libfabric/ofi.hpp"
-#include "backends/tcp/tcp.hpp"
-#ifdef URTRS_HAS_VERBS
-#include "backends/verbs/verbs.hpp"
-#endif
+#include "tools/lib/fabric/opening.hpp"
 
 namespace rtrs::tools {
 namespace {
-
-using Opened = tl::expected<std::unique_ptr<Fabric>, std::string>;
-
-// What the log said while the fabric was opened: its last error tells more than a code, and is told by
-// whoever opens it.
-struct Opening {
-  bool under_way = true;
-  std::string error;
-};
-
-// Passes the log on, but for the last error of an opening.
-template <class Level>
-std::function<void(Level, const std::string&)> keep_error(const FabricChoice& choice,
-                                                          std::shared_ptr<Opening> opening) {
-  return [log = choice.log, opening = std::move(opening)](Level level, const std::string& text) {
-    const bool keep = level == Level::error && opening->under_way;
-    const std::string told = keep ? std::exchange(opening->error, text) : text;
-    if (log && !told.empty()) log(static_cast<LogLevel>(level), told);
-  };
-}
-
-std::string why(const std::string& logged, Errc error) {
-  return logged.empty() ? std::string(to_string(error)) : logged;
-}
-
-unsigned undelivered_ms(const FabricChoice& choice) {
-  return static_cast<unsigned>(std::min<Nanos>(choice.undelivered_timeout / milliseconds(1), 0x7fffffff));
-}
-
-Opened open_tcp(const FabricChoice& choice) {
-  const auto opening = std::make_shared<Opening>();
-  tcp::TcpOptions options;
-  options.crc = choice.crc;
-  options.max_memory = choice.connection_memory;
-  options.undelivered_timeout_ms = undelivered_ms(choice);
-  options.log = keep_error<tcp::LogLevel>(choice, opening);
-  auto tls = open_tls(choice.tls, choice.client);
-  if (!tls) return tl::unexpected(tls.error());
-  if (tls->context != nullptr) {
-    const std::string warning = tls::warning(*tls->context);
-    if (!warning.empty() && choice.log) choice.log(LogLevel::unmet, warning);
-    if (!choice.client)
-      options.log(tcp::LogLevel::info, std::string("TLS is ") +
-                                           (tls->plain_too ? "allowed" : "required of every client") + ": " +
-                                           tls::description(*tls->context));
-  }
-  auto fabric = tcp::open_tcp_fabric(options, {.context = tls->context, .plain_too = tls->plain_too});
-  opening->under_way = false;
-  if (fabric) return std::move(*fabric);
-  return tl::unexpected("cannot use tcp: " + why(opening->error, fabric.error()));
-}
 
 Opened open_libfabric(const FabricChoice& choice) {
   const auto opening = std::make_shared<Opening>();
@@ -79,74 +17,14 @@ Opened open_libfabric(const FabricChoice& choice) {
                         "': " + why(opening->error, fabric.error()) + "; fi_info -l lists what there is");
 }
 
-#ifdef URTRS_HAS_VERBS
-verbs::Invalidation invalidation_of(const std::string& name) {
-  if (name == "windows") return verbs::Invalidation::windows;
-  if (name == "off") return verbs::Invalidation::off;
-  return name == "registration" ? verbs::Invalidation::registration : verbs::Invalidation::automatic;
-}
-
-verbs::Posting posting_of(const std::string& name) {
-  if (name == "auto") return verbs::Posting::automatic;
-  return name == "wr" ? verbs::Posting::calls : verbs::Posting::send;
-}
-
-Opened open_verbs(const FabricChoice& choice) {
-  const auto opening = std::make_shared<Opening>();
-  verbs::VerbsOptions options;
-  options.device = choice.device;
-  options.addresses = choice.addresses;
-  options.invalidation = invalidation_of(choice.invalidation);
-  options.retry_count = static_cast<std::uint8_t>(choice.retry_count);
-  options.ack_timeout = static_cast<std::uint8_t>(choice.ack_timeout);
-  options.tos = static_cast<std::uint8_t>(choice.tos);
-  options.relaxed_ordering = choice.relaxed_ordering;
-  options.thread_domains = choice.thread_domains;
-  options.posting = posting_of(choice.post);
-  options.dead_peer_time = choice.undelivered_timeout;
-  options.log = keep_error<verbs::LogLevel>(choice, opening);
-  auto fabric = verbs::open_verbs_fabric(options);
-  opening->under_way = false;
-  if (fabric) return std::move(*fabric);
-  return tl::unexpected("cannot use verbs: " + why(opening->error, fabric.error()));
-}
-#else
-Opened open_verbs(const FabricChoice&) {
-  return tl::unexpected<std::string>(
-      "this build has no verbs; configure it where libibverbs-dev and librdmacm-dev are installed");
-}
-#endif
-
 }  // namespace
 
-void raise_descriptor_limit() noexcept {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-void expect_removed_devices() noexcept {
-#ifdef URTRS_HAS_VERBS
-  verbs::expect_removal();
-#endif
-}
-
 Opened open_fabric(const FabricChoice& choice) {
-  std::string wrong = of_another_fabric(choice);
-  if (!wrong.empty()) return tl::unexpected(std::move(wrong));
-  if (choice.fabric == "tcp") return open_tcp(choice);
-  const auto auth = open_auth(choice.auth, choice.client);
-  if (!auth) return tl::unexpected(auth.error());
-  Opened opened =
-      choice.fabric == "libfabric" ? open_libfabric(choice)
-      : choice.fabric == "verbs"
-          ? open_verbs(choice)
-          : tl::unexpected("there is no fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");
-  if (!opened) return opened;
-  opened = with_auth(std::move(*opened), *auth, choice.client);
-  if (*opened == nullptr) return tl::unexpected<std::string>("the kernel gives no random numbers");
-  return opened;
+  if (choice.fabric == "tcp" || choice.fabric == "verbs") return open_tcp_or_verbs(choice);
+  if (std::string wrong = of_another_fabric(choice); !wrong.empty()) return tl::unexpected(std::move(wrong));
+  if (choice.fabric != "libfabric")
+    return tl::unexpected("there is no fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");
+  return open_with_auth(choice, open_libfabric);
 }
 
 }  // namespace rtrs::tools
