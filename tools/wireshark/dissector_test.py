@@ -187,6 +187,25 @@ def test_cut_frames(tmp_path):
         assert size < 100 or count(short, 'rtrs.type == "INVAL"', "-o", "rtrs.unknown:TRUE") == 4, size
 
 
+def test_a_request_that_came_without_a_write(tmp_path):
+    """Each RDMA_WRITE_ONLY_WITH_IMMEDIATE (opcode 11) becomes a SEND_ONLY_WITH_IMMEDIATE (5) with the same immediate."""
+    octets = bytearray(pathlib.Path(capture("rnr_nak")).read_bytes())
+    port, changed = bytes((0x12, 0xb7)), 0  # 4791, the port of RoCEv2
+    at = octets.find(port)
+    while at >= 0:
+        bth = at + 6
+        if octets[bth] == 11:
+            octets[bth] = 5
+            octets[bth + 12:bth + 16] = octets[bth + 28:bth + 32]
+            changed += 1
+        at = octets.find(port, at + 1)
+    assert changed > 0
+    sent = tmp_path / "sent.pcapng"
+    sent.write_bytes(octets)
+    assert "the immediate came without an RDMA write" in tshark("-r", str(sent), "-V")
+    assert count(str(sent), 'rtrs.type == "IO_REQ" && rtrs.malformed') == changed
+
+
 # The fabric tcp: a session of one path and two connections, recorded with an MTU of 1500.
 TCP_SESSION = str(pathlib.Path(__file__).resolve().parent / "tcp_session.pcap")
 

@@ -378,6 +378,10 @@ local function on_request_write(c, message, m)
   local bits = 28 - chunk_bits(attempt)
   m.buf_id, m.off = math.floor(m.imm / 2 ^ bits), m.imm % 2 ^ bits
   local data = message.data
+  if not message.first.packet.va_low then
+    m.bad = "the immediate came without an RDMA write"
+    return
+  end
   if message.cut then
     m.bad = "the capture holds only part of the message"
     return
