@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <new>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -69,14 +71,57 @@ int FdSink::write(const void* bytes, std::size_t size) noexcept {
 
 namespace {
 
-// What is there, when it may become a trace: a descriptor for reading and writing, or -1 and errno. ENOENT:
-// nothing is there. Anything but a file is not even opened, because that alone can block or change it.
+bool is_own(const struct stat& status) noexcept {
+  return status.st_uid == ::geteuid() || status.st_uid == 0;
+}
+
+// In a folder where everybody may create files, such as /tmp, another user could choose where a trace goes:
+// by a symbolic link, or by a file that this user keeps open. Linux refuses both where fs.protected_symlinks
+// and fs.protected_regular are set, which not every system does.
+bool is_public_folder(const std::string& path) noexcept {
+  struct stat status {};
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  return ::stat(folder.c_str(), &status) == 0 && (status.st_mode & S_ISVTX) != 0 &&
+         (status.st_mode & S_IWOTH) != 0;
+}
+
+// open(2) of a file for a trace. Follows a symbolic link unless another user made it in a public folder.
+// EPERM: the link or the file there is another user's.
+int open_own(const char* path, int flags) noexcept {
+  std::string name = path;
+  const bool is_public = is_public_folder(name);
+  int fd = ::open(path, flags | (is_public ? O_NOFOLLOW : 0) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+  struct stat status {};
+  if (fd >= 0) {
+    if (!is_public || (::fstat(fd, &status) == 0 && is_own(status))) return fd;
+    ::close(fd);
+    errno = EPERM;
+    return -1;
+  }
+  if (!is_public || errno != ELOOP) return -1;
+  // The owner is asked of the link that is read, not of its name, which may mean another link by then.
+  const int link = ::open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (link < 0) return -1;
+  char target[PATH_MAX];
+  const bool own = ::fstat(link, &status) == 0 && is_own(status);
+  const ssize_t size = own ? ::readlinkat(link, "", target, sizeof target) : -1;
+  ::close(link);
+  errno = own ? ELOOP : EPERM;
+  if (size <= 0 || static_cast<std::size_t>(size) == sizeof target) return -1;
+  const std::string to(target, static_cast<std::size_t>(size));
+  name = to.front() == '/' ? to : name.substr(0, name.rfind('/') + 1) + to;
+  return ::open(name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+}
+
+// Opens the file at `path` for reading and writing if a trace may replace it. -1 and errno: ENOENT for no
+// file. Anything but a file is not even opened, because that alone can block or change it.
 int open_replaceable(const char* path) noexcept {
   struct stat status {};
   if (::stat(path, &status) != 0) return -1;
   errno = EEXIST;
   if (!S_ISREG(status.st_mode)) return -1;
-  const int fd = ::open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  const int fd = open_own(path, O_RDWR);
   if (fd < 0) return -1;
   char begin[kMagic.size()];
   ssize_t size = -1;
@@ -102,14 +147,17 @@ int may_replace(const char* path) noexcept {
 std::string file_error_text(int error) {
   if (error == EEXIST)
     return "what is there is neither an empty file nor a trace, and is left as it is; name another file";
+  if (error == EPERM)
+    return "not permitted (a file or link that another user made in a public folder is not used); name a "
+           "file in a folder of "
+           "your own";
   return std::generic_category().message(error);
 }
 
 std::unique_ptr<FdSink> FdSink::create(const char* path, int& error) {
   int fd = open_replaceable(path);
   // Not O_EXCL, because the name may be a link to where nothing is yet.
-  if (fd < 0 && errno == ENOENT)
-    fd = ::open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+  if (fd < 0 && errno == ENOENT) fd = open_own(path, O_WRONLY | O_CREAT);
   if (fd < 0) {
     error = errno;
     return nullptr;

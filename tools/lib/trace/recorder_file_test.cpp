@@ -278,6 +278,37 @@ TEST_F(FileTest, OnlyTracesAndEmptyFilesAreReplaced) {
   }
 }
 
+TEST_F(FileTest, AFileOrLinkOfAnotherUserInAPublicFolderIsNotUsed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make files of another user";
+  constexpr uid_t kNobody = 65534;
+  Recorder recorder;
+  Client client(recorder);
+  const auto refused = [&](const std::string& name) {
+    const std::string at = path("public/" + name);
+    EXPECT_EQ(recorder.dump_ring(at.c_str(), {}), EPERM) << name;
+  };
+  std::filesystem::create_directory(path("public"));
+  ASSERT_EQ(::chmod(path("public").c_str(), 01777), 0);
+  std::ofstream(path("empty")).flush();
+  for (const auto& [name, target] :
+       {std::pair<std::string, std::string>{"to_empty", path("empty")}, {"to_new", path("new")}}) {
+    std::filesystem::create_symlink(target, path("public/" + name));
+    ASSERT_EQ(::lchown(path("public/" + name).c_str(), kNobody, kNobody), 0);
+    refused(name);
+  }
+  std::ofstream(path("public/theirs")).flush();
+  ASSERT_EQ(::chown(path("public/theirs").c_str(), kNobody, kNobody), 0);
+  refused("theirs");
+  EXPECT_FALSE(std::filesystem::exists(path("new")));
+  EXPECT_EQ(bytes_of(path("empty")), "");
+  // The same links of this user are followed, and so are all in a folder that is not public.
+  std::filesystem::create_symlink("../new", path("public/own"));
+  EXPECT_EQ(recorder.dump_ring(path("public/own").c_str(), {}), 0);
+  EXPECT_EQ(replayed(path("new")).verdict, Verdict::identical);
+  ASSERT_EQ(::chmod(path("public").c_str(), 0755), 0);
+  EXPECT_EQ(recorder.dump_ring(path("public/to_empty").c_str(), {}), 0);
+}
+
 TEST_F(FileTest, RotationReplacesTracesOnly) {
   std::ofstream(path("t.2")) << "notes";
   Recorder recorder;
