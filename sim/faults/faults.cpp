@@ -363,6 +363,8 @@ void FaultDriver::stop_and_heal(Net& network, ChoiceSource& choice, std::vector<
   endings_.clear();
   cuts_.clear();
   network.heal_all(choice);
+  const NetworkConfig& config = network.config();
+  for (LinkId id = 0; id < network.link_count(); ++id) network.set_latency(id, config.latency, config.jitter);
   quiet_since_ = network.now();
 }
 
