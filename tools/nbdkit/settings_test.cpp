@@ -15,6 +15,17 @@ std::string why(const tl::expected<void, std::string>& done) {
   return done ? "accepted" : done.error();
 }
 
+TEST(Settings, AReconnectMaxAloneLowersReconnectMin) {
+  Settings settings;
+  for (const auto& [key, value] : {std::pair<const char*, const char*>{"path", "10.0.0.1"},
+                                   {"device", "disk"},
+                                   {"reconnect_max", "200ms"}})
+    ASSERT_TRUE(settings.set(key, value)) << key;
+  ASSERT_TRUE(settings.complete("host", 1, "/"));
+  EXPECT_EQ(settings.protocol.reconnect_min, milliseconds(200));
+  EXPECT_EQ(settings.protocol.reconnect_max, milliseconds(200));
+}
+
 TEST(Settings, TakesTimersAndPriorityOfVerbs) {
   Settings settings;
   EXPECT_EQ(why(settings.set("rdma_ack_timeout", "14")), "accepted");

@@ -1,5 +1,7 @@
 #include "tools/urtrs/keys.hpp"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 
@@ -11,8 +13,13 @@
 namespace rtrs::admin {
 namespace {
 
-int refuse(const std::string& why, const Options& options) {
-  return fail(rpc::Error{rpc::Code::failed, why, "", EIO}, options.format == Format::json);
+int refuse(const std::string& why, int error, const Options& options) {
+  return fail(rpc::Error{rpc::Code::failed, why, "", error}, options.format == Format::json);
+}
+
+// Why the file cannot be used: it cannot be read, or what it holds is wrong.
+int errno_of(const std::string& file) {
+  return ::access(file.c_str(), R_OK) == 0 ? EINVAL : errno;
 }
 
 int make(const Command& command) {
@@ -23,11 +30,11 @@ int make(const Command& command) {
                         "it is 1 to 128 of A-Z a-z 0-9 . _ : @ -", false},
                 options.format == Format::json);
   tls::Key key;
-  if (!tls::make_key(key)) return refuse("the kernel gives no random numbers", options);
+  if (!tls::make_key(key)) return refuse("the kernel gives no random numbers", EIO, options);
   const bool into_file = command.arguments.size() == 2;
   if (into_file) {
     if (const auto added = tls::add_key(command.arguments[1], identity, key); !added)
-      return refuse(added.error(), options);
+      return refuse(added.error(), errno_of(command.arguments[1]), options);
   }
   const std::string line = tls::key_line(identity, key);
   if (options.format == Format::json) {
@@ -49,7 +56,7 @@ std::vector<Field> key_fields() {
 int run_key(const Command& command) {
   if (command.verb == "new") return make(command);
   const auto keys = tls::list_keys(command.arguments[0]);
-  if (!keys) return refuse(keys.error(), command.options);
+  if (!keys) return refuse(keys.error(), errno_of(command.arguments[0]), command.options);
   Table table{"keys", key_fields(), {}};
   for (const auto& [identity, key] : *keys) table.rows.push_back({{{"identity", identity}}, {}});
   return print(table, command.options);

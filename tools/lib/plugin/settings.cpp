@@ -306,6 +306,7 @@ Done Settings::set(std::string_view key, std::string_view value) {
   }
   if (key == "trace_detail") return set_trace_detail(value, trace_options.detail);
   if (key == "trace_size") return set_trace_size(value, trace_options);
+  reconnect_min_given |= key == "reconnect_min";
   return set_protocol(key, value, protocol);
 }
 
@@ -331,6 +332,7 @@ Done Settings::complete(const std::string& host, int process, const std::string&
     return refuse("access_mode", wire::rnbd::to_string(access_mode),
                   "nbdkit -r asks for a read-only device; leave one of the two out");
   if (read_only_asked) access_mode = wire::rnbd::AccessMode::read_only;
+  if (!reconnect_min_given) protocol.reconnect_min = std::min(protocol.reconnect_min, protocol.reconnect_max);
   if (protocol.reconnect_min > protocol.reconnect_max)
     return tl::unexpected<std::string>("reconnect_min is longer than reconnect_max");
   // A request and the messages of the session need room even where the depth is 1.

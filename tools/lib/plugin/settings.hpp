@@ -23,7 +23,8 @@ struct Settings {
   bool only_mapped = false;  // without devices: only those that the control socket mapped are exports
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
   bool access_mode_given = false;
-  bool read_only_asked = false;  // nbdkit -r: complete() then makes access_mode read_only
+  bool reconnect_min_given = false;  // else reconnect_max alone lowers it
+  bool read_only_asked = false;      // nbdkit -r: complete() then makes access_mode read_only
   tools::FabricChoice fabric;
   ClientConfig protocol;  // queue depth, connections, heartbeat, reconnect, queue_timeout
   Nanos connect_timeout = seconds(15);
