@@ -1,6 +1,7 @@
 #include "core/record/format.hpp"
 
 #include "core/base/crc32c.hpp"
+#include "core/base/utf8.hpp"
 
 namespace rtrs::trace {
 
@@ -47,26 +48,6 @@ void encode_index_entry(const IndexEntry& entry, std::uint8_t* out) noexcept {
 IndexEntry decode_index_entry(const std::uint8_t* from) noexcept {
   return {get_u64(from), get_u64(from + 8), get_u64(from + 16)};
 }
-
-namespace {
-
-// Bytes of the UTF-8 character at the start of `text`, 0 when there is none (surrogates, overlong, cut).
-std::size_t utf8_length(std::string_view text) noexcept {
-  const auto byte = [text](std::size_t i) -> unsigned { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const unsigned second = byte(1);
-  if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f)) return 0;
-  if ((lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) return 0;
-  return length;
-}
-
-}  // namespace
 
 bool is_utf8(std::string_view text) noexcept {
   while (!text.empty()) {

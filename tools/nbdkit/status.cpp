@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/proto/reasons.hpp"
+#include "tools/lib/text/json_text.hpp"
 #include "tools/nbdkit/explain.hpp"
 
 namespace rtrs::nbdkit {
@@ -326,7 +327,7 @@ std::string Status::render(Nanos now, std::span<const PathStatus> paths, const C
                              {"attempt", event.attempt},
                              {"next_attempt_s", to_seconds(event.delay)}});
   }
-  return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return tools::json_text(out, 1) + "\n";
 }
 
 }  // namespace rtrs::nbdkit

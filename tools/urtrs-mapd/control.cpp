@@ -11,6 +11,7 @@
 
 #include "backends/asio/path_syntax.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/lib/version/version.hpp"
@@ -337,8 +338,7 @@ void handle(Keeper& keeper, const Options& options, const rpc::Caller& caller, c
     return asked.refuse(Code::invalid_params, std::move(wrong));
   if (found->changes)
     log(6, fmt::format("control: {} {} asked by process {} of user {}", found->name,
-                       request.params.dump(-1, ' ', true, json::error_handler_t::replace), caller.pid,
-                       caller.uid));
+                       tools::json_text(request.params), caller.pid, caller.uid));
   found->serve(asked);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/lib/command/files.hpp"
+#include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/quantity.hpp"
 #include "tools/lib/trace_workload/workload.hpp"
 #include "tools/urtrs-replay/commands.hpp"
@@ -154,14 +155,13 @@ void print_json(Output& out, const std::vector<Found>& all, const Counts& counts
   for (const auto& [name, part] : kParts)
     latency[name] = {{"recorded", percentile(counts.recorded, part)},
                      {"live", percentile(counts.live, part)}};
-  out.line(nlohmann::ordered_json{{"schema_version", 1},
-                                  {"asked", counts.asked},
-                                  {"left_out", counts.left_out},
-                                  {"without_device", counts.without_device},
-                                  {"unanswered", counts.unanswered},
-                                  {"differences", differences},
-                                  {"latency_ns", latency}}
-               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  out.line(json_text(nlohmann::ordered_json{{"schema_version", 1},
+                                            {"asked", counts.asked},
+                                            {"left_out", counts.left_out},
+                                            {"without_device", counts.without_device},
+                                            {"unanswered", counts.unanswered},
+                                            {"differences", differences},
+                                            {"latency_ns", latency}}));
 }
 
 int play(const LiveCommandOptions& options, const workload::Workload& work,

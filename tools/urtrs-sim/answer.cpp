@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "tools/lib/text/json_text.hpp"
 #include "tools/lib/usage/json_error.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
@@ -63,7 +64,7 @@ int run_and_answer(bool json, const std::function<int()>& command) {
                      {"version", first_line(version_text("urtrs-sim"))},
                      {"verdict", verdict_of(code)}};
   whole.update(answer());
-  std::printf("%s\n", whole.dump(-1, ' ', false, ordered_json::error_handler_t::replace).c_str());
+  std::printf("%s\n", tools::json_text(whole).c_str());
   return code;
 }
 

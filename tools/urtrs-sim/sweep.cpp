@@ -22,6 +22,7 @@
 #include "sim/streams/stream_play.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/text/help_text.hpp"
+#include "tools/lib/text/json_text.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/artifacts.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
@@ -40,7 +41,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{10};
 // The state is written as often.
 constexpr std::chrono::seconds kSaved{2};
-constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
 
 Shared* make_shared() {
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -238,7 +238,7 @@ class Sweep {
                                        options_.make_net,
                                        !artifacts});
       std::fflush(stdout);
-      ::dprintf(found.fd(), "%s", answer().dump(-1, ' ', false, kReplace).c_str());
+      ::dprintf(found.fd(), "%s", tools::json_text(answer()).c_str());
       _exit(code);
     }
     int status = 0;

@@ -10,6 +10,7 @@
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/version/version.hpp"
@@ -164,7 +165,7 @@ int debug(rpc::Client& client, const Command& command) {
   }
   all["next"] = next;
   if (as_json && options.fields.empty()) {
-    std::puts(all.dump(2, ' ', false, json::error_handler_t::replace).c_str());
+    std::puts(tools::json_text(all, 2).c_str());
     return done;
   }
   if (options.format == Format::table) std::fputs(waits_text(all).c_str(), stdout);

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "tools/lib/text/json_text.hpp"
 #include "tools/urtrs/views.hpp"
 
 namespace rtrs::admin {
@@ -89,7 +90,7 @@ int print(const Table& table, const Options& options) {
 }
 
 void print(const json& answer) {
-  std::puts(answer.dump(2, ' ', false, json::error_handler_t::replace).c_str());
+  std::puts(tools::json_text(answer, 2).c_str());
 }
 
 }  // namespace rtrs::admin

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 
 namespace rtrs::admin {
@@ -21,7 +22,7 @@ std::string cell(const json& row, const Field& field, char unit) {
     return bytes_text(found->get<std::uint64_t>(), unit);
   if (found->is_string()) return printable(found->get<std::string>());
   if (found->is_number_float()) return fmt::format("{:.1f}", found->get<double>());
-  return printable(found->dump(-1, ' ', false, json::error_handler_t::replace));
+  return printable(tools::json_text(*found));
 }
 
 // Bytes of UTF-8 that begin a character.
@@ -96,7 +97,7 @@ std::size_t widest(const std::string& text) {
 std::string csv_cell(const json& row, const Field& field) {
   const auto found = row.find(field.name);
   if (found == row.end() || found->is_null()) return "";
-  if (!found->is_string()) return printable(found->dump(-1, ' ', false, json::error_handler_t::replace));
+  if (!found->is_string()) return printable(tools::json_text(*found));
   const std::string text = printable(found->get<std::string>());
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -125,7 +126,7 @@ std::string as_json(const Table& table, const std::vector<Field>& fields, int sc
     rows.push_back(std::move(one));
   }
   const json all{{"schema_version", schema_version}, {table.name, std::move(rows)}};
-  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return tools::json_text(all, 2) + "\n";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/proto/reasons.hpp"
+#include "tools/lib/text/json_text.hpp"
 
 namespace rtrs::admin {
 
@@ -60,8 +61,7 @@ std::uint64_t number(const json& of, const char* key) {
   // A test may have made it of an int.
   if (found->is_number_unsigned() || (found->is_number_integer() && found->get<std::int64_t>() >= 0))
     return found->get<std::uint64_t>();
-  throw UnexpectedAnswer(
-      fmt::format("\"{}\" is {}", key, found->dump(-1, ' ', true, json::error_handler_t::replace)));
+  throw UnexpectedAnswer(fmt::format("\"{}\" is {}", key, tools::json_text(*found)));
 }
 
 Table sessions(const json& shown) {
@@ -274,7 +274,7 @@ std::string show(const Table& table, const char* field, const std::string& value
   if (options.format == Format::json) {
     json one{{"schema_version", kSchemaVersion}};
     one.update(row->values);
-    return one.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+    return tools::json_text(one, 2) + "\n";
   }
   std::string text;
   for (const Field& one : table.fields) {
@@ -282,9 +282,8 @@ std::string show(const Table& table, const char* field, const std::string& value
     if (found == row->values.end()) continue;
     const std::string shown = one.kind == Kind::bytes && found->is_number_unsigned()
                                   ? bytes_text(found->get<std::uint64_t>(), options.unit)
-                              : found->is_string()
-                                  ? found->get<std::string>()
-                                  : found->dump(-1, ' ', false, json::error_handler_t::replace);
+                              : found->is_string() ? found->get<std::string>()
+                                                   : tools::json_text(*found);
     text += fmt::format("{:<14} {}\n", one.header, printable(shown));
   }
   for (const std::string& child : row->children) text += "  " + printable(child) + "\n";

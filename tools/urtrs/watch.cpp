@@ -14,6 +14,7 @@
 
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/terminal/terminal.hpp"
+#include "tools/lib/text/json_text.hpp"
 #include "tools/urtrs/output.hpp"
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
@@ -94,9 +95,7 @@ std::string words_of(const json& event) {
   const auto add = [&line](const std::string& key, const json& value) {
     const bool word =
         value.is_string() && value.get_ref<const std::string&>().find_first_of(" \"") == std::string::npos;
-    line += fmt::format(
-        " {}={}", key,
-        word ? value.get<std::string>() : value.dump(-1, ' ', true, json::error_handler_t::replace));
+    line += fmt::format(" {}={}", key, word ? value.get<std::string>() : tools::json_text(value));
   };
   for (const char* key : kFirst)
     if (event.contains(key)) add(key, event.at(key));
@@ -113,7 +112,7 @@ namespace {
 // Without headers but for the first: rows come one by one.
 int print_event(const json& event, const Options& options, bool first) {
   if (options.format == Format::json) {
-    std::puts(event.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
+    std::puts(tools::json_text(event).c_str());
   } else if (options.format == Format::csv) {
     Options row = options;
     row.headers = options.headers && first;

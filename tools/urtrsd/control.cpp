@@ -13,6 +13,7 @@
 
 #include "tools/lib/attributes/node_json.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/urtrsd/config.hpp"
 
@@ -343,7 +344,7 @@ void Control::handle(const rpc::Caller& caller, const rpc::Request& request, con
            fmt::format("{} changes something, and user {} may only look", method->name, caller.uid),
            "ask as root, as the user of urtrsd, or as a member of the group of the socket", EPERM});
     spdlog::info("control: {} {} asked by process {} of user {}", method->name,
-                 request.params.dump(-1, ' ', true, json::error_handler_t::replace), caller.pid, caller.uid);
+                 tools::json_text(request.params), caller.pid, caller.uid);
   }
   const Asked asked{target_, request.params};
   Answer answer = checked(*method, asked);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/proto/reasons.hpp"
+#include "tools/lib/text/printable.hpp"
 #include "tools/urtrsd/control.hpp"
 
 namespace rtrs::daemon {
@@ -166,7 +167,7 @@ json to_json(const std::vector<ExportSpec>& exports) {
 json to_json(const PathEvent& news) {
   json event{{"peer", news.peer}};
   if (!news.peer.empty()) event["pathname"] = pathname(news.peer);
-  if (!news.session_name.empty()) event["session"] = news.session_name;
+  if (!news.session_name.empty()) event["session"] = tools::printable(news.session_name);
   switch (news.kind) {
     case PathEvent::Kind::path:
       event["what"] = "path";

@@ -18,6 +18,7 @@
 #include "core/base/assert_hook.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/wire/linux_errno.hpp"
+#include "tools/lib/text/printable.hpp"
 
 namespace rtrs::daemon {
 
@@ -251,7 +252,7 @@ void Daemon::log_path(const PathEvent& news) {
   const LogKind kind = name.empty() ? LogKind::stranger_path : down ? LogKind::path_down : LogKind::path_up;
   const ReasonText& why = text_of(news.path.reason);
   const bool mend = why.kind == ReasonKind::refused || why.kind == ReasonKind::broken;
-  LogFields fields{name, path_of(news.peer), {}, 0};
+  LogFields fields{tools::printable(name), path_of(news.peer), {}, 0};
   std::string end;
   if (news.path.reason != Reason::none) {
     fields.reason = why.code;
@@ -327,7 +328,7 @@ void Daemon::perform(const block::SessionRefused& action) {
 }
 
 void Daemon::no_memory_for(std::uint16_t session, std::string_view name) {
-  log_.write(LogKind::session, spdlog::level::err, LogFields{std::string(name), {}, {}, ENOMEM},
+  log_.write(LogKind::session, spdlog::level::err, LogFields{tools::printable(name), {}, {}, ENOMEM},
              "session={} name={} peer={} is closed: no memory for it", session, in_quotes(std::string(name)),
              client_of(server_.transport().peer(session)));
 }
@@ -355,7 +356,7 @@ std::string Daemon::who(std::uint16_t session) const {
 }
 
 LogFields Daemon::fields_of(std::uint16_t session, int error) const {
-  return {sessions_[session]->name, sessions_[session]->path, {}, error};
+  return {tools::printable(sessions_[session]->name), sessions_[session]->path, {}, error};
 }
 
 void Daemon::perform(const block::StartStorage& action) {

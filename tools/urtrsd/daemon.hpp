@@ -100,6 +100,8 @@ class Daemon : private Controlled {
   void open_control();
   bool open_metrics();  // false: an error was logged
   attributes::ServerModel model() const override;
+  // All sessions, each with its name as outputs show it and as users give it.
+  std::vector<ServerSessionStatus> sessions() const;
   std::vector<ExportSpec> exports() const override { return catalog_->specs(); }
   ServerStats transport_stats() const override { return server_.transport().stats(); }
   BlockServerStats block_stats() const override { return server_.stats(); }

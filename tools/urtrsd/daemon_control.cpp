@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 
+#include "tools/lib/text/printable.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/daemon.hpp"
 #include "tools/urtrsd/metrics.hpp"
@@ -70,9 +71,15 @@ bool Daemon::open_metrics() {
 #endif
 }
 
+std::vector<ServerSessionStatus> Daemon::sessions() const {
+  std::vector<ServerSessionStatus> all = server_.transport().sessions();
+  for (ServerSessionStatus& session : all) session.name = tools::printable(session.name);
+  return all;
+}
+
 attributes::ServerModel Daemon::model() const {
   attributes::ServerModel model;
-  model.sessions = server_.transport().sessions();
+  model.sessions = sessions();
   for (const ServerSessionStatus& session : model.sessions) {
     const rnbd::ServerDevices* devices = server_.devices(session.session);
     if (devices == nullptr) continue;

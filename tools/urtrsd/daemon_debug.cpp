@@ -34,7 +34,7 @@ nlohmann::json Daemon::debug_dump(const std::string& from) const {
     answer["storage_operations"] = storage.size();
     answer["opening_or_closing"] = jobs_.unfinished();
   }
-  for (const ServerSessionStatus& session : server_.transport().sessions()) {
+  for (const ServerSessionStatus& session : sessions()) {
     const rnbd::ServerDevices* devices = server_.devices(session.session);
     if (from.empty()) answer["sessions"].push_back(waits_of(session, devices, time));
     if (session.session < begin->session || !answer["next"].get_ref<const std::string&>().empty()) continue;
@@ -57,7 +57,7 @@ nlohmann::json Daemon::debug_dump(const std::string& from) const {
 std::string Daemon::what_hangs() const {
   constexpr std::size_t kMost = 16;
   std::map<std::string, unsigned> hung;
-  for (const ServerSessionStatus& session : server_.transport().sessions()) {
+  for (const ServerSessionStatus& session : sessions()) {
     const rnbd::ServerDevices* devices = server_.devices(session.session);
     for (const RequestInFlight& request : server_.in_flight(session.session)) {
       const std::string name = device_of(request, devices);

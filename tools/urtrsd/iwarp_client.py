@@ -79,7 +79,8 @@ class IwarpClient(Client):
         return self.numbers[con] - 1
 
     def send_info(self, name, chunk_size):
-        message = struct.pack("<H", 0) + name.encode().ljust(255, b"\0") + bytes(15)
+        octets = name if isinstance(name, bytes) else name.encode()
+        message = struct.pack("<H", 0) + octets.ljust(255, b"\0") + bytes(15)
         self.sockets[0].sendall(untagged(SEND, self.next_number(0), message))
         _, answer = self.receive(0)
         for at in range(struct.unpack_from("<H", answer, 2)[0]):

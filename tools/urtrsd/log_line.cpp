@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/lib/text/json_text.hpp"
+
 namespace rtrs::daemon {
 
 using nlohmann::ordered_json;
@@ -20,7 +22,7 @@ std::string with_fields(std::string text, const LogFields& fields) {
   if (fields.error != 0) members["errno"] = fields.error;
   if (members.empty()) return text;
   text += '\0';
-  return text + members.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return text + tools::json_text(members);
 }
 
 LogParts parts_of(std::string_view payload) noexcept {
@@ -41,7 +43,7 @@ std::string json_line(std::chrono::system_clock::time_point time, std::string_vi
   const ordered_json fields = ordered_json::parse(parts.fields, nullptr, false);
   if (fields.is_object()) line.update(fields);
   // What a peer named itself need not be UTF-8.
-  return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return tools::json_text(line);
 }
 
 std::string_view priority_of(std::string_view level) noexcept {

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <vector>
 
+#include "tools/lib/text/printable.hpp"
+
 namespace rtrs::daemon {
 
 using prometheus::ClientMetric;
@@ -17,25 +19,6 @@ using prometheus::MetricType;
 namespace {
 
 using Labels = std::vector<ClientMetric::Label>;
-
-// A peer chooses its name, and a label is UTF-8: other bytes are shown as what they are not.
-std::string utf8(const std::string& text) {
-  std::string shown;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[at]);
-    const std::size_t length = lead < 0x80                   ? 1
-                               : lead >= 0xc2 && lead < 0xe0 ? 2
-                               : lead >= 0xe0 && lead < 0xf0 ? 3
-                               : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                             : 0;
-    bool good = length != 0 && at + length <= text.size();
-    for (std::size_t i = 1; good && i < length; ++i)
-      good = (static_cast<unsigned char>(text[at + i]) & 0xc0) == 0x80;
-    shown += good ? text.substr(at, length) : std::string("?");
-    at += good ? length : 1;
-  }
-  return shown;
-}
 
 class Families {
  public:
@@ -75,6 +58,7 @@ class Families {
     }
     ClientMetric& metric = family->metric.emplace_back();
     metric.label = std::move(labels);
+    for (ClientMetric::Label& label : metric.label) label.value = tools::printable(label.value);
     return metric;
   }
   std::vector<MetricFamily> all_;
@@ -84,7 +68,7 @@ void add_paths(Families& to, const attributes::ServerModel& model) {
   for (const ServerSessionStatus& session : model.sessions) {
     for (const ServerPathStatus& path : session.paths) {
       const attributes::PathEnds ends = attributes::path_ends(path.peer);
-      const Labels labels{{"session", utf8(session.name)},
+      const Labels labels{{"session", session.name},
                           {"path", ends.source + "@" + ends.destination},
                           {"index", std::to_string(path.path)}};
       to.gauge("urtrs_path_up", "1 while the path is connected", path.state == PathState::connected, labels);
@@ -109,7 +93,7 @@ void add_service_times(Families& to, const attributes::ServerModel& model) {
       for (const Direction direction : {Direction::read, Direction::write})
         to.histogram("urtrs_path_service_seconds", "from the arrival of a request to its answer",
                      path.times->of(direction),
-                     {{"session", utf8(session.name)},
+                     {{"session", session.name},
                       {"path", ends.source + "@" + ends.destination},
                       {"index", std::to_string(path.path)},
                       {"direction", direction == Direction::read ? "read" : "write"}});
@@ -122,9 +106,9 @@ void add_devices(Families& to, const attributes::ServerModel& model) {
     for (const attributes::OpenDevice::Use& use : device.uses)
       to.gauge("urtrs_device_size_bytes", "size of a device that a session has open",
                static_cast<double>(use.size_bytes),
-               {{"session", utf8(use.session)},
-                {"mapping_path", utf8(use.mapping_path)},
-                {"device", utf8(device.backing)},
+               {{"session", use.session},
+                {"mapping_path", use.mapping_path},
+                {"device", device.backing},
                 {"access_mode", to_string(use.mode)}});
 }
 
@@ -181,7 +165,7 @@ void add_tcp(Families& to, const tcp::TcpStats& stats) {
 std::string metrics_text(const MetricsInput& input) {
   Families all;
   all.gauge("urtrs_build_info", "version and fabric", 1,
-            {{"version", input.version}, {"fabric", utf8(input.fabric)}});
+            {{"version", input.version}, {"fabric", input.fabric}});
   all.gauge("urtrs_uptime_seconds", "since the start", input.uptime_s);
   all.gauge("urtrs_sessions", "sessions now, half-open ones too",
             static_cast<double>(input.model.sessions.size()));

@@ -3,25 +3,17 @@
 #include <cerrno>
 #include <system_error>
 
+#include "tools/lib/text/printable.hpp"
+
 namespace rtrs::daemon {
 
 std::string in_quotes(std::string_view text) {
-  constexpr std::size_t kMaxShown = 200;
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string result = "\"";
-  for (const char c : text.substr(0, kMaxShown)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte >= 0x7f) {
-      result += "\\x";
-      result += kHex[byte >> 4];
-      result += kHex[byte & 0xf];
-    } else {
-      if (c == '"' || c == '\\') result += '\\';
-      result += c;
-    }
+  std::string quoted;
+  for (const char c : tools::shortened(std::string(text))) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
   }
-  if (text.size() > kMaxShown) result += "...";
-  return result + '"';
+  return '"' + tools::printable(quoted) + '"';
 }
 
 std::string errno_text(int error) {

@@ -17,8 +17,8 @@ inline tl::unexpected<OpenError> refuse(int error, std::string sentence) {
   return tl::unexpected(OpenError{error, std::move(sentence)});
 }
 
-// `text` in double quotes with control characters, quotes and non-ASCII bytes escaped, cut after 200 bytes,
-// so that a peer cannot forge log lines with the name of a device.
+// At most 200 bytes of `text`, printable() and in double quotes, so that a peer cannot forge log lines with
+// the name of a device. Quotes and backslashes of the text get a backslash in front.
 std::string in_quotes(std::string_view text);
 
 // "No such file or directory" for ENOENT.

@@ -12,6 +12,7 @@
 #include "tools/lib/attributes/written_values.hpp"
 #include "tools/lib/client_control/client_tree.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
 
@@ -359,8 +360,7 @@ std::optional<Answer> ClientControl::answer(const rpc::Caller& caller, const rpc
   if (auto wrong = wrong_parameter(one, request.params)) return tl::unexpected(std::move(*wrong));
   if (one.changes && log_)
     log_(tools::printable(fmt::format("control: {} {} asked by process {} of user {}", one.name,
-                                      request.params.dump(-1, ' ', true, json::error_handler_t::replace),
-                                      caller.pid, caller.uid)));
+                                      tools::json_text(request.params), caller.pid, caller.uid)));
   if (one.serve == nullptr) return std::nullopt;
   Answer result = one.serve({target_, request.params});
   if (result) *result = with_version(std::move(*result));

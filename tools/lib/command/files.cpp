@@ -11,7 +11,9 @@
 #include <map>
 #include <utility>
 
+#include "core/base/utf8.hpp"
 #include "tools/lib/command/exit_codes.hpp"
+#include "tools/lib/text/printable.hpp"
 
 namespace rtrs::tools {
 
@@ -30,28 +32,27 @@ std::size_t color_bytes(std::string_view text) {
 
 }  // namespace
 
-std::string printable(std::string_view text, bool colors) {
+std::string printable_lines(std::string_view text, bool colors) {
   std::string out;
   out.reserve(text.size());
-  const auto escape = [&out](unsigned char code) {
-    char word[8];
-    std::snprintf(word, sizeof word, "\\u%04x", code);
+  const auto add = [&out](const char* form, unsigned code) {
+    char word[12];
+    std::snprintf(word, sizeof word, form, code);
     out += word;
   };
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    const auto next = static_cast<unsigned char>(at + 1 < text.size() ? text[at + 1] : 0);
-    if (const std::size_t color = colors ? color_bytes(text.substr(at)) : 0; color != 0) {
-      out += text.substr(at, color);
-      at += color - 1;
-    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
-      escape(next);
-      ++at;
-    } else if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f) {
-      escape(byte);
+  while (!text.empty()) {
+    const std::size_t color = colors ? color_bytes(text) : 0;
+    const bool safe = color != 0 || text[0] == '\n' || text[0] == '\t';
+    const std::size_t unsafe = safe ? 0 : unsafe_bytes(text);
+    const std::size_t length = color != 0 ? color : unsafe != 0 ? unsafe : utf8_length(text);
+    if (unsafe == 0) {
+      out += text.substr(0, length);
+    } else if (utf8_length(text) == 0) {
+      add("\\x%02x", static_cast<unsigned char>(text[0]));
     } else {
-      out += text[at];
+      add("\\u%04x", static_cast<unsigned>(utf8_character(text)));
     }
+    text.remove_prefix(length);
   }
   return out;
 }
@@ -90,7 +91,7 @@ const std::string& unanswered_error() {
 
 void error(const std::string& text) {
   if (first_error.empty()) first_error = text;
-  std::fprintf(stderr, "urtrs-replay: %s\n", printable(text).c_str());
+  std::fprintf(stderr, "urtrs-replay: %s\n", printable_lines(text).c_str());
 }
 
 void warn_of_damage(const std::string& path, const std::string& damage, std::uint64_t records) {
@@ -166,7 +167,7 @@ int create_output(const std::string& path, unsigned mode, bool pipes) {
 bool Output::line(std::string_view text) {
   if (errno_ != 0) return false;
   anything_printed = true;
-  const std::string clean = printable(text, colors_);
+  const std::string clean = printable_lines(text, colors_);
   text = clean;
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fputc('\n', stdout) != EOF) {
     return true;

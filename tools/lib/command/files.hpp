@@ -43,10 +43,10 @@ class BoundedSource final : public trace::Source {
   bool exceeded_ = false;
 };
 
-// The text with control characters (C0 but tab and line feed, DEL, C1) as \u001b, so that a name out of a
-// file cannot command a terminal. Valid within JSON too. `colors` leaves sequences that only choose a colour
-// as they are.
-std::string printable(std::string_view text, bool colors = false);
+// Lines of output with each unsafe character (see tools/lib/text/printable.hpp; tab and line feed are safe
+// here) as \uNNNN, which JSON reads as that character, and with bytes that are not UTF-8 as \xNN. `colors`
+// keeps sequences that only choose a colour.
+std::string printable_lines(std::string_view text, bool colors = false);
 
 // Whether a result may be written to `path`: nothing is there, or an empty file. Says on stderr why not. With
 // `pipes`, "-" (standard output) and a named pipe too. Opens and changes nothing.
@@ -55,7 +55,7 @@ bool may_write(const std::string& path, bool pipes = false);
 // 0600 is the mode of an empty file that is there as well.
 int create_output(const std::string& path, unsigned mode, bool pipes = false);
 
-// Standard output, buffered and printable(). A reader that went away (cat | head) is no error.
+// Standard output, buffered and made printable. A reader that went away (cat | head) is no error.
 class Output {
  public:
   explicit Output(bool colors = false) : colors_(colors) {}

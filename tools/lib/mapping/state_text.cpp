@@ -7,6 +7,7 @@
 
 #include "tools/lib/mapping/line_of.hpp"
 #include "tools/lib/text/json_depth.hpp"
+#include "tools/lib/text/json_text.hpp"
 
 namespace rtrs::mapping {
 
@@ -149,7 +150,7 @@ std::string state_text(const Wishes& wishes) {
     version = kStateVersion;
   }
   const json whole{{"schema_version", version}, {"sessions", std::move(sessions)}};
-  return whole.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return tools::json_text(whole, 2) + "\n";
 }
 
 tl::expected<Wishes, BadState> parse_state(std::string_view text) {

@@ -1,6 +1,7 @@
 #include "tools/lib/rpc/message.hpp"
 
 #include "tools/lib/text/json_depth.hpp"
+#include "tools/lib/text/json_text.hpp"
 
 namespace rtrs::rpc {
 
@@ -24,7 +25,7 @@ bool is_id(const json& id) {
 }
 
 std::string line_of(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return tools::json_text(value);
 }
 
 Received refuse(const json& id, Code code, std::string message) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/lib/sequence/page_parts.hpp"
+#include "tools/lib/text/json_text.hpp"
 
 namespace rtrs::tools::sequence {
 
@@ -207,7 +208,7 @@ void replace(std::string& text, std::string_view what, std::string_view with) {
 
 std::string story_json(const Story& story, const Window& window) {
   // Names and fields come from a file: bytes that are no UTF-8 must not end the work.
-  return PageData(story, window).all().dump(-1, ' ', true, Json::error_handler_t::replace);
+  return tools::json_text(PageData(story, window).all());
 }
 
 std::string story_page(const Story& story, const Window& window) {

@@ -2,35 +2,45 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
+#include "core/base/utf8.hpp"
+
 namespace rtrs::tools {
 
 namespace {
 
-// Bytes of the character that begins at `at` and could steer a terminal; 0: it is harmless.
-std::size_t steering(const std::string& text, std::size_t at) {
-  const auto byte = [&text](std::size_t index) {
-    return index < text.size() ? static_cast<unsigned char>(text[index]) : 0U;
-  };
-  if (byte(at) < 0x20 || byte(at) == 0x7f) return 1;
-  if (byte(at) == 0xc2 && byte(at + 1) >= 0x80 && byte(at + 1) < 0xa0) return 2;  // U+0080..U+009F
-  if (byte(at) != 0xe2) return 0;
-  // U+200E..U+202E and U+2066..U+2069, among which are all marks of direction.
-  const bool marks = (byte(at + 1) == 0x80 && byte(at + 2) >= 0x8e && byte(at + 2) <= 0xae) ||
-                     (byte(at + 1) == 0x81 && byte(at + 2) >= 0xa6 && byte(at + 2) <= 0xa9);
-  return marks ? 3 : 0;
+bool is_unsafe(char32_t character) {
+  return character < 0x20 || (character >= 0x7f && character < 0xa0) ||  // C0, DEL, C1
+         character == 0x61c || character == 0xfeff ||     // Arabic letter mark, byte order mark
+         (character >= 0x200e && character <= 0x202e) ||  // marks of direction, line separators
+         (character >= 0x2060 && character <= 0x206f);    // isolates, invisible operators
 }
 
 }  // namespace
 
-std::string printable(const std::string& text) {
+std::size_t unsafe_bytes(std::string_view text) noexcept {
+  if (text.empty()) return 0;
+  if (text[0] >= 0x20 && text[0] < 0x7f) return 0;
+  const std::size_t length = utf8_length(text);
+  if (length == 0) return 1;
+  return is_unsafe(utf8_character(text)) ? length : 0;
+}
+
+std::string printable(std::string_view text) {
   std::string shown;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    std::size_t escaped = steering(text, at);
-    if (escaped == 0) shown += text[at];
-    for (; escaped > 0; --escaped, ++at) {
-      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
-      if (escaped == 1) break;
+  shown.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t unsafe = unsafe_bytes(text);
+    const std::size_t length = unsafe != 0 ? unsafe : utf8_length(text);
+    for (const char byte : text.substr(0, length)) {
+      if (unsafe == 0) {
+        shown += byte;
+      } else {
+        fmt::format_to(std::back_inserter(shown), "\\x{:02x}", static_cast<unsigned char>(byte));
+      }
     }
+    text.remove_prefix(length);
   }
   return shown;
 }
@@ -38,7 +48,6 @@ std::string printable(const std::string& text) {
 std::string shortened(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
   std::size_t end = most;
-  // Not within a character.
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return text.substr(0, end) + "...";
 }

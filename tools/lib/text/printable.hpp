@@ -1,15 +1,22 @@
-// What others chose, so that it can be shown to a person.
+// Names and sentences that somebody else chose, made safe to show. Sessions, identities, files and traces
+// carry text of peers, and so do the answers of other processes.
 #pragma once
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace rtrs::tools {
 
-// Names and sentences come from peers and from whoever owns a socket: what could steer a terminal or begin
-// another line (control bytes of ASCII and Unicode, marks of direction) is shown as what it is.
-std::string printable(const std::string& text);
+// Bytes at the start of `text` that must not be shown as they are: a control character of ASCII or Unicode, a
+// line separator, a mark of writing direction, or one byte that is not valid UTF-8. 0: the text is empty or
+// starts with a harmless character.
+std::size_t unsafe_bytes(std::string_view text) noexcept;
 
-// At most `most` bytes of it, with "..." behind where some are left out.
+// The text with each unsafe byte as \xNN. The result is valid UTF-8, stays on one line and cannot control a
+// terminal.
+std::string printable(std::string_view text);
+
+// At most `most` bytes of the text, cut between characters, with "..." behind it if anything was left out.
 std::string shortened(const std::string& text, std::size_t most = 200);
 
 }  // namespace rtrs::tools
