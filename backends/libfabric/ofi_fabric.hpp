@@ -20,7 +20,7 @@ namespace rtrs::ofi {
 
 struct ConKeyHash {
   std::size_t operator()(const ConKey& key) const noexcept {
-    const std::uint64_t packed = std::uint64_t{key.epoch} << 32 | std::uint64_t{key.path} << 16 | key.con;
+    const std::uint64_t packed = std::uint64_t{key.epoch} << 32 | std::uint64_t{key.number()} << 16 | key.con;
     return static_cast<std::size_t>(packed * 0x9e3779b97f4a7c15u);
   }
 };

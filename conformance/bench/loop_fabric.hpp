@@ -88,7 +88,7 @@ class LoopFabric final : public PlainFabric {
   };
 
   ConKey& far(ConKey key) {
-    const std::size_t at = std::size_t{key.path} * 16 + key.con;
+    const std::size_t at = std::size_t{key.place()} * 16 + key.con;
     if (far_.size() <= at) far_.resize(at + 1);
     return far_[at];
   }

@@ -22,7 +22,6 @@ using Message = MachineWorld::Message;
 using StorageOp = MachineWorld::StorageOp;
 using ChunkMemory = MachineWorld::ChunkMemory;
 using IoState = MachineWorld::IoState;
-using ServerPaths = std::array<ServerPath, kMaxPaths>;
 using ServerChunks = FixedVector<ServerChunk, kMaxPermits>;
 
 // Heartbeats of small worlds are this far away, runs are not.
@@ -123,7 +122,7 @@ class View {
         heartbeat(field);
       } else if constexpr (std::is_same_v<Field, Reason>) {
         hash_.add(ending && field == Reason::rejected_busy);
-      } else if constexpr (std::is_same_v<Field, FixedVector<ClientConnection, kMaxCons>>) {
+      } else if constexpr (std::is_same_v<Field, ClientConnections>) {
         if (!has_cons) return;
         hash_.add(field.size());
         for (const ClientConnection& con : field) hash_.add(con.state);
@@ -182,7 +181,7 @@ class View {
         server_paths(field);
       } else if constexpr (std::is_same_v<Field, ServerChunks>) {
         for (std::uint16_t chunk = 0; chunk < field.size(); ++chunk) server_chunk(chunk, field[chunk]);
-      } else if constexpr (std::is_same_v<Field, FixedVector<PendingFence, kMaxPaths * kMaxPaths>>) {
+      } else if constexpr (std::is_same_v<Field, PendingFences>) {
         hash_.add(field.size());
         for (const PendingFence& fence : field) {
           server_key(fence.asker);

@@ -38,7 +38,7 @@ class Crowds : public ::testing::Test {
     EXPECT_EQ(wire::encode(message, bytes), bytes.size());
     crowd.asked(request, host, bytes);
   }
-  static ConKey key(unsigned session) { return {static_cast<std::uint16_t>(session * kMaxPaths), 0, 1}; }
+  static ConKey key(unsigned session) { return {0, 0, 1, static_cast<std::uint16_t>(session)}; }
   void open(unsigned session, std::uint32_t host) {
     watch.polled();
     ask(watch, session, host);

@@ -13,7 +13,7 @@ constexpr PeerIdentity kBob{.low = 1, .high = 2};
 
 struct IdentityWatchTest : ::testing::Test {
   static ConKey key(unsigned session, std::uint32_t epoch) {
-    return ConKey{static_cast<std::uint16_t>(session * kMaxPaths), 0, epoch};
+    return ConKey{0, 0, epoch, static_cast<std::uint16_t>(session)};
   }
   void come(PeerIdentity who, ConKey at) {
     watch.asked(++requests, who);

@@ -16,7 +16,7 @@ class ServerSpec {
  public:
   // Paths of one session have keys whose path is session * kPaths + index in the session
   // (core/proto/ids.hpp).
-  static constexpr unsigned kPaths = 8;
+  static constexpr unsigned kPaths = 128;
 
   // `settings` is null when the beginning was not seen.
   ServerSpec(Findings& findings, unsigned machine, const Settings* settings);

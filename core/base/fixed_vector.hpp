@@ -30,6 +30,7 @@ class FixedVector {
   const T* data() const noexcept { return storage_.items; }
   std::size_t size() const noexcept { return size_; }
   static constexpr std::size_t capacity() noexcept { return Capacity; }
+  static constexpr std::size_t max_size() noexcept { return Capacity; }
   bool empty() const noexcept { return size_ == 0; }
   bool full() const noexcept { return size_ == Capacity; }
   T* begin() noexcept { return data(); }

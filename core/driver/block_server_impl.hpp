@@ -77,7 +77,7 @@ struct BlockServer::Impl {
   }
   void begin_record(Nanos now, const Session& session);
   static InstanceId instance_of(const Session& session) noexcept {
-    return static_cast<InstanceId>(kServerDevices + session.index + 1);
+    return devices_instance(session.index);
   }
   template <class Input>
   void record(Nanos now, const Session& session, const Input& input) {

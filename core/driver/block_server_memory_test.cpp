@@ -74,7 +74,7 @@ class Living final : public trace::Listener {
   void on(const trace::Record& record) override {
     const Calm calm;
     if (record.event->name == "BeginServerDevices") ++alive[record.instance];
-    if (record.event->name == "End" && record.instance > kServerDevices) --alive[record.instance];
+    if (record.event->name == "End" && is_devices_of_server(record.instance)) --alive[record.instance];
   }
   std::map<InstanceId, int> alive;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "core/driver/client_impl.hpp"
 
@@ -10,7 +11,6 @@ namespace rtrs {
 Client::Impl::Impl(const ClientOptions& given, Recorder* recorder_)
     : options(given), recorder(recorder_), tap(recorder_), session(given.protocol) {
   options.path_uuids.resize(kMaxPaths);
-  for (unsigned index = 0; index < kMaxPaths; ++index) path_data[index].uuid = options.path_uuids[index];
   waiting.open(std::max<std::size_t>(options.max_queued, 1));
   finished.open(options.max_queued + kMaxPermits + 1);
   news.open(kNewsCapacity);
@@ -49,28 +49,36 @@ Errc Client::add_path(Fabric& fabric, Nanos now, const PathAddress& address) {
   impl_->bind(fabric);
   Impl& impl = *impl_;
   if (impl.session.closing()) return Errc::session_closed;
-  for (std::uint16_t index = 0; index < kMaxPaths; ++index)
-    if (impl.session.path(index).state() != PathState::absent && impl.path_data[index].address == address)
+  std::uint16_t index = kMaxPaths;  // the first that is free
+  for (std::uint16_t i = kMaxPaths; i-- > 0;) {
+    if (impl.session.path(i).state() == PathState::absent)
+      index = i;
+    else if (impl.path_data[i].address == address)
       return Errc::path_exists;
-  for (std::uint16_t index = 0; index < kMaxPaths; ++index) {
-    if (impl.session.path(index).state() != PathState::absent) continue;
-    if (impl.path_data[index].uuid == wire::Uuid{}) return Errc::invalid;
-    impl.path_data[index].address = address;
-    impl.path_data[index].peer.clear();
-    impl.path_data[index].device = DevicePort{};
-    impl.answer_times[index] = {};
-    impl.path_data[index].ios_before_reset = 0;
-    impl.status[index] = PathStatus{};
-    impl.path_limit = std::max<unsigned>(impl.path_limit, index + 1U);
-    impl.feed(fabric, PathAdded{now, index});
-    return Errc::ok;
   }
-  return Errc::invalid;
+  if (index == kMaxPaths || impl.options.path_uuids[index] == wire::Uuid{}) return Errc::invalid;
+  if (!impl.provide_path(index)) return Errc::no_memory;
+  impl.path_data[index].address = address;
+  impl.feed(fabric, PathAdded{now, index});
+  return impl.session.path(index).state() == PathState::absent ? Errc::no_memory : Errc::ok;
+}
+
+bool Client::Impl::provide_path(unsigned index) {
+  try {
+    if (path_data.size() <= index) path_data.resize(index + 1U);
+    if (status.size() <= index) status.resize(index + 1U);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  path_data[index] = PathData{};
+  path_data[index].uuid = options.path_uuids[index];
+  status[index] = PathStatus{};
+  return true;
 }
 
 namespace {
 bool listed(const ClientSession& session, unsigned path) {
-  return path < kMaxPaths && session.path(path).state() != PathState::absent;
+  return session.path(path).state() != PathState::absent;
 }
 }  // namespace
 
@@ -98,7 +106,7 @@ Errc Client::reconnect_path(Fabric& fabric, Nanos now, unsigned path) {
 unsigned Client::recover(Fabric& fabric, Nanos now) {
   impl_->bind(fabric);
   unsigned tried = 0;
-  for (unsigned index = 0; index < impl_->path_limit; ++index) {
+  for (unsigned index = 0; index < impl_->status.size(); ++index) {
     const ClientPath& path = impl_->session.path(index);
     const bool well = path.state() == PathState::connected || path.state() == PathState::connecting;
     if (well || path.state() == PathState::absent || path.goal() == ClientPath::Goal::remove) continue;
@@ -232,7 +240,7 @@ std::size_t Client::poll(Fabric& fabric, Nanos now, std::span<IoCompletion> comp
   impl.posts.flush(fabric);
   impl.take_events(fabric, now);
   // Each deadline step ends at most one path; more steps than paths and fences cannot be due at one time.
-  for (unsigned step = 0; step < 4 * kMaxPaths && impl.next_deadline() <= now; ++step)
+  for (unsigned step = 0; step < 4 * impl.session.path_limit() && impl.next_deadline() <= now; ++step)
     impl.feed(fabric, DeadlineReached{now});
   while (impl.session.wants_to_continue()) impl.feed(fabric, Continued{now});
   impl.fail_waiting(now);
@@ -304,7 +312,7 @@ bool Client::take_news(PathEvent& into) {
 }
 
 std::span<const PathStatus> Client::paths() const noexcept {
-  for (unsigned index = 0; index < impl_->path_limit; ++index) {
+  for (unsigned index = 0; index < impl_->status.size(); ++index) {
     const ClientPath& path = impl_->session.path(index);
     PathStatus& status = impl_->status[index];
     status.inflight = path.inflight();
@@ -314,7 +322,7 @@ std::span<const PathStatus> Client::paths() const noexcept {
     status.ios = impl_->ios_over(index);
     status.silent_since = path.silent_since();
   }
-  return std::span(impl_->status).first(impl_->path_limit);
+  return impl_->status;
 }
 
 const PathAddress& Client::address(unsigned path) const noexcept {
@@ -327,7 +335,7 @@ const DevicePort& Client::device(unsigned path) const noexcept {
   return impl_->path_data[path].device;
 }
 const AnswerTimes& Client::answer_times(unsigned path, Direction direction) const noexcept {
-  return impl_->answer_times[path][static_cast<std::size_t>(direction)];
+  return impl_->path_data[path].times[static_cast<std::size_t>(direction)];
 }
 MultipathPolicy Client::policy() const noexcept {
   return impl_->session.config().policy;
@@ -340,12 +348,12 @@ std::size_t Client::queued() const noexcept {
 }
 
 Errc Client::reset_statistics(unsigned path, PathStatistics what) noexcept {
-  if (path >= impl_->path_limit) return Errc::no_such_path;
+  if (path >= impl_->status.size()) return Errc::no_such_path;
   PathStatus& status = impl_->status[path];
   if (what != PathStatistics::reconnects) {
     status.traffic = Traffic{};
     impl_->path_data[path].ios_before_reset = impl_->ios_over(path);
-    impl_->answer_times[path] = {};
+    impl_->path_data[path].times = {};
     status.failovers = 0;
   }
   if (what != PathStatistics::traffic) {

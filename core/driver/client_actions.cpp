@@ -121,8 +121,8 @@ void Client::Impl::perform(Fabric& fabric, Nanos now, const Complete& action) {
   const bool ok = action.result == Errc::ok;
   if (ok) {
     // Before all that calls something, so that nothing has to be kept over a call.
-    const unsigned path = session.permit(action.permit).path;
-    answer_times[path][static_cast<std::size_t>(slot.direction)].record(now - slot.posted);
+    PathData& path = path_data[session.permit(action.permit).path];
+    path.times[static_cast<std::size_t>(slot.direction)].record(now - slot.posted);
   }
   if (slot.remote_key.id != kNoRemoteKey) {
     fabric.release_key(slot.remote_key.id);

@@ -97,7 +97,7 @@ void Client::Impl::handle_connected(Fabric& fabric, Nanos now, const event::Conn
     ++stats.refused_messages;
     return feed(fabric, ConnectFailed{now, event.key, Reason::bad_conn_rsp, 0});
   }
-  if (event.key.con == 0 && event.key.path < kMaxPaths) {
+  if (event.key.con == 0 && event.key.path < path_data.size()) {
     path_data[event.key.path].peer = fabric.describe(event.key);
     path_data[event.key.path].device = fabric.device_of(event.key);
   }
@@ -123,7 +123,7 @@ void Client::Impl::handle_message(Fabric& fabric, Nanos now, const event::Messag
 
 void Client::Impl::handle_info(Fabric& fabric, Nanos now, const event::MessageReceived& event) {
   // A late INFO_RSP must not touch the table of a newer incarnation.
-  if (event.key.path >= kMaxPaths) return;
+  if (event.key.path >= path_data.size()) return;
   const ClientPath& path = session.path(event.key.path);
   const bool ending = path.state() == PathState::draining || path.state() == PathState::closing;
   if (!path.owns(event.key) || ending) return feed(fabric, InfoAccepted{now, event.key});

@@ -45,6 +45,7 @@ struct Client::Impl {
     std::uint64_t ios_before_reset = 0;
     wire::Uuid uuid{};
     std::vector<wire::ChunkRef> chunks;  // by permit; empty while the path is down
+    std::array<AnswerTimes, 2> times;    // by direction
   };
 
   Impl(const ClientOptions&, Recorder*);
@@ -116,9 +117,11 @@ struct Client::Impl {
   }
   // Requests that ended well over the path.
   std::uint64_t ios_over(unsigned path) const noexcept {
-    const auto& times = answer_times[path];
-    return path_data[path].ios_before_reset + times[0].count() + times[1].count();
+    const PathData& data = path_data[path];
+    return data.ios_before_reset + data.times[0].count() + data.times[1].count();
   }
+  // A path without history. False: there is no memory for it.
+  bool provide_path(unsigned index);
   bool prepare_memory(Fabric&);
   RemoteKey destination(Fabric&, std::uint16_t permit);
   std::size_t append_header(std::uint16_t permit, const PostRequest&, const RemoteKey&) noexcept;
@@ -135,12 +138,11 @@ struct Client::Impl {
   WireTap tap;
   ClientSession session;
   PostQueue posts;
-  std::array<PathData, kMaxPaths> path_data;
-  std::array<PathStatus, kMaxPaths> status;
-  std::array<std::array<AnswerTimes, 2>, kMaxPaths> answer_times;  // by path and direction
-  unsigned path_limit = 0;                                         // paths ever used: 0 .. path_limit - 1
-  std::vector<Slot> slots;                                         // by permit
-  Region headers;                                                  // kHeaderBytes a permit
+  // By path, of those that were ever used.
+  std::vector<PathData> path_data;
+  std::vector<PathStatus> status;
+  std::vector<Slot> slots;  // by permit
+  Region headers;           // kHeaderBytes a permit
   Region buffers;  // max_io_size a permit, for data that is copied
   RemoteKey buffers_key;
   std::vector<RemoteKey> remote_keys;  // by RegionId: of memory that the application registered

@@ -65,14 +65,19 @@ Server::Impl::Session* Server::Impl::create(Nanos now, std::uint16_t index, cons
     }
     reserve_events();
   } catch (const std::bad_alloc&) {
-    if (sessions[index] != nullptr) {
-      --live;
-      if (recorder != nullptr) recorder->end(now, instance_of(*sessions[index]));
-    }
-    sessions[index] = nullptr;
     return nullptr;
   }
   return sessions[index].get();
+}
+
+// Of a session that was admitted, but for which there is no memory.
+void Server::Impl::forget(Nanos now, std::uint16_t index) {
+  if (sessions[index] != nullptr) {
+    --live;
+    if (recorder != nullptr) recorder->end(now, instance_of(*sessions[index]));
+  }
+  sessions[index] = nullptr;
+  drop(now, index);
 }
 
 void Server::Impl::retire(Fabric& fabric, Nanos now, Session& session) {
@@ -85,7 +90,7 @@ void Server::Impl::retire(Fabric& fabric, Nanos now, Session& session) {
   retired.push_back(std::move(sessions[index]));
   --live;
   deadlines.set(index, kNever);
-  if (recorder != nullptr) recorder->end(now, static_cast<InstanceId>(index + 1));
+  if (recorder != nullptr) recorder->end(now, session_instance(index));
   drop(now, index);
 }
 
@@ -258,7 +263,7 @@ Nanos Server::next_deadline() const noexcept {
 Errc Server::disconnect_path(Fabric& fabric, Nanos now, std::uint16_t session, unsigned path) {
   impl_->bind(fabric);
   Impl::Session* found = impl_->find(session);
-  if (found == nullptr || path >= kMaxPaths || found->machine.path_state(path) == PathState::absent) {
+  if (found == nullptr || found->machine.path_state(path) == PathState::absent) {
     return Errc::no_such_path;
   }
   impl_->feed(fabric, *found, PathDisconnectRequested{now, static_cast<std::uint16_t>(path)});
@@ -292,9 +297,9 @@ std::string Server::peer(std::uint16_t session) const {
   if (session >= sessions.size() || sessions[session] == nullptr) return {};
   const Impl::Session& asked = *sessions[session];
   std::string last;
-  for (std::size_t path = 0; path < kMaxPaths; ++path) {
-    if (asked.up[path]) return asked.peers[path];
-    if (!asked.peers[path].empty()) last = asked.peers[path];
+  for (const Impl::Path& path : asked.paths) {
+    if (path.up) return path.peer;
+    if (!path.peer.empty()) last = path.peer;
   }
   return last;
 }

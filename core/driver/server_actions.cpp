@@ -51,7 +51,7 @@ void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const Po
   work.op = WorkRequest::Op::write_imm;
   std::array<std::byte, wire::kRkeyRspBytes> message;
   if (action.fresh_key) {
-    const RemoteKey& remote_key = session.chunk_keys[action.key.path % kMaxPaths][action.chunk];
+    const RemoteKey& remote_key = session.path_of(action.key).chunk_keys[action.chunk];
     const auto rkey = fabric.rebind(action.key, remote_key.id);
     if (!rkey) {
       session.failed = action.key;
@@ -61,9 +61,9 @@ void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const Po
     work.inline_bytes = encoded(wire::RkeyRsp{action.chunk, *rkey}, message);
   }
   push(fabric, now, session, work);
-  session.times[action.key.path % kMaxPaths]->of(request.direction).record(now - request.arrived);
+  session.path_of(action.key).times->of(request.direction).record(now - request.arrived);
   ++counted.responses;
-  RTRS_PROBE(rtrs_srv, send_io_resp_imm, action.key.path, action.chunk, action.imm);
+  RTRS_PROBE(rtrs_srv, send_io_resp_imm, action.key.number(), action.chunk, action.imm);
   if (wire::decode_io_rsp(action.imm).error != 0) ++counted.error_responses;
 }
 
@@ -95,14 +95,14 @@ void Server::Impl::perform(Fabric& fabric, Nanos, Session&, const PostReceive& a
 void Server::Impl::perform(Fabric&, Nanos, Session& session, const Deliver& action) {
   session.requests.select(action.chunk, action.key);
   const StoredRequest& request = session.requests.current(action.chunk);
-  session.traffic[action.key.path % kMaxPaths].add(request.direction, request.data_len + request.usr_len);
+  session.path_of(action.key).traffic.add(request.direction, request.data_len + request.usr_len);
   events.push() = Waiting{&session, action.chunk, action.serial, ServerEvent::Kind::request};
   ++counted.requests;
 }
 
 void Server::Impl::perform(Fabric& fabric, Nanos, Session& session, const InvalidateChunk& action) {
   session.requests.select(action.chunk, action.key);
-  const RemoteKey& remote_key = session.chunk_keys[action.key.path % kMaxPaths][action.chunk];
+  const RemoteKey& remote_key = session.path_of(action.key).chunk_keys[action.chunk];
   fabric.invalidate(action.key, remote_key.id, action.chunk);
   invalidates = true;
 }
@@ -132,8 +132,8 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Ac
   tap.cm(instance_of(session), now, action.key, trace::WireCmKind::rep, true, message);
   fabric.accept(action.request, action.key, params, message);
   if (action.key.con != 0) return;
-  session.peers[action.key.path % kMaxPaths] = fabric.describe(action.key);
-  session.devices[action.key.path % kMaxPaths] = fabric.device_of(action.key);
+  session.path_of(action.key).peer = fabric.describe(action.key);
+  session.path_of(action.key).device = fabric.device_of(action.key);
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Reject& action) {
@@ -175,7 +175,7 @@ bool Server::Impl::make_chunk_keys(Fabric& fabric, Session& session, ConKey key)
   if (!provide_chunks(fabric, session)) return false;
   const std::size_t parts = session.always_invalidate ? config.queue_depth : 1U;
   const std::size_t length = session.chunks.bytes.size() / parts;
-  std::vector<RemoteKey>& chunk_keys = session.chunk_keys[key.path % kMaxPaths];
+  std::vector<RemoteKey>& chunk_keys = session.path_of(key).chunk_keys;
   runs.clear();
   chunk_keys.reserve(parts);
   for (std::size_t i = 0; i < parts; ++i) {
@@ -194,7 +194,7 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Se
   bool made = false;
   try {
     made = make_chunk_keys(fabric, session, action.key);
-    session.times[action.key.path % kMaxPaths] = std::make_unique<ServiceTimes>();
+    session.path_of(action.key).times = std::make_unique<ServiceTimes>();
     scratch.resize(wire::info_rsp_bytes(runs.size()));
   } catch (const std::bad_alloc&) {
     made = false;
@@ -227,19 +227,19 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Se
 }
 
 void Server::Impl::control(Fabric&, Nanos now, Session& session, const PathChanged& action) {
-  bool& up = session.up[action.path];
+  Path& path = session.paths[action.path];
   if (action.state == PathState::connected) ++counted.paths_connected;
-  if (action.state == PathState::closing && up) {
+  if (action.state == PathState::closing && path.up) {
     ++counted.paths_lost;
     ++counted.lost_by[static_cast<std::size_t>(action.reason)];
   }
-  up = action.state == PathState::connected;
-  session.since[action.path % kMaxPaths] = now;
+  path.up = action.state == PathState::connected;
+  path.since = now;
   tell(PathEvent::Kind::path, now, [&](PathEvent& one) {
     one.session = session.machine.index();
     one.session_name = session.name;
     one.path = action;
-    one.peer = session.peers[action.path % kMaxPaths];
+    one.peer = path.peer;
     one.identity = session.identity;
     if (action.reason == Reason::not_allowed || action.reason == Reason::name_refused)
       one.refused_name = session.refused_name;
@@ -258,10 +258,11 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const LinkChang
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos, Session& session, const ReleasePath& action) {
-  for (const RemoteKey& remote_key : session.chunk_keys[action.path]) fabric.release_key(remote_key.id);
-  session.chunk_keys[action.path].clear();
-  session.traffic[action.path] = Traffic{};
-  session.times[action.path].reset();
+  Path& path = session.paths[action.path];
+  for (const RemoteKey& remote_key : path.chunk_keys) fabric.release_key(remote_key.id);
+  path.chunk_keys.clear();
+  path.traffic = Traffic{};
+  path.times.reset();
 }
 
 void Server::Impl::control(Fabric&, Nanos now, Session& session, const EndSession& action) {

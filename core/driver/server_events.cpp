@@ -14,7 +14,7 @@ void Server::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
   std::visit(Overloaded{
                  [&](const event::ConnectRequested& one) { handle_connect(fabric, now, one); },
                  [&, this](const auto& one) {
-                   Session* session = find(static_cast<std::uint16_t>(one.key.path / kMaxPaths));
+                   Session* session = find(one.key.session);
                    if (session == nullptr) {
                      ++counted.stale_events;
                      return;
@@ -38,7 +38,7 @@ void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::
 
 void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::ConnectionLost& event) {
   // The fabric has answered the connect request with the refusal that Accept gave it.
-  const unsigned path = event.key.path % kMaxPaths;
+  const unsigned path = event.key.path;
   if (event.reason == Reason::no_resources && session.machine.knows(event.key) &&
       session.machine.path_state(path) == PathState::connecting)
     tell_refused(now, event.reason, wire::linux_errno::kEnomem, [&](PathEvent& one) {
@@ -84,7 +84,7 @@ void Server::Impl::note(Nanos now, Session& session, const event::ImmReceived& e
   const auto place = request ? wire::check_io_req(config.queue_depth, config.chunk_size, event.imm)
                              : wire::refuse<wire::IoReqImm>(wire::Refusal::bad_immediate);
   // Where the driver does not look into the chunk nobody knows what the peer wrote.
-  if (!place || session.machine.path_state(event.key.path % kMaxPaths) != PathState::connected ||
+  if (!place || session.machine.path_state(event.key.path) != PathState::connected ||
       !session.machine.knows(event.key)) {
     return tap.received(instance, now, event);
   }
@@ -142,12 +142,20 @@ void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const event::Connec
   admit(fabric, now, event, request.value, std::get<AdmitSession>(action));
 }
 
-void Server::Impl::note_peer(Session& session, unsigned path, const Fabric& fabric,
-                             std::uint32_t request) noexcept {
+bool Server::Impl::provide_path(Session& session, unsigned path) noexcept {
   try {
-    session.peers[path] = fabric.describe_request(request);
+    if (session.paths.size() <= path) session.paths.resize(path + 1U);
+    return true;
   } catch (const std::bad_alloc&) {
-    session.peers[path].clear();
+    return false;
+  }
+}
+
+void Server::Impl::note_peer(Path& path, const Fabric& fabric, std::uint32_t request) noexcept {
+  try {
+    path.peer = fabric.describe_request(request);
+  } catch (const std::bad_alloc&) {
+    path.peer.clear();
   }
 }
 
@@ -155,21 +163,22 @@ void Server::Impl::admit(Fabric& fabric, Nanos now, const event::ConnectRequeste
                          const wire::ConnReq& request, const AdmitSession& admission) {
   Session* session =
       admission.create ? create(now, admission.session, fabric, event.request) : find(admission.session);
-  if (session == nullptr) {
-    drop(now, admission.session);
+  // A session without room rejects whatever the path.
+  const auto path = static_cast<std::uint16_t>(
+      session == nullptr ? 0U : session->machine.assign(request.sess_uuid) % kMaxPaths);
+  if (session == nullptr || !provide_path(*session, path)) {
+    if (admission.create) forget(now, admission.session);
     const ConKey asked{0, request.cid, 0};
     tap.cm(kRegistry, now, asked, trace::WireCmKind::req, false, event.private_data);
     return reject(fabric, now, kRegistry, asked,
                   {event.request, Reason::no_resources, wire::linux_errno::kEnomem});
   }
-  // A session without room rejects whatever the path.
-  const unsigned path = session->machine.assign(request.sess_uuid) % kMaxPaths;
   ConnectRequested input{};
   input.now = now;
-  input.key = ConKey{static_cast<std::uint16_t>(admission.session * kMaxPaths + path), request.cid, ++epoch};
+  input.key = ConKey{path, request.cid, ++epoch, admission.session};
   judged = input.key;
   if (request.cid == 0 && session->machine.path_state(path) == PathState::absent)
-    note_peer(*session, path, fabric, event.request);
+    note_peer(session->paths[path], fabric, event.request);
   tap.cm(instance_of(*session), now, input.key, trace::WireCmKind::req, false, event.private_data);
   input.request = event.request;
   input.address_pair = event.address_pair;
@@ -226,7 +235,7 @@ void Server::Impl::handle_request(Fabric& fabric, Nanos now, Session& session,
   RequestArrived input{};
   input.now = now;
   input.key = event.key;
-  const unsigned path = event.key.path % kMaxPaths;
+  const unsigned path = event.key.path;
   // Of a path that is not up the machine does not look at the request, and the chunks are not its to read.
   if (!session.machine.knows(event.key) || session.machine.path_state(path) != PathState::connected) {
     return feed(fabric, session, input);

@@ -33,6 +33,15 @@ struct Server::Impl {
   // deadline off for longer.
   static constexpr std::size_t kMostEvents = 4096;
 
+  struct Path {
+    std::vector<RemoteKey> chunk_keys;  // one of all chunks, or one a chunk
+    bool up = false;
+    std::string peer;  // of the last attempt
+    DevicePort device{};
+    Traffic traffic;
+    std::unique_ptr<ServiceTimes> times;  // once it has been connected
+    Nanos since = 0;                      // when it entered its state
+  };
   struct Session {
     Session(const ServerConfig& config, std::uint16_t index)
         : machine(config, index), always_invalidate(config.always_invalidate) {}
@@ -40,14 +49,9 @@ struct Server::Impl {
     bool always_invalidate;
     // Both are empty until the first INFO_REQ: a connect request is too cheap to be given memory for.
     RequestStore requests{0, 0};
-    Region chunks;                                             // queue_depth * chunk_size
-    std::array<std::vector<RemoteKey>, kMaxPaths> chunk_keys;  // one of all chunks, or one a chunk
-    std::array<bool, kMaxPaths> up{};
-    std::array<std::string, kMaxPaths> peers;  // of the last attempt of each path
-    std::array<DevicePort, kMaxPaths> devices{};
-    std::array<Traffic, kMaxPaths> traffic{};
-    std::array<std::unique_ptr<ServiceTimes>, kMaxPaths> times;  // of those that have been connected
-    std::array<Nanos, kMaxPaths> since{};                        // when the path entered its state
+    Region chunks;            // queue_depth * chunk_size
+    std::vector<Path> paths;  // those that a connect request named, and before them
+    Path& path_of(ConKey key) noexcept { return paths[key.path]; }
     std::string name;
     std::string refused_name;    // of the last INFO_REQ that was refused for it
     std::string identity;        // of the client that made it
@@ -105,7 +109,7 @@ struct Server::Impl {
     }
   }
   static InstanceId instance_of(const Session& session) noexcept {
-    return static_cast<InstanceId>(session.machine.index() + 1);
+    return session_instance(session.machine.index());
   }
   template <class Input>
   void ask_registry(const Input& input, RegistryActions& answer) {
@@ -185,9 +189,12 @@ struct Server::Impl {
   }
   ServerConfig config_over(const Fabric&, std::uint32_t request) const noexcept;
   Session* create(Nanos now, std::uint16_t index, const Fabric&, std::uint32_t request);
+  // False: there is no memory for the path.
+  static bool provide_path(Session&, unsigned path) noexcept;
   // The path shows no address where there is no memory for it.
-  static void note_peer(Session&, unsigned path, const Fabric&, std::uint32_t request) noexcept;
+  static void note_peer(Path&, const Fabric&, std::uint32_t request) noexcept;
   void retire(Fabric&, Nanos now, Session&);
+  void forget(Nanos now, std::uint16_t index);
   void drop(Nanos now, std::uint16_t index);
   std::size_t take_batch(Fabric&, Nanos now);
   bool may_hold_more(Fabric&, std::size_t got, bool due, unsigned& empty);

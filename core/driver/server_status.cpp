@@ -30,10 +30,10 @@ ServerPathStatus status_of(const ServerSession& machine, unsigned index) {
 // Without what the driver keeps of it.
 RequestInFlight request_of(std::uint16_t chunk, const ChunkUser& user, RequestInFlight::Waits waits) {
   RequestInFlight one;
-  one.session = static_cast<std::uint16_t>(user.key.path / kMaxPaths);
+  one.session = user.key.session;
   one.chunk = chunk;
   one.con = user.key.con;
-  one.path = user.key.path % kMaxPaths;
+  one.path = user.key.path;
   one.waits = waits;
   one.direction = user.direction;
   return one;
@@ -57,14 +57,15 @@ std::vector<ServerSessionStatus> Server::sessions() const {
     one.closing = session->machine.closing();
     one.name = session->name;
     one.identity = session->identity;
-    for (unsigned index = 0; index < kMaxPaths; ++index) {
+    for (unsigned index = 0; index < session->machine.path_limit(); ++index) {
       if (session->machine.path_state(index) == PathState::absent) continue;
       ServerPathStatus& path = one.paths.emplace_back(status_of(session->machine, index));
-      path.peer = session->peers[index];
-      path.device = session->devices[index];
-      path.since = session->since[index];
-      path.traffic = session->traffic[index];
-      path.times = session->times[index].get();
+      const Impl::Path& own = session->paths[index];
+      path.peer = own.peer;
+      path.device = own.device;
+      path.since = own.since;
+      path.traffic = own.traffic;
+      path.times = own.times.get();
     }
     all.push_back(std::move(one));
   }
@@ -95,10 +96,10 @@ std::vector<RequestInFlight> Server::in_flight(std::uint16_t index) const {
 
 Errc Server::reset_statistics(std::uint16_t session, unsigned path) noexcept {
   Impl::Session* found = impl_->find(session);
-  if (found == nullptr || path >= kMaxPaths || found->machine.path_state(path) == PathState::absent)
+  if (found == nullptr || found->machine.path_state(path) == PathState::absent)
     return Errc::no_such_path;
-  found->traffic[path] = Traffic{};
-  if (found->times[path] != nullptr) found->times[path]->clear();
+  found->paths[path].traffic = Traffic{};
+  if (found->paths[path].times != nullptr) found->paths[path].times->clear();
   return Errc::ok;
 }
 

@@ -57,6 +57,7 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   fence.upto_epoch = path.epoch();
   fence.deadline = fence_deadline(now, config_);
   fence.lingering = fence.lingering || failed_writes > 0;
+  lingering_.possible = lingering_.possible || fence.lingering;
   if (path.can_fence() || config_.kernel_peer == UnfencedReplay::wait) return;
   // Overdue requests are not sent again: their chunks stay out of use until the path's next incarnation.
   Fence kept = fence;
@@ -90,10 +91,10 @@ void ClientSession::release_requests(unsigned index, bool proven, Nanos now) noe
 
 // Asks over the first path that can, for each path that needs it.
 void ClientSession::drive_fences(Nanos now, ClientActions& out) noexcept {
-  for (unsigned index = 0; index < kMaxPaths; ++index) {
+  for (unsigned index = 0; index < paths_.size(); ++index) {
     Fence& fence = fences_[index];
     if (fence.state != Fence::State::wanted) continue;
-    for (unsigned over = 0; over < kMaxPaths; ++over) {
+    for (unsigned over = 0; over < paths_.size(); ++over) {
       ClientPath& path = paths_[over];
       if (over == index || !path.connected() || !path.can_fence() || !path.has_room(0)) continue;
       fence.state = Fence::State::asked;
@@ -112,7 +113,7 @@ void ClientSession::on(const FenceAnswered& in, ClientActions& out) noexcept {
   if (path == nullptr || !path->connected()) return;
   path->received(in.key.con);
   out.push(PostReceive{in.key, 1, ReceiveKind::message});
-  for (unsigned index = 0; index < kMaxPaths; ++index) {
+  for (unsigned index = 0; index < paths_.size(); ++index) {
     Fence& fence = fences_[index];
     if (fence.state != Fence::State::asked || fence.serial != in.serial || fence.asked_over != in.key)
       continue;
@@ -136,7 +137,11 @@ bool ClientSession::nobody_to_ask() const noexcept {
 
 // A request that failed may still act: whatever is sent now could be acknowledged before it does.
 bool ClientSession::holds_new_requests() const noexcept {
-  return fences_or([](const Fence& fence) { return unsigned{fence.lingering}; }) != 0;
+  return lingering_.possible && any_lingers();
+}
+
+bool ClientSession::any_lingers() const noexcept {
+  return std::any_of(fences_.begin(), fences_.end(), [](const Fence& fence) { return fence.lingering; });
 }
 
 bool ClientSession::is_overdue(const Permit& permit, Nanos now) const noexcept {
@@ -165,6 +170,7 @@ void ClientSession::give_up_worn_out(unsigned index, Nanos now) noexcept {
     ++overdue_;
     permits_.give_up(id);
     fences_[index].lingering = fences_[index].lingering || leaves_traces(permit);
+    lingering_.possible = lingering_.possible || fences_[index].lingering;
   }
 }
 
@@ -213,7 +219,7 @@ bool ClientSession::is_fencing_over(const ConKey& key) const noexcept {
 }
 
 void ClientSession::fence_deadlines(Nanos now) noexcept {
-  for (unsigned index = 0; index < kMaxPaths; ++index) {
+  for (unsigned index = 0; index < paths_.size(); ++index) {
     Fence& fence = fences_[index];
     if (fence.state == Fence::State::idle || fence.deadline > now) continue;
     // A removed path never reconnects; where the server cannot be asked either, no proof will ever come.
@@ -241,7 +247,7 @@ bool ClientSession::fail_held(Nanos now, unsigned& budget, ClientActions& out) n
     if (!closing_ && sent_before && !permit.proven && leaves_traces(permit)) ++counters_.unproven_failures;
     complete(dequeue(), result, 0, out);
   }
-  for (unsigned index = 0; index < kMaxPaths; ++index) {
+  for (unsigned index = 0; index < paths_.size(); ++index) {
     Fence& fence = fences_[index];
     if (fence.state == Fence::State::idle) continue;
     const bool overdue = fence.since != kNever && path_wait_ends(fence.since) <= now;
@@ -268,6 +274,7 @@ bool ClientSession::fail_held(Nanos now, unsigned& budget, ClientActions& out) n
         // The permit stays taken: another request in its chunk would meet this one at the server.
         permits_.give_up(id);
         fence.lingering = fence.lingering || leaves_traces(permit);
+        lingering_.possible = lingering_.possible || fence.lingering;
         kept = true;
         out.push(Complete{id, result, 0});
       }

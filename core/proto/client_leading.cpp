@@ -7,7 +7,7 @@ namespace rtrs {
 // trying. Where all such paths were removed or disconnected, the session starts over.
 bool ClientSession::has_home(unsigned index) const noexcept {
   if (!ever_connected_) return false;
-  for (unsigned other = 0; other < kMaxPaths; ++other) {
+  for (unsigned other = 0; other < paths_.size(); ++other) {
     const ClientPath& path = paths_[other];
     const bool trying = path.state() != PathState::absent && path.state() != PathState::closed &&
                         path.state() != PathState::closing;
@@ -21,7 +21,7 @@ bool ClientSession::has_home(unsigned index) const noexcept {
 // another when the head start is over, so that a link that swallows everything does not hold them up.
 bool ClientSession::may_lead(unsigned index) const noexcept {
   if (has_home(index)) return true;
-  for (unsigned other = 0; other < kMaxPaths; ++other) {
+  for (unsigned other = 0; other < paths_.size(); ++other) {
     const PathState state = paths_[other].state();
     if (other != index && (state == PathState::connecting || state == PathState::draining)) return false;
   }
@@ -42,7 +42,7 @@ bool ClientSession::creates(unsigned index, Nanos now) const noexcept {
 Nanos ClientSession::turn_to_lead(unsigned index, Nanos now) const noexcept {
   if (config_.lead_head_start == kNever) return kNever;
   Nanos turn = now;
-  for (unsigned other = 0; other < kMaxPaths; ++other) {
+  for (unsigned other = 0; other < paths_.size(); ++other) {
     const ClientPath& path = paths_[other];
     const bool ahead = path.state() == PathState::connecting || path.state() == PathState::draining;
     if (other != index && (ahead || path.held_back())) turn = later(turn, config_.lead_head_start);
@@ -66,7 +66,7 @@ void ClientSession::start_path(unsigned index, Nanos now, ClientActions& out) no
 // own. The same holds for all others when no path was up and this one never was before: its server need not
 // be theirs.
 void ClientSession::give_way(Nanos now, ClientActions& out) noexcept {
-  for (unsigned index = 0; index < kMaxPaths && connected_ > 0; ++index) {
+  for (unsigned index = 0; index < paths_.size() && connected_ > 0; ++index) {
     ClientPath& path = paths_[index];
     if (!path.may_create() || !(new_home_ || path.leads())) continue;
     path.give_way();
@@ -102,8 +102,9 @@ void ClientSession::unknown_at_server(unsigned index, Nanos now) noexcept {
 }
 
 void ClientSession::start_waiting_paths(unsigned after, Nanos now, ClientActions& out) noexcept {
-  for (unsigned step = 1; step <= kMaxPaths; ++step) {
-    const unsigned index = (after + step) % kMaxPaths;
+  const auto count = static_cast<unsigned>(paths_.size());
+  for (unsigned step = 1; step <= count; ++step) {
+    const unsigned index = (after + step) % count;
     if (paths_[index].held_back() && may_lead(index)) start_path(index, now, out);
   }
 }

@@ -25,13 +25,15 @@ bool ClientPath::counts_add_up() const noexcept {
   return sum == inflight_;
 }
 
-void ClientPath::add(std::uint16_t index) noexcept {
+bool ClientPath::add(std::uint16_t index, std::uint16_t cons) noexcept {
   RTRS_ASSERT(state_ == PathState::absent && inflight_ == 0);
+  if (!cons_.reserve(cons)) return false;
   // The epoch goes on: an index that is used again still names incarnations that never were before.
   const std::uint32_t epoch = epoch_;
   *this = ClientPath{};
   index_ = index;
   epoch_ = epoch;
+  return true;
 }
 
 void ClientPath::start(Nanos now, const ClientConfig& config, bool first, ClientActions& out) noexcept {
@@ -46,6 +48,7 @@ void ClientPath::start(Nanos now, const ClientConfig& config, bool first, Client
   first_ = first || came_up_;
   held_back_ = false;
   ack_owed_ = message_owed_ = false;
+  batch_ = {};
   cons_.clear();
   connect_next(now, config, out);
 }
@@ -110,7 +113,21 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
   out.push(SendInfoReq{key(0), cons_[0].queue.take(1)});
 }
 
-void ClientPath::come_up(Nanos now, const ClientConfig& config, unsigned depth, ClientActions& out) noexcept {
+bool ClientPath::post_receives(const ClientConfig& config, unsigned depth, ClientActions& out) noexcept {
+  // An invalidation takes a receive of its own before its response (protocol section 10.3).
+  const unsigned per_request = config.offer_invalidation ? 2 : 1;
+  const auto last = std::min<std::size_t>(cons_.size(), batch_.next + kConsPerStep);
+  auto con = batch_.next;
+  for (; con < last; ++con) {
+    const unsigned extra = con == 0 ? kServiceReceives : probe_ ? kProbeReceives : 0;
+    out.push(
+        PostReceive{key(con), static_cast<std::uint16_t>(depth * per_request + extra), receive_kind(con)});
+  }
+  batch_.next = con < cons_.size() ? con : std::uint16_t{0};
+  return !in_batch();
+}
+
+void ClientPath::come_up(Nanos now, const ClientConfig& config) noexcept {
   state_ = PathState::connected;
   first_ = came_up_ = true;
   reason_ = Reason::none;
@@ -119,36 +136,42 @@ void ClientPath::come_up(Nanos now, const ClientConfig& config, unsigned depth, 
   latency_ = 0;
   deadline_ = kNever;
   heartbeat_.start(now, config.heartbeat);
-  // An invalidation takes a receive of its own before its response (protocol section 10.3).
-  const unsigned per_request = config.offer_invalidation ? 2 : 1;
-  for (std::uint16_t con = 0; con < cons_.size(); ++con) {
-    const unsigned extra = con == 0 ? kServiceReceives : probe_ ? kProbeReceives : 0;
-    out.push(
-        PostReceive{key(con), static_cast<std::uint16_t>(depth * per_request + extra), receive_kind(con)});
-  }
 }
 
-bool ClientPath::lose(Nanos, Reason reason, std::uint16_t peer_errno, ClientActions& out) noexcept {
+bool ClientPath::lose(Reason reason, std::uint16_t peer_errno, ClientActions& out) noexcept {
   state_ = goal_ == Goal::close || goal_ == Goal::remove ? PathState::closing : PathState::draining;
   reason_ = reason;
   peer_errno_ = peer_errno;
   deadline_ = kNever;
   heartbeat_.stop();
-  bool open = false;
-  for (std::uint16_t con = 0; con < cons_.size(); ++con) {
-    if (cons_[con].state == ClientConnection::State::closed) continue;
-    open = true;
-    cons_[con].state = ClientConnection::State::disconnecting;
-    out.push(Disconnect{key(con), reason});
+  batch_ = {};
+  end_connections(out);
+  return all_closed();
+}
+
+void ClientPath::end_connections(ClientActions& out) noexcept {
+  unsigned budget = kConsPerStep;
+  std::uint16_t con = batch_.next;
+  for (; con < cons_.size() && budget > 0; ++con) {
+    ClientConnection::State& state = cons_[con].state;
+    if (state == ClientConnection::State::closed) continue;
+    state = ClientConnection::State::disconnecting;
+    out.push(Disconnect{key(con), reason_});
+    --budget;
   }
-  return !open;
+  batch_.next = con < cons_.size() ? con : std::uint16_t{0};
+}
+
+// Connections mostly close in the order in which they were asked to, so that the last one answers nearly
+// always.
+bool ClientPath::all_closed() const noexcept {
+  const auto closed = [](const ClientConnection& con) { return con.state == ClientConnection::State::closed; };
+  return (cons_.empty() || closed(cons_[cons_.size() - 1])) && std::all_of(cons_.begin(), cons_.end(), closed);
 }
 
 bool ClientPath::connection_closed(const ConKey& key) noexcept {
   cons_[key.con].state = ClientConnection::State::closed;
-  return std::all_of(cons_.begin(), cons_.end(), [](const ClientConnection& con) {
-    return con.state == ClientConnection::State::closed;
-  });
+  return all_closed();
 }
 
 void ClientPath::heartbeat_message(ClientActions& out) noexcept {
@@ -169,8 +192,16 @@ Reason ClientPath::heartbeat_due(Nanos now, const ClientConfig& config, bool fen
     for (std::uint16_t con = 0; con < cons_.size(); ++con)
       cons_[con].probe.on_tick(outstanding(con, fencing));
   }
-  for (std::uint16_t con = 0; con < cons_.size(); ++con) send_owed_heartbeats(con, out);
+  batch_ = {};
+  send_owed_heartbeats(out);
   return Reason::none;
+}
+
+void ClientPath::send_owed_heartbeats(ClientActions& out) noexcept {
+  const std::size_t full = out.size() + kConsPerStep;
+  std::uint16_t con = batch_.next;
+  for (; con < cons_.size() && out.size() < full; ++con) send_owed_heartbeats(con, out);
+  batch_.next = con < cons_.size() ? con : std::uint16_t{0};
 }
 
 void ClientPath::send_owed_heartbeats(std::uint16_t con, ClientActions& out) noexcept {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/base/fixed_vector.hpp"
+#include "core/base/growing_vector.hpp"
 #include "core/base/reflect.hpp"
 #include "core/proto/actions.hpp"
 #include "core/proto/config.hpp"
@@ -30,6 +30,7 @@ struct ClientConnection {
   bool operator==(const ClientConnection&) const = default;
   RTRS_FIELDS(queue, state, inflight, probe)
 };
+using ClientConnections = GrowingVector<ClientConnection, kConsInside, kMaxCons>;
 
 class ClientPath {
  public:
@@ -73,7 +74,8 @@ class ClientPath {
   // True when the key is one of the current incarnation that has not seen its last event.
   bool owns(const ConKey& key) const noexcept;
 
-  void add(std::uint16_t index) noexcept;
+  // False: there is no memory for `cons` connections, and nothing has changed.
+  [[nodiscard]] bool add(std::uint16_t index, std::uint16_t cons) noexcept;
   // Starts an attempt; `first` is the first_conn mark of cid 0 (protocol section 3.4).
   void start(Nanos now, const ClientConfig&, bool first, ClientActions&) noexcept;
   void wait_until(Nanos when, Reason) noexcept;  // state waiting
@@ -103,10 +105,17 @@ class ClientPath {
 
   // The peer accepted `in.key`: connects the next one, or asks for INFO after the last.
   void connection_up(const Connected& in, const ClientConfig&, ClientActions&) noexcept;
-  // INFO_RSP is in: posts the receives, starts the heartbeat.
-  void come_up(Nanos now, const ClientConfig&, unsigned depth, ClientActions&) noexcept;
-  // Leaves connecting or connected; every open connection is asked to close. True when nothing was open.
-  bool lose(Nanos now, Reason, std::uint16_t peer_errno, ClientActions&) noexcept;
+  // INFO_RSP is in: posts receives, in batches. True when every connection has them.
+  [[nodiscard]] bool post_receives(const ClientConfig&, unsigned depth, ClientActions&) noexcept;
+  // They are posted: starts the heartbeat.
+  void come_up(Nanos now, const ClientConfig&) noexcept;
+  // Leaves connecting or connected; every open connection is asked to close, in batches. True when nothing
+  // was open.
+  bool lose(Reason, std::uint16_t peer_errno, ClientActions&) noexcept;
+  void end_connections(ClientActions&) noexcept;
+  // The last step left connections out: that is post_receives(), end_connections() or send_owed_heartbeats()
+  // of a path that is connecting, ending or connected. Call it again.
+  bool in_batch() const noexcept { return batch_.next != 0; }
   // True when this was the last one.
   bool connection_closed(const ConKey&) noexcept;
 
@@ -119,7 +128,7 @@ class ClientPath {
   }
   // True while the answer to INFO_REQ is outstanding.
   bool expects_info(const ClientConfig& config) const noexcept {
-    return state_ == PathState::connecting && cons_.size() == config.con_num &&
+    return state_ == PathState::connecting && cons_.size() == config.con_num && !in_batch() &&
            cons_[cons_.size() - 1].state == ClientConnection::State::up;
   }
   // What a consumed receive is replaced with.
@@ -167,11 +176,13 @@ class ClientPath {
   [[nodiscard]] Reason heartbeat_due(Nanos now, const ClientConfig&, bool fencing, ClientActions&) noexcept;
   // What waits for room in the send queue of `con`.
   void send_owed_heartbeats(std::uint16_t con, ClientActions&) noexcept;
+  // The same of all connections, in batches.
+  void send_owed_heartbeats(ClientActions&) noexcept;
 
   bool operator==(const ClientPath&) const = default;
   RTRS_FIELDS(index_, state_, goal_, reason_, peer_errno_, epoch_, attempts_, deadline_, heartbeat_, latency_,
               inflight_, chunk_keys_, fence_, generations_, probe_, first_, came_up_, held_back_, foreign_,
-              unknown_since_, unknown_again_, ack_owed_, message_owed_, challenge_, cons_)
+              unknown_since_, unknown_again_, ack_owed_, message_owed_, challenge_, batch_, cons_)
 
  private:
   // What answers do to the keys of the server's chunks. Hashed as a number: traces of before know 0 and 1.
@@ -189,6 +200,7 @@ class ClientPath {
     return cons_[con].inflight > 0 || (con == 0 && fencing);
   }
   void connect_next(Nanos now, const ClientConfig&, ClientActions&) noexcept;
+  bool all_closed() const noexcept;
 
   std::uint16_t index_ = 0;
   PathState state_ = PathState::absent;
@@ -214,7 +226,8 @@ class ClientPath {
   bool ack_owed_ = false;
   bool message_owed_ = false;
   Challenge challenge_;
-  FixedVector<ClientConnection, kMaxCons> cons_;
+  ConBatch batch_;
+  ClientConnections cons_;
 };
 
 }  // namespace rtrs

@@ -107,18 +107,19 @@ void ClientSession::pump(Nanos now, ClientActions& out) noexcept {
 void ClientSession::finish_step(Nanos now, ClientActions& out) noexcept {
   drive_fences(now, out);
   pump(now, out);
+  lingering_.possible = lingering_.possible && any_lingers();
   if (!permits_exhausted()) {
     exhausted_since_ = kNever;
   } else if (exhausted_since_ == kNever) {
     exhausted_since_ = now;
   }
-  pump_ = pump_ || giving_way_;
+  pump_ = pump_ || giving_way_ || batches_.left;
   if (!closing_ || pump_) return;
   if (permits_.used() == 0) closing_paths_ = true;
   if (!closing_paths_) return;
   close_deadline_ = kNever;
   // One path a step: each may take an action for each of its connections.
-  for (unsigned index = 0; index < kMaxPaths; ++index) {
+  for (unsigned index = 0; index < paths_.size(); ++index) {
     const PathState state = paths_[index].state();
     if (state == PathState::waiting) {
       paths_[index].settle(PathState::closed, Reason::session_closed);
@@ -250,6 +251,7 @@ void ClientSession::on(const SendDone& in, ClientActions& out) noexcept {
 
 // Cheap enough for every step of a small world; linear in the depth.
 const char* ClientSession::broken_invariant() const noexcept {
+  if (paths_.size() < kPathsInside || fences_.size() != paths_.size()) return "each path has a fence";
   unsigned connected = 0;
   for (const ClientPath& path : paths_) connected += path.connected() ? 1 : 0;
   if (connected != connected_) return "connected paths are counted right";
@@ -265,7 +267,7 @@ const char* ClientSession::broken_invariant() const noexcept {
     if (permit.state == Permit::State::queued) ++queued;
     const bool held = permit.state == Permit::State::fenced || permit.state == Permit::State::abandoned;
     const bool placed = held || permit.state == Permit::State::in_flight;
-    if (placed && permit.path >= kMaxPaths) return "a request that was sent names a path that exists";
+    if (placed && permit.path >= paths_.size()) return "a request that was sent names a path that exists";
     if (held && !permit.overdue && fences_[permit.path].state == Fence::State::idle)
       return "a held request has a fence that will release it";
     if (permit.state != Permit::State::in_flight) continue;
@@ -282,7 +284,7 @@ const char* ClientSession::broken_invariant() const noexcept {
   if (used != permits_.used()) return "used permits are counted right";
   if (overdue != overdue_) return "overdue requests are counted right";
   if (queued != queued_) return "queued requests are counted right";
-  for (unsigned index = 0; index < kMaxPaths; ++index)
+  for (unsigned index = 0; index < paths_.size(); ++index)
     if (inflight[index] != paths_[index].inflight() || !paths_[index].counts_add_up())
       return "requests in flight are counted right";
   return nullptr;

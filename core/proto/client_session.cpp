@@ -9,13 +9,17 @@
 
 namespace rtrs {
 
+const ClientPath ClientSession::kAbsentPath;
+
 ClientSession::ClientSession(const ClientConfig& config) noexcept : config_(config), jitter_(config.seed) {
   RTRS_ASSERT(config.con_num >= 2 && config.con_num <= kMaxCons);
   RTRS_ASSERT(config.max_depth >= 1 && config.max_depth <= kMaxPermits);
+  paths_.resize(kPathsInside);
+  fences_.resize(kPathsInside);
 }
 
 ClientPath* ClientSession::current(const ConKey& key) noexcept {
-  if (key.path < kMaxPaths && paths_[key.path].owns(key)) return &paths_[key.path];
+  if (key.path < paths_.size() && paths_[key.path].owns(key)) return &paths_[key.path];
   ++counters_.stale_events;
   return nullptr;
 }
@@ -29,7 +33,12 @@ void ClientSession::report(unsigned index, Nanos delay, ClientActions& out) cons
 void ClientSession::on(const PathAdded& in, ClientActions& out) noexcept {
   RTRS_ASSERT(in.path < kMaxPaths);
   if (closing_) return;
-  paths_[in.path].add(in.path);
+  const std::size_t count = std::max<std::size_t>(paths_.size(), in.path + 1U);
+  // Without memory the path stays absent.
+  if (!paths_.reserve(count) || !fences_.reserve(count)) return;
+  paths_.resize(count);
+  fences_.resize(count);
+  if (!paths_[in.path].add(in.path, config_.con_num)) return;
   path_end_.index = std::max(path_end_.index, in.path + 1U);
   start_path(in.path, in.now, out);
 }
@@ -40,7 +49,8 @@ void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uin
   const bool was_connected = path.connected();
   // It was under way when another path came up, and was not asked to give way yet.
   if (giving_way_ && connected_ > 0 && path.may_create() && new_home_ && path.came_up()) path.join_next();
-  const bool nothing_open = path.lose(now, reason, peer_errno, out);
+  const bool nothing_open = path.lose(reason, peer_errno, out);
+  batches_.left = batches_.left || path.in_batch();
   report(index, 0, out);
   if (was_connected && --connected_ == 0) {
     for (ClientPath& other : paths_)
@@ -125,7 +135,7 @@ void ClientSession::on(const PathDisconnectRequested& in, ClientActions& out) no
 
 void ClientSession::end_path(unsigned index, Nanos now, ClientPath::Goal goal, Reason reason,
                              ClientActions& out) noexcept {
-  if (index >= kMaxPaths) return;
+  if (index >= paths_.size()) return;
   ClientPath& path = paths_[index];
   switch (path.state()) {
     case PathState::absent:
@@ -151,7 +161,7 @@ void ClientSession::end_path(unsigned index, Nanos now, ClientPath::Goal goal, R
 }
 
 void ClientSession::on(const PathReconnectRequested& in, ClientActions& out) noexcept {
-  if (in.path >= kMaxPaths || closing_) return;
+  if (in.path >= paths_.size() || closing_) return;
   ClientPath& path = paths_[in.path];
   switch (path.state()) {
     case PathState::connected:
@@ -200,7 +210,7 @@ void ClientSession::violation(unsigned index, Nanos now, ClientActions& out) noe
 // open it.
 bool ClientSession::limits_are_held(unsigned index) const noexcept {
   if (opened()) return true;
-  for (unsigned other = 0; other < kMaxPaths; ++other)
+  for (unsigned other = 0; other < paths_.size(); ++other)
     if (other != index && paths_[other].accepted()) return true;
   return false;
 }
@@ -261,21 +271,46 @@ void ClientSession::on(const InfoAccepted& in, ClientActions& out) noexcept {
     return finish_step(in.now, out);
   }
   if (!opened()) permits_.open(std::min<unsigned>(queue_depth_, config_.max_depth));
+  bring_up(in.key.path, in.now, out);
+  finish_step(in.now, out);
+}
+
+void ClientSession::bring_up(unsigned index, Nanos now, ClientActions& out) noexcept {
+  if (paths_[index].post_receives(config_, permits_.depth(), out)) return path_up(index, now, out);
+  batches_.left = true;
+}
+
+void ClientSession::path_up(unsigned index, Nanos now, ClientActions& out) noexcept {
+  ClientPath& path = paths_[index];
   ever_connected_ = true;
-  new_home_ = new_home_ || (connected_ == 0 && !path->came_up());
-  path->come_up(in.now, config_, permits_.depth(), out);
-  report(in.key.path, 0, out);
+  new_home_ = new_home_ || (connected_ == 0 && !path.came_up());
+  path.come_up(now, config_);
+  report(index, 0, out);
   down_since_ = 0;
   if (connected_++ == 0) {
-    link_since_ = in.now;
+    link_since_ = now;
     out.push(LinkChanged{true});
   }
   giving_way_ = true;
   join_next();
   // The server takes a newer incarnation of a path only when the older one is closed and drained.
-  release_requests(in.key.path, true, in.now);
-  start_waiting_paths(in.key.path, in.now, out);
-  finish_step(in.now, out);
+  release_requests(index, true, now);
+  start_waiting_paths(index, now, out);
+}
+
+// One path a step.
+void ClientSession::continue_batch(Nanos now, ClientActions& out) noexcept {
+  const auto in_batch = [](const ClientPath& path) { return path.in_batch(); };
+  const auto found = std::find_if(paths_.begin(), paths_.end(), in_batch);
+  if (found != paths_.end()) {
+    if (found->state() == PathState::connecting)
+      bring_up(static_cast<unsigned>(found - paths_.begin()), now, out);
+    else if (found->connected())
+      found->send_owed_heartbeats(out);
+    else
+      found->end_connections(out);
+  }
+  batches_.left = std::any_of(paths_.begin(), paths_.end(), in_batch);
 }
 
 void ClientSession::on(const PeerBroke& in, ClientActions& out) noexcept {
@@ -299,6 +334,7 @@ void ClientSession::path_deadline(unsigned index, Nanos now, ClientActions& out)
         lose_path(index, now, dead, 0, out);
       else if (has_overdue(index, now))
         lose_path(index, now, Reason::request_timeout, 0, out);
+      batches_.left = batches_.left || path.in_batch();
       break;
     case PathState::waiting:
       start_path(index, now, out);
@@ -310,7 +346,7 @@ void ClientSession::path_deadline(unsigned index, Nanos now, ClientActions& out)
 
 // One path a step: ending a path may take an action for each of its connections.
 void ClientSession::on(const DeadlineReached& in, ClientActions& out) noexcept {
-  for (unsigned index = 0; index < kMaxPaths; ++index) {
+  for (unsigned index = 0; index < paths_.size(); ++index) {
     if (paths_[index].deadline() > in.now) continue;
     path_deadline(index, in.now, out);
     break;
@@ -324,7 +360,10 @@ void ClientSession::on(const DeadlineReached& in, ClientActions& out) noexcept {
 }
 
 void ClientSession::on(const Continued& in, ClientActions& out) noexcept {
-  if (giving_way_) give_way(in.now, out);
+  if (batches_.left)
+    continue_batch(in.now, out);
+  else if (giving_way_)
+    give_way(in.now, out);
   finish_step(in.now, out);
 }
 

@@ -1,6 +1,6 @@
 // The client side of one session: paths, permits, the path of each request, and failover. A value: it reads
-// no clock, allocates nothing and has no pointers; time and events come in as inputs, work goes out as
-// actions (inputs.hpp, actions.hpp).
+// no clock and shares nothing; time and events come in as inputs, work goes out as actions (inputs.hpp,
+// actions.hpp). Memory is taken for the connections of a path that is added, and for no other step.
 //
 // Every accepted request (Submitted) is answered by exactly one Complete. A request of a lost path is sent
 // again on another one only when the old one is drained here and, with a peer that knows the fence, when the
@@ -24,10 +24,8 @@
 //   protocol section 7    heartbeat: hb_work, rtrs_send_hb_ack
 // The fence, generations and the probe are ours (protocol section 12).
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "core/base/uncompared.hpp"
 #include "core/proto/actions.hpp"
@@ -104,7 +102,12 @@ class ClientSession {
   std::uint32_t queue_depth() const noexcept { return queue_depth_; }  // announced; of the immediate encoding
   std::uint32_t max_io_size() const noexcept { return max_io_size_; }
   std::uint32_t max_hdr_size() const noexcept { return max_hdr_size_; }
-  const ClientPath& path(unsigned index) const noexcept { return paths_[index]; }
+  // Paths that were ever added are below it.
+  unsigned path_limit() const noexcept { return static_cast<unsigned>(paths_.size()); }
+  // An absent path where none was ever added.
+  const ClientPath& path(unsigned index) const noexcept {
+    return index < paths_.size() ? paths_[index] : kAbsentPath;
+  }
   const Permit& permit(std::uint16_t id) const noexcept { return permits_[id]; }
   // The request without an answer that was sent first, also one that is to be sent again; false: there is
   // none. Linear in the depth.
@@ -119,7 +122,7 @@ class ClientSession {
   RTRS_FIELDS(config_, jitter_, paths_, fences_, permits_, queue_depth_, max_io_size_, max_hdr_size_,
               connected_, down_since_, exhausted_since_, cursor_, next_fence_serial_, queue_head_,
               queue_tail_, queued_, overdue_, close_deadline_, link_since_, alive_at_, ever_connected_, pump_,
-              giving_way_, new_home_, closing_, closing_paths_, ended_)
+              giving_way_, new_home_, closing_, closing_paths_, ended_, batches_)
 
  private:
   // The fence of one lost path: requests of it wait until the server's old incarnation is known to be dead.
@@ -135,6 +138,14 @@ class ClientSession {
     bool operator==(const Fence&) const = default;
     RTRS_FIELDS(state, lingering, upto_epoch, serial, asked_over, since, deadline)
   };
+  // A path has a batch of connections left (ClientPath::in_batch).
+  struct Batches {
+    static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
+    bool left = false;
+    bool operator==(const Batches&) const = default;
+    RTRS_FIELDS(left)
+  };
+  static const ClientPath kAbsentPath;
 
   ClientPath* current(const ConKey&) noexcept;  // null, and counted, for a key of an older incarnation
   void finish_step(Nanos now, ClientActions&) noexcept;
@@ -156,6 +167,9 @@ class ClientSession {
   bool limits_are_held(unsigned index) const noexcept;
   void lose_path(unsigned index, Nanos now, Reason, std::uint16_t peer_errno, ClientActions&) noexcept;
   void path_drained(unsigned index, Nanos now, ClientActions&) noexcept;
+  void bring_up(unsigned index, Nanos now, ClientActions&) noexcept;
+  void path_up(unsigned index, Nanos now, ClientActions&) noexcept;
+  void continue_batch(Nanos now, ClientActions&) noexcept;
   void schedule_attempt(unsigned index, Nanos now, ClientActions&) noexcept;
   Nanos attempt_delay(const ClientPath&, Nanos now) noexcept;
   void path_deadline(unsigned index, Nanos now, ClientActions&) noexcept;
@@ -178,14 +192,7 @@ class ClientSession {
   void drive_fences(Nanos now, ClientActions&) noexcept;
   bool nobody_to_ask() const noexcept;
   bool holds_new_requests() const noexcept;
-  // Over all fences without a branch: nearly always nothing is to be found, and every IO asks.
-  template <class Of>
-  unsigned fences_or(Of of) const noexcept {
-    return [ this, &of ]<std::size_t... I>(std::index_sequence<I...>) {
-      return (of(fences_[I]) | ...);
-    }
-    (std::make_index_sequence<kMaxPaths>{});
-  }
+  bool any_lingers() const noexcept;
   bool is_fencing_over(const ConKey&) const noexcept;
   bool is_overdue(const Permit&, Nanos now) const noexcept;
   Nanos longest_life() const noexcept;
@@ -199,13 +206,18 @@ class ClientSession {
   struct PathEnd {
     unsigned index = 0;
   };
+  struct Lingering {
+    bool possible = true;
+  };
 
   ClientConfig config_;
   Jitter jitter_;
   PathTable paths_{};
   // All at and behind it were never added. Every IO asks for the next deadline.
   Uncompared<PathEnd> path_end_;
-  std::array<Fence, kMaxPaths> fences_{};
+  GrowingVector<Fence, kPathsInside, kMaxPaths> fences_;  // by path, one for each
+  // False: no fence lingers. Nearly always so, and every IO asks.
+  Uncompared<Lingering> lingering_;
   PermitPool permits_;
   std::uint32_t queue_depth_ = 0;
   std::uint32_t max_io_size_ = 0;
@@ -229,6 +241,7 @@ class ClientSession {
   bool closing_ = false;
   bool closing_paths_ = false;
   bool ended_ = false;
+  Batches batches_;
   Uncompared<ClientCounters> counters_;
 };
 

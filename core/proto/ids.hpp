@@ -2,9 +2,11 @@
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/base/direction.hpp"
 #include "core/base/reflect.hpp"
+#include "core/proto/limits.hpp"
 
 namespace rtrs {
 
@@ -29,14 +31,52 @@ constexpr Nanos later(Nanos start, Nanos delay) {
 // One incarnation of one connection (queue pair). `epoch` is never reused by the side that issued the key, so
 // a late event of an older incarnation can always be told from a current one.
 //   client: path = index in the session, con = cid, epoch = number of the connection attempt of that path
-//   (from 1) server: path = session index * kMaxPaths + index in the session, con = cid, epoch = counter of
-//   the whole server
+//   (from 1), session = 0
+//   server: path = index in the session, con = cid, epoch = counter of the whole server, session = its index
 struct ConKey {
   std::uint16_t path = 0;
   std::uint16_t con = 0;
   std::uint32_t epoch = 0;
-  auto operator<=>(const ConKey&) const = default;
-  RTRS_FIELDS(path, con, epoch)
+  std::uint16_t session = 0;
+
+  // A number for session and path: dense, and below kMaxPaths where the session is 0.
+  constexpr std::uint32_t place() const noexcept { return session * kMaxPaths + path; }
+  // The same as traces, texts and hashes have it: a session once had 8 paths, which were numbered
+  // session * 8 + path. These keep their numbers, and those of further paths are above all of them.
+  constexpr std::uint32_t number() const noexcept {
+    return path % 8U + session * 8U + path / 8U * (kMaxSessions * 8U);
+  }
+  constexpr void set_number(std::uint32_t number) noexcept {
+    path = static_cast<std::uint16_t>(number % 8 + number / (kMaxSessions * 8) % (kMaxPaths / 8) * 8);
+    session = static_cast<std::uint16_t>(number / 8 % kMaxSessions);
+  }
+
+  bool operator==(const ConKey&) const = default;
+  constexpr std::strong_ordering operator<=>(const ConKey& other) const noexcept {
+    if (place() != other.place()) return place() <=> other.place();
+    return con != other.con ? con <=> other.con : epoch <=> other.epoch;
+  }
+  template <class Self, class Visitor>
+  static constexpr void visit_fields(Self& self, Visitor&& visit) {
+    if constexpr (std::is_const_v<Self>) {
+      const std::uint32_t number = self.number();
+      visit("path", number);
+    } else {
+      std::uint32_t number = self.number();
+      visit("path", number);
+      self.set_number(number);
+    }
+    visit("con", self.con);
+    visit("epoch", self.epoch);
+  }
+};
+
+// Where a step that has an action for each connection of a path goes on: steps take kConsPerStep at most.
+struct ConBatch {
+  static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
+  std::uint16_t next = 0;                            // connection; 0: no step is to come
+  bool operator==(const ConBatch&) const = default;
+  RTRS_FIELDS(next)
 };
 
 // Who a client is, as its fabric found out: a digest of the name in its certificate or of its key, which is

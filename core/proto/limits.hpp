@@ -1,30 +1,39 @@
-// Every bound of the protocol state machines, once. Bounds of the wire are in core/wire.
+// Every bound of the protocol state machines, once. Bounds of the wire are in core/wire. docs/limits.md lists
+// all of them for users.
 #pragma once
 #include <cstdint>
 
 namespace rtrs {
 
-// Paths of one session. The kernel allows 128 (protocol section 1); ours are bounded by what a host has links
-// for.
-inline constexpr unsigned kMaxPaths = 8;
+// Paths of one session, the protocol's maximum (protocol section 1). A session has room for kPathsInside from
+// the start, and takes memory for more when they come.
+inline constexpr unsigned kMaxPaths = 128;
+inline constexpr unsigned kPathsInside = 8;
 
-// Connections of one path that our client opens or our server accepts. A kernel client opens one a CPU plus
-// one (protocol section 1.1), so this bounds the CPUs of a kernel client host.
-inline constexpr unsigned kMaxCons = 136;
+// Connections of one path, the protocol's maximum (protocol section 1). A kernel client opens one a CPU, one
+// a poll queue and one more (protocol section 1.1). A path has room for kConsInside from the start.
+inline constexpr unsigned kMaxCons = 4096;
+inline constexpr unsigned kConsInside = 4;
 
 // Permits that a client session uses, and chunks that a server session offers. A server that announces more
 // is used up to this many: the depth of the immediate encoding stays the announced one.
 inline constexpr unsigned kMaxPermits = 1024;
 
-// Sessions of one server. A connection key leaves 16 bits for session and path together.
-inline constexpr unsigned kMaxSessions = 1024;
-static_assert(kMaxSessions * kMaxPaths <= 0x10000);
+// Sessions of one server.
+inline constexpr unsigned kMaxSessions = 16384;
 
-// Actions one input may cause. Work that could exceed it is done in batches of kBatch, see
-// wants_to_continue().
-inline constexpr unsigned kMaxActionsPerStep = 192;
+// Fences of one server session that are not answered yet: every path may wait for a fence that was asked for
+// over two paths, one after the other.
+inline constexpr unsigned kMaxFences = 2 * kMaxPaths;
+inline constexpr unsigned kFencesInside = 4;
+
+// Actions one input may cause. Work that could exceed it is done in batches of kBatch, and of kConsPerStep
+// where each connection of a path takes one, see wants_to_continue(). Beside them each path may take a few.
 inline constexpr unsigned kBatch = 16;
-static_assert(kMaxCons + kBatch * 3 <= kMaxActionsPerStep, "one step may end every connection of a path");
+inline constexpr unsigned kConsPerStep = 136;
+inline constexpr unsigned kMaxActionsPerStep = 2 * kConsPerStep + 3 * kMaxPaths + 3 * kBatch;
+static_assert(kConsPerStep + kMaxFences + 3 * kBatch <= kMaxActionsPerStep,
+              "one step may end a batch of connections and answer every fence");
 
 // A fence that is not answered is asked again after this time at the earliest, in nanoseconds.
 inline constexpr std::uint64_t kShortestFenceTimeout = 1'000'000;

@@ -28,16 +28,17 @@ unsigned choose_path(const PathTable& paths, MultipathPolicy policy, unsigned co
                      std::uint16_t affinity, unsigned& cursor) noexcept {
   unsigned best = kNoPath;
   if (policy == MultipathPolicy::round_robin) {
-    for (unsigned step = 0; step < kMaxPaths && best == kNoPath; ++step) {
-      const unsigned index = (cursor + step) % kMaxPaths;
+    const auto count = static_cast<unsigned>(paths.size());
+    for (unsigned step = 0; step < count && best == kNoPath; ++step) {
+      const unsigned index = cursor + step < count ? cursor + step : cursor + step - count;
       if (usable(paths[index], service, affinity)) best = index;
     }
-    if (best != kNoPath) cursor = (best + 1) % kMaxPaths;
+    if (best != kNoPath) cursor = best + 1 < count ? best + 1 : 0;
     return best;
   }
   std::uint64_t lowest = kNever;
   // Stops behind the last connected one: each path is cache lines away from the next.
-  for (unsigned index = 0, left = connected; index < kMaxPaths && left > 0; ++index) {
+  for (unsigned index = 0, left = connected; index < paths.size() && left > 0; ++index) {
     if (!paths[index].connected()) continue;
     --left;
     if (!usable(paths[index], service, affinity)) continue;

@@ -1,15 +1,16 @@
 // Choice of the path for one request (protocol section 6.1).
 #pragma once
-#include <array>
 #include <cstdint>
 
+#include "core/base/growing_vector.hpp"
 #include "core/proto/client_path.hpp"
 #include "core/proto/limits.hpp"
 #include "core/proto/multipath_policy.hpp"
 
 namespace rtrs {
 
-using PathTable = std::array<ClientPath, kMaxPaths>;
+// Has the paths that were ever added, and room for a few more.
+using PathTable = GrowingVector<ClientPath, kPathsInside, kMaxPaths>;
 inline constexpr unsigned kNoPath = kMaxPaths;
 
 // The connected path with send queue room on the request's connection that the policy prefers; kNoPath when

@@ -25,7 +25,7 @@ ChunkUser user_of(const RequestArrived& in, std::uint32_t incarnation) noexcept 
 }  // namespace
 
 bool ServerSession::live(const ChunkUser& user) const noexcept {
-  const ServerPath& path = state_.paths[local(user.key)];
+  const ServerPath& path = state_.paths[user.key.path];
   return path.state == PathState::connected && path.incarnation == user.incarnation;
 }
 
@@ -40,7 +40,7 @@ void ServerSession::on(const RequestArrived& in, ServerActions& out) noexcept {
   ServerPath* path = current(in.key);
   if (path == nullptr || path->state == PathState::closing) return;
   if (path->state != PathState::connected) {
-    close_path(local(in.key), Reason::protocol_violation, out);
+    close_path(in.key.path, Reason::protocol_violation, out);
     return;
   }
   path->heartbeat.received();
@@ -74,8 +74,8 @@ Reason ServerSession::gate_refusal(const ServerChunk& chunk, const ChunkUser& us
 void ServerSession::gate(std::uint16_t index, const ChunkUser& user, ServerActions& out) noexcept {
   ServerChunk& chunk = state_.chunks[index];
   const Reason refusal = gate_refusal(chunk, user);
-  if (refusal != Reason::none) return close_path(local(user.key), refusal, out);
-  if (chunk.has_parked && live(chunk.parked)) close_path(local(chunk.parked.key), Reason::superseded, out);
+  if (refusal != Reason::none) return close_path(user.key.path, refusal, out);
+  if (chunk.has_parked && live(chunk.parked)) close_path(chunk.parked.key.path, Reason::superseded, out);
   chunk.parked = user;
   chunk.has_parked = true;
   ++counters_.gated;
@@ -87,7 +87,7 @@ void ServerSession::start(std::uint16_t index, const ChunkUser& user, bool parke
   RTRS_ASSERT(chunk.state == ServerChunk::State::idle);
   chunk.user = user;
   chunk.from_park = parked;
-  ++state_.paths[local(user.key)].in_use;
+  ++state_.paths[user.key.path].in_use;
   if (!renews_key(user)) {
     deliver(index, out);
     return;
@@ -111,7 +111,7 @@ void ServerSession::on(const ChunkInvalidated& in, ServerActions& out) noexcept 
     return;
   }
   // A key that is still alive lets the peer change the request while it is served.
-  if (!in.ok) close_path(local(in.key), Reason::transport_error, out);
+  if (!in.ok) close_path(in.key.path, Reason::transport_error, out);
   if (live(chunk.user)) {
     deliver(in.chunk, out);
   } else {
@@ -129,7 +129,7 @@ void ServerSession::on(const Responded& in, ServerActions& out) noexcept {
   }
   chunk.state = ServerChunk::State::answering;
   chunk.peer_errno = in.peer_errno;
-  const ServerCon& con = state_.paths[local(chunk.user.key)].cons[chunk.user.key.con];
+  const ServerCon& con = state_.paths[chunk.user.key.path].cons[chunk.user.key.con];
   if (con.first_waiting == kNoChunk && con.queue.has_room(answer_entries(chunk))) {
     answer(in.chunk, out);
   } else {
@@ -145,14 +145,14 @@ bool writes_data(const ChunkUser& user, std::uint16_t peer_errno) noexcept {
 }  // namespace
 
 bool ServerSession::invalidates(const ChunkUser& user) const noexcept {
-  const bool keys_stay = has(state_.paths[local(user.key)].extensions, wire::Extensions::keys_stay);
+  const bool keys_stay = has(state_.paths[user.key.path].extensions, wire::Extensions::keys_stay);
   return config_.send_invalidate && !keys_stay && user.need_invalidate && user.has_descriptor;
 }
 
 // A kernel client never asks for it: one before 6.12 hangs on a READ without SEND_WITH_INV, which has to come
 // between data and answer.
 bool ServerSession::may_join_data(const ChunkUser& user) const noexcept {
-  const wire::Extensions agreed = state_.paths[local(user.key)].extensions;
+  const wire::Extensions agreed = state_.paths[user.key.path].extensions;
   return has(agreed, wire::Extensions::data_with_answer) && user.direction == Direction::read &&
          !invalidates(user);
 }
@@ -175,7 +175,7 @@ unsigned ServerSession::answer_entries(const ServerChunk& chunk) const noexcept 
 void ServerSession::answer(std::uint16_t index, ServerActions& out) noexcept {
   const ServerChunk& chunk = state_.chunks[index];
   const ChunkUser& user = chunk.user;
-  ServerPath& path = state_.paths[local(user.key)];
+  ServerPath& path = state_.paths[user.key.path];
   const bool tagged = has(path.extensions, wire::Extensions::generation);
   const std::uint32_t id = tagged ? pack_msg_id(config_.queue_depth, index, user.generation) : index;
   PostResponse response{};
@@ -195,7 +195,7 @@ void ServerSession::answer(std::uint16_t index, ServerActions& out) noexcept {
 
 void ServerSession::wait(std::uint16_t index) noexcept {
   ServerChunk& chunk = state_.chunks[index];
-  ServerPath& path = state_.paths[local(chunk.user.key)];
+  ServerPath& path = state_.paths[chunk.user.key.path];
   ServerCon& con = path.cons[chunk.user.key.con];
   chunk.next_waiting = kNoChunk;
   if (con.first_waiting == kNoChunk) {
@@ -236,7 +236,7 @@ unsigned ServerSession::drain_waiting(std::uint16_t index, unsigned cid, unsigne
 
 void ServerSession::free_chunk(std::uint16_t index, ServerActions& out) noexcept {
   ServerChunk& chunk = state_.chunks[index];
-  const std::uint16_t path = local(chunk.user.key);
+  const std::uint16_t path = chunk.user.key.path;
   RTRS_ASSERT(state_.paths[path].in_use > 0 && state_.paths[path].incarnation == chunk.user.incarnation);
   const ChunkUser parked = chunk.parked;
   const bool has_parked = chunk.has_parked;

@@ -1,5 +1,7 @@
 // How a path of a server session comes to be: connect requests and the INFO exchange (protocol sections 3.2
 // and 3.3).
+#include <algorithm>
+
 #include "core/base/assert.hpp"
 #include "core/proto/server_session.hpp"
 #include "core/wire/linux_errno.hpp"
@@ -18,11 +20,12 @@ std::uint32_t accept_flags(const ServerConfig& config, wire::Extensions extensio
 }  // namespace
 
 std::uint16_t ServerSession::assign(const wire::Uuid& sess_uuid) const noexcept {
-  std::uint16_t unused = kMaxPaths;
-  for (std::uint16_t i = 0; i < kMaxPaths; ++i) {
+  const auto count = static_cast<std::uint16_t>(state_.paths.size());
+  std::uint16_t unused = count;  // kMaxPaths: there is none
+  for (std::uint16_t i = 0; i < count; ++i) {
     const bool absent = state_.paths[i].state == PathState::absent;
     if (!absent && state_.paths[i].uuid == sess_uuid) return i;
-    if (absent && unused == kMaxPaths) unused = i;
+    if (absent && unused == count) unused = i;
   }
   return unused;
 }
@@ -31,9 +34,9 @@ ServerSession::Verdict ServerSession::judge(const ConnectRequested& in, std::uin
   if (state_.closing) return {Reason::rejected_busy, kEbusy};
   if (in.cid_num > kMaxCons) return {Reason::too_many_connections, kEconnreset};
   if (index == kMaxPaths) return {Reason::too_many_paths, kEconnreset};
-  const ServerPath& path = state_.paths[index];
+  const PathState state = path_state(index);
   const wire::Extensions extensions = in.extensions & config_.extensions & wire::kKnownExtensions;
-  if (path.state == PathState::absent) {
+  if (state == PathState::absent) {
     for (const ServerPath& other : state_.paths) {
       if (other.state == PathState::absent || other.address_pair != in.address_pair) continue;
       // One that is on its way out is worth another try soon.
@@ -42,6 +45,7 @@ ServerSession::Verdict ServerSession::judge(const ConnectRequested& in, std::uin
     }
     return {};
   }
+  const ServerPath& path = state_.paths[index];
   if (newer_attempt(path.recon_cnt, in.recon_cnt)) return {Reason::stale_attempt, kEconnreset};
   if (path.state == PathState::closing) return {Reason::rejected_busy, kEbusy};
   if (newer_attempt(in.recon_cnt, path.recon_cnt)) return {Reason::rejected_busy, kEbusy, true};
@@ -53,17 +57,27 @@ ServerSession::Verdict ServerSession::judge(const ConnectRequested& in, std::uin
   return {};
 }
 
+// Memory for a path that is new.
+bool ServerSession::provide(std::uint16_t index, std::uint16_t cons) noexcept {
+  if (path_state(index) != PathState::absent) return true;
+  const std::size_t count = std::max<std::size_t>(state_.paths.size(), index + 1U);
+  if (!state_.paths.reserve(count)) return false;
+  state_.paths.resize(count);
+  return state_.paths[index].cons.reserve(cons);
+}
+
 void ServerSession::on(const ConnectRequested& in, ServerActions& out) noexcept {
   RTRS_ASSERT(!state_.ended && in.key.con < in.cid_num && in.key.epoch != 0);
   const std::uint16_t index = assign(in.sess_uuid);
-  const Verdict verdict = judge(in, index);
+  Verdict verdict = judge(in, index);
+  if (verdict.reason == Reason::none && !provide(index, in.cid_num)) verdict = {Reason::no_resources, kEnomem};
   if (verdict.reason != Reason::none) {
     out.push(Reject{in.request, verdict.reason, static_cast<std::uint16_t>(verdict.peer_errno)});
     if (verdict.supersedes) close_path(index, Reason::superseded, out);
     end_if_empty(verdict.reason, out);
     return;
   }
-  RTRS_ASSERT(in.key.path == state_.index * kMaxPaths + index);
+  RTRS_ASSERT(in.key.session == state_.index && in.key.path == index);
   ServerPath& path = state_.paths[index];
   if (path.state == PathState::absent) {
     path.state = PathState::connecting;
@@ -89,8 +103,9 @@ void ServerSession::on(const ConnectRequested& in, ServerActions& out) noexcept 
 void ServerSession::on(const InfoRequested& in, ServerActions& out) noexcept {
   ServerPath* path = current(in.key);
   if (path == nullptr || path->state == PathState::closing) return;
-  const std::uint16_t index = local(in.key);
-  if (path->state != PathState::connecting || in.key.con != 0 || !path->complete()) {
+  const std::uint16_t index = in.key.path;
+  const bool awaited = path->state == PathState::connecting && path->complete() && path->batch.next == 0;
+  if (!awaited || in.key.con != 0) {
     close_path(index, Reason::protocol_violation, out);
     return;
   }
@@ -99,18 +114,28 @@ void ServerSession::on(const InfoRequested& in, ServerActions& out) noexcept {
     close_path(index, by_rule ? Reason::not_allowed : Reason::name_refused, out);
     return;
   }
-  path->state = PathState::connected;
-  path->handshake_deadline = kNever;
-  path->heartbeat.start(in.now, config_.heartbeat);
-  // Requests may arrive on every connection as soon as the answer is out.
-  for (std::uint16_t cid = 0; cid < path->cons.size(); ++cid) {
-    const bool probe = has(path->extensions, wire::Extensions::probe);
-    const unsigned count = server_receives(config_, cid, probe);
+  bring_up(index, in.now, out);
+}
+
+// Requests may arrive on every connection as soon as the answer is out: all get their receives first, in
+// batches.
+void ServerSession::bring_up(std::uint16_t index, Nanos now, ServerActions& out) noexcept {
+  ServerPath& path = state_.paths[index];
+  const bool probe = has(path.extensions, wire::Extensions::probe);
+  const std::size_t full = out.size() + kConsPerStep;
+  unsigned cid = path.batch.next;
+  for (; cid < path.cons.size() && out.size() < full; ++cid) {
+    const unsigned count = server_receives(config_, static_cast<std::uint16_t>(cid), probe);
     if (count == 0) continue;
     out.push(PostReceive{key_of(index, cid), static_cast<std::uint16_t>(count),
                          cid == 0 ? ReceiveKind::message : ReceiveKind::empty});
   }
-  out.push(SendInfoRsp{in.key, path->cons[0].queue.take(1)});
+  set_batch(path, cid);
+  if (path.batch.next != 0) return;
+  path.state = PathState::connected;
+  path.handshake_deadline = kNever;
+  path.heartbeat.start(now, config_.heartbeat);
+  out.push(SendInfoRsp{key_of(index, 0), path.cons[0].queue.take(1)});
   out.push(PathChanged{index, PathState::connected, Reason::none, 0, 0, 0});
   if (++state_.connected == 1) out.push(LinkChanged{true});
 }

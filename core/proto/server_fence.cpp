@@ -8,7 +8,7 @@ namespace rtrs {
 void ServerSession::on(const FenceRequested& in, ServerActions& out) noexcept {
   ServerPath* path = current(in.key);
   if (path == nullptr || path->state == PathState::closing) return;
-  const std::uint16_t asker = local(in.key);
+  const std::uint16_t asker = in.key.path;
   const bool granted = has(path->extensions, wire::Extensions::fence);
   if (path->state != PathState::connected || in.key.con != 0 || !granted) {
     close_path(asker, Reason::protocol_violation, out);
@@ -19,7 +19,7 @@ void ServerSession::on(const FenceRequested& in, ServerActions& out) noexcept {
   out.push(PostReceive{in.key, 1, ReceiveKind::message});
 
   PendingFence fence{in.key, in.serial, assign(in.sess_uuid), in.sess_uuid};
-  const bool exists = fence.target < kMaxPaths && state_.paths[fence.target].state != PathState::absent;
+  const bool exists = path_state(fence.target) != PathState::absent;
   // A slot holds one incarnation at a time: a newer one there means that the older is drained.
   if (!exists || newer_attempt(state_.paths[fence.target].recon_cnt, in.recon_cnt)) fence.target = kMaxPaths;
   for (std::size_t i = state_.fences.size(); i-- > 0;) {
@@ -30,6 +30,7 @@ void ServerSession::on(const FenceRequested& in, ServerActions& out) noexcept {
     close_path(asker, Reason::protocol_violation, out);
     return;
   }
+  if (!state_.fences.reserve(state_.fences.size() + 1)) return close_path(asker, Reason::no_resources, out);
   state_.fences.push_back(fence);
   if (fence.target < kMaxPaths) {
     close_path(fence.target, Reason::fenced, out);
@@ -41,7 +42,7 @@ void ServerSession::on(const FenceRequested& in, ServerActions& out) noexcept {
 void ServerSession::answer_fences(ServerActions& out) noexcept {
   for (std::size_t i = 0; i < state_.fences.size();) {
     const PendingFence fence = state_.fences[i];
-    SendQueue& queue = state_.paths[local(fence.asker)].cons[0].queue;
+    SendQueue& queue = state_.paths[fence.asker.path].cons[0].queue;
     if (fence.target < kMaxPaths || !queue.has_room(1)) {
       ++i;
       continue;

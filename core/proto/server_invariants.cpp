@@ -7,10 +7,6 @@ namespace rtrs {
 
 namespace {
 
-unsigned index_of(const ConKey& key) noexcept {
-  return key.path % kMaxPaths;
-}
-
 // What may take for ever has no deadline.
 bool is_timed(Nanos deadline, Nanos limit) noexcept {
   return deadline != kNever || limit == kNever;
@@ -48,12 +44,13 @@ const char* broken_in_users(const State& state) noexcept {
       if (chunk.has_parked) return "a request waits only for a chunk that is used";
       continue;
     }
-    const unsigned index = index_of(chunk.user.key);
+    const unsigned index = chunk.user.key.path;
+    if (index >= state.paths.size()) return "a used chunk belongs to a path that is there";
     if (chunk.user.incarnation != state.paths[index].incarnation)
       return "a used chunk belongs to a path that is there";
     ++users[index];
   }
-  for (unsigned index = 0; index < kMaxPaths; ++index)
+  for (unsigned index = 0; index < state.paths.size(); ++index)
     if (users[index] != state.paths[index].in_use) return "chunks in use are counted right";
   return nullptr;
 }
@@ -76,7 +73,9 @@ const char* broken_in_waiting(const State& state, const ServerPath& path) noexce
 template <class State>
 const char* broken_in_fences(const State& state) noexcept {
   for (const PendingFence& fence : state.fences) {
-    const ServerPath& asker = state.paths[index_of(fence.asker)];
+    const bool known = fence.target < state.paths.size() || fence.target == kMaxPaths;
+    if (!known || fence.asker.path >= state.paths.size()) return "a fence names paths that were there";
+    const ServerPath& asker = state.paths[fence.asker.path];
     if (asker.state != PathState::connected || asker.cons.empty() || asker.cons[0].epoch != fence.asker.epoch)
       return "who asked for a fence can be answered";
     if (fence.target < kMaxPaths && state.paths[fence.target].state != PathState::closing)
@@ -89,14 +88,17 @@ template <class State>
 const char* broken_in(const State& state, const ServerConfig& config) noexcept {
   unsigned connected = 0;
   unsigned waiting = 0;
-  for (unsigned index = 0; index < kMaxPaths; ++index) {
+  unsigned batches = 0;
+  for (unsigned index = 0; index < state.paths.size(); ++index) {
     const ServerPath& path = state.paths[index];
     if (const char* rule = broken_in_path(path, config)) return rule;
     if (const char* rule = broken_in_waiting(state, path)) return rule;
     if (state.ended && path.state != PathState::absent) return "a session that ended has no path";
     connected += path.state == PathState::connected ? 1U : 0U;
     waiting += path.waiting;
+    batches += path.batch.next != 0 ? 1U : 0U;
   }
+  if (batches != state.batches.paths) return "batches of connections are counted right";
   if (connected != state.connected) return "connected paths are counted right";
   if (waiting != state.waiting) return "waiting answers of a session are counted right";
   if (const char* rule = broken_in_users(state)) return rule;

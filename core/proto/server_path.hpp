@@ -1,10 +1,10 @@
 // State of one path of a server session, its connections and the chunks of the session: plain values that
 // ServerSession moves.
 #pragma once
-#include <array>
 #include <cstdint>
+#include <type_traits>
 
-#include "core/base/fixed_vector.hpp"
+#include "core/base/growing_vector.hpp"
 #include "core/base/reflect.hpp"
 #include "core/proto/actions.hpp"
 #include "core/proto/config.hpp"
@@ -46,6 +46,7 @@ struct ServerCon {
   bool operator==(const ServerCon&) const = default;
   RTRS_FIELDS(epoch, owes_ack, queue, probe, first_waiting, last_waiting)
 };
+using ServerCons = GrowingVector<ServerCon, kConsInside, kMaxCons>;
 
 struct ServerPath {
   PathState state = PathState::absent;                   // absent, connecting, connected or closing
@@ -62,15 +63,18 @@ struct ServerPath {
   wire::Uuid uuid{};
   Nanos handshake_deadline = kNever;
   Heartbeat heartbeat;
-  FixedVector<ServerCon, kMaxCons> cons;  // by cid
+  // connecting: receives are posted; connected: heartbeats are sent; closing: connections are ended
+  ConBatch batch;
+  ServerCons cons;  // by cid
 
   bool complete() const noexcept { return open_cons == cons.size(); }
   bool open() const noexcept { return state == PathState::connecting || state == PathState::connected; }
   bool drained() const noexcept { return state == PathState::closing && open_cons == 0 && in_use == 0; }
   bool operator==(const ServerPath&) const = default;
   RTRS_FIELDS(state, reason, extensions, owes_ack, owes_heartbeat, recon_cnt, open_cons, in_use, waiting,
-              incarnation, address_pair, uuid, handshake_deadline, heartbeat, cons)
+              incarnation, address_pair, uuid, handshake_deadline, heartbeat, batch, cons)
 };
+using ServerPaths = GrowingVector<ServerPath, kPathsInside, kMaxPaths>;
 
 // Who uses a chunk, and what its answer needs. Copied at arrival: the peer can still write the chunk.
 struct ChunkUser {
@@ -106,7 +110,22 @@ struct PendingFence {
   std::uint16_t target = kMaxPaths;  // path it waits for; kMaxPaths: only for room in the send queue
   wire::Uuid uuid{};
   bool operator==(const PendingFence&) const = default;
-  RTRS_FIELDS(asker, serial, target, uuid)
+  template <class Self, class Visitor>
+  static constexpr void visit_fields(Self& self, Visitor&& visit) {
+    visit("asker", self.asker);
+    visit("serial", self.serial);
+    // No path is 8 in hashes, as when a session had 8 paths.
+    if constexpr (std::is_const_v<Self>) {
+      const std::uint16_t number = self.target == kMaxPaths ? 8 : self.target < 8 ? self.target : self.target + 1;
+      visit("target", number);
+    } else {
+      std::uint16_t number = 0;
+      visit("target", number);
+      self.target = number == 8 ? kMaxPaths : number < 8 ? number : number - 1;
+    }
+    visit("uuid", self.uuid);
+  }
 };
+using PendingFences = GrowingVector<PendingFence, kFencesInside, kMaxFences>;
 
 }  // namespace rtrs

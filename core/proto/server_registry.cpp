@@ -4,6 +4,7 @@
 
 #include "core/base/assert.hpp"
 #include "core/base/fingerprint.hpp"
+#include "core/base/fixed_vector.hpp"
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs {
@@ -35,10 +36,19 @@ std::size_t ServerRegistry::oldest_of(std::uint32_t host) const noexcept {
 }
 
 std::uint32_t ServerRegistry::most_crowded_host() const noexcept {
+  // Sorted, because counting each host by itself would be quadratic in the sessions.
+  FixedVector<std::uint32_t, kMaxSessions> hosts;
+  for (const std::uint16_t session : half_open_) hosts.push_back(entries_[session].host);
+  std::sort(hosts.begin(), hosts.end());
+  const auto crowd_of = [&hosts](std::uint32_t host) {
+    if (host == 0) return std::ptrdiff_t{0};
+    const auto [first, last] = std::equal_range(hosts.begin(), hosts.end(), host);
+    return last - first;
+  };
   std::uint32_t host = entries_[half_open_[0]].host;
-  unsigned most = 0;
+  std::ptrdiff_t most = crowd_of(host);
   for (const std::uint16_t session : half_open_) {
-    const unsigned crowd = half_open_of(entries_[session].host);
+    const std::ptrdiff_t crowd = crowd_of(entries_[session].host);
     if (crowd > most) host = entries_[session].host;
     most = std::max(most, crowd);
   }
@@ -88,6 +98,10 @@ void ServerRegistry::on(const SessionSought& in, RegistryActions& out) noexcept 
     out.push_back(
         Reject{in.request, Reason::too_many_sessions,
                static_cast<std::uint16_t>(room ? wire::linux_errno::kEbusy : wire::linux_errno::kEnomem)});
+    return;
+  }
+  if (!entries_.reserve(unused + 1) || !half_open_.reserve(half_open_.size() + 1)) {
+    out.push_back(Reject{in.request, Reason::no_resources, wire::linux_errno::kEnomem});
     return;
   }
   Entry entry;

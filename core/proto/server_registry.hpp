@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/base/fixed_vector.hpp"
+#include "core/base/growing_vector.hpp"
 #include "core/base/reflect.hpp"
 #include "core/proto/actions.hpp"
 #include "core/proto/config.hpp"
@@ -49,7 +49,8 @@ class ServerRegistry {
     bool operator==(const Entry&) const = default;
     RTRS_FIELDS(uuid, digest_low, digest_high, host, live, named, identity)
   };
-  using Indices = FixedVector<std::uint16_t, kMaxSessions>;
+  static constexpr std::size_t kInside = 8;
+  using Indices = GrowingVector<std::uint16_t, kInside, kMaxSessions>;
 
   // Of host 0, which is not known: 0.
   unsigned half_open_of(std::uint32_t host) const noexcept;
@@ -60,7 +61,7 @@ class ServerRegistry {
   void crowd_out(std::uint32_t host, RegistryActions&) noexcept;
   void forget_half_open(std::uint16_t session) noexcept;
 
-  FixedVector<Entry, kMaxSessions> entries_;  // by session index
+  GrowingVector<Entry, kInside, kMaxSessions> entries_;  // by session index
   Indices half_open_;                         // oldest first; not those that were crowded out
   std::uint16_t live_ = 0;
   std::uint16_t max_sessions_;

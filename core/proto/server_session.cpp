@@ -12,23 +12,24 @@ ServerSession::ServerSession(const ServerConfig& config, std::uint16_t index) no
   RTRS_ASSERT(config.queue_depth >= 1 && config.queue_depth <= kMaxPermits);
   RTRS_ASSERT(index < kMaxSessions);
   state_.index = index;
+  state_.paths.resize(kPathsInside);
   state_.chunks.resize(config.queue_depth);
 }
 
 ConKey ServerSession::key_of(unsigned path, unsigned con) const noexcept {
-  return ConKey{static_cast<std::uint16_t>(state_.index * kMaxPaths + path), static_cast<std::uint16_t>(con),
-                state_.paths[path].cons[con].epoch};
+  return ConKey{static_cast<std::uint16_t>(path), static_cast<std::uint16_t>(con),
+                state_.paths[path].cons[con].epoch, state_.index};
 }
 
 const ServerPath* ServerSession::find(ConKey key) const noexcept {
-  if (key.path / kMaxPaths != state_.index) return nullptr;
-  const ServerPath& path = state_.paths[local(key)];
+  if (key.session != state_.index || key.path >= state_.paths.size()) return nullptr;
+  const ServerPath& path = state_.paths[key.path];
   const bool known = key.epoch != 0 && key.con < path.cons.size() && path.cons[key.con].epoch == key.epoch;
   return known ? &path : nullptr;
 }
 
 ServerPath* ServerSession::current(ConKey key) noexcept {
-  if (find(key) != nullptr) return &state_.paths[local(key)];
+  if (find(key) != nullptr) return &state_.paths[key.path];
   ++counters_.stale_events;
   return nullptr;
 }
@@ -39,13 +40,13 @@ wire::Extensions ServerSession::granted(ConKey key) const noexcept {
 }
 
 void ServerSession::on(const ConnectionLost& in, ServerActions& out) noexcept {
-  if (current(in.key) != nullptr) close_path(local(in.key), in.reason, out);
+  if (current(in.key) != nullptr) close_path(in.key.path, in.reason, out);
 }
 
 void ServerSession::on(const ConnectionClosed& in, ServerActions& out) noexcept {
   ServerPath* path = current(in.key);
   if (path == nullptr) return;
-  const std::uint16_t index = local(in.key);
+  const std::uint16_t index = in.key.path;
   path->cons[in.key.con].epoch = 0;
   --path->open_cons;
   close_path(index, Reason::transport_error, out);
@@ -61,11 +62,11 @@ void ServerSession::on(const ConnectionClosed& in, ServerActions& out) noexcept 
 }
 
 void ServerSession::on(const PeerBroke& in, ServerActions& out) noexcept {
-  if (current(in.key) != nullptr) close_path(local(in.key), Reason::protocol_violation, out);
+  if (current(in.key) != nullptr) close_path(in.key.path, Reason::protocol_violation, out);
 }
 
 void ServerSession::on(const PathDisconnectRequested& in, ServerActions& out) noexcept {
-  if (in.path < kMaxPaths) close_path(in.path, Reason::requested, out);
+  if (in.path < state_.paths.size()) close_path(in.path, Reason::requested, out);
 }
 
 void ServerSession::on(const CloseRequested&, ServerActions& out) noexcept {
@@ -79,7 +80,7 @@ void ServerSession::on(const ImmReceived& in, ServerActions& out) noexcept {
   const wire::ImmType type = wire::imm_type(in.imm);
   const bool heartbeat = type == wire::ImmType::hb_msg || type == wire::ImmType::hb_ack;
   if (path->state != PathState::connected || !heartbeat) {
-    close_path(local(in.key), Reason::protocol_violation, out);
+    close_path(in.key.path, Reason::protocol_violation, out);
     return;
   }
   path->heartbeat.received();
@@ -95,7 +96,7 @@ void ServerSession::on(const SendDone& in, ServerActions& out) noexcept {
   if (path == nullptr) return;
   ServerCon& con = path->cons[in.key.con];
   if (!con.queue.retire(in.cookie)) {
-    close_path(local(in.key), Reason::transport_error, out);
+    close_path(in.key.path, Reason::transport_error, out);
     return;
   }
   con.probe.received();
@@ -103,12 +104,12 @@ void ServerSession::on(const SendDone& in, ServerActions& out) noexcept {
   if (path->state != PathState::connected) return;
   send_owed(*path, in.key.con, out);
   if (in.key.con == 0) answer_fences(out);
-  drain_waiting(local(in.key), in.key.con, kBatch, out);
+  drain_waiting(in.key.path, in.key.con, kBatch, out);
 }
 
 // One path a step: ending all connections of several could exceed the action list.
 void ServerSession::on(const DeadlineReached& in, ServerActions& out) noexcept {
-  for (std::uint16_t i = 0; i < kMaxPaths; ++i) {
+  for (std::uint16_t i = 0; i < state_.paths.size(); ++i) {
     const ServerPath& path = state_.paths[i];
     if (path.handshake_deadline <= in.now) {
       close_path(i, Reason::handshake_timeout, out);
@@ -135,8 +136,33 @@ bool ServerSession::tick(std::uint16_t index, Nanos now, ServerActions& out) noe
     return false;
   }
   const std::size_t before = out.size();
-  for (unsigned con = 0; con < path.cons.size(); ++con) send_owed(path, con, out);
+  set_batch(path, 0);
+  send_all_owed(path, out);
   return out.size() - before <= 3;
+}
+
+void ServerSession::send_all_owed(ServerPath& path, ServerActions& out) noexcept {
+  const std::size_t full = out.size() + kConsPerStep;
+  unsigned con = path.batch.next;
+  for (; con < path.cons.size() && out.size() < full; ++con) send_owed(path, con, out);
+  set_batch(path, con);
+}
+
+void ServerSession::set_batch(ServerPath& path, std::size_t next) noexcept {
+  const bool was_left = path.batch.next != 0;
+  path.batch.next = static_cast<std::uint16_t>(next < path.cons.size() ? next : 0);
+  const bool is_left = path.batch.next != 0;
+  state_.batches.paths = static_cast<std::uint16_t>(state_.batches.paths + is_left - was_left);
+}
+
+// One path a step.
+void ServerSession::continue_batch(Nanos now, ServerActions& out) noexcept {
+  for (std::uint16_t i = 0; i < state_.paths.size(); ++i) {
+    ServerPath& path = state_.paths[i];
+    if (path.batch.next == 0) continue;
+    if (path.state == PathState::connecting) return bring_up(i, now, out);
+    return path.state == PathState::connected ? send_all_owed(path, out) : end_connections(i, out);
+  }
 }
 
 // A client that knows the probe extension probes both directions. False: a connection is dead.
@@ -150,16 +176,17 @@ bool ServerSession::probe_deliveries(ServerPath& path) const noexcept {
   return true;
 }
 
-void ServerSession::on(const Continued&, ServerActions& out) noexcept {
+void ServerSession::on(const Continued& in, ServerActions& out) noexcept {
+  if (state_.batches.paths != 0) return continue_batch(in.now, out);
   if (state_.closing) {
-    for (std::uint16_t i = 0; i < kMaxPaths; ++i) {
+    for (std::uint16_t i = 0; i < state_.paths.size(); ++i) {
       if (!state_.paths[i].open()) continue;
       close_path(i, Reason::session_closed, out);
       return;
     }
   }
   unsigned budget = kBatch;
-  for (std::uint16_t i = 0; i < kMaxPaths && budget > 0; ++i) {
+  for (std::uint16_t i = 0; i < state_.paths.size() && budget > 0; ++i) {
     for (unsigned con = 0; con < state_.paths[i].cons.size() && budget > 0; ++con) {
       budget = drain_waiting(i, con, budget, out);
     }
@@ -167,6 +194,7 @@ void ServerSession::on(const Continued&, ServerActions& out) noexcept {
 }
 
 bool ServerSession::wants_to_continue() const noexcept {
+  if (state_.batches.paths != 0) return true;
   if (state_.closing && std::any_of(state_.paths.begin(), state_.paths.end(),
                                     [](const ServerPath& path) { return path.open(); })) {
     return true;
@@ -197,7 +225,7 @@ std::uint64_t ServerSession::fingerprint() const noexcept {
   return hash.value();
 }
 
-// Ends every connection once. What the path still has in service is answered to nobody; the slot stays taken
+// Ends every connection once, in batches. What the path still has in service is answered to nobody; the slot stays taken
 // until all of it is over, so that "no such path" proves that nothing of it runs any more.
 void ServerSession::close_path(std::uint16_t index, Reason reason, ServerActions& out) noexcept {
   ServerPath& path = state_.paths[index];
@@ -208,22 +236,36 @@ void ServerSession::close_path(std::uint16_t index, Reason reason, ServerActions
   path.owes_ack = path.owes_heartbeat = false;
   path.handshake_deadline = kNever;
   path.heartbeat.stop();
-  for (unsigned con = 0; con < path.cons.size(); ++con) {
-    path.cons[con].owes_ack = false;
-    if (path.cons[con].epoch != 0) out.push(Disconnect{key_of(index, con), reason});
-  }
+  for (ServerCon& con : path.cons) con.owes_ack = false;
+  set_batch(path, 0);
+  end_connections(index, out);
   for (std::size_t i = state_.fences.size(); i-- > 0;) {
-    if (local(state_.fences[i].asker) == index) state_.fences.erase_at(i);
+    if (state_.fences[i].asker.path == index) state_.fences.erase_at(i);
   }
   out.push(PathChanged{index, PathState::closing, reason, 0, 0, 0});
   if (was_connected && --state_.connected == 0) out.push(LinkChanged{false});
 }
 
+void ServerSession::end_connections(std::uint16_t index, ServerActions& out) noexcept {
+  ServerPath& path = state_.paths[index];
+  unsigned budget = kConsPerStep;
+  unsigned con = path.batch.next;
+  for (; con < path.cons.size() && budget > 0; ++con) {
+    if (path.cons[con].epoch == 0) continue;
+    out.push(Disconnect{key_of(index, con), path.reason});
+    --budget;
+  }
+  set_batch(path, con);
+}
+
 void ServerSession::finish_path(std::uint16_t index, ServerActions& out) noexcept {
-  if (!state_.paths[index].drained()) return;
-  const Reason reason = state_.paths[index].reason;
-  RTRS_ASSERT(state_.paths[index].waiting == 0);
-  state_.paths[index] = ServerPath{};
+  ServerPath& path = state_.paths[index];
+  if (!path.drained()) return;
+  const Reason reason = path.reason;
+  RTRS_ASSERT(path.waiting == 0);
+  set_batch(path, 0);
+  path.cons.reset();
+  path = ServerPath{};
   out.push(ReleasePath{index});
   out.push(PathChanged{index, PathState::absent, reason, 0, 0, 0});
   for (PendingFence& fence : state_.fences) {

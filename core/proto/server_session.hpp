@@ -1,6 +1,7 @@
-// The server side of one session: its paths, connections and chunks. A value: no clock, no IO, no allocation;
-// inputs in, actions out (inputs.hpp, actions.hpp). Path numbers in actions and inputs other than ConKey are
-// indices in the session.
+// The server side of one session: its paths, connections and chunks. A value: no clock, no IO; inputs in,
+// actions out (inputs.hpp, actions.hpp). Memory is taken for the connections of a path when its first connect
+// request comes, which is rejected where there is none, and for fences; no other step takes any. Path numbers
+// in actions and inputs other than ConKey are indices in the session.
 //
 // A chunk belongs to the session and is reachable over every path. It has one user at a time. A request for a
 // chunk that is still used by another path incarnation waits (the gate), so that a replay never overtakes the
@@ -20,7 +21,6 @@
 // Linux has no gate (protocol section 6.2), no time limit for the handshake (protocol section 3.2) and no
 // fence (protocol section 12).
 #pragma once
-#include <array>
 #include <cstdint>
 
 #include "core/base/fixed_vector.hpp"
@@ -75,7 +75,12 @@ class ServerSession {
   std::uint16_t index() const noexcept { return state_.index; }
   bool ended() const noexcept { return state_.ended; }
   unsigned connected_paths() const noexcept { return state_.connected; }
-  PathState path_state(unsigned path) const noexcept { return state_.paths[path].state; }
+  // Paths that there ever were are below it.
+  unsigned path_limit() const noexcept { return static_cast<unsigned>(state_.paths.size()); }
+  PathState path_state(unsigned path) const noexcept {
+    return path < state_.paths.size() ? state_.paths[path].state : PathState::absent;
+  }
+  // Precondition: below path_limit().
   const ServerPath& path(unsigned index) const noexcept { return state_.paths[index]; }
   // Whether the key is that of a connection that did not report ConnectionClosed yet.
   bool knows(ConKey key) const noexcept { return find(key) != nullptr; }
@@ -98,17 +103,25 @@ class ServerSession {
   const Counters& counters() const noexcept { return counters_; }
 
  private:
+  // Paths that have a batch of connections left (ServerPath::batch).
+  struct Batches {
+    static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
+    std::uint16_t paths = 0;
+    bool operator==(const Batches&) const = default;
+    RTRS_FIELDS(paths)
+  };
   struct State {
     std::uint16_t index = 0;
     std::uint16_t connected = 0;  // paths
     std::uint16_t waiting = 0;    // answers on the lists of all connections
     bool closing = false;
     bool ended = false;
-    std::array<ServerPath, kMaxPaths> paths;
-    FixedVector<PendingFence, kMaxPaths * kMaxPaths> fences;
+    Batches batches;
+    ServerPaths paths;
+    PendingFences fences;
     FixedVector<ServerChunk, kMaxPermits> chunks;
     bool operator==(const State&) const = default;
-    RTRS_FIELDS(index, connected, waiting, closing, ended, paths, fences, chunks)
+    RTRS_FIELDS(index, connected, waiting, closing, ended, batches, paths, fences, chunks)
   };
   struct Verdict {
     Reason reason = Reason::none;  // none: accept
@@ -116,14 +129,20 @@ class ServerSession {
     bool supersedes = false;
   };
 
-  std::uint16_t local(ConKey key) const noexcept { return static_cast<std::uint16_t>(key.path % kMaxPaths); }
   ConKey key_of(unsigned path, unsigned con) const noexcept;
   const ServerPath* find(ConKey) const noexcept;
   // The path of a current connection; a stale key is counted and gives null.
   ServerPath* current(ConKey) noexcept;
 
   Verdict judge(const ConnectRequested&, std::uint16_t path) const noexcept;
+  [[nodiscard]] bool provide(std::uint16_t path, std::uint16_t cons) noexcept;
   void close_path(std::uint16_t path, Reason, ServerActions&) noexcept;
+  // The batch of the path goes on with connection `next`, or is over.
+  void set_batch(ServerPath&, std::size_t next) noexcept;
+  void continue_batch(Nanos now, ServerActions&) noexcept;
+  void end_connections(std::uint16_t path, ServerActions&) noexcept;
+  void bring_up(std::uint16_t path, Nanos now, ServerActions&) noexcept;
+  void send_all_owed(ServerPath&, ServerActions&) noexcept;
   void finish_path(std::uint16_t path, ServerActions&) noexcept;
   void end_if_empty(Reason, ServerActions&) noexcept;
   void post_receive(ConKey, ServerActions&) const noexcept;

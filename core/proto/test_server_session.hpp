@@ -71,8 +71,7 @@ class ServerSessionTest : public testing::Test {
     ConnectRequested in{};
     in.sess_uuid = uuid(path);
     in.key =
-        ConKey{static_cast<std::uint16_t>(kIndex * kMaxPaths + session->assign(in.sess_uuid) % kMaxPaths),
-               cid, ++epoch};
+        ConKey{static_cast<std::uint16_t>(session->assign(in.sess_uuid) % kMaxPaths), cid, ++epoch, kIndex};
     in.request = epoch;
     in.address_pair = path;
     in.cid_num = 2;
@@ -97,6 +96,25 @@ class ServerSessionTest : public testing::Test {
     feed(InfoRequested{0, service, 0});
     EXPECT_EQ(only<SendInfoRsp>().key, service);
     return {service, io};
+  }
+  // A path of `cons` connections; its service connection.
+  ConKey connect_wide(std::uint8_t path, std::uint16_t cons) {
+    ConKey service{};
+    for (std::uint16_t cid = 0; cid < cons; ++cid) {
+      ConnectRequested in = request(path, cid);
+      in.cid_num = cons;
+      if (cid == 0) service = in.key;
+      feed(in);
+      EXPECT_EQ(all<Accept>().size(), 1U);
+    }
+    return service;
+  }
+  ConKey bring_up_wide(std::uint8_t path, std::uint16_t cons) {
+    const ConKey service = connect_wide(path, cons);
+    feed(InfoRequested{0, service, 0});
+    settle();
+    EXPECT_EQ(only<SendInfoRsp>().key, service);
+    return service;
   }
   void expect_rejected(const ConnectRequested& in, Reason reason, int peer_errno) {
     feed(in);
@@ -137,7 +155,7 @@ class ServerSessionTest : public testing::Test {
   void expect_closing(ConKey key, Reason reason) const {
     const auto changed = all<PathChanged>();
     ASSERT_FALSE(changed.empty());
-    EXPECT_EQ(changed.front().path, key.path % kMaxPaths);
+    EXPECT_EQ(changed.front().path, key.path);
     EXPECT_EQ(changed.front().state, PathState::closing);
     EXPECT_EQ(to_string(changed.front().reason), std::string(to_string(reason)));
     EXPECT_EQ(state(key), PathState::closing);
@@ -146,7 +164,7 @@ class ServerSessionTest : public testing::Test {
     feed(ConnectionClosed{0, keys.service});
     feed(ConnectionClosed{0, keys.io});
   }
-  PathState state(ConKey key) const { return session->path_state(key.path % kMaxPaths); }
+  PathState state(ConKey key) const { return session->path_state(key.path); }
 
   ServerConfig config;
   std::unique_ptr<ServerSession> session;

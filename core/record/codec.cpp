@@ -134,7 +134,10 @@ Compatibility::Compatibility(const Schema& file) {
       for (std::size_t i = 0; i < theirs->fields.size(); ++i) {
         const FieldInfo& other = theirs->fields[i];
         if (other.name != field.name) continue;
-        if (other.type != field.type || other.width != field.width) {
+        // A number that was narrower once has the same bytes.
+        const bool fits = other.width == field.width ||
+                          (field.type == FieldType::unsigned_number && other.width < field.width);
+        if (other.type != field.type || !fits) {
           entry.problem = "this version has another type for field " + field.name;
         }
         at = static_cast<int>(i);

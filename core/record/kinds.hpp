@@ -30,8 +30,23 @@ enum class MachineKind : std::uint8_t {
 const char* to_string(MachineKind) noexcept;
 // In the recorder of a BlockClient: the devices of the session, which is instance 0.
 inline constexpr InstanceId kClientDevices = 1;
-// In that of a BlockServer: the devices of session 1 are instance 1025, and so on.
+// In that of a server instance 0 is the registry. Session i is instance i + 1, and its devices, of a
+// BlockServer, are 1024 instances further. From session 1024 on they are instances 2 i + 1 and 2 i + 2.
 inline constexpr InstanceId kServerDevices = 1024;
+constexpr InstanceId session_instance(unsigned session) noexcept {
+  return static_cast<InstanceId>(session < kServerDevices ? session + 1 : 2 * session + 1);
+}
+constexpr InstanceId devices_instance(unsigned session) noexcept {
+  return static_cast<InstanceId>(session < kServerDevices ? kServerDevices + session + 1 : 2 * session + 2);
+}
+constexpr bool is_devices_of_server(InstanceId instance) noexcept {
+  return instance > kServerDevices && (instance <= 2 * kServerDevices || instance % 2 == 0);
+}
+// Of an instance but the registry.
+constexpr unsigned session_of_instance(InstanceId instance) noexcept {
+  if (instance > 2 * kServerDevices) return (instance - 1U) / 2;
+  return instance - 1U - (instance > kServerDevices ? kServerDevices : 0U);
+}
 
 namespace trace {
 

@@ -138,7 +138,8 @@ void Recorder::watch(InstanceId instance, trace::Watched watched) {
   forget(instance);
   grow_ring(first_ring_ * ((watched_count_ + kMachinesOfARing) / kMachinesOfARing));
   for (trace::Watched::Kept& kept : watched.kept) {
-    kept.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(watched.bound);
+    kept.room = watched.bound(watched.machine);
+    kept.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(kept.room);
   }
   watched.due = head_ + (mask_ + 1) / 2;
   watched_[instance] = std::move(watched);
@@ -150,15 +151,28 @@ void Recorder::forget(InstanceId instance, const void* machine) noexcept {
 }
 
 // Twice a round of the ring, so that half of it can be replayed at least.
-void Recorder::take_snapshot(Nanos now, trace::Watched& watched) noexcept {
-  if (watched.machine == nullptr) return;
+bool Recorder::take_snapshot(Nanos now, trace::Watched& watched) noexcept {
+  if (watched.machine == nullptr) return true;
   trace::Watched::Kept& kept = watched.kept[watched.next];
+  watched.due = head_ + (mask_ + 1) / 2;
+  if (!make_room(watched, kept)) return false;
   watched.next ^= 1U;
   kept.size = static_cast<std::size_t>(watched.save(watched.machine, kept.bytes.get()) - kept.bytes.get());
   kept.at = head_;
   kept.now = now;
-  watched.due = head_ + (mask_ + 1) / 2;
   ++snapshots_;
+  return true;
+}
+
+// Takes memory only after the machine did so for paths or connections. False: there is none; the snapshot is
+// left out.
+bool Recorder::make_room(const trace::Watched& watched, trace::Watched::Kept& kept) noexcept {
+  const std::size_t needed = watched.bound(watched.machine);
+  if (needed <= kept.room) return true;
+  kept.size = 0;
+  kept.bytes.reset(new (std::nothrow) std::uint8_t[needed]);
+  kept.room = kept.bytes == nullptr ? 0 : needed;
+  return kept.room != 0;
 }
 
 namespace {
@@ -186,7 +200,7 @@ void Recorder::append_snapshots(Nanos now) noexcept {
   for (std::size_t instance = 0; instance < watched_.size(); ++instance) {
     trace::Watched& watched = watched_[instance];
     if (watched.machine == nullptr) continue;
-    take_snapshot(now, watched);
+    if (!take_snapshot(now, watched)) return stop_writing(ENOMEM);
     if (const int error = write_snapshot(*writer_, static_cast<InstanceId>(instance), watched,
                                          watched.kept[watched.next ^ 1U])) {
       return stop_writing(error);

@@ -221,7 +221,9 @@ class Recorder {
   std::vector<KeptAt> kept_since(std::uint64_t first) const;
   void watch(InstanceId instance, trace::Watched watched);
   void forget(InstanceId instance) noexcept;
-  void take_snapshot(Nanos now, trace::Watched&) noexcept;
+  // False: there is no memory for it.
+  bool take_snapshot(Nanos now, trace::Watched&) noexcept;
+  static bool make_room(const trace::Watched&, trace::Watched::Kept&) noexcept;
   void grow_ring(std::size_t records);
   // Number of the oldest record that the ring holds.
   std::uint64_t ring_first() const noexcept {

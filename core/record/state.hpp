@@ -28,15 +28,20 @@ template <class T>
 inline constexpr bool is_uuid = std::is_same_v<T, wire::Uuid>;
 template <class T>
 inline constexpr bool is_name = std::is_same_v<T, wire::Name>;
-// std::array has a fixed length, FixedVector one that is part of the state.
+// std::array has a fixed length, FixedVector and GrowingVector one that is part of the state.
 template <class T>
 concept Resizable = requires(T& list) {
   list.resize(1);
 };
+// Never takes memory.
+template <class T>
+concept Fixed = requires {
+  typename std::integral_constant<std::size_t, T::capacity()>;
+};
 template <class List>
 using Item = std::remove_cvref_t<decltype(*std::declval<List&>().begin())>;
 
-// Most bytes that a value of the type of `value` can take.
+// Most bytes that `value` can take while its lists need no further memory.
 template <class T>
 std::size_t bound(const T& value) {
   if constexpr (is_scalar<T>) {
@@ -49,8 +54,12 @@ std::size_t bound(const T& value) {
     std::size_t size = 0;
     T::visit_fields(value, [&size](const char*, const auto& field) { size += bound(field); });
     return size;
-  } else if constexpr (Resizable<T>) {
+  } else if constexpr (Fixed<T>) {
     return 3 + T::capacity() * bound(Item<T>{});
+  } else if constexpr (Resizable<T>) {
+    std::size_t size = 3 + (value.capacity() - value.size()) * bound(Item<T>{});
+    for (const auto& item : value) size += bound(item);
+    return size;
   } else {
     return std::tuple_size_v<T> * bound(Item<T>{});
   }
@@ -107,7 +116,7 @@ const std::uint8_t* load(const std::uint8_t* at, const std::uint8_t* end, T& val
     if constexpr (Resizable<T>) {
       std::uint64_t size = 0;
       at = get_varint(at, end, size);
-      if (at == nullptr || size > T::capacity()) return nullptr;
+      if (at == nullptr || size > T::max_size()) return nullptr;
       value.resize(static_cast<std::size_t>(size));
     }
     for (auto& item : value) {

@@ -14,8 +14,9 @@ namespace rtrs::trace {
 struct Watched {
   // A snapshot of the state.
   struct Kept {
-    std::unique_ptr<std::uint8_t[]> bytes;  // `bound` of them; only those that were used take memory
-    std::size_t size = 0;                   // 0: there is none
+    std::unique_ptr<std::uint8_t[]> bytes;  // `room` of them; only those that were used take memory
+    std::size_t room = 0;
+    std::size_t size = 0;  // 0: there is none
     std::uint64_t at = 0;                   // records before it
     Nanos now = 0;                          // of the input after it
   };
@@ -26,7 +27,8 @@ struct Watched {
   std::uint64_t (*fingerprint)(const void* machine) noexcept = nullptr;
   // Name of the first broken rule of the state, or null.
   const char* (*broken)(const void* machine) noexcept = nullptr;
-  std::size_t bound = 0;  // bytes of the longest state
+  // Bytes of the longest state, until the machine takes memory for more paths or connections.
+  std::size_t (*bound)(const void* machine) noexcept = nullptr;
   std::uint64_t layout = 0;
   std::uint64_t due = ~std::uint64_t{0};  // number of records when the next snapshot is to be taken
   std::uint32_t steps = 0;                // since the last hash of the state
@@ -47,7 +49,9 @@ struct Watched {
     watched.broken = [](const void* from) noexcept {
       return broken_rule(*static_cast<const Machine*>(from));
     };
-    watched.bound = state::bound(machine);
+    watched.bound = [](const void* from) noexcept {
+      return state::bound(*static_cast<const Machine*>(from));
+    };
     watched.layout = state_layout(machine);
     return watched;
   }

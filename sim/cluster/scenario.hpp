@@ -52,7 +52,7 @@ struct DeadLinks {
   bool others_late = false;  // the links that live are cut until then
   bool any() const noexcept { return paths != decltype(paths){}; }
   bool holds(std::uint32_t client, std::uint32_t path) const noexcept {
-    return (paths[client] >> path & 1U) != 0;
+    return path < 32 && (paths[client] >> path & 1U) != 0;
   }
 };
 

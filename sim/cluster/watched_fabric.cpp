@@ -60,7 +60,7 @@ std::size_t WatchedFabric::poll(Nanos now, std::span<FabricEvent> events) noexce
   taken_ += count;
   now_ = clock_.true_time(now);
   if (crowds_) crowds_->polled();
-  const auto received = [&, this](ConKey key) { watch_.received(key.path, clock_.true_time(now)); };
+  const auto received = [&, this](ConKey key) { watch_.received(key.place(), clock_.true_time(now)); };
   for (const FabricEvent& event : events.first(count)) {
     left_keys_.happened(event);
     if (crowds_) tell_crowds(event);

@@ -98,8 +98,8 @@ class WatchedFabric final : public ForwardingFabric {
     if (connections_) connections_->asked(key);
     left_keys_.asked(key, data);
     const auto request = wire::parse_conn_req(data);
-    if (request && request.value.cid == 0 && key.path < kMaxPaths)
-      joins_[key.path] = !request.value.first_conn;
+    if (request && request.value.cid == 0 && key.place() < kMaxPaths)
+      joins_[key.place()] = !request.value.first_conn;
     inner_.connect(key, address, params, data);
   }
   void accept(std::uint32_t request, ConKey key, const ConnectionParams& params,

@@ -141,7 +141,7 @@ void World::client_path_event(ClientNode& client, std::uint32_t index, const Pat
 void World::check_attempt(const Node& node, std::size_t path, bool same_attempt) {
   std::vector<PeerEnd> ends;
   for (const ConKey& key : node.fabric->live()) {
-    if (key.path != path) continue;
+    if (key.place() != path) continue;
     PeerEnd end;
     end.own_con = key.con;
     const QpId own = network_.find_qp(node.id, key);
@@ -248,12 +248,12 @@ void World::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
 
 // Between peers that know the probe its answers are the server's, and a server may stand still.
 ClientPromises::Before World::before_poll(const ClientNode& client) const {
-  ClientPromises::Before before{network_.event_count(client.id), client.without_permits_since, 0};
+  ClientPromises::Before before{network_.event_count(client.id), client.without_permits_since, {}};
   if (scenario_.can_probe() || !scenario_.client.probe_deliveries) return before;
-  before.delivered = (1U << kMaxPaths) - 1;
+  before.delivered.set();
   for (const ConKey& key : client.fabric->live()) {
     const QpId qp = network_.find_qp(client.id, key);
-    if (qp == kNone || !network_.all_delivered(qp)) before.delivered &= ~(1U << key.path);
+    if (qp == kNone || !network_.all_delivered(qp)) before.delivered.reset(key.path);
   }
   return before;
 }

@@ -54,7 +54,7 @@ void World::watch_hung() {
     // What was under way when it began to hang may be of a fence that is over.
     if (at == withheld_.end())
       at = withheld_.insert(at, Withheld{qp, kNever, kNever, kNever, withheld_messages(client, qp)});
-    const bool connected = client.up && client.hearts->is_connected(info.key.path);
+    const bool connected = client.up && client.hearts->is_connected(info.key.place());
     const bool asks = connected && network_.withholds(qp);
     const bool answers = network_.withholds(info.peer);
     const bool probes = scenario_.can_probe();
@@ -64,8 +64,8 @@ void World::watch_hung() {
     watch_fence(client, *at);
     at->by_client = by_client ? std::min(at->by_client, now()) : kNever;
     at->by_server = by_server ? std::min(at->by_server, now()) : kNever;
-    if (by_client) client.hearts->withheld(info.key.path, at->by_client, now());
-    if (by_server) server_.hearts->withheld(info.key.path, at->by_server, now());
+    if (by_client) client.hearts->withheld(info.key.place(), at->by_client, now());
+    if (by_server) server_.hearts->withheld(info.key.place(), at->by_server, now());
   }
 }
 
@@ -73,7 +73,7 @@ void World::watch_hung() {
 // answers.
 std::uint32_t World::withheld_messages(const ClientNode& client, QpId qp) const {
   const QpInfo info = network_.qp_info(qp);
-  if (!client.up || !client.hearts->is_connected(info.key.path)) return 0;
+  if (!client.up || !client.hearts->is_connected(info.key.place())) return 0;
   if (scenario_.can_probe()) return network_.withheld_messages(qp) + network_.withheld_messages(info.peer);
   return scenario_.client.probe_deliveries ? network_.withheld_messages(qp) : 0;
 }
@@ -88,7 +88,7 @@ void World::watch_fence(const ClientNode& client, Withheld& one) {
   }
   one.of_fence = messages > one.fences_over ? std::min(one.of_fence, now()) : kNever;
   if (one.of_fence == kNever) return;
-  client.hearts->withheld(network_.qp_info(one.qp).key.path, one.of_fence, now());
+  client.hearts->withheld(network_.qp_info(one.qp).key.place(), one.of_fence, now());
 }
 
 }  // namespace rtrs::sim

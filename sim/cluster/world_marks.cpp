@@ -153,7 +153,7 @@ PathState World::server_state(LinkId link) {
   for (const ConKey& key : server_.fabric->live()) {
     const QpId qp = network_.find_qp(server_.id, key);
     if (qp == kNone || network_.qp_info(qp).link != link) continue;
-    const PathState state = server_.path_state[key.path];
+    const PathState state = server_.path_state[key.place()];
     return state == PathState::absent ? PathState::connecting : state;
   }
   return PathState::absent;

@@ -25,7 +25,7 @@ std::uint32_t World::server_connections(LinkId link, bool connected_only) {
   for (const ConKey& key : server_.fabric->live()) {
     const QpId qp = network_.find_qp(server_.id, key);
     if (qp == kNone || network_.qp_info(qp).link != link) continue;
-    if (!connected_only || server_.hearts->is_connected(key.path)) ++count;
+    if (!connected_only || server_.hearts->is_connected(key.place())) ++count;
   }
   return count;
 }

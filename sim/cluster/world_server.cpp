@@ -11,7 +11,7 @@ bool World::poll_server() {
   const bool had_events = network_.has_events(server_.id);
   const Nanos deadline = server_.driver->next_deadline();
   const std::size_t count = server_.driver->poll(*server_.fabric, now(server_));
-  for (const ConKey& key : server_.fabric->fresh()) check_attempt(server_, key.path, true);
+  for (const ConKey& key : server_.fabric->fresh()) check_attempt(server_, key.place(), true);
   server_.fabric->clear_fresh();
   server_news();
   server_.fabric->connections().poll_ends(now(server_));
@@ -54,7 +54,7 @@ void World::server_path_event(const PathEvent& news) {
 // The link that a path of the server leads over; kNone when it has no connection any more.
 LinkId World::server_link(std::size_t path) const {
   for (const ConKey& key : server_.fabric->live()) {
-    const QpId qp = key.path == path ? network_.find_qp(server_.id, key) : kNone;
+    const QpId qp = key.place() == path ? network_.find_qp(server_.id, key) : kNone;
     if (qp != kNone) return network_.qp_info(qp).link;
   }
   return kNone;

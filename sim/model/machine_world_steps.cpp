@@ -43,7 +43,7 @@ void MachineWorld::feed_client(const Input& input) {
 
 template <class Input>
 void MachineWorld::feed_server(ConKey key, const Input& input) {
-  const auto session = static_cast<std::uint16_t>(key.path / kMaxPaths);
+  const std::uint16_t session = key.session;
   ServerActions out;
   sessions_[session].on(input, out);
   for (const ServerAction& action : out) server_asks(session, action);
@@ -161,7 +161,7 @@ void MachineWorld::arrive_at_server(std::uint32_t id) {
       break;
     case Message::Kind::info_req: {
       RegistryActions out;
-      registry_.on(NameClaimed{now_, static_cast<std::uint16_t>(key.path / kMaxPaths), 1, 1}, out);
+      registry_.on(NameClaimed{now_, key.session, 1, 1}, out);
       const auto* answer = std::get_if<AnswerName>(out.begin());
       RTRS_ASSERT(answer != nullptr);
       feed_server(key, InfoRequested{now_, key, answer->refusal_errno});
@@ -205,9 +205,9 @@ void MachineWorld::connect_arrives(std::uint32_t id, const Message& message) {
   in.request = id;
   in.address_pair = message.path;
   in.sess_uuid = path_uuid(message.path);
-  const unsigned path = sessions_[admit->session].assign(in.sess_uuid) % kMaxPaths;
+  const auto path = static_cast<std::uint16_t>(sessions_[admit->session].assign(in.sess_uuid) % kMaxPaths);
   const ConKey client_key = find(id)->client_key;
-  in.key = {static_cast<std::uint16_t>(admit->session * kMaxPaths + path), client_key.con, id};
+  in.key = {path, client_key.con, id, admit->session};
   in.cid_num = message.cid_num;
   in.recon_cnt = message.recon;
   in.extensions = static_cast<wire::Extensions>(message.extensions);
@@ -217,7 +217,7 @@ void MachineWorld::connect_arrives(std::uint32_t id, const Message& message) {
 
 // Data lands whatever the session makes of the request; headers are copied where a request is taken.
 void MachineWorld::request_arrives(ConKey key, const Message& message) {
-  const auto index = static_cast<std::size_t>(key.path / kMaxPaths);
+  const std::size_t index = key.session;
   const ServerSession& session = sessions_[index];
   ChunkMemory& chunk = memory_[index * config_.server.queue_depth + message.path];
   RequestArrived in{};
@@ -230,7 +230,7 @@ void MachineWorld::request_arrives(ConKey key, const Message& message) {
   in.direction = is_read(message.io) ? Direction::read : Direction::write;
   in.has_descriptor = is_read(message.io);
   if (!is_read(message.io)) chunk.data = message.io;
-  if (session.path_state(key.path % kMaxPaths) == PathState::connected) {
+  if (session.path_state(key.path) == PathState::connected) {
     if (session.chunk_idle(message.path)) {
       chunk.header = message.io;
       if (is_read(message.io)) chunk.data = kNoIo;  // whatever was left there, nobody will read it
@@ -315,7 +315,7 @@ void MachineWorld::finish_storage(std::size_t index) {
     }
     disk = data;
   }
-  const ConKey any_path{static_cast<std::uint16_t>(op.session * kMaxPaths), 0, 0};
+  const ConKey any_path{0, 0, 0, op.session};
   feed_server(any_path, Responded{now_, op.chunk, op.serial, 0});
 }
 
@@ -371,7 +371,7 @@ void MachineWorld::pass_deadline() {
   }
   now_ = std::max(now_, earliest);
   if (owner == sessions_.size()) return feed_client(DeadlineReached{now_});
-  feed_server({static_cast<std::uint16_t>(owner * kMaxPaths), 0, 0}, DeadlineReached{now_});
+  feed_server({0, 0, 0, static_cast<std::uint16_t>(owner)}, DeadlineReached{now_});
 }
 
 }  // namespace rtrs::sim

@@ -151,6 +151,7 @@ class BasicNet : public Net {
   bool is_cut(LinkId link, Way way) const noexcept {
     return links_[link].info.cut[static_cast<unsigned>(way)] || links_[link].unplugged != 0;
   }
+  // Without the session: a server numbers the epochs of all its sessions together.
   static std::uint64_t packed(ConKey key) noexcept {
     return std::uint64_t{key.epoch} << 32 | std::uint64_t{key.path} << 16 | key.con;
   }

@@ -162,7 +162,7 @@ bool Network::holds_message(NodeId node_id, std::size_t path) const noexcept {
   const Node& node = nodes_[node_id];
   return std::any_of(
       node.events.begin() + static_cast<std::ptrdiff_t>(node.first), node.events.end(),
-      [path](const Pending& pending) { return pending.arrival && key_of(pending.event)->path == path; });
+      [path](const Pending& pending) { return pending.arrival && key_of(pending.event)->place() == path; });
 }
 
 void Network::link_made(LinkId id) {

@@ -41,13 +41,12 @@ void ClientPromises::note(const PathEvent& news) {
 }
 
 void ClientPromises::note_path(const PathChanged& path, Nanos at) {
-  const std::uint32_t bit = std::uint32_t{1} << path.path;
   const auto fail = [&](const std::string& what) {
     judge_.fail(Oracle::promises, at, "path " + std::to_string(path.path) + what);
   };
   const bool ends = path.state == PathState::draining || path.state == PathState::closing;
   if (ends && is_of_deadline(path.reason)) missed_ = path.reason;
-  if (ends && path.reason == Reason::connection_silent && (before_.delivered & bit) != 0)
+  if (ends && path.reason == Reason::connection_silent && before_.delivered.test(path.path))
     fail(" ended as silent although everything that was posted on it had been delivered");
   if (ends && path.reason == Reason::request_timeout) {
     timeouts_before_[path.path] = timeouts_;

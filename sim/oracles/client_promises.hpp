@@ -9,6 +9,7 @@
 //   - a connection is silent only while something that was posted on it is not delivered
 #pragma once
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,7 +26,7 @@ class ClientPromises {
   struct Before {
     std::size_t held_events = 0;           // that the fabric has for it
     Nanos without_permits_since = kNever;  // all permits are given up
-    std::uint32_t delivered = 0;           // a bit for each path on which everything posted was delivered
+    std::bitset<kMaxPaths> delivered;      // paths on which everything posted was delivered
   };
 
   // `whole_requests`: a request is one message, so that what fails is what the user gave.

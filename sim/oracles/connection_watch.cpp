@@ -28,7 +28,7 @@ std::uint64_t bit_of(Reason reason) noexcept {
 }
 
 std::string name_of(ConKey key) {
-  return "path " + std::to_string(key.path) + " connection " + std::to_string(key.con);
+  return "path " + std::to_string(key.place()) + " connection " + std::to_string(key.con);
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ ConnectionWatch::Path& ConnectionWatch::path_at(std::size_t number) {
 
 void ConnectionWatch::asked(ConKey key) {
   open_.push_back(key);
-  Path& path = path_at(key.path);
+  Path& path = path_at(key.place());
   path.waits = Waits::for_answer;
   path.key = key;
   path.since = path.retry_at = kNever;
@@ -49,19 +49,19 @@ void ConnectionWatch::asked(ConKey key) {
 void ConnectionWatch::ended(ConKey key) {
   std::erase(open_, key);
   std::erase(lost_, key);
-  Path& path = path_at(key.path);
+  Path& path = path_at(key.place());
   if (path.key.epoch == key.epoch) path.waits = Waits::for_nothing;
 }
 
 void ConnectionWatch::up(ConKey key, Nanos now) {
-  Path& path = path_at(key.path);
+  Path& path = path_at(key.place());
   if (path.waits != Waits::for_answer || path.key != key) return;
   if (key.con + 1U == limits_.connections) path.waits = Waits::for_info;
   path.since = now;
 }
 
 void ConnectionWatch::lost(ConKey key, Reason reason) {
-  path_at(key.path).reported |= bit_of(reason);
+  path_at(key.place()).reported |= bit_of(reason);
   // The node may have ended it before it was told.
   if (std::find(open_.begin(), open_.end(), key) != open_.end()) lost_.push_back(key);
 }

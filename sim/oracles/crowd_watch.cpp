@@ -29,7 +29,7 @@ CrowdWatch::Asked CrowdWatch::take(std::uint32_t request) {
 
 CrowdWatch::Session* CrowdWatch::find(ConKey key) noexcept {
   const auto at = std::find_if(sessions_.begin(), sessions_.end(),
-                               [&](const Session& one) { return one.index == key.path / kMaxPaths; });
+                               [&](const Session& one) { return one.index == key.session; });
   return at == sessions_.end() ? nullptr : &*at;
 }
 
@@ -67,7 +67,7 @@ void CrowdWatch::accepted(std::uint32_t request, ConKey key, Nanos now) {
   // A session whose connections have all ended may go on at the server, which still works for it: a path
   // that joins it then makes no half-open one.
   const bool is_new = std::find(former_.begin(), former_.end(), asked.uuid) == former_.end();
-  sessions_.push_back({opened_++, key.path / kMaxPaths, asked.host, asked.uuid, 1, is_new});
+  sessions_.push_back({opened_++, key.session, asked.host, asked.uuid, 1, is_new});
   const auto of_host = static_cast<unsigned>(std::count_if(
       sessions_.begin(), sessions_.end(), [&](const Session& one) { return one.host == asked.host; }));
   const auto refuse = [&](unsigned count, const char* what, unsigned limit) {

@@ -22,7 +22,7 @@ PeerIdentity IdentityWatch::take(std::uint32_t request) {
 
 void IdentityWatch::accepted(std::uint32_t request, ConKey key, Nanos now) {
   const PeerIdentity identity = take(request);
-  const std::uint32_t index = key.path / kMaxPaths;
+  const std::uint32_t index = key.session;
   const auto known = std::find_if(sessions_.begin(), sessions_.end(),
                                   [&](const Session& one) { return one.index == index; });
   if (known == sessions_.end()) {

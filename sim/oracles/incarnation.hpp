@@ -22,7 +22,7 @@ inline std::string text_of(const PeerEnd& end) {
   const std::string own = "connection " + std::to_string(end.own_con);
   if (!end.known) return own + " leads nowhere";
   return own + " leads to connection " + std::to_string(end.key.con) + " of path " +
-         std::to_string(end.key.path) + " of " +
+         std::to_string(end.key.place()) + " of " +
          (end.node == 0 ? "the server" : "client " + std::to_string(end.node)) + ", attempt " +
          std::to_string(end.key.epoch);
 }
@@ -33,7 +33,7 @@ inline void check_incarnation(Judge& judge, Nanos now, const std::string& who, s
                               bool same_attempt) {
   for (const PeerEnd& end : ends) {
     const PeerEnd& first = ends.front();
-    const bool fits = end.known && end.node == first.node && end.key.path == first.key.path &&
+    const bool fits = end.known && end.node == first.node && end.key.place() == first.key.place() &&
                       end.key.con == end.own_con && (!same_attempt || end.key.epoch == first.key.epoch);
     if (!fits)
       return judge.fail(

@@ -7,8 +7,8 @@
 namespace rtrs::sim {
 
 LeftKeys::Path& LeftKeys::path_of(ConKey key) {
-  if (paths_.size() <= key.path) paths_.resize(key.path + 1U);
-  return paths_[key.path];
+  if (paths_.size() <= key.place()) paths_.resize(key.place() + 1U);
+  return paths_[key.place()];
 }
 
 void LeftKeys::asked(ConKey key, std::span<const std::byte> con_req) {

@@ -213,13 +213,12 @@ void Remote::on_lost_path(const PathEvent& news) {
 void Remote::note_name_refusal(const PathEvent& news) {
   const bool failed = news.kind == PathEvent::Kind::path && news.path.attempt != 0 &&
                       news.path.state == PathState::waiting && news.path.path < kMaxPaths;
-  const std::uint32_t bit = 1U << (news.path.path % kMaxPaths);
   if (failed && is_name_refusal(news.path.reason, news.path.peer_errno))
-    name_refused_ |= bit;
+    name_refused_.set(news.path.path);
   else if (failed)
-    name_refused_ &= ~bit;
+    name_refused_.reset(news.path.path);
   else if (news.kind == PathEvent::Kind::path && news.path.state == PathState::connected)
-    name_refused_ = 0;
+    name_refused_.reset();
 }
 
 void Remote::tick() {

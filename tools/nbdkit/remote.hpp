@@ -2,6 +2,7 @@
 // (tools/nbdkit/block_session.hpp); timers, signals and the status file have an event loop on a thread of its
 // own.
 #pragma once
+#include <bitset>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
@@ -161,7 +162,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   std::unique_ptr<Status> status_;
   Exports exports_;
   unsigned attaching_ = 0;          // connections that wait for a device
-  std::uint32_t name_refused_ = 0;  // bit i: the last attempt of path i, before it was connected
+  std::bitset<kMaxPaths> name_refused_;  // by path: the last attempt, before one was connected
   Nanos next_dump_ = 0;
   bool opened_ = false;  // before, no path is tried, and none is given up
   bool close_begun_ = false;

@@ -104,7 +104,7 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   Settings settings;
   EXPECT_EQ(why(settings.set("port", "0")), "port=0: expected a whole number from 1 to 65535");
   EXPECT_EQ(why(settings.set("port", "12x")), "port=12x: expected a whole number from 1 to 65535");
-  EXPECT_EQ(why(settings.set("connections", "0")), "connections=0: expected a whole number from 1 to 135");
+  EXPECT_EQ(why(settings.set("connections", "0")), "connections=0: expected a whole number from 1 to 4095");
   EXPECT_EQ(why(settings.set("exports", "some")), "exports=some: expected all or mapped");
   EXPECT_EQ(why(settings.set("fabric", "ib")), "fabric=ib: expected tcp, libfabric or verbs");
   EXPECT_EQ(why(settings.set("access_mode", "w")), "access_mode=w: expected ro, rw or migration");

@@ -152,8 +152,9 @@ TEST(Options, MistakesAreNamed) {
   expect_refused({"h", "--json", "--csv"}, "urtrs-perf: --json excludes --csv\n");
   expect_refused({"h", "--compare-raw"},
                  "urtrs-perf: --compare-raw starts its own servers on this machine and takes no address\n");
-  expect_refused({"1", "2", "3", "4", "5", "6", "7", "8", "9"},
-                 "urtrs-perf: address: expected at most 8, got \"9\"\n");
+  std::vector<std::string> addresses;
+  for (unsigned i = 0; i <= 128; ++i) addresses.push_back("10.0.0." + std::to_string(i + 1));
+  expect_refused(addresses, "urtrs-perf: address: expected at most 128, got \"129\"\n");
 }
 
 TEST(Options, HelpHasTheDefaultOfEveryOptionWithAValue) {

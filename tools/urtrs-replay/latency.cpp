@@ -98,7 +98,8 @@ void LatencyMeter::add(const trace::Record& record) {
     return;
   }
   Open& open = slot(machine, value(record, known.slot));
-  const auto path = static_cast<std::uint16_t>(value(record, known.path) % kMaxPaths);
+  ConKey key;
+  key.set_number(static_cast<std::uint32_t>(value(record, known.path)));
   switch (known.role) {
     case Role::submitted:
     case Role::delivered:
@@ -108,11 +109,11 @@ void LatencyMeter::add(const trace::Record& record) {
         open.write = value(record, known.direction) != 0;
       }
       open.since = record.time;
-      open.path = path;
+      open.path = key.path;
       open.used = true;
       break;
     case Role::posted:
-      open.path = path;
+      open.path = key.path;
       break;
     case Role::arrived:
       // The direction of what is delivered next; a request that waits at the gate must not change another.

@@ -149,16 +149,15 @@ bool RecordFilter::matches_event(const trace::Record& record) const {
 
 bool RecordFilter::matches_place(const trace::Record& record) const {
   if (!options_.instances.empty() && !contains(options_.instances, record.instance)) return false;
-  // The registry of a server is instance 0, session s is instance s + 1, its devices are kServerDevices on.
-  if (!options_.sessions.empty()) {
-    const unsigned session = record.instance - (record.instance > kServerDevices ? kServerDevices : 0U);
-    if (session == 0 || !contains(options_.sessions, session - 1U)) return false;
-  }
+  // The registry of a server is instance 0.
+  if (!options_.sessions.empty() &&
+      (record.instance == 0 || !contains(options_.sessions, session_of_instance(record.instance))))
+    return false;
   if (!options_.devices.empty() && !matches_device(record)) return false;
   if (options_.paths.empty() && connections_.empty()) return true;
   const Fields fields(record, schema_);
   const bool has_key = fields.has("key.path");
-  const std::uint64_t path = fields.number(has_key ? "key.path" : "path") % kMaxPaths;
+  const std::uint64_t path = has_key ? fields.key().path : fields.number("path");
   if (!options_.paths.empty()) {
     const bool failover =
         fields.event() == "FailedOver" &&

@@ -193,9 +193,9 @@ class TestSession:
         for path in "a@b@c", "@127.0.0.1", "127.0.0.1@", "10.0.0.256", "two words", "":
             assert "path" in refused(errno.EINVAL, session.add_path, path)
         refused(errno.EEXIST, session.add_path, "127.0.0.1", server.port)
-        for number in range(2, 9):
+        for number in range(2, 129):
             session.add_path(f"127.0.0.{number}", server.port)
-        assert "8 paths" in refused(errno.ENOSPC, session.add_path, "127.0.0.9", server.port)
+        assert "128 paths" in refused(errno.ENOSPC, session.add_path, "127.0.0.129", server.port)
 
     def test_a_nul_ends_no_text(self, session):
         for call in (lambda: urtrs.Session("python\0", "127.0.0.1"), lambda: urtrs.Session("python", "127.0.0.1\0.2"),

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <span>
 
+#include "core/proto/ids.hpp"
+
 namespace rtrs::sim {
 
 namespace {
@@ -26,6 +28,11 @@ struct Named {
     name, [](Event& event, std::uint64_t, std::string_view bytes) { event.member = bytes; } \
   }
 
+void set_key_path(Event& event, std::uint64_t number, std::string_view) {
+  ConKey key;
+  key.set_number(static_cast<std::uint32_t>(number));
+  event.key.path = key.path;
+}
 void set_uuid(Event& event, std::uint64_t, std::string_view bytes) {
   std::memcpy(event.uuid.data(), bytes.data(), std::min(bytes.size(), event.uuid.size()));
 }
@@ -38,7 +45,7 @@ void set_reads(Event& event, std::uint64_t number, std::string_view) {
 }
 
 constexpr Named kFields[] = {
-    RTRS_FIELD("key.path", key.path),
+    Named{"key.path", set_key_path},
     RTRS_FIELD("key.con", key.con),
     RTRS_FIELD("key.epoch", key.epoch),
     RTRS_FIELD("path", path),

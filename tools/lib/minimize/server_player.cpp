@@ -33,12 +33,13 @@ ServerPlayer::Connection* ServerPlayer::at(ConKey now) {
 
 bool ServerPlayer::path_serves(const Connection& con) const {
   return !con.lost && machine_.knows(con.now) &&
-         machine_.path_state(con.now.path % kMaxPaths) == PathState::connected;
+         machine_.path_state(con.now.path) == PathState::connected;
 }
 
 bool ServerPlayer::can(ConnectRequested& in, const InputMeta&, std::uint32_t) {
   const unsigned path = machine_.assign(in.sess_uuid) % kMaxPaths;
-  in.key.path = static_cast<std::uint16_t>(machine_.index() * kMaxPaths + path);
+  in.key.path = static_cast<std::uint16_t>(path);
+  in.key.session = machine_.index();
   Connection con;
   con.now = in.key;
   connections_[in.key.epoch] = con;

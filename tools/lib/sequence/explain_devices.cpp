@@ -156,8 +156,10 @@ std::optional<InstanceId> Explainer::session_of_devices(InstanceId instance) con
                                     [](const std::string& option) { return option.starts_with("merged="); });
   const auto files = static_cast<unsigned>(std::max<std::ptrdiff_t>(merged, 1));
   const unsigned own = instance / files;
-  if (own != kClientDevices && own <= kServerDevices) return std::nullopt;
-  const unsigned session = own == kClientDevices ? 0 : own - kServerDevices;
+  const auto instance_in_file = static_cast<InstanceId>(own);
+  if (own != kClientDevices && !is_devices_of_server(instance_in_file)) return std::nullopt;
+  const unsigned session =
+      own == kClientDevices ? 0U : session_instance(session_of_instance(instance_in_file));
   return static_cast<InstanceId>(session * files + instance % files);
 }
 

@@ -33,8 +33,11 @@ std::string Fields::word(std::string_view name) const {
 }
 
 ConKey Fields::key() const noexcept {
-  return {static_cast<std::uint16_t>(number("key.path")), static_cast<std::uint16_t>(number("key.con")),
-          static_cast<std::uint32_t>(number("key.epoch"))};
+  ConKey key;
+  key.set_number(static_cast<std::uint32_t>(number("key.path")));
+  key.con = static_cast<std::uint16_t>(number("key.con"));
+  key.epoch = static_cast<std::uint32_t>(number("key.epoch"));
+  return key;
 }
 
 std::string Fields::lines() const {

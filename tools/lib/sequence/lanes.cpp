@@ -61,7 +61,7 @@ class Layout {
     std::map<std::pair<Index, std::string>, Index> known;  // file, uuid
     const auto name = [this](const Connection& one) {
       return std::pair(machine(one.machine).file, one.path_uuid.empty() ? std::to_string(one.machine) + '/' +
-                                                                              std::to_string(one.key.path)
+                                                                              std::to_string(one.key.number())
                                                                         : one.path_uuid);
     };
     for (const Connection& one : story_.connections) {
@@ -72,11 +72,11 @@ class Layout {
       if (machine(one.machine).side != Side::server) continue;
       auto [at, fresh] = known.try_emplace(name(one), kNone);
       if (fresh) {
-        const auto session = static_cast<std::uint16_t>(one.key.path / kMaxPaths);
+        const std::uint16_t session = one.key.session;
         const auto [ghost, first] = ghosts_.try_emplace({machine(one.machine).file, session},
                                                         static_cast<Index>(story_.clients.size()));
         if (first) story_.clients.push_back({kNone, session, {}});
-        at->second = path_of(ghost->second, static_cast<std::uint16_t>(one.key.path % kMaxPaths));
+        at->second = path_of(ghost->second, one.key.path);
       }
       one.path = at->second;
       if (one.path != kNone) story_.paths[static_cast<std::size_t>(one.path)].uuid = one.path_uuid;
@@ -159,7 +159,7 @@ class Layout {
         const Connection& one = connection(step.connection);
         step.path = one.path;
         if (step.path != kNone && owner.side == Side::server)
-          numbers_[{step.machine, static_cast<std::uint16_t>(one.key.path % kMaxPaths)}] = step.path;
+          numbers_[{step.machine, one.key.path}] = step.path;
       } else if (!value_of(step.fields, "path").empty()) {
         step.path = numbered(step, owner, static_cast<std::uint16_t>(number_of(step.fields, "path")));
       } else if (step.event == "FailedOver") {
