@@ -94,7 +94,8 @@ def which(options, lab):
 def main(command_line, act):
     """Parses, calls act(options) and answers the exit code."""
     options = command_line.top.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    # Not by way of SIGINT, which a background job of a shell script starts with ignored.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = act(options)
         sys.stdout.flush()

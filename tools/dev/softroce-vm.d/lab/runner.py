@@ -73,8 +73,8 @@ class Runner:
                 for guest in concurrent.futures.as_completed(guests):
                     guest.result()
             except BaseException:
-                self.ended = True
                 with self.guard:
+                    self.ended = True
                     for boot in self.boots:
                         boot.stop()
                 raise
@@ -101,6 +101,7 @@ class Runner:
                 self.waiting = share[done:] + self.waiting
 
     def _start(self, cells, out):
+        """Starts a guest for the cells; None once the run has ended."""
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
         (out / "plan").write_text("".join(
@@ -109,6 +110,8 @@ class Runner:
         image = self.lab.images[cells[0].kernel]
         write_settings(out, self.lab, image, self.options, **dict(one.split("=", 1) for one in self.options.set))
         with self.guard:
+            if self.ended:
+                return None
             self.boots.append(Boot(self.lab, image, out, {c.name: self.limit(c) for c in cells},
                                    self.deadline + GRACE if self.deadline else None))
             self.say(f"boot {len(self.boots)}: {len(cells)} of {self.total} cells, {len(self.waiting)} wait; "
@@ -118,6 +121,8 @@ class Runner:
     def _boot(self, share, out):
         """Boots once; how many cells of the share have a verdict now."""
         boot = self._start(share, out)
+        if boot is None:
+            return 0
         cells = {c.name: c for c in share}
         count, open_cell, trouble = 0, None, ""
         try:
