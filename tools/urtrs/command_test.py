@@ -154,6 +154,23 @@ def test_a_device_that_is_taken_away_is_opened_again(server, client):
     assert again["handle"] != first["handle"]
 
 
+def test_a_device_of_a_client_without_extensions_needs_force(server, clients):
+    client = clients("web1", "extensions=off")
+    first, = shown("device")
+    for words in (["disk0"], ["disk0", "web1"]):
+        refused = urtrs("device", "close", *words, code=1)
+        assert 'session "web1" uses no extension of urtrs' in refused and "rnbd/resize" in refused, refused
+    assert shown("device")[0]["handle"] == first["handle"]
+    assert 'no session "force" has a device' in urtrs("device", "close", "disk0", "force", "force", code=1)
+    urtrs("device", "close", "disk0", "web1", "force")
+    read_all(client)
+    second, = shown("device")
+    assert second["handle"] != first["handle"]
+    urtrs("device", "close", "disk0", "force")
+    read_all(client)
+    assert shown("device")[0]["handle"] != second["handle"]
+
+
 def names():
     return sorted(one["name"] for one in shown("export"))
 

@@ -64,6 +64,7 @@ TEST(Complete, NamesOfWhatRuns) {
   EXPECT_EQ(next({"path", "disconnect", "web2"}), Words{"ip:10.0.0.1@ip:10.0.0.2#web2"});
   EXPECT_EQ(next({"device", "close"}), Words{"disk0"});
   EXPECT_EQ(next({"device", "close", "disk0"}, "w"), (Words{"web1", "web2"}));
+  EXPECT_EQ(next({"device", "close", "disk0", "web1"}), Words{"force"});
   EXPECT_EQ(next({"export", "remove"}, "i"), Words{"iso"});
   EXPECT_EQ(next({"export", "remove", "iso"}), Words{"force"});
   EXPECT_EQ(next({"reset"}, "w"), (Words{"web1", "web2"}));

@@ -129,8 +129,15 @@ std::vector<Detail> of_server() {
       {"device", "show", "", {"device show disk0"}},
       {"device",
        "close",
-       "The client hears of it with its next request, which fails or opens the device again.",
-       {"device close disk0 web1"}},
+       "A client of urtrs opens the device again with its next request, and learns its size. The client of "
+       "Linux does not: all its IO to the device fails until all its paths were lost and one is back, as "
+       "after "
+       "\"urtrs session disconnect\". So a session whose client uses no extension of urtrs needs force. "
+       "Where a "
+       "disk has grown, write its new size in 512-byte sectors to /sys/block/rnbdN/rnbd/resize at a client "
+       "of "
+       "Linux instead.",
+       {"device close disk0 web1", "device close disk0 web1 force"}},
       {"export", "list", "", {"export list"}},
       {"export",
        "add",

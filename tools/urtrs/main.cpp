@@ -61,7 +61,6 @@ const Change* change_of(const Command& command) {
   static const std::vector<Change> all{
       {"session", "disconnect", "session.disconnect", {"session"}},
       {"path", "disconnect", "path.disconnect", {"session", "path"}},
-      {"device", "close", "device.close", {"device", "session"}},
       {"export", "add", "export.add", {"export"}},
       {"", "reload", "config.reload", {}},
       {"", "reset", "stats.reset", {"session", "path"}},
@@ -113,6 +112,15 @@ int remove_export(rpc::Client& client, const Command& command) {
   return call(client, "export.remove", parameters, command.options);
 }
 
+int close_device(rpc::Client& client, const Command& command) {
+  const auto& words = command.arguments;
+  json parameters{{"device", words[0]}};
+  const bool force = words.size() > 1 && words.back() == "force";
+  if (force) parameters["force"] = "true";
+  if (words.size() - (force ? 1 : 0) > 1) parameters["session"] = words[1];
+  return call(client, "device.close", parameters, command.options);
+}
+
 // What no daemon has to be asked for.
 std::optional<Mistake> wrong_words(const Command& command) {
   const auto& words = command.arguments;
@@ -122,6 +130,10 @@ std::optional<Mistake> wrong_words(const Command& command) {
     if (words.size() == 2 && words[1] != "force")
       return Mistake{fmt::format("behind the name there is \"force\" or nothing, not \"{}\"", words[1]), "",
                      false};
+  if (command.noun == "device" && command.verb == "close")
+    if (words.size() == 3 && words[2] != "force")
+      return Mistake{fmt::format("behind the session there is \"force\" or nothing, not \"{}\"", words[2]),
+                     "", false};
   if (command.verb != "trace") return std::nullopt;
   const bool takes_file = words[0] == "start" || words[0] == "dump";
   if (!takes_file && words[0] != "stop")
@@ -262,6 +274,7 @@ int run(const Command& command) {
   if (command.verb == "trace") return trace(*client, command);
   if (command.verb == "debug") return debug(*client, command);
   if (command.noun == "export" && command.verb == "remove") return remove_export(*client, command);
+  if (command.noun == "device" && command.verb == "close") return close_device(*client, command);
   if (const Change* how = change_of(command)) return change(*client, command, *how);
   return look(*client, command);
 }

@@ -142,21 +142,48 @@ Answer stats_reset(const Asked& asked) {
   return json::object();
 }
 
+// Whether the client may be the kernel's: a connected path, and none that uses an extension of urtrs.
+bool may_be_kernel(const ServerSessionStatus& session) {
+  const auto connected = [](const ServerPathStatus& path) { return path.state == PathState::connected; };
+  return std::any_of(session.paths.begin(), session.paths.end(), connected) &&
+         std::none_of(session.paths.begin(), session.paths.end(), [&](const ServerPathStatus& path) {
+           return connected(path) && path.extensions != wire::Extensions::none;
+         });
+}
+
+// The kernel's client opens a device again only when its session reconnects; until then all IO to it fails.
+Answer fails_for_kernel(const std::string& session, const std::string& device) {
+  return refuse(
+      Code::failed,
+      fmt::format("session \"{}\" uses no extension of urtrs, so its client may be that of Linux, "
+                  "which fails all IO to \"{}\" after this until all its paths were lost and one is back",
+                  session, device),
+      "a larger disk: write its 512-byte sectors to /sys/block/rnbdN/rnbd/resize at the client; "
+      "add \"force\" to close it anyway",
+      EBUSY);
+}
+
 Answer device_close(const Asked& asked) {
   const std::string device = text_of(asked, "device");
   const std::string session = text_of(asked, "session");
   if (device.empty())
     return missing("device", "a device as the client mapped it, or the file that is exported");
+  const bool force = text_of(asked, "force") == "true";
   const attributes::ServerModel model = asked.target.model();
-  unsigned closed = 0;
+  std::vector<std::uint64_t> handles;
   for (const attributes::OpenDevice& one : model.devices) {
     for (const attributes::OpenDevice::Use& use : one.uses) {
       if ((use.mapping_path != device && one.backing != device) ||
           (!session.empty() && use.session != session))
         continue;
-      if (asked.target.force_close(use.handle) == 0) ++closed;
+      const ServerSessionStatus* of = session_of(model, use.session);
+      if (!force && of != nullptr && may_be_kernel(*of)) return fails_for_kernel(use.session, device);
+      handles.push_back(use.handle);
     }
   }
+  const auto closed = std::count_if(handles.begin(), handles.end(), [&](std::uint64_t handle) {
+    return asked.target.force_close(handle) == 0;
+  });
   if (closed == 0)
     return refuse(Code::no_such_thing,
                   fmt::format("no session{} has a device \"{}\" open",
@@ -240,7 +267,7 @@ const std::vector<Method>& methods() {
       {"server.show", false, {"buckets"}, show},
       {"session.disconnect", true, {"session"}, session_disconnect},
       {"path.disconnect", true, {"session", "path"}, path_disconnect},
-      {"device.close", true, {"device", "session"}, device_close},
+      {"device.close", true, {"device", "session", "force"}, device_close},
       {"export.remove", true, {"name", "force"}, export_remove},
       {"export.add", true, {"export"}, nullptr},
       {"config.reload", true, {}, nullptr},

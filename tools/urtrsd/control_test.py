@@ -75,10 +75,23 @@ def test_strange_parameters_are_refused(line):
 def test_a_device_is_closed_in_the_session_that_is_named_alone(line, session):
     session("one", "a"), session("two", "a")
     assert line.ask("device.close", device="a", session="nobody")["data"]["errno"] == errno.ENOENT
-    assert line.ask("device.close", device="a", session="one")["closed"] == 1
+    assert line.ask("device.close", device="a", session="one", force="true")["closed"] == 1
     assert [one["session"] for one in line.ask("server.show")["devices"]] == ["two"]
-    assert line.ask("device.close", device="a")["closed"] == 1
+    assert line.ask("device.close", device="a", force="true")["closed"] == 1
     assert line.ask("server.show")["devices"] == []
+
+
+def test_a_device_of_a_client_without_extensions_is_closed_by_force_alone(line, session):
+    """The client of Linux offers none, and never opens a device again that was closed under it."""
+    session("one", "a", "b"), session("two", "a")
+    for more in ({"session": "one"}, {}):
+        refused = line.ask("device.close", device="a", **more)
+        assert 'session "one" uses no extension of urtrs' in refused["message"]
+        assert "/sys/block/rnbdN/rnbd/resize" in refused["data"]["hint"]
+        assert refused["data"]["errno"] == errno.EBUSY
+    assert len(line.ask("server.show")["devices"]) == 3
+    assert line.ask("device.close", device="a", force="true")["closed"] == 2
+    assert [one["mapping_path"] for one in line.ask("server.show")["devices"]] == ["b"]
 
 
 def test_a_change_is_a_line_of_the_log_and_a_look_is_none(server, line):
