@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from lab import command_line, environment, kernels, machine, rnbd22  # noqa: E402
+from lab import command_line, environment, kernels, machine, rnbd22, unpacked  # noqa: E402
 import labs  # noqa: E402
 
 
@@ -62,6 +62,57 @@ class TestKernels:
             assert command.call_args.args[0][-2:] == ["--target", "urtrsd"]
             with pytest.raises(labs.Unavailable):
                 environment.Lab.build_programs(lab, build, {environment.REPLAY}, lambda text: None)
+
+
+class TestUnpacked:
+    """Packages that are not installed: mdadm, and a kernel of a later release."""
+
+    def test_a_package_is_unpacked_once_and_one_that_cannot_be_had_leaves_nothing(self, tmp_path):
+        folder = tmp_path / "mdadm"
+        with mock.patch.object(unpacked, "run", side_effect=RuntimeError("no network")) as command:
+            with pytest.raises(labs.Unavailable, match="package mdadm cannot be had: no network"):
+                unpacked.unpack_here(folder, "mdadm", tmp_path / "log")
+            assert not folder.exists()
+            command.side_effect = None
+            assert unpacked.unpack_here(folder, "mdadm", tmp_path / "log") == folder
+            assert [call.args[0][0] for call in command.call_args_list] == ["apt-get", "apt-get", "dpkg"]
+            unpacked.unpack_here(folder, "mdadm", tmp_path / "log")
+            assert command.call_count == 3
+
+    def test_a_program_that_is_installed_is_not_unpacked(self, tmp_path):
+        lab = mock.Mock(work=tmp_path)
+        with mock.patch.object(unpacked, "unpack_here", side_effect=labs.Unavailable("none")) as unpack:
+            told = []
+            environment.Lab.unpack_tools(lab, {"sh", "no-such-program"}, told.append)
+        assert [call.args[1] for call in unpack.call_args_list] == ["no-such-program"]
+        assert told == ["none"]
+
+    def test_a_kernel_of_a_later_release_is_missed_only_where_it_was_asked_for(self, tmp_path):
+        def prepare(work, kernel, say):
+            if kernel.release:
+                raise labs.Unavailable("no mirror")
+            return kernel.name
+
+        with mock.patch.object(environment, "install_packages"), mock.patch.object(kernels, "prepare", prepare):
+            told = []
+            lab = environment.Lab(tmp_path, ["6.12", "7.3"], told.append, demanded=False)
+            assert (lab.images, lab.without) == ({"6.12": "6.12"}, {"7.3": "no mirror"})
+            assert told == ["without Linux 7.3: no mirror"]
+            with pytest.raises(labs.Unavailable):
+                environment.Lab(tmp_path, ["6.12", "7.3"], told.append)
+
+    def test_packages_of_this_release_are_not_asked_for_a_later_one(self):
+        assert kernels.missing_packages(kernels.KERNELS["7.3"]) == []
+
+    def test_the_kernel_is_the_one_whose_modules_were_built(self, tmp_path):
+        kernel = kernels.KERNELS["7.3"]
+        assert kernels.unpacked_version(tmp_path, kernel) is None
+        for version in ("7.3.4+deb13-amd64", "7.3.5+deb13-amd64"):
+            (tmp_path / "unpacked/7.3/lib/modules" / version).mkdir(parents=True)
+        assert kernels.unpacked_version(tmp_path, kernel) is None
+        (tmp_path / "modules/7.3.5+deb13-amd64").mkdir(parents=True)
+        (tmp_path / "modules/7.3.5+deb13-amd64/rnbd-client.ko").write_text("")
+        assert kernels.unpacked_version(tmp_path, kernel) == "7.3.5+deb13-amd64"
 
 
 class TestPatience:

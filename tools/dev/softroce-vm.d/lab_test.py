@@ -1,15 +1,12 @@
 """What tools/dev/softroce-vm decides without a guest: which cells there are, what a verdict is, what the tables say."""
 import argparse
 import pathlib
-import signal
-import subprocess
 import sys
 import tempfile
 import types
 from unittest import mock
 
 import pytest
-from programs import BOUND, until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
@@ -87,6 +84,7 @@ class TestCells:
                 without = (name, pair) == ("6.1", ("urtrs", "kernel"))
                 assert {cell.invalidate for cell in met} == ({"off"} if without else {"on", "off"})
             # Every fast case meets the kernel's modules of some version in both directions.
+            assert {cell.case for cell in fast if cell.kernel == "7.3" and cell.pair == pair} == {"verify", "nounmap"}
             met = {cell.case for cell in fast if cell.pair == pair}
             assert "nounmap" in {cell.case for cell in fast if cell.kernel == "6.12-rnbd2.2" and cell.pair == pair}
             assert met == {name for name, case in CASES.items() if case.fast and not case.together}
@@ -131,12 +129,13 @@ class FakeBoot:
     has an entry for each try. In a cell of `oopses` the guest goes on after such a console, and the cell fails.
     """
     bad, log, out_of_time, killed = set(), [], False, ""
-    dies, oopses, kernels = {}, {}, []
+    dies, oopses, kernels, possible_cpus = {}, {}, [], []
 
-    def __init__(self, lab, image, out, limits, end):
+    def __init__(self, lab, image, out, limits, end, possible_cpus):
         self.out, self.console = out, out / "console.log"
         self.console.write_text("")
         self.kernels.append(image.kernel.name)
+        self.possible_cpus.append(possible_cpus)
 
     def dead(self, place):
         if not self.dies.get(place):
@@ -175,7 +174,7 @@ class FakeBoot:
 def run(names, jobs, bad=(), dies=None, oopses=None):
     """What a run of these cells leaves in results.json."""
     with tempfile.TemporaryDirectory() as work, mock.patch.object(runner, "Boot", FakeBoot):
-        FakeBoot.bad, FakeBoot.log, FakeBoot.kernels = set(bad), [], []
+        FakeBoot.bad, FakeBoot.log, FakeBoot.kernels, FakeBoot.possible_cpus = set(bad), [], [], []
         FakeBoot.dies, FakeBoot.oopses = dies or {}, oopses or {}
         work = pathlib.Path(work)
         lab = types.SimpleNamespace(work=work, images=IMAGES, programs=work, noise=work, programs_digest=lambda: "d",
@@ -253,56 +252,13 @@ class TestDeaths:
     def test_a_boot_has_cells_of_one_kernel(self):
         results = run(["connect.kernel-urtrs.on.?", "connect.kernel-urtrs.on.?@6.1"], 1)
         assert FakeBoot.kernels == ["6.12", "6.1"]
+        assert FakeBoot.possible_cpus == [2, 2]
         assert {name: result["kernel"] for name, result in results.items()} == {
             name: "6.1.99" if name.endswith("@6.1") else "6.12.99" for name in FakeBoot.log}
 
-
-RUN_OF_SLEEPERS = """
-import argparse, os, pathlib, sys, types
-sys.path.insert(0, sys.argv[1])
-from lab import cells, machine, runner
-import labs
-
-work = pathlib.Path(sys.argv[2])
-machine.command = lambda lab, image, out, script: ["sh", "-c", f"echo $$ >>{work}/guests; exec sleep 600"]
-options = argparse.Namespace(build_dir=work, fast=False, minutes=None, seconds=None, jobs=2, set=[], fabric="verbs",
-                             capture=False, verbose=False)
-image = types.SimpleNamespace(kernel=types.SimpleNamespace(name="6.12"), version="6.12.99", modules=work)
-lab = types.SimpleNamespace(work=work, images={"6.12": image}, programs=work, noise=work, counted=False,
-                            programs_digest=lambda: "")
-cases = cells.all_cases()
-plan = cells.select(cases, ["connect"], (cells.PEERS, cells.PEERS, ("on", "off"), (1, 2), ("on",)))
-line = types.SimpleNamespace(lab="x", top=types.SimpleNamespace(parse_args=lambda: options))
-sys.exit(labs.main(line, lambda options: runner.Runner(lab, cases, options, print).run(plan) and 0))
-"""
-
-
-class TestSignals:
-    @pytest.mark.parametrize("interrupts", [signal.SIG_DFL, signal.SIG_IGN])
-    def test_sigterm_kills_the_guests_and_starts_no_other(self, tmp_path, interrupts):
-        """Also a job that a shell started in the background, with SIGINT ignored."""
-        guests = tmp_path / "guests"
-        arguments = [sys.executable, "-B", "-c", RUN_OF_SLEEPERS, str(pathlib.Path(__file__).parent), str(tmp_path)]
-        with subprocess.Popen(arguments, preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts)) as running:
-            until("two guests run", lambda: guests.exists() and len(guests.read_text().split()) == 2)
-            running.send_signal(signal.SIGTERM)
-            try:
-                assert running.wait(BOUND) == 130
-            finally:
-                running.kill()
-        pids = guests.read_text().split()
-        assert len(pids) == 2
-        assert not [pid for pid in pids if pathlib.Path(f"/proc/{pid}").exists()]
-
-    def test_a_guest_is_not_started_once_the_run_has_ended(self, tmp_path):
-        FakeBoot.kernels = []
-        judging = runner.Runner(types.SimpleNamespace(work=tmp_path, images=IMAGES, programs=tmp_path, noise=tmp_path,
-                                                      counted=False), CASES,
-                                argparse.Namespace(fast=False, seconds=None, set=[], fabric="verbs", capture=False), print)
-        judging.ended = True
-        with mock.patch.object(runner, "Boot", FakeBoot):
-            assert judging._boot([cells.Cell("connect", "kernel", "kernel", "on", 1)], tmp_path / "boot") == 0
-        assert FakeBoot.kernels == []
+    def test_a_boot_has_cells_that_want_the_same_processors(self):
+        run(["many-connections.kernel-urtrs.on.?", "poll-queues.kernel-urtrs.on.?"], 1)
+        assert FakeBoot.possible_cpus == [128, 2]
 
 
 class TestVerdicts:

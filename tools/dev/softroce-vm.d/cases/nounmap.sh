@@ -1,6 +1,6 @@
 # title: BLKZEROOUT keeps blocks allocated where both ends know NOUNMAP (RNBD 2.2, and ours); else they are freed
 # fast: yes
-# kernels: 6.12 6.12-rnbd2.2
+# kernels: 6.12 6.12-rnbd2.2 7.3
 server_start
 client_map 0
 [ "$(cat "/sys/block/$(basename "$(device 0)")/queue/write_zeroes_max_bytes")" != 0 ] ||
@@ -13,7 +13,7 @@ blkdiscard -z -o $((2 << 20)) -l $((4 << 20)) "$(device 0)" || fail "blkdiscard 
 disk_settle 0
 after=$(disk_used 0)
 note "$before KiB used at the server before, $after after"
-knows_nounmap() { [ "$1" = urtrs ] || [ "$LAB_KERNEL" = 6.12-rnbd2.2 ]; }
+knows_nounmap() { [ "$1" = urtrs ] || [ "$LAB_KERNEL" = 6.12-rnbd2.2 ] || [ "$LAB_KERNEL" = 7.3 ]; }
 if knows_nounmap "$CLIENT" && knows_nounmap "$SERVER"; then
   [ "$after" -ge "$before" ] || fail "blocks were freed"
 else

@@ -1,9 +1,10 @@
 # title: md-raid1 with a bitmap over two servers: one is killed under load, comes back, its leg is resynchronised, both legs equal
 # only: client=kernel server=urtrs
 # limit: 600
+# unpacks: mdadm
 DISKS=2
 DISK_MIB=16
-command -v mdadm >/dev/null || skip "no mdadm on this machine; apt-get install --no-install-recommends mdadm"
+command -v mdadm >/dev/null || skip "no mdadm: its package is not installed and could not be fetched"
 modprobe -a raid1 md-mod || skip "this kernel has no raid1"
 array=/dev/md7
 

@@ -15,6 +15,7 @@ PEERS = ("kernel", "urtrs")
 EVERY = "all"  # as client and server: each pair of peers
 EXTENSIONS = ("on", "client-off", "server-off", "client-off+server-off")
 PLAIN = tuple(name for name, kernel in KERNELS.items() if not kernel.edit)  # Debian's, as they are
+INSTALLED = tuple(name for name in PLAIN if not KERNELS[name].release)  # of this release of Debian
 # Cells that are not run because of what a kernel does between its own parts.
 LEFT_OUT = tomllib.loads((CASES.parent / "deviations.toml").read_text(encoding="utf-8")).get("left_out", [])
 
@@ -30,6 +31,8 @@ class Case:
     ours: bool = False  # runs programs of ours whatever the roles
     runs: tuple = ()  # programs of ours beside the server and the client, in the build directory
     kernels: tuple = PLAIN  # on which it is run
+    possible_cpus: int = 2  # processors that the guest's kernel provides for; two of them are there
+    unpacks: tuple = ()  # programs that it runs from a package of their name, which need not be installed
     together: bool = False  # every pair of peers can be judged at one time, as the cell of the pair EVERY
 
     def applies(self, cell):
@@ -82,7 +85,7 @@ def left_out(cell):
 def read_case(path):
     values = {}
     for line in path.read_text(encoding="utf-8").splitlines():
-        match = re.fullmatch(r"# (title|fast|limit|duration|only|ours|together|runs|kernels): (.*)", line)
+        match = re.fullmatch(r"# (title|fast|limit|duration|only|ours|together|runs|kernels|possible_cpus|unpacks): (.*)", line)
         if not match:
             break
         values[match[1]] = match[2]
@@ -93,7 +96,8 @@ def read_case(path):
     return Case(path.stem, values["title"], fast=values.get("fast") == "yes", limit=int(values.get("limit", 240)),
                 duration=duration, only=tuple(tuple(word.split("=")) for word in values.get("only", "").split()),
                 ours=values.get("ours") == "yes", together=values.get("together") == "yes",
-                runs=tuple(values.get("runs", "").split()),
+                runs=tuple(values.get("runs", "").split()), unpacks=tuple(values.get("unpacks", "").split()),
+                possible_cpus=int(values.get("possible_cpus", 2)),
                 kernels=tuple(values["kernels"].split()) if "kernels" in values else PLAIN)
 
 
@@ -180,13 +184,14 @@ def fast_cells(cases):
 def _fast_kernels(case, pair, number):
     """The kernels share the cases: where one is the client of a case another one is its server.
 
-    "verify" has both directions on each of Debian's; two peers of one kind meet on the default one only.
+    "verify" has both directions on each of Debian's; two peers of one kind meet on the default one only. A kernel of a later
+    release has "verify" and what is new in its RNBD.
     """
     if pair[0] == pair[1]:
         return [DEFAULT]
     if case.kernels != PLAIN:
-        return [name for name in case.kernels if name not in PLAIN]
-    return PLAIN if case.name == "verify" else [PLAIN[number % len(PLAIN)]]
+        return [name for name in case.kernels if name not in INSTALLED]
+    return PLAIN if case.name == "verify" else [INSTALLED[number % len(INSTALLED)]]
 
 
 def _fast_cell(case, pair, mixed, kernel):

@@ -33,8 +33,9 @@ Examples:
   tools/dev/softroce-vm matrix --update docs/interop.md
 
 The guest runs one of Debian's kernels (--kernel) with rtrs and rnbd built from Debian's kernel source. The host's root
-directory is its own, read-only. Nothing but packages is installed on the host (it is said which); modules, images and
-results are kept in build/softroce-vm. There, cells/NAME holds a cell's log, kernel log, statuses, traces and captures.
+directory is its own, read-only. Nothing but packages is installed on the host (it is said which). The kernel of a later
+release (7.3, of trixie-backports), what compiles modules for it, and mdadm are unpacked and not installed; --fast and
+--all skip that kernel where it cannot be had. Modules, images and results are kept in build/softroce-vm. There, cells/NAME holds a cell's log, kernel log, statuses, traces and captures.
 
 "run" makes what its cells need and nothing else: packages and modules of their kernels, and in the build directory the
 programs of urtrs that they run. A guest that dies in the emulator is started once more; the second time its cell fails.
@@ -142,14 +143,16 @@ def command_run(options):
         say("nothing to run")
         return 0
     with labs.locked(options.work_dir):
-        lab = environment.Lab(options.work_dir, dict.fromkeys(cell.kernel for cell in cells), say)
+        lab = environment.Lab(options.work_dir, dict.fromkeys(cell.kernel for cell in cells), say, options.kernel is not None)
         lab.counted = options.counted
+        lab.unpack_tools(set().union(*(cases[cell.case].unpacks for cell in cells)), say)
         programs = set().union(*(cases[cell.case].programs(cell) for cell in cells))
         lab.build_programs(options.build_dir, programs, say)
         lab.take_programs(options.build_dir, programs)
         runner = Runner(lab, cases, options, say)
-        done = runner.run(cells)
+        done = runner.run([cell for cell in cells if cell.kernel in lab.images])
     outcomes = [report.outcome(name, result) for name, result in done.items()]
+    outcomes += [labs.Outcome(cell.name, "skip", reason=lab.without[cell.kernel]) for cell in cells if cell.kernel in lab.without]
     labs.print_outcomes(outcomes)
     if options.markdown:
         options.markdown.write_text(report.of_run(runner.results, cases, dict.fromkeys(cell.kernel for cell in cells)) + "\n",

@@ -7,7 +7,7 @@ import subprocess
 
 from labs import ROOT, Unavailable
 
-from . import kernels, quick
+from . import kernels, quick, unpacked
 from .tools import GUEST, HERE, run, which
 
 PROGRAMS = {  # program: package
@@ -62,16 +62,33 @@ def install_packages(wanted, say, log):
 class Lab:
     """Everything that guests with these kernels need."""
 
-    def __init__(self, work, names, say):
+    def __init__(self, work, names, say, demanded=True):
+        """Not `demanded`: of another release's kernel that cannot be had, `without` says why, and the rest goes on."""
         self.work = work.resolve()
         self.work.mkdir(parents=True, exist_ok=True)
         wanted = [kernels.KERNELS[name] for name in names]
         install_packages(wanted, say, self.work / "packages.log")
-        self.images = {kernel.name: kernels.prepare(self.work, kernel, say) for kernel in wanted}
+        self.images, self.without = {}, {}
+        for kernel in wanted:
+            try:
+                self.images[kernel.name] = kernels.prepare(self.work, kernel, say)
+            except Unavailable as error:
+                if demanded or not kernel.release:
+                    raise
+                self.without[kernel.name] = str(error)
+                say(f"without Linux {kernel.name}: {error}")
         self.programs = self.work / "programs"
         self.quick = self.work / "quick.tar"
         self.noise = self.work / "noise"
         self.counted = False  # the guest's time is that of its instructions
+
+    def unpack_tools(self, names, say):
+        """Programs that this machine lacks, from packages of the same name. A case without its program is skipped and says so."""
+        for name in sorted(name for name in names if not which(name)):
+            try:
+                unpacked.unpack_here(self.work / "unpacked" / name, name, self.work / "packages.log")
+            except Unavailable as error:
+                say(str(error))
 
     def build_programs(self, build_dir, programs, say):
         """Brings these programs of a build directory up to date, and nothing else. One without a build is taken as it is."""

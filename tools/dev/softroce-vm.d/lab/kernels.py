@@ -4,15 +4,17 @@ import hashlib
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 
-from . import rnbd22
+from . import rnbd22, unpacked
 from labs import Unavailable
 
 from .tools import GUEST, run, which
 
 DEFAULT = "6.12"
+HOST = pathlib.Path("/")  # the root directory of this machine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +24,14 @@ class Kernel:
     counted: bool  # it boots with a clock that counts instructions
     edit: object = None  # module with CHANGES that the source of its modules gets, and edit(source)
     siw: bool = False  # with software iWARP, which Debian leaves out too
+    release: str = ""  # of Debian, in whose backports it is; unpacked and not installed
 
 
 KERNELS = {kernel.name: kernel for kernel in (
     Kernel(DEFAULT, "6.12", True, siw=True),
     Kernel("6.1", "6.1", False),
     Kernel("6.12-rnbd2.2", "6.12", True, rnbd22),
+    Kernel("7.3", "7.3", False, release="trixie"),
 )}
 GUEST_MODULES = {  # module: parameters
     "9p": "", "9pnet_virtio": "", "virtio_pci": "", "overlay": "", "veth": "", "rdma_rxe": "", "ib_uverbs": "",
@@ -70,6 +74,8 @@ def packages(series):
 def missing_packages(kernel):
     """What has to be installed for this kernel. Unavailable: the package lists have no such kernel."""
     missing = []
+    if kernel.release:
+        return missing
     source = f"linux-source-{kernel.series}"
     if not pathlib.Path(f"/usr/src/{source}.tar.xz").exists():
         missing.append(source)
@@ -80,6 +86,34 @@ def missing_packages(kernel):
                               "apt-get update, or leave it out with --kernel")
         missing += found
     return missing
+
+
+RTRS, RNBD = "drivers/infiniband/ulp/rtrs", "drivers/block/rnbd"
+
+
+def _extract(archive, source, log):
+    source.mkdir(parents=True)
+    run(["tar", "-xf", archive, "-C", source, "--strip-components=1", "--wildcards", f"*/{RTRS}/*", f"*/{RNBD}/*"], log)
+
+
+def _make(version, source):
+    """The commands that build both from the source in this directory."""
+    make = ["make", "-C", f"/usr/src/linux-headers-{version}", f"-j{os.cpu_count()}", "CONFIG_DEBUG_INFO_BTF_MODULES="]
+    return [[*make, f"M={source}/{RTRS}", "CONFIG_INFINIBAND_RTRS=m", "CONFIG_INFINIBAND_RTRS_CLIENT=m",
+             "CONFIG_INFINIBAND_RTRS_SERVER=m", "modules"],
+            [*make, f"M={source}/{RNBD}", "CONFIG_BLK_DEV_RNBD=y", "CONFIG_BLK_DEV_RNBD_CLIENT=m",
+             "CONFIG_BLK_DEV_RNBD_SERVER=m", f"KBUILD_EXTRA_SYMBOLS={source}/{RTRS}/Module.symvers",
+             f"KCFLAGS=-I{source}/{RTRS}", "modules"]]
+
+
+def _keep_modules(source, target, log):
+    new = target.parent / f"{target.name}.new"
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    for module in (*(source / RTRS).glob("*.ko"), *(source / RNBD).glob("*.ko")):
+        run(["strip", "--strip-debug", "-o", new / module.name, module], log)
+    shutil.rmtree(target, ignore_errors=True)
+    os.replace(new, target)
 
 
 def build_modules(work, kernel, version, say):
@@ -93,25 +127,49 @@ def build_modules(work, kernel, version, say):
     say(f"building the kernel's rtrs and rnbd modules for {target.name}")
     source, log = work / "source" / kernel.name, work / f"modules-{kernel.name}.log"
     shutil.rmtree(source, ignore_errors=True)
-    source.mkdir(parents=True)
-    rtrs, rnbd = "drivers/infiniband/ulp/rtrs", "drivers/block/rnbd"
-    run(["tar", "-xf", f"/usr/src/linux-source-{kernel.series}.tar.xz", "-C", source, "--strip-components=1",
-         "--wildcards", f"*/{rtrs}/*", f"*/{rnbd}/*"], log)
+    _extract(f"/usr/src/linux-source-{kernel.series}.tar.xz", source, log)
     if kernel.edit:
         kernel.edit.edit(source)
-    make = ["make", "-C", f"/usr/src/linux-headers-{version}", f"-j{os.cpu_count()}"]
-    run([*make, f"M={source / rtrs}", "CONFIG_INFINIBAND_RTRS=m", "CONFIG_INFINIBAND_RTRS_CLIENT=m",
-         "CONFIG_INFINIBAND_RTRS_SERVER=m", "modules"], log)
-    run([*make, f"M={source / rnbd}", "CONFIG_BLK_DEV_RNBD=y", "CONFIG_BLK_DEV_RNBD_CLIENT=m",
-         "CONFIG_BLK_DEV_RNBD_SERVER=m", f"KBUILD_EXTRA_SYMBOLS={source / rtrs}/Module.symvers",
-         f"KCFLAGS=-I{source / rtrs}", "modules"], log)
-    new = work / "modules" / f"{target.name}.new"
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
-    for module in (*(source / rtrs).glob("*.ko"), *(source / rnbd).glob("*.ko")):
-        run(["strip", "--strip-debug", "-o", new / module.name, module], log)
-    os.replace(new, target)
+    for command in _make(version, source):
+        run(command, log)
+    _keep_modules(source, target, log)
     return target
+
+
+def unpacked_version(work, kernel):
+    """Of the kernel that was unpacked and built in this work directory, or None."""
+    found = [path.name for path in (work / "unpacked" / kernel.name / "lib/modules").glob("*")]
+    return next((version for version in found if (work / "modules" / version / "rnbd-client.ko").exists()), None)
+
+
+def unpack(work, kernel, say):
+    """The kernel of another release, its modules, and rtrs and rnbd for it, which that release's compiler builds."""
+    log = work / f"modules-{kernel.name}.log"
+    say(f"unpacking Linux {kernel.series} of {kernel.release}-backports and building its rtrs and rnbd (log: {log})")
+    suite = unpacked.Suite(work / "suites" / kernel.release, kernel.release, log)
+    suite.prepare()
+    names = [name.replace("linux-binary-", "linux-image-")
+             for name in suite.search(rf"^linux-(binary|headers)-{re.escape(kernel.series)}\.")]
+    version = newest(versions_with_both(kernel.series, names))
+    if version is None:
+        raise Unavailable(f"{kernel.release}-backports has no Linux {kernel.series}; leave it out with --kernel")
+    flavour = version.removesuffix("-amd64")
+    packages = [f"linux-{part}" for part in (f"base-{version}", f"binary-{version}", f"modules-{version}", f"headers-{version}",
+                                            f"headers-{flavour}-common", f"kbuild-{flavour}", f"source-{kernel.series}")]
+    root = work / "suites" / kernel.name
+    shutil.rmtree(root, ignore_errors=True)
+    suite.unpack(suite.fetch(packages) + suite.fetch_all(unpacked.COMPILER), root)
+    suite.forget_files()
+    _extract(root / f"usr/src/linux-source-{kernel.series}.tar.xz", root / "lab", log)
+    suite.run_in(root, "\n".join(map(shlex.join, _make(version, "/lab"))))
+    _keep_modules(root / "lab", work / "modules" / version, log)
+    run([which("depmod"), "-b", root / "usr", version], log)
+    target = work / "unpacked" / kernel.name
+    shutil.rmtree(target, ignore_errors=True)
+    (target / "lib/modules").mkdir(parents=True)
+    os.replace(root / "usr/lib/modules" / version, target / "lib/modules" / version)
+    shutil.rmtree(root)
+    return version
 
 
 def build_siw(work, kernel, version, modules, say):
@@ -133,33 +191,35 @@ def build_siw(work, kernel, version, modules, say):
     os.replace(new, target)
 
 
-def build_initrd(work, version, say):
-    """busybox, the modules that reach the host's root directory, and guest/init."""
-    digest = hashlib.sha256(version.encode() + repr(GUEST_MODULES).encode() + (GUEST / "init").read_bytes()).hexdigest()[:12]
+def build_initrd(work, version, root, say):
+    """busybox, the modules that reach the host's root directory, and guest/init. `root`: above the lib/modules of the kernel."""
+    said = f"{version} {root} {GUEST_MODULES}"
+    digest = hashlib.sha256(said.encode() + (GUEST / "init").read_bytes()).hexdigest()[:12]
     target = work / f"initrd-{digest}.gz"
     if target.exists():
         return target
     say(f"building the initial file system of the guest for {version}")
-    root = work / "initrd"
-    shutil.rmtree(root, ignore_errors=True)
+    files = work / "initrd"
+    shutil.rmtree(files, ignore_errors=True)
     for folder in ("bin", "dev", "proc", "sys", "modules"):
-        (root / folder).mkdir(parents=True)
-    shutil.copy(which("busybox"), root / "bin/busybox")
-    for name in ("sh", "mount", "insmod", "mkdir", "sed", "chroot", "sleep", "tar"):
-        (root / "bin" / name).symlink_to("busybox")
-    shutil.copy(GUEST / "init", root / "init")
-    order = _copy_modules(version, root / "modules")
-    (root / "load-order").write_text("".join(f"{name} {GUEST_MODULES.get(name.removesuffix('.ko'), '')}\n" for name in order))
-    subprocess.run("find . | cpio -o -H newc 2>/dev/null | gzip -1 > " + str(target) + ".new", shell=True, cwd=root, check=True)
+        (files / folder).mkdir(parents=True)
+    shutil.copy(which("busybox"), files / "bin/busybox")
+    for name in ("sh", "mount", "insmod", "ln", "mkdir", "sed", "chroot", "sleep", "tar"):
+        (files / "bin" / name).symlink_to("busybox")
+    shutil.copy(GUEST / "init", files / "init")
+    order = _copy_modules(version, root, files / "modules")
+    (files / "load-order").write_text("".join(f"{name} {GUEST_MODULES.get(name.removesuffix('.ko'), '')}\n" for name in order))
+    (files / "more-modules").write_text("" if root == HOST else f"{root}/lib/modules/{version}\n")
+    subprocess.run("find . | cpio -o -H newc 2>/dev/null | gzip -1 > " + str(target) + ".new", shell=True, cwd=files, check=True)
     os.replace(f"{target}.new", target)
     return target
 
 
-def _copy_modules(version, target):
+def _copy_modules(version, root, target):
     """Decompressed copies of GUEST_MODULES with all that they need; their names in the order in which they load."""
     order = []
     for module in GUEST_MODULES:
-        lines = subprocess.run([which("modprobe"), "-S", version, "--show-depends", module], capture_output=True, text=True,
+        lines = subprocess.run([which("modprobe"), "-d", root, "-S", version, "--show-depends", module], capture_output=True, text=True,
                                check=True).stdout.splitlines()
         for words in map(str.split, lines):
             if words[0] != "insmod" or words[1] in order:
@@ -178,14 +238,20 @@ class Image:
     """What a guest with this kernel is started from."""
     kernel: Kernel
     version: str
+    vmlinuz: pathlib.Path
     modules: pathlib.Path
     initrd: pathlib.Path
 
 
 def prepare(work, kernel, say):
+    if kernel.release:
+        version = unpacked_version(work, kernel) or unpack(work, kernel, say)
+        root = work / "unpacked" / kernel.name
+        return Image(kernel, version, root / "lib/modules" / version / "vmlinuz", work / "modules" / version,
+                     build_initrd(work, version, root, say))
     version = installed(kernel.series)
     if version is None:
         raise Unavailable(f"no kernel {kernel.series} with both image and headers on this machine")
     modules = build_modules(work, kernel, version, say)
     build_siw(work, kernel, version, modules, say)
-    return Image(kernel, version, modules, build_initrd(work, version, say))
+    return Image(kernel, version, pathlib.Path(f"/boot/vmlinuz-{version}"), modules, build_initrd(work, version, HOST, say))

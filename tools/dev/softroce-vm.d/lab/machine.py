@@ -19,23 +19,22 @@ CPU = ["-cpu", "max,-erms,-fsrm"]
 COUNTED = ["-accel", "tcg,thread=single", *CPU, "-icount", "shift=3,sleep=off"]
 
 
-def accelerators(work, version):
+def accelerators(work, vmlinuz):
     """KVM where a kernel boots with it, else emulation in software. The answer is kept."""
     answer = work / "accelerator"
     if not answer.exists():
-        answer.write_text("kvm" if _kvm_boots(work, version) else "tcg")
+        answer.write_text("kvm" if _kvm_boots(work, vmlinuz) else "tcg")
     return ["-accel", "kvm", "-cpu", "host"] if answer.read_text() == "kvm" else ["-accel", "tcg,thread=multi", *CPU]
 
 
-def _kvm_boots(work, version):
+def _kvm_boots(work, vmlinuz):
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
     log = work / "kvm-trial.log"
-    image = f"/boot/vmlinuz-{version}"
     with open(log, "wb") as output:
         # Without a root file system the kernel panics, which ends qemu; how far it came is in the log.
         trial = subprocess.Popen([which("qemu-system-x86_64"), "-accel", "kvm", "-cpu", "host", "-m", "512",
-                                  "-nographic", "-no-reboot", "-nic", "none", "-kernel", image, "-append",
+                                  "-nographic", "-no-reboot", "-nic", "none", "-kernel", str(vmlinuz), "-append",
                                   "console=ttyS0 panic=-1"],
                                  stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
         try:
@@ -46,11 +45,11 @@ def _kvm_boots(work, version):
     return b"Kernel panic" in log.read_bytes()
 
 
-def command(lab, image, out, script, memory=3072):
+def command(lab, image, out, script, possible_cpus=2, memory=3072):
     share = "security_model=none,multidevs=remap"
-    how = COUNTED if lab.counted else accelerators(lab.work, image.version)
-    return [which("qemu-system-x86_64"), *how, "-m", str(memory), "-smp", "2", "-nographic",
-            "-no-reboot", "-nic", "none", "-kernel", f"/boot/vmlinuz-{image.version}", "-initrd", str(image.initrd),
+    how = COUNTED if lab.counted else accelerators(lab.work, image.vmlinuz)
+    return [which("qemu-system-x86_64"), *how, "-m", str(memory), "-smp", f"2,maxcpus={possible_cpus}", "-nographic",
+            "-no-reboot", "-nic", "none", "-kernel", str(image.vmlinuz), "-initrd", str(image.initrd),
             "-append", f"console=ttyS0 panic=-1 quiet no_timer_check mitigations=off init_on_alloc=0 log_buf_len=4M "
             f"lab_script={script} lab_quick={lab.quick}",
             "-virtfs", f"local,path=/,mount_tag=hostroot,readonly=on,{share}",
@@ -60,7 +59,7 @@ def command(lab, image, out, script, memory=3072):
 class Boot:
     """Runs the cells of /out/plan in one guest. events() yields ("begin", name) and ("end", name, code, seconds, clean)."""
 
-    def __init__(self, lab, image, out, limits, end=None):
+    def __init__(self, lab, image, out, limits, end=None, possible_cpus=2):
         self.out = pathlib.Path(out)
         self.patience = SLOWER if lab.counted else 1
         self.limits = limits  # name: seconds
@@ -72,8 +71,9 @@ class Boot:
         self.starved = 0.0  # seconds that a thread of the guest was ready to run and had no processor
         self.killed = ""  # why, when the guest had to be ended
         with open(self.console, "wb") as output:
-            self.process = subprocess.Popen(command(lab, image, self.out, GUEST / "main"), stdin=subprocess.DEVNULL,
-                                            stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+            self.process = subprocess.Popen(command(lab, image, self.out, GUEST / "main", possible_cpus),
+                                            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                            start_new_session=True)
 
     def _now(self):
         """Seconds in which the guest could run: one that other programs starve is not dead."""

@@ -91,14 +91,18 @@ class Runner:
             with self.guard:
                 even = -(-len(self.waiting) // (2 * self.options.jobs))
                 count = len(self.waiting) if self.options.jobs == 1 else min(SHARE, even)
-                kernel = self.waiting[0].kernel if self.waiting else None
-                share = [cell for cell in self.waiting if cell.kernel == kernel][:count]
+                machine = self._machine(self.waiting[0]) if self.waiting else None
+                share = [cell for cell in self.waiting if self._machine(cell) == machine][:count]
                 self.waiting = [cell for cell in self.waiting if cell not in share]
             if not share:
                 return
             done = self._boot(share, self.lab.work / (f"boot{number + 1}" if number else "boot"))
             with self.guard:
                 self.waiting = share[done:] + self.waiting
+
+    def _machine(self, cell):
+        """Cells of which this is the same can share a guest."""
+        return cell.kernel, self.cases[cell.case].possible_cpus
 
     def _start(self, cells, out):
         """Starts a guest for the cells; None once the run has ended."""
@@ -113,7 +117,8 @@ class Runner:
             if self.ended:
                 return None
             self.boots.append(Boot(self.lab, image, out, {c.name: self.limit(c) for c in cells},
-                                   self.deadline + GRACE if self.deadline else None))
+                                   self.deadline + GRACE if self.deadline else None,
+                                   self.cases[cells[0].case].possible_cpus))
             self.say(f"boot {len(self.boots)}: {len(cells)} of {self.total} cells, {len(self.waiting)} wait; "
                      f"Linux {image.version}")
             return self.boots[-1]
@@ -294,7 +299,7 @@ def read(path):
 
 def write_settings(out, lab, image, options, **more):
     settings = {"LAB_GUEST": GUEST, "LAB_BUILD": lab.programs, "LAB_MODULES": image.modules,
-                "LAB_KERNEL": image.kernel.name,
+                "LAB_KERNEL": image.kernel.name, "LAB_UNPACKED": lab.work / "unpacked",
                 "LAB_NOISE": lab.noise, "LAB_FABRIC": options.fabric,
                 "LAB_CAPTURE": "yes" if options.capture else "", "LAB_COUNTED": "yes" if lab.counted else "",
                 "URTRS_BLKTESTS": os.environ.get("URTRS_BLKTESTS", ""), **more}
