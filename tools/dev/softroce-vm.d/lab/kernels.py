@@ -31,7 +31,7 @@ KERNELS = {kernel.name: kernel for kernel in (
     Kernel(DEFAULT, "6.12", True, siw=True),
     Kernel("6.1", "6.1", False),
     Kernel("6.12-rnbd2.2", "6.12", True, rnbd22),
-    Kernel("7.3", "7.3", False, release="trixie"),
+    Kernel("7.3", "7.3", True, release="trixie"),
 )}
 GUEST_MODULES = {  # module: parameters
     "9p": "", "9pnet_virtio": "", "virtio_pci": "", "overlay": "", "veth": "", "rdma_rxe": "", "ib_uverbs": "",
