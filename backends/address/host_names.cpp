@@ -1,5 +1,6 @@
 #include "backends/address/host_names.hpp"
 
+#include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
@@ -10,12 +11,12 @@
 #include <ctime>
 #include <deque>
 #include <mutex>
-#include <optional>
 #include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 
+#include "backends/address/address_list.hpp"
 #include "backends/address/unique_fd.hpp"
 
 namespace rtrs::net {
@@ -41,7 +42,7 @@ bool is_no(int code) noexcept {
 
 struct HostNames::Shared {
   struct Name {
-    std::optional<SocketAddress> address;  // of the last answer
+    std::vector<SocketAddress> addresses;  // of the last answer
     int code = EAI_AGAIN;                  // how the last question ended
     bool answered = false;
     bool in_flight = false;
@@ -65,7 +66,7 @@ struct HostNames::Shared {
   }
 };
 
-int find_host(const std::string& host, SocketAddress& result) {
+int find_host(const std::string& host, std::vector<SocketAddress>& result) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -73,8 +74,11 @@ int find_host(const std::string& host, SocketAddress& result) {
   addrinfo* found = nullptr;
   const int code = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (code != 0) return code;
-  result = from_raw(found->ai_addr, found->ai_addrlen);
+  std::vector<SocketAddress> all;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next)
+    all.push_back(from_raw(one->ai_addr, one->ai_addrlen));
   ::freeaddrinfo(found);
+  result = in_turn(all);
   return 0;
 }
 
@@ -106,17 +110,17 @@ void HostNames::work(const std::shared_ptr<Shared>& shared) {
     const std::string host = std::move(shared->queue.front());
     shared->queue.pop_front();
     lock.unlock();
-    SocketAddress address;
-    const int code = shared->find(host, address);
+    std::vector<SocketAddress> addresses;
+    const int code = shared->find(host, addresses);
     lock.lock();
     Shared::Name& name = shared->names[host];
     name.in_flight = false;
     name.answered = true;
     name.code = code;
     if (code == 0) {
-      name.address = address;
+      name.addresses = with_places_kept(name.addresses, std::move(addresses));
     } else if (is_no(code)) {
-      name.address.reset();
+      name.addresses.clear();
     }
     shared->signaled = true;
     shared->set(1);
@@ -155,7 +159,7 @@ bool HostNames::ask(std::uint64_t ticket, std::initializer_list<std::string_view
   Nanos bound = bounds_.newer;
   for (const std::string& host : one.hosts) {
     Shared::Name& name = shared.names[host];
-    if (!name.address) bound = bounds_.first;
+    if (name.addresses.empty()) bound = bounds_.first;
     if (name.in_flight || shared.queue.size() >= kMaxQueue) continue;
     shared.queue.push_back(host);
     name.in_flight = true;
@@ -197,20 +201,30 @@ std::vector<std::uint64_t> HostNames::take() {
   return done;
 }
 
-Result<SocketAddress> HostNames::address(std::string_view text, std::uint16_t port) const {
+std::vector<SocketAddress> HostNames::addresses(std::string_view text, std::uint16_t port) const {
   const std::string host = host_name_in(text, &port);
-  if (host.empty()) return parse_address(text, port);
+  std::vector<SocketAddress> result;
+  if (host.empty()) {
+    if (const Result<SocketAddress> one = parse_address(text, port)) result.push_back(*one);
+    return result;
+  }
   const std::lock_guard lock(shared_->mutex);
   const auto found = shared_->names.find(host);
-  if (found == shared_->names.end() || !found->second.address) return tl::unexpected(Errc::bad_address);
-  SocketAddress result = *found->second.address;
-  result.set_port(port);
+  if (found != shared_->names.end()) result = found->second.addresses;
+  for (SocketAddress& one : result) one.set_port(port);
   return result;
 }
 
 std::string HostNames::why_unknown(std::string_view text) const {
   const std::string host = host_name_in(text);
-  if (host.empty()) return "\"" + std::string(text) + "\" is no address";
+  if (host.empty()) {
+    const std::string address = host_of(text);
+    const std::size_t scope = address.find('%');
+    if (scope != std::string::npos && ::if_nametoindex(address.c_str() + scope + 1) == 0)
+      return "this host has no network interface \"" + address.substr(scope + 1) +
+             "\"; 'ip link' lists what it has";
+    return "\"" + std::string(text) + "\" is no address";
+  }
   if (!asks()) return "\"" + host + "\" is no address in figures, and host names are not looked up here";
   const std::lock_guard lock(shared_->mutex);
   const auto found = shared_->names.find(host);
@@ -229,16 +243,25 @@ bool HostNames::is_silent(std::string_view text) const {
   return found == shared_->names.end() || !found->second.answered || !is_no(found->second.code);
 }
 
-Result<SocketAddress> resolve(std::string_view text, std::uint16_t port) {
-  if (host_name_in(text).empty()) return parse_address(text, port);
+std::vector<SocketAddress> resolve(std::string_view text, std::uint16_t port, std::string* why) {
   HostNames names;
-  if (names.wait_fd() < 0) return tl::unexpected(Errc::no_memory);
-  names.ask(0, {text});
-  do {
-    pollfd wait{names.wait_fd(), POLLIN, 0};
-    ::poll(&wait, 1, -1);
-  } while (names.take().empty());
-  return names.address(text, port);
+  if (!host_name_in(text).empty() && names.wait_fd() >= 0) {
+    names.ask(0, {text});
+    do {
+      pollfd wait{names.wait_fd(), POLLIN, 0};
+      ::poll(&wait, 1, -1);
+    } while (names.take().empty());
+  }
+  std::vector<SocketAddress> found = names.addresses(text, port);
+  if (found.empty() && why != nullptr) *why = names.why_unknown(text);
+  return found;
+}
+
+std::vector<std::string> listen_addresses(const std::string& text, std::string& why) {
+  if (host_name_in(text).empty()) return {text};
+  std::vector<std::string> result;
+  for (const SocketAddress& one : resolve(text, 0, &why)) result.push_back(host_of(to_text(one)));
+  return result;
 }
 
 }  // namespace rtrs::net

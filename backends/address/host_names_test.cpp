@@ -31,12 +31,12 @@ class Service {
     inner_->answers.erase(host);
   }
   FindHost find() {
-    return [inner = inner_](const std::string& host, SocketAddress& result) {
+    return [inner = inner_](const std::string& host, std::vector<SocketAddress>& result) {
       std::unique_lock lock(inner->mutex);
       inner->changed.wait(lock, [&] { return inner->over || inner->answers.count(host) != 0; });
       if (inner->over) return EAI_AGAIN;
       const Answer with = inner->answers[host];
-      if (with.code == 0) result = *parse_address(with.address, 0);
+      if (with.code == 0) result = {*parse_address(with.address, 0)};
       return with.code;
     };
   }
@@ -62,13 +62,17 @@ std::vector<std::uint64_t> wait_and_take(HostNames& names) {
   return names.take();
 }
 
+std::string first(const std::vector<SocketAddress>& list) {
+  return list.empty() ? "none" : to_text(list.front());
+}
+
 using Tickets = std::vector<std::uint64_t>;
 
 TEST(HostNames, an_address_in_figures_is_never_asked_for) {
-  HostNames names([](const std::string&, SocketAddress&) -> int { abort(); });
+  HostNames names([](const std::string&, std::vector<SocketAddress>&) -> int { abort(); });
   EXPECT_FALSE(names.ask(1, {"ip:10.0.0.1", "[::1]:7", "", "gid:fe80::1"}));
-  EXPECT_EQ(to_text(*names.address("10.0.0.1:9", 7)), "10.0.0.1:9");
-  EXPECT_FALSE(names.address("gid:fe80::1", 7).has_value());
+  EXPECT_EQ(first(names.addresses("10.0.0.1:9", 7)), "10.0.0.1:9");
+  EXPECT_TRUE(names.addresses("gid:fe80::1", 7).empty());
   EXPECT_EQ(names.why_unknown("10.0.0.1:"), "\"10.0.0.1:\" is no address");
 }
 
@@ -78,14 +82,14 @@ TEST(HostNames, a_name_is_answered_by_the_name_service) {
   EXPECT_TRUE(names.ask(1, {"ip:a:9", "10.0.0.7"}));
   EXPECT_TRUE(names.ask(2, {"b"}));
   EXPECT_EQ(names.take(), Tickets{});
-  EXPECT_FALSE(names.address("a", 7).has_value());
+  EXPECT_TRUE(names.addresses("a", 7).empty());
   service.answer("a", {.address = "10.0.0.3"});
   EXPECT_EQ(wait_and_take(names), Tickets{1});
-  EXPECT_EQ(to_text(*names.address("a:9", 7)), "10.0.0.3:9");
-  EXPECT_EQ(to_text(*names.address("ip:a", 7)), "10.0.0.3:7");
+  EXPECT_EQ(first(names.addresses("a:9", 7)), "10.0.0.3:9");
+  EXPECT_EQ(first(names.addresses("ip:a", 7)), "10.0.0.3:7");
   service.answer("b", {.code = EAI_NONAME});
   EXPECT_EQ(wait_and_take(names), Tickets{2});
-  EXPECT_FALSE(names.address("b", 7).has_value());
+  EXPECT_TRUE(names.addresses("b", 7).empty());
   EXPECT_FALSE(names.is_silent("b"));
   EXPECT_EQ(names.why_unknown("b"), "no host has the name \"b\"");
 }
@@ -108,14 +112,14 @@ TEST(HostNames, the_last_answer_is_used_while_the_name_service_is_silent) {
   service.fall_silent("a");
   EXPECT_TRUE(names.ask(2, {"a"}));
   EXPECT_EQ(wait_and_take(names), Tickets{2});
-  EXPECT_EQ(to_text(*names.address("a", 7)), "10.0.0.3:7");
+  EXPECT_EQ(first(names.addresses("a", 7)), "10.0.0.3:7");
   // That the service cannot be asked says nothing about the name; that there is no such host does.
   service.answer("a", {.code = EAI_AGAIN});
   wait_and_take(names);
-  EXPECT_EQ(to_text(*names.address("a", 7)), "10.0.0.3:7");
+  EXPECT_EQ(first(names.addresses("a", 7)), "10.0.0.3:7");
   service.answer("a", {.code = EAI_NONAME});
   EXPECT_TRUE(names.ask(3, {"a"}));
-  while (names.address("a", 7).has_value()) wait_and_take(names);
+  while (!names.addresses("a", 7).empty()) wait_and_take(names);
   EXPECT_EQ(names.why_unknown("a"), "no host has the name \"a\"");
 }
 
@@ -142,7 +146,7 @@ TEST(HostNames, a_ticket_that_was_forgotten_is_not_named) {
 
 TEST(HostNames, WhereNamesAreOffNothingIsAsked) {
   bool asked = false;
-  HostNames names([&asked](const std::string&, SocketAddress&) {
+  HostNames names([&asked](const std::string&, std::vector<SocketAddress>&) {
     asked = true;
     return 0;
   });
@@ -150,10 +154,10 @@ TEST(HostNames, WhereNamesAreOffNothingIsAsked) {
   names.never_ask();
   EXPECT_FALSE(names.asks());
   EXPECT_FALSE(names.ask(1, {"storage1", "10.0.0.1"}));
-  EXPECT_EQ(names.address("storage1", 7).error(), Errc::bad_address);
+  EXPECT_TRUE(names.addresses("storage1", 7).empty());
   EXPECT_FALSE(names.is_silent("storage1"));
   EXPECT_NE(names.why_unknown("storage1").find("in figures"), std::string::npos);
-  EXPECT_EQ(to_text(*names.address("10.0.0.1", 7)), "10.0.0.1:7");
+  EXPECT_EQ(first(names.addresses("10.0.0.1", 7)), "10.0.0.1:7");
   EXPECT_FALSE(asked);
 }
 

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace rtrs::net {
@@ -108,8 +109,10 @@ std::string canonical(std::string_view text) {
   if (::inet_aton(address.c_str(), &four) != 0)
     return kind + "4" + std::string(reinterpret_cast<const char*>(&four), sizeof four);
   in6_addr six{};
-  if (::inet_pton(AF_INET6, address.c_str(), &six) == 1)
-    return kind + "6" + std::string(reinterpret_cast<const char*>(&six), sizeof six);
+  // The scope stays as it is: names of interfaces have upper and lower case.
+  const std::size_t scope = std::min(address.find('%'), address.size());
+  if (::inet_pton(AF_INET6, address.substr(0, scope).c_str(), &six) == 1)
+    return kind + "6" + std::string(reinterpret_cast<const char*>(&six), sizeof six) + address.substr(scope);
   for (char& c : address) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return kind + "n" + address;
 }

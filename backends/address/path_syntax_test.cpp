@@ -75,8 +75,19 @@ TEST(PathSyntax, APortBehindTheAddressHasPrecedence) {
       same_path(PathAddress{"ip:10.0.0.1", "ip:10.0.0.2:7", 1}, PathAddress{"10.0.0.1", "10.0.0.2", 7}));
 }
 
+TEST(PathSyntax, TheScopeOfALinkLocalAddressIsKept) {
+  const auto path = [](const char* text) { return *parse_path(text, 1234); };
+  EXPECT_EQ(path("fe80::1%eth0@fe80::2%eth0").source, "fe80::1%eth0");
+  EXPECT_EQ(endpoint_text(path("fe80::2%eth0")), "[fe80::2%eth0]:1234");
+  EXPECT_EQ(endpoint_text(path("[fe80::2%eth0]:7")), "[fe80::2%eth0]:7");
+  EXPECT_TRUE(same_path(path("fe80::1%eth0"), path("FE80:0::1%eth0")));
+  EXPECT_TRUE(same_path(path("[fe80::1%eth0]"), path("fe80::1%eth0")));
+  EXPECT_FALSE(same_path(path("fe80::1%eth0"), path("fe80::1%eth1")));
+  EXPECT_FALSE(same_path(path("fe80::1%eth0"), path("fe80::1%ETH0")));
+}
+
 TEST(PathSyntax, WritesWhatItReads) {
-  for (const char* text : {"10.0.0.2", "10.0.0.1@10.0.0.2", "fd00::1@fd00::2"})
+  for (const char* text : {"10.0.0.2", "10.0.0.1@10.0.0.2", "fd00::1@fd00::2", "fe80::1%eth0@fe80::2%eth0"})
     EXPECT_EQ(to_text(*parse_path(text, 1)), text);
 }
 

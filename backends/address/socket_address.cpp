@@ -1,6 +1,7 @@
 #include "backends/address/socket_address.hpp"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <unistd.h>
@@ -25,6 +26,26 @@ AddressBytes canonical(const SocketAddress& address) {
     std::memcpy(bytes.data() + 12, &reinterpret_cast<const sockaddr_in*>(address.get())->sin_addr, 4);
   }
   return bytes;
+}
+
+// Of a link-local address: the interface. 0 for all others.
+std::uint32_t scope_of(const SocketAddress& address) {
+  return address.family() == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_scope_id
+                                      : 0;
+}
+
+std::uint32_t add_to_digest(std::uint32_t digest, const std::uint8_t* bytes, std::size_t length) {
+  for (std::size_t i = 0; i < length; ++i) digest = (digest ^ bytes[i]) * 16777619u;
+  return digest;
+}
+
+// Addresses without a scope have the digest that they always had.
+std::uint32_t add_scope_to_digest(std::uint32_t digest, std::uint32_t scope) {
+  for (; scope != 0; scope >>= 8U) {
+    const auto byte = static_cast<std::uint8_t>(scope);
+    digest = add_to_digest(digest, &byte, 1);
+  }
+  return digest;
 }
 
 bool is_mapped(const AddressBytes& bytes) {
@@ -90,7 +111,7 @@ void SocketAddress::set_port(std::uint16_t port) {
 }
 
 bool SocketAddress::operator==(const SocketAddress& other) const {
-  return port() == other.port() && canonical(*this) == canonical(other);
+  return port() == other.port() && canonical(*this) == canonical(other) && scope_of(*this) == scope_of(other);
 }
 
 SocketAddress from_raw(const void* address, std::size_t length) {
@@ -118,7 +139,8 @@ std::string host_of(std::string_view text) {
 std::string host_name_in(std::string_view text, std::uint16_t* port) {
   std::string host;
   std::uint16_t found = port == nullptr ? 0 : *port;
-  if (!take_apart(text, host, found) || in_figures(host)) return {};
+  // No name has a colon: such a text is an address, perhaps with a scope that is no interface of this host.
+  if (!take_apart(text, host, found) || host.find(':') != std::string::npos || in_figures(host)) return {};
   if (port != nullptr) *port = found;
   return host;
 }
@@ -139,6 +161,18 @@ SocketAddress any_address(std::uint16_t port) {
   return result;
 }
 
+namespace {
+
+// "%eth0"; the number of an interface that is gone; empty without a scope.
+std::string scope_text(std::uint32_t scope) {
+  if (scope == 0) return {};
+  std::array<char, IF_NAMESIZE> name{};
+  return "%" +
+         (::if_indextoname(scope, name.data()) != nullptr ? std::string(name.data()) : std::to_string(scope));
+}
+
+}  // namespace
+
 std::string to_text(const SocketAddress& address) {
   const AddressBytes bytes = canonical(address);
   char text[INET6_ADDRSTRLEN] = "?";
@@ -148,23 +182,20 @@ std::string to_text(const SocketAddress& address) {
     return std::string(text) + ":" + port;
   }
   inet_ntop(AF_INET6, bytes.data(), text, sizeof text);
-  return "[" + std::string(text) + "]:" + port;
+  return "[" + std::string(text) + scope_text(scope_of(address)) + "]:" + port;
 }
 
 std::uint32_t host_digest(const SocketAddress& client) {
   const AddressBytes bytes = canonical(client);
   const std::size_t length = is_mapped(bytes) ? bytes.size() : 8;
-  std::uint32_t digest = 2166136261u;
-  for (std::size_t i = 0; i < length; ++i) digest = (digest ^ bytes[i]) * 16777619u;
-  return digest;
+  return add_scope_to_digest(add_to_digest(2166136261u, bytes.data(), length), scope_of(client));
 }
 
 std::uint32_t address_pair_digest(const SocketAddress& client, const SocketAddress& server) {
   std::uint32_t digest = 2166136261u;
-  for (const AddressBytes& bytes : {canonical(client), canonical(server)}) {
-    for (const std::uint8_t byte : bytes) digest = (digest ^ byte) * 16777619u;
-  }
-  return digest;
+  for (const AddressBytes& bytes : {canonical(client), canonical(server)})
+    digest = add_to_digest(digest, bytes.data(), bytes.size());
+  return add_scope_to_digest(digest, scope_of(server));
 }
 
 }  // namespace rtrs::net

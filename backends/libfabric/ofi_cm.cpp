@@ -86,80 +86,68 @@ Errc FabricImpl::open_listener() {
 Errc FabricImpl::listen(const PathAddress& local) {
   const std::string& text = local.source.empty() ? local.destination : local.source;
   if (text.empty()) return listener_->listen(net::any_address(local.port));
-  const Result<net::SocketAddress> address =
-      names_.asks() ? net::resolve(text, local.port) : names_.address(text, local.port);
-  if (!address) {
+  const std::vector<net::SocketAddress> addresses = destinations_.resolve(text, local.port);
+  if (addresses.empty()) {
     log(LogLevel::error, "cannot listen on \"" + text + "\": not an address of this host");
-    return address.error();
+    return Errc::bad_address;
   }
-  return listener_->listen(*address);
+  return listener_->listen(addresses.front());
 }
 
-InfoHandle FabricImpl::connect_info(const PathAddress& address, net::SocketAddress& destination,
-                                    Reason& why) {
-  why = Reason::name_unresolved;
-  const Result<net::SocketAddress> to = names_.address(address.destination, address.port);
-  if (!to) return nullptr;
-  destination = *to;
-  net::SocketAddress from;
-  if (!address.source.empty()) {
-    const Result<net::SocketAddress> source = names_.address(address.source, 0);
-    why = Reason::source_unavailable;
-    if (!source || source->family() != to->family()) return nullptr;
-    from = *source;
-  }
-  why = Reason::no_resources;
+InfoHandle FabricImpl::connect_info(net::Destinations::Route& route) {
   InfoHandle info(fi_dupinfo(device_->info.get()));
-  if (info == nullptr || !set_address(info->dest_addr, info->dest_addrlen, &destination) ||
-      !set_address(info->src_addr, info->src_addrlen, address.source.empty() ? nullptr : &from)) {
+  net::SocketAddress* const from = route.from.length == 0 ? nullptr : &route.from;
+  if (info == nullptr || !set_address(info->dest_addr, info->dest_addrlen, &route.to) ||
+      !set_address(info->src_addr, info->src_addrlen, from))
     return nullptr;
-  }
-  info->addr_format = to->family() == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
-  why = Reason::none;
+  info->addr_format = route.to.family() == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
   return info;
 }
 
 void FabricImpl::connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
                          std::span<const std::byte> private_data) {
   Connection& connection = create(key, params, true);
-  if (wait_for_names(connection, address, private_data)) return;
-  begin_connecting(connection, address, private_data);
+  if (!wait_for_names(key, address, params.address, private_data))
+    begin_connecting(connection, {key, address, params.address}, private_data);
 }
 
-bool FabricImpl::wait_for_names(const Connection& connection, const PathAddress& address,
+bool FabricImpl::wait_for_names(ConKey key, const PathAddress& address, unsigned index,
                                 std::span<const std::byte> private_data) {
-  // Without a descriptor to wait with, an attempt tells that the name is not known.
-  if (names_.wait_fd() < 0 || !names_.ask(++next_ticket_, {address.destination, address.source}))
-    return false;
-  if (!names_watched_ && !watch(names_.wait_fd(), &names_)) {
-    names_.forget(next_ticket_);
+  if (!destinations_.ask(key, address, index)) return false;
+  if (!names_watched_ && !watch(destinations_.wait_fd(), &destinations_)) {
+    // Without a descriptor to wait with, an attempt tells that the name is not known.
+    destinations_.forget(key);
     return false;
   }
   names_watched_ = true;
-  unnamed_[next_ticket_] = {connection.key(), address, {private_data.begin(), private_data.end()}};
+  unnamed_[key] = {private_data.begin(), private_data.end()};
   return true;
 }
 
 void FabricImpl::connect_named() {
-  for (const std::uint64_t ticket : names_.take()) {
-    const auto node = unnamed_.extract(ticket);
-    Connection* const connection = node.empty() ? nullptr : find(node.mapped().key);
+  for (const net::Destinations::Ready& ready : destinations_.take()) {
+    const auto node = unnamed_.extract(ready.key);
+    Connection* const connection = node.empty() ? nullptr : find(ready.key);
     if (connection == nullptr || connection->stage() != Connection::Stage::pending) continue;
-    begin_connecting(*connection, node.mapped().address, node.mapped().private_data);
+    begin_connecting(*connection, ready, node.mapped());
   }
 }
 
-void FabricImpl::begin_connecting(Connection& connection, const PathAddress& address,
+void FabricImpl::begin_connecting(Connection& connection, const net::Destinations::Ready& where,
                                   std::span<const std::byte> private_data) {
-  net::SocketAddress destination;
-  Reason why = Reason::none;
-  const InfoHandle info = connect_info(address, destination, why);
-  if (info == nullptr) {
-    fail_connect(
-        connection, address, why,
-        why == Reason::name_unresolved ? names_.why_unknown(address.destination) : text_of(why).sentence);
+  const PathAddress& address = where.path;
+  auto route = destinations_.route(where.key, address, where.address);
+  if (!route) {
+    fail_connect(connection, address, route.error().reason, route.error().text);
     return;
   }
+  if (route->is_choice(where.key)) report(event::AddressesFound{where.key, route->count});
+  const InfoHandle info = connect_info(*route);
+  if (info == nullptr) {
+    fail_connect(connection, address, Reason::no_resources, text_of(Reason::no_resources).sentence);
+    return;
+  }
+  const net::SocketAddress& destination = route->to;
   connection.set_addresses(net::from_raw(info->src_addr, info->src_addrlen), destination);
   // Some providers do not look at the length of what they copy.
   if (private_data.size() > capabilities().connect_data) {
@@ -231,7 +219,8 @@ void FabricImpl::disconnect(ConKey key) {
   if (last_found_ == &connection) last_found_ = nullptr;
   shut(connection);
   std::erase(with_delivered_, &connection);
-  std::erase_if(unnamed_, [&](const auto& entry) { return entry.second.key == key; });
+  destinations_.forget(key);
+  unnamed_.erase(key);
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
   pending_taken_ = 0;
   std::erase_if(pending_, [&](const Pending& p) {

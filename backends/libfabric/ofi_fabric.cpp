@@ -41,7 +41,7 @@ Result<std::unique_ptr<OfiFabric>> open_ofi_fabric(const OfiOptions& options) {
 }
 
 FabricImpl::FabricImpl(OfiOptions options) : options_(std::move(options)) {
-  if (!options_.host_names) names_.never_ask();
+  if (!options_.host_names) destinations_.never_ask();
 }
 
 Errc FabricImpl::open() {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/address/host_names.hpp"
+#include "backends/address/destinations.hpp"
 #include "backends/libfabric/ofi.hpp"
 #include "backends/libfabric/ofi_admission.hpp"
 #include "backends/libfabric/ofi_adopt.hpp"
@@ -67,22 +67,16 @@ class FabricImpl final : public OfiFabric {
     FabricEvent event;
     std::string bytes;
   };
-  // A connection to a host whose name is being looked up.
-  struct Unnamed {
-    ConKey key;
-    PathAddress address;
-    std::vector<std::byte> private_data;
-  };
-
   Connection* find(ConKey) const noexcept;
   Connection& create(ConKey, const ConnectionParams&, bool is_client);
   bool watch(int fd, void* tag);
   // Gives the connection an endpoint and watches its queue; 0 or a negative error.
   int open_endpoint(Connection&, fi_info&);
-  InfoHandle connect_info(const PathAddress&, net::SocketAddress& destination, Reason& why);
+  InfoHandle connect_info(net::Destinations::Route&);
   // Now that the addresses are known.
-  void begin_connecting(Connection&, const PathAddress&, std::span<const std::byte> private_data);
-  bool wait_for_names(const Connection&, const PathAddress&, std::span<const std::byte> private_data);
+  void begin_connecting(Connection&, const net::Destinations::Ready&,
+                        std::span<const std::byte> private_data);
+  bool wait_for_names(ConKey, const PathAddress&, unsigned index, std::span<const std::byte> private_data);
   void connect_named();
   void report(const FabricEvent&, std::string bytes = {});
   void report_lost(Connection&, Reason);
@@ -118,10 +112,10 @@ class FabricImpl final : public OfiFabric {
   int epoll_fd_ = -1;
   std::unique_ptr<Adopter> adopter_;
   std::unique_ptr<Admission> listener_;
-  net::HostNames names_;
+  net::Destinations destinations_;
   bool names_watched_ = false;
-  std::uint64_t next_ticket_ = 0;
-  std::unordered_map<std::uint64_t, Unnamed> unnamed_;
+  // Private data of connections to hosts whose names are being looked up.
+  std::unordered_map<ConKey, std::vector<std::byte>, ConKeyHash> unnamed_;
 
   std::uint32_t next_request_ = 0;
   std::unordered_map<std::uint32_t, ConnectRequest> requests_;

@@ -65,7 +65,7 @@ void FabricImpl::look_at_kernel() noexcept {
       read_events();
     } else if (tag == &listener_) {
       take_requests();
-    } else if (tag == &names_) {
+    } else if (tag == &destinations_) {
       connect_named();
     } else {
       mark_ready(*static_cast<Connection*>(tag));

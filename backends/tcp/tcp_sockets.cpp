@@ -54,6 +54,11 @@ net::UniqueFd new_socket(int family) noexcept {
   return net::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
+int error_of(const net::Destinations::Failure& failure) noexcept {
+  if (failure.silent) return kNamesSilent;
+  return failure.reason == Reason::source_unavailable ? kNotOurs : kUnresolved;
+}
+
 Transport::Moved moved(ssize_t result) noexcept {
   if (result >= 0) return {.bytes = static_cast<std::size_t>(result), .error = 0};
   return {.bytes = 0, .error = errno == EWOULDBLOCK || errno == EINTR ? EAGAIN : errno};
@@ -66,6 +71,7 @@ int Sockets::open() noexcept {
   timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   signal_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   spare_ = open_spare();
+  ready_.reserve(named_.size());
   if (!epoll_ || !timer_ || !signal_ || !spare_) return errno;
   return watch_own(timer_.get(), &timer_) && watch_own(signal_.get(), &signal_) ? 0 : errno;
 }
@@ -110,12 +116,11 @@ Transport::Opened Sockets::listen(const PathAddress& local, unsigned undelivered
   const std::string& text = local.source.empty() ? local.destination : local.source;
   net::SocketAddress address = net::any_address(local.port);
   if (!text.empty()) {
-    const Result<net::SocketAddress> found =
-        names_.asks() ? net::resolve(text, local.port) : names_.address(text, local.port);
+    const std::vector<net::SocketAddress> found = destinations_.resolve(text, local.port);
     result.name = text;
     result.error = kUnresolved;
-    if (!found) return result;
-    address = *found;
+    if (found.empty()) return result;
+    address = found.front();
   }
   result.name = to_text(address);
   net::UniqueFd socket = new_socket(address.family());
@@ -128,38 +133,23 @@ Transport::Opened Sockets::listen(const PathAddress& local, unsigned undelivered
   return result;
 }
 
-int Sockets::unknown(const std::string& text) const {
-  return names_.is_silent(text) ? kNamesSilent : kUnresolved;
-}
-
-int Sockets::begin(int socket, const PathAddress& path, const net::SocketAddress& to,
-                   unsigned undelivered_ms) const {
+net::UniqueFd Sockets::begin(const net::Destinations::Route& route, unsigned undelivered_ms,
+                             Opened& result) const {
+  result.name = to_text(route.to);
+  net::UniqueFd socket = new_socket(route.to.family());
   const int on = 1;
-  if (::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
-      ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &undelivered_ms, sizeof undelivered_ms) != 0)
-    return errno;
-  if (!path.source.empty()) {
-    const Result<net::SocketAddress> from = names_.address(path.source, 0);
-    if (!from && names_.is_silent(path.source)) return kNamesSilent;
-    if (!from || from->family() != to.family() || ::bind(socket, from->get(), from->length) != 0)
-      return kNotOurs;
-  }
-  return ::connect(socket, to.get(), to.length) != 0 && errno != EINPROGRESS ? errno : 0;
-}
-
-net::UniqueFd Sockets::begin(const PathAddress& path, unsigned undelivered_ms, Opened& result) const {
-  const Result<net::SocketAddress> to = names_.address(path.destination, path.port);
-  if (!to) {
-    result.error = unknown(path.destination);
-    return {};
-  }
-  result.name = to_text(*to);
-  net::UniqueFd socket = new_socket(to->family());
-  result.error = socket ? begin(socket.get(), path, *to, undelivered_ms) : errno;
+  if (!socket || ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
+      ::setsockopt(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &undelivered_ms, sizeof undelivered_ms) != 0)
+    result.error = errno;
+  else if (route.from.length != 0 && ::bind(socket.get(), route.from.get(), route.from.length) != 0)
+    result.error = kNotOurs;
+  else if (::connect(socket.get(), route.to.get(), route.to.length) != 0 && errno != EINPROGRESS)
+    result.error = errno;
   return socket;
 }
 
-Transport::Opened Sockets::connect(const PathAddress& path, unsigned undelivered_ms) {
+Transport::Opened Sockets::connect(ConKey key, const PathAddress& path, unsigned address,
+                                   unsigned undelivered_ms) {
   Opened result;
   if (tls_.context != nullptr && !tls::can_connect(*tls_.context)) {
     result.error = kRefused;
@@ -167,12 +157,14 @@ Transport::Opened Sockets::connect(const PathAddress& path, unsigned undelivered
         "several keys are there and none is chosen (tls-identity): " + tls::identities(*tls_.context);
     return result;
   }
-  if (names_.asks() &&
-      (!net::host_name_in(path.destination).empty() || !net::host_name_in(path.source).empty())) {
-    result = wait_for_names(path, undelivered_ms);
-  } else {
-    net::UniqueFd socket = begin(path, undelivered_ms, result);
+  if (destinations_.ask(key, path, address)) {
+    result = wait_for_names(key, path, undelivered_ms);
+  } else if (const auto route = destinations_.route(key, path, address)) {
+    net::UniqueFd socket = begin(*route, undelivered_ms, result);
     if (result.error == 0) result.socket = socket.release();
+  } else {
+    result.error = error_of(route.error());
+    result.why = route.error().text;
   }
   if (result.socket == kNoSocket || tls_.context == nullptr ||
       seal(result.socket, tls::Side::client, net::host_of(path.destination)))
@@ -182,41 +174,54 @@ Transport::Opened Sockets::connect(const PathAddress& path, unsigned undelivered
   return result;
 }
 
-Transport::Opened Sockets::wait_for_names(const PathAddress& path, unsigned undelivered_ms) {
+Transport::Opened Sockets::wait_for_names(ConKey key, const PathAddress& path, unsigned undelivered_ms) {
   Opened result;
   result.name = path.destination + " port " + std::to_string(path.port);
   net::UniqueFd placeholder(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!placeholder || names_.wait_fd() < 0) {
+  if (!placeholder)
     result.error = EMFILE;
-    return result;
-  }
-  if (!names_watched_ && !watch_own(names_.wait_fd(), &names_)) {
+  else if (!names_watched_ && !watch_own(destinations_.wait_fd(), &destinations_))
     result.error = ENOMEM;
+  if (result.error != 0) {
+    destinations_.forget(key);
     return result;
   }
   names_watched_ = true;
-  Unnamed& one = unnamed_[placeholder.get()];
-  one = Unnamed{path, undelivered_ms};
-  names_.ask(static_cast<std::uint64_t>(placeholder.get()), {path.destination, path.source});
+  unnamed_[placeholder.get()] = Unnamed{key, undelivered_ms};
   result.socket = placeholder.release();
   return result;
 }
 
 void Sockets::connect_named() noexcept try {
-  for (const std::uint64_t ticket : names_.take()) {
-    const auto id = static_cast<SocketId>(ticket);
-    const auto found = unnamed_.find(id);
+  for (const net::Destinations::Ready& ready : destinations_.take()) {
+    const auto found = std::find_if(unnamed_.begin(), unnamed_.end(), [&](const auto& entry) {
+      return entry.second.key == ready.key && entry.second.error == 0;
+    });
     if (found == unnamed_.end()) continue;
-    Unnamed& one = found->second;
-    Opened result;
-    const net::UniqueFd socket = begin(one.path, one.undelivered_ms, result);
-    one.error = result.error;
-    if (one.error == 0 && ::dup3(socket.get(), id, O_CLOEXEC) < 0) one.error = errno;
-    if (one.one != nullptr) watch_socket(id, one.interest, *one.one, EPOLL_CTL_ADD);
-    if (one.error == 0) unnamed_.erase(found);
+    connect_named(ready, found->first, found->second);
+    if (found->second.error == 0) unnamed_.erase(found);
   }
 } catch (const std::bad_alloc&) {
   // The bound of its attempt ends what is left over.
+}
+
+void Sockets::connect_named(const net::Destinations::Ready& ready, SocketId id, Unnamed& one) {
+  Opened result;
+  net::UniqueFd socket;
+  const auto route = destinations_.route(ready.key, ready.path, ready.address);
+  if (route && one.one != nullptr) {
+    // look() adds up to 64 more, and must not allocate.
+    ready_.reserve(ready_.size() + named_.size() + 1);
+    const std::uint16_t choice = route->is_choice(ready.key) ? route->count : std::uint16_t{1};
+    ready_.push_back({one.one, kFound, choice, ready.path.destination + " (" + to_text(route->to) + ")"});
+  }
+  if (route)
+    socket = begin(*route, one.undelivered_ms, result);
+  else
+    result.error = error_of(route.error());
+  one.error = result.error;
+  if (one.error == 0 && ::dup3(socket.get(), id, O_CLOEXEC) < 0) one.error = errno;
+  if (one.one != nullptr) watch_socket(id, one.interest, *one.one, EPOLL_CTL_ADD);
 }
 
 int Sockets::outcome(SocketId socket) noexcept {
@@ -304,7 +309,10 @@ bool Sockets::shut_down(SocketId socket) noexcept {
 
 void Sockets::close(SocketId socket) noexcept {
   if (sealed(socket) != nullptr) sealed_[static_cast<std::size_t>(socket)].reset();
-  if (unnamed_.erase(socket) != 0) names_.forget(static_cast<std::uint64_t>(socket));
+  if (const auto unnamed = unnamed_.find(socket); unnamed != unnamed_.end()) {
+    destinations_.forget(unnamed->second.key);
+    unnamed_.erase(unnamed);
+  }
   ::close(socket);
 }
 
@@ -333,7 +341,7 @@ void Sockets::forget(SocketId socket) noexcept {
 
 std::span<const Transport::Ready> Sockets::look() noexcept {
   const int count = ::epoll_wait(epoll_.get(), named_.data(), static_cast<int>(named_.size()), 0);
-  std::size_t ready = 0;
+  ready_.clear();
   std::uint64_t times = 0;
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = named_[static_cast<std::size_t>(i)];
@@ -341,18 +349,19 @@ std::span<const Transport::Ready> Sockets::look() noexcept {
       [[maybe_unused]] const ssize_t size = ::read(signal_.get(), &times, sizeof times);
     } else if (event.data.ptr == &timer_) {
       [[maybe_unused]] const ssize_t size = ::read(timer_.get(), &times, sizeof times);
-      ready_[ready++] = {};
-    } else if (event.data.ptr == &names_) {
+      ready_.emplace_back();
+    } else if (event.data.ptr == &destinations_) {
       connect_named();
     } else {
       const std::uint32_t events = event.events;
-      ready_[ready++] = {static_cast<Watched*>(event.data.ptr),
-                         ((events & ~std::uint32_t{EPOLLOUT}) != 0 ? kReadable : 0U) |
-                             ((events & EPOLLOUT) != 0 ? kWritable : 0U) |
-                             ((events & (EPOLLERR | EPOLLHUP)) != 0 ? kBroken : 0U)};
+      Ready& one = ready_.emplace_back();
+      one.one = static_cast<Watched*>(event.data.ptr);
+      one.events = ((events & ~std::uint32_t{EPOLLOUT}) != 0 ? kReadable : 0U) |
+                   ((events & EPOLLOUT) != 0 ? kWritable : 0U) |
+                   ((events & (EPOLLERR | EPOLLHUP)) != 0 ? kBroken : 0U);
     }
   }
-  return std::span(ready_).first(ready);
+  return ready_;
 }
 
 void Sockets::arm(Nanos when) noexcept {

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/address/host_names.hpp"
+#include "backends/address/destinations.hpp"
 #include "backends/address/socket_address.hpp"
 #include "backends/address/unique_fd.hpp"
 #include "backends/tcp/tcp.hpp"
@@ -25,7 +25,7 @@ class Sockets final : public Transport {
   // 0 or an errno.
   int open() noexcept;
   // Before the first connect(): host names are no addresses.
-  void never_ask_names() noexcept { names_.never_ask(); }
+  void never_ask_names() noexcept { destinations_.never_ask(); }
   // For streams from now on.
   void set_tls(const TlsOptions&);
 
@@ -35,7 +35,7 @@ class Sockets final : public Transport {
   void unmap(std::span<std::byte>) noexcept override;
 
   Opened listen(const PathAddress&, unsigned undelivered_ms) override;
-  Opened connect(const PathAddress&, unsigned undelivered_ms) override;
+  Opened connect(ConKey, const PathAddress&, unsigned address, unsigned undelivered_ms) override;
   int outcome(SocketId) noexcept override;
   Client accept(SocketId listener) override;
   Client turn_away(SocketId listener) override;
@@ -66,7 +66,7 @@ class Sockets final : public Transport {
   // A connection to a host whose name is being looked up. A descriptor that is not in the epoll instance
   // keeps its number until it becomes a socket; when that fails it becomes writable, and outcome() says why.
   struct Unnamed {
-    PathAddress path;
+    ConKey key{};
     unsigned undelivered_ms = 0;
     Watched* one = nullptr;  // nullptr: not watched
     std::uint32_t interest = 0;
@@ -74,12 +74,11 @@ class Sockets final : public Transport {
   };
 
   int bind_and_listen(int socket, const net::SocketAddress&, unsigned undelivered_ms) const noexcept;
-  int unknown(const std::string& text) const;
-  // A socket that begins to connect, now that its addresses are known.
-  net::UniqueFd begin(const PathAddress&, unsigned undelivered_ms, Opened&) const;
-  int begin(int socket, const PathAddress&, const net::SocketAddress& to, unsigned undelivered_ms) const;
-  Opened wait_for_names(const PathAddress&, unsigned undelivered_ms);
+  // A socket that begins to connect.
+  net::UniqueFd begin(const net::Destinations::Route&, unsigned undelivered_ms, Opened&) const;
+  Opened wait_for_names(ConKey, const PathAddress&, unsigned undelivered_ms);
   void connect_named() noexcept;
+  void connect_named(const net::Destinations::Ready&, SocketId, Unnamed&);
   bool watch_socket(SocketId, std::uint32_t interest, Watched&, int how) noexcept;
   bool watch_own(int descriptor, void* mark) noexcept;
 
@@ -96,7 +95,7 @@ class Sockets final : public Transport {
   net::UniqueFd timer_;
   net::UniqueFd signal_;
   net::UniqueFd spare_;  // given up for a client that finds no descriptor
-  net::HostNames names_;
+  net::Destinations destinations_;
   bool names_watched_ = false;
   std::unordered_map<SocketId, Unnamed> unnamed_;
   TlsOptions tls_;
@@ -104,7 +103,7 @@ class Sockets final : public Transport {
   std::vector<std::unique_ptr<SealedStream>> sealed_;  // by socket
   TcpStats counts_;                                    // of TLS alone
   std::array<epoll_event, 64> named_{};
-  std::array<Ready, 64> ready_{};
+  std::vector<Ready> ready_;
 };
 
 }  // namespace rtrs::tcp

@@ -48,13 +48,15 @@ Result<net::SocketAddress> parse_gid(std::string_view text, std::uint16_t port) 
 
 }  // namespace
 
-Result<net::SocketAddress> resolve_address(std::string_view text, std::uint16_t port) {
-  return starts_as_gid(text) ? parse_gid(text, port) : net::resolve(text, port);
+Result<net::SocketAddress> parse_address(std::string_view text, std::uint16_t port) {
+  return starts_as_gid(text) ? parse_gid(text, port) : net::parse_address(text, port);
 }
 
-Result<net::SocketAddress> known_address(const net::HostNames& names, std::string_view text,
-                                         std::uint16_t port) {
-  return starts_as_gid(text) ? parse_gid(text, port) : names.address(text, port);
+Result<net::SocketAddress> resolve_address(std::string_view text, std::uint16_t port) {
+  if (starts_as_gid(text)) return parse_gid(text, port);
+  const std::vector<net::SocketAddress> all = net::resolve(text, port);
+  if (all.empty()) return tl::unexpected(Errc::bad_address);
+  return all.front();
 }
 
 bool is_gid(const sockaddr* address) noexcept {

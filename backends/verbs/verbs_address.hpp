@@ -6,16 +6,15 @@
 #include <string>
 #include <string_view>
 
-#include "backends/address/host_names.hpp"
+#include "backends/address/destinations.hpp"
 #include "backends/address/socket_address.hpp"
 
 namespace rtrs::verbs {
 
-// Takes what net::resolve() takes, and "gid:fe80::2:c903:21:f4bd"; a host name may take 5 s. Error:
-// bad_address.
+// Takes what net::parse_address() takes, and "gid:fe80::2:c903:21:f4bd". Error: bad_address.
+Result<net::SocketAddress> parse_address(std::string_view text, std::uint16_t port);
+// The same, and the first address of a host name, which may take 5 s.
 Result<net::SocketAddress> resolve_address(std::string_view text, std::uint16_t port);
-// The same, and never waits: a host name is one that the names have an answer for.
-Result<net::SocketAddress> known_address(const net::HostNames&, std::string_view text, std::uint16_t port);
 
 bool is_gid(const sockaddr*) noexcept;
 // 0.0.0.0 or ::, which stand for every address.

@@ -78,13 +78,12 @@ Errc FabricImpl::listen(const PathAddress& local) {
   if (text.empty()) {
     listener->address = net::any_address(local.port);
   } else {
-    const Result<net::SocketAddress> address =
-        names_.asks() ? resolve_address(text, local.port) : known_address(names_, text, local.port);
-    if (!address) {
+    const std::vector<net::SocketAddress> addresses = destinations_.resolve(text, local.port);
+    if (addresses.empty()) {
       log(LogLevel::error, "cannot listen on \"" + text + "\": that is no address");
-      return address.error();
+      return Errc::bad_address;
     }
-    listener->address = *address;
+    listener->address = addresses.front();
   }
   int error = 0;
   if (!try_listen(*listener, error)) {
@@ -111,54 +110,43 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
   Connection& connection = create(key, params, true, private_data);
   if (private_data.size() > capabilities_.connect_data)
     return fail_connect(connection, Reason::post_failed, where(address) + ": too much private data");
-  if (!wait_for_names(connection, address)) begin_connecting(connection, address);
+  if (!wait_for_names(key, address, params.address))
+    begin_connecting(connection, {key, address, params.address});
 }
 
-bool FabricImpl::wait_for_names(const Connection& connection, const PathAddress& address) {
-  // Without a descriptor to wait with, an attempt tells that the name is not known.
-  if (names_.wait_fd() < 0 || !names_.ask(++next_ticket_, {address.destination, address.source}))
-    return false;
-  if (!names_watched_ && !watch(names_.wait_fd(), &names_)) {
-    names_.forget(next_ticket_);
+bool FabricImpl::wait_for_names(ConKey key, const PathAddress& address, unsigned index) {
+  if (!destinations_.ask(key, address, index)) return false;
+  if (!names_watched_ && !watch(destinations_.wait_fd(), &destinations_)) {
+    // Without a descriptor to wait with, an attempt tells that the name is not known.
+    destinations_.forget(key);
     return false;
   }
   names_watched_ = true;
-  unnamed_[next_ticket_] = {connection.key(), address};
   return true;
 }
 
 void FabricImpl::connect_named() {
-  for (const std::uint64_t ticket : names_.take()) {
-    const auto node = unnamed_.extract(ticket);
-    Connection* const connection = node.empty() ? nullptr : find(node.mapped().key);
+  for (const net::Destinations::Ready& ready : destinations_.take()) {
+    Connection* const connection = find(ready.key);
     if (connection == nullptr || connection->stage() != Connection::Stage::pending) continue;
-    begin_connecting(*connection, node.mapped().address);
+    begin_connecting(*connection, ready);
   }
 }
 
-void FabricImpl::begin_connecting(Connection& connection, const PathAddress& address) {
-  Result<net::SocketAddress> to = known_address(names_, address.destination, address.port);
-  if (!to) {
-    return fail_connect(connection, Reason::name_unresolved,
-                        where(address) + ": " + names_.why_unknown(address.destination));
-  }
-  net::SocketAddress from;
-  if (!address.source.empty()) {
-    const Result<net::SocketAddress> source = known_address(names_, address.source, 0);
-    if (!source || source->family() != to->family()) {
-      return fail_connect(connection, Reason::source_unavailable,
-                          where(address) + ": \"" + address.source + "\" is no source address for it");
-    }
-    from = *source;
-  }
-  connection.id = make_id(channel_.get(), &connection.owner, port_space_of(*to));
+void FabricImpl::begin_connecting(Connection& connection, const net::Destinations::Ready& target) {
+  const PathAddress& address = target.path;
+  auto route = destinations_.route(target.key, address, target.address);
+  if (!route)
+    return fail_connect(connection, route.error().reason, where(address) + ": " + route.error().text);
+  if (route->is_choice(target.key)) report(event::AddressesFound{target.key, route->count});
+  connection.id = make_id(channel_.get(), &connection.owner, port_space_of(route->to));
   if (connection.id == nullptr)
     return fail_connect(connection, Reason::no_resources, where(address) + ": " + errno_text(errno));
   // The route is looked for with them.
   set_options(connection.id.get(), options_);
-  sockaddr* const source = address.source.empty() ? nullptr : from.get();
+  sockaddr* const source = route->from.length == 0 ? nullptr : route->from.get();
   const int timeout = static_cast<int>(options_.resolve_timeout_ms);
-  if (rdma_resolve_addr(connection.id.get(), source, to->get(), timeout) != 0) {
+  if (rdma_resolve_addr(connection.id.get(), source, route->to.get(), timeout) != 0) {
     const int error = errno;
     fail_connect(connection, connect_reason(RDMA_CM_EVENT_ADDR_ERROR, -error),
                  where(address) + ": " + connect_text(RDMA_CM_EVENT_ADDR_ERROR, -error));
@@ -277,7 +265,7 @@ void FabricImpl::disconnect(ConKey key) {
   if (node.empty()) return;
   Connection& connection = *node.mapped();
   if (last_found_ == &connection) last_found_ = nullptr;
-  std::erase_if(unnamed_, [&](const auto& entry) { return entry.second.key == key; });
+  destinations_.forget(key);
   // What was asked of it before.
   if (connection.stage() == Connection::Stage::up && !connection.failed()) connection.flush();
   end(connection);

@@ -48,7 +48,7 @@ FabricImpl::FabricImpl(VerbsOptions options, Surveyed surveyed)
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
       memory_(options_, regions_) {
-  if (!options_.host_names) names_.never_ask();
+  if (!options_.host_names) destinations_.never_ask();
 }
 
 Errc FabricImpl::open() {

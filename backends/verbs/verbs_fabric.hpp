@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/address/host_names.hpp"
 #include "backends/address/socket_address.hpp"
 #include "backends/verbs/verbs.hpp"
+#include "backends/verbs/verbs_address.hpp"
 #include "backends/verbs/verbs_connection.hpp"
 #include "backends/verbs/verbs_device.hpp"
 #include "backends/verbs/verbs_handles.hpp"
@@ -92,11 +92,6 @@ class FabricImpl final : public VerbsFabric {
     FabricEvent event;
     std::string bytes;
   };
-  // A connection to a host whose name is being looked up.
-  struct Unnamed {
-    ConKey key;
-    PathAddress address;
-  };
   struct Listener {
     Owner owner{Owner::Kind::listener, this};
     net::SocketAddress address;
@@ -132,9 +127,9 @@ class FabricImpl final : public VerbsFabric {
   Connection& create(ConKey, const ConnectionParams&, bool is_client, std::span<const std::byte>);
   bool watch(int fd, void* tag);
   // Now that the addresses are known.
-  void begin_connecting(Connection&, const PathAddress&);
+  void begin_connecting(Connection&, const net::Destinations::Ready&);
   void post_receives(ConKey, unsigned count, std::uint32_t bytes_each) noexcept;
-  bool wait_for_names(const Connection&, const PathAddress&);
+  bool wait_for_names(ConKey, const PathAddress&, unsigned index);
   void connect_named();
   // The device of an identifier, opened when it is the first there; nullptr, and the log says why, when it
   // cannot be used.
@@ -228,10 +223,8 @@ class FabricImpl final : public VerbsFabric {
   std::vector<std::unique_ptr<SharedQueue>> queues_;
   Memory memory_;
   EventChannelHandle channel_;
-  net::HostNames names_;
+  net::Destinations destinations_{parse_address};
   bool names_watched_ = false;
-  std::uint64_t next_ticket_ = 0;
-  std::unordered_map<std::uint64_t, Unnamed> unnamed_;
 
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::uint32_t next_request_ = 0;

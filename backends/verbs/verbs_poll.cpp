@@ -130,7 +130,7 @@ void FabricImpl::look_at_kernel() noexcept {
     void* tag = named[static_cast<std::size_t>(i)].data.ptr;
     if (tag == &channel_) {
       read_manager();
-    } else if (tag == &names_) {
+    } else if (tag == &destinations_) {
       connect_named();
     } else if (tag == &timer_) {
       std::uint64_t expirations = 0;

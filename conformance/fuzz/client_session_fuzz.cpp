@@ -57,6 +57,8 @@ class World {
         return feed(ConnectFailed{now_, key, Reason::rejected,
                                   static_cast<std::uint16_t>(draws_.below(2) == 0 ? 16 : 104)});
       case 3:
+        if (draws_.rarely(2))
+          return feed(AddressesFound{now_, key, static_cast<std::uint16_t>(draws_.below(5))});
         return feed(ConnectionLost{now_, key, Reason::transport_error});
       case 4:
       case 5:

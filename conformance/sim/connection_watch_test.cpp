@@ -113,6 +113,64 @@ TEST(ConnectionWatch, APathThatWaitsNoMoreNeedNotBeTried) {
   EXPECT_FALSE(one.judge.failed());
 }
 
+// One attempt on an address of several, refused at `now`.
+void fails(History& one, std::uint32_t epoch, std::uint16_t address, Nanos now,
+           Reason reason = Reason::connect_refused) {
+  one.watch.asked(con(0, epoch), address);
+  one.watch.found(con(0, epoch), 2, now);
+  one.watch.lost(con(0, epoch), reason);
+  one.watch.ended(con(0, epoch));
+  one.watch.news(0, PathState::draining, reason, 0, now);
+  one.watch.poll_ends(now);
+}
+
+TEST(ConnectionWatch, ARoundThroughAllAddressesIsAccepted) {
+  History one;
+  fails(one, 1, 0, seconds(1));
+  fails(one, 2, 1, seconds(2));
+  one.watch.news(0, PathState::waiting, Reason::connect_refused, seconds(3), seconds(2));
+  fails(one, 3, 0, seconds(5));
+  EXPECT_FALSE(one.judge.failed()) << one.judge.failure().text;
+}
+
+TEST(ConnectionWatch, AnAttemptAtTheAddressThatHasJustFailedIsFound) {
+  History one;
+  fails(one, 1, 0, seconds(1));
+  one.watch.asked(con(0, 2), 2);
+  EXPECT_TRUE(fails_with(one.judge, Oracle::addresses));
+}
+
+TEST(ConnectionWatch, AWaitBeforeAllAddressesWereTriedIsFound) {
+  History one;
+  fails(one, 1, 0, seconds(1));
+  one.watch.news(0, PathState::waiting, Reason::connect_refused, seconds(3), seconds(1));
+  EXPECT_TRUE(fails_with(one.judge, Oracle::addresses));
+}
+
+// A server that is there is asked again later.
+TEST(ConnectionWatch, AWaitAfterARefusalByTheServerIsAccepted) {
+  History one;
+  fails(one, 1, 0, seconds(1), Reason::rejected);
+  one.watch.news(0, PathState::waiting, Reason::rejected, seconds(3), seconds(1));
+  one.watch.asked(con(0, 2), 0);
+  EXPECT_FALSE(one.judge.failed()) << one.judge.failure().text;
+}
+
+TEST(ConnectionWatch, AnAddressThatIsAwaitedForTooLongIsFound) {
+  for (const unsigned rounds : {0U, 1U}) {
+    History one;
+    if (rounds == 1) one.watch.news(0, PathState::waiting, Reason::connect_refused, 1, 0);
+    one.watch.asked(con(0));
+    one.watch.found(con(0), 2, seconds(1));
+    one.watch.poll_ends(seconds(1));
+    const Nanos limit = Nanos{kAddressTimeout} << rounds;
+    one.begins(seconds(1) + limit);
+    EXPECT_FALSE(one.judge.failed());
+    one.begins(seconds(1) + limit + kLater);
+    EXPECT_TRUE(fails_with(one.judge, Oracle::addresses));
+  }
+}
+
 TEST(ConnectionWatch, ALossThatEndsNothingIsFound) {
   History one;
   one.connects();

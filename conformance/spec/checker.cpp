@@ -11,6 +11,7 @@ Side side_of(Kind kind) noexcept {
   switch (kind) {
     case Kind::BeginClient:
     case Kind::PathAdded:
+    case Kind::AddressesFound:
     case Kind::Connected:
     case Kind::Submitted:
     case Kind::InfoAccepted:

@@ -63,6 +63,9 @@ void ClientSpec::on_connection_input() {
     return forget_flights();
   }
   switch (event_.kind) {
+    case Kind::AddressesFound:
+      // Which address an attempt uses is not seen from its messages.
+      return;
     case Kind::Connected:
       return connected(path);
     case Kind::ConnectFailed:

@@ -34,6 +34,7 @@ struct Key {
   X(PolicyChanged, input)           \
   X(AttemptsChanged, input)         \
   X(CloseRequested, input)          \
+  X(AddressesFound, input)          \
   X(Connected, input)               \
   X(ConnectFailed, input)           \
   X(ConnectionLost, input)          \

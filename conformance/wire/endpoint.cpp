@@ -38,6 +38,13 @@ Endpoint::~Endpoint() {
   fabric_.release(memory_.id);
 }
 
+// Connections of one path have different epochs here, so that each is told the address.
+ConnectionParams Endpoint::params() const noexcept {
+  ConnectionParams params = kParams;
+  params.address = address_;
+  return params;
+}
+
 Con& Endpoint::add(std::uint16_t path, std::uint16_t cid) {
   auto made = std::make_unique<Con>();
   made->key = ConKey{path, cid, ++epoch_};
@@ -52,7 +59,7 @@ Con& Endpoint::connect(std::uint16_t path, std::uint16_t cid, const PathAddress&
   con.to = to;
   con.asked = copy_of(private_data);
   tap_.cm(kInstance, now(), con.key, trace::WireCmKind::req, true, private_data);
-  fabric_.connect(con.key, to, kParams, private_data);
+  fabric_.connect(con.key, to, params(), private_data);
   return con;
 }
 
@@ -211,6 +218,7 @@ void Endpoint::handle(const FabricEvent& event) {
     tap_.cm(kInstance, now(), con.key, kind, false, private_data);
   };
   std::visit(Overloaded{
+                 [&](const event::AddressesFound& one) { addresses_ = std::max(addresses_, one.count); },
                  [&](const event::Connected& one) {
                    con.answer = copy_of(one.private_data);
                    cm(Cm::rep, one.private_data);
@@ -270,7 +278,7 @@ void Endpoint::answer_challenge(std::uint32_t epoch) {
   con.answers_challenge = true;
   cons_.insert(std::move(node));
   tap_.cm(kInstance, now(), con.key, trace::WireCmKind::req, true, con.asked);
-  fabric_.connect(con.key, con.to, kParams, con.asked);
+  fabric_.connect(con.key, con.to, params(), con.asked);
 }
 
 void Endpoint::ended(Con& con, Con::State state, Reason reason) {

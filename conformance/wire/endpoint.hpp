@@ -74,6 +74,10 @@ class Endpoint {
   // Notes what goes over the wire from now on; null ends that.
   void record(Recorder* recorder) { tap_ = WireTap(recorder); }
 
+  // Of targets that are host names: the most addresses that one was found to have, and which one is used.
+  std::uint16_t addresses() const noexcept { return addresses_; }
+  void use_address(std::uint16_t index) noexcept { address_ = index; }
+
   Con& connect(std::uint16_t path, std::uint16_t cid, const PathAddress&, wire::Bytes private_data);
   Con& accept(const Incoming&, std::uint16_t path, std::uint16_t cid, wire::Bytes private_data);
   void reject(const Incoming&, wire::Bytes private_data);
@@ -119,6 +123,7 @@ class Endpoint {
     std::span<std::byte> bytes;
     std::uint32_t offset = 0;
   };
+  ConnectionParams params() const noexcept;
   Piece cut(std::size_t bytes);
   Con& add(std::uint16_t path, std::uint16_t cid);
   void handle(const FabricEvent&);
@@ -135,6 +140,8 @@ class Endpoint {
   RemoteKey remote_key_;
   std::size_t cut_ = 0;
   std::uint32_t epoch_ = 0;
+  std::uint16_t addresses_ = 1;
+  std::uint16_t address_ = 0;
   std::map<std::uint32_t, std::unique_ptr<Con>> cons_;  // by epoch
   std::deque<Incoming> incoming_;
 };

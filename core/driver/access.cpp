@@ -53,7 +53,8 @@ std::optional<AddressRange> address_of(std::string_view peer) {
   client = client.substr(0, colon);
   if (client.size() >= 2 && client.front() == '[' && client.back() == ']')
     client = client.substr(1, client.size() - 2);
-  return parse_address(client);
+  // Ranges have no scope: "fe80::1%eth0" is in fe80::/10.
+  return parse_address(client.substr(0, client.find('%')));
 }
 
 std::vector<std::string> words_of(std::string_view text) {

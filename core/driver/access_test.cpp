@@ -25,6 +25,11 @@ TEST(Access, without_rules_everybody_comes_in) {
   EXPECT_TRUE(allows_session(none, "web1", "alice"));
 }
 
+TEST(Access, AScopeDoesNotKeepAClientOut) {
+  EXPECT_TRUE(lets_in(rules("fe80::/10"), "fe80::1%eth0"));
+  EXPECT_FALSE(lets_in(rules("fd00::/8"), "fe80::1%eth0"));
+}
+
 TEST(Access, ranges_end_at_their_bits) {
   const AccessRules ten = rules("10.0.0.0/8");
   EXPECT_TRUE(lets_in(ten, "10.0.0.1"));

@@ -160,8 +160,9 @@ void Client::Impl::control(Fabric& fabric, Nanos now, const Connect& action) {
   const std::size_t size = wire::encode(request, bytes);
   // An invalidation takes a receive of its own before its response; the rest is for messages.
   const unsigned per_request = options.protocol.offer_invalidation ? 2U : 1U;
-  const ConnectionParams params{options.protocol.send_depth, per_request * options.protocol.max_depth + 128U,
-                                per_request > 1 ? options.protocol.max_depth : 0U};
+  ConnectionParams params{options.protocol.send_depth, per_request * options.protocol.max_depth + 128U,
+                          per_request > 1 ? options.protocol.max_depth : 0U};
+  params.address = session.path(action.key.path).address();
   tap.cm(kInstance, now, action.key, trace::WireCmKind::req, true, std::span(bytes).first(size));
   fabric.connect(action.key, path_data[action.key.path].address, params, std::span(bytes).first(size));
 }

@@ -30,6 +30,7 @@ void Client::Impl::note(Nanos now, const FabricEvent& event) {
                  [](const event::ConnectRequested&) {},
                  [](const event::SendDone&) {},
                  [](const event::ChunkInvalidated&) {},
+                 [](const event::AddressesFound&) {},
              },
              event);
 }
@@ -61,6 +62,9 @@ void Client::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
                  [&](const event::MessageReceived& one) { handle_message(fabric, now, one); },
                  [&](const event::SendDone& one) {
                    feed(fabric, SendDone{now, one.key, one.cookie});
+                 },
+                 [&](const event::AddressesFound& one) {
+                   feed(fabric, AddressesFound{now, one.key, one.count});
                  },
                  [&](const event::Connected& one) { handle_connected(fabric, now, one); },
                  [&](const event::ConnectFailed& one) {

@@ -129,6 +129,7 @@ struct Server::Impl {
   void on(Fabric&, Nanos now, Session&, const event::ChunkInvalidated&);
   // A server connects to nobody.
   void on(Fabric&, Nanos, Session&, const event::Connected&) {}
+  void on(Fabric&, Nanos, Session&, const event::AddressesFound&) {}
   void on(Fabric&, Nanos, Session&, const event::ConnectFailed&) {}
   // The peer's half of the conversation; our own half is noted where it is posted.
   void note(Nanos now, Session&, const event::ImmReceived&);
@@ -139,6 +140,7 @@ struct Server::Impl {
   void note(Nanos, Session&, const event::SendDone&) {}
   void note(Nanos, Session&, const event::ChunkInvalidated&) {}
   void note(Nanos, Session&, const event::Connected&) {}
+  void note(Nanos, Session&, const event::AddressesFound&) {}
   void note(Nanos, Session&, const event::ConnectFailed&) {}
   void handle_connect(Fabric&, Nanos now, const event::ConnectRequested&);
   void admit(Fabric&, Nanos now, const event::ConnectRequested&, const wire::ConnReq&, const AdmitSession&);

@@ -49,6 +49,10 @@ struct ConnectionParams {
   // accept(): private data of a reject, sent where what the connection needs cannot be had. The key then ends
   // as that of a lost connection.
   std::span<const std::byte> refusal{};
+  // connect(), where the destination is a host name: index of the address to use, modulo their number
+  // (event::AddressesFound). Connections of one path and epoch all go to the address that the first of them,
+  // with con 0, went to.
+  std::uint16_t address = 0;
 };
 
 // Memory that the fabric can send from and receive into, and that peers can be allowed to write to.

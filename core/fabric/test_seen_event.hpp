@@ -20,6 +20,7 @@ struct SeenEvent {
     connection_closed,
     key_invalidated,
     chunk_invalidated,
+    addresses_found,
   };
   Kind kind = Kind::imm_received;
   Reason reason = Reason::none;
@@ -48,7 +49,8 @@ static_assert(kKindIs<SeenEvent::Kind::imm_received, event::ImmReceived> &&
               kKindIs<SeenEvent::Kind::connection_lost, event::ConnectionLost> &&
               kKindIs<SeenEvent::Kind::connection_closed, event::ConnectionClosed> &&
               kKindIs<SeenEvent::Kind::key_invalidated, event::KeyInvalidated> &&
-              kKindIs<SeenEvent::Kind::chunk_invalidated, event::ChunkInvalidated>);
+              kKindIs<SeenEvent::Kind::chunk_invalidated, event::ChunkInvalidated> &&
+              kKindIs<SeenEvent::Kind::addresses_found, event::AddressesFound>);
 
 inline SeenEvent seen(const FabricEvent& event) {
   SeenEvent result;

@@ -63,6 +63,12 @@ struct ConnectRequested {
   // it looks at anything else.
   Reason refusal = Reason::none;
 };
+// Client only, before Connected and ConnectFailed, and only for the first connection of an attempt: the
+// destination is a host name with several addresses. ConnectionParams::address chooses one of them.
+struct AddressesFound {
+  ConKey key{};
+  std::uint16_t count = 0;  // at least 2
+};
 // Client only.
 struct Connected {
   ConKey key{};
@@ -116,7 +122,7 @@ struct ChunkInvalidated {
 using FabricEvent =
     std::variant<event::ImmReceived, event::MessageReceived, event::SendDone, event::ConnectRequested,
                  event::Connected, event::ConnectFailed, event::ConnectionLost, event::ConnectionClosed,
-                 event::KeyInvalidated, event::ChunkInvalidated>;
+                 event::KeyInvalidated, event::ChunkInvalidated, event::AddressesFound>;
 static_assert(std::is_trivially_copyable_v<FabricEvent> && std::variant_size_v<FabricEvent> <= 11);
 
 namespace event {

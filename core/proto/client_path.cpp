@@ -12,6 +12,27 @@ namespace {
 constexpr unsigned kServiceReceives = 64;
 // Of an IO connection: for the answer to a probe.
 constexpr unsigned kProbeReceives = 1;
+
+// Failures that say something about the address. A server that refuses the client is asked again only after
+// the delay, and a shortage of this host, or a name service that does not answer, is the same for all
+// addresses.
+bool may_pass_elsewhere(Reason reason) noexcept {
+  switch (reason) {
+    case Reason::address_unresolved:
+    case Reason::connect_refused:
+    case Reason::connect_timeout:
+    case Reason::bad_conn_rsp:
+    case Reason::info_timeout:
+    case Reason::peer_closed:
+    case Reason::transport_error:
+    case Reason::source_unavailable:
+    case Reason::unanswered:
+    case Reason::tls_failed:
+      return true;
+    default:
+      return false;
+  }
+}
 }  // namespace
 
 bool ClientPath::owns(const ConKey& key) const noexcept {
@@ -49,6 +70,7 @@ void ClientPath::start(Nanos now, const ClientConfig& config, bool first, Client
   held_back_ = false;
   ack_owed_ = message_owed_ = false;
   batch_ = {};
+  addresses_.count = 0;
   cons_.clear();
   connect_next(now, config, out);
 }
@@ -62,6 +84,23 @@ void ClientPath::connect_next(Nanos now, const ClientConfig& config, ClientActio
   // its own where its server is another one.
   out.push(Connect{key(con), config.con_num, static_cast<std::uint16_t>(epoch_), config.extensions,
                    con > 0 || first_});
+}
+
+void ClientPath::addresses_found(Nanos now, std::uint16_t count, const ClientConfig& config) noexcept {
+  addresses_.count = count;
+  addresses_.next = static_cast<std::uint16_t>(addresses_.next % count);
+  const unsigned doublings = std::min(attempts_ == 0 ? 0U : attempts_ - 1, 16U);
+  const Nanos bound = std::min(config.connect_timeout, Nanos{kAddressTimeout} << doublings);
+  deadline_ = std::min(deadline_, later(now, bound));
+}
+
+void ClientPath::leave_address() noexcept {
+  if (goal_ != Goal::retry || reason_ == Reason::rejected_busy) return;
+  const bool others = may_pass_elsewhere(reason_) && addresses_.tried + 1U < addresses_.count;
+  addresses_.tried = others ? static_cast<std::uint16_t>(addresses_.tried + 1U) : std::uint16_t{0};
+  if (others) goal_ = Goal::next_address;
+  if (addresses_.count != 0)
+    addresses_.next = static_cast<std::uint16_t>((addresses_.next + 1U) % addresses_.count);
 }
 
 void ClientPath::wait_until(Nanos when, Reason reason) noexcept {
@@ -132,7 +171,7 @@ void ClientPath::come_up(Nanos now, const ClientConfig& config) noexcept {
   first_ = came_up_ = true;
   reason_ = Reason::none;
   peer_errno_ = 0;
-  attempts_ = 0;
+  forget_attempts();
   latency_ = 0;
   deadline_ = kNever;
   heartbeat_.start(now, config.heartbeat);

@@ -35,7 +35,7 @@ using ClientConnections = GrowingVector<ClientConnection, kConsInside, kMaxCons>
 class ClientPath {
  public:
   // What becomes of the path once it is drained.
-  enum class Goal : std::uint8_t { retry, retry_at_once, close, remove, answer_challenge };
+  enum class Goal : std::uint8_t { retry, retry_at_once, close, remove, answer_challenge, next_address };
 
   PathState state() const noexcept { return state_; }
   bool connected() const noexcept { return state_ == PathState::connected; }
@@ -82,7 +82,10 @@ class ClientPath {
   void hold_back(Nanos when) noexcept;           // the same, for want of a turn to lead
   void settle(PathState, Reason) noexcept;       // state closed or absent
   void set_goal(Goal goal) noexcept { goal_ = goal; }
-  void forget_attempts() noexcept { attempts_ = 0; }
+  void forget_attempts() noexcept {
+    attempts_ = 0;
+    addresses_.tried = 0;
+  }
   // Of an attempt that leads: it is given up, and the next one asks for the session that another path made.
   void give_way() noexcept {
     join_next();
@@ -102,6 +105,14 @@ class ClientPath {
     if (attempts_ > 0) --attempts_;
   }
   bool joins() const noexcept { return !first_; }
+
+  // Index of the address that the attempt uses, where the path leads to a host name with several addresses.
+  std::uint16_t address() const noexcept { return addresses_.next; }
+  // The lookup for the first connection of the attempt found so many.
+  void addresses_found(Nanos now, std::uint16_t count, const ClientConfig&) noexcept;
+  // The attempt failed, for reason(). The next one uses the next address, unless the server at this one is
+  // the right one; it starts without a delay until each address was tried.
+  void leave_address() noexcept;
 
   // The peer accepted `in.key`: connects the next one, or asks for INFO after the last.
   void connection_up(const Connected& in, const ClientConfig&, ClientActions&) noexcept;
@@ -182,7 +193,7 @@ class ClientPath {
   bool operator==(const ClientPath&) const = default;
   RTRS_FIELDS(index_, state_, goal_, reason_, peer_errno_, epoch_, attempts_, deadline_, heartbeat_, latency_,
               inflight_, chunk_keys_, fence_, generations_, probe_, first_, came_up_, held_back_, foreign_,
-              unknown_since_, unknown_again_, ack_owed_, message_owed_, challenge_, batch_, cons_)
+              unknown_since_, unknown_again_, ack_owed_, message_owed_, challenge_, addresses_, batch_, cons_)
 
  private:
   // What answers do to the keys of the server's chunks. Hashed as a number: traces of before know 0 and 1.
@@ -194,6 +205,16 @@ class ClientPath {
     bool answered = false;
     bool operator==(const Challenge&) const = default;
     RTRS_FIELDS(answered)
+  };
+
+  // Addresses of the host name that the path leads to. An attempt, as attempts() counts, tries all of them.
+  struct Addresses {
+    static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
+    std::uint16_t count = 0;                           // found for this attempt; 0: there is only one
+    std::uint16_t next = 0;
+    std::uint16_t tried = 0;  // in this round, without success
+    bool operator==(const Addresses&) const = default;
+    RTRS_FIELDS(count, next, tried)
   };
 
   bool outstanding(std::uint16_t con, bool fencing) const noexcept {
@@ -226,6 +247,7 @@ class ClientPath {
   bool ack_owed_ = false;
   bool message_owed_ = false;
   Challenge challenge_;
+  Addresses addresses_;
   ConBatch batch_;
   ClientConnections cons_;
 };

@@ -47,10 +47,12 @@ void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uin
                               ClientActions& out) noexcept {
   ClientPath& path = paths_[index];
   const bool was_connected = path.connected();
+  const bool was_connecting = path.state() == PathState::connecting;
   // It was under way when another path came up, and was not asked to give way yet.
   if (giving_way_ && connected_ > 0 && path.may_create() && new_home_ && path.came_up()) path.join_next();
   const bool nothing_open = path.lose(reason, peer_errno, out);
   batches_.left = batches_.left || path.in_batch();
+  if (was_connecting && !(connected_ == 0 && lost_its_session(path))) path.leave_address();
   report(index, 0, out);
   if (was_connected && --connected_ == 0) {
     for (ClientPath& other : paths_)
@@ -78,6 +80,7 @@ void ClientSession::path_drained(unsigned index, Nanos now, ClientActions& out) 
       start_path(index, now, out);
       break;
     case ClientPath::Goal::answer_challenge:
+    case ClientPath::Goal::next_address:
       // It goes on with the turn that it had: nobody else began one meanwhile because of it.
       path.same_attempt();
       path.start(now, config_, creates(index, now), out);
@@ -107,13 +110,16 @@ void ClientSession::schedule_attempt(unsigned index, Nanos now, ClientActions& o
   report(index, delay, out);
 }
 
+// The server is there and has lost the session: the next attempt creates it.
+bool ClientSession::lost_its_session(const ClientPath& path) const noexcept {
+  return path.reason() == Reason::rejected && path.peer_errno() == wire::linux_errno::kEnxio &&
+         path.joins() && !path.foreign();
+}
+
 Nanos ClientSession::attempt_delay(const ClientPath& path, Nanos now) noexcept {
   if (path.reason() == Reason::rejected_busy)
     return later(config_.busy_retry, jitter_.up_to(std::min(config_.busy_retry, config_.reconnect_jitter)));
-  // The server is there and has lost the session: the next attempt creates it.
-  const bool lost = path.reason() == Reason::rejected && path.peer_errno() == wire::linux_errno::kEnxio &&
-                    path.joins() && !path.foreign();
-  if (lost && connected_ == 0 && config_.lead_head_start != kNever) {
+  if (lost_its_session(path) && connected_ == 0 && config_.lead_head_start != kNever) {
     const Nanos turn = std::max(later(link_since_, config_.lead_head_start), now) - now;
     return later(std::max(turn, config_.reconnect_min),
                  jitter_.up_to(std::min(config_.reconnect_min, config_.reconnect_jitter)));
@@ -213,6 +219,12 @@ bool ClientSession::limits_are_held(unsigned index) const noexcept {
   for (unsigned other = 0; other < paths_.size(); ++other)
     if (other != index && paths_[other].accepted()) return true;
   return false;
+}
+
+void ClientSession::on(const AddressesFound& in, ClientActions&) noexcept {
+  ClientPath* path = current(in.key);
+  if (path == nullptr || in.key.con != 0 || in.count < 2 || !path->expects_connection(in.key)) return;
+  path->addresses_found(in.now, in.count, config_);
 }
 
 void ClientSession::on(const Connected& in, ClientActions& out) noexcept {

@@ -59,6 +59,7 @@ class ClientSession {
   void on(const PolicyChanged&, ClientActions&) noexcept;
   void on(const AttemptsChanged&, ClientActions&) noexcept;
   void on(const CloseRequested&, ClientActions&) noexcept;
+  void on(const AddressesFound&, ClientActions&) noexcept;
   void on(const Connected&, ClientActions&) noexcept;
   void on(const ConnectFailed&, ClientActions&) noexcept;
   void on(const ConnectionLost&, ClientActions&) noexcept;
@@ -171,6 +172,7 @@ class ClientSession {
   void path_up(unsigned index, Nanos now, ClientActions&) noexcept;
   void continue_batch(Nanos now, ClientActions&) noexcept;
   void schedule_attempt(unsigned index, Nanos now, ClientActions&) noexcept;
+  bool lost_its_session(const ClientPath&) const noexcept;
   Nanos attempt_delay(const ClientPath&, Nanos now) noexcept;
   void path_deadline(unsigned index, Nanos now, ClientActions&) noexcept;
   void report(unsigned index, Nanos delay, ClientActions&) const noexcept;

@@ -120,6 +120,14 @@ struct AttemptsChanged {
   std::int32_t max_reconnect_attempts;  // as in ClientConfig
   RTRS_FIELDS(now, max_reconnect_attempts)
 };
+// The path leads to a host name that has `count` addresses, at least 2. Comes during the first connection of
+// an attempt; the address in use is ClientPath::address().
+struct AddressesFound {
+  Nanos now;
+  ConKey key;
+  std::uint16_t count;
+  RTRS_FIELDS(now, key, count)
+};
 // The peer accepted; the values are those of a CON_RSP that parsed.
 struct Connected {
   Nanos now;
@@ -188,7 +196,7 @@ using ClientInput =
     std::variant<PathAdded, PathRemoveRequested, PathDisconnectRequested, PathReconnectRequested,
                  PolicyChanged, AttemptsChanged, CloseRequested, Connected, ConnectFailed, ConnectionLost,
                  ConnectionClosed, InfoAccepted, ImmReceived, KeyedResponseReceived, KeyInvalidated,
-                 FenceAnswered, SendDone, PeerBroke, Submitted, DeadlineReached, Continued>;
+                 FenceAnswered, SendDone, PeerBroke, Submitted, DeadlineReached, Continued, AddressesFound>;
 
 // --- server session ---
 

@@ -38,6 +38,10 @@ static_assert(kConsPerStep + kMaxFences + 3 * kBatch <= kMaxActionsPerStep,
 // A fence that is not answered is asked again after this time at the earliest, in nanoseconds.
 inline constexpr std::uint64_t kShortestFenceTimeout = 1'000'000;
 
+// Where a host name has several addresses, an attempt on one takes at most this long, in nanoseconds, in the
+// first round through all. The time doubles with each round, up to ClientConfig::connect_timeout.
+inline constexpr std::uint64_t kAddressTimeout = 2'000'000'000;
+
 // Send queue entries that only heartbeats may use, so that a full queue cannot silence them.
 inline constexpr unsigned kHeartbeatReserve = 2;
 

@@ -187,6 +187,7 @@ struct ActionCount {
   X(43, input, NameClaimed)             \
   X(44, input, SessionDropped)          \
   X(45, input, AttemptsChanged)         \
+  X(46, input, AddressesFound)          \
   X(64, action, PostRequest)            \
   X(65, action, PostResponse)           \
   X(66, action, PostImm)                \

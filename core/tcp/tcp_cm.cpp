@@ -71,13 +71,15 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
     return;
   }
   one.put_first(std::span(space).first(size));
-  Transport::Opened opened = transport_->connect(address, options_.undelivered_timeout_ms);
+  Transport::Opened opened =
+      transport_->connect(key, address, params.address, options_.undelivered_timeout_ms);
   one.socket = Socket(*transport_, opened.socket);
   if (opened.error == 0 && !poller_.watch(one, kWritable)) opened.error = ENOMEM;
   if (opened.error == kRefused) {
     fail_connect(one, where, Reason::tls_failed, opened.why);
   } else if (opened.error != 0) {
-    fail_connect(one, where, connect_reason(opened.error), error_text(opened.error));
+    fail_connect(one, where, connect_reason(opened.error),
+                 opened.why.empty() ? error_text(opened.error) : opened.why);
   } else {
     one.set_addresses(transport_->ends(opened.socket).own, opened.name);
   }

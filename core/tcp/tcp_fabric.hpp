@@ -126,6 +126,7 @@ class FabricImpl final : public TcpFabric {
   void flush_dirty() noexcept;
   void look() noexcept;
   void handle(const Transport::Ready&);
+  void found(Connection&, const Transport::Ready&);
   void handle_connection(Connection&, std::uint32_t events);
   void take_request(HalfOpen&);
   void expire();

@@ -98,9 +98,17 @@ void FabricImpl::handle(const Transport::Ready& ready) {
       admission_.drain(static_cast<LastWord&>(one));
       return;
     case Watched::Kind::connection:
-      handle_connection(static_cast<Connection&>(one), ready.events);
+      if ((ready.events & kFound) != 0)
+        found(static_cast<Connection&>(one), ready);
+      else
+        handle_connection(static_cast<Connection&>(one), ready.events);
       return;
   }
+}
+
+void FabricImpl::found(Connection& one, const Transport::Ready& ready) {
+  one.set_addresses(transport_->ends(one.socket.get()).own, ready.name);
+  if (ready.addresses > 1) report(event::AddressesFound{one.key(), ready.addresses});
 }
 
 void FabricImpl::handle_connection(Connection& one, std::uint32_t events) {

@@ -37,6 +37,7 @@ enum Readiness : std::uint32_t {
   kReadable = 1,  // octets, the end of the stream, an error, or a client
   kWritable = 2,
   kBroken = 4,  // not asked for: an error, or both directions are over
+  kFound = 8,   // not asked for, once, of connect(): the addresses of the host name are known
 };
 
 struct Watched;
@@ -57,13 +58,13 @@ class Transport {
     int error = 0;
     std::string name;  // of what was asked for, or of the listener as it is
     std::uint16_t port = 0;
-    std::string why;  // of kRefused
+    std::string why;  // of kRefused, and of others that the errno does not tell
   };
   // `undelivered_ms`: after this time without an acknowledgement the stream breaks; 0: the system's own.
   virtual Opened listen(const PathAddress&, unsigned undelivered_ms) = 0;
   // Begins to connect: the socket becomes writable when that is over, and outcome() says how. Finding out
-  // the address of a host name is part of it.
-  virtual Opened connect(const PathAddress&, unsigned undelivered_ms) = 0;
+  // the addresses of a host name is part of it; see ConnectionParams::address for the choice of one.
+  virtual Opened connect(ConKey, const PathAddress&, unsigned address, unsigned undelivered_ms) = 0;
   virtual int outcome(SocketId) noexcept = 0;
 
   struct Client {
@@ -135,6 +136,8 @@ class Transport {
   struct Ready {
     Watched* one = nullptr;  // nullptr: the timer
     std::uint32_t events = 0;
+    std::uint16_t addresses = 0;  // with kFound: the choice, 1 where there is none
+    std::string name{};           // with kFound: the address that it goes to
   };
   // What it is watched for from now on; kBroken always is. False: no memory.
   virtual bool watch(SocketId, std::uint32_t interest, Watched&) noexcept = 0;

@@ -29,6 +29,7 @@ bool* switch_of(FaultFilter& filter, std::string_view name) {
   if (name == "storage_error") return &filter.storage_errors;
   if (name == "block_device") return &filter.block_device;
   if (name == "keys") return &filter.keys;
+  if (name == "names") return &filter.names;
   return nullptr;
 }
 
@@ -71,6 +72,7 @@ void take_out(const FaultFilter& filter, Scenario& scenario) {
   if (filter.storage_errors) scenario.storage.error_rate = 0;
   if (filter.block_device) take_block_device_away(scenario);
   if (filter.keys) scenario.keys = false;
+  if (filter.names) scenario.names = {};
 }
 
 }  // namespace rtrs::sim

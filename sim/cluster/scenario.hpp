@@ -64,6 +64,16 @@ struct Play {
   bool adds_disks = false;          // it is one of block devices: workload.own_disks
 };
 
+// Addresses of the host name that a path leads to, beside the one that its link leads to.
+struct Names {
+  std::uint32_t before = 0, after = 0;  // dead from the start, in front of that one and behind it
+  // There is one more, behind that one. The first of these two dies when the faults end, and the path has to
+  // come back on the other.
+  bool dies = false;
+  bool any() const noexcept { return before != 0 || after != 0 || dies; }
+  std::uint32_t addresses() const noexcept { return before + 1 + (dies ? 1 : 0) + after; }
+};
+
 struct Scenario {
   std::uint32_t paths = 1;
   std::uint32_t clients = 1;
@@ -106,6 +116,8 @@ struct Scenario {
   bool fence_off = false;
   // Each client shares a key with the server, which asks for it (core/keyed). Not over TCP.
   bool keys = false;
+  // Each path leads to a host name whose other addresses are dead.
+  Names names;
 
   // Both ends agree that the answer of a READ carries its data.
   bool data_with_answer() const noexcept {

@@ -29,6 +29,10 @@ LivenessBound liveness_bound(const Scenario& s) {
   bound.attempt = s.client.reconnect_max + s.client.reconnect_jitter + s.client.connect_timeout +
                   s.client.info_timeout + kTail * s.network.cm_latency + bound.teardown;
   if (s.keys) bound.attempt *= 2;  // one that is challenged goes before each
+  bound.attempt *= s.names.addresses();
+  // The dead addresses in front of the right one, for each path that tries to lead.
+  bound.lead += s.paths * s.names.before *
+                (std::min(s.client.connect_timeout, Nanos{kAddressTimeout}) + bound.teardown);
   // Each permit may be held by a request that waited for storage and one behind it for the chunk.
   const std::uint32_t depth = std::min<std::uint32_t>(s.server.queue_depth, s.client.max_depth);
   const Nanos turns = 3 + s.workload.window / depth;

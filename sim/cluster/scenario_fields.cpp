@@ -37,6 +37,10 @@ const char* problem_of(const Scenario& s) {
            "more";
   if (s.workload.window < 1 || s.workload.window > 10'000)
     return "\"window\" of the scenario is out of range";
+  if (s.names.before > 2 || s.names.after > 2)
+    return "\"names_before\" and \"names_after\" of the scenario are at most 2";
+  if (s.names.any() && (s.over_adapters || s.other_server || s.dead_links.any()))
+    return "\"names\" of the scenario are not for adapters, two servers, or dead links";
   if (s.keys && (s.other_server || s.same_identity))
     return "\"keys\" of the scenario are not for two servers, or for clients that come back as the same";
   return nullptr;

@@ -42,6 +42,9 @@ void visit_plain(S& s, Visit&& visit) {
   visit("dead_from_start", s.dead_links.from_start);
   visit("dead_others_late", s.dead_links.others_late);
   visit("keys", s.keys);
+  visit("names_before", s.names.before);
+  visit("names_after", s.names.after);
+  visit("names_die", s.names.dies);
 }
 template <class N, class Visit>
 void visit_network(N& n, Visit&& visit) {

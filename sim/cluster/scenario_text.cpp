@@ -13,6 +13,14 @@ std::string extensions_text(wire::Extensions set) {
   return text.empty() ? "none" : text;
 }
 
+namespace {
+std::string text_of(const Names& names) {
+  if (!names.any()) return {};
+  return ", names with " + std::to_string(names.addresses()) + " addresses, " + std::to_string(names.before) +
+         " dead in front" + (names.dies ? ", one dies" : "");
+}
+}  // namespace
+
 std::string Scenario::describe() const {
   std::string text =
       std::to_string(clients) + " clients, " + std::to_string(paths) + " paths of " +
@@ -60,7 +68,7 @@ std::string Scenario::describe() const {
   if (other_server) text += ", a path of each client leads to another server";
   if (removes_all) text += ", all paths may be removed for a while";
   if (removes_for_good) text += ", paths removed for good";
-  if (keys) text += ", shared keys";
+  text += (keys ? ", shared keys" : "") + text_of(names);
   if (workload.one_export) text += ", disks that are parts of one export";
   if (workload.preflushes) text += ", writes with PREFLUSH";
   if (workload.replaces) text += ", disks replaced amid writes";

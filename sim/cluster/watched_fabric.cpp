@@ -47,6 +47,7 @@ void WatchedFabric::closed(ConKey key) {
 
 void WatchedFabric::tell_connections(const FabricEvent& event, Nanos now) {
   std::visit(Overloaded{
+                 [&](const event::AddressesFound& one) { connections_->found(one.key, one.count, now); },
                  [&](const event::Connected& one) { connections_->up(one.key, now); },
                  [this](const event::ConnectFailed& one) { connections_->lost(one.key, one.reason); },
                  [this](const event::ConnectionLost& one) { connections_->lost(one.key, one.reason); },

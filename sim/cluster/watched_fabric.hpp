@@ -95,7 +95,7 @@ class WatchedFabric final : public ForwardingFabric {
                std::span<const std::byte> data) override {
     ++acts_;
     opened(key);
-    if (connections_) connections_->asked(key);
+    if (connections_) connections_->asked(key, params.address);
     left_keys_.asked(key, data);
     const auto request = wire::parse_conn_req(data);
     if (request && request.value.cid == 0 && key.place() < kMaxPaths)

@@ -42,6 +42,7 @@ template <class Node>
 Fabric& outlet(Node& node) {
   if (node.keyed) return *node.keyed;
   if (node.preflushes) return *node.preflushes;
+  if (node.names) return *node.names;
   return node.lies ? static_cast<Fabric&>(*node.lies) : *node.sim;
 }
 
@@ -95,10 +96,6 @@ std::string World::describe() const {
 std::unique_ptr<HeartbeatWatch> World::watch_of(const Node& node, HeartbeatConfig heartbeat) {
   heartbeat.interval = node.clock.true_time(heartbeat.interval);
   return std::make_unique<HeartbeatWatch>(judge_, heartbeat, node.clock.rounding());
-}
-
-PathAddress World::address(std::uint32_t client, std::uint32_t path) const {
-  return {to_text(PortAddress{client + 1, path}), to_text(PortAddress{0, path}), 1234};
 }
 
 std::unique_ptr<Fabric> World::open_fabric(NodeId node) {
@@ -176,6 +173,7 @@ void World::start_client(std::uint32_t index) {
   client.sim = open_fabric(client.id);
   client.lies.reset();
   if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);
+  resolve_names(client);
   client.preflushes.reset();
   if (scenario_.workload.preflushes) client.preflushes = std::make_unique<PreflushFabric>(outlet(client));
   if (scenario_.keys) prove_key(client, outlet(client));
@@ -199,10 +197,8 @@ void World::start_client(std::uint32_t index) {
   options.session_uuid = uuid_of(options_.seed, index, identity, 99);
   for (std::uint32_t path = 0; path < kMaxPaths; ++path)
     options.path_uuids.push_back(uuid_of(options_.seed, index, identity, path));
-  for (std::uint32_t path = 0; path < scenario_.paths; ++path) {
-    options.paths.push_back(address(index, path));
-    client.address_of[path] = options.paths.back();
-  }
+  for (std::uint32_t path = 0; path < scenario_.paths; ++path)
+    options.paths.push_back(client.address_of[path] = address(index, path));
   if (other_server_ != nullptr) {
     options.paths.push_back(other_server_->address(client.id, scenario_.paths));
     client.address_of[scenario_.paths] = options.paths.back();
@@ -225,7 +221,7 @@ void World::start_client(std::uint32_t index) {
 bool World::due(const Node& node, Nanos deadline) const {
   deadline = node.clock.true_time(deadline);
   if (!node.up || node.paused_until > now()) return false;
-  return network_.has_events(node.id) || deadline <= now();
+  return has_events(node) || deadline <= now();
 }
 
 // When the node wants to run next.
@@ -234,7 +230,7 @@ Nanos World::wake(const Node& node, Nanos deadline, Nanos timer) const {
   deadline = node.clock.true_time(deadline);
   if (!node.up) return kNever;
   if (node.paused_until > now()) return node.paused_until;
-  if (network_.has_events(node.id)) return std::max(now(), node.paused_until);
+  if (has_events(node)) return std::max(now(), node.paused_until);
   // A driver that asks to be polled at once and cannot go on waits for the network, or for its next timer.
   const bool stuck = deadline <= now() && node.fruitless >= kFruitless;
   if (stuck) deadline = node.clock.true_time(timer);

@@ -20,6 +20,7 @@
 #include "sim/cluster/fault_filter.hpp"
 #include "sim/cluster/gate_watch.hpp"
 #include "sim/cluster/journal.hpp"
+#include "sim/cluster/named_fabric.hpp"
 #include "sim/cluster/other_server.hpp"
 #include "sim/cluster/scenario.hpp"
 #include "sim/cluster/storage_model.hpp"
@@ -75,7 +76,8 @@ class World : private ServerUser {
     unsigned fruitless = 0;  // polls in a row that came too early, at one time
     unsigned overdue = 0;    // polls in a row that left a timer due
     std::unique_ptr<Fabric> sim;
-    std::unique_ptr<LyingFabric> lies;  // null for an honest node
+    std::unique_ptr<LyingFabric> lies;   // null for an honest node
+    std::unique_ptr<NamedFabric> names;  // null: this world has no host names
     std::unique_ptr<PreflushFabric> preflushes;
     std::unique_ptr<GateWatch> gate;            // of a server that asks for keys; otherwise null
     std::unique_ptr<keyed::KeyedFabric> keyed;  // null: this world has no keys
@@ -165,11 +167,10 @@ class World : private ServerUser {
   // world_keys.cpp
   keyed::SharedKey shared_key(std::uint32_t client) const;
   void ask_for_keys(Fabric& outlet);
-  void prove_key(ClientNode&, Fabric& outlet);
+  void prove_key(ClientNode&, Fabric&outlet), resolve_names(ClientNode&);
   void give_stranger_a_wrong_key();
   bool play_again(std::span<std::byte> request);
-  void start_server();
-  void start_client(std::uint32_t index);
+  void start_server(), start_client(std::uint32_t index);
   Nanos next_time();
   bool step();
   void check_laws(), poll_nodes();
@@ -178,7 +179,7 @@ class World : private ServerUser {
   // `deadline`: by the clock of the node.
   bool due(const Node&, Nanos deadline) const;
   Nanos wake(const Node&, Nanos deadline, Nanos timer) const;
-  void faults_due();
+  void faults_due(), operator_due(), recover_due();
   std::uint64_t place_of(const Strike&) const;
   void watch_hung();
   std::uint32_t withheld_messages(const ClientNode&, QpId) const;
@@ -186,14 +187,13 @@ class World : private ServerUser {
   bool has_nothing_to_do(const Node&, Nanos deadline) const;
   void check_idle(Nanos until);
   void carry_out(const WorldFault&);
-  void operator_due();
-  void recover_due();
-  void recover(ClientNode&);
-  void operate(ClientNode&);
+  void recover(ClientNode&), operate(ClientNode&);
   void operate(ClientNode&, Operation, std::uint32_t path);
-  void add_missing(ClientNode&);
-  void remove(ClientNode&, std::uint32_t path);
+  void add_missing(ClientNode&), remove(ClientNode&, std::uint32_t path);
+  // world_names.cpp
   PathAddress address(std::uint32_t client, std::uint32_t path) const;
+  void kill_addresses(bool at_the_end);
+  bool has_events(const Node&) const noexcept;
 
   // world_client.cpp
   bool poll_client(std::uint32_t index);

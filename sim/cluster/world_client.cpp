@@ -33,7 +33,7 @@ bool accuses(Reason reason) {
 
 bool World::poll_client(std::uint32_t index) {
   ClientNode& client = *clients_[index];
-  const bool had_events = network_.has_events(client.id);
+  const bool had_events = has_events(client);
   const Nanos deadline = client.driver->next_deadline();
   // A timer that is missing shows before the poll, which fails what is overdue. A pause ends just now.
   constexpr Nanos kRounding = milliseconds(1);  // of the clock of the node

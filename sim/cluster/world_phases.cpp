@@ -101,6 +101,7 @@ std::string World::unfinished() {
 void World::heal() {
   next_operation_ = next_recovery_ = kNever;
   kill_links();
+  kill_addresses(true);
   world_faults_.clear();
   faults_.stop_and_heal(network_, choice_, world_faults_);
   for (const WorldFault& fault : world_faults_) carry_out(fault);
@@ -289,6 +290,7 @@ void World::play() {
   start_server();
   for (std::uint32_t index = 0; index < clients_.size(); ++index) start_client(index);
   if (scenario_.dead_links.from_start) kill_links();
+  kill_addresses(false);
   if (scenario_.dead_links.others_late) cut_living();
   const LivenessBound bound = liveness_bound(scenario_);
   script_on_ = scenario_.faults_from_start;

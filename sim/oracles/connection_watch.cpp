@@ -1,6 +1,7 @@
 #include "sim/oracles/connection_watch.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace rtrs::sim {
 
@@ -23,6 +24,22 @@ bool is_of_fabric(Reason reason) noexcept {
   }
 }
 
+// The address is to blame, not the server behind it.
+bool is_of_address(Reason reason) noexcept {
+  switch (reason) {
+    case Reason::address_unresolved:
+    case Reason::connect_refused:
+    case Reason::connect_timeout:
+    case Reason::unanswered:
+    case Reason::peer_closed:
+    case Reason::transport_error:
+    case Reason::info_timeout:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::uint64_t bit_of(Reason reason) noexcept {
   return std::uint64_t{1} << static_cast<unsigned>(reason);
 }
@@ -38,9 +55,20 @@ ConnectionWatch::Path& ConnectionWatch::path_at(std::size_t number) {
   return paths_[number];
 }
 
-void ConnectionWatch::asked(ConKey key) {
+void ConnectionWatch::asked(ConKey key, std::uint16_t address) {
   open_.push_back(key);
   Path& path = path_at(key.place());
+  if (key.con == 0) {
+    if (path.leaves && address % path.addresses == path.address)
+      judge_.fail(Oracle::addresses, path.retry_since,
+                  who_ + ": " + name_of(key) + " goes to the address that has just failed, of " +
+                      std::to_string(path.addresses));
+    path.leaves = false;
+    path.attempting = true;
+    path.why = Reason::none;
+    path.addresses = 0;
+    path.address = address;
+  }
   path.waits = Waits::for_answer;
   path.key = key;
   path.since = path.retry_at = kNever;
@@ -50,7 +78,50 @@ void ConnectionWatch::ended(ConKey key) {
   std::erase(open_, key);
   std::erase(lost_, key);
   Path& path = path_at(key.place());
-  if (path.key.epoch == key.epoch) path.waits = Waits::for_nothing;
+  if (path.key.epoch != key.epoch) return;
+  attempt_ended(path);
+  path.waits = Waits::for_nothing;
+}
+
+void ConnectionWatch::found(ConKey key, std::uint16_t count, Nanos now) {
+  Path& path = path_at(key.place());
+  if (path.key != key || path.waits != Waits::for_answer) return;
+  path.addresses = count;
+  path.address = static_cast<std::uint16_t>(path.address % count);
+  path.since = now;
+}
+
+// Whether a path with all its connections was up is known from the news alone, which come later: then nothing
+// is demanded of the next address.
+void ConnectionWatch::attempt_ended(Path& path) {
+  if (!std::exchange(path.attempting, false)) return;
+  path.leaves = path.addresses > 1 && path.waits == Waits::for_answer && is_of_address(path.why);
+  const bool by_server = path.why != Reason::none && !is_of_address(path.why);
+  path.failed = static_cast<std::uint16_t>(path.failed + (by_server ? path.addresses : 1));
+}
+
+void ConnectionWatch::check_round(Path& path, std::size_t number, PathState state, Reason reason, Nanos delay,
+                                  Nanos at) {
+  if (state == PathState::connecting || state == PathState::connected)
+    path.was_up = state == PathState::connected;
+  if (state == PathState::waiting && delay != 0) {
+    if (!path.was_up && is_of_address(reason) && path.failed < path.addresses)
+      judge_.fail(Oracle::addresses, at,
+                  who_ + ": path " + std::to_string(number) + " waits although " +
+                      std::to_string(path.addresses - path.failed) + " of its addresses were not tried");
+    path.failed = 0;
+    ++path.rounds;
+  } else if (state == PathState::connected || state == PathState::closed || state == PathState::absent) {
+    path.failed = 0;
+    path.rounds = 0;
+    path.leaves = false;
+  }
+}
+
+Nanos ConnectionWatch::limit_of(const Path& path) const noexcept {
+  if (path.waits == Waits::for_info) return limits_.info;
+  if (path.addresses < 2 || path.key.con != 0) return limits_.connect;
+  return std::min(limits_.connect, Nanos{kAddressTimeout} << std::min(path.rounds, 16U));
 }
 
 void ConnectionWatch::up(ConKey key, Nanos now) {
@@ -61,7 +132,9 @@ void ConnectionWatch::up(ConKey key, Nanos now) {
 }
 
 void ConnectionWatch::lost(ConKey key, Reason reason) {
-  path_at(key.place()).reported |= bit_of(reason);
+  Path& path = path_at(key.place());
+  path.reported |= bit_of(reason);
+  if (path.key.epoch == key.epoch && path.why == Reason::none) path.why = reason;
   // The node may have ended it before it was told.
   if (std::find(open_.begin(), open_.end(), key) != open_.end()) lost_.push_back(key);
 }
@@ -70,6 +143,7 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
   Path& path = path_at(number);
   path.retry_since = at;
   path.retry_at = state == PathState::waiting && delay != 0 && delay != kNever ? at + delay : kNever;
+  if (limits_.connections != 0) check_round(path, number, state, reason, delay, at);
   if (state == PathState::connected && path.waits == Waits::for_info) path.waits = Waits::for_nothing;
   if (state != PathState::draining && state != PathState::closing) return;
   // A server ends a path for this reason when a newer attempt comes: nobody rejected it.
@@ -94,12 +168,16 @@ void ConnectionWatch::poll_begins(Nanos now, std::span<const Nanos> waiting) {
                       " was not tried again when the delay that it had told was over");
     if (path.waits == Waits::for_nothing || path.since == kNever) continue;
     const bool info = path.waits == Waits::for_info;
-    const Nanos limit = info ? limits_.info : limits_.connect;
+    const Nanos limit = limit_of(path);
     if (limit == kNever || now <= path.since + limit + kRounding) continue;
-    judge_.fail(Oracle::promises, now,
+    const bool hurries = !info && limit != limits_.connect;
+    judge_.fail(hurries ? Oracle::addresses : Oracle::promises, now,
                 who_ + ": " + (info ? "path " + std::to_string(number) : name_of(path.key)) +
                     " is neither up nor given up after " + std::to_string(now - path.since) +
-                    " ns, which is more than " + (info ? "info_timeout" : "connect_timeout"));
+                    " ns, which is more than " +
+                    (info      ? "info_timeout"
+                     : hurries ? "one of several addresses may take"
+                               : "connect_timeout"));
   }
 }
 

@@ -5,6 +5,9 @@
 //   O20  of a client: it gives up a connection that is not answered for connect_timeout, and a path that has
 //        all connections and no INFO_RSP for info_timeout, and tries a path again when the delay that it told
 //        is over
+//   O28  of a client whose path leads to a name with several addresses: it gives up an address that does not
+//        answer after kAddressTimeout, twice as long in each further round, uses another address after one
+//        that failed, and does not wait before it has tried all
 // Times are those of the node's clock.
 #pragma once
 #include <cstddef>
@@ -29,10 +32,11 @@ class ConnectionWatch {
       : judge_(judge), who_(std::move(who)), limits_(limits) {}
 
   // What the node does.
-  void asked(ConKey);
+  void asked(ConKey, std::uint16_t address = 0);
   void accepted(ConKey key) { open_.push_back(key); }
   void ended(ConKey);
   // What the fabric tells.
+  void found(ConKey, std::uint16_t count, Nanos now);
   void up(ConKey, Nanos now);
   void lost(ConKey, Reason);
   // All news of the node, in order, by the number of the path in ConKeys.
@@ -52,8 +56,19 @@ class ConnectionWatch {
     Nanos since = kNever;        // kNever: until the next poll
     Nanos retry_since = kNever;  // it is to be tried again: since when, and when
     Nanos retry_at = kNever;
-    std::uint64_t reported = 0;  // in this poll, a bit for each Reason
+    std::uint64_t reported = 0;   // in this poll, a bit for each Reason
+    std::uint16_t addresses = 0;  // of its name, as the attempt found them; 0: it has one
+    std::uint16_t address = 0;    // index of the one in use
+    std::uint16_t failed = 0;     // in this round, at most
+    std::uint32_t rounds = 0;     // without success
+    Reason why = Reason::none;    // the fabric gave for the end of the attempt
+    bool attempting = false;
+    bool leaves = false;  // the next attempt uses another address
+    bool was_up = false;  // by the news
   };
+  void attempt_ended(Path&);
+  void check_round(Path&, std::size_t number, PathState, Reason, Nanos delay, Nanos at);
+  Nanos limit_of(const Path&) const noexcept;
   Path& path_at(std::size_t number);
 
   Judge& judge_;

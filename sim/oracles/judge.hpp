@@ -48,7 +48,9 @@ namespace rtrs::sim {
   X(gate, "O26", "where keys are asked for, a stranger gets nothing but a refusal with EACCES")             \
   X(adapters, "O27",                                                                                        \
     "adapters are used as their drivers demand: no overrun, nothing used after its end, nothing left "      \
-    "behind")
+    "behind")                                                                                               \
+  X(addresses, "O28",                                                                                       \
+    "of a name with several addresses each is tried in turn, and a dead one holds up the path briefly")
 
 enum class Oracle : std::uint8_t {
 #define RTRS_SIM_ORACLE(name, id, rule) name,
@@ -57,7 +59,7 @@ enum class Oracle : std::uint8_t {
 };
 const char* id_of(Oracle) noexcept;
 const char* rule_of(Oracle) noexcept;
-inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::adapters) + 1;
+inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::addresses) + 1;
 
 struct Failure {
   Oracle oracle = Oracle::liveness;

@@ -51,7 +51,7 @@ tcp::Transport::Opened PipeTransport::listen(const PathAddress& local, unsigned)
   return result;
 }
 
-tcp::Transport::Opened PipeTransport::connect(const PathAddress& path, unsigned) {
+tcp::Transport::Opened PipeTransport::connect(ConKey, const PathAddress& path, unsigned, unsigned) {
   Opened result;
   PortAddress source{node_, 0};
   PortAddress destination;

@@ -24,7 +24,7 @@ class PipeTransport final : public tcp::Transport {
   std::span<std::byte> map(std::size_t bytes) noexcept override;
   void unmap(std::span<std::byte>) noexcept override;
   Opened listen(const PathAddress&, unsigned undelivered_ms) override;
-  Opened connect(const PathAddress&, unsigned undelivered_ms) override;
+  Opened connect(ConKey, const PathAddress&, unsigned address, unsigned undelivered_ms) override;
   int outcome(tcp::SocketId) noexcept override;
   Client accept(tcp::SocketId listener) override;
   Client turn_away(tcp::SocketId listener) override;

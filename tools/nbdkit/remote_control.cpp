@@ -31,10 +31,10 @@ std::string state_of(const Export& one, const BlockClient& client) {
 int check_addresses(const PathAddress& path) {
   if (path.destination.rfind("gid:", 0) == 0) return 0;
   if (!net::host_name_in(path.destination).empty() || !net::host_name_in(path.source).empty()) return 0;
-  const Result<net::SocketAddress> to = net::resolve(path.destination, path.port);
+  const Result<net::SocketAddress> to = net::parse_address(path.destination, path.port);
   if (!to) return EHOSTUNREACH;
   if (path.source.empty()) return 0;
-  const Result<net::SocketAddress> from = net::resolve(path.source, 0);
+  const Result<net::SocketAddress> from = net::parse_address(path.source, 0);
   if (!from || from->family() != to->family()) return EADDRNOTAVAIL;
   const net::UniqueFd socket(::socket(from->family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return errno;

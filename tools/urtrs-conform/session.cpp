@@ -168,7 +168,12 @@ int run_against_server(const Options& options, const Run& about, Endpoint& endpo
   setup.deadlines = scaled(Deadlines{}, options.time_scale);
   setup.seed = options.seed;
   ServerRunner runner(endpoint, setup, recorders(options, about.fabric));
-  if (const std::string unreachable = runner.start(); !unreachable.empty()) {
+  std::string unreachable = runner.start();
+  for (std::uint16_t next = 1; !unreachable.empty() && next < endpoint.addresses(); ++next) {
+    endpoint.use_address(next);
+    unreachable = runner.start();
+  }
+  if (!unreachable.empty()) {
     return fail(options, kCannotConnect,
                 fmt::format("cannot open a session with {}: {}", options.target_text, unreachable));
   }

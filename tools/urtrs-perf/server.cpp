@@ -6,7 +6,10 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <string>
+#include <vector>
 
+#include "backends/address/socket_address.hpp"
 #include "core/driver/server.hpp"
 #include "core/record/recorder.hpp"
 #include "tools/urtrs-perf/fabric.hpp"
@@ -43,10 +46,7 @@ class PerfServer {
       return kPrecondition;
     }
     if (!open_record(recorder_, options_, "server", fabric_.capabilities().name)) return kPrecondition;
-    PathAddress local;
-    local.source = options_.listen;
-    local.port = options_.port;
-    const Errc listening = server_.listen(fabric_, asio::steady_now(), local);
+    const Errc listening = listen();
     if (listening != Errc::ok) {
       fmt::print(
           stderr, "urtrs-perf: cannot listen on {} port {}: {}{}\n",
@@ -69,6 +69,18 @@ class PerfServer {
   }
 
  private:
+  // On all addresses of a host name.
+  Errc listen() {
+    std::string why;
+    std::vector<std::string> addresses{options_.listen};
+    if (!options_.listen.empty()) addresses = net::listen_addresses(options_.listen, why);
+    Errc result = Errc::bad_address;
+    for (const std::string& address : addresses) {
+      result = server_.listen(fabric_, asio::steady_now(), {address, "", options_.port});
+      if (result != Errc::ok) break;
+    }
+    return result;
+  }
   static ServerConfig config_of(const Options& options, const Fabric& fabric) {
     ServerConfig config;
     config.queue_depth = options.queue_depth;

@@ -21,7 +21,7 @@ namespace rtrs::daemon {
 
 // Ranges and meanings are in config_values.cpp, from which --help, the checks and the messages are made.
 struct DaemonConfig {
-  std::vector<std::string> listen{"127.0.0.1"};  // IPv4 and IPv6 literals
+  std::vector<std::string> listen{"127.0.0.1"};  // addresses in figures, and host names
   std::uint32_t port = 1234;
   std::string fabric = "tcp";
   std::string provider = "tcp";

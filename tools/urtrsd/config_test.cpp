@@ -66,10 +66,10 @@ INSTANTIATE_TEST_SUITE_P(
             "\"libfabric\"?\n"},
         Golden{"dev_search_path = \"\"\n",
                "urtrsd.toml:1:19: dev_search_path: expected non-empty string, got string \"\"\n"},
-        Golden{"listen = [\"localhost\"]\n",
-               "urtrsd.toml:1:11: listen: expected IPv4 or IPv6 address, got \"localhost\"; names are not "
-               "looked "
-               "up; the port has its own setting\n"},
+        Golden{
+            "listen = [\"localhost:1234\"]\n",
+            "urtrsd.toml:1:11: listen: expected IPv4 or IPv6 address or host name, got \"localhost:1234\"; "
+            "the port has its own setting\n"},
         Golden{"listen = []\n",
                "urtrsd.toml:1:10: listen: expected address or non-empty list of addresses, got an array\n"},
         Golden{"listen = [\"::1\", 7]\n",

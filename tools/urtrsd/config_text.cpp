@@ -2,7 +2,9 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 
 #include "tools/lib/text/nearest_word.hpp"
@@ -26,11 +28,26 @@ std::optional<bool> parse_boolean(std::string_view text) {
 
 bool is_ip_address(const std::string& text) {
   std::array<unsigned char, 16> address{};
+  const std::size_t scope = text.find('%');
+  if (scope != std::string::npos && scope + 1 == text.size()) return false;
   return ::inet_pton(AF_INET, text.c_str(), address.data()) == 1 ||
-         ::inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
+         ::inet_pton(AF_INET6, text.substr(0, scope).c_str(), address.data()) == 1;
 }
 
-std::string plain_address(const std::string& text) {
+bool is_host_name(const std::string& text) {
+  constexpr std::size_t kLongest = 253;
+  const auto may_be_in_one = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_';
+  };
+  return !text.empty() && text.size() <= kLongest && text.front() != '-' &&
+         std::all_of(text.begin(), text.end(), may_be_in_one) &&
+         text.find_first_not_of("0123456789.") != std::string::npos;
+}
+
+std::string plain_address(const std::string& given) {
+  const std::size_t scope = std::min(given.find('%'), given.size());
+  if (scope != given.size()) return plain_address(given.substr(0, scope)) + given.substr(scope);
+  const std::string& text = given;
   const std::string bare = text.rfind("gid:", 0) == 0 ? text.substr(4) : text;
   in6_addr address{};
   std::array<char, INET6_ADDRSTRLEN> plain{};

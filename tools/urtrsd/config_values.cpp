@@ -299,9 +299,9 @@ void ConfigReader::report(std::string origin, std::string message, std::string h
 
 void ConfigReader::add_listen(const std::string& origin, const std::string& address) {
   const std::string bare = address.rfind("ip:", 0) == 0 ? address.substr(3) : address;
-  if (!is_ip_address(bare.rfind("gid:", 0) == 0 ? bare.substr(4) : bare)) {
-    report(origin, "listen: expected IPv4 or IPv6 address, got " + in_quotes(address),
-           "names are not looked up; the port has its own setting");
+  if (!is_ip_address(bare.rfind("gid:", 0) == 0 ? bare.substr(4) : bare) && !is_host_name(bare)) {
+    report(origin, "listen: expected IPv4 or IPv6 address or host name, got " + in_quotes(address),
+           "the port has its own setting");
     return;
   }
   for (const std::string& other : config_.listen) {

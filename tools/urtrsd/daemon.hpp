@@ -140,6 +140,7 @@ class Daemon : private Controlled {
 
   boost::asio::io_context& context_;
   DaemonConfig config_;
+  std::vector<std::string> listens_on_;  // addresses in figures
   Recorder recorder_;
   std::unique_ptr<Catalog> catalog_;
   std::map<std::uint64_t, Device> devices_;  // by export handle

@@ -4,6 +4,7 @@
 #include <boost/asio/ip/address.hpp>
 #include <string>
 
+#include "backends/address/socket_address.hpp"
 #include "backends/asio/fabric_pump.hpp"
 #include "tools/urtrsd/daemon.hpp"
 
@@ -34,8 +35,7 @@ std::string Daemon::why_not_listening(const std::string& address, Errc result) c
   if (result == Errc::no_permission)
     return "ports below 1024 are for root or CAP_NET_BIND_SERVICE; --port chooses another port";
   if (result != Errc::address_in_use) return std::string(to_string(result));
-  for (const std::string& other : config_.listen) {
-    if (other == address) break;
+  for (const std::string& other : listens_on_) {
     if (is_any(other) || is_any(address))
       return fmt::format(
           "urtrsd itself listens on {} already, and 0.0.0.0 and :: include other addresses; leave one of the "
@@ -46,18 +46,29 @@ std::string Daemon::why_not_listening(const std::string& address, Errc result) c
                      config_.port);
 }
 
+// A host name stands for all of its addresses.
 bool Daemon::listen() {
   for (const std::string& address : config_.listen) {
-    const PathAddress local{"", address, static_cast<std::uint16_t>(config_.port)};
-    const Errc result = server_.listen(*fabric_, asio::steady_now(), local);
-    if (result != Errc::ok) {
-      spdlog::error("cannot listen on {} port {}: {}", address, config_.port,
-                    why_not_listening(address, result));
+    std::string why;
+    const std::vector<std::string> all = net::listen_addresses(address, why);
+    if (all.empty()) {
+      spdlog::error("cannot listen on {} port {}: {}", address, config_.port, why);
+      return false;
+    }
+    for (const std::string& one : all) {
+      const PathAddress local{"", one, static_cast<std::uint16_t>(config_.port)};
+      const Errc result = server_.listen(*fabric_, asio::steady_now(), local);
+      if (result == Errc::ok) {
+        listens_on_.push_back(one);
+        continue;
+      }
+      spdlog::error("cannot listen on {}{} port {}: {}", address, one == address ? "" : " (" + one + ")",
+                    config_.port, why_not_listening(one, result));
       return false;
     }
   }
   if (config_.fabric == "libfabric") {
-    for (const std::string& address : config_.listen) {
+    for (const std::string& address : listens_on_) {
       if (!is_loopback(address))
         spdlog::warn(
             "{} is no loopback address: whoever reaches port {} there can crash this process or write into "
@@ -73,7 +84,7 @@ bool Daemon::listen() {
 
 void Daemon::warn_of_plain_listeners() const {
   if (requires_tls(config_)) return;
-  for (const std::string& address : config_.listen) {
+  for (const std::string& address : listens_on_) {
     if (!is_loopback(address))
       spdlog::warn(
           "{} is no loopback address, and clients come without TLS: whoever reaches port {} there may open "

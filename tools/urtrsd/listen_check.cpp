@@ -1,11 +1,11 @@
 #include "tools/urtrsd/listen_check.hpp"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 
+#include "backends/address/socket_address.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/unique_fd.hpp"
 
@@ -14,22 +14,13 @@ namespace rtrs::daemon {
 namespace {
 
 // 0, or why not.
-int bind_once(const std::string& address, std::uint16_t port) {
-  sockaddr_in six_or_four{};
-  sockaddr_in6 six{};
-  const bool is_four = ::inet_pton(AF_INET, address.c_str(), &six_or_four.sin_addr) == 1;
-  if (!is_four && ::inet_pton(AF_INET6, address.c_str(), &six.sin6_addr) != 1) return 0;
-  const UniqueFd fd(::socket(is_four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+int bind_once(const net::SocketAddress& address) {
+  const UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return errno;
   // Connections of a server that has ended do not hold the port.
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  six_or_four.sin_family = AF_INET;
-  six_or_four.sin_port = six.sin6_port = htons(port);
-  six.sin6_family = AF_INET6;
-  const int done = is_four ? ::bind(fd.get(), reinterpret_cast<sockaddr*>(&six_or_four), sizeof six_or_four)
-                           : ::bind(fd.get(), reinterpret_cast<sockaddr*>(&six), sizeof six);
-  return done == 0 ? 0 : errno;
+  return ::bind(fd.get(), address.get(), address.length) == 0 ? 0 : errno;
 }
 
 bool is_six(const std::string& address) {
@@ -87,8 +78,16 @@ std::vector<AddressProblem> try_addresses(const DaemonConfig& config) {
                           "leave one of the two out"});
       continue;
     }
-    const int error = bind_once(plain_address(address), port);
-    if (error != 0) problems.push_back({what + remedy(error), error == EADDRINUSE});
+    if (address.rfind("gid:", 0) == 0) continue;
+    std::string why;
+    const std::vector<net::SocketAddress> found = net::resolve(address, port, &why);
+    if (found.empty()) problems.push_back({what + why});
+    for (const net::SocketAddress& one : found) {
+      const int error = bind_once(one);
+      if (error == 0) continue;
+      const std::string which = is_ip_address(address) ? "" : net::to_text(one) + ": ";
+      problems.push_back({what + which + remedy(error), error == EADDRINUSE});
+    }
   }
   return problems;
 }

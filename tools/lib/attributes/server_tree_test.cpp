@@ -181,6 +181,7 @@ TEST_F(ServerTreeTest, NamesOfPeersCannotLeaveTheirFolder) {
 TEST(PathEnds, OfAnyText) {
   EXPECT_EQ(path_ends("10.0.0.1:1 > 10.0.0.2:2").source, "ip:10.0.0.1");
   EXPECT_EQ(path_ends("[fe80::1]:1 > [fe80::2]:2").destination, "ip:fe80::2");
+  EXPECT_EQ(path_ends("[fe80::1%Eth7]:1 > [fe80::2%Eth7]:2").destination, "ip:fe80::2%Eth7");
   EXPECT_EQ(path_ends("loop").source, "ip:unknown");
   EXPECT_EQ(path_ends("").destination, "ip:unknown");
 }

@@ -59,8 +59,11 @@ tl::expected<std::string, int> parse_address(std::string_view text, int unknown_
   const std::string address(text.substr(ip ? 3 : 4));
   in_addr four{};
   in6_addr six{};
+  // A link-local address of IP has its interface behind it: fe80::1%eth0.
+  const std::size_t scope = ip ? address.find('%') : std::string::npos;
   const bool known = (ip && ::inet_pton(AF_INET, address.c_str(), &four) == 1) ||
-                     ::inet_pton(AF_INET6, address.c_str(), &six) == 1;
+                     ::inet_pton(AF_INET6, address.substr(0, scope).c_str(), &six) == 1;
+  if (scope != std::string::npos && scope + 1 == address.size()) return tl::unexpected(EINVAL);
   if (!known) return tl::unexpected(EINVAL);
   return gid ? std::string(text) : address;
 }

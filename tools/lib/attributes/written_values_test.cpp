@@ -72,6 +72,11 @@ TEST(WrittenValues, AddressesHaveAKindAndAreNumbers) {
   EXPECT_EQ(both->source, "10.1.0.1");
   EXPECT_EQ(both->destination, "fd00::2");
   EXPECT_EQ(both->port, 7);
+  const auto scoped = parse_addresses("ip:fe80::1%Eth7@ip:fe80::2%Eth7", 7, EINVAL);
+  ASSERT_TRUE(scoped);
+  EXPECT_EQ(scoped->source, "fe80::1%Eth7");
+  EXPECT_EQ(scoped->destination, "fe80::2%Eth7");
+  EXPECT_EQ(error_of(parse_addresses("ip:fe80::2%", 7, EINVAL)), EINVAL);
   const auto gid = parse_addresses("gid:fe80::1@gid:fe80::2", 7, EINVAL);
   ASSERT_TRUE(gid);
   EXPECT_EQ(gid->source, "gid:fe80::1");

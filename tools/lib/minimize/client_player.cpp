@@ -34,6 +34,11 @@ bool ClientPlayer::can(PathAdded& in, const InputMeta&, std::uint32_t) {
   return machine_.path(in.path).state() == PathState::absent;
 }
 
+bool ClientPlayer::can(AddressesFound& in, const InputMeta& meta, std::uint32_t) {
+  const Connection* con = find(in.key, meta.age);
+  return con != nullptr && !con->up && !con->failed && !con->lost;
+}
+
 bool ClientPlayer::can(Connected& in, const InputMeta& meta, std::uint32_t) {
   Connection* con = find(in.key, meta.age);
   if (con == nullptr || con->up || con->failed || con->lost) return false;

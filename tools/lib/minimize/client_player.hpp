@@ -50,6 +50,7 @@ class ClientPlayer {
   bool can(PolicyChanged&, const InputMeta&, std::uint32_t) { return true; }
   bool can(AttemptsChanged&, const InputMeta&, std::uint32_t) { return true; }
   bool can(CloseRequested&, const InputMeta&, std::uint32_t) { return true; }
+  bool can(AddressesFound&, const InputMeta&, std::uint32_t);
   bool can(Connected&, const InputMeta&, std::uint32_t);
   bool can(ConnectFailed&, const InputMeta&, std::uint32_t);
   bool can(ConnectionLost&, const InputMeta&, std::uint32_t);

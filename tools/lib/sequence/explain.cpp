@@ -191,6 +191,7 @@ const std::map<std::string_view, Explainer::Handler>& Explainer::handlers() {
       {"BeginServerRegistry", &E::on_begin_server},
       {"End", &E::on_end},
       {"Connect", &E::on_connect},
+      {"AddressesFound", &E::on_addresses_found},
       {"Connected", &E::on_connected},
       {"ConnectFailed", &E::on_connect_failed},
       {"ConnectRequested", &E::on_connect_requested},

@@ -66,6 +66,7 @@ class Explainer {
   void on_connect(const Fields&, Step&);
   void on_connected(const Fields&, Step&);
   void on_connect_failed(const Fields&, Step&);
+  void on_addresses_found(const Fields&, Step&);
   void on_connect_requested(const Fields&, Step&);
   void on_accept(const Fields&, Step&);
   void on_reject(const Fields&, Step&);

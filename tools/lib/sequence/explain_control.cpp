@@ -102,6 +102,11 @@ void Explainer::on_reject(const Fields& record, Step& step) {
   send(step, signature('J', record.number("peer_errno")));
 }
 
+void Explainer::on_addresses_found(const Fields& record, Step& step) {
+  step.group = Group::connect;
+  step.title = "the name of path " + record.word("key.path") + " has " + record.word("count") + " addresses";
+}
+
 void Explainer::on_connect_failed(const Fields& record, Step& step) {
   step.group = Group::connect;
   step.tone = Tone::warning;

@@ -1,0 +1,237 @@
+// A path that leads to a host name with several addresses: each is tried in turn, and a dead one costs
+// little.
+#include "core/proto/test_client_session.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs {
+namespace {
+
+class ClientAddressesTest : public ClientSessionFixture {
+ protected:
+  using ClientSessionFixture::ClientSessionFixture;
+  void find(std::uint16_t count, std::uint16_t path = 0) { feed(AddressesFound{now, key(path, 0), count}); }
+  void fail(Reason reason, std::uint16_t peer_errno = 0, std::uint16_t con = 0) {
+    feed(ConnectFailed{now, key(0, con), reason, peer_errno});
+    drain(0);
+  }
+  // The attempt that began in this step.
+  unsigned address() {
+    EXPECT_EQ(only<Connect>().key.con, 0);
+    return session.path(0).address();
+  }
+};
+
+TEST_F(ClientAddressesTest, ARefusedAddressIsFollowedByTheNextAtOnce) {
+  add_path(0);
+  EXPECT_EQ(address(), 0U);
+  find(3);
+  fail(Reason::connect_refused);
+  EXPECT_EQ(address(), 1U);
+  find(3);
+  fail(Reason::address_unresolved);
+  EXPECT_EQ(address(), 2U);
+  EXPECT_EQ(session.path(0).attempts(), 1U);
+  find(3);
+  bring_up(0);
+  EXPECT_EQ(session.path(0).address(), 2U);
+}
+
+TEST_F(ClientAddressesTest, AfterTheLastAddressThereIsADelay) {
+  add_path(0);
+  for (int round = 1; round < 4; ++round) {
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_EQ(session.path(0).state(), PathState::connecting);
+      find(2);
+      fail(Reason::connect_refused);
+    }
+    ASSERT_EQ(session.path(0).state(), PathState::waiting);
+    EXPECT_EQ(session.path(0).attempts(), static_cast<std::uint32_t>(round));
+    EXPECT_GE(session.next_deadline() - now, session.config().reconnect_min);
+    pass(seconds(40));
+    EXPECT_EQ(address(), 0U);
+  }
+}
+
+TEST_F(ClientAddressesTest, ASilentAddressIsLeftAfterAShortTime) {
+  add_path(0);
+  find(2);
+  EXPECT_EQ(session.next_deadline(), now + kAddressTimeout);
+  pass(Nanos{kAddressTimeout});
+  EXPECT_EQ(session.path(0).reason(), Reason::connect_timeout);
+  drain(0);
+  EXPECT_EQ(address(), 1U);
+}
+
+// A server that is slower than that is found all the same.
+TEST_F(ClientAddressesTest, TheTimeOfAnAddressDoublesWithEachRound) {
+  add_path(0);
+  for (const Nanos time : {seconds(2), seconds(4), seconds(8), seconds(16), seconds(30), seconds(30)}) {
+    for (int i = 0; i < 2; ++i) {
+      find(2);
+      ASSERT_EQ(session.next_deadline(), now + time);
+      pass(time);
+      drain(0);
+    }
+    pass(seconds(40));
+  }
+}
+
+TEST_F(ClientAddressesTest, WithoutOtherAddressesTheTimeIsThatOfTheConfiguration) {
+  add_path(0);
+  find(1);
+  EXPECT_EQ(session.next_deadline(), now + session.config().connect_timeout);
+  fail(Reason::connect_refused);
+  EXPECT_EQ(session.path(0).state(), PathState::waiting);
+}
+
+TEST_F(ClientAddressesTest, OnlyTheFirstConnectionIsInAHurry) {
+  add_path(0);
+  find(2);
+  feed(accepted(key(0, 0)));
+  EXPECT_EQ(session.next_deadline(), now + session.config().connect_timeout);
+  feed(AddressesFound{now, key(0, 1), 2});
+  EXPECT_EQ(session.next_deadline(), now + session.config().connect_timeout);
+}
+
+// Small packets arrive, large ones do not: the path comes up at the other address.
+TEST_F(ClientAddressesTest, AnAddressThatFailsLaterIsLeftToo) {
+  add_path(0);
+  find(2);
+  feed(accepted(key(0, 0)));
+  feed(accepted(key(0, 1)));
+  pass(session.config().info_timeout);
+  EXPECT_EQ(session.path(0).reason(), Reason::info_timeout);
+  drain(0);
+  EXPECT_EQ(address(), 1U);
+}
+
+TEST_F(ClientAddressesTest, ALostPathBeginsWithTheAddressThatWasGoodAndMayComeBackOnAnother) {
+  add_path(0);
+  find(2);
+  fail(Reason::connect_refused);
+  find(2);
+  bring_up(0);
+  lose(0);
+  drain(0);
+  pass(seconds(40));
+  EXPECT_EQ(address(), 1U);
+  find(2);
+  fail(Reason::connect_timeout);
+  EXPECT_EQ(address(), 0U);
+  EXPECT_TRUE(only<Connect>().first_conn);
+  find(2);
+  bring_up(0);
+}
+
+TEST_F(ClientAddressesTest, ABusyServerIsAskedAgainAtTheSameAddress) {
+  add_path(0);
+  find(2);
+  fail(Reason::rejected, wire::linux_errno::kEbusy);
+  ASSERT_EQ(session.path(0).state(), PathState::waiting);
+  pass(seconds(40));
+  EXPECT_EQ(address(), 0U);
+}
+
+TEST_F(ClientAddressesTest, AChallengeIsAnsweredAtTheSameAddress) {
+  add_path(0);
+  find(2);
+  fail(Reason::challenged, wire::linux_errno::kEacces);
+  EXPECT_EQ(address(), 0U);
+}
+
+// It is there, so it is not asked again at once through another of its addresses.
+TEST_F(ClientAddressesTest, AServerThatRefusesCostsTheDelay) {
+  add_path(0);
+  find(2);
+  fail(Reason::rejected, wire::linux_errno::kEnomem);
+  ASSERT_EQ(session.path(0).state(), PathState::waiting);
+  pass(seconds(40));
+  EXPECT_EQ(address(), 1U);
+}
+
+// The next attempt creates the session at the server that has lost it.
+TEST_F(ClientAddressesTest, AServerThatLostTheSessionIsAskedAgainAtTheSameAddress) {
+  open(1);
+  add_path(1);
+  find(2, 1);
+  ASSERT_TRUE(session.path(1).joins());
+  lose(0);
+  feed(ConnectFailed{now, key(1, 0), Reason::rejected, wire::linux_errno::kEnxio});
+  EXPECT_EQ(session.path(1).address(), 0U);
+}
+
+TEST_F(ClientAddressesTest, AServerThatDoesNotHaveTheLivingSessionIsLeft) {
+  open(1);
+  add_path(1);
+  find(2, 1);
+  feed(ConnectFailed{now, key(1, 0), Reason::rejected, wire::linux_errno::kEnxio});
+  drain(1);
+  EXPECT_EQ(session.path(1).state(), PathState::waiting);
+  EXPECT_EQ(session.path(1).address(), 1U);
+}
+
+TEST_F(ClientAddressesTest, AShortageOfThisHostIsTheSameForAllAddresses) {
+  add_path(0);
+  find(2);
+  fail(Reason::no_resources);
+  EXPECT_EQ(session.path(0).state(), PathState::waiting);
+}
+
+TEST_F(ClientAddressesTest, ANameThatLosesItsOtherAddressesHasOneAttemptARound) {
+  add_path(0);
+  find(2);
+  fail(Reason::connect_refused);
+  fail(Reason::connect_refused);
+  EXPECT_EQ(session.path(0).state(), PathState::waiting);
+  pass(seconds(40));
+  fail(Reason::connect_refused);
+  EXPECT_EQ(session.path(0).state(), PathState::waiting);
+}
+
+TEST_F(ClientAddressesTest, TheLimitOfAttemptsCountsRounds) {
+  feed(AttemptsChanged{now, 1});
+  add_path(0);
+  find(2);
+  fail(Reason::connect_refused);
+  EXPECT_EQ(address(), 1U);
+  find(2);
+  fail(Reason::connect_refused);
+  EXPECT_EQ(session.path(0).state(), PathState::closed);
+}
+
+TEST_F(ClientAddressesTest, APathThatIsToEndTriesNoOtherAddress) {
+  add_path(0);
+  find(2);
+  feed(PathDisconnectRequested{now, 0});
+  drain(0);
+  EXPECT_EQ(session.path(0).state(), PathState::closed);
+}
+
+TEST_F(ClientAddressesTest, OfAnOldAttemptNothingIsLearned) {
+  add_path(0);
+  const ConKey old = key(0, 0);
+  fail(Reason::connect_refused);
+  pass(seconds(40));
+  feed(AddressesFound{now, old, 5});
+  fail(Reason::connect_refused);
+  EXPECT_EQ(session.path(0).state(), PathState::waiting);
+}
+
+TEST_F(ClientAddressesTest, ANameWithOneAddressLeavesTheStateAsItIs) {
+  ClientSession other(session.config());
+  add_path(0);
+  ClientActions out;
+  other.on(PathAdded{now, 0}, out);
+  find(2);
+  EXPECT_NE(session.fingerprint(), other.fingerprint());
+  other = ClientSession(session.config());
+  session = other;
+  ClientActions again;
+  other.on(PathAdded{now, 0}, again);
+  add_path(0);
+  find(1);
+  EXPECT_EQ(session.fingerprint(), other.fingerprint());
+}
+
+}  // namespace
+}  // namespace rtrs

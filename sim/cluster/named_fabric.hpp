@@ -1,0 +1,32 @@
+// A name service in front of a simulated network: "n0.p1|n0.p9" is a host name with these two addresses. The
+// fabric behind it must outlive it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/fabric/forwarding_fabric.hpp"
+
+namespace rtrs::sim {
+
+class NamedFabric final : public ForwardingFabric {
+ public:
+  using ForwardingFabric::ForwardingFabric;
+  void connect(ConKey, const PathAddress&, const ConnectionParams&,
+               std::span<const std::byte> private_data) override;
+  void disconnect(ConKey) override;
+  std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
+  bool try_wait() noexcept override { return found_.empty() && inner_.try_wait(); }
+  // poll() has something to report, whatever the network has.
+  bool has_events() const noexcept { return !found_.empty(); }
+
+ private:
+  // Of a path: where the first connection of its last attempt went.
+  struct Pin {
+    std::uint32_t epoch = 0;
+    std::string destination;
+  };
+  std::vector<Pin> pins_;
+  std::vector<event::AddressesFound> found_;
+};
+
+}  // namespace rtrs::sim
