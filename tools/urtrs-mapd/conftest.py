@@ -47,12 +47,12 @@ class Mapd:
             self.process.send_signal(how)
         return self.process.wait(BOUND)
 
-    def ask(self, method, **params):
+    def ask(self, method, /, **params):
         """The result, or the error."""
         return self.ask_at(next(iter(self.run.glob("urtrs-mapd-*.sock"))), method, **params)
 
     @staticmethod
-    def ask_at(path, method, **params):
+    def ask_at(path, method, /, **params):
         with socket.socket(socket.AF_UNIX) as end:
             end.settimeout(BOUND)
             end.connect(str(path))

@@ -4,17 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <sstream>
 
-#include "backends/asio/path_syntax.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/lib/version/version.hpp"
+#include "tools/urtrs-mapd/control_asked.hpp"
 #include "tools/urtrs-mapd/log.hpp"
 #include "tools/urtrs-mapd/parameters.hpp"
 
@@ -26,119 +24,12 @@ using rpc::Code;
 
 namespace {
 
-constexpr int kSchemaVersion = 1;
-
-struct Asked {
-  Keeper& keeper;
-  const Options& options;
-  const json& params;
-  const rpc::Reply& reply;
-
-  std::string operator[](const char* key) const {
-    const auto found = params.find(key);
-    return found == params.end() ? std::string() : found->get<std::string>();
-  }
-  void refuse(Code code, std::string message, std::string hint = {}, int error = EINVAL) const {
-    reply.error({code, std::move(message), std::move(hint), error});
-  }
-};
-
 struct Method {
   const char* name;
   bool changes;  // needs rpc::Caller::may_change
   std::vector<std::string_view> parameters;
   void (*serve)(const Asked&);
 };
-
-json with_version(json answer) {
-  answer["schema_version"] = kSchemaVersion;
-  return answer;
-}
-
-std::string host_name() {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) return "host";
-  const std::string whole = host.data();
-  return whole.substr(0, whole.find('.'));
-}
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(std::move(word));
-  return words;
-}
-
-std::string words_of(const Credentials& credentials) {
-  std::string text;
-  for (const auto& [key, value] : credentials)
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
-  return text.empty() ? "the credentials of urtrs-mapd" : text;
-}
-
-struct Wanted {
-  std::string session;
-  SessionWish wish;
-};
-
-// The session that "session" or "from" means.
-std::string session_of(const Asked& asked) {
-  const auto& sessions = asked.keeper.machine().sessions();
-  const std::string session = asked["session"];
-  const std::string from = asked["from"];
-  if (!session.empty()) return session;
-  if (sessions.contains(from) || from.find('@') != std::string::npos) return from;
-  return session_name(host_name(), from);
-}
-
-tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
-  const auto refuse = [](std::string why, int error = EINVAL) {
-    return tl::unexpected(Refusal{error, std::move(why)});
-  };
-  if (asked["session"].empty() == asked["from"].empty())
-    return refuse("\"session\" or \"from\" is needed, and not both");
-  Wanted one{session_of(asked), {}};
-  if (auto wrong = check_session_name(one.session)) {
-    if (asked["from"].find('@') != std::string::npos)
-      wrong->why += fmt::format("; a path stands behind a name for the server: \"urtrs map {} from NAME {}\"",
-                                asked["device"], asked["from"]);
-    return tl::unexpected(std::move(*wrong));
-  }
-  const auto& sessions = asked.keeper.machine().sessions();
-  const auto known = sessions.find(one.session);
-  const bool there = known != sessions.end() && known->second.in_use();
-  if (there) one.wish = known->second.wish;
-  if (const std::vector<std::string> paths = words_of(asked["paths"]); !paths.empty()) one.wish.paths = paths;
-  if (!there && one.wish.paths.empty() && asked["from"] != one.session)
-    one.wish.paths = words_of(asked["from"]);
-  if (one.wish.paths.empty())
-    return refuse(fmt::format("there is no session \"{}\", and no path is given for a new one", one.session),
-                  ENOENT);
-  if (const std::string port = asked["port"]; !port.empty()) {
-    const bool digits = port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
-    const unsigned long number = digits ? std::stoul(port) : 0;
-    if (number == 0 || number > 65535) return refuse(fmt::format("\"{}\" is no port, 1 to 65535", port));
-    one.wish.port = static_cast<std::uint16_t>(number);
-  }
-  if (const std::string fabric = asked["fabric"]; !fabric.empty()) one.wish.fabric = fabric;
-  Credentials credentials;
-  for (const std::string_view key : kCredentials)
-    if (std::string value = asked[std::string(key).c_str()]; !value.empty())
-      credentials.emplace(key, std::move(value));
-  if (!credentials.empty()) one.wish.credentials = credentials;
-  if (auto wrong = check_session(one.wish)) return tl::unexpected(std::move(*wrong));
-  if (there)
-    if (std::string other = other_than(one.wish, known->second.wish); !other.empty())
-      return refuse(fmt::format("the session \"{}\" {}", one.session, other), EEXIST);
-  if (there && one.wish.credentials != known->second.wish.credentials)
-    return refuse(
-        fmt::format(
-            "the session \"{}\" is mapped with {}; unmap its devices first, or give the server another "
-            "name",
-            one.session, words_of(known->second.wish.credentials)),
-        EBUSY);
-  return one;
-}
 
 json place_of(const Asked& asked, const std::string& session, const std::string& device) {
   const std::string socket = asked.keeper.files_of(session).nbd;
@@ -159,13 +50,7 @@ void device_map(const Asked& asked) {
     return asked.refuse(one.error().error == ENOENT   ? Code::no_such_thing
                         : one.error().error == EINVAL ? Code::invalid_params
                                                       : Code::failed,
-                        one.error().why,
-                        one.error().error == EEXIST
-                            ? "give the server another name for a session of its own; \"urtrs client path "
-                              "add\" adds a path to this one"
-                        : one.error().error == ENOENT ? "[SRC@]DST, the address of the server"
-                                                      : "",
-                        one.error().error);
+                        one.error().why, hint_of(asked, one.error()), one.error().error);
   if (std::string wrong = wrong_parameters(one->wish, asked.options.parameters); !wrong.empty()) {
     std::string told = told_of(one->wish, asked.options.parameters, wrong);
     return asked.refuse(told == wrong ? Code::invalid_params : Code::failed, std::move(told));
@@ -212,13 +97,6 @@ std::optional<std::string> session_with(const Asked& asked, const std::string& d
   asked.refuse(Code::no_such_thing, fmt::format("no device \"{}\" is mapped", device),
                "\"urtrs mapping list\" shows all", ENOENT);
   return std::nullopt;
-}
-
-Keeper::Then answer_of(const Asked& asked) {
-  return [reply = asked.reply](const std::optional<rpc::Error>& error) {
-    if (error) return reply.error(*error);
-    reply.result(with_version(json::object()));
-  };
 }
 
 void device_unmap(const Asked& asked) {
@@ -298,6 +176,8 @@ const std::vector<Method>& methods() {
       {"device.map", true, of_map, device_map},
       {"device.unmap", true, {"device", "session", "force"}, device_unmap},
       {"device.remap", true, {"device", "session"}, device_remap},
+      {"path.add", true, {"session", "path", "port"}, path_add},
+      {"path.remove", true, {"session", "path", "force"}, path_remove},
       {"device.list", false, {"session"}, device_list},
       {"session.list", false, {}, session_list},
   };

@@ -29,19 +29,18 @@ constexpr milliseconds kCalm{2000};
 constexpr milliseconds kLookPatience{5000};
 // Longer than nbdkit's own bounds: connect_timeout, or what it waits for a name that is taken.
 constexpr milliseconds kAskPatience{300'000};
-constexpr milliseconds kSaveAgain{5000};
 constexpr milliseconds kEndPatience{60'000};
+
+int error_of(const tl::expected<json, rpc::Error>& answer) {
+  if (answer) return 0;
+  return answer.error().error != 0 ? answer.error().error : EIO;
+}
 
 }  // namespace
 
 Keeper::Keeper(boost::asio::io_context& context, const Options& options, const Wishes& wishes,
                Supervisor::Options how)
-    : context_(context),
-      options_(options),
-      lost_(!how.ends_strays),
-      machine_(wishes, how),
-      tick_(context),
-      retry_save_(context) {}
+    : context_(context), options_(options), lost_(!how.ends_strays), machine_(wishes, how), tick_(context) {}
 
 Nanos Keeper::now() const {
   return static_cast<Nanos>(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -101,8 +100,13 @@ void Keeper::end_all(std::function<void()> then) {
 
 void Keeper::give(const Input& input) {
   if (ended_) return;
-  for (const Action& action : machine_.on(input, now()))
-    std::visit([this](const auto& one) { carry_out(one); }, action);
+  std::optional<Input> next = input;
+  while (next) {
+    saved_.reset();
+    for (const Action& action : machine_.on(*next, now()))
+      std::visit([this](const auto& one) { carry_out(one); }, action);
+    next = saved_ ? std::optional<Input>(*saved_) : std::nullopt;
+  }
   forget_unused();
   arm();
 }
@@ -195,32 +199,31 @@ void Keeper::carry_out(const End& end) {
   if (one.process) one.process->signal(end.kill ? SIGKILL : SIGTERM);
 }
 
-void Keeper::ask(const std::string& session, const char* method, const json& parameters,
-                 std::function<void(int, const std::string&)> then) {
+void Keeper::ask(const std::string& session, const char* method, const json& parameters, Answered then) {
   Served& one = served(session);
   if (!one.link || one.link->is_over()) {
-    boost::asio::post(context_, [then = std::move(then)] { then(ENOTCONN, std::strerror(ENOTCONN)); });
+    boost::asio::post(context_, [then = std::move(then)] {
+      then(tl::unexpected(rpc::Error{rpc::Code::failed, std::strerror(ENOTCONN), "", ENOTCONN}));
+    });
     return;
   }
-  one.link->call(method, parameters, kAskPatience,
-                 [then = std::move(then)](const tl::expected<json, rpc::Error>& answer) {
-                   if (answer) return then(0, {});
-                   then(answer.error().error != 0 ? answer.error().error : EIO, answer.error().message);
-                 });
+  one.link->call(method, parameters, kAskPatience, std::move(then));
   look_later(session);
 }
 
 void Keeper::carry_out(const Map& map) {
   const json parameters{{"device", map.device}, {"access_mode", wire::rnbd::to_string(map.mode)}};
   ask(map.session, "device.map", parameters,
-      [this, session = map.session, device = map.device](int error, const std::string& why) {
+      [this, session = map.session, device = map.device](const auto& answer) {
+        const int error = error_of(answer);
         const auto found = machine_.sessions().find(session);
         const int before = found != machine_.sessions().end() && found->second.devices.contains(device)
                                ? found->second.devices.at(device).error
                                : 0;
-        served(session).refusal = why;
+        served(session).refusal = answer ? "" : answer.error().message;
         // The same refusal again and again is one line.
-        if (error != 0 && error != before) log(4, fmt::format("session {}: {}", session, why));
+        if (error != 0 && error != before)
+          log(4, fmt::format("session {}: {}", session, answer.error().message));
         if (error == 0) log(6, fmt::format("session {}: device {} is mapped", session, device));
         give(Mapped{session, device, error});
         if (const auto one = served_.find(session); one != served_.end()) one->second.refusal.clear();
@@ -231,45 +234,48 @@ void Keeper::carry_out(const Map& map) {
 
 // The process ends what it does for the device, whichever it is.
 void Keeper::carry_out(const Cancel& cancel) {
-  ask(cancel.session, "device.unmap", {{"device", cancel.device}}, [](int, const std::string&) {});
+  ask(cancel.session, "device.unmap", {{"device", cancel.device}}, [](const auto&) {});
 }
 
 void Keeper::carry_out(const Unmap& unmap) {
   json parameters{{"device", unmap.device}};
   if (unmap.force) parameters["force"] = "true";
   ask(unmap.session, "device.unmap", parameters,
-      [this, session = unmap.session, device = unmap.device](int error, const std::string& why) {
-        if (error == 0)
+      [this, session = unmap.session, device = unmap.device](const auto& answer) {
+        if (answer)
           log(6, fmt::format("session {}: device {} is unmapped", session, device));
         else
-          served(session).refusal = why;
-        give(Unmapped{session, device, error});
+          served(session).refusal = answer.error().message;
+        give(Unmapped{session, device, error_of(answer)});
+      });
+}
+
+void Keeper::carry_out(const ChangePath& change) {
+  json parameters{{"path", change.path}};
+  if (!change.add && change.force) parameters["force"] = "true";
+  ask(change.session, change.add ? "path.add" : "path.remove", parameters,
+      [this, session = change.session, path = change.path, add = change.add](const auto& answer) {
+        PathChanged changed{session, "", error_of(answer)};
+        served(session).path_refusal = answer ? rpc::Error{} : answer.error();
+        if (answer) {
+          log(6, fmt::format("session {}: path {} is {}", session, path, add ? "added" : "removed"));
+          const json& named = answer->value(add ? "path" : "address", json());
+          if (named.is_string()) changed.path = named;
+          if (named.is_number_unsigned()) changed.path = std::to_string(named.get<std::uint64_t>());
+        }
+        give(changed);
       });
 }
 
 void Keeper::carry_out(const Save&) {
   const int before = std::exchange(save_error_, write_state(options_.state, state_text(machine_.wishes())));
-  if (save_error_ == 0) return;
-  if (save_error_ != before)
+  saved_ = Saved{save_error_};
+  if (save_error_ == before) return;
+  if (save_error_ == 0)
+    log(6, fmt::format("\"{}\" is written again", options_.state));
+  else
     log(3, fmt::format("cannot write \"{}\": {} (errno {}); tries again", options_.state,
                        std::strerror(save_error_), save_error_));
-  retry_save_.expires_after(kSaveAgain);
-  retry_save_.async_wait([this](const boost::system::error_code& stopped) {
-    if (!stopped) carry_out(Save{});
-  });
-}
-
-void Keeper::carry_out(const Done& done) {
-  const auto found = waiters_.find(done.ticket);
-  if (found == waiters_.end()) return;
-  const Waiter waiter = std::move(found->second);
-  waiters_.erase(found);
-  if (done.error != 0) return waiter.then(explain(done.error, waiter.session, waiter.device, waiter.doing));
-  if (save_error_ == 0) return waiter.then(std::nullopt);
-  waiter.then(rpc::Error{rpc::Code::failed,
-                         fmt::format("{} \"{}\": done, but \"{}\" cannot be written: {}", waiter.doing,
-                                     waiter.device, options_.state, std::strerror(save_error_)),
-                         "the next urtrs-mapd does not know of it unless that is mended", save_error_});
 }
 
 void Keeper::look_later(const std::string& session) {
@@ -319,7 +325,7 @@ void Keeper::on_shown(const std::string& session, const json& shown) {
       known != machine_.sessions().end() && known->second.stray && !found.kept.empty())
     log(6, fmt::format("session {}: keeps what process {} has mapped: {}", session, process_of(session),
                        fmt::join(found.kept, ", ")));
-  give(Answers{session, std::move(found.kept), std::move(found.modes)});
+  give(Answers{session, std::move(found.kept), std::move(found.modes), std::move(found.paths)});
 }
 
 SeenDevice Keeper::seen(const std::string& session, const std::string& device) const {
@@ -337,59 +343,6 @@ pid_t Keeper::process_of(const std::string& session) const {
 std::string Keeper::trouble(const std::string& session) const {
   const auto found = served_.find(session);
   return found == served_.end() ? std::string() : found->second.trouble.why;
-}
-
-rpc::Error Keeper::explain(int error, const std::string& session, const std::string& device,
-                           const char* doing) const {
-  const auto found = served_.find(session);
-  const std::string what = fmt::format("{} \"{}\" of session \"{}\": ", doing, device, session);
-  const bool link = error == ENOTCONN || error == ETIMEDOUT || error == EHOSTUNREACH;
-  const std::string why = link ? trouble(session) : "";
-  if (!why.empty()) return {rpc::Code::failed, what + why, found->second.trouble.hint, error};
-  if (error == ENOENT && std::string_view(doing) != "mapping")
-    return {rpc::Code::no_such_thing, what + "it is not mapped", "\"urtrs mapping list\" shows all", error};
-  const bool maps = std::string_view(doing) == "mapping";
-  const auto code = error == ENOENT   ? rpc::Code::no_such_thing
-                    : error == ENOSPC ? rpc::Code::busy
-                                      : rpc::Code::failed;
-  // The process says what the server answered, and what to do.
-  const std::string said = found == served_.end() ? std::string() : found->second.refusal;
-  if (maps && !link && !said.empty()) return {code, what + said, "", error};
-  std::string hint = link ? (said.empty() ? "the log of urtrs-mapd says more" : said) : hint_of(error, doing);
-  return {code, what + std::strerror(error), std::move(hint), error};
-}
-
-Ticket Keeper::wait(Then then, const std::string& session, const std::string& device, const char* doing) {
-  waiters_[++tickets_] = {std::move(then), session, device, doing};
-  return tickets_;
-}
-
-void Keeper::map(const std::string& session, const SessionWish& wish, const std::string& device,
-                 DeviceWish how, Then then) {
-  // What an earlier wish met is none of this one's.
-  if (const auto found = served_.find(session); found != served_.end())
-    if (const auto known = machine_.sessions().find(session);
-        known == machine_.sessions().end() || !known->second.in_use())
-      found->second.trouble = {};
-  give(MapAsked{session, wish, device, how, wait(std::move(then), session, device, "mapping")});
-}
-
-void Keeper::unmap(const std::string& session, const std::string& device, bool force, Then then) {
-  give(UnmapAsked{session, device, force, wait(std::move(then), session, device, "unmapping")});
-}
-
-void Keeper::remap(const std::string& session, const std::string& device, Then then) {
-  const auto found = machine_.sessions().find(session);
-  const bool known = found != machine_.sessions().end() && found->second.devices.contains(device);
-  if (!known) return then(explain(ENOENT, session, device, "opening again"));
-  if (!found->second.devices.at(device).mapped) {
-    give(Hurry{session});
-    return then(std::nullopt);
-  }
-  ask(session, "device.remap", {{"device", device}},
-      [this, session, device, then = std::move(then)](int error, const std::string&) {
-        then(error == 0 ? std::nullopt : std::optional(explain(error, session, device, "opening again")));
-      });
 }
 
 }  // namespace rtrs::mapd

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
@@ -34,6 +35,8 @@ class Keeper {
   void map(const std::string& session, const mapping::SessionWish&, const std::string& device,
            mapping::DeviceWish, Then then);
   void unmap(const std::string& session, const std::string& device, bool force, Then then);
+  // One more path of a session, or one less.
+  void change_path(const mapping::PathAsked&, Then then);
   // Tries at once what waits: a device that was refused, or a process that ended.
   void remap(const std::string& session, const std::string& device, Then then);
 
@@ -56,6 +59,7 @@ class Keeper {
     std::map<std::string, SeenDevice> seen;
     Trouble trouble;
     std::string refusal;  // of the last device, in words
+    rpc::Error path_refusal{};
   };
 
   void give(const mapping::Input&);
@@ -64,13 +68,14 @@ class Keeper {
   void carry_out(const mapping::Map&);
   void carry_out(const mapping::Cancel&);
   void carry_out(const mapping::Unmap&);
+  void carry_out(const mapping::ChangePath&);
   void carry_out(const mapping::Save&);
   void carry_out(const mapping::Done&);
   std::vector<std::string> command_of(const std::string& session) const;
   Process::Gone gone(const std::string& session);
   // Asks a process; `method` is one of its control socket.
-  void ask(const std::string& session, const char* method, const nlohmann::json& parameters,
-           std::function<void(int error, const std::string& why)> then);
+  using Answered = std::function<void(const tl::expected<nlohmann::json, rpc::Error>&)>;
+  void ask(const std::string& session, const char* method, const nlohmann::json& parameters, Answered then);
   void look_at(const std::string& session);
   void look_later(const std::string& session);
   void on_shown(const std::string& session, const nlohmann::json& shown);
@@ -80,6 +85,9 @@ class Keeper {
   Nanos now() const;
   rpc::Error explain(int error, const std::string& session, const std::string& device,
                      const char* doing) const;
+  rpc::Error explain_path(int error, const std::string& session, const std::string& path,
+                          const char* doing) const;
+  rpc::Error explain_unsaved(int error, const std::string& device, const char* doing) const;
   mapping::Ticket wait(Then then, const std::string& session, const std::string& device, const char* doing);
 
   struct Waiter {
@@ -94,12 +102,12 @@ class Keeper {
   bool lost_;  // what was wished
   mapping::Supervisor machine_;
   boost::asio::steady_timer tick_;
-  boost::asio::steady_timer retry_save_;
   std::map<std::string, Served> served_;
   std::map<mapping::Ticket, Waiter> waiters_;
   mapping::Ticket tickets_ = 0;
   int save_error_ = 0;
-  std::function<void()> ended_;  // set: everything is ended
+  std::optional<mapping::Saved> saved_;  // of the action that was carried out last
+  std::function<void()> ended_;          // set: everything is ended
 };
 
 }  // namespace rtrs::mapd

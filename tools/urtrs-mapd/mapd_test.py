@@ -267,13 +267,6 @@ def test_a_hung_nbdkit_delays_nobody_else(mapd, server, mapped, urtrs, ends):
     assert mapd.devices()["disk0"]["state"] == "mapped"
 
 
-def test_a_full_file_system_is_said(mapd, server, mapped, urtrs):
-    (mapd.folder / "state.json.new").mkdir()
-    assert "cannot be written" in urtrs("map", "disk1", "from", "127.0.0.1", code=1)
-    (mapd.folder / "state.json.new").rmdir()
-    until("it is written later", lambda: list(mapd.saved().values()) == [["disk0", "disk1"]])
-
-
 def test_completion_offers_what_is_mapped(mapd, mapped, urtrs):
     host = os.uname().nodename.split(".")[0]
     assert urtrs("complete", "unmap", "").split() == ["disk0"]

@@ -152,8 +152,10 @@ TEST(MapdShown, ADeviceIsRefusedWhereItIsClosedWithAnError) {
                           {"size_bytes", 512},
                           {"users", 2},
                           {"kept", kept},
-                          {"errno", error}}}}});
+                          {"errno", error}}}},
+                       {"sessions", {{{"paths", {{{"address", "10.0.0.2:1234"}}}}}}}});
   };
+  EXPECT_EQ(shown("open", 0).paths, Parameters{"10.0.0.2:1234"});
   EXPECT_EQ(shown("closed", 2).devices.at("a").refused, 2);
   EXPECT_EQ(shown("open", 2).devices.at("a").refused, 0);
   EXPECT_EQ(shown("closed", 0).devices.at("a").refused, 0);

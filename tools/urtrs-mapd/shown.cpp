@@ -12,6 +12,9 @@ Shown devices_in(const nlohmann::json& shown) {
     found.devices[name] = {device.at("size_bytes"), device.at("users"),
                            state == "closed" ? device.value("errno", 0) : 0};
   }
+  for (const nlohmann::json& session : shown.at("sessions"))
+    for (const nlohmann::json& path : session.at("paths"))
+      if (path.contains("address")) found.paths.push_back(path.at("address"));
   return found;
 }
 

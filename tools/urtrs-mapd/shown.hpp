@@ -20,6 +20,7 @@ struct Shown {
   std::vector<std::string> kept;  // that stay open without users
   std::map<std::string, mapping::DeviceWish> modes;
   std::map<std::string, SeenDevice> devices;
+  std::vector<std::string> paths;  // "[SRC@]DST"
 };
 
 // Of an answer to "client.show"; throws nlohmann::json::exception where it is none.

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -32,6 +33,7 @@ constexpr std::chrono::milliseconds kPatience{3000};
 constexpr std::chrono::milliseconds kLeastPatience{300};
 
 struct One {
+  std::string socket;
   rpc::Client client;
   json shown;
   std::string session;
@@ -73,7 +75,7 @@ tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false
     }
     const json& sessions = shown->at("sessions");
     const std::string name = sessions.empty() ? "" : sessions.at(0).value("name", "");
-    all.push_back({std::move(*client), std::move(*shown), name});
+    all.push_back({socket, std::move(*client), std::move(*shown), name});
   }
   if (all.empty()) return tl::unexpected(std::move(error));
   for (const std::string& socket : silent)
@@ -287,6 +289,38 @@ int top(const Options& given) {
   return before ? done : say_no_daemon(before.error(), options.format == Format::json);
 }
 
+// A path of a session of urtrs-mapd: added or removed by that, which keeps it. Nothing: it is another's
+// session.
+std::optional<int> change_kept_path(const Command& command, All& all) {
+  constexpr std::chrono::milliseconds kKeepPatience{150'000};
+  const std::string method = command.verb == "add" ? "path.add" : "path.remove";
+  const auto one = of_session(all, command.arguments[0]);
+  const std::string name = one ? std::filesystem::path((*one)->socket).filename().string() : "";
+  constexpr std::string_view kBegin = "client-map-", kEnd = ".sock";
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return std::nullopt;
+  const auto socket = rpc::only_socket("urtrs-mapd");
+  auto mapd = socket ? rpc::Client::connect(*socket) : tl::unexpected(socket.error());
+  if (!mapd) {
+    std::fprintf(
+        stderr,
+        "urtrs: no urtrs-mapd answers that could keep this, so it lasts until the nbdkit of the session "
+        "ends\n");
+    return std::nullopt;
+  }
+  json parameters{{"session", name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size())},
+                  {"path", command.arguments[1]}};
+  const std::string last = command.arguments.size() == 3 ? command.arguments[2] : "";
+  if (command.verb == "add" && !last.empty()) parameters["port"] = last;
+  if (command.verb != "add" && !last.empty() && last != "force")
+    return std::nullopt;  // which says what is wrong
+  if (command.verb != "add" && !last.empty()) parameters["force"] = "true";
+  const auto answer = mapd->call(method, parameters, kKeepPatience);
+  if (!answer) return fail(answer.error(), command.options.format == Format::json);
+  expected_answer(*answer);
+  if (command.options.format == Format::json) print(*answer);
+  return done;
+}
+
 }  // namespace
 
 int run_client(const Command& command) {
@@ -308,8 +342,10 @@ int run_client(const Command& command) {
   if (command.noun == "client device") return change_device(command, *all);
   if (command.verb == "policy") return change(command, *all, "session.policy", {"session", "policy"});
   if (command.verb == "recover") return change(command, *all, "session.recover", {"session"});
-  if (command.verb == "remove" || command.verb == "delete")
-    return change(command, *all, "path.remove", {"session", "path", "force"});
+  const bool removes = command.verb == "remove" || command.verb == "delete";
+  if (command.noun == "client path" && (removes || command.verb == "add"))
+    if (const auto code = change_kept_path(command, *all)) return *code;
+  if (removes) return change(command, *all, "path.remove", {"session", "path", "force"});
   return change(command, *all, ("path." + command.verb).c_str(), {"session", "path", "port"});
 }
 

@@ -160,10 +160,15 @@ bool is_last(const ClientModel& model, unsigned path) {
 
 Answer path_remove(const Asked& asked) {
   bool refused = false;
+  std::string address;
   const Answer answer = at_path(asked, "removing the path", [&](unsigned path) {
-    refused = text_of(asked, "force") != "true" && is_last(asked.target.model(), path);
+    const ClientModel model = asked.target.model();
+    refused = text_of(asked, "force") != "true" && is_last(model, path);
+    for (const ClientPathModel& one : model.paths)
+      if (one.path == path) address = address_of(one);
     return refused ? EBUSY : asked.target.remove_path(path);
   });
+  if (!refused && answer) return json{{"address", address}};
   if (!refused) return answer;
   return refuse(Code::failed, "without this path IO would stand still: no other one is connected",
                 "wait until another one is, add one, or say \"force\"", EBUSY);

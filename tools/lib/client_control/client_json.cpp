@@ -79,6 +79,7 @@ json path_of(const ClientModel& model, const ClientPathModel& path, Nanos now) {
            {"src_addr", source_of(path)},
            {"dst_addr", destination_of(path)},
            {"pathname", pathname_of(path)},
+           {"address", address_of(path)},
            {"hca_name", path.device.name},
            {"hca_port", path.device.port},
            {"posting", path.device.posting},
@@ -128,6 +129,13 @@ std::string destination_of(const ClientPathModel& path) {
 std::string pathname_of(const ClientPathModel& path) {
   const std::string source = source_of(path);
   return source.empty() ? destination_of(path) : source + "@" + destination_of(path);
+}
+
+std::string address_of(const ClientPathModel& path) {
+  // The port of a GID has no place in the text.
+  if (path.address.destination.rfind("gid:", 0) == 0) return asio::to_text(path.address);
+  const std::string& source = path.address.source;
+  return (source.empty() ? "" : source + "@") + asio::endpoint_text(path.address);
 }
 
 json to_json(const ClientModel& model, Nanos now) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 
 #include "tools/lib/mapping/state_text.hpp"
 
@@ -38,10 +39,36 @@ int write_all(int fd, const std::string& text) {
   return 0;
 }
 
-std::string folder_of(const std::string& file) {
-  const std::size_t slash = file.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
-}
+class Disk final : public StateDisk {
+ public:
+  int create(const std::string& file) override {
+    remove(file);  // of one that was killed while it wrote
+    fd_.emplace(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    return fd_->get() < 0 ? errno : 0;
+  }
+  int write(const std::string& text) override { return write_all(fd_->get(), text); }
+  int sync() override {
+    const int error = ::fsync(fd_->get()) != 0 ? errno : 0;
+    fd_.reset();
+    return error;
+  }
+  int rename(const std::string& from, const std::string& to) override {
+    return ::rename(from.c_str(), to.c_str()) != 0 ? errno : 0;
+  }
+  int sync_folder_of(const std::string& file) override {
+    const Descriptor folder(::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return folder.get() < 0 || ::fsync(folder.get()) != 0 ? errno : 0;
+  }
+  void remove(const std::string& file) override { ::unlink(file.c_str()); }
+
+ private:
+  static std::string folder_of(const std::string& file) {
+    const std::size_t slash = file.rfind('/');
+    return slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
+  }
+
+  std::optional<Descriptor> fd_;
+};
 
 }  // namespace
 
@@ -71,24 +98,24 @@ bool may_be_state(std::string_view text) {
          text.find_first_not_of('\0') == std::string_view::npos;
 }
 
-int write_state(const std::string& file, const std::string& text) {
+int write_state(const std::string& file, const std::string& text, StateDisk& disk) {
   const std::string beside = file + ".new";
-  ::unlink(beside.c_str());  // of one that was killed while it wrote
-  int error = 0;
-  {
-    const Descriptor fd(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (fd.get() < 0) return errno;
-    error = write_all(fd.get(), text);
-    if (error == 0 && ::fsync(fd.get()) != 0) error = errno;
-  }
-  if (error == 0 && ::rename(beside.c_str(), file.c_str()) != 0) error = errno;
+  int error = disk.create(beside);
+  if (error != 0) return error;
+  error = disk.write(text);
+  if (const int synced = disk.sync(); error == 0) error = synced;
+  if (error == 0) error = disk.rename(beside, file);
   if (error != 0) {
-    ::unlink(beside.c_str());
+    disk.remove(beside);
     return error;
   }
   // Without it the name may be lost with the power.
-  const Descriptor folder(::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return folder.get() < 0 || ::fsync(folder.get()) != 0 ? errno : 0;
+  return disk.sync_folder_of(file);
+}
+
+int write_state(const std::string& file, const std::string& text) {
+  Disk disk;
+  return write_state(file, text, disk);
 }
 
 tl::expected<std::string, int> set_aside(const std::string& file) {

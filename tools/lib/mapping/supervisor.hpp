@@ -6,6 +6,12 @@
 // `least_pause` to `most_pause`; one that ran for `calm` begins again with `least_pause`. A device that a
 // process refuses is tried again in the same way. Somebody who asks for a device waits for none of these
 // pauses and hears of the first refusal, and then the wish is gone.
+//
+// Nobody is told of a change before the state file has it. A device is written when its process has mapped
+// it, and is unmapped again where it cannot be written. One that is to be unmapped is taken out of the file
+// first, and written back where its process refuses. A path is written when its process has added or removed
+// it, and that is undone where it cannot be written. So whatever ends this program, at whichever step: what
+// somebody was told is so, and of the rest the file knows the older or the newer state.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +42,16 @@ struct UnmapAsked {
   bool force = false;  // also while connections have it
   Ticket ticket = 0;
 };
+// One more path of a session that is in use, or one less: at once in the process that runs, else from its
+// next start on. Errors: ENOENT, EEXIST, ENOSPC (kMaxPaths), EBUSY (the last path), EALREADY (another one is
+// not over), EAGAIN (a process that was found has not answered yet), and those of the process.
+struct PathAsked {
+  std::string session;
+  std::string path;  // "[SRC@]DST"; to remove, as the process understands it
+  bool add = true;
+  bool force = false;  // to remove: also the one without which IO stands still
+  Ticket ticket = 0;
+};
 // Try now what waits for its pause to end.
 struct Hurry {
   std::string session;
@@ -50,6 +66,7 @@ struct Answers {
   std::string session;
   std::vector<std::string> devices;
   std::map<std::string, DeviceWish> modes{};  // of these; looked at where the wishes were lost
+  std::vector<std::string> paths{};           // likewise; empty: those that it was started with
 };
 // The process is gone, or could not be started.
 struct Ended {
@@ -66,9 +83,20 @@ struct Unmapped {
   std::string device;
   int error = 0;
 };
+// The process has carried out a ChangePath.
+struct PathChanged {
+  std::string session;
+  std::string path;  // one that was removed, "[SRC@]DST"; of one that was added, by what it can be removed
+  int error = 0;
+};
+// How the last Save ended, before any other input. `error`: 0 or an errno.
+struct Saved {
+  int error = 0;
+};
 // Time has passed.
 struct Tick {};
-using Input = std::variant<MapAsked, UnmapAsked, Hurry, Found, Answers, Ended, Mapped, Unmapped, Tick>;
+using Input = std::variant<MapAsked, UnmapAsked, PathAsked, Hurry, Found, Answers, Ended, Mapped, Unmapped,
+                           PathChanged, Saved, Tick>;
 
 // Actions, to be carried out in order.
 struct Start {  // answered by Answers or Ended
@@ -93,13 +121,20 @@ struct Unmap {  // answered by Unmapped, unless Ended comes first
   std::string device;
   bool force = false;
 };
-// wishes() have changed: write them before the Done that follows is told.
+struct ChangePath {  // answered by PathChanged, unless Ended comes first
+  std::string session;
+  std::string path;
+  bool add = true;
+  bool force = false;
+};
+// Write wishes() to the state file. Always the last action; answered by Saved, which is the next input.
 struct Save {};
 struct Done {
   Ticket ticket = 0;
-  int error = 0;  // 0 or an errno
+  int error = 0;         // 0 or an errno
+  bool unsaved = false;  // `error` is of the state file, and what was asked for is undone
 };
-using Action = std::variant<Start, End, Map, Cancel, Unmap, Save, Done>;
+using Action = std::variant<Start, End, Map, Cancel, Unmap, ChangePath, Save, Done>;
 using Actions = std::vector<Action>;
 
 class Supervisor {
@@ -111,10 +146,16 @@ class Supervisor {
     Nanos start_patience = seconds(30);  // from Start to Answers
     // From End to the next End, which kills: nbdkit waits 40 s for answers to IO that it has sent.
     Nanos end_patience = seconds(60);
+    // Of who waits for a process that is asked and says nothing meanwhile.
+    Nanos silence = seconds(30);
+    Nanos save_pause = seconds(5);  // until a file that could not be written is tried again
     // False: the wishes were lost. What the processes that are found have mapped is wished from then on.
     bool ends_strays = true;
   };
   enum class State : std::uint8_t { absent, starting, up, ending };
+
+  // A change that the next Saved decides.
+  enum class Change : std::uint8_t { none, keep, adopt, drop, restore };
 
   struct Device {
     DeviceWish wish;
@@ -124,18 +165,38 @@ class Supervisor {
     bool asked = false;   // Map or Unmap is under way
     bool there = false;   // the process said that it has it, when it was last asked and nothing was under way
     bool force = false;   // of the next Unmap
+    bool dropped = false;  // was part of wishes(), and is so again where the process refuses to unmap it
+    Change change = Change::none;
     Ticket ticket = 0;
-    int error = 0;  // of the last refusal
+    Nanos asked_at = 0;    // by whom `ticket` is
+    int outcome = 0;       // what `ticket` is told when nothing is left of the device
+    bool unsaved = false;  // of that Done
+    int error = 0;         // of the last refusal
     Nanos not_before = 0;
     Nanos pause = 0;  // the last one
+  };
+  // A path that is being added or removed.
+  struct PathChange {
+    enum class Step : std::uint8_t { none, act, save, undo };
+    Step step = Step::none;
+    bool add = true;
+    std::string path;
+    std::vector<std::string> before;  // paths of the wish, to go back to
+    bool acted = false;               // the process has it
+    Ticket ticket = 0;
+    Nanos asked_at = 0;
+    int error = 0;  // that `ticket` is told after `undo`
   };
   struct Session {
     SessionWish wish;  // without devices
     std::map<std::string, Device> devices;
+    PathChange paths;
     State state = State::absent;
+    bool found = false;       // ran already, and has not answered yet
     bool stray = false;       // found where the wishes were lost, and has yet to say what it has mapped
     bool outdated = false;    // its process serves an earlier wish, and has to end first
     Nanos since = 0;          // in this state
+    Nanos heard = 0;          // when its process answered last
     Nanos not_before = 0;     // of the next Start
     Nanos pause = 0;          // the last one
     std::uint64_t ended = 0;  // times that the process ended unasked
@@ -160,12 +221,15 @@ class Supervisor {
  private:
   void take(const MapAsked&, Nanos now);
   void take(const UnmapAsked&, Nanos now);
+  void take(const PathAsked&, Nanos now);
   void take(const Hurry&, Nanos now);
   void take(const Found&, Nanos now);
   void take(const Answers&, Nanos now);
   void take(const Ended&, Nanos now);
   void take(const Mapped&, Nanos now);
   void take(const Unmapped&, Nanos now);
+  void take(const PathChanged&, Nanos now);
+  void take(const Saved&, Nanos now);
   void take(const Tick&, Nanos) {}
 
   Session* find(const std::string& session);
@@ -174,8 +238,17 @@ class Supervisor {
   // Wishes for what its process has.
   void adopt(Session&, const Answers&);
   Nanos longer(Nanos pause) const;
-  void done(Device&, int error);
+  void done(Device&, int error, bool unsaved = false);
+  void done(PathChange&, int error, bool unsaved = false);
   void give_up(Device&, int error);
+  void begin_unmap(const std::string& session, const std::string& name, Device&, Nanos now);
+  void saved(const std::string& session, const std::string& name, Device&, int error, Nanos now);
+  void saved(const std::string& name, Session&, int error);
+  void change_paths(Session&);     // those that are wished
+  void end_path_change(Session&);  // because its process has ended
+  // Who waits for a process that says nothing waits no longer.
+  void give_up_on_silence(const std::string& name, Session&, Nanos now);
+  Nanos silent_at(const Session&, Nanos asked) const;
   // What is to be done of a session now. False: nothing is left of it.
   bool settle(const std::string& name, Session&, Nanos now);
   void settle_devices(const std::string& name, Session&, Nanos now);
@@ -185,6 +258,8 @@ class Supervisor {
   Options options_;
   std::map<std::string, Session> sessions_;
   Actions actions_;
+  bool save_ = false;       // wishes() have changed
+  Nanos save_at_ = kNever;  // of the next attempt, after one that failed
 };
 
 const char* to_string(Supervisor::State) noexcept;

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <deque>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/lib/mapping/supervisor.hpp"
@@ -20,6 +22,7 @@ using State = Supervisor::State;
 
 const std::vector<std::string> kSessions{"s", "t"};
 const std::vector<std::string> kDevices{"a", "b", "c"};
+const std::string kPath = "10.0.0.9";
 
 struct Process {
   bool runs = false;
@@ -28,6 +31,7 @@ struct Process {
   std::set<std::string> mapped;
   std::deque<Action> asked;         // Map and Unmap without an answer
   std::set<std::string> cancelled;  // whose Map is to end
+  bool added = false;               // it has kPath
 };
 
 class World {
@@ -39,8 +43,13 @@ class World {
   }
 
   void give(const Input& input) {
-    for (const Action& action : machine_.on(input, now_))
-      std::visit([this](const auto& one) { act(one); }, action);
+    std::optional<Input> next = input;
+    while (next) {
+      for (const Action& action : machine_.on(*std::exchange(next, std::nullopt), now_)) {
+        std::visit([this](const auto& one) { act(one); }, action);
+        if (std::holds_alternative<Save>(action)) next = save(disk_fails_ && *rc::gen::arbitrary<bool>());
+      }
+    }
     for (const auto& [name, session] : machine_.sessions()) {
       RC_ASSERT(session.pause <= seconds(30));
       if (session.state == State::absent) RC_ASSERT(session.not_before <= now_ + seconds(90));
@@ -52,7 +61,7 @@ class World {
   void has_run(const std::string& session, const std::set<std::string>& mapped, std::uint16_t unwished) {
     const auto wished = machine_.sessions().find(session);
     const std::uint16_t port = wished == machine_.sessions().end() ? unwished : wished->second.wish.port;
-    processes_[session] = {true, false, port, mapped, {}, {}};
+    processes_[session] = {true, false, port, mapped, {}, {}, false};
   }
   // All that run are found, one after the other.
   void adopt() {
@@ -74,7 +83,7 @@ class World {
     const std::string session = *rc::gen::elementOf(kSessions);
     const std::string device = *rc::gen::elementOf(kDevices);
     Process& process = processes_[session];
-    switch (*rc::gen::inRange(0, 9)) {
+    switch (*rc::gen::inRange(0, 10)) {
       case 0: {
         SessionWish wish;
         wish.paths = {"10.0.0.2"};
@@ -100,6 +109,11 @@ class World {
         return;
       case 7:
         return give(Hurry{session});
+      case 8: {
+        const bool add = *rc::gen::arbitrary<bool>();
+        waiting_[++tickets_] = {session, "", add};
+        return give(PathAsked{session, kPath, add, false, tickets_});
+      }
       default:
         now_ += *rc::gen::element(milliseconds(1), milliseconds(150), seconds(1), seconds(31), seconds(70));
         return give(Tick{});
@@ -109,6 +123,7 @@ class World {
   // Everything answers and nothing dies unasked; how long that took.
   Nanos calm_down() {
     const Nanos began = now_;
+    disk_fails_ = false;
     for (unsigned round = 0; round < 1000; ++round) {
       for (const std::string& session : kSessions) {
         if (processes_[session].told_to_end) die(session);
@@ -134,6 +149,7 @@ class World {
       if (wished != wishes.end())
         for (const auto& device : wished->second.devices) devices.insert(device.first);
       RC_ASSERT(process.mapped == devices);
+      if (process.runs) RC_ASSERT(process.added == find_path(wished->second, kPath).has_value());
       // What people were told last is so.
       for (const std::string& device : kDevices)
         RC_ASSERT(devices.contains(device) == last_word_[std::pair(session, device)]);
@@ -141,7 +157,11 @@ class World {
     RC_ASSERT(saved_ == wishes);
   }
 
-  void save() { saved_ = machine_.wishes(); }
+  Saved save(bool fails = false) {
+    if (fails) return {ENOSPC};
+    saved_ = machine_.wishes();
+    return {};
+  }
 
  private:
   struct Waiter {
@@ -162,7 +182,9 @@ class World {
     RC_ASSERT(!process.runs);  // never two of a session
     process = {};
     process.runs = true;
-    process.port = machine_.sessions().at(start.session).wish.port;
+    const SessionWish& wish = machine_.sessions().at(start.session).wish;
+    process.port = wish.port;
+    process.added = find_path(wish, kPath).has_value();
   }
   void act(const End& end) {
     Process& process = processes_[end.session];
@@ -191,16 +213,33 @@ class World {
     RC_ASSERT(process.runs && !process.told_to_end);
     process.asked.emplace_back(unmap);
   }
-  void act(const Save&) { save(); }
+  void act(const ChangePath& change) {
+    Process& process = processes_[change.session];
+    RC_ASSERT(process.runs && !process.told_to_end);
+    process.asked.emplace_back(change);
+  }
+  void act(const Save&) {}
   void act(const Done& done) {
     const auto found = waiting_.find(done.ticket);
     RC_ASSERT(found != waiting_.end());  // each once
     const Waiter& waiter = found->second;
     const auto saved = saved_.find(waiter.session);
     const bool kept = saved != saved_.end() && saved->second.devices.contains(waiter.device);
-    if (done.error == 0) {
+    const std::pair key(waiter.session, waiter.device);
+    if (waiter.device.empty()) {
+      // Of a path.
+      if (done.error == 0 && saved != saved_.end())
+        RC_ASSERT(find_path(saved->second, kPath).has_value() == waiter.maps);
+    } else if (done.error == 0) {
       RC_ASSERT(kept == waiter.maps);  // it was saved before it was told
-      last_word_[{waiter.session, waiter.device}] = waiter.maps;
+      last_word_[key] = waiter.maps;
+      going_on_.erase(key);
+    } else if (!waiter.maps && done.error == ETIMEDOUT && last_word_[key]) {
+      // The unmap goes on, unless another one hears that the process refuses it.
+      last_word_[key] = false;
+      going_on_.insert(key);
+    } else if (!waiter.maps && !done.unsaved && done.error != EALREADY && going_on_.erase(key) != 0) {
+      last_word_[key] = true;
     }
     waiting_.erase(found);
   }
@@ -227,7 +266,12 @@ class World {
       if (error == 0) process.mapped.insert(map->device);
       return give(Mapped{session, map->device, error});
     }
+    if (const auto* change = std::get_if<ChangePath>(&action)) {
+      if (error == 0) process.added = change->add;
+      return give(PathChanged{session, change->path, error});
+    }
     const auto& unmap = std::get<Unmap>(action);
+    if (error == ETIMEDOUT) error = EIO;  // the machine says that by itself, long before
     if (error == 0 || error == ENOENT) process.mapped.erase(unmap.device);
     give(Unmapped{session, unmap.device, error});
   }
@@ -237,7 +281,9 @@ class World {
   std::map<std::string, Process> processes_;
   std::map<Ticket, Waiter> waiting_;
   std::map<std::pair<std::string, std::string>, bool> last_word_;
+  std::set<std::pair<std::string, std::string>> going_on_;  // unmaps whose waiter was told ETIMEDOUT
   Ticket tickets_ = 0;
+  bool disk_fails_ = true;
   Wishes saved_;
 };
 

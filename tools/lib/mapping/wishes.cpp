@@ -159,6 +159,15 @@ std::string session_name(std::string_view host, std::string_view server) {
   return name.substr(0, kMostSessionName - tail.size()) + tail;
 }
 
+std::optional<std::size_t> find_path(const SessionWish& session, std::string_view path) {
+  const auto asked = asio::parse_path(path, session.port);
+  for (std::size_t i = 0; asked && i < session.paths.size(); ++i) {
+    const auto there = asio::parse_path(session.paths[i], session.port);
+    if (there && asio::same_path(*asked, *there)) return i;
+  }
+  return std::nullopt;
+}
+
 bool same_paths(const SessionWish& one, const SessionWish& other) {
   if (one.paths.size() != other.paths.size() || one.fabric != other.fabric) return false;
   return std::all_of(one.paths.begin(), one.paths.end(), [&](const std::string& text) {

@@ -1,0 +1,135 @@
+// What people ask the Keeper for, and what they are told.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/proto/limits.hpp"
+#include "tools/urtrs-mapd/keeper.hpp"
+
+namespace rtrs::mapd {
+
+using namespace mapping;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kAddingPath = "adding the path";
+constexpr const char* kRemovingPath = "removing the path";
+
+bool is_of_path(std::string_view doing) {
+  return doing == kAddingPath || doing == kRemovingPath;
+}
+
+}  // namespace
+
+void Keeper::carry_out(const Done& done) {
+  const auto found = waiters_.find(done.ticket);
+  if (found == waiters_.end()) return;
+  const Waiter waiter = std::move(found->second);
+  waiters_.erase(found);
+  if (done.unsaved) return waiter.then(explain_unsaved(done.error, waiter.device, waiter.doing));
+  if (done.error == 0) return waiter.then(std::nullopt);
+  if (is_of_path(waiter.doing))
+    return waiter.then(explain_path(done.error, waiter.session, waiter.device, waiter.doing));
+  waiter.then(explain(done.error, waiter.session, waiter.device, waiter.doing));
+}
+
+rpc::Error Keeper::explain_unsaved(int error, const std::string& device, const char* doing) const {
+  return {rpc::Code::failed,
+          fmt::format("{} \"{}\": nothing is changed, because \"{}\" cannot be written: {}", doing, device,
+                      options_.state, std::strerror(error)),
+          "see that its file system has room and can be written, then try again", error};
+}
+
+rpc::Error Keeper::explain_path(int error, const std::string& session, const std::string& path,
+                                const char* doing) const {
+  const auto code = error == ENOENT   ? rpc::Code::no_such_thing
+                    : error == ENOSPC ? rpc::Code::busy
+                                      : rpc::Code::failed;
+  const std::string what = fmt::format("{} \"{}\" of session \"{}\": ", doing, path, session);
+  // The process has words of its own for what it refuses.
+  if (const auto found = served_.find(session);
+      found != served_.end() && found->second.path_refusal.error == error) {
+    const rpc::Error& said = found->second.path_refusal;
+    return {code, what + said.message, said.hint, error};
+  }
+  const char* hint = "";
+  if (error == ENOENT) hint = "\"urtrs client path list\" shows all";
+  if (error == EEXIST) hint = "every path needs a pair of addresses of its own";
+  if (error == EBUSY) hint = "a session needs a path: add another one first, or unmap its devices";
+  if (error == EALREADY) hint = "another path of the session is being changed; try again";
+  if (error == EAGAIN || error == ETIMEDOUT) hint = "its process does not answer; try again later";
+  if (error == ENOTCONN) hint = "its process has ended; try again";
+  return {code,
+          what + (error == ENOSPC ? fmt::format("a session has at most {} paths", kMaxPaths)
+                                  : std::strerror(error)),
+          hint, error};
+}
+
+void Keeper::change_path(const PathAsked& asked, Then then) {
+  served(asked.session).path_refusal = {};
+  PathAsked one = asked;
+  one.ticket = wait(std::move(then), asked.session, asked.path, asked.add ? kAddingPath : kRemovingPath);
+  give(one);
+}
+
+rpc::Error Keeper::explain(int error, const std::string& session, const std::string& device,
+                           const char* doing) const {
+  const auto found = served_.find(session);
+  const std::string what = fmt::format("{} \"{}\" of session \"{}\": ", doing, device, session);
+  const bool link = error == ENOTCONN || error == ETIMEDOUT || error == EHOSTUNREACH;
+  const std::string why = link ? trouble(session) : "";
+  if (!why.empty()) return {rpc::Code::failed, what + why, found->second.trouble.hint, error};
+  if (error == ENOENT && std::string_view(doing) != "mapping")
+    return {rpc::Code::no_such_thing, what + "it is not mapped", "\"urtrs mapping list\" shows all", error};
+  const bool maps = std::string_view(doing) == "mapping";
+  const auto code = error == ENOENT   ? rpc::Code::no_such_thing
+                    : error == ENOSPC ? rpc::Code::busy
+                                      : rpc::Code::failed;
+  // The process says what the server answered, and what to do.
+  const std::string said = found == served_.end() ? std::string() : found->second.refusal;
+  if (maps && !link && !said.empty()) return {code, what + said, "", error};
+  if (error == ETIMEDOUT && process_of(session) != 0)
+    return {code, fmt::format("{}its process {} does not answer", what, process_of(session)),
+            "what hinders it? \"kill -9\" ends it, and another one is started", error};
+  std::string hint = link ? (said.empty() ? "the log of urtrs-mapd says more" : said) : hint_of(error, doing);
+  return {code, what + std::strerror(error), std::move(hint), error};
+}
+
+Ticket Keeper::wait(Then then, const std::string& session, const std::string& device, const char* doing) {
+  waiters_[++tickets_] = {std::move(then), session, device, doing};
+  return tickets_;
+}
+
+void Keeper::map(const std::string& session, const SessionWish& wish, const std::string& device,
+                 DeviceWish how, Then then) {
+  // What an earlier wish met is none of this one's.
+  if (const auto found = served_.find(session); found != served_.end())
+    if (const auto known = machine_.sessions().find(session);
+        known == machine_.sessions().end() || !known->second.in_use())
+      found->second.trouble = {};
+  give(MapAsked{session, wish, device, how, wait(std::move(then), session, device, "mapping")});
+}
+
+void Keeper::unmap(const std::string& session, const std::string& device, bool force, Then then) {
+  give(UnmapAsked{session, device, force, wait(std::move(then), session, device, "unmapping")});
+}
+
+void Keeper::remap(const std::string& session, const std::string& device, Then then) {
+  const auto found = machine_.sessions().find(session);
+  const bool known = found != machine_.sessions().end() && found->second.devices.contains(device);
+  if (!known) return then(explain(ENOENT, session, device, "opening again"));
+  if (!found->second.devices.at(device).mapped) {
+    give(Hurry{session});
+    return then(std::nullopt);
+  }
+  ask(session, "device.remap", {{"device", device}},
+      [this, session, device, then = std::move(then)](const auto& answer) {
+        if (answer) return then(std::nullopt);
+        then(explain(answer.error().error, session, device, "opening again"));
+      });
+}
+
+}  // namespace rtrs::mapd
