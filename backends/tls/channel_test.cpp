@@ -267,7 +267,7 @@ TEST_F(Tls, files_that_nobody_will_accept_are_used_and_told_of) {
 
 TEST_F(Tls, a_private_key_that_others_may_read_is_refused) {
   const Credentials good = files_.issue({});
-  ASSERT_EQ(::chmod(good.key.c_str(), 0640), 0);
+  ASSERT_EQ(::chmod(good.key.c_str(), 0644), 0);
   const auto context = open_context(good);
   ASSERT_FALSE(context);
   expect_has(context.error(), "chmod 600 " + good.key);

@@ -1,16 +1,21 @@
 #include "backends/tls/keys_file.hpp"
 
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "backends/address/unique_fd.hpp"
 #include "backends/tls/identity.hpp"
@@ -43,23 +48,64 @@ std::string user(std::uint32_t number) {
   return "user " + std::to_string(number);
 }
 
+std::vector<gid_t> own_groups() {
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(::getgroups(0, nullptr), 0)));
+  const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<std::size_t>(std::max(count, 0)));
+  groups.push_back(::getegid());
+  return groups;
+}
+
+bool contains(const std::vector<gid_t>& groups, gid_t group) {
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
+}
+
+// A command that lets this process read a file that it does not own, and takes nothing from the owner.
+std::string share_with_group(const std::string& path, gid_t group) {
+  return "chgrp " + std::to_string(group) + " " + path + " && chmod 640 " + path;
+}
+
+std::string remedy_of_mode(const std::string& path, const struct stat& about, bool in_group) {
+  if (about.st_uid != ::geteuid())
+    return in_group ? "chmod 640 " + path : share_with_group(path, ::getegid());
+  return "chmod 600 " + path;
+}
+
 std::string why_not_secret(const std::string& path, const struct stat& about, const Secret& secret) {
   const bool may_be_of_others = secret.of_any_user_for_root && ::geteuid() == 0;
   if (about.st_uid != ::geteuid() && about.st_uid != 0 && about.st_uid != secret.or_of && !may_be_of_others) {
     const std::string whose = "it belongs to " + user(about.st_uid) + ", who could change it; chown it to ";
     return secret.or_of ? whose + "the " + user(*secret.or_of) + " of the service, or to root"
-                        : whose + "the " + user(::geteuid()) + " of this process";
+                        : whose + "the " + user(::geteuid()) + " of this process, or to root";
   }
-  if ((about.st_mode & 077U) == 0) return {};
-  std::string mode;
-  for (const unsigned shift : {6U, 3U, 0U}) mode += static_cast<char>('0' + (about.st_mode >> shift & 7U));
-  return "its mode is 0" + mode + ", so that others than its owner may read or change it; chmod 600 " + path;
+  const bool in_group = may_be_of_others || contains(own_groups(), about.st_gid) ||
+                        (secret.or_of && is_in_group(*secret.or_of, about.st_gid));
+  const bool shared = (about.st_mode & 040U) != 0;
+  if ((about.st_mode & 037U) == 0 && (!shared || in_group)) return {};
+  std::string why = "its mode is 0";
+  for (const unsigned shift : {6U, 3U, 0U}) why += static_cast<char>('0' + (about.st_mode >> shift & 7U));
+  if ((about.st_mode & 037U) != 0)
+    return why + ", so that other users may read or change it; " + remedy_of_mode(path, about, in_group);
+  const std::string group = std::to_string(about.st_gid);
+  return why + ", and this process is not in the group " + group +
+         " that may read it; start the process with " +
+         "this group too, or, if nobody else of the group needs the file, chmod 600 " + path;
+}
+
+// The file may be that of a group on purpose: other readers keep it.
+std::string why_not_open(const std::string& path) {
+  struct stat about {};
+  const std::string who = user(::geteuid());
+  std::string what = "cannot be opened: Permission denied (13); ";
+  if (::stat(path.c_str(), &about) != 0) return what + "let " + who + " of this process through its folders";
+  if ((about.st_mode & 040U) != 0 && !contains(own_groups(), about.st_gid))
+    return what + "start this process with the group " + std::to_string(about.st_gid) +
+           " of the file too, or " + share_with_group(path, ::getegid());
+  return what + "let " + who + " of this process read it: " + share_with_group(path, ::getegid());
 }
 
 Text read(const net::UniqueFd& file, const std::string& path, std::size_t most, const Secret& secret) {
-  if (!file && errno == EACCES && secret.is)
-    return refused(path, "cannot be opened: Permission denied (13); chown it to the user " +
-                             std::to_string(::geteuid()) + " of this process, who has to reach its folder");
+  if (!file && errno == EACCES && secret.is) return refused(path, why_not_open(path));
   if (!file) return failed(path, "cannot be opened");
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) return failed(path, "cannot be examined");
@@ -125,6 +171,16 @@ std::string take_line(std::string_view line, Keys& keys) {
 }
 
 }  // namespace
+
+bool is_in_group(std::uint32_t user, std::uint32_t group) {
+  const passwd* const found = ::getpwuid(user);
+  if (found == nullptr) return false;
+  std::vector<gid_t> groups(NGROUPS_MAX + 1);
+  int count = NGROUPS_MAX + 1;
+  if (::getgrouplist(found->pw_name, found->pw_gid, groups.data(), &count) < 0) return false;
+  groups.resize(static_cast<std::size_t>(count));
+  return contains(groups, group);
+}
 
 Text read_file(const std::string& path, std::size_t most) {
   return read(path, most, {.is = false});

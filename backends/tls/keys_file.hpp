@@ -24,11 +24,14 @@ using Keys = std::map<std::string, Key, std::less<>>;  // by identity
 //
 // A regular file of at most `most` octets. It never waits: a pipe or a device is refused.
 tl::expected<std::string, std::string> read_file(const std::string& path, std::size_t most);
-// The same of a file that only its owner may read or write, who is the user of this process or root, or the
-// one that it is `checked_for`.
+// Reads a file that no other user can read or change. Its owner is the user of this process, root, or the
+// user that the file is `checked_for`. Its group may read it if this process, or that user, is in the group.
 using OtherOwner = std::optional<std::uint32_t>;
 tl::expected<std::string, std::string> read_secret_file(const std::string& path, std::size_t most,
                                                         OtherOwner checked_for = {});
+
+// Whether the user database puts the user into the group. Takes numbers of both.
+bool is_in_group(std::uint32_t user, std::uint32_t group);
 
 // One key a line, `identity:hex`, the key 64 digits; blank lines and those that begin with # are left out.
 // The error names the line and never shows a key.

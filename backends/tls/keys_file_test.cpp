@@ -99,14 +99,26 @@ TEST(Keys, a_written_line_is_read_again) {
   EXPECT_EQ(keys->at("bob"), other);
 }
 
-TEST_F(KeysFile, only_its_owner_may_read_it) {
+TEST_F(KeysFile, its_owner_and_a_group_of_the_process_may_read_it) {
   const std::string text = "alice:" + kHex + "\n";
-  for (const unsigned mode : {0600U, 0400U}) EXPECT_TRUE(read_keys(write(text, mode))) << mode;
-  for (const unsigned mode : {0640U, 0604U, 0620U, 0602U, 0610U, 0601U, 0666U}) {
+  for (const unsigned mode : {0600U, 0400U, 0640U, 0440U}) EXPECT_TRUE(read_keys(write(text, mode))) << mode;
+  for (const unsigned mode : {0660U, 0644U, 0444U, 0604U, 0620U, 0602U, 0610U, 0601U, 0666U}) {
     const auto keys = read_keys(write(text, mode));
     ASSERT_FALSE(keys) << mode;
     EXPECT_NE(keys.error().find("chmod 600 " + folder_ + "/keys"), std::string::npos) << keys.error();
   }
+}
+
+TEST_F(KeysFile, another_group_may_not_read_it) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const std::string path = write("alice:" + kHex + "\n", 0640);
+  ASSERT_EQ(::chown(path.c_str(), 0, 4242), 0);
+  const auto keys = read_keys(path);
+  ASSERT_FALSE(keys);
+  EXPECT_NE(keys.error().find("this process is not in the group 4242"), std::string::npos) << keys.error();
+  EXPECT_TRUE(list_keys(path)) << "root manages the files of others";
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  EXPECT_TRUE(read_keys(path)) << "the group of a file that it may not read does not matter";
 }
 
 TEST_F(KeysFile, of_another_user_it_is_refused) {
@@ -129,10 +141,10 @@ TEST_F(KeysFile, who_checks_for_another_user_takes_those_of_that_one) {
       of_another.error().find("user 4242, who could change it; chown it to the user 4243 of the service"),
       std::string::npos)
       << of_another.error();
-  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
   const auto open = read_keys(path, 4242);
   ASSERT_FALSE(open);
-  EXPECT_NE(open.error().find("its mode is 0640"), std::string::npos) << open.error();
+  EXPECT_NE(open.error().find("its mode is 0644"), std::string::npos) << open.error();
 }
 
 // The file of a service, to which root adds: it stays that of the service.

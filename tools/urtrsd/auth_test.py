@@ -3,8 +3,10 @@ that does not prove it."""
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
+import tempfile
 
 import pytest
 from programs import BOUND, PLUGIN, free_port, program
@@ -166,7 +168,7 @@ def test_a_reload_takes_all_or_nothing_and_says_who_is_asked(urtrsd, keys, wrong
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620])
+@pytest.mark.parametrize("mode", [0o644, 0o604, 0o620])
 def test_a_file_of_keys_that_others_may_read_is_refused(start, keys, mode):
     (keys / "server").chmod(mode)
     server = start(f"--auth-keys={keys / 'server'}", ready=False)
@@ -182,19 +184,52 @@ def test_root_checks_the_keys_of_the_service(keys, tmp_path):
     users = tmp_path / "passwd"
     users.write_text(pathlib.Path("/etc/passwd").read_text().replace("\nurtrs:", "\nother:") + "urtrs:x:4242:4242::/:/bin/false\n")
 
-    def check(owner, mode):
-        os.chown(keys / "server", owner, owner)
+    def check(owner, mode, group=None):
+        os.chown(keys / "server", owner, owner if group is None else group)
         (keys / "server").chmod(mode)
         return run("unshare", "-m", "sh", "-c", f'mount --bind {users} /etc/passwd && exec "$@"', "sh", program("urtrsd"), LIBFABRIC,
                    "--export=d=mem:1M", f"--auth-keys={keys / 'server'}", f"--port={free_port()}", "--check-config")
     done = check(4242, 0o600)
     assert (done.returncode, done.stderr) == (0, "") and "in order" in done.stdout, done
     done = check(4242, 0o640)
-    assert done.returncode == 3 and "its mode is 0640" in done.stderr, done
+    assert (done.returncode, done.stderr) == (0, ""), done
+    done = check(4242, 0o644)
+    assert done.returncode == 3 and "its mode is 0644" in done.stderr, done
     done = check(4243, 0o600)
     assert done.returncode == 3 and "belongs to user 4243, who could change it; chown it to the user 4242 of the service" in done.stderr, done
     done = check(0, 0o600)
-    assert done.returncode == 0 and f"cannot read it; chown urtrs {keys / 'server'}" in done.stderr, done
+    remedy = f"chgrp urtrs {keys / 'server'} && chmod 640 {keys / 'server'}"
+    assert done.returncode == 0 and f"cannot read it; {remedy}" in done.stderr, done
+    done = check(0, 0o640, group=4242)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    done = check(0, 0o640, group=4243)
+    assert done.returncode == 3 and "not in the group 4243" in done.stderr, done
+
+
+def test_keys_of_root_that_a_group_of_the_process_may_read(start, keys, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files to a group")
+    shared = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        shared.chmod(0o755)
+        file = shared / "server"
+        shutil.copy(keys / "server", file)
+        os.chown(file, 0, 4242)
+        file.chmod(0o440)
+
+        def check(*groups):
+            return run("setpriv", "--reuid=54321", "--regid=54321", *groups, "--", program("urtrsd"), LIBFABRIC, "--export=d=mem:1M",
+                       f"--auth-keys={file}", f"--port={free_port()}", "--control=", "--check-config")
+        done = check("--groups=4242")
+        assert (done.returncode, done.stderr) == (0, "") and "in order" in done.stdout, done
+        done = check("--clear-groups")
+        assert done.returncode == 3 and "start this process with the group 4242 of the file too" in done.stderr, done
+        file.chmod(0o444)
+        for groups in ("--groups=4242", "--clear-groups"):
+            done = check(groups)
+            assert done.returncode == 3 and "its mode is 0444" in done.stderr and "chmod 600" not in done.stderr, done
+    finally:
+        shutil.rmtree(shared)
 
 
 def test_over_tcp_there_is_tls(urtrsd, keys):

@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "backends/tls/keys_file.hpp"
 #include "tools/lib/text/quantity.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/usage/help.hpp"
@@ -133,9 +134,11 @@ void check_readers(const ServiceUser& service, const std::vector<std::string>& f
   for (const std::string& file : files) {
     struct stat about {};
     if (file.empty() || ::stat(file.c_str(), &about) != 0 || about.st_uid != 0) continue;
+    if ((about.st_mode & S_IRGRP) != 0 && tls::is_in_group(*service.number, about.st_gid)) continue;
     result.errors += "urtrsd: warning: " + file +
                      ": it belongs to root, so that the service, which runs as " + ServiceUser::kName +
-                     ", cannot read it; chown " + ServiceUser::kName + " " + file + "\n";
+                     ", cannot read it; chgrp " + ServiceUser::kName + " " + file + " && chmod 640 " + file +
+                     "\n";
   }
 }
 

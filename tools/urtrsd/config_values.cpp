@@ -115,12 +115,12 @@ std::vector<Setting> make_tls() {
        "require where keys or certificates are given, else off",
        TextRule{&C::tls, tools::tls_modes()}},
       {"tls_keys", "tls-keys",
-       "file of pre-shared keys, IDENTITY:HEX a line, which only its owner may read; urtrs key new makes "
+       "file of pre-shared keys, IDENTITY:HEX a line, which other users may not read; urtrs key new makes "
        "them",
        TextRule{&C::tls_keys}},
       {"tls_cert", "tls-cert", "file of the server's certificate, PEM, with those between it and its CA",
        TextRule{&C::tls_cert}},
-      {"tls_key", "tls-key", "file of its private key, PEM, which only its owner may read",
+      {"tls_key", "tls-key", "file of its private key, PEM, which other users may not read",
        TextRule{&C::tls_key}},
       {"tls_ca", "tls-ca",
        "file of the CA that signs the certificates of clients, PEM; a client is known by the common name of "
@@ -133,7 +133,7 @@ std::vector<Setting> make_tls() {
        "that offer none too (those of the kernel), or off; unset: require where auth_keys is given, else off",
        TextRule{&C::auth, tools::auth_modes()}},
       {"auth_keys", "auth-keys",
-       "file of these keys, IDENTITY:HEX a line, which only its owner may read; urtrs key new makes them. "
+       "file of these keys, IDENTITY:HEX a line, which other users may not read; urtrs key new makes them. "
        "They say who connects, and encrypt nothing",
        TextRule{&C::auth_keys}},
       {"allow_addresses", "allow-addresses",
