@@ -103,6 +103,17 @@ TEST(ClientPromises, APathLostForRequestTimeoutWithoutARequestThatFailsIsFound) 
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
+TEST(ClientPromises, ARequestWithoutAnAnswerAfterRequestTimeoutIsFound) {
+  Judge judge;
+  ClientPromises promises(judge, hurried(), true);
+  promises.note(path_event(PathState::draining, Reason::heartbeat_lost, seconds(100)));
+  promises.check_oldest(seconds(100), seconds(200));  // it may have been sent again
+  promises.check_oldest(seconds(101), seconds(106) - 1);
+  EXPECT_FALSE(judge.failed());
+  promises.check_oldest(seconds(101), seconds(106));
+  EXPECT_TRUE(fails_with(judge, Oracle::promises));
+}
+
 TEST(ClientPromises, ADeadlineBeforeWhatTheFabricHoldsIsFound) {
   Judge judge;
   ClientPromises promises(judge, hurried(), true);

@@ -38,7 +38,7 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
     if (permit.state != Permit::State::in_flight || permit.path != index) continue;
     // Sent again, an overdue one would wait for the same storage.
     permit.first_sent.bounds = longest_life() != kNever;
-    permit.overdue = is_overdue(permit, now);
+    permit.overdue = overdue_at(permit) <= now;
     permit.overdue = permit.overdue || is_worn_out(permit, now);
     overdue_ += permit.overdue ? 1 : 0;
     failed_writes += permit.overdue && leaves_traces(permit) ? 1 : 0;
@@ -46,6 +46,7 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
     if (permit.overdue) permits_.give_up(id);
     permit.failed_from = static_cast<std::uint8_t>(index);
     permit.since = now;
+    answers_due_.at = std::min(answers_due_.at, answer_deadline(permit));
     path.request_over(permit.con);
     held = true;
   }
@@ -144,8 +145,9 @@ bool ClientSession::any_lingers() const noexcept {
   return std::any_of(fences_.begin(), fences_.end(), [](const Fence& fence) { return fence.lingering; });
 }
 
-bool ClientSession::is_overdue(const Permit& permit, Nanos now) const noexcept {
-  return config_.request_timeout != kNever && later(permit.since, config_.request_timeout) <= now;
+// The server has so long for a request in flight.
+Nanos ClientSession::overdue_at(const Permit& permit) const noexcept {
+  return later(permit.since, config_.request_timeout);
 }
 
 // A request is sent again as often as its path is lost, however short the flights are: a server that breaks
@@ -174,12 +176,29 @@ void ClientSession::give_up_worn_out(unsigned index, Nanos now) noexcept {
   }
 }
 
-// Asked once a heartbeat interval.
-bool ClientSession::has_overdue(unsigned index, Nanos now) const noexcept {
-  if (config_.request_timeout == kNever || paths_[index].inflight() == 0) return false;
-  return std::any_of(permits_.begin(), permits_.end(), [&](const Permit& permit) {
-    return permit.state == Permit::State::in_flight && permit.path == index && is_overdue(permit, now);
+// When the request is to be given up; kNever: the request does not wait for the server, or its path is being
+// drained and hold_requests() decides then.
+Nanos ClientSession::answer_deadline(const Permit& permit) const noexcept {
+  if (permit.state == Permit::State::in_flight && paths_[permit.path].connected()) return overdue_at(permit);
+  return permit.state == Permit::State::fenced ? later(permit.first_sent.at, longest_life()) : kNever;
+}
+
+Nanos ClientSession::first_answer_deadline() const noexcept {
+  Nanos first = kNever;
+  if (config_.request_timeout == kNever) return first;
+  for (const Permit& permit : permits_) first = std::min(first, answer_deadline(permit));
+  return first;
+}
+
+// Loses at most one path. Where more requests are overdue, the timer is due again at once.
+void ClientSession::answers_are_due(Nanos now, ClientActions& out) noexcept {
+  for (unsigned index = 0; index < kMaxPaths; ++index)
+    if (fences_[index].state != Fence::State::idle) give_up_worn_out(index, now);
+  const auto overdue = std::find_if(permits_.begin(), permits_.end(), [&](const Permit& permit) {
+    return permit.state == Permit::State::in_flight && answer_deadline(permit) <= now;
   });
+  if (overdue != permits_.end()) lose_path(overdue->path, now, Reason::request_timeout, 0, out);
+  answers_due_.at = first_answer_deadline();
 }
 
 // Fails the requests for which the server took too long. Their permits stay taken until the fence of their
@@ -228,7 +247,6 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
     if (connected_ > 0 && (config_.fence_failed == UnfencedReplay::replay || hopeless)) {
       release_requests(index, false, now);
     } else {
-      give_up_worn_out(index, now);
       fence.state = Fence::State::wanted;
       fence.deadline = fence_deadline(now, config_);
     }

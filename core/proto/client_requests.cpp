@@ -64,6 +64,7 @@ bool ClientSession::send(std::uint16_t id, Nanos now, ClientActions& out) noexce
   permit.con = connection_for(path, permit.service, permit.affinity);
   permit.epoch = path.epoch();
   permit.invalidated = false;
+  answers_due_.at = std::min(answers_due_.at, overdue_at(permit));
   if (permit.first_sent.at == kNever) permit.first_sent.at = now;
   if (permit.failed_from != Permit::kNowhere) {
     // A replay is a new use of the permit on the wire: an answer to the first one must not end it.
@@ -140,6 +141,7 @@ void ClientSession::end_if_drained(ClientActions& out) noexcept {
   });
   if (!drained || permits_.used() != 0 || ended_) return;
   ended_ = true;
+  answers_due_ = {};
   out.push(EndSession{Reason::session_closed});
 }
 
@@ -283,6 +285,7 @@ const char* ClientSession::broken_invariant() const noexcept {
   if (permits_exhausted() != (exhausted_since_ != kNever)) return "the lack of permits is timed";
   if (used != permits_.used()) return "used permits are counted right";
   if (overdue != overdue_) return "overdue requests are counted right";
+  if (answers_due_.at > first_answer_deadline()) return "no request is overdue before the timer is due";
   if (queued != queued_) return "queued requests are counted right";
   for (unsigned index = 0; index < paths_.size(); ++index)
     if (inflight[index] != paths_[index].inflight() || !paths_[index].counts_add_up())

@@ -344,8 +344,6 @@ void ClientSession::path_deadline(unsigned index, Nanos now, ClientActions& out)
       if (const Reason dead = path.heartbeat_due(now, config_, is_fencing_over(path.key(0)), out);
           dead != Reason::none)
         lose_path(index, now, dead, 0, out);
-      else if (has_overdue(index, now))
-        lose_path(index, now, Reason::request_timeout, 0, out);
       batches_.left = batches_.left || path.in_batch();
       break;
     case PathState::waiting:
@@ -358,11 +356,12 @@ void ClientSession::path_deadline(unsigned index, Nanos now, ClientActions& out)
 
 // One path a step: ending a path may take an action for each of its connections.
 void ClientSession::on(const DeadlineReached& in, ClientActions& out) noexcept {
-  for (unsigned index = 0; index < paths_.size(); ++index) {
-    if (paths_[index].deadline() > in.now) continue;
-    path_deadline(index, in.now, out);
-    break;
-  }
+  unsigned due = 0;
+  while (due < paths_.size() && paths_[due].deadline() > in.now) ++due;
+  if (due < paths_.size())
+    path_deadline(due, in.now, out);
+  else if (answers_due_.at <= in.now)
+    answers_are_due(in.now, out);
   fence_deadlines(in.now);
   if (close_deadline_ <= in.now) {
     close_deadline_ = kNever;
@@ -380,7 +379,7 @@ void ClientSession::on(const Continued& in, ClientActions& out) noexcept {
 }
 
 Nanos ClientSession::next_deadline() const noexcept {
-  Nanos next = close_deadline_;
+  Nanos next = std::min(close_deadline_, answers_due_.at);
   Nanos oldest = queued_ > 0 ? permits_[queue_head_].since : kNever;  // that waits for a path
   for (unsigned index = 0; index < path_end_.index; ++index) {
     next = std::min(next, paths_[index].deadline());

@@ -123,7 +123,7 @@ class ClientSession {
   RTRS_FIELDS(config_, jitter_, paths_, fences_, permits_, queue_depth_, max_io_size_, max_hdr_size_,
               connected_, down_since_, exhausted_since_, cursor_, next_fence_serial_, queue_head_,
               queue_tail_, queued_, overdue_, close_deadline_, link_since_, alive_at_, ever_connected_, pump_,
-              giving_way_, new_home_, closing_, closing_paths_, ended_, batches_)
+              giving_way_, new_home_, closing_, closing_paths_, ended_, batches_, answers_due_)
 
  private:
   // The fence of one lost path: requests of it wait until the server's old incarnation is known to be dead.
@@ -196,11 +196,13 @@ class ClientSession {
   bool holds_new_requests() const noexcept;
   bool any_lingers() const noexcept;
   bool is_fencing_over(const ConKey&) const noexcept;
-  bool is_overdue(const Permit&, Nanos now) const noexcept;
+  Nanos overdue_at(const Permit&) const noexcept;
   Nanos longest_life() const noexcept;
   bool is_worn_out(const Permit&, Nanos now) const noexcept;
   void give_up_worn_out(unsigned index, Nanos now) noexcept;
-  bool has_overdue(unsigned index, Nanos now) const noexcept;
+  Nanos answer_deadline(const Permit&) const noexcept;
+  Nanos first_answer_deadline() const noexcept;
+  void answers_are_due(Nanos now, ClientActions&) noexcept;
   bool answer_overdue(unsigned& budget, ClientActions&) noexcept;
   void fence_deadlines(Nanos now) noexcept;
   bool fail_held(Nanos now, unsigned& budget, ClientActions&) noexcept;
@@ -210,6 +212,15 @@ class ClientSession {
   };
   struct Lingering {
     bool possible = true;
+  };
+
+  // No request is overdue before. One timer for all requests: an answer leaves it as it is, and when it is
+  // due it is set for the request that is then the first.
+  struct AnswersDue {
+    static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint: traces without request_timeout
+    Nanos at = kNever;
+    bool operator==(const AnswersDue&) const = default;
+    RTRS_FIELDS(at)
   };
 
   ClientConfig config_;
@@ -244,6 +255,7 @@ class ClientSession {
   bool closing_paths_ = false;
   bool ended_ = false;
   Batches batches_;
+  AnswersDue answers_due_;
   Uncompared<ClientCounters> counters_;
 };
 

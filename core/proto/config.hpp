@@ -61,7 +61,7 @@ struct ClientConfig {
   std::int32_t max_reconnect_attempts = -1;  // -1: for ever; 0: never
   HeartbeatConfig heartbeat;
   // How long the server may take to answer a request; kNever: for ever, as slow storage may need. A request
-  // that takes longer, by up to one heartbeat interval, closes its path and fails with request_timeout. The
+  // that takes longer closes its path and fails with request_timeout once the path is drained. The
   // other requests of the path fail over. Where queue_timeout is set too, a request that loses its path later
   // than both together after it was first sent is not sent again, but fails so as well.
   Nanos request_timeout = kNever;

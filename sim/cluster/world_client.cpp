@@ -55,6 +55,8 @@ bool World::poll_client(std::uint32_t index) {
   client.fabric->connections().poll_ends(now(client));
   client.promises->poll_ends(client.fabric->taken() - taken, count < done.size(), now(client));
   client.promises->check_attempts(client.driver->session().paths(), now(client));
+  if (OldestRequest oldest; client.driver->session().oldest_in_flight(oldest))
+    client.promises->check_oldest(oldest.since, now(client));
   // With a full batch, more results may be waiting.
   if (count < done.size()) check_waits(client, index, 0);
   failover_marks(client);

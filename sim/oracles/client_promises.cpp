@@ -45,6 +45,7 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
     judge_.fail(Oracle::promises, at, "path " + std::to_string(path.path) + what);
   };
   const bool ends = path.state == PathState::draining || path.state == PathState::closing;
+  if (ends) lost_at_ = std::max(lost_at_, at);
   if (ends && is_of_deadline(path.reason)) missed_ = path.reason;
   if (ends && path.reason == Reason::connection_silent && before_.delivered.test(path.path))
     fail(" ended as silent although everything that was posted on it had been delivered");
@@ -101,6 +102,14 @@ void ClientPromises::check_attempts(std::span<const PathStatus> paths, Nanos now
                 "path " + std::to_string(path) + " is " + to_string(one.state) + " and says " +
                     std::to_string(one.retry_at) + " ns as the time of its next attempt");
   }
+}
+
+void ClientPromises::check_oldest(Nanos since, Nanos now) {
+  const bool over = config_.request_timeout != kNever && now >= later(since, config_.request_timeout);
+  if (over && since > lost_at_)
+    judge_.fail(Oracle::promises, now,
+                "a request was sent at " + std::to_string(since) +
+                    " ns, has no answer within request_timeout, and its path is not lost");
 }
 
 // Since `since` the time until now is shorter than queue_timeout.

@@ -1,6 +1,7 @@
 // O20, of one client: what its options and its documentation promise. Times are those of the client's clock.
 //   - a request fails for want of a path after queue_timeout without one, not before
 //   - a path that was lost for request_timeout fails at least one request with it
+//   - a request that was sent once is answered, or its path is lost, when request_timeout is over
 //   - an answer that the fabric holds comes before the deadline that would miss it
 //   - a path that nobody asked to end is tried again, after the longest delay of the options at most
 //   - a recover tries at once each path that was to be tried later, or not any more
@@ -43,6 +44,9 @@ class ClientPromises {
   // When a poll has ended.
   void check_attempts(std::span<const PathStatus> paths, Nanos now);
 
+  // The same. `since`: when the request was first sent that the server has not answered for longest.
+  void check_oldest(Nanos since, Nanos now);
+
   // Its session is closed.
   void leaves() { leaving_ = true; }
 
@@ -73,6 +77,7 @@ class ClientPromises {
     Nanos since = kNever, until = 0;
   } outage_;
   Nanos down_before_ = 0;
+  Nanos lost_at_ = 0;             // the last path: what was sent before may have been sent again
   Reason missed_ = Reason::none;  // of a path that a deadline ended in this poll
   std::uint64_t timeouts_ = 0;    // requests that failed with request_timeout
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
