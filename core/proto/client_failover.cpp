@@ -192,7 +192,7 @@ Nanos ClientSession::first_answer_deadline() const noexcept {
 
 // Loses at most one path. Where more requests are overdue, the timer is due again at once.
 void ClientSession::answers_are_due(Nanos now, ClientActions& out) noexcept {
-  for (unsigned index = 0; index < kMaxPaths; ++index)
+  for (unsigned index = 0; index < paths_.size(); ++index)
     if (fences_[index].state != Fence::State::idle) give_up_worn_out(index, now);
   const auto overdue = std::find_if(permits_.begin(), permits_.end(), [&](const Permit& permit) {
     return permit.state == Permit::State::in_flight && answer_deadline(permit) <= now;

@@ -171,6 +171,8 @@ TEST_F(ServerDeliveryProbeTest, WaitsForRoomInTheSendQueue) {
 TEST_F(ServerDeliveryProbeTest, EveryConnectionIsProbedInBatchesThoughPathsTakeTurns) {
   constexpr std::uint16_t kCons = 2 * kConsPerStep + 1;
   constexpr std::uint8_t kPaths = kPathsInside + 1;
+  config.queue_depth = 2 * kPaths;
+  remake();
   for (std::uint8_t path = 1; path <= kPaths; ++path) {
     const ConKey service = bring_up_wide(path, kCons);
     feed(write(service, static_cast<std::uint16_t>(path % config.queue_depth)));

@@ -138,13 +138,13 @@ TEST_F(ServerWideTest, FencesOfEveryPathAreAnswered) {
 }
 
 TEST_F(ServerWideTest, TheFirstPathsKeepTheirNumbersInTraces) {
-  for (const std::uint16_t session_index : {0, 1, 7, 1023, 16383}) {
+  for (const unsigned session_index : {0U, 1U, 7U, 1023U, kMaxSessions - 1}) {
     for (std::uint16_t path = 0; path < kMaxPaths; ++path) {
-      const ConKey key{path, 3, 9, session_index};
+      const ConKey key{path, 3, 9, static_cast<std::uint16_t>(session_index)};
       ConKey back{0, 3, 9, 0};
       back.set_number(key.number());
       EXPECT_EQ(back, key);
-      if (path < 8) EXPECT_EQ(key.number(), session_index * 8U + path);
+      EXPECT_EQ(key.number() == session_index * 8 + path, path < 8);
     }
   }
 }
