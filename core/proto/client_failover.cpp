@@ -190,14 +190,17 @@ Nanos ClientSession::first_answer_deadline() const noexcept {
   return first;
 }
 
-// Loses at most one path. Where more requests are overdue, the timer is due again at once.
+// Loses at most one path, and none where the step has done so much that the end of the path does not fit.
+// Where more requests are overdue, the timer is due again at once.
 void ClientSession::answers_are_due(Nanos now, ClientActions& out) noexcept {
   for (unsigned index = 0; index < paths_.size(); ++index)
     if (fences_[index].state != Fence::State::idle) give_up_worn_out(index, now);
   const auto overdue = std::find_if(permits_.begin(), permits_.end(), [&](const Permit& permit) {
     return permit.state == Permit::State::in_flight && answer_deadline(permit) <= now;
   });
-  if (overdue != permits_.end()) lose_path(overdue->path, now, Reason::request_timeout, 0, out);
+  const bool fits = overdue != permits_.end() &&
+                    out.size() + paths_[overdue->path].con_count() + 3 * kBatch <= kMaxActionsPerStep;
+  if (fits) lose_path(overdue->path, now, Reason::request_timeout, 0, out);
   answers_due_.at = first_answer_deadline();
 }
 

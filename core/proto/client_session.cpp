@@ -356,12 +356,12 @@ void ClientSession::path_deadline(unsigned index, Nanos now, ClientActions& out)
 
 // One path a step: ending a path may take an action for each of its connections.
 void ClientSession::on(const DeadlineReached& in, ClientActions& out) noexcept {
-  unsigned due = 0;
-  while (due < paths_.size() && paths_[due].deadline() > in.now) ++due;
-  if (due < paths_.size())
-    path_deadline(due, in.now, out);
-  else if (answers_due_.at <= in.now)
-    answers_are_due(in.now, out);
+  for (unsigned index = 0; index < paths_.size(); ++index) {
+    if (paths_[index].deadline() > in.now) continue;
+    path_deadline(index, in.now, out);
+    break;
+  }
+  if (answers_due_.at <= in.now) answers_are_due(in.now, out);
   fence_deadlines(in.now);
   if (close_deadline_ <= in.now) {
     close_deadline_ = kNever;

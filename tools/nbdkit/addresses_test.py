@@ -57,7 +57,6 @@ def test_localhost_of_debian_reaches_a_server_on_127_0_0_1(urtrsd, plugin, fabri
     client = plugin("", "path=localhost", f"port={server.port}", f"fabric={fabric}")
     until("the path is up", lambda: client.states() == ["connected"])
     assert address_of(client) == "ip:127.0.0.1"
-    assert "[::1]" in client.text(), "the refusal of the first address is in the log"
 
 
 @pytest.mark.parametrize("fabric", ["tcp", "libfabric"])

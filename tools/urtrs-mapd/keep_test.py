@@ -43,7 +43,7 @@ def _blocked(mapd):
 
 def test_an_added_path_is_there_after_every_restart(mapd, server, mapped, session, urtrs):
     there = [f"127.0.0.1:{server.port}", f"127.0.0.2@127.0.0.1:{server.port}"]
-    urtrs("client", "path", "add", session, SECOND)
+    assert json.loads(urtrs("client", "path", "add", session, SECOND, "--json")) == {"path": 1, "schema_version": 1}
     assert (paths(mapd), saved_paths(mapd)) == ((there, ["127.0.0.1", SECOND]), ["127.0.0.1", SECOND])
     pid, = mapd.nbdkits()
     os.kill(pid, signal.SIGKILL)
@@ -54,7 +54,7 @@ def test_an_added_path_is_there_after_every_restart(mapd, server, mapped, sessio
     until("the device is known", lambda: mapd.devices()["disk0"]["state"] == "mapped")
     assert paths(mapd) == (there, ["127.0.0.1", SECOND])
     until("both are connected", lambda: urtrs("client", "path", "list", session).count(" connected") == 2)
-    urtrs("client", "path", "remove", session, "127.0.0.1")
+    assert json.loads(urtrs("client", "path", "remove", session, "127.0.0.1", "--json")) == {"schema_version": 1}
     assert (paths(mapd), saved_paths(mapd)) == (([there[1]], [SECOND]), [SECOND])
     assert "a session needs a path" in urtrs("client", "path", "remove", session, "0", "force", code=1)
     assert size(mapped) == 16 << 20

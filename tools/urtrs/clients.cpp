@@ -177,9 +177,10 @@ int look(const Command& command, All& all) {
 }
 
 int call(One& one, const std::string& method, const json& parameters, const Options& options) {
-  const auto answer = one.client.call(method, parameters);
+  auto answer = one.client.call(method, parameters);
   if (!answer) return fail(answer.error(), options.format == Format::json);
   expected_answer(*answer);
+  answer->erase("address");  // for urtrs-mapd
   if (options.format == Format::json) print(*answer);
   return done;
 }
@@ -289,6 +290,16 @@ int top(const Options& given) {
   return before ? done : say_no_daemon(before.error(), options.format == Format::json);
 }
 
+json paths_in(const json& shown) {
+  const json& sessions = shown.at("sessions");
+  return sessions.empty() ? json::array() : sessions.at(0).at("paths");
+}
+
+bool has_path(const json& paths, const json& path) {
+  return std::any_of(paths.begin(), paths.end(),
+                     [&path](const json& one) { return one.at("path") == path.at("path"); });
+}
+
 // A path of a session of urtrs-mapd: added or removed by that, which keeps it. Nothing: it is another's
 // session.
 std::optional<int> change_kept_path(const Command& command, All& all) {
@@ -314,10 +325,15 @@ std::optional<int> change_kept_path(const Command& command, All& all) {
   if (command.verb != "add" && !last.empty() && last != "force")
     return std::nullopt;  // which says what is wrong
   if (command.verb != "add" && !last.empty()) parameters["force"] = "true";
-  const auto answer = mapd->call(method, parameters, kKeepPatience);
+  auto answer = mapd->call(method, parameters, kKeepPatience);
   if (!answer) return fail(answer.error(), command.options.format == Format::json);
   expected_answer(*answer);
-  if (command.options.format == Format::json) print(*answer);
+  if (command.options.format != Format::json) return done;
+  const auto now = (*one)->client.call("client.show", json::object());
+  for (const json& path : now ? paths_in(*now) : json::array())
+    if (command.verb == "add" && !has_path(paths_in((*one)->shown), path))
+      (*answer)["path"] = path.at("path");
+  print(*answer);
   return done;
 }
 

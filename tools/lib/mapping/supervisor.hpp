@@ -7,11 +7,11 @@
 // process refuses is tried again in the same way. Somebody who asks for a device waits for none of these
 // pauses and hears of the first refusal, and then the wish is gone.
 //
-// Nobody is told of a change before the state file has it. A device is written when its process has mapped
-// it, and is unmapped again where it cannot be written. One that is to be unmapped is taken out of the file
-// first, and written back where its process refuses. A path is written when its process has added or removed
-// it, and that is undone where it cannot be written. So whatever ends this program, at whichever step: what
-// somebody was told is so, and of the rest the file knows the older or the newer state.
+// A Done follows a successful save of the change. To map: the process maps the device, then it is saved; if
+// the save fails, the device is unmapped. To unmap: the device is removed from the file, then unmapped; if
+// the process refuses, it is saved again. To add or remove a path: the process does it, then it is saved; if
+// the save fails, the process undoes it. After a crash at any step, each change that was answered is in
+// effect, and each change that was not answered is in effect or is not.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +49,7 @@ struct PathAsked {
   std::string session;
   std::string path;  // "[SRC@]DST"; to remove, as the process understands it
   bool add = true;
-  bool force = false;  // to remove: also the one without which IO stands still
+  bool force = false;  // to remove: also the last connected path
   Ticket ticket = 0;
 };
 // Try now what waits for its pause to end.
@@ -165,12 +165,12 @@ class Supervisor {
     bool asked = false;   // Map or Unmap is under way
     bool there = false;   // the process said that it has it, when it was last asked and nothing was under way
     bool force = false;   // of the next Unmap
-    bool dropped = false;  // was part of wishes(), and is so again where the process refuses to unmap it
+    bool dropped = false;  // removed from wishes(); restored if the process refuses to unmap it
     Change change = Change::none;
     Ticket ticket = 0;
-    Nanos asked_at = 0;    // by whom `ticket` is
-    int outcome = 0;       // what `ticket` is told when nothing is left of the device
-    bool unsaved = false;  // of that Done
+    Nanos asked_at = 0;    // time of the request of `ticket`
+    int outcome = 0;       // errno of the Done of `ticket`, once the device is unmapped
+    bool unsaved = false;  // likewise Done::unsaved
     int error = 0;         // of the last refusal
     Nanos not_before = 0;
     Nanos pause = 0;  // the last one
@@ -185,7 +185,7 @@ class Supervisor {
     bool acted = false;               // the process has it
     Ticket ticket = 0;
     Nanos asked_at = 0;
-    int error = 0;  // that `ticket` is told after `undo`
+    int error = 0;  // errno of the Done after `undo`
   };
   struct Session {
     SessionWish wish;  // without devices
@@ -258,8 +258,8 @@ class Supervisor {
   Options options_;
   std::map<std::string, Session> sessions_;
   Actions actions_;
-  bool save_ = false;       // wishes() have changed
-  Nanos save_at_ = kNever;  // of the next attempt, after one that failed
+  bool save_ = false;       // a Save is due
+  Nanos save_at_ = kNever;  // time of the next Save after a failed one
 };
 
 const char* to_string(Supervisor::State) noexcept;

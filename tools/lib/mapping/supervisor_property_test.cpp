@@ -238,7 +238,7 @@ class World {
       // The unmap goes on, unless another one hears that the process refuses it.
       last_word_[key] = false;
       going_on_.insert(key);
-    } else if (!waiter.maps && !done.unsaved && done.error != EALREADY && going_on_.erase(key) != 0) {
+    } else if (!waiter.maps && done.error == EBUSY && !done.unsaved && going_on_.erase(key) != 0) {
       last_word_[key] = true;
     }
     waiting_.erase(found);
@@ -271,7 +271,7 @@ class World {
       return give(PathChanged{session, change->path, error});
     }
     const auto& unmap = std::get<Unmap>(action);
-    if (error == ETIMEDOUT) error = EIO;  // the machine says that by itself, long before
+    if (error == ETIMEDOUT) error = EBUSY;  // the machine says that by itself, long before
     if (error == 0 || error == ENOENT) process.mapped.erase(unmap.device);
     give(Unmapped{session, unmap.device, error});
   }

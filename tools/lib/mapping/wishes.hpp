@@ -59,7 +59,7 @@ std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text);
 // too long, or has other characters, ends with a sum of what it was made of.
 std::string session_name(std::string_view host, std::string_view server);
 
-// Which of its paths this is, in whatever spelling.
+// Index of a path in SessionWish::paths; two spellings of an address are equal.
 std::optional<std::size_t> find_path(const SessionWish&, std::string_view path);
 
 // Whether both sessions go over the same paths, in whatever order and spelling.
