@@ -21,6 +21,8 @@
 // that when the last path was lost while the device was being opened again, or when more than 3,900 pieces
 // are under way, because those requests are handed to the session only then. When a server restarted the
 // device is opened again, and requests that the new server did not know are sent again under the new id.
+// While the server refuses to open it for a reason that may pass (docs/reasons.md), requests wait for
+// queue_timeout.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>

@@ -59,8 +59,9 @@ int urtrs_session_new(const char *name, urtrs_session **session);
  *                                      there are several
  *   tls_cert, tls_key, tls_ca, tls_crl, tls_server_name    tcp, encrypted: by certificates, PEM files
  *   io_connections         of each path, 1 or more (2)
- *   queue_timeout_ms       how long a request waits for a path, and the opening of a device for its end (120000); -1: for
- *                          ever; 0: a request not at all, an opening 30 s
+ *   queue_timeout_ms       how long a request waits for a path, or for a device that the server refuses to open again for a
+ *                          reason that may pass, and the opening of a device for its end (120000); -1: for ever; 0: a request
+ *                          not at all, an opening 30 s
  *   request_timeout_ms     how long the server may take to answer (-1)
  *   heartbeat_interval_ms, heartbeat_missed   a path is lost when the server is silent for so long (5000, 5)
  *   reconnect_min_ms, reconnect_max_ms        between attempts to connect (500, 30000)

@@ -199,6 +199,7 @@ void BlockClient::Impl::perform(Fabric& fabric, Nanos now) {
       if (const auto* message = std::get_if<rnbd::SendMessage>(&action)) {
         if (!send(fabric, now, *message)) unsent.push_back(message->token);
       } else if (const auto* change = std::get_if<rnbd::DeviceChanged>(&action)) {
+        note_change(now, *change);
         tell(*change);
       } else if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&action)) {
         tell(*replaced);

@@ -47,7 +47,11 @@ struct BlockRequest {
 };
 
 // `error`: 0 with Errc::ok, otherwise the Linux errno to report, positive. Result and errno:
-//   peer_error   the server's errno, also that with which it refused to open the device
+//   peer_error   the server's errno, also that with which it refused to open the device. Where the reason may
+//   pass
+//                (rnbd::may_pass(), as ENOENT when a server is back before its disk), requests wait before:
+//                for queue_timeout from when they were submitted, or from the first refusal, if that was
+//                later
 //   invalid      EINVAL: not whole logical blocks; EIO: beyond the end; EPERM: mapped read-only;
 //                EOPNOTSUPP: the device cannot do this
 //   cache_lost   EIO: changes that were acknowledged before are lost. A FLUSH tells so once, and until then
@@ -120,7 +124,8 @@ class BlockClient {
   Client& session() noexcept;
   const Client& session() const noexcept;
   rnbd::DeviceState state(rnbd::DeviceHandle) const noexcept;
-  // Mapped, and the server refused to open it the last time: requests fail until it is tried again.
+  // Mapped, and the server refused to open it the last time: until it is tried again, requests fail, or wait
+  // where the reason may pass.
   bool refused(rnbd::DeviceHandle) const noexcept;
   // Of the last OPEN that the server answered; nullptr for dead handles. Valid until the next call.
   const rnbd::Geometry* geometry(rnbd::DeviceHandle) const noexcept;

@@ -62,8 +62,9 @@ struct BlockClient::Impl {
   struct Device {
     rnbd::DeviceHandle handle = 0;
     bool writable = false;
-    IndexQueue again;    // pieces to be sent again, before anything new
-    IndexQueue backlog;  // requests with pieces that are not sent yet
+    IndexQueue again;              // pieces to be sent again, before anything new
+    IndexQueue backlog;            // requests with pieces that are not sent yet
+    Nanos refused_since = kNever;  // by the server, since the device was open
   };
 
   Impl(const BlockClientOptions&, Recorder*);
@@ -119,12 +120,20 @@ struct BlockClient::Impl {
   static void begin_anew(Request&) noexcept;
   void finish(std::uint32_t request);
   void abandon(Device&, const Result&);
+
+  // block_client_holds.cpp: requests that wait
   void note_held(const Request&) noexcept;
+  void note_change(Nanos now, const rnbd::DeviceChanged&) noexcept;
   void note_idle(Nanos now) noexcept;
   Nanos hold_ends(Nanos since) const noexcept;
+  Nanos refusal_ends(const Request&) const noexcept;
   Nanos held_until() const noexcept;
+  Result expired(const Request&, Nanos now) const noexcept;
   void end_held(Nanos now);
   Device& device_of(rnbd::DeviceHandle handle) noexcept { return devices_by_slot[rnbd::slot_of(handle)]; }
+  const Device& device_of(rnbd::DeviceHandle handle) const noexcept {
+    return devices_by_slot[rnbd::slot_of(handle)];
+  }
 
   Client session;
   Recorder* recorder;
@@ -147,6 +156,7 @@ struct BlockClient::Impl {
   IndexQueue finished;          // requests
   std::uint32_t queued = 0;     // in `again` and `backlog` of all devices
   Nanos oldest_held = kNever;   // none of those was submitted before
+  Nanos refusals_end = kNever;  // no request of a refused device is overdue before
   Nanos idle_since = kNever;    // something is held, and no piece of any request is at the session
   std::uint32_t in_flight = 0;  // pieces
   std::uint32_t under_way = 0;  // requests

@@ -4,6 +4,7 @@
 
 #include "core/base/assert.hpp"
 #include "core/base/fingerprint.hpp"
+#include "core/rnbd/device_reasons.hpp"
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::rnbd {
@@ -159,9 +160,9 @@ Disposition ClientDevices::on(const IoDone& input, ClientActions& actions) noexc
   } else if (input.peer_errno != kEnotconn) {
     device->futile_reopens = 0;
     disposition = input.peer_errno == 0 ? end_well(*device, input.ticket) : Disposition::fail;
-  } else if (device->refused) {
+  } else if (device->refused && !may_pass(device->peer_errno)) {
     disposition = Disposition::fail;
-  } else if (device->needs_open || !link_up_) {
+  } else if (device->refused || device->needs_open || !link_up_) {
     disposition = Disposition::retry_after_remap;
   } else if (device->futile_reopens == kMaxFutileReopens) {
     refuse_device(*device, kEnotconn, actions);
@@ -200,7 +201,8 @@ void ClientDevices::on(const MessageDone& input, ClientActions& actions) noexcep
 
 Gate ClientDevices::gate(DeviceHandle handle) const noexcept {
   const Device* device = find(handle);
-  if (device == nullptr || !is_mapped(device->state) || device->refused) return Gate::refuse;
+  if (device == nullptr || !is_mapped(device->state)) return Gate::refuse;
+  if (device->refused && !may_pass(device->peer_errno)) return Gate::refuse;
   return device->id_known && !holding_ ? Gate::go : Gate::hold;
 }
 
@@ -208,6 +210,11 @@ std::uint16_t ClientDevices::refusal_errno(DeviceHandle handle) const noexcept {
   const Device* device = find(handle);
   if (device == nullptr || !is_mapped(device->state)) return kEnodev;
   return device->peer_errno != 0 ? device->peer_errno : kEio;
+}
+
+std::uint16_t ClientDevices::last_refusal(DeviceHandle handle) const noexcept {
+  const Device* device = find(handle);
+  return device == nullptr || !is_mapped(device->state) ? std::uint16_t{0} : device->peer_errno;
 }
 
 IoArrival ClientDevices::arrive(DeviceHandle handle) const noexcept {

@@ -16,6 +16,10 @@
 // them was told so fail with EIO (Disposition::lost); what ended well on the new instance is flushed by them
 // all the same. An IO ends well only at the server that gave out its id, hence only on the instance of the
 // last OPEN.
+// A server may be back before its disk. IO of a device that it refuses to open again is held for as long as
+// the reason may pass (may_pass() of device_reasons.hpp), and the device is tried again (reopen_wanted()).
+// How long IO is held at most, its owner decides.
+//
 // A FLUSH covers what had ended well when it arrived, and only if the user is told that it succeeded: nothing
 // else was promised, and a memory export loses with its process what was flushed like everything else.
 //
@@ -213,6 +217,8 @@ class ClientDevices {
   [[nodiscard]] Gate gate(DeviceHandle device) const noexcept;
   // Errno of a refused IO: ENODEV (not mapped), else what closed the device.
   [[nodiscard]] std::uint16_t refusal_errno(DeviceHandle device) const noexcept;
+  // Errno of the last refusal since the device was open, also while it is tried again; 0: there is none.
+  [[nodiscard]] std::uint16_t last_refusal(DeviceHandle device) const noexcept;
   // Of an IO that arrives now, whatever gate() says; all zeroes for dead handles.
   [[nodiscard]] IoArrival arrive(DeviceHandle device) const noexcept;
   // `before`: of an IO that is submitted anew after retry_after_remap, the ticket that it had; of another one

@@ -66,6 +66,54 @@ TEST(ClientRefusal, RefusedRemapStaysClosedUntilAskedAgain) {
   EXPECT_EQ(client.devices.gate(handle), Gate::go);
 }
 
+TEST(ClientRefusal, IoWaitsWhileTheReasonMayPass) {
+  for (const std::uint16_t error :
+       std::initializer_list<std::uint16_t>{kEnoent, kEacces, kEbusy, kEnodev, kEio}) {
+    Client client;
+    const DeviceHandle handle = client.opened("a", 0);
+    client.step(LinkDown{});
+    client.step(LinkUp{});
+    client.answer_info();
+    for (unsigned refusal = 0; refusal < 20; ++refusal) {
+      client.answer(MessageKind::open, error, {});
+      EXPECT_TRUE(client.devices.refused(handle)) << error;
+      EXPECT_EQ(client.devices.gate(handle), Gate::hold) << error;
+      EXPECT_EQ(client.devices.last_refusal(handle), error);
+      ASSERT_TRUE(client.devices.reopen_wanted());
+      client.step(ReopenDue{});
+      EXPECT_EQ(client.devices.gate(handle), Gate::hold) << error;
+      EXPECT_EQ(client.devices.last_refusal(handle), error) << "while it is tried again";
+    }
+    client.answer_open(disk(3));
+    EXPECT_EQ(client.devices.gate(handle), Gate::go) << error;
+    EXPECT_EQ(client.devices.last_refusal(handle), 0);
+  }
+}
+
+TEST(ClientRefusal, ADeviceThatMayComeBackHoldsNoOtherOne) {
+  Client client;
+  const DeviceHandle absent = client.opened("a", 0);
+  const DeviceHandle there = client.opened("b", 1);
+  client.step(LinkDown{});
+  client.step(LinkUp{});
+  client.answer_info();
+  client.answer(MessageKind::open, kEnoent, {});
+  client.answer_open(disk(3));
+  EXPECT_EQ(client.devices.gate(absent), Gate::hold);
+  EXPECT_EQ(client.devices.gate(there), Gate::go);
+}
+
+TEST(ClientRefusal, ADeviceThatNeverWasOpenEndsWithTheFirstRefusal) {
+  Client client;
+  client.step(LinkUp{});
+  const DeviceHandle handle = client.map("a");
+  client.answer_info();
+  client.answer(MessageKind::open, kEnoent, {});
+  EXPECT_EQ(client.devices.state(handle), DeviceState::unmapped);
+  EXPECT_EQ(client.devices.gate(handle), Gate::refuse);
+  EXPECT_EQ(client.devices.last_refusal(handle), 0);
+}
+
 TEST(ClientRefusal, ThePauseBeforeARefusedDeviceIsOpenedAgainGrowsUntilADeviceOpens) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);

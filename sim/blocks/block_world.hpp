@@ -72,6 +72,11 @@ class BlockWorld {
   // At any time, also under IO. What is cut off is lost; what is added reads as zeroes.
   void resize(const std::string& name, std::uint64_t sectors) { w_.disks_->resize(name, sectors); }
 
+  // The server refuses to open it with this errno for as long; 0: no longer.
+  void keep_away(const std::string& name, std::uint16_t error, Nanos time = kNever) {
+    w_.disks_->keep_away(name, error, later(now(), time));
+  }
+
   // --- waiting ---
   // Until `done`, for ten virtual minutes at most; then the run has failed, and `seen` says what was there
   // instead. False when it has.

@@ -262,6 +262,8 @@ class DevicePlayer {
         return w_.take_away(line.disk);
       case Verb::resize:
         return w_.resize(line.disk, draw(line.sectors));
+      case Verb::absent:
+        return w_.keep_away(line.disk, line.error);
       case Verb::fail_sync:
         return w_.fail_sync(line.disk);
       case Verb::next_sync_fails:

@@ -131,6 +131,8 @@ std::string_view missing_word(const DeviceLine& line, std::string_view text) {
       !has(" sectors="))
     return "sectors=";
   if (line.verb == Verb::refused && line.is != DeviceLine::Outcome::error) return "is=ERRNO";
+  const bool errno_or_ok = line.is == DeviceLine::Outcome::error || line.is == DeviceLine::Outcome::ok;
+  if (line.verb == Verb::absent && !errno_or_ok) return "is=ERRNO or is=ok";
   if (line.verb == Verb::done && line.is == DeviceLine::Outcome::unasked) return "is=";
   const bool counts = line.verb == Verb::repeat || line.verb == Verb::openings ||
                       line.verb == Verb::holders || line.verb == Verb::in_storage ||

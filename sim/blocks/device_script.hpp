@@ -76,6 +76,7 @@ enum DeviceWord : std::uint32_t {
   X(link_down, 0, "waits until no path is connected")                                                    \
   X(take_away, kDisk, "an operator of the server closes it by force")                                    \
   X(resize, kDisk | kSectorsWord, "the disk has `sectors` from now on")                                  \
+  X(absent, kDisk | kIs, "the server refuses to open the disk with this errno; is=ok: no longer")        \
   X(fail_sync, kDisk, "a flush by another session fails")                                                \
   X(next_sync_fails, kDisk, "the next flush of the disk fails")                                          \
   X(in_storage, kNumber, "waits until storage works for so many")                                        \

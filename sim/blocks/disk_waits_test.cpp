@@ -190,5 +190,48 @@ TEST_F(RefusedDeviceTest, WhatWasTakenAwayIsRefusedOnlyIfTheClientSaysSo) {
   EXPECT_TRUE(accepts());
 }
 
+// Storage has a request of another device, so that the client is never without one.
+class AbsentDeviceTest : public BesideAWorld {
+ protected:
+  AbsentDeviceTest() : BesideAWorld({.storage = seconds(1000)}) {
+    w.add_disk("b", kSectors);
+    device = open(w, "a");
+    w.submit(open(w, "b"), Opcode::read, 0, 8);
+    w.until("storage has the request", [&] { return w.storage_under_way() == 1; });
+    look();
+    refuse(ENOENT);
+  }
+  void refuse(std::uint16_t error) {
+    book.polls(w.now());
+    book.polled();
+    book.event(rnbd::DeviceChanged{device, rnbd::DeviceState::closed, error, {}}, w.now());
+  }
+  BlockRequest read() { return book.open(device, Opcode::read, 0, 8, false, false, w.now(), w.now()); }
+  std::string fails(Nanos time) {
+    const BlockRequest request = read();
+    failure.clear();
+    book.over({request.user_data, Errc::peer_error, ENOENT}, w.now() + time);
+    return failure;
+  }
+};
+
+constexpr const char* kRefusedTooLong =
+    "a request waits for a device that the server refuses for queue_timeout and no longer";
+
+TEST_F(AbsentDeviceTest, HoldsARequestNoLongerThanQueueTimeoutBesideABusyDevice) {
+  read();
+  EXPECT_NE(waits(seconds(3)), kRefusedTooLong);
+  EXPECT_EQ(waits(seconds(3) + milliseconds(2)), kRefusedTooLong);
+  book.event(rnbd::DeviceChanged{device, rnbd::DeviceState::open, 0, disks.at("a").geometry}, w.now());
+  EXPECT_NE(waits(seconds(3) + milliseconds(2)), kRefusedTooLong);
+}
+
+TEST_F(AbsentDeviceTest, EndsARequestNoEarlierThanQueueTimeout) {
+  EXPECT_EQ(
+      fails(seconds(3) - 1),
+      "a request waits for queue_timeout while the server refuses its device for a reason that may pass");
+  EXPECT_EQ(fails(seconds(3)), "");
+}
+
 }  // namespace
 }  // namespace rtrs::sim

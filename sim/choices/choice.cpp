@@ -56,6 +56,7 @@ void ChoiceSource::note_skip(Label label) {
 }
 
 std::uint32_t SeededChoice::choose(std::uint32_t n, Label label) {
+  if (label >= Label::late_disk) return random_below(late_disk_, n);
   if (label >= Label::pipe_size) return random_below(pipe_, n);
   if (label >= Label::recover) return random_below(recover_, n);
   if (label >= Label::closing) return random_below(closing_, n);

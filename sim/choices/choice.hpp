@@ -92,7 +92,9 @@ namespace rtrs::sim {
   X(pipe_size)  /* what the buffers of a socket hold */                                           \
   X(pipe_cut)   /* how much of what is there one step takes */                                    \
   X(pipe_order) /* which of the sockets that are ready is named first */                          \
-  X(pipe_break) /* a stream is reset, or an octet of it changed */
+  X(pipe_break) /* a stream is reset, or an octet of it changed */                                \
+  /* And with a tenth. */                                                                         \
+  X(late_disk) /* a server is back before its disks */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
@@ -227,7 +229,8 @@ class SeededChoice final : public ChoiceSource {
         cruel_(seed ^ 0x637275656c000161ULL),
         closing_(seed ^ 0x636c6f73696e6701ULL),
         recover_(seed ^ 0x7265636f76657201ULL),
-        pipe_(seed ^ 0x7069706500000001ULL) {}
+        pipe_(seed ^ 0x7069706500000001ULL),
+        late_disk_(seed ^ 0x6c64697300000001ULL) {}
 
  protected:
   std::uint32_t choose(std::uint32_t n, Label) override;
@@ -242,6 +245,7 @@ class SeededChoice final : public ChoiceSource {
   std::uint64_t closing_;  // of those from closing on
   std::uint64_t recover_;  // of those from recover on
   std::uint64_t pipe_;     // of those from pipe_size on
+  std::uint64_t late_disk_;
 };
 
 // Plays a choice log, then only calm choices. The draws are not owned.

@@ -313,6 +313,11 @@ void draw_other_disks(ChoiceSource& choice, Scenario& s) {
   if (s.disks_change && s.close_gap == kNever && !s.other_server) s.close_gap = s.safety / 4;
 }
 
+void draw_late_disks(ChoiceSource& choice, Scenario& s) {
+  const ScopedGroup group(choice, Label::option);
+  s.disks_late = choice.hits(50, 100, Label::late_disk) && s.workload.disks != 0;
+}
+
 // Where there is one server, and each life of a client has names of its own. Not a draw of its own.
 void draw_keys(Scenario& s) {
   s.keys = !s.over_tcp && !s.other_server && !s.same_identity && s.client.seed / 1'299'709 % 4 == 1;
@@ -363,6 +368,7 @@ Scenario draw_scenario(ChoiceSource& choice, bool over_tcp, bool over_adapters) 
   draw_recoveries(choice, s);
   draw_keys(s);
   draw_names(s);
+  draw_late_disks(choice, s);
   return s;
 }
 

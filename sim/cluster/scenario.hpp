@@ -103,6 +103,7 @@ struct Scenario {
   std::uint32_t poll_batch = 0;   // events that a poll of a fabric reports at most; 0: no bound
   bool server_changes = false;    // a server that died may come back with other limits
   bool disks_change = false;      // or with other disks behind the names of its exports
+  bool disks_late = false;        // or before some of its disks
   bool submits_always = false;    // applications do not wait for a path
   bool other_server = false;      // each client has one more path, to another server by mistake
   bool removes_all = false;       // an operator may remove the last path too, and adds one again later

@@ -29,6 +29,7 @@ void visit_plain(S& s, Visit&& visit) {
   visit("liar", s.liar);
   visit("poll_batch", s.poll_batch);
   visit("server_changes", s.server_changes);
+  visit("disks_late", s.disks_late);
   visit("submits_always", s.submits_always);
   visit("over_tcp", s.over_tcp);
   visit("other_server", s.other_server);

@@ -354,6 +354,7 @@ void World::carry_out(const WorldFault& fault) {
     if (fault.node != 0) return start_client(fault.node - 1);
     if (scenario_.server_changes) draw_limits();
     if (disks_ != nullptr) change_disks();
+    if (disks_ != nullptr) delay_disks();
     return start_server();
   }
   note(Journal::Kind::crashed, fault.node);

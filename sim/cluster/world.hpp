@@ -257,7 +257,7 @@ class World : private ServerUser {
   void disk_steps_due(ClientNode&);
   void disk_step(const Step&);
   void disk_result(ClientNode&);
-  void disks_die(NodeId), change_disks();
+  void disks_die(NodeId), change_disks(), delay_disks();
   std::size_t in_storage() const noexcept;
   bool devices_open();
   void check_closed_disks();

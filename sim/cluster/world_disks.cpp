@@ -49,6 +49,17 @@ void World::change_disks() {
   }
 }
 
+// As after a reboot, when file systems are mounted and hardware appears one after the other.
+void World::delay_disks() {
+  if (!scenario_.disks_late || healed_) return;
+  for (const auto& [name, disk] : disks_->all()) {
+    if (choice_.draw(2, Label::late_disk) == 0) continue;
+    judge_.mark(Mark::disk_late);
+    const Nanos time = scenario_.interval * (1 + choice_.draw(12, Label::late_disk));
+    disks_->keep_away(name, Disks::draw_absence(choice_), now() + time);
+  }
+}
+
 std::size_t World::in_storage() const noexcept {
   return storage_.under_way() + (disks_ != nullptr ? disks_->under_way() : 0);
 }

@@ -16,6 +16,9 @@
 //   - a request waits for a path, and for its device to be open, for queue_timeout and no longer; the
 //   server's ENOTCONN is not the end of one
 //     unless its device was taken away again and again
+//   - a request for a device that the server refuses waits for queue_timeout and no longer where the reason
+//   may
+//     pass, however busy other devices are
 //   - a device that the server refused is tried again after 1 s, and after twice as long each time that no
 //     device opened in between, after 15 s at most
 //   - a client knows its device as the server opened it, with a whole number of blocks
@@ -57,7 +60,8 @@ class DiskBook {
     Nanos disrupted = 0;     // the last time
     Nanos unknown = kNever;  // to the server, whose session ended; until an IO submitted later ends well
     Nanos refused = 0;       // it was known to be, the last time, by the clock of the client's node
-    bool unmapped = false;   // by its user
+    Nanos refused_since = kNever;  // the first time since it was open; kNever: it is not refused
+    bool unmapped = false;         // by its user
     // When changes ended that are not durable by themselves and that no flush covers, see Disks::moment().
     std::vector<std::uint64_t> unflushed;
     std::uint64_t replaced = 0;  // when its client said the last time that changes may be lost
@@ -184,6 +188,7 @@ class DiskBook {
   void note_refused(Mapped&, DeviceHandle, Nanos clock) const;
   void end_pause();
   void check_reopens();
+  void check_refused(Nanos clock) const;
   void check_asks(Nanos clock);
   void note_changes(const Io&, std::uint16_t error);
   void judge_replaced(const rnbd::CacheReplaced&);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/rnbd/device_reasons.hpp"
 #include "sim/disks/disk_book.hpp"
 
 namespace rtrs::sim {
@@ -35,11 +36,17 @@ void DiskBook::judge_geometry(const rnbd::DeviceChanged& change, const std::stri
 // A device that is closed with ENOTCONN was taken away, and is opened again at once unless that was in vain
 // too often. In one poll, what the server answered comes before the timer.
 void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
-  if (change.state == rnbd::DeviceState::open) reopens_ = 0;
+  if (change.state == rnbd::DeviceState::open) {
+    reopens_ = 0;
+    mapped_.at(change.device).refused_since = kNever;
+  }
   if (change.state != rnbd::DeviceState::closed || change.peer_errno == 0) return;
   if (change.peer_errno == ENOTCONN && !client_->refused(change.device)) return;
   note_refused(mapped_.at(change.device), change.device, clock_);
   mapped_.at(change.device).disruptions = 0;
+  // One that is refused as taken away may have requests at the server.
+  if (rnbd::may_pass(change.peer_errno))
+    mapped_.at(change.device).refused_since = std::min(mapped_.at(change.device).refused_since, clock_);
   refused_ = true;
   if (reopen_at_ == kNever) reopen_at_ = clock_ + seconds(std::min(1U << reopens_, 15U));
 }
@@ -79,6 +86,7 @@ void DiskBook::check_waits(Nanos clock) {
   check_reopens();
   check_asks(clock);
   if (queue_timeout_ == kNever) return;
+  check_refused(clock);
   // Nothing but messages of devices is at the session: what is not over is held.
   const bool holds = client_->session().inflight() <= client_->messages_in_flight();
   holds_since_ = holds ? std::min(holds_since_, clock) : kNever;
@@ -94,6 +102,16 @@ void DiskBook::check_waits(Nanos clock) {
   }
 }
 
+void DiskBook::check_refused(Nanos clock) const {
+  for (const Io& io : ios_) {
+    if (io.over || io.moment == 0) continue;
+    const Nanos refused = mapped_.at(io.device).refused_since;
+    expect(refused == kNever ||
+               clock - std::max(io.submitted_clock, refused) <= queue_timeout_ + milliseconds(1),
+           "a request waits for a device that the server refuses for queue_timeout and no longer");
+  }
+}
+
 void DiskBook::check_closing() {
   if (!client_->closed()) return;
   expect(under_way_ == 0 && client_->under_way() == 0, "every request is over when the session is closed");
@@ -104,6 +122,13 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   if (done.result == Errc::no_path || done.result == Errc::no_permit)
     expect(queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
            "a request fails for want of a path or a permit after queue_timeout");
+  // Storage here fails with none of them.
+  const bool absent =
+      done.error == ENOENT || done.error == EACCES || done.error == EBUSY || done.error == ENODEV;
+  if (done.result == Errc::peer_error && absent)
+    expect(
+        queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
+        "a request waits for queue_timeout while the server refuses its device for a reason that may pass");
   if (done.result == Errc::request_timeout)
     expect(clock - io.submitted_clock >= std::min(queue_timeout_, request_timeout_),
            "a request fails as unanswered after request_timeout, or after queue_timeout when it was held");

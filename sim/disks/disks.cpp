@@ -1,6 +1,7 @@
 #include "sim/disks/disks.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -71,9 +72,22 @@ Nanos Disks::next_time() const noexcept {
 void Disks::calm() {
   for (auto& [name, disk] : disks_) {
     disk.writable = true;
+    disk.absent = 0;
     disk.next_sync_fails = disk.fails_beside_open = disk.is_replaced_amid_write = disk.sync_elsewhere_fails =
         disk.is_to_be_taken_away = false;
   }
+}
+
+void Disks::keep_away(const std::string& name, std::uint16_t error, Nanos until) {
+  note([&] { return name + " cannot be opened from now on: " + errno_text(error); });
+  BlockDisk& disk = at(name);
+  disk.absent = error;
+  disk.absent_until = until;
+}
+
+std::uint16_t Disks::draw_absence(ChoiceSource& choice) {
+  static constexpr std::array<std::uint16_t, 5> kErrors{ENOENT, EACCES, EBUSY, ENODEV, EIO};
+  return kErrors[choice.draw(kErrors.size(), Label::late_disk)];
 }
 
 void Disks::operator_due(const Host& host) {
@@ -179,6 +193,8 @@ void Disks::finish_opening(const Host& host, const Opening& opening) {
   const auto found = disks_.find(opening.disk);
   if (found == disks_.end()) {
     answer.error = ENOENT;
+  } else if (found->second.absent != 0 && host.now < found->second.absent_until) {
+    answer.error = found->second.absent;
   } else if (rnbd::is_writable(opening.mode) && !found->second.writable) {
     answer.error = EPERM;
   } else {

@@ -33,6 +33,9 @@ struct BlockDisk {
   std::uint32_t export_id = 0;
   DiskBook* book = nullptr;  // of the application that uses it; never null
   bool writable = true;      // false: refused when it is opened for writing
+  // The server is back before it: until then it refuses to open the disk with this errno; 0: it does not.
+  std::uint16_t absent = 0;
+  Nanos absent_until = kNever;
   bool volatile_cache = true;
   bool fua = true;                        // a single write can be made durable, where there is a cache
   bool memory = false;                    // of the server's process, and gone with it
@@ -126,6 +129,10 @@ class Disks {
 
   // Every disk may be written, and nothing that was to happen to one does any more.
   void calm();
+  // The server refuses to open the disk with this errno for as long; 0: no longer.
+  void keep_away(const std::string& name, std::uint16_t error, Nanos until);
+  // An errno that may pass.
+  static std::uint16_t draw_absence(ChoiceSource&);
 
   std::size_t under_way() const noexcept { return storage_.size(); }
   unsigned sessions() const noexcept { return sessions_; }

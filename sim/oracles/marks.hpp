@@ -121,7 +121,8 @@ namespace rtrs::sim {
   X(disk_reshaped, "a server came back with a disk of other blocks and limits")                             \
   X(impostor, "a stranger pretended to be a connection of a session")                                       \
   X(challenged, "a server asked for a proof of the key")                                                    \
-  X(replayed, "a stranger played a connect request of a client again")
+  X(replayed, "a stranger played a connect request of a client again")                                      \
+  X(disk_late, "a server came back before a disk")
 
 enum class Mark : std::uint8_t {
 #define RTRS_SIM_MARK(name, text) name,

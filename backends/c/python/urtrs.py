@@ -8,8 +8,8 @@ It stands on liburtrs-c by ctypes alone. Data is not copied: read_into() fills a
 (bytes, bytearray, memoryview, array, mmap, NumPy). Offsets and lengths are in bytes, whole blocks of the device.
 
 Errors are OSError with the errno of the library, hence FileNotFoundError, PermissionError, TimeoutError where they fit.
-Without a timeout a call takes as long as it takes, but waits for a path no longer than queue_timeout_ms; Ctrl-C ends it at any
-time. After a timeout or Ctrl-C a request may still act, and its buffer stays in use until the server answered or the session
+Without a timeout a call takes as long as it takes, but waits no longer than queue_timeout_ms for a path, or for a device that the
+server refuses to open again, as when its file is not there yet; Ctrl-C ends it at any time. After a timeout or Ctrl-C a request may still act, and its buffer stays in use until the server answered or the session
 is closed.
 
 Several threads may use one session: each waits for its own request, and requests of all are under way together.

@@ -1,0 +1,48 @@
+// Why a mapped device cannot be used, and what changed when it was opened again: one table for logs, status
+// and the API. docs/reasons.md shows it.
+#pragma once
+#include <cstdint>
+
+#include "core/rnbd/geometry.hpp"
+
+namespace rtrs::rnbd {
+
+enum class DeviceReason : std::uint8_t {
+  none,
+  // The server refused to open the device; it has ...
+  absent,     // no device of that name
+  gone,       // no hardware behind the name
+  forbidden,  // no permission, or write protection
+  busy,       // another user of the device
+  failed,     // storage or memory that fails
+  // The same, and the reason does not pass by itself.
+  read_only,
+  not_allowed,
+  closed_by_operator,
+  refused,  // any other errno
+  // The device is open, and its geometry is not that of before.
+  block_size_changed,
+  shrunk,
+  grown,
+};
+inline constexpr unsigned kDeviceReasonCount = static_cast<unsigned>(DeviceReason::grown) + 1;
+
+struct DeviceReasonText {
+  const char* code;           // never changes its meaning; the words are disjoint from those of rtrs::Reason
+  const char* sentence;       // without a capital and a full stop, for the end of a line
+  const char* hint;           // what to do, likewise; empty only for DeviceReason::none
+  std::uint16_t linux_errno;  // that stands for it; 0: nothing failed
+  // The reason may pass by itself, as when a server is back before its disk: requests wait for queue_timeout.
+  bool may_pass;
+};
+
+const DeviceReasonText& text_of(DeviceReason) noexcept;
+// Of an OPEN that the server refused, or answered so that no client takes it; 0: none.
+DeviceReason reason_of_refusal(std::uint16_t peer_errno) noexcept;
+// Of a device that was open before with another geometry. A `before` of no sectors is none.
+DeviceReason reason_of_change(const Geometry& before, const Geometry& now) noexcept;
+inline bool may_pass(std::uint16_t peer_errno) noexcept {
+  return text_of(reason_of_refusal(peer_errno)).may_pass;
+}
+
+}  // namespace rtrs::rnbd
