@@ -8,6 +8,7 @@
 #include "backends/asio/path_syntax.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/rnbd/client_devices.hpp"
+#include "core/rnbd/device_reasons.hpp"
 #include "core/rnbd/geometry.hpp"
 #include "tools/lib/text/printable.hpp"
 
@@ -199,10 +200,21 @@ std::string unanswered_words(const ClientConfig& config) {
          duration_words(config.request_timeout + config.queue_timeout) + " (both together)";
 }
 
+std::string refusal_words(const Settings& settings, int error) {
+  const rnbd::DeviceReasonText& text =
+      rnbd::text_of(rnbd::reason_of_refusal(static_cast<std::uint16_t>(error)));
+  const std::string held =
+      text.may_pass
+          ? ", and IO is held for " + duration_words(settings.protocol.queue_timeout) + " (queue_timeout)"
+          : "";
+  return std::string("the server does not open the device") + held + ": " + text.sentence + "; " + text.hint;
+}
+
 }  // namespace
 
 std::string explain_failed_request(const Settings& settings, const std::string& device,
-                                   const asio::DeviceIo& io, int error, std::span<const PathStatus> paths) {
+                                   const asio::DeviceIo& io, int error, std::span<const PathStatus> paths,
+                                   int refusal) {
   const std::string what =
       std::string(wire::rnbd::to_string(io.opcode)) +
       (io.opcode == wire::rnbd::Opcode::flush
@@ -215,6 +227,7 @@ std::string explain_failed_request(const Settings& settings, const std::string& 
   if (!connected && !unanswered)
     return what + "no path is connected, and IO is held for " +
            duration_words(settings.protocol.queue_timeout) + " (queue_timeout): " + per_path(settings, paths);
+  if (refusal != 0 && error == refusal) return what + refusal_words(settings, error);
   switch (error) {
     case EINVAL:
       return what +

@@ -39,9 +39,10 @@ std::string explain_timeout(const Settings&, const std::string& device, Nanos wa
 // Why a program that was asked to end did not start. `device` may be empty: any.
 std::string explain_early_end(const std::string& device);
 // "write of 4096 bytes at 512 of 'disk0' failed: ...": what, why as far as it is known here, and what to do.
-// `error`: of BlockSession::io().
+// `error`: of BlockSession::io(). `refusal`: errno with which the server refuses to open the device; 0: it
+// does not.
 std::string explain_failed_request(const Settings&, const std::string& device, const asio::DeviceIo&,
-                                   int error, std::span<const PathStatus> paths);
+                                   int error, std::span<const PathStatus> paths, int refusal = 0);
 // Why there is no export of this name, where device= does not give it.
 std::string explain_unknown_export(const Settings&, const std::string& name);
 

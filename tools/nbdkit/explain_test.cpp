@@ -106,6 +106,19 @@ TEST(Explain, AFailedRequestHasACause) {
   EXPECT_EQ(explain_failed_request(settings, "disk", io, EIO, paths).rfind("flush of 'disk' failed", 0), 0U);
 }
 
+TEST(Explain, ARequestForADeviceThatTheServerRefusesSaysWhyAndHowLongItWaited) {
+  Settings settings = some_settings();
+  std::vector<PathStatus> paths(1);
+  paths[0].state = PathState::connected;
+  std::string line = explain_failed_request(settings, "disk", {}, ENOENT, paths, ENOENT);
+  EXPECT_NE(line.find("IO is held for 2 min (queue_timeout): the server has no device of that name"),
+            std::string::npos)
+      << line;
+  line = explain_failed_request(settings, "disk", {}, EPERM, paths, EPERM);
+  EXPECT_EQ(line.find("queue_timeout"), std::string::npos) << line;
+  EXPECT_NE(line.find("does not let this client have the device"), std::string::npos) << line;
+}
+
 TEST(Explain, ARequestWithoutAnAnswerHasItsTimeouts) {
   Settings settings = some_settings();
   settings.protocol.request_timeout = seconds(3);

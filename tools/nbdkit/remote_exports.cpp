@@ -154,7 +154,8 @@ int Remote::io(const Use& use, const asio::DeviceIo& request) {
 
 std::string Remote::why_failed(const Use& use, const asio::DeviceIo& request, int error) {
   const Lock lock = session_->lock();
-  return explain_failed_request(settings_, use.device->name, request, error, session_->session().paths());
+  return explain_failed_request(settings_, use.device->name, request, error, session_->session().paths(),
+                                use.device->refusal);
 }
 
 Remote::Shape Remote::shape(const Use& use) {

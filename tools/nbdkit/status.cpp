@@ -229,25 +229,49 @@ void Status::on_replaced_cache(const std::string& name, const asio::DeviceNews& 
 
 void Status::on_device(const std::string& name, const asio::DeviceNews& news) {
   if (news.cache_replaced) return on_replaced_cache(name, news);
-  asio::DeviceNews& before = device(name).news;
-  const std::uint64_t sectors = before.geometry.nsectors;
-  const bool resized =
-      news.state == rnbd::DeviceState::open && sectors != 0 && news.geometry.nsectors != sectors;
+  Device& one = device(name);
+  const bool open = news.state == rnbd::DeviceState::open;
+  one.reason = open ? rnbd::reason_of_change(one.news.geometry, news.geometry)
+                    : rnbd::reason_of_refusal(static_cast<std::uint16_t>(news.error));
+  const bool has_reason = one.reason != rnbd::DeviceReason::none;
   Event event;
   event.at = asio::steady_now();
   event.device = name;
   event.what = std::string("device_") + rnbd::to_string(news.state);
   event.error = news.error;
-  std::string line = "device " + name + " " + rnbd::to_string(news.state);
-  if (news.error != 0) line += ": " + errno_words(news.error);
-  if (resized)
-    line += ": its size changed from " + std::to_string(sectors) + " to " +
-            std::to_string(news.geometry.nsectors) + " sectors";
+  if (has_reason) event.reason = rnbd::text_of(one.reason).code;
   // A device that never opened is the caller's error to explain.
-  const bool refused = news.error != 0 && news.state == rnbd::DeviceState::closed;
-  lines_(refused || resized, line);
-  before = news;
+  lines_(has_reason && news.state != rnbd::DeviceState::unmapped,
+         "device " + name + " " + rnbd::to_string(news.state) +
+             device_words(news, one.news.geometry, one.reason));
+  one.news = news;
   note(std::move(event));
+}
+
+// ": what it was and what it is now", or why it cannot be used, with what to do; empty without a reason.
+std::string Status::device_words(const asio::DeviceNews& news, const rnbd::Geometry& before,
+                                 rnbd::DeviceReason reason) const {
+  if (reason == rnbd::DeviceReason::none) return {};
+  const rnbd::DeviceReasonText& text = rnbd::text_of(reason);
+  const std::string code = std::string(" [") + text.code + "]";
+  if (news.state == rnbd::DeviceState::unmapped) return ": " + errno_words(news.error);
+  if (news.state != rnbd::DeviceState::open)
+    return ": " + std::string(text.sentence) + ": " + errno_words(news.error) + code + "; " +
+           (text.may_pass ? "IO waits up to " + duration_words(settings_.protocol.queue_timeout) +
+                                " (queue_timeout) while the device is tried again"
+                          : "IO fails until the server opens the device, which is tried again") +
+           "; " + text.hint;
+  const auto changed = [](const char* what, std::uint64_t from, std::uint64_t to, const char* unit) {
+    return std::string(what) + " changed from " + std::to_string(from) + " to " + std::to_string(to) + unit;
+  };
+  std::string line;
+  if (before.logical_block_size != news.geometry.logical_block_size)
+    line += ": " + changed("its logical block size", before.logical_block_size,
+                           news.geometry.logical_block_size, " bytes");
+  if (before.nsectors != news.geometry.nsectors)
+    line += (line.empty() ? ": " : ", ") +
+            changed("its size", before.nsectors, news.geometry.nsectors, " sectors of 512 bytes");
+  return line + code + "; " + text.hint;
 }
 
 void Status::on_request_done(Phase began, Nanos latency, bool failed) noexcept {
@@ -304,6 +328,7 @@ std::string Status::render(Nanos now, std::span<const PathStatus> paths, const C
                               {"size_bytes", bytes_of(one.news)},
                               {"read_only", one.read_only},
                               {"errno", one.news.error},
+                              {"reason", rnbd::text_of(one.reason).code},
                               {"connections", one.connections}});
   out["paths"] = nlohmann::json::array();
   for (std::size_t i = 0; i < paths.size(); ++i) {

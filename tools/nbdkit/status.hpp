@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/asio/remote_device.hpp"
+#include "core/rnbd/device_reasons.hpp"
 #include "tools/lib/plugin/settings.hpp"
 #include "tools/nbdkit/latency.hpp"
 
@@ -69,6 +70,7 @@ class Status {
   struct Device {
     std::string name;
     asio::DeviceNews news{};
+    rnbd::DeviceReason reason{};  // why it cannot be used, or what changed when it was opened the last time
     unsigned connections = 0;
     bool read_only = false;
   };
@@ -80,6 +82,7 @@ class Status {
   void on_attempt_failed(const PathChanged&, Path&, const std::string& name, const std::string& reason);
   // "IO goes on over 1 of 2 paths".
   std::string what_is_left() const;
+  std::string device_words(const asio::DeviceNews&, const rnbd::Geometry& before, rnbd::DeviceReason) const;
   void on_replaced_cache(const std::string& name, const asio::DeviceNews&);
 
   const Settings& settings_;

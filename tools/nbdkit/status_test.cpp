@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/proto/reasons.hpp"
 #include "tools/nbdkit/status_file.hpp"
 
 namespace rtrs::nbdkit {
@@ -147,7 +148,9 @@ TEST_F(StatusTest, WhatSomebodyAskedForIsNotImportant) {
   EXPECT_TRUE(lines.empty());
   news.state = rnbd::DeviceState::closed;
   status->on_device("disk", news);
-  EXPECT_EQ(lines, std::vector<std::string>{"device disk closed: No such file or directory (errno 2)"});
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find("No such file or directory (errno 2) [device_absent]"), std::string::npos)
+      << lines[0];
 }
 
 TEST_F(StatusTest, LatencyIsToldApartByPhase) {
@@ -166,6 +169,49 @@ TEST_F(StatusTest, LatencyIsToldApartByPhase) {
   EXPECT_EQ(latency["after"]["ios"], 1);
   EXPECT_EQ(latency["during"]["max_us"], 3e6);
   EXPECT_EQ(latency["after"]["mean_us"], 20.0);
+}
+
+TEST(DeviceReasonCodes, AreNoneOfPaths) {
+  for (unsigned i = 1; i < rnbd::kDeviceReasonCount; ++i) {
+    const std::string_view code = rnbd::text_of(static_cast<rnbd::DeviceReason>(i)).code;
+    EXPECT_EQ(text_of(code), nullptr) << code;
+  }
+}
+
+TEST_F(StatusTest, ARefusalSaysWhetherIoWaitsAndWhy) {
+  asio::DeviceNews news;
+  news.state = rnbd::DeviceState::closed;
+  news.error = EBUSY;
+  status->on_device("disk", news);
+  EXPECT_EQ(render()["devices"][0]["reason"], "device_busy");
+  news.error = EPERM;
+  status->on_device("disk", news);
+  EXPECT_EQ(render()["devices"][0]["reason"], "device_not_allowed");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_NE(lines[0].find("IO waits up to 2 min (queue_timeout)"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[1].find("IO fails"), std::string::npos) << lines[1];
+  news.state = rnbd::DeviceState::open;
+  news.error = 0;
+  status->on_device("disk", news);
+  EXPECT_EQ(render()["devices"][0]["reason"], "none");
+}
+
+TEST_F(StatusTest, AnotherBlockSizeIsToldWithBothValues) {
+  asio::DeviceNews news;
+  news.state = rnbd::DeviceState::open;
+  news.geometry.nsectors = 16384;
+  status->on_device("disk", news);
+  news.state = rnbd::DeviceState::closed;
+  status->on_device("disk", news);
+  news.state = rnbd::DeviceState::open;
+  news.geometry.logical_block_size = 4096;
+  news.geometry.nsectors = 8192;
+  status->on_device("disk", news);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find("logical block size changed from 512 to 4096 bytes"), std::string::npos)
+      << lines[0];
+  EXPECT_NE(lines[0].find("size changed from 16384 to 8192 sectors"), std::string::npos) << lines[0];
+  EXPECT_EQ(render()["devices"][0]["reason"], "device_block_size");
 }
 
 TEST_F(StatusTest, ANewSizeIsImportant) {

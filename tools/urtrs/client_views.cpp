@@ -168,17 +168,19 @@ Table client_paths(const json& shown, const std::string& of) {
 }
 
 Table client_devices(const json& shown, const std::string& of) {
-  Table table{"devices",
-              {{"sessname", "Session name", "name of the session"},
-               {"mapping_path", "Mapping path", "as the server knows it"},
-               {"state", "State", "open, closed, init, unmapping, or idle: not mapped"},
-               {"access_mode", "Access mode", "ro, rw or migration"},
-               {"size_bytes", "Size", "when it was opened last", Kind::bytes},
-               {"users", "Users", "NBD connections that have it", Kind::number},
-               {"handle", "Handle", "number of this mapping", Kind::number, false},
-               {"kept", "Kept", "stays open without users", Kind::text, false},
-               {"errno", "Errno", "of the last refusal of the server", Kind::number, false}},
-              {}};
+  Table table{
+      "devices",
+      {{"sessname", "Session name", "name of the session"},
+       {"mapping_path", "Mapping path", "as the server knows it"},
+       {"state", "State", "open, closed, init, unmapping, or idle: not mapped"},
+       {"access_mode", "Access mode", "ro, rw or migration"},
+       {"size_bytes", "Size", "when it was opened last", Kind::bytes},
+       {"users", "Users", "NBD connections that have it", Kind::number},
+       {"handle", "Handle", "number of this mapping", Kind::number, false},
+       {"kept", "Kept", "stays open without users", Kind::text, false},
+       {"errno", "Errno", "of the last refusal of the server", Kind::number, false},
+       {"reason", "Reason", "why the server refused it, see \"urtrs reason show\"", Kind::text, false}},
+      {}};
   for (const json& device : shown.at("devices")) {
     if (!of.empty() && device.value("session", "") != of) continue;
     json row = device;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/proto/reasons.hpp"
+#include "core/rnbd/device_reasons.hpp"
 #include "tools/lib/text/json_text.hpp"
 
 namespace rtrs::admin {
@@ -205,6 +206,15 @@ Table reasons() {
                            {"sentence", text.sentence},
                            {"errno", text.linux_errno},
                            {"kind", to_string(text.kind)},
+                           {"hint", text.hint}},
+                          {}});
+  }
+  for (std::size_t i = 1; i < rnbd::kDeviceReasonCount; ++i) {
+    const rnbd::DeviceReasonText& text = rnbd::text_of(static_cast<rnbd::DeviceReason>(i));
+    table.rows.push_back({{{"code", text.code},
+                           {"sentence", text.sentence},
+                           {"errno", text.linux_errno},
+                           {"kind", to_string(text.may_pass ? ReasonKind::broken : ReasonKind::refused)},
                            {"hint", text.hint}},
                           {}});
   }

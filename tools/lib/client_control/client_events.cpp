@@ -2,6 +2,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/rnbd/device_reasons.hpp"
 #include "tools/lib/client_control/client_control.hpp"
 
 namespace rtrs::control {
@@ -31,7 +32,14 @@ void ClientControl::tell(const std::string& device, const rnbd::DeviceChanged& c
     event["size_bytes"] = size;
     if (size_before != 0 && size_before != size) event["size_before"] = size_before;
   }
-  if (change.peer_errno != 0) event["errno"] = change.peer_errno;
+  if (const rnbd::DeviceReason reason = rnbd::reason_of_refusal(change.peer_errno);
+      reason != rnbd::DeviceReason::none) {
+    const rnbd::DeviceReasonText& text = rnbd::text_of(reason);
+    event["errno"] = change.peer_errno;
+    event["reason"] = text.code;
+    event["sentence"] = text.sentence;
+    event["hint"] = text.hint;
+  }
   tell(std::move(event));
 }
 

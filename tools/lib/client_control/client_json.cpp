@@ -8,6 +8,7 @@
 
 #include "backends/asio/path_syntax.hpp"
 #include "core/proto/reasons.hpp"
+#include "core/rnbd/device_reasons.hpp"
 #include "tools/lib/attributes/server_tree.hpp"
 #include "tools/lib/client_control/client_control.hpp"
 
@@ -159,15 +160,17 @@ json to_json(const ClientModel& model, Nanos now) {
                {"paths", std::move(paths)}};
   json devices = json::array();
   for (const ClientDeviceModel& device : model.devices)
-    devices.push_back({{"session", model.session},
-                       {"mapping_path", device.name},
-                       {"access_mode", wire::rnbd::to_string(device.mode)},
-                       {"state", device.state},
-                       {"size_bytes", device.size_bytes},
-                       {"handle", device.handle},
-                       {"users", device.users},
-                       {"kept", device.kept},
-                       {"errno", device.error}});
+    devices.push_back(
+        {{"session", model.session},
+         {"mapping_path", device.name},
+         {"access_mode", wire::rnbd::to_string(device.mode)},
+         {"state", device.state},
+         {"size_bytes", device.size_bytes},
+         {"handle", device.handle},
+         {"users", device.users},
+         {"kept", device.kept},
+         {"errno", device.error},
+         {"reason", rnbd::text_of(rnbd::reason_of_refusal(static_cast<std::uint16_t>(device.error))).code}});
   return {{"sessions", json::array({std::move(session)})}, {"devices", std::move(devices)}};
 }
 
