@@ -115,6 +115,16 @@ class TestUnpacked:
         assert kernels.unpacked_version(tmp_path, kernel) == "7.3.5+deb13-amd64"
 
 
+class TestMachine:
+    def test_two_processors_are_online_whatever_number_its_cells_want_the_kernel_to_provide_for(self, tmp_path):
+        lab = mock.Mock(counted=True)
+        image = mock.Mock(vmlinuz=tmp_path / "vmlinuz")
+        words = {possible: machine.command(lab, image, tmp_path, "script", possible) for possible in (2, 128)}
+        assert {possible: of[of.index("-smp") + 1] for possible, of in words.items()} == {2: "2", 128: "128"}
+        assert {possible: " maxcpus=2" in " ".join(of) for possible, of in words.items()} == {2: False, 128: True}
+        assert words[2][words[2].index("-kernel") + 1] == str(image.vmlinuz)
+
+
 class TestPatience:
     """A guest that gets no processor is not dead, and one that says nothing at all is ended some day."""
 
