@@ -164,7 +164,8 @@ Transport::Opened Sockets::connect(ConKey key, const PathAddress& path, unsigned
     if (result.error == 0) result.socket = socket.release();
   } else {
     result.error = error_of(route.error());
-    result.why = route.error().text;
+    // Of an address in figures, such as one whose interface does not exist.
+    if (result.error == kUnresolved) result.why = route.error().text;
   }
   if (result.socket == kNoSocket || tls_.context == nullptr ||
       seal(result.socket, tls::Side::client, net::host_of(path.destination)))
