@@ -109,6 +109,23 @@ void look_at_limits(const Host& host, bool has_rdma, Findings& to) {
   to.push_back(std::move(files));
 }
 
+// What urtrsd reads and writes exports with, and how it opens them.
+void look_at_storage(const Host& host, Findings& to) {
+  Finding engine{"storage engine", Grade::ok, "urtrsd would use io_uring", ""};
+  if (const auto refused = host.io_uring_refusal())
+    engine = {
+        "storage engine", Grade::warn,
+        fmt::format("urtrsd would use threads, which cost more CPU time for each IO: {}", refused->problem),
+        refused->remedy};
+  to.push_back(std::move(engine));
+  Finding proc{"/proc", Grade::ok, "mounted", ""};
+  if (!host.exists("/proc/self/fd"))
+    proc = {"/proc", Grade::warn,
+            "not that of this process: urtrsd opens files by name only, and cannot say who has one locked",
+            "mount -t proc proc /proc, or let the container have it"};
+  to.push_back(std::move(proc));
+}
+
 void look_at_fuse(const Host& host, Findings& to) {
   if (!host.exists("/dev/fuse"))
     to.push_back({"fuse", Grade::warn, "there is no /dev/fuse; needed for urtrs-fs", "modprobe fuse"});
@@ -183,6 +200,7 @@ std::vector<Finding> examine(const Host& host) {
   look_at_module(host, "nbd", "/dev/nbdN", true, all);
   const bool has_rdma = look_at_rdma_devices(host, verbs, all);
   look_at_limits(host, has_rdma, all);
+  look_at_storage(host, all);
   look_at_port(host, !running.empty(), all);
   look_at_fuse(host, all);
   look_at_nbd_programs(host, all);

@@ -25,6 +25,12 @@ struct MapdFacts {
   std::vector<std::string> unmapped;  // of these, those that are not there, by name
 };
 
+// Why io_uring is refused to a process like this one.
+struct StorageFacts {
+  std::string problem;
+  std::string remedy;
+};
+
 // Facts of this host. Every function returns soon.
 class Host {
  public:
@@ -42,6 +48,7 @@ class Host {
   // nothing: no limit
   virtual std::optional<std::uint64_t> memlock_bytes() const = 0;
   virtual std::uint64_t descriptors() const = 0;
+  virtual std::optional<StorageFacts> io_uring_refusal() const = 0;  // nothing: io_uring can be used
   virtual bool port_is_free(std::uint16_t port) const = 0;
   virtual std::vector<DaemonFacts> daemons() const = 0;
   virtual std::vector<MapdFacts> mapds() const = 0;

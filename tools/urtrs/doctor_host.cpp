@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tools/lib/files/io_uring_access.hpp"
 #include "tools/lib/files/kernel_files.hpp"
 #include "tools/lib/kernel_nbd/attachment.hpp"
 #include "tools/lib/kernel_nbd/kernel.hpp"
@@ -89,6 +90,11 @@ class ThisHost : public Host {
   std::uint64_t descriptors() const override {
     rlimit limit{};
     return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : 0;  // urtrsd raises its own
+  }
+  std::optional<StorageFacts> io_uring_refusal() const override {
+    const auto refused = tools::io_uring_refusal();
+    if (!refused) return std::nullopt;
+    return StorageFacts{refused->why, refused->remedy};
   }
   bool port_is_free(std::uint16_t port) const override {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

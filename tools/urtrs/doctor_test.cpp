@@ -36,6 +36,7 @@ class PlayedHost : public Host {
   std::string nbdkit_plugin_folder() const override { return "/plugins"; }
   std::optional<std::uint64_t> memlock_bytes() const override { return memlock; }
   std::uint64_t descriptors() const override { return nofile; }
+  std::optional<StorageFacts> io_uring_refusal() const override { return refused; }
   bool port_is_free(std::uint16_t) const override { return port_free; }
   std::vector<DaemonFacts> daemons() const override { return running; }
   std::vector<MapdFacts> mapds() const override { return mapping; }
@@ -51,11 +52,13 @@ class PlayedHost : public Host {
                                            {"/sys/class/infiniband/rxe0/ports/1/gids/1", "0000:0000"},
                                            {"/dev/infiniband/rdma_cm", ""},
                                            {"/dev/fuse", ""},
+                                           {"/proc/self/fd", ""},
                                            {"/plugins/nbdkit-urtrs-plugin.so", ""}};
   std::set<std::string> programs{"nbdkit", "nbd-client", "fusermount3"};
   std::set<std::string> modules{"ib_core", "rdma_rxe", "nbd"};
   std::optional<std::uint64_t> memlock;
   std::uint64_t nofile = 65536;
+  std::optional<StorageFacts> refused;
   bool usable = true;
   bool port_free = true;
   std::vector<DaemonFacts> running{{"/run/urtrs/urtrsd-1.sock", "", "0.5", "tcp"}};
@@ -155,6 +158,17 @@ TEST(Doctor, Limits) {
   expect(host, "descriptors", Grade::warn, "LimitNOFILE");
   host.nofile = 63;
   expect(host, "descriptors", Grade::fail, "LimitNOFILE");
+}
+
+TEST(Doctor, WhatTheStorageOfUrtrsdNeeds) {
+  PlayedHost host;
+  EXPECT_EQ(found(host, "storage engine").what, "urtrsd would use io_uring");
+  host.refused = StorageFacts{"io_uring_setup: Operation not permitted (1)", "change the seccomp profile"};
+  expect(host, "storage engine", Grade::warn, "change the seccomp profile");
+  EXPECT_NE(found(host, "storage engine").what.find("threads"), std::string::npos);
+  host.files.erase("/proc/self/fd");
+  expect(host, "/proc", Grade::warn, "mount -t proc");
+  EXPECT_FALSE(any_failed(examine(host)));
 }
 
 TEST(Doctor, APortInUseIsTheDaemonsOrAStrangers) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <functional>
 #include <utility>
 
@@ -21,28 +20,6 @@ namespace {
 std::string_view canonical(std::string_view name) {
   const std::size_t start = name.find_first_not_of('/');
   return start == std::string_view::npos ? std::string_view() : name.substr(start);
-}
-
-tl::expected<Located, OpenError> locate_configured(const ExportSpec& spec) {
-  UniqueFd fd(::open(spec.path.c_str(), O_PATH | O_CLOEXEC));
-  if (!fd) {
-    const int error = errno;
-    // To ask where it is takes no right to the file.
-    return refuse(error, describe(spec) + " cannot be opened: " + errno_text(error) +
-                             (error == EACCES ? "; let the user of urtrsd through its folders" : ""));
-  }
-  return identify(std::move(fd), describe(spec));
-}
-
-std::string real_path(const std::string& path) {
-  std::error_code error;
-  const auto real = std::filesystem::canonical(path, error);
-  return error ? path : real.string();
-}
-
-std::string path_of(const UniqueFd& fd) {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd.get()), error).string();
 }
 
 // What an administrator does about an export that cannot be opened.
@@ -99,7 +76,7 @@ void Catalog::wait_for_answers(const std::optional<std::string>& search_path, Co
 
 void Catalog::look_at(Shared& shared, std::size_t index, const ExportSpec& spec) {
   const std::string path = real_path(spec.path);
-  const auto located = locate_configured(spec);
+  const auto located = locate_file(spec.path, describe(spec));
   remember_read_only(shared, index, located ? &located->id : nullptr);
   const std::lock_guard guard(shared.mutex);
   shared.read_only[index].path = path;
@@ -121,16 +98,15 @@ tl::expected<OpenedDevice, OpenError> Catalog::find(std::string_view session, st
     if (found) found->configured = asked->index;
     return found;
   }
-  auto path_fd = locate(session, name);
-  if (!path_fd) return tl::unexpected(path_fd.error());
   const std::string described = "device " + in_quotes(name);
-  auto located = identify(std::move(*path_fd), described);
+  auto located = locate(session, name, described);
   if (!located) return tl::unexpected(located.error());
   if (auto may = may_write(*located, described, session, mode); !may) return tl::unexpected(may.error());
   return open_located(std::move(*located), {mode == AccessMode::read_only, 0}, described);
 }
 
-tl::expected<UniqueFd, OpenError> Catalog::locate(std::string_view session, std::string_view name) {
+tl::expected<Located, OpenError> Catalog::locate(std::string_view session, std::string_view name,
+                                                 const std::string& described) {
   const auto asked = [&] { return "session " + in_quotes(session) + " asked for device " + in_quotes(name); };
   if (!has_search_path_)
     return refuse(ENOENT, asked() + ", but no export has that name and dev_search_path is not set");
@@ -141,7 +117,18 @@ tl::expected<UniqueFd, OpenError> Catalog::locate(std::string_view session, std:
     if (!*shared_->search_path) return tl::unexpected(shared_->search_path->error());
     confined = &**shared_->search_path;  // set once
   }
-  return confined->locate(session, name);
+  auto path_fd = confined->locate(session, name);
+  if (!path_fd) return tl::unexpected(path_fd.error());
+  auto located = identify(std::move(*path_fd), described);
+  if (located) {
+    located->path = confined->path_of(session, name);
+    located->again = [confined, session, name](int flags) {
+      auto fd = confined->locate(session, name, flags);
+      if (!fd) errno = fd.error().error;
+      return fd ? std::move(*fd) : UniqueFd();
+    };
+  }
+  return located;
 }
 
 tl::expected<OpenedDevice, OpenError> Catalog::find_spec(const Numbered& asked, std::string_view session,
@@ -153,7 +140,7 @@ tl::expected<OpenedDevice, OpenError> Catalog::find_spec(const Numbered& asked, 
   const Export::Options options{mode == AccessMode::read_only, spec.delay_ms};
   if (spec.is_nbd()) return find_nbd(asked, options);
   if (spec.is_file()) {
-    auto located = locate_configured(spec);
+    auto located = locate_file(spec.path, describe(spec));
     if (!located) return tl::unexpected(located.error());
     if (spec.read_only) remember_read_only(*shared_, index, &located->id);
     return open_located(std::move(*located), options, "device " + in_quotes(spec.name));
@@ -210,7 +197,7 @@ void Catalog::remember_read_only(Shared& shared, std::size_t index, const Device
 tl::expected<void, OpenError> Catalog::may_write(const Located& located, const std::string& described,
                                                  std::string_view session, AccessMode mode) {
   if (mode == AccessMode::read_only) return {};
-  const std::string path = path_of(located.path_fd);
+  const std::string path = path_of(located);
   const std::lock_guard guard(shared_->mutex);
   for (const auto& [index, one] : shared_->read_only) {
     const std::string name = in_quotes(name_of(index));
@@ -258,7 +245,7 @@ std::optional<OpenError> Catalog::check_one(Shared& shared, std::size_t index, c
                                             CheckLocks locks) {
   if (spec.is_nbd()) return check_nbd(spec);
   if (spec.is_memory()) return check_memory(spec);
-  auto located = locate_configured(spec);
+  auto located = locate_file(spec.path, describe(spec));
   if (!located) return located.error();
   {
     const std::lock_guard guard(shared.mutex);
@@ -335,7 +322,7 @@ tl::expected<Catalog::Prepared, OpenError> Catalog::prepare(const ExportSpec& sp
     return prepared;
   }
   prepared.path = real_path(spec.path);
-  auto located = locate_configured(spec);
+  auto located = locate_file(spec.path, describe(spec));
   if (!located) return tl::unexpected(located.error());
   prepared.id = located->id;
   auto lock = shared_->locks.acquire(*located, !spec.read_only, describe(spec));

@@ -130,7 +130,9 @@ class Catalog {
                                                      const std::string& described);
   tl::expected<void, OpenError> may_write(const Located& located, const std::string& described,
                                           std::string_view session, AccessMode mode);
-  tl::expected<UniqueFd, OpenError> locate(std::string_view session, std::string_view name);
+  // `session` and `name` stay where they are until the result is opened.
+  tl::expected<Located, OpenError> locate(std::string_view session, std::string_view name,
+                                          const std::string& described);
   void wait_for_answers(const std::optional<std::string>& search_path, Confinement how);
 
   std::vector<std::string> late_;  // warnings

@@ -234,24 +234,26 @@ TEST(CommandLine, TheCheckSaysWhichAddressesDoNotGoTogether) {
   EXPECT_EQ(check("127.0.0.2", "::ffff:127.0.0.1", "0").errors, "") << "which is 127.0.0.1";
 }
 
-TEST(CommandLine, TheCheckTriesTheFabric) {
-  std::string tried;
-  const auto none_here = [&](const tools::FabricChoice& choice) {
-    tried += choice.fabric;
-    choice.log(tools::LogLevel::info, "opened");
-    choice.log(tools::LogLevel::warning, "it is slow");
-    return std::string("cannot use it: no device");
+TEST(CommandLine, TheCheckTriesTheHost) {
+  const auto host = [](const DaemonConfig& config) {
+    StartTrial trial;
+    trial.engine = "threads";
+    trial.warnings.emplace_back("it is slow");
+    if (config.fabric == "verbs") trial.errors.emplace_back("cannot use it: no device");
+    return trial;
   };
   const auto check = [&](const std::string& fabric) {
     return parse_command_line({"--check-config", "-e", "a=mem:1M", "--port=0", "--fabric=" + fabric},
-                              no_variable, none_here);
+                              no_variable, host);
   };
   const CommandLine verbs = check("verbs");
   EXPECT_EQ(verbs.exit_code, 3);
   EXPECT_EQ(verbs.output, "");
   EXPECT_EQ(verbs.errors, "urtrsd: warning: it is slow\nurtrsd: cannot use it: no device\n");
-  EXPECT_EQ(check("tcp").exit_code, 0) << "it needs nothing";
-  EXPECT_EQ(tried, "verbs");
+  const CommandLine tcp = check("tcp");
+  EXPECT_EQ(tcp.exit_code, 0);
+  EXPECT_EQ(tcp.output, "urtrsd: storage engine: threads\nurtrsd: the configuration is in order\n");
+  EXPECT_EQ(tcp.errors, "urtrsd: warning: it is slow\n");
 }
 
 TEST(CommandLine, TheCheckWarnsOfAnImageThatIsLocked) {

@@ -154,13 +154,18 @@ struct CommandLine {
   std::string errors;  // for stderr
 };
 
-// Whether a fabric can be opened: empty, or why not.
-using TryFabric = std::function<std::string(const tools::FabricChoice&)>;
+// What a start would find on this host; sentences.
+struct StartTrial {
+  std::vector<std::string> errors;  // urtrsd would not start
+  std::vector<std::string> warnings;
+  std::string engine;  // "io_uring" or "threads"
+};
+using TryStart = std::function<StartTrial(const DaemonConfig&)>;
 
 // `arguments` without the program's name; `environment`: as std::getenv(). Reads files, changes nothing.
-// `try_fabric`: for --check-config; null: fabrics are not tried.
+// `try_start`: for --check-config; null: the host is not tried.
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
                                const std::function<const char*(const char*)>& environment = std::getenv,
-                               const TryFabric& try_fabric = nullptr);
+                               const TryStart& try_start = nullptr);
 
 }  // namespace rtrs::daemon

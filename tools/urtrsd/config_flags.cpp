@@ -162,18 +162,13 @@ void check_keys(const DaemonConfig& config, CommandLine& result) {
   check_readers(service, {tls_choice.credentials.keys, tls_choice.credentials.key, auth_choice.keys}, result);
 }
 
-// tcp needs nothing that could be missing. Keys have been checked.
-void check_fabric(const DaemonConfig& config, const TryFabric& try_fabric, CommandLine& result) {
-  if (config.fabric == "tcp" || !try_fabric) return;
-  tools::FabricChoice choice = fabric_choice(config);
-  choice.auth = {};
-  choice.log = [&result](tools::LogLevel level, const std::string& text) {
-    if (level >= tools::LogLevel::warning) result.errors += "urtrsd: warning: " + text + "\n";
-  };
-  const std::string why = try_fabric(choice);
-  if (why.empty()) return;
-  result.errors += "urtrsd: " + why + "\n";
-  result.exit_code = kPrecondition;
+void check_host(const DaemonConfig& config, const TryStart& try_start, CommandLine& result) {
+  if (!try_start) return;
+  const StartTrial trial = try_start(config);
+  for (const std::string& warning : trial.warnings) result.errors += "urtrsd: warning: " + warning + "\n";
+  for (const std::string& error : trial.errors) result.errors += "urtrsd: " + error + "\n";
+  if (!trial.errors.empty()) result.exit_code = kPrecondition;
+  if (!trial.engine.empty()) result.output += "urtrsd: storage engine: " + trial.engine + "\n";
 }
 
 // Without it urtrsd runs and has no control socket.
@@ -184,7 +179,7 @@ void check_group(const DaemonConfig& config, CommandLine& result) {
                    ", so urtrs will not reach this urtrsd; \"getent group\" lists them\n";
 }
 
-void check_devices(const DaemonConfig& config, const TryFabric& try_fabric, CommandLine& result) {
+void check_devices(const DaemonConfig& config, const TryStart& try_start, CommandLine& result) {
   const auto search_path =
       config.dev_search_path.empty() ? std::nullopt : std::optional<std::string>(config.dev_search_path);
   const auto catalog = Catalog::create(config.exports, search_path);
@@ -205,13 +200,16 @@ void check_devices(const DaemonConfig& config, const TryFabric& try_fabric, Comm
     }
   }
   check_keys(config, result);
-  check_fabric(config, try_fabric, result);
+  check_host(config, try_start, result);
   check_group(config, result);
   for (const AddressProblem& problem : try_addresses(config)) {
     result.errors += (problem.may_pass ? "urtrsd: warning: " : "urtrsd: ") + problem.sentence + "\n";
     if (!problem.may_pass) result.exit_code = kPrecondition;
   }
-  if (result.exit_code == 0) result.output += "urtrsd: the configuration is in order\n";
+  if (result.exit_code == 0)
+    result.output += "urtrsd: the configuration is in order\n";
+  else
+    result.output.clear();
 }
 
 }  // namespace
@@ -347,7 +345,7 @@ void ConfigReader::read_environment(const std::function<const char*(const char*)
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
                                const std::function<const char*(const char*)>& environment,
-                               const TryFabric& try_fabric) {
+                               const TryStart& try_start) {
   CommandLine result;
   Flags flags;
   CLI::App app("Serves files, block devices and memory to RTRS/RNBD clients.", "urtrsd");
@@ -390,7 +388,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     if (flags.print)
       result.output =
           flags.origin ? print_config(reader.config(), &reader.origins()) : print_config(reader.config());
-    if (flags.check) check_devices(reader.config(), try_fabric, result);
+    if (flags.check) check_devices(reader.config(), try_start, result);
   } else {
     result.run = reader.config();
   }

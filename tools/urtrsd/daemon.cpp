@@ -19,6 +19,7 @@
 #include "core/proto/reasons.hpp"
 #include "core/wire/linux_errno.hpp"
 #include "tools/lib/text/printable.hpp"
+#include "tools/urtrsd/start_trial.hpp"
 
 namespace rtrs::daemon {
 
@@ -110,10 +111,8 @@ Daemon::~Daemon() {
 
 int Daemon::start() {
   wait_for_signals();  // before anybody can see that it listens
-  if (config_.always_invalidate.value_or(false) && !fabric_->capabilities().invalidation) {
-    spdlog::error(
-        "always_invalidate is asked for, and this fabric cannot take a key back; set it to false{}",
-        config_.fabric == "verbs" ? ", or rdma_invalidation to registration, which costs system calls" : "");
+  if (const auto why = why_no_invalidation(config_, fabric_->capabilities())) {
+    spdlog::error("{}", *why);
     return 3;
   }
   if (!config_.trace.empty() && !open_trace(config_.trace).empty()) return 1;

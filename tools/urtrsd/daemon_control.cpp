@@ -11,6 +11,7 @@
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/daemon.hpp"
 #include "tools/urtrsd/metrics.hpp"
+#include "tools/urtrsd/metrics_built.hpp"
 
 namespace rtrs::daemon {
 
@@ -66,7 +67,7 @@ bool Daemon::open_metrics() {
     spdlog::warn("whoever reaches {} reads the names of sessions and files there", metrics_->address());
   return true;
 #else
-  spdlog::error("this urtrsd was built without metrics; install prometheus-cpp-dev and build it again");
+  spdlog::error("{}", kNoMetrics);
   return false;
 #endif
 }

@@ -17,21 +17,10 @@
 namespace rtrs::daemon {
 namespace {
 
-const char* kind_name(mode_t mode) {
-  if (S_ISDIR(mode)) return "a directory";
-  if (S_ISSOCK(mode)) return "a socket";
-  if (S_ISFIFO(mode)) return "a named pipe";
-  if (S_ISCHR(mode)) return "a character device";
-  return "neither a file nor a block device";
-}
-
-// The same inode that was inspected, opened for IO: no second lookup of the name that could find another one.
-UniqueFd reopen(const Located& located, bool read_only) {
-  const std::string self = "/proc/self/fd/" + std::to_string(located.path_fd.get());
-  // Past the page cache, as the kernel's server does: the client has one of its own, and cached writes to a
-  // block device cannot be asked for without a thread for each.
-  const int direct = located.id.kind == ExportKind::block_device ? O_DIRECT : 0;
-  return UniqueFd(::open(self.c_str(), (read_only ? O_RDONLY : O_RDWR) | direct | O_CLOEXEC | O_NONBLOCK));
+// Past the page cache, as the kernel's server does: the client has one of its own, and cached writes to a
+// block device cannot be asked for without a thread for each.
+int flags_for_io(const Located& located, bool read_only) {
+  return (read_only ? O_RDONLY : O_RDWR) | (located.id.kind == ExportKind::block_device ? O_DIRECT : 0);
 }
 
 }  // namespace
@@ -51,30 +40,12 @@ MemoryRegion::~MemoryRegion() {
   ::munmap(data_, size_);
 }
 
-tl::expected<Located, OpenError> identify(UniqueFd path_fd, const std::string& described) {
-  struct stat status {};
-  if (::fstat(path_fd.get(), &status) != 0) {
-    const int error = errno;
-    return refuse(error, described + " cannot be inspected: " + errno_text(error));
-  }
-  DeviceId id;
-  if (S_ISREG(status.st_mode)) {
-    id = {ExportKind::file, status.st_dev, status.st_ino};
-  } else if (S_ISBLK(status.st_mode)) {
-    id = {ExportKind::block_device, major(status.st_rdev), minor(status.st_rdev)};
-  } else {
-    return refuse(ENOTBLK, described + " is " + kind_name(status.st_mode) +
-                               "; only regular files and block devices can be exported");
-  }
-  return Located{std::move(path_fd), id};
-}
-
 tl::expected<std::unique_ptr<Export>, OpenError> Export::open(const Located& located, const Options& options,
                                                               const std::string& described) {
   std::unique_ptr<Export> result(new Export);
   result->id_ = located.id;
   result->options_ = options;
-  result->fd_ = reopen(located, options.read_only);
+  result->fd_ = reopen(located, flags_for_io(located, options.read_only));
   if (!result->fd_) {
     const int error = errno;
     return refuse(error, described + " cannot be opened for " + (options.read_only ? "reading" : "writing") +

@@ -13,6 +13,7 @@
 #include "core/rnbd/geometry.hpp"
 #include "tools/urtrsd/access_table.hpp"
 #include "tools/urtrsd/fair_slots.hpp"
+#include "tools/urtrsd/located.hpp"
 #include "tools/urtrsd/nbd_disk.hpp"
 #include "tools/urtrsd/open_error.hpp"
 #include "tools/urtrsd/unique_fd.hpp"
@@ -36,17 +37,6 @@ class MemoryRegion {
   std::byte* data_;
   std::size_t size_;
 };
-
-// What an O_PATH descriptor turned out to be.
-struct Located {
-  UniqueFd path_fd;
-  DeviceId id;
-};
-
-// Refuses what cannot be a device: directory, socket, fifo, character device (all ENOTBLK, as the kernel
-// server answers for anything but a block device), with a sentence that names the kind. `described` names the
-// device.
-tl::expected<Located, OpenError> identify(UniqueFd path_fd, const std::string& described);
 
 // Owned by whoever opened it; must outlive every operation submitted on it: destroy it when in_flight() is 0.
 class Export {

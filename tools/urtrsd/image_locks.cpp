@@ -80,8 +80,7 @@ std::string lock_holder(int fd, bool write) {
 
 std::vector<std::string> ImageLocks::others(const Located& located, bool write,
                                             const std::string& described) {
-  const std::string self = "/proc/self/fd/" + std::to_string(located.path_fd.get());
-  const UniqueFd fd(::open(self.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const UniqueFd fd = reopen(located, O_RDONLY);
   struct flock lock = whole_file(write ? F_WRLCK : F_RDLCK);
   // To ask takes no right to write, and what cannot be opened is told by whoever opens it.
   if (!fd || ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
@@ -101,8 +100,7 @@ std::shared_ptr<ImageLocks::Image> ImageLocks::image_of(const DeviceId& id) {
 int ImageLocks::set(Image& image, const Located& located, bool write) {
   UniqueFd before;
   if (!image.fd || (write && !image.fd_writes)) {
-    const std::string self = "/proc/self/fd/" + std::to_string(located.path_fd.get());
-    UniqueFd fd(::open(self.c_str(), (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK));
+    UniqueFd fd = reopen(located, write ? O_RDWR : O_RDONLY);
     if (!fd) return errno;
     // The lock for reading belongs to the other description and would be in the way.
     before = std::exchange(image.fd, std::move(fd));

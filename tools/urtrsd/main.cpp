@@ -1,5 +1,4 @@
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 
 #include <boost/asio/io_context.hpp>
 #include <csignal>
@@ -15,13 +14,12 @@
 #include "tools/urtrsd/daemon.hpp"
 #include "tools/urtrsd/log.hpp"
 #include "tools/urtrsd/output_files.hpp"
+#include "tools/urtrsd/start_trial.hpp"
 
 namespace {
 
 using namespace rtrs;
 using namespace rtrs::daemon;
-
-constexpr rlim_t kLeastDescriptors = 64;
 
 void log_of_fabric(tools::LogLevel level, const std::string& text) {
   constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
@@ -30,20 +28,10 @@ void log_of_fabric(tools::LogLevel level, const std::string& text) {
   spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
 }
 
-// Opens the fabric for a moment. Empty, or why it cannot be used.
-std::string try_fabric(const tools::FabricChoice& choice) {
-  const auto fabric = tools::open_fabric(choice);
-  return fabric ? std::string() : fabric.error();
-}
-
 int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
           const ServiceEnvironment& service) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kLeastDescriptors) {
-    spdlog::error(
-        "this process may have {} file descriptors, and urtrsd needs {} and about six for each connection; "
-        "raise it with ulimit -n, or LimitNOFILE= of systemd",
-        limit.rlim_cur, kLeastDescriptors);
+  if (const auto why = too_few_descriptors()) {
+    spdlog::error("{}", *why);
     return 3;
   }
   auto catalog = Catalog::create(
@@ -66,6 +54,7 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
     spdlog::error("{}", engine.error().sentence);
     return 3;
   }
+  if (!(*engine)->warning().empty()) spdlog::warn("{}", (*engine)->warning());
   tools::FabricChoice choice = fabric_choice(config);
   choice.log = log_of_fabric;
   auto fabric = tools::open_fabric(choice);
@@ -100,7 +89,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // until the daemon runs
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const CommandLine line = parse_command_line(arguments, std::getenv, try_fabric);
+  const CommandLine line = parse_command_line(arguments, std::getenv, try_start);
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
   if (!line.run) return tools::written("urtrsd", line.exit_code, 1);

@@ -35,7 +35,10 @@ void NbdResults::put(NbdCommand& command) noexcept {
 NbdCommand* NbdResults::take() noexcept {
   const std::lock_guard guard(mutex_);
   NbdCommand* const command = done_.pop();
-  if (done_.empty()) some_.store(false, std::memory_order_release);
+  if (done_.empty()) {
+    some_.store(false, std::memory_order_release);
+    event_.clear();
+  }
   return command;
 }
 

@@ -65,9 +65,7 @@ class NbdResults {
   void put(NbdCommand& command) noexcept;  // any thread
   NbdCommand* take() noexcept;             // null: there is none
   bool has_some() const noexcept { return some_.load(std::memory_order_acquire); }
-  // Readable from put() until clear().
-  int fd() const noexcept { return event_.fd(); }
-  void clear() noexcept { event_.clear(); }
+  int fd() const noexcept { return event_.fd(); }  // readable while there are some
 
  private:
   std::mutex mutex_;

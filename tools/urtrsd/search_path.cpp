@@ -15,9 +15,11 @@ constexpr std::string_view kSessionToken = "%SESSNAME%";
 constexpr std::size_t kPathMax = 4096;  // protocol section 8.6
 constexpr int kRaceRetries = 8;         // openat2 answers EAGAIN when a rename races with the lookup
 
-int openat2_path(int directory, const char* name, std::uint64_t resolve) {
+constexpr int kPathOnly = O_PATH | O_CLOEXEC;
+
+int openat2_path(int directory, const char* name, std::uint64_t resolve, int flags) {
   open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
+  how.flags = static_cast<std::uint64_t>(flags);
   how.resolve = resolve;
   return static_cast<int>(::syscall(SYS_openat2, directory, name, &how, sizeof how));
 }
@@ -28,7 +30,7 @@ std::uint64_t resolve_flags(bool below_slash) {
 }
 
 // Follows no symbolic link at all: stricter than openat2, but safe on a kernel without it.
-UniqueFd walk(int directory, std::string_view name) {
+UniqueFd walk(int directory, std::string_view name, int flags) {
   UniqueFd current;
   while (true) {
     const std::size_t end = name.find('/');
@@ -36,7 +38,7 @@ UniqueFd walk(int directory, std::string_view name) {
     const bool last = end == std::string_view::npos;
     if (!component.empty()) {
       const int from = current ? current.get() : directory;
-      UniqueFd next(::openat(from, component.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+      UniqueFd next(::openat(from, component.c_str(), (last ? flags : kPathOnly) | O_NOFOLLOW));
       if (!next) return next;
       struct stat status {};
       if (::fstat(next.get(), &status) != 0) return UniqueFd();
@@ -75,7 +77,7 @@ tl::expected<SearchPath, OpenError> SearchPath::create(std::string path, Confine
   }
   if (how == Confinement::automatic) {
     // Old kernels answer ENOSYS, some container filters EPERM.
-    const UniqueFd probe(openat2_path(result.root_.get(), ".", RESOLVE_BENEATH));
+    const UniqueFd probe(openat2_path(result.root_.get(), ".", RESOLVE_BENEATH, kPathOnly));
     result.kernel_confines_ = static_cast<bool>(probe);
     if (!probe)
       result.warnings_.push_back("openat2(2) is not available (" + errno_text(errno) +
@@ -84,15 +86,16 @@ tl::expected<SearchPath, OpenError> SearchPath::create(std::string path, Confine
   return result;
 }
 
-tl::expected<UniqueFd, OpenError> SearchPath::open_beneath(int directory, const std::string& name,
+tl::expected<UniqueFd, OpenError> SearchPath::open_beneath(int directory, const std::string& name, int flags,
                                                            const std::string& described) const {
   UniqueFd found;
   for (int attempt = 0; attempt < kRaceRetries; ++attempt) {
     errno = 0;
     if (kernel_confines_)
-      found.reset(openat2_path(directory, name.c_str(), resolve_flags(prefix_ == "/" && !per_session_)));
+      found.reset(
+          openat2_path(directory, name.c_str(), resolve_flags(prefix_ == "/" && !per_session_), flags));
     else
-      found = walk(directory, name);
+      found = walk(directory, name, flags);
     if (found || (errno != EAGAIN && errno != EINTR)) break;
   }
   if (found) return found;
@@ -106,7 +109,13 @@ tl::expected<UniqueFd, OpenError> SearchPath::open_beneath(int directory, const 
                 described + " cannot be opened under " + in_quotes(path_) + ": " + errno_text(error));
 }
 
-tl::expected<UniqueFd, OpenError> SearchPath::locate(std::string_view session, std::string_view name) const {
+std::string SearchPath::path_of(std::string_view session, std::string_view name) const {
+  return prefix_ + "/" + (per_session_ ? std::string(session) + "/" : "") +
+         std::string(without_leading_slashes(name));
+}
+
+tl::expected<UniqueFd, OpenError> SearchPath::locate(std::string_view session, std::string_view name,
+                                                     int flags) const {
   const std::string described = "device " + in_quotes(name) + " of session " + in_quotes(session);
   const std::string relative(without_leading_slashes(name));
   if (relative.empty()) return refuse(EINVAL, described + " is refused: the name is empty");
@@ -117,14 +126,15 @@ tl::expected<UniqueFd, OpenError> SearchPath::locate(std::string_view session, s
   const std::size_t session_size = per_session_ ? session.size() + 1 : 0;
   if (prefix_.size() + session_size + 1 + name.size() >= kPathMax)
     return refuse(EINVAL, described + " is refused: the path is longer than 4095 bytes");
-  if (!per_session_) return open_beneath(root_.get(), relative, described);
+  if (!per_session_) return open_beneath(root_.get(), relative, flags, described);
 
   if (session.empty() || session == "." || session == ".." || session.find('/') != std::string_view::npos ||
       session.find('\0') != std::string_view::npos)
     return refuse(EINVAL, described + " is refused: this session name cannot be used as a directory name");
-  auto directory = open_beneath(root_.get(), std::string(session), "directory " + in_quotes(session));
+  auto directory =
+      open_beneath(root_.get(), std::string(session), kPathOnly, "directory " + in_quotes(session));
   if (!directory) return directory;
-  return open_beneath(directory->get(), relative, described);
+  return open_beneath(directory->get(), relative, flags, described);
 }
 
 }  // namespace rtrs::daemon

@@ -1,6 +1,8 @@
 // Where peers may find devices: names are looked up under one directory and cannot leave it.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,13 +29,16 @@ class SearchPath {
 
   // An O_PATH descriptor of whatever is behind `name`, not yet known to be a device.
   // Errors: EINVAL (bad name), EACCES (leaves the directory), else as open(2).
-  tl::expected<UniqueFd, OpenError> locate(std::string_view session, std::string_view name) const;
+  // `flags` of open(2) other than O_PATH open it, which only a caller may ask for that knows what it is.
+  tl::expected<UniqueFd, OpenError> locate(std::string_view session, std::string_view name,
+                                           int flags = O_PATH | O_CLOEXEC) const;
+  std::string path_of(std::string_view session, std::string_view name) const;  // for comparisons only
 
   const std::string& path() const { return path_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  tl::expected<UniqueFd, OpenError> open_beneath(int directory, const std::string& name,
+  tl::expected<UniqueFd, OpenError> open_beneath(int directory, const std::string& name, int flags,
                                                  const std::string& described) const;
   UniqueFd root_;
   std::string path_;    // as configured

@@ -1,13 +1,12 @@
 #include "tools/urtrsd/storage_engine.hpp"
 
-#include <fcntl.h>
-#include <linux/falloc.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace rtrs::daemon {
 namespace {
@@ -15,25 +14,13 @@ namespace {
 constexpr std::uint32_t kNone = SlotShare::kNone;
 // Slices of long memory operations in one poll(), so that the network is not kept waiting.
 constexpr unsigned kLongSlices = 8;
-constexpr std::uint32_t kMaxDepth = 32767;  // with kNbdEvent what the kernel's submission queue holds at most
-// What is done does not interrupt this thread, which comes to the kernel often enough by itself. Since
-// Linux 5.19.
-constexpr unsigned kQuietly = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+constexpr std::uint32_t kMaxDepth = 32767;  // io_uring's submission queue holds one more
 
 // Never written to.
 alignas(4096) std::array<std::byte, OpProgress::kZeroBytes> zero_bytes{};
 
 bool changes_device(Opcode opcode) noexcept {
   return opcode == Opcode::write || opcode == Opcode::discard || opcode == Opcode::write_zeroes;
-}
-
-std::string unavailable(int error) {
-  const std::string text = "io_uring cannot be used: " + errno_text(error);
-  if (error == ENOSYS) return text + " (the kernel was built without it)";
-  if (error == EPERM)
-    return text + " (see sysctl kernel.io_uring_disabled, or the container's seccomp filter)";
-  if (error == ENOMEM) return text + " (see ulimit -l)";
-  return text;
 }
 
 // Carries out one slice.
@@ -60,7 +47,12 @@ void execute(const StorageOp& op, MemoryProgress& progress) noexcept {
 
 }  // namespace
 
-StorageEngine::StorageEngine(const Options& options) : options_(options), fair_(options.depth) {
+StorageEngine::StorageEngine(const Options& options, std::unique_ptr<StepRunner> runner, std::string warning)
+    : options_(options),
+      runner_(std::move(runner)),
+      warning_(std::move(warning)),
+      steps_done_(),
+      fair_(options.depth) {
   reserve(options.depth);
 }
 
@@ -74,24 +66,30 @@ void StorageEngine::reserve(std::uint32_t operations) {
 tl::expected<std::unique_ptr<StorageEngine>, OpenError> StorageEngine::create(const Options& options) {
   if (options.depth == 0 || options.depth > kMaxDepth)
     return tl::unexpected(OpenError{EINVAL, "the depth of the storage queue must be 1..32767"});
-  std::unique_ptr<StorageEngine> engine(new StorageEngine(options));
-  // Each slot that is at work has at most one request in the ring, and one waits for NBD servers, so neither
-  // queue of the ring can overflow.
-  int result = io_uring_queue_init(options.depth + 1, &engine->ring_, kQuietly);
-  if (result == -EINVAL) result = io_uring_queue_init(options.depth + 1, &engine->ring_, 0);
-  if (result < 0) return tl::unexpected(OpenError{-result, unavailable(-result)});
-  engine->ring_ready_ = true;
-  // As many threads as there are slots: with the kernel's bound of four for each processor, a device that
-  // hangs would use up all of them. Threads come only when the others wait. Since Linux 5.15.
-  std::array<unsigned, 2> threads{options.depth, 0};
-  io_uring_register_iowq_max_workers(&engine->ring_, threads.data());
-  return engine;
+  Options used = options;
+  std::string warning;
+  if (!options.threads) {
+    auto uring = make_uring_runner(options.depth);
+    if (uring) return std::unique_ptr<StorageEngine>(new StorageEngine(used, std::move(*uring), ""));
+    warning = uring.error();
+  }
+  used.depth = std::min(options.depth, kMaxThreads);
+  auto threads = make_thread_runner(used.depth);
+  if (!threads) {
+    const std::string why =
+        "no thread can be started to read and write exports: " + errno_text(threads.error()) + " (" +
+        std::to_string(threads.error()) + "); raise the limits of tasks, memory and descriptors";
+    return tl::unexpected(OpenError{threads.error(), warning.empty() ? why : warning + "; " + why});
+  }
+  if (!warning.empty())
+    warning += ". Up to " + std::to_string(used.depth) +
+               " threads read and write exports instead, which costs more CPU time for each IO";
+  return std::unique_ptr<StorageEngine>(new StorageEngine(used, std::move(*threads), std::move(warning)));
 }
 
 StorageEngine::~StorageEngine() {
   std::array<StorageResult, 64> ignored;
   while (in_flight_ != 0) wait(ignored);
-  if (ring_ready_) io_uring_queue_exit(&ring_);
 }
 
 std::int32_t StorageEngine::check(const StorageOp& op) const noexcept {
@@ -188,49 +186,26 @@ void StorageEngine::prepare_delay(std::uint32_t index) noexcept {
   const std::uint32_t delay_ms = slot.op.target->delay_ms();
   slot.phase = Phase::delayed;
   slot.delay = {delay_ms / 1000, static_cast<long long>(delay_ms % 1000) * 1'000'000};
-  io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
-  io_uring_prep_timeout(sqe, &slot.delay, 0, 0);
-  io_uring_sqe_set_data64(sqe, index);
+  runner_->start_delay(index, slot.delay);
 }
 
 void StorageEngine::prepare_step(std::uint32_t index) noexcept {
   Slot& slot = slot_at(index);
   if (slot.op.target->kind() == ExportKind::nbd) return submit_nbd(index);
   const OpProgress& progress = slot.progress;
-  const int fd = slot.op.target->fd();
   slot.phase = Phase::kernel;
-  io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
-  switch (progress.step()) {
-    case OpStep::read:
-      io_uring_prep_read(sqe, fd, slot.op.buffer + progress.buffer_offset(), progress.length(),
-                         progress.offset());
-      break;
-    case OpStep::write:
-      io_uring_prep_write(sqe, fd, slot.op.buffer + progress.buffer_offset(), progress.length(),
-                          progress.offset());
-      if (progress.data_sync()) sqe->rw_flags = RWF_DSYNC;
-      break;
-    case OpStep::write_zero_bytes:
-      io_uring_prep_write(sqe, fd, zero_bytes.data(), progress.length(), progress.offset());
-      if (progress.data_sync()) sqe->rw_flags = RWF_DSYNC;
-      break;
-    case OpStep::punch_hole:
-      io_uring_prep_fallocate(sqe, fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                              static_cast<off_t>(progress.offset()), progress.length());
-      break;
-    case OpStep::zero_range:
-      io_uring_prep_fallocate(sqe, fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
-                              static_cast<off_t>(progress.offset()), progress.length());
-      break;
-    case OpStep::sync_data:
-    case OpStep::done:  // not reached: a finished operation is reported instead
-      io_uring_prep_fsync(sqe, fd, IORING_FSYNC_DATASYNC);
-      break;
-  }
-  // The first attempt for a file may wait: read-ahead for room in the queue of the disk, and a file system
-  // in user space for the answer whether the file is ready. Block devices are not waited for.
-  if (slot.op.target->kind() == ExportKind::file) sqe->flags |= IOSQE_ASYNC;
-  io_uring_sqe_set_data64(sqe, index);
+  FileStep step;
+  step.kind = progress.step();
+  step.fd = slot.op.target->fd();
+  if (step.kind == OpStep::write_zero_bytes)
+    step.buffer = zero_bytes.data();
+  else if (slot.op.buffer != nullptr)
+    step.buffer = slot.op.buffer + progress.buffer_offset();
+  step.offset = progress.offset();
+  step.length = progress.length();
+  step.data_sync = progress.data_sync();
+  step.may_wait = slot.op.target->kind() == ExportKind::file;
+  runner_->start(index, step);
 }
 
 std::byte* StorageEngine::zeroes() noexcept {
@@ -269,22 +244,12 @@ void StorageEngine::make_ready(std::uint32_t index, Phase phase) noexcept {
 }
 
 bool StorageEngine::start_submitted() noexcept {
-  // What the kernel does not take now (EAGAIN, EBUSY) stays queued, and the caller is told to come back.
-  while (io_uring_sq_ready(&ring_) != 0) {
-    const int result = io_uring_submit(&ring_);
-    if (result <= 0 && result != -EINTR) break;
-  }
+  runner_->hand_over();
   return has_news();
 }
 
 bool StorageEngine::has_news() const noexcept {
-  return !ready_.empty() || !long_.empty() || io_uring_cq_ready(&ring_) != 0 ||
-         io_uring_sq_ready(&ring_) != 0 || done_in_kernel() || nbd_results_.has_some();
-}
-
-// The kernel has results that it puts into the ring when it is entered.
-bool StorageEngine::done_in_kernel() const noexcept {
-  return (IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_TASKRUN) != 0;
+  return !ready_.empty() || !long_.empty() || runner_->has_news() || nbd_results_.has_some();
 }
 
 void StorageEngine::on_completion(std::uint32_t index, std::int32_t result) noexcept {
@@ -314,22 +279,12 @@ void StorageEngine::advance(std::uint32_t index, std::int32_t result) noexcept {
 }
 
 void StorageEngine::reap() noexcept {
-  if (done_in_kernel()) io_uring_get_events(&ring_);
-  unsigned int head = 0;
-  unsigned int count = 0;
-  io_uring_cqe* cqe = nullptr;
-  io_uring_for_each_cqe(&ring_, head, cqe) {
-    ++count;
-    const std::uint64_t data = io_uring_cqe_get_data64(cqe);
-    if (data != kNbdEvent) {
-      on_completion(static_cast<std::uint32_t>(data), cqe->res);
-      continue;
-    }
-    // Before the results are taken: what comes later wakes again.
-    nbd_results_.clear();
-    watching_nbd_ = false;
-  }
-  io_uring_cq_advance(&ring_, count);
+  std::size_t count = 0;
+  do {
+    count = runner_->take(steps_done_);
+    for (const StepDone& done : std::span(steps_done_).first(count))
+      if (done.index != StepRunner::kWatched) on_completion(done.index, done.result);
+  } while (count == steps_done_.size());
   if (nbd_in_flight_ != 0) take_nbd();
 }
 
@@ -382,7 +337,7 @@ std::size_t StorageEngine::poll(std::span<StorageResult> done) noexcept {
 std::size_t StorageEngine::wait(std::span<StorageResult> done) noexcept {
   while (!done.empty() && in_flight_ != 0) {
     if (const std::size_t count = poll(done); count != 0) return count;
-    if (ready_.empty() && long_.empty() && !nbd_results_.has_some()) io_uring_submit_and_wait(&ring_, 1);
+    if (ready_.empty() && long_.empty() && !nbd_results_.has_some()) runner_->wait();
   }
   return 0;
 }

@@ -1,13 +1,13 @@
-// Reads and writes exports through io_uring, without blocking and without allocating.
+// Reads and writes exports, without blocking and without allocating: through io_uring, or in threads where
+// that is refused.
 #pragma once
-
-#include <liburing.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
@@ -17,6 +17,7 @@
 #include "tools/urtrsd/memory_progress.hpp"
 #include "tools/urtrsd/nbd_disk.hpp"
 #include "tools/urtrsd/op_progress.hpp"
+#include "tools/urtrsd/step_runner.hpp"
 
 namespace rtrs::daemon {
 
@@ -52,10 +53,10 @@ struct StorageResult {
 // (change of a read-only export), EINVAL (not whole logical blocks), EOPNOTSUPP (discard the device cannot
 // do), ENOSPC and the others of peer_errno. A flush covers all writes reported before it was submitted.
 //
-// No call but wait() blocks, whatever a device does: operations on files begin in a thread of the kernel,
-// because the kernel's first attempt may wait for the file system; those on block devices are tried without
-// waiting. Slots of the queue and threads are divided among the devices by FairSlots, so that operations of a
-// device that hangs hold up nobody else's.
+// No call but wait() blocks, whatever a device does. With io_uring, operations on files begin in a thread of
+// the kernel, because the kernel's first attempt may wait for the file system; those on block devices are
+// tried without waiting. Slots of the queue and threads are divided among the devices by FairSlots, so that
+// operations of a device that hangs hold up nobody else's.
 //
 // Event loop: wait until fd() is readable, then poll() until it returns less than the span
 // holds. After each batch of submit(), start_submitted(); when that returns true, poll() without waiting.
@@ -65,9 +66,13 @@ class StorageEngine {
   struct Options {
     std::uint32_t depth = 2048;  // operations at work at a time, 1..32767; more wait for their turn
     bool pollable = true;        // false: fd() is -1, for callers that only poll
+    bool threads = false;        // io_uring is not tried
   };
+  // Each operation at work needs a thread where there is no io_uring.
+  static constexpr std::uint32_t kMaxThreads = 256;
 
-  // Fails with a sentence where the kernel has no io_uring, or does not permit it (ENOSYS, EPERM), or EINVAL.
+  // Uses threads if io_uring is refused, see warning(). Fails with a sentence if threads are refused too, or
+  // EINVAL.
   static tl::expected<std::unique_ptr<StorageEngine>, OpenError> create(const Options& options);
   StorageEngine(const StorageEngine&) = delete;
   StorageEngine& operator=(const StorageEngine&) = delete;
@@ -99,9 +104,11 @@ class StorageEngine {
   // empty.
   std::size_t wait(std::span<StorageResult> done) noexcept;
 
-  // Readable while something that the kernel finished waits for poll(). That of the ring itself: what is
-  // finished by the time it was submitted, and read at once, wakes nobody.
-  int fd() const noexcept { return options_.pollable ? ring_.ring_fd : -1; }
+  // Readable while something that the kernel or a thread finished waits for poll().
+  int fd() const noexcept { return options_.pollable ? runner_->fd() : -1; }
+  const char* runner() const noexcept { return runner_->name(); }  // "io_uring" or "threads"
+  // Why io_uring is not used, what that costs, and how to get it; empty: it is used, or was not asked for.
+  const std::string& warning() const noexcept { return warning_; }
   std::uint32_t in_flight() const noexcept { return in_flight_; }  // accepted and not yet reported
   std::uint32_t depth() const noexcept { return options_.depth; }
   // What each operation that is not reported waits for, in words, by cookie. Allocates: for an operator.
@@ -127,7 +134,7 @@ class StorageEngine {
     bool empty() const noexcept { return first == SlotShare::kNone; }
   };
 
-  explicit StorageEngine(const Options& options);
+  StorageEngine(const Options& options, std::unique_ptr<StepRunner> runner, std::string warning);
   std::int32_t check(const StorageOp& op) const noexcept;
   void admit(std::uint32_t index) noexcept;
   void begin(std::uint32_t index) noexcept;
@@ -136,14 +143,11 @@ class StorageEngine {
   void prepare_step(std::uint32_t index) noexcept;
   void prepare_delay(std::uint32_t index) noexcept;
   // storage_nbd.cpp
-  static constexpr std::uint64_t kNbdEvent = ~std::uint64_t{0};  // no operation: nbd_results_ has some
   void submit_nbd(std::uint32_t index) noexcept;
-  void watch_nbd() noexcept;
   void take_nbd() noexcept;
   void append(List& list, std::uint32_t index) noexcept;
   std::uint32_t remove_first(List& list) noexcept;
   void make_ready(std::uint32_t index, Phase phase) noexcept;
-  bool done_in_kernel() const noexcept;
   void reap() noexcept;
   void on_completion(std::uint32_t index, std::int32_t result) noexcept;
   void advance(std::uint32_t index, std::int32_t result) noexcept;
@@ -152,13 +156,13 @@ class StorageEngine {
   StorageResult finish(std::uint32_t index) noexcept;
 
   Options options_;
-  io_uring ring_{};
-  bool ring_ready_ = false;
+  std::unique_ptr<StepRunner> runner_;
+  std::string warning_;
+  std::array<StepDone, 64> steps_done_;  // of one reap()
   FairSlots fair_;
   NbdResults nbd_results_;
-  bool watching_nbd_ = false;  // the ring tells when there are some
   std::uint32_t nbd_in_flight_ = 0;
-  // Slots by index, in blocks: they stay where they are, because the kernel knows their addresses.
+  // Slots by index, in blocks: they stay where they are, because the runner knows their addresses.
   static constexpr std::size_t kBlock = 64;
   Slot& slot_at(std::uint32_t index) const noexcept { return (*blocks_[index / kBlock])[index % kBlock]; }
   std::vector<std::unique_ptr<std::array<Slot, kBlock>>> blocks_;  // grows only in reserve()

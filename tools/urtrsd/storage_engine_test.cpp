@@ -16,8 +16,10 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <tuple>
 
 #include "tools/urtrsd/catalog.hpp"
+#include "tools/urtrsd/test_engine.hpp"
 #include "tools/urtrsd/test_files.hpp"
 
 namespace {
@@ -40,44 +42,24 @@ namespace rtrs::daemon {
 namespace {
 
 constexpr std::uint64_t kSize = 1 << 20;
-using Buffer = std::vector<std::byte>;
-
-Buffer filled(std::size_t size, std::uint8_t seed) {
-  Buffer buffer(size);
-  for (std::size_t i = 0; i < size; ++i) buffer[i] = static_cast<std::byte>(seed + i * 7 + (i >> 9));
-  return buffer;
-}
-
-std::unique_ptr<StorageEngine> make_engine(std::uint32_t depth = 64, bool pollable = true) {
-  auto engine = StorageEngine::create({depth, pollable});
-  EXPECT_TRUE(engine) << engine.error().sentence;
-  return std::move(*engine);
-}
-
-std::int32_t run(StorageEngine& engine, const StorageOp& op) {
-  EXPECT_TRUE(engine.submit(op));
-  std::array<StorageResult, 1> done;
-  EXPECT_EQ(engine.wait(done), 1U);
-  EXPECT_EQ(done[0].cookie, op.cookie);
-  return done[0].error;
-}
-
-StorageOp io(Export& target, Opcode opcode, std::uint64_t sector, Buffer& buffer, bool fua = false) {
-  return {sector + 1, &target, opcode, sector, static_cast<std::uint32_t>(buffer.size()), buffer.data(), fua};
-}
-StorageOp range(Export& target, Opcode opcode, std::uint64_t sector, std::uint32_t bytes, bool fua = false) {
-  return {sector + 1, &target, opcode, sector, bytes, nullptr, fua};
-}
-
 enum class Kind : std::uint8_t { file, memory, delayed_memory, delayed_file };
 
-class Engine : public ::testing::TestWithParam<Kind> {
+class Engine : public ::testing::TestWithParam<std::tuple<Kind, Runs>> {
  protected:
-  void SetUp() override { open(AccessMode::read_write); }
+  void SetUp() override {
+    if (lacks_runner(runs())) GTEST_SKIP() << "io_uring is refused here";
+    engine_ = engine_of();
+    open(AccessMode::read_write);
+  }
+  static Kind kind() { return std::get<Kind>(GetParam()); }
+  static Runs runs() { return std::get<Runs>(GetParam()); }
+  static std::unique_ptr<StorageEngine> engine_of(std::uint32_t depth = 64) {
+    return make_engine(runs(), depth);
+  }
   void open(AccessMode mode) {
     if (!catalog_) {
-      const bool in_memory = GetParam() == Kind::memory || GetParam() == Kind::delayed_memory;
-      const bool delayed = GetParam() == Kind::delayed_memory || GetParam() == Kind::delayed_file;
+      const bool in_memory = kind() == Kind::memory || kind() == Kind::delayed_memory;
+      const bool delayed = kind() == Kind::delayed_memory || kind() == Kind::delayed_file;
       ExportSpec spec{"disk", "", 0, false, delayed ? 1U : 0U};
       if (in_memory)
         spec.memory_bytes = kSize;
@@ -95,17 +77,19 @@ class Engine : public ::testing::TestWithParam<Kind> {
   TestDirectory directory_;
   std::unique_ptr<Catalog> catalog_;
   OpenedDevice opened_;
-  std::unique_ptr<StorageEngine> engine_ = make_engine();
+  std::unique_ptr<StorageEngine> engine_;
 };
 
-std::string kind_name(const ::testing::TestParamInfo<Kind>& tested) {
+std::string kind_name(const ::testing::TestParamInfo<std::tuple<Kind, Runs>>& tested) {
   constexpr std::array kNames{"file", "memory", "delayed_memory", "delayed_file"};
-  return kNames[static_cast<std::size_t>(tested.param)];
+  const std::string name = kNames[static_cast<std::size_t>(std::get<Kind>(tested.param))];
+  return std::get<Runs>(tested.param) == Runs::threads ? name + "_threads" : name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Engine,
-                         ::testing::Values(Kind::file, Kind::memory, Kind::delayed_memory,
-                                           Kind::delayed_file),
+                         ::testing::Combine(::testing::Values(Kind::file, Kind::memory, Kind::delayed_memory,
+                                                              Kind::delayed_file),
+                                            ::testing::Values(Runs::io_uring, Runs::threads)),
                          kind_name);
 
 TEST_P(Engine, ReadsWhatWasWritten) {
@@ -169,7 +153,7 @@ TEST_P(Engine, ReadOnlyIsNotChanged) {
 }
 
 TEST_P(Engine, FullQueueKeepsTheCallersOperation) {
-  engine_ = make_engine(4);
+  engine_ = engine_of(4);
   Buffer buffer(512);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(engine_->submit(io(device(), Opcode::read, 0, buffer)));
   EXPECT_FALSE(engine_->submit(io(device(), Opcode::read, 0, buffer)));
@@ -189,7 +173,7 @@ TEST_P(Engine, DestructionWaitsForTheKernel) {
   ASSERT_TRUE(engine_->submit(io(device(), Opcode::write, 0, written)));
   engine_.reset();
   EXPECT_EQ(device().in_flight(), 0U);
-  engine_ = make_engine();
+  engine_ = engine_of();
   Buffer read(written.size());
   EXPECT_EQ(run(*engine_, io(device(), Opcode::read, 0, read)), 0);
   EXPECT_EQ(read, written);
@@ -215,7 +199,7 @@ TEST_P(Engine, ItsDescriptorWakesAnEventLoop) {
 TEST_P(Engine, NoAllocationOnceOpen) {
   Buffer buffer = filled(4096, 1);
   std::array<StorageResult, 16> done;
-  const int rounds = GetParam() == Kind::file || GetParam() == Kind::memory ? 200 : 10;
+  const int rounds = kind() == Kind::file || kind() == Kind::memory ? 200 : 10;
   const std::size_t before = allocations;
   for (int round = 0; round < rounds; ++round) {
     for (std::uint64_t i = 0; i < 16; ++i)
@@ -235,7 +219,9 @@ RC_GTEST_PROP(EngineModel, BehavesAsAnArray, ()) {
                   in_memory ? kSectors * 512 : 0};
   auto catalog = std::move(*Catalog::create({spec}, std::nullopt));
   auto opened = std::move(*catalog->open("s", "disk", AccessMode::read_write));
-  auto engine = make_engine(8, false);
+  const Runs how = *rc::gen::element(Runs::io_uring, Runs::threads);
+  if (lacks_runner(how)) return;
+  auto engine = make_engine(how, 8, false);
   Buffer model(kSectors * 512);
   for (std::uint8_t step = 0; step < 30; ++step) {
     const auto opcode = static_cast<Opcode>(*rc::gen::inRange(0, 5));
@@ -255,18 +241,22 @@ RC_GTEST_PROP(EngineModel, BehavesAsAnArray, ()) {
   }
 }
 
-TEST(EngineTrouble, ShrunkFileIsAnErrorNotAHang) {
+class EngineTrouble : public WithRunner {};
+INSTANTIATE_TEST_SUITE_P(Runners, EngineTrouble, ::testing::Values(Runs::io_uring, Runs::threads),
+                         runner_name);
+
+TEST_P(EngineTrouble, ShrunkFileIsAnErrorNotAHang) {
   TestDirectory directory;
   const std::string path = directory.make_file("disk.img", kSize);
   auto catalog = std::move(*Catalog::create({{"disk", path}}, std::nullopt));
   auto opened = std::move(*catalog->open("s", "disk", AccessMode::read_write));
-  auto engine = make_engine();
+  auto engine = engine_of();
   ASSERT_EQ(::truncate(path.c_str(), 4096 + 100), 0);
   Buffer buffer(8192);
   EXPECT_EQ(run(*engine, io(*opened.device, Opcode::read, 0, buffer)), EIO);
 }
 
-TEST(EngineTrouble, BadDepth) {
+TEST(EngineOptions, BadDepth) {
   EXPECT_EQ(StorageEngine::create({0, true}).error().error, EINVAL);
   EXPECT_EQ(StorageEngine::create({32769, true}).error().error, EINVAL);
 }
@@ -287,13 +277,13 @@ class SmallTmpfs {
   bool mounted_ = false;
 };
 
-TEST(EngineTrouble, FullDiskUnderTheImage) {
+TEST_P(EngineTrouble, FullDiskUnderTheImage) {
   const SmallTmpfs tmpfs;
   if (!tmpfs.mounted()) GTEST_SKIP() << "needs the right to mount a tmpfs of 1 MiB (run as root)";
   const std::string path = tmpfs.directory().make_file("disk.img", 4 * kSize);
   auto catalog = std::move(*Catalog::create({{"disk", path}}, std::nullopt));
   auto opened = std::move(*catalog->open("s", "disk", AccessMode::read_write));
-  auto engine = make_engine();
+  auto engine = engine_of();
   Buffer buffer = filled(64 * 1024, 1);
   std::map<std::int32_t, int> outcomes;
   for (std::uint64_t i = 0; i < 32; ++i)
@@ -356,7 +346,11 @@ StorageOp direct_io(Export& target, Opcode opcode, std::uint64_t sector, Aligned
   return {sector + 1, &target, opcode, sector, buffer.size(), buffer.data(), fua};
 }
 
-TEST(EngineBlockDevice, ServesALoopDevice) {
+class EngineBlockDevice : public WithRunner {};
+INSTANTIATE_TEST_SUITE_P(Runners, EngineBlockDevice, ::testing::Values(Runs::io_uring, Runs::threads),
+                         runner_name);
+
+TEST_P(EngineBlockDevice, ServesALoopDevice) {
   TestDirectory directory;
   const LoopDevice loop(directory.make_file("disk.img", kSize));
   if (loop.path().empty()) GTEST_SKIP() << "no free loop device (needs root and /dev/loop-control)";
@@ -369,7 +363,7 @@ TEST(EngineBlockDevice, ServesALoopDevice) {
   EXPECT_EQ(device.size_bytes(), kSize);
   EXPECT_GE(device.geometry().physical_block_size, device.geometry().logical_block_size);
   EXPECT_EQ(catalog->open("t", "./" + name, AccessMode::read_write).error().error, EPERM);
-  auto engine = make_engine();
+  auto engine = engine_of();
   AlignedBuffer written(filled(64 * 1024, 77));
   EXPECT_EQ(run(*engine, direct_io(device, Opcode::write, 64, written, true)), 0);
   EXPECT_EQ(run(*engine, range(device, Opcode::write_zeroes, 64, 8192)), 0);

@@ -8,39 +8,20 @@
 #include <vector>
 
 #include "tools/urtrsd/catalog.hpp"
-#include "tools/urtrsd/storage_engine.hpp"
+#include "tools/urtrsd/test_engine.hpp"
 
 namespace rtrs::daemon {
 namespace {
 
 constexpr std::uint64_t kSize = 1 << 20;
-using Buffer = std::vector<std::byte>;
+class Fairness : public WithRunner {};
+INSTANTIATE_TEST_SUITE_P(Runners, Fairness, ::testing::Values(Runs::io_uring, Runs::threads), runner_name);
 
-std::unique_ptr<StorageEngine> make_engine(std::uint32_t depth = 64) {
-  auto engine = StorageEngine::create({depth, true});
-  EXPECT_TRUE(engine) << engine.error().sentence;
-  return std::move(*engine);
-}
-
-std::int32_t run(StorageEngine& engine, const StorageOp& op) {
-  EXPECT_TRUE(engine.submit(op));
-  std::array<StorageResult, 1> done;
-  EXPECT_EQ(engine.wait(done), 1U);
-  return done[0].error;
-}
-
-StorageOp io(Export& target, Opcode opcode, std::uint64_t sector, Buffer& buffer) {
-  return {sector + 1, &target, opcode, sector, static_cast<std::uint32_t>(buffer.size()), buffer.data()};
-}
-StorageOp range(Export& target, Opcode opcode, std::uint64_t sector, std::uint32_t bytes) {
-  return {sector + 1, &target, opcode, sector, bytes};
-}
-
-TEST(Fairness, OperationsBeyondTheDepthWaitTheirTurn) {
+TEST_P(Fairness, OperationsBeyondTheDepthWaitTheirTurn) {
   constexpr std::uint64_t kOperations = 40;
   auto catalog = std::move(*Catalog::create({{"ram", "", kSize, false, 1}}, std::nullopt));
   auto ram = std::move(*catalog->open("s", "ram", AccessMode::read_write));
-  auto engine = make_engine(2);
+  auto engine = engine_of(2);
   engine->reserve(kOperations);
   Buffer buffer(512, std::byte{7});
   for (std::uint64_t i = 0; i < kOperations; ++i)
@@ -57,9 +38,9 @@ TEST(Fairness, OperationsBeyondTheDepthWaitTheirTurn) {
 }
 
 // Half of 16 slots are for two devices at a time. A third one has slots of its own when one of these closed.
-TEST(Fairness, SlotsOfClosedDevicesComeBack) {
+TEST_P(Fairness, SlotsOfClosedDevicesComeBack) {
   auto catalog = std::move(*Catalog::create({{"ram", "", kSize, false, 1}}, std::nullopt));
-  auto engine = make_engine(16);
+  auto engine = engine_of(16);
   Buffer buffer(512);
   for (unsigned round = 0; round < 5; ++round) {
     auto ram = std::move(*catalog->open("s", "ram", AccessMode::read_write));
@@ -69,9 +50,9 @@ TEST(Fairness, SlotsOfClosedDevicesComeBack) {
   }
 }
 
-TEST(Fairness, ADeviceKeepsItsSlotsUntilItsLastOpenCloses) {
+TEST_P(Fairness, ADeviceKeepsItsSlotsUntilItsLastOpenCloses) {
   auto catalog = std::move(*Catalog::create({{"ram", "", kSize, false, 1}}, std::nullopt));
-  auto engine = make_engine(16);
+  auto engine = engine_of(16);
   Buffer buffer(512);
   auto first = std::move(*catalog->open("s", "ram", AccessMode::read_write));
   auto second = std::move(*catalog->open("s", "ram", AccessMode::read_only));
@@ -84,15 +65,15 @@ TEST(Fairness, ADeviceKeepsItsSlotsUntilItsLastOpenCloses) {
 }
 
 // A device whose operations take long, in front of a good one: the good one's are reported first.
-TEST(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
+TEST_P(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
   auto catalog = std::move(
       *Catalog::create({{"slow", "", kSize, false, 2000}, {"good", "", kSize, false, 1}}, std::nullopt));
   auto slow = std::move(*catalog->open("s", "slow", AccessMode::read_write));
   auto good = std::move(*catalog->open("s", "good", AccessMode::read_write));
-  auto engine = make_engine(16);
-  engine->reserve(120);
+  auto engine = engine_of(16);
+  engine->reserve(60);
   Buffer buffer(512);
-  for (std::uint64_t i = 0; i < 100; ++i) {
+  for (std::uint64_t i = 0; i < 40; ++i) {
     StorageOp op = io(*slow.device, Opcode::read, i, buffer);
     op.cookie = 1000 + i;
     ASSERT_TRUE(engine->submit(op));
@@ -104,18 +85,18 @@ TEST(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
     ASSERT_EQ(engine->wait(done), 1U);
     EXPECT_LT(done[0].cookie, 1000U) << "an operation of the slow device came before the good one's";
   }
-  EXPECT_EQ(slow.device->in_flight(), 100U);
+  EXPECT_EQ(slow.device->in_flight(), 40U);
   while (engine->wait(done) != 0) {
   }
 }
 
 // A long operation on memory takes many polls, and a short one that came later is reported before it.
-TEST(Fairness, ALongMemoryOperationLetsOthersPass) {
+TEST_P(Fairness, ALongMemoryOperationLetsOthersPass) {
   constexpr std::uint32_t kLong = 1U << 30;
   auto catalog = std::move(*Catalog::create({{"ram", "", kLong}, {"good", "", kSize}}, std::nullopt));
   auto ram = std::move(*catalog->open("s", "ram", AccessMode::read_write));
   auto good = std::move(*catalog->open("s", "good", AccessMode::read_write));
-  auto engine = make_engine();
+  auto engine = engine_of();
   for (std::uint64_t i = 0; i < 8; ++i)
     ASSERT_TRUE(engine->submit(range(*ram.device, Opcode::write_zeroes, 0, kLong)));
   std::array<StorageResult, 16> done;
@@ -132,11 +113,11 @@ TEST(Fairness, ALongMemoryOperationLetsOthersPass) {
   EXPECT_EQ(reported, 8U);
 }
 
-TEST(Fairness, ZeroedMemoryIsGivenBackToTheSystem) {
+TEST_P(Fairness, ZeroedMemoryIsGivenBackToTheSystem) {
   constexpr std::uint32_t kBytes = 16U << 20;
   auto catalog = std::move(*Catalog::create({{"ram", "", kBytes}}, std::nullopt));
   auto ram = std::move(*catalog->open("s", "ram", AccessMode::read_write));
-  auto engine = make_engine();
+  auto engine = engine_of();
   const auto resident = [&] {
     std::vector<unsigned char> pages(kBytes / ram.device->page_size());
     EXPECT_EQ(::mincore(ram.device->memory().data(), kBytes, pages.data()), 0);

@@ -10,42 +10,13 @@
 #include <vector>
 
 #include "tools/urtrsd/catalog.hpp"
-#include "tools/urtrsd/storage_engine.hpp"
+#include "tools/urtrsd/test_engine.hpp"
 #include "tools/urtrsd/test_files.hpp"
 
 namespace rtrs::daemon {
 namespace {
 
 constexpr std::uint64_t kSize = 1 << 20;
-using Buffer = std::vector<std::byte>;
-
-Buffer filled(std::size_t size, std::uint8_t seed) {
-  Buffer buffer(size);
-  for (std::size_t i = 0; i < size; ++i) buffer[i] = static_cast<std::byte>(seed + i * 7 + (i >> 9));
-  return buffer;
-}
-
-std::unique_ptr<StorageEngine> make_engine(std::uint32_t depth = 64, bool pollable = true) {
-  auto engine = StorageEngine::create({depth, pollable});
-  EXPECT_TRUE(engine) << engine.error().sentence;
-  return std::move(*engine);
-}
-
-std::int32_t run(StorageEngine& engine, const StorageOp& op) {
-  EXPECT_TRUE(engine.submit(op));
-  std::array<StorageResult, 1> done;
-  EXPECT_EQ(engine.wait(done), 1U);
-  EXPECT_EQ(done[0].cookie, op.cookie);
-  return done[0].error;
-}
-
-StorageOp io(Export& target, Opcode opcode, std::uint64_t sector, Buffer& buffer, bool fua = false) {
-  return {sector + 1, &target, opcode, sector, static_cast<std::uint32_t>(buffer.size()), buffer.data(), fua};
-}
-StorageOp range(Export& target, Opcode opcode, std::uint64_t sector, std::uint32_t bytes, bool fua = false) {
-  return {sector + 1, &target, opcode, sector, bytes, nullptr, fua};
-}
-
 // Blocks of 512 bytes that the file system keeps for the file, after what is written lies on the disk.
 blkcnt_t allocated(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -55,7 +26,10 @@ blkcnt_t allocated(const std::string& path) {
   return status.st_blocks;
 }
 
-TEST(EngineFile, ZeroesFreeTheirBlocksUnlessTheyAreToStay) {
+class EngineFile : public WithRunner {};
+INSTANTIATE_TEST_SUITE_P(Runners, EngineFile, ::testing::Values(Runs::io_uring, Runs::threads), runner_name);
+
+TEST_P(EngineFile, ZeroesFreeTheirBlocksUnlessTheyAreToStay) {
   TestDirectory directory;
   const std::string path = directory.make_file("thin.img", kSize);
   ASSERT_EQ(::truncate(path.c_str(), 0), 0);
@@ -64,7 +38,7 @@ TEST(EngineFile, ZeroesFreeTheirBlocksUnlessTheyAreToStay) {
   auto opened = catalog->open("sess", "disk", AccessMode::read_write);
   ASSERT_TRUE(opened) << opened.error().sentence;
   Export& device = *opened->device;
-  const auto engine = make_engine();
+  const auto engine = engine_of();
   const blkcnt_t empty = allocated(path);
   Buffer data = filled(kSize, 3);
   ASSERT_EQ(run(*engine, io(device, Opcode::write, 0, data)), 0);
@@ -85,14 +59,14 @@ TEST(EngineFile, ZeroesFreeTheirBlocksUnlessTheyAreToStay) {
   EXPECT_EQ(back, Buffer(kSize));
 }
 
-TEST(EngineFile, ServesWhatWasAddedOnceMeasured) {
+TEST_P(EngineFile, ServesWhatWasAddedOnceMeasured) {
   TestDirectory directory;
   const std::string path = directory.make_file("grows.img", kSize);
   const auto catalog = std::move(*Catalog::create({{"disk", path, 0, false, 0}}, std::nullopt));
   auto opened = catalog->open("sess", "disk", AccessMode::read_write);
   ASSERT_TRUE(opened) << opened.error().sentence;
   Export& device = *opened->device;
-  const auto engine = make_engine();
+  const auto engine = engine_of();
   Buffer data = filled(4096, 3);
   ASSERT_EQ(::truncate(path.c_str(), 2 * kSize + 100), 0);
   EXPECT_EQ(run(*engine, io(device, Opcode::write, kSize / 512, data)), EIO);

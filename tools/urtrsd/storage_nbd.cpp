@@ -1,8 +1,4 @@
 // Operations on exports that an NBD server holds.
-#include <poll.h>
-
-#include <utility>
-
 #include "tools/urtrsd/storage_engine.hpp"
 
 namespace rtrs::daemon {
@@ -22,15 +18,8 @@ void StorageEngine::submit_nbd(std::uint32_t index) noexcept {
   command.buffer =
       progress.step() == OpStep::write_zero_bytes ? zeroes() : slot.op.buffer + progress.buffer_offset();
   ++nbd_in_flight_;
-  watch_nbd();
+  runner_->watch(nbd_results_.fd());
   slot.op.target->nbd()->submit(command);
-}
-
-void StorageEngine::watch_nbd() noexcept {
-  if (std::exchange(watching_nbd_, true)) return;
-  io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
-  io_uring_prep_poll_add(sqe, nbd_results_.fd(), POLLIN);
-  io_uring_sqe_set_data64(sqe, kNbdEvent);
 }
 
 void StorageEngine::take_nbd() noexcept {
@@ -38,7 +27,7 @@ void StorageEngine::take_nbd() noexcept {
     --nbd_in_flight_;
     advance(command->index, command->result);
   }
-  if (nbd_in_flight_ != 0) watch_nbd();
+  if (nbd_in_flight_ != 0) runner_->watch(nbd_results_.fd());
 }
 
 }  // namespace rtrs::daemon
