@@ -1,7 +1,6 @@
 // One connection: its queue pair, what is outstanding on it and where it receives.
 #pragma once
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -46,11 +45,6 @@ struct Shell {
   QpHandle qp_;
   Device& device_;
 };
-
-// As one number: they are compared for each work request.
-inline bool same(const ConKey& one, const ConKey& other) noexcept {
-  return std::bit_cast<std::uint64_t>(one) == std::bit_cast<std::uint64_t>(other);
-}
 
 class Connection {
  public:

@@ -205,7 +205,7 @@ const Capabilities& FabricImpl::capabilities_of_request(std::uint32_t request) c
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
   // As almost always; what is rare is apart, so that nothing is saved for it.
   Connection* const last = last_found_;
-  if (last == nullptr || !same(last->key(), key) || !last->post_receive_again(count, bytes_each))
+  if (last == nullptr || last->key() != key || !last->post_receive_again(count, bytes_each))
     return post_receives(key, count, bytes_each);
   flush_soon(*last);
 }

@@ -121,7 +121,7 @@ class FabricImpl final : public VerbsFabric {
   };
 
   Connection* find(ConKey key) const noexcept {
-    return last_found_ != nullptr && same(last_found_->key(), key) ? last_found_ : look_up(key);
+    return last_found_ != nullptr && last_found_->key() == key ? last_found_ : look_up(key);
   }
   Connection* look_up(ConKey) const noexcept;
   Connection& create(ConKey, const ConnectionParams&, bool is_client, std::span<const std::byte>);

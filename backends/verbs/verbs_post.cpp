@@ -33,7 +33,7 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
   std::size_t taken = 0;
   if (!waiting_.empty()) place_waiting();
   if (!waiting_.empty()) return 0;
-  for (; taken < work.size() && same(work[taken].key, key_) && !failed_; ++taken) {
+  for (; taken < work.size() && work[taken].key == key_ && !failed_; ++taken) {
     const WorkRequest& one = work[taken];
     if (outstanding_work_ >= params_.send_depth || !has_room()) break;
     const bool bounces = bounces_.count != 0 && needs_bounce(one);
@@ -223,7 +223,7 @@ void Connection::place_waiting() noexcept {
 
 void Connection::end_chain_of(RemoteKeyId key) noexcept {
   const Memory::LastBind& last = around_.memory.last_bind(key);
-  if (last.number + chain_.size >= next_send_ && same(last.on, key_)) flush_placed();
+  if (last.number + chain_.size >= next_send_ && last.on == key_) flush_placed();
 }
 
 void Connection::forget_waiting(const ibv_mw& window) noexcept {

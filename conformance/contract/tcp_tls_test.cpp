@@ -186,7 +186,7 @@ TEST_P(TcpTls, it_is_switched_on_and_off_while_connections_stay) {
 
 // The arithmetic for strangers would hold up those who are in.
 TEST_P(TcpTls, of_many_handshakes_a_few_are_worked_on_in_a_round) {
-  const auto to = net::resolve("127.0.0.1", pair().server_address().port);
+  const auto to = net::parse_address("127.0.0.1", pair().server_address().port);
   ASSERT_TRUE(to);
   const tcp::TlsOptions tls = with(credentials().issue({}));
   std::vector<std::unique_ptr<Stranger>> crowd;
@@ -213,7 +213,7 @@ TEST_P(TcpTls, of_many_handshakes_a_few_are_worked_on_in_a_round) {
 }
 
 TEST_P(TcpTls, a_record_that_was_changed_ends_the_connection_behind_what_came_before_it) {
-  const auto to = net::resolve("127.0.0.1", pair().server_address().port);
+  const auto to = net::parse_address("127.0.0.1", pair().server_address().port);
   ASSERT_TRUE(to);
   Stranger stranger(with(credentials().issue({})), *to);
   const ConKey key = come_in(stranger, {});
@@ -227,7 +227,7 @@ TEST_P(TcpTls, a_record_that_was_changed_ends_the_connection_behind_what_came_be
 }
 
 TEST_P(TcpTls, octets_behind_a_request_without_an_answer_are_refused) {
-  const auto to = net::resolve("127.0.0.1", pair().server_address().port);
+  const auto to = net::parse_address("127.0.0.1", pair().server_address().port);
   ASSERT_TRUE(to);
   for (const bool too_early : {false, true}) {
     Stranger stranger(with(credentials().issue({})), *to);

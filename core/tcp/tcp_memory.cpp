@@ -172,7 +172,7 @@ iwarp::Fault Memory::resolve(ConKey from, std::uint32_t key, std::uint64_t to, s
   if (id == kNoRemoteKey) return iwarp::Fault::unknown_key;
   const Slot& slot = slots_[id];
   const bool good = slot.scope == Scope::any ||
-                    (slot.scope == Scope::path ? slot.owner.path == from.path : slot.owner == from);
+                    (slot.scope == Scope::path ? slot.owner.place() == from.place() : slot.owner == from);
   if (!good) return iwarp::Fault::foreign_key;
   const iwarp::Fault fault = iwarp::judge_range(to, n, 0, slot.bytes.size());
   if (fault == iwarp::Fault::none) place = slot.bytes.subspan(static_cast<std::size_t>(to), n);

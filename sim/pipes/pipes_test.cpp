@@ -33,7 +33,7 @@ class StreamsTest : public ::testing::Test {
     server_ = std::make_unique<PipeTransport>(*network_, 1, choice);
     listener_ = server_->listen({"n1.p0", "", 7}, 0).socket;
     ASSERT_NE(listener_, tcp::kNoSocket);
-    near_ = client_->connect({"n0.p0", "n1.p0", 7}, 0).socket;
+    near_ = client_->connect({}, {"n0.p0", "n1.p0", 7}, 0, 0).socket;
     ASSERT_NE(near_, tcp::kNoSocket);
     pass(milliseconds(1));
     far_ = server_->accept(listener_).socket;
@@ -76,9 +76,9 @@ TEST_F(StreamsTest, a_client_that_there_is_no_descriptor_for_waits) {
   open(choice);
   std::uint32_t& shortage = network_->rates().resource_short;
   shortage = 1'000'000;
-  EXPECT_EQ(client_->connect({"n0.p0", "n1.p0", 7}, 0).error, EMFILE);
+  EXPECT_EQ(client_->connect({}, {"n0.p0", "n1.p0", 7}, 0, 0).error, EMFILE);
   shortage = 0;
-  ASSERT_NE(client_->connect({"n0.p0", "n1.p0", 7}, 0).socket, tcp::kNoSocket);
+  ASSERT_NE(client_->connect({}, {"n0.p0", "n1.p0", 7}, 0, 0).socket, tcp::kNoSocket);
   pass(milliseconds(1));
   shortage = 1'000'000;
   EXPECT_EQ(server_->accept(listener_).error, EMFILE);
