@@ -60,7 +60,7 @@ urtrs_component(core LIBRARY urtrs
   PARTS urtrs_base urtrs_wire urtrs_proto urtrs_keyed urtrs_rnbd urtrs_record urtrs_driver urtrs_address urtrs_system)
 if(LIBFABRIC_FOUND)
   urtrs_component(libfabric LIBRARY urtrs-libfabric USES core PARTS urtrs_libfabric
-    NEEDS PkgConfig::LIBFABRIC Threads::Threads ${CMAKE_DL_LIBS})
+    NEEDS Threads::Threads ${CMAKE_DL_LIBS})
 endif()
 if(TLS_FOUND)
   set(tls_needs PkgConfig::TLS)

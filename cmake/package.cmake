@@ -63,6 +63,7 @@ with the kernel's protocol 2.0.
 
 ")
 urtrs_package(libraries liburtrs0 SECTION libs SHLIBDEPS
+  RECOMMENDS "libfabric1"
   SUMMARY "RTRS/RNBD in user space - shared libraries"
   DESCRIPTION "${about}This package has the shared libraries that applications link: the protocol
 (liburtrs), its transports over TCP (liburtrs-tcp), libfabric
@@ -81,6 +82,7 @@ urtrs_package(python python3-urtrs SECTION python ANY_ARCHITECTURE
   DESCRIPTION "${about}This package has a module that reads and writes devices of an RNBD server,
 from and into any buffer, by the shared library for programs in C.")
 urtrs_package(tools urtrs-tools SECTION net SHLIBDEPS
+  RECOMMENDS "libfabric1"
   SUMMARY "RTRS/RNBD in user space - tools"
   DESCRIPTION "${about}This package has tools that measure (urtrs-perf), test a peer
 (urtrs-conform), judge and replay recorded sessions (urtrs-replay), and
@@ -88,12 +90,13 @@ simulate sessions with faults (urtrs-sim).")
 urtrs_package(server urtrs-server SECTION net SHLIBDEPS
   SUMMARY "RTRS/RNBD in user space - server for disks and images"
   DEPENDS "systemd | systemd-standalone-sysusers | systemd-sysusers"
+  RECOMMENDS "libfabric1"
   DESCRIPTION "${about}This package has urtrsd, which exports files and block devices, as a service
 that is neither enabled nor started by the installation.")
 urtrs_package(nbdkit nbdkit-plugin-urtrs SECTION net SHLIBDEPS
   SUMMARY "RTRS/RNBD in user space - plugin for nbdkit"
   DEPENDS "nbdkit (>= 1.32), systemd | systemd-standalone-sysusers | systemd-sysusers"
-  RECOMMENDS "nbd-client | libnbd-bin, urtrs-tools"
+  RECOMMENDS "nbd-client | libnbd-bin, urtrs-tools, libfabric1"
   DESCRIPTION "${about}This package has a plugin for nbdkit, which makes a device that an RNBD
 server exports available to NBD clients, over several paths, and urtrs-mapd, a
 service that keeps such devices mapped. It is neither enabled nor started by

@@ -58,6 +58,9 @@ int urtrs_session_new(const char *name, urtrs_session **session);
  *   tls_keys, tls_identity             tcp, encrypted: file of pre-shared keys, and which of them; has to be named if
  *                                      there are several
  *   tls_cert, tls_key, tls_ca, tls_crl, tls_server_name    tcp, encrypted: by certificates, PEM files
+ *                                      Files of TLS that changed are read again before a path is connected; what was
+ *                                      read before stays in use while they cannot be. With host_names 0 the thread
+ *                                      of the call reads them
  *   io_connections         of each path, 1 or more (2)
  *   queue_timeout_ms       how long a request waits for a path, or for a device that the server refuses to open again for a
  *                          reason that may pass, and the opening of a device for its end (120000); -1: for ever; 0: a request

@@ -49,13 +49,9 @@ class OfiFabric : public PlainFabric {
   virtual OfiStats stats() const noexcept = 0;
 };
 
-// Errors: not_supported (no such provider, or it lacks something; the log says what), no_memory,
-// fabric_error. The first call of a process takes about 0.1 s, spent in libfabric's search for providers.
+// Errors: not_supported (no libfabric.so.1 or no such provider, or it lacks something; the log says what),
+// no_memory, fabric_error. The first call of a process takes 0.3 s: it loads libfabric, whose PSM libraries
+// sleep on Debian, and which then searches for providers.
 Result<std::unique_ptr<OfiFabric>> open_ofi_fabric(const OfiOptions&);
-
-// libfabric on Debian loads the PSM libraries, which install handlers for SIGINT, SIGILL, SIGABRT, SIGBUS,
-// SIGSEGV and SIGTERM before main(). Sets those that are still theirs back to the default; returns how many.
-// Called by open_ofi_fabric(); a program that wants its signals right earlier calls it first thing in main().
-unsigned restore_signal_handlers() noexcept;
 
 }  // namespace rtrs::ofi

@@ -97,7 +97,8 @@ int connect_through(int socket, const net::SocketAddress& to) {
 
 Errc Adopter::open() {
   // Later ones have another provider under this name.
-  if (FI_MAJOR(fi_version()) != 1 || FI_MINOR(fi_version()) > 17) return Errc::not_supported;
+  const std::uint32_t version = library().version();
+  if (FI_MAJOR(version) != 1 || FI_MINOR(version) > 17) return Errc::not_supported;
   fi_eq_attr attributes{};
   attributes.wait_obj = FI_WAIT_FD;
   fid_eq* events = nullptr;
@@ -105,7 +106,7 @@ Errc Adopter::open() {
     return to_errc(-e);
   events_.reset(events);
   if (const int e = fi_control(&events->fid, FI_GETWAIT, &events_fd_); e != 0) return to_errc(-e);
-  const InfoHandle info(fi_dupinfo(device_.info.get()));
+  const InfoHandle info(library().dupinfo(device_.info.get()));
   if (info == nullptr) return Errc::no_memory;
   std::free(std::exchange(info->src_addr, nullptr));
   info->src_addrlen = 0;
@@ -119,7 +120,7 @@ Errc Adopter::open() {
 }
 
 int Adopter::offer(const std::string& message, Exchange& exchange) {
-  const InfoHandle info(fi_dupinfo(device_.info.get()));
+  const InfoHandle info(library().dupinfo(device_.info.get()));
   if (info == nullptr || !set_address(info->src_addr, info->src_addrlen, loopback())) return -FI_ENOMEM;
   info->addr_format = FI_SOCKADDR_IN;
   fid_pep* passive = nullptr;

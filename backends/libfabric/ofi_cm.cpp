@@ -95,7 +95,7 @@ Errc FabricImpl::listen(const PathAddress& local) {
 }
 
 InfoHandle FabricImpl::connect_info(net::Destinations::Route& route) {
-  InfoHandle info(fi_dupinfo(device_->info.get()));
+  InfoHandle info(library().dupinfo(device_->info.get()));
   net::SocketAddress* const from = route.from.length == 0 ? nullptr : &route.from;
   if (info == nullptr || !set_address(info->dest_addr, info->dest_addrlen, &route.to) ||
       !set_address(info->src_addr, info->src_addrlen, from))

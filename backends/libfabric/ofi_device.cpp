@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kApiVersion = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
 
 InfoHandle query(const OfiOptions& options, std::size_t depth, int& error) {
-  const InfoHandle hints(fi_allocinfo());
+  const InfoHandle hints(library().dupinfo(nullptr));
   if (hints == nullptr) {
     error = FI_ENOMEM;
     return nullptr;
@@ -30,7 +30,7 @@ InfoHandle query(const OfiOptions& options, std::size_t depth, int& error) {
   if (!options.fabric.empty()) hints->fabric_attr->name = strdup(options.fabric.c_str());
   if (!options.domain.empty()) hints->domain_attr->name = strdup(options.domain.c_str());
   fi_info* found = nullptr;
-  error = -fi_getinfo(kApiVersion, nullptr, nullptr, 0, hints.get(), &found);
+  error = -library().getinfo(kApiVersion, nullptr, nullptr, 0, hints.get(), &found);
   return InfoHandle(error == 0 ? found : nullptr);
 }
 
@@ -86,12 +86,12 @@ Errc open_objects(Device& device, const OfiOptions& options) {
     return to_errc(-result);
   };
   fid_fabric* fabric = nullptr;
-  if (const Errc e = check(fi_fabric(device.info->fabric_attr, &fabric, nullptr), "fi_fabric");
+  if (const Errc e = check(library().fabric(device.info->fabric_attr, &fabric, nullptr), "fi_fabric");
       e != Errc::ok) {
     return e;
   }
   device.fabric.reset(fabric);
-  if (const Errc e = check(fi_fabric(device.info->fabric_attr, &fabric, nullptr), "fi_fabric");
+  if (const Errc e = check(library().fabric(device.info->fabric_attr, &fabric, nullptr), "fi_fabric");
       e != Errc::ok) {
     return e;
   }

@@ -25,7 +25,10 @@ std::uint64_t draw_secret() {
 }  // namespace
 
 Result<std::unique_ptr<OfiFabric>> open_ofi_fabric(const OfiOptions& options) {
-  restore_signal_handlers();
+  if (const std::string& failure = library().failure; !failure.empty()) {
+    if (options.log) options.log(LogLevel::error, failure);
+    return tl::unexpected(Errc::not_supported);
+  }
   OfiOptions own = options;
   if (own.log) {
     // The listener thread logs too.

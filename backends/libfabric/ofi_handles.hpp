@@ -8,6 +8,8 @@
 
 #include <memory>
 
+#include "backends/libfabric/ofi_library.hpp"
+
 namespace rtrs::ofi {
 
 struct FidCloser {
@@ -17,7 +19,7 @@ struct FidCloser {
   }
 };
 struct InfoFreer {
-  void operator()(fi_info* info) const noexcept { fi_freeinfo(info); }
+  void operator()(fi_info* info) const noexcept { library().freeinfo(info); }
 };
 
 using FabricHandle = std::unique_ptr<fid_fabric, FidCloser>;

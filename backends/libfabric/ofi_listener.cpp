@@ -46,7 +46,7 @@ Errc Listener::start() {
 }
 
 Errc Listener::listen(const net::SocketAddress& address) {
-  const InfoHandle info(fi_dupinfo(device_.info.get()));
+  const InfoHandle info(library().dupinfo(device_.info.get()));
   if (info == nullptr || !set_address(info->src_addr, info->src_addrlen, address)) return Errc::no_memory;
   std::free(info->dest_addr);
   info->dest_addr = nullptr;

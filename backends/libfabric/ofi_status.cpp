@@ -80,7 +80,7 @@ Errc to_errc(int error) noexcept {
 }
 
 std::string error_text(int error) {
-  return std::string(fi_strerror(error)) + " (" + std::to_string(error) + ")";
+  return std::string(library().strerror(error)) + " (" + std::to_string(error) + ")";
 }
 
 }  // namespace rtrs::ofi

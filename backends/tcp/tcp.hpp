@@ -10,7 +10,8 @@ namespace rtrs::tcp {
 
 struct TlsOptions {
   // With it a client speaks TLS 1.3 and never anything else, and a server takes clients that do. Null: none
-  // is encrypted.
+  // is encrypted. A client looks at the files before each connection attempt, and reads them again where they
+  // changed; files that cannot be used are logged, and the set from before stays in use.
   std::shared_ptr<const tls::Context> context;
   // A server takes clients without TLS too.
   bool plain_too = false;
@@ -23,5 +24,8 @@ Result<std::unique_ptr<TcpFabric>> open_tcp_fabric(const TcpOptions&, const TlsO
 // For connections from now on; those that are there stay. `fabric` is one of open_tcp_fabric(); called from
 // the thread that owns it.
 void set_tls(TcpFabric& fabric, const TlsOptions&);
+
+// The context in use; null: nothing is encrypted. As set_tls().
+std::shared_ptr<const tls::Context> tls_context(TcpFabric& fabric);
 
 }  // namespace rtrs::tcp

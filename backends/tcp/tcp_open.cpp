@@ -38,11 +38,20 @@ Result<std::unique_ptr<TcpFabric>> open_tcp_fabric(const TcpOptions& options, co
   }
   if (!options.host_names) sockets->never_ask_names();
   sockets->set_tls(tls);
+  if (options.log)
+    sockets->tell_renewals([log = options.log](bool warning, const std::string& sentence) {
+      log(warning ? LogLevel::error : LogLevel::info, sentence);
+    });
   return std::make_unique<FabricImpl>(options, secret, std::move(sockets));
 }
 
 void set_tls(TcpFabric& fabric, const TlsOptions& tls) {
   if (auto* const sockets = dynamic_cast<Sockets*>(&fabric.transport())) sockets->set_tls(tls);
+}
+
+std::shared_ptr<const tls::Context> tls_context(TcpFabric& fabric) {
+  auto* const sockets = dynamic_cast<Sockets*>(&fabric.transport());
+  return sockets == nullptr ? nullptr : sockets->tls_context();
 }
 
 }  // namespace rtrs::tcp

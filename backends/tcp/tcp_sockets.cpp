@@ -151,6 +151,7 @@ net::UniqueFd Sockets::begin(const net::Destinations::Route& route, unsigned und
 Transport::Opened Sockets::connect(ConKey key, const PathAddress& path, unsigned address,
                                    unsigned undelivered_ms) {
   Opened result;
+  if (tls_.context != nullptr) renew_tls();
   if (tls_.context != nullptr && !tls::can_connect(*tls_.context)) {
     result.error = kRefused;
     result.why =

@@ -28,6 +28,10 @@ class Sockets final : public Transport {
   void never_ask_names() noexcept { destinations_.never_ask(); }
   // For streams from now on.
   void set_tls(const TlsOptions&);
+  // The context of now, which is another once a client has read its files again.
+  const std::shared_ptr<const tls::Context>& tls_context() const noexcept { return tls_.context; }
+  // Before the first connect(). Told of files that were read again, or cannot be.
+  void tell_renewals(tls::Renewal::Tell tell) { tell_renewals_ = std::move(tell); }
 
   // By CLOCK_MONOTONIC.
   Nanos now() const noexcept override;
@@ -90,6 +94,8 @@ class Sockets final : public Transport {
   // False: no memory.
   bool seal(SocketId, tls::Side, const std::string& server) noexcept;
   Moved receive_sealed(SealedStream&, iwarp::MutableBytes place) noexcept;
+  // Of a client: takes the files as they are now.
+  void renew_tls();
 
   net::UniqueFd epoll_;
   net::UniqueFd timer_;
@@ -99,6 +105,8 @@ class Sockets final : public Transport {
   bool names_watched_ = false;
   std::unordered_map<SocketId, Unnamed> unnamed_;
   TlsOptions tls_;
+  std::unique_ptr<tls::Renewal> renewal_;  // null: nothing was connected with TLS yet
+  tls::Renewal::Tell tell_renewals_;
   SealedSpace space_;
   std::vector<std::unique_ptr<SealedStream>> sealed_;  // by socket
   TcpStats counts_;                                    // of TLS alone

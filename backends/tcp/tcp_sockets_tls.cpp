@@ -18,6 +18,16 @@ constexpr std::byte kTlsHandshake{0x16};
 void Sockets::set_tls(const TlsOptions& options) {
   if (options.context != nullptr) space_.inbox.resize(kInboxBytes);
   tls_ = options;
+  renewal_.reset();
+}
+
+void Sockets::renew_tls() {
+  if (renewal_ == nullptr) renewal_ = tls::renewal_of(*tls_.context, tell_renewals_, names_.asks());
+  const tls::Renewal::Set renewed = renewal_->look();
+  if (renewed == nullptr) return;
+  tls_.context = std::static_pointer_cast<const tls::Context>(renewed);
+  const std::string warning = tls::warning(*tls_.context);
+  if (!warning.empty() && tell_renewals_) tell_renewals_(true, warning);
 }
 
 bool Sockets::seal(SocketId socket, tls::Side side, const std::string& server) noexcept try {

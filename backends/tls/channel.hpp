@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/tls/renewal.hpp"
 #include "backends/tls/tls.hpp"
 
 namespace rtrs::tls {
@@ -97,8 +98,18 @@ class Context {
   [[nodiscard]] virtual std::string identities() const = 0;
   // "certificates signed by FILE and 3 keys of FILE"
   [[nodiscard]] virtual std::string description() const = 0;
-  // What is wrong with the files although they can be used: a sentence, or empty.
-  [[nodiscard]] virtual const std::string& warning() const noexcept = 0;
+  // What was read, and the marks of its files before that, in the order of files_of().
+  [[nodiscard]] virtual const Credentials& credentials() const noexcept = 0;
+  [[nodiscard]] virtual const FileMarks& marks() const noexcept = 0;
+  [[nodiscard]] virtual const std::vector<Expiry>& expiries() const noexcept = 0;
+  // When the own certificate becomes valid, seconds since 1970; 0: it is.
+  [[nodiscard]] virtual std::int64_t valid_from() const noexcept = 0;
 };
+
+// Those that are given.
+std::vector<std::string> files_of(const Credentials&);
+// Reads the files of a client's context again when they change; what look() returns is a Context. `threads`:
+// as of Renewal.
+std::unique_ptr<Renewal> renewal_of(const Context&, Renewal::Tell, bool threads);
 
 }  // namespace rtrs::tls

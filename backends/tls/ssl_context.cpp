@@ -4,6 +4,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include "backends/tls/identity.hpp"
@@ -68,6 +70,12 @@ Owned<SSL_CTX> make_context(Side side, bool kernel) {
   return made;
 }
 
+// Seconds since 1970; 0 for what is no time.
+std::int64_t seconds_of(const ASN1_TIME* time) {
+  tm parts{};
+  return ASN1_TIME_to_tm(time, &parts) == 1 ? std::int64_t{::timegm(&parts)} : 0;
+}
+
 }  // namespace
 
 std::string openssl_text() {
@@ -118,18 +126,15 @@ std::string SslContext::load_keys() {
   return {};
 }
 
-// What the files say of the time. Peers judge it when they meet, by clocks of their own.
-void SslContext::judge_times(X509* own, X509_CRL* list) {
-  if (own != nullptr && X509_cmp_current_time(X509_get0_notAfter(own)) <= 0)
-    warning_ = credentials_.cert + ": the certificate has expired, and peers refuse it; put a new one there";
-  if (own != nullptr && X509_cmp_current_time(X509_get0_notBefore(own)) > 0)
-    warning_ =
-        credentials_.cert + ": the certificate is not valid yet, and peers refuse it; is the clock right?";
-  const ASN1_TIME* const next = list == nullptr ? nullptr : X509_CRL_get0_nextUpdate(list);
-  if (next != nullptr && X509_cmp_current_time(next) <= 0)
-    warning_ = credentials_.crl +
-               ": the list of revoked certificates has expired, and each certificate that it could have is "
-               "refused; put a new one there";
+void SslContext::note_end(const std::string& file, const char* what, const ASN1_TIME* time, bool last) {
+  if (time == nullptr) return;
+  const std::int64_t end = seconds_of(time);
+  for (Expiry& one : expiries_) {
+    if (one.file != file || one.what != what) continue;
+    one.time = last ? std::max(one.time, end) : std::min(one.time, end);
+    return;
+  }
+  expiries_.push_back({file, what, end});
 }
 
 std::string SslContext::load(SSL_CTX* ctx, const std::string& cert, const std::string& key,
@@ -139,13 +144,15 @@ std::string SslContext::load(SSL_CTX* ctx, const std::string& cert, const std::s
   const Owned<X509> own(PEM_read_bio_X509(certs.get(), nullptr, no_passphrase, nullptr));
   if (own == nullptr || SSL_CTX_use_certificate(ctx, own.get()) != 1)
     return credentials_.cert + ": no certificate in PEM form that can be used: " + openssl_text();
-  judge_times(own.get(), nullptr);
+  note_end(credentials_.cert, "certificate", X509_get0_notAfter(own.get()));
+  valid_from_ = seconds_of(X509_get0_notBefore(own.get()));
   std::size_t count = 1;
   for (; X509* const next = PEM_read_bio_X509(certs.get(), nullptr, no_passphrase, nullptr); ++count) {
     if (SSL_CTX_add0_chain_cert(ctx, next) != 1) {
       X509_free(next);
       return credentials_.cert + ": " + openssl_text();
     }
+    note_end(credentials_.cert, "certificate", X509_get0_notAfter(next));
   }
   std::string broken = why_broken();
   if (!broken.empty()) return credentials_.cert + after(count, "good certificates") + broken;
@@ -162,6 +169,7 @@ std::string SslContext::load(SSL_CTX* ctx, const std::string& cert, const std::s
   while (const Owned<X509> one{PEM_read_bio_X509(signers.get(), nullptr, no_passphrase, nullptr)}) {
     if (X509_STORE_add_cert(store, one.get()) != 1 || SSL_CTX_add_client_CA(ctx, one.get()) != 1)
       return credentials_.ca + ": " + openssl_text();
+    note_end(credentials_.ca, "CA", X509_get0_notAfter(one.get()), true);
     ++count;
   }
   broken = why_broken();
@@ -172,7 +180,7 @@ std::string SslContext::load(SSL_CTX* ctx, const std::string& cert, const std::s
   count = 0;
   while (const Owned<X509_CRL> one{PEM_read_bio_X509_CRL(lists.get(), nullptr, no_passphrase, nullptr)}) {
     if (X509_STORE_add_crl(store, one.get()) != 1) return credentials_.crl + ": " + openssl_text();
-    judge_times(nullptr, one.get());
+    note_end(credentials_.crl, "revocation list", X509_CRL_get0_nextUpdate(one.get()));
     ++count;
   }
   broken = why_broken();
@@ -205,6 +213,7 @@ std::string SslContext::load_certificates() {
 
 std::string SslContext::open(const Credentials& credentials) {
   credentials_ = credentials;
+  marks_ = mark_files(files_of(credentials));
   if (!credentials.any()) return "TLS needs tls-keys, or tls-cert, tls-key and tls-ca";
   server_ = make_context(Side::server, credentials.kernel);
   client_ = make_context(Side::client, credentials.kernel);

@@ -49,27 +49,32 @@ class SslContext final : public Context, public std::enable_shared_from_this<Ssl
   }
   std::string identities() const override;
   std::string description() const override;
-  const std::string& warning() const noexcept override { return warning_; }
+  const Credentials& credentials() const noexcept override { return credentials_; }
+  const FileMarks& marks() const noexcept override { return marks_; }
+  const std::vector<Expiry>& expiries() const noexcept override { return expiries_; }
+  std::int64_t valid_from() const noexcept override { return valid_from_; }
 
   SSL_CTX* of(Side side) const noexcept { return side == Side::client ? client_.get() : server_.get(); }
   const Keys& keys() const noexcept { return keys_; }
   // The key that a client uses; null: it shows a certificate.
   const Keys::value_type* own_key() const noexcept { return has_certificate_ ? nullptr : own_key_; }
-  const Credentials& credentials() const noexcept { return credentials_; }
   Sessions& sessions() const noexcept { return sessions_; }
 
  private:
   std::string load_keys();
   std::string load(SSL_CTX*, const std::string& cert, const std::string& key, const std::string& ca,
                    const std::string& crl);
-  void judge_times(X509* own, X509_CRL* list);
+  // Notes when it ends, of all in the file the first or the last.
+  void note_end(const std::string& file, const char* what, const ASN1_TIME*, bool last = false);
   std::string load_certificates();
 
   Credentials credentials_;
   Keys keys_;
   const Keys::value_type* own_key_ = nullptr;
   bool has_certificate_ = false;
-  std::string warning_;
+  FileMarks marks_;
+  std::vector<Expiry> expiries_;
+  std::int64_t valid_from_ = 0;
   Owned<SSL_CTX> server_;
   Owned<SSL_CTX> client_;
   mutable Sessions sessions_;

@@ -11,11 +11,14 @@
 
 namespace rtrs::tls {
 
+// Long enough that nothing is warned of.
+inline constexpr long kGoodSeconds = 30L * 24 * 3600;
+
 struct Wanted {
   std::vector<std::string> names{"one"};  // common names
   std::string alternative = "IP:127.0.0.1,IP:::1,DNS:localhost";
   long from_seconds = -3600;  // relative to now
-  long until_seconds = 3600;
+  long until_seconds = kGoodSeconds;
   bool by_another = false;  // signed by one that the CA signed, which stands behind it in the file
   unsigned rsa_bits = 0;    // 0: an elliptic curve
 };
@@ -23,7 +26,7 @@ struct Wanted {
 class TestCredentials {
  public:
   // The CA is good for so long.
-  explicit TestCredentials(long until_seconds = 3600);
+  explicit TestCredentials(long until_seconds = kGoodSeconds);
   ~TestCredentials();
   TestCredentials(const TestCredentials&) = delete;
   TestCredentials& operator=(const TestCredentials&) = delete;
@@ -33,7 +36,7 @@ class TestCredentials {
   // A certificate of this object's CA, as Credentials with all of its files.
   Credentials issue(const Wanted&);
   // The list of what was taken back.
-  std::string write_crl(const std::vector<std::string>& cert_files, long until_seconds = 3600);
+  std::string write_crl(const std::vector<std::string>& cert_files, long until_seconds = kGoodSeconds);
   // A file with a key of each identity, always the same for the same.
   Credentials keys(const std::vector<std::string>& identities, unsigned char first = 1) const;
 

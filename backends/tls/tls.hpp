@@ -1,10 +1,11 @@
-// Credentials of TLS 1.3, read once: what TcpOptions::tls is given.
+// Credentials of TLS 1.3: what TlsOptions::context of the TCP fabric is made of.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <tl/expected.hpp>
+#include <vector>
 
 namespace rtrs::tls {
 
@@ -42,7 +43,9 @@ class Context;
 bool available() noexcept;
 
 // Reads the files. May block; the error is a sentence for the user. The result may be shared by threads.
-// Reading them again makes a context with other ticket keys: sessions of the old one cannot be resumed.
+// Reading them again makes a context with other ticket keys: sessions of the old one cannot be resumed. A
+// client of the TCP fabric does that by itself before it connects, where the files have changed; a server is
+// told to by tcp::set_tls().
 tl::expected<std::shared_ptr<const Context>, std::string> open_context(const Credentials&);
 
 // False where a client would have to choose one of several keys (Credentials::identity).
@@ -52,8 +55,18 @@ std::string identities(const Context&);
 
 // For a log: who is accepted by it, "certificates signed by FILE and 3 keys of FILE".
 std::string description(const Context&);
-// A sentence about files that can be used although no peer will accept them, such as an expired certificate;
-// empty: there is nothing to say.
+// When what a file holds ends: the first certificate of `cert` to expire, the last of `ca`, and the first
+// list of `crl`. Keys do not expire.
+struct Expiry {
+  std::string file;
+  std::string what;       // "certificate", "CA" or "revocation list"
+  std::int64_t time = 0;  // seconds since 1970
+};
+std::vector<Expiry> expiries(const Context&);
+// A warning() begins so long before the end.
+inline constexpr std::int64_t kExpiryWarningSeconds = std::int64_t{14} * 24 * 3600;
+// Sentences about files that no peer will accept, or soon none, by the clock of now: an expired certificate,
+// or one that expires within kExpiryWarningSeconds. Empty: there is nothing to say.
 std::string warning(const Context&);
 
 }  // namespace rtrs::tls

@@ -25,14 +25,21 @@ bool await(ofi::OfiFabric& fabric) {
   for (;;) ::pause();
 }
 
-// Has a fabric open and does nothing. Says how many handlers of signals were PSM's.
+// Has a fabric open and does nothing.
 int hold() {
-  const unsigned handlers = ofi::restore_signal_handlers();
   const auto fabric = ofi::open_ofi_fabric({});
   if (!fabric) return 1;
-  std::printf("%u\n", handlers);
+  std::puts("open");
   std::fflush(stdout);
   wait_for_the_end();
+}
+
+// The same with a handler of its own for SIGTERM: it dies of SIGKILL then.
+int hold_with_handler() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { ::raise(SIGKILL); };
+  ::sigaction(SIGTERM, &action, nullptr);
+  return hold();
 }
 
 // Accepts one connection, tells its client where to write, and is never heard of again once it got an
@@ -70,6 +77,7 @@ int play_child_role(const std::string& role) {
   const rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);
   if (role == "hold") return hold();
+  if (role == "hold-with-handler") return hold_with_handler();
   if (role == "go-deaf") return go_deaf();
   return 2;
 }

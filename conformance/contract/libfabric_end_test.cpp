@@ -151,5 +151,12 @@ TEST(LibfabricSignals, a_process_with_an_open_fabric_dies_of_the_signals_it_gets
   }
 }
 
+// A program whose first fabric is another one, or that opens one late.
+TEST(LibfabricSignals, a_process_keeps_its_handlers_when_it_opens_a_fabric) {
+  ChildProcess child("hold-with-handler");
+  ASSERT_FALSE(child.greeting().empty());
+  EXPECT_EQ(child.end_by(SIGTERM), SIGKILL);
+}
+
 }  // namespace
 }  // namespace rtrs::conformance

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -156,6 +157,28 @@ TEST_P(TcpTls, who_is_refused_is_counted) {
   use(client(), {});
   close_link(open_link());
   EXPECT_EQ(stats(server()).tls_refused, 4U);
+}
+
+// The files of the client are replaced while it runs, as by an administrator.
+TEST_P(TcpTls, a_client_uses_renewed_files_from_the_next_attempt_on) {
+  tls::TestCredentials own;
+  tls::TestCredentials others;
+  const tls::Credentials files = own.issue({});
+  use(client(), with(files));
+  use(server(), with(own.issue({})));
+  close_link(open_link());
+  // Both ends go over to another CA.
+  const tls::Credentials next = others.issue({});
+  use(server(), with(next));
+  EXPECT_EQ(attempt().reason, Reason::tls_failed);
+  std::filesystem::rename(next.cert, files.cert);
+  // A certificate without its key is no set: the one from before is used.
+  EXPECT_EQ(attempt().reason, Reason::tls_failed);
+  std::filesystem::rename(next.key, files.key);
+  std::filesystem::copy_file(next.ca, files.ca, std::filesystem::copy_options::overwrite_existing);
+  close_link(open_link());
+  use(client(), {});
+  EXPECT_EQ(tcp::tls_context(dynamic_cast<tcp::TcpFabric&>(client().fabric())), nullptr);
 }
 
 // A fabric that began without, as urtrsd whose configuration is read again.

@@ -27,6 +27,12 @@ std::string words_of(const Gate::Verdict& refused) {
 
 }  // namespace
 
+void KeyedFabric::prove(MacFunction mac, SharedKey key, RenewKey renew) {
+  prover_mac_ = mac;
+  prover_ = std::make_shared<Prover>(mac, std::move(key));
+  renew_ = std::move(renew);
+}
+
 void KeyedFabric::ask(MacFunction mac, const Secret& secret, const std::vector<SharedKey>& keys, Mode mode) {
   mac_ = mac;
   gate_.emplace(mac, secret);
@@ -46,10 +52,13 @@ void KeyedFabric::connect(ConKey key, const PathAddress& address, const Connecti
                           std::span<const std::byte> private_data) {
   if (!prover_ || private_data.size() != sizeof(ConReq) || !wire::parse_conn_req(private_data))
     return inner_.connect(key, address, params, private_data);
+  if (renew_)
+    if (const auto renewed = renew_()) prover_ = std::make_shared<Prover>(prover_mac_, *renewed);
   // So that poll() needs no memory to note a server that does not prove itself.
   unproven_.reserve(unproven_.size() + asked_.size() + 1);
   Asked& one = asked_.emplace_back();
   one.key = key;
+  one.prover = prover_;
   std::copy_n(private_data.begin(), one.request.size(), one.request.begin());
   if (const wire::KeyNonce* nonce = prover_->nonce_for(now_, one.request)) one.nonce = *nonce;
   prover_->prove(one.request, one.nonce ? &*one.nonce : nullptr);
@@ -161,7 +170,8 @@ void KeyedFabric::open_answer(Nanos, FabricEvent& event, const event::Connected&
   const ConKey key = connected.key;
   Reason reason = Reason::key_refused;
   // Without a proof of ours no server can have one for us.
-  if (asked && asked->nonce && prover_->accepts(*asked->nonce, asked->request, connected.private_data)) {
+  if (asked && asked->nonce &&
+      asked->prover->accepts(*asked->nonce, asked->request, connected.private_data)) {
     try {
       const std::span<std::byte> plain = shown(connected.private_data);
       wire::clear_key_answer(plain);
@@ -196,7 +206,7 @@ std::optional<KeyedFabric::Asked> KeyedFabric::take_asked(const ConKey& key) {
   const auto at =
       std::find_if(asked_.begin(), asked_.end(), [&](const Asked& one) { return one.key == key; });
   if (at == asked_.end()) return std::nullopt;
-  Asked one = *at;
+  Asked one = std::move(*at);
   asked_.erase(at);
   return one;
 }

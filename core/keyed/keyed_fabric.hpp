@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,8 +26,10 @@ class KeyedFabric final : public ForwardingFabric {
   explicit KeyedFabric(std::unique_ptr<Fabric> inner) noexcept
       : ForwardingFabric(*inner), owned_(std::move(inner)) {}
 
-  // As a client: proves that it has the key, and takes no server that does not.
-  void prove(MacFunction mac, SharedKey key) { prover_.emplace(mac, std::move(key)); }
+  // As a client: proves that it has the key, and takes no server that does not. `renew` is called before each
+  // connect request, and returns another key to use from now on, or null.
+  using RenewKey = std::function<std::shared_ptr<const SharedKey>()>;
+  void prove(MacFunction mac, SharedKey key, RenewKey renew = {});
   // As a server. `secret`: random, of this fabric alone.
   void ask(MacFunction mac, const Secret& secret, const std::vector<SharedKey>& keys, Mode mode);
   // Other keys, for clients that connect from now on. After ask(). A table of many keys takes milliseconds to
@@ -52,6 +55,7 @@ class KeyedFabric final : public ForwardingFabric {
   struct Asked {
     ConKey key{};
     ConReq request{};
+    std::shared_ptr<Prover> prover;       // of the key that it was asked with
     std::optional<wire::KeyNonce> nonce;  // it has a proof under this one
   };
   // One of a peer.
@@ -76,7 +80,9 @@ class KeyedFabric final : public ForwardingFabric {
   std::span<std::byte> shown(std::span<const std::byte> message);
 
   std::unique_ptr<Fabric> owned_;
-  std::optional<Prover> prover_;
+  std::shared_ptr<Prover> prover_;  // null: no client
+  MacFunction prover_mac_ = nullptr;
+  RenewKey renew_;
   std::optional<Gate> gate_;
   MacFunction mac_ = nullptr;  // of the gate
   std::shared_ptr<const KeyTable> keys_;

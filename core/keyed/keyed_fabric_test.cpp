@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/keyed/test_wire.hpp"
@@ -137,6 +139,33 @@ TEST_F(KeyedFabricTest, AServerThatAsksAgainUnderTheSameNonceRefusesTheKey) {
   EXPECT_EQ(server.refusal_of_request(2), "");
   const auto events = answered(event::ConnectFailed{{0, 0, 2}, Reason::rejected, reject});
   EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused);
+}
+
+// Keys of both ends are replaced while the client runs.
+TEST_F(KeyedFabricTest, ARenewedKeyIsUsedFromTheNextRequestOn) {
+  std::shared_ptr<const SharedKey> renewed;
+  client.prove(toy_mac, key_of(1), [&] { return std::exchange(renewed, nullptr); });
+  challenge({0, 0, 1});
+  server.replace_keys({key_of(2)}, Mode::require);
+  EXPECT_EQ(asked(connect({0, 0, 2}, con_req(0, 2)), 2).refusal, Reason::key_refused);
+  rejected(wire::linux_errno::kEacces, 2);
+  renewed = std::make_shared<const SharedKey>(key_of(2));
+  challenge({0, 0, 3}, 3);
+  EXPECT_EQ(asked(connect({0, 0, 4}, con_req(0, 4)), 4).refusal, Reason::none);
+  const Message answer = accepted(4);
+  EXPECT_TRUE(std::holds_alternative<event::Connected>(answered(event::Connected{{0, 0, 4}, answer}).at(0)));
+}
+
+// The answer to an earlier request is judged by the key that this was made with.
+TEST_F(KeyedFabricTest, ARenewedKeyDoesNotRefuseTheAnswerToARequestBeforeIt) {
+  std::shared_ptr<const SharedKey> renewed;
+  client.prove(toy_mac, key_of(1), [&] { return std::exchange(renewed, nullptr); });
+  challenge({0, 0, 1});
+  EXPECT_EQ(asked(connect({0, 0, 2}, con_req(0, 2)), 2).refusal, Reason::none);
+  const Message answer = accepted(2);
+  renewed = std::make_shared<const SharedKey>(key_of(2));
+  connect({0, 1, 3}, con_req(1, 2));
+  EXPECT_TRUE(std::holds_alternative<event::Connected>(answered(event::Connected{{0, 0, 2}, answer}).at(0)));
 }
 
 TEST_F(KeyedFabricTest, AClientWithoutAKeyIsRefusedWithoutAChallenge) {

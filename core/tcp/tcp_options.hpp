@@ -38,8 +38,8 @@ struct TcpOptions {
   unsigned receive_timeout_ms = 30'000;
   // After the last word to a peer its socket is kept until it has read it, for this time at most.
   unsigned drain_timeout_ms = 1000;
-  // False: only addresses in figures are taken. Names are looked up by a thread; without them there is
-  // none.
+  // False: only addresses in figures are taken. A thread looks up names, and one looks for changed files of
+  // TLS; without host names there is none, and connect() itself reads changed files.
   bool host_names = true;
   // Called from the thread that owns the fabric.
   std::function<void(LogLevel, const std::string&)> log;

@@ -13,7 +13,6 @@
 #include <memory>
 #include <string>
 
-#include "backends/libfabric/ofi.hpp"
 #include "core/record/format.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/nbdkit/explain.hpp"
@@ -60,11 +59,6 @@ void print(bool important, const std::string& text) {
 
 void show(bool important, const std::string& line) {
   lines->push(important, line);
-}
-
-void load() {
-  // The PSM libraries behind libfabric took the signal handlers while we were loaded.
-  ofi::restore_signal_handlers();
 }
 
 void unload() {
@@ -273,7 +267,6 @@ nbdkit_plugin make_plugin() {
   made.longname = "urtrs: remote block devices over RTRS and RNBD";
   made.version = URTRS_VERSION;
   made.description = "Makes devices that an RNBD server exports available to NBD clients.";
-  made.load = load;
   made.unload = unload;
   made.config = config;
   made.config_complete = config_complete;

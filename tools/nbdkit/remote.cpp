@@ -72,6 +72,7 @@ std::string Remote::start() {
     }
     const std::string backend = (*fabric)->capabilities().name;
     fabric_name_ = backend;
+    fabric_ = fabric->get();
     make_session(std::move(*fabric));
     why = open_control();
     if (!why.empty()) return;
@@ -238,6 +239,7 @@ void Remote::tick() {
     }
     write_status();
     report_trace();
+    warn_of_expiry(now);
   }
   const Lock lock = session_->lock();
   timer_->expires_after(std::chrono::nanoseconds(busy() ? kEndCheck : kReportPause));
@@ -295,6 +297,13 @@ void Remote::report_trace() {
   const int error = ended();
   if (error == 0 || std::exchange(trace_ended_, true)) return;
   lines_(true, "the trace " + settings_.trace + " ends here: " + errno_words(error) + "; IO goes on");
+}
+
+void Remote::warn_of_expiry(Nanos now) {
+  if (!expiry_warning_.is_due(now)) return;
+  const Lock lock = session_->lock();
+  if (const std::string warning = tools::credentials_warning(*fabric_); !warning.empty())
+    lines_(true, warning);
 }
 
 Remote::~Remote() {

@@ -113,6 +113,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   void watch_for_end(Nanos now);
   void write_status();
   void report_trace();
+  void warn_of_expiry(Nanos now);
   void dump_trace(bool locked);
 
   void on_event(const BlockEvent&) override;
@@ -139,6 +140,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   Nanos now() const override { return asio::steady_now(); }
   Nanos started() const override { return started_; }
   std::string fabric_name() const override { return fabric_name_; }
+  nlohmann::json credentials() const override;
   std::uint16_t default_port() const override { return settings_.port; }
   int add_path(const PathAddress&, const std::string& text, unsigned& index) override;
   int remove_path(unsigned path) override;
@@ -181,6 +183,8 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   Nanos next_report_ = 0;     // of tick()
   const Nanos started_ = asio::steady_now();
   std::string fabric_name_;
+  Fabric* fabric_ = nullptr;  // of the session; under its lock
+  tools::DailyWarning expiry_warning_{asio::steady_now()};
   std::vector<Mapping> mappings_;
   std::unique_ptr<control::ClientControl> control_;  // null: none
   LoopThread loop_;

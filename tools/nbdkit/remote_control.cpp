@@ -375,4 +375,9 @@ int Remote::resize_device(const std::string& name, std::uint64_t sectors) {
   return session_->resize(found->handle, sectors) ? 0 : EINVAL;
 }
 
+nlohmann::json Remote::credentials() const {
+  const Lock lock = session_->lock();
+  return tools::credentials_json(*fabric_);
+}
+
 }  // namespace rtrs::nbdkit

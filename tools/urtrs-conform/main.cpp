@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <exception>
 
-#include "backends/libfabric/ofi.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/usage/json_error.hpp"
@@ -14,7 +13,6 @@
 namespace {
 
 int answer(int argc, char** argv) {
-  rtrs::ofi::restore_signal_handlers();
   std::signal(SIGPIPE, SIG_IGN);
   const rtrs::conformance::CommandLine line = rtrs::conformance::parse_command_line({argv + 1, argv + argc});
   std::fputs(line.output.c_str(), stdout);

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <exception>
 
-#include "backends/libfabric/ofi.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/usage/json_error.hpp"
@@ -28,7 +27,6 @@ int run(const rtrs::perf::Options& options) {
 }
 
 int answer(int argc, char** argv) {
-  rtrs::ofi::restore_signal_handlers();
   const rtrs::perf::CommandLine line = rtrs::perf::parse_command_line({argv + 1, argv + argc});
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);

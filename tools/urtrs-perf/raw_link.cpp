@@ -29,27 +29,28 @@ union Event {
 }  // namespace
 
 bool RawLink::failed(const char* what, int result) {
-  error_ = fmt::format("{}: {}", what, fi_strerror(result < 0 ? -result : result));
+  error_ = fmt::format("{}: {}", what, ofi::library().strerror(result < 0 ? -result : result));
   return false;
 }
 
 ofi::InfoHandle RawLink::ask(const Options& options, const char* node, std::uint64_t flags,
                              int& result) const {
-  const ofi::InfoHandle hints(fi_allocinfo());
+  const ofi::InfoHandle hints(ofi::library().dupinfo(nullptr));
   hints->ep_attr->type = FI_EP_MSG;
   hints->caps = FI_MSG | FI_RMA;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   hints->fabric_attr->prov_name = strdup(options.provider.c_str());
   fi_info* found = nullptr;
   const std::string service = std::to_string(options.port);
-  result = fi_getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), node, service.c_str(), flags,
-                      hints.get(), &found);
+  result = ofi::library().getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), node, service.c_str(),
+                                  flags, hints.get(), &found);
   return ofi::InfoHandle(result == 0 ? found : nullptr);
 }
 
 bool RawLink::open_domain() {
   fid_fabric* fabric = nullptr;
-  if (const int result = fi_fabric(info_->fabric_attr, &fabric, nullptr)) return failed("fi_fabric", result);
+  if (const int result = ofi::library().fabric(info_->fabric_attr, &fabric, nullptr))
+    return failed("fi_fabric", result);
   fabric_.reset(fabric);
   fid_domain* domain = nullptr;
   if (const int result = fi_domain(fabric, info_.get(), &domain, nullptr)) return failed("fi_domain", result);
@@ -113,7 +114,13 @@ bool RawLink::await(std::uint32_t wanted, Nanos patience, RawGreeting* greeting,
   return failed("no connection", caught_signal() != 0 ? FI_EINTR : FI_ETIMEDOUT);
 }
 
+bool RawLink::load() {
+  error_ = ofi::library().failure;
+  return error_.empty();
+}
+
 bool RawLink::listen(const Options& options, std::uint16_t& port) {
+  if (!load()) return false;
   int result = 0;
   info_ = ask(options, options.listen.empty() ? nullptr : options.listen.c_str(), FI_SOURCE, result);
   if (info_ == nullptr) return failed("fi_getinfo", result);
@@ -147,6 +154,7 @@ bool RawLink::accept() {
 }
 
 bool RawLink::connect(const Options& options, const RawGreeting& shape) {
+  if (!load()) return false;
   int result = 0;
   info_ = ask(options, options.addresses.front().c_str(), 0, result);
   if (info_ == nullptr) return failed("fi_getinfo", result);

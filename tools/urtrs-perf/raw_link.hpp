@@ -35,6 +35,7 @@ class RawLink {
   bool poll(std::vector<std::uint32_t>& arrived) noexcept;
 
  private:
+  bool load();
   bool failed(const char* what, int result);
   bool open_domain();
   bool open_endpoint(fi_info&, const RawGreeting& shape);

@@ -8,7 +8,6 @@
 #include <system_error>
 #include <vector>
 
-#include "backends/libfabric/ofi.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/standard_output.hpp"
 #include "tools/urtrsd/daemon.hpp"
@@ -80,7 +79,6 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
 int main(int argc, char** argv) {
   tools::hold_standard_streams();
   const ServiceEnvironment service = take_service_environment();  // before there are threads
-  ofi::restore_signal_handlers();
   tools::raise_descriptor_limit();
   tools::expect_removed_devices();
   // A peer that goes away and a trace that reaches a size limit are errors of a call, not ends of the

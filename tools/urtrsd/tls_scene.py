@@ -22,14 +22,14 @@ class Pki:
         folder.mkdir()
         self.ca = folder / "ca.pem"
         self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", folder / "ca.key",
-                     "-out", self.ca, "-days", "2", "-subj", "/CN=test CA")
+                     "-out", self.ca, "-days", "99", "-subj", "/CN=test CA")
 
     def openssl(self, *arguments):
         done = run("openssl", *arguments, cwd=self.folder)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def issue(self, name, days=2):
+    def issue(self, name, days=99):
         """(certificate, key) of the name; with fewer than 0 days it has expired."""
         stem = f"{name}{days}"
         key, request, certificate = (self.folder / f"{stem}.{end}" for end in ("key", "csr", "pem"))
@@ -45,7 +45,7 @@ class Pki:
     def take_back(self, *certificates):
         """The list of certificates that the CA took back."""
         settings = self.folder / "ca.conf"
-        settings.write_text("[ca]\ndefault_ca = own\n[own]\ndatabase = index\ndefault_md = sha256\ndefault_crl_days = 2\n")
+        settings.write_text("[ca]\ndefault_ca = own\n[own]\ndatabase = index\ndefault_md = sha256\ndefault_crl_days = 99\n")
         (self.folder / "index").touch()
         common = ("ca", "-config", settings, "-keyfile", self.folder / "ca.key", "-cert", self.ca)
         for certificate in certificates:

@@ -68,6 +68,8 @@ class ControlledClient {
   virtual Nanos now() const = 0;
   virtual Nanos started() const = 0;
   virtual std::string fabric_name() const = 0;
+  // "credentials" and "warnings" of tools::credentials_json().
+  virtual nlohmann::json credentials() const = 0;
   virtual std::uint16_t default_port() const = 0;
   // `text`: the path as the user wrote it. `index`: where it is. EHOSTUNREACH: no host has the name or
   // address; EADDRNOTAVAIL: the source address is not of this host.

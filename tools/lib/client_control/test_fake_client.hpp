@@ -33,6 +33,9 @@ class FakeClient : public ControlledClient {
   Nanos now() const override { return clock; }
   Nanos started() const override { return seconds(90); }
   std::string fabric_name() const override { return "tcp"; }
+  nlohmann::json credentials() const override {
+    return {{"credentials", nlohmann::json::array()}, {"warnings", {"a certificate expires"}}};
+  }
   std::uint16_t default_port() const override { return 1234; }
   int add_path(const PathAddress& address, const std::string&, unsigned& index) override {
     added = address;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "backends/tls/identity.hpp"
 #include "backends/tls/keys_file.hpp"
@@ -44,9 +45,35 @@ tl::expected<void, std::string> choose(const AuthChoice& choice, tls::Keys& keys
   return {};
 }
 
+// The key of a client, as its file has it now.
+tl::expected<keyed::SharedKey, std::string> read_key(const AuthChoice& choice) {
+  auto keys = tls::read_keys(choice.keys, choice.checked_for);
+  if (!keys) return tl::unexpected(keys.error());
+  if (const auto chosen = choose(choice, *keys); !chosen) return tl::unexpected(chosen.error());
+  return shared(keys->begin()->first, keys->begin()->second);
+}
+
+tl::expected<OpenedAuth, std::string> open_client_auth(const AuthChoice& choice, tls::Renewal::Tell tell) {
+  tls::FileMarks marks = tls::mark_files({choice.keys});
+  auto key = read_key(choice);
+  if (!key) return tl::unexpected(key.error());
+  OpenedAuth opened;
+  opened.mode = keyed::Mode::require;
+  opened.key = std::move(*key);
+  const auto again = [choice]() -> tl::expected<tls::Renewal::Set, std::string> {
+    auto read = read_key(choice);
+    if (!read) return tl::unexpected(read.error());
+    return std::make_shared<const keyed::SharedKey>(std::move(*read));
+  };
+  opened.renewal =
+      std::make_shared<tls::Renewal>(std::vector{choice.keys}, std::move(marks), again, std::move(tell));
+  return opened;
+}
+
 }  // namespace
 
-tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice& choice, bool client) {
+tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice& choice, bool client,
+                                                tls::Renewal::Tell tell) {
   const bool given = !choice.keys.empty() || !choice.identity.empty();
   const std::string mode = !choice.mode.empty() ? choice.mode : given ? "require" : "off";
   if (mode == "off") {
@@ -61,16 +88,11 @@ tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice& choice, bool c
   if (tls::hmac_sha256() == nullptr)
     return tl::unexpected<std::string>(
         "this build has no proofs of keys; configure it where libssl-dev is installed");
-  auto keys = tls::read_keys(choice.keys, choice.checked_for);
+  if (client) return open_client_auth(choice, std::move(tell));
+  const auto keys = tls::read_keys(choice.keys, choice.checked_for);
   if (!keys) return tl::unexpected(keys.error());
-  if (client)
-    if (const auto chosen = choose(choice, *keys); !chosen) return tl::unexpected(chosen.error());
   OpenedAuth opened;
   opened.mode = mode == "allow" ? keyed::Mode::allow : keyed::Mode::require;
-  if (client) {
-    opened.key = shared(keys->begin()->first, keys->begin()->second);
-    return opened;
-  }
   std::vector<keyed::SharedKey> all;
   for (const auto& [identity, key] : *keys) all.push_back(shared(identity, key));
   opened.keys = std::make_shared<const keyed::KeyTable>(tls::hmac_sha256(), all);
@@ -81,7 +103,9 @@ std::unique_ptr<Fabric> with_auth(std::unique_ptr<Fabric> fabric, const OpenedAu
   if (auth.mode == keyed::Mode::off) return fabric;
   auto keyed = std::make_unique<keyed::KeyedFabric>(std::move(fabric));
   if (client) {
-    keyed->prove(tls::hmac_sha256(), *auth.key);
+    keyed->prove(tls::hmac_sha256(), *auth.key, [renewal = auth.renewal] {
+      return std::static_pointer_cast<const keyed::SharedKey>(renewal->look());
+    });
     return keyed;
   }
   tls::Key random{};

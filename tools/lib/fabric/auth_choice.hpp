@@ -8,6 +8,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "backends/tls/renewal.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/keyed/key_proof.hpp"
 
@@ -33,12 +34,14 @@ std::string contradiction(const AuthChoice&);
 
 struct OpenedAuth {
   keyed::Mode mode = keyed::Mode::off;
-  std::optional<keyed::SharedKey> key;          // of a client
+  std::optional<keyed::SharedKey> key;          // of a client,
+  std::shared_ptr<tls::Renewal> renewal;        // which reads its file again when it changes
   std::shared_ptr<const keyed::KeyTable> keys;  // of a server
 };
 // Reads the file, which may hang, and makes of 10,000 keys what a server looks them up in, which takes
-// milliseconds: not for the thread of an event loop. The error is a sentence for the user.
-tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice&, bool client);
+// milliseconds: not for the thread of an event loop. The error is a sentence for the user. `tell`: of a
+// client, about the file while the fabric is in use.
+tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice&, bool client, tls::Renewal::Tell tell = {});
 
 // The fabric behind such proofs.
 std::unique_ptr<Fabric> with_auth(std::unique_ptr<Fabric>, const OpenedAuth&, bool client);

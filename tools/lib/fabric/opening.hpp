@@ -42,7 +42,10 @@ inline unsigned undelivered_ms(const FabricChoice& choice) {
 // Opens, and asks for keys where they are chosen.
 template <class Open>
 Opened open_with_auth(const FabricChoice& choice, Open open) {
-  const auto auth = open_auth(choice.auth, choice.client);
+  const auto tell = [log = choice.log](bool warning, const std::string& sentence) {
+    if (log) log(warning ? LogLevel::error : LogLevel::info, sentence);
+  };
+  const auto auth = open_auth(choice.auth, choice.client, tell);
   if (!auth) return tl::unexpected(auth.error());
   Opened opened = open(choice);
   if (!opened) return opened;

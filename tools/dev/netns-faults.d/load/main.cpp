@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/asio/path_syntax.hpp"
-#include "backends/libfabric/ofi.hpp"
 #include "tools/dev/netns-faults.d/load/cell.hpp"
 #include "tools/dev/netns-faults.d/load/load.hpp"
 #include "tools/dev/netns-faults.d/load/orders.hpp"
@@ -300,7 +299,6 @@ void load_options(CLI::App& run, Given& given) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ofi::restore_signal_handlers();
   std::signal(SIGPIPE, SIG_IGN);
   tools::expect_removed_devices();
   Given given;
