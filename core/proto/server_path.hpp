@@ -116,12 +116,12 @@ struct PendingFence {
     visit("serial", self.serial);
     // No path is 8 in hashes, as when a session had 8 paths.
     if constexpr (std::is_const_v<Self>) {
-      const std::uint16_t number = self.target == kMaxPaths ? 8 : self.target < 8 ? self.target : self.target + 1;
+      const auto number = static_cast<std::uint16_t>(self.target == kMaxPaths ? 8 : self.target < 8 ? self.target : self.target + 1);
       visit("target", number);
     } else {
       std::uint16_t number = 0;
       visit("target", number);
-      self.target = number == 8 ? kMaxPaths : number < 8 ? number : number - 1;
+      self.target = static_cast<std::uint16_t>(number == 8 ? kMaxPaths : number < 8 ? number : number - 1U);
     }
     visit("uuid", self.uuid);
   }

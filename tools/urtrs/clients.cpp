@@ -159,6 +159,7 @@ int show_path(const Table& table, const std::string& which, const Options& optio
 
 int look(const Command& command, All& all) {
   const Options& options = command.options;
+  for (const One& one : all) print_warnings(one.shown, options);
   const json shown = merged(all);
   const std::string first = command.arguments.empty() ? "" : command.arguments[0];
   const bool one = command.verb == "show";

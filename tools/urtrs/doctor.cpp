@@ -175,6 +175,14 @@ void look_at_daemon(const Host& host, const DaemonFacts& one, Findings& to) {
   to.push_back(std::move(found));
 }
 
+void look_at_certificates(const std::string& whose, const std::vector<std::string>& warnings, Findings& to) {
+  for (const std::string& warning : warnings) {
+    const std::size_t remedy = warning.rfind("; ");
+    to.push_back({"certificates", Grade::warn, fmt::format("{}: {}", whose, warning.substr(0, remedy)),
+                  remedy == std::string::npos ? "" : warning.substr(remedy + 2)});
+  }
+}
+
 void look_at_port(const Host& host, bool daemon_runs, Findings& to) {
   Finding found{fmt::format("port {}", kPort), Grade::ok, "free", ""};
   if (!host.port_is_free(kPort)) {
@@ -206,7 +214,12 @@ std::vector<Finding> examine(const Host& host) {
   look_at_nbd_programs(host, all);
   look_at_mapd(host, all);
   look_at_kernel_devices(host, all);
-  for (const DaemonFacts& one : running) look_at_daemon(host, one, all);
+  for (const DaemonFacts& one : running) {
+    look_at_daemon(host, one, all);
+    look_at_certificates(one.socket, one.warnings, all);
+  }
+  for (const ClientFacts& one : host.clients())
+    look_at_certificates(fmt::format("client session {}", one.session), one.warnings, all);
   if (running.empty())
     all.push_back({"urtrsd", Grade::warn, "none runs that this user can ask",
                    "systemctl start urtrsd, or urtrsd --export NAME=FILE"});

@@ -15,6 +15,13 @@ struct DaemonFacts {
   std::string problem;  // why it cannot be asked; empty: it answered
   std::string version;
   std::string fabric;
+  std::vector<std::string> warnings;  // of its certificates
+};
+
+// A client that has a control socket.
+struct ClientFacts {
+  std::string session;
+  std::vector<std::string> warnings;  // of its certificates
 };
 
 // An urtrs-mapd that has a control socket.
@@ -52,6 +59,8 @@ class Host {
   virtual bool port_is_free(std::uint16_t port) const = 0;
   virtual std::vector<DaemonFacts> daemons() const = 0;
   virtual std::vector<MapdFacts> mapds() const = 0;
+  // Those that answer.
+  virtual std::vector<ClientFacts> clients() const = 0;
   // Whether this command was built with what asks the kernel's NBD client.
   virtual bool has_netlink() const = 0;
   // Whether somebody keeps the kernel's NBD devices connected; nothing: this user cannot know.

@@ -29,6 +29,13 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostRead = 4096;
 
+std::vector<std::string> warnings_of(const nlohmann::json& answer) {
+  std::vector<std::string> all;
+  for (const auto& one : answer.value("warnings", nlohmann::json::array()))
+    if (one.is_string()) all.push_back(one.get<std::string>());
+  return all;
+}
+
 class ThisHost : public Host {
  public:
   std::optional<std::string> read(const std::string& file) const override {
@@ -112,7 +119,7 @@ class ThisHost : public Host {
   std::vector<DaemonFacts> daemons() const override {
     std::vector<DaemonFacts> all;
     for (const std::string& socket : rpc::live_sockets("urtrsd")) {
-      DaemonFacts one{socket, "", "", ""};
+      DaemonFacts one{socket, "", "", "", {}};
       auto client = rpc::Client::connect(socket);
       const auto answer = client
                               ? client->call("server.show", nlohmann::json::object(), std::chrono::seconds(3))
@@ -122,6 +129,7 @@ class ThisHost : public Host {
       } else if (answer->is_object()) {
         one.version = answer->value("version", "");
         one.fabric = answer->value("fabric", "");
+        one.warnings = warnings_of(*answer);
       }
       all.push_back(std::move(one));
     }
@@ -144,6 +152,22 @@ class ThisHost : public Host {
         }
       }
       all.push_back(std::move(one));
+    }
+    return all;
+  }
+  std::vector<ClientFacts> clients() const override {
+    std::vector<ClientFacts> all;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+    for (const std::string& socket : rpc::live_sockets("client")) {
+      if (std::chrono::steady_clock::now() > end) break;
+      auto client = rpc::Client::connect(socket);
+      const auto answer = client
+                              ? client->call("client.show", nlohmann::json::object(), std::chrono::seconds(3))
+                              : tl::unexpected(client.error());
+      if (!answer || !answer->is_object()) continue;
+      const auto& sessions = answer->value("sessions", nlohmann::json::array());
+      all.push_back(
+          {sessions.empty() ? socket : sessions.front().value("name", socket), warnings_of(*answer)});
     }
     return all;
   }

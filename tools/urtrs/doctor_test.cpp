@@ -39,6 +39,7 @@ class PlayedHost : public Host {
   std::optional<StorageFacts> io_uring_refusal() const override { return refused; }
   bool port_is_free(std::uint16_t) const override { return port_free; }
   std::vector<DaemonFacts> daemons() const override { return running; }
+  std::vector<ClientFacts> clients() const override { return attached; }
   std::vector<MapdFacts> mapds() const override { return mapping; }
   bool has_netlink() const override { return netlink; }
   std::optional<bool> keeps_kernel_devices() const override { return keeps; }
@@ -61,7 +62,8 @@ class PlayedHost : public Host {
   std::optional<StorageFacts> refused;
   bool usable = true;
   bool port_free = true;
-  std::vector<DaemonFacts> running{{"/run/urtrs/urtrsd-1.sock", "", "0.5", "tcp"}};
+  std::vector<DaemonFacts> running{{"/run/urtrs/urtrsd-1.sock", "", "0.5", "tcp", {}}};
+  std::vector<ClientFacts> attached;
   std::vector<MapdFacts> mapping;
   bool netlink = true;
   std::optional<bool> keeps = true;
@@ -228,6 +230,19 @@ TEST(Doctor, DaemonsOfAnotherVersionAndSuchThatDoNotAnswer) {
   expect(host, "urtrsd", Grade::fail, "journalctl");
   host.running.clear();
   expect(host, "urtrsd", Grade::warn, "systemctl start urtrsd");
+}
+
+TEST(Doctor, CertificatesThatExpireSoon) {
+  PlayedHost host;
+  host.attached = {{"web1", {}}};
+  for (const Finding& one : examine(host)) EXPECT_NE(one.check, "certificates");
+  host.running[0].warnings = {"/etc/a.pem: the certificate expires in 9 days; put a new one there"};
+  expect(host, "certificates", Grade::warn, "put a new one there");
+  EXPECT_EQ(found(host, "certificates").what,
+            "/run/urtrs/urtrsd-1.sock: /etc/a.pem: the certificate expires in 9 days");
+  host.running[0].warnings.clear();
+  host.attached[0].warnings = {"/etc/b.pem: the certificate has expired; put a new one there"};
+  EXPECT_EQ(found(host, "certificates").what, "client session web1: /etc/b.pem: the certificate has expired");
 }
 
 TEST(Doctor, MappedDevicesAndWhoKeepsThem) {

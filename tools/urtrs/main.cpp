@@ -207,6 +207,7 @@ int look(rpc::Client& client, const Command& command) {
   const auto got = client.call("server.show", json::object());
   if (!got) return fail(got.error(), options.format == Format::json);
   const json* const answer = &expected_answer(*got);
+  print_warnings(*answer, options);
   const std::string first = command.arguments.empty() ? "" : command.arguments[0];
   const bool one = command.verb == "show";
   if (command.noun == "session")

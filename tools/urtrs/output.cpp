@@ -82,6 +82,13 @@ int say_unexpected(const std::string& what, bool as_json) {
   return failed;
 }
 
+void print_warnings(const json& shown, const Options& options) {
+  if (options.format == Format::json) return;
+  for (const json& one : shown.value("warnings", json::array()))
+    if (one.is_string())
+      std::fprintf(stderr, "urtrs: warning: %s\n", printable(one.get<std::string>()).c_str());
+}
+
 int print(const Table& table, const Options& options) {
   const auto text = render(table, options, kSchemaVersion);
   if (!text) return fail(text.error(), options.format == Format::json);

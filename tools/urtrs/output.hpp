@@ -22,6 +22,9 @@ int fail(const rpc::Error& error, bool as_json);
 int say_no_daemon(const rpc::Error& error, bool as_json);
 int say_unexpected(const std::string& what, bool as_json);
 
+// The warnings that a daemon or client has in its answer, on standard error; JSON has them in the answer.
+void print_warnings(const nlohmann::json& shown, const Options& options);
+
 int print(const Table& table, const Options& options);
 void print(const nlohmann::json& answer);
 

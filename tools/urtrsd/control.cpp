@@ -63,6 +63,7 @@ Answer show(const Asked& asked) {
   answer["version"] = URTRS_VERSION;
   answer["pid"] = ::getpid();
   answer["fabric"] = asked.target.fabric_name();
+  answer.update(asked.target.credentials());
   answer["uptime_s"] = static_cast<double>(asked.target.now() - asked.target.started()) / 1e9;
   return answer;
 }

@@ -28,6 +28,8 @@ class Controlled : public attributes::ServerOperations {
   virtual Nanos now() const = 0;
   virtual Nanos started() const = 0;
   virtual std::string fabric_name() const = 0;
+  // "credentials" and "warnings" of tools::credentials_json().
+  virtual nlohmann::json credentials() const = 0;
   virtual int close_session(std::uint16_t session) = 0;  // 0 or an errno
   // Told when the file has answered, which may take as long as the disk likes.
   struct Added {

@@ -94,6 +94,7 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       signals_(context),
       shutdown_(context),
       memory_timer_(context),
+      expiry_timer_(context),
       pump_(context, *fabric_, config.busy_poll ? asio::WaitMode::busy_poll : asio::WaitMode::events,
             {[this](Nanos now) { return this->step(now); },
              [this] { return std::min(server_.next_deadline(), log_.next_due()); }},
@@ -132,6 +133,7 @@ int Daemon::start() {
   if (!open_metrics()) return 3;
   wait_for_storage();
   pump_.start();
+  watch_expiry();
   spdlog::info("ready");
   spdlog::default_logger()->flush();
   service_.ready(service_status());
@@ -299,6 +301,18 @@ void Daemon::give_memory_back_later() {
       ::malloc_trim(0);
       return [] {};
     });
+  });
+}
+
+void Daemon::watch_expiry() {
+  constexpr std::chrono::hours kPause{1};
+  expiry_timer_.expires_after(kPause);
+  expiry_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    if (expiry_warning_.is_due(now()))
+      if (const std::string warning = tools::credentials_warning(*fabric_); !warning.empty())
+        spdlog::warn("{}", warning);
+    watch_expiry();
   });
 }
 

@@ -87,6 +87,7 @@ class Daemon : private Controlled {
   void leave_at_once(const std::string& why);
   std::string service_status() const;
   void give_memory_back_later();
+  void watch_expiry();
   // daemon_trace.cpp
   trace::Origin origin() const;
   std::string open_trace(const std::string& path);  // "": it is open, or why not, which was logged
@@ -108,6 +109,7 @@ class Daemon : private Controlled {
   Nanos now() const override { return asio::steady_now(); }
   Nanos started() const override { return started_; }
   std::string fabric_name() const override { return fabric_->capabilities().name; }
+  nlohmann::json credentials() const override { return tools::credentials_json(*fabric_); }
   int disconnect_path(std::uint16_t session, unsigned path) override;
   int close_session(std::uint16_t session) override;
   int reset_traffic(std::uint16_t session, unsigned path) override;
@@ -167,6 +169,8 @@ class Daemon : private Controlled {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer shutdown_;
   boost::asio::steady_timer memory_timer_;
+  boost::asio::steady_timer expiry_timer_;
+  tools::DailyWarning expiry_warning_{asio::steady_now()};
   bool memory_timer_set_ = false;
   asio::FabricPump pump_;
   ServiceNotifier service_;

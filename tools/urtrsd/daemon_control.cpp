@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 
+#include "backends/tcp/tcp.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/daemon.hpp"
@@ -52,10 +53,12 @@ bool Daemon::open_metrics() {
   options.address = config_.metrics;
   auto server = http::TextServer::listen(context_, options, [this] {
     const double uptime = static_cast<double>(now() - started_) / 1e9;
-    const auto* own = dynamic_cast<const tcp::TcpFabric*>(fabric_.get());
+    auto* own = dynamic_cast<tcp::TcpFabric*>(fabric_.get());
     const auto streams = own == nullptr ? std::nullopt : std::optional(own->stats());
-    return metrics_text(
-        {model(), transport_stats(), block_stats(), streams, URTRS_VERSION, fabric_name(), uptime});
+    const auto tls = own == nullptr ? nullptr : tcp::tls_context(*own);
+    auto expiries = tls == nullptr ? std::vector<tls::Expiry>{} : tls::expiries(*tls);
+    return metrics_text({model(), transport_stats(), block_stats(), streams, URTRS_VERSION, fabric_name(),
+                         uptime, std::move(expiries)});
   });
   if (!server) {
     spdlog::error("{}", server.error());

@@ -2,7 +2,9 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "backends/tls/tls.hpp"
 #include "core/driver/block_server.hpp"
 #include "core/tcp/tcp_options.hpp"
 #include "tools/lib/attributes/server_tree.hpp"
@@ -17,6 +19,7 @@ struct MetricsInput {
   std::string version;
   std::string fabric;
   double uptime_s = 0;
+  std::vector<tls::Expiry> expiries{};
 };
 
 // Names and labels are in docs/management.md and never change their meaning.

@@ -54,6 +54,15 @@ TEST(Metrics, PathsDevicesAndCounters) {
       << text;
 }
 
+TEST(Metrics, TheEndOfACertificateIsATime) {
+  MetricsInput some = input("web1");
+  some.expiries = {{"/etc/a.pem", "certificate", 1'796'000'000}};
+  const std::string text = metrics_text(some);
+  EXPECT_TRUE(
+      has(text, "urtrs_tls_expiry_timestamp_seconds{file=\"/etc/a.pem\",what=\"certificate\"} 1796000000"))
+      << text;
+}
+
 TEST(Metrics, ClientsThatTheFabricTurnedAwayAreCounted) {
   MetricsInput some = input("web1");
   EXPECT_EQ(metrics_text(some).find("urtrs_tcp"), std::string::npos) << "another fabric";

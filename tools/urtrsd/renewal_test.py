@@ -2,9 +2,11 @@
 import json
 import signal
 import subprocess
+import time
+import urllib.request
 
 import pytest
-from programs import BOUND, PLUGIN, program, until
+from programs import BOUND, PLUGIN, free_port, program, until
 from tls_scene import _keys, _pki, run  # pylint: disable=unused-import
 
 SIZE = "16777216\n"
@@ -158,3 +160,33 @@ def test_a_certificate_that_was_renewed_by_another_ca(start, client, pki, tmp_pa
     mine.works_again()
     listed = json.loads(run(program("urtrs"), "session", "list", "--json").stdout)
     assert [one["identity"] for one in listed["sessions"]] == ["dora"]
+
+
+def test_the_end_of_a_certificate_is_told_before_it_comes(start, client, pki):
+    certificate, key = pki.issue("late", 9)
+    files = tuple(zip(("cert", "key", "ca"), (certificate, key, pki.ca)))
+    address = f"127.0.0.1:{free_port()}"
+    server = start(*(f"--tls-{option}={file}" for option, file in files), f"--metrics={address}")
+    warning = f"{certificate}: the certificate expires in 8 days"
+    server.logged(f"warning {warning}")
+    mine = client(server, *(f"tls_{option}={file}" for option, file in files))
+    assert warning in mine.text()
+    for view in ("session", "list"), ("client", "session", "list"):
+        assert f"urtrs: warning: {warning}" in run(program("urtrs"), *view).stderr
+        shown = run(program("urtrs"), *view, "--json")
+        assert shown.returncode == 0 and shown.stderr == ""
+    checks = json.loads(run(program("urtrs"), "doctor", "--json").stdout)["checks"]
+    told = [one["what"] for one in checks if one["check"] == "certificates"]
+    assert [f"{whose}: {warning}" in line for whose, line in zip((f"urtrsd-{server.process.pid}.sock", "client session mine"), told)] == [True] * 2
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=BOUND) as answer:
+        metrics = answer.read().decode()
+    when, = (float(line.split()[-1]) for line in metrics.splitlines()
+             if line.startswith("urtrs_tls_expiry_timestamp_seconds{") and 'what="certificate"' in line)
+    assert 8 * 86400 < when - time.time() <= 9 * 86400
+    # A new one there, as was asked for: nothing is told any more.
+    for old, new in zip((certificate, key), pki.issue("late", 99)):
+        replaced(old, new.read_text())
+    reloaded(server, "keys and certificates were read")
+    mine.works_again()
+    for view in ("session", "list"), ("client", "session", "list"):
+        assert run(program("urtrs"), *view).stderr == ""
