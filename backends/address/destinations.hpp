@@ -38,6 +38,7 @@ class Destinations {
 
   // See HostNames.
   void never_ask() noexcept { names_.never_ask(); }
+  bool asks() const noexcept { return names_.asks(); }
   int wait_fd() const noexcept { return names_.wait_fd(); }
 
   // All addresses of a text; waits for the name service, see net::resolve(). For listen().

@@ -22,7 +22,7 @@ void Sockets::set_tls(const TlsOptions& options) {
 }
 
 void Sockets::renew_tls() {
-  if (renewal_ == nullptr) renewal_ = tls::renewal_of(*tls_.context, tell_renewals_, names_.asks());
+  if (renewal_ == nullptr) renewal_ = tls::renewal_of(*tls_.context, tell_renewals_, destinations_.asks());
   const tls::Renewal::Set renewed = renewal_->look();
   if (renewed == nullptr) return;
   tls_.context = std::static_pointer_cast<const tls::Context>(renewed);

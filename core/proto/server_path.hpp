@@ -116,7 +116,9 @@ struct PendingFence {
     visit("serial", self.serial);
     // No path is 8 in hashes, as when a session had 8 paths.
     if constexpr (std::is_const_v<Self>) {
-      const auto number = static_cast<std::uint16_t>(self.target == kMaxPaths ? 8 : self.target < 8 ? self.target : self.target + 1);
+      const auto number = static_cast<std::uint16_t>(self.target == kMaxPaths ? 8
+                                                     : self.target < 8        ? self.target
+                                                                              : self.target + 1);
       visit("target", number);
     } else {
       std::uint16_t number = 0;

@@ -1,15 +1,14 @@
-"""Server and clients in containers: no io_uring, no /proc, a read-only root, keys that a group may read, hosts of one name."""
+"""Server and clients in containers: no io_uring, no /proc, a read-only root, keys that a group may read."""
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
 import confined
 import pytest
-from programs import BOUND, PLUGIN, ROOT, Urtrsd, program, until
+from programs import BOUND, PLUGIN, ROOT, Urtrsd, program
 
 CONFINED = [sys.executable, str(ROOT / "tools/lib/testing/confined.py")]
 SIZE = 1 << 20
@@ -72,7 +71,7 @@ def _server(folder, keys, tmp_path):
 
 
 def client(folder, keys, server, device, command):
-    return contained(folder, "nbdkit", "-f", "-U", folder / f"{device}.sock", PLUGIN, "path=127.0.0.1", f"port={server.port}", f"device={device}", f"session={device}",
+    return contained(folder, "nbdkit", "-f", "-U", folder / f"{device}.sock", PLUGIN, "path=127.0.0.1", f"port={server.port}", f"device={device}",
                      f"tls_keys={keys}", "connect_timeout=20s", "--run", command, options=["--host=web"])
 
 
@@ -89,19 +88,6 @@ def test_export_map_and_io(folder, keys, server):
     code, text = ended(client(folder, keys, server, "disk.img", f'nbdcopy --flush {folder}/new.img "$uri"'))
     assert code == 0, text
     assert (folder / "disk.img").read_bytes() == after
-
-
-def test_hosts_of_the_same_name_at_the_same_time(folder, keys, server):
-    for name in ("a.img", "b.img"):
-        shutil.copy(folder / "disk.img", folder / name)
-        os.chown(folder / name, confined.FIRST_ID + confined.USER, confined.FIRST_ID + confined.USER)
-    hold = f'nbdinfo --size "$uri" && touch {folder}/DEVICE.up && while [ ! -e {folder}/go ]; do sleep 0.05; done'
-    clients = {name: client(folder, keys, server, name, hold.replace("DEVICE", name)) for name in ("a.img", "b.img")}
-    until(server.text, lambda: all((folder / f"{name}.up").exists() for name in clients) or any(one.poll() is not None for one in clients.values()))
-    (folder / "go").touch()
-    for name, one in clients.items():
-        code, text = ended(one)
-        assert code == 0 and str(SIZE) in text, f"{name}: {text}"
 
 
 def test_the_check_says_what_the_start_would(folder, keys):

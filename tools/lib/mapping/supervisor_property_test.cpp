@@ -267,6 +267,7 @@ class World {
       return give(Mapped{session, map->device, error});
     }
     if (const auto* change = std::get_if<ChangePath>(&action)) {
+      if (change->force) error = 0;  // to undo; a process that refuses is right from its next start on
       if (error == 0) process.added = change->add;
       return give(PathChanged{session, change->path, error});
     }
