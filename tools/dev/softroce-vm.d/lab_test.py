@@ -257,8 +257,8 @@ class TestDeaths:
             name: "6.1.99" if name.endswith("@6.1") else "6.12.99" for name in FakeBoot.log}
 
     def test_a_boot_has_cells_that_want_the_same_processors(self):
-        run(["many-connections.kernel-urtrs.on.?", "poll-queues.kernel-urtrs.on.?"], 1)
-        assert FakeBoot.possible_cpus == [128, 2]
+        run(["many-connections.kernel-urtrs.on.?@6.1", "poll-queues.kernel-urtrs.on.?@6.1"], 1)
+        assert FakeBoot.possible_cpus == [256, 2]
 
 
 class TestVerdicts:

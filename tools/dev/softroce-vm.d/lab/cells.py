@@ -31,7 +31,7 @@ class Case:
     ours: bool = False  # runs programs of ours whatever the roles
     runs: tuple = ()  # programs of ours beside the server and the client, in the build directory
     kernels: tuple = PLAIN  # on which it is run
-    possible_cpus: int = 2  # processors that the guest's kernel provides for; two of them are online
+    possible_cpus: int = 2  # processors that the guest's kernel (6.1) provides for; two of them are there
     unpacks: tuple = ()  # programs that it runs from a package of their name, which need not be installed
     together: bool = False  # every pair of peers can be judged at one time, as the cell of the pair EVERY
 

@@ -58,7 +58,7 @@ def command_line():
                             "machine.", EXAMPLES)
     line.add("list", "the cases")
     add_kernel(line.add("prepare", "packages, modules and initial file system, nothing else"), "default: every one")
-    add_run(line.add_run("cases", "a selection of cells of every kernel, about twelve minutes in software emulation", 1,
+    add_run(line.add_run("cases", "a selection of cells of every kernel, about 14 minutes in software emulation", 1,
                          "has no effect: cells/NAME is kept in any case"))
     shell = line.add("shell", "a shell in the guest")
     add_build(shell)

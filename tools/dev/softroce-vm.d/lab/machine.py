@@ -48,11 +48,11 @@ def _kvm_boots(work, vmlinuz):
 def command(lab, image, out, script, possible_cpus=2, memory=3072):
     share = "security_model=none,multidevs=remap"
     how = COUNTED if lab.counted else accelerators(lab.work, image.vmlinuz)
-    online = " maxcpus=2" if possible_cpus > 2 else ""
-    return [which("qemu-system-x86_64"), *how, "-m", str(memory), "-smp", str(possible_cpus), "-nographic",
+    more = f" possible_cpus={possible_cpus}" if possible_cpus > 2 else ""
+    return [which("qemu-system-x86_64"), *how, "-m", str(memory), "-smp", "2", "-nographic",
             "-no-reboot", "-nic", "none", "-kernel", str(image.vmlinuz), "-initrd", str(image.initrd),
             "-append", f"console=ttyS0 panic=-1 quiet no_timer_check mitigations=off init_on_alloc=0 log_buf_len=4M "
-            f"lab_script={script} lab_quick={lab.quick}{online}",
+            f"lab_script={script} lab_quick={lab.quick}{more}",
             "-virtfs", f"local,path=/,mount_tag=hostroot,readonly=on,{share}",
             "-virtfs", f"local,path={out},mount_tag=results,{share}"]
 
