@@ -35,7 +35,8 @@ Examples:
 The guest runs one of Debian's kernels (--kernel) with rtrs and rnbd built from Debian's kernel source. The host's root
 directory is its own, read-only. Nothing but packages is installed on the host (it is said which). The kernel of a later
 release (7.3, of trixie-backports), what compiles modules for it, and mdadm are unpacked and not installed; --fast and
---all skip that kernel where it cannot be had. Modules, images and results are kept in build/softroce-vm. There, cells/NAME holds a cell's log, kernel log, statuses, traces and captures.
+--all skip that kernel where it cannot be had. Modules, images and results are kept in build/softroce-vm. There,
+cells/NAME holds a cell's log, kernel log, statuses, traces and captures.
 
 "run" makes what its cells need and nothing else: packages and modules of their kernels, and in the build directory the
 programs of urtrs that they run. A guest that dies in the emulator is started once more; the second time its cell fails.
