@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "conformance/wire/cves.hpp"
+
 namespace rtrs::conformance {
 
 const char* to_string(Level level) noexcept {
@@ -22,10 +24,10 @@ const char* to_string(Role role) noexcept {
 }
 
 std::vector<const Case*> cases(Role role) {
-  const std::array parts{connect_cases(),          reconnect_cases(),     info_cases(),
-                         request_cases(),          bad_request_cases(),   heartbeat_cases(),
-                         rnbd_message_cases(),     rnbd_io_cases(),       rnbd_write_cases(),
-                         client_handshake_cases(), client_traffic_cases()};
+  const std::array parts{connect_cases(),    reconnect_cases(),        info_cases(),
+                         request_cases(),    bad_request_cases(),      cve_cases(),
+                         heartbeat_cases(),  rnbd_message_cases(),     rnbd_io_cases(),
+                         rnbd_write_cases(), client_handshake_cases(), client_traffic_cases()};
   std::vector<const Case*> all;
   for (const auto& part : parts) {
     for (const Case& one : part)

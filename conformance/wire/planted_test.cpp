@@ -9,6 +9,7 @@
 #include "conformance/wire/sim_bench.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
+#include "core/wire/rnbd_messages.hpp"
 
 namespace rtrs::conformance {
 namespace {
@@ -71,6 +72,16 @@ void hide_errors(RuleBreakingFabric& liar) {
 void hide_enotconn(RuleBreakingFabric& liar) {
   liar.work_lie = [](WorkRequest& work) {
     if (error_of(work) == 107) answer_with(work, 0);
+    return 1U;
+  };
+}
+// As Linux did: its answer is built in the chunk, of which two fields are set.
+void leave_held_bytes(RuleBreakingFabric& liar) {
+  liar.work_lie = [&liar](WorkRequest& work) {
+    const LocalPart& part = work.parts[0];
+    if (work.part_count == 0 || part.length != wire::rnbd::kSessInfoRspBytes) return 1U;
+    const auto data = liar.bytes(part.region).subspan(part.offset, part.length);
+    for (std::size_t i = 5; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 37 + 11);
     return 1U;
   };
 }
@@ -137,6 +148,10 @@ constexpr Plant kServerPlants[] = {
      nullptr},
     {"keeps_a_path_after_a_bad_type", "C224", cling, nullptr},
     {"keeps_a_path_after_a_bad_descriptor", "C232", cling, nullptr},
+    {"uses_a_user_header_before_the_chunk", "C246", hide_errors, nullptr},
+    {"answers_as_linux_without_the_fix", "C246", nullptr,
+     [](ServerConfig& config) { config.extensions = wire::Extensions::none; }},
+    {"leaves_what_the_chunk_held_in_its_answer", "C248", leave_held_bytes, nullptr},
     {"acknowledges_no_heartbeat", "C301",
      [](RuleBreakingFabric& liar) {
        liar.work_lie = [](WorkRequest& work) {

@@ -5,6 +5,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "conformance/wire/cves.hpp"
+
 namespace rtrs::conformance {
 
 namespace {
@@ -173,6 +175,14 @@ std::string json(const Run& run, const std::vector<Result>& results) {
     entry["detail"] = one.detail;
     all["cases"].push_back(std::move(entry));
   }
+  if (!run.cve) return all.dump(2) + "\n";
+  all["cves"] = nlohmann::ordered_json::array();
+  for (const Cve& one : cves())
+    all["cves"].push_back(
+        {{"id", one.id},
+         {"verdict", one.number == nullptr ? "not known" : to_string(exposure(one, results))},
+         {"what", one.what},
+         {"fixed", one.fixed}});
   return all.dump(2) + "\n";
 }
 

@@ -26,6 +26,7 @@ struct Run {  // what the reports say about it as a whole
   std::string fabric;
   std::string version;  // of the tool
   const Baseline* baseline = nullptr;
+  bool cve = false;  // the question is which of cves.hpp the peer has
 };
 
 // "C012 (connect: wrong magic is refused)   [passed]  0.03s", and under it what went wrong.

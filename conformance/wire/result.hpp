@@ -14,6 +14,7 @@ struct Result {
   Outcome outcome = Outcome::passed;
   std::string detail;  // of what failed, or why it was not run
   Nanos took = 0;
+  bool gone = false;  // the server takes no new session afterwards
 };
 
 }  // namespace rtrs::conformance

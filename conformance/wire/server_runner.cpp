@@ -47,7 +47,7 @@ std::string ServerRunner::try_device() {
   }
 }
 
-std::string ServerRunner::look_around() {
+std::string ServerRunner::look_around(bool& gone) {
   try {
     if (!bystander_->whole()) fail("it was cut off");
     exchange_versions(*bystander_);
@@ -57,6 +57,7 @@ std::string ServerRunner::look_around() {
     try {
       open_bystander();
     } catch (const Failed& again) {
+      gone = true;
       return why + "; and the server does not take a new one: " + again.what();
     }
     return why;
@@ -66,6 +67,7 @@ std::string ServerRunner::look_around() {
   try {
     exchange_versions(tester_.opened());
   } catch (const Failed& failed) {
+    gone = true;
     why = std::string("a new session is not served any more: ") + failed.what();
   }
   tester_.clean_up(mark);
@@ -92,7 +94,7 @@ Result ServerRunner::run(const Case& one) {
   endpoint_.record(nullptr);
   if (endpoint_.mark() == mark) return result;
   const bool clean = tester_.clean_up(mark);
-  std::string around = look_around();
+  std::string around = look_around(result.gone);
   if (!clean && around.empty()) around = "a connection did not end";
   if (!around.empty()) {
     result.detail = result.outcome == Outcome::failed ? result.detail + "; " + around : around;

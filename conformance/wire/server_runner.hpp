@@ -26,8 +26,8 @@ class ServerRunner {
   Result run(const Case&);
 
  private:
-  // A sentence when the bystander was disturbed, or a new client is not served any more.
-  std::string look_around();
+  // A sentence when the bystander was disturbed, or a new client is not served any more, which `gone` says.
+  std::string look_around(bool& gone);
   void open_bystander();
 
   Endpoint& endpoint_;

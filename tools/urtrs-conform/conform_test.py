@@ -74,3 +74,15 @@ def test_cases(port, tmp_path):
         {"case": "C012-connect-bad-magic", "seen": "it is taken"}]}))
     mended = conform(*where, "--case", "C012", "--baseline", baseline)
     assert mended.returncode == 0 and "[passed, was known to deviate]" in mended.stdout, mended
+
+
+def test_whether_a_server_is_vulnerable(port):
+    done = conform("--target", "127.0.0.1", "--port", port, "--cve")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line.split(None, 1) for line in done.stdout.splitlines() if line.startswith("CVE-")]
+    assert [(name, words.split("  ")[0]) for name, words in lines] == [
+        ("CVE-2024-50062", "not vulnerable"), ("CVE-2026-43184", "not vulnerable"), ("CVE-2026-64033", "not known"),
+        ("CVE-2026-64269", "not vulnerable"), ("CVE-2026-97413", "not vulnerable")]
+    assert "compare the version of the kernel" in done.stdout
+    wrong = conform("--target", "127.0.0.1", "--port", port, "--cve", "--role", "client")
+    assert wrong.returncode == 2 and "--cve is about servers" in wrong.stderr, wrong

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "backends/asio/path_syntax.hpp"
+#include "conformance/wire/cves.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/quantity.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
@@ -14,9 +15,9 @@
 namespace rtrs::conformance {
 namespace {
 
-const std::vector<std::string> kCommon{"--target",  "--role",     "--port", "--fabric", "--device",
-                                       "--scratch", "--list",     "--case", "--quick",  "--json",
-                                       "--junit",   "--baseline", "--trace"};
+const std::vector<std::string> kCommon{"--target",  "--role",  "--port",     "--fabric", "--device",
+                                       "--scratch", "--list",  "--case",     "--cve",    "--quick",
+                                       "--json",    "--junit", "--baseline", "--trace"};
 
 constexpr const char* kFooter =
     "Examples:\n"
@@ -28,10 +29,12 @@ constexpr const char* kFooter =
     "                --baseline conformance/wire/baseline-linux-6.12.json\n"
     "  urtrs-conform --target 10.0.0.1 --role client    # then start the client\n"
     "  urtrs-conform --list --case C1\n"
+    "  urtrs-conform --target 10.0.0.2 --cve            # may crash a server that is vulnerable\n"
     "\n"
     "Exit codes: 0 all passed, 1 a case failed, 2 wrong usage, 3 the fabric or --device cannot be "
     "used, 4 the peer cannot be reached or does not come, 77 nothing was run. Known deviations "
-    "(--baseline) and quirks fail nothing.";
+    "(--baseline) and quirks fail nothing. With --cve: 0 the server has none of the CVEs that a client can "
+    "see, 1 it has one.";
 
 struct Texts {
   std::string role;
@@ -65,6 +68,8 @@ void add_selection(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--case", texts.cases,
                  "only cases whose id begins with or contains this; may be repeated; "
                  "default all");
+  app.add_flag("--cve", options.cve,
+               "is that server vulnerable? Only the cases of published CVEs, and an answer for each CVE");
   app.add_flag("--quick", texts.quick, "leave out the cases that wait for heartbeats and the like");
   app.add_flag("--hazardous", options.hazardous,
                "also the cases that the peer does not survive, as its baseline says");
@@ -103,6 +108,10 @@ void judge_targets(const Texts& texts, Options& options, std::string& errors) {
 }
 
 void select(const Texts& texts, Options& options, std::string& errors) {
+  if (options.cve) {
+    options.selected = cases_of_cves();
+    return;
+  }
   const bool both = options.list && texts.role.empty();
   const Role roles[] = {Role::server, Role::client};
   for (const Role role : roles) {
@@ -120,9 +129,12 @@ void select(const Texts& texts, Options& options, std::string& errors) {
 }
 
 void judge(const CLI::App& app, const Texts& texts, Options& options, std::string& errors) {
+  if (options.cve && (texts.role == "client" || !texts.cases.empty()))
+    errors +=
+        "urtrs-conform: --cve is about servers and chooses its cases: it excludes --role client and --case\n";
   if (texts.role == "client") {
     options.role = Role::client;
-  } else if (texts.role != "server" && !(options.list && texts.role.empty())) {
+  } else if (texts.role != "server" && !((options.list || options.cve) && texts.role.empty())) {
     errors += "urtrs-conform: --role: expected server or client, got \"" + texts.role + "\"\n";
   }
   const auto& fabrics = tools::fabric_names();

@@ -32,6 +32,7 @@ struct Options {
   Nanos wait = seconds(120);  // for a client to come
   std::uint64_t seed = 0;     // 0: a random one
   bool list = false;
+  bool cve = false;
   bool tap = false;
   bool json = false;
   std::string json_file, junit_file, baseline_file, new_baseline_file, peer, trace_directory;

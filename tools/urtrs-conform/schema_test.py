@@ -30,6 +30,10 @@ def test_a_run(tmp_path):
         assert run["cases"] and sum(run["summary"].values()) == len(run["cases"])
         known = conform("run", *told, "--baseline", ROOT / "conformance/wire/baseline-linux-6.12.json")
         assert "inux" in known["baseline"]
+        asked = conform("run", "--target", "127.0.0.1", "--port", server.port, "--cve")
+        assert {one["id"]: one["verdict"] for one in asked["cves"]} == {
+            "CVE-2024-50062": "not vulnerable", "CVE-2026-43184": "not vulnerable", "CVE-2026-64033": "not known",
+            "CVE-2026-64269": "not vulnerable", "CVE-2026-97413": "not vulnerable"}
         nothing = conform("run", "--target", "127.0.0.1", "--port", server.port, "--role", "server", "--case", "C1", code=0)
         assert nothing["cases"]
     finally:

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "conformance/wire/client_runner.hpp"
+#include "conformance/wire/cves.hpp"
 #include "conformance/wire/report.hpp"
 #include "conformance/wire/server_runner.hpp"
 #include "core/record/recorder.hpp"
@@ -103,7 +104,8 @@ int report(const Options& options, const Run& run, const std::vector<Result>& re
       fmt::print(stderr, "urtrs-conform: {}: {}\n", options.new_baseline_file, std::strerror(failed));
     written &= failed == 0;
   }
-  return written ? exit_code(results, run.baseline) : kPrecondition;
+  if (!written) return kPrecondition;
+  return run.cve ? cve_exit_code(results) : exit_code(results, run.baseline);
 }
 
 // Before minutes of cases, whose results could not be written: false, and why on stderr.
@@ -156,7 +158,7 @@ int run_cases(const Options& options, const Run& about, Runner& runner) {
     }
     out.end(results.back());
   }
-  if (lines) std::fputs(text_summary(about, results).c_str(), stdout);
+  if (lines) std::fputs(about.cve ? cve_text(results).c_str() : text_summary(about, results).c_str(), stdout);
   return report(options, about, results);
 }
 
@@ -235,8 +237,12 @@ int run(const Options& given) {
                Endpoint::kMemory >> 20);
     return kPrecondition;
   }
-  const Run about{options.target_text, options.role, fabric->capabilities().name, URTRS_VERSION,
-                  options.baseline_file.empty() ? nullptr : &baseline};
+  const Run about{options.target_text,
+                  options.role,
+                  fabric->capabilities().name,
+                  URTRS_VERSION,
+                  options.baseline_file.empty() ? nullptr : &baseline,
+                  options.cve};
   return options.role == Role::server ? run_against_server(options, about, endpoint)
                                       : run_against_client(options, about, endpoint);
 }
