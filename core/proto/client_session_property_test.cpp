@@ -278,8 +278,8 @@ RC_GTEST_PROP(ChoosePath, TakesAConnectedPathWithRoomAndTheBestOne, (std::uint8_
   talk.run(commands);
   PathTable paths;
   unsigned connected = 0;
-  for (unsigned path = 0; path < kMaxPaths; ++path) {
-    paths[path] = talk.session.path(path);
+  for (unsigned path = 0; path < kPathsInside; ++path) {
+    paths.push_back(talk.session.path(path));
     connected += paths[path].connected() ? 1 : 0;
   }
   const auto usable = [&](const ClientPath& path) {
@@ -288,7 +288,7 @@ RC_GTEST_PROP(ChoosePath, TakesAConnectedPathWithRoomAndTheBestOne, (std::uint8_
   const bool any = std::any_of(paths.begin(), paths.end(), usable);
   for (const auto policy :
        {MultipathPolicy::round_robin, MultipathPolicy::min_inflight, MultipathPolicy::min_latency}) {
-    unsigned cursor = affinity % kMaxPaths;
+    unsigned cursor = affinity % kPathsInside;
     const unsigned chosen = choose_path(paths, policy, connected, false, affinity, cursor);
     RC_ASSERT((chosen != kNoPath) == any);
     if (!any) continue;

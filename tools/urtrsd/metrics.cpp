@@ -176,7 +176,7 @@ std::string metrics_text(const MetricsInput& input) {
   if (input.tcp) add_tcp(all, *input.tcp);
   for (const tls::Expiry& one : input.expiries)
     all.gauge("urtrs_tls_expiry_timestamp_seconds", "when what is in a file ends, seconds since 1970",
-              static_cast<double>(one.time), {{"file", utf8(one.file)}, {"what", one.what}});
+              static_cast<double>(one.time), {{"file", one.file}, {"what", one.what}});
   return all.text();
 }
 
