@@ -173,6 +173,8 @@ void look_at_daemon(const Host& host, const DaemonFacts& one, Findings& to) {
                          one.version.empty() ? "unknown" : one.version, host.version()),
              "systemctl restart urtrsd, after both are installed from one release"};
   to.push_back(std::move(found));
+  for (const std::string& sentence : one.missing)
+    to.push_back({"urtrsd", Grade::warn, sentence, "end the cause; then urtrs reload tries it at once"});
 }
 
 void look_at_certificates(const std::string& whose, const std::vector<std::string>& warnings, Findings& to) {

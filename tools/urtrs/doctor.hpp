@@ -15,7 +15,8 @@ struct DaemonFacts {
   std::string problem;  // why it cannot be asked; empty: it answered
   std::string version;
   std::string fabric;
-  std::vector<std::string> warnings;  // of its certificates
+  std::vector<std::string> warnings;      // of its certificates
+  std::vector<std::string> missing = {};  // a sentence for each thing that it waits for
 };
 
 // A client that has a control socket.

@@ -130,6 +130,8 @@ class ThisHost : public Host {
         one.version = answer->value("version", "");
         one.fabric = answer->value("fabric", "");
         one.warnings = warnings_of(*answer);
+        for (const nlohmann::json& missing : answer->value("missing", nlohmann::json::array()))
+          one.missing.push_back(missing.value("sentence", ""));
       }
       all.push_back(std::move(one));
     }

@@ -245,6 +245,15 @@ TEST(Doctor, CertificatesThatExpireSoon) {
   EXPECT_EQ(found(host, "certificates").what, "client session web1: /etc/b.pem: the certificate has expired");
 }
 
+TEST(Doctor, MissingThingsOfADaemonAreWarnings) {
+  PlayedHost host;
+  host.running[0].missing = {"export \"a\" cannot be opened: No such file or directory"};
+  const auto all = examine(host);
+  EXPECT_EQ(all.back().grade, Grade::warn);
+  EXPECT_EQ(all.back().what, host.running[0].missing[0]);
+  EXPECT_FALSE(any_failed(all));
+}
+
 TEST(Doctor, MappedDevicesAndWhoKeepsThem) {
   PlayedHost host;
   const auto all = examine(host);

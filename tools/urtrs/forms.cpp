@@ -21,7 +21,7 @@ Forms forms_of_things() {
       {"device", "close", "DEVICE [SESSION] [force]", 1, 3,
        "take a device away from its session; force: also from a client that may not open it again"},
       {"export", "list", "", 0, 0, "what clients can map by name"},
-      {"export", "add", "NAME=SOURCE[,ro]", 1, 1,
+      {"export", "add", "NAME=SOURCE[,ro][,force]", 1, 1,
        "export one more file, block device or mem:SIZE, until the end or a reload"},
       {"export", "remove", "NAME [force]", 1, 2,
        "export it no longer; force: take it from the sessions that have it open"},

@@ -219,7 +219,11 @@ int look(rpc::Client& client, const Command& command) {
   if (command.noun == "device")
     return one ? print_one(devices(*answer, {}), "mapping_path", first, options, "device")
                : print_of(devices(*answer, first), *answer, first, options);
-  if (command.noun == "export") return print(exports(*answer), options);
+  if (command.noun == "export") {
+    for (const std::string& line : missing_beside_exports(*answer))
+      std::fprintf(stderr, "urtrs: warning: %s\n", printable(line).c_str());
+    return print(exports(*answer), options);
+  }
   return print(statistics(*answer), options);
 }
 

@@ -173,23 +173,51 @@ Table devices(const json& shown, const std::string& of) {
   return table;
 }
 
+namespace {
+
+// The entry of "missing" for the export; null: it is served.
+const json* missing_export(const json& shown, const std::string& name) {
+  const auto all = shown.find("missing");
+  if (all == shown.end()) return nullptr;  // an older urtrsd
+  for (const json& one : *all)
+    if (one.value("kind", "") == "export" && one.value("name", "") == name) return &one;
+  return nullptr;
+}
+
+}  // namespace
+
 Table exports(const json& shown) {
+  bool some_missing = false;
+  for (const json& one : shown.at("exports"))
+    some_missing = some_missing || missing_export(shown, one.value("name", "")) != nullptr;
   Table table{"exports",
               {{"name", "Name", "for clients"},
                {"source", "Source", "file, block device or memory"},
                {"access", "Access", "ro or rw"},
-               {"delay_ms", "Delay", "milliseconds that every operation waits", Kind::number, false}},
+               {"delay_ms", "Delay", "milliseconds that every operation waits", Kind::number, false},
+               {"state", "State", "served or missing", Kind::text, some_missing},
+               {"why", "Why", "it is missing", Kind::text, some_missing}},
               {}};
   for (const json& one : shown.at("exports")) {
     const std::string source =
         one.contains("path") ? one.value("path", "") : "mem:" + std::to_string(number(one, "memory_bytes"));
+    const json* const missing = missing_export(shown, one.value("name", ""));
     table.rows.push_back({{{"name", one.value("name", "")},
                            {"source", source},
                            {"access", one.value("read_only", false) ? "ro" : "rw"},
-                           {"delay_ms", number(one, "delay_ms")}},
+                           {"delay_ms", number(one, "delay_ms")},
+                           {"state", missing != nullptr ? "missing" : "served"},
+                           {"why", missing != nullptr ? missing->value("sentence", "") : ""}},
                           {}});
   }
   return table;
+}
+
+std::vector<std::string> missing_beside_exports(const json& shown) {
+  std::vector<std::string> lines;
+  for (const json& one : shown.value("missing", json::array()))
+    if (one.value("kind", "") != "export") lines.push_back(one.value("sentence", ""));
+  return lines;
 }
 
 Table reasons() {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "tools/urtrs/table.hpp"
 
@@ -25,6 +26,8 @@ Table devices(const nlohmann::json& shown, const std::string& session);
 // Of core/proto/reasons.hpp.
 Table reasons();
 Table exports(const nlohmann::json& shown);
+// A sentence for each other thing that is missing, such as a listen address.
+std::vector<std::string> missing_beside_exports(const nlohmann::json& shown);
 // Of debug.dump: requests that are not answered, and lines about the sessions.
 Table in_flight(const nlohmann::json& dump);
 std::string waits_text(const nlohmann::json& dump);

@@ -46,10 +46,11 @@ std::uint64_t CacheIdentity::instance(const DeviceId& id, std::uint64_t sequence
   const bool memory = id.kind == ExportKind::memory;
   if (!memory && !knows_host()) return 0;
   // Whether its server lost anything since another urtrsd had it open is not known.
-  if (id.kind == ExportKind::nbd && failed_syncs_.find(id) == failed_syncs_.end()) return 0;
+  const bool nbd = id.kind == ExportKind::nbd;
+  if (nbd && sequence == 0 && failed_syncs_.find(id) == failed_syncs_.end()) return 0;
   Hash hash;
   hash.add(static_cast<std::uint64_t>(id.kind));
-  if (memory) hash.add(process_);
+  if (memory || nbd) hash.add(process_);
   for (const char c : memory ? std::string() : boot_) hash.add(static_cast<unsigned char>(c));
   hash.add(id.major);
   hash.add(id.minor);

@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -29,6 +31,7 @@ struct ExportSpec {
   bool read_only = false;
   std::uint32_t delay_ms = 0;
   AccessRules allow{};  // who may open it under this name
+  bool force = false;   // may be opened for writing although this host uses it
   bool is_memory() const noexcept { return memory_bytes != 0; }
   bool is_nbd() const noexcept { return !is_memory() && NbdDisk::is_uri(path); }
   bool is_file() const noexcept { return !is_memory() && !is_nbd(); }
@@ -58,9 +61,7 @@ class Catalog {
   // Whatever is looked at before anybody asks for it has so long to answer.
   static constexpr std::chrono::seconds kPatience{3};
 
-  // nullopt as search_path: only configured devices can be opened. Fails when the search path cannot be used
-  // or a name is configured twice. What does not answer within kPatience is served from when it does
-  // (warnings()).
+  // nullopt as search_path: only configured devices can be opened. EEXIST: a name is configured twice.
   static tl::expected<std::unique_ptr<Catalog>, OpenError> create(
       std::vector<ExportSpec> specs, const std::optional<std::string>& search_path,
       Confinement how = Confinement::automatic);
@@ -78,12 +79,23 @@ class Catalog {
   tl::expected<void, OpenError> admit(OpenedDevice& opened, std::string_view session, std::string_view name,
                                       AccessMode mode);
 
-  // Tries every configured device as peers would open it, for writing too unless it is exported read-only,
-  // without a lease: one error for each that peers could not open, nor one that another process has locked.
-  // Side by side: one that does not answer within kPatience is left to its thread, is no error, and has a
-  // warning. `ask`: takes no lock, and a locked one has a warning.
+  // An export that peers could not open now, for writing too unless it is exported read-only.
+  struct Problem {
+    std::string name;  // of the export; empty: dev_search_path
+    OpenError why;
+    bool late = false;  // no answer within kPatience; it may be in order
+  };
+  // Tries dev_search_path and every configured device as peers would open it, without a lease, side by side.
+  // A device that another process has locked is a problem; with `ask`, no lock is taken and it has a warning.
   enum class CheckLocks : std::uint8_t { ask, take };
-  std::vector<OpenError> check(CheckLocks locks);
+  std::vector<Problem> check(CheckLocks locks);
+  // Checks one name again (empty: dev_search_path). Blocks for kPatience at most. A thread that still waits
+  // for the answer to an earlier call is not joined by a second one: that is a late problem. Any thread.
+  struct Checked {
+    std::optional<Problem> problem;
+    std::vector<std::string> warnings;  // about its size
+  };
+  Checked check_again(const std::string& name);
   // What add() needs to know of an export's file; asks the file, so it blocks for as long as the disk does:
   // in any thread. The error is why peers could not open it.
   struct Prepared {
@@ -92,13 +104,14 @@ class Catalog {
     std::vector<std::string> warnings;  // of its size
   };
   tl::expected<Prepared, OpenError> prepare(const ExportSpec& spec) const;
-  // One more export, from now on. EEXIST.
-  tl::expected<void, OpenError> add(const ExportSpec& spec, const Prepared& prepared);
+  // One more export, from now on. EEXIST. Without `prepared`, its file is not known yet: check_again() has to
+  // follow.
+  tl::expected<void, OpenError> add(const ExportSpec& spec, const Prepared* prepared);
   // Nobody can open it any more; what is open stays open. The content of memory goes with the last of these.
   // False: there is none of this name.
   bool remove(std::string_view name);
 
-  // The name of the export whose file has this path; empty: none that has answered a check().
+  // The name of the export whose file has this path, or will have it; empty: none.
   std::string exported_as(const std::string& path) const;
   // Of this export, under whatever name: later opens get another instance.
   void on_failed_sync(const DeviceId& id) { cache_.on_failed_sync(id); }
@@ -111,7 +124,12 @@ class Catalog {
   const AccessTable& access() const { return access_; }
   // Called from other threads too, with lines for the log: NBD servers that are lost, or back.
   void tell_with(NbdDisk::Tell tell);
-  // Of the search path, of what cannot be told to peers, and of what has not answered.
+  // How long IO waits for an NBD server that was lost; for servers that are connected from now on. 0 at
+  // first.
+  void wait_for_nbd(Nanos time);
+  // Lets the IO fail that waits for an NBD server, and all that would.
+  void stop_waiting_for_nbd();
+  // About the search path, and about facts that cannot be told to peers.
   std::vector<std::string> warnings() const;
 
  private:
@@ -127,15 +145,15 @@ class Catalog {
   tl::expected<OpenedDevice, OpenError> find_spec(const Numbered& asked, std::string_view session,
                                                   AccessMode mode);
   tl::expected<OpenedDevice, OpenError> open_located(Located located, const Export::Options& options,
-                                                     const std::string& described);
+                                                     bool force, const std::string& described);
+  void look_for_missing_read_only();
   tl::expected<void, OpenError> may_write(const Located& located, const std::string& described,
                                           std::string_view session, AccessMode mode);
   // `session` and `name` stay where they are until the result is opened.
   tl::expected<Located, OpenError> locate(std::string_view session, std::string_view name,
                                           const std::string& described);
-  void wait_for_answers(const std::optional<std::string>& search_path, Confinement how);
+  void look_at_read_only_files();
 
-  std::vector<std::string> late_;  // warnings
   // Changed by the one thread, read by the threads of find(). Taken last of all mutexes.
   mutable std::mutex names_mutex_;
   std::map<std::size_t, ExportSpec> specs_;  // by number
@@ -164,17 +182,13 @@ class Catalog {
     std::mutex mutex;
     std::map<std::size_t, ReadOnly> read_only;     // the read-only exports
     std::multimap<DeviceId, std::size_t> checked;  // which exports it is
-    std::vector<std::string> odd;                  // what check() has to say of sizes
-    std::nullopt_t note(const std::vector<std::string>& warnings) {
-      const std::lock_guard guard(mutex);
-      odd.insert(odd.end(), warnings.begin(), warnings.end());
-      return std::nullopt;
-    }
+    std::set<std::size_t> asking;                  // numbers of exports that a check still waits for
     std::map<std::size_t, std::shared_ptr<NbdPlace>> nbd;
     NbdDisk::Tell tell;
-    // Not there before it has answered.
-    std::optional<tl::expected<SearchPath, OpenError>> search_path;
+    Nanos nbd_wait = 0;
+    std::optional<SearchPath> search_path;  // never changed
   };
+  static constexpr std::size_t kSearchPath = ~std::size_t{0};  // as the number of an export
   static void look_at(Shared& shared, std::size_t index, const ExportSpec& spec);
   // catalog_nbd.cpp
   static tl::expected<std::shared_ptr<NbdDisk>, OpenError> nbd_disk(const std::shared_ptr<Shared>& shared,
@@ -184,10 +198,14 @@ class Catalog {
   static std::optional<OpenError> check_memory(const ExportSpec& spec);
   tl::expected<OpenedDevice, OpenError> find_nbd(const Numbered& asked, const Export::Options& options);
   static void remember_read_only(Shared& shared, std::size_t index, const DeviceId* id);
-  static std::optional<OpenError> check_one(Shared& shared, std::size_t index, const ExportSpec& spec,
-                                            CheckLocks locks);
+  static Checked check_one(Shared& shared, const Numbered& one, CheckLocks locks);
+  static Checked check_file(Shared& shared, const Numbered& one, CheckLocks locks);
+  // Like check_one(); for a thread that may never end.
+  static std::function<void()> check_task(std::shared_ptr<Shared> shared, const Numbered& one,
+                                          CheckLocks locks, std::shared_ptr<Checked> answer);
+  static Problem late(const ExportSpec& spec);
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  bool has_search_path_ = false;
+  std::vector<std::string> odd_;  // warnings of check() about sizes
   std::map<std::size_t, std::shared_ptr<MemoryRegion>> memory_;
 
   // For admit().

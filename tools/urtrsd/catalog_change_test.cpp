@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
 #include <thread>
 
 #include "tools/urtrsd/catalog.hpp"
@@ -21,7 +22,7 @@ class CatalogChangeTest : public testing::Test {
   static int add(Catalog& to, const ExportSpec& spec) {
     const auto prepared = to.prepare(spec);
     if (!prepared) return prepared.error().error;
-    const auto added = to.add(spec, *prepared);
+    const auto added = to.add(spec, &*prepared);
     return added ? 0 : added.error().error;
   }
   static int open(Catalog& from, const std::string& name, AccessMode mode = AccessMode::read_only) {
@@ -129,6 +130,82 @@ TEST_F(CatalogChangeTest, WhatIsOpenStaysOpenAndItsMemoryIsNotThatOfTheNext) {
   ASSERT_TRUE(next) << next.error().sentence;
   EXPECT_EQ(next->device->memory()[0], std::byte{0});
   EXPECT_NE(next->device->id(), before);
+}
+
+TEST_F(CatalogChangeTest, ASearchPathIsServedFromWhenItIsThere) {
+  auto created = Catalog::create({}, directory / "later");
+  ASSERT_TRUE(created);
+  Catalog& exports = **created;
+  EXPECT_EQ(open(exports, "disk.img"), ENOENT);
+  ASSERT_TRUE(exports.check_again("").problem);
+  EXPECT_EQ(exports.check_again("").problem->why.error, ENOENT);
+  directory.make_file("later/disk.img", 4096);
+  EXPECT_FALSE(exports.check_again("").problem);
+  EXPECT_EQ(open(exports, "disk.img"), 0);
+}
+
+TEST_F(CatalogChangeTest, AReplacedSearchPathIsSeen) {
+  directory.make_file("folder/old.img", 4096);
+  auto created = Catalog::create({}, directory / "folder");
+  ASSERT_TRUE(created);
+  EXPECT_EQ(open(**created, "old.img"), 0);
+  std::filesystem::rename(directory / "folder", directory / "before");
+  directory.make_file("folder/new.img", 4096);
+  EXPECT_EQ(open(**created, "new.img"), 0);
+  EXPECT_EQ(open(**created, "old.img"), ENOENT);
+}
+
+TEST_F(CatalogChangeTest, AMissingExportIsServedWhenItIsThere) {
+  ExportSpec late;
+  late.name = "late";
+  late.path = directory / "late.img";
+  const auto exports = catalog({late, memory("a")});
+  const auto problems = exports->check(Catalog::CheckLocks::take);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].name, "late");
+  EXPECT_EQ(problems[0].why.error, ENOENT);
+  EXPECT_FALSE(problems[0].late);
+  EXPECT_TRUE(exports->check_again("late").problem);
+  EXPECT_FALSE(exports->check_again("removed").problem);
+  directory.make_file("late.img", 4096 + 100);
+  const auto checked = exports->check_again("late");
+  EXPECT_FALSE(checked.problem);
+  EXPECT_EQ(checked.warnings.size(), 1U) << "about the 100 bytes";
+  EXPECT_EQ(open(*exports, "late", AccessMode::read_write), 0);
+}
+
+TEST_F(CatalogChangeTest, AnExportThatIsAddedBeforeItsFileIsKnownProtectsAllOthersUntilThen) {
+  const auto exports = catalog();
+  const ExportSpec spec = file("disk.img", true);
+  directory.make_file("other.img", 4096);
+  EXPECT_TRUE(exports->add(spec, nullptr));
+  EXPECT_EQ(open(*exports, "other.img", AccessMode::read_write), EBUSY) << "it could be the file";
+  EXPECT_FALSE(exports->check_again(spec.name).problem);
+  EXPECT_EQ(open(*exports, "other.img", AccessMode::read_write), 0);
+  EXPECT_EQ(open(*exports, "disk.img", AccessMode::read_write), EACCES);
+}
+
+// The folder was missing, then became a link, with no check in between.
+TEST_F(CatalogChangeTest, AReadOnlyExportThatWasMissingIsNotWrittenToBelowTheSearchPath) {
+  directory.make_file("real/other.img", 4096);
+  ExportSpec iso;
+  iso.name = "iso";
+  iso.path = directory / "link/a.iso";
+  iso.read_only = true;
+  const auto exports = catalog({iso});
+  std::filesystem::create_directory_symlink("real", directory / "link");
+  directory.make_file("real/a.iso", 4096);
+  EXPECT_EQ(open(*exports, "real/a.iso", AccessMode::read_write), EACCES);
+  EXPECT_EQ(open(*exports, "real/other.img", AccessMode::read_write), 0);
+}
+
+TEST_F(CatalogChangeTest, ATraceMustNotTakeTheNameOfAMissingExport) {
+  ExportSpec late;
+  late.name = "late";
+  late.path = directory / "late.img";
+  const auto exports = catalog({late});
+  EXPECT_EQ(exports->exported_as(directory.path() + "/./late.img"), "late");
+  EXPECT_EQ(exports->exported_as(directory / "other.img"), "");
 }
 
 TEST_F(CatalogChangeTest, ThreadsThatOpenSeeOneOrTheOther) {

@@ -12,6 +12,24 @@ void Catalog::tell_with(NbdDisk::Tell tell) {
   shared_->tell = std::move(tell);
 }
 
+void Catalog::wait_for_nbd(Nanos time) {
+  const std::lock_guard guard(shared_->mutex);
+  shared_->nbd_wait = time;
+}
+
+void Catalog::stop_waiting_for_nbd() {
+  std::vector<std::shared_ptr<NbdPlace>> places;
+  {
+    const std::lock_guard guard(shared_->mutex);
+    shared_->nbd_wait = 0;
+    for (const auto& [index, place] : shared_->nbd) places.push_back(place);
+  }
+  for (const auto& place : places) {
+    const std::unique_lock guard(place->mutex, std::try_to_lock);  // taken while somebody connects
+    if (guard && place->disk != nullptr) place->disk->stop_waiting();
+  }
+}
+
 struct Catalog::NbdLease {
   explicit NbdLease(std::shared_ptr<NbdPlace> of) : place(std::move(of)) {}
   NbdLease(const NbdLease&) = delete;
@@ -19,8 +37,9 @@ struct Catalog::NbdLease {
   ~NbdLease() {
     std::shared_ptr<NbdDisk> over;  // ends without the lock, for it waits for its thread
     const std::lock_guard guard(place->mutex);
-    if (place->lent.expired() && place->disk != nullptr && !place->disk->owes_flush())
-      over = std::move(place->disk);
+    if (!place->lent.expired() || place->disk == nullptr) return;
+    // The number of its losses tells later opens that the cache is another one.
+    if (!place->disk->owes_flush() && place->disk->losses().count == 0) over = std::move(place->disk);
   }
   std::shared_ptr<NbdPlace> place;
 };
@@ -29,8 +48,10 @@ tl::expected<std::shared_ptr<NbdDisk>, OpenError> Catalog::nbd_disk(const std::s
                                                                     std::size_t index,
                                                                     const ExportSpec& spec) {
   std::shared_ptr<NbdPlace> place;
+  NbdDisk::Options options;
   {
     const std::lock_guard guard(shared->mutex);
+    options.wait = shared->nbd_wait;
     auto& one = shared->nbd[index];
     if (one == nullptr) one = std::make_shared<NbdPlace>();
     place = one;
@@ -38,7 +59,7 @@ tl::expected<std::shared_ptr<NbdDisk>, OpenError> Catalog::nbd_disk(const std::s
   std::shared_ptr<NbdDisk> former;  // as above
   const std::lock_guard guard(place->mutex);
   if (auto disk = place->lent.lock()) return disk;
-  const bool owes_flush = place->disk != nullptr && place->disk->owes_flush();
+  if (place->disk != nullptr) options.losses = place->disk->losses();
   if (place->disk == nullptr || !place->disk->is_up()) {
     auto made = NbdDisk::connect(
         spec.path, describe(spec),
@@ -50,7 +71,7 @@ tl::expected<std::shared_ptr<NbdDisk>, OpenError> Catalog::nbd_disk(const std::s
           }
           if (tell) tell(line);
         },
-        owes_flush);
+        options);
     if (!made) return made;
     former = std::exchange(place->disk, std::move(*made));
   }
@@ -70,7 +91,7 @@ tl::expected<OpenedDevice, OpenError> Catalog::find_nbd(const Numbered& asked,
 }
 
 std::optional<OpenError> Catalog::check_nbd(const ExportSpec& spec) {
-  auto disk = NbdDisk::connect(spec.path, describe(spec), [](const std::string&) {});
+  auto disk = NbdDisk::connect(spec.path, describe(spec), [](const std::string&) {}, {});
   if (!disk) return disk.error();
   const auto device = Export::open_nbd(std::move(*disk), {}, {spec.read_only, 0}, describe(spec));
   if (device) return std::nullopt;

@@ -70,7 +70,7 @@ TEST(CommandLine, UsageErrors) {
       "\"info\"?\n");
   EXPECT_EQ(usage_error({"-e", "disk"}),
             "urtrsd: --export: expected NAME=SOURCE, got \"disk\"; write --export "
-            "NAME=SOURCE[,ro][,delay_ms=N]\n");
+            "NAME=SOURCE[,ro][,force][,delay_ms=N]\n");
   EXPECT_EQ(usage_error({"-e", "a\xff=mem:1M"}),
             "urtrsd: --export: export name \"a\\xff\" cannot be used; a name is 1 to 254 bytes of UTF-8, not "
             "only slashes, with no \"..\" and no control characters\n")
@@ -97,7 +97,7 @@ TEST(CommandLine, UsageErrors) {
 
 TEST(CommandLine, ExportOptionsAreKnownWords) {
   const std::string hint =
-      "options are ro and delay_ms=N; a comma in a file name is written twice, as in --export "
+      "options are ro, force and delay_ms=N; a comma in a file name is written twice, as in --export "
       "a=/srv/x,,y.img\n";
   EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,RO"}),
             "urtrsd: --export: unknown option \"RO\" of export \"a\"; did you mean \"ro\"? " + hint);

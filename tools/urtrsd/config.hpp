@@ -53,6 +53,7 @@ struct DaemonConfig {
   bool assume_kernel_6_12_clients = false;
   bool extensions = true;
   std::string dev_search_path;  // empty: only `exports` can be opened
+  bool strict = false;          // ends at the start if anything is missing
   std::uint32_t heartbeat_interval_ms = 5000;
   std::uint32_t heartbeat_missed_max = 5;
   std::uint32_t max_sessions = 64;
@@ -70,6 +71,7 @@ struct DaemonConfig {
   std::string metrics;                    // "ADDRESS:PORT" or path of a unix socket; empty: not served
   std::string control_group;              // that may use it; empty: that of the process
   std::uint32_t shutdown_timeout_s = 30;  // 0: no bound
+  std::uint32_t nbd_wait_s = 30;          // 0: IO fails at once
   std::uint32_t poll_us = 20;
   bool busy_poll = false;
   std::vector<ExportSpec> exports;
@@ -96,8 +98,8 @@ class ConfigReader {
 
   // The value of a scalar setting or of one more element of a list, as written on the command line.
   void set_from_flag(const std::string& flag, const std::string& key, const std::string& value);
-  // NAME=SOURCE[,ro][,delay_ms=N]; ",," stands for a comma of SOURCE. A name may be given once as a flag, and
-  // then replaces an export of that name in the file.
+  // NAME=SOURCE[,ro][,force][,delay_ms=N]; ",," stands for a comma of SOURCE. A name may be given once as a
+  // flag, and then replaces an export of that name in the file.
   void add_export_flag(const std::string& value);
   // Variables of the environment: URTRS_PORT for port, URTRS_HEARTBEAT_INTERVAL_MS for heartbeat.interval_ms,
   // URTRS_LISTEN with commas. `value_of` answers null for those that are not set.

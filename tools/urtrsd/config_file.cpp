@@ -164,23 +164,24 @@ class TomlWalker {
         spec.memory_bytes = *size;
     } else if (key == "allow_addresses" || key == "allow_identities" || key == "allow_sessions") {
       if (text == nullptr || text->get().empty()) wrong(node, "export." + key, "non-empty string", kCommas);
-    } else if (key == "read_only") {
+    } else if (key == "read_only" || key == "force") {
       if (const auto* boolean = node.as_boolean())
-        spec.read_only = boolean->get();
+        (key == "force" ? spec.force : spec.read_only) = boolean->get();
       else
-        wrong(node, "export.read_only", "boolean");
+        wrong(node, "export." + key, "boolean");
     } else if (key == "delay_ms") {
       if (integer == nullptr || integer->get() < 0 || integer->get() > kMaxDelayMs)
         wrong(node, "export.delay_ms", "integer 0.." + std::to_string(kMaxDelayMs));
       else
         spec.delay_ms = static_cast<std::uint32_t>(integer->get());
     } else {
-      const std::string meant = did_you_mean(key, {"name", "path", "mem", "read_only", "delay_ms",
+      const std::string meant = did_you_mean(key, {"name", "path", "mem", "read_only", "force", "delay_ms",
                                                    "allow_addresses", "allow_identities", "allow_sessions"});
       reader_.report(at(where), "unknown key " + in_quotes("export." + key),
-                     meant.empty() ? "an export has name, path or mem, read_only, delay_ms, allow_addresses, "
-                                     "allow_identities, allow_sessions"
-                                   : meant);
+                     meant.empty()
+                         ? "an export has name, path or mem, read_only, force, delay_ms, allow_addresses, "
+                           "allow_identities, allow_sessions"
+                         : meant);
     }
   }
 

@@ -46,9 +46,11 @@ constexpr const char* kExamples =
 
 constexpr const char* kNotes =
     "An export is locked while a session has it open (fcntl, open file description locks): for "
-    "writing when one may write, else for reading. At start, urtrsd ends with code 3 when another "
-    "process has one of the exports locked. An export whose file does not answer within 3 s is named "
-    "in a warning, and served when it does. A file that is exported with ,ro is read-only below "
+    "writing when one may write, else for reading. A block device that is open for writing is claimed "
+    "too (O_EXCL): while this host has it mounted, as swap, or below dm, md or LVM, it can be opened "
+    "for reading only; with ,force it is not claimed. An export that is missing, locked or in use at "
+    "the start is named in a warning, and served when that has changed (urtrs export list shows it); "
+    "with --strict, urtrsd ends with code 3. A file that is exported with ,ro is read-only below "
     "--dev-search-path too. A trace replaces an empty file or another trace, and nothing else.\n"
     "SIGTERM and SIGINT close all sessions and end urtrsd, a second one ends it at once. SIGUSR1 "
     "writes the last records to a file, SIGUSR2 begins and ends a trace, SIGHUP reads the "
@@ -93,7 +95,7 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
          "-e,--export", flags.exports,
          "device to export: a file, a block device, mem:SIZE or the URI of an NBD server; may be repeated, "
          "with another NAME each time; a comma in a file name is written twice")
-      ->type_name("NAME=SOURCE[,ro][,delay_ms=N]")
+      ->type_name("NAME=SOURCE[,ro][,force][,delay_ms=N]")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   std::map<std::string, CLI::Option*> options;
@@ -183,17 +185,16 @@ void check_devices(const DaemonConfig& config, const TryStart& try_start, Comman
   const auto search_path =
       config.dev_search_path.empty() ? std::nullopt : std::optional<std::string>(config.dev_search_path);
   const auto catalog = Catalog::create(config.exports, search_path);
-  std::vector<OpenError> problems;
-  if (catalog)
-    problems = (*catalog)->check(Catalog::CheckLocks::ask);
-  else
-    problems.push_back(catalog.error());
+  const auto problems = catalog ? (*catalog)->check(Catalog::CheckLocks::ask)
+                                : std::vector<Catalog::Problem>{{"", catalog.error()}};
   if (catalog)
     for (const std::string& warning : (*catalog)->warnings())
       result.errors += "urtrsd: warning: " + warning + "\n";
-  for (const OpenError& problem : problems) result.errors += "urtrsd: " + problem.sentence + "\n";
-  result.exit_code = problems.empty() ? 0 : kPrecondition;
-  if (problems.empty()) {
+  for (const Catalog::Problem& problem : problems) {
+    result.errors += (problem.late ? "urtrsd: warning: " : "urtrsd: ") + problem.why.sentence + "\n";
+    if (!problem.late) result.exit_code = kPrecondition;
+  }
+  if (result.exit_code == 0) {
     for (const std::string& problem : output_file_problems(config, **catalog)) {
       result.errors += "urtrsd: " + problem + "\n";
       result.exit_code = kUsage;
@@ -251,8 +252,8 @@ std::vector<std::string> split_at_commas(std::string_view text) {
 
 bool ConfigReader::export_option(ExportSpec& spec, const std::string& option) {
   constexpr std::string_view kDelay = "delay_ms=";
-  if (option == "ro") {
-    spec.read_only = true;
+  if (option == "ro" || option == "force") {
+    (option == "ro" ? spec.read_only : spec.force) = true;
     return true;
   }
   if (option.rfind(kDelay, 0) != 0) {
@@ -262,7 +263,7 @@ bool ConfigReader::export_option(ExportSpec& spec, const std::string& option) {
     const std::string meant = lower == "ro" || lower == "rx" ? "did you mean \"ro\"? " : "";
     report("--export", "unknown option " + in_quotes(option) + " of export " + in_quotes(spec.name),
            meant +
-               "options are ro and delay_ms=N; a comma in a file name is written twice, as in "
+               "options are ro, force and delay_ms=N; a comma in a file name is written twice, as in "
                "--export a=/srv/x,,y.img");
     return false;
   }
@@ -276,7 +277,7 @@ bool ConfigReader::export_option(ExportSpec& spec, const std::string& option) {
 }
 
 void ConfigReader::add_export_flag(const std::string& value) {
-  const std::string usage = "write --export NAME=SOURCE[,ro][,delay_ms=N]";
+  const std::string usage = "write --export NAME=SOURCE[,ro][,force][,delay_ms=N]";
   const std::size_t equals = value.find('=');
   if (equals == std::string::npos || equals == 0) {
     report("--export", "expected NAME=SOURCE, got " + in_quotes(value), usage);

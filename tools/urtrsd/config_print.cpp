@@ -93,6 +93,7 @@ std::string print_config(const DaemonConfig& config, const ConfigReader::Origins
     text += spec.memory_bytes != 0 ? "mem = " + std::to_string(spec.memory_bytes) + "\n"
                                    : "path = " + toml_string(spec.path) + "\n";
     text += std::string("read_only = ") + (spec.read_only ? "true" : "false") + "\n";
+    if (spec.force) text += "force = true\n";
     text += "delay_ms = " + std::to_string(spec.delay_ms) + "\n";
     constexpr const char* kLists[] = {"allow_addresses", "allow_identities", "allow_sessions"};
     for (unsigned i = 0; i < 3; ++i)

@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
                "urtrsd.toml:4:1: unknown key \"export.readonly\"; did you mean \"read_only\"?\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\nfile = \"x\"\n",
                "urtrsd.toml:4:1: unknown key \"export.file\"; an export has name, path or mem, read_only, "
-               "delay_ms, allow_addresses, allow_identities, allow_sessions\n"},
+               "force, delay_ms, allow_addresses, allow_identities, allow_sessions\n"},
         Golden{
             "[[export]]\nname = \"a\"\nmem = 512\nallow_identities = [\"x\"]\n",
             "urtrsd.toml:4:20: export.allow_identities: expected non-empty string, got an array; a list has "

@@ -58,6 +58,12 @@ std::vector<Setting> make_settings() {
        "directory peers may open devices in, %SESSNAME% stands for the session; nothing outside it can be "
        "opened",
        TextRule{&C::dev_search_path}},
+      {"strict", "strict",
+       "end with code 3 if an export, dev_search_path, a listen address or the address of metrics is missing "
+       "at the start, and let a reload add no export that cannot be opened; otherwise urtrsd serves the "
+       "rest, "
+       "and tries the missing ones again after 1 s, 2 s, 4 s and so on, later once a minute",
+       BooleanRule{&C::strict}},
       {"heartbeat.interval_ms", "heartbeat-interval-ms", "time between two heartbeat checks",
        IntegerRule{&C::heartbeat_interval_ms, 10, 3600000}},
       {"heartbeat.missed_max", "heartbeat-missed-max", "silent checks before a peer counts as dead",
@@ -103,6 +109,11 @@ std::vector<Setting> make_administration() {
        "seconds after SIGTERM or SIGINT in which storage may end what is under way; then urtrsd leaves "
        "without it. 0: no bound",
        IntegerRule{&C::shutdown_timeout_s, 0, 86400}},
+      {"nbd_wait_s", "nbd-wait-s",
+       "seconds for which IO waits for the NBD server of an export that was lost, before it fails; 0: it "
+       "fails "
+       "at once",
+       IntegerRule{&C::nbd_wait_s, 0, 86400}},
   };
 }
 

@@ -59,9 +59,9 @@ Answer missing(const char* key, const char* form) {
 Answer show(const Asked& asked) {
   json answer = to_json(asked.target.model(), asked.target.now(), text_of(asked, "buckets") == "true");
   answer["exports"] = to_json(asked.target.exports());
+  answer["missing"] = to_json(asked.target.missing(), asked.target.now());
   answer["stats"] = to_json(asked.target.transport_stats(), asked.target.block_stats());
-  answer["version"] = URTRS_VERSION;
-  answer["pid"] = ::getpid();
+  answer.update({{"version", URTRS_VERSION}, {"pid", ::getpid()}});
   answer["fabric"] = asked.target.fabric_name();
   answer.update(asked.target.credentials());
   answer["uptime_s"] = static_cast<double>(asked.target.now() - asked.target.started()) / 1e9;

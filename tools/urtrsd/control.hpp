@@ -15,6 +15,7 @@
 #include "tools/lib/attributes/server_tree.hpp"
 #include "tools/lib/rpc/server.hpp"
 #include "tools/urtrsd/catalog.hpp"
+#include "tools/urtrsd/missing_list.hpp"
 
 namespace rtrs::daemon {
 
@@ -23,6 +24,7 @@ class Controlled : public attributes::ServerOperations {
  public:
   virtual attributes::ServerModel model() const = 0;
   virtual std::vector<ExportSpec> exports() const = 0;
+  virtual const MissingList& missing() const = 0;
   virtual ServerStats transport_stats() const = 0;
   virtual BlockServerStats block_stats() const = 0;
   virtual Nanos now() const = 0;
@@ -86,6 +88,7 @@ class Control {
 nlohmann::json to_json(const attributes::ServerModel&, Nanos now, bool buckets);
 nlohmann::json to_json(const ServerStats&, const BlockServerStats&);
 nlohmann::json to_json(const std::vector<ExportSpec>&);
+nlohmann::json to_json(const MissingList&, Nanos now);
 nlohmann::json to_json(const PathEvent&);
 
 }  // namespace rtrs::daemon

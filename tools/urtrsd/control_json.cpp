@@ -158,7 +158,20 @@ json to_json(const std::vector<ExportSpec>& exports) {
       row["memory_bytes"] = one.memory_bytes;
     else
       row["path"] = one.path;
+    if (one.force) row["force"] = true;
     if (one.delay_ms != 0) row["delay_ms"] = one.delay_ms;
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
+json to_json(const MissingList& missing, Nanos now) {
+  json all = json::array();
+  for (const auto& [key, item] : missing.items()) {
+    json row{{"kind", to_string(key.first)},  {"name", key.second},
+             {"sentence", item.why.sentence}, {"errno", item.why.error},
+             {"attempts", item.attempts},     {"since_s", seconds_of(now - item.since)}};
+    if (item.next != kNever) row["retry_s"] = item.next <= now ? 0.0 : seconds_of(item.next - now);
     all.push_back(std::move(row));
   }
   return all;

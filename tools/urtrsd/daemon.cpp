@@ -95,6 +95,7 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       shutdown_(context),
       memory_timer_(context),
       expiry_timer_(context),
+      retry_timer_(context),
       pump_(context, *fabric_, config.busy_poll ? asio::WaitMode::busy_poll : asio::WaitMode::events,
             {[this](Nanos now) { return this->step(now); },
              [this] { return std::min(server_.next_deadline(), log_.next_due()); }},
@@ -102,6 +103,7 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       service_(context, service),
       jobs_(context) {
   catalog_->tell_with([](const std::string& line) { spdlog::warn("{}", line); });
+  catalog_->wait_for_nbd(Nanos{1'000'000'000} * config.nbd_wait_s);
 }
 
 Daemon::~Daemon() {
@@ -127,10 +129,11 @@ int Daemon::start() {
   server_.set_access(access_of(config_));
   if (!config_.always_invalidate) server_.invalidate_where_it_protects();
   if (!listen()) return 3;
-  for (const ExportSpec& spec : catalog_->specs()) tell_of_export(spec);
+  for (const ExportSpec& spec : catalog_->specs())
+    if (!is_missing(spec.name)) tell_of_export(spec);
   spdlog::info("always_invalidate is {}", always_invalidates() ? "on" : "off");
   open_control();
-  if (!open_metrics()) return 3;
+  if (!open_or_miss_metrics()) return 3;
   wait_for_storage();
   pump_.start();
   watch_expiry();
@@ -216,8 +219,10 @@ void Daemon::begin_shutdown(const char* why) {
   spdlog::info("{}: closing {} sessions; once more to leave at once", why,
                server_.transport().session_count());
   stopping_ = true;
+  retry_timer_.cancel();
   service_.stopping(fmt::format("{}: closing {} sessions", why, open_sessions_));
   server_.close(*fabric_, asio::steady_now());
+  catalog_->stop_waiting_for_nbd();
   pump_.step_soon();
   if (config_.shutdown_timeout_s == 0) return;
   shutdown_.expires_after(std::chrono::seconds(config_.shutdown_timeout_s));
@@ -357,10 +362,6 @@ void Daemon::perform(const block::SessionClosed& action) {
   sessions_[action.session].reset();
   --open_sessions_;
   if (!stopping_) service_.status(service_status());
-}
-
-std::string Daemon::service_status() const {
-  return fmt::format("{} exports, {} sessions", catalog_->specs().size(), open_sessions_);
 }
 
 std::string Daemon::who(std::uint16_t session) const {

@@ -23,6 +23,7 @@
 #include "tools/urtrsd/control.hpp"
 #include "tools/urtrsd/descriptor_budget.hpp"
 #include "tools/urtrsd/log.hpp"
+#include "tools/urtrsd/missing_list.hpp"
 #include "tools/urtrsd/service_notifier.hpp"
 #include "tools/urtrsd/storage_engine.hpp"
 
@@ -38,6 +39,8 @@ class Daemon : private Controlled {
   // How the configuration is read again: the command line of the start. Called from another thread.
   void reread_with(std::function<CommandLine()> reread) { reread_ = std::move(reread); }
 
+  // Tries the problems that the check of the catalog found again.
+  void expect(const std::vector<Catalog::Problem>& missing);
   // 0, or the exit code after an error that was logged.
   int start();
   // A second signal, or shutdown_timeout_s, ended it while operations were in flight: leave the process
@@ -78,6 +81,11 @@ class Daemon : private Controlled {
   void tell_failure(const StorageResult&);
 
   bool listen();  // false: an error was logged (daemon_listen.cpp)
+  Errc listen_on(const std::string& address);
+  // `name`: of which it is an address, or the address itself. False: an error was logged.
+  bool listen_or_miss(const std::string& address, const std::string& name);
+  std::string cannot_listen(const std::string& address, Errc result, const std::string& name = {}) const;
+  void warn_of_strangers(const std::string& address) const;
   void warn_of_plain_listeners() const;
   std::string why_not_listening(const std::string& address, Errc result) const;
   bool run_storage();
@@ -97,13 +105,26 @@ class Daemon : private Controlled {
   void log_refused(const PathEvent&);
   void log_path(const PathEvent&);
 
+  // daemon_missing.cpp
+  void miss(const MissingList::Key& key, OpenError why);
+  bool appeared(const MissingList::Key& key);  // false: it was not missing
+  // `until_done` is released when the attempt has ended; may be null.
+  void try_again(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
+  void ask_catalog(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
+  void set_retry_timer();
+  void forget_export(const std::string& name);
+  void note_open(const std::string& name, AccessMode mode,
+                 const tl::expected<OpenedDevice, OpenError>& found);
+  bool is_missing(const std::string& export_name) const;
   // daemon_control.cpp
   void open_control();
-  bool open_metrics();  // false: an error was logged
+  bool open_or_miss_metrics();  // false: an error was logged
+  OpenError open_metrics();     // error 0: it is open, or not wanted
   attributes::ServerModel model() const override;
   // All sessions, each with its name as outputs show it and as users give it.
   std::vector<ServerSessionStatus> sessions() const;
   std::vector<ExportSpec> exports() const override { return catalog_->specs(); }
+  const MissingList& missing() const override { return missing_; }
   ServerStats transport_stats() const override { return server_.transport().stats(); }
   BlockServerStats block_stats() const override { return server_.stats(); }
   Nanos now() const override { return asio::steady_now(); }
@@ -136,6 +157,8 @@ class Daemon : private Controlled {
   void reload_auth(Reread&, Reloaded& done);
   std::vector<std::uint64_t> handles_of(const std::string& export_name) const;
   std::string users_of(const std::string& export_name) const;
+  void add_new_export(const ExportSpec& spec, std::shared_ptr<Reloaded> done,
+                      std::shared_ptr<void> until_done);
   void change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,
                       std::function<void(const Reloaded&)> tell);
   bool always_invalidates() const;
@@ -172,6 +195,8 @@ class Daemon : private Controlled {
   boost::asio::steady_timer expiry_timer_;
   tools::DailyWarning expiry_warning_{asio::steady_now()};
   bool memory_timer_set_ = false;
+  MissingList missing_;
+  boost::asio::steady_timer retry_timer_;
   asio::FabricPump pump_;
   ServiceNotifier service_;
   BlockingJobs jobs_;

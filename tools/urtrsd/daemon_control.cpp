@@ -41,13 +41,15 @@ void Daemon::open_control() {
   if (config_.control.empty())
     return spdlog::info("no control socket, because control is empty: urtrs does not find this urtrsd");
   auto control = Control::open(context_, config_.control, config_.control_group, *this);
-  if (!control) return spdlog::warn("urtrs cannot reach this urtrsd: {}", control.error());
+  if (!control)
+    return miss({MissingKind::control, ""}, {EIO, "urtrs cannot reach this urtrsd: " + control.error()});
+  appeared({MissingKind::control, ""});
   control_ = std::move(*control);
   spdlog::info("control socket {}", control_->path());
 }
 
-bool Daemon::open_metrics() {
-  if (config_.metrics.empty()) return true;
+OpenError Daemon::open_metrics() {
+  if (config_.metrics.empty()) return {};
 #if URTRS_HAS_METRICS
   http::TextServerOptions options;
   options.address = config_.metrics;
@@ -60,18 +62,14 @@ bool Daemon::open_metrics() {
     return metrics_text({model(), transport_stats(), block_stats(), streams, URTRS_VERSION, fabric_name(),
                          uptime, std::move(expiries)});
   });
-  if (!server) {
-    spdlog::error("{}", server.error());
-    return false;
-  }
+  if (!server) return {server.error().error, server.error().sentence};
   metrics_ = std::move(*server);
   spdlog::info("metrics at {}", metrics_->address());
   if (!metrics_->is_loopback())
     spdlog::warn("whoever reaches {} reads the names of sessions and files there", metrics_->address());
-  return true;
+  return {};
 #else
-  spdlog::error("{}", kNoMetrics);
-  return false;
+  return {EOPNOTSUPP, kNoMetrics};
 #endif
 }
 

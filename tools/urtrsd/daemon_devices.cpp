@@ -69,6 +69,7 @@ tl::expected<void, OpenError> Daemon::may_open(std::uint16_t session, const std:
 void Daemon::opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,
                     tl::expected<OpenedDevice, OpenError> found) {
   const Session& asker = *sessions_[asked.session];
+  note_open(name, mode, found);
   block::ExportOpened answer;
   tl::expected<void, OpenError> admitted;
   if (found)

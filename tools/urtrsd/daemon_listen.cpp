@@ -2,11 +2,14 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/ip/address.hpp>
+#include <cerrno>
 #include <string>
+#include <utility>
 
 #include "backends/address/socket_address.hpp"
 #include "backends/asio/fabric_pump.hpp"
 #include "tools/urtrsd/daemon.hpp"
+#include "tools/urtrsd/listen_check.hpp"
 
 namespace rtrs::daemon {
 namespace {
@@ -46,6 +49,37 @@ std::string Daemon::why_not_listening(const std::string& address, Errc result) c
                      config_.port);
 }
 
+std::string Daemon::cannot_listen(const std::string& address, Errc result, const std::string& name) const {
+  return fmt::format("cannot listen on {} port {}: {}",
+                     name.empty() || name == address ? address : name + " (" + address + ")", config_.port,
+                     why_not_listening(address, result));
+}
+
+// An address that the host does not have is found without the fabric, which would log an error each time.
+Errc Daemon::listen_on(const std::string& address) {
+  const auto parsed = net::parse_address(address, 0);
+  if (parsed && try_address(*parsed) == EADDRNOTAVAIL) return Errc::bad_address;
+  const PathAddress local{"", address, static_cast<std::uint16_t>(config_.port)};
+  const Errc result = server_.listen(*fabric_, asio::steady_now(), local);
+  if (result == Errc::ok) {
+    listens_on_.push_back(address);
+    warn_of_strangers(address);
+  }
+  return result;
+}
+
+bool Daemon::listen_or_miss(const std::string& address, const std::string& name) {
+  const Errc result = listen_on(address);
+  if (result == Errc::ok) return true;
+  std::string sentence = cannot_listen(address, result, name);
+  if (result == Errc::bad_address && !config_.strict) {
+    miss({MissingKind::address, address}, {EADDRNOTAVAIL, std::move(sentence)});
+    return true;
+  }
+  spdlog::error("{}", sentence);
+  return false;
+}
+
 // A host name stands for all of its addresses.
 bool Daemon::listen() {
   for (const std::string& address : config_.listen) {
@@ -55,43 +89,31 @@ bool Daemon::listen() {
       spdlog::error("cannot listen on {} port {}: {}", address, config_.port, why);
       return false;
     }
-    for (const std::string& one : all) {
-      const PathAddress local{"", one, static_cast<std::uint16_t>(config_.port)};
-      const Errc result = server_.listen(*fabric_, asio::steady_now(), local);
-      if (result == Errc::ok) {
-        listens_on_.push_back(one);
-        continue;
-      }
-      spdlog::error("cannot listen on {}{} port {}: {}", address, one == address ? "" : " (" + one + ")",
-                    config_.port, why_not_listening(one, result));
-      return false;
-    }
+    for (const std::string& one : all)
+      if (!listen_or_miss(one, address)) return false;
   }
-  if (config_.fabric == "libfabric") {
-    for (const std::string& address : listens_on_) {
-      if (!is_loopback(address))
-        spdlog::warn(
-            "{} is no loopback address: whoever reaches port {} there can crash this process or write into "
-            "its "
-            "memory, because provider {} of libfabric does not check what it receives; use it on trusted "
-            "networks only (docs/security.md)",
-            address, fabric_->listening_port(), config_.provider);
-    }
-  }
-  if (config_.fabric == "tcp") warn_of_plain_listeners();
   return true;
 }
 
 void Daemon::warn_of_plain_listeners() const {
-  if (requires_tls(config_)) return;
-  for (const std::string& address : listens_on_) {
-    if (!is_loopback(address))
-      spdlog::warn(
-          "{} is no loopback address, and clients come without TLS: whoever reaches port {} there may open "
-          "the exports, and whoever is on the way may read and change their data; --tls require with "
-          "--tls-keys protects them (docs/security.md)",
-          address, fabric_->listening_port());
-  }
+  for (const std::string& address : listens_on_) warn_of_strangers(address);
+}
+
+// Who may come there without being asked who he is.
+void Daemon::warn_of_strangers(const std::string& address) const {
+  if (is_loopback(address)) return;
+  if (config_.fabric == "libfabric")
+    spdlog::warn(
+        "{} is no loopback address: whoever reaches port {} there can crash this process or write into its "
+        "memory, because provider {} of libfabric does not check what it receives; use it on trusted "
+        "networks only (docs/security.md)",
+        address, fabric_->listening_port(), config_.provider);
+  if (config_.fabric == "tcp" && !requires_tls(config_))
+    spdlog::warn(
+        "{} is no loopback address, and clients come without TLS: whoever reaches port {} there may open the "
+        "exports, and whoever is on the way may read and change their data; --tls require with --tls-keys "
+        "protects them (docs/security.md)",
+        address, fabric_->listening_port());
 }
 
 }  // namespace rtrs::daemon

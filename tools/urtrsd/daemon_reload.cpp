@@ -44,7 +44,7 @@ void Daemon::add_export(const ExportSpec& spec, std::function<void(const Added&)
     return [this, spec, tell, prepared] {
       tl::expected<void, OpenError> added;
       if (*prepared)
-        added = catalog_->add(spec, **prepared);
+        added = catalog_->add(spec, &**prepared);
       else
         added = tl::unexpected(prepared->error());
       if (!added) {
@@ -91,6 +91,7 @@ std::string Daemon::remove_export(const std::string& name, bool force) {
            "; unmap it there first, or force it away";
   if (!catalog_->remove(name))
     return "there is no export " + in_quotes(name) + "; \"urtrs export list\" shows all";
+  forget_export(name);
   for (const std::uint64_t handle : handles_of(name)) force_close(handle);
   spdlog::info("export {} is gone{}", in_quotes(name), users.empty() ? "" : ", taken from session " + users);
   return {};
@@ -245,6 +246,32 @@ void Daemon::reload_auth(Reread& read, Reloaded& done) {
                                 : "shared keys were read, for clients that connect from now on");
 }
 
+// As at the start, a missing export is served when it is there.
+void Daemon::add_new_export(const ExportSpec& spec, std::shared_ptr<Reloaded> done,
+                            std::shared_ptr<void> until_done) {
+  if (const auto added = catalog_->add(spec, nullptr); !added) {
+    done->kept.push_back(added.error().sentence);
+    return;
+  }
+  done->changed.push_back("export " + in_quotes(spec.name) + " is added");
+  jobs_.run(kAdministration, [this, spec, done, until_done = std::move(until_done)]() mutable {
+    auto checked = std::make_shared<Catalog::Checked>(catalog_->check_again(spec.name));
+    return [this, spec, done, until_done = std::move(until_done), checked] {
+      if (checked->problem) {
+        miss({MissingKind::exported, spec.name}, checked->problem->why);
+      } else {
+        const std::vector<std::string> warnings = tell_of_export(spec);
+        done->kept.insert(done->kept.end(), warnings.begin(), warnings.end());
+      }
+      for (const std::string& warning : checked->warnings) {
+        spdlog::warn("{}", warning);
+        done->kept.push_back(warning);
+      }
+      pump_.step_soon();
+    };
+  });
+}
+
 // Takes away what is not wanted any more, then adds what is new; one that changed is both. Tells when the
 // last has answered.
 void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,
@@ -278,24 +305,32 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
     return std::any_of(staying.begin(), staying.end(),
                        [&name](const std::string& one) { return same_export(one, name); });
   };
-  const auto warnings = std::make_shared<std::vector<std::string>>();  // that are in the log already
-  const auto finished = [done, warnings, tell = std::move(tell)] {
+  const auto later = std::make_shared<Reloaded>();  // `kept` is in the log already
+  const auto finished = [this, done, later, tell = std::move(tell)] {
+    done->changed.insert(done->changed.end(), later->changed.begin(), later->changed.end());
     for (const std::string& one : done->changed) spdlog::info("reload: {}", one);
     for (const std::string& one : done->kept) spdlog::warn("reload: {}", one);
     if (done->changed.empty() && done->kept.empty()) spdlog::info("reload: nothing has changed");
-    done->kept.insert(done->kept.end(), warnings->begin(), warnings->end());
+    done->kept.insert(done->kept.end(), later->kept.begin(), later->kept.end());
+    for (const auto& [key, item] : missing_.items()) done->kept.push_back(item.why.sentence);
     tell(*done);
   };
   // The last to go tells.
   const std::shared_ptr<void> last(nullptr, [finished](void*) { finished(); });
+  missing_.hurry_all(asio::steady_now());
+  for (const MissingList::Key& key : missing_.take_due(asio::steady_now())) try_again(key, last);
   for (const ExportSpec& one : wanted) {
     if (has(there, one) || stays(one.name)) continue;
-    add_export(one, [done, warnings, last, name = one.name](const Added& added) {
+    if (!config_.strict) {
+      add_new_export(one, later, last);
+      continue;
+    }
+    add_export(one, [done, later, last, name = one.name](const Added& added) {
       if (added.refused.empty())
         done->changed.push_back("export " + in_quotes(name) + " is added");
       else
         done->kept.push_back(added.refused);
-      warnings->insert(warnings->end(), added.warnings.begin(), added.warnings.end());
+      later->kept.insert(later->kept.end(), added.warnings.begin(), added.warnings.end());
     });
   }
 }

@@ -94,7 +94,7 @@ class TestDaemon(Case):
         # The lock is taken for a session. Here a process that has it stands for a server with one.
         with open(image, "r+b") as held:
             fcntl.lockf(held, fcntl.LOCK_EX)
-            second = self.start(f"--export=b={image}")
+            second = self.start(f"--export=b={image}", "--strict")
             assert second.process.wait(BOUND) == 3
             assert re.search(rf'export "b" .* is in use by process {os.getpid()} \(', second.text())
         self.start(f"--export=b={image}").ready()
@@ -108,7 +108,7 @@ class TestDaemon(Case):
             probe = subprocess.run(["test", "-x", URTRSD], check=False, **user)
             if probe.returncode != 0:
                 pytest.skip("nobody cannot execute urtrsd here")
-        server = self.start(f"--export=a={image}", **user)
+        server = self.start(f"--export=a={image}", "--strict", **user)
         assert server.process.wait(BOUND) == 3
         assert "cannot be opened for writing: Permission denied; to export it read-only" in server.text()
         self.start(f"--export=a={image},ro", **user).ready()
@@ -184,7 +184,7 @@ class TestDaemon(Case):
             port = f"--port={taken.getsockname()[1]}"
             few = [resource.RLIMIT_NOFILE, (16, 16)]
             cases = [([port], {}, "another program does"),
-                     (["--listen=192.0.2.1"], {}, "this host does not have this address"),
+                     (["--listen=192.0.2.1", "--strict"], {}, "this host does not have this address"),
                      (["--listen=127.0.0.1", "--listen=0.0.0.0"], {}, "urtrsd itself listens on 127.0.0.1 already"),
                      ([], {"preexec_fn": lambda: resource.setrlimit(*few)}, "may have 16 file descriptors")]
             for arguments, options, words in cases:
@@ -386,7 +386,7 @@ class TestHungDisk(Case):
 
     def test_a_start_tells_what_is_wrong_beside_it(self):
         stand_still(self.fuse)
-        server = self.start(f"--export=slow={self.slow},ro", "--export=gone=/nowhere/disk.img")
+        server = self.start(f"--export=slow={self.slow},ro", "--export=gone=/nowhere/disk.img", "--strict")
         assert server.process.wait(BOUND) == 3
         assert 'export "gone" ("/nowhere/disk.img") cannot be opened: No such file' in server.text()
         assert 'export "slow"' in server.text()

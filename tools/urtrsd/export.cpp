@@ -96,6 +96,9 @@ tl::expected<std::unique_ptr<Export>, OpenError> Export::open_nbd(std::shared_pt
   result->geometry_ = disk->geometry();
   if (options.read_only)
     result->geometry_.max_discard_sectors = result->geometry_.max_write_zeroes_sectors = 0;
+  const NbdLink::Losses losses = disk->losses();
+  result->nbd_seen_ = losses.seen_at_open();
+  result->sequence_ = losses.count;
   const std::uint64_t size = disk->size_bytes();
   result->nbd_ = std::move(disk);
   if (auto rounded = result->set_size(size, described); !rounded) return tl::unexpected(rounded.error());

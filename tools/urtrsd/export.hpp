@@ -64,8 +64,8 @@ class Export {
 
   ExportKind kind() const noexcept { return id_.kind; }
   const DeviceId& id() const noexcept { return id_; }
-  // Of a block device: another one each time that a disk appears under its number. 0: not known, or no
-  // device.
+  // Of a block device: another one each time that a disk appears under its number. Of an NBD server: how
+  // often it lost changes. 0: not known, or no device.
   std::uint64_t sequence() const noexcept { return sequence_; }
   std::uint64_t size_bytes() const noexcept { return geometry_.nsectors * kSectorBytes; }
   std::uint64_t sectors() const noexcept { return geometry_.nsectors; }
@@ -82,6 +82,7 @@ class Export {
 
   int fd() const noexcept { return fd_.get(); }                          // -1 for memory and NBD servers
   const std::shared_ptr<NbdDisk>& nbd() const noexcept { return nbd_; }  // null for all others
+  std::uint64_t& nbd_seen() noexcept { return nbd_seen_; }               // for NbdCommand::seen
   std::span<std::byte> memory() const noexcept { return region_ ? region_->bytes() : std::span<std::byte>(); }
 
   std::uint32_t page_size() const noexcept { return page_size_; }  // bytes; of memory()
@@ -107,6 +108,7 @@ class Export {
   UniqueFd fd_;
   std::shared_ptr<MemoryRegion> region_;
   std::shared_ptr<NbdDisk> nbd_;
+  std::uint64_t nbd_seen_ = 0;
   std::uint64_t sequence_ = 0;
   Options options_;
   rnbd::Geometry geometry_;

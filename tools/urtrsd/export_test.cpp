@@ -184,9 +184,11 @@ TEST_P(Confined, AFailedOpenKeepsNoLease) {
 }
 
 TEST_P(Confined, MissingSearchPath) {
-  const auto created = Catalog::create({}, directory_ / "nowhere", GetParam());
-  ASSERT_FALSE(created);
-  EXPECT_EQ(created.error().error, ENOENT);
+  auto exports = catalog(directory_ / "nowhere");
+  const auto problems = exports->check(Catalog::CheckLocks::take);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].why.error, ENOENT);
+  EXPECT_EQ(refusal(*exports, "disk.img").error, ENOENT);
 }
 
 TEST(SearchPathAtRoot, FollowsAbsoluteLinks) {
@@ -285,9 +287,9 @@ TEST(Catalog, CheckNamesEveryBadExport) {
   ASSERT_TRUE(exports);
   const auto problems = (*exports)->check(Catalog::CheckLocks::ask);
   ASSERT_EQ(problems.size(), 2U);
-  EXPECT_EQ(problems[0].error, ENOENT);
-  EXPECT_NE(problems[0].sentence.find("export \"gone\""), std::string::npos);
-  EXPECT_EQ(problems[1].error, ENOTBLK);
+  EXPECT_EQ(problems[0].why.error, ENOENT);
+  EXPECT_NE(problems[0].why.sentence.find("export \"gone\""), std::string::npos);
+  EXPECT_EQ(problems[1].why.error, ENOTBLK);
 }
 
 TEST(Catalog, AReadOnlyExportIsReadOnlyByItsFileNameToo) {
@@ -323,9 +325,9 @@ TEST(Catalog, CheckOpensForWritingUnlessReadOnly) {
   if (::access(path.c_str(), W_OK) == 0) GTEST_SKIP() << "this user may write to files of mode 0444 (root)";
   const auto problems = (*Catalog::create({{"a", path}}, std::nullopt))->check(Catalog::CheckLocks::ask);
   ASSERT_EQ(problems.size(), 1U);
-  EXPECT_EQ(problems[0].error, EACCES);
-  EXPECT_NE(problems[0].sentence.find("cannot be opened for writing"), std::string::npos);
-  EXPECT_NE(problems[0].sentence.find(",ro"), std::string::npos);
+  EXPECT_EQ(problems[0].why.error, EACCES);
+  EXPECT_NE(problems[0].why.sentence.find("cannot be opened for writing"), std::string::npos);
+  EXPECT_NE(problems[0].why.sentence.find(",ro"), std::string::npos);
   EXPECT_TRUE(
       (*Catalog::create({{"a", path, 0, true}}, std::nullopt))->check(Catalog::CheckLocks::ask).empty());
 }

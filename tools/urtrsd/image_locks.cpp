@@ -12,6 +12,8 @@
 #include <optional>
 #include <utility>
 
+#include "tools/urtrsd/host_holders.hpp"
+
 namespace rtrs::daemon {
 namespace {
 
@@ -24,13 +26,6 @@ struct flock whole_file(short type) {
 
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-}
-
-std::string first_line(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
 }
 
 std::string process_name(const std::string& pid) {
@@ -96,57 +91,83 @@ std::shared_ptr<ImageLocks::Image> ImageLocks::image_of(const DeviceId& id) {
   return image;
 }
 
-// 0 or an errno; EAGAIN: held by somebody else.
-int ImageLocks::set(Image& image, const Located& located, bool write) {
+std::optional<OpenError> ImageLocks::host_use(const Located& located, const Use& use,
+                                              const std::string& described) {
+  if (!use.write || use.force) return std::nullopt;
+  const std::string holders = host_holders(located);
+  if (holders.empty()) return std::nullopt;
+  return OpenError{EBUSY, in_use_by_host(described, holders)};
+}
+
+// 0 or an errno. EAGAIN: locked by another process. EBUSY: claimed by this host.
+int ImageLocks::set(Image& image, const Located& located, const Use& use) {
+  const bool claims = use.claims(located);
   UniqueFd before;
-  if (!image.fd || (write && !image.fd_writes)) {
-    UniqueFd fd = reopen(located, write ? O_RDWR : O_RDONLY);
+  const bool claimed_before = image.claimed;
+  if (!image.fd || (use.write && !image.fd_writes) || (claims && !image.claimed)) {
+    UniqueFd fd = reopen(located, (use.write ? O_RDWR : O_RDONLY) | (claims ? O_EXCL : 0));
     if (!fd) return errno;
     // The lock for reading belongs to the other description and would be in the way.
     before = std::exchange(image.fd, std::move(fd));
+    image.claimed = claims;
     if (before) {
       struct flock unlock = whole_file(F_UNLCK);
       ::fcntl(before.get(), F_OFD_SETLK, &unlock);
     }
   }
-  struct flock lock = whole_file(write ? F_WRLCK : F_RDLCK);
+  struct flock lock = whole_file(use.write ? F_WRLCK : F_RDLCK);
   int result = ::fcntl(image.fd.get(), F_OFD_SETLK, &lock) == 0 ? 0 : errno;
   if (result == EACCES) result = EAGAIN;  // POSIX leaves the choice
   if (result == 0) {
-    image.fd_writes = image.fd_writes || write;
-    image.strength = write ? Strength::write : Strength::read;
+    image.fd_writes = image.fd_writes || use.write;
+    image.strength = use.write ? Strength::write : Strength::read;
   } else if (before) {
     image.fd = std::move(before);
-    lock = whole_file(F_RDLCK);
+    image.claimed = claimed_before;
+    lock = whole_file(image.strength == Strength::write ? F_WRLCK : F_RDLCK);
     ::fcntl(image.fd.get(), F_OFD_SETLK, &lock);
   }
   return result;
 }
 
-tl::expected<ImageLocks::Hold, OpenError> ImageLocks::acquire(const Located& located, bool write,
+tl::expected<ImageLocks::Hold, OpenError> ImageLocks::acquire(const Located& located, const Use& use,
                                                               const std::string& described) {
+  if (located.id.kind == ExportKind::file)
+    if (auto used = host_use(located, use, described)) return tl::unexpected(std::move(*used));
   auto image = image_of(located.id);
   const std::lock_guard guard(image->mutex);
   Hold hold;
-  const bool enough = image->strength == Strength::write || (image->strength == Strength::read && !write);
-  const int error = enough ? 0 : set(*image, located, write);
+  const char* const purpose = use.write ? "writing" : "reading";
+  const bool locked = image->strength == Strength::write || (image->strength == Strength::read && !use.write);
+  const bool enough = locked && (image->claimed || !use.claims(located));
+  const int error = enough ? 0 : set(*image, located, use);
   if (error == EAGAIN) {
-    const std::string holder = lock_holder(image->fd.get(), write);
-    if (image->readers + image->writers == 0) image->fd.reset();
+    const std::string holder = lock_holder(image->fd.get(), use.write);
+    if (image->readers + image->writers == 0) close(*image);
     return refuse(EBUSY, described + " is in use by " + holder +
-                             ", which holds a lock on it: it cannot be opened for " +
-                             (write ? "writing" : "reading"));
+                             ", which holds a lock on it: it cannot be opened for " + purpose);
   }
+  if (error == EBUSY && use.write && located.id.kind == ExportKind::block_device)
+    return refuse(EBUSY, in_use_by_host(described, host_holders(located)));
   if (error != 0 && !image->fd)
-    return refuse(error, described + " cannot be opened for " + (write ? "writing" : "reading") + ": " +
-                             errno_text(error));
+    return refuse(error, described + " cannot be opened for " + purpose + ": " + errno_text(error));
   if (error != 0)
     hold.warning_ = described + " cannot be locked (" + errno_text(error) +
                     "): nothing keeps another server from writing to it";
+  if (use.write && use.force)
+    if (const std::string holders = host_holders(located); !holders.empty())
+      hold.warning_ =
+          described + " is opened for writing because of \"force\", although this host uses it: " + holders;
   hold.image_ = image;
-  hold.write_ = write;
-  ++(write ? image->writers : image->readers);
+  hold.write_ = use.write;
+  ++(use.write ? image->writers : image->readers);
   return hold;
+}
+
+void ImageLocks::close(Image& image) noexcept {
+  image.fd.reset();
+  image.fd_writes = image.claimed = false;
+  image.strength = Strength::none;
 }
 
 ImageLocks::Hold& ImageLocks::Hold::operator=(Hold&& other) noexcept {
@@ -164,14 +185,24 @@ void ImageLocks::Hold::release() noexcept {
   if (!image) return;
   const std::lock_guard guard(image->mutex);
   --(write_ ? image->writers : image->readers);
-  if (image->writers == 0 && image->readers == 0) {
-    image->fd.reset();
-    image->fd_writes = false;
-    image->strength = Strength::none;
-  } else if (image->writers == 0 && image->strength == Strength::write) {
-    struct flock lock = whole_file(F_RDLCK);
-    if (::fcntl(image->fd.get(), F_OFD_SETLK, &lock) == 0) image->strength = Strength::read;
-  }
+  if (image->writers == 0 && image->readers == 0)
+    close(*image);
+  else if (image->writers == 0)
+    give_up_writing(*image);
+}
+
+// Readers are left: their lock is one for reading, and the host may use the device again. Where /proc is not
+// mounted, the claim lasts as long as they do.
+void ImageLocks::give_up_writing(Image& image) noexcept {
+  struct flock lock = whole_file(F_RDLCK);
+  if (image.strength == Strength::write && ::fcntl(image.fd.get(), F_OFD_SETLK, &lock) == 0)
+    image.strength = Strength::read;
+  if (!image.claimed) return;
+  const std::string self = "/proc/self/fd/" + std::to_string(image.fd.get());
+  UniqueFd fd(::open(self.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd || ::fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) return;
+  image.fd = std::move(fd);
+  image.fd_writes = image.claimed = false;
 }
 
 }  // namespace rtrs::daemon

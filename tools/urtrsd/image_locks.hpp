@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
@@ -19,13 +20,27 @@ namespace rtrs::daemon {
 // file: they are advisory, end with the process, and conflict with those of QEMU. A file system without locks
 // is used without, with a warning. Locks of a block device are those of its node in /dev.
 //
+// A block device that is open for writing is also claimed (O_EXCL): refused while this host has it mounted,
+// as swap, or in device-mapper, md or another claim; and the host can do none of that until the claim ends. A
+// file is refused while a loop device of this host writes to it. `force` leaves both out.
+//
 // May be called from any thread, and blocks where the file system does; calls for other devices go on.
 class ImageLocks {
  public:
   class Hold;
 
-  // EBUSY with a sentence that names the process that holds the lock, if it can be found.
-  tl::expected<Hold, OpenError> acquire(const Located& located, bool write, const std::string& described);
+  struct Use {
+    bool write = false;
+    bool force = false;  // of a writer, without a claim
+    bool claims(const Located& located) const noexcept {
+      return write && !force && located.id.kind == ExportKind::block_device;
+    }
+  };
+  // EBUSY with a sentence that names whoever holds the lock or the claim, if that can be found.
+  tl::expected<Hold, OpenError> acquire(const Located& located, const Use& use, const std::string& described);
+  // Why this host's own use of the device does not allow `use`, as far as it can be found without a claim.
+  static std::optional<OpenError> host_use(const Located& located, const Use& use,
+                                           const std::string& described);
   // A warning when acquire() would answer EBUSY, else none. Takes no lock, not for a moment either: a server
   // that wants the image meanwhile gets it.
   static std::vector<std::string> others(const Located& located, bool write, const std::string& described);
@@ -37,11 +52,14 @@ class ImageLocks {
     std::mutex mutex;
     UniqueFd fd;
     bool fd_writes = false;
+    bool claimed = false;  // by `fd`
     Strength strength = Strength::none;
     std::uint32_t readers = 0;
     std::uint32_t writers = 0;
   };
-  static int set(Image& image, const Located& located, bool write);
+  static int set(Image& image, const Located& located, const Use& use);
+  static void give_up_writing(Image& image) noexcept;
+  static void close(Image& image) noexcept;
   std::shared_ptr<Image> image_of(const DeviceId& id);
 
   std::mutex mutex_;
@@ -64,7 +82,6 @@ class ImageLocks::Hold {
 
  private:
   friend class ImageLocks;
-  Hold(std::shared_ptr<Image> image, bool write) : image_(std::move(image)), write_(write) {}
   std::shared_ptr<Image> image_;
   bool write_ = false;
   std::string warning_;

@@ -20,7 +20,7 @@ Located locate(const std::string& path) {
 class Locks : public ::testing::Test {
  protected:
   std::int32_t error(ImageLocks& locks, bool write) {
-    const auto hold = locks.acquire(located_, write, "the image");
+    const auto hold = locks.acquire(located_, {write}, "the image");
     return hold ? 0 : hold.error().error;
   }
   TestDirectory directory_;
@@ -31,7 +31,7 @@ class Locks : public ::testing::Test {
 };
 
 TEST_F(Locks, AWriterExcludesOtherServers) {
-  const auto hold = one_.acquire(located_, true, "the image");
+  const auto hold = one_.acquire(located_, {true}, "the image");
   ASSERT_TRUE(hold) << hold.error().sentence;
   EXPECT_TRUE(hold->warning().empty());
   EXPECT_EQ(error(other_, true), EBUSY);
@@ -39,14 +39,14 @@ TEST_F(Locks, AWriterExcludesOtherServers) {
 }
 
 TEST_F(Locks, ReadersShareAndExcludeWriters) {
-  const auto hold = one_.acquire(located_, false, "the image");
+  const auto hold = one_.acquire(located_, {false}, "the image");
   ASSERT_TRUE(hold);
   EXPECT_EQ(error(other_, false), 0);
   EXPECT_EQ(error(other_, true), EBUSY);
 }
 
 TEST_F(Locks, SessionsOfOneServerShareALock) {
-  const auto first = one_.acquire(located_, true, "the image");
+  const auto first = one_.acquire(located_, {true}, "the image");
   ASSERT_TRUE(first);
   EXPECT_EQ(error(one_, true), 0);
   EXPECT_EQ(error(one_, false), 0);
@@ -54,10 +54,10 @@ TEST_F(Locks, SessionsOfOneServerShareALock) {
 }
 
 TEST_F(Locks, TheLockFollowsTheStrongestUser) {
-  auto reader = one_.acquire(located_, false, "the image");
+  auto reader = one_.acquire(located_, {false}, "the image");
   ASSERT_TRUE(reader);
   {
-    const auto writer = one_.acquire(located_, true, "the image");
+    const auto writer = one_.acquire(located_, {true}, "the image");
     ASSERT_TRUE(writer);
     EXPECT_EQ(error(other_, false), EBUSY);
   }
@@ -68,8 +68,8 @@ TEST_F(Locks, TheLockFollowsTheStrongestUser) {
 }
 
 TEST_F(Locks, ARefusedWriterLeavesTheReadersTheirLock) {
-  const auto reader = one_.acquire(located_, false, "the image");
-  auto others = other_.acquire(located_, false, "the image");
+  const auto reader = one_.acquire(located_, {false}, "the image");
+  auto others = other_.acquire(located_, {false}, "the image");
   ASSERT_TRUE(reader);
   ASSERT_TRUE(others);
   EXPECT_EQ(error(one_, true), EBUSY);
@@ -95,7 +95,7 @@ TEST_F(Locks, TheHolderIsNamed) {
   char locked = 'n';
   EXPECT_EQ(::read(ready[0], &locked, 1), 1);
   EXPECT_EQ(locked, 'y');
-  const auto refused = one_.acquire(located_, true, "the image");
+  const auto refused = one_.acquire(located_, {true}, "the image");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().error, EBUSY);
   EXPECT_NE(refused.error().sentence.find("in use by process " + std::to_string(child) + " ("),

@@ -13,16 +13,6 @@ namespace rtrs::daemon {
 
 namespace {
 
-// 0, or why not.
-int bind_once(const net::SocketAddress& address) {
-  const UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return errno;
-  // Connections of a server that has ended do not hold the port.
-  const int on = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  return ::bind(fd.get(), address.get(), address.length) == 0 ? 0 : errno;
-}
-
 bool is_six(const std::string& address) {
   return address.find(':') != std::string::npos;
 }
@@ -66,6 +56,15 @@ std::string remedy(int error) {
 
 }  // namespace
 
+int try_address(const net::SocketAddress& address) {
+  const UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return errno;
+  // Connections of a server that has ended do not hold the port.
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  return ::bind(fd.get(), address.get(), address.length) == 0 ? 0 : errno;
+}
+
 std::vector<AddressProblem> try_addresses(const DaemonConfig& config) {
   std::vector<AddressProblem> problems;
   const auto port = static_cast<std::uint16_t>(config.fabric == "verbs" ? 0 : config.port);
@@ -83,7 +82,7 @@ std::vector<AddressProblem> try_addresses(const DaemonConfig& config) {
     const std::vector<net::SocketAddress> found = net::resolve(address, port, &why);
     if (found.empty()) problems.push_back({what + why});
     for (const net::SocketAddress& one : found) {
-      const int error = bind_once(one);
+      const int error = try_address(one);
       if (error == 0) continue;
       const std::string which = is_ip_address(address) ? "" : net::to_text(one) + ": ";
       problems.push_back({what + which + remedy(error), error == EADDRINUSE});

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/address/socket_address.hpp"
 #include "tools/urtrsd/config.hpp"
 
 namespace rtrs::daemon {
@@ -11,6 +12,9 @@ struct AddressProblem {
   std::string sentence;
   bool may_pass = false;  // a port that is in use now, by the urtrsd that is to be restarted for example
 };
+
+// Whether a TCP socket can be bound to the address now: 0, or an errno.
+int try_address(const net::SocketAddress& address);
 
 // Binds each for a moment, and listens on none. Of verbs, whose ports are not those of TCP, the address
 // alone.

@@ -78,7 +78,7 @@ tl::expected<Located, OpenError> locate_file(const std::string& path, const std:
 
 std::string real_path(const std::string& path) {
   std::error_code error;
-  const auto real = std::filesystem::canonical(path, error);
+  const auto real = std::filesystem::weakly_canonical(path, error);
   return error ? path : real.string();
 }
 

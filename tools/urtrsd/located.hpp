@@ -31,8 +31,8 @@ tl::expected<Located, OpenError> identify(UniqueFd path_fd, const std::string& d
 // Finds a configured file. `described` names its export in sentences.
 tl::expected<Located, OpenError> locate_file(const std::string& path, const std::string& described);
 
-std::string real_path(
-    const std::string& path);  // without symbolic links; `path` itself if it cannot be resolved
+// Without symbolic links, also of a file that is missing; `path` itself if it cannot be resolved.
+std::string real_path(const std::string& path);
 std::string path_of(const Located& located);  // without symbolic links
 
 }  // namespace rtrs::daemon

@@ -1,5 +1,6 @@
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <csignal>
 #include <cstdio>
@@ -39,10 +40,14 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
     spdlog::error("{}", catalog.error().sentence);
     return 3;
   }
-  const auto broken = (*catalog)->check(Catalog::CheckLocks::take);
+  const auto missing = (*catalog)->check(Catalog::CheckLocks::take);
   for (const std::string& warning : (*catalog)->warnings()) spdlog::warn("{}", warning);
-  for (const OpenError& error : broken) spdlog::error("{}", error.sentence);
-  if (!broken.empty()) return 3;
+  const auto is_certain = [](const Catalog::Problem& one) { return !one.late; };
+  if (config.strict && std::any_of(missing.begin(), missing.end(), is_certain)) {
+    for (const Catalog::Problem& one : missing)
+      spdlog::log(one.late ? spdlog::level::warn : spdlog::level::err, "{}", one.why.sentence);
+    return 3;
+  }
   const auto unwritable = output_file_problems(config, **catalog);
   for (const std::string& problem : unwritable) spdlog::error("{}", problem);
   if (!unwritable.empty()) return 2;
@@ -64,6 +69,7 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
   boost::asio::io_context context(1);
   Daemon daemon(context, config, std::move(*fabric), std::move(*catalog), std::move(*engine), service);
   daemon.reread_with([arguments] { return parse_command_line(arguments); });
+  daemon.expect(missing);
   if (const int failed = daemon.start()) return failed;
   context.run();
   if (daemon.was_forced()) {

@@ -12,6 +12,11 @@ bool NbdDisk::is_uri(std::string_view source) noexcept {
                      [source](std::string_view scheme) { return source.substr(0, scheme.size()) == scheme; });
 }
 
+NbdLink::Losses NbdDisk::losses() const noexcept {
+  const std::uint64_t both = losses_.load(std::memory_order_acquire);
+  return {both / 2, both % 2 == 0};
+}
+
 void NbdCommands::push(NbdCommand& command) noexcept {
   command.next = nullptr;
   (first_ == nullptr ? first_ : last_->next) = &command;

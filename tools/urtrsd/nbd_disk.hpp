@@ -37,14 +37,17 @@ struct NbdCommand {
   std::uint32_t length = 0;     // bytes
   std::byte* buffer = nullptr;  // of a write not written to
   bool fua = false;
-  std::int32_t result = 0;  // as OpProgress::on_result() takes it
-  // Of one that failed: what was acknowledged before may be lost, and nobody was told yet.
+  std::int32_t result = 0;        // as OpProgress::on_result() takes it
+  std::uint64_t* seen = nullptr;  // of the open, see NbdLink::Losses; used by the disk's thread alone
+  // Of a flush that the server failed: what was acknowledged before may be lost.
   bool lost_changes = false;
 
   // The disk's own.
   NbdDisk* disk = nullptr;
   std::uint64_t changes = 0;  // acknowledged when its flush began
-  bool flushing = false;      // the change is done, the flush that makes it durable is under way
+  bool flushing = false;      // the change is done, the flush that makes it durable is in flight
+  Nanos wait_until = 0;       // of NbdLink; 0: it never waited for the server
+  std::uint64_t seen_at_begin = 0;
 };
 
 // First in, first out, through the commands' own pointers.
@@ -83,12 +86,15 @@ class NbdDisk {
   // nbd://, nbds://, nbd+unix://, nbds+unix:// or nbd+vsock://, as every NBD program takes them.
   static bool is_uri(std::string_view source) noexcept;
 
-  // Connects, which takes 10 s at most. `described` names the export in sentences. ENOTCONN (no such server,
-  // or it refused), EINVAL (a disk that cannot be exported), EOPNOTSUPP (built without libnbd). `damaged`:
-  // what the server acknowledged before is lost, which the first flush says.
+  struct Options {
+    Nanos wait = 0;            // how long requests wait for a server that was lost
+    NbdLink::Losses losses{};  // of a former connection
+  };
+  // Connects, which takes 10 s at most. `described` names the export in sentences. ENODEV (no such server,
+  // or it refused), EINVAL (a disk that cannot be exported), EOPNOTSUPP (built without libnbd).
   static tl::expected<std::shared_ptr<NbdDisk>, OpenError> connect(const std::string& uri,
                                                                    std::string described, Tell tell,
-                                                                   bool damaged = false);
+                                                                   const Options& options);
   NbdDisk(const NbdDisk&) = delete;
   NbdDisk& operator=(const NbdDisk&) = delete;
   ~NbdDisk();  // nothing is submitted any more
@@ -102,8 +108,14 @@ class NbdDisk {
   // A change was acknowledged that no flush covered. True at the latest when its command is done.
   bool owes_flush() const noexcept { return owes_flush_.load(std::memory_order_relaxed); }
 
-  // Never blocks. While the server is not there commands fail with ENOTCONN, and it is tried once a second.
+  NbdLink::Losses losses() const noexcept;
+
+  // Never blocks. While the server is lost it is tried once a second. Commands wait for it for Options::wait,
+  // and fail with ENOTCONN after that; those that were in flight are sent again. A flush after a loss of
+  // changes fails with EIO, once for each open.
   void submit(NbdCommand& command) noexcept;
+  // From now on commands do not wait for a server that is lost.
+  void stop_waiting() noexcept;
 
  private:
   struct Facts {
@@ -113,7 +125,7 @@ class NbdDisk {
     bool read_only = false;
     bool flush = false, fua = false, trim = false, zero = false;
   };
-  NbdDisk(std::string uri, std::string described, Tell tell);
+  NbdDisk(std::string uri, std::string described, Tell tell, const Options& options);
   void run();
   std::string connect_once();  // "": it is connected
   std::string await_connection();
@@ -127,23 +139,31 @@ class NbdDisk {
   bool post(NbdCommand& command, OpStep step);
   void finish(NbdCommand& command, std::int32_t result) noexcept;
   void finish_ended();
+  bool is_alive() const noexcept;
   void end(NbdCommand& command);
+  void hold(NbdCommand& command, Nanos now);
+  void fail_overdue(Nanos now);
+  void send_held();
   void wait(int timeout_ms);
   static int completed(void* data, int* error);
 
   const std::string uri_;
   const std::string described_;
   const Tell tell_;
+  const Nanos wait_;
   WakeUp wake_;
   std::mutex mutex_;
   NbdCommands submitted_;
   bool stopping_ = false;
+  std::atomic<bool> waits_{true};
 
   // Of the thread.
   nbd_handle* handle_ = nullptr;
   NbdLink link_;
-  std::string told_;   // why the last attempt failed
-  NbdCommands ended_;  // by libnbd; `result` is 0 or a negative errno
+  std::string told_;           // why the last attempt failed
+  NbdCommands held_;           // until the server is back
+  Nanos held_until_ = kNever;  // of the first of them
+  NbdCommands ended_;          // by libnbd; `result` is 0 or a negative errno
   bool known_ = false;
   bool gave_up_ = false;  // this connection, whose server answers nothing
 
@@ -152,6 +172,7 @@ class NbdDisk {
   std::atomic<std::uint64_t> size_{0};
   std::atomic<bool> up_{false};
   std::atomic<bool> owes_flush_{false};
+  std::atomic<std::uint64_t> losses_{0};  // twice the count, and 1 if the newest was not reported
   std::thread thread_;
 };
 

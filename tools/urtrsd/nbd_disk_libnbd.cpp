@@ -60,18 +60,24 @@ bool changes(OpStep step) {
 
 }  // namespace
 
-NbdDisk::NbdDisk(std::string uri, std::string described, Tell tell)
-    : uri_(std::move(uri)), described_(std::move(described)), tell_(std::move(tell)) {}
+NbdDisk::NbdDisk(std::string uri, std::string described, Tell tell, const Options& options)
+    : uri_(std::move(uri)),
+      described_(std::move(described)),
+      tell_(std::move(tell)),
+      wait_(options.wait),
+      waits_(options.wait != 0),
+      link_(options.wait) {
+  link_.inherit(options.losses);
+}
 
 tl::expected<std::shared_ptr<NbdDisk>, OpenError> NbdDisk::connect(const std::string& uri,
                                                                    std::string described, Tell tell,
-                                                                   bool damaged) {
-  std::shared_ptr<NbdDisk> disk(new NbdDisk(uri, std::move(described), std::move(tell)));
+                                                                   const Options& options) {
+  std::shared_ptr<NbdDisk> disk(new NbdDisk(uri, std::move(described), std::move(tell), options));
   if (disk->wake_.fd() < 0) return refuse(EMFILE, disk->described_ + ": " + errno_text(EMFILE));
   const std::string why = disk->connect_once();
   if (!why.empty())
-    return refuse(disk->known_ ? EINVAL : ENOTCONN, disk->described_ + " cannot be used: " + why);
-  if (damaged) disk->link_.inherit_damage();
+    return refuse(disk->known_ ? EINVAL : ENODEV, disk->described_ + " cannot be used: " + why);
   disk->publish();
   disk->thread_ = std::thread([raw = disk.get()] { raw->run(); });
   return disk;
@@ -88,7 +94,13 @@ NbdDisk::~NbdDisk() {
   nbd_close(handle_);
 }
 
+void NbdDisk::stop_waiting() noexcept {
+  waits_.store(false, std::memory_order_relaxed);
+  wake_.signal();
+}
+
 void NbdDisk::submit(NbdCommand& command) noexcept {
+  command.wait_until = 0;
   {
     const std::lock_guard guard(mutex_);
     submitted_.push(command);
@@ -122,12 +134,15 @@ std::string NbdDisk::await_connection() {
   while (nbd_aio_is_connecting(handle_) != 0) {
     const Nanos now = steady_now();
     if (now >= end) return "the server does not answer";
-    if (thread_.joinable()) take_submitted();
+    if (thread_.joinable()) {
+      take_submitted();
+      fail_overdue(now);
+    }
     {
       const std::lock_guard guard(mutex_);
       if (stopping_) return "it is closed";
     }
-    wait(milliseconds_until(end, now));
+    wait(milliseconds_until(std::min(end, held_until_), now));
   }
   return nbd_aio_is_ready(handle_) != 0 ? std::string() : last_error();
 }
@@ -179,7 +194,11 @@ void NbdDisk::drop() {
   handle_ = nullptr;
   told_ = why;
   tell_(described_ + ": its NBD server is lost: " + why +
-        "; IO fails until it is back, which is tried every second");
+
+        (waits_.load(std::memory_order_relaxed)
+             ? "; IO waits for it for up to " + std::to_string(wait_ / 1'000'000'000) + " s (nbd_wait_s)"
+             : "; IO fails until it is back") +
+        ", which is tried every second");
 }
 
 // libnbd ends all commands when it finds the connection broken.
@@ -198,11 +217,13 @@ void NbdDisk::run() {
       if (stopping_) return;
     }
     const Nanos now = steady_now();
+    fail_overdue(now);
     if (handle_ == nullptr && link_.next_attempt() <= now) {
       const std::string why = connect_once();
       publish();
       if (why.empty()) {
         tell_(described_ + ": its NBD server is back");
+        send_held();
       } else if (why != told_) {
         told_ = why;
         tell_(described_ + ": its NBD server cannot be used: " + why);
@@ -210,7 +231,7 @@ void NbdDisk::run() {
       continue;
     }
     if (link_.lost_at() <= now && !gave_up_) give_up();
-    wait(wait_ms(now));
+    if (handle_ == nullptr || link_.is_up()) wait(wait_ms(now));
     finish_ended();
     if (handle_ != nullptr && !link_.is_up()) drop();
     publish();
@@ -218,12 +239,14 @@ void NbdDisk::run() {
 }
 
 void NbdDisk::publish() noexcept {
-  up_.store(link_.is_up(), std::memory_order_relaxed);
   owes_flush_.store(link_.owes_flush(), std::memory_order_relaxed);
+  losses_.store(2 * link_.losses().count + (link_.losses().reported ? 0 : 1), std::memory_order_release);
+  up_.store(link_.is_up(), std::memory_order_release);  // last: whoever sees that it is lost sees its losses
 }
 
 int NbdDisk::wait_ms(Nanos now) const {
-  const Nanos next = handle_ == nullptr ? link_.next_attempt() : gave_up_ ? kNever : link_.lost_at();
+  const Nanos event = handle_ == nullptr ? link_.next_attempt() : gave_up_ ? kNever : link_.lost_at();
+  const Nanos next = std::min(event, held_until_);
   return next == kNever ? -1 : milliseconds_until(next, now);
 }
 
@@ -252,7 +275,10 @@ void NbdDisk::take_submitted() {
     const std::lock_guard guard(mutex_);
     taken = std::exchange(submitted_, {});
   }
-  while (NbdCommand* command = taken.pop()) begin(*command);
+  while (NbdCommand* command = taken.pop()) {
+    command->seen_at_begin = *command->seen;
+    begin(*command);
+  }
   finish_ended();
 }
 
@@ -260,16 +286,19 @@ void NbdDisk::begin(NbdCommand& command) {
   command.disk = this;
   command.flushing = command.lost_changes = false;
   const bool zeroes = command.opcode == Opcode::write_zeroes;
-  if (command.step == OpStep::sync_data && link_.take_damage()) {
-    command.lost_changes = true;
+  if (!link_.is_up()) return hold(command, steady_now());
+  if (command.step == OpStep::sync_data && link_.take_loss(*command.seen, command.seen_at_begin))
     return finish(command, -EIO);
-  }
-  if (!link_.is_up()) return finish(command, -ENOTCONN);
   if (command.step == OpStep::sync_data && !facts_.flush) return finish(command, 0);
   const bool ranged = command.step == OpStep::punch_hole || command.step == OpStep::zero_range;
   if (ranged && !(zeroes ? facts_.zero : facts_.trim)) return finish(command, -EOPNOTSUPP);
-  if (!post(command, command.step)) finish(command, -EIO);
+  if (post(command, command.step)) return;
+  if (is_alive()) return finish(command, -EIO);
+  if (link_.is_up()) link_.lost(steady_now());
+  hold(command, steady_now());
 }
+
+// --- commands in flight ---
 
 bool NbdDisk::post(NbdCommand& command, OpStep step) {
   const nbd_completion_callback done{&NbdDisk::completed, &command, nullptr};
@@ -309,20 +338,21 @@ int NbdDisk::completed(void* data, int* error) {
   return 1;
 }
 
+bool NbdDisk::is_alive() const noexcept {
+  return handle_ != nullptr && (nbd_aio_is_ready(handle_) != 0 || nbd_aio_is_processing(handle_) != 0);
+}
+
 void NbdDisk::finish_ended() {
-  const bool alive =
-      handle_ != nullptr && (nbd_aio_is_ready(handle_) != 0 || nbd_aio_is_processing(handle_) != 0);
-  if (!alive && link_.is_up()) link_.lost(steady_now());
+  if (link_.is_up() && !is_alive()) link_.lost(steady_now());
   while (NbdCommand* command = ended_.pop()) end(*command);
 }
 
 void NbdDisk::end(NbdCommand& command) {
   link_.answered(steady_now());
   const bool flush = command.flushing || command.step == OpStep::sync_data;
+  if (command.result < 0 && !link_.is_up()) return hold(command, steady_now());
   if (command.result < 0) {
-    // The server may have lost more than this, unless it was the link that failed.
-    const bool makes_durable = flush || command.fua;
-    command.lost_changes = makes_durable && (link_.is_up() || link_.take_damage());
+    command.lost_changes = flush || command.fua;  // the server may have lost more than this
     return finish(command, command.result);
   }
   if (flush) link_.flushed(command.changes);
@@ -330,8 +360,10 @@ void NbdDisk::end(NbdCommand& command) {
   const bool has_to_flush = command.fua && !facts_.fua && facts_.flush && !flush && writes(command.step);
   if (has_to_flush) {
     command.flushing = true;
-    if (!post(command, OpStep::sync_data)) finish(command, -EIO);
-    return;
+    if (post(command, OpStep::sync_data)) return;
+    if (is_alive()) return finish(command, -EIO);
+    if (link_.is_up()) link_.lost(steady_now());
+    return hold(command, steady_now());
   }
   const bool transfers = command.step == OpStep::read || writes(command.step);
   finish(command, transfers ? static_cast<std::int32_t>(command.length) : 0);

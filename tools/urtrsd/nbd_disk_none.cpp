@@ -6,7 +6,7 @@
 namespace rtrs::daemon {
 
 tl::expected<std::shared_ptr<NbdDisk>, OpenError> NbdDisk::connect(const std::string&, std::string described,
-                                                                   Tell, bool) {
+                                                                   Tell, const Options&) {
   return refuse(EOPNOTSUPP,
                 described +
                     " cannot be used: this urtrsd was built without libnbd; install libnbd-dev and "
@@ -15,5 +15,6 @@ tl::expected<std::shared_ptr<NbdDisk>, OpenError> NbdDisk::connect(const std::st
 
 NbdDisk::~NbdDisk() = default;
 void NbdDisk::submit(NbdCommand&) noexcept {}
+void NbdDisk::stop_waiting() noexcept {}
 
 }  // namespace rtrs::daemon

@@ -60,30 +60,27 @@ std::string_view without_leading_slashes(std::string_view name) {
 
 }  // namespace
 
-tl::expected<SearchPath, OpenError> SearchPath::create(std::string path, Confinement how) {
-  SearchPath result;
-  result.path_ = std::move(path);
-  if (result.path_.empty() || result.path_.size() >= kPathMax || result.path_.find('\0') != std::string::npos)
+SearchPath::SearchPath(std::string path, Confinement how) : path_(std::move(path)) {
+  const std::size_t token = path_.find(kSessionToken);
+  per_session_ = token != std::string::npos;
+  prefix_ = path_.substr(0, token);
+  if (prefix_.empty()) prefix_ = ".";
+  if (how != Confinement::automatic) return;
+  // Old kernels answer ENOSYS, some container filters EPERM.
+  const UniqueFd probe(openat2_path(AT_FDCWD, "/", RESOLVE_NO_MAGICLINKS, kPathOnly));
+  kernel_confines_ = static_cast<bool>(probe);
+  if (!probe)
+    warnings_.push_back("openat2(2) is not available (" + errno_text(errno) + "): no symbolic link under " +
+                        in_quotes(prefix_) + " is followed");
+}
+
+tl::expected<UniqueFd, OpenError> SearchPath::open() const {
+  if (path_.empty() || path_.size() >= kPathMax || path_.find('\0') != std::string::npos)
     return refuse(EINVAL, "dev_search_path must have 1 to 4095 bytes");
-  const std::size_t token = result.path_.find(kSessionToken);
-  result.per_session_ = token != std::string::npos;
-  result.prefix_ = result.path_.substr(0, token);
-  if (result.prefix_.empty()) result.prefix_ = ".";
-  result.root_.reset(::open(result.prefix_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!result.root_) {
-    const int error = errno;
-    return refuse(error,
-                  "dev_search_path " + in_quotes(result.prefix_) + " cannot be used: " + errno_text(error));
-  }
-  if (how == Confinement::automatic) {
-    // Old kernels answer ENOSYS, some container filters EPERM.
-    const UniqueFd probe(openat2_path(result.root_.get(), ".", RESOLVE_BENEATH, kPathOnly));
-    result.kernel_confines_ = static_cast<bool>(probe);
-    if (!probe)
-      result.warnings_.push_back("openat2(2) is not available (" + errno_text(errno) +
-                                 "): no symbolic link under " + in_quotes(result.prefix_) + " is followed");
-  }
-  return result;
+  UniqueFd root(::open(prefix_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (root) return root;
+  const int error = errno;
+  return refuse(error, "dev_search_path " + in_quotes(prefix_) + " cannot be used: " + errno_text(error));
 }
 
 tl::expected<UniqueFd, OpenError> SearchPath::open_beneath(int directory, const std::string& name, int flags,
@@ -126,13 +123,15 @@ tl::expected<UniqueFd, OpenError> SearchPath::locate(std::string_view session, s
   const std::size_t session_size = per_session_ ? session.size() + 1 : 0;
   if (prefix_.size() + session_size + 1 + name.size() >= kPathMax)
     return refuse(EINVAL, described + " is refused: the path is longer than 4095 bytes");
-  if (!per_session_) return open_beneath(root_.get(), relative, flags, described);
+  const auto root = open();
+  if (!root) return tl::unexpected(root.error());
+  if (!per_session_) return open_beneath(root->get(), relative, flags, described);
 
   if (session.empty() || session == "." || session == ".." || session.find('/') != std::string_view::npos ||
       session.find('\0') != std::string_view::npos)
     return refuse(EINVAL, described + " is refused: this session name cannot be used as a directory name");
   auto directory =
-      open_beneath(root_.get(), std::string(session), kPathOnly, "directory " + in_quotes(session));
+      open_beneath(root->get(), std::string(session), kPathOnly, "directory " + in_quotes(session));
   if (!directory) return directory;
   return open_beneath(directory->get(), relative, flags, described);
 }

@@ -21,11 +21,14 @@ enum class Confinement : std::uint8_t { automatic, component_walk };
 // Builds and confines paths as protocol section 8.6 says: a name with ".." is refused, "%SESSNAME%" in the
 // search path stands for the session and drops what follows it. Beyond the kernel server, symbolic links that
 // leave the directory are refused, and a session name cannot name anything but one directory.
-// The directory is opened once: renaming it later does not change what peers see. One thread only.
+// The directory is opened for each lookup, so that a file system that is mounted there later, or a directory
+// that replaces it, is seen. Any thread.
 class SearchPath {
  public:
-  static tl::expected<SearchPath, OpenError> create(std::string path,
-                                                    Confinement how = Confinement::automatic);
+  explicit SearchPath(std::string path, Confinement how = Confinement::automatic);
+
+  // Opens the directory. Errors: as open(2).
+  tl::expected<UniqueFd, OpenError> open() const;
 
   // An O_PATH descriptor of whatever is behind `name`, not yet known to be a device.
   // Errors: EINVAL (bad name), EACCES (leaves the directory), else as open(2).
@@ -40,7 +43,6 @@ class SearchPath {
  private:
   tl::expected<UniqueFd, OpenError> open_beneath(int directory, const std::string& name, int flags,
                                                  const std::string& described) const;
-  UniqueFd root_;
   std::string path_;    // as configured
   std::string prefix_;  // before %SESSNAME%, or all of it
   bool per_session_ = false;

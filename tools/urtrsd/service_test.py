@@ -67,12 +67,24 @@ def test_a_busy_loop_answers_too(urtrsd, manager):
 
 
 def test_a_start_that_fails_is_not_ready(urtrsd, manager, tmp_path):
-    server = urtrsd(f"--export=a={tmp_path}/missing", ready=False,
+    server = urtrsd(f"--export=a={tmp_path}/missing", "--strict", ready=False,
                     env=dict(os.environ, NOTIFY_SOCKET=manager.getsockname()))
     assert server.process.wait(BOUND) == 3
     manager.setblocking(False)
     with pytest.raises(BlockingIOError):
         manager.recv(4096)
+
+
+def test_a_start_with_something_missing_is_ready(urtrsd, manager, tmp_path):
+    server = urtrsd(f"--export=a={tmp_path}/later", "--export=b=mem:1M", ready=False,
+                    env=dict(os.environ, NOTIFY_SOCKET=manager.getsockname()))
+    told = manager.recv(4096).decode()
+    while "READY=1" not in told:
+        told = manager.recv(4096).decode()
+    assert "STATUS=2 exports, 0 sessions, 1 missing" in told
+    (tmp_path / "later").write_bytes(bytes(4096))
+    server.logged('export "a" is there')
+    until("the status says so", lambda: "STATUS=2 exports, 0 sessions\n" in manager.recv(4096).decode() + "\n")
 
 
 def test_the_watchdog_is_answered_before_its_time_is_over(urtrsd, manager):

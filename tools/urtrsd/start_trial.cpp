@@ -54,9 +54,9 @@ void try_metrics(const DaemonConfig& config, StartTrial& trial) {
   const auto server = http::TextServer::listen(context, options, [] { return std::string(); });
   if (server) return;
   // The urtrsd that is to be restarted may have it.
-  const bool in_use = server.error().find("in use") != std::string::npos ||
-                      server.error().find("another process listens") != std::string::npos;
-  (in_use ? trial.warnings : trial.errors).push_back(server.error());
+  const bool in_use = server.error().sentence.find("in use") != std::string::npos ||
+                      server.error().sentence.find("another process listens") != std::string::npos;
+  (in_use ? trial.warnings : trial.errors).push_back(server.error().sentence);
 }
 
 }  // namespace

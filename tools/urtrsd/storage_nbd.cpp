@@ -10,6 +10,7 @@ void StorageEngine::submit_nbd(std::uint32_t index) noexcept {
   NbdCommand& command = slot.nbd;
   command.results = &nbd_results_;
   command.index = index;
+  command.seen = &slot.op.target->nbd_seen();
   command.opcode = slot.op.opcode;
   command.step = progress.step();
   command.offset = progress.offset();

@@ -191,11 +191,11 @@ asio::ip::tcp::endpoint as_tcp(const Protocol::endpoint& endpoint) {
 
 }  // namespace
 
-tl::expected<std::unique_ptr<TextServer>, std::string> TextServer::listen(asio::io_context& context,
-                                                                          const TextServerOptions& options,
-                                                                          std::function<std::string()> page) {
-  const auto refuse = [&options](const std::string& why) {
-    return tl::unexpected(fmt::format("cannot serve {} at \"{}\": {}", options.path, options.address, why));
+tl::expected<std::unique_ptr<TextServer>, TextServer::ListenError> TextServer::listen(
+    asio::io_context& context, const TextServerOptions& options, std::function<std::string()> page) {
+  const auto refuse = [&options](const std::string& why, int number = EINVAL) {
+    return tl::unexpected(ListenError{
+        fmt::format("cannot serve {} at \"{}\": {}", options.path, options.address, why), number});
   };
   const auto endpoint = endpoint_of(options.address);
   if (!endpoint) return refuse(endpoint.error());
@@ -208,7 +208,7 @@ tl::expected<std::unique_ptr<TextServer>, std::string> TextServer::listen(asio::
   if (!error && !local) state->acceptor.set_option(asio::socket_base::reuse_address(true), error);
   if (!error) state->acceptor.bind(*endpoint, error);
   if (!error) state->acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return refuse(error.message());
+  if (error) return refuse(error.message(), error.value());
   state->accept();
   return std::unique_ptr<TextServer>(new TextServer(std::move(state)));
 }

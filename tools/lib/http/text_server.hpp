@@ -4,6 +4,7 @@
 // the new one where all have.
 #pragma once
 #include <boost/asio/io_context.hpp>
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -22,8 +23,12 @@ struct TextServerOptions {
 
 class TextServer {
  public:
-  // `page` is called for each request, in the thread of the event loop. The error is a sentence.
-  static tl::expected<std::unique_ptr<TextServer>, std::string> listen(boost::asio::io_context&,
+  struct ListenError {
+    std::string sentence;
+    int error = EINVAL;  // an errno, as far as the system gave one
+  };
+  // `page` is called for each request, in the thread of the event loop.
+  static tl::expected<std::unique_ptr<TextServer>, ListenError> listen(boost::asio::io_context&,
                                                                        const TextServerOptions&,
                                                                        std::function<std::string()> page);
   ~TextServer();

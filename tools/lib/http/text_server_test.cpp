@@ -30,7 +30,7 @@ class TextServerTest : public testing::Test {
     if (options.address.empty()) options.address = "127.0.0.1:0";
     auto made = TextServer::listen(context, options,
                                    [this] { return "page " + std::to_string(++pages) + "\n" + large; });
-    ASSERT_TRUE(made) << made.error();
+    ASSERT_TRUE(made) << made.error().sentence;
     server = std::move(*made);
     address = server->address();
     thread = std::thread([this] { context.run(); });
@@ -146,10 +146,11 @@ TEST_F(TextServerTest, AUnixSocketGoesWithItsServerAndNotBefore) {
   options.address = folder / "metrics.sock";
   const auto page = [] { return std::string("page\n"); };
   auto first = TextServer::listen(own, options, page);
-  ASSERT_TRUE(first) << first.error();
+  ASSERT_TRUE(first) << first.error().sentence;
   const auto second = TextServer::listen(own, options, page);
   ASSERT_FALSE(second) << "it would take the place of one that is served";
-  EXPECT_NE(second.error().find("another process listens there"), std::string::npos) << second.error();
+  EXPECT_NE(second.error().sentence.find("another process listens there"), std::string::npos)
+      << second.error().sentence;
   EXPECT_TRUE(std::filesystem::exists(options.address));
   first->reset();
   EXPECT_FALSE(std::filesystem::exists(options.address));

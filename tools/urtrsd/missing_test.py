@@ -1,0 +1,170 @@
+"""urtrsd serves the parts of its configuration that are there, and the others when they appear."""
+import ctypes
+import errno
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from iwarp_client import IwarpClient
+from programs import BOUND, free_port, program, until
+
+URTRS, URTRSD = program("urtrs"), program("urtrsd")
+CLONE_NEWNET = 0x40000000
+
+
+@pytest.fixture(name="urtrs")
+def _urtrs(tmp_path):
+    def ask(*arguments, code=0):
+        done = subprocess.run([URTRS, f"--socket={tmp_path}/control", *arguments], capture_output=True, text=True, timeout=BOUND, check=False)
+        assert done.returncode == code, done
+        return done
+    return ask
+
+
+@pytest.fixture(name="server")
+def _server(tmp_path, urtrsd):
+    return lambda *arguments, **options: urtrsd(f"--control={tmp_path}/control", *arguments, **options)
+
+
+def states(urtrs):
+    rows = json.loads(urtrs("export", "list", "--json").stdout)["exports"]
+    return {row["name"]: row["state"] for row in rows}, {row["name"]: row["why"] for row in rows}
+
+
+def test_missing_exports_take_no_others_away(server, urtrs, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "good").write_bytes(bytes(4096))
+    started = server(f"--export=good={tmp_path}/good", f"--export=file={tmp_path}/later", f"--export=folder={tmp_path}",
+                     f"--export=pipe={tmp_path}/pipe", f"--export=nbd=nbd+unix:///?socket={tmp_path}/nowhere")
+    peer = IwarpClient(started.port)
+    assert peer.open("good")[0] == 0
+    assert peer.open("file")[0] == errno.ENOENT
+    state, why = states(urtrs)
+    assert state == {"good": "served", "file": "missing", "folder": "missing", "pipe": "missing", "nbd": "missing"}
+    assert "No such file or directory" in why["file"] and "is a directory" in why["folder"] and why["good"] == ""
+    table = urtrs("export", "list").stdout
+    assert re.search(r"^file +\S+ +rw +missing +export .*No such file", table, re.MULTILINE), table
+    started.logged(r'warning export "file" \(.*\) cannot be opened: No such file or directory; it is tried again after 1 s')
+    assert 'exporting "file"' not in started.text()
+    (tmp_path / "later").write_bytes(bytes(4096))
+    assert peer.open("file")[0] == 0, "a client need not wait for the next attempt"
+    started.logged(r'export "file" is there, after \d+ s').logged('exporting "file"')
+    until("the list says so", lambda: states(urtrs)[0]["file"] == "served")
+
+
+def test_an_export_that_goes_is_missing_until_it_is_back(server, urtrs, tmp_path):
+    image = tmp_path / "image"
+    image.write_bytes(bytes(4096))
+    started = server(f"--export=a={image}")
+    assert states(urtrs)[0] == {"a": "served"} and "State" not in urtrs("export", "list").stdout
+    image.rename(tmp_path / "away")
+    peer = IwarpClient(started.port)
+    assert peer.open("a")[0] == errno.ENOENT
+    assert states(urtrs)[0] == {"a": "missing"}
+    (tmp_path / "away").rename(image)
+    started.logged('export "a" is there')
+
+
+@pytest.mark.parametrize("arguments", [["--export=a={0}/missing"], ["--dev-search-path={0}/missing"], ["--export=a=mem:1M", "--listen=192.0.2.1"],
+                                       ["--export=a=mem:1M", "--metrics=192.0.2.1:9469"], ["--export=a=mem:1M", "--metrics={0}/no/metrics"]])
+def test_strict_ends_with_3(urtrsd, tmp_path, arguments):
+    server = urtrsd(*(one.format(tmp_path) for one in arguments), "--strict", ready=False)
+    assert server.process.wait(BOUND) == 3, server.text()
+    assert " error " in server.text() and "ready" not in server.text()
+
+
+def test_a_search_path_may_come_later_and_be_replaced(server, urtrs, tmp_path):
+    folder = tmp_path / "disks"
+    started = server(f"--dev-search-path={folder}")
+    peer = IwarpClient(started.port)
+    assert peer.open("one")[0] == errno.ENOENT
+    assert f'dev_search_path "{folder}" cannot be used: No such file or directory' in urtrs("export", "list").stderr
+    folder.mkdir()
+    (folder / "one").write_bytes(bytes(4096))
+    assert peer.open("one")[0] == 0
+    started.logged("dev_search_path is there")
+    assert urtrs("export", "list").stderr == ""
+    folder.rename(tmp_path / "before")
+    folder.mkdir()
+    (folder / "two").write_bytes(bytes(4096))
+    other = IwarpClient(started.port, "other")
+    assert other.open("one")[0] == errno.ENOENT and other.open("two")[0] == 0
+
+
+def test_a_reload_adds_what_is_missing_too_and_tries_it_again(server, urtrs, tmp_path):
+    config = tmp_path / "urtrsd.toml"
+    config.write_text('[[export]]\nname = "a"\nmem = "1M"\n')
+    started = server(f"--config={config}")
+    config.write_text(config.read_text() + f'[[export]]\nname = "h"\nmem = "1M"\n[[export]]\nname = "m"\npath = "{tmp_path}/later"\n')
+    said = urtrs("reload").stdout
+    assert 'export "h" is added' in said and f'export "m" ("{tmp_path}/later") cannot be opened: No such file or directory' in said
+    assert states(urtrs)[0] == {"a": "served", "h": "served", "m": "missing"}
+    (tmp_path / "later").write_bytes(bytes(4096))
+    urtrs("reload")
+    until("it is there", lambda: states(urtrs)[0] == {"a": "served", "h": "served", "m": "served"})
+    config.write_text(config.read_text() + '[[export]]\nname = "gone"\npath = "/nowhere"\n')
+    urtrs("reload")
+    urtrs("export", "remove", "gone")
+    assert "gone" not in urtrs("export", "list").stdout
+    assert IwarpClient(started.port).open("m")[0] == 0
+
+
+def test_a_strict_reload_adds_no_missing_export(server, urtrs, tmp_path):
+    config = tmp_path / "urtrsd.toml"
+    config.write_text('strict = true\n[[export]]\nname = "a"\nmem = "1M"\n')
+    server(f"--config={config}")
+    config.write_text(config.read_text() + '[[export]]\nname = "m"\npath = "/nowhere"\n')
+    assert "No such file or directory" in urtrs("reload").stdout
+    assert states(urtrs)[0] == {"a": "served"}
+
+
+def test_a_command_adds_no_missing_export(server, urtrs):
+    """Whoever typed it can mend it at once."""
+    server("--export=a=mem:1M")
+    assert "No such file or directory" in urtrs("export", "add", "m=/nowhere", code=1).stderr
+    assert states(urtrs)[0] == {"a": "served"}
+
+
+def test_an_address_is_listened_on_when_the_host_has_it(server, urtrs, tmp_path):
+    """In a network namespace of its own. 192.0.2.0/24 is for documentation."""
+    if os.geteuid() != 0 or shutil.which("nsenter") is None or shutil.which("ip") is None:
+        pytest.skip("needs root, nsenter and ip")
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def alone():
+        # Without an interface that is up, Linux lets a socket be bound to any address.
+        if libc.unshare(CLONE_NEWNET) != 0 or os.system("ip link set lo up") != 0:
+            os._exit(99)
+
+    address, metrics = "192.0.2.9", free_port()
+    started = server("--export=a=mem:1M", "--listen=127.0.0.1", f"--listen={address}", f"--metrics={address}:{metrics}", ready=False,
+                     preexec_fn=alone)
+    until("it runs", lambda: " ready\n" in started.text() or started.process.poll() is not None)
+    if started.process.poll() == 99:
+        pytest.skip("this user may have no network namespace")
+    warnings = urtrs("export", "list").stderr
+    assert f"cannot listen on {address} port {started.port}: this host does not have this address" in warnings
+    assert f'cannot serve /metrics at "{address}:{metrics}"' in warnings
+    inside = ["nsenter", "-t", str(started.process.pid), "-n"]
+    subprocess.run([*inside, "ip", "address", "add", f"{address}/32", "dev", "lo"], check=True, timeout=BOUND)
+    urtrs("reload")
+    started.logged(f"listening on {address}:{started.port}").logged(f'listen "{address}" is there').logged("metrics is there")
+    connects = f"import socket; socket.create_connection(('{address}', {started.port})).close()"
+    subprocess.run([*inside, "python3", "-c", connects], check=True, timeout=BOUND)
+    assert urtrs("export", "list").stderr == ""
+
+
+def test_the_control_socket_is_made_when_its_folder_is_there(urtrsd, tmp_path):
+    server = urtrsd("--export=a=mem:1M", f"--control={tmp_path}/run/control")
+    (tmp_path / "run").mkdir()
+    server.logged("control is there")
+    done = subprocess.run([URTRS, f"--socket={tmp_path}/run/control", "export", "list"], capture_output=True, timeout=BOUND, check=False)
+    assert done.returncode == 0, done
+
+
+def test_the_end_does_not_wait_for_the_next_attempt(urtrsd, tmp_path):
+    server = urtrsd(f"--export=a={tmp_path}/missing").logged("tried again after 2 s")
+    assert server.end() == 0
