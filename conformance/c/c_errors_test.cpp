@@ -162,8 +162,7 @@ TEST_F(CErrors, APathThatIsThereIsRefusedAlsoInAnotherSpelling) {
 }
 
 TEST_F(CErrors, ASessionHasAsManyPathsAsTheProtocolAllows) {
-  for (unsigned path = 2; path < 128; ++path)
-    EXPECT_EQ(add(("127.0.0." + std::to_string(path)).c_str()), 0);
+  for (unsigned path = 2; path < 128; ++path) EXPECT_EQ(add(("127.0.0." + std::to_string(path)).c_str()), 0);
   open();
   EXPECT_EQ(add("127.0.0.128"), 0);
   EXPECT_EQ(add("127.0.0.129"), -ENOSPC);

@@ -150,10 +150,8 @@ class World {
     ledger_.posted(action.key, action.cookie);
   }
   void perform(const ReleasePath& action) {
-    for (const auto& [key, connection] : ledger_.connections())
-      RTRS_FUZZ_CHECK(key.path != action.path);
-    for (const auto& [chunk, deliver] : in_service_)
-      RTRS_FUZZ_CHECK(deliver.key.path != action.path);
+    for (const auto& [key, connection] : ledger_.connections()) RTRS_FUZZ_CHECK(key.path != action.path);
+    for (const auto& [chunk, deliver] : in_service_) RTRS_FUZZ_CHECK(deliver.key.path != action.path);
     std::erase_if(owed_, [&](const auto& one) { return one.second.path == action.path; });
   }
   void perform(const EndSession&) {

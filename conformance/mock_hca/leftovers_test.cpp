@@ -256,12 +256,12 @@ TEST_F(Leftovers, ADeviceThatGoesEndsAllOfItsConnectionsAndNoOthers) {
     ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
     for (std::uint16_t path = 0; path < 8; ++path)
       ASSERT_NO_FATAL_FAILURE(
-          connect_whole(path % 2 == 0 ? "192.0.2.1" : "192.0.2.2", {0, path, 1}, {0, path, 2}));
+          connect_whole(path % 2 == 0 ? "192.0.2.1" : "192.0.2.2", {path, 0, 1}, {path, 0, 2}));
     mock_hca::take_out(1, told);
     poll_both();
     for (std::uint16_t path = 0; path < 8; ++path) {
-      EXPECT_EQ(client.count(Kind::connection_lost, {0, path, 1}), path % 2) << path;
-      EXPECT_EQ(server.count(Kind::connection_lost, {0, path, 2}), path % 2) << path;
+      EXPECT_EQ(client.count(Kind::connection_lost, {path, 0, 1}), path % 2) << path;
+      EXPECT_EQ(server.count(Kind::connection_lost, {path, 0, 2}), path % 2) << path;
     }
     EXPECT_TRUE(carries({0, 0, 1}, {0, 0, 2}));
     close();

@@ -148,9 +148,6 @@ constexpr Plant kServerPlants[] = {
      nullptr},
     {"keeps_a_path_after_a_bad_type", "C224", cling, nullptr},
     {"keeps_a_path_after_a_bad_descriptor", "C232", cling, nullptr},
-    {"uses_a_user_header_before_the_chunk", "C246", hide_errors, nullptr},
-    {"answers_as_linux_without_the_fix", "C246", nullptr,
-     [](ServerConfig& config) { config.extensions = wire::Extensions::none; }},
     {"leaves_what_the_chunk_held_in_its_answer", "C248", leave_held_bytes, nullptr},
     {"acknowledges_no_heartbeat", "C301",
      [](RuleBreakingFabric& liar) {

@@ -1,5 +1,6 @@
 // A vector of at most `Most` items with room for `Inside` of them within itself. More items lie in memory of
-// its own, which is sized by what is used and not by `Most`. A value, as FixedVector is: copies share nothing.
+// its own, which is sized by what is used and not by `Most`. A value, as FixedVector is: copies share
+// nothing.
 //
 // reserve() says when there is no memory. Where more items are added than were reserved, a lack of memory
 // ends the program.

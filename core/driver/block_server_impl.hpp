@@ -76,9 +76,7 @@ struct BlockServer::Impl {
     if (recorder != nullptr) recorder->device_actions(instance_of(session), list);
   }
   void begin_record(Nanos now, const Session& session);
-  static InstanceId instance_of(const Session& session) noexcept {
-    return devices_instance(session.index);
-  }
+  static InstanceId instance_of(const Session& session) noexcept { return devices_instance(session.index); }
   template <class Input>
   void record(Nanos now, const Session& session, const Input& input) {
     last_input = now;

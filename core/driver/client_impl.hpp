@@ -143,7 +143,7 @@ struct Client::Impl {
   std::vector<PathStatus> status;
   std::vector<Slot> slots;  // by permit
   Region headers;           // kHeaderBytes a permit
-  Region buffers;  // max_io_size a permit, for data that is copied
+  Region buffers;           // max_io_size a permit, for data that is copied
   RemoteKey buffers_key;
   std::vector<RemoteKey> remote_keys;  // by RegionId: of memory that the application registered
   Ring<Waiting> waiting;               // for a permit

@@ -96,8 +96,7 @@ std::vector<RequestInFlight> Server::in_flight(std::uint16_t index) const {
 
 Errc Server::reset_statistics(std::uint16_t session, unsigned path) noexcept {
   Impl::Session* found = impl_->find(session);
-  if (found == nullptr || found->machine.path_state(path) == PathState::absent)
-    return Errc::no_such_path;
+  if (found == nullptr || found->machine.path_state(path) == PathState::absent) return Errc::no_such_path;
   found->paths[path].traffic = Traffic{};
   if (found->paths[path].times != nullptr) found->paths[path].times->clear();
   return Errc::ok;

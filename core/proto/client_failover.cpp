@@ -129,6 +129,12 @@ void ClientSession::on(const FenceAnswered& in, ClientActions& out) noexcept {
   finish_step(in.now, out);
 }
 
+bool ClientSession::peer_extends() const noexcept {
+  return std::any_of(paths_.begin(), paths_.end(), [](const ClientPath& path) {
+    return path.state() == PathState::connected && (path.can_fence() || path.has_generations());
+  });
+}
+
 // Every connected path leads to a server that does not know the fence. What was agreed on a lost path says
 // nothing: it may have been added again since, without an answer.
 bool ClientSession::nobody_to_ask() const noexcept {

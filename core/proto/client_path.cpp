@@ -204,8 +204,11 @@ void ClientPath::end_connections(ClientActions& out) noexcept {
 // Connections mostly close in the order in which they were asked to, so that the last one answers nearly
 // always.
 bool ClientPath::all_closed() const noexcept {
-  const auto closed = [](const ClientConnection& con) { return con.state == ClientConnection::State::closed; };
-  return (cons_.empty() || closed(cons_[cons_.size() - 1])) && std::all_of(cons_.begin(), cons_.end(), closed);
+  const auto closed = [](const ClientConnection& con) {
+    return con.state == ClientConnection::State::closed;
+  };
+  return (cons_.empty() || closed(cons_[cons_.size() - 1])) &&
+         std::all_of(cons_.begin(), cons_.end(), closed);
 }
 
 bool ClientPath::connection_closed(const ConKey& key) noexcept {

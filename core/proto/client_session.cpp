@@ -391,12 +391,6 @@ Nanos ClientSession::next_deadline() const noexcept {
   return oldest == kNever ? next : std::min(next, path_wait_ends(oldest));
 }
 
-bool ClientSession::peer_extends() const noexcept {
-  return std::any_of(paths_.begin(), paths_.end(), [](const ClientPath& path) {
-    return path.state() == PathState::connected && (path.can_fence() || path.has_generations());
-  });
-}
-
 std::uint64_t ClientSession::fingerprint() const noexcept {
   Fingerprint hash;
   hash.add(*this);

@@ -1,5 +1,5 @@
-// Every bound of the protocol state machines, once. Bounds of the wire are in core/wire. docs/limits.md lists
-// all of them for users.
+// Every bound of the protocol state machines, once. What the programs bound by default is in their --help.
+// Bounds of the wire are in core/wire.
 #pragma once
 #include <cstdint>
 

@@ -69,7 +69,8 @@ TEST(Reasons, TheDocumentHasEveryRowAndNoOther) {
   std::stringstream whole;
   whole << in.rdbuf();
   std::set<std::string> shown;
-  for (std::string line; std::getline(whole, line);)
+  // The devices have a table of their own (core/rnbd/device_reasons_test.cpp).
+  for (std::string line; std::getline(whole, line) && line != "## Devices";)
     if (line.rfind("| `", 0) == 0) shown.insert(line);
   EXPECT_EQ(shown.size(), kReasonCount - 1);
   for (std::size_t i = 1; i < kReasonCount; ++i) {

@@ -70,7 +70,8 @@ void ServerSession::on(const ConnectRequested& in, ServerActions& out) noexcept 
   RTRS_ASSERT(!state_.ended && in.key.con < in.cid_num && in.key.epoch != 0);
   const std::uint16_t index = assign(in.sess_uuid);
   Verdict verdict = judge(in, index);
-  if (verdict.reason == Reason::none && !provide(index, in.cid_num)) verdict = {Reason::no_resources, kEnomem};
+  if (verdict.reason == Reason::none && !provide(index, in.cid_num))
+    verdict = {Reason::no_resources, kEnomem};
   if (verdict.reason != Reason::none) {
     out.push(Reject{in.request, verdict.reason, static_cast<std::uint16_t>(verdict.peer_errno)});
     if (verdict.supersedes) close_path(index, Reason::superseded, out);

@@ -62,7 +62,7 @@ class ServerRegistry {
   void forget_half_open(std::uint16_t session) noexcept;
 
   GrowingVector<Entry, kInside, kMaxSessions> entries_;  // by session index
-  Indices half_open_;                         // oldest first; not those that were crowded out
+  Indices half_open_;                                    // oldest first; not those that were crowded out
   std::uint16_t live_ = 0;
   std::uint16_t max_sessions_;
   std::uint16_t max_host_sessions_;

@@ -225,8 +225,8 @@ std::uint64_t ServerSession::fingerprint() const noexcept {
   return hash.value();
 }
 
-// Ends every connection once, in batches. What the path still has in service is answered to nobody; the slot stays taken
-// until all of it is over, so that "no such path" proves that nothing of it runs any more.
+// Ends every connection once, in batches. What the path still has in service is answered to nobody; the slot
+// stays taken until all of it is over, so that "no such path" proves that nothing of it runs any more.
 void ServerSession::close_path(std::uint16_t index, Reason reason, ServerActions& out) noexcept {
   ServerPath& path = state_.paths[index];
   if (!path.open()) return;

@@ -164,8 +164,7 @@ bool Recorder::take_snapshot(Nanos now, trace::Watched& watched) noexcept {
   return true;
 }
 
-// Takes memory only after the machine did so for paths or connections. False: there is none; the snapshot is
-// left out.
+// Takes memory only after the machine did. False: there is none, and the snapshot is left out.
 bool Recorder::make_room(const trace::Watched& watched, trace::Watched::Kept& kept) noexcept {
   const std::size_t needed = watched.bound(watched.machine);
   if (needed <= kept.room) return true;
@@ -337,11 +336,9 @@ std::uint64_t Recorder::chain_hash() const noexcept {
 // Snapshots that stand in the ring, in their order.
 std::vector<Recorder::KeptAt> Recorder::kept_since(std::uint64_t first) const {
   std::vector<KeptAt> all;
-  for (std::size_t instance = 0; instance < watched_.size(); ++instance) {
-    for (const trace::Watched::Kept& kept : watched_[instance].kept) {
+  for (std::size_t instance = 0; instance < watched_.size(); ++instance)
+    for (const trace::Watched::Kept& kept : watched_[instance].kept)
       if (kept.size != 0 && kept.at >= first) all.push_back({static_cast<InstanceId>(instance), &kept});
-    }
-  }
   std::sort(all.begin(), all.end(), [](const KeptAt& a, const KeptAt& b) {
     return a.kept->at != b.kept->at ? a.kept->at < b.kept->at : a.instance < b.instance;
   });

@@ -17,8 +17,8 @@ struct Watched {
     std::unique_ptr<std::uint8_t[]> bytes;  // `room` of them; only those that were used take memory
     std::size_t room = 0;
     std::size_t size = 0;  // 0: there is none
-    std::uint64_t at = 0;                   // records before it
-    Nanos now = 0;                          // of the input after it
+    std::uint64_t at = 0;  // records before it
+    Nanos now = 0;         // of the input after it
   };
 
   const void* machine = nullptr;

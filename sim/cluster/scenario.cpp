@@ -323,16 +323,6 @@ void draw_keys(Scenario& s) {
   s.keys = !s.over_tcp && !s.other_server && !s.same_identity && s.client.seed / 1'299'709 % 4 == 1;
 }
 
-// Host names with several addresses. Not a draw of its own.
-void draw_names(Scenario& s) {
-  if (s.over_adapters || s.other_server || s.dead_links.any()) return;
-  const std::uint64_t number = s.client.seed / 15'485'863;
-  if (number % 8 != 3) return;
-  s.names.before = static_cast<std::uint32_t>(number / 8 % 3);
-  s.names.after = static_cast<std::uint32_t>(number / 24 % 2);
-  s.names.dies = number / 48 % 2 == 1;
-}
-
 }  // namespace
 
 Scenario draw_scenario(ChoiceSource& choice, bool over_tcp, bool over_adapters) {
@@ -367,7 +357,6 @@ Scenario draw_scenario(ChoiceSource& choice, bool over_tcp, bool over_adapters) 
   draw_other_disks(choice, s);
   draw_recoveries(choice, s);
   draw_keys(s);
-  draw_names(s);
   draw_late_disks(choice, s);
   return s;
 }

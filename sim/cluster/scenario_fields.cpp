@@ -6,7 +6,8 @@ const char* problem_of(const Scenario& s) {
   if (s.paths < 1 || s.paths > kMaxPaths) return "\"paths\" of the scenario is out of range";
   if (s.clients < 1 || s.clients > 2) return "\"clients\" of the scenario must be 1 or 2";
   for (const std::uint32_t dead : s.dead_links.paths)
-    if (s.paths < 32 && dead >= (1U << s.paths) - 1) return "of the paths of a client in the scenario one has to live";
+    if (s.paths < 32 && dead >= (1U << s.paths) - 1)
+      return "of the paths of a client in the scenario one has to live";
   if (s.dead_links.ways < 1 || s.dead_links.ways > 3) return "\"dead_ways\" of the scenario is 1, 2 or 3";
   if (s.liar != kNone && s.liar > s.clients)
     return "\"liar\" of the scenario is 0 for the server, or a client";

@@ -35,8 +35,7 @@ const char* name_of(Lie lie) noexcept {
 
 const LyingFabric::Plan* LyingFabric::take(Lie what, const ConKey& key) {
   const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const Plan& plan) {
-    return plan.what == what &&
-           (what == Lie::reject || (plan.path == key.path && plan.con == key.con));
+    return plan.what == what && (what == Lie::reject || (plan.path == key.path && plan.con == key.con));
   });
   if (found == plans_.end()) return nullptr;
   taken_ = *found;

@@ -86,7 +86,7 @@ TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
       refusal("scenario A\nset client.reconnect_jitter=333333333"),
       "line 2: '333333333' is no value of client.reconnect_jitter, a time in s, ms, us or ns, or never");
   EXPECT_EQ(refusal("scenario A\nset workload.own_disks=true"), "line 2: no option 'workload.own_disks'");
-  EXPECT_EQ(refusal("scenario A\ntitle t\nset paths=9\ncut path=5"),
+  EXPECT_EQ(refusal("scenario A\ntitle t\nset paths=129\ncut path=5"),
             "line 3: A: \"paths\" of the scenario is out of range");
   EXPECT_EQ(refusal("scenario A\nset dead_paths_1=2\nset paths=2\nset clients=3"),
             "line 4: A: \"clients\" of the scenario must be 1 or 2");
@@ -95,7 +95,7 @@ TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_EQ(refusal("scenario A\ncut path=2\nscenario B\nset paths=3"),
             "line 2: A: 'cut path=2' means none of the paths 0 to 1 (set paths=)");
   EXPECT_EQ(refusal("scenario A\nset paths=3 clients=2\ncut path=2 client=2\ncrash client=0"), "accepted");
-  EXPECT_EQ(refusal("setup a\nset paths=9\nscenario B: a"),
+  EXPECT_EQ(refusal("setup a\nset paths=129\nscenario B: a"),
             "line 2: a: \"paths\" of the scenario is out of range");
   EXPECT_EQ(refusal("setup a\nset paths=2\nscenario B: a\nset dead_paths_1=3"),
             "line 4: B: of the paths of a client in the scenario one has to live");

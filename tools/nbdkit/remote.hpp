@@ -163,7 +163,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   // Under the lock of the session.
   std::unique_ptr<Status> status_;
   Exports exports_;
-  unsigned attaching_ = 0;          // connections that wait for a device
+  unsigned attaching_ = 0;               // connections that wait for a device
   std::bitset<kMaxPaths> name_refused_;  // by path: the last attempt, before one was connected
   Nanos next_dump_ = 0;
   bool opened_ = false;  // before, no path is tried, and none is given up

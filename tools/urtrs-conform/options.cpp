@@ -29,7 +29,7 @@ constexpr const char* kFooter =
     "                --baseline conformance/wire/baseline-linux-6.12.json\n"
     "  urtrs-conform --target 10.0.0.1 --role client    # then start the client\n"
     "  urtrs-conform --list --case C1\n"
-    "  urtrs-conform --target 10.0.0.2 --cve            # may crash a server that is vulnerable\n"
+    "  urtrs-conform --target 10.0.0.2 --cve            # may crash the server\n"
     "\n"
     "Exit codes: 0 all passed, 1 a case failed, 2 wrong usage, 3 the fabric or --device cannot be "
     "used, 4 the peer cannot be reached or does not come, 77 nothing was run. Known deviations "

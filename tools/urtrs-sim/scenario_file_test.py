@@ -85,7 +85,7 @@ def test_a_second_setup_of_a_name_holds_from_there_on(write):
     ("scenario A\nscenario A\n", "line 2: a scenario 'A' is there already"),
     ("scenario L01a\n  delivered number=20\n", "a scenario 'L01a' is there already"),
     ("", "no scenario in it"),
-    ("# a\nscenario A\n  title t\n  set paths=9\n  cut path=5\n", 'line 4: A: "paths" of the scenario is out of range'),
+    ("# a\nscenario A\n  title t\n  set paths=129\n  cut path=5\n", 'line 4: A: "paths" of the scenario is out of range'),
     ("scenario A\n  set server.max_sessions=0\n", 'line 2: A: "max_sessions" of the scenario is 1 or more'),
 ])
 def test_what_is_wrong_is_said_and_nothing_is_played(write, text, why):

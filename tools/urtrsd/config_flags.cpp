@@ -86,8 +86,7 @@ std::string option_names(const std::string& flag) {
 
 std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
   app.add_option("-c,--config", flags.config_file, "configuration file (TOML)")->type_name("FILE");
-  app.add_option("-l,--listen", flags.listen,
-                 "address or host name to listen on, may be repeated [127.0.0.1]")
+  app.add_option("-l,--listen", flags.listen, "address or host name, may be repeated [127.0.0.1]")
       ->type_name("ADDRESS")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

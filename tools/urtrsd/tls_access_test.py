@@ -196,7 +196,7 @@ class TestAccess:
     def test_clients_do_not_believe_a_server_whose_certificate_was_taken_back(self):
         server = self.serve("")
         certificate, key = self.pki.issue("carl")
-        revoked = self.pki.take_back(self.pki.folder / "server2.pem")
+        revoked = self.pki.take_back(self.pki.folder / "server99.pem")
         common = {"tls_cert": certificate, "tls_key": key, "tls_ca": self.pki.ca}
         plugin = ["nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", f"port={server.port}", "device=e", "connect_timeout=2s"]
         plugin += [f"{name}={value}" for name, value in common.items()]

@@ -32,8 +32,7 @@ ServerPlayer::Connection* ServerPlayer::at(ConKey now) {
 }
 
 bool ServerPlayer::path_serves(const Connection& con) const {
-  return !con.lost && machine_.knows(con.now) &&
-         machine_.path_state(con.now.path) == PathState::connected;
+  return !con.lost && machine_.knows(con.now) && machine_.path_state(con.now.path) == PathState::connected;
 }
 
 bool ServerPlayer::can(ConnectRequested& in, const InputMeta&, std::uint32_t) {

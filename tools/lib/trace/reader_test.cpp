@@ -190,7 +190,11 @@ TEST(Compatibility, OlderTracesLackFields) {
   EXPECT_STREQ(Compatibility(older).problem(kKindOf<BeginClient>),
                "this version does not know all of its fields");
   older.events[0].fields.pop_back();
+  EXPECT_EQ(Compatibility(older).problem(kKindOf<BeginClient>), nullptr);
+  // A number may have been narrower, but not wider.
   older.events[0].fields[0].width = 4;
+  EXPECT_EQ(Compatibility(older).problem(kKindOf<BeginClient>), nullptr);
+  older.events[0].fields[0].width = 16;
   EXPECT_STREQ(Compatibility(older).problem(kKindOf<BeginClient>),
                "this version has another type for field config.seed");
 }

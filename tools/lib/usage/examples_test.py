@@ -94,6 +94,8 @@ def test_urtrs_conform(urtrsd, tmp_path):
         expected = {0}
         if "--role server" in line:
             line += f" --port {server.port} --case C01 --quick"
+        if "--cve" in line:
+            line += f" --port {server.port}"
         if "--role client" in line:
             line += f" --port {free_port()} --wait 1s"
             expected = {4}  # it does not come
