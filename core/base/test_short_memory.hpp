@@ -14,6 +14,14 @@ inline std::size_t allocations_left = 0;
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
+// As the one of the library does; those of the sanitizers do not.
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return ::operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
