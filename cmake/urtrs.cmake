@@ -72,8 +72,8 @@ add_custom_target(hash_tests)
 add_custom_target(pure_tests)
 add_custom_target(asan_tests)
 
-# With a label, e.g. -DURTRS_TESTS=hash, only the tests that have it belong to the target `all`.
-set(URTRS_TESTS "all" CACHE STRING "Tests to build by default: all, or those of one label")
+# With a label, e.g. -DURTRS_TESTS=hash, only the tests that have it belong to the target `all`; no test has the label none.
+set(URTRS_TESTS "all" CACHE STRING "Tests to build by default: all, none, or those of one label")
 
 function(urtrs_as_test NAME)
   target_link_libraries(${NAME} PRIVATE urtrs_warnings GTest::gtest rapidcheck)

@@ -1,5 +1,5 @@
-"""The commands of README.md, taken from its text, run on this host: with addresses of loopback, small numbers, and a folder
-of the test in place of its paths. What cannot run here stands in NOT_RUN, with its reason; a new command is run."""
+"""The commands of README.md and docs/nbdkit.md, taken from their text, run on this host: with addresses of loopback, small
+numbers, and a folder of the test in place of their paths. What cannot run here stands in NOT_RUN, with its reason; a new command is run."""
 import filecmp
 import os
 import pathlib
@@ -10,21 +10,21 @@ import subprocess
 
 import pytest
 from example_lines import ended, here, shell
-from programs import BOUND, BUILD, ROOT, TRACES, free_port, listens, program, until
+from programs import BOUND, BUILD, ROOT, TRACES, free_port, program, until
 
+PAGES = ("README.md", "docs/nbdkit.md")
 NOT_RUN = {
     r"tools/(demo|test)\b": "tools/demo and tools/test are the whole of it",
     r"tools/install-deps|^cmake |^ldconfig|^apt ": "builds and installs: install_test, tools/dev/package-test",
     r"^nbd-client|--nbd$|^urtrs unmap disk1": "a block device of the kernel",
-    r"tools/dev/(netns-faults|soak)": "take long and root: their own tests",
 }
 
 
 def lines():
     """The commands of all blocks, comments left out, what a backslash continues in one line."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for block in re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        for line in block.replace("\\\n", " ").splitlines():
+    text = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines() if not language else ():
             if command := re.sub(r" # .*", "", line).strip():
                 yield re.sub(r" +", " ", command)
 
@@ -34,7 +34,7 @@ def reason(line):
 
 
 def test_what_is_not_run_is_there():
-    """No reason is left of a command that README no longer has."""
+    """No reason is left of a command that the pages no longer have."""
     for pattern in NOT_RUN:
         assert any(re.search(pattern, line) for line in lines()), pattern
 
@@ -43,14 +43,14 @@ class Host:
     """Server and client: what the commands before have started is there for the next."""
 
     def __init__(self, folder, ends):
-        self.folder, self.ends, self.port, self.nbdkit = folder, ends, free_port(), None
+        self.folder, self.ends, self.ports, self.nbdkit = folder, ends, {}, None  # ports by server
         self.root = folder / "root"  # with the paths of README below it
         self.root.mkdir()
         ends.callback(self.end_nbdkit)
 
     def start(self, name, *words):
         with (self.folder / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen([program(name), *words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            process = subprocess.Popen([program(name.removesuffix("-tls")), *words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.ends.callback(process.wait, BOUND)
         self.ends.callback(process.terminate)
         return process
@@ -69,41 +69,31 @@ class Host:
     def run(self, line):
         first = line.split()[0]
         if first == "urtrsd":
-            self.start("urtrsd", *line.split()[1:], f"--port={self.port}", "--listen=127.0.2.1", "--export=disk1=mem:1M")
-            until(lambda: self.log_of("urtrsd"), lambda: " ready\n" in self.log_of("urtrsd"))
+            log = "urtrsd-tls" if "--tls-keys" in line else "urtrsd"
+            self.ports[log] = free_port()
+            self.start(log, *line.split()[1:], f"--port={self.ports[log]}", "--listen=127.0.2.1", "--export=disk1=mem:1M")
+            until(lambda: self.log_of(log), lambda: " ready\n" in self.log_of(log))
         elif line == "systemctl start urtrs-mapd":
             self.start("urtrs-mapd", f"--state={self.folder}/state.json", "--end-devices", f"--nbdkit={BUILD}/tools/nbdkit/nbdkit-urtrs")
             until("urtrs-mapd is ready", lambda: "ready\n" in self.log_of("urtrs-mapd"))
-        elif line == "urtrs-perf":
-            self.perf = free_port()
-            self.start("urtrs-perf", f"--port={self.perf}")
-            until("urtrs-perf listens", lambda: listens(self.perf))
         else:
             self.run_to_its_end(line, first)
 
     def run_to_its_end(self, line, first):
-        allowed, wants_output = {0}, first.startswith("urtrs") and not re.search(r"disconnect|path add|device map|--html|pcap", line)
+        allowed, wants_output = {0}, first.startswith("urtrs") and not re.search(r"path add|device map|key new", line)
         if first == "nbdkit-urtrs":
             self.end_nbdkit()
             shell("urtrs unmap disk0", self.folder)
-            line = line.replace("nbdkit-urtrs ", f"nbdkit-urtrs port={self.port} reconnect_max=1s ")
+            port = self.ports["urtrsd-tls" if "tls_keys=" in line else "urtrsd"]
+            line = line.replace("nbdkit-urtrs ", f"nbdkit-urtrs port={port} reconnect_max=1s ")
             if "--run" not in line:
                 self.nbdkit = self.folder / f"nbdkit-{len(list(self.folder.glob('*.pid')))}.pid"
                 line = line.replace("nbdkit-urtrs ", f"nbdkit-urtrs -P {self.nbdkit} ")
             wants_output = False
         if line.startswith("urtrs map "):
-            line += f" --port={self.port}"
-        if line.startswith("urtrs-perf"):
-            line = re.sub(r"--runtime=\d+", "--runtime=0.2", line) + f" --port={self.perf}"
+            line += f" --port={self.ports['urtrsd']}"
         if line == "urtrs doctor":
             allowed = {0, 1}  # it may find something
-        if line in ("urtrs-sim explore", "urtrs-sim scenarios"):
-            line += " --config small" if line.endswith("explore") else " --seeds 0..1"
-            allowed = {0, 1}  # what is broken without the fence is counted, not hidden
-        if line.endswith("--no-fence"):
-            allowed = {1}  # it is shown how a race fails
-        # The client of this host comes from 127.0.0.1 to every address.
-        line = re.sub(r"ip:127[\d.]+@", "ip:127.0.0.1@", line)
         done = shell(ended(line), self.folder)
         assert done.returncode in allowed, (line, done.stdout, done.stderr, self.log_of("urtrsd"))
         assert done.stdout or not wants_output, line
@@ -119,7 +109,7 @@ def _host(tmp_path, ends, monkeypatch):
     return host
 
 
-def test_the_commands_of_readme_work(host):
+def test_the_commands_work(host):
     """In their order, as a reader gives them."""
     ran = []
     for line in lines():
