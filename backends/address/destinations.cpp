@@ -59,8 +59,8 @@ tl::expected<Destinations::Route, Destinations::Failure> Destinations::find(cons
     const auto same_family = [](const SocketAddress& one) {
       return [family = one.family()](const SocketAddress& other) { return other.family() == family; };
     };
-    // A source in figures has one family. Of a source that is a name, each destination takes the address that
-    // fits.
+    // A source address has one family. If the source is a host name, a destination uses its address of the
+    // same family.
     std::erase_if(to, [&](const SocketAddress& one) {
       return std::none_of(from.begin(), from.end(), same_family(one));
     });

@@ -25,7 +25,7 @@ struct Names {
   tl::expected<Destinations::Route, Destinations::Failure> route(ConKey key, const PathAddress& path,
                                                                  unsigned address) {
     if (destinations.ask(key, path, address)) {
-      // Each name that is answered wakes, the question is done with the last of them.
+      // Each answered name makes wait_fd() readable; the lookup is done after the last name.
       std::vector<Destinations::Ready> ready;
       do {
         pollfd wait{destinations.wait_fd(), POLLIN, 0};
@@ -88,7 +88,7 @@ TEST(Destinations, TheSourceChoosesTheFamily) {
   EXPECT_EQ(six->count, 2);
   const auto none = names.route(con(0, 3), {"10.0.0.5", "fd00::1", 7}, 0);
   EXPECT_EQ(none.error().reason, Reason::source_unavailable);
-  // Of a source that is a name, the address of the family that the destination has.
+  // If the source is a host name, its address has the same family as the destination.
   const auto both = names.route(con(0, 4), {"here", "storage1", 7}, 1);
   EXPECT_EQ(to_text(both->to), "10.0.0.1:7");
   EXPECT_EQ(to_text(both->from), "10.0.0.1:0");

@@ -3,8 +3,6 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/timerfd.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include <utility>
 
 #include "backends/address/address_list.hpp"
+#include "backends/address/signals_blocked.hpp"
 #include "backends/address/unique_fd.hpp"
 
 namespace rtrs::net {
@@ -128,20 +127,16 @@ void HostNames::work(const std::shared_ptr<Shared>& shared) {
   --shared->threads;
 }
 
-// With the lock. Signals are for the threads of the program.
+// The caller holds the lock.
 void HostNames::start_thread() {
   if (shared_->threads >= kMaxThreads) return;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   try {
     std::thread([shared = shared_] { work(shared); }).detach();
     ++shared_->threads;
   } catch (const std::system_error&) {
-    // The name stays in the queue of the threads that there are, or the attempt's bound ends it.
+    // The name stays in the queue for the running threads. If there are none, the attempt fails at its bound.
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 bool HostNames::ask(std::uint64_t ticket, std::initializer_list<std::string_view> texts) {
@@ -175,7 +170,7 @@ void HostNames::forget(std::uint64_t ticket) noexcept {
   std::erase_if(waiting_, [&](const Waiting& one) { return one.ticket == ticket; });
 }
 
-// With the lock.
+// The caller holds the lock.
 void HostNames::arm() noexcept {
   if (shared_->signaled) return;
   Nanos next = kNever;

@@ -1,5 +1,5 @@
-// Addresses of hosts that are given by name. A name service may be silent for minutes, so a thread of its own
-// asks it, and whoever owns a fabric goes on meanwhile.
+// Addresses of hosts that are given by name. A name service may be silent for minutes, so other threads ask
+// it, and the thread that owns the fabric never waits.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace rtrs::net {
 
-// How long one attempt waits for the name service: for the first answer about a name, and for a newer answer
-// than the known one, which is used when this time is over.
+// Time that one attempt waits for the name service. `first`: no answer about the name is known yet. `newer`:
+// an answer is known; the attempt uses it if no newer one arrives in this time.
 struct NameBounds {
   Nanos first = seconds(5);
   Nanos newer = seconds(1);
@@ -25,8 +25,8 @@ using FindHost = std::function<int(const std::string& host, std::vector<SocketAd
 // The addresses are in_turn().
 int find_host(const std::string& host, std::vector<SocketAddress>&);
 
-// One thread calls it. No call waits, and none throws but std::bad_alloc. Threads that a silent name service
-// holds up outlive it.
+// Used by one thread. No call waits; the only exception is std::bad_alloc. A thread that waits for a silent
+// name service may outlive the object.
 class HostNames {
  public:
   explicit HostNames(FindHost = find_host, NameBounds = {});
@@ -34,26 +34,26 @@ class HostNames {
   HostNames(const HostNames&) = delete;
   HostNames& operator=(const HostNames&) = delete;
 
-  // Before the first question: there never is one, hence no thread. Only addresses in figures are known.
+  // Call before ask(). No name is looked up and no thread is started; host names have no addresses.
   void never_ask() noexcept;
   bool asks() const noexcept;
 
-  // Asks for each host name among the texts, which have the forms that resolve() takes. False: there is none,
-  // and addresses() tells at once. True: it tells once take() has named the ticket, which is in use until
-  // then or until forget().
+  // Looks up each host name among the texts, which have the forms that resolve() takes. False: no text has a
+  // host name, so addresses() can be called at once. True: call addresses() after take() has returned the
+  // ticket. The ticket must not be reused before that or forget().
   bool ask(std::uint64_t ticket, std::initializer_list<std::string_view> texts);
   void forget(std::uint64_t ticket) noexcept;
-  // Those whose names are answered, or whose time is over.
+  // Tickets whose names are all answered, and tickets whose time in NameBounds has passed.
   std::vector<std::uint64_t> take();
-  // Becomes readable when take() has something; -1 where there is no descriptor for it.
+  // Becomes readable when take() would return a ticket; -1 if no descriptor could be opened.
   int wait_fd() const noexcept;
 
-  // An address in figures, or all addresses of the last answer for a host name; empty: there is none. An
-  // address that was in the answer before keeps its place.
+  // The address itself, or all addresses of the last answer for a host name; may be empty. An address that
+  // was in the previous answer keeps its place.
   std::vector<SocketAddress> addresses(std::string_view text, std::uint16_t port) const;
   // Why addresses() has none: what is wrong with the text, or what the name service said.
   std::string why_unknown(std::string_view text) const;
-  // That is because the name service has said nothing of use.
+  // True if addresses() is empty because the name service did not answer or failed.
   bool is_silent(std::string_view text) const;
 
  private:

@@ -109,7 +109,7 @@ std::string canonical(std::string_view text) {
   if (::inet_aton(address.c_str(), &four) != 0)
     return kind + "4" + std::string(reinterpret_cast<const char*>(&four), sizeof four);
   in6_addr six{};
-  // The scope stays as it is: names of interfaces have upper and lower case.
+  // The scope is not converted to lower case: names of interfaces are case-sensitive.
   const std::size_t scope = std::min(address.find('%'), address.size());
   if (::inet_pton(AF_INET6, address.substr(0, scope).c_str(), &six) == 1)
     return kind + "6" + std::string(reinterpret_cast<const char*>(&six), sizeof six) + address.substr(scope);

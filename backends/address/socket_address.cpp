@@ -28,7 +28,7 @@ AddressBytes canonical(const SocketAddress& address) {
   return bytes;
 }
 
-// Of a link-local address: the interface. 0 for all others.
+// Number of the interface of a link-local address; 0 for other addresses.
 std::uint32_t scope_of(const SocketAddress& address) {
   return address.family() == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_scope_id
                                       : 0;
@@ -39,7 +39,7 @@ std::uint32_t add_to_digest(std::uint32_t digest, const std::uint8_t* bytes, std
   return digest;
 }
 
-// Addresses without a scope have the digest that they always had.
+// Scope 0 leaves the digest unchanged, as in versions without scopes.
 std::uint32_t add_scope_to_digest(std::uint32_t digest, std::uint32_t scope) {
   for (; scope != 0; scope >>= 8U) {
     const auto byte = static_cast<std::uint8_t>(scope);
@@ -163,7 +163,7 @@ SocketAddress any_address(std::uint16_t port) {
 
 namespace {
 
-// "%eth0"; the number of an interface that is gone; empty without a scope.
+// "%eth0", or "%7" if no interface has the number any more; empty without a scope.
 std::string scope_text(std::uint32_t scope) {
   if (scope == 0) return {};
   std::array<char, IF_NAMESIZE> name{};

@@ -42,7 +42,7 @@ TEST(Address, TheScopeOfALinkLocalAddressIsKept) {
   const auto at = [](const char* text) { return *parse_address(text, 7); };
   EXPECT_EQ(to_text(at("fe80::1%lo")), "[fe80::1%lo]:7");
   EXPECT_EQ(to_text(at("[fe80::1%lo]:9")), "[fe80::1%lo]:9");
-  // An interface that is gone has a number and no name.
+  // No interface has this number, so the text shows the number.
   EXPECT_EQ(to_text(at("fe80::1%77777")), "[fe80::1%77777]:7");
   EXPECT_FALSE(at("fe80::1%lo") == at("fe80::1%77777"));
   EXPECT_NE(host_digest(at("fe80::1%lo")), host_digest(at("fe80::1%77777")));

@@ -7,7 +7,7 @@
 
 namespace rtrs::ofi {
 
-// Its functions that are not inline in its headers.
+// Functions of libfabric that its headers do not define inline.
 struct Library {
   decltype(&::fi_getinfo) getinfo = nullptr;
   decltype(&::fi_freeinfo) freeinfo = nullptr;
@@ -15,7 +15,7 @@ struct Library {
   decltype(&::fi_fabric) fabric = nullptr;
   decltype(&::fi_version) version = nullptr;
   decltype(&::fi_strerror) strerror = nullptr;
-  std::string failure;  // why it cannot be loaded; empty: it is
+  std::string failure;  // why the library cannot be loaded; empty: it is loaded
 };
 
 // Loads it once in a process, and never unloads it. From any thread. The handlers that the PSM libraries

@@ -94,7 +94,7 @@ class Sockets final : public Transport {
   // False: no memory.
   bool seal(SocketId, tls::Side, const std::string& server) noexcept;
   Moved receive_sealed(SealedStream&, iwarp::MutableBytes place) noexcept;
-  // Of a client: takes the files as they are now.
+  // Client only: reads the credential files again if they have changed.
   void renew_tls();
 
   net::UniqueFd epoll_;

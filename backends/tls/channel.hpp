@@ -98,7 +98,8 @@ class Context {
   [[nodiscard]] virtual std::string identities() const = 0;
   // "certificates signed by FILE and 3 keys of FILE"
   [[nodiscard]] virtual std::string description() const = 0;
-  // What was read, and the marks of its files before that, in the order of files_of().
+  // Credentials that the context was made from, and marks of their files taken before they were read, in the
+  // order of files_of().
   [[nodiscard]] virtual const Credentials& credentials() const noexcept = 0;
   [[nodiscard]] virtual const FileMarks& marks() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<Expiry>& expiries() const noexcept = 0;

@@ -1,4 +1,4 @@
-// What a set of credentials tells of its end.
+// Expiry of certificates as a Context reports it.
 #include <gtest/gtest.h>
 
 #include <cmath>

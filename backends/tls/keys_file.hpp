@@ -22,10 +22,10 @@ using Keys = std::map<std::string, Key, std::less<>>;  // by identity
 
 // The error is a sentence for the user, which names the file.
 //
-// A regular file of at most `most` octets. It never waits: a pipe or a device is refused.
+// A regular file of at most `most` bytes. Never waits: a pipe or a device is refused.
 tl::expected<std::string, std::string> read_file(const std::string& path, std::size_t most);
-// Reads a file that no other user can read or change. Its owner is the user of this process, root, or the
-// user that the file is `checked_for`. Its group may read it if this process, or that user, is in the group.
+// Reads a file that no other user can read or change. The owner must be the user of this process, root, or
+// the user `checked_for`. The group may read the file if this process, or that user, is in the group.
 using OtherOwner = std::optional<std::uint32_t>;
 tl::expected<std::string, std::string> read_secret_file(const std::string& path, std::size_t most,
                                                         OtherOwner checked_for = {});

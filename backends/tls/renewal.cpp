@@ -1,7 +1,5 @@
 #include "backends/tls/renewal.hpp"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -12,6 +10,8 @@
 #include <new>
 #include <thread>
 #include <utility>
+
+#include "backends/address/signals_blocked.hpp"
 
 namespace rtrs::tls {
 namespace {
@@ -44,16 +44,16 @@ FileMarks mark_files(const std::vector<std::string>& files) {
 }
 
 struct Renewal::Shared {
-  // Not changed while the thread runs.
+  // Accessed only by the thread while it runs.
   std::vector<std::string> files;
   Read read;
-  FileMarks used;           // of the files that the set in use was read from
-  bool read_again = false;  // the last reading was refused
+  FileMarks used;           // marks of the files from which the set in use was read
+  bool read_again = false;  // the last read failed
 
   std::mutex mutex;
   std::condition_variable done;
   bool busy = false;
-  // What the thread found; at most one of them.
+  // Result of the thread; at most one of the two is set.
   Set renewed;
   std::string refused;
 };
@@ -79,7 +79,7 @@ void Renewal::work(const std::shared_ptr<Shared>& shared) {
     marks = mark_files(shared->files);
     if (marks != shared->used || shared->read_again) {
       auto read = shared->read();
-      // Files that change while they are read may be halves of two sets: the next attempt reads them.
+      // If a file changed during the read, the files may belong to two sets: the next attempt reads again.
       settled = mark_files(shared->files) == marks;
       if (settled && read) renewed = std::move(*read);
       if (settled && !read) refused = std::move(read.error());
@@ -98,19 +98,15 @@ void Renewal::work(const std::shared_ptr<Shared>& shared) {
   shared->done.notify_all();
 }
 
-// With the lock. Signals are for the threads of the program. Without a thread the set stays as it is.
+// The caller holds the lock. False: the system has no thread or no memory, and the set in use stays.
 bool Renewal::start_thread() {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const net::SignalsBlocked blocked;
   try {
     std::thread([shared = shared_] { work(shared); }).detach();
     shared_->busy = true;
   } catch (const std::exception&) {
-    shared_->busy = false;  // no thread, or no memory for one
+    shared_->busy = false;
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return shared_->busy;
 }
 
@@ -119,7 +115,7 @@ Renewal::Set Renewal::look() {
     work(shared_);
   } else {
     std::unique_lock lock(shared_->mutex);
-    // One that has been running since an earlier call is not waited for again.
+    // A thread that an earlier call started is not waited for: that call has already waited `kPatience`.
     if (!shared_->busy && start_thread())
       shared_->done.wait_for(lock, kPatience, [this] { return !shared_->busy; });
   }

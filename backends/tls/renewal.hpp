@@ -1,5 +1,5 @@
-// Files that are read again when they change: certificates and keys of a client, which connects again and
-// again while they are renewed. docs/security.md has what an administrator sees of it.
+// Reads files of certificates and keys again when they have changed, so that a client uses renewed ones from
+// its next connection attempt on. docs/security.md describes the behaviour for administrators.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace rtrs::tls {
 
-// Tells a changed file from an unchanged one without reading it.
+// Attributes of a file that change when the file is replaced or written.
 struct FileMark {
   int error = 0;  // errno of stat(2); then the rest is 0
   std::uint64_t device = 0;
@@ -23,28 +23,30 @@ struct FileMark {
 using FileMarks = std::vector<FileMark>;
 FileMarks mark_files(const std::vector<std::string>& files);
 
-// One thread calls it. A thread of its own looks at the files, because their file system may hang, or be on
-// the very device that the caller serves.
+// Used by one thread. A second thread reads the files, because their file system may hang, or may be on the
+// device that the caller serves.
 class Renewal {
  public:
   // Keys and certificates in the form in which they are used.
   using Set = std::shared_ptr<const void>;
-  // Reads all of the files; the error is a sentence that names one. Called by the other thread.
+  // Reads all files; the error is a sentence that names the bad file. Called by the second thread.
   using Read = std::function<tl::expected<Set, std::string>()>;
-  // A line for the log, from the thread that calls look().
+  // Receives a line for the log; called from look().
   using Tell = std::function<void(bool warning, const std::string& sentence)>;
 
-  // `seen`: of `files`, marked before the set that is in use was read from them.
-  // `threads`: false where the process must not get any; then look() waits for the files itself.
+  // `seen`: marks of `files`, taken before the set in use was read.
+  // `threads`: false if the process must not start threads; look() then reads the files itself, without a
+  // bound.
   Renewal(std::vector<std::string> files, FileMarks seen, Read, Tell, bool threads = true);
-  // Waits up to a second for its thread; one that hangs longer outlives it.
+  // Waits at most 1 s for the second thread; a thread that hangs longer outlives the object.
   ~Renewal();
   Renewal(const Renewal&) = delete;
   Renewal& operator=(const Renewal&) = delete;
 
-  // Before a connection attempt. The new set, or null: use the one from before. Files that changed and cannot
-  // be used are warned of once, and tried again with each call until they can. Returns within
-  // `kPatienceMs`; while the file system hangs, at once: what it answers later, a later call returns.
+  // Call before each connection attempt. Returns the new set, or null if the set in use stays. If changed
+  // files cannot be used, logs one warning and reads them again in each call until they can. Waits
+  // `kPatienceMs` for the files at most; a set that is read later is returned by a later call. While an
+  // earlier read hangs, does not wait.
   Set look();
   static constexpr std::uint64_t kPatienceMs = 50;
 
@@ -57,7 +59,7 @@ class Renewal {
   std::shared_ptr<Shared> shared_;
   Tell tell_;
   const bool threads_;
-  std::string warned_;  // of files that cannot be used now; empty: they can
+  std::string warned_;  // the last warning; empty: the files could be used
 };
 
 }  // namespace rtrs::tls

@@ -21,7 +21,7 @@ std::string text_of(const std::string& file) {
   return text.str();
 }
 
-// Two files whose set is their text, and which cannot be used where one says "broken".
+// Two files. Their set is their concatenated text; it cannot be used if it contains "broken".
 class RenewalTest : public ::testing::Test {
  protected:
   RenewalTest() {
@@ -35,7 +35,7 @@ class RenewalTest : public ::testing::Test {
   ~RenewalTest() override { std::filesystem::remove_all(folder_); }
 
   std::vector<std::string> files() const { return {folder_ + "/cert", folder_ + "/key"}; }
-  // As an administrator should: the new file takes the place of the old one.
+  // Replaces the file by rename(2), as an administrator should.
   void write(const std::string& name, const std::string& text) const {
     const std::string path = folder_ + "/" + name;
     std::ofstream(path + ".new") << text;
@@ -56,12 +56,12 @@ class RenewalTest : public ::testing::Test {
     if (all.find("broken") != std::string::npos) return tl::unexpected("the files are " + all);
     return std::make_shared<const std::string>(all);
   }
-  // What the next attempt uses from now on; empty: what it used before.
+  // Content of the new set; empty if the set in use stays.
   std::string look(Renewal& renewal) {
     const auto set = std::static_pointer_cast<const std::string>(renewal.look());
     return set == nullptr ? "" : *set;
   }
-  // Not limited by the patience of one call: the machine may be slow.
+  // Calls look() again until a set is found, because the read may take longer than kPatienceMs.
   std::string look_until_found(Renewal& renewal) {
     std::string found;
     for (unsigned i = 0; i < 10'000'000 && found.empty(); ++i, std::this_thread::yield())
@@ -146,7 +146,8 @@ TEST_F(RenewalTest, FilesThatCannotBeUsedAreWarnedOfOnceUntilTheyCan) {
   EXPECT_EQ(news_.size(), 1U);
 }
 
-// What cannot be read now, as for want of a descriptor, may be readable later without a change.
+// A read can fail for a reason outside the files, such as a lack of descriptors, so an unchanged file is read
+// again.
 TEST_F(RenewalTest, ARefusedSetIsReadWithEachAttempt) {
   const auto renewal = make();
   bool refused = true;

@@ -43,9 +43,9 @@ class Context;
 bool available() noexcept;
 
 // Reads the files. May block; the error is a sentence for the user. The result may be shared by threads.
-// Reading them again makes a context with other ticket keys: sessions of the old one cannot be resumed. A
-// client of the TCP fabric does that by itself before it connects, where the files have changed; a server is
-// told to by tcp::set_tls().
+// A new context has new ticket keys, so TLS sessions of the old context cannot be resumed. A client of the
+// TCP fabric reads changed files before each connection attempt; a server gets a new context by
+// tcp::set_tls().
 tl::expected<std::shared_ptr<const Context>, std::string> open_context(const Credentials&);
 
 // False where a client would have to choose one of several keys (Credentials::identity).

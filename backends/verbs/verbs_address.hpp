@@ -13,7 +13,7 @@ namespace rtrs::verbs {
 
 // Takes what net::parse_address() takes, and "gid:fe80::2:c903:21:f4bd". Error: bad_address.
 Result<net::SocketAddress> parse_address(std::string_view text, std::uint16_t port);
-// The same, and the first address of a host name, which may take 5 s.
+// Also takes a host name and returns its first address; may wait 5 s for the name service.
 Result<net::SocketAddress> resolve_address(std::string_view text, std::uint16_t port);
 
 bool is_gid(const sockaddr*) noexcept;

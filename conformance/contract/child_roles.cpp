@@ -34,7 +34,7 @@ int hold() {
   wait_for_the_end();
 }
 
-// The same with a handler of its own for SIGTERM: it dies of SIGKILL then.
+// Like hold(), but SIGTERM runs a handler, which raises SIGKILL.
 int hold_with_handler() {
   struct sigaction action {};
   action.sa_handler = [](int) { ::raise(SIGKILL); };

@@ -64,7 +64,7 @@ void ClientSpec::on_connection_input() {
   }
   switch (event_.kind) {
     case Kind::AddressesFound:
-      // Which address an attempt uses is not seen from its messages.
+      // The messages of an attempt do not show which address it uses.
       return;
     case Kind::Connected:
       return connected(path);

@@ -18,17 +18,17 @@ struct Cve {
   const char* fixed;  // versions of Linux, by the CVE record
 };
 std::span<const Cve> cves() noexcept;
-// The cases of all of them, in the order of their numbers.
+// All cases that a CVE names, sorted by case number.
 std::vector<const Case*> cases_of_cves();
 
 enum class Exposure : std::uint8_t { not_vulnerable, vulnerable, unknown };
 const char* to_string(Exposure) noexcept;
 Exposure exposure(const Cve&, const std::vector<Result>&) noexcept;
 
-// A line for each, with what was seen.
+// One line for each CVE: id, exposure, description.
 std::string cve_text(const std::vector<Result>&);
-// kSomeFailed: it has at least one of them. kNothingRun: no case of them was run. kAllPassed: it has none
-// that a client can see.
+// kSomeFailed: the server is vulnerable to a CVE. kNothingRun: no case of a CVE was run. kAllPassed: the
+// server has no CVE that a client can see.
 int cve_exit_code(const std::vector<Result>&) noexcept;
 
 }  // namespace rtrs::conformance

@@ -38,7 +38,7 @@ Endpoint::~Endpoint() {
   fabric_.release(memory_.id);
 }
 
-// Connections of one path have different epochs here, so that each is told the address.
+// Sets the address for each connection: here the connections of one path have different epochs.
 ConnectionParams Endpoint::params() const noexcept {
   ConnectionParams params = kParams;
   params.address = address_;

@@ -10,8 +10,8 @@
 namespace rtrs::conformance {
 namespace {
 
-// CVE-2026-97413: the offset of the user header underflows. Without the fix Linux judges what lies before the
-// chunk and answers; with it there is no answer. A server of urtrs closes the path.
+// CVE-2026-97413: the offset of the user header underflows. Without the fix Linux parses the bytes before the
+// chunk and answers; with the fix it does not answer. A urtrs server closes the path.
 void header_before_chunk(ServerTester& tester) {
   Path& path = tester.opened();
   Ask ask = sess_info_ask();

@@ -1,9 +1,9 @@
-// A vector of at most `Most` items with room for `Inside` of them within itself. More items lie in memory of
-// its own, which is sized by what is used and not by `Most`. A value, as FixedVector is: copies share
-// nothing.
+// A vector of at most `Most` items; up to `Inside` items are stored in the object. With more items, all are
+// in an allocated block, whose size depends on their number and not on `Most`. A value like FixedVector:
+// copies share nothing.
 //
-// reserve() says when there is no memory. Where more items are added than were reserved, a lack of memory
-// ends the program.
+// reserve() returns false if there is no memory. If more items are added than were reserved, a lack of memory
+// terminates the program.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -120,7 +120,7 @@ struct Client::Impl {
     const PathData& data = path_data[path];
     return data.ios_before_reset + data.times[0].count() + data.times[1].count();
   }
-  // A path without history. False: there is no memory for it.
+  // Makes room for a path without history. False: no memory.
   bool provide_path(unsigned index);
   bool prepare_memory(Fabric&);
   RemoteKey destination(Fabric&, std::uint16_t permit);

@@ -70,7 +70,7 @@ Server::Impl::Session* Server::Impl::create(Nanos now, std::uint16_t index, cons
   return sessions[index].get();
 }
 
-// Of a session that was admitted, but for which there is no memory.
+// Undoes the admission of a session for which there is no memory.
 void Server::Impl::forget(Nanos now, std::uint16_t index) {
   if (sessions[index] != nullptr) {
     --live;

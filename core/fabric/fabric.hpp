@@ -50,8 +50,8 @@ struct ConnectionParams {
   // as that of a lost connection.
   std::span<const std::byte> refusal{};
   // connect(), where the destination is a host name: index of the address to use, modulo their number
-  // (event::AddressesFound). Connections of one path and epoch all go to the address that the first of them,
-  // with con 0, went to.
+  // (event::AddressesFound). Only con 0 of a path and epoch chooses; the other connections of that epoch go
+  // to the same address.
   std::uint16_t address = 0;
 };
 

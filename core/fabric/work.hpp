@@ -64,7 +64,7 @@ struct ConnectRequested {
   Reason refusal = Reason::none;
 };
 // Client only, before Connected and ConnectFailed, and only for the first connection of an attempt: the
-// destination is a host name with several addresses. ConnectionParams::address chooses one of them.
+// destination is a host name with several addresses. ConnectionParams::address selects the address.
 struct AddressesFound {
   ConKey key{};
   std::uint16_t count = 0;  // at least 2

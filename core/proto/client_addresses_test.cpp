@@ -139,7 +139,7 @@ TEST_F(ClientAddressesTest, AChallengeIsAnsweredAtTheSameAddress) {
   EXPECT_EQ(address(), 0U);
 }
 
-// It is there, so it is not asked again at once through another of its addresses.
+// The server is alive, so an attempt at another of its addresses would fail as well.
 TEST_F(ClientAddressesTest, AServerThatRefusesCostsTheDelay) {
   add_path(0);
   find(2);

@@ -84,7 +84,7 @@ TEST_F(ClientOverdueTest, EachPathOfAnOverdueRequestIsLostInAStepOfItsOwn) {
   EXPECT_GT(session.next_deadline(), now);
 }
 
-// Where each request set the timer anew, a busy client would do nothing else.
+// A busy client would spend its time on the timer if each request set it.
 TEST_F(ClientOverdueTest, AnsweredRequestsMakeTheTimerDueOnceInTheTimeout) {
   ClientConfig config = impatient();
   config.heartbeat.interval = kNever;

@@ -118,7 +118,7 @@ class ClientPath {
   void connection_up(const Connected& in, const ClientConfig&, ClientActions&) noexcept;
   // INFO_RSP is in: posts receives, in batches. True when every connection has them.
   [[nodiscard]] bool post_receives(const ClientConfig&, unsigned depth, ClientActions&) noexcept;
-  // They are posted: starts the heartbeat.
+  // All receives are posted: starts the heartbeat.
   void come_up(Nanos now, const ClientConfig&) noexcept;
   // Leaves connecting or connected; every open connection is asked to close, in batches. True when nothing
   // was open.
@@ -185,9 +185,9 @@ class ClientPath {
   // `fencing`: an answer to a fence is outstanding on the service connection. Anything but none: the path is
   // dead for this reason.
   [[nodiscard]] Reason heartbeat_due(Nanos now, const ClientConfig&, bool fencing, ClientActions&) noexcept;
-  // What waits for room in the send queue of `con`.
+  // Sends heartbeats that waited for room in the send queue of `con`.
   void send_owed_heartbeats(std::uint16_t con, ClientActions&) noexcept;
-  // The same of all connections, in batches.
+  // Sends the owed heartbeats of all connections, in batches.
   void send_owed_heartbeats(ClientActions&) noexcept;
 
   bool operator==(const ClientPath&) const = default;
@@ -207,7 +207,7 @@ class ClientPath {
     RTRS_FIELDS(answered)
   };
 
-  // Addresses of the host name that the path leads to. An attempt, as attempts() counts, tries all of them.
+  // Addresses of the path's host name. One attempt, as attempts() counts, tries all addresses.
   struct Addresses {
     static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
     std::uint16_t count = 0;                           // found for this attempt; 0: there is only one

@@ -214,8 +214,8 @@ class ClientSession {
     bool possible = true;
   };
 
-  // No request is overdue before. One timer for all requests: an answer leaves it as it is, and when it is
-  // due it is set for the request that is then the first.
+  // No request is overdue before `at`. One timer serves all requests: answers do not change it; when it
+  // fires, it is set to the deadline of the oldest request.
   struct AnswersDue {
     static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint: traces without request_timeout
     Nanos at = kNever;

@@ -1,5 +1,5 @@
-// Each option of ClientConfig that is a time: what it bounds ends when the time is over, to the nanosecond,
-// however the heartbeat ticks. An option without a case here fails the last test.
+// Each time option of ClientConfig takes effect exactly at its deadline, to the nanosecond, for any heartbeat
+// interval. An option without a case here fails the last test.
 #include <functional>
 #include <set>
 #include <string>

@@ -41,8 +41,8 @@ struct ConKey {
 
   // A number for session and path: dense, and below kMaxPaths where the session is 0.
   constexpr std::uint32_t place() const noexcept { return session * kMaxPaths + path; }
-  // The same as traces, texts and hashes have it: a session once had 8 paths, which were numbered
-  // session * 8 + path. These keep their numbers, and those of further paths are above all of them.
+  // The number in traces, texts and hashes. Sessions once had 8 paths, numbered session * 8 + path. The first
+  // 8 paths of each session keep these numbers; further paths have higher numbers.
   constexpr std::uint32_t number() const noexcept {
     return path % 8U + session * 8U + path / 8U * (kMaxSessions * 8U);
   }
@@ -71,10 +71,10 @@ struct ConKey {
   }
 };
 
-// Where a step that has an action for each connection of a path goes on: steps take kConsPerStep at most.
+// Progress of an operation on all connections of a path; each step handles kConsPerStep connections at most.
 struct ConBatch {
   static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
-  std::uint16_t next = 0;                            // connection; 0: no step is to come
+  std::uint16_t next = 0;                            // connection; 0: the operation is done
   bool operator==(const ConBatch&) const = default;
   RTRS_FIELDS(next)
 };

@@ -1,4 +1,4 @@
-// Every bound of the protocol state machines, once. What the programs bound by default is in their --help.
+// Every bound of the protocol state machines, once. The --help of each program lists its default limits.
 // Bounds of the wire are in core/wire.
 #pragma once
 #include <cstdint>

@@ -36,7 +36,7 @@ std::size_t ServerRegistry::oldest_of(std::uint32_t host) const noexcept {
 }
 
 std::uint32_t ServerRegistry::most_crowded_host() const noexcept {
-  // Sorted, because counting each host by itself would be quadratic in the sessions.
+  // Sorted, because a separate count for each host would be quadratic in the sessions.
   FixedVector<std::uint32_t, kMaxSessions> hosts;
   for (const std::uint16_t session : half_open_) hosts.push_back(entries_[session].host);
   std::sort(hosts.begin(), hosts.end());

@@ -225,8 +225,8 @@ std::uint64_t ServerSession::fingerprint() const noexcept {
   return hash.value();
 }
 
-// Ends every connection once, in batches. What the path still has in service is answered to nobody; the slot
-// stays taken until all of it is over, so that "no such path" proves that nothing of it runs any more.
+// Closes every connection once, in batches. Requests of the path that are still in service get no reply. The
+// slot stays taken until storage has completed them, so that "no such path" proves that none still executes.
 void ServerSession::close_path(std::uint16_t index, Reason reason, ServerActions& out) noexcept {
   ServerPath& path = state_.paths[index];
   if (!path.open()) return;

@@ -137,7 +137,7 @@ class ServerSession {
   Verdict judge(const ConnectRequested&, std::uint16_t path) const noexcept;
   [[nodiscard]] bool provide(std::uint16_t path, std::uint16_t cons) noexcept;
   void close_path(std::uint16_t path, Reason, ServerActions&) noexcept;
-  // The batch of the path goes on with connection `next`, or is over.
+  // Continues the batch of the path at connection `next`, or ends it.
   void set_batch(ServerPath&, std::size_t next) noexcept;
   void continue_batch(Nanos now, ServerActions&) noexcept;
   void end_connections(std::uint16_t path, ServerActions&) noexcept;

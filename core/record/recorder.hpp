@@ -221,7 +221,7 @@ class Recorder {
   std::vector<KeptAt> kept_since(std::uint64_t first) const;
   void watch(InstanceId instance, trace::Watched watched);
   void forget(InstanceId instance) noexcept;
-  // False: there is no memory for it.
+  // False: no memory for the snapshot.
   bool take_snapshot(Nanos now, trace::Watched&) noexcept;
   static bool make_room(const trace::Watched&, trace::Watched::Kept&) noexcept;
   void grow_ring(std::size_t records);

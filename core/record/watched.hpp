@@ -14,7 +14,7 @@ namespace rtrs::trace {
 struct Watched {
   // A snapshot of the state.
   struct Kept {
-    std::unique_ptr<std::uint8_t[]> bytes;  // `room` of them; only those that were used take memory
+    std::unique_ptr<std::uint8_t[]> bytes;  // `room` bytes; untouched pages take no memory
     std::size_t room = 0;
     std::size_t size = 0;  // 0: there is none
     std::uint64_t at = 0;  // records before it

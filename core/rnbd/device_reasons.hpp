@@ -9,13 +9,13 @@ namespace rtrs::rnbd {
 
 enum class DeviceReason : std::uint8_t {
   none,
-  // The server refused to open the device; it has ...
+  // The server refused to open the device, for a reason that may pass.
   absent,     // no device of that name
   gone,       // no hardware behind the name
   forbidden,  // no permission, or write protection
-  busy,       // another user of the device
-  failed,     // storage or memory that fails
-  // The same, and the reason does not pass by itself.
+  busy,       // in use by another process
+  failed,     // storage or memory failed
+  // The server refused to open the device, for a permanent reason.
   read_only,
   not_allowed,
   closed_by_operator,
@@ -31,15 +31,15 @@ struct DeviceReasonText {
   const char* code;           // never changes its meaning; the words are disjoint from those of rtrs::Reason
   const char* sentence;       // without a capital and a full stop, for the end of a line
   const char* hint;           // what to do, likewise; empty only for DeviceReason::none
-  std::uint16_t linux_errno;  // that stands for it; 0: nothing failed
-  // The reason may pass by itself, as when a server is back before its disk: requests wait for queue_timeout.
+  std::uint16_t linux_errno;  // errno with this meaning; 0: nothing failed
+  // The reason may pass, as when a server restarts before its disk appears: requests wait for queue_timeout.
   bool may_pass;
 };
 
 const DeviceReasonText& text_of(DeviceReason) noexcept;
-// Of an OPEN that the server refused, or answered so that no client takes it; 0: none.
+// Reason for an OPEN that the server refused, or whose response is invalid; `peer_errno` 0: none.
 DeviceReason reason_of_refusal(std::uint16_t peer_errno) noexcept;
-// Of a device that was open before with another geometry. A `before` of no sectors is none.
+// Reason if a re-opened device has another geometry; none if `before` has no sectors.
 DeviceReason reason_of_change(const Geometry& before, const Geometry& now) noexcept;
 inline bool may_pass(std::uint16_t peer_errno) noexcept {
   return text_of(reason_of_refusal(peer_errno)).may_pass;

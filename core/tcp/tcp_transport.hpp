@@ -62,8 +62,8 @@ class Transport {
   };
   // `undelivered_ms`: after this time without an acknowledgement the stream breaks; 0: the system's own.
   virtual Opened listen(const PathAddress&, unsigned undelivered_ms) = 0;
-  // Begins to connect: the socket becomes writable when that is over, and outcome() says how. Finding out
-  // the addresses of a host name is part of it; see ConnectionParams::address for the choice of one.
+  // Starts to connect, after the lookup if the destination is a host name; see ConnectionParams::address. The
+  // socket becomes writable when the attempt has ended; outcome() then returns its result.
   virtual Opened connect(ConKey, const PathAddress&, unsigned address, unsigned undelivered_ms) = 0;
   virtual int outcome(SocketId) noexcept = 0;
 

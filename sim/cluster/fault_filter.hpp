@@ -22,8 +22,8 @@ struct FaultFilter {
   bool names = false;         // true: each path leads to one address
 };
 // `names`: labels of choices, classes of faults, and "operator", "storage_slow", "storage_error",
-// "block_device", "keys" and "names", separated by commas. What has two meanings is taken out in both.
-// Nothing for a name that means nothing; `why` says so.
+// "block_device", "keys" and "names", separated by commas. A name with two meanings is taken out in both.
+// nullopt for an unknown name, with the reason in `why`.
 std::optional<FaultFilter> without(std::string_view names, std::string& why);
 // All classes but these, none of the others unless named; a block device stays where there is one.
 std::optional<FaultFilter> only(std::string_view names, std::string& why);

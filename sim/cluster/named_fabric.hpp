@@ -20,7 +20,7 @@ class NamedFabric final : public ForwardingFabric {
   bool has_events() const noexcept { return !found_.empty(); }
 
  private:
-  // Of a path: where the first connection of its last attempt went.
+  // Address to which the first connection of a path's last attempt went.
   struct Pin {
     std::uint32_t epoch = 0;
     std::string destination;

@@ -67,8 +67,8 @@ struct Play {
 // Addresses of the host name that a path leads to, beside the one that its link leads to.
 struct Names {
   std::uint32_t before = 0, after = 0;  // dead from the start, in front of that one and behind it
-  // There is one more, behind that one. The first of these two dies when the faults end, and the path has to
-  // come back on the other.
+  // One more address follows that of the link. The address of the link dies when the faults end, and the path
+  // must reconnect at the other one.
   bool dies = false;
   bool any() const noexcept { return before != 0 || after != 0 || dies; }
   std::uint32_t addresses() const noexcept { return before + 1 + (dies ? 1 : 0) + after; }

@@ -11,8 +11,8 @@ std::uint32_t port_of(std::uint32_t path, std::uint32_t number) {
   return number == 0 ? path : kMaxPaths * number + path;
 }
 
-// Number 0 is the address that the link of the path leads to, number 1 the one that it comes back on; dead
-// ones begin with number 2.
+// Number 0 is the address of the path's link, number 1 the address at which the path reconnects after number
+// 0 has died; dead addresses begin at number 2.
 std::string destination(const Names& names, std::uint32_t path) {
   std::string text;
   const auto add = [&](std::uint32_t number) {

@@ -44,7 +44,7 @@ void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
   if (change.peer_errno == ENOTCONN && !client_->refused(change.device)) return;
   note_refused(mapped_.at(change.device), change.device, clock_);
   mapped_.at(change.device).disruptions = 0;
-  // One that is refused as taken away may have requests at the server.
+  // Not set for a permanent refusal: requests of the device may still be in service at the server.
   if (rnbd::may_pass(change.peer_errno))
     mapped_.at(change.device).refused_since = std::min(mapped_.at(change.device).refused_since, clock_);
   refused_ = true;
@@ -122,7 +122,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   if (done.result == Errc::no_path || done.result == Errc::no_permit)
     expect(queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
            "a request fails for want of a path or a permit after queue_timeout");
-  // Storage here fails with none of them.
+  // Simulated storage never fails with these errnos.
   const bool absent =
       done.error == ENOENT || done.error == EACCES || done.error == EBUSY || done.error == ENODEV;
   if (done.result == Errc::peer_error && absent)

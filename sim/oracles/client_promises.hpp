@@ -1,7 +1,7 @@
 // O20, of one client: what its options and its documentation promise. Times are those of the client's clock.
 //   - a request fails for want of a path after queue_timeout without one, not before
 //   - a path that was lost for request_timeout fails at least one request with it
-//   - a request that was sent once is answered, or its path is lost, when request_timeout is over
+//   - a request that was sent once is answered, or its path is lost, within request_timeout
 //   - an answer that the fabric holds comes before the deadline that would miss it
 //   - a path that nobody asked to end is tried again, after the longest delay of the options at most
 //   - a recover tries at once each path that was to be tried later, or not any more
@@ -44,7 +44,7 @@ class ClientPromises {
   // When a poll has ended.
   void check_attempts(std::span<const PathStatus> paths, Nanos now);
 
-  // The same. `since`: when the request was first sent that the server has not answered for longest.
+  // When a poll has ended. `since`: time at which the oldest unanswered request was first sent.
   void check_oldest(Nanos since, Nanos now);
 
   // Its session is closed.

@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 import pytest
-from control_test import Client
+from control_test import Client, client_with_etc
 from programs import free_port, until
 
 CLONE_NEWNET = 0x40000000
@@ -16,19 +16,12 @@ DEBIAN = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
 @pytest.fixture(name="plugin")
 def _plugin(tmp_path, ends):
     """Starts nbdkit where /etc/hosts has the given lines."""
-    hosts = tmp_path / "hosts"
-    hosts.write_text(DEBIAN)
-    inside = ["unshare", "-m", "sh", "-c", 'mount --make-rprivate / && mount --bind "$0" /etc/hosts && exec "$@"', str(hosts)]
-    if os.geteuid() != 0 or subprocess.run([*inside, "true"], check=False, capture_output=True).returncode != 0:
-        pytest.skip("no mount of its own for /etc/hosts")
+    hosts, start = client_with_etc(tmp_path, ends, "hosts", DEBIAN)
 
-    def start(lines, *arguments):
+    def with_lines(lines, *arguments):
         hosts.write_text(DEBIAN + lines)
-        client = Client(tmp_path, *arguments, "device=disk", "reconnect_min=100ms", "reconnect_max=500ms", inside=inside)
-        ends.callback(client.end)
-        until("it answers", client.answers)
-        return client
-    return start
+        return start(*arguments)
+    return with_lines
 
 
 def path_of(client):

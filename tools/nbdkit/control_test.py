@@ -54,6 +54,22 @@ class Client:
         return self.process.wait(BOUND)
 
 
+def client_with_etc(folder, ends, name, text):
+    """The file that is /etc/NAME for nbdkit, and a function that starts nbdkit. The file can be written at any time."""
+    file = folder / name
+    file.write_text(text)
+    inside = ["unshare", "-m", "sh", "-c", f'mount --make-rprivate / && mount --bind "$0" /etc/{name} && exec "$@"', str(file)]
+    if os.geteuid() != 0 or subprocess.run([*inside, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip(f"no mount of its own for /etc/{name}")
+
+    def start(*arguments):
+        client = Client(folder, *arguments, "device=disk", "reconnect_min=100ms", "reconnect_max=500ms", inside=inside)
+        ends.callback(client.end)
+        until("it answers", client.answers)
+        return client
+    return file, start
+
+
 @pytest.fixture(name="server")
 def _server(urtrsd, tmp_path, monkeypatch):
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))

@@ -1,12 +1,12 @@
 #include "tools/nbdkit/line_queue.hpp"
 
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "backends/address/signals_blocked.hpp"
 #include "backends/asio/fabric_pump.hpp"
 #include "tools/lib/text/log_limiter.hpp"
 
@@ -30,13 +30,8 @@ struct LineQueue::State {
 LineQueue::LineQueue(Print print, std::chrono::milliseconds patience)
     : state_(std::make_shared<State>()), patience_(patience) {
   state_->print = std::move(print);
-  // The thread takes no signals: they are for the program whose guest we are.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const net::SignalsBlocked blocked;
   std::thread(run, state_).detach();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 LineQueue::~LineQueue() {

@@ -1,17 +1,13 @@
 #include "tools/nbdkit/loop_thread.hpp"
 
-#include <csignal>
+#include "backends/address/signals_blocked.hpp"
 
 namespace rtrs::nbdkit {
 
 LoopThread::LoopThread() {
   work_.emplace(context_.get_executor());
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const net::SignalsBlocked blocked;
   thread_ = std::thread([this] { context_.run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 LoopThread::~LoopThread() {

@@ -1,13 +1,11 @@
 """Paths given by host name, with a name service that is silent, answers, and is silent again. IO over another path goes on."""
-import os
 import socket
 import struct
-import subprocess
 import threading
 import time
 
 import pytest
-from control_test import Client
+from control_test import client_with_etc
 from programs import until
 
 nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
@@ -97,18 +95,7 @@ def _names(ends):
 @pytest.fixture(name="plugin")
 def _plugin(tmp_path, ends):
     """Starts nbdkit where /etc/resolv.conf names the server of this test."""
-    resolver = tmp_path / "resolv.conf"
-    resolver.write_text(f"nameserver {NAMESERVER}\n")
-    inside = ["unshare", "-m", "sh", "-c", 'mount --make-rprivate / && mount --bind "$0" /etc/resolv.conf && exec "$@"', str(resolver)]
-    if os.geteuid() != 0 or subprocess.run([*inside, "true"], check=False, capture_output=True).returncode != 0:
-        pytest.skip("no mount of its own for /etc/resolv.conf")
-
-    def start(*arguments):
-        client = Client(tmp_path, *arguments, "device=disk", "reconnect_min=100ms", "reconnect_max=500ms", inside=inside)
-        ends.callback(client.end)
-        until("it answers", client.answers)
-        return client
-    return start
+    return client_with_etc(tmp_path, ends, "resolv.conf", f"nameserver {NAMESERVER}\n")[1]
 
 
 def named(client):

@@ -7,12 +7,12 @@
 
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <ctime>
 #include <system_error>
 #include <utility>
 
+#include "backends/address/signals_blocked.hpp"
 #include "backends/asio/fabric_pump.hpp"
 
 namespace rtrs::nbdkit {
@@ -50,12 +50,8 @@ void SharedPoller::Lock::release() {
 SharedPoller::SharedPoller(Source& source)
     : source_(source), kick_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (kick_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const net::SignalsBlocked blocked;
   thread_ = std::thread([this] { keep(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 SharedPoller::~SharedPoller() {

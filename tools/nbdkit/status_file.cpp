@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <cstdio>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "backends/address/signals_blocked.hpp"
 #include "tools/nbdkit/explain.hpp"
 
 namespace rtrs::nbdkit {
@@ -117,13 +117,8 @@ struct LatestWriter::State {
 LatestWriter::LatestWriter(Write write, std::chrono::milliseconds patience)
     : state_(std::make_shared<State>()), patience_(patience) {
   state_->write = std::move(write);
-  // The thread takes no signals: they are for the program whose guest we are.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const net::SignalsBlocked blocked;
   std::thread(run, state_).detach();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 LatestWriter::~LatestWriter() {

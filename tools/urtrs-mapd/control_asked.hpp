@@ -35,13 +35,13 @@ struct Wanted {
 };
 // Session and paths of a "device.map".
 tl::expected<Wanted, mapping::Refusal> wanted(const Asked&);
-// What somebody can do who was refused that; may be empty.
+// Advice to the user after this refusal; may be empty.
 std::string hint_of(const Asked&, const mapping::Refusal&);
 
 // The methods "path.add" and "path.remove".
 void path_add(const Asked&);
 void path_remove(const Asked&);
-// Whose answer is that it is done.
+// Sends the result as the answer to the request.
 Keeper::Then answer_of(const Asked&);
 
 }  // namespace rtrs::mapd

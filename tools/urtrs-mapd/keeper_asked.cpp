@@ -1,4 +1,4 @@
-// What people ask the Keeper for, and what they are told.
+// Requests to the Keeper and their answers.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -105,7 +105,7 @@ Ticket Keeper::wait(Then then, const std::string& session, const std::string& de
 
 void Keeper::map(const std::string& session, const SessionWish& wish, const std::string& device,
                  DeviceWish how, Then then) {
-  // What an earlier wish met is none of this one's.
+  // Errors of an earlier mapping under this name do not belong to the new one.
   if (const auto found = served_.find(session); found != served_.end())
     if (const auto known = machine_.sessions().find(session);
         known == machine_.sessions().end() || !known->second.in_use())

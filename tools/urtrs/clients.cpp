@@ -301,8 +301,8 @@ bool has_path(const json& paths, const json& path) {
                      [&path](const json& one) { return one.at("path") == path.at("path"); });
 }
 
-// A path of a session of urtrs-mapd: added or removed by that, which keeps it. Nothing: it is another's
-// session.
+// Adds or removes a path of a session of urtrs-mapd through urtrs-mapd, which keeps the change. nullopt: the
+// session belongs to another program.
 std::optional<int> change_kept_path(const Command& command, All& all) {
   constexpr std::chrono::milliseconds kKeepPatience{150'000};
   const std::string method = command.verb == "add" ? "path.add" : "path.remove";

@@ -109,7 +109,7 @@ void look_at_limits(const Host& host, bool has_rdma, Findings& to) {
   to.push_back(std::move(files));
 }
 
-// What urtrsd reads and writes exports with, and how it opens them.
+// The storage engine that urtrsd would use, and how urtrsd would open exports.
 void look_at_storage(const Host& host, Findings& to) {
   Finding engine{"storage engine", Grade::ok, "urtrsd would use io_uring", ""};
   if (const auto refused = host.io_uring_refusal())

@@ -20,10 +20,10 @@ std::string plain_path(const std::string& path) {
   return error ? path : whole.lexically_normal().string();
 }
 
-// What an administrator does about an export that cannot be opened.
+// Advice to the administrator when an export cannot be opened.
 std::string remedy(const ExportSpec& spec, int error) {
   if (spec.read_only || (error != EACCES && error != EROFS && error != EPERM)) return {};
-  // Who may not read it either has nothing of that.
+  // A read-only export does not help if the file cannot be read either.
   if (spec.is_file() && ::faccessat(AT_FDCWD, spec.path.c_str(), R_OK, AT_EACCESS) != 0)
     return "; let the user of urtrsd read the file, and write to it unless it is exported read-only";
   return "; to export it read-only, write --export NAME=FILE,ro, or read_only = true in the file";
@@ -75,8 +75,9 @@ void Catalog::look_for_missing_read_only() {
       look_at(*shared_, one.index, one.spec);
 }
 
-// By identity, and by path for a file that was replaced since. Looks at no configured file that was there,
-// because that may lie on a disk that hangs; while one is not known for that reason, any file could be it.
+// Compares identities (device and inode), and paths in case the file was replaced. Never calls stat(2) for
+// the configured files, because their disk may hang. While the identity of one is unknown, any file may be
+// that one.
 tl::expected<void, OpenError> Catalog::may_write(const Located& located, const std::string& described,
                                                  std::string_view session, AccessMode mode) {
   if (mode == AccessMode::read_only) return {};
@@ -159,7 +160,7 @@ Catalog::Checked Catalog::check_again(const std::string& name) {
   return {late(one->spec), {}};
 }
 
-// Whether there is address space for it.
+// Checks that an export in memory can be allocated.
 std::optional<OpenError> Catalog::check_memory(const ExportSpec& spec) {
   const auto region = MemoryRegion::create(spec.memory_bytes);
   if (region) return std::nullopt;

@@ -156,7 +156,7 @@ struct CommandLine {
   std::string errors;  // for stderr
 };
 
-// What a start would find on this host; sentences.
+// Problems that a start would meet on this host, as sentences.
 struct StartTrial {
   std::vector<std::string> errors;  // urtrsd would not start
   std::vector<std::string> warnings;

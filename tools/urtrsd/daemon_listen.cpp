@@ -99,7 +99,7 @@ void Daemon::warn_of_plain_listeners() const {
   for (const std::string& address : listens_on_) warn_of_strangers(address);
 }
 
-// Who may come there without being asked who he is.
+// Warns if unauthenticated hosts can reach this address.
 void Daemon::warn_of_strangers(const std::string& address) const {
   if (is_loopback(address)) return;
   if (config_.fabric == "libfabric")

@@ -64,8 +64,8 @@ class Export {
 
   ExportKind kind() const noexcept { return id_.kind; }
   const DeviceId& id() const noexcept { return id_; }
-  // Of a block device: another one each time that a disk appears under its number. Of an NBD server: how
-  // often it lost changes. 0: not known, or no device.
+  // Block device: the kernel's disk sequence number, which is new for each disk that gets the device number.
+  // NBD server: number of times that it may have lost writes. 0: unknown, or another kind.
   std::uint64_t sequence() const noexcept { return sequence_; }
   std::uint64_t size_bytes() const noexcept { return geometry_.nsectors * kSectorBytes; }
   std::uint64_t sectors() const noexcept { return geometry_.nsectors; }

@@ -1,5 +1,5 @@
-// The uses that this host makes of a block device or an image file, for sentences: mounts, swap,
-// device-mapper, md and other devices on top of it, loop devices.
+// Finds how this host uses a block device or an image file, for messages: mounts, swap, device-mapper, md and
+// other stacked devices, loop devices.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ class HostHolders {
   // and exclusive opens of processes cannot. Partitions of the device, and the disk of a partition, count,
   // because the kernel lets nobody claim a disk beside its partitions.
   std::string of_device(unsigned major, unsigned minor) const;
-  // Of a regular file: the loop devices that may write to it.
+  // Loop devices that may write to the regular file; empty: none.
   std::string of_file(const std::string& path) const;
 
  private:

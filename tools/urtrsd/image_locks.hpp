@@ -20,9 +20,10 @@ namespace rtrs::daemon {
 // file: they are advisory, end with the process, and conflict with those of QEMU. A file system without locks
 // is used without, with a warning. Locks of a block device are those of its node in /dev.
 //
-// A block device that is open for writing is also claimed (O_EXCL): refused while this host has it mounted,
-// as swap, or in device-mapper, md or another claim; and the host can do none of that until the claim ends. A
-// file is refused while a loop device of this host writes to it. `force` leaves both out.
+// A block device that is opened for writing is also claimed (O_EXCL). The claim fails while this host has it
+// mounted, uses it as swap or in device-mapper or md, or another process claims it; the host cannot begin
+// such a use until the claim ends. A file is refused while a loop device of this host can write to the file.
+// `force` skips both checks.
 //
 // May be called from any thread, and blocks where the file system does; calls for other devices go on.
 class ImageLocks {

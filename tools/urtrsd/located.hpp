@@ -11,7 +11,7 @@
 
 namespace rtrs::daemon {
 
-// What an O_PATH descriptor turned out to be.
+// A file, block device or folder that was opened with O_PATH.
 struct Located {
   UniqueFd path_fd;
   DeviceId id;

@@ -37,7 +37,8 @@ class MissingList {
   // An attempt failed. True if the log should get a line: for the first attempt, a changed reason, and with
   // growing distances after that (attempts 2, 4, 8 ... 64, 128, 192 ...).
   bool failed(Nanos now, const Key& key, OpenError why);
-  // It is there, or no longer wanted. Returns the time since when it was missing, and kNever if it was not.
+  // The item appeared, or is no longer configured. Returns the time since which it was missing; kNever: it
+  // was not.
   Nanos remove(const Key& key);
   // Makes the next attempt due at `now`; nothing happens if the key is not missing or an attempt runs.
   void hurry(Nanos now, const Key& key);

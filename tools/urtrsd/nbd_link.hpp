@@ -1,5 +1,6 @@
-// The state of an NBD server behind an export: whether it can be reached, when to try again, how long
-// requests wait for it, and whether it may have lost changes that it had acknowledged. Pure: time comes in.
+// State of the connection to an NBD server behind an export: connected or lost, time of the next attempt, how
+// long requests wait, and whether the server may have lost acknowledged writes. Has no clock: the caller
+// passes the time.
 #pragma once
 
 #include <cstdint>

@@ -183,7 +183,7 @@ def test_the_end_of_a_certificate_is_told_before_it_comes(start, client, pki):
     when, = (float(line.split()[-1]) for line in metrics.splitlines()
              if line.startswith("urtrs_tls_expiry_timestamp_seconds{") and 'what="certificate"' in line)
     assert 8 * 86400 < when - time.time() <= 9 * 86400
-    # A new one there, as was asked for: nothing is told any more.
+    # After the renewal no program warns.
     for old, new in zip((certificate, key), pki.issue("late", 99)):
         replaced(old, new.read_text())
     reloaded(server, "keys and certificates were read")

@@ -1,4 +1,4 @@
-// What urtrsd needs from its host at the start, tried for --check-config.
+// Tries for --check-config everything that urtrsd needs from its host at the start.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What carries out the system calls of the storage engine, asked directly.
+// Tests of the step runners, which carry out the system calls of the storage engine.
 #include "tools/urtrsd/step_runner.hpp"
 
 #include <fcntl.h>

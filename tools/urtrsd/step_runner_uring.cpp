@@ -14,7 +14,7 @@
 namespace rtrs::daemon {
 namespace {
 
-// Completions do not interrupt this thread, which enters the kernel often enough by itself. Since Linux 5.19.
+// Completions do not interrupt this thread, because it enters the kernel often enough. Since Linux 5.19.
 constexpr unsigned kQuietly = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
 
 void prepare(io_uring_sqe* sqe, const FileStep& step) noexcept {
@@ -52,7 +52,7 @@ class UringRunner final : public StepRunner {
     if (ready_) io_uring_queue_exit(&ring_);
   }
 
-  // Nothing, or why io_uring cannot be used.
+  // Returns nullopt, or why io_uring cannot be used.
   std::optional<tools::IoUringRefusal> open(std::uint32_t depth) {
     // Each operation has at most one request in the ring, and one waits for the watched descriptor, so
     // neither queue of the ring can overflow.
@@ -60,8 +60,9 @@ class UringRunner final : public StepRunner {
     if (result == -EINVAL) result = io_uring_queue_init(depth + 1, &ring_, 0);
     if (result < 0) return tools::explain_io_uring_refusal("io_uring_setup", -result);
     ready_ = true;
-    // As many threads as there are operations: with the kernel's bound of four for each processor, a device
-    // that hangs would use up all of them. Threads come only when the others wait. Since Linux 5.15.
+    // One thread for each operation: with the kernel's default of four threads a processor, a device that
+    // hangs could block all threads. The kernel starts a thread only when all others are blocked. Since
+    // Linux 5.15.
     std::array<unsigned, 2> threads{depth, 0};
     io_uring_register_iowq_max_workers(&ring_, threads.data());
     return tools::try_ring(ring_.ring_fd);
@@ -84,7 +85,7 @@ class UringRunner final : public StepRunner {
     io_uring_sqe_set_data64(sqe, kWatched);
   }
   void hand_over() noexcept override {
-    // What the kernel does not take now (EAGAIN, EBUSY) stays queued, and the caller is told to come back.
+    // After EAGAIN or EBUSY the rest stays queued, and has_news() returns true, so the caller tries again.
     while (io_uring_sq_ready(&ring_) != 0) {
       const int result = io_uring_submit(&ring_);
       if (result <= 0 && result != -EINTR) break;
@@ -108,7 +109,8 @@ class UringRunner final : public StepRunner {
     return count;
   }
   void wait() noexcept override { io_uring_submit_and_wait(&ring_, 1); }
-  // That of the ring itself: what is finished by the time it was submitted, and read at once, wakes nobody.
+  // The descriptor of the ring, not an eventfd: a request that completes during its submission wakes no
+  // thread.
   int fd() const noexcept override { return ring_.ring_fd; }
   const char* name() const noexcept override { return "io_uring"; }
 

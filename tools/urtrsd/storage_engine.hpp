@@ -55,8 +55,8 @@ struct StorageResult {
 //
 // No call but wait() blocks, whatever a device does. With io_uring, operations on files begin in a thread of
 // the kernel, because the kernel's first attempt may wait for the file system; those on block devices are
-// tried without waiting. Slots of the queue and threads are divided among the devices by FairSlots, so that
-// operations of a device that hangs hold up nobody else's.
+// tried without waiting. FairSlots divides the slots of the queue and the threads among the devices, so that
+// a device that hangs does not delay operations of other devices.
 //
 // Event loop: wait until fd() is readable, then poll() until it returns less than the span
 // holds. After each batch of submit(), start_submitted(); when that returns true, poll() without waiting.

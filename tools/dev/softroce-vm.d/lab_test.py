@@ -337,7 +337,7 @@ class TestTables:
         for number, (client, commit) in enumerate((("kernel", "a"), ("urtrs", "a"), ("urtrs", "b"), ("urtrs", "b"))):
             cell = cells.Cell("verify", client, "kernel", "on", number + 1)
             results[cell.name] = dict(self.result(cell, "pass"), commit=commit, when=f"2026-01-01 00:0{number}")
-        assert "ran 2 build(s) of them, 2 of these cells the newest" in report.provenance(results)
+        assert "used 2 build(s); 2 of these cells used the newest" in report.provenance(results)
         marks = {cell.name: report.mark(results.get(cell.name), results) for cell in cells.select(
             CASES, ["verify"], (cells.PEERS, ("kernel",), ("on",), (1, 2, 3, 4), ("on",)))}
         assert [marks[f"verify.{pair}.on.{paths}"] for pair, paths in (

@@ -155,7 +155,7 @@ class ClientControl {
 std::string source_of(const ClientPathModel&);
 std::string destination_of(const ClientPathModel&);
 std::string pathname_of(const ClientPathModel&);  // SRC@DST, or DST
-std::string address_of(const ClientPathModel&);   // as it was asked for, with its port: [SRC@]DST:PORT
+std::string address_of(const ClientPathModel&);   // as the user gave it, with its port: [SRC@]DST:PORT
 
 nlohmann::json to_json(const ClientModel&, Nanos now);     // "sessions" and "devices"
 nlohmann::json to_json(const ClientStats&);                // counters by name

@@ -55,7 +55,7 @@ bool may_write(const std::string& path, bool pipes = false);
 // 0600 is the mode of an empty file that is there as well.
 int create_output(const std::string& path, unsigned mode, bool pipes = false);
 
-// Standard output, buffered and made printable. A reader that went away (cat | head) is no error.
+// Standard output, buffered and made printable. EPIPE is no error: the reader may stop early (cat | head).
 class Output {
  public:
   explicit Output(bool colors = false) : colors_(colors) {}

@@ -39,7 +39,7 @@ tl::expected<OpenedTls, std::string> open_tls(const TlsChoice&, bool client);
 // Of a fabric `tcp` of open_fabric(), for connections from now on; on another fabric it does nothing.
 void replace_tls(Fabric&, const OpenedTls&);
 
-// What the fabric uses now, as answers of control sockets have it: "credentials", an array of file, what and
+// Credentials in use, for the answers of control sockets: "credentials", an array of file, what and
 // expires_at, and "warnings", an array of sentences. Both are empty on a fabric without TLS.
 nlohmann::json credentials_json(Fabric&);
 // The sentences of tls::warning() about them, or none.

@@ -65,7 +65,7 @@ inline std::optional<IoUringRefusal> try_ring(int ring) {
   return std::nullopt;
 }
 
-// Makes a ring of this size, tries it, and closes it. Nothing: io_uring can be used.
+// Makes a ring of this size, tries it, and closes it. Returns nullopt if io_uring can be used.
 inline std::optional<IoUringRefusal> io_uring_refusal(unsigned entries = kStorageRingEntries) {
   io_uring_params parameters{};
   const long ring = ::syscall(SYS_io_uring_setup, entries, &parameters);

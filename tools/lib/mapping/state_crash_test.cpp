@@ -106,7 +106,7 @@ struct Process {
 };
 using Processes = std::map<std::string, Process>;
 
-// Of the file: devices and paths of each session.
+// Devices and paths of each session in the file.
 Processes shape_of(const Wishes& wishes) {
   Processes shape;
   for (const auto& [name, session] : wishes) {
@@ -128,7 +128,7 @@ class Host {
       if (processes_.contains(one.first)) give(answers(one.first));
     give(Tick{});
   }
-  // What it is told. Throws Crash.
+  // Returns the answer to the input, if there is one. Throws Crash.
   std::optional<Done> ask(Input input) {
     told_.reset();
     give(std::move(input));
@@ -230,7 +230,7 @@ std::vector<Operation> operations() {
   };
 }
 
-// What the file has after each operation where nothing fails, from before the first one on.
+// Content of the file before the first operation and after each one, when no step fails.
 const std::vector<Processes>& history() {
   static const std::vector<Processes> all = [] {
     FakeDisk disk;
@@ -303,7 +303,7 @@ TEST(StateCrash, OneThatIsEndedAtAnyStepLosesNothingThatSomebodyWasTold) {
         processes.clear();
       }
       const Processes left = restarted(disk, processes);
-      // One that is refused in the end was out of the file in between.
+      // A refused unmap is first removed from the file and then restored.
       const Processes& between = history()[number + (all[number].busy ? 2 : 1)];
       EXPECT_TRUE(left == history()[number] || left == between)
           << all[number].name << ", step " << at << (loss == Loss::power ? ", power" : ", kill") << names
@@ -329,7 +329,7 @@ TEST(StateCrash, WhatCannotBeWrittenIsUndoneAndToldAsSuch) {
         const auto told = host.ask(all[number].input);
         ASSERT_TRUE(told) << all[number].name;
         failed = disk.steps >= at;
-        // An unmap that the process refused is told as that, whatever the file has.
+        // A refusal by the process is reported as EBUSY even if the file could not be written.
         const bool refused = all[number].busy && told->error == EBUSY;
         EXPECT_EQ(told->error, refused ? EBUSY : failed ? failure : 0) << all[number].name << " " << at;
         EXPECT_EQ(told->unsaved, failed && !refused);

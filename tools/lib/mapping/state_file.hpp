@@ -14,7 +14,7 @@ tl::expected<std::string, int> read_state(const std::string& file);
 // hand may be.
 bool may_be_state(std::string_view text);
 
-// The calls by which write_state() replaces a file, in their order, so that a test can end each of them.
+// The calls by which write_state() replaces a file, in this order. A test can make each one fail.
 // Every one returns 0 or an errno.
 class StateDisk {
  public:

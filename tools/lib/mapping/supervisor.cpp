@@ -203,7 +203,7 @@ Nanos Supervisor::silent_at(const Session& session, Nanos asked) const {
 void Supervisor::give_up_on_silence(const std::string& name, Session& session, Nanos now) {
   for (auto& [device_name, device] : session.devices) {
     if (device.ticket == 0 || now < silent_at(session, device.asked_at)) continue;
-    if (!device.wanted) {  // it goes on, and nobody waits
+    if (!device.wanted) {  // the unmap continues without a waiter
       done(device, device.unsaved ? device.outcome : ETIMEDOUT, device.unsaved);
       continue;
     }

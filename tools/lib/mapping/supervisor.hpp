@@ -127,7 +127,7 @@ struct ChangePath {  // answered by PathChanged, unless Ended comes first
   bool add = true;
   bool force = false;
 };
-// Write wishes() to the state file. Always the last action; answered by Saved, which is the next input.
+// Write wishes() to the state file. Always the last action; the next input must be Saved.
 struct Save {};
 struct Done {
   Ticket ticket = 0;
@@ -165,7 +165,7 @@ class Supervisor {
     bool asked = false;   // Map or Unmap is under way
     bool there = false;   // the process said that it has it, when it was last asked and nothing was under way
     bool force = false;   // of the next Unmap
-    bool dropped = false;  // removed from wishes(); restored if the process refuses to unmap it
+    bool dropped = false;  // left out of wishes(); restored if the process refuses the unmap
     Change change = Change::none;
     Ticket ticket = 0;
     Nanos asked_at = 0;    // time of the request of `ticket`

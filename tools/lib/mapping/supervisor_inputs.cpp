@@ -1,4 +1,4 @@
-// What people ask for and what processes answer, one input at a time.
+// Inputs of the supervisor: requests of users and answers of processes.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -100,7 +100,7 @@ void Supervisor::adopt(Session& session, const Answers& answers) {
     Device& device = session.devices[name];
     const auto mode = answers.modes.find(name);
     const DeviceWish found = mode == answers.modes.end() ? DeviceWish{} : mode->second;
-    // Who asked for it in the meantime has it, if in the same mode.
+    // A Map request that came meanwhile succeeds if the device is mapped in the same mode.
     device.outcome = device.wish == found ? 0 : EEXIST;
     device.wish = found;
     device.wanted = device.kept = device.mapped = true;
@@ -119,14 +119,14 @@ void Supervisor::take(const Answers& answers, Nanos now) {
   for (auto& [name, device] : session->devices) {
     const bool there =
         std::find(answers.devices.begin(), answers.devices.end(), name) != answers.devices.end();
-    // Who asked for a device hears of it by the answer to Map, whoever else has mapped it.
+    // A pending Map request is completed by the answer to Map, even if the device is already mapped.
     const bool asks = device.wanted && device.ticket != 0;
     if (device.asked) continue;
     device.there = there;
     device.mapped = there && !asks;
   }
   if (session->stray) return adopt(*session, answers);
-  // What an earlier process left mapped. Later somebody else may map devices by hand.
+  // Only the first answer has devices left by an earlier urtrs-mapd; later ones may be mapped by hand.
   if (!first || !options_.ends_strays) return;
   for (const std::string& name : answers.devices) {
     if (session->devices.size() == kMostDevices) return;
@@ -157,10 +157,10 @@ void Supervisor::take(const Ended& ended, Nanos now) {
 void Supervisor::take(const Mapped& mapped, Nanos now) {
   Device* const device = find(mapped.session, mapped.device);
   if (device == nullptr || !std::exchange(device->asked, false)) return;
-  // One that the process had before stays as it was when another Map of it fails.
+  // If a second Map fails, a device that the process already has stays mapped.
   device->mapped = mapped.error == 0 || device->there;
   device->error = mapped.error;
-  if (!device->wanted) return;  // settle() goes on
+  if (!device->wanted) return;  // settle() unmaps it
   if (mapped.error == 0) {
     device->pause = 0;
     if (device->kept) return done(*device, 0);
@@ -206,7 +206,7 @@ void Supervisor::saved(const std::string& session, const std::string& name, Devi
       return;
     case Change::keep:
       if (error == 0) return done(device, 0);
-      // settle() unmaps it, and tells when it is gone.
+      // settle() unmaps the device and then reports the error.
       device.kept = device.wanted = false;
       device.force = true;
       device.not_before = now;

@@ -1,4 +1,4 @@
-// One more path of a session, or one less.
+// Adds a path to a session or removes one.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -49,7 +49,7 @@ void Supervisor::change_paths(Session& session) {
   } else if (at && wished.size() > 1) {
     wished.erase(wished.begin() + static_cast<std::ptrdiff_t>(*at));
   } else {
-    // One that somebody added by hand, and the file does not have.
+    // A path that was added by hand is not in the file.
     paths.step = Step::none;
     return done(paths, 0);
   }
@@ -80,13 +80,13 @@ void Supervisor::saved(const std::string& name, Session& session, int error) {
   PathChange& paths = session.paths;
   if (paths.step != Step::save) return;
   if (error == 0) {
-    // One that starts was started without the change.
+    // A process that is still starting was started with the old paths.
     if (!paths.acted && session.state == State::starting) session.outdated = true;
     paths.step = Step::none;
     return done(paths, 0);
   }
   session.wish.paths = paths.before;
-  // A process that ends takes its paths with it.
+  // If the process has ended, no path is left to undo.
   if (!paths.acted || session.state != State::up) {
     paths.step = Step::none;
     return done(paths, error, true);

@@ -227,7 +227,7 @@ class World {
     const bool kept = saved != saved_.end() && saved->second.devices.contains(waiter.device);
     const std::pair key(waiter.session, waiter.device);
     if (waiter.device.empty()) {
-      // Of a path.
+      // The waiter asked for a path.
       if (done.error == 0 && saved != saved_.end())
         RC_ASSERT(find_path(saved->second, kPath).has_value() == waiter.maps);
     } else if (done.error == 0) {
@@ -235,7 +235,7 @@ class World {
       last_word_[key] = waiter.maps;
       going_on_.erase(key);
     } else if (!waiter.maps && done.error == ETIMEDOUT && last_word_[key]) {
-      // The unmap goes on, unless another one hears that the process refuses it.
+      // The unmap continues until the process answers; a later unmap may report its refusal.
       last_word_[key] = false;
       going_on_.insert(key);
     } else if (!waiter.maps && done.error == EBUSY && !done.unsaved && going_on_.erase(key) != 0) {
@@ -272,7 +272,7 @@ class World {
       return give(PathChanged{session, change->path, error});
     }
     const auto& unmap = std::get<Unmap>(action);
-    if (error == ETIMEDOUT) error = EBUSY;  // the machine says that by itself, long before
+    if (error == ETIMEDOUT) error = EBUSY;  // the machine reports ETIMEDOUT itself, much earlier
     if (error == 0 || error == ENOENT) process.mapped.erase(unmap.device);
     give(Unmapped{session, unmap.device, error});
   }

@@ -1,4 +1,4 @@
-// A state file that cannot be written: what was asked for is undone, and nobody is told of it before.
+// If the state file cannot be written, the change is undone, and its request is answered only after that.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -7,7 +7,7 @@
 
 namespace rtrs::tools {
 
-// Bytes at the start of `text` that must not be shown as they are: a control character of ASCII or Unicode, a
+// Number of bytes at the start of `text` that must be escaped: a control character of ASCII or Unicode, a
 // line separator, a mark of writing direction, or one byte that is not valid UTF-8. 0: the text is empty or
 // starts with a harmless character.
 std::size_t unsafe_bytes(std::string_view text) noexcept;

@@ -303,7 +303,7 @@ TEST_F(FileTest, AFileOrLinkOfAnotherUserInAPublicFolderIsNotUsed) {
   refused("theirs");
   EXPECT_FALSE(std::filesystem::exists(path("new")));
   EXPECT_EQ(bytes_of(path("empty")), "");
-  // The same links of this user are followed, and so are all in a folder that is not public.
+  // Links that this user owns are followed, and so are all links in a folder that is not public.
   std::filesystem::create_symlink("../new", path("public/own"));
   EXPECT_EQ(recorder.dump_ring(path("public/own").c_str(), {}), 0);
   EXPECT_EQ(replayed(path("new")).verdict, Verdict::identical);

@@ -179,8 +179,8 @@ def provenance(results):
     counted = sum(r.get("counted", False) for r in results.values())
     longest = max((r.get("duration", 0) for r in results.values() if r["case"] == "cut-heal"), default=0)
     heal = f"`cut-heal` ran for up to {longest} s. " if longest else ""
-    return (f"{len(results)} cells, run {min(when)} to {max(when)} UTC, Linux {kernels}. Those with programs of ours ran "
-            f"{len(builds)} build(s) of them, {newest[0]} of these cells the newest. {heal}"
+    return (f"{len(results)} cells, run {min(when)} to {max(when)} UTC, Linux {kernels}. The cells with programs of ours used "
+            f"{len(builds)} build(s); {newest[0]} of these cells used the newest. {heal}"
             f"In {counted} cells the guest's clock counted instructions.")
 
 

@@ -8,7 +8,7 @@ from labs import Unavailable
 
 from .tools import run, which
 
-# What builds modules in a root directory of its own, with all that it depends on.
+# Packages that build kernel modules inside a minimal chroot, including their dependencies.
 COMPILER = ("base-files", "bash", "bc", "coreutils", "dash", "diffutils", "findutils", "gawk", "gcc-14", "grep", "gzip",
             "libc-bin", "libdw1t64", "libelf1t64", "libssl3t64", "make", "perl", "sed", "tar", "xz-utils")
 
@@ -98,7 +98,7 @@ class Suite:
         """Runs a shell script with `root` as its root directory, as root or in a user namespace."""
         for name in ("proc", "dev"):
             (root / name).mkdir(exist_ok=True)
-        # objtool wants /proc.
+        # objtool reads /proc.
         inside = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" /bin/bash -ec "$1"'
         user = [] if os.geteuid() == 0 else ["--map-root-user"]
         run([which("unshare"), *user, "--mount", "--pid", "--fork", "bash", "-c", inside, root, script], self.log,
