@@ -84,6 +84,8 @@ class Daemon : private Controlled {
   Errc listen_on(const std::string& address);
   // `name`: of which it is an address, or the address itself. False: an error was logged.
   bool listen_or_miss(const std::string& address, const std::string& name);
+  bool miss_name(const std::string& name, const std::string& why);
+  void listen_again(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
   std::string cannot_listen(const std::string& address, Errc result, const std::string& name = {}) const;
   void warn_of_strangers(const std::string& address) const;
   void warn_of_plain_listeners() const;
@@ -108,6 +110,8 @@ class Daemon : private Controlled {
   // daemon_missing.cpp
   void miss(const MissingList::Key& key, OpenError why);
   bool appeared(const MissingList::Key& key);  // false: it was not missing
+  // Of jobs; daemon_reload.cpp and daemon.cpp have the other ones.
+  static constexpr BlockingJobs::Lane kRetries = ~BlockingJobs::Lane{2};
   // `until_done` is released when the attempt has ended; may be null.
   void try_again(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
   void ask_catalog(const MissingList::Key& key, const std::shared_ptr<void>& until_done);

@@ -1,8 +1,10 @@
 // Where urtrsd listens, and why it cannot.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <cerrno>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -55,10 +57,17 @@ std::string Daemon::cannot_listen(const std::string& address, Errc result, const
                      why_not_listening(address, result));
 }
 
-// An address that the host does not have is found without the fabric, which would log an error each time.
+// An address that the host does not have, also one with a scope that is no interface, is found without the
+// fabric, which would log an error each time. Two names, or a name and an address, may mean the same address.
 Errc Daemon::listen_on(const std::string& address) {
   const auto parsed = net::parse_address(address, 0);
-  if (parsed && try_address(*parsed) == EADDRNOTAVAIL) return Errc::bad_address;
+  const bool is_gid = address.rfind("gid:", 0) == 0;
+  if (parsed ? try_address(*parsed) == EADDRNOTAVAIL : !is_gid) return Errc::bad_address;
+  const auto is_it = [&](const std::string& other) {
+    const auto known = net::parse_address(other, 0);
+    return parsed && known && *known == *parsed;
+  };
+  if (config_.port != 0 && std::any_of(listens_on_.begin(), listens_on_.end(), is_it)) return Errc::ok;
   const PathAddress local{"", address, static_cast<std::uint16_t>(config_.port)};
   const Errc result = server_.listen(*fabric_, asio::steady_now(), local);
   if (result == Errc::ok) {
@@ -85,14 +94,48 @@ bool Daemon::listen() {
   for (const std::string& address : config_.listen) {
     std::string why;
     const std::vector<std::string> all = net::listen_addresses(address, why);
-    if (all.empty()) {
-      spdlog::error("cannot listen on {} port {}: {}", address, config_.port, why);
-      return false;
-    }
+    if (all.empty() && !miss_name(address, why)) return false;
     for (const std::string& one : all)
       if (!listen_or_miss(one, address)) return false;
   }
   return true;
+}
+
+// False: an error was logged, because of `strict`.
+bool Daemon::miss_name(const std::string& name, const std::string& why) {
+  std::string sentence = fmt::format("cannot listen on {} port {}: {}", name, config_.port, why);
+  if (!config_.strict) {
+    miss({MissingKind::address, name}, {EADDRNOTAVAIL, std::move(sentence)});
+    return true;
+  }
+  spdlog::error("{}", sentence);
+  return false;
+}
+
+// `key` names an address, or a host name, which a thread looks up.
+void Daemon::listen_again(const MissingList::Key& key, const std::shared_ptr<void>& until_done) {
+  const std::string& name = key.second;
+  const auto listen_or_wait = [this](const MissingList::Key& one, const std::string& of) {
+    const Errc result = listen_on(one.second);
+    if (result == Errc::ok)
+      appeared(one);
+    else
+      miss(one, {EADDRNOTAVAIL, cannot_listen(one.second, result, of)});
+  };
+  if (net::host_name_in(name).empty()) return listen_or_wait(key, {});
+  jobs_.run(kRetries, [this, key, until_done, listen_or_wait]() mutable {
+    auto why = std::make_shared<std::string>();
+    auto all = std::make_shared<std::vector<std::string>>(net::listen_addresses(key.second, *why));
+    return [this, key, until_done = std::move(until_done), listen_or_wait, why, all] {
+      if (stopping_) return pump_.step_soon();
+      if (all->empty())
+        miss_name(key.second, *why);
+      else
+        appeared(key);
+      for (const std::string& one : *all) listen_or_wait({MissingKind::address, one}, key.second);
+      pump_.step_soon();
+    };
+  });
 }
 
 void Daemon::warn_of_plain_listeners() const {

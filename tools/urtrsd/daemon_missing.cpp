@@ -13,9 +13,6 @@
 namespace rtrs::daemon {
 namespace {
 
-// Of jobs; daemon_reload.cpp and daemon.cpp have the other ones.
-constexpr BlockingJobs::Lane kRetries = ~BlockingJobs::Lane{2};
-
 double seconds_of(Nanos time) {
   return static_cast<double>(time) / 1e9;
 }
@@ -116,14 +113,8 @@ void Daemon::try_again(const MissingList::Key& key, const std::shared_ptr<void>&
     case MissingKind::exported:
     case MissingKind::search_path:
       return ask_catalog(key, until_done);
-    case MissingKind::address: {
-      const Errc result = listen_on(key.second);
-      if (result == Errc::ok)
-        appeared(key);
-      else
-        miss(key, {EADDRNOTAVAIL, cannot_listen(key.second, result)});
-      return;
-    }
+    case MissingKind::address:
+      return listen_again(key, until_done);
     case MissingKind::metrics:
       if (OpenError why = open_metrics(); why.error != 0)
         miss(key, std::move(why));

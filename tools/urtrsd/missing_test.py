@@ -12,7 +12,8 @@ from iwarp_client import IwarpClient
 from programs import BOUND, free_port, program, until
 
 URTRS, URTRSD = program("urtrs"), program("urtrsd")
-CLONE_NEWNET = 0x40000000
+CLONE_NEWNET, CLONE_NEWNS = 0x40000000, 0x20000
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 
 
 @pytest.fixture(name="urtrs")
@@ -155,6 +156,60 @@ def test_an_address_is_listened_on_when_the_host_has_it(server, urtrs, tmp_path)
     connects = f"import socket; socket.create_connection(('{address}', {started.port})).close()"
     subprocess.run([*inside, "python3", "-c", connects], check=True, timeout=BOUND)
     assert urtrs("export", "list").stderr == ""
+
+
+def with_hosts(folder, text):
+    """For preexec_fn: host names are those of `text`, in a mount namespace of its own."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    (folder / "hosts").write_text(text)
+    (folder / "nsswitch.conf").write_text("hosts: files\n")
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def alone():
+        if libc.unshare(CLONE_NEWNS) != 0 or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+            os._exit(99)
+        for name in "hosts", "nsswitch.conf":
+            if libc.mount(str(folder / name).encode(), f"/etc/{name}".encode(), None, MS_BIND, None) != 0:
+                os._exit(99)
+    return alone
+
+
+def start_with_hosts(server, folder, text, *arguments):
+    started = server("--export=a=mem:1M", *arguments, ready=False, preexec_fn=with_hosts(folder, text))
+    until("it runs", lambda: " ready\n" in started.text() or started.process.poll() is not None)
+    if started.process.poll() == 99:
+        pytest.skip("this user may have no mount namespace")
+    return started
+
+
+def test_a_host_name_is_listened_on_when_it_has_an_address(server, urtrs, tmp_path):
+    started = start_with_hosts(server, tmp_path, "127.0.0.1 localhost\n", "--listen=127.0.0.1", "--listen=later.example")
+    why = f'cannot listen on later.example port {started.port}: no host has the name "later.example"'
+    assert started.process.poll() is None and why in urtrs("export", "list").stderr, started.text()
+    (tmp_path / "hosts").write_text("127.0.0.1 later.example\n127.0.0.5 later.example\n")
+    urtrs("reload")
+    started.logged(f"listening on 127.0.0.5:{started.port}").logged('listen "later.example" is there')
+    assert urtrs("export", "list").stderr == ""
+    IwarpClient(started.port)
+
+
+def test_a_strict_start_ends_without_the_address_of_a_name(server, tmp_path):
+    started = start_with_hosts(server, tmp_path, "127.0.0.1 localhost\n", "--strict", "--listen=later.example")
+    assert started.process.poll() == 3 and 'no host has the name "later.example"' in started.text()
+
+
+def test_a_name_and_an_address_may_mean_the_same(server, tmp_path):
+    started = start_with_hosts(server, tmp_path, "127.0.0.1 both.example\n127.0.0.6 both.example\n",
+                               "--listen=127.0.0.1", "--listen=both.example")
+    assert started.process.poll() is None, started.text()
+    assert started.text().count(f"listening on 127.0.0.1:{started.port}") == 1
+    assert started.text().count(f"listening on 127.0.0.6:{started.port}") == 1
+
+
+def test_a_scope_that_is_no_interface_is_one_line_an_attempt(urtrsd):
+    server = urtrsd("--export=a=mem:1M", "--listen=127.0.0.1", "--listen=fe80::1%nosuch").logged("tried again after 2 s")
+    assert " error " not in server.text(), server.text()
 
 
 def test_the_control_socket_is_made_when_its_folder_is_there(urtrsd, tmp_path):
