@@ -9,6 +9,7 @@
 
 #include "conformance/contract/contract.hpp"
 #include "conformance/contract/tcp_pair.hpp"
+#include "core/tcp/tcp_connection.hpp"
 
 namespace rtrs::conformance {
 namespace {
@@ -50,6 +51,15 @@ std::unique_ptr<FabricPair> make_boundless() {
 std::unique_ptr<FabricPair> make_poor() {
   tcp::TcpOptions options;
   options.max_memory = 1;
+  return TcpPair::open("127.0.0.1", options);
+}
+constexpr std::uint32_t kDeep = 4096;
+// A connection of depth kDeep, and a part of the memory for requests that such a connection may have
+// outstanding. The share of one address is seven eighths of `max_memory`.
+std::unique_ptr<FabricPair> make_tight() {
+  tcp::TcpOptions options;
+  const std::uint64_t cost = tcp::Connection::cost({.send_depth = kDeep, .receive_depth = 64}, false, {});
+  options.max_memory = (cost + (std::uint64_t{20} << 10)) * 8 / 7;
   return TcpPair::open("127.0.0.1", options);
 }
 
@@ -280,6 +290,41 @@ TEST_P(TcpLimitOfMemory, a_connection_beyond_the_memory_is_refused) {
   expect_refusal();
 }
 
+class TcpLimitOfOutstanding : public TcpLimit {};
+TEST_P(TcpLimitOfOutstanding, a_connection_takes_memory_for_the_requests_that_it_has_outstanding) {
+  EXPECT_EQ(tcp::Connection::cost(params(16), false, {}), tcp::Connection::cost(params(kDeep), false, {}));
+  std::size_t first = 0;
+  for (int round = 0; round < 3; ++round) {
+    const Link link = open_link(params(kDeep), 64, 256);
+    const std::vector<WorkRequest> work(kDeep, empty_imm(link.server, 1));
+    const std::size_t taken = server().fabric().post(work);
+    EXPECT_GT(taken, 16U);
+    EXPECT_LT(taken, kDeep);
+    // A connection that ended has given back what it had taken.
+    if (round == 0) first = taken;
+    EXPECT_EQ(taken, first);
+    EXPECT_EQ(client().fabric().post(std::vector<WorkRequest>(kDeep, empty_imm(link.client, 1))), kDeep)
+        << "only accepted connections are counted";
+    expect(client(), Kind::imm_received, link.client);
+    close_link(link);
+  }
+}
+
+TEST_P(TcpLimitOfOutstanding, requests_keep_their_order_and_bytes_when_their_ring_grows) {
+  const Link link = open_link(params(128), 200, 64);
+  const auto post = [&](unsigned from, unsigned to) {
+    for (unsigned i = from; i < to; ++i) post_one(client(), message(link.client, std::to_string(i)));
+  };
+  // The ring of 16 is full after it has wrapped.
+  post(0, 10);
+  for (unsigned i = 0; i < 10; ++i)
+    EXPECT_EQ(expect(server(), Kind::message_received, link.server).text, std::to_string(i));
+  post(10, 110);
+  for (unsigned i = 10; i < 110; ++i)
+    EXPECT_EQ(expect(server(), Kind::message_received, link.server).text, std::to_string(i));
+  close_link(link);
+}
+
 // Neither TCP nor the limits of a server end it, whose owner has the request.
 class TcpReply : public FabricContract {};
 TEST_P(TcpReply, a_request_that_nobody_answers_fails) {
@@ -317,6 +362,8 @@ INSTANTIATE_TEST_SUITE_P(Tcp, TcpReply, ::testing::Values(FabricCase{"impatient"
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpLimitOfConnections,
                          ::testing::Values(FabricCase{"one", make_of_one_connection}), case_name);
+INSTANTIATE_TEST_SUITE_P(Tcp, TcpLimitOfOutstanding, ::testing::Values(FabricCase{"tight", make_tight}),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpLimitOfMemory, ::testing::Values(FabricCase{"poor", make_poor}), case_name);
 
 }  // namespace

@@ -192,26 +192,38 @@ void FabricImpl::fail_connect(Connection& one, const std::string& where, Reason 
   report(event::ConnectFailed{one.key(), reason, {}}, std::move(bytes));
 }
 
-Reason FabricImpl::refusal_of(const HalfOpen& from, const ConnectionParams& params, std::string& why) const {
+std::uint64_t FabricImpl::cost_of(const HalfOpen& from, const ConnectionParams& params) const noexcept {
+  const Transport::Guard guard = transport_->guard(from.socket.get());
+  const iwarp::Wishes agreed = iwarp::agree({.crc = wants_crc(guard.sealed)}, from.reader.greeting());
+  return Connection::cost(params, agreed.crc, guard);
+}
+
+std::uint64_t FabricImpl::memory_for(const HostBooks& host) const noexcept {
+  return share_of_host(options_.max_memory, memory_used_ - host.memory);
+}
+
+Reason FabricImpl::refusal_of(const HalfOpen& from, std::uint64_t cost, std::string& why) const {
+  constexpr const char* kMemory = " (max_memory; connection_memory_mb of urtrsd)";
+  constexpr const char* kDescriptors = "half of the file descriptors (ulimit -n, LimitNOFILE=)";
   const auto found = of_host_.find(from.host);
   const HostBooks host = found == of_host_.end() ? HostBooks{} : found->second;
   const std::uint64_t descriptors = transport_->descriptors() / 2;
-  const std::uint64_t their_descriptors = share_of_host(descriptors, accepted_ - host.connections);
-  const std::uint64_t their_memory = share_of_host(options_.max_memory, memory_used_ - host.memory);
-  const std::uint64_t cost = Connection::cost(params, true, transport_->guard(from.socket.get()));
   const auto mebibytes = [](std::uint64_t bytes) { return std::to_string(bytes >> 20U) + " MiB"; };
+  const std::string all = "there are " + std::to_string(accepted_) + " connections already";
+  const std::string theirs = "its host has " + std::to_string(host.connections) + " connections already";
   if (accepted_ >= options_.max_connections) {
-    why = "there are " + std::to_string(accepted_) + " connections already (max_connections)";
+    why = all + " (max_connections)";
   } else if (accepted_ >= descriptors) {
-    why = "there are " + std::to_string(accepted_) +
-          " connections already, for half of the file descriptors (ulimit -n, LimitNOFILE=)";
-  } else if (host.connections >= options_.max_connections_per_host || host.connections >= their_descriptors) {
-    why = "its host has " + std::to_string(host.connections) + " connections already";
+    why = all + ", for " + kDescriptors;
+  } else if (host.connections >= options_.max_connections_per_host) {
+    why = theirs + " (max_connections_per_host)";
+  } else if (host.connections >= share_of_host(descriptors, accepted_ - host.connections)) {
+    why = theirs + ", its share of " + kDescriptors;
   } else if (cost + memory_used_ > options_.max_memory) {
-    why = "all connections together may take " + mebibytes(options_.max_memory);
-  } else if (cost + host.memory > their_memory) {
-    why = "the connections of its host may take " + mebibytes(their_memory) + " now, of " +
-          mebibytes(options_.max_memory) + " for all";
+    why = "all connections together may take " + mebibytes(options_.max_memory) + kMemory;
+  } else if (cost + host.memory > memory_for(host)) {
+    why = "the connections of its host may take " + mebibytes(memory_for(host)) + " now, of " +
+          mebibytes(options_.max_memory) + " for all" + kMemory;
   }
   return why.empty() ? Reason::none : Reason::no_resources;
 }
@@ -245,13 +257,14 @@ void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParam
                         std::span<const std::byte> private_data) {
   const std::unique_ptr<HalfOpen> from = admission_.take(request);
   std::string why;
-  Reason reason = from == nullptr ? Reason::peer_closed : refusal_of(*from, params, why);
+  const std::uint64_t cost = from == nullptr ? 0 : cost_of(*from, params);
+  Reason reason = from == nullptr ? Reason::peer_closed : refusal_of(*from, cost, why);
   Connection& one = create(key, reason == Reason::none ? params : ConnectionParams{}, false);
   if (from != nullptr) one.set_addresses(from->client, from->server);
   if (reason == Reason::none) {
     reason = serve(one, *from, private_data);
     if (reason == Reason::none) {
-      count_in(one, from->host, params);
+      count_in(one, from->host, cost);
       mark_dirty(one);
       mark_ready(one);
       return;
@@ -269,15 +282,27 @@ void FabricImpl::reject(std::uint32_t request, std::span<const std::byte> privat
   if (from != nullptr) admission_.refuse(*from, private_data);
 }
 
-void FabricImpl::count_in(Connection& one, std::uint32_t host, const ConnectionParams& params) {
+void FabricImpl::count_in(Connection& one, std::uint32_t host, std::uint64_t cost) {
   one.counted = true;
   one.host = host;
-  one.cost_bytes = Connection::cost(params, true, transport_->guard(one.socket.get()));
+  one.cost_bytes = cost;
   memory_used_ += one.cost_bytes;
   HostBooks& books = of_host_[host];
   ++books.connections;
   books.memory += one.cost_bytes;
   ++accepted_;
+}
+
+bool FabricImpl::make_room(Connection& one) noexcept {
+  const auto host = one.counted ? of_host_.find(one.host) : of_host_.end();
+  const std::uint64_t bytes = one.room_bytes();
+  if (host != of_host_.end() && host->second.memory + bytes > memory_for(host->second)) return false;
+  if (!one.make_room()) return false;
+  if (host == of_host_.end()) return true;
+  one.cost_bytes += bytes;
+  memory_used_ += bytes;
+  host->second.memory += bytes;
+  return true;
 }
 
 void FabricImpl::count_out(Connection& one) noexcept {

@@ -15,9 +15,12 @@ namespace {
 // Beyond it what is posted waits until the transport has taken what was put together.
 constexpr std::size_t kRoundBytes = std::size_t{1} << 20;
 
+// Requests that a connection has room for at first.
+constexpr std::uint32_t kFirstSlots = 16;
+
 std::size_t ring_size(std::uint32_t depth) {
   std::size_t size = 1;
-  while (size < depth) size *= 2;
+  while (size < std::min(depth, kFirstSlots)) size *= 2;
   return size;
 }
 
@@ -85,6 +88,17 @@ bool Connection::begin(const iwarp::Wishes& agreed) {
   const bool written = writer_.empty_write(box_->out());
   queued_ += box_->out().total_bytes() - before;
   return written;
+}
+
+bool Connection::make_room() noexcept {
+  try {
+    std::vector<Slot> larger(slots_.size() * 2);
+    for (std::uint64_t i = done_; i != posted_; ++i) larger[i & (larger.size() - 1)] = std::move(slot(i));
+    slots_ = std::move(larger);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
 }
 
 bool Connection::post(const WorkRequest& work) noexcept {

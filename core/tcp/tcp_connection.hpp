@@ -35,7 +35,8 @@ class Connection final : public Watched, private iwarp::Memory {
   enum class Stage : std::uint8_t { connecting, securing, asking, up, lost };
   static constexpr std::uint32_t kMaxMessage = 16U << 20U;
 
-  // Memory that one connection with these parameters takes, receives not counted.
+  // Memory that a connection with these parameters takes before it has sent anything, and what a peer can
+  // make it take at any time; receives not counted. With `crc` the checksums of the frames are sent.
   static std::uint64_t cost(const ConnectionParams&, bool crc, const Transport::Guard&) noexcept;
 
   // Allocates what its parameters ask for; may throw std::bad_alloc.
@@ -61,6 +62,13 @@ class Connection final : public Watched, private iwarp::Memory {
   // --- sending ---
   // False: the send depth is used up.
   bool post(const WorkRequest&) noexcept;
+  // The next post() needs make_room() before it: there are more requests outstanding than ever before.
+  [[nodiscard]] bool needs_room() const noexcept {
+    return posted_ - done_ == slots_.size() && slots_.size() < send_depth_;
+  }
+  [[nodiscard]] std::uint64_t room_bytes() const noexcept { return slots_.size() * sizeof(Slot); }
+  // Takes room_bytes() of memory more. False: there is none.
+  bool make_room() noexcept;
   // Sends what may be sent now. False: the connection is broken, error() says why.
   bool flush() noexcept;
   [[nodiscard]] bool has_work() const noexcept { return encoded_ != posted_ || box_ != nullptr; }

@@ -45,6 +45,8 @@ FabricImpl::~FabricImpl() = default;
 
 TcpStats FabricImpl::stats() const noexcept {
   TcpStats all = stats_;
+  all.connections = accepted_;
+  all.memory = memory_used_;
   transport_->count(all);
   return all;
 }
@@ -127,7 +129,7 @@ std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
   for (std::size_t i = 0; i < work.size(); ++i) {
     Connection* const one = find(work[i].key);
     if (one == nullptr || one->stage() == Connection::Stage::lost || one->failing) continue;
-    if (!one->post(work[i])) return i;
+    if ((one->needs_room() && !make_room(*one)) || !one->post(work[i])) return i;
     // What the transport does not take now is sent when it says so.
     if (!one->blocked()) mark_dirty(*one);
   }

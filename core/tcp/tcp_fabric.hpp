@@ -92,6 +92,11 @@ class FabricImpl final : public TcpFabric {
     FabricEvent event;
     std::string bytes;
   };
+  // Of accepted connections.
+  struct HostBooks {
+    unsigned connections = 0;
+    std::uint64_t memory = 0;
+  };
 
   Connection* find(ConKey) const noexcept;
   Connection& create(ConKey, const ConnectionParams&, bool is_client);
@@ -112,10 +117,15 @@ class FabricImpl final : public TcpFabric {
   // What is sealed cannot be changed unseen: a CRC finds nothing there.
   bool wants_crc(bool sealed) const noexcept { return options_.crc && !sealed; }
   // Why the request cannot be had, or Reason::none.
-  Reason refusal_of(const HalfOpen&, const ConnectionParams&, std::string& why) const;
+  Reason refusal_of(const HalfOpen&, std::uint64_t cost, std::string& why) const;
+  std::uint64_t cost_of(const HalfOpen&, const ConnectionParams&) const noexcept;
   Reason serve(Connection&, HalfOpen&, std::span<const std::byte> private_data);
-  void count_in(Connection&, std::uint32_t host, const ConnectionParams&);
+  void count_in(Connection&, std::uint32_t host, std::uint64_t cost);
   void count_out(Connection&) noexcept;
+  // The part of max_memory that the connections of a host may take now.
+  std::uint64_t memory_for(const HostBooks& host) const noexcept;
+  // Memory for more outstanding requests. False: that is beyond max_memory, or there is no memory.
+  bool make_room(Connection&) noexcept;
   void lose(Connection&, Reason, const std::string& why);
   void end_broken(Connection&);
   // Takes it off all lists.
@@ -155,12 +165,7 @@ class FabricImpl final : public TcpFabric {
 
   std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
   mutable Connection* last_found_ = nullptr;
-  // Of accepted connections.
-  struct HostBooks {
-    unsigned connections = 0;
-    std::uint64_t memory = 0;
-  };
-  std::unordered_map<std::uint32_t, HostBooks> of_host_;
+  std::unordered_map<std::uint32_t, HostBooks> of_host_;  // by the digest of the client's address
   unsigned accepted_ = 0;
   std::uint64_t memory_used_ = 0;
 

@@ -22,9 +22,10 @@ struct TcpOptions {
   // the file descriptors that the process may have, the oldest of the address with most is closed.
   unsigned max_handshakes = 256;
   unsigned max_handshakes_per_host = 128;
-  // Accepted connections, in all and from one address (of IPv6: from one network of 64 bits).
-  unsigned max_connections = 8192;
-  unsigned max_connections_per_host = 4096;
+  // Accepted connections, in all and from one address (of IPv6: from one network of 64 bits). By default the
+  // bounds are max_memory and the file descriptors.
+  unsigned max_connections = 1U << 20;
+  unsigned max_connections_per_host = 1U << 20;
   // What all connections together may take for their queues and buffers. The bytes of posted receives are
   // not counted: how many and how large is the caller's to choose. Those of one address may take all but an
   // eighth of what the others leave, and so it is with half of the file descriptors of the process, which is
@@ -61,6 +62,9 @@ struct TcpStats {
   std::uint64_t receive_calls = 0;  // calls of the transport: system calls without TLS, with it at least one
   std::uint64_t send_calls = 0;
   std::uint64_t wait_calls = 0;
+  // Now: accepted connections, and what they are counted with in `max_memory`.
+  std::uint64_t connections = 0;
+  std::uint64_t memory = 0;
 };
 
 class Transport;

@@ -70,10 +70,10 @@ TEST_P(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
       *Catalog::create({{"slow", "", kSize, false, 2000}, {"good", "", kSize, false, 1}}, std::nullopt));
   auto slow = std::move(*catalog->open("s", "slow", AccessMode::read_write));
   auto good = std::move(*catalog->open("s", "good", AccessMode::read_write));
-  auto engine = engine_of(16);
-  engine->reserve(60);
+  auto engine = engine_of();
+  engine->reserve(120);
   Buffer buffer(512);
-  for (std::uint64_t i = 0; i < 40; ++i) {
+  for (std::uint64_t i = 0; i < 100; ++i) {
     StorageOp op = io(*slow.device, Opcode::read, i, buffer);
     op.cookie = 1000 + i;
     ASSERT_TRUE(engine->submit(op));
@@ -85,7 +85,7 @@ TEST_P(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
     ASSERT_EQ(engine->wait(done), 1U);
     EXPECT_LT(done[0].cookie, 1000U) << "an operation of the slow device came before the good one's";
   }
-  EXPECT_EQ(slow.device->in_flight(), 40U);
+  EXPECT_EQ(slow.device->in_flight(), 100U);
   while (engine->wait(done) != 0) {
   }
 }
