@@ -27,16 +27,18 @@ class RequestStore {
   // `header_bytes`: room for one user header.
   RequestStore(std::size_t depth, std::size_t header_bytes)
       : header_bytes_(header_bytes),
-        chunks_(depth),
-        headers_(std::make_unique_for_overwrite<std::byte[]>(2 * depth * header_bytes)) {}
+        headers_(std::make_unique_for_overwrite<std::byte[]>(2 * depth * header_bytes)) {
+    chunks_.reserve(depth);
+  }
 
   std::size_t header_bytes() const noexcept { return header_bytes_; }
   // Of the request that the chunk serves from now on.
   void store_current(Nanos now, std::uint16_t chunk, ConKey key, const wire::IoRequest& request,
                      wire::Bytes header) {
+    if (chunk >= chunks_.size()) chunks_.resize(chunk + 1U);
     store(now, chunk, chunks_[chunk].current, key, request, header);
   }
-  // Of the request that waits; replaces one that waited before.
+  // Stores a request that waits behind the chunk's user; replaces one that waited before.
   void store_waiting(Nanos now, std::uint16_t chunk, ConKey key, const wire::IoRequest& request,
                      wire::Bytes header) {
     store(now, chunk, chunks_[chunk].current ^ 1U, key, request, header);
@@ -54,6 +56,7 @@ class RequestStore {
   }
   // The same of the request of `key`, which is the chunk's user or waits; null: neither.
   const StoredRequest* of(std::uint16_t chunk, ConKey key) const noexcept {
+    if (chunk >= chunks_.size()) return nullptr;
     for (const StoredRequest& one : chunks_[chunk].items)
       if (one.key == key) return &one;
     return nullptr;
@@ -75,7 +78,7 @@ class RequestStore {
              wire::Bytes header);
 
   std::size_t header_bytes_;
-  std::vector<Places> chunks_;
+  std::vector<Places> chunks_;  // up to the last one that was ever in use; reserved room occupies no memory
   // Not zeroed: pages that no request was stored in take no memory (4 MiB a session with the defaults).
   std::unique_ptr<std::byte[]> headers_;
 };

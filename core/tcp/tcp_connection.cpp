@@ -14,9 +14,8 @@ namespace {
 
 // Beyond it what is posted waits until the transport has taken what was put together.
 constexpr std::size_t kRoundBytes = std::size_t{1} << 20;
-
-// Requests that a connection has room for at first.
-constexpr std::uint32_t kFirstSlots = 16;
+// Room of a new connection, in work requests in flight. Most connections of a session never need more.
+constexpr std::uint32_t kFirstSlots = 8;
 
 std::size_t ring_size(std::uint32_t depth) {
   std::size_t size = 1;
@@ -33,7 +32,7 @@ bool is_send(WorkRequest::Op op) {
 std::uint64_t Connection::cost(const ConnectionParams& params, bool crc,
                                const Transport::Guard& guard) noexcept {
   constexpr std::uint64_t kLeftovers = std::uint64_t{160} << 10U;
-  return sizeof(Connection) + ring_size(params.send_depth) * sizeof(Slot) + params.receive_depth * 8ULL +
+  return sizeof(Connection) + ring_size(params.send_depth) * sizeof(Slot) + params.receive_depth * 4ULL +
          Outbox::kArenaBytes + Outbox::kPieces * sizeof(iwarp::Bytes) + kLeftovers +
          (crc ? iwarp::kMaxFpduBytes : 0) + guard.memory;
 }
@@ -46,8 +45,7 @@ Connection::Connection(const Surroundings& around, ConKey key, const ConnectionP
       is_client_(is_client),
       slots_(ring_size(params.send_depth)),
       reply_(is_client ? std::make_unique<iwarp::GreetingReader>(iwarp::GreetingKind::reply) : nullptr),
-      stream_(iwarp::Stream::Options{}),
-      receives_(params.receive_depth) {}
+      stream_(iwarp::Stream::Options{}) {}
 
 Connection::~Connection() {
   drop_work();

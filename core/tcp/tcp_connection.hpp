@@ -168,7 +168,7 @@ class Connection final : public Watched, private iwarp::Memory {
   std::string description_ = "? > ?";
   std::string destination_ = "?";
 
-  std::vector<Slot> slots_;    // ring; its size is a power of two
+  std::vector<Slot> slots_;    // ring of a power of two; doubles when more requests than ever are in flight
   std::uint64_t posted_ = 0;   // numbers of requests
   std::uint64_t encoded_ = 0;  // those before it are sent, or in the outbox
   std::uint64_t done_ = 0;

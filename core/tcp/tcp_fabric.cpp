@@ -129,7 +129,14 @@ std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
   for (std::size_t i = 0; i < work.size(); ++i) {
     Connection* const one = find(work[i].key);
     if (one == nullptr || one->stage() == Connection::Stage::lost || one->failing) continue;
-    if ((one->needs_room() && !make_room(*one)) || !one->post(work[i])) return i;
+    if (one->needs_room() && !make_room(*one)) {
+      // Only this connection ends: the others do not wait until there is memory.
+      one->end(Reason::no_resources, {});
+      one->failing = true;
+      mark_ready(*one);
+      continue;
+    }
+    if (!one->post(work[i])) return i;
     // What the transport does not take now is sent when it says so.
     if (!one->blocked()) mark_dirty(*one);
   }

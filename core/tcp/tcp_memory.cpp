@@ -129,7 +129,7 @@ Result<RemoteKey> Memory::make_key(Scope scope, ConKey owner, RegionId region, s
   if (offset > memory.size() || length == 0 || length > memory.size() - offset)
     return tl::unexpected(Errc::invalid);
   if (free_slots_.empty()) {
-    free_slots_.reserve(slots_.size() + 1);
+    if (free_slots_.capacity() == slots_.size()) free_slots_.reserve(2 * slots_.size() + 1);
     slots_.emplace_back();
     free_slots_.push_back(static_cast<RemoteKeyId>(slots_.size() - 1));
   }

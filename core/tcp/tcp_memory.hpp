@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <span>
 #include <vector>
@@ -77,9 +78,9 @@ class Memory {
   std::function<void(std::uint32_t)> died_;
   std::vector<Held> held_;
   std::vector<RegionId> free_regions_;
-  std::vector<Slot> slots_;
-  std::vector<RemoteKeyId> free_slots_;
-  std::vector<Entry> table_;  // open addressing, at most half full; keys are as good as random
+  std::deque<Slot> slots_;               // so that one more never copies all the others
+  std::vector<RemoteKeyId> free_slots_;  // has room for all slots
+  std::vector<Entry> table_;             // open addressing, at most half full; keys are as good as random
   std::size_t alive_ = 0;
 };
 

@@ -1,22 +1,24 @@
 #include "core/tcp/tcp_receives.hpp"
 
-#include <algorithm>
+#include <new>
 #include <utility>
 
 namespace rtrs::tcp {
 
 void Receives::grow() {
-  std::vector<Entry> larger(ring_.size() * 2);
+  std::vector<std::uint32_t> larger(ring_.size() * 2);
   for (std::size_t at = first_; at != behind_; ++at)
     larger[at & (larger.size() - 1)] = ring_[at & (ring_.size() - 1)];
   ring_ = std::move(larger);
 }
 
-std::size_t Receives::post(std::uint32_t bytes) {
+void Receives::post(std::uint32_t bytes) {
   if (behind_ - first_ == ring_.size()) grow();
-  Entry entry{.buffer = kNone, .bytes = bytes};
-  std::size_t grown = 0;
-  if (bytes != 0) {
+  ring_[behind_++ & (ring_.size() - 1)] = bytes;
+}
+
+std::byte* Receives::take_buffer(std::uint32_t bytes) noexcept {
+  try {
     if (free_.empty()) {
       buffers_.emplace_back();
       free_.reserve(buffers_.capacity());
@@ -26,22 +28,23 @@ std::size_t Receives::post(std::uint32_t bytes) {
     Buffer& buffer = buffers_[free_.back()];
     if (buffer.size < bytes) {
       buffer.bytes = std::make_unique<std::byte[]>(bytes);
-      grown = bytes - buffer.size;
       buffer.size = bytes;
     }
-    entry.buffer = free_.back();
+    taken_.push_back(free_.back());
     free_.pop_back();
+    return buffer.bytes.get();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
-  ring_[behind_++ & (ring_.size() - 1)] = entry;
-  return grown;
 }
 
 std::optional<iwarp::MutableBytes> Receives::take() noexcept {
   if (first_ == behind_) return std::nullopt;
-  const Entry entry = ring_[first_++ & (ring_.size() - 1)];
-  if (entry.buffer == kNone) return iwarp::MutableBytes{};
-  taken_.push_back(entry.buffer);
-  return iwarp::MutableBytes(buffers_[entry.buffer].bytes.get(), entry.bytes);
+  const std::uint32_t bytes = ring_[first_ & (ring_.size() - 1)];
+  std::byte* const place = bytes == 0 ? nullptr : take_buffer(bytes);
+  if (bytes != 0 && place == nullptr) return std::nullopt;
+  ++first_;
+  return iwarp::MutableBytes(place, bytes);
 }
 
 void Receives::reuse(bool keep_last) noexcept {

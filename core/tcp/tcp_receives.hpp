@@ -1,4 +1,5 @@
-// Receives of one connection, in the order of posting. Those of no octets cost an entry of the ring.
+// Receives of one connection, in the order of posting. A posted receive costs an entry of the ring. A message
+// gets its buffer when it arrives, so a connection has no more buffers than messages that it reports at once.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,18 +8,16 @@
 #include <span>
 #include <vector>
 
-#include "core/base/assert.hpp"
 #include "core/iwarp/layout.hpp"
 
 namespace rtrs::tcp {
 
 class Receives {
  public:
-  explicit Receives(std::size_t depth) : ring_(round_up(depth)) {}
-
-  // May throw std::bad_alloc. Returns the octets of memory that it took beyond what it had.
-  std::size_t post(std::uint32_t bytes);
-  // The oldest. What it names stays until reuse() after done().
+  // May throw std::bad_alloc.
+  void post(std::uint32_t bytes);
+  // Takes the oldest receive; fails if none is posted, or if there is no memory for its buffer. The bytes
+  // stay valid until reuse().
   std::optional<iwarp::MutableBytes> take() noexcept;
   // The messages reported so far are read by the caller until its next poll, then reuse() is called.
   [[nodiscard]] bool has_taken() const noexcept { return !taken_.empty(); }
@@ -30,19 +29,12 @@ class Receives {
     std::unique_ptr<std::byte[]> bytes;
     std::uint32_t size = 0;
   };
-  struct Entry {
-    std::uint32_t buffer = kNone;
-    std::uint32_t bytes = 0;
-  };
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  static std::size_t round_up(std::size_t depth) {
-    std::size_t size = 16;
-    while (size < depth) size *= 2;
-    return size;
-  }
+  static constexpr std::size_t kFirstRing = 16;
   void grow();
+  // Null: no memory.
+  std::byte* take_buffer(std::uint32_t bytes) noexcept;
 
-  std::vector<Entry> ring_;  // a power of two
+  std::vector<std::uint32_t> ring_ = std::vector<std::uint32_t>(kFirstRing);  // bytes; a power of two
   std::size_t first_ = 0;
   std::size_t behind_ = 0;
   std::vector<Buffer> buffers_;

@@ -62,9 +62,13 @@ class Beside:
         self.session.close()
 
 
-def resident_mib(server):
+def resident_kib(server):
     with open(f"/proc/{server.process.pid}/status", encoding="utf-8") as status:
-        return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) // 1024
+        return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
+
+
+def resident_mib(server):
+    return resident_kib(server) // 1024
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +100,17 @@ def scene(start):
     assert resident_mib(server) - before < 24, "MiB of memory"
     beside.end()
     IwarpClient(server.port, timeout=GOOD_TIME).close()
+
+
+def test_a_session_takes_little_memory_before_its_first_io(urtrsd):
+    server = urtrsd("--fabric=tcp", "--export=d=mem:16M", "--max-sessions=128", "--max-host-sessions=128")
+    held = [IwarpClient(server.port) for _ in range(20)]
+    before = resident_kib(server)
+    held += [IwarpClient(server.port) for _ in range(80)]
+    each = (resident_kib(server) - before) / 80
+    for one in held:
+        one.close()
+    assert each <= 200, f"{each:.0f} KiB a session"
 
 
 def is_closed_by(sock, seconds=DEADLINE):

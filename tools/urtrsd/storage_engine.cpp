@@ -6,6 +6,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace rtrs::daemon {
@@ -57,10 +59,8 @@ StorageEngine::StorageEngine(const Options& options, std::unique_ptr<StepRunner>
 }
 
 void StorageEngine::reserve(std::uint32_t operations) {
-  for (; room_ < operations; ++room_) {
-    if (room_ % kBlock == 0) blocks_.push_back(std::make_unique<std::array<Slot, kBlock>>());
-    append(vacant_, room_);
-  }
+  while (blocks_.size() * kBlock < operations) blocks_.push_back(std::make_unique_for_overwrite<Block>());
+  room_ = std::max(room_, operations);
 }
 
 tl::expected<std::unique_ptr<StorageEngine>, OpenError> StorageEngine::create(const Options& options) {
@@ -104,9 +104,16 @@ std::int32_t StorageEngine::check(const StorageOp& op) const noexcept {
   return 0;
 }
 
+std::uint32_t StorageEngine::take_slot() noexcept {
+  static_assert(std::is_trivially_destructible_v<Slot>);
+  if (!vacant_.empty()) return remove_first(vacant_);
+  std::construct_at(&slot_at(used_));
+  return used_++;
+}
+
 bool StorageEngine::submit(const StorageOp& op) noexcept {
-  if (vacant_.empty()) return false;
-  const std::uint32_t index = remove_first(vacant_);
+  if (in_flight_ == room_) return false;
+  const std::uint32_t index = take_slot();
   Slot& slot = slot_at(index);
   ++in_flight_;
   op.target->begin_operation();
@@ -217,7 +224,7 @@ std::vector<std::pair<std::uint64_t, const char*>> StorageEngine::what_they_wait
                                            "waits for delay_ms of its export", "the kernel works on it",
                                            "its turn of copying memory", "done, is about to be answered"};
   std::vector<std::pair<std::uint64_t, const char*>> all;
-  for (std::uint32_t i = 0; i < room_; ++i) {
+  for (std::uint32_t i = 0; i < used_; ++i) {
     const Slot& slot = slot_at(i);
     if (slot.op.target != nullptr)
       all.emplace_back(slot.op.cookie, kWords[static_cast<std::size_t>(slot.phase)]);

@@ -136,6 +136,7 @@ class StorageEngine {
 
   StorageEngine(const Options& options, std::unique_ptr<StepRunner> runner, std::string warning);
   std::int32_t check(const StorageOp& op) const noexcept;
+  std::uint32_t take_slot() noexcept;
   void admit(std::uint32_t index) noexcept;
   void begin(std::uint32_t index) noexcept;
   void start(std::uint32_t index) noexcept;
@@ -162,14 +163,23 @@ class StorageEngine {
   FairSlots fair_;
   NbdResults nbd_results_;
   std::uint32_t nbd_in_flight_ = 0;
-  // Slots by index, in blocks: they stay where they are, because the runner knows their addresses.
-  static constexpr std::size_t kBlock = 64;
-  Slot& slot_at(std::uint32_t index) const noexcept { return (*blocks_[index / kBlock])[index % kBlock]; }
-  std::vector<std::unique_ptr<std::array<Slot, kBlock>>> blocks_;  // grows only in reserve()
-  std::uint32_t room_ = 0;                                         // slots in use, of those in the blocks
-  List vacant_;
-  List ready_;  // to be reported, and memory operations that have not begun
-  List long_;   // memory operations that have more slices to go
+  // Room for a slot. The slot is constructed when it is first needed, so that room alone occupies no memory.
+  union Place {
+    Place() noexcept {}
+    Slot slot;
+  };
+  // Slots by index. The blocks never move, because the runner holds addresses of slots.
+  static constexpr std::size_t kBlock = 512;
+  using Block = std::array<Place, kBlock>;
+  Slot& slot_at(std::uint32_t index) const noexcept {
+    return (*blocks_[index / kBlock])[index % kBlock].slot;
+  }
+  std::vector<std::unique_ptr<Block>> blocks_;  // grows only in reserve()
+  std::uint32_t room_ = 0;  // operations that may be in flight; the blocks hold as many or more
+  std::uint32_t used_ = 0;  // slots that were constructed
+  List vacant_;             // of these
+  List ready_;              // to be reported, and memory operations that have not begun
+  List long_;               // memory operations that have more slices to go
   std::uint32_t in_flight_ = 0;
 };
 
