@@ -1,6 +1,7 @@
 // Cases can fail: for each group of rules a peer that breaks one of them, and the case that has to notice.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "conformance/wire/client_runner.hpp"
@@ -85,6 +86,71 @@ void leave_held_bytes(RuleBreakingFabric& liar) {
     return 1U;
   };
 }
+// A request as it stands in its chunk.
+struct Heard {
+  ConKey key;
+  std::uint32_t chunk = 0, off = 0;  // its number, and where the header is
+  std::uint32_t usr_len = 0, desc_len = 0, desc_key = 0;
+  std::uint64_t desc_addr = 0;
+};
+// The request that has arrived, if it is a bad one. Each session has a region of chunks.
+std::optional<Heard> bad_request(RuleBreakingFabric& liar, const FabricEvent& event,
+                                 bool (*is_bad)(const Heard&)) {
+  const auto* arrived = std::get_if<event::ImmReceived>(&event);
+  if (arrived == nullptr || wire::imm_type(arrived->imm) != ImmType::io_req) return std::nullopt;
+  const auto at = wire::decode_io_req(SimServer::kDepth, arrived->imm);
+  for (const RegionId region : liar.regions_of(std::size_t{SimServer::kDepth} * SimServer::kChunk)) {
+    const auto chunk = liar.bytes(region).subspan(std::size_t{at.buf_id} * SimServer::kChunk);
+    const auto header = chunk.subspan(at.off, wire::kMaxIoHeaderBytes);
+    const Heard heard{arrived->key,
+                      at.buf_id,
+                      at.off,
+                      wire::load_le16(header, 2),
+                      wire::load_le32(header, 20),
+                      wire::load_le32(header, 16),
+                      wire::load_le64(header, 8)};
+    if (is_bad(heard)) return heard;
+  }
+  return std::nullopt;
+}
+void answer(RuleBreakingFabric& liar, const Heard& heard, int error) {
+  WorkRequest response;
+  response.key = heard.key;
+  response.op = WorkRequest::Op::write_imm;
+  response.imm = wire::encode_io_rsp(ImmType::io_rsp, heard.chunk, error);
+  EXPECT_EQ(liar.post(std::span(&response, 1)), 1U);
+}
+// As Linux did: the user header of a request may be longer than all that lies in front of the RTRS header,
+// and what is found there is judged and answered.
+void judge_what_is_before_the_chunk(RuleBreakingFabric& liar) {
+  liar.deaf = [&liar](const FabricEvent& event) {
+    const auto heard = bad_request(liar, event, [](const Heard& one) { return one.usr_len > one.off; });
+    if (!heard) return false;
+    answer(liar, *heard, 22);
+    return true;
+  };
+}
+// As Linux did: a read sends as much as its descriptor has room for. The bytes are of a region of their own,
+// because the server would release its chunks before they are sent.
+void send_what_is_behind_the_chunk(RuleBreakingFabric& liar) {
+  const auto leaked = liar.allocate(SimServer::kChunk + 1);
+  ASSERT_TRUE(leaked);
+  liar.deaf = [&liar, region = leaked->id](const FabricEvent& event) {
+    const auto heard =
+        bad_request(liar, event, [](const Heard& one) { return one.desc_len == SimServer::kChunk + 1; });
+    if (!heard) return false;
+    WorkRequest data;
+    data.key = heard->key;
+    data.op = WorkRequest::Op::write;
+    data.rkey = heard->desc_key;
+    data.remote_addr = heard->desc_addr;
+    data.parts[0] = {region, 0, heard->desc_len};
+    data.part_count = 1;
+    EXPECT_EQ(liar.post(std::span(&data, 1)), 1U);
+    answer(liar, *heard, 0);
+    return true;
+  };
+}
 // The type byte is not in the way of the bystander, who looks at the version only.
 void accept_reserved(RuleBreakingFabric& liar) {
   liar.accept_lie = [](Bytes& bytes) { bytes[40] = std::byte{1}; };
@@ -114,6 +180,7 @@ constexpr Plant kServerPlants[] = {
      [](ServerConfig& config) { config.handshake_timeout = seconds(3600); }},
     {"keeps_a_path_whose_connection_is_lost", "C040", cling, nullptr},
     {"keeps_a_path_after_a_short_info", "C103", cling, nullptr},
+    {"keeps_a_path_whose_info_came_too_early", "C113", cling, nullptr},
     {"answers_info_with_another_type", "C101",
      [](RuleBreakingFabric& liar) { liar.message_lie = [](Bytes& m) { m[0] = std::byte{9}; }; }, nullptr},
     {"leaves_garbage_in_info", "C102",
@@ -148,6 +215,8 @@ constexpr Plant kServerPlants[] = {
      nullptr},
     {"keeps_a_path_after_a_bad_type", "C224", cling, nullptr},
     {"keeps_a_path_after_a_bad_descriptor", "C232", cling, nullptr},
+    {"judges_what_is_before_the_chunk", "C246", judge_what_is_before_the_chunk, nullptr},
+    {"sends_what_is_behind_the_chunk", "C247", send_what_is_behind_the_chunk, nullptr},
     {"leaves_what_the_chunk_held_in_its_answer", "C248", leave_held_bytes, nullptr},
     {"acknowledges_no_heartbeat", "C301",
      [](RuleBreakingFabric& liar) {

@@ -9,6 +9,13 @@ std::span<const std::byte> RuleBreakingFabric::told(std::span<const std::byte> t
   return told_;
 }
 
+std::vector<RegionId> RuleBreakingFabric::regions_of(std::size_t bytes) const {
+  std::vector<RegionId> found;
+  for (std::size_t id = 0; id < regions_.size(); ++id)
+    if (regions_[id].size() == bytes) found.push_back(static_cast<RegionId>(id));
+  return found;
+}
+
 std::size_t RuleBreakingFabric::post(std::span<const WorkRequest> work) noexcept {
   std::size_t taken = 0;
   for (WorkRequest one : work) {

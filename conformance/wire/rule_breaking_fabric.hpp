@@ -38,6 +38,12 @@ class RuleBreakingFabric final : public ForwardingFabric {
   void disconnect(ConKey key) override {
     if (!clings) inner_.disconnect(key);
   }
+  void release(RegionId id) override {
+    regions_[id] = {};
+    inner_.release(id);
+  }
+  // Those of its user that have so many bytes.
+  std::vector<RegionId> regions_of(std::size_t bytes) const;
   std::size_t post(std::span<const WorkRequest> work) noexcept override;
   std::size_t poll(Nanos now, std::span<FabricEvent> events) noexcept override;
 

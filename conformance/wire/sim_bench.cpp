@@ -29,8 +29,8 @@ void SimBench::rest(Fabric&, Nanos until) {
 SimServer::SimServer(SimBench& bench, Fabric& fabric, const Change& change) : store(disks) {
   disks["disk"].bytes.resize(std::size_t{1} << 20);
   ServerConfig config;
-  config.queue_depth = 24;
-  config.chunk_size = 65536;
+  config.queue_depth = kDepth;
+  config.chunk_size = kChunk;
   config.send_depth = 128;
   if (change) change(config);
   server = std::make_unique<BlockServer>(clamp_to(config, bench.network.capabilities()), 0, nullptr);

@@ -31,6 +31,8 @@ class SimBench final : public Bench {
 class SimServer {
  public:
   using Change = std::function<void(ServerConfig&)>;
+  static constexpr std::uint16_t kDepth = 24;
+  static constexpr std::uint32_t kChunk = 65536;  // bytes
   explicit SimServer(SimBench& bench, const Change& change = {})
       : SimServer(bench, bench.peer_fabric, change) {}
   // The server talks through `fabric`, which is the bench's own unless a test stands between.
