@@ -57,6 +57,20 @@ TEST_P(HastyFenceTest, IsAskedAgainAfterAWhileOnly) {
   EXPECT_EQ(session.next_deadline(), now + kShortestFenceTimeout);
 }
 
+TEST_P(HastyFenceTest, ThatIsRefusedIsAskedAgainAfterAWhileOnly) {
+  const SendFenceReq fence = ask();
+  const Nanos due = session.next_deadline();
+  feed(FenceAnswered{now, fence.key, fence.serial, 16});
+  EXPECT_TRUE(asked<SendFenceReq>().empty());
+  EXPECT_TRUE(asked<PostRequest>().empty()) << "nothing is proved";
+  EXPECT_EQ(session.next_deadline(), due);
+  feed(DeadlineReached{due});
+  const SendFenceReq again = only<SendFenceReq>();
+  EXPECT_NE(again.serial, fence.serial);
+  feed(FenceAnswered{now, again.key, again.serial, 0});
+  EXPECT_EQ(asked<PostRequest>().size(), 1U);
+}
+
 class EndlessTest : public ClientSessionFixture {
  protected:
   EndlessTest() : ClientSessionFixture(endless()) {}

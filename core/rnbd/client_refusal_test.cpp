@@ -133,6 +133,25 @@ TEST(ClientRefusal, ThePauseBeforeARefusedDeviceIsOpenedAgainGrowsUntilADeviceOp
   }
 }
 
+// More refusals than any counter of bits or bytes has room for.
+TEST(ClientRefusal, ThePauseStaysLongHoweverOftenTheDeviceIsRefused) {
+  Client client;
+  const DeviceHandle handle = client.opened("a", 0);
+  client.step(LinkDown{});
+  client.step(LinkUp{});
+  client.answer_info();
+  for (unsigned refusals = 1; refusals <= 600; ++refusals) {
+    client.news.clear();
+    client.answer(MessageKind::open, kEperm, {});
+    ASSERT_TRUE(client.devices.reopen_wanted()) << refusals;
+    ASSERT_EQ(client.devices.reopen_pause_s(), refusals > 4 ? 15U : 1U << (refusals - 1)) << refusals;
+    ASSERT_EQ(client.devices.broken_invariant(), nullptr) << refusals;
+    client.step(ReopenDue{});
+  }
+  client.answer_open(disk(3));
+  EXPECT_EQ(client.devices.gate(handle), Gate::go);
+}
+
 TEST(ClientRefusal, ARefusedDeviceIsOpenedAgainWhenItsTimeComes) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);

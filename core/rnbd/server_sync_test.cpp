@@ -170,6 +170,30 @@ TEST(ServerSync, OtherErrorsAreOfTheirRequestAlone) {
   EXPECT_EQ(session.errno_of(flush), 0);
 }
 
+// An error that is not one of a sync is answered when the export was measured, and the syncs that waited for
+// it before that.
+TEST(ServerSync, ASyncIsAnsweredWhenTheOneThatItWaitedForFailsByItself) {
+  for (const bool preflush : {false, true}) {
+    Session session;
+    session.measures_itself = false;
+    const std::uint32_t id = session.opened("disk");
+    const auto first = preflush ? session.preflush(id) : session.durable_write(id);
+    const auto flush = session.io(id, Opcode::flush);
+    const auto durable = session.durable_write(id);
+    session.storage_done_at(1, 0);
+    session.storage_done_at(1, 0);
+    EXPECT_EQ(session.errno_of(flush), Session::kUnanswered) << "the first one may still fail";
+    session.storage_done(kEio);
+    EXPECT_EQ(session.errno_of(flush), 0);
+    EXPECT_EQ(session.errno_of(durable), 0);
+    EXPECT_EQ(session.errno_of(first), Session::kUnanswered) << "the export is measured first";
+    session.measured(0);
+    EXPECT_EQ(session.errno_of(first), kEio);
+    EXPECT_TRUE(session.damaged.empty());
+    EXPECT_EQ(session.devices.unanswered(), 0U);
+  }
+}
+
 TEST(ServerSync, AnotherSessionsFailureIsToldHere) {
   Session session;
   const std::uint32_t id = session.opened("disk");
