@@ -1,12 +1,17 @@
 // Tests of the step runners, which carry out the system calls of the storage engine.
 #include "tools/urtrsd/step_runner.hpp"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <liburing.h>
 #include <poll.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -15,6 +20,26 @@
 
 #include "tools/urtrsd/unique_fd.hpp"
 #include "tools/urtrsd/wake_up.hpp"
+
+namespace {
+// Flags of the last write that the kernel was asked for; the calls below stand in front of the libraries'
+// own.
+std::atomic<int> seen_flags = -1;
+}  // namespace
+
+extern "C" ssize_t pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags) {
+  seen_flags = flags;
+  return ::syscall(SYS_pwritev2, fd, parts, count, offset, 0, flags);
+}
+
+extern "C" int io_uring_submit(io_uring* ring) {
+  for (unsigned at = ring->sq.sqe_head; at != ring->sq.sqe_tail; ++at) {
+    const io_uring_sqe& one = ring->sq.sqes[at & ring->sq.ring_mask];
+    if (one.opcode == IORING_OP_WRITE) seen_flags = static_cast<int>(one.rw_flags);
+  }
+  static const auto submit = reinterpret_cast<int (*)(io_uring*)>(::dlsym(RTLD_NEXT, "io_uring_submit"));
+  return submit(ring);
+}
 
 namespace rtrs::daemon {
 namespace {
@@ -84,6 +109,20 @@ TEST_P(StepRunnerTest, EachStepIsReportedOnceWithItsResult) {
     for (const unsigned count : seen) ASSERT_EQ(count, 2U);
     for (std::uint32_t place = 0; place < kDepth; ++place)
       ASSERT_EQ(buffers_[place].back(), static_cast<std::byte>(round + place));
+  }
+}
+
+// Bytes of zeroes are written as those of a user are.
+TEST_P(StepRunnerTest, AWriteThatHasToBeDurableSaysSoToTheKernel) {
+  for (const OpStep kind : {OpStep::write, OpStep::write_zero_bytes}) {
+    for (const std::uint32_t place : {0U, 1U}) {
+      FileStep one = step(kind, place);
+      one.data_sync = place == 0;
+      seen_flags = -1;
+      runner_->start(place, one);
+      ASSERT_EQ(next().result, static_cast<std::int32_t>(kBytes));
+      EXPECT_EQ(seen_flags, place == 0 ? RWF_DSYNC : 0) << static_cast<int>(kind);
+    }
   }
 }
 

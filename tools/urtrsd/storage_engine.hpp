@@ -74,6 +74,8 @@ class StorageEngine {
   // Uses threads if io_uring is refused, see warning(). Fails with a sentence if threads are refused too, or
   // EINVAL.
   static tl::expected<std::unique_ptr<StorageEngine>, OpenError> create(const Options& options);
+  // Over a runner of the caller, which has room for `depth` steps.
+  StorageEngine(const Options& options, std::unique_ptr<StepRunner> runner, std::string warning);
   StorageEngine(const StorageEngine&) = delete;
   StorageEngine& operator=(const StorageEngine&) = delete;
   // Waits for the operations in flight: the kernel still uses their buffers.
@@ -134,7 +136,6 @@ class StorageEngine {
     bool empty() const noexcept { return first == SlotShare::kNone; }
   };
 
-  StorageEngine(const Options& options, std::unique_ptr<StepRunner> runner, std::string warning);
   std::int32_t check(const StorageOp& op) const noexcept;
   std::uint32_t take_slot() noexcept;
   void admit(std::uint32_t index) noexcept;
