@@ -52,11 +52,10 @@ Result<net::SocketAddress> parse_address(std::string_view text, std::uint16_t po
   return starts_as_gid(text) ? parse_gid(text, port) : net::parse_address(text, port);
 }
 
-Result<net::SocketAddress> resolve_address(std::string_view text, std::uint16_t port) {
-  if (starts_as_gid(text)) return parse_gid(text, port);
-  const std::vector<net::SocketAddress> all = net::resolve(text, port);
-  if (all.empty()) return tl::unexpected(Errc::bad_address);
-  return all.front();
+std::vector<net::SocketAddress> resolve_addresses(std::string_view text, std::uint16_t port) {
+  if (!starts_as_gid(text)) return net::resolve(text, port);
+  const Result<net::SocketAddress> gid = parse_gid(text, port);
+  return gid ? std::vector{*gid} : std::vector<net::SocketAddress>{};
 }
 
 bool is_gid(const sockaddr* address) noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/address/destinations.hpp"
 #include "backends/address/socket_address.hpp"
@@ -13,8 +14,9 @@ namespace rtrs::verbs {
 
 // Takes what net::parse_address() takes, and "gid:fe80::2:c903:21:f4bd". Error: bad_address.
 Result<net::SocketAddress> parse_address(std::string_view text, std::uint16_t port);
-// Also takes a host name and returns its first address; may wait 5 s for the name service.
-Result<net::SocketAddress> resolve_address(std::string_view text, std::uint16_t port);
+// Also takes a host name and returns all its addresses, in the order in which they are tried; empty: there is
+// none. May wait 5 s for the name service.
+std::vector<net::SocketAddress> resolve_addresses(std::string_view text, std::uint16_t port);
 
 bool is_gid(const sockaddr*) noexcept;
 // 0.0.0.0 or ::, which stand for every address.

@@ -6,7 +6,7 @@ namespace rtrs::verbs {
 namespace {
 
 std::string respelled(const char* text) {
-  const auto address = resolve_address(text, 1234);
+  const auto address = parse_address(text, 1234);
   return address ? to_text(address->get()) : "refused";
 }
 
@@ -17,8 +17,8 @@ TEST(VerbsAddress, ip_addresses_are_those_of_every_backend) {
 
 TEST(VerbsAddress, a_gid_keeps_its_port) {
   EXPECT_EQ(respelled("gid:fe80::2:c903:21:f4bd"), "gid:[fe80::2:c903:21:f4bd]:1234");
-  EXPECT_TRUE(is_gid(resolve_address("gid:fe80::1", 1)->get()));
-  EXPECT_FALSE(is_gid(resolve_address("fe80::1", 1)->get()));
+  EXPECT_TRUE(is_gid(parse_address("gid:fe80::1", 1)->get()));
+  EXPECT_FALSE(is_gid(parse_address("fe80::1", 1)->get()));
 }
 
 TEST(VerbsAddress, what_is_no_gid_is_refused) {
@@ -28,10 +28,9 @@ TEST(VerbsAddress, what_is_no_gid_is_refused) {
 }
 
 TEST(VerbsAddress, wildcards_are_known) {
-  for (const char* text : {"0.0.0.0", "::"})
-    EXPECT_TRUE(is_wildcard(resolve_address(text, 1)->get())) << text;
+  for (const char* text : {"0.0.0.0", "::"}) EXPECT_TRUE(is_wildcard(parse_address(text, 1)->get())) << text;
   for (const char* text : {"127.0.0.1", "::1", "gid:fe80::1"})
-    EXPECT_FALSE(is_wildcard(resolve_address(text, 1)->get())) << text;
+    EXPECT_FALSE(is_wildcard(parse_address(text, 1)->get())) << text;
 }
 
 TEST(VerbsAddress, nothing_has_a_text_too) {
@@ -42,7 +41,7 @@ TEST(VerbsAddress, nothing_has_a_text_too) {
 
 TEST(VerbsAddress, the_digest_of_a_pair_tells_gids_apart_and_leaves_ports_out) {
   const auto digest = [](const char* client, const char* server, std::uint16_t port) {
-    return address_pair_digest(resolve_address(client, port)->get(), resolve_address(server, 1234)->get());
+    return address_pair_digest(parse_address(client, port)->get(), parse_address(server, 1234)->get());
   };
   EXPECT_EQ(digest("gid:fe80::1", "gid:fe80::2", 1), digest("gid:fe80::1", "gid:fe80::2", 2));
   EXPECT_NE(digest("gid:fe80::1", "gid:fe80::2", 1), digest("gid:fe80::3", "gid:fe80::2", 1));

@@ -149,15 +149,16 @@ std::vector<std::string> devices_of(const std::vector<std::string>& addresses) {
   if (addresses.empty()) return found;
   const EventChannelHandle channel(rdma_create_event_channel());
   if (channel == nullptr) return found;
-  for (const std::string& text : addresses) {
-    Result<net::SocketAddress> address = resolve_address(text, 0);
-    if (!address) continue;  // listen() says so
-    if (is_wildcard(address->get())) return {};
+  std::vector<net::SocketAddress> all;  // of a text that has none listen() says so
+  for (const std::string& text : addresses)
+    for (const net::SocketAddress& one : resolve_addresses(text, 0)) all.push_back(one);
+  for (net::SocketAddress& address : all) {
+    if (is_wildcard(address.get())) return {};
     rdma_cm_id* id = nullptr;
-    const rdma_port_space space = is_gid(address->get()) ? RDMA_PS_IB : RDMA_PS_TCP;
+    const rdma_port_space space = is_gid(address.get()) ? RDMA_PS_IB : RDMA_PS_TCP;
     if (rdma_create_id(channel.get(), &id, nullptr, space) != 0) continue;
     const IdHandle owner(id);
-    if (rdma_bind_addr(id, address->get()) == 0 && id->verbs != nullptr)
+    if (rdma_bind_addr(id, address.get()) == 0 && id->verbs != nullptr)
       found.emplace_back(ibv_get_device_name(id->verbs->device));
   }
   return found;

@@ -38,26 +38,41 @@ ManagerEvent expect_event(Manager& manager, const Pace& pace, rdma_cm_event_type
   throw Trouble{text, otherwise};
 }
 
-net::SocketAddress known(const std::string& text, std::uint16_t port) {
-  const auto found = verbs::resolve_address(text, port);
-  if (!found)
-    throw Trouble{fmt::format("no host has the name or address \"{}\"", text), "look for a typing error"};
-  return *found;
-}
-
 class PeerProbe {
  public:
   PeerProbe(const PeerWanted& wanted, const Pace& pace) : wanted_(wanted), pace_(pace) {}
 
-  std::string address() {
+  // The ways to the peer that are left: none of the first find() yet.
+  [[nodiscard]] std::size_t ways() const noexcept { return to_.size(); }
+  std::string way() const { return verbs::to_text(to_.front().get()); }
+  void find() {
     const std::size_t at = wanted_.address.find('@');
-    auto to = known(at == std::string::npos ? wanted_.address : wanted_.address.substr(at + 1), wanted_.port);
-    std::optional<net::SocketAddress> from;
-    if (at != std::string::npos) from = known(wanted_.address.substr(0, at), 0);
+    const auto known = [this](const std::string& text, std::uint16_t port) {
+      auto found = wanted_.resolve(text, port);
+      if (found.empty())
+        throw Trouble{fmt::format("no host has the name or address \"{}\"", text), "look for a typing error"};
+      return found;
+    };
+    to_ = known(at == std::string::npos ? wanted_.address : wanted_.address.substr(at + 1), wanted_.port);
+    if (at != std::string::npos) from_ = known(wanted_.address.substr(0, at), 0);
+  }
+  void take_next_way() {
+    link_.reset();
+    id_.reset();
+    to_.erase(to_.begin());
+  }
+
+  std::string address() {
+    if (to_.empty()) find();
+    net::SocketAddress to = to_.front();
+    // Where the own name has several addresses: the first of the peer's family.
+    auto from = std::find_if(from_.begin(), from_.end(),
+                             [&to](const net::SocketAddress& one) { return one.family() == to.family(); });
+    if (from == from_.end()) from = from_.begin();
     manager_.emplace();
     id_ = manager_->make_id(verbs::is_gid(to.get()) ? RDMA_PS_IB : RDMA_PS_TCP);
     constexpr const char* kRemedy = "ping it; ip route get ADDRESS names the interface, rdma link its device";
-    if (rdma_resolve_addr(id_.get(), from ? from->get() : nullptr, to.get(), kResolveMs) != 0)
+    if (rdma_resolve_addr(id_.get(), from != from_.end() ? from->get() : nullptr, to.get(), kResolveMs) != 0)
       throw Trouble{verbs::connect_text(RDMA_CM_EVENT_ADDR_ERROR, -errno), kRemedy};
     expect_event(*manager_, pace_, RDMA_CM_EVENT_ADDR_RESOLVED, kRemedy);
     if (rdma_resolve_route(id_.get(), kResolveMs) != 0)
@@ -164,12 +179,35 @@ class PeerProbe {
 
   const PeerWanted& wanted_;
   const Pace& pace_;
+  std::vector<net::SocketAddress> to_;
+  std::vector<net::SocketAddress> from_;  // empty: any
   std::optional<Manager> manager_;
   verbs::IdHandle id_;
   std::optional<Link> link_;
   Hello there_;
   bool up_ = false;
 };
+
+// Tries each way to the peer until one is connected. Failed ways are lines where none is; else they are named
+// beside the one that is.
+bool connected(const std::function<bool()>& connect, PeerProbe& probe, const Pace& pace, PeerLines& result) {
+  Lines failures;
+  std::string others;
+  for (;;) {
+    const bool done = connect();
+    if (done && !others.empty()) result.lines.front().what += "; no peer at " + others;
+    if (done || probe.ways() < 2 || pace.stop()) {
+      if (!done && !others.empty()) result.lines.back().what = probe.way() + ": " + result.lines.back().what;
+      if (!done) result.lines.insert(result.lines.begin(), failures.begin(), failures.end());
+      return done;
+    }
+    Line& failed = failures.emplace_back(result.lines.back());
+    others += fmt::format("{}{} ({})", others.empty() ? "" : ", ", probe.way(), failed.what);
+    failed.what = probe.way() + ": " + failed.what;
+    result = {};
+    probe.take_next_way();
+  }
+}
 
 }  // namespace
 
@@ -202,10 +240,13 @@ PeerLines probe_peer(const PeerWanted& wanted, const Pace& pace) {
       return fmt::format("{:.0f} writes a second, {:.0f} MB/s, {} in flight", each, mega, kLinkDepth);
     });
   };
+  const auto connect = [&] {
+    return take("address", [&](Line&) { return probe.address(); }) &&
+           take("connection", [&](Line&) { return probe.connect(); });
+  };
   double microseconds = 0;
   [[maybe_unused]] const bool all =
-      take("address", [&](Line&) { return probe.address(); }) &&
-      take("connection", [&](Line&) { return probe.connect(); }) &&
+      connected(connect, probe, pace, result) &&
       take("data before immediates", [&](Line&) { return probe.rounds(microseconds); }) &&
       take("round trip",
            [&](Line& line) {

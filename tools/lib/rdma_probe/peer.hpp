@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "backends/verbs/verbs_address.hpp"
 #include "tools/lib/rdma_probe/line.hpp"
 #include "tools/lib/rdma_probe/pace.hpp"
 
@@ -12,10 +15,14 @@ namespace rtrs::probe {
 
 constexpr std::uint16_t kPeerPort = 18516;
 
+// All addresses of a name or of an address in figures, see verbs::resolve_addresses().
+using Resolve = std::function<std::vector<net::SocketAddress>(std::string_view text, std::uint16_t port)>;
+
 struct PeerWanted {
-  std::string address;  // of the peer, or OWN@PEER
+  std::string address;  // of the peer, or OWN@PEER; of a name each address is tried until one answers
   std::uint16_t port = kPeerPort;
   std::uint64_t rounds = 1000;  // of a pattern, an immediate and the answer to it
+  Resolve resolve = verbs::resolve_addresses;
 };
 
 struct PeerLines {
@@ -33,6 +40,7 @@ struct Listening {
   std::chrono::milliseconds each{120'000};
   // Once it can be reached, with its port.
   std::function<void(std::uint16_t port)> ready = [](std::uint16_t) {};
+  Resolve resolve = verbs::resolve_addresses;
 };
 // Serves one peer at a time, until its time is over or pace.stop() says so. A line for each.
 Lines listen_for_peers(const Listening&, const Pace&);

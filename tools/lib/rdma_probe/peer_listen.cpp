@@ -26,16 +26,17 @@ class Listener {
   Listener(const Listening& wanted, const Pace& pace) : wanted_(wanted), pace_(pace) {}
 
   void listen() {
-    net::SocketAddress address = net::any_address(wanted_.port);
-    if (!wanted_.address.empty()) {
-      const auto found = verbs::resolve_address(wanted_.address, wanted_.port);
-      if (!found)
-        throw Trouble{fmt::format("\"{}\" is no address", wanted_.address),
-                      "ip address lists those of this host"};
-      address = *found;
-    }
-    id_ = manager_.make_id(verbs::is_gid(address.get()) ? RDMA_PS_IB : RDMA_PS_TCP);
-    if (rdma_bind_addr(id_.get(), address.get()) != 0 || rdma_listen(id_.get(), kBacklog) != 0)
+    std::vector<net::SocketAddress> addresses{net::any_address(wanted_.port)};
+    if (!wanted_.address.empty()) addresses = wanted_.resolve(wanted_.address, wanted_.port);
+    if (addresses.empty())
+      throw Trouble{fmt::format("\"{}\" is no address", wanted_.address),
+                    "ip address lists those of this host"};
+    // The first address of a name that an RDMA device has.
+    const bool listens = std::any_of(addresses.begin(), addresses.end(), [this](net::SocketAddress& one) {
+      id_ = manager_.make_id(verbs::is_gid(one.get()) ? RDMA_PS_IB : RDMA_PS_TCP);
+      return rdma_bind_addr(id_.get(), one.get()) == 0 && rdma_listen(id_.get(), kBacklog) == 0;
+    });
+    if (!listens)
       throw Trouble{fmt::format("cannot listen on {} port {}: {}",
                                 wanted_.address.empty() ? "any address" : wanted_.address, wanted_.port,
                                 errno_text(errno)),
