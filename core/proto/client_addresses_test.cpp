@@ -132,6 +132,43 @@ TEST_F(ClientAddressesTest, ABusyServerIsAskedAgainAtTheSameAddress) {
   EXPECT_EQ(address(), 0U);
 }
 
+// The other address failed before the server was busy, and may work by now.
+TEST_F(ClientAddressesTest, AfterABusyServerEveryAddressIsTriedAgainBeforeADelay) {
+  add_path(0);
+  find(2);
+  fail(Reason::connect_refused);
+  find(2);
+  fail(Reason::rejected, wire::linux_errno::kEbusy);
+  pass(seconds(40));
+  EXPECT_EQ(address(), 1U);
+  find(2);
+  fail(Reason::connect_refused);
+  EXPECT_EQ(address(), 0U);
+  find(2);
+  fail(Reason::connect_refused);
+  EXPECT_EQ(session.path(0).state(), PathState::waiting);
+}
+
+TEST_F(ClientAddressesTest, AfterALostSessionEveryAddressIsTriedAgainBeforeADelay) {
+  open(1);
+  add_path(1);
+  find(2, 1);
+  lose(0);
+  feed(ConnectFailed{now, key(1, 0), Reason::connect_refused, 0});
+  drain(1);
+  find(2, 1);
+  feed(ConnectFailed{now, key(1, 0), Reason::rejected, wire::linux_errno::kEnxio});
+  drain(1);
+  ASSERT_EQ(session.path(1).state(), PathState::waiting);
+  pass(seconds(40));
+  ASSERT_EQ(session.path(1).state(), PathState::connecting);
+  find(2, 1);
+  feed(ConnectFailed{now, key(1, 0), Reason::connect_refused, 0});
+  drain(1);
+  EXPECT_EQ(session.path(1).state(), PathState::connecting);
+  EXPECT_EQ(session.path(1).address(), 0U);
+}
+
 TEST_F(ClientAddressesTest, AChallengeIsAnsweredAtTheSameAddress) {
   add_path(0);
   find(2);
