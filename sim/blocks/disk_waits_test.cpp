@@ -207,12 +207,17 @@ class AbsentDeviceTest : public BesideAWorld {
     book.event(rnbd::DeviceChanged{device, rnbd::DeviceState::closed, error, {}}, w.now());
   }
   BlockRequest read() { return book.open(device, Opcode::read, 0, 8, false, false, w.now(), w.now()); }
-  std::string fails(Nanos time) {
-    const BlockRequest request = read();
+  std::string fails(Nanos time) { return fails(read(), ENOENT, time); }
+  std::string fails(const BlockRequest& request, std::uint16_t error, Nanos time) {
     failure.clear();
-    book.over({request.user_data, Errc::peer_error, ENOENT}, w.now() + time);
+    book.over({request.user_data, Errc::peer_error, error}, w.now() + time);
     return failure;
   }
+  // Long after the device was opened.
+  std::string flush_fails(Nanos time) {
+    return fails(book.open(device, Opcode::flush, 0, 0, false, false, kLater, w.now()), EIO, time);
+  }
+  static constexpr Nanos kLater = seconds(100);
 };
 
 constexpr const char* kRefusedTooLong =
@@ -231,6 +236,18 @@ TEST_F(AbsentDeviceTest, EndsARequestNoEarlierThanQueueTimeout) {
       fails(seconds(3) - 1),
       "a request waits for queue_timeout while the server refuses its device for a reason that may pass");
   EXPECT_EQ(fails(seconds(3)), "");
+}
+
+// A sync that failed and a refusal both end a flush with EIO.
+TEST_F(AbsentDeviceTest, EndsAFlushWithEioWhenTheServerRefusedTheDeviceWithEioForQueueTimeout) {
+  constexpr const char* kNoReason =
+      "a flush of a fails because a sync failed since it was opened, or the server refused to open it";
+  EXPECT_EQ(flush_fails(seconds(3)), kNoReason) << "the server said ENOENT";
+  refuse(EIO);
+  EXPECT_EQ(flush_fails(seconds(3) - 1), kNoReason);
+  EXPECT_EQ(flush_fails(seconds(3)), "");
+  book.event(rnbd::DeviceChanged{device, rnbd::DeviceState::open, 0, disks.at("a").geometry}, w.now());
+  EXPECT_EQ(flush_fails(seconds(3)), kNoReason) << "it is open again";
 }
 
 }  // namespace

@@ -135,7 +135,15 @@ class RandomPlay {
     static constexpr std::array<std::uint32_t, 4> kMost{1U << 16, 4, 64, 0};
     const auto draw = [this](std::uint32_t n) { return w.choice().draw(n, Label::closing); };
     if (draw(3) == 0) w.disk(kNames[draw(kNames.size())]).most_discard = kMost[draw(kMost.size())];
+    if (w.choice().draw(3, Label::late_disk) == 2) keep_one_away();
     w.start_server();
+  }
+
+  // The next server is back before its disk.
+  void keep_one_away() {
+    const char* name = kNames[w.choice().draw(kNames.size(), Label::late_disk)];
+    const Nanos time = milliseconds(w.choice().draw(20'000, Label::late_disk));
+    w.keep_away(name, Disks::draw_absence(w.choice()), time);
   }
 
   // Requests that tell of changes which died with the server.

@@ -183,6 +183,7 @@ class DiskBook {
   }
   static void disrupt(Mapped&, Nanos now);
   void judge_result(const Io&, const BlockCompletion&, Nanos clock);
+  bool waited_for_refused(const Io&, const Mapped&, Nanos clock) const;
   void judge_geometry(const rnbd::DeviceChanged&, const std::string& disk);
   void note_refusal(const rnbd::DeviceChanged&);
   void note_refused(Mapped&, DeviceHandle, Nanos clock) const;

@@ -140,8 +140,11 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
            "a request for a device that its user did not unmap reaches it or says why not");
   const BlockDisk& disk = disks_.at(io.disk);
   if (done.result == Errc::peer_error && io.piece.opcode == Opcode::flush && done.error == EIO)
-    expect(io.submitted <= disk.opened_at || (disk.damaged_at != kNever && disk.damaged_at >= disk.opened_at),
-           "a flush of " + io.disk + " fails because a sync failed since it was opened");
+    expect(io.submitted <= disk.opened_at ||
+               (disk.damaged_at != kNever && disk.damaged_at >= disk.opened_at) ||
+               waited_for_refused(io, mapped, clock),
+           "a flush of " + io.disk +
+               " fails because a sync failed since it was opened, or the server refused to open it");
   // What was sent before may have been made for the disk that was there then.
   const bool malformed = done.error == EINVAL || done.error == EOPNOTSUPP;
   expect(done.result != Errc::peer_error || !malformed || losses_noted_ != io.losses,
@@ -158,6 +161,12 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   if (done.error != 0) return;
   if (io.submitted > mapped.disrupted) mapped.disruptions = 0;
   if (mapped.unknown != kNever && io.submitted > mapped.unknown) mapped.unknown = kNever;
+}
+
+// The server refused the device with EIO for as long as a request waits.
+bool DiskBook::waited_for_refused(const Io& io, const Mapped& mapped, Nanos clock) const {
+  return mapped.refused_since != kNever && mapped.refusal == EIO && queue_timeout_ != kNever &&
+         clock - io.submitted_clock >= queue_timeout_;
 }
 
 // A change that failed may have come to nothing, and a part of it may have ended well.
