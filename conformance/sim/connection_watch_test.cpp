@@ -198,6 +198,16 @@ TEST(ConnectionWatch, NewsThatBlameTheNetworkWithoutCauseAreFound) {
   }
 }
 
+TEST(ConnectionWatch, ANameIsRefusedByADisconnectOnly) {
+  for (const Reason fabric : {Reason::peer_closed, Reason::transport_error}) {
+    History one;
+    one.connects();
+    one.watch.lost(con(1), fabric);
+    one.loses(Reason::name_refused, seconds(3));
+    EXPECT_EQ(one.judge.failed(), fabric != Reason::peer_closed);
+  }
+}
+
 // Its server ended the path for a newer attempt.
 TEST(ConnectionWatch, AServerThatIsBusyWithAPathNeedsNoReport) {
   Judge judge;

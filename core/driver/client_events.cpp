@@ -50,6 +50,14 @@ Reason failure_of(Reason told_by_fabric) noexcept {
   }
 }
 
+// Every server, also the kernel's, refuses a session name by closing the connection instead of sending
+// INFO_RSP (protocol section 2.3). The client waits for no other message then.
+Reason loss_of(const ClientSession& session, const ClientConfig& config, const event::ConnectionLost& lost) {
+  if (lost.reason != Reason::peer_closed || lost.key.path >= kMaxPaths) return lost.reason;
+  const ClientPath& path = session.path(lost.key.path);
+  return path.owns(lost.key) && path.expects_info(config) ? Reason::name_refused : lost.reason;
+}
+
 }  // namespace
 
 void Client::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
@@ -74,7 +82,7 @@ void Client::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
                                               static_cast<std::uint16_t>(peer_errno)});
                  },
                  [&](const event::ConnectionLost& one) {
-                   feed(fabric, ConnectionLost{now, one.key, one.reason});
+                   feed(fabric, ConnectionLost{now, one.key, loss_of(session, options.protocol, one)});
                  },
                  [&](const event::ConnectionClosed& one) {
                    feed(fabric, ConnectionClosed{now, one.key});

@@ -116,6 +116,19 @@ TEST_F(ClientPollTest, APeerThatEndsBeforeItAnswersIsToldFromOneThatEndsLater) {
   EXPECT_EQ(client.paths()[0].reason, Reason::peer_closed);
 }
 
+TEST_F(ClientPollTest, ADisconnectInsteadOfTheAnswerToTheNameRefusesTheName) {
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  for (unsigned con = 0; con < options.protocol.con_num; ++con) {
+    ASSERT_EQ(fabric.connects.size(), con + 1U);
+    fabric.events.emplace_back(event::Connected{fabric.connects.back(), accepted});
+    poll(client, seconds(1));
+  }
+  fabric.events.emplace_back(event::ConnectionLost{fabric.connects.back(), Reason::peer_closed});
+  poll(client, seconds(1));
+  EXPECT_EQ(client.paths()[0].reason, Reason::name_refused);
+}
+
 TEST_F(ClientPollTest, AnotherFabricIsAProgrammingError) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);

@@ -27,9 +27,10 @@ struct PathEvent {
   std::uint16_t refusal = 0;     // kind refused: the Linux errno that the client is told
   // Server, kind path: Fabric::describe() of its first connection. Kind refused: Fabric::describe_request().
   std::string peer{};
-  std::string identity{};       // server: that the client showed, Fabric::identity_of_request()
-  std::string refusal_words{};  // kind refused: Fabric::refusal_of_request()
-  std::string refused_name{};   // server, kind path: what an INFO_REQ asked for that was refused for its name
+  std::string identity{};  // server: that the client showed, Fabric::identity_of_request()
+  std::string
+      refusal_words{};  // kind refused: Fabric::refusal_of_request(); kind path: who holds refused_name
+  std::string refused_name{};  // server, kind path: what an INFO_REQ asked for that was refused for its name
 };
 
 struct PathStatus {

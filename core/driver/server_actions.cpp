@@ -226,6 +226,19 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Se
   ++counted.fences;
 }
 
+// Names the session that owns `name` and the address of its client, for operators. Empty: no session owns
+// `name`.
+std::string Server::Impl::holder_of(const std::string& name) const {
+  for (const auto& other : sessions) {
+    if (other == nullptr || name.empty() || other->name != name) continue;
+    std::string words = "session " + std::to_string(other->machine.index()) + " holds it";
+    for (const Path& path : other->paths)
+      if (path.up && !path.peer.empty()) return words + ", of " + path.peer.substr(0, path.peer.find(' '));
+    return words + ", without a connected path";
+  }
+  return {};
+}
+
 void Server::Impl::control(Fabric&, Nanos now, Session& session, const PathChanged& action) {
   Path& path = session.paths[action.path];
   if (action.state == PathState::connected) ++counted.paths_connected;
@@ -243,6 +256,7 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const PathChang
     one.identity = session.identity;
     if (action.reason == Reason::not_allowed || action.reason == Reason::name_refused)
       one.refused_name = session.refused_name;
+    if (action.reason == Reason::name_refused) one.refusal_words = holder_of(session.refused_name);
   });
 }
 

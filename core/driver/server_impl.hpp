@@ -196,6 +196,7 @@ struct Server::Impl {
   // The path shows no address where there is no memory for it.
   static void note_peer(Path&, const Fabric&, std::uint32_t request) noexcept;
   void retire(Fabric&, Nanos now, Session&);
+  std::string holder_of(const std::string& name) const;  // server_actions.cpp
   void forget(Nanos now, std::uint16_t index);
   void drop(Nanos now, std::uint16_t index);
   std::size_t take_batch(Fabric&, Nanos now);

@@ -58,6 +58,27 @@ TEST_F(ServerPollTest, AMessageThatIsThereComesBeforeTheDeadlineThatMissesIt) {
   EXPECT_TRUE(comes_up_late());
 }
 
+TEST_F(ServerPollTest, ARefusedNameIsToldWithTheSessionThatHoldsIt) {
+  ask_behind(0);
+  poll(seconds(1));
+  wire::ConnReq request;
+  request.cid_num = 1;
+  request.first_conn = true;
+  request.sess_uuid.bytes[0] = request.paths_uuid.bytes[0] = 2;
+  ASSERT_EQ(wire::encode(request, asked), asked.size());
+  fabric.events.emplace_back(event::ConnectRequested{2, 2, 2, asked, {}, Reason::none});
+  poll(seconds(1));
+  ASSERT_EQ(fabric.accepts.size(), 2U);
+  fabric.events.emplace_back(event::MessageReceived{fabric.accepts.back(), {}, named});
+  poll(seconds(1));
+  PathEvent news;
+  while (server.take_news(news) && news.path.reason != Reason::name_refused) {
+  }
+  ASSERT_EQ(news.path.reason, Reason::name_refused);
+  EXPECT_EQ(news.refused_name, "late");
+  EXPECT_EQ(news.refusal_words.find("session 0 holds it"), 0U) << news.refusal_words;
+}
+
 TEST_F(ServerPollTest, AlsoWhenTheFabricGivesItsEventsOneByOne) {
   ask_behind(20);
   fabric.at_a_time = 1;

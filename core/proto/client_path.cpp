@@ -24,6 +24,7 @@ bool may_pass_elsewhere(Reason reason) noexcept {
     case Reason::bad_conn_rsp:
     case Reason::info_timeout:
     case Reason::peer_closed:
+    case Reason::name_refused:
     case Reason::transport_error:
     case Reason::source_unavailable:
     case Reason::unanswered:

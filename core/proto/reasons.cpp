@@ -191,6 +191,13 @@ ReasonText words_of(Reason reason, std::uint16_t peer_errno) noexcept {
         "give both ends the same line of a file of keys (auth_keys, --auth-keys), or neither of them one; "
         "the "
         "log of the server names whom it refused";
+  if (reason == Reason::name_refused) {
+    text.sentence = "the server closed the connection after it received the session name";
+    text.hint =
+        "another client has this name, or allow_sessions of the server excludes it: the log of the server "
+        "says which, with the address of the other client; give this client another session name. The name "
+        "of a client that vanished is free after the dead-peer time of the server";
+  }
   if (reason != Reason::rejected) return text;
   if (peer_errno == kEacces)
     text.hint =

@@ -59,6 +59,14 @@ TEST(Reasons, AClientThatWasRefusedForItsKeyHearsWhatToGive) {
   EXPECT_EQ(std::string_view(text_of(Reason::key_refused).hint).find("log"), std::string_view::npos);
 }
 
+TEST(Reasons, AClientWhoseNameIsRefusedHearsThatItIsTheName) {
+  const ReasonText told = words_of(Reason::name_refused, 0);
+  EXPECT_STREQ(told.code, "name_refused");
+  EXPECT_NE(std::string_view(told.sentence).find("session name"), std::string_view::npos) << told.sentence;
+  EXPECT_NE(std::string_view(told.hint).find("another client has this name"), std::string_view::npos)
+      << told.hint;
+}
+
 TEST(Reasons, ANumberAndAWordThatNameNoneAreTold) {
   EXPECT_STREQ(to_string(static_cast<Reason>(250)), "unknown");
   EXPECT_EQ(text_of(std::string_view("nonsense")), nullptr);

@@ -32,6 +32,7 @@ bool is_of_address(Reason reason) noexcept {
     case Reason::connect_timeout:
     case Reason::unanswered:
     case Reason::peer_closed:
+    case Reason::name_refused:
     case Reason::transport_error:
     case Reason::info_timeout:
       return true;
@@ -148,7 +149,10 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
   if (state != PathState::draining && state != PathState::closing) return;
   // A server ends a path for this reason when a newer attempt comes: nobody rejected it.
   const bool is_client = limits_.connections != 0;
-  const Reason told = is_client && reason == Reason::rejected_busy ? Reason::rejected : reason;
+  // The driver of a client concludes from the moment of a disconnect that the name was refused.
+  const Reason told = is_client && reason == Reason::rejected_busy  ? Reason::rejected
+                      : is_client && reason == Reason::name_refused ? Reason::peer_closed
+                                                                    : reason;
   // The second challenge in a row refuses the key.
   const std::uint64_t bits = bit_of(told) | (told == Reason::key_refused ? bit_of(Reason::challenged) : 0);
   if (!is_of_fabric(told) || (path.reported & bits) != 0) return;

@@ -37,6 +37,8 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& sett
                                     "its memory is used up; " +
                                         hint
                                   : hint;
+    case Reason::name_refused:
+      return taken_name_words(settings);
     case Reason::info_timeout:
     case Reason::peer_closed:
       return "the server ended the handshake: if its log does not say that it has no room, " +
@@ -81,7 +83,7 @@ std::string per_path(const Settings& settings, std::span<const PathStatus> paths
 }  // namespace
 
 bool is_name_refusal(Reason reason, std::uint16_t peer_errno) {
-  return reason == Reason::info_timeout || reason == Reason::peer_closed ||
+  return reason == Reason::info_timeout || reason == Reason::peer_closed || reason == Reason::name_refused ||
          (reason == Reason::rejected && peer_errno == EPERM);
 }
 

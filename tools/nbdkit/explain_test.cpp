@@ -206,6 +206,14 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
       "rejected by the server: Cannot allocate memory (errno "
       "12) (the server has no room for another session: its limit of sessions or its memory is used up; "
       "the log of the server says why)");
+  paths.resize(1);
+  paths[0].reason = Reason::name_refused;
+  const std::string text = explain_timeout(settings, "disk", settings.taken_name_timeout(), paths);
+  EXPECT_NE(
+      text.find("after it received the session name (another client probably holds the session name 'me'"),
+      std::string::npos)
+      << text;
+  EXPECT_TRUE(is_name_refusal(Reason::name_refused, 0));
   EXPECT_TRUE(is_name_refusal(Reason::info_timeout, 0));
   EXPECT_TRUE(is_name_refusal(Reason::rejected, EPERM));
   EXPECT_FALSE(is_name_refusal(Reason::rejected, EEXIST));

@@ -187,6 +187,8 @@ json to_json(const PathEvent& news) {
       event["path"] = news.path.path % kMaxPaths;
       event["state"] = to_string(news.path.state);
       add_reason(event, news.path.reason, news.path.peer_errno);
+      if (!news.refusal_words.empty())
+        event["sentence"] = event["sentence"].get<std::string>() + ": " + news.refusal_words;
       break;
     case PathEvent::Kind::link_up:
       event["what"] = "link_up";

@@ -265,7 +265,8 @@ void Daemon::log_path(const PathEvent& news) {
     fields.error = news.path.peer_errno != 0 ? news.path.peer_errno : why.linux_errno;
     if (!news.refused_name.empty())
       end = fmt::format(" asked_name={}{}", in_quotes(news.refused_name), identity_field(news.identity));
-    end += fmt::format(" reason={} errno={}: {}{}{}", why.code, fields.error, why.sentence, mend ? "; " : "",
+    end += fmt::format(" reason={} errno={}: {}{}{}{}{}", why.code, fields.error, why.sentence,
+                       news.refusal_words.empty() ? "" : ": ", news.refusal_words, mend ? "; " : "",
                        mend ? why.hint : "");
   }
   log_.write(kind, mend ? spdlog::level::warn : spdlog::level::info, fields,

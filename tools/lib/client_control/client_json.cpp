@@ -111,7 +111,7 @@ json path_of(const ClientModel& model, const ClientPathModel& path, Nanos now) {
   add_reason(one, status.reason, status.peer_errno);
   if (status.last_cause != Reason::none)
     one["sentence"] = fmt::format("{}, the last of them: {}", one.value("sentence", ""),
-                                  text_of(status.last_cause).sentence);
+                                  words_of(status.last_cause, 0).sentence);
   return one;
 }
 

@@ -158,7 +158,9 @@ void Explainer::on_lost(const Fields& record, Step& step) {
   step.group = Group::connect;
   step.tone = Tone::warning;
   step.title = with_reason("connection lost", record);
-  if (record.word("reason") == "peer_closed") receive(step, signature('D', 0));
+  // The client's driver turns "peer_closed" into "name_refused" while it waits for INFO_RSP.
+  if (record.word("reason") == "peer_closed" || record.word("reason") == "name_refused")
+    receive(step, signature('D', 0));
 }
 
 void Explainer::on_closed(const Fields&, Step& step) {

@@ -136,6 +136,32 @@ TEST_F(Conversation, WhatNeverArrivedIsSaid) {
   EXPECT_NE(text(story).find("HB - never arrived"), std::string::npos);
 }
 
+// The client's driver records it as a refusal of the name.
+TEST_F(Conversation, TheDisconnectThatRefusesANameMeetsItsCause) {
+  const ConKey here{0, 0, 1}, there{0, 0, 7};
+  Recorder client(64), server(64);
+  ASSERT_EQ(client.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);
+  client.begin(0, 0, MachineKind::client_session, ClientConfig{});
+  step<ClientActions>(client, 0, PathAdded{10, 0}, Connect{here, 2, 1, wire::Extensions::none, true});
+  step<ClientActions>(client, 0, Connected{milliseconds(2), here, 4096, 4096, 0, kDepth},
+                      SendInfoReq{here, 0});
+  step<ClientActions>(client, 0, ConnectionLost{milliseconds(4), here, Reason::name_refused});
+  ASSERT_EQ(client.close_file(), 0);
+  ASSERT_EQ(server.open_file(server_file_.c_str(), {"test", "server", "wires", 0, {}}), 0);
+  server.begin(0, 1, MachineKind::server_session, ServerConfig{}, 0);
+  step<ServerActions>(
+      server, 1,
+      ConnectRequested{milliseconds(1), there, 5, 1, wire::Uuid{{1}}, 2, 1, wire::Extensions::none, true},
+      Accept{there, 5, 0});
+  step<ServerActions>(server, 1, InfoRequested{milliseconds(3), there, 1},
+                      Disconnect{there, Reason::name_refused});
+  ASSERT_EQ(server.close_file(), 0);
+  const Story story = both();
+  const Step& sent = find(story, "Disconnect");
+  ASSERT_NE(sent.peer, kNone);
+  EXPECT_EQ(story.steps[static_cast<std::size_t>(sent.peer)].event, "ConnectionLost");
+}
+
 // Of an answer with data the server notes how much it sent, and the client cannot tell how much arrived: so
 // many notes that differ must not part the two ends of the connection.
 TEST_F(Conversation, AnswersWithDataMeetThoughTheClientDoesNotSeeTheirLength) {
