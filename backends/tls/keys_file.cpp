@@ -19,6 +19,7 @@
 
 #include "backends/address/unique_fd.hpp"
 #include "backends/tls/identity.hpp"
+#include "backends/tls/own_identity.hpp"
 
 namespace rtrs::tls {
 namespace {
@@ -251,6 +252,12 @@ tl::expected<void, std::string> add_key(const std::string& path, std::string_vie
   if (written < 0 || ::fsync(file.get()) != 0) return failed(path, "cannot be written");
   if (static_cast<std::size_t>(written) != line.size()) return refused(path, "was not written whole");
   return {};
+}
+
+std::string identity_of_keys(const std::string& file, const std::string& chosen) {
+  if (!chosen.empty()) return chosen;
+  const auto keys = read_keys(file);
+  return keys && keys->size() == 1 ? keys->begin()->first : std::string();
 }
 
 bool make_key(Key& key) noexcept {

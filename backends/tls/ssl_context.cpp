@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "backends/tls/identity.hpp"
+#include "backends/tls/own_identity.hpp"
 #include "backends/tls/ssl_channel.hpp"
 
 namespace rtrs::tls {
@@ -253,6 +254,15 @@ std::string SslContext::description() const {
   if (!text.empty()) text += " and ";
   return text + std::to_string(keys_.size()) + (keys_.size() == 1 ? " key of " : " keys of ") +
          credentials_.keys;
+}
+
+std::string identity_of_certificate(const std::string& file) {
+  const auto text = read_file(file, kMaxPemBytes);
+  if (!text) return {};
+  const Owned<BIO> reader = reader_of(*text);
+  const Owned<X509> own(PEM_read_bio_X509(reader.get(), nullptr, no_passphrase, nullptr));
+  ERR_clear_error();
+  return own ? common_name(own.get()) : std::string();
 }
 
 bool available() noexcept {

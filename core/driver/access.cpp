@@ -74,10 +74,20 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+// No session name has a '.': an identity has '_' for it there.
+bool begins_with(std::string_view name, std::string_view identity) {
+  const auto is_letter = [](char of_name, char of_identity) {
+    return of_name == (of_identity == '.' ? '_' : of_identity);
+  };
+  return name.size() >= identity.size() &&
+         std::equal(identity.begin(), identity.end(), name.begin(),
+                    [&](char of_identity, char of_name) { return is_letter(of_name, of_identity); });
+}
+
 bool is_named(std::string_view word, std::string_view name, std::string_view identity) {
   constexpr std::string_view kIdentity = "%IDENTITY%";
   if (word.substr(0, kIdentity.size()) == kIdentity) {
-    if (identity.empty() || name.substr(0, identity.size()) != identity) return false;
+    if (identity.empty() || !begins_with(name, identity)) return false;
     word.remove_prefix(kIdentity.size());
     name.remove_prefix(identity.size());
   }

@@ -36,8 +36,8 @@ tl::expected<AccessRules, std::string> parse_access(std::string_view addresses, 
 // `peer` as Fabric::describe_request() or describe() gives it: "10.0.0.7:40112 > 10.0.0.2:1234". One that
 // cannot be read is in no range. `identity` is empty where there is none, and then on no list.
 [[nodiscard]] bool allows_client(const AccessRules&, std::string_view peer, std::string_view identity);
-// A word of the list may begin with %IDENTITY%, which stands for the client's own, and end with *, for any
-// rest.
+// A word of the list may begin with %IDENTITY%, which stands for the client's own with '_' for each '.', and
+// end with *, for any rest.
 [[nodiscard]] bool allows_session(const AccessRules&, std::string_view name, std::string_view identity);
 
 }  // namespace rtrs

@@ -100,6 +100,15 @@ TEST(Access, a_name_may_have_to_begin_with_the_identity) {
   EXPECT_TRUE(allows_session(own, "shared", ""));
 }
 
+TEST(Access, ADotOfAnIdentityIsAnUnderscoreInTheNameOfASession) {
+  const AccessRules own = rules({}, {}, "%IDENTITY%, %IDENTITY%-*");
+  for (const char* name : {"web1_example_org", "web1_example_org-nbdkit-5f3a9c01"})
+    EXPECT_TRUE(allows_session(own, name, "web1.example.org")) << name;
+  for (const char* name : {"web1", "web1_example", "web1-example-org", "web1_example_orgs"})
+    EXPECT_FALSE(allows_session(own, name, "web1.example.org")) << name;
+  EXPECT_FALSE(allows_session(own, "web1.example.org", "web1_example_org"));
+}
+
 TEST(Access, what_is_no_range_is_refused) {
   for (const char* bad : {"10.0.0.0/33", "fd00::/129", "10.0.0", "host", "10.0.0.0/", "10.0.0.0/8x",
                           "10.0.0.0/-1", "1.2.3.4:5", "10.0.0.1,,x"})

@@ -2,13 +2,14 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 import confined
 import pytest
-from programs import BOUND, PLUGIN, ROOT, Urtrsd, program
+from programs import BOUND, PLUGIN, ROOT, Urtrsd, program, until
 
 CONFINED = [sys.executable, str(ROOT / "tools/lib/testing/confined.py")]
 SIZE = 1 << 20
@@ -103,3 +104,16 @@ def test_doctor_says_what_urtrsd_would_use(folder):
     text = ended(contained(folder, program("urtrs"), "doctor"))[1]
     assert re.search("warn +storage engine +urtrsd would use threads", text) and "seccomp profile" in text, text
     assert re.search("warn +/proc ", text), text
+
+
+def test_hosts_of_the_same_name_at_the_same_time(folder, keys, server):
+    for name in ("a.img", "b.img"):
+        shutil.copy(folder / "disk.img", folder / name)
+        os.chown(folder / name, confined.FIRST_ID + confined.USER, confined.FIRST_ID + confined.USER)
+    hold = f'nbdinfo --size "$uri" && touch {folder}/DEVICE.up && while [ ! -e {folder}/go ]; do sleep 0.05; done'
+    clients = {name: client(folder, keys, server, name, hold.replace("DEVICE", name)) for name in ("a.img", "b.img")}
+    until(server.text, lambda: all((folder / f"{name}.up").exists() for name in clients) or any(one.poll() is not None for one in clients.values()))
+    (folder / "go").touch()
+    for name, one in clients.items():
+        code, text = ended(one)
+        assert code == 0 and str(SIZE) in text, f"{name}: {text}"

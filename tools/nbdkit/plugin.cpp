@@ -14,7 +14,9 @@
 #include <string>
 
 #include "core/record/format.hpp"
+#include "tools/lib/fabric/own_identity.hpp"
 #include "tools/lib/text/printable.hpp"
+#include "tools/lib/text/session_name.hpp"
 #include "tools/nbdkit/explain.hpp"
 #include "tools/nbdkit/line_queue.hpp"
 #include "tools/nbdkit/own_command_line.hpp"
@@ -73,12 +75,12 @@ int config(const char* key, const char* value) {
 }
 
 int config_complete() {
-  std::array<char, 256> host{};
   std::array<char, 4096> directory{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   if (::getcwd(directory.data(), directory.size()) == nullptr) directory[0] = '\0';
   if (nbdkit::asks_for_read_only(nbdkit::own_command_line())) settings.read_only_asked = true;
-  const auto done = settings.complete(host.data(), ::getpid(), directory.data());
+  std::string who = tools::own_identity(settings.fabric.fabric, settings.fabric.tls, settings.fabric.auth);
+  if (who.empty()) who = tools::short_host_name();
+  const auto done = settings.complete(who, tools::random_part(), directory.data());
   if (!done) return fail(done.error());
   const std::string why = settings.status.empty() ? "" : nbdkit::check_status_file(settings.status);
   return why.empty() ? 0 : fail(why);

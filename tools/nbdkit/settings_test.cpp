@@ -302,12 +302,12 @@ TEST(Settings, ReadOnlyIsFoundInEveryFormThatNbdkitTakes) {
     EXPECT_FALSE(asks_for_read_only(line));
 }
 
-TEST(Settings, TheDefaultSessionIsNamedAfterHostAndProcess) {
+TEST(Settings, TheDefaultSessionIsNamedAfterWhoItIsAndHasAPartOfItsOwn) {
   Settings settings;
   ASSERT_TRUE(settings.set("path", "10.0.0.2"));
   ASSERT_TRUE(settings.set("device", "d"));
-  ASSERT_TRUE(settings.complete("box.example.org", 42, "/"));
-  EXPECT_EQ(settings.session, "nbdkit-box-42");
+  ASSERT_TRUE(settings.complete("box", 42, "/"));
+  EXPECT_EQ(settings.session, "box-nbdkit-0000002a");
 }
 
 TEST(Settings, WhichDevicesAreExportsIsForSessionsWithoutDevices) {

@@ -124,6 +124,7 @@ void device_list(const Asked& asked) {
     if (!only.empty() && only != name) continue;
     for (const auto& [device, one] : session.devices) {
       json item = place_of(asked, name, device);
+      item["name"] = session.wish.name.empty() ? name : session.wish.name;
       item["access_mode"] = wire::rnbd::to_string(one.wish.mode);
       const SeenDevice seen = asked.keeper.seen(name, device);
       const std::string trouble = asked.keeper.trouble(name);
@@ -147,6 +148,7 @@ void session_list(const Asked& asked) {
   for (const auto& [name, one] : asked.keeper.machine().sessions()) {
     const SessionFiles files = asked.keeper.files_of(name);
     sessions.push_back({{"session", name},
+                        {"name", one.wish.name.empty() ? name : one.wish.name},
                         {"paths", one.wish.paths},
                         {"port", one.wish.port},
                         {"fabric", one.wish.fabric},

@@ -9,6 +9,8 @@
 
 #include "backends/asio/path_syntax.hpp"
 #include "core/proto/limits.hpp"
+#include "tools/lib/text/session_name.hpp"
+#include "tools/urtrs-mapd/parameters.hpp"
 
 namespace rtrs::mapd {
 
@@ -69,6 +71,19 @@ tl::expected<std::string, Refusal> path_in(const Asked& asked, std::uint16_t por
   return (path->source.empty() ? "" : path->source + "@") + asio::endpoint_text(*path);
 }
 
+// Returns the name of a new session at its server. A session that failed a moment ago keeps its name if
+// nothing else differs, so that its process can be used again.
+std::string new_name(const Asked& asked, const SessionWish& wish, const std::string& session) {
+  const auto& sessions = asked.keeper.machine().sessions();
+  if (const auto known = sessions.find(session); known != sessions.end()) {
+    SessionWish same = wish;
+    same.name = known->second.wish.name;
+    if (same == known->second.wish) return same.name;
+  }
+  return tools::default_session_name(shown_as(wish, asked.options.parameters), asked["from"],
+                                     tools::random_part());
+}
+
 }  // namespace
 
 json with_version(json answer) {
@@ -118,6 +133,9 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
       credentials.emplace(key, std::move(value));
   if (!credentials.empty()) one.wish.credentials = credentials;
   if (auto wrong = check_session(one.wish)) return tl::unexpected(std::move(*wrong));
+  // A name that the user chose goes to the server unchanged.
+  if (!there && asked["session"].empty() && asked["from"] != one.session)
+    one.wish.name = new_name(asked, one.wish, one.session);
   if (there)
     if (std::string other = other_than(one.wish, known->second.wish); !other.empty())
       return refuse(fmt::format("the session \"{}\" {}", one.session, other), EEXIST);

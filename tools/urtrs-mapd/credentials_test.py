@@ -42,7 +42,7 @@ def test_a_session_has_keys_of_its_own(mapd, safe, keys, urtrs, monkeypatch, fab
     urtrs("map", *of(server, fabric), f"--{option}-keys=alice")
     session, = mapd.sessions().values()
     assert session["credentials"] == {f"{option}_keys": str(keys / "alice")}
-    assert json.loads(mapd.state.read_text())["schema_version"] == 2
+    assert json.loads(mapd.state.read_text())["schema_version"] == 3
     said = urtrs("map", "disk1", "from", f"{fabric}-server", f"--{option}-keys=bob", code=1)
     assert "unmap its devices first" in said, said
     said = urtrs("map", "disk1", "from", "other", "127.0.0.1", f"--fabric={fabric}", f"--{option}-identity=bob", code=2)

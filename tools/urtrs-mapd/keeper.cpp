@@ -73,6 +73,7 @@ void Keeper::begin() {
                          session, (*process)->pid()));
       continue;
     }
+    if (wish->name == session) wish->name.clear();
     log(6, fmt::format("session {}: takes over process {}", session, (*process)->pid()));
     served(session).process = std::move(*process);
     found.push_back({session, std::move(*wish)});
@@ -144,7 +145,7 @@ std::vector<std::string> Keeper::command_of(const std::string& session) const {
   // thread each.
   std::vector<std::string> command{options_.nbdkit, "-f", "--threads=64", "-U", files.nbd};
   for (std::string& one : parameters_of(wish, options_.parameters)) command.push_back(std::move(one));
-  command.push_back("session=" + session);
+  command.push_back("session=" + (wish.name.empty() ? session : wish.name));
   command.push_back("exports=mapped");
   command.push_back("control=" + files.control);
   if (!options_.group.empty()) command.push_back("control_group=" + options_.group);

@@ -299,7 +299,7 @@ def test_the_sockets_of_a_session_are_not_for_everybody(mapd, mapped):
     session, = mapd.sessions().values()
     for path in (session["socket"], session["control"]):
         assert os.stat(path).st_mode & 0o002 == 0
-    assert mapd.ask_at(session["control"], "client.show")["sessions"][0]["name"] == session["session"]
+    assert mapd.ask_at(session["control"], "client.show")["sessions"][0]["name"] == session["name"]
 
 
 def test_doctor_knows_what_is_mapped(mapd, mapped):

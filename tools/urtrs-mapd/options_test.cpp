@@ -131,6 +131,7 @@ TEST(MapdParameters, ACommandSaysHowItsSessionWasMapped) {
   mapping::SessionWish wish = wish_of("tcp");
   wish.paths = {"10.0.0.1@10.0.0.2", "10.0.1.1@10.0.1.2"};
   wish.port = 13403;
+  wish.name = "s";
   EXPECT_EQ(again(wish, {}, {}), wish);
   EXPECT_EQ(again(wish, {"tls_keys=/k"}, {"tls_keys=/k"}), wish) << "what all have is not its own";
   mapping::SessionWish own = wish;

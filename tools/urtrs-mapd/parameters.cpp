@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "tools/lib/fabric/own_identity.hpp"
 #include "tools/lib/plugin/settings.hpp"
+#include "tools/lib/text/session_name.hpp"
 
 namespace rtrs::mapd {
 
@@ -59,6 +61,7 @@ std::optional<SessionWish> wish_in(const std::vector<std::string>& command,
     const std::string value = word.substr(key.size() + 1);
     if (key == "path") wish.paths.push_back(value);
     if (key == "fabric") wish.fabric = value;
+    if (key == "session") wish.name = value;
     if (key != "port") continue;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), wish.port);
     if (error != std::errc() || end != value.data() + value.size()) return std::nullopt;
@@ -69,6 +72,17 @@ std::optional<SessionWish> wish_in(const std::vector<std::string>& command,
     wish.credentials = std::move(found);
   if (mapping::check_session(wish) || !wrong_parameters(wish, given).empty()) return std::nullopt;
   return wish;
+}
+
+std::string shown_as(const SessionWish& wish, const std::vector<std::string>& given) {
+  nbdkit::Settings settings;
+  for (const std::string& one : parameters_of(wish, given)) {
+    const std::string key = key_of(one);
+    // wrong_parameters() reports a parameter that is refused here.
+    if (key.size() < one.size()) (void)settings.set(key, std::string_view(one).substr(key.size() + 1));
+  }
+  std::string who = tools::own_identity(settings.fabric.fabric, settings.fabric.tls, settings.fabric.auth);
+  return who.empty() ? tools::short_host_name() : who;
 }
 
 std::string wrong_parameters(const SessionWish& wish, const std::vector<std::string>& given) {

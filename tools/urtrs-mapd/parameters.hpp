@@ -18,6 +18,10 @@ std::vector<std::string> parameters_of(const mapping::SessionWish&, const std::v
 std::optional<mapping::SessionWish> wish_in(const std::vector<std::string>& command,
                                             const std::vector<std::string>& given);
 
+// Identity that the session shows to its server, by its own credentials or those for all; the host name if it
+// has none. Reads the files of the credentials.
+std::string shown_as(const mapping::SessionWish&, const std::vector<std::string>& given);
+
 // Nothing, or what the plugin will not take, as a sentence.
 std::string wrong_parameters(const mapping::SessionWish&, const std::vector<std::string>& given);
 // What to tell of a session that cannot be or did not start, `why`: where that is for something that is

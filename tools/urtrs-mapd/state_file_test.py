@@ -95,7 +95,7 @@ def test_a_hostile_state_file(mapd):
         assert not mapd.state.exists() and mapd.sessions() == {}
     assert "is damaged: line 1: " in mapd.text()
     mapd.end()
-    mapd.state.write_text('{"schema_version": 3}')
+    mapd.state.write_text('{"schema_version": 4}')
     mapd.start(ready=False)
     assert mapd.process.wait(BOUND) == 3
     assert mapd.state.exists(), "a later version is not damaged"

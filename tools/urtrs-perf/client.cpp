@@ -1,7 +1,6 @@
 #include "tools/urtrs-perf/client.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,8 +9,10 @@
 #include "backends/asio/path_syntax.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/record/recorder.hpp"
+#include "tools/lib/fabric/own_identity.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/terminal/terminal.hpp"
+#include "tools/lib/text/session_name.hpp"
 #include "tools/urtrs-perf/fabric.hpp"
 #include "tools/urtrs-perf/interrupt.hpp"
 #include "tools/urtrs-perf/load.hpp"
@@ -32,7 +33,9 @@ wire::Uuid random_uuid() {
 ClientOptions client_options(const Options& options, const Capabilities& fabric,
                              std::vector<PathAddress> paths) {
   ClientOptions client;
-  client.session_name = fmt::format("urtrs-perf-{}", ::getpid());
+  const std::string who = tools::own_identity(options.fabric, options.tls, options.auth);
+  client.session_name =
+      tools::default_session_name(who.empty() ? tools::short_host_name() : who, "perf", tools::random_part());
   client.paths = std::move(paths);
   client.session_uuid = random_uuid();
   for (unsigned path = 0; path < kMaxPaths; ++path) client.path_uuids.push_back(random_uuid());
@@ -107,7 +110,7 @@ void PerfClient::tell_news() {
     if (news.path.state == PathState::draining && client_.paths()[news.path.path].ever_connected &&
         news.path.attempt == 0) {
       line_.clear();
-      const ReasonText& why = text_of(news.path.reason);
+      const ReasonText why = words_of(news.path.reason, news.path.peer_errno);
       fmt::print(stderr, "path {} lost: {} [{}]; {}\n", name, why.sentence, why.code, why.hint);
       told_loss_ = true;
     } else if (connected && told_loss_) {
@@ -125,7 +128,7 @@ std::string PerfClient::path_states() const {
     const Reason reason = path.reason == Reason::none ? Reason::connect_timeout : path.reason;
     const bool up = path.state == PathState::connected;
     text += fmt::format("{}{}{}{}", i == 0 ? "" : ", ", asio::to_text(paths_[i]), up ? " is " : ": ",
-                        up ? "connected" : text_of(reason).sentence);
+                        up ? "connected" : words_of(reason, path.peer_errno).sentence);
   }
   return text;
 }

@@ -1,15 +1,14 @@
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tools/lib/command/files.hpp"
+#include "tools/lib/fabric/own_identity.hpp"
 #include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/quantity.hpp"
+#include "tools/lib/text/session_name.hpp"
 #include "tools/lib/trace_workload/workload.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/live_run.hpp"
@@ -46,14 +45,11 @@ tl::expected<nbdkit::Settings, std::string> settings_of(const LiveCommandOptions
     if (belongs_to_plugin(key)) return tl::unexpected(key + "= is for the plugin alone");
     if (auto done = settings.set(key, word.substr(equals + 1)); !done) return tl::unexpected(done.error());
   }
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  if (settings.session.empty())
-    if (auto done = settings.set(
-            "session", "replay-" + std::string(host.data()).substr(0, 64) + "-" + std::to_string(::getpid()));
-        !done)
-      return tl::unexpected(done.error());
-  if (auto done = settings.complete(host.data(), ::getpid(), "."); !done) return tl::unexpected(done.error());
+  settings.program = "replay";
+  std::string who = tools::own_identity(settings.fabric.fabric, settings.fabric.tls, settings.fabric.auth);
+  if (who.empty()) who = tools::short_host_name();
+  if (auto done = settings.complete(who, tools::random_part(), "."); !done)
+    return tl::unexpected(done.error());
   return settings;
 }
 

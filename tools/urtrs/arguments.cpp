@@ -131,17 +131,15 @@ Valued split(const Words& words, std::size_t& at) {
 
 // Where the text of an option of `map` is kept; null: it has none.
 std::string* text_option(const std::string& name, MapOptions& map) {
-  const Words& credentials = credential_options();
-  if (std::find(credentials.begin(), credentials.end(), name) != credentials.end()) {
+  if (const Words& all = credential_options(); std::find(all.begin(), all.end(), name) != all.end()) {
     std::string key = name;
     std::replace(key.begin(), key.end(), '-', '_');
     return &map.credentials[key];
   }
-  return name == "run"      ? &map.run
-         : name == "nbd"    ? &map.nbd
-         : name == "port"   ? &map.port
-         : name == "fabric" ? &map.fabric
-                            : nullptr;
+  constexpr const char* kOptions[] = {"run", "nbd", "port", "fabric", "session"};
+  std::string* const texts[] = {&map.run, &map.nbd, &map.port, &map.fabric, &map.session};
+  const auto* const found = std::find(std::begin(kOptions), std::end(kOptions), name);
+  return found == std::end(kOptions) ? nullptr : texts[found - kOptions];
 }
 
 // What commas separate.
@@ -157,9 +155,9 @@ void take_fields(const std::string& text, Words& fields) {
 
 std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options& options) {
   static const Words kNames = joined(
-      {"json",   "csv",    "no-headers", "no-tree",  "no-totals", "help",        "help-all", "version",
-       "socket", "fields", "unit",       "interval", "count",     "run",         "nbd",      "nbd-wait",
-       "port",   "fabric", "idempotent", "rdma",     "listen",    "rdma-device", "rounds"},
+      {"json",   "csv",    "no-headers", "no-tree",    "no-totals", "help",   "help-all",    "version",
+       "socket", "fields", "unit",       "interval",   "count",     "run",    "nbd",         "nbd-wait",
+       "port",   "fabric", "session",    "idempotent", "rdma",      "listen", "rdma-device", "rounds"},
       credential_options());
   const std::string given = words[at];
   const Valued one = split(words, at);
@@ -268,7 +266,8 @@ std::optional<Mistake> check_options(const Command& command) {
   if (probes && other) map.port.clear();
   if (map != MapOptions{} && (command.verb != "map" || is_client(command.noun)))
     return Mistake{
-        "--run, --nbd, --nbd-wait, --port, --fabric, --idempotent and those of tls and auth are for \"urtrs "
+        "--run, --nbd, --nbd-wait, --port, --fabric, --session, --idempotent and those of tls and auth are "
+        "for \"urtrs "
         "map\"",
         "", false};
   return std::nullopt;

@@ -25,9 +25,10 @@ enum class Format { table, json, csv };
 
 // Of `map`.
 struct MapOptions {
-  std::string run;   // command of a shell; empty: none
-  std::string nbd;   // "auto", or the device of the kernel to attach to; empty: none
-  std::string port;  // of the server
+  std::string run;      // command of a shell; empty: none
+  std::string nbd;      // "auto", or the device of the kernel to attach to; empty: none
+  std::string port;     // of the server
+  std::string session;  // name on this host and at the server; empty: a default
   std::string fabric;
   mapping::Credentials credentials;
   bool idempotent = false;  // it is no mistake that the device is mapped already

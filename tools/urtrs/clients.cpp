@@ -301,15 +301,23 @@ bool has_path(const json& paths, const json& path) {
                      [&path](const json& one) { return one.at("path") == path.at("path"); });
 }
 
+// Name on this host of the session of urtrs-mapd whose nbdkit has this control socket; at the server the
+// session may have another name. Empty: the socket is not one of urtrs-mapd.
+std::string mapping_of(const std::string& socket) {
+  constexpr std::string_view kBegin = "client-map-", kEnd = ".sock";
+  const std::string name = std::filesystem::path(socket).filename().string();
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return {};
+  return name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
+}
+
 // Adds or removes a path of a session of urtrs-mapd through urtrs-mapd, which keeps the change. nullopt: the
 // session belongs to another program.
 std::optional<int> change_kept_path(const Command& command, All& all) {
   constexpr std::chrono::milliseconds kKeepPatience{150'000};
   const std::string method = command.verb == "add" ? "path.add" : "path.remove";
   const auto one = of_session(all, command.arguments[0]);
-  const std::string name = one ? std::filesystem::path((*one)->socket).filename().string() : "";
-  constexpr std::string_view kBegin = "client-map-", kEnd = ".sock";
-  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return std::nullopt;
+  const std::string session = one ? mapping_of((*one)->socket) : "";
+  if (session.empty()) return std::nullopt;
   const auto socket = rpc::only_socket("urtrs-mapd");
   auto mapd = socket ? rpc::Client::connect(*socket) : tl::unexpected(socket.error());
   if (!mapd) {
@@ -319,8 +327,7 @@ std::optional<int> change_kept_path(const Command& command, All& all) {
         "ends\n");
     return std::nullopt;
   }
-  json parameters{{"session", name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size())},
-                  {"path", command.arguments[1]}};
+  json parameters{{"session", session}, {"path", command.arguments[1]}};
   const std::string last = command.arguments.size() == 3 ? command.arguments[2] : "";
   if (command.verb == "add" && !last.empty()) parameters["port"] = last;
   if (command.verb != "add" && !last.empty() && last != "force")
@@ -340,12 +347,19 @@ std::optional<int> change_kept_path(const Command& command, All& all) {
 
 }  // namespace
 
-int run_client(const Command& command) {
+int run_client(const Command& given) {
+  Command command = given;
   const bool as_json = command.options.format == Format::json;
   if (command.verb == "top") return top(command.options);
   auto all = clients(command.options, true);
   if (!all) return say_no_daemon(all.error(), as_json);
-  const auto& words = command.arguments;
+  auto& words = command.arguments;
+  // Both names of a session are accepted. Except for "list", the first argument of "client device" is a
+  // device.
+  const std::size_t at = command.noun == "client device" && command.verb != "list" ? 1 : 0;
+  if (at < words.size() && !words[at].empty())
+    for (const One& one : *all)
+      if (words[at] == mapping_of(one.socket)) words[at] = one.session;
   if (command.verb == "monitor") {
     if (words.empty() && all->size() > 1)
       return fail(Mistake{fmt::format("{} client sessions run; say which", all->size()), "", false}, as_json);

@@ -22,8 +22,8 @@ struct Position {
   bool unknown = false;  // there is a word that is no command
 };
 
-const Words kValued{"--socket", "--fields", "--unit",        "--interval", "--count",   "--run",
-                    "--port",   "--fabric", "--rdma-device", "--rounds",   "--nbd-wait"};
+const Words kValued{"--socket", "--fields", "--unit",    "--interval",    "--count",  "--run",
+                    "--port",   "--fabric", "--session", "--rdma-device", "--rounds", "--nbd-wait"};
 const Words kSwitches{"--json",     "--csv", "--no-headers", "--no-tree", "--no-totals", "--help",
                       "--help-all", "--nbd", "--idempotent", "--rdma",    "--listen"};
 

@@ -89,7 +89,9 @@ std::vector<Detail> of_mappings() {
        "map",
        "Prints the URI for NBD clients, and with --nbd the device of the kernel. urtrs-mapd keeps it "
        "mapped until unmap, also after a restart. SERVER is a session that is mapped already, or a "
-       "host; then the session is HOST@SERVER, and SERVER its only path where no ADDRESS is given.\n"
+       "host; then the session is HOST@SERVER, and SERVER its only path where no ADDRESS is given. The "
+       "server knows it as IDENTITY-SERVER-RANDOM, with the host name instead of IDENTITY if there is no "
+       "key. --session=NAME sets both names.\n"
        "The device of the kernel outlives an nbdkit that dies: IO waits until the next one is there, for up "
        "to "
        "300 s or --nbd-wait. \"urtrs-mapd --kernel-devices\" sees to it.\n"

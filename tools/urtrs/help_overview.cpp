@@ -100,6 +100,7 @@ std::string help_all() {
                      "of map --nbd: for how long IO waits for an nbdkit that died; default: 300");
   text += help_entry("--port=N", "of map: of the server; default: 1234. Of doctor --rdma: 18516");
   text += help_entry("--fabric=NAME", "of map: tcp, libfabric or verbs; default: tcp");
+  text += help_entry("--session=NAME", "of map: name of a new session, here and at the server");
   text += help_entry("--tls=require|off", "of map: towards the server; default: as urtrs-mapd was told");
   text += help_entry("--tls-keys=FILE",
                      "of map: the key of this client; also --tls-identity=NAME, --tls-cert=FILE, "

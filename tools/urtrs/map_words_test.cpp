@@ -97,7 +97,7 @@ TEST(MapWords, OptionsAreOfMapAlone) {
                               "--nbd", "--idempotent", "--nbd-wait=20"});
   ASSERT_TRUE(command) << command.error().message;
   EXPECT_EQ(command->arguments, (Words{"d", "from", "s"}));
-  EXPECT_EQ(command->options.map, (MapOptions{"fio $uri", "auto", "7", "verbs", {}, true, 20}));
+  EXPECT_EQ(command->options.map, (MapOptions{"fio $uri", "auto", "7", "", "verbs", {}, true, 20}));
   EXPECT_EQ(parse({"map", "d", "s", "--nbd-wait=0"}).error().message,
             "--nbd-wait is seconds, 1 to 86400, not \"0\"");
   EXPECT_EQ(parse({"map", "d", "s", "--nbd-wait=1.5"}).error().message,
@@ -106,9 +106,10 @@ TEST(MapWords, OptionsAreOfMapAlone) {
             "--nbd-wait is seconds, 1 to 86400, not \"86401\"");
   EXPECT_EQ(parse({"map", "d", "from", "s", "--nbd-wait=86400"})->options.map.nbd_wait, 86400U);
   EXPECT_EQ(parse({"map", "d", "s", "--nbd=/dev/nbd3"})->options.map.nbd, "/dev/nbd3");
-  EXPECT_EQ(parse({"session", "list", "--port=7"}).error().message,
-            "--run, --nbd, --nbd-wait, --port, --fabric, --idempotent and those of tls and auth are for "
-            "\"urtrs map\"");
+  EXPECT_EQ(
+      parse({"session", "list", "--port=7"}).error().message,
+      "--run, --nbd, --nbd-wait, --port, --fabric, --session, --idempotent and those of tls and auth are for "
+      "\"urtrs map\"");
   EXPECT_EQ(parse({"map", "d", "s", "--run="}).error().message, "--run needs a value");
   EXPECT_EQ(parse({"map", "d"}).error().message,
             "urtrs map takes DEVICE from SERVER [ADDRESS]... [MODE], not 1 argument");

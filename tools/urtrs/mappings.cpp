@@ -52,8 +52,15 @@ int say_absent(const rpc::Error& error, const Options& options) {
 }
 
 json parameters_of(const MapWords& words, const MapOptions& options) {
-  json parameters{{"device", words.device}, {"from", words.from}};
-  if (!words.paths.empty()) parameters["paths"] = fmt::format("{}", fmt::join(words.paths, " "));
+  json parameters{{"device", words.device}};
+  if (options.session.empty())
+    parameters["from"] = words.from;
+  else
+    parameters["session"] = options.session;
+  if (!words.paths.empty())
+    parameters["paths"] = fmt::format("{}", fmt::join(words.paths, " "));
+  else if (!options.session.empty() && words.from != options.session)
+    parameters["paths"] = words.from;
   if (!words.mode.empty()) parameters["access_mode"] = words.mode;
   if (!options.port.empty()) parameters["port"] = options.port;
   if (!options.fabric.empty()) parameters["fabric"] = options.fabric;
@@ -77,7 +84,8 @@ std::optional<rpc::Error> unmap(rpc::Client& client, const std::string& device, 
 
 // A signal came before the answer. What was asked for is taken back: urtrs-mapd would go on with it.
 int take_back(rpc::Client& client, const MapWords& words, const Options& options) {
-  const auto left = unmap(client, words.device, words.from, true);
+  const auto left =
+      unmap(client, words.device, options.map.session.empty() ? words.from : options.map.session, true);
   const bool never_begun = left && left->code == rpc::Code::no_such_thing;
   if (left && !never_begun)
     fmt::print(stderr, "urtrs: urtrs-mapd goes on mapping \"{}\"; \"urtrs unmap {}\" ends that\n",
@@ -220,6 +228,7 @@ Table mappings(const json& listed, const std::string& session) {
   Table table{
       "mappings",
       {{"sessname", "Session name", "name of the session"},
+       {"server_sessname", "Name at server", "the session's name at its server", Kind::text, false},
        {"mapping_path", "Mapping path", "as the server knows it"},
        {"state", "State", "mapped, mapping, unmapping, or waiting: for the server, or for the next attempt"},
        {"access_mode", "Access mode", "ro, rw or migration"},
@@ -233,7 +242,9 @@ Table mappings(const json& listed, const std::string& session) {
   for (const json& device : listed.at("devices")) {
     const std::string of = device.value("session", "");
     if (!session.empty() && of != session) continue;
-    json row{{"sessname", of}, {"mapping_path", device.value("device", "")}};
+    json row{{"sessname", of},
+             {"server_sessname", device.value("name", of)},
+             {"mapping_path", device.value("device", "")}};
     for (const char* key : {"state", "access_mode", "uri", "socket", "sentence"})
       row[key] = device.value(key, "");
     for (const char* key : {"size_bytes", "users", "errno"}) row[key] = number(device, key);

@@ -28,6 +28,7 @@ Wishes some_wishes() {
   wishes["host@10_0_0_2"].devices = {{"disk0", {}}, {"folder/a b \"c\" ä", {AccessMode::read_only}}};
   wishes["web1"].paths = {"gid:fe80::1"};
   wishes["web1"].fabric = "verbs";
+  wishes["host@10_0_0_2"].name = "host-10_0_0_2-5f3a9c01";
   wishes["web1"].port = 7;
   wishes["web1"].credentials = {{"auth_keys", "/etc/urtrs/web1.key"}, {"auth_identity", "web1"}};
   wishes["web1"].devices = {{"m", {AccessMode::migration}}};
@@ -96,8 +97,9 @@ TEST(StateText, MembersThatAreMissingOrUnknownAreRefused) {
   }
   auto state = good();
   state["sessions"][0]["devics"] = 1;
-  EXPECT_EQ(why(state),
-            "a session has no member \"devics\", only session, paths, port, fabric, credentials, devices");
+  EXPECT_EQ(
+      why(state),
+      "a session has no member \"devics\", only session, name, paths, port, fabric, credentials, devices");
   state = good();
   state.erase("sessions");
   EXPECT_EQ(why(state), "\"sessions\" is missing in the file");
@@ -106,11 +108,41 @@ TEST(StateText, MembersThatAreMissingOrUnknownAreRefused) {
   EXPECT_NE(why(state), "taken");
 }
 
-TEST(StateText, CredentialsMakeTheVersion) {
-  EXPECT_EQ(good()["schema_version"], 2);
-  Wishes without = some_wishes();
-  without["web1"].credentials.clear();
-  EXPECT_EQ(nlohmann::json::parse(state_text(without))["schema_version"], 1);
+TEST(StateText, CredentialsAndNamesMakeTheVersion) {
+  const auto version = [](const Wishes& wishes) {
+    return nlohmann::json::parse(state_text(wishes))["schema_version"].get<int>();
+  };
+  Wishes wishes = some_wishes();
+  EXPECT_EQ(version(wishes), 3);
+  wishes["host@10_0_0_2"].name.clear();
+  EXPECT_EQ(version(wishes), 2);
+  wishes["web1"].credentials.clear();
+  EXPECT_EQ(version(wishes), 1);
+}
+
+TEST(StateText, AStateOfAnOlderVersionHasSessionsWithoutANameOfTheirOwn) {
+  Wishes wishes = some_wishes();
+  wishes["host@10_0_0_2"].name.clear();
+  for (const int version : {1, 2, 3}) {
+    auto state = nlohmann::json::parse(state_text(wishes));
+    state["schema_version"] = version;
+    const auto parsed = parse_state(state.dump());
+    ASSERT_TRUE(parsed) << parsed.error().why;
+    EXPECT_EQ(*parsed, wishes);
+  }
+}
+
+TEST(StateText, ANameThatNoServerTakesIsRefused) {
+  for (const nlohmann::json& name :
+       {nlohmann::json(""), nlohmann::json("a/b"), nlohmann::json("a.b"), nlohmann::json("a\nb"),
+        nlohmann::json(std::string(255, 'x')), nlohmann::json(1), nlohmann::json()}) {
+    auto state = good();
+    state["sessions"][0]["name"] = name;
+    EXPECT_NE(why(state), "taken") << name;
+  }
+  auto state = good();
+  state["sessions"][0]["name"] = std::string(254, 'x');
+  EXPECT_EQ(why(state), "taken");
 }
 
 TEST(StateText, CredentialsThatThePluginDoesNotTakeAreRefused) {
@@ -157,7 +189,7 @@ TEST(StateText, AMistakeHasTheLineInWhichItStands) {
   EXPECT_EQ(line(text, "\"session\": \"web1\"", "\"session\": \"a.b\""),
             line_with(text, "\"session\": \"web1\""));
   EXPECT_EQ(line(text, "\"auth_keys\": \"/etc", "\"auth_keys\": \"etc"), line_with(text, "\"credentials\""));
-  EXPECT_EQ(line(text, "\"schema_version\": 2", "\"schema_version\": 0"), line_with(text, "schema_version"));
+  EXPECT_EQ(line(text, "\"schema_version\": 3", "\"schema_version\": 0"), line_with(text, "schema_version"));
   // What is missing has none: that of what it is missing in.
   EXPECT_EQ(line(text, "\"fabric\": \"tcp\",", ""), line_with(text, "    {\n"));
   // Of what is not JSON, that of the first byte that cannot be.
@@ -181,7 +213,7 @@ TEST(LineOf, TextsInAnyForm) {
 
 TEST(StateText, ALaterVersionIsNotDamaged) {
   auto state = good();
-  state["schema_version"] = 3;
+  state["schema_version"] = kStateVersion + 1;
   state["new"] = 1;
   const auto parsed = parse_state(state.dump());
   ASSERT_FALSE(parsed);

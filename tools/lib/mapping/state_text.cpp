@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
@@ -94,7 +95,7 @@ void take_credentials(const Part& part, SessionWish& session) {
 }
 
 void take_session(const Part& part, Wishes& wishes) {
-  only(part, {"session", "paths", "port", "fabric", "credentials", "devices"});
+  only(part, {"session", "name", "paths", "port", "fabric", "credentials", "devices"});
   const std::string name = text(part, "session");
   if (const auto wrong = check_session_name(name)) part.wrong(wrong->why, "session");
   SessionWish one;
@@ -107,6 +108,10 @@ void take_session(const Part& part, Wishes& wishes) {
     part.wrong("the port of a session is no number from 1 to 65535", "port");
   one.port = port.get<std::uint16_t>();
   one.fabric = text(part, "fabric");
+  if (part.value.contains("name")) {
+    one.name = text(part, "name");
+    if (one.name.empty()) part.wrong("the name of a session at its server is empty", "name");
+  }
   take_credentials(part, one);
   if (const auto wrong = check_session(one))
     part.wrong(fmt::format("session \"{}\": {}", name, wrong->why), wrong->member);
@@ -145,9 +150,14 @@ std::string state_text(const Wishes& wishes) {
                         {"port", session.port},
                         {"fabric", session.fabric},
                         {"devices", std::move(devices)}});
-    if (session.credentials.empty()) continue;
-    sessions.back()["credentials"] = session.credentials;
-    version = kStateVersion;
+    if (!session.credentials.empty()) {
+      sessions.back()["credentials"] = session.credentials;
+      version = std::max(version, 2);
+    }
+    if (!session.name.empty()) {
+      sessions.back()["name"] = session.name;
+      version = kStateVersion;
+    }
   }
   const json whole{{"schema_version", version}, {"sessions", std::move(sessions)}};
   return tools::json_text(whole, 2) + "\n";

@@ -9,7 +9,9 @@
 
 namespace rtrs::mapping {
 
-inline constexpr int kStateVersion = 2;  // 1 without credentials, which is written where there are none
+// Version 1 has neither credentials nor names at servers, version 2 has no names. state_text() writes the
+// lowest version that the wishes need, so that an older program can read it.
+inline constexpr int kStateVersion = 3;
 inline constexpr std::size_t kMostStateBytes = std::size_t{4} << 20;
 
 std::string state_text(const Wishes&);

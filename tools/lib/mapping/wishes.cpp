@@ -9,6 +9,7 @@
 #include "backends/asio/path_syntax.hpp"
 #include "core/proto/limits.hpp"
 #include "core/record/format.hpp"
+#include "core/wire/messages.hpp"
 #include "tools/lib/plugin/settings.hpp"
 
 namespace rtrs::mapping {
@@ -94,6 +95,11 @@ std::optional<Refusal> check_session(const SessionWish& one) {
   if (one.paths.size() > kMaxPaths)
     return refuse(EINVAL, fmt::format("a session has at most {} paths, not {}", kMaxPaths, one.paths.size()),
                   "paths");
+  if (!one.name.empty() && (!wire::valid_session_name(one.name) || !trace::is_utf8(one.name)))
+    return refuse(EINVAL,
+                  "the name of a session at its server has 1 to 254 bytes of UTF-8, and no / or . or control "
+                  "characters",
+                  "name");
   if (one.port == 0) return refuse(EINVAL, "0 is no port, 1 to 65535", "port");
   if (std::find(kFabrics.begin(), kFabrics.end(), one.fabric) == kFabrics.end())
     return refuse(EINVAL, fmt::format("there is no fabric \"{}\": tcp, libfabric or verbs", one.fabric),

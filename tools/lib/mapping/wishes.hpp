@@ -27,6 +27,8 @@ struct DeviceWish {
 };
 
 struct SessionWish {
+  // At the server: a name that valid_session_name() accepts. Empty: the key of the session in `Wishes`.
+  std::string name;
   std::vector<std::string> paths;  // "[SRC@]DST", 1 to kMaxPaths
   std::uint16_t port = 1234;       // of the server, for paths without one
   std::string fabric = "tcp";      // tcp, libfabric or verbs
@@ -35,7 +37,7 @@ struct SessionWish {
   bool operator==(const SessionWish&) const = default;
 };
 
-using Wishes = std::map<std::string, SessionWish>;  // by the name of the session
+using Wishes = std::map<std::string, SessionWish>;  // by the name that users of this host give
 
 struct Refusal {
   int error = 0;         // Linux errno, positive
@@ -47,7 +49,7 @@ struct Refusal {
 // without control characters.
 std::optional<Refusal> check_session_name(std::string_view name);
 std::optional<Refusal> check_device_name(std::string_view name);
-// Paths, port, fabric and credentials, whose files are not looked at.
+// Name at the server, paths, port, fabric and credentials, whose files are not looked at.
 std::optional<Refusal> check_session(const SessionWish&);
 // Everything, and how many there are.
 std::optional<Refusal> check(const Wishes&);
@@ -55,8 +57,8 @@ std::optional<Refusal> check(const Wishes&);
 // "ro", "rw" or "migration".
 std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text);
 
-// The name of this host's session with a server, "HOST@SERVER", with _ for dots and - for colons. One that is
-// too long, or has other characters, ends with a sum of what it was made of.
+// The name on this host of its session with a server, "HOST@SERVER", with _ for dots and - for colons. One
+// that is too long, or has other characters, ends with a sum of what it was made of.
 std::string session_name(std::string_view host, std::string_view server);
 
 // Index of a path in SessionWish::paths; two spellings of an address are equal.

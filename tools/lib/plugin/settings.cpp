@@ -13,6 +13,7 @@
 #include "tools/lib/plugin/setting_values.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/quantity.hpp"
+#include "tools/lib/text/session_name.hpp"
 
 namespace rtrs::nbdkit {
 namespace {
@@ -310,16 +311,13 @@ Done Settings::set(std::string_view key, std::string_view value) {
   return set_protocol(key, value, protocol);
 }
 
-Done Settings::complete(const std::string& host, int process, const std::string& working_directory) {
+Done Settings::complete(const std::string& who, std::uint32_t random, const std::string& working_directory) {
   if (paths.empty())
     return tl::unexpected<std::string>("no path= is given: the address of the server, e.g. path=10.0.0.2");
   if (paths.size() > kMaxPaths)
     return tl::unexpected("more than " + std::to_string(kMaxPaths) + " paths are given");
   if (const Done done = check_paths(paths, port); !done) return done;
-  if (session.empty()) {
-    session = "nbdkit-" + host.substr(0, host.find('.')) + "-" + std::to_string(process);
-    for (char& c : session) c = c == '/' || c == '.' ? '_' : c;
-  }
+  if (session.empty()) session = tools::default_session_name(who, program, random);
   if (const Done done = check_name("session", session); !done) return done;
   if (session.find_first_of("/.") != std::string::npos)
     return refuse("session", session, "'/' and '.' are not allowed");

@@ -16,7 +16,8 @@ namespace rtrs::nbdkit {
 struct Settings {
   std::vector<std::string> paths;  // as written; checked by complete()
   std::uint16_t port = 1234;
-  std::string session;  // empty: "nbdkit-HOST-PID"
+  std::string session;             // empty until complete(): tools::default_session_name()
+  std::string program = "nbdkit";  // second part of the default session name
   // One: every connection gets it, and it is open from the start. Several: those are the exports. None: every
   // device of the server is one.
   std::vector<std::string> devices;
@@ -47,9 +48,9 @@ struct Settings {
 
   // Errors are sentences that name the key.
   tl::expected<void, std::string> set(std::string_view key, std::string_view value);
-  // Call once after the last set(). `working_directory`: trace and status are made absolute with it, because
-  // nbdkit leaves it.
-  tl::expected<void, std::string> complete(const std::string& host, int process,
+  // Call once after the last set(). `who` and `random` are for the default session name. Paths of files
+  // become absolute with `working_directory`, because nbdkit leaves that directory.
+  tl::expected<void, std::string> complete(const std::string& who, std::uint32_t random,
                                            const std::string& working_directory);
 };
 
