@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "core/proto/limits.hpp"
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs {
@@ -24,7 +25,11 @@ constexpr const char* kNetwork =
 constexpr const char* kPeerBug =
     "compare the versions of both ends; a trace of urtrs-replay shows the message";
 constexpr const char* kLimits =
-    "end sessions that nobody needs, or raise the limit of the server, which its configuration has";
+    "end sessions that nobody needs, or raise max_sessions or max_host_sessions of urtrsd; urtrs limits "
+    "shows "
+    "what is set and used";
+// The two sentences below have these numbers in words.
+static_assert(kMaxPaths == 128 && kMaxCons == 4096);
 
 constexpr std::array<Row, kReasonCount> kTable{{
     {Reason::none, {"none", "no reason", "", 0, Kind::wanted}},
@@ -95,12 +100,12 @@ constexpr std::array<Row, kReasonCount> kTable{{
       "nothing if the server was restarted: the client opens the session again; else connect a first path",
       kEnxio, Kind::ordinary}},
     {Reason::too_many_paths,
-     {"too_many_paths", "the session has all paths that one may have", "leave paths out at the client",
-      kEconnreset, Kind::refused}},
+     {"too_many_paths", "the session has 128 paths, the maximum of the protocol",
+      "leave paths out at the client", kEconnreset, Kind::refused}},
     {Reason::too_many_sessions,
-     {"too_many_sessions", "a limit of sessions is reached", kLimits, kEnomem, Kind::refused}},
+     {"too_many_sessions", "max_sessions or max_host_sessions is reached", kLimits, kEnomem, Kind::refused}},
     {Reason::too_many_connections,
-     {"too_many_connections", "more connections in a path than one may have",
+     {"too_many_connections", "more than 4096 connections in a path, the maximum of the protocol",
       "let the client use fewer connections in each path", kEconnreset, Kind::refused}},
     {Reason::name_refused,
      {"name_refused", "the session name is malformed or that of another session",
@@ -112,8 +117,8 @@ constexpr std::array<Row, kReasonCount> kTable{{
       Kind::broken}},
     {Reason::no_resources,
      {"no_resources", "no memory, or no objects of the fabric",
-      "raise the limits of locked memory and of file descriptors, or lower queue depth and number of "
-      "sessions",
+      "raise connection_memory_mb of urtrsd and the limits of locked memory and file descriptors (ulimit -l, "
+      "ulimit -n), or lower sess_queue_depth and max_sessions; urtrs limits shows what is set and used",
       kEnomem, Kind::broken}},
     {Reason::fabric_gone,
      {"fabric_gone", "the device of the fabric is gone",
@@ -203,6 +208,12 @@ ReasonText words_of(Reason reason, std::uint16_t peer_errno) noexcept {
     text.hint =
         "the server asks for a shared key, or its allow lists leave this client out: its log says which; a "
         "key is given with auth_keys or --auth-keys";
+  if (peer_errno == kEnomem) {
+    text.sentence = "the server has reached a limit of its sessions, connections or memory";
+    text.hint =
+        "end sessions that nobody needs, or raise max_sessions, max_host_sessions or connection_memory_mb of "
+        "urtrsd: its log says which, and urtrs limits on its host what is set and used";
+  }
   if (peer_errno == kEexist) {
     text.sentence = text_of(Reason::duplicate_address).sentence;
     text.hint = text_of(Reason::duplicate_address).hint;

@@ -42,10 +42,22 @@ TEST(Reasons, AServerThatRejectsWithEexistMeansAPairOfAddressesThatIsThere) {
   EXPECT_STREQ(told.code, "rejected");
   EXPECT_STREQ(told.sentence, text_of(Reason::duplicate_address).sentence);
   EXPECT_STREQ(told.hint, text_of(Reason::duplicate_address).hint);
-  EXPECT_STREQ(words_of(Reason::rejected, wire::linux_errno::kEnomem).sentence,
+  EXPECT_STREQ(words_of(Reason::rejected, wire::linux_errno::kEconnreset).sentence,
                text_of(Reason::rejected).sentence);
   EXPECT_STREQ(words_of(Reason::peer_closed, wire::linux_errno::kEexist).sentence,
                text_of(Reason::peer_closed).sentence);
+}
+
+TEST(Reasons, ARefusalByALimitNamesTheSettings) {
+  const auto names = [](const char* hint, std::initializer_list<const char*> settings) {
+    for (const char* setting : settings)
+      EXPECT_NE(std::string_view(hint).find(setting), std::string_view::npos) << setting << " in " << hint;
+  };
+  names(words_of(Reason::rejected, wire::linux_errno::kEnomem).hint,
+        {"max_sessions", "max_host_sessions", "connection_memory_mb", "log", "urtrs limits"});
+  names(text_of(Reason::too_many_sessions).hint, {"max_sessions", "max_host_sessions", "urtrs limits"});
+  names(text_of(Reason::no_resources).hint,
+        {"connection_memory_mb", "ulimit -n", "ulimit -l", "urtrs limits"});
 }
 
 TEST(Reasons, AClientThatWasRefusedForItsKeyHearsWhatToGive) {

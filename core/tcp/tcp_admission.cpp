@@ -15,6 +15,7 @@ constexpr Nanos kReportEvery = seconds(1);
 // After an error that accepting again would meet again.
 constexpr Nanos kPause = milliseconds(50);
 constexpr unsigned kAcceptsPerRound = 64;
+constexpr const char* kDescriptors = "the file descriptors (ulimit -n, LimitNOFILE=)";
 // Of guards: each may take a millisecond of arithmetic.
 constexpr unsigned kHandshakesPerRound = 4;
 
@@ -70,7 +71,7 @@ bool Admission::free_one() {
   if (!last_words_.empty()) {
     close_last_word();
   } else if (!half_open_.empty()) {
-    close_one_of_the_crowd();
+    close_one_of_the_crowd(kDescriptors);
   } else {
     return false;
   }
@@ -109,7 +110,9 @@ void Admission::add(Socket socket, Transport::Client&& client) {
   const std::uint32_t host = client.host;
   const std::size_t most =
       std::clamp<std::size_t>(poller_.transport().descriptors() / 4, 1, options_.max_handshakes);
-  while (half_open_.size() >= most) close_one_of_the_crowd();
+  while (half_open_.size() >= most)
+    close_one_of_the_crowd(most == options_.max_handshakes ? "max_handshakes = " + std::to_string(most)
+                                                           : "a quarter of " + std::string(kDescriptors));
   auto one = std::make_unique<HalfOpen>();
   one->socket = std::move(socket);
   one->client = std::move(client.name);
@@ -124,7 +127,8 @@ void Admission::add(Socket socket, Transport::Client&& client) {
     for (auto& [at, held] : half_open_) {
       if (held->host == host && (oldest == nullptr || held->deadline < oldest->deadline)) oldest = held.get();
     }
-    if (oldest != nullptr) close(*oldest);
+    if (oldest != nullptr)
+      give_way(*oldest, "max_handshakes_per_host = " + std::to_string(options_.max_handshakes_per_host));
   }
   if (!poller_.watch(*one, kReadable)) return;
   poller_.wake_at(one->deadline);
@@ -213,7 +217,12 @@ void Admission::close(HalfOpen& one) {
   half_open_.erase(found);
 }
 
-void Admission::close_one_of_the_crowd() {
+void Admission::give_way(HalfOpen& one, const std::string& limit) {
+  ++stats_.closed_handshakes;
+  refuse_for(one, limit);
+}
+
+void Admission::close_one_of_the_crowd(const std::string& limit) {
   const HalfOpen* worst = nullptr;
   unsigned most = 0;
   for (const auto& [at, one] : half_open_) {
@@ -222,12 +231,7 @@ void Admission::close_one_of_the_crowd() {
     worst = one.get();
     most = crowd;
   }
-  if (worst == nullptr) return;
-  ++closed_;
-  ++stats_.closed_handshakes;
-  last_closed_ = worst->client;
-  close(*half_open_.find(worst->number)->second);
-  tell(poller_.now());
+  if (worst != nullptr) give_way(*half_open_.find(worst->number)->second, limit);
 }
 
 const HalfOpen* Admission::find(std::uint32_t request) const noexcept {
@@ -337,8 +341,8 @@ void Admission::tell(Nanos now) {
                                 last_closed_);
   if (turned_away_ != 0)
     say_(LogLevel::error, "turned away " + std::to_string(turned_away_) + " clients, the last of them " +
-                              last_closed_ +
-                              ": no file descriptor is left; raise the limit (ulimit -n, LimitNOFILE=)");
+                              last_closed_ + ": no file descriptor is left; raise the limit of " +
+                              kDescriptors);
   closed_ = turned_away_ = 0;
   next_report_ = now + kReportEvery;
 }

@@ -81,7 +81,9 @@ class Admission {
   // Closes a half-open client or a last word. False: there is none.
   bool free_one();
   bool turn_away(Listener&);
-  void close_one_of_the_crowd();
+  // Closes it because of a limit, which the log names.
+  void give_way(HalfOpen&, const std::string& limit);
+  void close_one_of_the_crowd(const std::string& limit);
   void close(HalfOpen&);
   void close_last_word() noexcept;
   void pause(Listener&) noexcept;

@@ -33,10 +33,7 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& sett
       return "nobody answered at " + endpoint + ": " + hint;
     case Reason::rejected:
       if (is_name_refusal(reason, peer_errno)) return taken_name_words(settings);
-      return peer_errno == ENOMEM ? "the server has no room for another session: its limit of sessions or "
-                                    "its memory is used up; " +
-                                        hint
-                                  : hint;
+      return hint;
     case Reason::name_refused:
       return taken_name_words(settings);
     case Reason::info_timeout:

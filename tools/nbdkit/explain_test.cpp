@@ -203,9 +203,11 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
       "name 'me'; one that vanished holds it until "
       "the server's dead-peer time is over, 35 s if its heartbeat is the default. End that client, or set "
       "session= to another name; allow_sessions of the server may also leave this one out); path 10.0.1.2: "
-      "rejected by the server: Cannot allocate memory (errno "
-      "12) (the server has no room for another session: its limit of sessions or its memory is used up; "
-      "the log of the server says why)");
+      "the server has reached a limit of its sessions, connections or memory: Cannot allocate memory (errno "
+      "12) (end sessions that nobody "
+      "needs, or raise max_sessions, max_host_sessions or connection_memory_mb of urtrsd: its log says "
+      "which, "
+      "and urtrs limits on its host what is set and used)");
   paths.resize(1);
   paths[0].reason = Reason::name_refused;
   const std::string text = explain_timeout(settings, "disk", settings.taken_name_timeout(), paths);
@@ -232,8 +234,11 @@ TEST(Explain, ATakenNameIsTriedForLongerThanTheServerMayHoldItForAClientThatVani
 }
 
 TEST(Explain, AReasonCarriesTheErrnoOfThePeer) {
+  EXPECT_EQ(reason_words(Reason::rejected, ECONNRESET),
+            "rejected by the server: Connection reset by peer (errno 104)");
   EXPECT_EQ(reason_words(Reason::rejected, ENOMEM),
-            "rejected by the server: Cannot allocate memory (errno 12)");
+            "the server has reached a limit of its sessions, connections or memory: Cannot allocate memory "
+            "(errno 12)");
   EXPECT_EQ(reason_words(Reason::rejected, EEXIST),
             "another path of the session has the same two addresses: File exists (errno 17)");
 }

@@ -91,6 +91,14 @@ rpc::Error Keeper::explain(int error, const std::string& session, const std::str
   // The process says what the server answered, and what to do.
   const std::string said = found == served_.end() ? std::string() : found->second.refusal;
   if (maps && !link && !said.empty()) return {code, what + said, "", error};
+  if (maps && error == ENOSPC) {
+    const auto known = machine_.sessions().find(session);
+    return known == machine_.sessions().end() || !known->second.in_use()
+               ? rpc::Error{code, fmt::format("{}urtrs-mapd keeps at most {} sessions", what, kMostSessions),
+                            "unmap the devices of one first, or name a session that is mapped", error}
+               : rpc::Error{code, fmt::format("{}a session has at most {} devices", what, kMostDevices),
+                            "give the server another name for a session of its own", error};
+  }
   if (error == ETIMEDOUT && process_of(session) != 0)
     return {code, fmt::format("{}its process {} does not answer", what, process_of(session)),
             "what hinders it? \"kill -9\" ends it, and another one is started", error};

@@ -213,6 +213,18 @@ def test_a_server_that_is_away_at_the_start(mapd, server, mapped):
     assert size(mapped) == 16 << 20
 
 
+def test_a_limit_that_is_reached_is_named(mapd, mapped, urtrs):
+    mapd.end()
+    state = json.loads(mapd.state.read_text())
+    session, = state["sessions"]
+    session["devices"] += [{**session["devices"][0], "device": f"more{number}"} for number in range(63)]
+    mapd.state.write_text(json.dumps(state))
+    mapd.start()
+    refused = urtrs("map", "disk1", "from", session["session"], code=1)
+    assert "a session has at most 64 devices" in refused and "another name for a session" in refused
+    assert size(mapped) == 16 << 20
+
+
 def test_a_session_that_is_no_longer_wished_is_ended_at_the_start(mapd, mapped):
     mapd.end()
     mapd.state.write_text('{"schema_version": 1, "sessions": []}')

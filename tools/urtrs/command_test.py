@@ -1,6 +1,7 @@
 """urtrs and a real urtrsd with a real client: what is shown, what can be changed, and mistakes."""
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -253,6 +254,15 @@ def test_reasons_are_explained_without_a_daemon(run_folder):
     assert "no device of that name" in urtrs("reason", "show", "device_absent")
     assert "dead-peer time" in urtrs("reason", "show", "heartbeat_lost")
     assert 'there is no reason "nonsense"' in urtrs("reason", "show", "nonsense", code=1)
+
+
+def test_limits_are_shown_with_a_server_and_without(run_folder, urtrsd):
+    alone = urtrs("limits")
+    assert "max_sessions" in alone and "Used" in alone
+    server = urtrsd("--export=ram=mem:1M", "--max-sessions=77")
+    assert re.search(r"^sessions +64 .* 77 +0 ", urtrs("limits"), re.MULTILINE)
+    assert "no_daemon" in urtrs("limits", "--json", f"--socket={run_folder}/none", code=3)
+    server.end(signal.SIGTERM)
 
 
 def test_top_shows_rates(server, client):

@@ -86,6 +86,7 @@ Forms forms_of_everything() {
       {"", "debug", "dump", 1, 1, "what every request, path and device waits for, and since when"},
       {"", "log", "LEVEL", 1, 1, "least severe message to log: trace, debug, info, warn, error"},
       {"", "doctor", "[PEER]", 0, 1, "what of this host is not in order, and what mends it"},
+      {"", "limits", "", 0, 0, "every limit, and what a urtrsd that runs has set and uses"},
       {"", "daemons", "", 0, 0, "the daemons of this host that can be asked"},
       {"", "version", "", 0, 0, "of this command"},
   };

@@ -7,6 +7,7 @@
 #include "tools/lib/text/help_text.hpp"
 #include "tools/urtrs/client_views.hpp"
 #include "tools/urtrs/keys.hpp"
+#include "tools/urtrs/limit_table.hpp"
 #include "tools/urtrs/mappings.hpp"
 #include "tools/urtrs/rdma_lines.hpp"
 #include "tools/urtrs/top.hpp"
@@ -184,9 +185,15 @@ std::vector<Detail> of_host() {
        "Each "
        "line is ok, failed or not there. With PEER it tests the way to an \"urtrs doctor --rdma --listen\" "
        "on "
-       "another host, which waits there for 10 minutes.",
+       "another host, which waits there for 10 minutes. If PEER is a name with several addresses, each is "
+       "tried "
+       "until one answers.",
        {"doctor", "doctor --json", "doctor --rdma", "doctor --rdma --rdma-device=mlx5_0 --rounds=1000000",
         "doctor --rdma 10.0.0.2"}},
+      {"",
+       "limits",
+       "Without a urtrsd that runs, set and used are empty. docs/limits.md has the same table.",
+       {"limits", "limits all --csv", "limits --json | jq '.limits[] | select(.used != null)'"}},
       {"", "version", "", {"version --json"}},
   };
 }
@@ -246,6 +253,7 @@ std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
   if (verb == "debug") return in_flight(nothing).fields;
   if (verb == "doctor") return rdma_checks({}).fields;
   if (verb == "daemons") return daemon_fields();
+  if (verb == "limits") return limit_table(nullptr).fields;
   return {};
 }
 

@@ -39,7 +39,7 @@ const std::vector<Group>& groups() {
        {"stats", "top", "monitor", "reset", "trace", "debug", "log", "reload"}},
       {"Devices of a server, used on this host", {"mapping"}, {"map", "unmap", "remap"}},
       {"Of the clients of this host", {"client session", "client path", "client device", "client"}, {}},
-      {"Of this host, without a daemon", {"key", "reason"}, {"doctor", "daemons"}}};
+      {"Of this host, without a daemon", {"key", "reason"}, {"doctor", "daemons", "limits"}}};
   return all;
 }
 

@@ -20,6 +20,7 @@
 #include "tools/urtrs/doctor_rdma.hpp"
 #include "tools/urtrs/export_words.hpp"
 #include "tools/urtrs/keys.hpp"
+#include "tools/urtrs/limit_table.hpp"
 #include "tools/urtrs/live_names.hpp"
 #include "tools/urtrs/mappings.hpp"
 #include "tools/urtrs/output.hpp"
@@ -264,6 +265,7 @@ int run(const Command& command) {
   if (is_mapping(command)) return run_mapping(command);
   if (command.verb == "daemons") return list_daemons(options);
   if (command.verb == "doctor") return doctor(command);
+  if (command.verb == "limits") return show_limits(options);
   if (command.noun == "key") return run_key(command);
   if (command.noun == "reason")
     return command.verb == "list" ? print(reasons(), options)

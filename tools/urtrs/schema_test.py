@@ -16,7 +16,7 @@ PARTS = {"session list": "sessions", "session show": "session_show", "session di
          "path show": "path_show", "path disconnect": "done", "device list": "devices", "device show": "device_show",
          "device close": "closed", "export list": "exports", "export add": "export_added", "export remove": "done", "reload": "reload",
          "stats": "stats", "reset": "done", "top": "top", "monitor": "event", "trace": "traced", "log": "done",
-         "key list": "keys", "key new": "key_new", "reason list": "reasons", "reason show": "reason_show", "debug dump": "debug_dump", "daemons": "daemons", "doctor": "doctor", "version": "version",
+         "key list": "keys", "key new": "key_new", "reason list": "reasons", "reason show": "reason_show", "debug dump": "debug_dump", "limits": "limits", "daemons": "daemons", "doctor": "doctor", "version": "version",
          "mapping list": "mappings", "mapping show": "mapping_show", "map": "map", "unmap": "done", "remap": "done",
          "client session list": "client_sessions", "client session show": "client_session_show", "client session policy": "done",
          "client session recover": "recovered", "client path list": "client_paths", "client path show": "client_path_show",
@@ -76,7 +76,7 @@ def test_each_part_is_in_the_documentation():
 
 
 def test_what_is_shown(client):
-    for command in ("session list", "path list", "device list", "export list", "stats", "daemons", "version", "reason list", "debug dump"):
+    for command in ("session list", "path list", "device list", "export list", "stats", "daemons", "version", "reason list", "debug dump", "limits"):
         fits(urtrs(*command.split()), PARTS[command])
     for command in ("session show web1", "path show web1 0", "device show disk0", "reason show heartbeat_lost", "top --count=1 --interval=0.1"):
         fits(urtrs(*command.split()), PARTS[re.sub(r" (web1|disk0|heartbeat_lost|--).*", "", command)])
@@ -85,6 +85,7 @@ def test_what_is_shown(client):
 def test_nothing_to_show(urtrsd, tmp_path, monkeypatch):
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
     assert fits(urtrs("daemons"), "daemons")["daemons"] == []
+    assert {one["set"] for one in fits(urtrs("limits"), "limits")["limits"]} == {None}
     urtrsd(f"--dev-search-path={tmp_path}")
     for noun in ("session", "path", "device", "export"):
         assert fits(urtrs(noun, "list"), noun + "s")[noun + "s"] == []

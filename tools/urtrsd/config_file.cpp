@@ -2,6 +2,7 @@
 #include <optional>
 #include <utility>
 
+#include "tools/lib/limits/urtrsd.hpp"
 #include "tools/lib/text/quantity.hpp"
 #include "tools/urtrsd/config.hpp"
 #include "tools/urtrsd/config_read.hpp"
@@ -191,10 +192,6 @@ class TomlWalker {
 
 namespace {
 
-// What the parser answers by recursion, as deep as a key has parts.
-constexpr std::size_t kMaxLine = 16384;  // bytes
-constexpr std::size_t kMaxKeyParts = 64;
-
 // Dots outside of strings and comments.
 std::size_t dots_of(std::string_view line) {
   std::size_t dots = 0;
@@ -220,12 +217,12 @@ std::size_t dots_of(std::string_view line) {
 std::optional<std::pair<std::size_t, std::string>> unfit_line(std::string_view text) {
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
-    if (line.size() > kMaxLine)
+    if (line.size() > kMaxConfigLine)
       return std::pair(number, "a line of " + std::to_string(line.size()) + " bytes; at most " +
-                                   std::to_string(kMaxLine) + " are read");
-    if (const std::size_t dots = dots_of(line); dots >= kMaxKeyParts)
+                                   std::to_string(kMaxConfigLine) + " are read");
+    if (const std::size_t dots = dots_of(line); dots >= kMaxConfigKeyParts)
       return std::pair(number, "a key of " + std::to_string(dots + 1) + " parts; at most " +
-                                   std::to_string(kMaxKeyParts) + " are read");
+                                   std::to_string(kMaxConfigKeyParts) + " are read");
     text.remove_prefix(std::min(line.size() + 1, text.size()));
   }
   return std::nullopt;

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "tools/lib/limits/urtrsd.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/unique_fd.hpp"
 
@@ -19,8 +20,6 @@ namespace rtrs::daemon {
 namespace {
 
 using Text = tl::expected<std::string, std::string>;
-
-constexpr std::size_t kMaxFile = 1 << 20;
 
 std::string cannot_be_read(int error) {
   return "cannot be read: " + errno_text(error);
@@ -48,7 +47,7 @@ Text read_now(const std::string& path) {
   if (!other.empty()) return tl::unexpected(std::move(other));
   std::string text;
   std::array<char, 4096> block{};
-  while (text.size() <= kMaxFile) {
+  while (text.size() <= kMaxConfigFile) {
     const ssize_t size = ::read(fd.get(), block.data(), block.size());
     if (size < 0) return tl::unexpected(cannot_be_read(errno));
     if (size == 0) return text;

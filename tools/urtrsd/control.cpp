@@ -61,6 +61,7 @@ Answer show(const Asked& asked) {
   answer["exports"] = to_json(asked.target.exports());
   answer["missing"] = to_json(asked.target.missing(), asked.target.now());
   answer["stats"] = to_json(asked.target.transport_stats(), asked.target.block_stats());
+  answer["limits"] = to_json(asked.target.limits());
   answer.update({{"version", URTRS_VERSION}, {"pid", ::getpid()}});
   answer["fabric"] = asked.target.fabric_name();
   answer.update(asked.target.credentials());

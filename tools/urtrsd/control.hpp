@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
@@ -19,6 +20,14 @@
 
 namespace rtrs::daemon {
 
+// A limit of tools/lib/limits, as this server has it.
+struct LimitInUse {
+  const char* name;
+  std::uint64_t set = 0;
+  // The largest number where the limit holds for each session, path or client address. Unset: not known.
+  std::optional<std::uint64_t> used;
+};
+
 // What a control socket works on: the daemon.
 class Controlled : public attributes::ServerOperations {
  public:
@@ -27,6 +36,7 @@ class Controlled : public attributes::ServerOperations {
   virtual const MissingList& missing() const = 0;
   virtual ServerStats transport_stats() const = 0;
   virtual BlockServerStats block_stats() const = 0;
+  virtual std::vector<LimitInUse> limits() const = 0;
   virtual Nanos now() const = 0;
   virtual Nanos started() const = 0;
   virtual std::string fabric_name() const = 0;
@@ -89,6 +99,7 @@ nlohmann::json to_json(const attributes::ServerModel&, Nanos now, bool buckets);
 nlohmann::json to_json(const ServerStats&, const BlockServerStats&);
 nlohmann::json to_json(const std::vector<ExportSpec>&);
 nlohmann::json to_json(const MissingList&, Nanos now);
+nlohmann::json to_json(const std::vector<LimitInUse>&);
 nlohmann::json to_json(const PathEvent&);
 
 }  // namespace rtrs::daemon

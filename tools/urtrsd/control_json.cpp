@@ -150,6 +150,15 @@ json to_json(const ServerStats& transport, const BlockServerStats& block) {
           {"sync_failures", block.sync_failures}};
 }
 
+json to_json(const std::vector<LimitInUse>& limits) {
+  json all = json::array();
+  for (const LimitInUse& one : limits) {
+    json& shown = all.emplace_back(json{{"name", one.name}, {"set", one.set}});
+    if (one.used) shown["used"] = *one.used;
+  }
+  return all;
+}
+
 json to_json(const std::vector<ExportSpec>& exports) {
   json all = json::array();
   for (const ExportSpec& one : exports) {

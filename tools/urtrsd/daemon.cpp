@@ -18,6 +18,7 @@
 #include "core/base/assert_hook.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/wire/linux_errno.hpp"
+#include "tools/lib/limits/urtrsd.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/urtrsd/start_trial.hpp"
 
@@ -34,9 +35,9 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   protocol.chunk_size = config.max_chunk_size;
   protocol.max_sessions = static_cast<std::uint16_t>(config.max_sessions);
   protocol.max_host_sessions = static_cast<std::uint16_t>(
-      config.max_host_sessions != 0 ? config.max_host_sessions
-                                    : config.max_sessions - config.max_sessions / 8);
-  protocol.max_half_open = static_cast<std::uint16_t>(config.max_half_open);
+      config.max_host_sessions != 0 ? config.max_host_sessions : host_sessions_of(config.max_sessions));
+  protocol.max_half_open = static_cast<std::uint16_t>(
+      config.max_half_open != 0 ? config.max_half_open : half_open_of(config.max_sessions));
   protocol.always_invalidate = config.always_invalidate.value_or(fresh_keys_protect(fabric));
   protocol.send_invalidate = !config.assume_kernel_6_12_clients;
   if (fabric.send_invalidate_is_slow) protocol.extensions |= wire::Extensions::keys_stay;
@@ -245,11 +246,17 @@ void Daemon::log_refused(const PathEvent& news) {
   // A step of every connect where keys are asked for: it must not take the places of lines that matter.
   if (news.reason == Reason::challenged)
     return spdlog::debug("asked {} for a proof of its key", client_of(news.peer));
+  std::string facts = news.refusal_words;
+  if (news.reason == Reason::too_many_sessions) {
+    const ServerConfig limits = protocol_config(config_, fabric_->capabilities());
+    facts = fmt::format("{} sessions are open (max_sessions = {}, max_host_sessions = {})", open_sessions_,
+                        limits.max_sessions, limits.max_host_sessions);
+  }
   log_.write(LogKind::refused_connect, spdlog::level::warn,
              LogFields{{}, path_of(news.peer), why.code, news.refusal},
              "refused a connect request: peer={}{} reason={} errno={}: {}{}{}; {}", client_of(news.peer),
-             identity_field(news.identity), why.code, news.refusal, why.sentence,
-             news.refusal_words.empty() ? "" : ": ", news.refusal_words, why.hint);
+             identity_field(news.identity), why.code, news.refusal, why.sentence, facts.empty() ? "" : ": ",
+             facts, why.hint);
 }
 
 void Daemon::log_path(const PathEvent& news) {

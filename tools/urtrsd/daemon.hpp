@@ -131,6 +131,7 @@ class Daemon : private Controlled {
   const MissingList& missing() const override { return missing_; }
   ServerStats transport_stats() const override { return server_.transport().stats(); }
   BlockServerStats block_stats() const override { return server_.stats(); }
+  std::vector<LimitInUse> limits() const override;  // daemon_limits.cpp
   Nanos now() const override { return asio::steady_now(); }
   Nanos started() const override { return started_; }
   std::string fabric_name() const override { return fabric_->capabilities().name; }

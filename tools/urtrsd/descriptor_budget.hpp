@@ -16,7 +16,7 @@ class DescriptorBudget {
 
   // `limit`: descriptors that the process may have. Half of them are for connections.
   explicit DescriptorBudget(std::uint64_t limit) noexcept
-      : files_max_(std::max<std::uint64_t>(limit / 2 / kOfAFile, 1)) {}
+      : connections_max_(limit / 2), files_max_(std::max<std::uint64_t>(limit / 2 / kOfAFile, 1)) {}
 
   // A file that is to be opened. False: there are as many as there may be, or as the clients of this host may
   // have open.
@@ -34,6 +34,7 @@ class DescriptorBudget {
     if (--found->second == 0) of_host_.erase(found);
   }
 
+  std::uint64_t connections_max() const noexcept { return connections_max_; }
   std::uint64_t files() const noexcept { return files_; }
   std::uint64_t files_max() const noexcept { return files_max_; }
   std::uint64_t files_of(Host host) const noexcept {
@@ -47,6 +48,7 @@ class DescriptorBudget {
   }
 
  private:
+  std::uint64_t connections_max_;
   std::uint64_t files_max_;
   std::uint64_t files_ = 0;
   std::map<Host, std::uint64_t> of_host_;

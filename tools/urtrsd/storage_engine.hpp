@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/lib/limits/urtrsd.hpp"
 #include "tools/urtrsd/export.hpp"
 #include "tools/urtrsd/fair_slots.hpp"
 #include "tools/urtrsd/memory_progress.hpp"
@@ -64,13 +65,10 @@ struct StorageResult {
 class StorageEngine {
  public:
   struct Options {
-    std::uint32_t depth = 2048;  // operations at work at a time, 1..32767; more wait for their turn
-    bool pollable = true;        // false: fd() is -1, for callers that only poll
-    bool threads = false;        // io_uring is not tried
+    std::uint32_t depth = kStorageOperations;  // operations at work at a time, 1..32767
+    bool pollable = true;                      // false: fd() is -1, for callers that only poll
+    bool threads = false;                      // io_uring is not tried
   };
-  // Each operation at work needs a thread where there is no io_uring.
-  static constexpr std::uint32_t kMaxThreads = 256;
-
   // Uses threads if io_uring is refused, see warning(). Fails with a sentence if threads are refused too, or
   // EINVAL.
   static tl::expected<std::unique_ptr<StorageEngine>, OpenError> create(const Options& options);
