@@ -207,6 +207,7 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
   RTRS_ASSERT(!impl.gathering);
   if (impl.events.empty()) impl.retired.clear();
   impl.posts.flush(fabric);
+  impl.set_up_spent = 0;
   std::size_t count = impl.take(out);
   unsigned empty = 0;
   // Nothing new before the old is handed out: this bounds what waits.
@@ -216,12 +217,18 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
     // Many fabrics have taken the keys back by now, and the requests can begin.
     if (impl.invalidates && got < impl.fabric_events.size()) got += impl.take_batch(fabric, now);
     taken += got;
+    impl.continue_set_ups(fabric, now);
     count += impl.take(out.subspan(count));
     const bool due = next_timer() <= now;
     impl.put_off = due ? impl.put_off + got : 0;
     if (taken < Impl::kMostEvents && impl.put_off < Impl::kMostEvents &&
         impl.may_hold_more(fabric, got, due, empty)) {
       if (count < out.size()) continue;
+      break;
+    }
+    // The message that the deadline misses may be a delayed one.
+    if (due && !impl.set_ups.empty() && impl.put_off < Impl::kMostEvents) {
+      impl.put_off += Impl::kEventsOfShare;
       break;
     }
     if (due) impl.run_deadlines(fabric, now);
@@ -255,9 +262,10 @@ Nanos Server::next_timer() const noexcept {
   return impl_->deadlines.first();
 }
 
-// What the fabric did not take yet is offered again at once.
+// Work requests that the fabric did not take, and delayed set-ups, need another poll at once.
 Nanos Server::next_deadline() const noexcept {
-  return impl_->events.empty() && impl_->posts.idle() ? next_timer() : 0;
+  const bool idle = impl_->events.empty() && impl_->posts.idle() && impl_->set_ups.empty();
+  return idle ? next_timer() : 0;
 }
 
 Errc Server::disconnect_path(Fabric& fabric, Nanos now, std::uint16_t session, unsigned path) {

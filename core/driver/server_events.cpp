@@ -1,6 +1,9 @@
 // What the fabric reports to a server. Bytes of the peer are parsed here; what does not parse closes its
 // path.
 #include <algorithm>
+#include <new>
+#include <utility>
+#include <variant>
 
 #include "core/base/fingerprint.hpp"
 #include "core/base/overloaded.hpp"
@@ -12,7 +15,9 @@ namespace rtrs {
 
 void Server::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
   std::visit(Overloaded{
-                 [&](const event::ConnectRequested& one) { handle_connect(fabric, now, one); },
+                 [&](const event::ConnectRequested& one) {
+                   if (!delay_set_up(one, one.private_data, kConnectCost)) handle_connect(fabric, now, one);
+                 },
                  [&, this](const auto& one) {
                    Session* session = find(one.key.session);
                    if (session == nullptr) {
@@ -111,6 +116,40 @@ void Server::Impl::refuse(Fabric& fabric, Nanos now, Session& session, ConKey ke
   feed(fabric, session, PeerBroke{now, key, why});
 }
 
+bool Server::Impl::delay_set_up(const SetUpEvent& event, wire::Bytes bytes, unsigned cost) noexcept {
+  if (set_up_spent < kSetUpShare && set_ups.empty()) {
+    set_up_spent += cost;
+    return false;
+  }
+  if (set_ups.size() >= kMostSetUps) return false;
+  try {
+    set_ups.push_back(SetUp{event, {bytes.begin(), bytes.end()}});
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void Server::Impl::continue_set_ups(Fabric& fabric, Nanos now) {
+  while (!set_ups.empty() && set_up_spent < kSetUpShare) {
+    SetUp next = std::move(set_ups.front());
+    set_ups.pop_front();
+    if (auto* request = std::get_if<event::ConnectRequested>(&next.event)) {
+      set_up_spent += kConnectCost;
+      request->private_data = next.bytes;
+      handle_connect(fabric, now, *request);
+      continue;
+    }
+    auto& message = std::get<event::MessageReceived>(next.event);
+    set_up_spent += kInfoCost;
+    message.payload = next.bytes;
+    if (Session* session = find(message.key.session))
+      handle_info(fabric, now, *session, message);
+    else
+      ++counted.stale_events;
+  }
+}
+
 void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const event::ConnectRequested& event) {
   const auto request = wire::parse_conn_req(event.private_data);
   if (!request) ++counted.refused_messages;
@@ -194,7 +233,10 @@ void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::
   const auto type = wire::send_type(event.payload);
   if (!type) return refuse(fabric, now, session, event.key, type.why);
   const bool service = event.key.con == 0 && !event.imm;
-  if (service && type.value == wire::MsgType::info_req) return handle_info(fabric, now, session, event);
+  if (service && type.value == wire::MsgType::info_req) {
+    if (!delay_set_up(event, event.payload, kInfoCost)) handle_info(fabric, now, session, event);
+    return;
+  }
   const bool fences = has(session.machine.granted(event.key), wire::Extensions::fence);
   if (service && type.value == wire::MsgType::fence_req && fences) {
     const auto fence = wire::parse_fence_req(event.payload);

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "core/driver/server.hpp"
 #include "core/driver/test_held_fabric.hpp"
+#include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 
 namespace rtrs {
@@ -99,6 +101,101 @@ TEST_F(ServerPollTest, WithoutTheMessageThePathIsClosed) {
 TEST_F(ServerPollTest, AFloodDoesNotPutDeadlinesOffForEver) {
   ask_behind(1'000'000);
   EXPECT_FALSE(comes_up_late());
+}
+
+class SetUpStormTest : public ServerPollTest {
+ protected:
+  static constexpr std::size_t kShare = 8;
+  // `count` connect requests of strangers, which the server refuses.
+  void storm(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i)
+      fabric.events.emplace_back(event::ConnectRequested{++request, 1, 1, asked, {}, Reason::none});
+  }
+  // A write of no data into chunk 0.
+  void ask_for_io() {
+    constexpr std::uint32_t kOffset = 512;
+    const auto chunk = std::span(fabric.memory.front());
+    ASSERT_NE(wire::encode(wire::RdmaWriteHeader{}, chunk.subspan(kOffset)), 0U);
+    fabric.events.emplace_back(
+        event::ImmReceived{fabric.accepts.front(), wire::encode_io_req(config().queue_depth, 0, kOffset)});
+  }
+  std::uint32_t request = 100;
+};
+
+TEST_F(SetUpStormTest, OnePollAnswersAFewConnectRequestsInTheirOrder) {
+  storm(200);
+  for (std::size_t answered = 0; answered < 200; answered += kShare) {
+    poll(seconds(1));
+    ASSERT_EQ(fabric.rejects.size(), answered + kShare);
+    EXPECT_EQ(server.next_deadline() == 0, answered + kShare < 200);
+  }
+  for (std::uint32_t i = 0; i < 200; ++i) EXPECT_EQ(fabric.rejects[i], 101 + i);
+}
+
+TEST_F(SetUpStormTest, IoPassesTheConnectRequestsThatCameBeforeIt) {
+  ask_behind(0);
+  ASSERT_EQ(poll(seconds(1)).size(), 1U);
+  storm(1000);
+  ask_for_io();
+  const std::vector<ServerEvent> events = poll(seconds(1));
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].kind, ServerEvent::Kind::request);
+  EXPECT_EQ(fabric.rejects.size(), kShare);
+}
+
+TEST_F(SetUpStormTest, OnePollGivesMemoryToTwoPathsAtMost) {
+  ServerConfig many = config();
+  many.max_sessions = 8;
+  Server other(clamp_to(many, fabric.capabilities()), nullptr);
+  ASSERT_EQ(other.listen(fabric, seconds(1), {}), Errc::ok);
+  std::array<std::vector<std::byte>, 6> requests;
+  std::array<ServerEvent, 8> out;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    wire::ConnReq asks;
+    asks.cid_num = 1;
+    asks.first_conn = true;
+    asks.sess_uuid.bytes[0] = asks.paths_uuid.bytes[0] = static_cast<std::uint8_t>(i + 1);
+    requests[i].resize(wire::kConnReqBytes);
+    ASSERT_NE(wire::encode(asks, requests[i]), 0U);
+    fabric.events.emplace_back(
+        event::ConnectRequested{++request, 1, static_cast<std::uint32_t>(i), requests[i], {}, Reason::none});
+  }
+  fabric.accepts.clear();
+  other.poll(fabric, seconds(1), out);
+  ASSERT_EQ(fabric.accepts.size(), requests.size());
+  std::array<std::vector<std::byte>, 6> names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    names[i].resize(wire::kInfoReqBytes);
+    ASSERT_NE(wire::encode(wire::InfoReq{wire::make_name(std::to_string(i)).value}, names[i]), 0U);
+    fabric.events.emplace_back(event::MessageReceived{fabric.accepts[i], {}, names[i]});
+  }
+  for (std::size_t polls = 1; polls <= 3; ++polls) {
+    other.poll(fabric, seconds(1), out);
+    EXPECT_EQ(fabric.memory.size(), 2 * polls);
+  }
+}
+
+TEST_F(SetUpStormTest, AMessageBehindAStormComesBeforeTheDeadlineThatMissesIt) {
+  storm(200);
+  fabric.events.emplace_back(event::MessageReceived{fabric.accepts.front(), {}, named});
+  bool up = false;
+  for (unsigned polls = 0; polls < 200 && !up; ++polls) up = comes_up_late();
+  EXPECT_TRUE(up);
+}
+
+TEST_F(SetUpStormTest, AStormDoesNotPutDeadlinesOffForEver) {
+  storm(20'000);
+  for (unsigned polls = 0; polls < 100; ++polls) poll(seconds(8) + config().handshake_timeout);
+  EXPECT_EQ(server.sessions()[0].paths[0].reason, Reason::handshake_timeout);
+}
+
+TEST_F(SetUpStormTest, ADelayedMessageOfAConnectionThatWasLostIsStale) {
+  storm(kShare);
+  fabric.events.emplace_back(event::MessageReceived{fabric.accepts.front(), {}, named});
+  fabric.events.emplace_back(event::ConnectionLost{fabric.accepts.front(), Reason::peer_closed});
+  fabric.events.emplace_back(event::ConnectionClosed{fabric.accepts.front()});
+  for (unsigned polls = 0; polls < 4; ++polls) EXPECT_TRUE(poll(seconds(1)).empty());
+  EXPECT_EQ(server.session_count(), 0U);
 }
 
 }  // namespace

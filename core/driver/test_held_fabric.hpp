@@ -18,8 +18,8 @@ class HeldFabric : public PlainFabric {
  public:
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   Result<Region> allocate(std::size_t size) override {
-    memory_.emplace_back(size);
-    return Region{static_cast<RegionId>(memory_.size() - 1), memory_.back()};
+    memory.emplace_back(size);
+    return Region{static_cast<RegionId>(memory.size() - 1), memory.back()};
   }
   Result<Region> register_memory(std::span<std::byte>) override {
     return tl::make_unexpected(Errc::no_memory);
@@ -38,7 +38,7 @@ class HeldFabric : public PlainFabric {
   void accept(std::uint32_t, ConKey key, const ConnectionParams&, std::span<const std::byte>) override {
     accepts.push_back(key);
   }
-  void reject(std::uint32_t, std::span<const std::byte>) override {}
+  void reject(std::uint32_t request, std::span<const std::byte>) override { rejects.push_back(request); }
   void disconnect(ConKey) override {}
   std::string describe(ConKey) const override { return "held"; }
   void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
@@ -65,14 +65,15 @@ class HeldFabric : public PlainFabric {
   }
 
   std::vector<ConKey> connects, accepts;
+  std::vector<std::uint32_t> rejects;
   std::vector<ConKey> requested;  // the connection of each request that was posted
   std::deque<FabricEvent> events;
   std::size_t at_a_time = 64;
   unsigned blind_polls = 0;
+  std::deque<std::vector<std::byte>> memory;  // by region
 
  private:
   Capabilities capabilities_;
-  std::deque<std::vector<std::byte>> memory_;
 };
 
 }  // namespace rtrs::test

@@ -14,8 +14,11 @@ namespace {
 constexpr Nanos kReportEvery = seconds(1);
 // After an error that accepting again would meet again.
 constexpr Nanos kPause = milliseconds(50);
-constexpr unsigned kAcceptsPerRound = 64;
 constexpr const char* kDescriptors = "the file descriptors (ulimit -n, LimitNOFILE=)";
+constexpr unsigned kAcceptsPerRound = 16;
+// Requests without an answer. Beyond it further clients wait in the queue of the listener: otherwise a client
+// that opens many connections at once would exceed the limit of half-open ones while the server sets them up.
+constexpr std::size_t kMostUnanswered = 16;
 // Of guards: each may take a millisecond of arithmetic.
 constexpr unsigned kHandshakesPerRound = 4;
 
@@ -52,7 +55,7 @@ Errc Admission::listen(const PathAddress& address) {
 
 void Admission::accept_clients(Listener& listener) {
   for (unsigned taken = 0; taken < kAcceptsPerRound; ++taken) {
-    if (!accept_one(listener)) return;
+    if (requests_.size() >= kMostUnanswered || !accept_one(listener)) return;
   }
 }
 

@@ -41,6 +41,7 @@ Result<Region> Memory::add(std::span<std::byte> memory, Held held) {
   if (free_regions_.empty()) {
     free_regions_.push_back(static_cast<RegionId>(held_.size()));
     held_.push_back(Held::nothing);
+    keys_of_.push_back(0);
     regions_.emplace_back();
   }
   const RegionId id = free_regions_.back();
@@ -52,7 +53,8 @@ Result<Region> Memory::add(std::span<std::byte> memory, Held held) {
 
 void Memory::release(RegionId id) {
   RTRS_ASSERT(id < held_.size() && held_[id] != Held::nothing);
-  for (RemoteKeyId key = 0; key < slots_.size(); ++key) {
+  // As a rule the keys were released before: the end of a session does not search those of all sessions.
+  for (RemoteKeyId key = 0; keys_of_[id] != 0; ++key) {
     if (slots_[key].used && slots_[key].region == id) release_key(key);
   }
   if (held_[id] == Held::ours) transport_.unmap(regions_[id]);
@@ -138,6 +140,7 @@ Result<RemoteKey> Memory::make_key(Scope scope, ConKey owner, RegionId region, s
   free_slots_.pop_back();
   Slot& slot = slots_[id];
   slot.used = true;
+  ++keys_of_[region];
   slot.scope = scope;
   slot.region = region;
   slot.owner = owner;
@@ -148,6 +151,7 @@ Result<RemoteKey> Memory::make_key(Scope scope, ConKey owner, RegionId region, s
 void Memory::release_key(RemoteKeyId id) {
   RTRS_ASSERT(id < slots_.size() && slots_[id].used);
   kill(id);
+  --keys_of_[slots_[id].region];
   slots_[id] = Slot{};
   free_slots_.push_back(id);
 }

@@ -77,6 +77,7 @@ class Memory {
   std::vector<std::span<std::byte>>& regions_;
   std::function<void(std::uint32_t)> died_;
   std::vector<Held> held_;
+  std::vector<std::uint32_t> keys_of_;  // number of keys by region
   std::vector<RegionId> free_regions_;
   std::deque<Slot> slots_;               // so that one more never copies all the others
   std::vector<RemoteKeyId> free_slots_;  // has room for all slots

@@ -3,10 +3,13 @@
 
 #include <array>
 #include <cerrno>
+#include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "sim/pipes/fpdu_walk.hpp"
+#include "sim/pipes/pipe_fabric.hpp"
 #include "sim/pipes/pipe_laws.hpp"
 #include "sim/pipes/pipe_transport.hpp"
 
@@ -181,6 +184,38 @@ TEST_F(StreamsTest, a_timer_and_a_signal_make_a_process_ready_once) {
   pass(milliseconds(2));
   ASSERT_EQ(client_->look().size(), 1u);
   EXPECT_TRUE(client_->look().empty());
+}
+
+// A server that answers a few connect requests a poll; the clients are of one host and come at once.
+TEST(AdmissionTest, no_client_of_a_storm_is_closed_while_it_waits_for_its_answer) {
+  constexpr unsigned kClients = 200;
+  constexpr unsigned kAnswers = 4;
+  CalmChoice choice;
+  PipeNetwork network(NetworkConfig{}, tcp::TcpOptions{}, 1);
+  for (unsigned node = 0; node < 2; ++node) network.add_node();
+  PipeEngine server(network, 1, choice, tcp::TcpOptions{}, 1);
+  PipeEngine client(network, 0, choice, tcp::TcpOptions{}, 2);
+  ASSERT_EQ(server.engine.listen({"n1.p0", "", 7}), Errc::ok);
+  const std::array<std::byte, 8> request{};
+  for (std::uint16_t con = 0; con < kClients; ++con)
+    client.engine.connect({0, con, 1}, {"n0.p0", "n1.p0", 7}, ConnectionParams{}, request);
+  std::array<FabricEvent, 64> out;
+  std::vector<std::uint32_t> waiting;
+  unsigned answered = 0;
+  for (unsigned round = 0; round < 200; ++round) {
+    network.run_until(network.now() + milliseconds(1), choice);
+    client.engine.poll(network.now(), out);
+    const std::size_t count = server.engine.poll(network.now(), out);
+    for (const FabricEvent& event : std::span(out).first(count))
+      if (const auto* asked = std::get_if<event::ConnectRequested>(&event)) waiting.push_back(asked->request);
+    EXPECT_LE(waiting.size(), 64U);
+    for (unsigned i = 0; i < kAnswers && !waiting.empty(); ++i, ++answered) {
+      server.engine.reject(waiting.back(), {});
+      waiting.pop_back();
+    }
+  }
+  EXPECT_EQ(answered, kClients);
+  EXPECT_EQ(server.engine.stats().closed_handshakes, 0U);
 }
 
 TEST(FpduWalkTest, frames_end_where_their_length_says) {
