@@ -259,10 +259,9 @@ def test_reasons_are_explained_without_a_daemon(run_folder):
 def test_limits_are_shown_with_a_server_and_without(run_folder, urtrsd):
     alone = urtrs("limits")
     assert "max_sessions" in alone and "Used" in alone
-    server = urtrsd("--export=ram=mem:1M", "--max-sessions=77")
+    urtrsd("--export=ram=mem:1M", "--max-sessions=77")
     assert re.search(r"^sessions +64 .* 77 +0 ", urtrs("limits"), re.MULTILINE)
     assert "no_daemon" in urtrs("limits", "--json", f"--socket={run_folder}/none", code=3)
-    server.end(signal.SIGTERM)
 
 
 def test_top_shows_rates(server, client):

@@ -62,8 +62,7 @@ Answer show(const Asked& asked) {
   answer["missing"] = to_json(asked.target.missing(), asked.target.now());
   answer["stats"] = to_json(asked.target.transport_stats(), asked.target.block_stats());
   answer["limits"] = to_json(asked.target.limits());
-  answer.update({{"version", URTRS_VERSION}, {"pid", ::getpid()}});
-  answer["fabric"] = asked.target.fabric_name();
+  answer.update({{"version", URTRS_VERSION}, {"pid", ::getpid()}, {"fabric", asked.target.fabric_name()}});
   answer.update(asked.target.credentials());
   answer["uptime_s"] = static_cast<double>(asked.target.now() - asked.target.started()) / 1e9;
   return answer;
