@@ -230,7 +230,7 @@ void MockFabric::disconnect(ConKey key) {
   const QpId id = network_.find_qp(node_, key);
   if (id != kNone) {
     network_.ends_[id].over = true;
-    network_.laws_.over(id);
+    network_.laws_.left(id);
   }
   engine_->disconnect(key);
 }
@@ -289,6 +289,7 @@ void MockFabric::take_note(FabricEvent& event) {
   const ConKey* const key = event::key_of(event);
   const QpId id = key == nullptr ? kNone : network_.find_qp(node_, *key);
   if (id == kNone) return;
+  network_.laws_.told(id, event, network_.now());
   if (std::holds_alternative<event::ConnectionClosed>(event)) {
     network_.nodes_[node_].by_key.erase(MockNet::packed(*key));
     return;

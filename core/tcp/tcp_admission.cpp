@@ -237,6 +237,12 @@ void Admission::close_one_of_the_crowd(const std::string& limit) {
   if (worst != nullptr) give_way(*half_open_.find(worst->number)->second, limit);
 }
 
+std::size_t Admission::half_open_by_host() const noexcept {
+  std::size_t all = 0;
+  for (const auto& [host, count] : of_host_) all += count;
+  return all;
+}
+
 const HalfOpen* Admission::find(std::uint32_t request) const noexcept {
   const auto found = requests_.find(request);
   return found == requests_.end() ? nullptr : found->second;

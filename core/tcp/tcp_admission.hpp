@@ -54,6 +54,8 @@ class Admission {
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] std::size_t half_open() const noexcept { return half_open_.size(); }
   [[nodiscard]] std::size_t last_words() const noexcept { return last_words_.size(); }
+  // As the limit of each address counts them.
+  [[nodiscard]] std::size_t half_open_by_host() const noexcept;
 
   // --- what was named ---
   void accept_clients(Listener&);

@@ -43,6 +43,21 @@ FabricImpl::FabricImpl(TcpOptions options, const KeySequence::Secret& secret,
 
 FabricImpl::~FabricImpl() = default;
 
+FabricImpl::Books FabricImpl::books() const noexcept {
+  Books all{accepted_,
+            memory_used_,
+            admission_.half_open(),
+            admission_.last_words(),
+            0,
+            0,
+            admission_.half_open_by_host()};
+  for (const auto& [host, its] : of_host_) {
+    all.accepted_by_host += its.connections;
+    all.memory_by_host += its.memory;
+  }
+  return all;
+}
+
 TcpStats FabricImpl::stats() const noexcept {
   TcpStats all = stats_;
   all.connections = accepted_;

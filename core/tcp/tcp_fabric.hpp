@@ -35,6 +35,10 @@ class FabricImpl final : public TcpFabric {
     std::uint64_t memory = 0;
     std::size_t half_open = 0;
     std::size_t last_words = 0;
+    // Sums over all client addresses, whose limits are counted one by one.
+    std::size_t accepted_by_host = 0;
+    std::uint64_t memory_by_host = 0;
+    std::size_t half_open_by_host = 0;
   };
   // `secret`: random. Afterwards the fabric owns the transport.
   FabricImpl(TcpOptions, const KeySequence::Secret& secret, std::unique_ptr<Transport>);
@@ -44,9 +48,7 @@ class FabricImpl final : public TcpFabric {
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   TcpStats stats() const noexcept override;
   Transport& transport() noexcept override { return *transport_; }
-  Books books() const noexcept {
-    return {accepted_, memory_used_, admission_.half_open(), admission_.last_words()};
-  }
+  Books books() const noexcept;
   // kNoSocket: the connection has none.
   SocketId socket_of(ConKey) const noexcept;
   std::uint16_t listening_port() const noexcept override { return admission_.port(); }

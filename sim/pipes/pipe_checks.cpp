@@ -59,6 +59,7 @@ void PipeFabric::check_arrival(const FabricEvent& event, std::vector<PipeLaws::P
   const ConKey* const key = event::key_of(event);
   if (key == nullptr) return;
   const QpId id = network_.find_qp(node_, *key);
+  if (id != kNone) network_.laws_.told(id, event, network_.now());
   if (std::holds_alternative<event::ConnectionClosed>(event)) {
     network_.nodes_[node_].by_key.erase(PipeNetwork::packed(*key));
     return;
@@ -104,6 +105,9 @@ void PipeFabric::check_books() {
   const auto fail = [&](const char* text) { network_.laws_.violated(20, network_.now(), text); };
   if (books.accepted != accepted_) fail("more connections are counted than there are");
   if (accepted_ == 0 && books.memory != 0) fail("memory is counted for connections that are over");
+  if (books.half_open_by_host != books.half_open) fail("a client counts for its address that is not there");
+  if (books.accepted_by_host != books.accepted || books.memory_by_host != books.memory)
+    fail("the counts of all addresses are not what there is");
   const auto held = std::count_if(network_.ends_.begin(), network_.ends_.end(), [this](const auto& end) {
     return end.node == node_ && end.accepted && !end.keyed && !end.closed;
   });
@@ -122,8 +126,8 @@ const char* PipeFabric::overdue(PipeNetwork::End& end) noexcept {
     const bool half = end.accepted && late(end.since, may.handshake_timeout_ms + may.drain_timeout_ms);
     return half ? "a client that does not complete its request is kept" : nullptr;
   }
-  if (late(end.full_since, may.undelivered_timeout_ms))
-    return "a connection is kept whose socket takes nothing";
+  if (late(end.owed_since, may.undelivered_timeout_ms))
+    return "a connection is kept whose socket takes nothing, or too little";
   if (end.state != PipeNetwork::End::State::open) return nullptr;
   const bool receives = network_.laws_.receives(static_cast<QpId>(&end - network_.ends_.data())) != 0;
   const bool starved = !end.in.empty() && !receives;

@@ -170,7 +170,7 @@ void PipeFabric::disconnect(ConKey key) {
   if (!live()) return;
   const QpId id = network_.find_qp(node_, key);
   if (id != kNone && network_.ends_[id].accepted) --accepted_;
-  if (id != kNone) network_.laws_.over(id);
+  if (id != kNone) network_.laws_.left(id);
   engine.disconnect(key);
 }
 

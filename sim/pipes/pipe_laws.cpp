@@ -80,6 +80,12 @@ void PipeLaws::arrived(QpId at, QpId from, const FabricEvent& event, Nanos now,
   queue.pop_front();
 }
 
+void PipeLaws::told(QpId at, const FabricEvent& event, Nanos now) {
+  const bool ends = std::holds_alternative<event::ConnectionClosed>(event) ||
+                    std::holds_alternative<event::ChunkInvalidated>(event);
+  if (of(at).left && !ends) violated(23, now, "something is told of a connection that was left");
+}
+
 bool PipeLaws::writes_to(std::uint32_t rkey) const noexcept {
   return std::any_of(ends_.begin(), ends_.end(), [rkey](const Ledger& ledger) {
     return std::any_of(ledger.queue.begin(), ledger.queue.end(), [rkey](const Posted& one) {

@@ -10,6 +10,7 @@
 //   A20 what is held for connections ends with them
 //   A22 nobody sleeps over what he has to send or to report
 //   A21 an honest peer is never accused, unless octets were changed on the way
+//   A23 after disconnect() a connection reports only its end, and that of keys of this side
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,9 @@ class PipeLaws {
   void posted(QpId from, Posted);
   // The end of the sender is over: what it posted may be changed by its process from now on.
   void over(QpId from) { of(from).over = true; }
+  // disconnect() was called.
+  void left(QpId at) { of(at).over = of(at).left = true; }
+  void told(QpId at, const FabricEvent&, Nanos now);
   // `at` reported `event`, posted by `from`. What was written with it and before it is appended to `written`.
   void arrived(QpId at, QpId from, const FabricEvent&, Nanos now, std::vector<Posted>& written);
   // Something that was posted and did not arrive writes under this key.
@@ -59,6 +63,7 @@ class PipeLaws {
     std::deque<Posted> queue;  // posted here, and not arrived
     std::uint64_t receives = 0;
     bool over = false;
+    bool left = false;
   };
   Ledger& of(QpId id) {
     if (id >= ends_.size()) ends_.resize(std::size_t{id} + 1);

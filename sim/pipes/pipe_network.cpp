@@ -83,7 +83,7 @@ void PipeNetwork::check_sleepers() {
         !laws_.is_over(end.peer) && peer.keyed && !peer.closed && peer.state == End::State::open;
     // Who was connected to speaks after the first message of the other.
     const bool second = end.way == Way::to_client && !peer.out.empty();
-    const bool waits = second || !end.out.empty() || end.unacknowledged != 0 || end.full_since != kNever ||
+    const bool waits = second || !end.out.empty() || end.unacknowledged != 0 || end.owed_since != kNever ||
                        !peer.in.empty() || laws_.receives(end.peer) == 0;
     if (both && !waits && sleeps(end.node) && sleeps(peer.node))
       laws_.violated(22, now_, "processes sleep, and what was posted is in no socket");

@@ -50,7 +50,10 @@ struct PipeEnd : EngineEnd {
   Nanos since = kNever;          // accepted, or seen to be connected
   unsigned late_polls = 0;       // of its process, since a deadline of it was over
   Nanos starved_since = kNever;  // something waits for a receive
-  Nanos full_since = kNever;     // the process wants to send, and nothing of it was taken
+  Nanos owed_since = kNever;     // since then the socket takes less than the process offers
+  std::uint64_t taken = 0;       // bytes that the process has sent
+  std::uint64_t owed = 0;        // value of `taken` when all that was offered then is sent
+  Nanos trickle = 0;             // time between two bytes on the way to the peer; 0: no limit
   tcp::Watched* watched = nullptr;
   std::uint32_t interest = 0;
 };
@@ -92,6 +95,8 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
 
   // From now on peers may write under dead keys and send what finds no receive, which ends the connection.
   void expect_lies() noexcept { lies_ = true; }
+  // Delivers what this end sends one byte at a time, `apart`. 0: without that limit.
+  void trickle(QpId id, Nanos apart) noexcept { ends_[id].trickle = apart; }
   std::size_t open_sockets() const noexcept;
   // Octets that come to this end, or leave it, were changed.
   bool was_changed(QpId id) const noexcept {

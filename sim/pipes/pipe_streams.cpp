@@ -139,12 +139,13 @@ void PipeNetwork::on_deliver(QpId id, ChoiceSource& choice) {
     if (end.closed && end.out.empty()) end_well(end);
     return;
   }
+  if (now_ < end.delivered + end.trickle) return schedule_delivery(id, end.delivered + end.trickle, choice);
   const std::size_t room = peer.window - std::min(peer.window, peer.in.size());
   const std::size_t count = std::min(end.out.size(), room);
-  if (count != 0) deliver(id, some_of(count, choice), choice);
+  if (count != 0) deliver(id, end.trickle != 0 ? 1 : some_of(count, choice), choice);
   if (!ends_[id].out.empty()) {
     // A window that is closed opens when the peer reads.
-    if (room > 0) schedule_delivery(id, now_, choice);
+    if (room > 0) schedule_delivery(id, now_ + ends_[id].trickle, choice);
     return;
   }
   if (!end.shut) return;

@@ -170,6 +170,18 @@ tcp::Transport::Moved PipeTransport::receive(tcp::SocketId socket, iwarp::Mutabl
   return {count, 0};
 }
 
+// The first send() that is not taken whole starts a deadline for all that was offered. Progress does not move
+// it.
+void PipeTransport::note_taken(End& one, std::size_t count, std::size_t offered) const noexcept {
+  one.taken += count;
+  if (count == offered) {
+    one.owed_since = kNever;
+  } else if (one.owed_since == kNever || one.taken >= one.owed) {
+    one.owed = one.taken + (offered - count);
+    one.owed_since = network_.now();
+  }
+}
+
 tcp::Transport::Moved PipeTransport::send(tcp::SocketId socket, std::span<const iwarp::Bytes> pieces,
                                           std::size_t skip) noexcept {
   End& one = end(socket);
@@ -181,7 +193,7 @@ tcp::Transport::Moved PipeTransport::send(tcp::SocketId socket, std::span<const 
   const std::size_t used = one.out.size() + one.unacknowledged;
   const std::size_t room = one.capacity - std::min(one.capacity, used);
   if (room == 0) {
-    if (one.full_since == kNever) one.full_since = network_.now();
+    note_taken(one, 0, offered);
     return {0, EAGAIN};
   }
   // What is sent first, a request or its answer, finds the buffer empty.
@@ -194,7 +206,7 @@ tcp::Transport::Moved PipeTransport::send(tcp::SocketId socket, std::span<const 
     one.out.push(part.first(std::min(left, part.size())));
     left -= std::min(left, part.size());
   }
-  one.full_since = count < offered ? network_.now() : kNever;
+  note_taken(one, count, offered);
   network_.schedule_delivery(static_cast<QpId>(socket), network_.now(), choice_);
   return {count, 0};
 }

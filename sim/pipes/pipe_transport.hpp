@@ -49,6 +49,7 @@ class PipeTransport final : public tcp::Transport {
   // Another part of the process has them all, in half of the cases for up to 0.3 s.
   bool lacks_descriptor();
   Client take_waiting(tcp::SocketId listener);
+  void note_taken(End&, std::size_t count, std::size_t offered) const noexcept;
   End& end(tcp::SocketId socket) const noexcept { return network_.ends_[static_cast<QpId>(socket)]; }
   PipeNetwork::Listener* listener(tcp::SocketId) const noexcept;
   std::string name(NodeId node, std::uint32_t port) const;

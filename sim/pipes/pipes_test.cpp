@@ -268,6 +268,19 @@ TEST(PipeLawsTest, arrivals_are_a_prefix_of_what_was_posted) {
   EXPECT_EQ(broken(work, {event::ImmReceived{{}, 5}, changed}), 1u);
 }
 
+TEST(PipeLawsTest, of_a_connection_that_was_left_only_its_end_is_told) {
+  PipeLaws laws;
+  laws.told(0, event::ConnectionLost{{}, Reason::peer_closed}, 0);
+  laws.left(0);
+  laws.told(0, event::ChunkInvalidated{{}, 1, true}, 0);
+  laws.told(0, event::ConnectionClosed{{}}, 0);
+  laws.told(1, event::SendDone{{}, 1}, 0);
+  EXPECT_TRUE(laws.violations().empty());
+  laws.told(0, event::SendDone{{}, 1}, 0);
+  ASSERT_EQ(laws.violations().size(), 1u);
+  EXPECT_EQ(laws.violations().front().law, 23u);
+}
+
 TEST(PipeLawsTest, a_write_under_a_dead_key_is_never_taken) {
   PipeLaws::Posted write = posted(WorkRequest::Op::write, 0, "w");
   write.dead = true;

@@ -31,7 +31,10 @@ void drive_streams(Scenario& scenario) {
 }
 
 StreamPlay::StreamPlay(World& world)
-    : w_(world), choice_(world.choice_), network_(dynamic_cast<PipeNetwork&>(world.network_)) {
+    : w_(world),
+      slow_readers_(world.scenario_.client.seed / 64 % 4 == 3),
+      choice_(world.choice_),
+      network_(dynamic_cast<PipeNetwork&>(world.network_)) {
   network_.expect_lies();
   for (Side* const one : {&server_, &client_}) {
     one->id = one == &server_ ? kServer : kClient;
@@ -95,6 +98,7 @@ void StreamPlay::take(Side& one, const FabricEvent& event) {
   End& end = link->ends[one.id];
   if (std::holds_alternative<event::Connected>(event)) {
     end.up = true;
+    if (one.id == kClient) slow_down(*link);
   } else if (std::holds_alternative<event::ConnectFailed>(event) ||
              std::holds_alternative<event::ConnectionLost>(event)) {
     end.up = false;
@@ -105,6 +109,12 @@ void StreamPlay::take(Side& one, const FabricEvent& event) {
              !std::holds_alternative<event::ChunkInvalidated>(event)) {
     --end.receives;
   }
+}
+
+void StreamPlay::slow_down(const Link& link) {
+  const QpId qp = network_.find_qp(kClient, link.key);
+  if (slow_readers_ && link.key.con % 2 == 1 && qp != kNone)
+    network_.trickle(qp, network_.config().retry_budget / 20);
 }
 
 void StreamPlay::requested(const event::ConnectRequested& request) {

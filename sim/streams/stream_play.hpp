@@ -58,6 +58,7 @@ class StreamPlay {
   void pass(Nanos time);
   void poll(Side&);
   void take(Side&, const FabricEvent&);
+  void slow_down(const Link&);
   void requested(const event::ConnectRequested&);
   Link* link_of(ConKey);
   Link* any_link();
@@ -76,6 +77,9 @@ class StreamPlay {
   void check_arrived();
 
   World& w_;
+  // In a quarter of the seeds some connections carry one byte at a time. Not a draw, so that all other seeds
+  // stay as they were.
+  bool slow_readers_;
   ChoiceSource& choice_;
   PipeNetwork& network_;
   Side server_, client_;

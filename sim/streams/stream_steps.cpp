@@ -174,7 +174,11 @@ void StreamPlay::check_arrived() {
 
 void StreamPlay::finish() {
   network_.rates() = Rates{};
-  for (QpId qp = 0; qp < network_.qp_count(); ++qp) network_.swallow(qp, false, choice_);
+  slow_readers_ = false;
+  for (QpId qp = 0; qp < network_.qp_count(); ++qp) {
+    network_.swallow(qp, false, choice_);
+    network_.trickle(qp, 0);
+  }
   network_.heal_all(choice_);
   check_arrived();
   for (Link& link : links_) {
