@@ -19,9 +19,16 @@ std::unique_ptr<Net> make_network(Scenario& scenario, const WorldOptions& option
     return options.make_net(scenario.network, options.seed);
   }
   if (!scenario.over_tcp) return std::make_unique<Network>(scenario.network);
-  scenario.network.capabilities = tcp::tcp_capabilities();
+  const Capabilities can = scenario.network.capabilities = tcp::tcp_capabilities();
+  // A directed scenario may have been written for queue pairs.
+  scenario.server = clamp_to(scenario.server, can);
+  scenario.client.probe_deliveries = can.done_means_delivered;
+  scenario.client.imm_consumes_receive = can.imm_consumes_receive;
+  scenario.client.offer_invalidation = scenario.client.offer_invalidation && can.per_io_keys;
   scenario.keys = false;  // there it would be TLS
-  return std::make_unique<PipeNetwork>(scenario.network, tcp_options(scenario), options.seed);
+  auto network = std::make_unique<PipeNetwork>(scenario.network, tcp_options(scenario), options.seed);
+  if (scenario.liar != kNone) network->expect_lies();
+  return network;
 }
 
 }  // namespace rtrs::sim
