@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <span>
 #include <vector>
 
 #include "conformance/sim/test_judge.hpp"
+#include "sim/oracles/fence_watch.hpp"
 
 namespace rtrs::sim {
 
@@ -229,6 +231,30 @@ TEST(ClientPromises, TheTimeOfTheNextAttemptIsThatOfAPathThatWaitsForOne) {
   EXPECT_FALSE(is_refused(status(PathState::waiting, kNever, true), seconds(101)));
   EXPECT_FALSE(is_refused(status(PathState::connected), seconds(101)));
   EXPECT_TRUE(is_refused(status(PathState::connected, seconds(102)), seconds(101)));
+}
+
+TEST(FenceWatch, AFenceMayBeAskedAgainWhenItsTimeIsOver) {
+  const auto fails = [](std::initializer_list<std::pair<std::uint16_t, Nanos>> questions,
+                        bool path_dies = false) {
+    Judge judge;
+    FenceWatch watch(judge, "client 1", seconds(60));
+    for (const auto& [recon_cnt, at] : questions) {
+      std::array<std::byte, wire::kFenceBytes> bytes{};
+      EXPECT_NE(encode(wire::FenceReq{recon_cnt, 7, {}}, bytes), 0U);
+      WorkRequest work;
+      work.op = WorkRequest::Op::send;
+      work.inline_bytes = bytes;
+      watch.posted(work, at);
+      if (path_dies) watch.ended(work.key);
+    }
+    return fails_with(judge, Oracle::promises);
+  };
+  EXPECT_FALSE(fails({{1, 0}, {1, seconds(60)}, {1, seconds(120)}, {1, seconds(180)}}));
+  // The fabric may take what was asked first when it is asked again.
+  EXPECT_FALSE(fails({{1, seconds(59)}, {1, seconds(60)}, {1, seconds(120)}}));
+  EXPECT_TRUE(fails({{1, 0}, {1, 1}, {1, 2}}));
+  EXPECT_FALSE(fails({{1, 0}, {2, 1}, {3, 2}})) << "each attempt has a fence of its own";
+  EXPECT_FALSE(fails({{1, 0}, {1, 1}, {1, 2}}, true)) << "over other connections";
 }
 
 }  // namespace rtrs::sim

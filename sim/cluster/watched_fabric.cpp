@@ -57,6 +57,7 @@ void WatchedFabric::tell_connections(const FabricEvent& event, Nanos now) {
 }
 
 std::size_t WatchedFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
+  own_now_ = now;
   const std::size_t count = inner_.poll(now, events);
   taken_ += count;
   now_ = clock_.true_time(now);

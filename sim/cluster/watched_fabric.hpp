@@ -13,6 +13,7 @@
 #include "sim/cluster/clock_rate.hpp"
 #include "sim/oracles/connection_watch.hpp"
 #include "sim/oracles/crowd_watch.hpp"
+#include "sim/oracles/fence_watch.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
 #include "sim/oracles/identity_watch.hpp"
 #include "sim/oracles/ledger.hpp"
@@ -40,6 +41,10 @@ class WatchedFabric final : public ForwardingFabric {
     connections_.emplace(judge, std::move(who), limits);
   }
   ConnectionWatch& connections() noexcept { return *connections_; }
+  // Judges how often a client asks for a fence.
+  void watch_fences(Judge& judge, std::string who, Nanos timeout) {
+    fences_.emplace(judge, std::move(who), timeout);
+  }
   const Holdings& holdings() const noexcept { return holdings_; }
   const std::vector<ConKey>& live() const noexcept { return live_; }
   // Connections opened since the last clear_fresh().
@@ -121,11 +126,15 @@ class WatchedFabric final : public ForwardingFabric {
     left_keys_.lost(key);
     if (crowds_) crowds_->ended(key);
     if (connections_) connections_->ended(key);
+    if (fences_) fences_->ended(key);
     inner_.disconnect(key);
   }
   std::size_t post(std::span<const WorkRequest> work) noexcept override {
     ++acts_;
-    return inner_.post(work);
+    const std::size_t taken = inner_.post(work);
+    if (fences_)
+      for (const WorkRequest& one : work.first(taken)) fences_->posted(one, own_now_);
+    return taken;
   }
   std::size_t poll(Nanos now, std::span<FabricEvent> events) noexcept override;
 
@@ -154,7 +163,9 @@ class WatchedFabric final : public ForwardingFabric {
   std::optional<wire::ConnReq> heard_;
   std::uint32_t stranger_ = 0;  // whose own requests are not meant
   std::optional<ConnectionWatch> connections_;
-  Nanos now_ = 0;  // of the last poll, true time
+  std::optional<FenceWatch> fences_;
+  Nanos now_ = 0;      // of the last poll, true time
+  Nanos own_now_ = 0;  // the same by the clock of the process
   std::uint64_t acts_ = 0;
   std::uint64_t taken_ = 0;
 };
