@@ -5,54 +5,10 @@
 #include <cerrno>
 #include <map>
 
-#include "sim/blocks/block_plays.hpp"
+#include "sim/blocks/test_block_client.hpp"
 
 namespace rtrs::sim {
 namespace {
-
-class BlockClientTest : public testing::Test {
- protected:
-  explicit BlockClientTest(const BlockOptions& options = {})
-      : scenario(block_world_of(options)), world(options_of(scenario), choice), w(world) {
-    w.add_disk("a", kSectors);
-    w.add_disk("b", kSectors);
-    w.start_server();
-    w.start_client();
-    w.until("the session is up", [&] { return w.link_up(); });
-  }
-  static WorldOptions options_of(const Scenario& scenario) {
-    WorldOptions options;
-    options.scenario = &scenario;
-    return options;
-  }
-  Errc submit(DeviceHandle device, BlockRequest request) {
-    request.data = data.data();
-    request.prio = 0xffff;  // no request of the book
-    return w.client().submit(w.client_fabric(), w.now(), device, request);
-  }
-  BlockCompletion result_of(DeviceHandle device, const BlockRequest& request) {
-    EXPECT_EQ(submit(device, request), Errc::ok);
-    return next();
-  }
-  BlockCompletion next() {
-    w.until("a request is over", [&] { return !w.unjudged().empty(); });
-    EXPECT_EQ(w.failure(), "");
-    if (w.unjudged().empty()) return {};
-    const BlockCompletion done = w.unjudged().front();
-    w.unjudged().pop_front();
-    return done;
-  }
-  void expect(const BlockCompletion& done, Errc result, int error) {
-    EXPECT_EQ(done.result, result);
-    EXPECT_EQ(done.error, error);
-  }
-
-  SeededChoice choice{1};
-  Scenario scenario;
-  World world;
-  BlockWorld w;
-  std::vector<std::byte> data = std::vector<std::byte>(kSectors * 512);
-};
 
 TEST_F(BlockClientTest, WhatDoesNotFitTheDeviceIsRefusedWithItsErrno) {
   const DeviceHandle device = open(w, "a");
@@ -259,113 +215,6 @@ class FewRequestsTest : public BlockClientTest {
  protected:
   FewRequestsTest() : BlockClientTest(BlockOptions{.max_requests = 3}) {}
 };
-
-// queue_timeout of the session.
-class PatientTest : public BlockClientTest {
- protected:
-  PatientTest() : BlockClientTest(options()) {}
-
- public:
-  static constexpr Nanos kPatience = seconds(3);
-  static BlockOptions options() {
-    BlockOptions made;
-    made.queue_timeout = kPatience;
-    return made;
-  }
-};
-
-// Whatever the device waits for, its requests wait as long as any other request does, and then say that there
-// is no path.
-TEST_F(PatientTest, R78WhatWaitsForItsDeviceFailsAfterQueueTimeout) {
-  const auto device = static_cast<DeviceHandle>(w.map("a"));
-  w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });
-  for (std::uint32_t path = 0; path < BlockWorld::kPaths; ++path) w.cut(path);
-  w.until("the link is lost", [&] { return !w.link_up(); });
-  for (unsigned round = 0; round < 2; ++round) {
-    const Nanos begin = w.now();
-    expect(result_of(device, {.opcode = Opcode::write, .length = 4096}), Errc::no_path, EIO);
-    EXPECT_GE(w.now() - begin, kPatience);
-    EXPECT_LE(w.now() - begin, kPatience + seconds(1));
-    w.pass(seconds(1));
-  }
-}
-
-class SilentOpenTest : public BlockClientTest {
- protected:
-  SilentOpenTest() : BlockClientTest(options()) {}
-  static BlockOptions options() {
-    BlockOptions made = PatientTest::options();
-    made.opening = seconds(1'000'000);
-    return made;
-  }
-};
-
-TEST_F(SilentOpenTest, EndsARequestAfterQueueTimeoutAlthoughTheLinkIsUp) {
-  const auto device = static_cast<DeviceHandle>(w.map("a"));
-  for (unsigned round = 0; round < 2; ++round) {
-    const Nanos begin = w.now();
-    expect(result_of(device, {.opcode = Opcode::write, .length = 4096}), Errc::request_timeout, ETIMEDOUT);
-    EXPECT_TRUE(w.link_up());
-    EXPECT_GE(w.now() - begin, PatientTest::kPatience);
-    EXPECT_LE(w.now() - begin, PatientTest::kPatience + seconds(1));
-  }
-}
-
-// Storage answers nothing, and has the only permit.
-class NoPermitTest : public BlockClientTest {
- protected:
-  NoPermitTest() : BlockClientTest(options()) {}
-  static BlockOptions options() {
-    BlockOptions made = PatientTest::options();
-    made.depth = 1;
-    made.storage = seconds(1'000'000);
-    made.request_timeout = seconds(2);
-    return made;
-  }
-};
-
-TEST_F(NoPermitTest, WhatFindsNoPermitSaysSoAlthoughThereIsAPath) {
-  const DeviceHandle device = open(w, "a");
-  // It ends its path; the other one is there.
-  expect(result_of(device, {.length = 512}), Errc::request_timeout, ETIMEDOUT);
-  expect(result_of(device, {.length = 512}), Errc::no_permit, EIO);
-  EXPECT_TRUE(w.link_up());
-}
-
-// As at the session: what would have to wait fails at once.
-class ImpatientTest : public BlockClientTest {
- protected:
-  ImpatientTest() : BlockClientTest(options()) {}
-  static BlockOptions options() {
-    BlockOptions made;
-    made.queue_timeout = 0;
-    made.opening = milliseconds(100);
-    return made;
-  }
-};
-
-TEST_F(ImpatientTest, FailsAtOnceWithoutAPathOrAnOpenDevice) {
-  const auto device = static_cast<DeviceHandle>(w.map("a"));
-  const BlockRequest read{.length = 4096};
-  Nanos begin = w.now();
-  expect(result_of(device, read), Errc::request_timeout, ETIMEDOUT);
-  EXPECT_EQ(w.now(), begin);
-  w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });
-  expect(result_of(device, read), Errc::ok, 0);
-  for (std::uint32_t path = 0; path < BlockWorld::kPaths; ++path) w.cut(path);
-  w.until("the link is lost", [&] { return !w.link_up(); });
-  begin = w.now();
-  expect(result_of(device, read), Errc::no_path, EIO);
-  EXPECT_EQ(w.now(), begin);
-}
-
-TEST_F(ImpatientTest, WhatIsAtTheServerIsAnsweredAndADurableWriteGetsItsFlush) {
-  w.disk("a").fua = false;
-  const DeviceHandle device = open(w, "a");
-  for (unsigned io = 0; io < 20; ++io)
-    EXPECT_EQ(submit(device, {.opcode = Opcode::write_zeroes, .length = 4096, .fua = true}), Errc::ok);
-  for (unsigned io = 0; io < 20; ++io) expect(next(), Errc::ok, 0);
-}
 
 TEST_F(FewRequestsTest, AreTakenAtATime) {
   const DeviceHandle device = open(w, "a");

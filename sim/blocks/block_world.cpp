@@ -105,6 +105,10 @@ void BlockWorld::pause_server(Nanos time) {
   w_.carry_out(WorldFault{WorldFault::Kind::pause, kServer, now() + time});
 }
 
+void BlockWorld::pause_client(Nanos time) {
+  w_.carry_out(WorldFault{WorldFault::Kind::pause, kClient, now() + time});
+}
+
 void BlockWorld::replace_server() {
   if (!w_.server_.up) return;
   w_.server_.driver->close(*w_.server_.fabric, now());

@@ -65,6 +65,8 @@ class BlockWorld {
   void close_session();
   // The server's process stands still for as long.
   void pause_server(Nanos time);
+  // Likewise the client's.
+  void pause_client(Nanos time);
   // It ends by itself, as for an update, and another process takes its place.
   void replace_server();
   // An operator of the server takes the disk away from its session.

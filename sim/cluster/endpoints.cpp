@@ -60,7 +60,9 @@ BlockClientOptions block_options(const ClientOptions& session) {
 
 class DiskClient final : public ClientEnd {
  public:
-  DiskClient(const ClientOptions& options, Recorder* recorder) : client_(block_options(options), recorder) {}
+  DiskClient(const ClientOptions& options, Recorder* recorder)
+      : client_(block_options(options), recorder),
+        has_request_timeout_(options.protocol.request_timeout != kNever) {}
   Client& session() noexcept override { return client_.session(); }
   Errc open(Fabric& fabric, Nanos now) override {
     const Errc opened = client_.open(fabric, now);
@@ -96,6 +98,8 @@ class DiskClient final : public ClientEnd {
       if (result.result == Errc::invalid || result.result == Errc::not_open ||
           result.result == Errc::cache_lost)
         broken_ = "a good request of a disk that loses nothing ends well or with an error of the session";
+      if (tells_of_a_wait(result.result) && !lacks_anything(now))
+        broken_ = "no request fails for want of a path, a permit or its device while it could be sent";
     }
     return count;
   }
@@ -135,7 +139,20 @@ class DiskClient final : public ClientEnd {
   }
 
  private:
+  // A request of one message ends like that only when it waited for something. A session fails what its
+  // server does not answer with request_timeout too, where that is an option.
+  bool tells_of_a_wait(Errc result) const noexcept {
+    const bool waited = result == Errc::no_path || result == Errc::no_permit ||
+                        (result == Errc::request_timeout && !has_request_timeout_);
+    return waited && largest_ <= client_.session().max_io_size();
+  }
+  bool lacks_anything(Nanos now) const noexcept {
+    const bool open = client_.state(device_) == rnbd::DeviceState::open && !client_.refused(device_);
+    return !open || client_.messages_in_flight() != 0 || client_.session().queue_ends(now) != kNever;
+  }
+
   BlockClient client_;
+  bool has_request_timeout_;
   rnbd::DeviceHandle device_ = 0;
   std::uint64_t largest_ = 0;  // bytes of a request
   const char* broken_ = nullptr;
