@@ -120,8 +120,8 @@ void answer(RuleBreakingFabric& liar, const Heard& heard, int error) {
   response.imm = wire::encode_io_rsp(ImmType::io_rsp, heard.chunk, error);
   EXPECT_EQ(liar.post(std::span(&response, 1)), 1U);
 }
-// As Linux did: the user header of a request may be longer than all that lies in front of the RTRS header,
-// and what is found there is judged and answered.
+// Linux before its fix: a user header that is longer than its offset is read from before the chunk, and the
+// request is answered.
 void judge_what_is_before_the_chunk(RuleBreakingFabric& liar) {
   liar.deaf = [&liar](const FabricEvent& event) {
     const auto heard = bad_request(liar, event, [](const Heard& one) { return one.usr_len > one.off; });
@@ -130,8 +130,8 @@ void judge_what_is_before_the_chunk(RuleBreakingFabric& liar) {
     return true;
   };
 }
-// As Linux did: a read sends as much as its descriptor has room for. The bytes are of a region of their own,
-// because the server would release its chunks before they are sent.
+// Linux before its fix: a read sends as many bytes as its descriptor says. They come from a region of its
+// own, because the server releases its chunks while the write is in flight.
 void send_what_is_behind_the_chunk(RuleBreakingFabric& liar) {
   const auto leaked = liar.allocate(SimServer::kChunk + 1);
   ASSERT_TRUE(leaked);

@@ -42,7 +42,7 @@ class RuleBreakingFabric final : public ForwardingFabric {
     regions_[id] = {};
     inner_.release(id);
   }
-  // Those of its user that have so many bytes.
+  // Regions of the user that are `bytes` long.
   std::vector<RegionId> regions_of(std::size_t bytes) const;
   std::size_t post(std::span<const WorkRequest> work) noexcept override;
   std::size_t poll(Nanos now, std::span<FabricEvent> events) noexcept override;

@@ -1,5 +1,5 @@
-// The steps that the storage engine asks for, carried out by a file system that exists in the test alone:
-// which of them are durable, and what becomes of their errors.
+// Steps of the storage engine on a scripted file system: which steps are durable, and which errors count as
+// failed syncs.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -71,7 +71,7 @@ class EngineSteps : public ::testing::Test {
   OpenedDevice opened_;
 };
 
-// What a file system can do besides reading and writing.
+// Optional calls that a file system supports.
 struct Abilities {
   bool punches;
   bool zeroes;
