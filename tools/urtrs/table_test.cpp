@@ -62,6 +62,14 @@ TEST(Table, SessionsWithTheirPathsAndTotals) {
             "total                        200.000K  1.000K         6\n");
 }
 
+TEST(Table, AnExportWhoseNbdServerIsLostSaysSo) {
+  EXPECT_EQ(text(exports(shown())).find("State"), std::string::npos);
+  json lost = shown();
+  lost["exports"][0]["lost"] = true;
+  EXPECT_NE(text(exports(lost)).find("/srv/a  ro      lost   its NBD server is lost"), std::string::npos)
+      << text(exports(lost));
+}
+
 TEST(Table, APathThatIsSilentSaysForHowLong) {
   json silent = shown();
   silent["sessions"][0]["paths"][0]["silent_s"] = 12.4;

@@ -189,25 +189,32 @@ const json* missing_export(const json& shown, const std::string& name) {
 Table exports(const json& shown) {
   bool some_missing = false;
   for (const json& one : shown.at("exports"))
-    some_missing = some_missing || missing_export(shown, one.value("name", "")) != nullptr;
-  Table table{"exports",
-              {{"name", "Name", "for clients"},
-               {"source", "Source", "file, block device or memory"},
-               {"access", "Access", "ro or rw"},
-               {"delay_ms", "Delay", "milliseconds that every operation waits", Kind::number, false},
-               {"state", "State", "served or missing", Kind::text, some_missing},
-               {"why", "Why", "it is missing", Kind::text, some_missing}},
-              {}};
+    some_missing =
+        some_missing || one.value("lost", false) || missing_export(shown, one.value("name", "")) != nullptr;
+  Table table{
+      "exports",
+      {{"name", "Name", "for clients"},
+       {"source", "Source", "file, block device or memory"},
+       {"access", "Access", "ro or rw"},
+       {"delay_ms", "Delay", "milliseconds that every operation waits", Kind::number, false},
+       {"state", "State", "served, missing or lost; shown unless all are served", Kind::text, some_missing},
+       {"why", "Why", "it is missing or lost; likewise", Kind::text, some_missing}},
+      {}};
   for (const json& one : shown.at("exports")) {
     const std::string source =
         one.contains("path") ? one.value("path", "") : "mem:" + std::to_string(number(one, "memory_bytes"));
     const json* const missing = missing_export(shown, one.value("name", ""));
+    const bool lost = one.value("lost", false);
     table.rows.push_back({{{"name", one.value("name", "")},
                            {"source", source},
                            {"access", one.value("read_only", false) ? "ro" : "rw"},
                            {"delay_ms", number(one, "delay_ms")},
-                           {"state", missing != nullptr ? "missing" : "served"},
-                           {"why", missing != nullptr ? missing->value("sentence", "") : ""}},
+                           {"state", lost                 ? "lost"
+                                     : missing != nullptr ? "missing"
+                                                          : "served"},
+                           {"why", lost                 ? "its NBD server is lost; the log says why"
+                                   : missing != nullptr ? missing->value("sentence", "")
+                                                        : ""}},
                           {}});
   }
   return table;

@@ -127,6 +127,8 @@ class Catalog {
   // How long IO waits for an NBD server that was lost; for servers that are connected from now on. 0 at
   // first.
   void wait_for_nbd(Nanos time);
+  // Names of open exports whose NBD server is lost.
+  std::vector<std::string> lost_nbd() const;
   // Lets the IO fail that waits for an NBD server, and all that would.
   void stop_waiting_for_nbd();
   // About the search path, and about facts that cannot be told to peers.

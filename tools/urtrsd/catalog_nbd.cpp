@@ -1,6 +1,8 @@
 // Exports that an NBD server holds. All opens of one share a connection: a flush then covers them all,
 // whatever the server promises for several connections.
 #include <cerrno>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "tools/urtrsd/catalog.hpp"
@@ -28,6 +30,21 @@ void Catalog::stop_waiting_for_nbd() {
     const std::unique_lock guard(place->mutex, std::try_to_lock);  // taken while somebody connects
     if (guard && place->disk != nullptr) place->disk->stop_waiting();
   }
+}
+
+std::vector<std::string> Catalog::lost_nbd() const {
+  std::vector<std::string> names;
+  std::map<std::size_t, std::shared_ptr<NbdPlace>> places;
+  {
+    const std::lock_guard guard(shared_->mutex);
+    places = shared_->nbd;
+  }
+  for (const auto& [index, place] : places) {
+    const std::unique_lock guard(place->mutex, std::try_to_lock);
+    if (!guard || place->disk == nullptr || place->lent.expired() || place->disk->is_up()) continue;
+    names.push_back(name_of(index));
+  }
+  return names;
 }
 
 struct Catalog::NbdLease {

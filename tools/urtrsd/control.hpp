@@ -33,6 +33,7 @@ class Controlled : public attributes::ServerOperations {
  public:
   virtual attributes::ServerModel model() const = 0;
   virtual std::vector<ExportSpec> exports() const = 0;
+  virtual std::vector<std::string> lost_nbd() const = 0;  // exports, see Catalog
   virtual const MissingList& missing() const = 0;
   virtual ServerStats transport_stats() const = 0;
   virtual BlockServerStats block_stats() const = 0;
@@ -97,7 +98,8 @@ class Control {
 // --- the answers, for tests ---
 nlohmann::json to_json(const attributes::ServerModel&, Nanos now, bool buckets);
 nlohmann::json to_json(const ServerStats&, const BlockServerStats&);
-nlohmann::json to_json(const std::vector<ExportSpec>&);
+// `lost`: names of exports whose NBD server is lost.
+nlohmann::json to_json(const std::vector<ExportSpec>&, const std::vector<std::string>& lost);
 nlohmann::json to_json(const MissingList&, Nanos now);
 nlohmann::json to_json(const std::vector<LimitInUse>&);
 nlohmann::json to_json(const PathEvent&);

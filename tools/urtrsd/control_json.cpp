@@ -159,7 +159,7 @@ json to_json(const std::vector<LimitInUse>& limits) {
   return all;
 }
 
-json to_json(const std::vector<ExportSpec>& exports) {
+json to_json(const std::vector<ExportSpec>& exports, const std::vector<std::string>& lost) {
   json all = json::array();
   for (const ExportSpec& one : exports) {
     json row{{"name", one.name}, {"read_only", one.read_only}};
@@ -168,6 +168,7 @@ json to_json(const std::vector<ExportSpec>& exports) {
     else
       row["path"] = one.path;
     if (one.force) row["force"] = true;
+    if (std::find(lost.begin(), lost.end(), one.name) != lost.end()) row["lost"] = true;
     if (one.delay_ms != 0) row["delay_ms"] = one.delay_ms;
     all.push_back(std::move(row));
   }

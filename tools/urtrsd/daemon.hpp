@@ -128,6 +128,7 @@ class Daemon : private Controlled {
   // All sessions, each with its name as outputs show it and as users give it.
   std::vector<ServerSessionStatus> sessions() const;
   std::vector<ExportSpec> exports() const override { return catalog_->specs(); }
+  std::vector<std::string> lost_nbd() const override { return catalog_->lost_nbd(); }
   const MissingList& missing() const override { return missing_; }
   ServerStats transport_stats() const override { return server_.transport().stats(); }
   BlockServerStats block_stats() const override { return server_.stats(); }

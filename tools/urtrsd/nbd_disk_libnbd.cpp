@@ -178,7 +178,8 @@ std::string NbdDisk::learn() {
                     facts.flush == facts_.flush && facts.fua == facts_.fua && facts.trim == facts_.trim &&
                     facts.zero == facts_.zero;
   if (!same || facts.size < size_)
-    return "its server has another disk now; close the export in all sessions to use that";
+    return "its server has another disk now, or a smaller one; to use that, close the export in all sessions "
+           "(urtrs device close)";
   size_ = facts.size;
   return {};
 }
@@ -194,11 +195,10 @@ void NbdDisk::drop() {
   handle_ = nullptr;
   told_ = why;
   tell_(described_ + ": its NBD server is lost: " + why +
-
         (waits_.load(std::memory_order_relaxed)
-             ? "; IO waits for it for up to " + std::to_string(wait_ / 1'000'000'000) + " s (nbd_wait_s)"
+             ? "; IO waits for up to " + std::to_string(wait_ / 1'000'000'000) + " s (nbd_wait_s)"
              : "; IO fails until it is back") +
-        ", which is tried every second");
+        "; urtrsd reconnects every second");
 }
 
 // libnbd ends all commands when it finds the connection broken.
@@ -222,7 +222,10 @@ void NbdDisk::run() {
       const std::string why = connect_once();
       publish();
       if (why.empty()) {
-        tell_(described_ + ": its NBD server is back");
+        tell_(described_ + ": its NBD server is back" +
+              (link_.losses().reported ? ""
+                                       : "; it may have lost writes that were not flushed, so the next flush "
+                                         "of each open device fails once (EIO)"));
         send_held();
       } else if (why != told_) {
         told_ = why;
