@@ -119,6 +119,11 @@ std::string canonical(std::string_view text) {
 
 }  // namespace
 
+bool lacks_interface(const std::string& host) {
+  in6_addr six{};
+  return ::inet_pton(AF_INET6, host.c_str(), &six) == 1 && IN6_IS_ADDR_LINKLOCAL(&six);
+}
+
 bool same_path(const PathAddress& a, const PathAddress& b) {
   const Endpoint one = endpoint_of(a), other = endpoint_of(b);
   return one.port == other.port && canonical(one.host) == canonical(other.host) &&
@@ -142,6 +147,10 @@ tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::ui
   auto destination = checked_address(text.substr(begin), "destination");
   if (!destination) return refuse(text, destination.error());
   path.destination = std::move(*destination);
+  // The interface of the source is used for the destination too.
+  const bool has_scope = path.source.find('%') != std::string::npos;
+  if (lacks_interface(path.source) || (!has_scope && lacks_interface(endpoint_of(path).host)))
+    return refuse(text, "a link-local address needs its interface, as in fe80::1%eth0");
   return path;
 }
 

@@ -11,10 +11,13 @@
 
 namespace rtrs::net {
 
-// Looks at the form only; whether the addresses exist is the fabric's to say. The prefix `ip:` is dropped;
-// `gid:` stays, and is an address to the verbs fabric alone.
+// Checks the form only, not whether the addresses exist. The prefix `ip:` is dropped; `gid:` stays, and is an
+// address to the verbs fabric alone. A link-local address needs its interface.
 // The error is a sentence that quotes the text.
 tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::uint16_t port);
+
+// True for a link-local IPv6 address without an interface: the system cannot use it.
+bool lacks_interface(const std::string& host);
 
 // Whether both name the same source, destination and port, in whatever spelling: fd00::1 and FD00:0::1.
 // Nothing is resolved.

@@ -86,6 +86,15 @@ TEST(PathSyntax, TheScopeOfALinkLocalAddressIsKept) {
   EXPECT_FALSE(same_path(path("fe80::1%eth0"), path("fe80::1%ETH0")));
 }
 
+TEST(PathSyntax, ALinkLocalAddressWithoutItsInterfaceIsRefused) {
+  for (const char* text :
+       {"fe80::1", "[fe80::1]:7", "ip:FE80::1", "fe80::1@fe80::2%eth0", "10.0.0.1@fe80::1"})
+    EXPECT_NE(parse_path(text, 1).error().find("a link-local address needs its interface"), std::string::npos)
+        << text;
+  for (const char* text : {"fe80::1%eth0", "fe80::1%eth0@fe80::2", "gid:fe80::1", "fec0::1", "fe80"})
+    EXPECT_TRUE(parse_path(text, 1)) << text;
+}
+
 TEST(PathSyntax, WritesWhatItReads) {
   for (const char* text : {"10.0.0.2", "10.0.0.1@10.0.0.2", "fd00::1@fd00::2", "fe80::1%eth0@fe80::2%eth0"})
     EXPECT_EQ(to_text(*parse_path(text, 1)), text);

@@ -83,7 +83,7 @@ def test_a_server_listens_on_all_addresses_of_a_name(urtrsd):
 
 
 def test_a_name_without_addresses_is_told(urtrsd):
-    server = urtrsd("--listen=no-such-host.invalid", "--export=disk=mem:1M", ready=False)
+    server = urtrsd("--listen=no-such-host.invalid", "--export=disk=mem:1M", "--strict", ready=False)
     assert server.process.wait(60) == 3
     assert 'no-such-host.invalid"' in server.text()
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "backends/address/path_syntax.hpp"
 #include "core/proto/limits.hpp"
 #include "core/record/format.hpp"
 #include "tools/urtrsd/config_text.hpp"
@@ -313,6 +314,11 @@ void ConfigReader::add_listen(const std::string& origin, const std::string& addr
   if (!is_ip_address(bare.rfind("gid:", 0) == 0 ? bare.substr(4) : bare) && !is_host_name(bare)) {
     report(origin, "listen: expected IPv4 or IPv6 address or host name, got " + in_quotes(address),
            "the port has its own setting");
+    return;
+  }
+  if (net::lacks_interface(bare)) {
+    report(origin, "listen: " + bare + " is a link-local address and needs its interface",
+           "for example " + bare + "%eth0; 'ip address' lists the interfaces");
     return;
   }
   for (const std::string& other : config_.listen) {
