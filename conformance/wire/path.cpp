@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "conformance/wire/verdict.hpp"
-#include "core/proto/errc.hpp"
+#include "core/proto/reasons.hpp"
 
 namespace rtrs::conformance {
 
@@ -70,8 +70,9 @@ Con& Path::connect(std::uint16_t cid) {
   if (con.reason == Reason::connect_refused)
     fail("connection {} was refused: is the server running there, is the port right?", cid);
   const bool rejected = con.reason == Reason::rejected;
-  fail("connection {} failed: {}{}", cid, to_string(con.reason),
-       rejected ? fmt::format(", errno {}", wire::reject_errno(con.answer)) : std::string());
+  const ReasonText& text = text_of(con.reason);
+  fail("connection {} failed: {} [{}]{}", cid, text.sentence, text.code,
+       rejected ? fmt::format(", errno {}", wire::reject_errno(con.answer)) : fmt::format("; {}", text.hint));
 }
 
 Con& Path::con(std::uint16_t cid) const {

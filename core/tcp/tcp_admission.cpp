@@ -346,7 +346,7 @@ void Admission::tell(Nanos now) {
   }
   if (closed_ != 0)
     say_(LogLevel::warning, "closed " + std::to_string(closed_) +
-                                " clients that sent no whole and good connect request, the last of them " +
+                                " connections without a valid connect request, the last one from " +
                                 last_closed_);
   if (turned_away_ != 0)
     say_(LogLevel::error, "turned away " + std::to_string(turned_away_) + " clients, the last of them " +

@@ -135,7 +135,9 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   if (texts.role == "client") {
     options.role = Role::client;
   } else if (texts.role != "server" && !((options.list || options.cve) && texts.role.empty())) {
-    errors += "urtrs-conform: --role: expected server or client, got \"" + texts.role + "\"\n";
+    errors += texts.role.empty()
+                  ? "urtrs-conform: --role is missing: what the peer is, server or client\n"
+                  : "urtrs-conform: --role: expected server or client, got \"" + texts.role + "\"\n";
   }
   const auto& fabrics = tools::fabric_names();
   if (std::find(fabrics.begin(), fabrics.end(), options.fabric) == fabrics.end()) {

@@ -83,7 +83,7 @@ TEST(CommandLine, UsageErrors) {
       usage_error({"-e", "a=mem:511"}),
       "urtrsd: --export: expected mem:SIZE with at least 512 bytes, got \"mem:511\"; for example mem:64M\n");
   EXPECT_EQ(usage_error({"-c", "/nonexistent/u.toml", "-e", "a=mem:1M"}),
-            "urtrsd: /nonexistent/u.toml: cannot be read: No such file or directory\n");
+            "urtrsd: /nonexistent/u.toml: cannot be read: No such file or directory (2)\n");
   EXPECT_EQ(usage_error({"-c", "/", "-e", "a=mem:1M"}),
             "urtrsd: /: is a folder, and a configuration is a regular file\n");
   EXPECT_EQ(
@@ -256,6 +256,27 @@ TEST(CommandLine, TheCheckTriesTheHost) {
   EXPECT_EQ(tcp.errors, "urtrsd: warning: it is slow\n");
 }
 
+TEST(CommandLine, TheCheckWarnsOfAFolderThatTakesNoControlSocket) {
+  TestDirectory directory;
+  const auto check = [](const std::string& control) {
+    return parse_command_line({"--check-config", "-e", "a=mem:1M", "--port=0", "--control=" + control});
+  };
+  const CommandLine none = check(directory / "none/socket");
+  EXPECT_EQ(none.exit_code, 0);
+  EXPECT_EQ(none.errors, "urtrsd: warning: control: no socket can be made in \"" + directory.path() +
+                             "/none\": No such file or directory (2), so urtrs will not reach this urtrsd "
+                             "until that is mended\n");
+  for (const std::string& control : {directory / "socket", std::string("auto"), std::string("socket")})
+    EXPECT_EQ(check(control).errors, "") << control;
+}
+
+TEST(CommandLine, ALinkLocalAddressNeedsItsInterface) {
+  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--listen", "fe80::1"}),
+            "urtrsd: --listen: fe80::1 is a link-local address and needs its interface; for example "
+            "fe80::1%eth0; 'ip address' lists the interfaces\n");
+  EXPECT_TRUE(parse_command_line({"-e", "a=mem:1M", "--listen", "fe80::1%eth0"}).run);
+}
+
 TEST(CommandLine, TheCheckWarnsOfAnImageThatIsLocked) {
   TestDirectory directory;
   const std::string image = directory.make_file("a.img", 4096);
@@ -322,7 +343,7 @@ TEST(CommandLine, AFolderThatDoesNotLetUsThroughIsSaid) {
   ::chmod(directory.path().c_str(), 0);
   const CommandLine shut = parse_command_line({"--check-config", "-e", "a=" + image});
   ::chmod(directory.path().c_str(), 0700);
-  EXPECT_NE(shut.errors.find("Permission denied; let the user of urtrsd through its folders"),
+  EXPECT_NE(shut.errors.find("Permission denied (13); let the user of urtrsd through its folders"),
             std::string::npos)
       << shut.errors;
 }

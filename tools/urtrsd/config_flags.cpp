@@ -1,4 +1,3 @@
-#include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -172,14 +171,6 @@ void check_host(const DaemonConfig& config, const TryStart& try_start, CommandLi
   if (!trial.engine.empty()) result.output += "urtrsd: storage engine: " + trial.engine + "\n";
 }
 
-// Without it urtrsd runs and has no control socket.
-void check_group(const DaemonConfig& config, CommandLine& result) {
-  const std::string& group = config.control_group;
-  if (config.control.empty() || group.empty() || ::getgrnam(group.c_str()) != nullptr) return;
-  result.errors += "urtrsd: warning: control_group: there is no group " + in_quotes(group) +
-                   ", so urtrs will not reach this urtrsd; \"getent group\" lists them\n";
-}
-
 void check_devices(const DaemonConfig& config, const TryStart& try_start, CommandLine& result) {
   const auto search_path =
       config.dev_search_path.empty() ? std::nullopt : std::optional<std::string>(config.dev_search_path);
@@ -201,7 +192,8 @@ void check_devices(const DaemonConfig& config, const TryStart& try_start, Comman
   }
   check_keys(config, result);
   check_host(config, try_start, result);
-  check_group(config, result);
+  for (const std::string& warning : control_warnings(config))
+    result.errors += "urtrsd: warning: " + warning + "\n";
   for (const AddressProblem& problem : try_addresses(config)) {
     result.errors += (problem.may_pass ? "urtrsd: warning: " : "urtrsd: ") + problem.sentence + "\n";
     if (!problem.may_pass) result.exit_code = kPrecondition;

@@ -217,7 +217,7 @@ void Daemon::wait_for_signals() {
 }
 
 void Daemon::begin_shutdown(const char* why) {
-  spdlog::info("{}: closing {} sessions; once more to leave at once", why,
+  spdlog::info("{}: closing {} sessions; signal again to exit immediately", why,
                server_.transport().session_count());
   stopping_ = true;
   retry_timer_.cancel();

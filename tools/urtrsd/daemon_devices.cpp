@@ -144,9 +144,9 @@ void Daemon::tell_failure(const StorageResult& done) {
   const std::uint16_t session = block::session_of(block::OpId{done.cookie});
   const int error = done.cause != 0 ? done.cause : done.error;
   log_.write(LogKind::failed_io, spdlog::level::err, fields_of(session, error),
-             "{} {} {} offset={} length={} {}: {} ({})", who(session), to_string(done.opcode), device,
+             "{} {} {} offset={} length={} {}: {}", who(session), to_string(done.opcode), device,
              done.sector * kSectorBytes, done.bytes, done.cause != 0 ? "failed" : "refused",
-             errno_text(error), error);
+             errno_text(error));
 }
 
 // The device is not closed before the answer, because its operation is under way.

@@ -110,7 +110,7 @@ class TestDaemon(Case):
                 pytest.skip("nobody cannot execute urtrsd here")
         server = self.start(f"--export=a={image}", "--strict", **user)
         assert server.process.wait(BOUND) == 3
-        assert "cannot be opened for writing: Permission denied; to export it read-only" in server.text()
+        assert "cannot be opened for writing: Permission denied (13); to export it read-only" in server.text()
         self.start(f"--export=a={image},ro", **user).ready()
 
     def test_a_log_that_nobody_reads_stops_nothing(self):

@@ -1,9 +1,12 @@
 #include "tools/urtrsd/listen_check.hpp"
 
+#include <grp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "backends/address/socket_address.hpp"
 #include "tools/urtrsd/config_text.hpp"
@@ -89,6 +92,21 @@ std::vector<AddressProblem> try_addresses(const DaemonConfig& config) {
     }
   }
   return problems;
+}
+
+std::vector<std::string> control_warnings(const DaemonConfig& config) {
+  std::vector<std::string> warnings;
+  if (config.control.empty()) return warnings;
+  const std::string& group = config.control_group;
+  if (!group.empty() && ::getgrnam(group.c_str()) == nullptr)
+    warnings.push_back("control_group: there is no group " + in_quotes(group) +
+                       ", so urtrs will not reach this urtrsd; \"getent group\" lists them");
+  if (config.control == "auto") return warnings;
+  const std::string folder = std::filesystem::absolute(config.control).parent_path();
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    warnings.push_back("control: no socket can be made in " + in_quotes(folder) + ": " + errno_text(errno) +
+                       ", so urtrs will not reach this urtrsd until that is mended");
+  return warnings;
 }
 
 }  // namespace rtrs::daemon

@@ -20,4 +20,8 @@ int try_address(const net::SocketAddress& address);
 // alone.
 std::vector<AddressProblem> try_addresses(const DaemonConfig& config);
 
+// Reasons why the control socket could not be made now. Only warnings: urtrsd runs without it, and systemd
+// may make the folder for the service.
+std::vector<std::string> control_warnings(const DaemonConfig& config);
+
 }  // namespace rtrs::daemon

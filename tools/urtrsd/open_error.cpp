@@ -1,6 +1,7 @@
 #include "tools/urtrsd/open_error.hpp"
 
 #include <cerrno>
+#include <string>
 #include <system_error>
 
 #include "tools/lib/text/printable.hpp"
@@ -17,7 +18,7 @@ std::string in_quotes(std::string_view text) {
 }
 
 std::string errno_text(int error) {
-  return std::generic_category().message(error);
+  return std::generic_category().message(error) + " (" + std::to_string(error) + ")";
 }
 
 int peer_errno(int error) noexcept {

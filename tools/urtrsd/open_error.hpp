@@ -21,7 +21,7 @@ inline tl::unexpected<OpenError> refuse(int error, std::string sentence) {
 // the name of a device. Quotes and backslashes of the text get a backslash in front.
 std::string in_quotes(std::string_view text);
 
-// "No such file or directory" for ENOENT.
+// "No such file or directory (2)" for ENOENT.
 std::string errno_text(int error);
 
 // The errno a peer is told for a failed IO: kept where a block device could report it (protocol section 9.3,

@@ -70,7 +70,7 @@ SearchPath::SearchPath(std::string path, Confinement how) : path_(std::move(path
   const UniqueFd probe(openat2_path(AT_FDCWD, "/", RESOLVE_NO_MAGICLINKS, kPathOnly));
   kernel_confines_ = static_cast<bool>(probe);
   if (!probe)
-    warnings_.push_back("openat2(2) is not available (" + errno_text(errno) + "): no symbolic link under " +
+    warnings_.push_back("openat2(2) is not available: " + errno_text(errno) + "; no symbolic link under " +
                         in_quotes(prefix_) + " is followed");
 }
 

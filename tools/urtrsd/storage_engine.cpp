@@ -77,8 +77,8 @@ tl::expected<std::unique_ptr<StorageEngine>, OpenError> StorageEngine::create(co
   auto threads = make_thread_runner(used.depth);
   if (!threads) {
     const std::string why =
-        "no thread can be started to read and write exports: " + errno_text(threads.error()) + " (" +
-        std::to_string(threads.error()) + "); raise the limits of tasks, memory and descriptors";
+        "no thread can be started to read and write exports: " + errno_text(threads.error()) +
+        "; raise the limits of tasks, memory and descriptors";
     return tl::unexpected(OpenError{threads.error(), warning.empty() ? why : warning + "; " + why});
   }
   if (!warning.empty())

@@ -193,7 +193,7 @@ def test_half_open_handshakes_are_limited(server, pki):
         return sum(map(is_closed, crowd))
     IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(pki.ca, pki.issue("late"))).close()
     until("all are closed in time", lambda: closed() == 300, 12)
-    pattern = "closed ([0-9]+) clients that sent no whole and good connect request"
+    pattern = "closed ([0-9]+) connections without a valid connect request"
     until("all are told of", lambda: sum(map(int, re.findall(pattern, server.text()))) >= 300, GOOD_TIME)
     assert sum(map(int, re.findall(pattern, server.text()))) <= 300 + 4
     assert re.search(pattern + r", the last of them 127[^\n]* \(max_handshakes_per_host = 128\)", server.text())
