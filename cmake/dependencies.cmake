@@ -46,8 +46,6 @@ urtrs_feature(LIBURING RESULT LIBURING PACKAGE liburing-dev PKG liburing
   GIVES "urtrsd: exports through io_uring")
 urtrs_feature(NBDKIT RESULT NBDKIT PACKAGE nbdkit-plugin-dev PKG nbdkit
   GIVES "nbdkit plugin: remote devices for NBD clients")
-urtrs_feature(PROMETHEUS RESULT PROMETHEUS PACKAGE prometheus-cpp-dev PKG prometheus-cpp-core
-  GIVES "urtrsd: metrics")
 urtrs_feature(LIBNBD RESULT LIBNBD PACKAGE libnbd-dev PKG libnbd
   GIVES "urtrsd: exports that NBD servers hold")
 urtrs_feature(NETLINK RESULT NETLINK PACKAGE libnl-genl-3-dev PKG libnl-genl-3.0

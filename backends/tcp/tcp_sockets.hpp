@@ -49,6 +49,7 @@ class Sockets final : public Transport {
   Moved send(SocketId, std::span<const iwarp::Bytes> pieces, std::size_t skip) noexcept override;
   bool shut_down(SocketId) noexcept override;
   void close(SocketId) noexcept override;
+  Delivery delivery(SocketId) const noexcept override;
 
   Guard guard(SocketId) const noexcept override;
   bool seals() const noexcept override { return tls_.context != nullptr; }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -46,6 +47,35 @@ std::string xml(const std::string& text) {
       default:
         out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     }
+  }
+  return out;
+}
+
+// In a cell of a table of Markdown.
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '|' || c == '<' || c == '>' || c == '*' || c == '_' || c == '`' || c == '[')
+      out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out;
+}
+
+// `head`, and `text` cut between words, at most `columns` wide; further lines begin below `text`.
+std::string wrapped(const std::string& head, const std::string& text, std::size_t columns) {
+  std::string out = head;
+  std::size_t column = head.size();
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    if (column > head.size()) {
+      const bool fits = column + 1 + (end - at) <= columns;
+      out += fits ? " " : "\n" + std::string(head.size(), ' ');
+      column = fits ? column + 1 : head.size();
+    }
+    out += text.substr(at, end - at);
+    column += end - at;
+    at = end + 1;
   }
   return out;
 }
@@ -186,11 +216,44 @@ std::string json(const Run& run, const std::vector<Result>& results) {
   return all.dump(2) + "\n";
 }
 
+std::string markdown(const Run& run, const std::vector<Result>& results) {
+  std::string out = fmt::format("# Conformance of {} {}\n\nurtrs-conform {}, fabric {}", to_string(run.role),
+                                cell(run.target), cell(run.version), run.fabric);
+  if (run.baseline != nullptr) out += ", baseline " + cell(run.baseline->peer);
+  out += ": " + text_summary(run, results);
+  std::string rest;
+  std::string all;
+  for (const Result& one : results) {
+    const Verdict verdict = judge(one, run.baseline);
+    const std::string row = fmt::format("| {} | {} | {} | {} |", one.about->number(), cell(one.about->title),
+                                        to_string(one.about->level), to_string(verdict));
+    all += fmt::format("{} {:.2f} |\n", row, seconds_of(one.took));
+    if (one.outcome == Outcome::failed)
+      rest += fmt::format("{} {} | {} |\n", row, cell(one.detail), cell(one.about->source));
+  }
+  if (!rest.empty())
+    out +=
+        "\n## What did not pass\n\n| case | title | level | verdict | what happened | rule "
+        "|\n|---|---|---|---|---|---|\n" +
+        rest;
+  if (run.cve) {
+    out += "\n## CVEs\n\n| CVE | verdict | what | fixed |\n|---|---|---|---|\n";
+    for (const Cve& one : cves())
+      out += fmt::format("| {} | {} | {} | {} |\n", one.id,
+                         one.number == nullptr ? "not known" : to_string(exposure(one, results)),
+                         cell(one.what), cell(one.fixed));
+  }
+  return out + "\n## All cases\n\n| case | title | level | verdict | seconds |\n|---|---|---|---|---|\n" +
+         all;
+}
+
 std::string list_text(const std::vector<const Case*>& all) {
+  constexpr std::size_t kColumns = 120;
   std::string out;
   for (const Case* one : all)
-    out += fmt::format("{:<34} {:<7} {:<7} {} [{}]{}\n", one->id, to_string(one->role()),
-                       to_string(one->level), one->title, one->source, one->slow ? " slow" : "");
+    out += wrapped(fmt::format("{:<34} {:<7} {:<7} ", one->id, to_string(one->role()), to_string(one->level)),
+                   fmt::format("{} [{}]{}", one->title, one->source, one->slow ? " slow" : ""), kColumns) +
+           "\n";
   return out;
 }
 

@@ -37,6 +37,9 @@ std::string text_summary(const Run&, const std::vector<Result>&);
 std::string tap(const Run&, const std::vector<Result>&);
 std::string junit(const Run&, const std::vector<Result>&);
 std::string json(const Run&, const std::vector<Result>&);
+// For a bug report or a page: a summary, what did not pass with its reason and rule, and all cases.
+std::string markdown(const Run&, const std::vector<Result>&);
+// Lines of at most 120 columns.
 std::string list_text(const std::vector<const Case*>&);
 std::string list_json(const std::vector<const Case*>&);
 

@@ -75,6 +75,33 @@ TEST(ReportTest, JsonHasEverything) {
   EXPECT_EQ(nlohmann::json::parse(list_json({}))["cases"].size(), 0U);
 }
 
+TEST(ReportTest, MarkdownSaysWhatFailedAndEscapesTheRest) {
+  conformance::Run run;
+  run.target = "10.0.0.1|x";
+  const std::string text = markdown(run, results());
+  EXPECT_EQ(text.rfind("# Conformance of server 10.0.0.1\\|x\n", 0), 0U) << text;
+  EXPECT_NE(text.find("\n## What did not pass\n"), std::string::npos);
+  EXPECT_NE(text.find("| C001 | a: holds | must | failed | it said \"no\" | protocol.md section 1 |\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("| b: \\<odd\\> & \"so\" | quirk | differs |"), std::string::npos) << text;
+  EXPECT_NE(text.find("| C001 | a: holds | must | passed | 0.03 |\n"), std::string::npos);
+  EXPECT_EQ(markdown(run, {results()[0]}).find("What did not pass"), std::string::npos);
+}
+
+TEST(ReportTest, ListedCasesAreWrapped) {
+  Case wide = kMust;
+  const std::string title = "a: " + std::string(60, 'x') + " " + std::string(20, 'y');
+  wide.title = title.c_str();
+  wide.slow = true;
+  const std::string text = list_text({&kMust, &wide});
+  const std::string below(51, ' ');
+  EXPECT_NE(text.find("a: holds [protocol.md section 1]\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("xx\n" + below + "yyyyyyyyyyyyyyyyyyyy [protocol.md section 1] slow\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST_F(BaselineTest, IsWrittenReadAndRenewed) {
   Baseline first = make_baseline("someone", results(), nullptr);
   first.hazards.insert("C002-a-quirk");

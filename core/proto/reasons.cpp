@@ -127,8 +127,10 @@ constexpr std::array<Row, kReasonCount> kTable{{
      {"other_path_leads", "another path created the session, this one joins it", kWait, kEalready,
       Kind::ordinary}},
     {Reason::connection_silent,
-     {"connection_silent", "one connection delivered nothing for the dead-peer time", kNetwork, kEtimedout,
-      Kind::broken}},
+     {"connection_silent", "one connection delivered nothing for the dead-peer time",
+      "compare the MTU of both hosts and of the switches between them, because small packets may pass where "
+      "large ones are dropped; then look for firewalls and for a peer that hangs",
+      kEtimedout, Kind::broken}},
     {Reason::request_timeout,
      {"request_timeout", "a request was not answered in time",
       "look at the storage of the server, or allow more time with request_timeout", kEtimedout,

@@ -50,6 +50,7 @@ Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool 
   for (auto* list : {&ready_, &dirty_, &mid_, &delivered_}) {
     if (list->capacity() < count) list->reserve(2 * count);
   }
+  passing_.reserve(ready_.capacity());
   connections_[key] = std::move(made);
   return one;
 }
@@ -330,6 +331,7 @@ void FabricImpl::lose(Connection& one, Reason reason, const std::string& why) {
   } else {
     warn(text);
   }
+  judge_end(one);
   forget(one);
   one.set_stage(Connection::Stage::lost);
   one.drop_work();
@@ -358,6 +360,7 @@ void FabricImpl::disconnect(ConKey key) {
   // What was posted before leaves as far as the transport takes it now.
   if (one.stage() == Connection::Stage::up && !one.failing && one.flush())
     transport_->say_goodbye(one.socket.get());
+  judge_end(one);
   forget(one);
   if (std::exchange(one.in_delivered, false)) std::erase(delivered_, &one);
   count_out(one);

@@ -9,6 +9,7 @@
 
 #include "core/iwarp/greeting.hpp"
 #include "core/iwarp/stream.hpp"
+#include "core/tcp/tcp_delivery.hpp"
 #include "core/tcp/tcp_memory.hpp"
 #include "core/tcp/tcp_options.hpp"
 #include "core/tcp/tcp_outbox.hpp"
@@ -76,6 +77,7 @@ class Connection final : public Watched, private iwarp::Memory {
   std::size_t retire(std::span<FabricEvent> out) noexcept;
   [[nodiscard]] bool has_done() const noexcept { return done_ != encoded_ && slot(done_).end <= sent_; }
   [[nodiscard]] bool blocked() const noexcept { return blocked_; }
+  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
   // Gives up what was not sent.
   void drop_work() noexcept;
 
@@ -124,6 +126,7 @@ class Connection final : public Watched, private iwarp::Memory {
   bool in_delivered = false;
   bool failing = false;    // sending failed: what has arrived is reported, then the loss
   unsigned dry_polls = 0;  // in a row that found nothing
+  DeliveryWatch delivery;
   std::uint64_t cost_bytes = 0;
   std::uint32_t host = 0;
   bool counted = false;  // in the books of accepted connections

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -130,6 +131,10 @@ class FabricImpl final : public TcpFabric {
   bool make_room(Connection&) noexcept;
   void lose(Connection&, Reason, const std::string& why);
   void end_broken(Connection&);
+  // --- what the network delivers, tcp_delivery.cpp ---
+  void look_at_deliveries();
+  void judge_end(const Connection&);
+  void tell_of_lost_packets(const Connection&, const Transport::Delivery&);
   // Takes it off all lists.
   void forget(Connection&) noexcept;
 
@@ -179,11 +184,16 @@ class FabricImpl final : public TcpFabric {
   std::vector<Connection*> mid_;        // in the middle of a message, most of them
   std::vector<Connection*> delivered_;  // events point into their receives
   bool look_now_ = true;
-  bool asleep_ = false;  // try_wait() said yes, and poll() was not called since
-  bool heard_ = false;   // something came in this round
+  bool asleep_ = false;           // try_wait() said yes, and poll() was not called since
+  bool heard_ = false;            // something came in this round
+  bool heartbeat_heard_ = false;  // over the first connection of a path, since the last look at deliveries
   unsigned since_look_ = 0;
   unsigned dry_rounds_ = 0;
-  std::string last_refusal_;  // by a guard, of a client
+  std::string last_refusal_;            // by a guard, of a client
+  std::vector<std::uint32_t> passing_;  // ConKey::place() of paths whose small packets are acknowledged
+  Nanos next_delivery_look_ = 0;
+  Nanos next_packet_warning_ = 0;
+  std::optional<std::uint32_t> suspect_host_;  // whose last session ended with passed_small_packets_only()
   Nanos next_warning_ = 0;
   std::uint64_t unsaid_ = 0;
 };

@@ -49,15 +49,16 @@ struct TcpOptions {
 struct TcpStats {
   // Violations by peers, by what they did.
   std::array<std::uint64_t, iwarp::kFaultCount> faults{};
-  std::uint64_t terminated = 0;         // connections that the peer ended by a Terminate message
-  std::uint64_t closed_handshakes = 0;  // clients closed because no whole connect request came in time
-  std::uint64_t turned_away = 0;        // clients closed because no descriptor was left
-  std::uint64_t refused = 0;            // accepts that a limit of connections or memory refused
-  std::uint64_t slow_readers = 0;       // connections broken by `undelivered_timeout_ms` of this side
-  std::uint64_t discarded_work = 0;     // work requests not sent when their connection ended
-  std::uint64_t tls_connections = 0;    // TLS handshakes that were finished
-  std::uint64_t tls_resumed = 0;        // of these, with a ticket of an earlier one
-  std::uint64_t tls_in_kernel = 0;      // of these, where the kernel seals what is sent
+  std::uint64_t terminated = 0;          // connections that the peer ended by a Terminate message
+  std::uint64_t closed_handshakes = 0;   // clients closed because no whole connect request came in time
+  std::uint64_t turned_away = 0;         // clients closed because no descriptor was left
+  std::uint64_t refused = 0;             // accepts that a limit of connections or memory refused
+  std::uint64_t slow_readers = 0;        // connections broken by `undelivered_timeout_ms` of this side
+  std::uint64_t large_packets_lost = 0;  // connections of which the network delivers only small packets
+  std::uint64_t discarded_work = 0;      // work requests not sent when their connection ended
+  std::uint64_t tls_connections = 0;     // TLS handshakes that were finished
+  std::uint64_t tls_resumed = 0;         // of these, with a ticket of an earlier one
+  std::uint64_t tls_in_kernel = 0;       // of these, where the kernel seals what is sent
   std::uint64_t tls_refused = 0;    // peers that TLS refused, and clients that did not do as its options say
   std::uint64_t receive_calls = 0;  // calls of the transport: system calls without TLS, with it at least one
   std::uint64_t send_calls = 0;

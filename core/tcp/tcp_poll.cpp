@@ -41,6 +41,13 @@ void FabricImpl::begin_round() noexcept {
   graveyard_.clear();
   shown_bytes_.clear();
   heard_ = false;
+  if (std::exchange(heartbeat_heard_, false)) {
+    try {
+      look_at_deliveries();
+    } catch (const std::bad_alloc&) {
+      // The sentence for the log has no memory.
+    }
+  }
   for (std::size_t i = delivered_.size(); i-- > 0;) {
     Connection& one = *delivered_[i];
     one.reuse_delivered();
@@ -200,6 +207,7 @@ bool FabricImpl::serve_ready(Connection& one, std::span<FabricEvent> out, std::s
   count += read.events;
   const bool any = read.received || count != before;
   heard_ |= any;
+  heartbeat_heard_ |= read.received && one.key().con == 0;
   if (one.has_delivered() && !std::exchange(one.in_delivered, true)) delivered_.push_back(&one);
   if (read.ended || (one.failing && !any && !read.more)) {
     end_broken(one);

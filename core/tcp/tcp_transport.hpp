@@ -100,6 +100,16 @@ class Transport {
   virtual bool shut_down(SocketId) noexcept = 0;
   virtual void close(SocketId) noexcept = 0;
 
+  // How the peer acknowledges what was sent.
+  struct Delivery {
+    bool known = false;
+    bool pending = false;   // octets that the transport took are not acknowledged
+    unsigned attempts = 0;  // times that the oldest octets were sent again after a timeout, all in vain
+    std::uint32_t packet_bytes = 0;  // of the largest packets
+    std::uint64_t acknowledged = 0;  // octets, since the stream began
+  };
+  virtual Delivery delivery(SocketId) const noexcept { return {}; }
+
   // --- a guard over a stream, which seals what is said and says who the peer is; without it these answers
   // ---
   struct Guard {

@@ -154,6 +154,8 @@ void PipeFabric::check_waits() {
 
 void PipeFabric::check_faults() {
   const tcp::TcpStats stats = engine.stats();
+  if (stats.large_packets_lost != 0 && network_.stats_.swallowed == 0)
+    network_.laws_.violated(21, network_.now(), "an honest network is said to drop large packets");
   const std::uint64_t faults = std::accumulate(stats.faults.begin(), stats.faults.end(), std::uint64_t{0});
   if (faults == std::exchange(faults_, faults)) return;
   for (const iwarp::Fault fault :

@@ -173,7 +173,7 @@ void PipeNetwork::deliver(QpId id, std::size_t count, ChoiceSource& choice) {
   ends_[end.peer].in.push(bytes);
   end.offset += count;
   end.walk.pass(bytes);
-  end.delivered = now_;
+  end.delivered = end.pending_since = now_;
   end.out.drop(count);
   if (hears_nothing(end)) {
     end.unacknowledged += count;

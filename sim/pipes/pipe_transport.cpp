@@ -196,6 +196,7 @@ tcp::Transport::Moved PipeTransport::send(tcp::SocketId socket, std::span<const 
     note_taken(one, 0, offered);
     return {0, EAGAIN};
   }
+  if (used == 0) one.pending_since = network_.now();
   // What is sent first, a request or its answer, finds the buffer empty.
   const bool first = one.offset == 0 && used == 0;
   const std::size_t most = std::min(room, offered);
@@ -223,6 +224,18 @@ void PipeTransport::close(tcp::SocketId socket) noexcept {
   if (!live() || socket >= PipeNetwork::kFirstListener) return;
   std::erase(network_.nodes_[node_].watched, static_cast<QpId>(socket));
   network_.close_end(static_cast<QpId>(socket), choice_);
+}
+
+// As Linux sends again: after 200 ms, and each time after twice as long.
+tcp::Transport::Delivery PipeTransport::delivery(tcp::SocketId socket) const noexcept {
+  const End& one = end(socket);
+  Delivery result{.known = true, .packet_bytes = 1500, .acknowledged = one.offset - one.unacknowledged};
+  result.pending = !one.out.empty() || one.unacknowledged != 0;
+  const bool waits = network_.is_stopped(one) || network_.hears_nothing(one);
+  if (!result.pending || !waits || one.state != End::State::open) return result;
+  Nanos timeout = milliseconds(200);
+  for (Nanos due = one.pending_since + timeout; due <= network_.now(); due += timeout *= 2) ++result.attempts;
+  return result;
 }
 
 tcp::Transport::Peer PipeTransport::peer(tcp::SocketId socket) const {

@@ -34,6 +34,7 @@ class PipeTransport final : public tcp::Transport {
   Moved send(tcp::SocketId, std::span<const iwarp::Bytes> pieces, std::size_t skip) noexcept override;
   bool shut_down(tcp::SocketId) noexcept override;
   void close(tcp::SocketId) noexcept override;
+  Delivery delivery(tcp::SocketId) const noexcept override;
   // Each node shows a key of its own, the same in all of its lives.
   Peer peer(tcp::SocketId) const override;
   bool watch(tcp::SocketId, std::uint32_t interest, tcp::Watched&) noexcept override;

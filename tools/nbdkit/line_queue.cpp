@@ -18,6 +18,7 @@ struct LineQueue::State {
     std::string text;
   };
   Print print;
+  Stamp stamp;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Line> lines;
@@ -27,9 +28,10 @@ struct LineQueue::State {
   bool ended = false;
 };
 
-LineQueue::LineQueue(Print print, std::chrono::milliseconds patience)
+LineQueue::LineQueue(Print print, std::chrono::milliseconds patience, Stamp stamp)
     : state_(std::make_shared<State>()), patience_(patience) {
   state_->print = std::move(print);
+  state_->stamp = std::move(stamp);
   const net::SignalsBlocked blocked;
   std::thread(run, state_).detach();
 }
@@ -41,17 +43,17 @@ LineQueue::~LineQueue() {
   state_->changed.wait_for(lock, patience_, [this] { return state_->ended; });
 }
 
-void LineQueue::push(bool important, std::string line) {
+void LineQueue::push(bool important, const std::string& line) {
   const std::lock_guard lock(state_->mutex);
   if (state_->lines.size() == kCapacity) {
     ++state_->left_out;
     return;
   }
-  state_->lines.push_back({important, std::move(line)});
+  state_->lines.push_back({important, state_->stamp() + line});
   state_->changed.notify_all();
 }
 
-void LineQueue::push(Flood kind, std::string line) {
+void LineQueue::push(Flood kind, const std::string& line) {
   {
     const std::lock_guard lock(state_->mutex);
     if (!state_->limiter.allow(static_cast<std::size_t>(kind), asio::steady_now())) {
@@ -59,7 +61,7 @@ void LineQueue::push(Flood kind, std::string line) {
       return;
     }
   }
-  push(true, std::move(line));
+  push(true, line);
 }
 
 // What a limit kept back, once its time is over; all of it at the end.
@@ -84,7 +86,7 @@ void LineQueue::run(const std::shared_ptr<State>& state) {
                               news);
     if (const std::string summary = kept_back(*state); !summary.empty()) {
       lock.unlock();
-      state->print(true, summary);
+      state->print(true, state->stamp() + summary);
       lock.lock();
       continue;
     }
@@ -96,8 +98,8 @@ void LineQueue::run(const std::shared_ptr<State>& state) {
     lock.unlock();
     state->print(line.important, line.text);
     if (left_out != 0)
-      state->print(
-          true, std::to_string(left_out) + " more lines were left out, because they were not read in time");
+      state->print(true, state->stamp() + std::to_string(left_out) +
+                             " more lines were left out, because they were not read in time");
     lock.lock();
   }
   state->ended = true;

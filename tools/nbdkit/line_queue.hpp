@@ -15,21 +15,26 @@ class LineQueue {
   using Print = std::function<void(bool important, const std::string& line)>;
   static constexpr std::size_t kCapacity = 256;
 
+  // What is put in front of a line when it is pushed: the time, as a rule.
+  using Stamp = std::function<std::string()>;
+
   // `print` is called from the thread only, and may block for as long as it likes. Not before the last fork.
-  // The destructor waits at most `patience` for lines that are not printed yet.
-  explicit LineQueue(Print print, std::chrono::milliseconds patience = std::chrono::seconds(1));
+  // The destructor waits at most `patience` for lines that are not printed yet. `stamp`: from any thread.
+  explicit LineQueue(
+      Print print, std::chrono::milliseconds patience = std::chrono::seconds(1),
+      Stamp stamp = [] { return std::string(); });
   ~LineQueue();
   LineQueue(const LineQueue&) = delete;
   LineQueue& operator=(const LineQueue&) = delete;
 
   // From any thread; never blocks. Lines that find the queue full are left out, and their number is printed
   // later.
-  void push(bool important, std::string line);
+  void push(bool important, const std::string& line);
 
   // Lines that clients can cause as often as they like. Of each kind a few in ten seconds are printed, and
   // the others counted.
   enum class Flood : std::uint8_t { refused_export, failed_request, count };
-  void push(Flood kind, std::string line);
+  void push(Flood kind, const std::string& line);
 
  private:
   struct State;

@@ -62,6 +62,18 @@ TEST(LineQueueTest, PrintsInOrder) {
   EXPECT_EQ(reader->wait_for(2), (std::vector<std::string>{"! first", "  second"}));
 }
 
+TEST(LineQueueTest, StampsALineWhenItIsPushedAndNotWhenItIsPrinted) {
+  const auto reader = std::make_shared<Reader>();
+  int time = 0;
+  LineQueue queue(into(reader), std::chrono::seconds(1), [&time] { return std::to_string(time) + "s "; });
+  queue.push(true, "first");
+  time = 5;
+  queue.push(false, "second");
+  time = 9;
+  reader->read();
+  EXPECT_EQ(reader->wait_for(2), (std::vector<std::string>{"! 0s first", "  5s second"}));
+}
+
 TEST(LineQueueTest, PushReturnsWhereNobodyReadsAndWhatWasLeftOutIsCounted) {
   const auto reader = std::make_shared<Reader>();
   LineQueue queue(into(reader));

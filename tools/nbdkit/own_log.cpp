@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tools/lib/plugin/start_log.hpp"
+#include "tools/lib/text/log_stamp.hpp"
 
 namespace rtrs::nbdkit {
 
@@ -22,6 +23,10 @@ void take_own_log() {
   if (::dup2(log, STDERR_FILENO) < 0) return;  // not open
   ::dup2(log, STDOUT_FILENO);
   ::close(log);
+}
+
+bool log_needs_times() {
+  return std::getenv(kLogVariable) == nullptr && !tools::stderr_is_null() && !tools::journal_reads_stderr();
 }
 
 }  // namespace rtrs::nbdkit

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -15,6 +17,7 @@
 
 #include "core/record/format.hpp"
 #include "tools/lib/fabric/own_identity.hpp"
+#include "tools/lib/text/log_stamp.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/lib/text/session_name.hpp"
 #include "tools/nbdkit/explain.hpp"
@@ -37,6 +40,7 @@ using wire::rnbd::Opcode;
 nbdkit::Settings settings;
 // From after_fork on. Before `remote`, which writes to it until its end.
 std::unique_ptr<nbdkit::LineQueue> lines;
+std::atomic<bool> with_times{false};
 std::unique_ptr<nbdkit::Remote> remote;
 
 int fail(const std::string& why) {
@@ -98,7 +102,10 @@ int get_ready() {
 
 int after_fork() {
   nbdkit::watch_end_signals();
-  lines = std::make_unique<nbdkit::LineQueue>(print);
+  with_times = nbdkit::log_needs_times();
+  lines = std::make_unique<nbdkit::LineQueue>(print, std::chrono::seconds(1), [] {
+    return with_times ? tools::log_stamp(std::chrono::system_clock::now()) : std::string();
+  });
   auto opened = nbdkit::Remote::open(settings, show, [](bool at_start) {
     return nbdkit::end_signalled() || (at_start && nbdkit::starter_ends());
   });
@@ -106,12 +113,13 @@ int after_fork() {
   if (!opened) {
     // nbdkit leaves it where after_fork fails, and could not be started again for it.
     nbdkit::remove_own_socket(nbdkit::unix_socket_of(nbdkit::own_command_line(), settings.directory));
-    if (!printed) fail(opened.error());
     lines.reset();
+    if (!printed) fail(opened.error());  // without the time: whoever started it reads this at once
     return -1;
   }
   remote = std::move(*opened);
   nbdkit::take_own_log();
+  with_times = nbdkit::log_needs_times();
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "backends/address/unique_fd.hpp"
 #include "backends/asio/path_syntax.hpp"
 #include "core/rnbd/geometry.hpp"
+#include "tools/lib/plugin/timers.hpp"
 #include "tools/nbdkit/explain.hpp"
 #include "tools/nbdkit/remote.hpp"
 
@@ -117,6 +118,7 @@ control::ClientModel Remote::model() const {
   model.heartbeat = settings_.protocol.heartbeat;
   model.reconnect_min = settings_.protocol.reconnect_min;
   model.reconnect_max = settings_.protocol.reconnect_max;
+  model.timers = timers_of(settings_);
   model.depth = session.depth();
   model.max_io_size = session.max_io_size();
   model.queued = session.queued();

@@ -40,6 +40,28 @@ def test_help_has_the_parameters_of_the_plugin(installed):
     done = run(installed, "--help")
     assert done.returncode == 0, done.stderr
     assert "queue_timeout=" in done.stdout
+    example = done.stdout.index("  nbdkit-urtrs -U /run/nbd.sock path=10.0.0.2 device=disk0\n")
+    assert example < done.stdout.index("--ipv4-only")
+    assert run(installed, "help").stdout == done.stdout
+
+
+def test_help_has_one_parameter_alone(installed):
+    done = run(installed, "help", "queue_timeout")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("queue_timeout=TIME|never\n") and done.stdout.endswith("(default 2m)\n"), done.stdout
+    assert run(installed, "help", "reconnect_max").stdout.startswith("reconnect_min=TIME, reconnect_max=TIME\n")
+    assert run(installed, "help", "control_group").stdout == "control_group=GROUP      whose members may open the socket and change things\n"
+    wrong = run(installed, "help", "queue_time")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr == 'nbdkit-urtrs: there is no parameter "queue_time"; nbdkit-urtrs --help has all\n'
+
+
+def test_the_status_file_follows_the_umask(installed, urtrsd, tmp_path):
+    server = urtrsd("--export=disk=mem:3M")
+    done = run("sh", "-c", 'umask 077; exec "$@"', "sh", installed, "-U", "-", "path=127.0.0.1", f"port={server.port}", "device=disk",
+               f"status={tmp_path}/status", "--run", "true")
+    assert done.returncode == 0, done.stderr
+    assert oct((tmp_path / "status").stat().st_mode & 0o777) == "0o600"
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])

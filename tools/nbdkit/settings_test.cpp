@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "tools/lib/plugin/timers.hpp"
 #include "tools/nbdkit/own_command_line.hpp"
 
 namespace rtrs::nbdkit {
@@ -13,6 +14,30 @@ namespace {
 
 std::string why(const tl::expected<void, std::string>& done) {
   return done ? "accepted" : done.error();
+}
+
+TEST(TimersOfSettings, ATimerThatFollowsAnotherSaysSo) {
+  const auto timer = [](const Settings& settings, const std::string& name) {
+    for (const control::ClientTimer& one : timers_of(settings))
+      if (one.name == name) return one;
+    return control::ClientTimer{"", 0, "missing"};
+  };
+  Settings settings;
+  ASSERT_TRUE(settings.set("path", "10.0.0.2"));
+  ASSERT_TRUE(settings.set("reconnect_max", "100ms"));
+  ASSERT_TRUE(settings.set("request_timeout", "never"));
+  ASSERT_TRUE(settings.complete("host", 1, "/"));
+  EXPECT_EQ(timer(settings, "reconnect_max").time, milliseconds(100));
+  EXPECT_STREQ(timer(settings, "reconnect_max").origin, "option");
+  EXPECT_EQ(timer(settings, "reconnect_min").time, milliseconds(100));
+  EXPECT_STREQ(timer(settings, "reconnect_min").origin, "from reconnect_max");
+  EXPECT_EQ(timer(settings, "dead_peer_time").time, seconds(35));
+  EXPECT_STREQ(timer(settings, "dead_peer_time").origin, "default");
+  EXPECT_EQ(timer(settings, "request_timeout").time, kNever);
+  EXPECT_STREQ(timer(settings, "request_timeout").origin, "option");
+  ASSERT_TRUE(settings.set("heartbeat_missed", "2"));
+  EXPECT_EQ(timer(settings, "dead_peer_time").time, seconds(20));
+  EXPECT_STREQ(timer(settings, "dead_peer_time").origin, "from the heartbeat");
 }
 
 TEST(Settings, AReconnectMaxAloneLowersReconnectMin) {

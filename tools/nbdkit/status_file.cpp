@@ -6,8 +6,11 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -72,6 +75,16 @@ int write_all(int descriptor, const std::string& content) {
   return 0;
 }
 
+// nbdkit sets the umask of its process to 022; nbdkit-urtrs hands over the one that it was started with.
+mode_t mask_of_user() {
+  const char* const given = std::getenv(kMaskVariable);
+  if (given == nullptr) return 0;
+  unsigned mask = 0;
+  const char* const end = given + std::strlen(given);
+  const auto [stop, error] = std::from_chars(given, end, mask, 8);
+  return error == std::errc{} && stop == end ? mask & 0777U : 0;
+}
+
 }  // namespace
 
 std::string check_status_file(const std::string& file) {
@@ -91,7 +104,8 @@ std::string check_status_file(const std::string& file) {
 
 int replace_file(const std::string& file, const std::string& content) {
   const std::string beside = file + ".new";
-  Descriptor out(::open(beside.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+  Descriptor out(::open(beside.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                        0666 & ~mask_of_user()));
   // ENXIO: a FIFO without a reader; ELOOP: a symbolic link.
   if (out.get() < 0) return errno == ENXIO || errno == ELOOP ? EEXIST : errno;
   if (!is_regular(out.get())) return EEXIST;

@@ -12,6 +12,9 @@ namespace rtrs::nbdkit {
 // regular one, empty or with a status of this plugin, so that a mistyped name destroys nothing.
 std::string check_status_file(const std::string& file);
 
+// The variable with the umask, octal, that the user started nbdkit-urtrs with.
+inline constexpr const char* kMaskVariable = "URTRS_UMASK";
+
 // Writes beside `file` and renames. 0 or an errno; EEXIST where `file` or the one beside it exists and is not
 // a regular file, which then stays as it is.
 int replace_file(const std::string& file, const std::string& content);

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <condition_variable>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -50,6 +51,24 @@ TEST_F(StatusFileTest, AMissingOneAnEmptyOneAndAStatusAreAccepted) {
   settings.paths = {"10.0.0.2"};
   const Status status(settings, [](bool, const std::string&) {});
   EXPECT_EQ(check_status_file(file_with("status", status.render(asio::steady_now(), {}, {}))), "");
+}
+
+TEST_F(StatusFileTest, NobodyReadsItWhomTheUmaskOfTheUserKeepsOut) {
+  const auto mode_with = [this](const char* mask) {
+    ::setenv(kMaskVariable, mask, 1);
+    const std::string path = file(std::string("masked") + mask);
+    EXPECT_EQ(replace_file(path, "x"), 0);
+    ::unsetenv(kMaskVariable);
+    struct stat is {};
+    EXPECT_EQ(::stat(path.c_str(), &is), 0);
+    return is.st_mode & 0777U;
+  };
+  const mode_t before = ::umask(022);
+  EXPECT_EQ(mode_with("0077"), 0600U);
+  EXPECT_EQ(mode_with("0027"), 0640U);
+  EXPECT_EQ(mode_with("0"), 0644U) << "no wider than nbdkit's own";
+  EXPECT_EQ(mode_with("odd"), 0644U);
+  ::umask(before);
 }
 
 TEST_F(StatusFileTest, WhatThePluginDidNotWriteIsRefused) {

@@ -83,6 +83,7 @@ void add_output(CLI::App& app, Options& options, Texts& texts) {
   app.add_flag("--tap", options.tap, "print TAP instead of lines");
   app.add_option("--json", options.json_file, "JSON to that file, or instead of lines")->expected(0, 1);
   app.add_option("--junit", options.junit_file, "JUnit XML to that file");
+  app.add_option("--markdown", options.markdown_file, "a report to that file, for people");
   app.add_option("--baseline", options.baseline_file, "known deviations of the peer");
   app.add_option("--write-baseline", options.new_baseline_file, "write what failed as a baseline");
   app.add_option("--peer", options.peer, "whom it describes");

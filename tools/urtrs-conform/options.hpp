@@ -35,7 +35,7 @@ struct Options {
   bool cve = false;
   bool tap = false;
   bool json = false;
-  std::string json_file, junit_file, baseline_file, new_baseline_file, peer, trace_directory;
+  std::string json_file, junit_file, markdown_file, baseline_file, new_baseline_file, peer, trace_directory;
 };
 
 struct CommandLine {

@@ -97,6 +97,7 @@ int report(const Options& options, const Run& run, const std::vector<Result>& re
   if (options.json && options.json_file.empty()) std::fputs(json(run, results).c_str(), stdout);
   if (!options.json_file.empty()) written &= write_file(options.json_file, json(run, results));
   if (!options.junit_file.empty()) written &= write_file(options.junit_file, junit(run, results));
+  if (!options.markdown_file.empty()) written &= write_file(options.markdown_file, markdown(run, results));
   if (!options.new_baseline_file.empty()) {
     const int failed =
         save_baseline(options.new_baseline_file, make_baseline(options.peer, results, run.baseline));
@@ -110,7 +111,8 @@ int report(const Options& options, const Run& run, const std::vector<Result>& re
 
 // Before minutes of cases, whose results could not be written: false, and why on stderr.
 bool can_write(const Options& options) {
-  for (const std::string& file : {options.json_file, options.junit_file, options.new_baseline_file}) {
+  for (const std::string& file :
+       {options.json_file, options.junit_file, options.markdown_file, options.new_baseline_file}) {
     if (file.empty()) continue;
     const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
     std::error_code error;

@@ -14,7 +14,9 @@
 #include <memory>
 #include <string>
 
+#include "tools/lib/text/help_text.hpp"
 #include "tools/lib/text/standard_output.hpp"
+#include "tools/lib/usage/json_error.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-fs/remote_tree.hpp"
 
@@ -27,6 +29,7 @@ constexpr const char* kHelp =
     "Mounts the attributes of urtrsd and of clients that run, in one tree, as /sys\n"
     "of Linux 6.12 shows those of its server and client.\n"
     "Usage: urtrs-fs [OPTIONS] FOLDER\n"
+    "       urtrs-fs help [OPTION]\n"
     "\n"
     "Positionals:\n"
     "  FOLDER                      where to mount them\n"
@@ -34,6 +37,7 @@ constexpr const char* kHelp =
     "Options:\n"
     "  -h,--help                   print this help, then leave\n"
     "  --version                   print version, fabrics and compiler, then leave\n"
+    "  --json                      with --version: as JSON; mistakes are JSON too\n"
     "  --socket=FILE               control socket of the only one to show; default:\n"
     "                              all\n"
     "  -f                          stay in the foreground\n"
@@ -141,10 +145,20 @@ int release_file(const char*, fuse_file_info* file) {
   return 0;
 }
 
+bool answers_in_json = false;
+
+// Says why nothing is mounted, and ends with `code`.
+int refuse(int code, const std::string& why) {
+  std::fprintf(stderr, "urtrs-fs: %s\n", why.c_str());
+  if (answers_in_json) std::fputs(rtrs::tools::json_error(code, why).c_str(), stdout);
+  return code;
+}
+
 struct CommandLine {
   char* socket = nullptr;
   int show_help = 0;
   int show_version = 0;
+  int json = 0;
   int folders = 0;
 };
 
@@ -160,14 +174,13 @@ void say(fuse_log_level, const char* format, va_list values) {
 int check_option(void* data, const char* word, int key, fuse_args*) {
   auto& line = *static_cast<CommandLine*>(data);
   if (key == FUSE_OPT_KEY_NONOPT && ++line.folders > 1) {
-    std::fprintf(stderr, "urtrs-fs: one folder to mount on, and \"%s\" is a second; see urtrs-fs --help\n",
-                 word);
+    refuse(2, std::string("one folder to mount on, and \"") + word + "\" is a second; see urtrs-fs --help");
     return -1;
   }
   if (key == FUSE_OPT_KEY_OPT && std::strncmp(word, "--", 2) == 0 && word[2] != '\0') {
-    std::fprintf(
-        stderr, "urtrs-fs: unknown option \"%s\"%s\n", word,
-        std::strncmp(word, "--so", 4) == 0 ? "; did you mean \"--socket=FILE\"?" : "; see urtrs-fs --help");
+    refuse(2, std::string("unknown option \"") + word + "\"" +
+                  (std::strncmp(word, "--so", 4) == 0 ? "; did you mean \"--socket=FILE\"?"
+                                                      : "; see urtrs-fs --help"));
     return -1;
   }
   return 1;
@@ -203,45 +216,21 @@ std::string folder_problem(const char* folder) {
   return S_ISDIR(found.st_mode) ? "" : "it is no folder";
 }
 
-}  // namespace
+int show_help(const std::string& topic) {
+  const std::string found = topic.empty() ? kHelp : rtrs::tools::help_entries_about(kHelp, topic);
+  std::fputs(found.c_str(), stdout);
+  return found.empty() ? refuse(2, "no option is called \"" + topic + "\"; see urtrs-fs --help") : 0;
+}
 
-int main(int argc, char** argv) {
-  rtrs::tools::hold_standard_streams();
-  const fuse_opt options[] = {
-      {"--socket=%s", offsetof(CommandLine, socket), 0},     {"-h", offsetof(CommandLine, show_help), 1},
-      {"--help", offsetof(CommandLine, show_help), 1},       {"-V", offsetof(CommandLine, show_version), 1},
-      {"--version", offsetof(CommandLine, show_version), 1}, FUSE_OPT_END};
-  fuse_args arguments = FUSE_ARGS_INIT(argc, argv);
-  CommandLine line;
-  fuse_set_log_func(say);
-  if (fuse_opt_parse(&arguments, &line, options, check_option) != 0) return 2;
-  if (line.show_help != 0) {
-    std::fputs(kHelp, stdout);
-    return rtrs::tools::written("urtrs-fs", 0, 1);
-  }
-  if (line.show_version != 0) {
+int show_version() {
+  if (answers_in_json)
+    std::fputs(rtrs::tools::version_json("urtrs-fs").c_str(), stdout);
+  else
     std::printf("%s\nFUSE %s\n", rtrs::tools::version_text("urtrs-fs").c_str(), fuse_pkgversion());
-    return rtrs::tools::written("urtrs-fs", 0, 1);
-  }
-  if (line.folders == 0) {
-    std::fputs("urtrs-fs: name the folder to mount on; see urtrs-fs --help\n", stderr);
-    return 2;
-  }
-  const char* const folder = arguments.argv[arguments.argc - 1];
-  if (const std::string problem = folder_problem(folder); !problem.empty()) {
-    std::fprintf(stderr, "urtrs-fs: cannot mount on \"%s\": %s\n", folder, problem.c_str());
-    return 2;
-  }
-  RemoteTree attributes(line.socket != nullptr ? line.socket : "");
-  const std::string refused = attributes.check();
-  if (!refused.empty()) {
-    std::fprintf(stderr, "urtrs-fs: %s\n", refused.c_str());
-    return 3;
-  }
-  // libfuse 3.14 complains of its own default.
-  fuse_opt_insert_arg(&arguments, 1, "-omax_idle_threads=10");
-  // Modes hold for everybody who gets in with allow_other too.
-  fuse_opt_add_arg(&arguments, "-odefault_permissions");
+  return 0;
+}
+
+fuse_operations operations_of_tree() {
   fuse_operations operations{};
   operations.init = begin;
   operations.getattr = get_attributes;
@@ -252,6 +241,42 @@ int main(int argc, char** argv) {
   operations.write = write_file;
   operations.truncate = truncate_file;
   operations.release = release_file;
+  return operations;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rtrs::tools::hold_standard_streams();
+  answers_in_json = rtrs::tools::wants_json(argc, argv);
+  if ((argc == 2 || argc == 3) && std::strcmp(argv[1], "help") == 0)
+    return rtrs::tools::written("urtrs-fs", show_help(argc == 3 ? argv[2] : ""), 1);
+  const fuse_opt options[] = {{"--socket=%s", offsetof(CommandLine, socket), 0},
+                              {"-h", offsetof(CommandLine, show_help), 1},
+                              {"--help", offsetof(CommandLine, show_help), 1},
+                              {"-V", offsetof(CommandLine, show_version), 1},
+                              {"--version", offsetof(CommandLine, show_version), 1},
+                              {"--json", offsetof(CommandLine, json), 1},
+                              FUSE_OPT_END};
+  fuse_args arguments = FUSE_ARGS_INIT(argc, argv);
+  CommandLine line;
+  fuse_set_log_func(say);
+  if (fuse_opt_parse(&arguments, &line, options, check_option) != 0) return 2;
+  if (line.show_help != 0) return rtrs::tools::written("urtrs-fs", show_help(""), 1);
+  if (line.show_version != 0) return rtrs::tools::written("urtrs-fs", show_version(), 1);
+  if (line.json != 0) return refuse(2, "--json belongs to --version; \"urtrs\" shows all of it as JSON");
+  if (line.folders == 0) return refuse(2, "name the folder to mount on; see urtrs-fs --help");
+  const char* const folder = arguments.argv[arguments.argc - 1];
+  if (const std::string problem = folder_problem(folder); !problem.empty())
+    return refuse(2, std::string("cannot mount on \"") + folder + "\": " + problem);
+  RemoteTree attributes(line.socket != nullptr ? line.socket : "");
+  const std::string refused = attributes.check();
+  if (!refused.empty()) return refuse(3, refused);
+  // libfuse 3.14 complains of its own default.
+  fuse_opt_insert_arg(&arguments, 1, "-omax_idle_threads=10");
+  // Modes hold for everybody who gets in with allow_other too.
+  fuse_opt_add_arg(&arguments, "-odefault_permissions");
+  const fuse_operations operations = operations_of_tree();
   const int code = fuse_main(arguments.argc, arguments.argv, &operations, &attributes);
   fuse_opt_free_args(&arguments);
   return code == 0 || told_to_end != 0 ? 0 : 1;

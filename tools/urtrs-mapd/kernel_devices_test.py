@@ -1,11 +1,14 @@
 """urtrs-mapd --kernel-devices as a process: it is there alone for as long as it runs, tells the service manager, and ends by a signal."""
 import os
+import re
 import signal
 import socket
 import subprocess
 
 import pytest
 from programs import BOUND, program
+
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3} "
 
 
 def start(ends, folder, manager):
@@ -25,7 +28,7 @@ def test_one_is_there_until_a_signal(tmp_path, ends, how):
     line = first.stderr.readline()
     if "without libnl" in line:
         pytest.skip("built without libnl")
-    assert line == "urtrs-mapd: ready\n"
+    assert re.fullmatch(TIME + "urtrs-mapd: ready\n", line), line
     assert manager.recv(100) == b"READY=1\n"
     second = start(ends, tmp_path, manager)
     assert second.wait(BOUND) == 3
@@ -34,7 +37,7 @@ def test_one_is_there_until_a_signal(tmp_path, ends, how):
     first.send_signal(how)
     assert first.wait(BOUND) == 0
     assert manager.recv(100) == b"STOPPING=1\n"
-    assert first.stderr.read() == "urtrs-mapd: stopped; devices go on\n"
+    assert re.fullmatch(TIME + "urtrs-mapd: stopped; devices go on\n", first.stderr.read())
     third = start(ends, tmp_path, manager)
     assert manager.recv(100) == b"READY=1\n"
     third.send_signal(how)

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/signal_set.hpp>
 #include <cerrno>
 #include <chrono>
@@ -23,10 +24,12 @@
 #include "tools/lib/kernel_nbd/driver.hpp"
 #include "tools/lib/mapping/state_file.hpp"
 #include "tools/lib/mapping/state_text.hpp"
+#include "tools/lib/plugin/settings.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/text/help_text.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/lib/text/standard_output.hpp"
+#include "tools/lib/usage/json_error.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-mapd/control.hpp"
 #include "tools/urtrs-mapd/log.hpp"
@@ -147,6 +150,7 @@ int serve(const Options& options, Loaded loaded) {
     log(3, control.error());
     return missing;
   }
+  log_times();
   keeper.begin();  // after the socket, so that nothing is started where this one cannot go on
   boost::asio::signal_set signals(context, SIGTERM, SIGINT);
   signals.async_wait([&](const boost::system::error_code& error, int) {
@@ -189,6 +193,7 @@ int keep_kernel_devices() {
                           lock.step, file, errno_text(lock.error)));
     return missing;
   }
+  log_times();
   boost::asio::io_context context(1);
   kernel_nbd::Driver devices(context, kernel_nbd::Places(), kernel_nbd::Keeper::Options(), log);
   devices.begin();
@@ -236,15 +241,32 @@ void warn_of_missing_files(const std::vector<std::string>& parameters) {
   }
 }
 
+int show_help(const std::string& topic) {
+  const std::string whole = tools::wrapped(kHelp);
+  const std::string found = topic.empty() ? whole
+                                          : tools::help_entries_about(whole, topic) +
+                                                tools::help_entries_about(nbdkit::kSettingsHelp, topic);
+  std::fputs(found.c_str(), stdout);
+  if (!found.empty()) return done;
+  std::fprintf(stderr, "urtrs-mapd: no option or parameter is called \"%s\"; see urtrs-mapd --help\n",
+               tools::printable(topic).c_str());
+  return usage;
+}
+
 int run(const std::vector<std::string>& words) {
   auto options = parse(words);
   if (!options) {
-    std::fprintf(stderr, "urtrs-mapd: %s\n", tools::printable(options.error()).c_str());
+    const std::string why = tools::printable(options.error());
+    std::fprintf(stderr, "urtrs-mapd: %s\n", why.c_str());
+    if (std::find(words.begin(), words.end(), "--json") != words.end())
+      std::fputs(tools::json_error(usage, why).c_str(), stdout);
     return usage;
   }
-  if (options->help || options->version) {
-    std::puts(options->help ? tools::wrapped({kHelp, std::strlen(kHelp) - 1}).c_str()
-                            : tools::version_text("urtrs-mapd").c_str());
+  if (options->help) return show_help(options->topic);
+  if (options->version) {
+    std::fputs(options->json ? tools::version_json("urtrs-mapd").c_str()
+                             : (tools::version_text("urtrs-mapd") + "\n").c_str(),
+               stdout);
     return done;
   }
   if (options->kernel_devices) return keep_kernel_devices();

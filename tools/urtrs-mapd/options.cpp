@@ -43,9 +43,10 @@ std::string default_state() {
 }
 
 tl::unexpected<std::string> unknown(const std::string& word) {
-  const Words known{"--state=FILE",  "--control-group=GROUP", "--nbdkit=PROGRAM",
-                    "--end-devices", "--kernel-devices",      "--help",
-                    "--version"};
+  const Words known{"--state=FILE",     "--control-group=GROUP",
+                    "--nbdkit=PROGRAM", "--end-devices",
+                    "--kernel-devices", "--help",
+                    "--version",        "--json"};
   const std::string near = tools::nearest_word(word.substr(0, word.find('=')), known);
   return tl::unexpected(
       fmt::format("unknown option \"{}\"; {}", word,
@@ -72,6 +73,7 @@ tl::expected<void, std::string> take_parameter(const std::string& word, Options&
 const char* const kHelp =
     "Keeps devices mapped: runs an nbdkit with the plugin for each session, and starts it again.\n"
     "Usage: urtrs-mapd [OPTIONS] [KEY=VALUE]...\n"
+    "       urtrs-mapd help [OPTION|KEY]\n"
     "\n"
     "Positionals:\n"
     "  KEY=VALUE                   parameters of the plugin for every session;\n"
@@ -80,6 +82,7 @@ const char* const kHelp =
     "Options:\n"
     "  -h,--help                   print this help, then leave\n"
     "  --version                   print version, fabrics and compiler, then leave\n"
+    "  --json                      with --version: as JSON; mistakes are JSON too\n"
     "  --state=FILE                what is to be mapped; default: state.json in\n"
     "                              /var/lib/urtrs-mapd, or in\n"
     "                              ~/.local/state/urtrs-mapd of a user\n"
@@ -109,6 +112,11 @@ tl::expected<Options, std::string> parse(const Words& words) {
   Options options;
   options.state = default_state();
   options.folder = rpc::runtime_folder();
+  if (!words.empty() && words.size() <= 2 && words.front() == "help") {
+    options.help = true;
+    if (words.size() == 2) options.topic = words.back();
+    return options;
+  }
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
     std::string* value = nullptr;
@@ -126,6 +134,8 @@ tl::expected<Options, std::string> parse(const Words& words) {
       options.help = true;
     } else if (word == "--version" || word == "-V") {
       options.version = true;
+    } else if (word == "--json") {
+      options.json = true;
     } else if (word == "--end-devices") {
       options.end_devices = true;
     } else if (word == "--kernel-devices") {
@@ -136,6 +146,9 @@ tl::expected<Options, std::string> parse(const Words& words) {
       return tl::unexpected(taken.error());
     }
   }
+  if (options.json && !options.help && !options.version)
+    return tl::unexpected(
+        std::string("--json belongs to --version; \"urtrs mapping list --json\" shows the devices"));
   if (options.kernel_devices && words.size() > 1 && !options.help && !options.version)
     return tl::unexpected(std::string("--kernel-devices stands alone"));
   if (std::string wrong = wrong_parameters(options.parameters); !wrong.empty())

@@ -3,8 +3,11 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "tools/lib/command/files.hpp"
+#include "tools/lib/terminal/terminal.hpp"
+#include "tools/lib/text/printable.hpp"
 #include "tools/lib/trace/json.hpp"
 #include "tools/lib/trace/reader.hpp"
 #include "tools/lib/trace/text.hpp"
@@ -16,9 +19,22 @@ namespace {
 struct CatOptions {
   std::string file;
   bool json = false;
+  bool wide = false;
   std::optional<std::uint64_t> last;
   std::optional<std::uint16_t> instance;
 };
+
+// On a terminal a line ends at its last column, or where it does not say at column 120; 0: no end.
+std::size_t columns_for(const CatOptions& options) {
+  if (options.json || options.wide || ::isatty(STDOUT_FILENO) == 0) return 0;
+  const std::size_t columns = columns_of(stdout);
+  return columns == 0 ? 120 : columns;
+}
+
+std::string cut_to(std::string line, std::size_t columns) {
+  constexpr std::size_t kDots = 3;
+  return columns <= kDots || line.size() <= columns ? std::move(line) : shortened(line, columns - kDots);
+}
 
 std::string header_text(const trace::Header& header) {
   const trace::Origin& origin = header.origin;
@@ -43,10 +59,12 @@ int cat(const CatOptions& options) {
   Output out;
   if (status != trace::Reader::Status::ok) return report_stop(options.file, status, reader);
 
+  const std::size_t columns = columns_for(options);
   const bool filtered = options.last || options.instance;
   const trace::Schema& schema = reader.header().schema;
   if (!options.json || !filtered) {
-    out.line(options.json ? trace::header_json(reader.header()) : header_text(reader.header()));
+    out.line(options.json ? trace::header_json(reader.header())
+                          : cut_to(header_text(reader.header()), columns));
   }
   Progress progress(file.size(), ::isatty(STDOUT_FILENO) == 0);
   std::deque<std::string> tail;
@@ -55,6 +73,7 @@ int cat(const CatOptions& options) {
     progress.at(reader.bytes());
     if (options.instance && record.instance != *options.instance) continue;
     std::string text = options.json ? trace::record_json(record, schema) : trace::record_text(record, schema);
+    text = cut_to(std::move(text), columns);
     if (!options.last) {
       if (!out.line(text)) return out.finish(exit_ok);
     } else if (*options.last != 0) {
@@ -77,6 +96,8 @@ void add_cat(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, CatOptions& options) {
     command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
     command.add_flag("--json", options.json, "One JSON object a line, without loss");
+    command.add_flag("--wide", options.wide,
+                     "Whole lines on a terminal too, which else cuts them at its width");
     command.add_option("--last", options.last, "Only the last N records")
         ->check(CLI::NonNegativeNumber.description(""))
         ->type_name("N");

@@ -1,8 +1,12 @@
 """What the subcommands that write files leave alone: whatever is there already, their own input too."""
 
+import fcntl
 import os
+import pty
+import struct
 import subprocess
 import tempfile
+import termios
 
 import pytest
 from programs import TRACES, program
@@ -80,3 +84,28 @@ class TestOutputs:
                 assert (ran.returncode, os.listdir(folder)) == (2, []), ran.stderr
                 assert "cannot write to standard output here; name a file" in ran.stderr
 
+
+def on_a_terminal(columns, *arguments):
+    mine, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([PROGRAM, *arguments], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        text = b""
+        try:
+            while part := os.read(mine, 65536):
+                text += part
+        except OSError:  # EIO: the other end is closed
+            pass
+    os.close(mine)
+    assert process.returncode == 0
+    return text.decode().replace("\r\n", "\n").splitlines()
+
+
+def test_cat_cuts_lines_at_the_width_of_a_terminal_alone():
+    whole = run("cat", CLIENT).splitlines()
+    assert max(map(len, whole)) > 120
+    for columns, width in ((100, 100), (0, 120)):
+        cut = on_a_terminal(columns, "cat", CLIENT)
+        assert [len(line) for line in cut] == [min(len(line), width) for line in whole]
+        assert all(short == line or short == line[:width - 3] + "..." for short, line in zip(cut, whole))
+    assert on_a_terminal(100, "cat", CLIENT, "--wide") == whole

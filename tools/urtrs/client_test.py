@@ -136,6 +136,32 @@ def test_timers_are_shown_where_they_act(web1):
     assert (of_server["heartbeat_s"], of_server["missed_max"], of_server["dead_s"]) == (5, 5, 35)
 
 
+def test_each_timer_says_who_chose_it(start):
+    start("web1", options=["heartbeat_interval=250ms", "queue_timeout=never"])
+    timers = {one["name"]: (one["seconds"], one["origin"]) for one in client("timers web1", "client_timers")["timers"]}
+    assert timers["heartbeat_interval"] == (0.25, "option")
+    assert timers["dead_peer_time"] == (1.75, "from the heartbeat")
+    assert timers["reconnect_max"] == (1, "option") and timers["reconnect_min"] == (0.5, "default")
+    assert timers["queue_timeout"] == (None, "option") and timers["request_timeout"] == (None, "default")
+    table = urtrs("client", "timers")
+    assert "web1          heartbeat_interval     0.25  option\n" in table and "queue_timeout         never  option\n" in table, table
+    assert "did you mean \"web1\"" in urtrs("client", "timers", "web2", code=1)
+
+
+def test_metrics_of_all_clients(start):
+    start("web1")
+    start("web2")
+    text = client("metrics", "client_metrics")["text"]
+    for line in ('urtrs_client_up{session="web1"} 1', 'urtrs_client_up{session="web2"} 1', 'urtrs_client_errors_total{session="web1"} 0',
+                 'urtrs_client_path_up{session="web1",path="ip:127.0.0.1@ip:127.0.0.1",index="0"} 1'):
+        assert f"\n{line}\n" in text, text
+    assert text.count("# TYPE urtrs_client_up gauge\n") == 1
+    assert {line.split("{")[0].split(" ")[0] for line in urtrs("client", "metrics").splitlines() if line[0] != "#"} == \
+        {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    prometheus = pytest.importorskip("prometheus_client.parser")
+    assert len(list(prometheus.text_string_to_metric_families(text))) > 20
+
+
 def test_devices(web1):
     client("device map disk1 web1 ro", "mapped")
     assert client("device show disk1", "client_device_show")["access_mode"] == "ro"

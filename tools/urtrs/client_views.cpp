@@ -205,6 +205,27 @@ Table client_statistics(const json& shown) {
   return table;
 }
 
+Table client_timers(const json& shown, const std::string& of) {
+  Table table{"timers",
+              {{"sessname", "Session name", "name of the session"},
+               {"name", "Timer", "as the parameter of the plugin that sets it"},
+               {"seconds", "Seconds", "never: it does not end; null in JSON", Kind::seconds},
+               {"origin", "From", "default, option, or the one that it follows"}},
+              {}};
+  for (const json& session : shown.at("sessions")) {
+    if (!of.empty() && session.value("name", "") != of) continue;
+    for (const json& timer : session.value("timers", json::array()))
+      table.rows.push_back(
+          {{{"sessname", session.value("name", "")},
+            {"name", timer.value("name", "")},
+            {"seconds",
+             timer.contains("seconds") && timer["seconds"].is_number() ? timer["seconds"] : json()},
+            {"origin", timer.value("origin", "")}},
+           {}});
+  }
+  return table;
+}
+
 Table client_rates(const json& before, const json& now, double seconds) {
   Table table = rates(before, now, seconds);
   // The client has no times of its requests, but the time that a heartbeat takes.

@@ -12,6 +12,7 @@ Table client_sessions(const nlohmann::json& shown);
 Table client_paths(const nlohmann::json& shown, const std::string& session);  // empty: of all
 Table client_devices(const nlohmann::json& shown, const std::string& session);
 Table client_statistics(const nlohmann::json& shown);
+Table client_timers(const nlohmann::json& shown, const std::string& of);
 // IO of each path between two answers.
 Table client_rates(const nlohmann::json& before, const nlohmann::json& now, double seconds);
 std::string client_waits_text(const nlohmann::json& dump);  // of debug.dump

@@ -16,6 +16,7 @@
 #include "tools/lib/terminal/terminal.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/quantity.hpp"
+#include "tools/urtrs/client_metrics.hpp"
 #include "tools/urtrs/client_views.hpp"
 #include "tools/urtrs/output.hpp"
 #include "tools/urtrs/views.hpp"
@@ -157,6 +158,17 @@ int show_path(const Table& table, const std::string& which, const Options& optio
   return print_one(table, "pathname", which, options, "path");
 }
 
+int print_metrics(const All& all, const Options& options) {
+  json shown = json::array();
+  for (const One& one : all) shown.push_back(one.shown);
+  const std::string text = client_metrics_text(shown);
+  if (options.format == Format::json)
+    print(json{{"schema_version", kSchemaVersion}, {"text", text}});
+  else
+    std::fputs(text.c_str(), stdout);
+  return done;
+}
+
 int look(const Command& command, All& all) {
   const Options& options = command.options;
   for (const One& one : all) print_warnings(one.shown, options);
@@ -164,6 +176,7 @@ int look(const Command& command, All& all) {
   const std::string first = command.arguments.empty() ? "" : command.arguments[0];
   const bool one = command.verb == "show";
   if (command.noun == "client" && command.verb == "stats") return print(client_statistics(shown), options);
+  if (command.verb == "metrics") return print_metrics(all, options);
   if (command.noun == "client session")
     return one ? print_one(client_sessions(shown), "sessname", first, options, "session")
                : print(client_sessions(shown), options);
@@ -172,6 +185,7 @@ int look(const Command& command, All& all) {
   if (!first.empty())
     if (const auto found = of_session(all, first); !found)
       return fail(found.error(), options.format == Format::json);
+  if (command.verb == "timers") return print(client_timers(shown, first), options);
   if (command.noun == "client device") return print(client_devices(shown, first), options);
   const Table table = client_paths(shown, first);
   return one ? show_path(table, command.arguments[1], options) : print(table, options);
@@ -369,7 +383,9 @@ int run_client(const Command& given) {
   }
   if (command.verb == "debug") return dump(command, *all);
   if (command.verb == "reset") return change(command, *all, "stats.reset", {"session", "path"});
-  if (command.verb == "list" || command.verb == "show" || command.verb == "stats") return look(command, *all);
+  if (command.verb == "list" || command.verb == "show" || command.verb == "stats" ||
+      command.verb == "timers" || command.verb == "metrics")
+    return look(command, *all);
   if (command.noun == "client device") return change_device(command, *all);
   if (command.verb == "policy") return change(command, *all, "session.policy", {"session", "policy"});
   if (command.verb == "recover") return change(command, *all, "session.recover", {"session"});

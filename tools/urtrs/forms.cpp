@@ -60,6 +60,8 @@ Forms forms_of_clients() {
        "try at once to open a device that the server refused"},
       {"client device", "resize", "DEVICE SIZE [SESSION]", 2, 3, "give a device another size"},
       {"client", "stats", "", 0, 0, "counters of each client"},
+      {"client", "timers", "[SESSION]", 0, 1, "times by which clients decide, and who chose them"},
+      {"client", "metrics", "", 0, 0, "all of them for Prometheus, as text"},
       {"client", "reset", "[SESSION [PATH]]", 0, 2, "set the counters of paths to 0"},
       {"client", "top", "", 0, 0, "IO of each path, again every second"},
       {"client", "monitor", "[SESSION]", 0, 1, "events of a client as they happen, a line each"},

@@ -74,6 +74,15 @@ std::vector<Detail> of_clients() {
        {"client device resize disk1 10G"}},
       {"client", "stats", "", {"client stats", "client stats --json"}},
       {"client",
+       "timers",
+       "Parameters of the plugin set them, as queue_timeout=30s; docs/architecture.md says what each "
+       "decides.",
+       {"client timers", "client timers web1 --json"}},
+      {"client",
+       "metrics",
+       "For the textfile collector of node_exporter: write it to another file first and rename that.",
+       {"client metrics", "client metrics > urtrs.tmp && mv urtrs.tmp urtrs.prom"}},
+      {"client",
        "reset",
        "Without a session those of the only one.",
        {"client reset web1", "client reset web1 0"}},
@@ -245,6 +254,8 @@ std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
     if (noun == "key") return key_fields();
   }
   if (noun == "client" && verb == "stats") return client_statistics(nothing).fields;
+  if (noun == "client" && verb == "timers") return client_timers(nothing, {}).fields;
+  if (noun == "client" && verb == "metrics") return {};
   if (noun == "client" && verb == "top") return client_rates(nothing, nothing, 1).fields;
   if (noun == "client" && verb == "debug") return {};
   if (verb == "stats") return statistics(nothing).fields;

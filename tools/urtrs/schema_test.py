@@ -22,7 +22,7 @@ PARTS = {"session list": "sessions", "session show": "session_show", "session di
          "client session recover": "recovered", "client path list": "client_paths", "client path show": "client_path_show",
          "client path add": "added", "client path remove": "done", "client path delete": "done", "client path disconnect": "done",
          "client path reconnect": "done", "client device list": "client_devices", "client device show": "client_device_show",
-         "client device map": "mapped", "client device unmap": "done", "client device remap": "done", "client device resize": "done", "client stats": "client_stats",
+         "client device map": "mapped", "client device unmap": "done", "client device remap": "done", "client device resize": "done", "client stats": "client_stats", "client timers": "client_timers", "client metrics": "client_metrics",
          "client reset": "done", "client top": "client_top", "client monitor": "event", "client debug dump": "client_debug_dump"}
 
 

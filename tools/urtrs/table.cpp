@@ -17,7 +17,9 @@ namespace {
 
 std::string cell(const json& row, const Field& field, char unit) {
   const auto found = row.find(field.name);
-  if (found == row.end() || found->is_null()) return "";
+  if (found == row.end()) return "";
+  if (found->is_null()) return field.kind == Field::Kind::seconds ? "never" : "";
+  if (field.kind == Field::Kind::seconds) return fmt::format("{}", found->get<double>());
   if (field.kind == Field::Kind::bytes && found->is_number_unsigned())
     return bytes_text(found->get<std::uint64_t>(), unit);
   if (found->is_string()) return printable(found->get<std::string>());

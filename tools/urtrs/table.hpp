@@ -12,9 +12,9 @@
 namespace rtrs::admin {
 
 struct Field {
-  enum class Kind { text, number, bytes };
-  const char* name;    // of --fields, JSON and CSV
-  const char* header;  // of the table
+  enum class Kind { text, number, bytes, seconds };  // seconds: null never ends
+  const char* name;                                  // of --fields, JSON and CSV
+  const char* header;                                // of the table
   const char* what;
   Kind kind = Kind::text;
   bool by_default = true;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tools/urtrsd/test_files.hpp"
 
@@ -368,6 +369,28 @@ TEST(CommandLine, CheckSaysWhatOfAnImageIsNotExported) {
   EXPECT_NE(odd.errors.find("has 1000 bytes, not a multiple of 512: the last 488 bytes are not exported"),
             std::string::npos)
       << odd.errors;
+}
+
+TEST(CommandLine, CheckAnswersInJson) {
+  TestDirectory directory;
+  const auto checked = [](const std::vector<std::string>& arguments) {
+    return nlohmann::json::parse(parse_command_line(arguments).output);
+  };
+  const auto odd = checked({"--check-config", "--json", "-e", "a=" + directory.make_file("a.img", 1000)});
+  EXPECT_EQ(odd["ok"], true);
+  EXPECT_TRUE(odd["problems"].empty());
+  ASSERT_EQ(odd["warnings"].size(), 1U) << odd;
+  EXPECT_NE(odd["warnings"][0].get<std::string>().find("the last 488 bytes"), std::string::npos);
+  const auto bad = checked({"--check-config", "--json", "-e", "a=" + directory / "no.img"});
+  EXPECT_EQ(bad["ok"], false);
+  EXPECT_EQ(bad["exit_code"], 3);
+  ASSERT_EQ(bad["problems"].size(), 1U) << bad;
+  EXPECT_EQ(bad["problems"][0].get<std::string>().find("urtrsd: "), std::string::npos);
+  const auto unknown = checked({"--json", "--frobnicate"});
+  EXPECT_EQ(unknown["exit_code"], 2);
+  EXPECT_EQ(unknown["problems"].size(), 1U);
+  EXPECT_EQ(checked({"--version", "--json"})["version"].get<std::string>().rfind("urtrsd ", 0), 0U);
+  EXPECT_EQ(parse_command_line({"--json", "-e", "a=mem:1M"}).exit_code, 2) << "it starts nothing";
 }
 
 TEST(CommandLine, CheckOpensTheDevices) {

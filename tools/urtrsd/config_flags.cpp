@@ -1,7 +1,3 @@
-#include <pwd.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
@@ -10,22 +6,19 @@
 #include <span>
 #include <utility>
 
-#include "backends/tls/keys_file.hpp"
 #include "tools/lib/text/quantity.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/usage/help.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrsd/config.hpp"
+#include "tools/urtrsd/config_check.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/config_values.hpp"
-#include "tools/urtrsd/listen_check.hpp"
-#include "tools/urtrsd/output_files.hpp"
 
 namespace rtrs::daemon {
 namespace {
 
 constexpr int kUsage = 2;
-constexpr int kPrecondition = 3;
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -72,6 +65,7 @@ struct Flags {
   std::vector<std::string> exports;
   std::map<std::string, std::string> values;  // by key of the setting
   bool check = false;
+  bool json = false;
   bool print = false;
   bool origin = false;
 };
@@ -107,6 +101,7 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
   }
   app.add_flag("--check-config", flags.check,
                "check configuration, devices, fabric and addresses to listen on, then leave");
+  app.add_flag("--json", flags.json, "with --check-config or --version: the answer as JSON");
   app.add_flag("--print-config", flags.print, "print the resulting configuration as TOML, then leave");
   app.add_flag("--origin", flags.origin,
                "with --print-config: say behind each value where it comes from, a flag, a variable of the "
@@ -114,94 +109,6 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", tools::version_text("urtrsd"),
                        "print version, fabrics and compiler, then leave");
   return options;
-}
-
-// The service of systemd has a user of its own, for whom root checks what it will read.
-struct ServiceUser {
-  static constexpr const char* kName = "urtrs";
-  std::optional<std::uint32_t> number;
-};
-
-ServiceUser service_user() {
-  if (::geteuid() != 0) return {};
-  const passwd* const found = ::getpwnam(ServiceUser::kName);
-  return {found == nullptr ? std::nullopt : std::optional<std::uint32_t>(found->pw_uid)};
-}
-
-// Keys that root may read and the service may not.
-void check_readers(const ServiceUser& service, const std::vector<std::string>& files, CommandLine& result) {
-  if (!service.number || *service.number == 0) return;
-  for (const std::string& file : files) {
-    struct stat about {};
-    if (file.empty() || ::stat(file.c_str(), &about) != 0 || about.st_uid != 0) continue;
-    if ((about.st_mode & S_IRGRP) != 0 && tls::is_in_group(*service.number, about.st_gid)) continue;
-    result.errors += "urtrsd: warning: " + file +
-                     ": it belongs to root, so that the service, which runs as " + ServiceUser::kName +
-                     ", cannot read it; chgrp " + ServiceUser::kName + " " + file + " && chmod 640 " + file +
-                     "\n";
-  }
-}
-
-void check_keys(const DaemonConfig& config, CommandLine& result) {
-  const ServiceUser service = service_user();
-  tools::TlsChoice tls_choice = tls_of(config);
-  tls_choice.credentials.checked_for = service.number;
-  if (const auto tls = tools::open_tls(tls_choice, false); !tls) {
-    result.errors += "urtrsd: " + tls.error() + "\n";
-    result.exit_code = kPrecondition;
-  } else if (tls->context != nullptr) {
-    const std::string warning = tls::warning(*tls->context);
-    if (!warning.empty()) result.errors += "urtrsd: warning: " + warning + "\n";
-  }
-  tools::AuthChoice auth_choice = auth_of(config);
-  auth_choice.checked_for = service.number;
-  if (const auto auth = tools::open_auth(auth_choice, false); !auth) {
-    result.errors += "urtrsd: " + auth.error() + "\n";
-    result.exit_code = kPrecondition;
-  }
-  check_readers(service, {tls_choice.credentials.keys, tls_choice.credentials.key, auth_choice.keys}, result);
-}
-
-void check_host(const DaemonConfig& config, const TryStart& try_start, CommandLine& result) {
-  if (!try_start) return;
-  const StartTrial trial = try_start(config);
-  for (const std::string& warning : trial.warnings) result.errors += "urtrsd: warning: " + warning + "\n";
-  for (const std::string& error : trial.errors) result.errors += "urtrsd: " + error + "\n";
-  if (!trial.errors.empty()) result.exit_code = kPrecondition;
-  if (!trial.engine.empty()) result.output += "urtrsd: storage engine: " + trial.engine + "\n";
-}
-
-void check_devices(const DaemonConfig& config, const TryStart& try_start, CommandLine& result) {
-  const auto search_path =
-      config.dev_search_path.empty() ? std::nullopt : std::optional<std::string>(config.dev_search_path);
-  const auto catalog = Catalog::create(config.exports, search_path);
-  const auto problems = catalog ? (*catalog)->check(Catalog::CheckLocks::ask)
-                                : std::vector<Catalog::Problem>{{"", catalog.error()}};
-  if (catalog)
-    for (const std::string& warning : (*catalog)->warnings())
-      result.errors += "urtrsd: warning: " + warning + "\n";
-  for (const Catalog::Problem& problem : problems) {
-    result.errors += (problem.late ? "urtrsd: warning: " : "urtrsd: ") + problem.why.sentence + "\n";
-    if (!problem.late) result.exit_code = kPrecondition;
-  }
-  if (result.exit_code == 0) {
-    for (const std::string& problem : output_file_problems(config, **catalog)) {
-      result.errors += "urtrsd: " + problem + "\n";
-      result.exit_code = kUsage;
-    }
-  }
-  check_keys(config, result);
-  check_host(config, try_start, result);
-  for (const std::string& warning : control_warnings(config))
-    result.errors += "urtrsd: warning: " + warning + "\n";
-  for (const AddressProblem& problem : try_addresses(config)) {
-    result.errors += (problem.may_pass ? "urtrsd: warning: " : "urtrsd: ") + problem.sentence + "\n";
-    if (!problem.may_pass) result.exit_code = kPrecondition;
-  }
-  if (result.exit_code == 0)
-    result.output += "urtrsd: the configuration is in order\n";
-  else
-    result.output.clear();
 }
 
 }  // namespace
@@ -347,12 +254,15 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   try {
     app.parse(tools::words_to_parse(app, arguments));
   } catch (const CLI::ParseError& error) {
+    const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
     if (const auto help = tools::help_asked(app, error)) {
-      result.output = *help;
+      const bool version = dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr;
+      result.output = version && json ? tools::version_json("urtrsd") : *help;
       return result;
     }
     result.exit_code = kUsage;
     result.errors = tools::command_line_error(app, error);
+    if (json) result.output = json_of(result);
     return result;
   }
 
@@ -372,6 +282,10 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   if (flags.origin && !flags.print)
     reader.report("--origin", "it belongs to --print-config", "write --print-config --origin");
 
+  if (flags.json && (!flags.check || flags.print))
+    reader.report("--json", "it belongs to --check-config and --version",
+                  "log_format is the setting for the log");
+
   for (const ConfigProblem& problem : reader.problems())
     result.errors += "urtrsd: " + to_string(problem) + "\n";
   if (!reader.problems().empty()) {
@@ -384,6 +298,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   } else {
     result.run = reader.config();
   }
+  if (flags.json) result.output = json_of(result);
   return result;
 }
 

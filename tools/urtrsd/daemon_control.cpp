@@ -12,7 +12,6 @@
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/daemon.hpp"
 #include "tools/urtrsd/metrics.hpp"
-#include "tools/urtrsd/metrics_built.hpp"
 
 namespace rtrs::daemon {
 
@@ -50,7 +49,6 @@ void Daemon::open_control() {
 
 OpenError Daemon::open_metrics() {
   if (config_.metrics.empty()) return {};
-#if URTRS_HAS_METRICS
   http::TextServerOptions options;
   options.address = config_.metrics;
   auto server = http::TextServer::listen(context_, options, [this] {
@@ -68,9 +66,6 @@ OpenError Daemon::open_metrics() {
   if (!metrics_->is_loopback())
     spdlog::warn("whoever reaches {} reads the names of sessions and files there", metrics_->address());
   return {};
-#else
-  return {EOPNOTSUPP, kNoMetrics};
-#endif
 }
 
 std::vector<ServerSessionStatus> Daemon::sessions() const {

@@ -4,7 +4,6 @@
 #include <spdlog/async.h>
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/sinks/base_sink.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +15,7 @@
 #include <thread>
 
 #include "backends/asio/fabric_pump.hpp"
+#include "tools/lib/text/log_stamp.hpp"
 
 namespace rtrs::daemon {
 namespace {
@@ -104,13 +104,6 @@ const char* lines_of(LogKind kind) {
   return "lines";
 }
 
-bool journal_reads_it() {
-  const char* const stream = std::getenv("JOURNAL_STREAM");
-  struct stat file {};
-  return stream != nullptr && ::fstat(STDERR_FILENO, &file) == 0 &&
-         is_journal(stream, file.st_dev, file.st_ino);
-}
-
 }  // namespace
 
 void LimitedLog::tell() {
@@ -127,7 +120,8 @@ bool LimitedLog::allow(LogKind kind) {
 void set_up_log(const std::string& level, LogFormat format) {
   spdlog::init_thread_pool(kQueuedLines, 1);
   spdlog::set_default_logger(std::make_shared<spdlog::async_logger>(
-      "urtrsd", std::make_shared<StderrSink>(spdlog::thread_pool().get(), format, journal_reads_it()),
+      "urtrsd",
+      std::make_shared<StderrSink>(spdlog::thread_pool().get(), format, tools::journal_reads_stderr()),
       spdlog::thread_pool(), spdlog::async_overflow_policy::overrun_oldest));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
   spdlog::set_level(spdlog::level::from_str(level));

@@ -53,8 +53,4 @@ std::string_view priority_of(std::string_view level) noexcept {
   return level == "info" ? "<6>" : "<7>";
 }
 
-bool is_journal(std::string_view journal_stream, std::uint64_t device, std::uint64_t inode) {
-  return journal_stream == fmt::format("{}:{}", device, inode);
-}
-
 }  // namespace rtrs::daemon

@@ -31,7 +31,5 @@ std::string json_line(std::chrono::system_clock::time_point time, std::string_vi
 
 // "<4>", which systemd takes off again: of sd-daemon(3), by the level's name.
 std::string_view priority_of(std::string_view level) noexcept;
-// Whether $JOURNAL_STREAM names the file with these numbers, as it does where the journal reads it.
-bool is_journal(std::string_view journal_stream, std::uint64_t device, std::uint64_t inode);
 
 }  // namespace rtrs::daemon

@@ -57,12 +57,6 @@ TEST(LogLine, PrioritiesAreThoseOfSyslog) {
   EXPECT_EQ(priority_of("trace"), "<7>");
 }
 
-TEST(LogLine, TheJournalIsTheFileThatItsVariableNames) {
-  EXPECT_TRUE(is_journal("9:4711", 9, 4711));
-  for (const char* other : {"", "9", "9:", "9:471", "9:47110", "8:4711", "09:4711"})
-    EXPECT_FALSE(is_journal(other, 9, 4711)) << other;
-}
-
 // From now on std::thread has no room for a stack.
 void allow_no_more_threads() {
   pthread_attr_t attributes;

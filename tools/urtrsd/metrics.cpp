@@ -1,68 +1,16 @@
 #include "tools/urtrsd/metrics.hpp"
 
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
-
 #include <array>
-#include <limits>
 #include <numeric>
-#include <vector>
 
-#include "tools/lib/text/printable.hpp"
+#include "tools/lib/metrics/families.hpp"
 
 namespace rtrs::daemon {
 
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
-using prometheus::MetricType;
+using metrics::Families;
+using metrics::Labels;
 
 namespace {
-
-using Labels = std::vector<ClientMetric::Label>;
-
-class Families {
- public:
-  void gauge(const char* name, const char* help, double value, Labels labels = {}) {
-    ClientMetric& metric = add(name, help, MetricType::Gauge, std::move(labels));
-    metric.gauge.value = value;
-  }
-  void counter(const char* name, const char* help, std::uint64_t value, Labels labels = {}) {
-    ClientMetric& metric = add(name, help, MetricType::Counter, std::move(labels));
-    metric.counter.value = static_cast<double>(value);
-  }
-  // In seconds. Each bucket ends at a power of two of nanoseconds, where those of the server end too.
-  void histogram(const char* name, const char* help, const ServiceTimes::Times& times, Labels labels) {
-    ClientMetric& metric = add(name, help, MetricType::Histogram, std::move(labels));
-    constexpr unsigned kPowers[] = {13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35};
-    for (const unsigned power : kPowers) {
-      const std::uint64_t edge = std::uint64_t{1} << power;
-      metric.histogram.bucket.push_back({times.count_below(edge), static_cast<double>(edge) / 1e9});
-    }
-    metric.histogram.bucket.push_back({times.count(), std::numeric_limits<double>::infinity()});
-    metric.histogram.sample_count = times.count();
-    metric.histogram.sample_sum = static_cast<double>(times.sum()) / 1e9;
-  }
-  std::string text() const { return prometheus::TextSerializer().Serialize(all_); }
-
- private:
-  ClientMetric& add(const char* name, const char* help, MetricType type, Labels labels) {
-    MetricFamily* family = nullptr;
-    for (MetricFamily& one : all_)
-      if (one.name == name) family = &one;
-    if (family == nullptr) {
-      all_.emplace_back();
-      family = &all_.back();
-      family->name = name;
-      family->help = help;
-      family->type = type;
-    }
-    ClientMetric& metric = family->metric.emplace_back();
-    metric.label = std::move(labels);
-    for (ClientMetric::Label& label : metric.label) label.value = tools::printable(label.value);
-    return metric;
-  }
-  std::vector<MetricFamily> all_;
-};
 
 void add_paths(Families& to, const attributes::ServerModel& model) {
   for (const ServerSessionStatus& session : model.sessions) {
@@ -154,6 +102,8 @@ void add_tcp(Families& to, const tcp::TcpStats& stats) {
              stats.terminated);
   to.counter("urtrs_tcp_slow_readers_total", "connections ended because the peer took nothing",
              stats.slow_readers);
+  to.counter("urtrs_tcp_large_packets_lost_total",
+             "connections of which the network delivered only small packets", stats.large_packets_lost);
   to.counter("urtrs_tls_connections_total", "TLS handshakes that were finished", stats.tls_connections);
   to.counter("urtrs_tls_resumed_total", "of these, with a ticket of an earlier one", stats.tls_resumed);
   to.counter("urtrs_tls_in_kernel_total", "of these, where the kernel seals what is sent",

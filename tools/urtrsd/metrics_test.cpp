@@ -71,6 +71,7 @@ TEST(Metrics, ClientsThatTheFabricTurnedAwayAreCounted) {
                            .turned_away = 5,
                            .refused = 6,
                            .slow_readers = 7,
+                           .large_packets_lost = 12,
                            .tls_connections = 9,
                            .tls_resumed = 8,
                            .tls_in_kernel = 2,
@@ -82,8 +83,9 @@ TEST(Metrics, ClientsThatTheFabricTurnedAwayAreCounted) {
        {"urtrs_tcp_refused_total{why=\"no_request_in_time\"} 4",
         "urtrs_tcp_refused_total{why=\"no_descriptor\"} 5", "urtrs_tcp_refused_total{why=\"limit\"} 6",
         "urtrs_tcp_refused_total{why=\"tls\"} 11", "urtrs_tcp_faults_total 21",
-        "urtrs_tcp_terminated_total 3", "urtrs_tcp_slow_readers_total 7", "urtrs_tls_connections_total 9",
-        "urtrs_tls_resumed_total 8", "urtrs_tls_in_kernel_total 2"})
+        "urtrs_tcp_terminated_total 3", "urtrs_tcp_slow_readers_total 7",
+        "urtrs_tcp_large_packets_lost_total 12", "urtrs_tls_connections_total 9", "urtrs_tls_resumed_total 8",
+        "urtrs_tls_in_kernel_total 2"})
     EXPECT_TRUE(has(text, line)) << line << "\n" << text;
 }
 

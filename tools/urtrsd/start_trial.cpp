@@ -8,7 +8,6 @@
 
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/http/text_server.hpp"
-#include "tools/urtrsd/metrics_built.hpp"
 #include "tools/urtrsd/storage_engine.hpp"
 
 namespace rtrs::daemon {
@@ -44,10 +43,6 @@ void try_fabric(const DaemonConfig& config, StartTrial& trial) {
 
 void try_metrics(const DaemonConfig& config, StartTrial& trial) {
   if (config.metrics.empty()) return;
-  if (!kHasMetrics) {
-    trial.errors.emplace_back(kNoMetrics);
-    return;
-  }
   boost::asio::io_context context(1);
   http::TextServerOptions options;
   options.address = config.metrics;

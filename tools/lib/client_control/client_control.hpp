@@ -43,6 +43,12 @@ struct ClientDeviceModel {
   bool is_mapped() const { return state != "idle"; }
 };
 
+struct ClientTimer {
+  const char* name;    // as the parameter of the plugin that sets it
+  Nanos time = 0;      // kNever: it never ends
+  const char* origin;  // "default", "option", or of which other one it follows
+};
+
 struct ClientModel {
   std::string session;
   bool link_up = false;
@@ -50,10 +56,11 @@ struct ClientModel {
   std::int32_t max_reconnect_attempts = -1;
   HeartbeatConfig heartbeat;
   Nanos reconnect_min = 0, reconnect_max = 0;  // as in ClientConfig
-  std::uint32_t depth = 0;                     // permits; 0 until the first path connected
-  std::uint32_t max_io_size = 0;               // bytes; likewise
-  std::size_t queued = 0;                      // requests that wait for a permit
-  unsigned under_way = 0;                      // requests of the user without an answer
+  std::vector<ClientTimer> timers;
+  std::uint32_t depth = 0;        // permits; 0 until the first path connected
+  std::uint32_t max_io_size = 0;  // bytes; likewise
+  std::size_t queued = 0;         // requests that wait for a permit
+  unsigned under_way = 0;         // requests of the user without an answer
   ClientStats stats;
   std::vector<ClientPathModel> paths;
   std::vector<ClientDeviceModel> devices;

@@ -158,6 +158,11 @@ json to_json(const ClientModel& model, Nanos now) {
                {"inflight", model.under_way},
                {"max_reconnect_attempts", model.max_reconnect_attempts},
                {"paths", std::move(paths)}};
+  session["timers"] = json::array();
+  for (const ClientTimer& timer : model.timers)
+    session["timers"].push_back({{"name", timer.name},
+                                 {"seconds", timer.time == kNever ? json() : json(seconds_of(timer.time))},
+                                 {"origin", timer.origin}});
   json devices = json::array();
   for (const ClientDeviceModel& device : model.devices)
     devices.push_back(

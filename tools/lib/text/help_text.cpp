@@ -1,5 +1,7 @@
 #include "tools/lib/text/help_text.hpp"
 
+#include <algorithm>
+
 namespace rtrs::tools {
 
 namespace {
@@ -26,6 +28,25 @@ std::string wrapped_line(std::string_view line, std::size_t indent) {
   return text;
 }
 
+// Whether the entry that begins with `line` has this name: one of the words in front of its meaning.
+bool is_about(std::string_view line, std::string_view topic) {
+  line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
+  line = line.substr(0, line.find("  "));
+  if (line.empty() || (line.front() != '-' && line.find('=') == std::string_view::npos)) return false;
+  while (!line.empty()) {
+    const std::size_t comma = std::min(line.size(), line.find(','));
+    const std::string_view name = line.substr(0, std::min(comma, line.find_first_of("=[ ")));
+    if (name == topic || (name.substr(0, 2) == "--" && name.substr(2) == topic)) return true;
+    line.remove_prefix(std::min(line.size(), comma + 1));
+    line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
+  }
+  return false;
+}
+
+std::size_t indent_of(std::string_view line) {
+  return std::min(line.size(), line.find_first_not_of(' '));
+}
+
 }  // namespace
 
 std::string wrapped(std::string_view text, std::size_t indent) {
@@ -49,6 +70,24 @@ std::string help_entry(std::string_view name, std::string_view meaning, std::siz
   else
     text.resize(column, ' ');
   return text + wrapped(meaning, column) + "\n";
+}
+
+std::string help_entries_about(std::string_view help, std::string_view topic) {
+  std::string found;
+  std::size_t indent = 0;
+  bool within = false;
+  while (!help.empty()) {
+    const std::size_t end = std::min(help.size(), help.find('\n'));
+    const std::string_view line = help.substr(0, end);
+    help.remove_prefix(std::min(help.size(), end + 1));
+    within = within && !line.empty() && indent_of(line) > indent;
+    if (!within && is_about(line, topic)) {
+      within = true;
+      indent = indent_of(line);
+    }
+    if (within) found += std::string(line) + "\n";
+  }
+  return found;
 }
 
 }  // namespace rtrs::tools

@@ -19,4 +19,8 @@ std::string wrapped(std::string_view text, std::size_t indent = 0);
 // own.
 std::string help_entry(std::string_view name, std::string_view meaning, std::size_t column = kHelpColumn);
 
+// The entries of a help text that are about an option ("--port", or "port") or a parameter ("port", of
+// "port=N"), as they stand there; empty: there is none.
+std::string help_entries_about(std::string_view help, std::string_view topic);
+
 }  // namespace rtrs::tools

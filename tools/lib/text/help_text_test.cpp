@@ -38,5 +38,29 @@ TEST(HelpText, AnEntryHasItsMeaningInTheColumn) {
   EXPECT_EQ(help_entry("--a", ""), "  --a\n");
 }
 
+TEST(HelpText, TheEntriesAboutATopicAreFoundByItsName) {
+  const std::string help =
+      "Options:\n"
+      "  -h,--help                   print this help\n"
+      "  --port N                    of the server;\n"
+      "                              default: 1234\n"
+      "  --portal=X                  another\n"
+      "\n"
+      "Examples:\n"
+      "  tool --port 7\n"
+      "tls_cert=FILE, tls_key=FILE\n"
+      "                         certificate and key\n"
+      "TIME is 5s.\n";
+  const std::string port =
+      "  --port N                    of the server;\n                              default: 1234\n";
+  EXPECT_EQ(help_entries_about(help, "--port"), port);
+  EXPECT_EQ(help_entries_about(help, "port"), port);
+  EXPECT_EQ(help_entries_about(help, "-h"), "  -h,--help                   print this help\n");
+  EXPECT_EQ(help_entries_about(help, "tls_key"),
+            "tls_cert=FILE, tls_key=FILE\n                         certificate and key\n");
+  for (const char* none : {"", "por", "tool", "FILE", "TIME", "of"})
+    EXPECT_EQ(help_entries_about(help, none), "") << none;
+}
+
 }  // namespace
 }  // namespace rtrs::tools

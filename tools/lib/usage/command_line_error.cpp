@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/lib/text/help_text.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
 
@@ -56,6 +57,25 @@ void collect_options(const CLI::App& app, std::map<std::string, bool>& into) {
     collect_options(*one, into);
 }
 
+// "help COMMAND" is "COMMAND --help". Of an option, its entries in the help of the program and its commands;
+// thrown as CLI11 throws what --version prints.
+std::vector<std::string> words_of_help(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.size() == 1) return {"--help"};
+  const std::string& topic = arguments[1];
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  for (const CLI::App* one : commands)
+    if (one->get_name() == topic) return {topic, "--help"};
+  std::string entries = help_entries_about(app.help("", CLI::AppFormatMode::All), topic);
+  for (const CLI::App* one : commands) {
+    const std::string of_command = help_entries_about(one->help("", CLI::AppFormatMode::All), topic);
+    if (!of_command.empty()) entries += "of " + one->get_name() + ":\n" + of_command;
+  }
+  if (entries.empty())
+    throw CLI::ArgumentMismatch("no command or option is called \"" + printable(shortened(topic)) + "\"");
+  entries.pop_back();  // whoever prints it adds the end of the line
+  throw CLI::CallForVersion(entries, CLI::ExitCodes::Success);
+}
+
 }  // namespace
 
 std::string command_line_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -87,6 +107,11 @@ std::string command_line_error(const CLI::App& app, const CLI::ParseError& error
 }
 
 std::vector<std::string> words_to_parse(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.size() <= 2 && arguments[0] == "help") {
+    std::vector<std::string> words = words_of_help(app, arguments);
+    std::reverse(words.begin(), words.end());
+    return words;
+  }
   std::map<std::string, bool> known;
   collect_options(app, known);
   std::vector<std::string> words;

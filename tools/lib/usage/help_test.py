@@ -52,3 +52,23 @@ def test_help_all_has_what_help_has_and_more(name):
     assert too_wide(whole) == []
     options = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", short))
     assert options < set(re.findall(r"(?<![\w-])--[a-z][\w-]*", whole))
+
+
+# An option of each program, and where there are commands one of these and an option that belongs to it.
+TOPICS = {"urtrsd": ["port"], "urtrs-sim": ["sweep", "seeds"], "urtrs-replay": ["cat", "last"], "urtrs-perf": ["--port"],
+          "urtrs-conform": ["baseline"], "urtrs-mapd": ["state", "queue_timeout"], "urtrs-fs": ["--socket"]}
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name in TOPICS])
+def test_help_topic_has_one_thing_alone(name):
+    assert said(name, "help") == said(name, "--help")
+    for topic in TOPICS[name]:
+        text = said(name, "help", topic)
+        if (topic,) in commands(name):
+            assert text == said(name, topic, "--help")
+        else:
+            assert topic in text and len(text.splitlines()) < 12, text
+            assert text.startswith(("  -", "of ")) or "=" in text.split()[0], text
+    wrong = subprocess.run([program(name), "help", "nosuchthing"], capture_output=True, text=True, timeout=BOUND, check=False)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "nosuchthing" in wrong.stderr and wrong.stderr.count("\n") == 1

@@ -25,6 +25,19 @@ std::string version_text(std::string_view program) {
   return text;
 }
 
+std::string version_json(std::string_view program) {
+  std::string text;
+  for (const char c : version_text(program)) {
+    if (c == '\n')
+      text += "\\n";
+    else if (c == '"' || c == '\\')
+      text.append(1, '\\').append(1, c);
+    else
+      text += c;
+  }
+  return "{\"schema_version\":1,\"version\":\"" + text + "\"}\n";
+}
+
 std::string version() {
   return URTRS_VERSION;
 }

@@ -1,4 +1,5 @@
 """--version of every program that is built."""
+import json
 import os
 import re
 import subprocess
@@ -31,3 +32,21 @@ def test_all_programs_are_of_one_build():
 def test_help_tells_of_it(name):
     done = subprocess.run([program(name), "--help"], capture_output=True, text=True, check=True, timeout=BOUND)
     assert re.search(r"^  --version ", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", [name for name in ("urtrsd", "urtrs", "urtrs-mapd", "urtrs-fs") if os.path.exists(program(name))])
+def test_json_has_the_same_words(name):
+    done = subprocess.run([program(name), "--version", "--json"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+                          timeout=BOUND)
+    answer = json.loads(done.stdout)
+    assert answer["schema_version"] == 1
+    assert version_of(program(name)).stdout.startswith(answer["version"] + "\n")
+
+
+@pytest.mark.parametrize("name", [name for name in ("urtrs-mapd", "urtrs-fs") if os.path.exists(program(name))])
+def test_mistakes_are_json_for_whoever_asked_for_it(name):
+    done = subprocess.run([program(name), "--json", "--frobnicate"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          timeout=BOUND)
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["code"]) == (2, "usage")
+    assert done.stderr == f"{name}: {error['message']}\n"

@@ -10,7 +10,7 @@ _urtrs_mapd() {
       mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     --control-group) mapfile -t COMPREPLY < <(compgen -g -- "$current") ;;
     *)
-      mapfile -t COMPREPLY < <(compgen -W "--state= --control-group= --nbdkit= --end-devices --kernel-devices --help --version" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "--state= --control-group= --nbdkit= --end-devices --kernel-devices --help --version --json" -- "$current")
       [[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace 2>/dev/null ;;
   esac
 }
