@@ -28,8 +28,8 @@ struct PathEvent {
   // Server, kind path: Fabric::describe() of its first connection. Kind refused: Fabric::describe_request().
   std::string peer{};
   std::string identity{};  // server: that the client showed, Fabric::identity_of_request()
-  std::string
-      refusal_words{};  // kind refused: Fabric::refusal_of_request(); kind path: who holds refused_name
+  // Kind refused: Fabric::refusal_of_request(). Kind path: the session that holds refused_name.
+  std::string refusal_words{};
   std::string refused_name{};  // server, kind path: what an INFO_REQ asked for that was refused for its name
 };
 
