@@ -160,6 +160,8 @@ bool HostNames::ask(std::uint64_t ticket, std::initializer_list<std::string_view
     name.in_flight = true;
     start_thread();
   }
+  // The system may have given no thread for an earlier question, which would wait for ever.
+  if (!shared.queue.empty() && shared.threads == 0) start_thread();
   one.deadline = now() + bound;
   waiting_.push_back(std::move(one));
   arm();

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 
 #include <condition_variable>
+#include <cstdint>
 #include <map>
 #include <mutex>
+#include <vector>
 
 namespace rtrs::net {
 namespace {
@@ -142,6 +145,42 @@ TEST(HostNames, a_ticket_that_was_forgotten_is_not_named) {
   names.forget(1);
   service.answer("a", {});
   EXPECT_EQ(wait_and_take(names), Tickets{2});
+}
+
+// A stack that is larger than the address space: no thread can be started.
+class NoThreads {
+ public:
+  NoThreads() {
+    EXPECT_EQ(::pthread_getattr_default_np(&before_), 0);
+    pthread_attr_t huge;
+    ::pthread_attr_init(&huge);
+    ::pthread_attr_setstacksize(&huge, std::size_t{1} << 60U);
+    EXPECT_EQ(::pthread_setattr_default_np(&huge), 0);
+    ::pthread_attr_destroy(&huge);
+  }
+  ~NoThreads() {
+    ::pthread_setattr_default_np(&before_);
+    ::pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST(HostNames, ANameThatGotNoThreadIsAskedForWithTheNextAttempt) {
+  Service service;
+  service.answer("a", {});
+  HostNames names(service.find(), {kLong, kLong});
+  {
+    const NoThreads none;
+    ASSERT_TRUE(names.ask(1, {"a"}));
+  }
+  names.forget(1);
+  ASSERT_TRUE(names.ask(2, {"a"}));
+  pollfd answer{names.wait_fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&answer, 1, 60'000), 1) << "no thread asks";
+  EXPECT_EQ(names.take(), std::vector<std::uint64_t>{2});
+  EXPECT_EQ(names.addresses("a", 1).size(), 1U);
 }
 
 TEST(HostNames, WhereNamesAreOffNothingIsAsked) {
