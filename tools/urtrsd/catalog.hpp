@@ -58,8 +58,15 @@ struct OpenedDevice {
 // content from the first open until the catalog is destroyed.
 class Catalog {
  public:
+  // Ends the connections to NBD servers that no open device uses. Waits up to kEndPatience for their threads;
+  // none calls Tell afterwards.
+  ~Catalog();
+  Catalog(const Catalog&) = delete;
+  Catalog& operator=(const Catalog&) = delete;
+
   // Whatever is looked at before anybody asks for it has so long to answer.
   static constexpr std::chrono::seconds kPatience{3};
+  static constexpr std::chrono::seconds kEndPatience{1};
 
   // nullopt as search_path: only configured devices can be opened. EEXIST: a name is configured twice.
   static tl::expected<std::unique_ptr<Catalog>, OpenError> create(
@@ -122,7 +129,8 @@ class Catalog {
   // Who may open the export from now on.
   void allow(const std::string& name, const AccessRules&);
   const AccessTable& access() const { return access_; }
-  // Called from other threads too, with lines for the log: NBD servers that are lost, or back.
+  // Called from other threads too, with lines for the log: NBD servers that are lost, or back. The former
+  // function is not called any more when this returns. Empty: there is no log.
   void tell_with(NbdDisk::Tell tell);
   // How long IO waits for an NBD server that was lost; for servers that are connected from now on. 0 at
   // first.
@@ -186,6 +194,7 @@ class Catalog {
     std::multimap<DeviceId, std::size_t> checked;  // which exports it is
     std::set<std::size_t> asking;                  // numbers of exports that a check still waits for
     std::map<std::size_t, std::shared_ptr<NbdPlace>> nbd;
+    std::mutex tell_mutex;  // held while `tell` is called
     NbdDisk::Tell tell;
     Nanos nbd_wait = 0;
     std::optional<SearchPath> search_path;  // never changed

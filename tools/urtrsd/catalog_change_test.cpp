@@ -1,13 +1,20 @@
 // Exports that come and go while others are opened.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <string>
 #include <thread>
 
 #include "tools/urtrsd/catalog.hpp"
 #include "tools/urtrsd/test_files.hpp"
+#include "tools/urtrsd/unique_fd.hpp"
 
 namespace rtrs::daemon {
 namespace {
@@ -225,6 +232,81 @@ TEST_F(CatalogChangeTest, ThreadsThatOpenSeeOneOrTheOther) {
   done = true;
   opener.join();
   EXPECT_EQ(exports->specs().size(), 1U);
+}
+
+// Serves 1 MiB to one client: the greeting that all versions of NBD clients know, and answers to writes.
+class OneNbdServer {
+ public:
+  explicit OneNbdServer(const std::string& path)
+      : listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener_.get(), 1), 0);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~OneNbdServer() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+  bool ended() const { return ended_; }  // its client has left
+
+ private:
+  void serve() {
+    const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    std::array<unsigned char, 152> greeting{'N', 'B',  'D',  'M',  'A',  'G', 'I', 'C', 0, 0, 0x42,
+                                            2,   0x81, 0x86, 0x12, 0x53, 0,   0,   0,   0, 0, 0x10};
+    greeting[27] = 5;            // has flags, and takes flushes
+    const timeval bound{30, 0};  // of a test that fails
+    ::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
+    if (!client || ::send(client.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0) return;
+    std::array<unsigned char, 28 + 512> request{};
+    while (::recv(client.get(), request.data(), 28, MSG_WAITALL) == 28 && request[7] == 1) {
+      ::recv(client.get(), request.data() + 28, 512, MSG_WAITALL);
+      std::array<unsigned char, 16> reply{0x67, 0x44, 0x66, 0x98};
+      std::copy_n(request.begin() + 8, 8, reply.begin() + 8);
+      ::send(client.get(), reply.data(), reply.size(), MSG_NOSIGNAL);
+    }
+    ended_ = true;
+  }
+  UniqueFd listener_;
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
+};
+
+// What it owes keeps the connection after the last device is closed, but not after the end: its thread would
+// write to a log that is closed.
+TEST_F(CatalogChangeTest, AConnectionThatOwesAFlushEndsWithTheCatalog) {
+  const std::string socket = directory.path() + "/nbd";
+  OneNbdServer server(socket);
+  ExportSpec spec;
+  spec.name = "n";
+  spec.path = "nbd+unix:///?socket=" + socket;
+  auto owner = catalog({spec});
+  {
+    auto opened = owner->open("s", "n", AccessMode::read_write);
+    if (!opened && opened.error().error == EOPNOTSUPP) GTEST_SKIP() << opened.error().sentence;
+    ASSERT_TRUE(opened) << opened.error().sentence;
+    std::array<std::byte, 512> data{};
+    NbdResults results;
+    NbdCommand write;
+    write.results = &results;
+    write.opcode = Opcode::write;
+    write.step = OpStep::write;
+    write.length = data.size();
+    write.buffer = data.data();
+    write.seen = &opened->device->nbd_seen();
+    opened->device->nbd()->submit(write);
+    pollfd done{results.fd(), POLLIN, 0};
+    ASSERT_EQ(::poll(&done, 1, -1), 1);
+    ASSERT_NE(results.take(), nullptr);
+    ASSERT_EQ(write.result, 512);
+  }
+  EXPECT_FALSE(server.ended()) << "the loss of the write could not be told";
+  owner.reset();
+  for (int i = 0; i < 1000 && !server.ended(); ++i) ::poll(nullptr, 0, 10);
+  EXPECT_TRUE(server.ended());
 }
 
 }  // namespace

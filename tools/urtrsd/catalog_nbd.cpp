@@ -6,11 +6,26 @@
 #include <utility>
 
 #include "tools/urtrsd/catalog.hpp"
+#include "tools/urtrsd/in_parallel.hpp"
 
 namespace rtrs::daemon {
 
+// A disk that owes a flush, or has to tell of a loss, is kept when its last user closes it. Its lines for the
+// log lead back to `shared_`, so that neither would be freed.
+Catalog::~Catalog() {
+  tell_with({});
+  std::vector<std::function<void()>> tasks;
+  {
+    const std::lock_guard guard(shared_->mutex);
+    for (auto& [index, place] : shared_->nbd)
+      tasks.emplace_back([place = std::move(place)]() mutable { place.reset(); });
+    shared_->nbd.clear();
+  }
+  if (!tasks.empty()) in_parallel(std::move(tasks), kEndPatience);
+}
+
 void Catalog::tell_with(NbdDisk::Tell tell) {
-  const std::lock_guard guard(shared_->mutex);
+  const std::lock_guard guard(shared_->tell_mutex);
   shared_->tell = std::move(tell);
 }
 
@@ -81,12 +96,8 @@ tl::expected<std::shared_ptr<NbdDisk>, OpenError> Catalog::nbd_disk(const std::s
     auto made = NbdDisk::connect(
         spec.path, describe(spec),
         [shared](const std::string& line) {
-          NbdDisk::Tell tell;
-          {
-            const std::lock_guard lock(shared->mutex);
-            tell = shared->tell;
-          }
-          if (tell) tell(line);
+          const std::lock_guard lock(shared->tell_mutex);
+          if (shared->tell) shared->tell(line);
         },
         options);
     if (!made) return made;

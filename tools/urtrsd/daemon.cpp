@@ -237,6 +237,7 @@ void Daemon::leave_at_once(const std::string& why) {
   spdlog::warn("{}: leaving with {} operations in flight and {} devices that are being opened or closed{}",
                why, engine_->in_flight(), jobs_.unfinished(), what_hangs());
   recorder_.close_file();
+  catalog_->tell_with({});  // the log ends before the threads of NBD servers
   forced_ = true;
   context_.stop();
 }
