@@ -180,8 +180,7 @@ void World::start_client(std::uint32_t index) {
   client.fabric = std::make_unique<WatchedFabric>(outlet(client), *client.hearts, client.clock);
   client.fabric->watch_connections(judge_, "client " + std::to_string(client.id),
                                    limits_of(scenario_.client));
-  client.fabric->watch_fences(judge_, "client " + std::to_string(client.id),
-                              std::max(scenario_.client.fence_timeout, kShortestFenceTimeout));
+  client.fabric->watch_fences(judge_, "client " + std::to_string(client.id), scenario_.client.fence_timeout);
   record(client, "client", "client" + std::to_string(client.id));
   client.memory.push_back(
       std::make_unique<std::vector<std::byte>>(client.buffers.size() * max_io_bytes(), std::byte{0xa5}));

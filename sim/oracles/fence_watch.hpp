@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/fabric/work.hpp"
+#include "core/proto/limits.hpp"
 #include "core/wire/messages.hpp"
 #include "sim/oracles/judge.hpp"
 
@@ -16,7 +17,7 @@ namespace rtrs::sim {
 class FenceWatch {
  public:
   FenceWatch(Judge& judge, std::string who, Nanos timeout)
-      : judge_(judge), who_(std::move(who)), timeout_(timeout) {}
+      : judge_(judge), who_(std::move(who)), timeout_(std::max(timeout, kShortestFenceTimeout)) {}
 
   // `now`: time of the last poll. The fabric may take the first message late, so two may be close together.
   void posted(const WorkRequest& work, Nanos now) {
