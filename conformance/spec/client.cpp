@@ -50,7 +50,8 @@ void ClientSpec::on(const Event& event) {
   const EventClass category = class_of(event.kind);
   if (category != EventClass::input && category != EventClass::action) return;
   if (category == EventClass::input) {
-    end_step();
+    end_step(continued_ && event.kind != Kind::Continued);
+    continued_ = event.kind == Kind::Continued;
     event_ = event;
     began_ = true;
     for (Path& path : paths_) path.heartbeat.time_passed(context(), event.now);
@@ -62,7 +63,7 @@ void ClientSpec::on(const Event& event) {
 }
 
 void ClientSpec::finish() {
-  end_step();
+  end_step(continued_);
 }
 
 void ClientSpec::input() {
@@ -138,7 +139,7 @@ void ClientSpec::action() {
 }
 
 // What the step had to do and did not.
-void ClientSpec::end_step() {
+void ClientSpec::end_step(bool continued) {
   if (!began_) return;
   if (answered_) {
     Permit& permit = permit_at(*answered_);
@@ -153,7 +154,7 @@ void ClientSpec::end_step() {
   just_submitted_.reset();
   context().check(!key_due_, Rule::key_stored, "the key of RKEY_RSP was not stored", "StoreKey");
   key_due_ = false;
-  for (unsigned index = 0; index < paths_.size(); ++index) end_path_step(paths_[index], index);
+  for (unsigned index = 0; index < paths_.size(); ++index) end_path_step(paths_[index], index, continued);
   if (counts_known_ && link_) {
     context().check(
         *link_ == (connected_ > 0), Rule::link_events,
@@ -166,14 +167,16 @@ void ClientSpec::end_step() {
   }
 }
 
-void ClientSpec::end_path_step(Path& path, unsigned index) {
+void ClientSpec::end_path_step(Path& path, unsigned index, bool continued) {
   const bool alive = path.state == PathState::connecting || path.state == PathState::connected;
   if (path.must_end)
     context().check(
         !alive, path.must_end_rule,
         [&] { return "path " + std::to_string(index) + " goes on as " + std::string(name_of(path.state)); },
         [] { return std::string("PathChanged to draining or closing, with Disconnect of its connections"); });
-  if (path.ended && !alive)
+  // The connections of a larger path may take several steps.
+  const bool judged = continued || path.cons.size() <= kConsAStep;
+  if (judged && path.ended && !alive)
     for (const Connection& con : path.cons)
       context().check(
           !con.open(), Rule::path_teardown,
@@ -181,10 +184,12 @@ void ClientSpec::end_path_step(Path& path, unsigned index) {
             return "path " + std::to_string(index) + " was lost and " + to_string(con.key()) + " goes on";
           },
           [] { return std::string("Disconnect of every connection of the path"); });
-  if (path.info_accepted)
+  if (judged && path.info_accepted)
     context().check(path.state != PathState::connecting, Rule::path_connected,
                     "INFO_RSP was accepted and the path is not connected", "PathChanged to connected");
-  path.must_end = path.ended = path.info_accepted = false;
+  path.must_end = false;
+  path.ended = path.ended && !judged && !alive;
+  path.info_accepted = path.info_accepted && !judged && path.state == PathState::connecting;
   if (whole_ && path.state == PathState::connected)
     for (Connection& con : path.cons) con.balance(context(), settings_.imm_consumes_receive ? depth() : 0);
   if (path.heartbeat.running())

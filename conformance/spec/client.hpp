@@ -92,8 +92,9 @@ class ClientSpec {
 
   void input();
   void action();
-  void end_step();
-  void end_path_step(Path& path, unsigned index);
+  // `continued`: no Continued step follows the ones before.
+  void end_step(bool continued);
+  void end_path_step(Path& path, unsigned index, bool continued);
   std::string allowed_now(const Permit& permit) const;
 
   // client_paths.cpp
@@ -147,6 +148,7 @@ class ClientSpec {
   Settings settings_;
   Event event_;
   bool began_ = false;
+  bool continued_ = false;  // the last input was Continued
   std::vector<Path> paths_;
   std::vector<Permit> permits_;
   std::vector<Question> questions_;

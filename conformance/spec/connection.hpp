@@ -1,6 +1,7 @@
 // One connection of either side: its life, its receives and its send queue, from what was posted and
 // reported.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -9,6 +10,10 @@
 #include "conformance/spec/findings.hpp"
 
 namespace rtrs::spec {
+
+// Connections of one path that a step deals with. A path that has more of them leaves the rest to the
+// Continued steps that follow.
+inline constexpr std::size_t kConsAStep = 136;
 
 class Connection {
  public:

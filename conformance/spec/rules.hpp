@@ -32,7 +32,7 @@ namespace rtrs::spec {
   X(path_connected, "path-connected", "O7", "protocol section 4.1",                                          \
     "a client's path is connected by INFO_RSP and by nothing else")                                          \
   X(path_teardown, "path-teardown", "O7", "protocol section 4.2",                                            \
-    "who loses a path ends every connection of it in the same step, each once")                              \
+    "who loses a path ends each connection of it once, in the same step; of more than 136, 136 a step")      \
   X(release_drained, "release-drained", "O12", "protocol sections 4.2 and 5.8",                              \
     "a path is released when all its connections are closed and no request of it is in service")             \
   X(depth_fixed, "depth-fixed", "O15", "protocol section 2.2",                                               \

@@ -29,7 +29,8 @@ void ServerSpec::on(const Event& event) {
     context().check(!ended_, Rule::end_clean, "an action after EndSession", "nothing more");
     return action();
   }
-  end_step();
+  end_step(continued_ && event.kind != Kind::Continued);
+  continued_ = event.kind == Kind::Continued;
   const bool later = event.now > event_.now;
   event_ = event;
   began_ = true;
@@ -45,7 +46,7 @@ void ServerSpec::on(const Event& event) {
 }
 
 void ServerSpec::finish() {
-  end_step();
+  end_step(continued_);
 }
 
 void ServerSpec::must_end(Path& path, Rule rule) {
@@ -122,12 +123,12 @@ void ServerSpec::action() {
   }
 }
 
-void ServerSpec::end_step() {
+void ServerSpec::end_step(bool continued) {
   if (!began_) return;
   context().check(!connect_.has_value(), Rule::connect_answered, "a connect request was not answered",
                   "Accept or Reject");
   connect_.reset();
-  for (unsigned index = 0; index < kPaths; ++index) end_path_step(paths_[index], index);
+  for (unsigned index = 0; index < kPaths; ++index) end_path_step(paths_[index], index, continued);
   chunks_end_step();
   if (!counts_known_ || !link_) return;
   context().check(
@@ -140,14 +141,16 @@ void ServerSpec::end_step() {
   link_ = connected_ > 0;
 }
 
-void ServerSpec::end_path_step(Path& path, unsigned index) {
+void ServerSpec::end_path_step(Path& path, unsigned index, bool continued) {
   const bool alive = path.state == PathState::connecting || path.state == PathState::connected;
   if (path.must_end)
     context().check(
         !alive, path.must_end_rule,
         [&] { return "path " + std::to_string(index) + " goes on as " + std::string(name_of(path.state)); },
         [] { return std::string("PathChanged to closing, with Disconnect of its connections"); });
-  if (path.ended && !alive)
+  // The connections of a larger path may take several steps.
+  const bool judged = continued || path.cons.size() <= kConsAStep;
+  if (judged && path.ended && !alive)
     for (const Connection& con : path.cons)
       context().check(
           !con.open(), Rule::path_teardown,
@@ -155,10 +158,12 @@ void ServerSpec::end_path_step(Path& path, unsigned index) {
             return "path " + std::to_string(index) + " was closed and " + to_string(con.key()) + " goes on";
           },
           [] { return std::string("Disconnect of every connection of the path"); });
-  if (path.info_asked)
+  if (judged && path.info_asked)
     context().check(path.state != PathState::connecting, Rule::info_answer,
                     "INFO_REQ was neither answered nor refused", "SendInfoRsp, or the end of the path");
-  path.must_end = path.ended = path.info_asked = false;
+  path.must_end = false;
+  path.ended = path.ended && !judged && !alive;
+  path.info_asked = path.info_asked && !judged && path.state == PathState::connecting;
   if (whole_ && path.state == PathState::connected)
     for (Connection& con : path.cons)
       con.balance(context(), settings_.imm_consumes_receive ? settings_.depth : 0);

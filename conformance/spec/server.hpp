@@ -80,8 +80,9 @@ class ServerSpec {
   Connection* find(const Key& key);
   void input();
   void action();
-  void end_step();
-  void end_path_step(Path& path, unsigned index);
+  // `continued`: no Continued step follows the ones before.
+  void end_step(bool continued);
+  void end_path_step(Path& path, unsigned index, bool continued);
   void must_end(Path& path, Rule rule);
 
   // server_paths.cpp
@@ -128,6 +129,7 @@ class ServerSpec {
   Settings settings_;
   Event event_;
   bool began_ = false;
+  bool continued_ = false;  // the last input was Continued
   Path paths_[kPaths];
   std::vector<PossibleStates<Chunk>> chunks_;
   std::vector<std::uint16_t> touched_;  // chunks of the step under way

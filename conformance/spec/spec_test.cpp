@@ -31,6 +31,8 @@ const Suite kSuites[] = {
     {"rnbd", rnbd_story, rnbd_cases},
     {"server with data in answers", joined_server_story, joined_server_cases},
     {"wire with data in answers", joined_wire_story, joined_wire_cases},
+    {"client with many connections", wide_client_story, wide_client_cases},
+    {"server with many connections", wide_server_story, wide_server_cases},
 };
 
 std::string text_of(const Findings& findings) {

@@ -117,6 +117,10 @@ Story rnbd_story();
 Story joined_server_story();
 Story joined_wire_story();
 
+// test_wide_story.cpp: a path with more connections than one step deals with.
+Story wide_client_story();
+Story wide_server_story();
+
 // In the test of each side; together they break every rule.
 const std::vector<Spoiled>& client_cases();
 const std::vector<Spoiled>& keyed_client_cases();
@@ -131,5 +135,7 @@ const std::vector<Spoiled>& restarted_wire_cases();
 const std::vector<Spoiled>& rnbd_cases();
 const std::vector<Spoiled>& joined_server_cases();
 const std::vector<Spoiled>& joined_wire_cases();
+const std::vector<Spoiled>& wide_client_cases();
+const std::vector<Spoiled>& wide_server_cases();
 
 }  // namespace rtrs::spec

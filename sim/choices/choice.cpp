@@ -56,6 +56,8 @@ void ChoiceSource::note_skip(Label label) {
 }
 
 std::uint32_t SeededChoice::choose(std::uint32_t n, Label label) {
+  if (label >= Label::wide) return random_below(wide_, n);
+  if (label >= Label::host_name) return random_below(host_name_, n);
   if (label >= Label::late_disk) return random_below(late_disk_, n);
   if (label >= Label::pipe_size) return random_below(pipe_, n);
   if (label >= Label::recover) return random_below(recover_, n);

@@ -94,7 +94,11 @@ namespace rtrs::sim {
   X(pipe_order) /* which of the sockets that are ready is named first */                          \
   X(pipe_break) /* a stream is reset, or an octet of it changed */                                \
   /* And with a tenth. */                                                                         \
-  X(late_disk) /* a server is back before its disks */
+  X(late_disk) /* a server is back before its disks */                                            \
+  /* And with an eleventh. */                                                                     \
+  X(host_name) /* paths lead to names with several addresses */                                   \
+  /* And with a twelfth. */                                                                       \
+  X(wide) /* many paths, or many connections of a path */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
@@ -230,7 +234,9 @@ class SeededChoice final : public ChoiceSource {
         closing_(seed ^ 0x636c6f73696e6701ULL),
         recover_(seed ^ 0x7265636f76657201ULL),
         pipe_(seed ^ 0x7069706500000001ULL),
-        late_disk_(seed ^ 0x6c64697300000001ULL) {}
+        late_disk_(seed ^ 0x6c64697300000001ULL),
+        host_name_(seed ^ 0x6e616d6500000001ULL),
+        wide_(seed ^ 0x7769646500000001ULL) {}
 
  protected:
   std::uint32_t choose(std::uint32_t n, Label) override;
@@ -246,6 +252,8 @@ class SeededChoice final : public ChoiceSource {
   std::uint64_t recover_;  // of those from recover on
   std::uint64_t pipe_;     // of those from pipe_size on
   std::uint64_t late_disk_;
+  std::uint64_t host_name_;
+  std::uint64_t wide_;
 };
 
 // Plays a choice log, then only calm choices. The draws are not owned.

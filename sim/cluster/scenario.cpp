@@ -7,6 +7,7 @@
 #include "core/tcp/tcp_fabric.hpp"
 #include "core/wire/messages.hpp"
 #include "sim/cluster/endpoints.hpp"
+#include "sim/cluster/wide.hpp"
 
 namespace rtrs::sim {
 namespace {
@@ -318,6 +319,16 @@ void draw_late_disks(ChoiceSource& choice, Scenario& s) {
   s.disks_late = choice.hits(50, 100, Label::late_disk) && s.workload.disks != 0;
 }
 
+// Host names with several addresses.
+void draw_names(ChoiceSource& choice, Scenario& s) {
+  const ScopedGroup group(choice, Label::option);
+  if (!choice.hits(12, 100, Label::host_name)) return;
+  if (s.over_adapters || s.other_server || s.dead_links.any()) return;
+  s.names.before = choice.draw(3, Label::host_name);
+  s.names.after = choice.draw(2, Label::host_name);
+  s.names.dies = choice.draw(2, Label::host_name) == 1;
+}
+
 // Where there is one server, and each life of a client has names of its own. Not a draw of its own.
 void draw_keys(Scenario& s) {
   s.keys = !s.over_tcp && !s.other_server && !s.same_identity && s.client.seed / 1'299'709 % 4 == 1;
@@ -334,6 +345,8 @@ Scenario draw_scenario(ChoiceSource& choice, bool over_tcp, bool over_adapters) 
   s.clients = chance(choice, 25) ? 2 : 1;
   s.interval =
       one_of(choice, std::array<Nanos, 4>{seconds(1), milliseconds(100), seconds(5), milliseconds(20)});
+  const Wide wide = draw_wide(choice);
+  prepare(s, wide);
   draw_network(choice, s);
   draw_protocol(choice, s);
   draw_load(choice, s);
@@ -358,6 +371,8 @@ Scenario draw_scenario(ChoiceSource& choice, bool over_tcp, bool over_adapters) 
   draw_recoveries(choice, s);
   draw_keys(s);
   draw_late_disks(choice, s);
+  draw_names(choice, s);
+  widen(s, wide);
   return s;
 }
 

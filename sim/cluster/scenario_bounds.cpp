@@ -8,6 +8,8 @@ namespace rtrs::sim {
 namespace {
 // Exponential draws reach at most eight means beyond their minimum.
 constexpr Nanos kTail = 9;
+// So many connections take no time that counts.
+constexpr std::uint32_t kFewCons = 16;
 }  // namespace
 
 Nanos drain_bound(const Scenario& s) {
@@ -28,6 +30,8 @@ LivenessBound liveness_bound(const Scenario& s) {
   bound.lead = s.client.lead_head_start == kNever ? 0 : s.paths * s.client.lead_head_start;
   bound.attempt = s.client.reconnect_max + s.client.reconnect_jitter + s.client.connect_timeout +
                   s.client.info_timeout + kTail * s.network.cm_latency + bound.teardown;
+  // The connections of a path are made one after another.
+  if (s.client.con_num > kFewCons) bound.attempt += s.client.con_num * kTail * s.network.cm_latency;
   if (s.keys) bound.attempt *= 2;  // one that is challenged goes before each
   bound.attempt *= s.names.addresses();
   // The dead addresses in front of the right one, for each path that tries to lead.

@@ -25,6 +25,9 @@ void World::shape_marks() {
   mark(s.clients >= 2, Mark::two_clients);
   mark(s.poll_batch != 0, Mark::few_events);
   mark(s.paths == 4, Mark::four_paths);
+  mark(s.paths > kPathsInside, Mark::many_paths);
+  mark(s.client.con_num > kConsPerStep, Mark::many_connections);
+  mark(s.names.any(), Mark::several_addresses);
   mark(s.client_clock != s.server_clock, Mark::clocks_apart);
   mark(s.network.channel_spread != 0, Mark::channels_apart);
   mark(!s.network.capabilities.imm_consumes_receive, Mark::weak_network);

@@ -122,7 +122,10 @@ namespace rtrs::sim {
   X(impostor, "a stranger pretended to be a connection of a session")                                       \
   X(challenged, "a server asked for a proof of the key")                                                    \
   X(replayed, "a stranger played a connect request of a client again")                                      \
-  X(disk_late, "a server came back before a disk")
+  X(disk_late, "a server came back before a disk")                                                          \
+  X(several_addresses, "paths led to host names with several addresses")                                    \
+  X(many_paths, "a session with more than 8 paths")                                                         \
+  X(many_connections, "a path with more connections than one step deals with")
 
 enum class Mark : std::uint8_t {
 #define RTRS_SIM_MARK(name, text) name,
