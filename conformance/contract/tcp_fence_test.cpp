@@ -54,12 +54,12 @@ std::unique_ptr<FabricPair> make_poor() {
   return TcpPair::open("127.0.0.1", options);
 }
 constexpr std::uint32_t kDeep = 4096;
-// A connection of depth kDeep, and a part of the memory for requests that such a connection may have
+// Two connections of depth kDeep, and a part of the memory for requests that such a connection may have
 // outstanding. The share of one address is seven eighths of `max_memory`.
 std::unique_ptr<FabricPair> make_tight() {
   tcp::TcpOptions options;
   const std::uint64_t cost = tcp::Connection::cost({.send_depth = kDeep, .receive_depth = 64}, false, {});
-  options.max_memory = (cost + (std::uint64_t{20} << 10)) * 8 / 7;
+  options.max_memory = (2 * cost + (std::uint64_t{20} << 10)) * 8 / 7;
   return TcpPair::open("127.0.0.1", options);
 }
 
@@ -293,20 +293,29 @@ TEST_P(TcpLimitOfMemory, a_connection_beyond_the_memory_is_refused) {
 class TcpLimitOfOutstanding : public TcpLimit {};
 TEST_P(TcpLimitOfOutstanding, a_connection_takes_memory_for_the_requests_that_it_has_outstanding) {
   EXPECT_EQ(tcp::Connection::cost(params(16), false, {}), tcp::Connection::cost(params(kDeep), false, {}));
-  std::size_t first = 0;
+  const auto& fabric = dynamic_cast<const tcp::TcpFabric&>(server().fabric());
   for (int round = 0; round < 3; ++round) {
-    const Link link = open_link(params(kDeep), 64, 256);
-    const std::vector<WorkRequest> work(kDeep, empty_imm(link.server, 1));
-    const std::size_t taken = server().fabric().post(work);
-    EXPECT_GT(taken, 16U);
-    EXPECT_LT(taken, kDeep);
-    // A connection that ended has given back what it had taken.
-    if (round == 0) first = taken;
-    EXPECT_EQ(taken, first);
-    EXPECT_EQ(client().fabric().post(std::vector<WorkRequest>(kDeep, empty_imm(link.client, 1))), kDeep)
-        << "only accepted connections are counted";
-    expect(client(), Kind::imm_received, link.client);
+    const Link link = open_link(params(kDeep), 64, 256), other = open_link(params(kDeep), 64, 256);
+    const std::uint64_t before = fabric.stats().memory;
+    std::vector<WorkRequest> work(64, empty_imm(link.server, 1));
+    EXPECT_EQ(server().fabric().post(work), work.size());
+    EXPECT_GT(fabric.stats().memory, before);
+    for (unsigned i = 0; i < 64; ++i) expect(client(), Kind::imm_received, link.client);
+    // Beyond the limit one connection is lost. The work of another one behind it is posted all the same.
+    work.assign(kDeep, empty_imm(link.server, 1));
+    work.push_back(empty_imm(other.server, 2));
+    EXPECT_EQ(server().fabric().post(work), work.size());
+    EXPECT_EQ(expect(server(), Kind::connection_lost, link.server).reason, Reason::no_resources);
+    EXPECT_EQ(expect(client(), Kind::imm_received, other.client).imm, 2U);
+    expect(client(), Kind::connection_lost, link.client);
     close_link(link);
+    // Only accepted connections are counted.
+    work.assign(kDeep, empty_imm(other.client, 3));
+    EXPECT_EQ(client().fabric().post(work), kDeep);
+    expect(server(), Kind::imm_received, other.server);
+    close_link(other);
+    EXPECT_EQ(fabric.stats().memory, 0U) << "a connection that ended gives back what it had taken";
+    EXPECT_EQ(fabric.stats().connections, 0U);
   }
 }
 

@@ -33,6 +33,8 @@ const char* connect_text(Reason reason) {
   }
 }
 
+constexpr const char* kMemory = " (max_memory; connection_memory_mb of urtrsd)";
+
 // Of `all` what one host may have, so that something is left whoever comes: all but an eighth of what the
 // others leave, and at least one.
 std::uint64_t share_of_host(std::uint64_t all, std::uint64_t others) noexcept {
@@ -204,7 +206,6 @@ std::uint64_t FabricImpl::memory_for(const HostBooks& host) const noexcept {
 }
 
 Reason FabricImpl::refusal_of(const HalfOpen& from, std::uint64_t cost, std::string& why) const {
-  constexpr const char* kMemory = " (max_memory; connection_memory_mb of urtrsd)";
   constexpr const char* kDescriptors = "half of the file descriptors (ulimit -n, LimitNOFILE=)";
   const auto found = of_host_.find(from.host);
   const HostBooks host = found == of_host_.end() ? HostBooks{} : found->second;
@@ -304,6 +305,17 @@ bool FabricImpl::make_room(Connection& one) noexcept {
   memory_used_ += bytes;
   host->second.memory += bytes;
   return true;
+}
+
+void FabricImpl::give_up(Connection& one) noexcept {
+  one.end(Reason::no_resources, {});
+  try {
+    one.end(Reason::no_resources, std::string("no memory for more outstanding requests") + kMemory);
+  } catch (const std::bad_alloc&) {
+    // The reason alone is reported.
+  }
+  one.failing = true;
+  mark_ready(one);
 }
 
 void FabricImpl::count_out(Connection& one) noexcept {

@@ -145,10 +145,8 @@ std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
     Connection* const one = find(work[i].key);
     if (one == nullptr || one->stage() == Connection::Stage::lost || one->failing) continue;
     if (one->needs_room() && !make_room(*one)) {
-      // Only this connection ends: the others do not wait until there is memory.
-      one->end(Reason::no_resources, {});
-      one->failing = true;
-      mark_ready(*one);
+      // To accept only what is before it would delay the work of all other connections.
+      give_up(*one);
       continue;
     }
     if (!one->post(work[i])) return i;

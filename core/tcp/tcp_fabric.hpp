@@ -129,6 +129,8 @@ class FabricImpl final : public TcpFabric {
   std::uint64_t memory_for(const HostBooks& host) const noexcept;
   // Memory for more outstanding requests. False: that is beyond max_memory, or there is no memory.
   bool make_room(Connection&) noexcept;
+  // Its ConnectionLost is reported by a later poll(), with no_resources.
+  void give_up(Connection&) noexcept;
   void lose(Connection&, Reason, const std::string& why);
   void end_broken(Connection&);
   // --- what the network delivers, tcp_delivery.cpp ---
