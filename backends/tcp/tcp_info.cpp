@@ -1,9 +1,9 @@
-// What the kernel knows of how a peer acknowledges. <linux/tcp.h> has all of tcp_info, and cannot be included
-// together with <netinet/tcp.h>.
+// TCP_INFO of a socket. <linux/tcp.h> has all of tcp_info, and conflicts with <netinet/tcp.h>.
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstddef>
 
 #include "backends/tcp/tcp_sockets.hpp"
@@ -14,11 +14,17 @@ Transport::Delivery Sockets::delivery(SocketId socket) const noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
-  // A kernel before 4.1 does not count what is acknowledged.
-  if (size < offsetof(tcp_info, tcpi_bytes_received)) return {};
+  // A kernel before 4.9 lacks some of the counters.
+  if (size < offsetof(tcp_info, tcpi_delivery_rate)) return {};
+  // This host may drop packets itself. They count as not sent, as those do that the peer has no room for.
+  const bool has_window = size >= offsetof(tcp_info, tcpi_snd_wnd) + sizeof info.tcpi_snd_wnd &&
+                          info.tcpi_snd_wnd >= info.tcpi_snd_mss;
   return {.known = true,
-          .pending = info.tcpi_unacked != 0,
-          .attempts = info.tcpi_retransmits,
+          .pending = info.tcpi_unacked != 0 || (info.tcpi_notsent_bytes != 0 && has_window),
+          // The backoff alone counts retransmissions that this host drops itself.
+          .attempts = std::max(info.tcpi_retransmits, info.tcpi_backoff),
+          .packets = info.tcpi_data_segs_out,
+          .quiet = milliseconds(info.tcpi_last_data_sent),
           .packet_bytes = info.tcpi_pmtu,
           .acknowledged = info.tcpi_bytes_acked};
 }

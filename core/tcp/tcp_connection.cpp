@@ -60,6 +60,7 @@ void Connection::put_first(iwarp::Bytes bytes) {
   if (box_ == nullptr) box_ = around_.outboxes.take();
   std::memcpy(box_->out().add(bytes.size()), bytes.data(), bytes.size());
   queued_ += bytes.size();
+  first_bytes_ += bytes.size();
 }
 
 bool Connection::begin(const iwarp::Wishes& agreed) {

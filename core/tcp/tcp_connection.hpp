@@ -56,6 +56,7 @@ class Connection final : public Watched, private iwarp::Memory {
   // --- set-up ---
   // Octets of a request or reply, sent before all else. May throw std::bad_alloc.
   void put_first(iwarp::Bytes);
+  [[nodiscard]] std::uint64_t first_bytes() const noexcept { return first_bytes_; }
   // The peer's request or reply was good: messages may come. False: no memory for the CRC.
   bool begin(const iwarp::Wishes& agreed);
   iwarp::GreetingReader& reply() noexcept { return *reply_; }
@@ -175,6 +176,7 @@ class Connection final : public Watched, private iwarp::Memory {
   std::uint64_t posted_ = 0;   // numbers of requests
   std::uint64_t encoded_ = 0;  // those before it are sent, or in the outbox
   std::uint64_t done_ = 0;
+  std::uint64_t first_bytes_ = 0;
   std::uint64_t queued_ = 0;  // octets that were put into outboxes
   std::uint64_t sent_ = 0;    // octets that the transport took
   std::unique_ptr<Outbox> box_;

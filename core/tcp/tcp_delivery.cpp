@@ -15,7 +15,7 @@ constexpr Nanos kTellEvery = seconds(60);
 
 }  // namespace
 
-// Called when the first connection of a path was heard, so that an idle fabric has no timer for it.
+// Called when something arrived over the first connection of a path, so that an idle fabric needs no timer.
 void FabricImpl::look_at_deliveries() {
   const Nanos now = poller_.now();
   if (now < next_delivery_look_) return;
@@ -35,16 +35,17 @@ void FabricImpl::look_at_deliveries() {
   }
 }
 
-// The answer to the first message of a session is as large as packets are, and no heartbeat runs before it.
-// One that is not acknowledged may be an outage; two in a row, of connections that were made, are none.
+// The answer to the first message of a session fills whole packets, and heartbeats begin after it. An outage
+// rarely begins just in front of that answer, and not twice in a row between the same two addresses.
 void FabricImpl::judge_end(const Connection& one) {
-  if (one.key().con != 0 || one.is_client() || one.stage() != Connection::Stage::up) return;
+  // A socket that is kept for a Terminate message is no longer the connection's.
+  if (one.key().con != 0 || one.is_client() || one.stage() != Connection::Stage::up || !one.socket) return;
   const Transport::Delivery delivery = transport_->delivery(one.socket.get());
-  if (!passed_small_packets_only(delivery)) {
-    if (suspect_host_ == one.host) suspect_host_.reset();
-  } else if (std::exchange(suspect_host_, one.host) == one.host) {
-    tell_of_lost_packets(one, delivery);
-  }
+  const bool suspicious = passed_greeting_only(delivery, one.first_bytes());
+  if (!suspicious && !suspect_) return;
+  const std::uint32_t pair = transport_->ends(one.socket.get()).address_pair;
+  if (suspicious && std::exchange(suspect_, pair) == pair) tell_of_lost_packets(one, delivery);
+  if (!suspicious && suspect_ == pair) suspect_.reset();
 }
 
 void FabricImpl::tell_of_lost_packets(const Connection& one, const Transport::Delivery& delivery) {
@@ -52,13 +53,14 @@ void FabricImpl::tell_of_lost_packets(const Connection& one, const Transport::De
   const Nanos now = poller_.now();
   if (now < next_packet_warning_) return;
   next_packet_warning_ = now + kTellEvery;
-  const std::string mtu = std::to_string(delivery.packet_bytes);
   say(LogLevel::error, one.description() +
-                           ": the network delivers small packets and drops large ones: data were sent " +
-                           std::to_string(delivery.attempts) +
-                           " times more without an acknowledgement, in packets of up to " + mtu +
+                           ": the network delivers small packets and drops large ones: data are sent again "
+                           "and again without an "
+                           "acknowledgement, in packets of up to " +
+                           std::to_string(delivery.packet_bytes) +
                            " bytes; give both hosts and the switches between them the same MTU (\"ip link\" "
-                           "shows it, \"ping -M do -s SIZE HOST\" what passes)");
+                           "shows it, \"ping -M do "
+                           "-s SIZE HOST\" what passes)");
 }
 
 }  // namespace rtrs::tcp

@@ -195,7 +195,7 @@ class FabricImpl final : public TcpFabric {
   std::vector<std::uint32_t> passing_;  // ConKey::place() of paths whose small packets are acknowledged
   Nanos next_delivery_look_ = 0;
   Nanos next_packet_warning_ = 0;
-  std::optional<std::uint32_t> suspect_host_;  // whose last session ended with passed_small_packets_only()
+  std::optional<std::uint32_t> suspect_;  // address pair whose last session ended with passed_greeting_only()
   Nanos next_warning_ = 0;
   std::uint64_t unsaid_ = 0;
 };

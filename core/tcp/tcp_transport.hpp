@@ -103,10 +103,12 @@ class Transport {
   // How the peer acknowledges what was sent.
   struct Delivery {
     bool known = false;
-    bool pending = false;   // octets that the transport took are not acknowledged
-    unsigned attempts = 0;  // times that the oldest octets were sent again after a timeout, all in vain
+    bool pending = false;            // bytes that were sent are not acknowledged
+    unsigned attempts = 0;           // retransmissions of the oldest bytes after a timeout, all in vain
+    std::uint64_t packets = 0;       // with data, retransmissions included
+    Nanos quiet = 0;                 // since the last of these
     std::uint32_t packet_bytes = 0;  // of the largest packets
-    std::uint64_t acknowledged = 0;  // octets, since the stream began
+    std::uint64_t acknowledged = 0;  // bytes, since the stream began
   };
   virtual Delivery delivery(SocketId) const noexcept { return {}; }
 

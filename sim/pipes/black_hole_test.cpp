@@ -1,5 +1,5 @@
-// A network that drops large packets, as the TCP fabric sees it over simulated streams: the streams with data
-// stop, and the one with the heartbeats goes on.
+// A network that drops large packets, as the TCP fabric sees it over simulated streams: streams with data
+// stop while the stream with the heartbeats still delivers.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,16 +16,32 @@ namespace {
 using Delivery = tcp::Transport::Delivery;
 
 Delivery stalled(unsigned attempts) {
-  return {.known = true, .pending = true, .attempts = attempts, .packet_bytes = 9000, .acknowledged = 100};
+  return {.known = true,
+          .pending = true,
+          .attempts = attempts,
+          .packets = 10 + attempts,
+          .quiet = milliseconds(300),
+          .packet_bytes = 9000,
+          .acknowledged = 100};
 }
 
 TEST(DeliveryWatch, two_vain_attempts_beside_small_packets_are_a_black_hole) {
   tcp::DeliveryWatch watch;
-  EXPECT_FALSE(watch.is_black_hole(stalled(3), 1000, true));
+  EXPECT_FALSE(watch.is_black_hole(stalled(3), 1000, true)) << "it was never seen before";
   EXPECT_FALSE(watch.is_black_hole(stalled(4), 1000, true));
   EXPECT_FALSE(watch.is_black_hole(stalled(4), 1000, true));
   EXPECT_TRUE(watch.is_black_hole(stalled(5), 1000, true));
   EXPECT_FALSE(watch.is_black_hole(stalled(6), 1000, true)) << "told once for a stall";
+}
+
+// Small packets of the connection itself pass too: Linux then counts its attempts from 0 again.
+TEST(DeliveryWatch, a_count_of_attempts_that_begins_again_is_the_same_stall) {
+  tcp::DeliveryWatch watch;
+  Delivery later = stalled(1);
+  later.packets = 30;
+  watch.is_black_hole(stalled(1), 1000, true);
+  EXPECT_FALSE(watch.is_black_hole(stalled(2), 1000, true));
+  EXPECT_TRUE(watch.is_black_hole(later, 1000, true));
 }
 
 TEST(DeliveryWatch, an_outage_is_no_black_hole) {
@@ -33,9 +49,24 @@ TEST(DeliveryWatch, an_outage_is_no_black_hole) {
   for (unsigned attempts = 1; attempts < 9; ++attempts)
     EXPECT_FALSE(watch.is_black_hole(stalled(attempts), 1000, false));
   EXPECT_FALSE(watch.is_black_hole(stalled(9), 1000, true)) << "it ended since the last look";
-  EXPECT_FALSE(watch.is_black_hole(stalled(0), 1000, true));
-  EXPECT_FALSE(watch.is_black_hole(stalled(1), 1000, true));
-  EXPECT_FALSE(watch.is_black_hole(stalled(2), 1000, true)) << "another stall";
+  EXPECT_FALSE(watch.is_black_hole(stalled(9), 1000, true)) << "nothing was sent since";
+  Delivery just_sent = stalled(10);
+  just_sent.quiet = milliseconds(20);
+  EXPECT_FALSE(watch.is_black_hole(just_sent, 1000, true)) << "its acknowledgement may be on the way";
+  Delivery next = stalled(1);
+  next.acknowledged = 5000;
+  EXPECT_FALSE(watch.is_black_hole(next, 1000, true));
+  next.packets = 40;
+  EXPECT_FALSE(watch.is_black_hole(next, 1000, true)) << "another stall";
+}
+
+TEST(DeliveryWatch, a_peer_that_takes_nothing_is_no_black_hole) {
+  tcp::DeliveryWatch watch;
+  for (unsigned attempts = 1; attempts < 9; ++attempts) {
+    Delivery closed_window = stalled(attempts);
+    closed_window.pending = false;
+    EXPECT_FALSE(watch.is_black_hole(closed_window, 1000, true));
+  }
 }
 
 TEST(DeliveryWatch, what_is_acknowledged_is_not_looked_at_again) {
@@ -48,15 +79,16 @@ TEST(DeliveryWatch, what_is_acknowledged_is_not_looked_at_again) {
   EXPECT_TRUE(watch.wants_look(1001));
 }
 
-TEST(DeliveryWatch, a_connection_that_passed_small_packets_only) {
-  EXPECT_TRUE(tcp::passed_small_packets_only(stalled(3)));
-  EXPECT_FALSE(tcp::passed_small_packets_only(stalled(2)));
+TEST(DeliveryWatch, a_connection_that_passed_its_greeting_only) {
+  EXPECT_TRUE(tcp::passed_greeting_only(stalled(3), 100));
+  EXPECT_FALSE(tcp::passed_greeting_only(stalled(2), 100));
+  EXPECT_FALSE(tcp::passed_greeting_only(stalled(3), 99)) << "something behind it passed";
   Delivery none = stalled(3);
   none.acknowledged = 0;
-  EXPECT_FALSE(tcp::passed_small_packets_only(none));
-  Delivery whole = stalled(3);
-  whole.acknowledged = 9000;
-  EXPECT_FALSE(tcp::passed_small_packets_only(whole));
+  EXPECT_FALSE(tcp::passed_greeting_only(none, 100));
+  Delivery closed_window = stalled(3);
+  closed_window.pending = false;
+  EXPECT_FALSE(tcp::passed_greeting_only(closed_window, 100));
 }
 
 // A path of two connections between two processes.
@@ -185,6 +217,30 @@ TEST_F(BlackHoleTest, is_told_when_two_sessions_in_a_row_do_not_begin) {
     pass(seconds(1));
   }
   EXPECT_EQ(told_.size(), 1U);
+}
+
+// Sessions that stop later are those of an outage, whichever large answers passed before.
+TEST_F(BlackHoleTest, of_sessions_that_began_nothing_is_told) {
+  for (std::uint16_t attempt = 0; attempt < 3; ++attempt) {
+    accepted_ = 0;
+    const ConKey key{.con = 0, .epoch = attempt + 1U};
+    fabrics_[0]->connect(key, {"n0.p0", "n1.p0", 7}, kParams, {});
+    pass(milliseconds(100));
+    fabrics_[0]->post_receive(key, 1000, 64);
+    fabrics_[1]->post_receive({.con = 0, .epoch = 1}, 1000, 64);
+    send(0, key);
+    pass(milliseconds(100));
+    send(1, {.con = 0, .epoch = 1});
+    pass(milliseconds(100));
+    network_->cut(0, Way::to_client);
+    send(1, {.con = 0, .epoch = 1});
+    pass(seconds(5));
+    fabrics_[0]->disconnect(key);
+    fabrics_[1]->disconnect({.con = 0, .epoch = 1});
+    network_->heal(0, Way::to_client, choice_);
+    pass(seconds(1));
+  }
+  EXPECT_TRUE(told_.empty()) << told_[0];
 }
 
 }  // namespace

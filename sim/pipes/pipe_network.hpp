@@ -54,7 +54,7 @@ struct PipeEnd : EngineEnd {
   std::uint64_t taken = 0;       // bytes that the process has sent
   std::uint64_t owed = 0;        // value of `taken` when all that was offered then is sent
   Nanos trickle = 0;             // time between two bytes on the way to the peer; 0: no limit
-  Nanos pending_since = 0;       // the oldest octet of `out` was put there, or got to its front
+  Nanos pending_since = 0;       // when the oldest byte of `out` became the oldest
   tcp::Watched* watched = nullptr;
   std::uint32_t interest = 0;
 };

@@ -230,11 +230,17 @@ void PipeTransport::close(tcp::SocketId socket) noexcept {
 tcp::Transport::Delivery PipeTransport::delivery(tcp::SocketId socket) const noexcept {
   const End& one = end(socket);
   Delivery result{.known = true, .packet_bytes = 1500, .acknowledged = one.offset - one.unacknowledged};
-  result.pending = !one.out.empty() || one.unacknowledged != 0;
+  const bool has_window =
+      one.peer != kNone && network_.ends_[one.peer].in.size() < network_.ends_[one.peer].window;
+  result.pending = (!one.out.empty() && has_window) || one.unacknowledged != 0;
+  Nanos last = one.pending_since;
   const bool waits = network_.is_stopped(one) || network_.hears_nothing(one);
-  if (!result.pending || !waits || one.state != End::State::open) return result;
-  Nanos timeout = milliseconds(200);
-  for (Nanos due = one.pending_since + timeout; due <= network_.now(); due += timeout *= 2) ++result.attempts;
+  if (result.pending && waits && one.state == End::State::open) {
+    Nanos timeout = milliseconds(200);
+    for (; last + timeout <= network_.now(); timeout *= 2, ++result.attempts) last += timeout;
+  }
+  result.packets = one.offset + result.attempts;
+  result.quiet = network_.now() - last;
   return result;
 }
 

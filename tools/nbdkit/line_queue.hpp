@@ -15,7 +15,7 @@ class LineQueue {
   using Print = std::function<void(bool important, const std::string& line)>;
   static constexpr std::size_t kCapacity = 256;
 
-  // What is put in front of a line when it is pushed: the time, as a rule.
+  // Returns the text in front of a line, for example the time. Called when the line is pushed.
   using Stamp = std::function<std::string()>;
 
   // `print` is called from the thread only, and may block for as long as it likes. Not before the last fork.

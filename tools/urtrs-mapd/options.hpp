@@ -14,7 +14,7 @@ struct Options {
   bool end_devices = false;             // SIGTERM ends what was started, too
   bool kernel_devices = false;          // nothing but keeping the kernel's NBD devices connected
   std::vector<std::string> parameters;  // "key=value", of the plugin, for every session
-  bool json = false;  // the version, and mistakes
+  bool json = false;                    // the version, and mistakes
   bool help = false;
   std::string topic;  // of help: an option, or a parameter of the plugin; empty: all
   bool version = false;

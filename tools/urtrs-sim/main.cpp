@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "sim/scenarios/scenario_text.hpp"
@@ -209,6 +210,7 @@ int many_seeds(const Arguments& given, Many what) {
 // CLI11 calls a mistyped command a missing one.
 int check_subcommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return kOk;
+  if (std::string_view(argv[1]) == "help") return kOk;  // words_to_parse() takes it
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name() == argv[1]) return kOk;

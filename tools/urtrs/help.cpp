@@ -75,7 +75,7 @@ std::vector<Detail> of_clients() {
       {"client", "stats", "", {"client stats", "client stats --json"}},
       {"client",
        "timers",
-       "Parameters of the plugin set them, as queue_timeout=30s; docs/architecture.md says what each "
+       "Parameters of the plugin set them, as queue_timeout=30s; \"nbdkit-urtrs help KEY\" says what one "
        "decides.",
        {"client timers", "client timers web1 --json"}},
       {"client",

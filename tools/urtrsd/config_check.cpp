@@ -1,4 +1,4 @@
-// What --check-config finds out beside the configuration itself, and its answer as JSON.
+// --check-config: tries what a start would, and gives the answer as JSON too.
 #include "tools/urtrsd/config_check.hpp"
 
 #include <pwd.h>
@@ -113,7 +113,6 @@ void check_devices(const DaemonConfig& config, const TryStart& try_start, Comman
     result.output.clear();
 }
 
-// What the lines of the answer say, for programs: whether all is in order, and what is not.
 std::string json_of(const CommandLine& line) {
   constexpr std::string_view kProgram = "urtrsd: ";
   constexpr std::string_view kWarning = "warning: ";

@@ -8,7 +8,7 @@ namespace rtrs::daemon {
 
 // Adds lines to `result`, and its exit code where the start would fail.
 void check_devices(const DaemonConfig&, const TryStart&, CommandLine& result);
-// What the lines of an answer say, for programs: whether all is in order, and what is not.
+// The answer for programs: "ok", "exit_code", and the lines as "problems" and "warnings".
 std::string json_of(const CommandLine&);
 
 }  // namespace rtrs::daemon

@@ -7,7 +7,7 @@
 
 namespace rtrs::nbdkit {
 
-// Of settings that complete() has seen. What no parameter sets is there too, and what follows from others.
+// Needs settings after complete(). Includes timers without a parameter and those that follow from others.
 std::vector<control::ClientTimer> timers_of(const Settings&);
 
 }  // namespace rtrs::nbdkit

@@ -12,7 +12,7 @@ std::string log_stamp(std::chrono::system_clock::time_point);
 
 // Whether $JOURNAL_STREAM names the file with these numbers, as it does where the journal reads it.
 bool is_journal(std::string_view journal_stream, std::uint64_t device, std::uint64_t inode);
-// Whether the journal of systemd reads standard error. It notes the time of each line itself.
+// Whether the journal of systemd reads standard error. The journal adds a time to each line.
 bool journal_reads_stderr();
 // Whether standard error leads nowhere, as that of an nbdkit in the background, which writes to syslog.
 bool stderr_is_null();

@@ -54,7 +54,7 @@ def test_help_all_has_what_help_has_and_more(name):
     assert options < set(re.findall(r"(?<![\w-])--[a-z][\w-]*", whole))
 
 
-# An option of each program, and where there are commands one of these and an option that belongs to it.
+# Topics of each program: an option; of a program with commands a command and an option of a command.
 TOPICS = {"urtrsd": ["port"], "urtrs-sim": ["sweep", "seeds"], "urtrs-replay": ["cat", "last"], "urtrs-perf": ["--port"],
           "urtrs-conform": ["baseline"], "urtrs-mapd": ["state", "queue_timeout"], "urtrs-fs": ["--socket"]}
 

@@ -10,7 +10,7 @@ namespace rtrs::tools {
 // newline at the end.
 std::string version_text(std::string_view program);
 
-// The same as an object with "schema_version" and "version", and a newline: what `--version --json` prints.
+// Output of `--version --json`: an object with "schema_version" and "version", and a newline.
 std::string version_json(std::string_view program);
 
 // "0.5.0".
