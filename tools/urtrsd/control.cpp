@@ -23,7 +23,6 @@ using nlohmann::json;
 using rpc::Code;
 
 namespace {
-
 struct Asked {
   Controlled& target;
   const json& params;
@@ -62,7 +61,8 @@ Answer show(const Asked& asked) {
   answer["missing"] = to_json(asked.target.missing(), asked.target.now());
   answer["stats"] = to_json(asked.target.transport_stats(), asked.target.block_stats());
   answer["limits"] = to_json(asked.target.limits());
-  answer.update({{"version", URTRS_VERSION}, {"pid", ::getpid()}, {"fabric", asked.target.fabric_name()}});
+  answer.update({{"version", URTRS_VERSION}, {"pid", ::getpid()}});
+  answer["fabric"] = asked.target.fabric_name();
   answer.update(asked.target.credentials());
   answer["uptime_s"] = static_cast<double>(asked.target.now() - asked.target.started()) / 1e9;
   return answer;
