@@ -275,8 +275,8 @@ class OneNbdServer {
   std::thread thread_;
 };
 
-// What it owes keeps the connection after the last device is closed, but not after the end: its thread would
-// write to a log that is closed.
+// The connection stays open after the last device is closed, because the next FLUSH has to be answered. At
+// the end of the catalog it ends: its thread would write to a closed log.
 TEST_F(CatalogChangeTest, AConnectionThatOwesAFlushEndsWithTheCatalog) {
   const std::string socket = directory.path() + "/nbd";
   OneNbdServer server(socket);

@@ -10,8 +10,8 @@
 
 namespace rtrs::daemon {
 
-// A disk that owes a flush, or has to tell of a loss, is kept when its last user closes it. Its lines for the
-// log lead back to `shared_`, so that neither would be freed.
+// `shared_` keeps disks with unflushed changes or an unreported loss after their last user closed them. These
+// disks refer to `shared_` in turn, for their lines in the log, so neither would be freed.
 Catalog::~Catalog() {
   tell_with({});
   std::vector<std::function<void()>> tasks;

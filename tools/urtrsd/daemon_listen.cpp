@@ -57,8 +57,9 @@ std::string Daemon::cannot_listen(const std::string& address, Errc result, const
                      why_not_listening(address, result));
 }
 
-// An address that the host does not have, also one with a scope that is no interface, is found without the
-// fabric, which would log an error each time. Two names, or a name and an address, may mean the same address.
+// The fabric would log an error at each attempt, so an address that the host does not have is refused before
+// it is asked; so is one whose scope is no interface. Two names, or a name and an address, may mean the same
+// address: it is listened on once.
 Errc Daemon::listen_on(const std::string& address) {
   const auto parsed = net::parse_address(address, 0);
   const bool is_gid = address.rfind("gid:", 0) == 0;
