@@ -82,10 +82,7 @@ std::vector<Detail> of_clients() {
        "metrics",
        "For the textfile collector of node_exporter: write it to another file first and rename that.",
        {"client metrics", "client metrics > urtrs.tmp && mv urtrs.tmp urtrs.prom"}},
-      {"client",
-       "reset",
-       "Without a session those of the only one.",
-       {"client reset web1", "client reset web1 0"}},
+      {"client", "reset", "Without a session: of the only one.", {"client reset web1"}},
       {"client", "top", "", {"client top --interval=5", "client top --count=1 --json"}},
       {"client", "monitor", "", {"client monitor", "client monitor web1 --json --count=10"}},
       {"client", "debug", "", {"client debug dump", "client debug dump --json"}}};

@@ -23,7 +23,6 @@
 #include "tools/urtrsd/start_trial.hpp"
 
 namespace rtrs::daemon {
-
 namespace {
 
 // Of jobs; the serials of sessions begin at 1, and daemon_reload.cpp has two more.
@@ -147,8 +146,6 @@ int Daemon::start() {
 bool Daemon::always_invalidates() const {
   return config_.always_invalidate.value_or(fresh_keys_protect(fabric_->capabilities()));
 }
-
-// --- the loop ---
 
 bool Daemon::step(Nanos now) {
   const std::size_t count = server_.poll(*fabric_, now, actions_);
