@@ -48,7 +48,7 @@ def test_missing_exports_take_no_others_away(server, urtrs, tmp_path):
     assert "No such file or directory" in why["file"] and "is a directory" in why["folder"] and why["good"] == ""
     table = urtrs("export", "list").stdout
     assert re.search(r"^file +\S+ +rw +missing +export .*No such file", table, re.MULTILINE), table
-    started.logged(r'warning export "file" \(.*\) cannot be opened: No such file or directory; it is tried again after 1 s')
+    started.logged(r'warning export "file" \(.*\) cannot be opened: No such file or directory \(2\); it is tried again after 1 s')
     assert 'exporting "file"' not in started.text()
     (tmp_path / "later").write_bytes(bytes(4096))
     assert peer.open("file")[0] == 0, "a client need not wait for the next attempt"
