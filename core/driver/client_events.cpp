@@ -51,9 +51,11 @@ Reason failure_of(Reason told_by_fabric) noexcept {
 }
 
 // Every server, also the kernel's, refuses a session name by closing the connection instead of sending
-// INFO_RSP (protocol section 2.3). The client waits for no other message then.
+// INFO_RSP (protocol section 2.3). The client waits for no other message then. While another path of the
+// session is connected, the name is known to be this client's.
 Reason loss_of(const ClientSession& session, const ClientConfig& config, const event::ConnectionLost& lost) {
-  if (lost.reason != Reason::peer_closed || lost.key.path >= kMaxPaths) return lost.reason;
+  if (lost.reason != Reason::peer_closed || lost.key.path >= kMaxPaths || session.connected_paths() != 0)
+    return lost.reason;
   const ClientPath& path = session.path(lost.key.path);
   return path.owns(lost.key) && path.expects_info(config) ? Reason::name_refused : lost.reason;
 }

@@ -129,6 +129,23 @@ TEST_F(ClientPollTest, ADisconnectInsteadOfTheAnswerToTheNameRefusesTheName) {
   EXPECT_EQ(client.paths()[0].reason, Reason::name_refused);
 }
 
+TEST_F(ClientPollTest, ALostPathOfAConnectedSessionRefusesNoName) {
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  bring_up(client, seconds(1));
+  fabric.connects.clear();
+  ASSERT_EQ(client.add_path(fabric, seconds(2), PathAddress{"", "held", 2}), Errc::ok);
+  for (unsigned con = 0; con < options.protocol.con_num; ++con) {
+    ASSERT_EQ(fabric.connects.size(), con + 1U);
+    fabric.events.emplace_back(event::Connected{fabric.connects.back(), accepted});
+    poll(client, seconds(2));
+  }
+  fabric.events.emplace_back(event::ConnectionLost{fabric.connects.back(), Reason::peer_closed});
+  poll(client, seconds(2));
+  ASSERT_EQ(client.paths().size(), 2U);
+  EXPECT_EQ(client.paths()[1].reason, Reason::peer_closed);
+}
+
 TEST_F(ClientPollTest, AnotherFabricIsAProgrammingError) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
