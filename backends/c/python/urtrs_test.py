@@ -189,6 +189,28 @@ class TestSession:
         text = refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", tls_keys=keys)
         assert "tls_identity" in text and "alice, bob" in text
 
+    def test_a_key_that_was_rotated_is_used_from_the_next_attempt_on(self, tmp_path):
+        client, server_keys = tmp_path / "client", tmp_path / "server"
+
+        def rotate(digit):
+            for file in client, server_keys:
+                new = file.with_suffix(".new")
+                new.touch(0o600)
+                new.write_text(f"alice:{digit * 64}\n")
+                new.rename(file)
+
+        rotate("a")
+        server = Urtrsd(tmp_path / "log", f"--tls-keys={server_keys}", "--export=small=mem:1M").ready()
+        try:
+            with urtrs.Session("python", "127.0.0.1", server.port, tls_keys=client, reconnect_max_ms=500) as session:
+                with session.open("small") as device:
+                    server.end()
+                    rotate("b")
+                    server.start().ready()
+                    assert device.read(BLOCK, 0) == bytes(BLOCK)
+        finally:
+            server.end(signal.SIGKILL)
+
     def test_paths_that_cannot_be_or_are_there(self, session, server):
         for path in "a@b@c", "@127.0.0.1", "127.0.0.1@", "10.0.0.256", "two words", "":
             assert "path" in refused(errno.EINVAL, session.add_path, path)
