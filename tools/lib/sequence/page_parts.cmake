@@ -1,5 +1,6 @@
 # Writes OUT, the C++ file with the parts of the page in it. Run by the build:
 #     cmake -DDIR=... -DOUT=... -DSCRIPTS=a.js,b.js -P page_parts.cmake
+cmake_minimum_required(VERSION 3.25)
 function(urtrs_embed NAME OUT_TEXT)
   set(hex "")
   foreach(file IN LISTS ARGN)
