@@ -206,7 +206,7 @@ std::uint64_t FabricImpl::memory_for(const HostBooks& host) const noexcept {
 }
 
 Reason FabricImpl::refusal_of(const HalfOpen& from, std::uint64_t cost, std::string& why) const {
-  constexpr const char* kDescriptors = "half of the file descriptors (ulimit -n, LimitNOFILE=)";
+  constexpr const char* kHalfOfDescriptors = "half of the file descriptors (ulimit -n, LimitNOFILE=)";
   const auto found = of_host_.find(from.host);
   const HostBooks host = found == of_host_.end() ? HostBooks{} : found->second;
   const std::uint64_t descriptors = transport_->descriptors() / 2;
@@ -216,11 +216,11 @@ Reason FabricImpl::refusal_of(const HalfOpen& from, std::uint64_t cost, std::str
   if (accepted_ >= options_.max_connections) {
     why = all + " (max_connections)";
   } else if (accepted_ >= descriptors) {
-    why = all + ", for " + kDescriptors;
+    why = all + ", for " + kHalfOfDescriptors;
   } else if (host.connections >= options_.max_connections_per_host) {
     why = theirs + " (max_connections_per_host)";
   } else if (host.connections >= share_of_host(descriptors, accepted_ - host.connections)) {
-    why = theirs + ", its share of " + kDescriptors;
+    why = theirs + ", its share of " + kHalfOfDescriptors;
   } else if (cost + memory_used_ > options_.max_memory) {
     why = "all connections together may take " + mebibytes(options_.max_memory) + kMemory;
   } else if (cost + host.memory > memory_for(host)) {
