@@ -102,6 +102,14 @@ TEST(Destinations, ANameWithoutAddressesSaysWhy) {
   EXPECT_EQ(route.error().text, "no host has the name \"storage1\"");
 }
 
+// The name service has answered, so another lookup would not help.
+TEST(Destinations, ASourceNameOfTheOtherFamilyIsNotSilence) {
+  Names names{.answer = {"10.0.0.1"}};
+  const auto route = names.route(con(0, 1), {"here", "fd00::1", 7}, 0);
+  EXPECT_EQ(route.error().reason, Reason::source_unavailable);
+  EXPECT_FALSE(route.error().silent);
+}
+
 TEST(Destinations, AScopeThatIsNoInterfaceIsNotLookedUp) {
   Names names{.answer = {"10.0.0.1"}};
   const PathAddress path{"", "fe80::1%nosuch", 7};

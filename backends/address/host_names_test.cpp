@@ -126,6 +126,17 @@ TEST(HostNames, the_last_answer_is_used_while_the_name_service_is_silent) {
   EXPECT_EQ(names.why_unknown("a"), "no host has the name \"a\"");
 }
 
+TEST(HostNames, an_attempt_with_a_new_name_has_the_longer_bound_wherever_the_name_stands) {
+  Service service;
+  service.answer("known", {});
+  HostNames names(service.find(), {.first = kLong, .newer = 0});
+  EXPECT_TRUE(names.ask(1, {"known"}));
+  EXPECT_EQ(wait_and_take(names), Tickets{1});
+  EXPECT_TRUE(names.ask(2, {"new", "known"}));
+  EXPECT_TRUE(names.ask(3, {"known", "new"}));
+  EXPECT_EQ(names.take(), Tickets{});
+}
+
 TEST(HostNames, silence_about_many_names_leaves_the_bound_of_each_attempt) {
   Service service;
   HostNames names(service.find(), {.first = 0, .newer = 0});
