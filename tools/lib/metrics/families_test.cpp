@@ -37,6 +37,7 @@ TEST(Families, BucketsOfAHistogramAddUp) {
   all.histogram("took_seconds", "time", times, {{"path", "0"}});
   const std::string text = all.text();
   EXPECT_NE(text.find("took_seconds_count{path=\"0\"} 3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("took_seconds_sum{path=\"0\"} 1.000011\n"), std::string::npos) << text;
   EXPECT_NE(text.find("took_seconds_bucket{path=\"0\",le=\"8.192e-06\"} 1\n"), std::string::npos) << text;
   EXPECT_NE(text.find("took_seconds_bucket{path=\"0\",le=\"+Inf\"} 3\n"), std::string::npos) << text;
 }

@@ -18,6 +18,11 @@ TEST(DefaultSessionName, HasNothingThatASessionNameHasNot) {
   EXPECT_EQ(default_session_name("x\n\x80", "\x1b[m", 0), "x__-__m-00000000");
 }
 
+// The rule "%IDENTITY%-*" of a server admits the name only if the identity is in it unchanged.
+TEST(DefaultSessionName, KeepsEveryByteThatAnIdentityMayHave) {
+  EXPECT_EQ(default_session_name("Ops_1@lab:a-b", "nbdkit", 0), "Ops_1@lab:a-b-nbdkit-00000000");
+}
+
 TEST(DefaultSessionName, IsShortUnlessTheIdentityIsLong) {
   EXPECT_LE(default_session_name(std::string(24, 'h'), std::string(300, 's'), ~0U).size(), 63U);
   const std::string identity(128, 'i');
