@@ -1,6 +1,7 @@
 // What a server does with messages and deadlines that are there at the same time.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -81,6 +82,18 @@ TEST_F(ServerPollTest, ARefusedNameIsToldWithTheSessionThatHoldsIt) {
   EXPECT_EQ(news.refusal_words.find("session 0 holds it"), 0U) << news.refusal_words;
 }
 
+TEST_F(ServerPollTest, ALossOfAnEarlierConnectionIsNotToldAsARefusalOfTheNewOne) {
+  ASSERT_EQ(fabric.accepts.size(), 1U);
+  ConKey earlier = fabric.accepts.front();
+  ++earlier.epoch;
+  fabric.events.emplace_back(event::ConnectionLost{earlier, Reason::no_resources});
+  poll(seconds(1));
+  PathEvent news;
+  while (server.take_news(news)) EXPECT_NE(news.path.reason, Reason::no_resources);
+  ask_behind(0);
+  EXPECT_EQ(poll(seconds(1)).size(), 1U);
+}
+
 TEST_F(ServerPollTest, AlsoWhenTheFabricGivesItsEventsOneByOne) {
   ask_behind(20);
   fabric.at_a_time = 1;
@@ -130,6 +143,15 @@ TEST_F(SetUpStormTest, OnePollAnswersAFewConnectRequestsInTheirOrder) {
     EXPECT_EQ(server.next_deadline() == 0, answered + kShare < 200);
   }
   for (std::uint32_t i = 0; i < 200; ++i) EXPECT_EQ(fabric.rejects[i], 101 + i);
+}
+
+TEST_F(SetUpStormTest, ALaterConnectRequestDoesNotPassADelayedOne) {
+  storm(2 * kShare);
+  poll(seconds(1));
+  storm(kShare);
+  for (unsigned polls = 0; polls < 3; ++polls) poll(seconds(1));
+  ASSERT_EQ(fabric.rejects.size(), 3 * kShare);
+  EXPECT_TRUE(std::is_sorted(fabric.rejects.begin(), fabric.rejects.end()));
 }
 
 TEST_F(SetUpStormTest, IoPassesTheConnectRequestsThatCameBeforeIt) {
