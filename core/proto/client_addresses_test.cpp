@@ -105,6 +105,17 @@ TEST_F(ClientAddressesTest, AnAddressThatFailsLaterIsLeftToo) {
   EXPECT_EQ(address(), 1U);
 }
 
+// Another address of the name may lead to another server, which does not know the holder of the session name.
+TEST_F(ClientAddressesTest, AnAddressThatRefusesTheSessionNameIsLeft) {
+  add_path(0);
+  find(2);
+  feed(accepted(key(0, 0)));
+  feed(accepted(key(0, 1)));
+  feed(ConnectionLost{now, key(0, 0), Reason::name_refused});
+  drain(0);
+  EXPECT_EQ(address(), 1U);
+}
+
 TEST_F(ClientAddressesTest, ALostPathBeginsWithTheAddressThatWasGoodAndMayComeBackOnAnother) {
   add_path(0);
   find(2);
