@@ -169,6 +169,18 @@ TEST_F(BlackHoleTest, is_told_once_while_heartbeats_pass) {
   EXPECT_NE(told_[0].find("same MTU"), std::string::npos) << told_[0];
 }
 
+// The log gets at most one such line a minute, however many connections there are.
+TEST_F(BlackHoleTest, of_two_connections_is_told_in_one_line) {
+  for (std::uint16_t con = 0; con < 3; ++con) connect(con);
+  heartbeats(2);
+  for (std::uint16_t con = 1; con < 3; ++con) {
+    network_->swallow(network_->find_qp(0, {.con = con, .epoch = 1}), true, choice_);
+    send(0, {.con = con, .epoch = 1});
+  }
+  heartbeats(6);
+  EXPECT_EQ(told_.size(), 1U);
+}
+
 TEST_F(BlackHoleTest, of_the_data_of_the_server_is_told_by_it) {
   connect(0);
   connect(1);
@@ -217,6 +229,27 @@ TEST_F(BlackHoleTest, is_told_when_two_sessions_in_a_row_do_not_begin) {
     pass(seconds(1));
   }
   EXPECT_EQ(told_.size(), 1U);
+}
+
+// A session that began between the two shows that large packets pass.
+TEST_F(BlackHoleTest, is_not_told_when_another_session_begins_in_between) {
+  for (std::uint16_t attempt = 0; attempt < 3; ++attempt) {
+    accepted_ = 0;
+    const ConKey key{.con = 0, .epoch = attempt + 1U};
+    fabrics_[0]->connect(key, {"n0.p0", "n1.p0", 7}, kParams, {});
+    pass(milliseconds(100));
+    fabrics_[0]->post_receive(key, 1000, 64);
+    fabrics_[1]->post_receive({.con = 0, .epoch = 1}, 1000, 64);
+    send(0, key);
+    pass(milliseconds(100));
+    if (attempt != 1) network_->swallow(network_->find_qp(0, key), true, choice_);
+    send(1, {.con = 0, .epoch = 1});
+    pass(seconds(5));
+    fabrics_[0]->disconnect(key);
+    fabrics_[1]->disconnect({.con = 0, .epoch = 1});
+    pass(seconds(1));
+  }
+  EXPECT_TRUE(told_.empty()) << told_[0];
 }
 
 // Sessions that stop later are those of an outage, whichever large answers passed before.
