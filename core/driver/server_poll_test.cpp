@@ -82,6 +82,17 @@ TEST_F(ServerPollTest, ARefusedNameIsToldWithTheSessionThatHoldsIt) {
   EXPECT_EQ(news.refusal_words.find("session 0 holds it"), 0U) << news.refusal_words;
 }
 
+TEST_F(ServerPollTest, ANameThatTheRulesRefuseIsTold) {
+  server.set_access(*parse_access("", "", "other"));
+  ask_behind(0);
+  poll(seconds(1));
+  PathEvent news;
+  while (server.take_news(news) && news.path.reason != Reason::not_allowed) {
+  }
+  ASSERT_EQ(news.path.reason, Reason::not_allowed);
+  EXPECT_EQ(news.refused_name, "late");
+}
+
 TEST_F(ServerPollTest, ALossOfAnEarlierConnectionIsNotToldAsARefusalOfTheNewOne) {
   ASSERT_EQ(fabric.accepts.size(), 1U);
   ConKey earlier = fabric.accepts.front();
@@ -89,7 +100,7 @@ TEST_F(ServerPollTest, ALossOfAnEarlierConnectionIsNotToldAsARefusalOfTheNewOne)
   fabric.events.emplace_back(event::ConnectionLost{earlier, Reason::no_resources});
   poll(seconds(1));
   PathEvent news;
-  while (server.take_news(news)) EXPECT_NE(news.path.reason, Reason::no_resources);
+  while (server.take_news(news)) EXPECT_NE(news.kind, PathEvent::Kind::refused);
   ask_behind(0);
   EXPECT_EQ(poll(seconds(1)).size(), 1U);
 }
