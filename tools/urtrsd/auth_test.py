@@ -200,6 +200,8 @@ def test_root_checks_the_keys_of_the_service(keys, tmp_path):
     done = check(0, 0o600)
     remedy = f"chgrp urtrs {keys / 'server'} && chmod 640 {keys / 'server'}"
     assert done.returncode == 0 and f"cannot read it; {remedy}" in done.stderr, done
+    done = check(0, 0o600, group=4242)
+    assert done.returncode == 0 and f"cannot read it; {remedy}" in done.stderr, "the group may not read it"
     done = check(0, 0o640, group=4242)
     assert (done.returncode, done.stderr) == (0, ""), done
     done = check(0, 0o640, group=4243)
