@@ -98,7 +98,7 @@ bool Admission::turn_away(Listener& listener) {
 void Admission::note_turned_away(std::string client) {
   ++turned_away_;
   ++stats_.turned_away;
-  last_closed_ = std::move(client);
+  last_turned_away_ = std::move(client);
   tell(poller_.now());
 }
 
@@ -350,7 +350,7 @@ void Admission::tell(Nanos now) {
                                 last_closed_);
   if (turned_away_ != 0)
     say_(LogLevel::error, "turned away " + std::to_string(turned_away_) + " clients, the last of them " +
-                              last_closed_ + ": no file descriptor is left; raise the limit of " +
+                              last_turned_away_ + ": no file descriptor is left; raise the limit of " +
                               kDescriptors);
   closed_ = turned_away_ = 0;
   next_report_ = now + kReportEvery;

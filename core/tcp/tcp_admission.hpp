@@ -114,6 +114,7 @@ class Admission {
   std::uint64_t closed_ = 0;
   std::uint64_t turned_away_ = 0;
   std::string last_closed_;
+  std::string last_turned_away_;
   Nanos next_report_ = 0;
 };
 
