@@ -3,8 +3,13 @@
 # urtrs_library(NAME SOURCES a.cpp b.cpp [DEPS lib...] [PURE])   a static library, target urtrs_NAME, alias urtrs::NAME
 #     PURE: built without exceptions and RTTI, and its symbols are checked by the purity test.
 #     Those that applications link are made of the libraries under core/ and backends/ (cmake/libraries.cmake).
-# urtrs_test(NAME SOURCES a_test.cpp [DEPS lib...] [SHARED objects...] [LABELS l...])
-#     a GoogleTest program registered with CTest
+# urtrs_test(NAME SOURCES a_test.cpp [DEPS lib...] [SHARED objects...] [LABELS l...] [DEFINES d...] [RUNS program...]
+#     [ALONE])
+#     GoogleTest tests registered with CTest as NAME; the tests of a folder that have the same labels are one program. Each
+#     file has a namespace of its own, rtrs::...::a_test, because several files are compiled as one.
+#     RUNS: programs that the tests start.
+#     ALONE: a program of its own: for tests that replace a function of the program, such as operator new, and for those whose
+#     cases are in SHARED objects.
 #     LABELS: `tsan` also runs it in the TSan build, `hash` also in the clang build (tools/test). `asan` runs it in the build
 #     with address and undefined-behaviour sanitizers without --full too; tests below core/ and sim/ have it by themselves,
 #     others get it when they feed bytes from outside to a parser or to a machine.
@@ -93,26 +98,68 @@ function(urtrs_test_objects NAME)
   urtrs_as_test(${NAME})
 endfunction()
 
+# Compiled together, the tests of a folder read their headers once: half of the time of a whole build was that. Tests with
+# other labels have a program of their own, so that a build for one label compiles only what it needs.
 function(urtrs_test NAME)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS;SHARED" ${ARGN})
-  add_executable(${NAME} ${ARG_SOURCES})
-  target_link_libraries(${NAME} PRIVATE ${ARG_SHARED} ${ARG_DEPS} GTest::gtest_main)
-  urtrs_as_test(${NAME})
-  if(NOT URTRS_TESTS STREQUAL "all" AND NOT URTRS_TESTS IN_LIST ARG_LABELS)
-    set_target_properties(${NAME} PROPERTIES EXCLUDE_FROM_ALL TRUE)
-  endif()
-  add_test(NAME ${NAME} COMMAND ${NAME})
+  cmake_parse_arguments(ARG "ALONE" "" "SOURCES;DEPS;LABELS;SHARED;DEFINES;RUNS" ${ARGN})
   # Tests that need no fabric, no other program and no machine of a certain kind.
   if(CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/(core|sim)(/|$)")
     list(APPEND ARG_LABELS pure asan)
   endif()
-  foreach(label tsan hash pure asan)
-    if(label IN_LIST ARG_LABELS)
-      add_dependencies(${label}_tests ${NAME})
-    endif()
+  list(SORT ARG_LABELS)
+  set(program ${NAME})
+  set(files)
+  if(NOT ARG_ALONE)
+    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+    list(REMOVE_ITEM ARG_LABELS pure OUTPUT_VARIABLE shown)
+    string(REGEX REPLACE "[^a-z0-9]+" "_" program "${folder}_${shown}_tests")
+    list(TRANSFORM ARG_SOURCES REPLACE "^.*/" "" OUTPUT_VARIABLE names)
+    list(JOIN names "," names)
+    set(files --files=${names})
+  endif()
+  set_property(GLOBAL PROPERTY URTRS_PROGRAM_OF_${NAME} ${program})
+  set_property(GLOBAL PROPERTY URTRS_ARGUMENTS_OF_${NAME} ${files})
+  get_property(known DIRECTORY PROPERTY URTRS_TEST_PROGRAMS)
+  if(NOT program IN_LIST known)
+    set_property(DIRECTORY APPEND PROPERTY URTRS_TEST_PROGRAMS ${program})
+    set_property(DIRECTORY PROPERTY URTRS_LABELS_OF_${program} "${ARG_LABELS}")
+  endif()
+  foreach(kind SOURCES DEPS SHARED DEFINES RUNS)
+    set_property(DIRECTORY APPEND PROPERTY URTRS_${kind}_OF_${program} ${ARG_${kind}})
   endforeach()
+  if(NOT known)
+    cmake_language(DEFER CALL urtrs_test_programs)
+  endif()
+
+  add_test(NAME ${NAME} COMMAND $<TARGET_FILE:${program}> ${files})
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}"
     ENVIRONMENT "RC_PARAMS=seed=20261121;HFI_NO_BACKTRACE=1;IPATH_NO_BACKTRACE=1;UBSAN_OPTIONS=print_stacktrace=1")
+endfunction()
+
+# Runs at the end of each folder with tests: makes the programs.
+function(urtrs_test_programs)
+  get_property(programs DIRECTORY PROPERTY URTRS_TEST_PROGRAMS)
+  foreach(program IN LISTS programs)
+    foreach(kind SOURCES DEPS SHARED DEFINES RUNS LABELS)
+      get_property(${kind} DIRECTORY PROPERTY URTRS_${kind}_OF_${program})
+      list(REMOVE_DUPLICATES ${kind})
+    endforeach()
+    add_executable(${program} ${SOURCES})
+    target_compile_definitions(${program} PRIVATE ${DEFINES})
+    target_link_libraries(${program} PRIVATE test_main ${SHARED} ${DEPS})
+    urtrs_as_test(${program})
+    if(RUNS)
+      add_dependencies(${program} ${RUNS})
+    endif()
+    if(NOT URTRS_TESTS STREQUAL "all" AND NOT URTRS_TESTS IN_LIST LABELS)
+      set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    endif()
+    foreach(label tsan hash pure asan)
+      if(label IN_LIST LABELS)
+        add_dependencies(${label}_tests ${program})
+      endif()
+    endforeach()
+  endforeach()
 endfunction()
 
 # Debian's Python has Debian's packages; another one that comes first in PATH need not.
@@ -156,6 +203,5 @@ function(urtrs_fuzz_target NAME)
     return()
   endif()
   urtrs_test(${NAME}_corpus_test SOURCES ${NAME}_fuzz.cpp ${PROJECT_SOURCE_DIR}/conformance/fuzz/corpus_test.cpp
-    DEPS ${ARG_DEPS} LABELS asan)
-  target_compile_definitions(${NAME}_corpus_test PRIVATE URTRS_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/${NAME}")
+    DEPS ${ARG_DEPS} LABELS asan DEFINES URTRS_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/${NAME}" ALONE)
 endfunction()

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::net {
+namespace rtrs::net::address_list_test {
 namespace {
 
 std::vector<SocketAddress> list(std::initializer_list<const char*> texts) {
@@ -37,4 +37,4 @@ TEST(AddressList, ARotatedAnswerKeepsItsPlaces) {
 }
 
 }  // namespace
-}  // namespace rtrs::net
+}  // namespace rtrs::net::address_list_test

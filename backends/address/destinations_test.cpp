@@ -6,7 +6,7 @@
 
 #include "backends/address/address_list.hpp"
 
-namespace rtrs::net {
+namespace rtrs::net::destinations_test {
 namespace {
 
 constexpr Nanos kLong = seconds(3600);
@@ -133,4 +133,4 @@ TEST(Destinations, AConnectionThatWasForgottenIsNotReady) {
 }
 
 }  // namespace
-}  // namespace rtrs::net
+}  // namespace rtrs::net::destinations_test

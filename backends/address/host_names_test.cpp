@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-namespace rtrs::net {
+namespace rtrs::net::host_names_test {
 namespace {
 
 constexpr Nanos kLong = seconds(3600);
@@ -212,4 +212,4 @@ TEST(HostNames, WhereNamesAreOffNothingIsAsked) {
 }
 
 }  // namespace
-}  // namespace rtrs::net
+}  // namespace rtrs::net::host_names_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::net {
+namespace rtrs::net::path_syntax_test {
 namespace {
 
 struct Good {
@@ -101,4 +101,4 @@ TEST(PathSyntax, WritesWhatItReads) {
 }
 
 }  // namespace
-}  // namespace rtrs::net
+}  // namespace rtrs::net::path_syntax_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::net {
+namespace rtrs::net::socket_address_test {
 namespace {
 
 struct Spelling {
@@ -72,4 +72,4 @@ TEST(Address, the_digest_of_a_pair_leaves_ports_out_and_keeps_direction) {
 }
 
 }  // namespace
-}  // namespace rtrs::net
+}  // namespace rtrs::net::socket_address_test

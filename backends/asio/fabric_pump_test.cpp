@@ -13,7 +13,7 @@
 
 #include "core/fabric/plain_fabric.hpp"
 
-namespace rtrs::asio {
+namespace rtrs::asio::fabric_pump_test {
 namespace {
 
 class QuietFabric final : public PlainFabric {
@@ -201,4 +201,4 @@ TEST_F(FabricPumpTest, BusyPollSleepsOnlyWhileNobodyWaits) {
 }
 
 }  // namespace
-}  // namespace rtrs::asio
+}  // namespace rtrs::asio::fabric_pump_test

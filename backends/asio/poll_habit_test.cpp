@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::asio {
+namespace rtrs::asio::poll_habit_test {
 namespace {
 
 // So often it asked before `sleeps` sleeps.
@@ -66,4 +66,4 @@ TEST(PollHabit, AThirdOfTheTimesIsNot) {
 }
 
 }  // namespace
-}  // namespace rtrs::asio
+}  // namespace rtrs::asio::poll_habit_test

@@ -4,7 +4,7 @@
 
 #include <unordered_set>
 
-namespace rtrs::ofi {
+namespace rtrs::ofi::ofi_key_sequence_test {
 namespace {
 
 TEST(KeySequence, gives_no_key_twice_and_never_zero) {
@@ -35,4 +35,4 @@ TEST(KeySequence, differs_with_the_secret_and_does_not_count_up) {
 }
 
 }  // namespace
-}  // namespace rtrs::ofi
+}  // namespace rtrs::ofi::ofi_key_sequence_test

@@ -9,7 +9,7 @@
 
 #include "backends/tls/test_raw_peer.hpp"
 
-namespace rtrs::tls {
+namespace rtrs::tls::channel_end_test {
 namespace {
 
 TEST(TlsEnd, what_comes_behind_a_refusal_is_not_looked_at) {
@@ -50,4 +50,4 @@ TEST(TlsEnd, APeerThatIsGoneIsAFailureAndNoSignal) {
 }
 
 }  // namespace
-}  // namespace rtrs::tls
+}  // namespace rtrs::tls::channel_end_test

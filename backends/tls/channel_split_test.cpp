@@ -5,7 +5,7 @@
 
 #include "backends/tls/test_channel.hpp"
 
-namespace rtrs::tls {
+namespace rtrs::tls::channel_split_test {
 namespace {
 
 std::string text_of(std::size_t size) {
@@ -224,4 +224,4 @@ TEST_F(Transform, buffers_go_from_one_to_the_next) {
 }
 
 }  // namespace
-}  // namespace rtrs::tls
+}  // namespace rtrs::tls::channel_split_test

@@ -6,7 +6,7 @@
 
 #include "backends/tls/test_raw_peer.hpp"
 
-namespace rtrs::tls {
+namespace rtrs::tls::channel_test {
 namespace {
 
 class Tls : public ::testing::Test {
@@ -383,4 +383,4 @@ TEST_F(Tls, older_protocols_are_refused) {
 }
 
 }  // namespace
-}  // namespace rtrs::tls
+}  // namespace rtrs::tls::channel_test

@@ -6,7 +6,7 @@
 
 #include "backends/tls/test_channel.hpp"
 
-namespace rtrs::tls {
+namespace rtrs::tls::context_test {
 namespace {
 
 void expect_has(const std::string& text, const std::string& part) {
@@ -33,4 +33,4 @@ TEST(Context, WarnsFromFourteenDaysBeforeTheEndOn) {
 }
 
 }  // namespace
-}  // namespace rtrs::tls
+}  // namespace rtrs::tls::context_test

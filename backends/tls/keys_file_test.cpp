@@ -15,7 +15,7 @@
 #include "backends/address/unique_fd.hpp"
 #include "backends/tls/identity.hpp"
 
-namespace rtrs::tls {
+namespace rtrs::tls::keys_file_test {
 namespace {
 
 const std::string kHex = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff";
@@ -264,4 +264,4 @@ TEST(Identity, is_shown_without_what_a_terminal_would_obey) {
 }
 
 }  // namespace
-}  // namespace rtrs::tls
+}  // namespace rtrs::tls::keys_file_test

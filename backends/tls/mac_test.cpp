@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace rtrs::tls {
+namespace rtrs::tls::mac_test {
 namespace {
 
 std::string mac_of(std::string_view key, std::string_view message) {
@@ -27,4 +27,4 @@ TEST(Mac, IsHmacSha256) {
 }
 
 }  // namespace
-}  // namespace rtrs::tls
+}  // namespace rtrs::tls::mac_test

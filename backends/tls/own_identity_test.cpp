@@ -6,7 +6,7 @@
 
 #include "backends/tls/test_credentials.hpp"
 
-namespace rtrs::tls {
+namespace rtrs::tls::own_identity_test {
 namespace {
 
 TEST(OwnIdentity, OfKeysIsTheChosenOneOrTheOnlyOne) {
@@ -40,4 +40,4 @@ TEST(OwnIdentity, OfAFileThatIsNoCertificateIsEmpty) {
 }
 
 }  // namespace
-}  // namespace rtrs::tls
+}  // namespace rtrs::tls::own_identity_test

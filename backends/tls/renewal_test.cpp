@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-namespace rtrs::tls {
+namespace rtrs::tls::renewal_test {
 namespace {
 
 std::string text_of(const std::string& file) {
@@ -189,4 +189,4 @@ TEST_F(RenewalTest, AFileSystemThatHangsHoldsUpNobodyAndItsAnswerCountsLater) {
 }
 
 }  // namespace
-}  // namespace rtrs::tls
+}  // namespace rtrs::tls::renewal_test

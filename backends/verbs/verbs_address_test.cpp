@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::verbs {
+namespace rtrs::verbs::verbs_address_test {
 namespace {
 
 std::string respelled(const char* text) {
@@ -49,4 +49,4 @@ TEST(VerbsAddress, the_digest_of_a_pair_tells_gids_apart_and_leaves_ports_out) {
 }
 
 }  // namespace
-}  // namespace rtrs::verbs
+}  // namespace rtrs::verbs::verbs_address_test

@@ -8,7 +8,7 @@
 #include "backends/verbs/verbs.hpp"
 #include "backends/verbs/verbs_status.hpp"
 
-namespace rtrs::verbs {
+namespace rtrs::verbs::verbs_open_test {
 namespace {
 
 TEST(VerbsOpen, says_what_is_missing_and_how_to_get_it) {
@@ -67,4 +67,4 @@ TEST(VerbsStatus, the_memory_limit_is_named_with_what_raises_it) {
 }
 
 }  // namespace
-}  // namespace rtrs::verbs
+}  // namespace rtrs::verbs::verbs_open_test

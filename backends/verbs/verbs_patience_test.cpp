@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::verbs {
+namespace rtrs::verbs::verbs_patience_test {
 namespace {
 
 constexpr Nanos of(unsigned exponent) {
@@ -72,4 +72,4 @@ TEST(VerbsPatience, TheTimeoutForAHeartbeatIsTheGreatestThatEndsBeforeIt) {
 }
 
 }  // namespace
-}  // namespace rtrs::verbs
+}  // namespace rtrs::verbs::verbs_patience_test

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-namespace rtrs::verbs {
+namespace rtrs::verbs::verbs_status_test {
 namespace {
 
 TEST(VerbsStatus, AConnectAttemptFailsForTheReasonThatItsEventHas) {
@@ -44,4 +44,4 @@ TEST(VerbsStatus, ErrorsOfTheSystem) {
 }
 
 }  // namespace
-}  // namespace rtrs::verbs
+}  // namespace rtrs::verbs::verbs_status_test

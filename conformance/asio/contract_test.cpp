@@ -25,7 +25,7 @@
 
 #include "conformance/asio/contract.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::contract_test {
 namespace {
 
 using net::cancellation_type;
@@ -353,4 +353,4 @@ TEST_F(Contract, DestroyingTheContextDestroysACoroutineThatOwnsTheDevice) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::contract_test

@@ -4,7 +4,7 @@
 
 #include "conformance/asio/remote_device_scene.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::remote_device_restart_test {
 namespace {
 
 TEST_F(RemoteDeviceTest, TellsANewSizeAfterARestart) {
@@ -89,4 +89,4 @@ TEST_F(RemoteDeviceTest, ASizeThatTheApplicationSetsCountsAtOnceUntilTheNextOpen
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::remote_device_restart_test

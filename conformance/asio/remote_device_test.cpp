@@ -7,7 +7,7 @@
 
 #include "conformance/asio/remote_device_scene.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::remote_device_test {
 namespace {
 
 using boost::asio::awaitable;
@@ -293,4 +293,4 @@ TEST_F(RemoteDeviceTest, ATraceIsCompleteWhenTheDeviceIsClosed) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::remote_device_test

@@ -9,7 +9,7 @@
 #include "conformance/asio/contract.hpp"
 #include "core/wire/rnbd_messages.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::session_contract_test {
 namespace {
 
 class SessionContract : public Contract {
@@ -104,4 +104,4 @@ TEST_F(SessionContract, DestroyingTheSessionAbortsWhatIsOutstanding) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::session_contract_test

@@ -12,7 +12,7 @@
 #include "core/driver/test_held_fabric.hpp"
 #include "core/wire/rnbd_messages.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::session_test {
 namespace {
 
 std::unique_ptr<Fabric> open_fabric() {
@@ -209,4 +209,4 @@ TEST_F(SessionTest, CallsForPathsSayWhyTheyDidNothing) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::session_test

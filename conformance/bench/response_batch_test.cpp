@@ -3,7 +3,7 @@
 
 #include "conformance/bench/pair.hpp"
 
-namespace rtrs::bench {
+namespace rtrs::bench::response_batch_test {
 namespace {
 
 TEST(ResponseBatch, AnswersThatAreReadyAtATimeAreOneCallOfTheFabric) {
@@ -17,4 +17,4 @@ TEST(ResponseBatch, AnswersThatAreReadyAtATimeAreOneCallOfTheFabric) {
 }
 
 }  // namespace
-}  // namespace rtrs::bench
+}  // namespace rtrs::bench::response_batch_test

@@ -3,7 +3,7 @@
 
 #include "conformance/bench/pair.hpp"
 
-namespace rtrs::bench {
+namespace rtrs::bench::traffic_test {
 namespace {
 
 class TrafficTest : public testing::Test {
@@ -47,4 +47,4 @@ TEST_F(TrafficTest, WhatIsNotThereCannotBeReset) {
 }
 
 }  // namespace
-}  // namespace rtrs::bench
+}  // namespace rtrs::bench::traffic_test

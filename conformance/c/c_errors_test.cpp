@@ -16,7 +16,7 @@
 #include "backends/c/urtrs.h"
 #include "backends/tls/tls.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::c_errors_test {
 namespace {
 
 class CErrors : public ::testing::Test {
@@ -214,4 +214,4 @@ TEST_F(CErrors, NothingThatIsMissingIsTakenForSomething) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::c_errors_test

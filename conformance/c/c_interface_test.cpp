@@ -12,7 +12,7 @@
 
 #include "conformance/c/test_c_interface.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::c_interface_test {
 namespace {
 
 TEST_F(CInterfaceTest, ReadsBackWhatItWroteWithAndWithoutATimeout) {
@@ -241,4 +241,4 @@ TEST(CInterface, WordsAndNames) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::c_interface_test

@@ -9,7 +9,7 @@
 
 #include "conformance/c/test_c_interface.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::c_refusals_test {
 namespace {
 
 TEST_F(CInterfaceTest, ErrorsAreThoseOfTheServerOfTheDeviceAndOfTheCall) {
@@ -122,4 +122,4 @@ TEST_F(CInterfaceTest, TheLastCallbacksMayAskAndBeginNothing) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::c_refusals_test

@@ -13,7 +13,7 @@
 #include "conformance/explore/search.hpp"
 #include "core/proto/jitter.hpp"
 
-namespace rtrs::explore {
+namespace rtrs::explore::explore_test {
 namespace {
 
 using sim::MachineStep;
@@ -200,4 +200,4 @@ TEST(CounterExample, RefusesOtherFiles) {
 }
 
 }  // namespace
-}  // namespace rtrs::explore
+}  // namespace rtrs::explore::explore_test

@@ -5,7 +5,7 @@
 #include "conformance/hostile/spoil.hpp"
 #include "sim/cluster/watched_fabric.hpp"
 
-namespace rtrs::hostile {
+namespace rtrs::hostile::every_client_lie_test {
 namespace {
 
 constexpr ConKey kService{0, 0, 1};
@@ -298,4 +298,4 @@ TEST(EveryClientLie, InAReadHeader) {
 }
 
 }  // namespace
-}  // namespace rtrs::hostile
+}  // namespace rtrs::hostile::every_client_lie_test

@@ -7,7 +7,7 @@
 #include "core/rnbd/test_client.hpp"
 #include "core/rnbd/test_server_session.hpp"
 
-namespace rtrs::hostile {
+namespace rtrs::hostile::every_rnbd_lie_test {
 namespace {
 
 using wire::rnbd::Opcode;
@@ -297,4 +297,4 @@ TEST(EveryRnbdLie, InTheAnswersToCloseAndIo) {
 }
 
 }  // namespace
-}  // namespace rtrs::hostile
+}  // namespace rtrs::hostile::every_rnbd_lie_test

@@ -5,7 +5,7 @@
 #include "conformance/hostile/spoil.hpp"
 #include "sim/cluster/watched_fabric.hpp"
 
-namespace rtrs::hostile {
+namespace rtrs::hostile::every_server_lie_test {
 namespace {
 
 constexpr std::uint32_t kChunk = 16384;
@@ -315,4 +315,4 @@ TEST(EveryServerLie, InFenceRsp) {
 }
 
 }  // namespace
-}  // namespace rtrs::hostile
+}  // namespace rtrs::hostile::every_server_lie_test

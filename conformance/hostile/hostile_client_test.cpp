@@ -3,7 +3,7 @@
 #include "conformance/hostile/test_hostile.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::hostile {
+namespace rtrs::hostile::hostile_client_test {
 namespace {
 
 constexpr ConKey kService{0, 0, 1};
@@ -269,4 +269,4 @@ TEST_F(HostileClientTest, HonestSessionBesideALiarDoesNotNotice) {
 }
 
 }  // namespace
-}  // namespace rtrs::hostile
+}  // namespace rtrs::hostile::hostile_client_test

@@ -6,7 +6,7 @@
 #include "conformance/hostile/test_hostile.hpp"
 #include "sim/cluster/watched_fabric.hpp"
 
-namespace rtrs::hostile {
+namespace rtrs::hostile::hostile_crowd_test {
 namespace {
 
 constexpr std::uint32_t kChunk = 8192;
@@ -286,4 +286,4 @@ TEST_F(HostileCrowdTest, TwoHundredSessionsOfFourPathsComeAndGo) {
 }
 
 }  // namespace
-}  // namespace rtrs::hostile
+}  // namespace rtrs::hostile::hostile_crowd_test

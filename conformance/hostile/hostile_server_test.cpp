@@ -2,7 +2,7 @@
 // nothing completes that was not answered, nothing hangs.
 #include "conformance/hostile/test_hostile.hpp"
 
-namespace rtrs::hostile {
+namespace rtrs::hostile::hostile_server_test {
 namespace {
 
 class HostileServerTest : public testing::Test {
@@ -221,4 +221,4 @@ TEST_F(HostileServerTest, RequestThatIsNeverAnsweredFailsWithTheSession) {
 }
 
 }  // namespace
-}  // namespace rtrs::hostile
+}  // namespace rtrs::hostile::hostile_server_test

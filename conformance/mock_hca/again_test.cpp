@@ -6,7 +6,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::again_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -383,4 +383,4 @@ TEST_F(Again, LongMessagesAreTheirOwnWhereMoreGoesInline) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::again_test

@@ -9,7 +9,7 @@
 
 #include "conformance/mock_hca/mock_hca.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::call_mistakes_test {
 namespace {
 
 constexpr std::uint64_t kOps = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_BIND_MW;
@@ -197,4 +197,4 @@ TEST_F(CallMistakes, OfABatchThatIsAbortedOrHasNoRoomNothingIsPosted) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::call_mistakes_test

@@ -10,7 +10,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::calls_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -310,4 +310,4 @@ TEST_F(Calls, DataInTwoPlacesIsPostedWithoutThemOnSoftRoce) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::calls_test

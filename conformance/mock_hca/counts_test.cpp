@@ -7,7 +7,7 @@
 #include "conformance/mock_hca/counted_io.hpp"
 #include "conformance/mock_hca/test_no_problems.hpp"
 
-namespace rtrs::mock_hca {
+namespace rtrs::mock_hca::counts_test {
 namespace {
 
 const auto* const environment = ::testing::AddGlobalTestEnvironment(new NoProblems);
@@ -141,4 +141,4 @@ TEST(Counts, WhatIsCountedIsThere) {
 }
 
 }  // namespace
-}  // namespace rtrs::mock_hca
+}  // namespace rtrs::mock_hca::counts_test

@@ -8,7 +8,7 @@
 #include "core/driver/client.hpp"
 #include "core/driver/server.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::devices_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -321,4 +321,4 @@ TEST_F(Sessions, AKeyThatAServerKillsIsOneOfTheConnectionThatSaysSo) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::devices_test

@@ -3,7 +3,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::events_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -377,4 +377,4 @@ TEST_P(Events, OtherEventsOfADeviceEndNothing) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::events_test

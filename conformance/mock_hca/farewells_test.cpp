@@ -9,7 +9,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::farewells_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -381,4 +381,4 @@ TEST_F(Farewells, ARequestTellsTheHostThatItComesFrom) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::farewells_test

@@ -6,7 +6,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::hostile_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -314,4 +314,4 @@ TEST_F(Hostile, EachConnectionEndsOnceAndTheServiceComesBack) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::hostile_test

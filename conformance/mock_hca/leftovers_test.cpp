@@ -5,7 +5,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::leftovers_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -381,4 +381,4 @@ TEST_F(Leftovers, NoFarewellIsWaitedForFromWhoNeverConnected) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::leftovers_test

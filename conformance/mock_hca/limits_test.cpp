@@ -4,7 +4,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::limits_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -308,4 +308,4 @@ TEST_P(ManyKeys, TheirRegionMayBeReleasedBeforeTheyAreMade) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::limits_test

@@ -3,7 +3,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::memory_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -147,4 +147,4 @@ TEST_F(TwoAdapters, AKeyThatAPeerKillsIsOneOfTheAdapterThatItCameBy) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::memory_test

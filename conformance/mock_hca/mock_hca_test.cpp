@@ -14,7 +14,7 @@
 #include "conformance/contract/verbs_pair.hpp"
 #include "conformance/mock_hca/test_no_problems.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::mock_hca_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -334,4 +334,4 @@ TEST_F(MistakeTest, WhatIsLeftBehind) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::mock_hca_test

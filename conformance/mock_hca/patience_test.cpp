@@ -3,7 +3,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::patience_test {
 namespace {
 
 class PatienceOfAdapters : public TwoEnds {
@@ -127,4 +127,4 @@ TEST_F(PatienceOfAdapters, AnAckTimeoutThatIsNoneIsRefused) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::patience_test

@@ -1,7 +1,7 @@
 // A device goes and comes back, however that is told.
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::removal_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -164,4 +164,4 @@ TEST_F(GuestRemoval, TheLogTellsAGuestOfAnotherProgramWhatItKeeps) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::removal_test

@@ -11,7 +11,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::rights_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -276,4 +276,4 @@ TEST_F(Rights, MemoryThatCannotBeRegisteredIsTheSystemsAgain) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::rights_test

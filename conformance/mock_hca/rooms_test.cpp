@@ -5,7 +5,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::rooms_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -372,4 +372,4 @@ TEST_F(Rooms, ARenewalDoesNotOvertakeTheEndOfItsKey) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::rooms_test

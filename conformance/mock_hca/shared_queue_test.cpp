@@ -9,7 +9,7 @@
 #include "conformance/contract/verbs_pair.hpp"
 #include "conformance/mock_hca/test_no_problems.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::shared_queue_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -122,4 +122,4 @@ TEST_P(SharedQueueTest, nobody_sleeps_over_what_the_end_of_another_brought_to_li
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::shared_queue_test

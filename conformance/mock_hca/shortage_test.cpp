@@ -4,7 +4,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::shortage_test {
 namespace {
 
 class Shortage : public TwoEnds {
@@ -131,4 +131,4 @@ TEST_F(Shortage, WhoeverComesTakesNoRoomOfWhatLiesUnread) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::shortage_test

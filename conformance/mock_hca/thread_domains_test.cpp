@@ -4,7 +4,7 @@
 
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::thread_domains_test {
 namespace {
 
 class ThreadDomains : public TwoEnds {
@@ -134,4 +134,4 @@ TEST_F(ThreadDomainMistakes, ADomainBeforeTheOneOverIt) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::thread_domains_test

@@ -4,7 +4,7 @@
 #include "backends/verbs/verbs_fabric.hpp"
 #include "conformance/mock_hca/test_two_ends.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::timers_test {
 namespace {
 
 class Timers : public TwoEnds {
@@ -197,4 +197,4 @@ TEST_F(Timers, WhoSleepsIsWokenByWhatHappensMeanwhile) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::timers_test

@@ -10,7 +10,7 @@
 
 #include "core/fabric/test_seen_event.hpp"
 
-namespace rtrs::mock_net {
+namespace rtrs::mock_net::mock_net_test {
 namespace {
 
 using Seen = test::SeenEvent;
@@ -110,4 +110,4 @@ TEST_F(MockNetTest, ARequestThatComesTwiceLeavesTheClientWithTheEndThatItIsConne
 }
 
 }  // namespace
-}  // namespace rtrs::mock_net
+}  // namespace rtrs::mock_net::mock_net_test

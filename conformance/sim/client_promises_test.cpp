@@ -10,7 +10,7 @@
 #include "conformance/sim/test_judge.hpp"
 #include "sim/oracles/fence_watch.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::client_promises_test {
 
 namespace {
 
@@ -257,4 +257,4 @@ TEST(FenceWatch, AFenceMayBeAskedAgainWhenItsTimeIsOver) {
   EXPECT_FALSE(fails({{1, 0}, {1, 1}, {1, 2}}, true)) << "over other connections";
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::client_promises_test

@@ -7,7 +7,7 @@
 #include "conformance/sim/test_judge.hpp"
 #include "sim/oracles/close_watch.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::connection_watch_test {
 
 namespace {
 
@@ -252,4 +252,4 @@ TEST(CloseWatch, TheBoundCountsFromTheEndOfAPause) {
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::connection_watch_test

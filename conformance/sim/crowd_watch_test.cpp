@@ -8,7 +8,7 @@
 #include "core/wire/messages.hpp"
 #include "sim/oracles/crowd_watch.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::crowd_watch_test {
 
 namespace {
 
@@ -121,4 +121,4 @@ TEST_F(Crowds, ARefusalBesideAHalfOpenSessionIsFound) {
   EXPECT_TRUE(fails(judge));
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::crowd_watch_test

@@ -12,7 +12,7 @@
 
 #include "sim/cluster/world.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::directed_test {
 namespace {
 
 void plays(const Directed& one, std::uint64_t seed, bool over_tcp = false) {
@@ -133,4 +133,4 @@ TEST(Script, WhatIsNoStepIsRefusedWithAReason) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::directed_test

@@ -7,7 +7,7 @@
 
 #include "sim/cluster/world.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::fault_filter_test {
 namespace {
 
 WorldResult play(std::uint64_t seed, const FaultFilter* filter) {
@@ -116,4 +116,4 @@ TEST(ClockRate, TheFirstMomentAtWhichAClockShowsATime) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::fault_filter_test

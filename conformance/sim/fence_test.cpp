@@ -7,7 +7,7 @@
 #include "sim/cluster/world.hpp"
 #include "sim/scenarios/directed.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::fence_test {
 namespace {
 
 constexpr std::uint64_t kSeeds = 200;
@@ -65,4 +65,4 @@ TEST(KernelPeer, TheWindowOfAWriteIsWhatTheServerLeavesOpen) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::fence_test

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-namespace rtrs::sim {
+namespace rtrs::sim::history_test {
 
 namespace {
 
@@ -180,4 +180,4 @@ TEST(History, AgreesWithASearchThroughAllStates) {
   EXPECT_GT(illegal, 100U);
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::history_test

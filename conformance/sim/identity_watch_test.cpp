@@ -5,7 +5,7 @@
 
 #include "core/proto/limits.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::identity_watch_test {
 namespace {
 
 constexpr PeerIdentity kAlice{.low = 1, .high = 1};
@@ -64,4 +64,4 @@ TEST_F(IdentityWatchTest, who_was_rejected_is_not_in) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::identity_watch_test

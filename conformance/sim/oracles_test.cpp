@@ -15,7 +15,7 @@
 #include "sim/oracles/link_watch.hpp"
 #include "sim/oracles/slot_exclusivity.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::oracles_test {
 
 TEST(ExactlyOnce, OneCallbackWithTheServersWordIsRight) {
   Judge judge;
@@ -268,4 +268,4 @@ TEST(Judge, KeepsTheFirstFailureAndNamesEveryRule) {
   }
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::oracles_test

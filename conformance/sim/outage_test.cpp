@@ -4,7 +4,7 @@
 #include "sim/oracles/io_book.hpp"
 #include "sim/oracles/pathless_wait.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::outage_test {
 namespace {
 
 PathEvent link(bool up, Nanos at) {
@@ -105,4 +105,4 @@ TEST_F(FailedWrite, OfAnotherLifeOfTheClientSaysNothing) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::outage_test

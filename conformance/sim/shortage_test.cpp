@@ -8,7 +8,7 @@
 #include "sim/cluster/world.hpp"
 #include "sim/scenarios/directed.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::shortage_test {
 namespace {
 
 // The things that one node needs from the start of a session until the third path of its life is up: twelve
@@ -71,4 +71,4 @@ TEST(Fit, AServerTakesNoMoreThanTheFabricHas) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::shortage_test

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-namespace rtrs::sim {
+namespace rtrs::sim::world_test {
 
 namespace {
 
@@ -85,4 +85,4 @@ TEST(World, HundredSeedsPass) {
   }
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::world_test

@@ -9,7 +9,7 @@
 #include "conformance/spec/rules.hpp"
 #include "conformance/spec/test_story.hpp"
 
-namespace rtrs::spec {
+namespace rtrs::spec::spec_test {
 namespace {
 
 struct Suite {
@@ -106,4 +106,4 @@ TEST(Spec, TheDocumentedTableIsThatOfTheCode) {
 }
 
 }  // namespace
-}  // namespace rtrs::spec
+}  // namespace rtrs::spec::spec_test

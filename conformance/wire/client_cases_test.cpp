@@ -6,7 +6,7 @@
 #include "conformance/wire/client_runner.hpp"
 #include "conformance/wire/sim_bench.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::client_cases_test {
 namespace {
 
 class ClientCasesTest : public testing::TestWithParam<bool> {};
@@ -51,4 +51,4 @@ TEST(ClientRunnerTest, AClientThatConnectedForATrialIsWaitedForOnce) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::client_cases_test

@@ -12,7 +12,7 @@
 #include "core/wire/messages.hpp"
 #include "core/wire/rnbd_messages.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::planted_test {
 namespace {
 
 using Bytes = RuleBreakingFabric::Bytes;
@@ -337,4 +337,4 @@ INSTANTIATE_TEST_SUITE_P(Rules, PlantedClientTest, testing::ValuesIn(kClientPlan
                          [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::planted_test

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::report_test {
 namespace {
 
 constexpr Case kMust{"C001-a-must", "a: holds", "protocol.md section 1", Level::must, false,
@@ -128,4 +128,4 @@ TEST_F(BaselineTest, MistakesNameTheFile) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::report_test

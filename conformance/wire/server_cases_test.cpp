@@ -8,7 +8,7 @@
 #include "conformance/wire/server_runner.hpp"
 #include "conformance/wire/sim_bench.hpp"
 
-namespace rtrs::conformance {
+namespace rtrs::conformance::server_cases_test {
 namespace {
 
 struct Kind {
@@ -62,4 +62,4 @@ TEST(CaseListTest, NumbersAreUniqueAndTextsAreThere) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance
+}  // namespace rtrs::conformance::server_cases_test

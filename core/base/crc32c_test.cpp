@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+namespace crc32c_test {
 namespace {
 
 using rtrs::crc32c;
@@ -47,3 +48,4 @@ TEST(Crc32c, GoesOnFromWhatCameBefore) {
 }
 
 }  // namespace
+}  // namespace crc32c_test

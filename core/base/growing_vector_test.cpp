@@ -6,7 +6,7 @@
 
 #include "core/base/test_short_memory.hpp"
 
-namespace rtrs {
+namespace rtrs::growing_vector_test {
 namespace {
 
 // Counts how many live, and knows its place.
@@ -84,4 +84,4 @@ TEST(GrowingVector, LackOfMemoryChangesNothing) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::growing_vector_test

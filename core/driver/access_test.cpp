@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs {
+namespace rtrs::access_test {
 namespace {
 
 AccessRules rules(std::string_view addresses, std::string_view identities = {},
@@ -119,4 +119,4 @@ TEST(Access, what_is_no_range_is_refused) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::access_test

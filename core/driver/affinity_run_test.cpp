@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs {
+namespace rtrs::affinity_run_test {
 namespace {
 
 TEST(AffinityRun, OneAtATimeStays) {
@@ -49,4 +49,4 @@ TEST(AffinityRun, FlushesCountAsRequests) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::affinity_run_test

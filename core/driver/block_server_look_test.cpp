@@ -3,7 +3,7 @@
 
 #include "core/driver/test_block_server.hpp"
 
-namespace rtrs {
+namespace rtrs::block_server_look_test {
 namespace {
 
 using test::RawClient;
@@ -72,4 +72,4 @@ TEST_F(BlockServerLookTest, WhatComesToStorageLateWaitsForItFromThenOn) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::block_server_look_test

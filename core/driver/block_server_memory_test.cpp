@@ -15,7 +15,7 @@
 #include "core/record/live_records.hpp"
 #include "core/record/recorder.hpp"
 
-namespace rtrs {
+namespace rtrs::block_server_memory_test {
 namespace {
 
 using test::allocations_left;
@@ -135,4 +135,4 @@ TEST(BlockServerMemory, ASessionWithoutMemoryIsRefusedAndItsRecordEnds) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::block_server_memory_test

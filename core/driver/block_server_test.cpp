@@ -9,7 +9,7 @@
 
 #include "core/driver/test_block_server.hpp"
 
-namespace rtrs {
+namespace rtrs::block_server_test {
 namespace {
 
 using test::BlockServerTest;
@@ -317,4 +317,4 @@ TEST_F(BlockServerTest, ActionsWaitInTheirOrderForACallerWithLittleRoom) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::block_server_test

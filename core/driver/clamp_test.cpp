@@ -4,7 +4,7 @@
 #include "core/driver/client.hpp"
 #include "core/driver/server.hpp"
 
-namespace rtrs {
+namespace rtrs::clamp_test {
 namespace {
 
 ClientConfig clamped(const ClientConfig& wanted, const Capabilities& fabric) {
@@ -87,4 +87,4 @@ TEST(Clamp, AServerHasNoDeeperQueuesAndNoSendWithInvWhereTheFabricHasNone) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::clamp_test

@@ -11,7 +11,7 @@
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 
-namespace rtrs {
+namespace rtrs::client_poll_test {
 namespace {
 
 using test::HeldFabric;
@@ -364,4 +364,4 @@ TEST_F(ClientPollTest, AnIdentityOfAllZeroesIsNotOpened) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_poll_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace rtrs {
+namespace rtrs::deadline_heap_test {
 namespace {
 
 TEST(DeadlineHeap, EqualDeadlinesComeByIndex) {
@@ -42,4 +42,4 @@ RC_GTEST_PROP(DeadlineHeap, NamesTheSameAsATable, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::deadline_heap_test

@@ -5,7 +5,7 @@
 
 #include <deque>
 
-namespace rtrs {
+namespace rtrs::index_queue_test {
 namespace {
 
 struct Item {
@@ -49,4 +49,4 @@ RC_GTEST_PROP(IndexQueue, HoldsTheSameAsAPlainQueue, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::index_queue_test

@@ -6,7 +6,7 @@
 #include <deque>
 #include <set>
 
-namespace rtrs {
+namespace rtrs::ring_test {
 namespace {
 
 RC_GTEST_PROP(Ring, IsAQueueInAnyOrderOfUse, (const std::vector<bool>& pushes)) {
@@ -49,4 +49,4 @@ TEST(Ring, AnItemKeepsWhatItLastHeld) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::ring_test

@@ -11,7 +11,7 @@
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 
-namespace rtrs {
+namespace rtrs::server_poll_test {
 namespace {
 
 class ServerPollTest : public testing::Test {
@@ -232,4 +232,4 @@ TEST_F(SetUpStormTest, ADelayedMessageOfAConnectionThatWasLostIsStale) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::server_poll_test

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace rtrs::iwarp {
+namespace rtrs::iwarp::fault_test {
 namespace {
 
 TEST(Fault, EachHasWordsOfItsOwn) {
@@ -36,4 +36,4 @@ TEST(Fault, AnswersOfGreetingAndStream) {
 }
 
 }  // namespace
-}  // namespace rtrs::iwarp
+}  // namespace rtrs::iwarp::fault_test

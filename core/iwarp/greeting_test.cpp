@@ -7,7 +7,7 @@
 
 #include "core/iwarp/test_frames.hpp"
 
-namespace rtrs::iwarp::test {
+namespace rtrs::iwarp::test::greeting_test {
 namespace {
 
 // "MPA ID Req Frame" and "MPA ID Rep Frame".
@@ -273,4 +273,4 @@ RC_GTEST_PROP(GreetingWriter, BothEndsAgree, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs::iwarp::test
+}  // namespace rtrs::iwarp::test::greeting_test

@@ -9,7 +9,7 @@
 #include "core/iwarp/test_receiver.hpp"
 #include "core/iwarp/writer.hpp"
 
-namespace rtrs::iwarp::test {
+namespace rtrs::iwarp::test::pipes_test {
 namespace {
 
 constexpr std::uint32_t kKey = 0xc0ffee01;
@@ -264,4 +264,4 @@ TEST(Pipes, ACorruptedPipeDeliversNothingWrong) {
 }
 
 }  // namespace
-}  // namespace rtrs::iwarp::test
+}  // namespace rtrs::iwarp::test::pipes_test

@@ -5,7 +5,7 @@
 #include "core/iwarp/stream.hpp"
 #include "core/iwarp/test_receiver.hpp"
 
-namespace rtrs::iwarp::test {
+namespace rtrs::iwarp::test::stream_fault_test {
 namespace {
 
 constexpr std::uint32_t kKey = 0x11223344;
@@ -305,4 +305,4 @@ TEST(StreamFault, JudgeRange) {
 }
 
 }  // namespace
-}  // namespace rtrs::iwarp::test
+}  // namespace rtrs::iwarp::test::stream_fault_test

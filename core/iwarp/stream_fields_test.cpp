@@ -5,7 +5,7 @@
 #include "core/iwarp/stream.hpp"
 #include "core/iwarp/test_receiver.hpp"
 
-namespace rtrs::iwarp::test {
+namespace rtrs::iwarp::test::stream_fields_test {
 namespace {
 
 constexpr std::uint32_t kKey = 0x01020304;
@@ -184,4 +184,4 @@ TEST(StreamFields, Untagged) {
 }
 
 }  // namespace
-}  // namespace rtrs::iwarp::test
+}  // namespace rtrs::iwarp::test::stream_fields_test

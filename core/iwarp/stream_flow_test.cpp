@@ -4,7 +4,7 @@
 #include "core/iwarp/stream.hpp"
 #include "core/iwarp/test_receiver.hpp"
 
-namespace rtrs::iwarp::test {
+namespace rtrs::iwarp::test::stream_flow_test {
 namespace {
 
 constexpr std::uint32_t kKey = 0x11223344;
@@ -262,4 +262,4 @@ TEST_P(StreamFlow, AFullListTakesNothing) {
 }
 
 }  // namespace
-}  // namespace rtrs::iwarp::test
+}  // namespace rtrs::iwarp::test::stream_flow_test

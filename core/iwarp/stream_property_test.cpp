@@ -6,7 +6,7 @@
 #include "core/iwarp/stream.hpp"
 #include "core/iwarp/test_receiver.hpp"
 
-namespace rtrs::iwarp::test {
+namespace rtrs::iwarp::test::stream_property_test {
 namespace {
 
 constexpr std::uint32_t kKey = 0x01020304;
@@ -203,4 +203,4 @@ RC_GTEST_PROP(StreamLaw, CrcFindsAChangedOctet, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs::iwarp::test
+}  // namespace rtrs::iwarp::test::stream_property_test

@@ -5,7 +5,7 @@
 
 #include "core/iwarp/test_receiver.hpp"
 
-namespace rtrs::iwarp::test {
+namespace rtrs::iwarp::test::stream_test {
 namespace {
 
 constexpr std::uint32_t kKey = 0x11223344;
@@ -245,4 +245,4 @@ TEST_F(StreamTest, ReceiveOfAMessageOfManySegments) {
 }
 
 }  // namespace
-}  // namespace rtrs::iwarp::test
+}  // namespace rtrs::iwarp::test::stream_test

@@ -5,7 +5,7 @@
 
 #include "core/iwarp/test_receiver.hpp"
 
-namespace rtrs::iwarp::test {
+namespace rtrs::iwarp::test::writer_test {
 namespace {
 
 struct Out {
@@ -211,4 +211,4 @@ RC_GTEST_PROP(Writer, ArrivesAsItWasSent, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs::iwarp::test
+}  // namespace rtrs::iwarp::test::writer_test

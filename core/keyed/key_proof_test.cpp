@@ -7,7 +7,7 @@
 
 #include "core/keyed/toy_mac.hpp"
 
-namespace rtrs::keyed {
+namespace rtrs::keyed::key_proof_test {
 namespace {
 
 using ConReq = std::array<std::byte, wire::kConnReqBytes>;
@@ -370,4 +370,4 @@ TEST(SameBytes, SaysWhetherAllAre) {
 }
 
 }  // namespace
-}  // namespace rtrs::keyed
+}  // namespace rtrs::keyed::key_proof_test

@@ -14,7 +14,7 @@
 #include "core/keyed/toy_mac.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::keyed {
+namespace rtrs::keyed::keyed_fabric_memory_test {
 namespace {
 
 using test::allocations_left;
@@ -145,4 +145,4 @@ TEST(KeyedFabricMemory, WhatCannotBeShownIsNoConnection) {
 }
 
 }  // namespace
-}  // namespace rtrs::keyed
+}  // namespace rtrs::keyed::keyed_fabric_memory_test

@@ -11,7 +11,7 @@
 #include "core/keyed/toy_mac.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::keyed {
+namespace rtrs::keyed::keyed_fabric_test {
 namespace {
 
 using Message = std::vector<std::byte>;
@@ -325,4 +325,4 @@ TEST_F(KeyedFabricTest, WithoutKeysNothingChanges) {
 }
 
 }  // namespace
-}  // namespace rtrs::keyed
+}  // namespace rtrs::keyed::keyed_fabric_test

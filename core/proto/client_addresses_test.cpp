@@ -3,7 +3,7 @@
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs {
+namespace rtrs::client_addresses_test {
 namespace {
 
 class ClientAddressesTest : public ClientSessionFixture {
@@ -282,4 +282,4 @@ TEST_F(ClientAddressesTest, ANameWithOneAddressLeavesTheStateAsItIs) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_addresses_test

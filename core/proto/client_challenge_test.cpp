@@ -3,7 +3,7 @@
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs {
+namespace rtrs::client_challenge_test {
 namespace {
 
 class ClientChallengeTest : public ClientSessionFixture {
@@ -137,4 +137,4 @@ TEST_F(ClientFewAttemptsTest, AChallengeUsesUpNone) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_challenge_test

@@ -4,7 +4,7 @@
 
 #include "core/proto/test_client_session.hpp"
 
-namespace rtrs {
+namespace rtrs::client_delivery_probe_test {
 namespace {
 
 ClientConfig probing_deliveries() {
@@ -113,4 +113,4 @@ TEST_F(ClientDeliveryProbeTest, WaitsForRoomInTheSendQueue) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_delivery_probe_test

@@ -1,7 +1,7 @@
 // Keys that responses bring, and keys that they invalidate.
 #include "core/proto/test_client_session.hpp"
 
-namespace rtrs {
+namespace rtrs::client_keys_test {
 namespace {
 
 class ClientKeysTest : public ClientSessionFixture {};
@@ -81,4 +81,4 @@ TEST_F(ClientKeysTest, KeyForAnotherBufferClosesThePath) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_keys_test

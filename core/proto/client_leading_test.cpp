@@ -2,7 +2,7 @@
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs {
+namespace rtrs::client_leading_test {
 namespace {
 
 class ClientLeadingTest : public ClientSessionFixture {
@@ -274,4 +274,4 @@ TEST_F(ClientLeadingTest, AFormerHomeJoinsThoughItsAttemptFailedAsAnotherPathCam
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_leading_test

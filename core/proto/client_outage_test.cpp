@@ -3,7 +3,7 @@
 
 #include "core/proto/test_client_session.hpp"
 
-namespace rtrs {
+namespace rtrs::client_outage_test {
 namespace {
 
 class ClientOutageTest : public ClientSessionFixture {
@@ -243,4 +243,4 @@ TEST_F(ClientOutageTest, WithoutQueueTimeoutNothingIsTakenWhileThereIsNoPath) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_outage_test

@@ -1,7 +1,7 @@
 // Requests that the server does not answer: which is the oldest, and what request_timeout does to it.
 #include "core/proto/test_client_session.hpp"
 
-namespace rtrs {
+namespace rtrs::client_overdue_test {
 namespace {
 
 ClientConfig impatient() {
@@ -269,4 +269,4 @@ TEST_F(ClientOverdueTest, IsOffByDefault) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_overdue_test

@@ -1,7 +1,7 @@
 // The probe: one connection that delivers nothing, under a living heartbeat.
 #include "core/proto/test_client_session.hpp"
 
-namespace rtrs {
+namespace rtrs::client_probe_test {
 namespace {
 
 class ClientProbeTest : public ClientSessionFixture {
@@ -149,4 +149,4 @@ TEST_F(ClientProbeTest, AdministrativeRequestsCountOnTheServiceConnection) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_probe_test

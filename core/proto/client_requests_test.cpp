@@ -2,7 +2,7 @@
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs {
+namespace rtrs::client_requests_test {
 namespace {
 
 class ClientRequestsTest : public ClientSessionFixture {};
@@ -331,4 +331,4 @@ TEST_F(ClientRequestsTest, CopyOfASessionGoesItsOwnWay) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_requests_test

@@ -17,7 +17,7 @@
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 
-namespace rtrs {
+namespace rtrs::client_session_property_test {
 namespace {
 
 using Command = std::pair<std::uint8_t, std::uint8_t>;  // what, and to which
@@ -300,4 +300,4 @@ RC_GTEST_PROP(ChoosePath, TakesAConnectedPathWithRoomAndTheBestOne, (std::uint8_
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_session_property_test

@@ -5,7 +5,7 @@
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs {
+namespace rtrs::client_session_test {
 namespace {
 
 class ClientSessionTest : public ClientSessionFixture {};
@@ -374,4 +374,4 @@ TEST(ClientSessionAttempts, L09SpreadOverTheWholeJitter) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_session_test

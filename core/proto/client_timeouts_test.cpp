@@ -2,7 +2,7 @@
 // end.
 #include "core/proto/test_client_session.hpp"
 
-namespace rtrs {
+namespace rtrs::client_timeouts_test {
 namespace {
 
 ClientConfig with_fence_timeout(Nanos timeout) {
@@ -116,4 +116,4 @@ TEST(LaterTest, StaysAtTheEndOfTheRange) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_timeouts_test

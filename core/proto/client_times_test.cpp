@@ -7,7 +7,7 @@
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs {
+namespace rtrs::client_times_test {
 namespace {
 
 constexpr Nanos kTime = milliseconds(7300);  // no multiple of an interval of the heartbeat
@@ -191,4 +191,4 @@ TEST(ClientTimesList, EachTimeOfTheOptionsHasACase) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_times_test

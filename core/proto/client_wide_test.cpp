@@ -4,7 +4,7 @@
 
 #include "core/proto/test_client_session.hpp"
 
-namespace rtrs {
+namespace rtrs::client_wide_test {
 namespace {
 
 ClientConfig wide_config() {
@@ -152,4 +152,4 @@ TEST_F(ManyPathsTest, OnePathCarriesTheRequestsOfAllOthers) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::client_wide_test

@@ -4,7 +4,7 @@
 #include "core/proto/test_client_session.hpp"
 #include "core/proto/test_server_session.hpp"
 
-namespace rtrs {
+namespace rtrs::path_memory_test {
 namespace {
 
 TEST_F(ServerSessionTest, PathWithoutMemoryIsRejectedAndNothingElse) {
@@ -60,4 +60,4 @@ TEST(ClientPathMemory, PathWithoutMemoryStaysAbsent) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::path_memory_test

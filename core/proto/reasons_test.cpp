@@ -11,7 +11,7 @@
 
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs {
+namespace rtrs::reasons_test {
 namespace {
 
 std::string row_of(const ReasonText& text) {
@@ -100,4 +100,4 @@ TEST(Reasons, TheDocumentHasEveryRowAndNoOther) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::reasons_test

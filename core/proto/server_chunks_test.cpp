@@ -6,7 +6,7 @@
 #include "core/proto/generation.hpp"
 #include "core/proto/test_server_session.hpp"
 
-namespace rtrs {
+namespace rtrs::server_chunks_test {
 namespace {
 
 using namespace wire::linux_errno;
@@ -307,4 +307,4 @@ TEST_F(FullSendQueueTest, HeartbeatsGoOutThroughAFullQueue) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::server_chunks_test

@@ -1,6 +1,6 @@
 #include "core/proto/test_server_session.hpp"
 
-namespace rtrs {
+namespace rtrs::server_fence_test {
 namespace {
 
 using ServerFenceTest = ServerSessionTest;
@@ -118,4 +118,4 @@ TEST_F(ServerFenceTest, OnlyOnTheServiceConnectionOfAPathThatHasTheExtension) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::server_fence_test

@@ -1,7 +1,7 @@
 // Requests whose chunk another path's request still uses.
 #include "core/proto/test_server_session.hpp"
 
-namespace rtrs {
+namespace rtrs::server_gate_test {
 namespace {
 
 using ServerChunksTest = ServerSessionTest;
@@ -102,4 +102,4 @@ TEST_F(ServerChunksTest, L02WriteNeverWaitsBehindAReadThatFillsItsChunk) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::server_gate_test

@@ -3,7 +3,7 @@
 
 #include "core/proto/test_server_session.hpp"
 
-namespace rtrs {
+namespace rtrs::server_keys_test {
 namespace {
 
 class FreshKeyTest : public ServerSessionTest {
@@ -104,4 +104,4 @@ TEST_F(FreshKeyTest, InvalidationThatIsNeverReportedDoesNotHoldThePath) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::server_keys_test

@@ -4,7 +4,7 @@
 
 #include "core/proto/test_server_session.hpp"
 
-namespace rtrs {
+namespace rtrs::server_probe_test {
 namespace {
 
 class ServerProbeTest : public ServerSessionTest {
@@ -197,4 +197,4 @@ TEST_F(ServerDeliveryProbeTest, NothingIsPostedToAClientThatProbesByItself) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::server_probe_test

@@ -10,7 +10,7 @@
 #include "core/proto/test_server_registry.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs {
+namespace rtrs::server_registry_test {
 namespace {
 
 class ServerRegistryTest : public testing::Test {
@@ -267,4 +267,4 @@ RC_GTEST_PROP(ServerRegistryCommands, AgreeWithAPlainAccount, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::server_registry_test

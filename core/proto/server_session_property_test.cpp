@@ -14,7 +14,7 @@
 #include "core/proto/server_invariants.hpp"
 #include "core/proto/test_server_session.hpp"
 
-namespace rtrs {
+namespace rtrs::server_session_property_test {
 namespace {
 
 using Command = std::pair<std::uint8_t, std::uint32_t>;  // what, and everything about it
@@ -280,4 +280,4 @@ INSTANTIATE_TEST_SUITE_P(Keys, ServerSessionReachTest, testing::Bool(),
                          [](const auto& one) { return one.param ? "fresh" : "lasting"; });
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::server_session_property_test

@@ -6,7 +6,7 @@
 #include "core/proto/server_invariants.hpp"
 #include "core/proto/test_server_session.hpp"
 
-namespace rtrs {
+namespace rtrs::server_session_test {
 namespace {
 
 using namespace wire::linux_errno;
@@ -373,4 +373,4 @@ TEST_F(ServerSessionTest, ImpossibleCompletionClosesItsPath) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::server_session_test

@@ -5,7 +5,7 @@
 #include "core/proto/server_invariants.hpp"
 #include "core/proto/test_server_session.hpp"
 
-namespace rtrs {
+namespace rtrs::server_wide_test {
 namespace {
 
 class ServerWideTest : public ServerSessionTest {
@@ -150,4 +150,4 @@ TEST_F(ServerWideTest, TheFirstPathsKeepTheirNumbersInTraces) {
 }
 
 }  // namespace
-}  // namespace rtrs
+}  // namespace rtrs::server_wide_test

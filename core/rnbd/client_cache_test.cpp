@@ -4,7 +4,7 @@
 #include "core/rnbd/test_client.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::rnbd::test {
+namespace rtrs::rnbd::test::client_cache_test {
 namespace {
 
 constexpr IoNature kRead{};
@@ -285,4 +285,4 @@ TEST_F(ClientCache, TheNatureOfOperations) {
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd::test
+}  // namespace rtrs::rnbd::test::client_cache_test

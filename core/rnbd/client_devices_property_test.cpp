@@ -10,7 +10,7 @@
 #include "core/rnbd/client_devices.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::rnbd {
+namespace rtrs::rnbd::client_devices_property_test {
 namespace {
 
 using namespace wire::linux_errno;
@@ -234,4 +234,4 @@ RC_GTEST_PROP(ClientDevicesProperty, ArbitraryAnswersNeverCrash, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd
+}  // namespace rtrs::rnbd::client_devices_property_test

@@ -8,7 +8,7 @@
 #include "core/rnbd/test_client.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::rnbd {
+namespace rtrs::rnbd::client_devices_test {
 namespace {
 
 using namespace wire::linux_errno;
@@ -312,4 +312,4 @@ TEST(ClientDevices, UndeliveredOpenMakesEveryIdDoubtful) {
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd
+}  // namespace rtrs::rnbd::client_devices_test

@@ -4,7 +4,7 @@
 #include "core/rnbd/test_client.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::rnbd {
+namespace rtrs::rnbd::client_refusal_test {
 namespace {
 
 using namespace test;
@@ -179,4 +179,4 @@ TEST(ClientRefusal, ARefusedDeviceIsOpenedAgainWhenItsTimeComes) {
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd
+}  // namespace rtrs::rnbd::client_refusal_test

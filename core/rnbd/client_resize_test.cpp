@@ -3,7 +3,7 @@
 
 #include "core/rnbd/test_client.hpp"
 
-namespace rtrs::rnbd {
+namespace rtrs::rnbd::client_resize_test {
 namespace {
 
 using namespace test;
@@ -41,4 +41,4 @@ TEST(ClientResize, WhatCannotBeResizedStaysAsItIs) {
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd
+}  // namespace rtrs::rnbd::client_resize_test

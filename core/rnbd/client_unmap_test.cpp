@@ -7,7 +7,7 @@
 #include "core/rnbd/test_client.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::rnbd {
+namespace rtrs::rnbd::client_unmap_test {
 namespace {
 
 using namespace wire::linux_errno;
@@ -175,4 +175,4 @@ TEST(ClientUnmap, UnmapInitWithoutLinkEndsAtOnce) {
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd
+}  // namespace rtrs::rnbd::client_unmap_test

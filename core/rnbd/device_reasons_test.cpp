@@ -10,7 +10,7 @@
 
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::rnbd {
+namespace rtrs::rnbd::device_reasons_test {
 namespace {
 
 using namespace wire::linux_errno;
@@ -61,4 +61,4 @@ TEST(DeviceReasons, AnotherBlockSizeCountsBeforeAnotherSize) {
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd
+}  // namespace rtrs::rnbd::device_reasons_test

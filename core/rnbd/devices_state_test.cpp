@@ -15,7 +15,7 @@
 #include "core/rnbd/test_client.hpp"
 #include "core/rnbd/test_server_session.hpp"
 
-namespace rtrs::rnbd {
+namespace rtrs::rnbd::devices_state_test {
 namespace {
 
 using test::Client;
@@ -155,4 +155,4 @@ TEST(DevicesState, PaddingAndUnusedPlacesOfAServerDoNotCount) {
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd
+}  // namespace rtrs::rnbd::devices_state_test

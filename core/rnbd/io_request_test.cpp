@@ -9,7 +9,7 @@
 #include "core/rnbd/slot_id.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::rnbd {
+namespace rtrs::rnbd::io_request_test {
 namespace {
 
 using namespace wire::linux_errno;
@@ -163,4 +163,4 @@ TEST(IoRequest, OnlyZeroesCarryNounmap) {
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd
+}  // namespace rtrs::rnbd::io_request_test

@@ -9,7 +9,7 @@
 
 #include "core/rnbd/server_devices.hpp"
 
-namespace rtrs::rnbd {
+namespace rtrs::rnbd::server_devices_property_test {
 namespace {
 
 using wire::rnbd::AccessMode;
@@ -239,4 +239,4 @@ RC_GTEST_PROP(ServerDevicesProperty, EveryRequestIsAnsweredOnceAndStorageStaysIn
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd
+}  // namespace rtrs::rnbd::server_devices_property_test

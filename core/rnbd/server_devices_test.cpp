@@ -10,7 +10,7 @@
 #include "core/rnbd/test_server_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::rnbd {
+namespace rtrs::rnbd::server_devices_test {
 namespace {
 
 using namespace wire::linux_errno;
@@ -345,4 +345,4 @@ TEST(ServerDevices, CopiesGoOnIndependently) {
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd
+}  // namespace rtrs::rnbd::server_devices_test

@@ -6,7 +6,7 @@
 #include "core/rnbd/test_server_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::rnbd {
+namespace rtrs::rnbd::server_io_test {
 namespace {
 
 using namespace wire::linux_errno;
@@ -263,4 +263,4 @@ TEST(ServerIo, PriorityNeedsVersionTwo) {
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd
+}  // namespace rtrs::rnbd::server_io_test

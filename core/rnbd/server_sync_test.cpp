@@ -4,7 +4,7 @@
 #include "core/rnbd/test_server_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::rnbd::test {
+namespace rtrs::rnbd::test::server_sync_test {
 namespace {
 
 using namespace wire::linux_errno;
@@ -217,4 +217,4 @@ TEST(ServerSync, WithoutAnErrnoItIsAnIoError) {
 }
 
 }  // namespace
-}  // namespace rtrs::rnbd::test
+}  // namespace rtrs::rnbd::test::server_sync_test

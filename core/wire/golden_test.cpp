@@ -10,7 +10,7 @@
 #include "core/wire/messages.hpp"
 #include "core/wire/rnbd_messages.hpp"
 
-namespace rtrs::wire {
+namespace rtrs::wire::golden_test {
 namespace {
 
 using Buffer = std::vector<std::byte>;
@@ -296,4 +296,4 @@ TEST(Golden, RnbdWrittenLengths) {
 }
 
 }  // namespace
-}  // namespace rtrs::wire
+}  // namespace rtrs::wire::golden_test

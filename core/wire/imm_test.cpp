@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-namespace rtrs::wire {
+namespace rtrs::wire::imm_test {
 namespace {
 
 std::uint32_t any_depth() {
@@ -121,4 +121,4 @@ TEST(Refusals, EachHasItsOwnWord) {
 }
 
 }  // namespace
-}  // namespace rtrs::wire
+}  // namespace rtrs::wire::imm_test

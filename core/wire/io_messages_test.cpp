@@ -6,7 +6,7 @@
 #include "core/wire/messages.hpp"
 #include "core/wire/test_bytes.hpp"
 
-namespace rtrs::wire {
+namespace rtrs::wire::io_messages_test {
 namespace {
 
 using test::Buffer;
@@ -246,4 +246,4 @@ TEST(IoRequest, UserHeaderOfAnotherChunkIsEmpty) {
 }
 
 }  // namespace
-}  // namespace rtrs::wire
+}  // namespace rtrs::wire::io_messages_test

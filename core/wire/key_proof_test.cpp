@@ -6,7 +6,7 @@
 
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::wire {
+namespace rtrs::wire::key_proof_test {
 namespace {
 
 using Message = std::array<std::byte, kConnReqBytes>;
@@ -126,4 +126,4 @@ TEST(KeyProof, PaddingBehindAMessageIsNotLookedAt) {
 }
 
 }  // namespace
-}  // namespace rtrs::wire
+}  // namespace rtrs::wire::key_proof_test

@@ -6,7 +6,7 @@
 #include "core/wire/linux_errno.hpp"
 #include "core/wire/test_bytes.hpp"
 
-namespace rtrs::wire {
+namespace rtrs::wire::messages_test {
 namespace {
 
 using test::Buffer;
@@ -289,4 +289,4 @@ TEST(Encode, RefusesSmallBuffers) {
 }
 
 }  // namespace
-}  // namespace rtrs::wire
+}  // namespace rtrs::wire::messages_test

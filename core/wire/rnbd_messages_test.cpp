@@ -7,7 +7,7 @@
 
 #include "core/wire/test_bytes.hpp"
 
-namespace rtrs::wire::rnbd {
+namespace rtrs::wire::rnbd::rnbd_messages_test {
 namespace {
 
 using test::Buffer;
@@ -297,4 +297,4 @@ TEST(Rnbd, EncodeRefusesSmallBuffers) {
 }
 
 }  // namespace
-}  // namespace rtrs::wire::rnbd
+}  // namespace rtrs::wire::rnbd::rnbd_messages_test

@@ -7,7 +7,7 @@
 
 #include "sim/blocks/test_block_client.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::block_client_test {
 namespace {
 
 TEST_F(BlockClientTest, WhatDoesNotFitTheDeviceIsRefusedWithItsErrno) {
@@ -242,4 +242,4 @@ TEST_F(BlockClientTest, ADeviceThatWaitsHoldsUpNoOther) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::block_client_test

@@ -7,7 +7,7 @@
 #include "core/driver/affinity_run.hpp"
 #include "sim/blocks/block_plays.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::block_runs_test {
 namespace {
 
 class BlockRuns : public testing::Test {
@@ -65,4 +65,4 @@ TEST_F(BlockRuns, ManyAtATimeUseAllConnections) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::block_runs_test

@@ -1,7 +1,7 @@
 // How long a BlockClient lets requests wait, and how those end that wait.
 #include "sim/blocks/test_block_client.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::block_waits_test {
 namespace {
 
 // queue_timeout of the session.
@@ -162,4 +162,4 @@ TEST_F(ImpatientTest, WhatIsAtTheServerIsAnsweredAndADurableWriteGetsItsFlush) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::block_waits_test

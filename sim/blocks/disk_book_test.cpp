@@ -7,7 +7,7 @@
 
 #include "sim/blocks/block_plays.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::disk_book_test {
 namespace {
 
 constexpr DeviceHandle kDevice = 7;
@@ -226,4 +226,4 @@ TEST_F(DiskBookTest, ADeviceIsKnownAsItWasOpened) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::disk_book_test

@@ -7,7 +7,7 @@
 #include "sim/blocks/block_plays.hpp"
 #include "sim/disks/disk_book.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::disk_waits_test {
 namespace {
 
 // A book of its own beside a world, whose client it looks at.
@@ -251,4 +251,4 @@ TEST_F(AbsentDeviceTest, EndsAFlushWithEioWhenTheServerRefusedTheDeviceWithEioFo
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::disk_waits_test

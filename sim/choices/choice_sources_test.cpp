@@ -7,7 +7,7 @@
 
 #include "sim/choices/grouped_choice.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::choice_sources_test {
 namespace {
 
 TEST(BytesChoice, TakesAsManyBytesAsTheRangeNeedsAndTellsWhenTheyAreUsedUp) {
@@ -117,4 +117,4 @@ TEST(GroupedChoice, ATrimmedLogGivesTheSameRun) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::choice_sources_test

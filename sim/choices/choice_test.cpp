@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace rtrs::sim {
+namespace rtrs::sim::choice_test {
 namespace {
 
 std::vector<std::uint32_t> draw_some(ChoiceSource& source) {
@@ -115,4 +115,4 @@ TEST(SeededChoice, RareLabelsDoNotShiftWhatTheOthersDraw) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::choice_test

@@ -6,7 +6,7 @@
 
 #include "sim/choices/grouped_choice.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::shrink_test {
 namespace {
 
 // A make-believe world: requests and faults in drawn orders, a load of delays, options. `Bug` looks at what
@@ -121,4 +121,4 @@ TEST(Shrink, StopsWhenTimeIsOver) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::shrink_test

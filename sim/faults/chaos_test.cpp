@@ -4,7 +4,7 @@
 
 #include "sim/faults/test_chaos.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::chaos_test {
 namespace {
 
 NetworkConfig quick(bool weak) {
@@ -129,4 +129,4 @@ TEST(Chaos, CalmChoicesMeanNoFaults) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::chaos_test

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace rtrs::sim {
+namespace rtrs::sim::machine_world_test {
 namespace {
 
 static_assert(std::is_copy_constructible_v<MachineWorld> && std::is_copy_assignable_v<MachineWorld>);
@@ -199,4 +199,4 @@ TEST(MachineWorld, ReplayWithoutFenceLosesAnUpdate) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::machine_world_test

@@ -1,7 +1,7 @@
 // The other laws: order, life and keys of queue pairs, connection management.
 #include "sim/network/test_story.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::law_monitor_order_test {
 namespace {
 
 TEST_F(Story, CompletionsOutOfOrder) {
@@ -118,4 +118,4 @@ TEST_F(Story, CompletionAfterAnOverrun) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::law_monitor_order_test

@@ -1,7 +1,7 @@
 // Planted bugs of a simulated network, S1 to S10: a legal history passes and each broken one is told.
 #include "sim/network/test_story.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::law_monitor_test {
 namespace {
 
 TEST_F(Story, OfAWriteWithImmediate) {
@@ -166,4 +166,4 @@ TEST_F(Story, S10RnrErrorWithInfiniteRetries) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::law_monitor_test

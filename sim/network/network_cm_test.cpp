@@ -3,7 +3,7 @@
 
 #include "sim/network/test_network.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::network_cm_test {
 namespace {
 
 using Kinds = std::vector<Seen::Kind>;
@@ -136,4 +136,4 @@ TEST_F(NetworkTest, DescribesTheLink) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::network_cm_test

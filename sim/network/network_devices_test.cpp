@@ -3,7 +3,7 @@
 
 #include "sim/network/test_network.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::network_devices_test {
 namespace {
 
 TEST_F(NetworkTest, AnAdapterThatGoesEndsItsConnectionsAndCutsItsLinks) {
@@ -100,4 +100,4 @@ TEST_F(NetworkTest, AShortPostTakesAPrefixAndAfterTwoTakesAll) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::network_devices_test

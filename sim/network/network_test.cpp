@@ -3,7 +3,7 @@
 
 #include "sim/network/test_network.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::network_test {
 namespace {
 
 using Kinds = std::vector<Seen::Kind>;
@@ -285,4 +285,4 @@ TEST_F(NetworkTest, WriteMayLandWhileTheConnectionCloses) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::network_test

@@ -10,7 +10,7 @@
 #include "core/wire/rnbd_messages.hpp"
 #include "sim/network/sim_fabric.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::preflush_fabric_test {
 namespace {
 
 // Keeps what is posted.
@@ -105,4 +105,4 @@ TEST_F(PreflushFabricTest, OnlyRequestsAreLookedAt) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::preflush_fabric_test

@@ -10,7 +10,7 @@
 #include "core/tcp/tcp_delivery.hpp"
 #include "sim/pipes/pipe_network.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::black_hole_test {
 namespace {
 
 using Delivery = tcp::Transport::Delivery;
@@ -277,4 +277,4 @@ TEST_F(BlackHoleTest, of_sessions_that_began_nothing_is_told) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::black_hole_test

@@ -13,7 +13,7 @@
 #include "sim/pipes/pipe_laws.hpp"
 #include "sim/pipes/pipe_transport.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::pipes_test {
 namespace {
 
 using tcp::Transport;
@@ -289,4 +289,4 @@ TEST(PipeLawsTest, a_write_under_a_dead_key_is_never_taken) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::pipes_test

@@ -4,7 +4,7 @@
 #include "sim/blocks/block_scenarios.hpp"
 #include "sim/scenarios/directed.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::blocks_test {
 namespace {
 
 WorldResult play(const Scenario& world, std::uint64_t seed) {
@@ -101,4 +101,4 @@ TEST(Blocks, RulesAreBrokenByWhatBreaksThem) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::blocks_test

@@ -6,7 +6,7 @@
 #include "sim/cluster/world.hpp"
 #include "sim/scenarios/directed.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::scenario_text_test {
 namespace {
 
 std::vector<ScenarioText> read(std::string_view text) {
@@ -242,4 +242,4 @@ TEST(ScenarioText, TheIdsOfTheProgramAreTaken) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::scenario_text_test

@@ -14,7 +14,7 @@
 
 #include "core/fabric/plain_fabric.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::nbdkit::block_session_test {
 namespace {
 
 class RefusingFabric : public PlainFabric {
@@ -238,4 +238,4 @@ TEST_F(BlockSessionTest, ARequestAfterTheEndFailsAtOnce) {
 }
 
 }  // namespace
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::nbdkit::block_session_test

@@ -7,7 +7,7 @@
 
 #include "backends/asio/error.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::nbdkit::explain_test {
 namespace {
 
 Settings some_settings() {
@@ -259,4 +259,4 @@ TEST(Explain, AnEarlyEndNamesWhatWasNotThereYet) {
 }
 
 }  // namespace
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::nbdkit::explain_test

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-namespace rtrs::nbdkit {
+namespace rtrs::nbdkit::exports_test {
 namespace {
 
 using wire::rnbd::AccessMode;
@@ -165,4 +165,4 @@ TEST_F(ExportsTest, AnOpeningThatNobodyWaitsForIsEnded) {
 }
 
 }  // namespace
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::nbdkit::exports_test

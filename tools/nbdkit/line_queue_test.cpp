@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-namespace rtrs::nbdkit {
+namespace rtrs::nbdkit::line_queue_test {
 namespace {
 
 // A reader that takes nothing until it is let go.
@@ -139,4 +139,4 @@ TEST(LineQueueTest, EndsWithLinesThatNobodyReads) {
 }
 
 }  // namespace
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::nbdkit::line_queue_test

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace rtrs::nbdkit {
+namespace rtrs::nbdkit::loop_thread_test {
 namespace {
 
 using Error = LoopThread::Error;
@@ -78,4 +78,4 @@ TEST(LoopThread, TakesNoSignals) {
 }
 
 }  // namespace
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::nbdkit::loop_thread_test

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-namespace rtrs::nbdkit {
+namespace rtrs::nbdkit::own_signals_test {
 namespace {
 
 volatile std::sig_atomic_t seen = 0;
@@ -76,4 +76,4 @@ TEST_F(OwnSignals, ASignalWithoutAHandlerKeepsItsEffect) {
 }
 
 }  // namespace
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::nbdkit::own_signals_test

@@ -11,7 +11,7 @@
 
 #include "tools/nbdkit/own_command_line.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::nbdkit::own_socket_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -76,4 +76,4 @@ TEST(OwnCommandLine, TheSocketIsFoundInEveryFormThatNbdkitTakes) {
 }
 
 }  // namespace
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::nbdkit::own_socket_test

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace rtrs::nbdkit {
+namespace rtrs::nbdkit::poll_turns_test {
 namespace {
 
 using Keeper = PollTurns::Keeper;
@@ -176,4 +176,4 @@ TEST(PollTurns, InAnyOrderSomebodyPollsWhileAnOperationIsUnderWay) {
 }
 
 }  // namespace
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::nbdkit::poll_turns_test

@@ -9,7 +9,7 @@
 #include "tools/lib/plugin/timers.hpp"
 #include "tools/nbdkit/own_command_line.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::nbdkit::settings_test {
 namespace {
 
 std::string why(const tl::expected<void, std::string>& done) {
@@ -347,4 +347,4 @@ TEST(Settings, WhichDevicesAreExportsIsForSessionsWithoutDevices) {
 }
 
 }  // namespace
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::nbdkit::settings_test

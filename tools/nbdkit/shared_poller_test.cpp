@@ -15,7 +15,7 @@
 
 #include "backends/asio/fabric_pump.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::nbdkit::shared_poller_test {
 namespace {
 
 // Answers from a thread of its own, as a server does: what arrived is handed over by step(). Everything but
@@ -309,4 +309,4 @@ TEST(SharedPoller, TheKeeperTakesNoSignals) {
 }
 
 }  // namespace
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::nbdkit::shared_poller_test

@@ -15,7 +15,7 @@
 
 #include "tools/nbdkit/status.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::nbdkit::status_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -176,4 +176,4 @@ TEST(LatestWriterTest, TheEndDoesNotWaitForAWriteThatHangs) {
 }
 
 }  // namespace
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::nbdkit::status_file_test

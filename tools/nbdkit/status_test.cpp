@@ -11,7 +11,7 @@
 #include "core/proto/reasons.hpp"
 #include "tools/nbdkit/status_file.hpp"
 
-namespace rtrs::nbdkit {
+namespace rtrs::nbdkit::status_test {
 namespace {
 
 PathEvent change(std::uint16_t path, PathState state, Reason reason = Reason::none,
@@ -333,4 +333,4 @@ TEST_F(StatusTest, TheFileIsReplacedAsAWhole) {
 }
 
 }  // namespace
-}  // namespace rtrs::nbdkit
+}  // namespace rtrs::nbdkit::status_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::admin {
+namespace rtrs::admin::patience_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -36,4 +36,4 @@ TEST(Patience, WhoIsSilentIsLeftOutForAWhile) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin
+}  // namespace rtrs::admin::patience_test

@@ -8,7 +8,7 @@
 #include "tools/urtrs-mapd/shown.hpp"
 #include "tools/urtrs-mapd/trouble.hpp"
 
-namespace rtrs::mapd {
+namespace rtrs::mapd::options_test {
 namespace {
 
 std::string why(const std::vector<std::string>& words) {
@@ -203,4 +203,4 @@ TEST(MapdOptions, KernelDevicesStandAlone) {
 }
 
 }  // namespace
-}  // namespace rtrs::mapd
+}  // namespace rtrs::mapd::options_test

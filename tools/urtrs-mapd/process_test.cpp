@@ -19,7 +19,7 @@
 
 #include "tools/lib/files/scratch_folder.hpp"
 
-namespace rtrs::mapd {
+namespace rtrs::mapd::process_test {
 namespace {
 
 class ProcessTest : public testing::Test {
@@ -229,4 +229,4 @@ TEST_F(ProcessTest, NothingIsOpenedThroughALink) {
 }
 
 }  // namespace
-}  // namespace rtrs::mapd
+}  // namespace rtrs::mapd::process_test

@@ -9,6 +9,7 @@
 using namespace rtrs;
 using namespace rtrs::perf;
 
+namespace options_test {
 namespace {
 
 Options parsed(const std::vector<std::string>& arguments) {
@@ -195,3 +196,4 @@ TEST(Options, HelpAndVersionLeaveWell) {
   EXPECT_EQ(parse_command_line({"--version"}).exit_code, kOk);
   EXPECT_EQ(parse_command_line({"--version"}).output.find("urtrs-perf " URTRS_VERSION), 0U);
 }
+}  // namespace options_test

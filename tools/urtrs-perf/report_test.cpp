@@ -17,7 +17,7 @@
 #include "tools/urtrs-perf/pattern.hpp"
 #include "tools/urtrs-perf/report.hpp"
 
-namespace rtrs::perf {
+namespace rtrs::perf::report_test {
 
 namespace {
 
@@ -288,4 +288,4 @@ TEST(Report, APipeStaysOneAndGetsTheText) {
   ::unlink(path.c_str());
 }
 
-}  // namespace rtrs::perf
+}  // namespace rtrs::perf::report_test

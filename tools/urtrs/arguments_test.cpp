@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::admin {
+namespace rtrs::admin::arguments_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -146,4 +146,4 @@ TEST(Arguments, HelpFitsATerminal) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin
+}  // namespace rtrs::admin::arguments_test

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace rtrs::admin {
+namespace rtrs::admin::client_metrics_test {
 namespace {
 
 using nlohmann::json;
@@ -64,4 +64,4 @@ TEST(ClientMetrics, AValueOfAnotherTypeIsZero) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin
+}  // namespace rtrs::admin::client_metrics_test

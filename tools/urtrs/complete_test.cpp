@@ -5,7 +5,7 @@
 
 #include "tools/urtrs/arguments.hpp"
 
-namespace rtrs::admin {
+namespace rtrs::admin::complete_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -120,4 +120,4 @@ TEST(Complete, Files) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin
+}  // namespace rtrs::admin::complete_test

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-namespace rtrs::admin {
+namespace rtrs::admin::doctor_test {
 namespace {
 
 using Grade = Finding::Grade;
@@ -278,4 +278,4 @@ TEST(Doctor, RemediesAreBelowTheirLine) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin
+}  // namespace rtrs::admin::doctor_test

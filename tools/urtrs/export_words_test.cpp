@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::admin {
+namespace rtrs::admin::export_words_test {
 namespace {
 
 TEST(ExportWords, ARelativeFileIsThatOfTheFolderWhereItIsTyped) {
@@ -22,4 +22,4 @@ TEST(ExportWords, EverythingElseStaysAsItIs) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin
+}  // namespace rtrs::admin::export_words_test

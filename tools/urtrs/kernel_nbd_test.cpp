@@ -17,7 +17,7 @@
 #include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/kernel_nbd/descriptor.hpp"
 
-namespace rtrs::admin {
+namespace rtrs::admin::kernel_nbd_test {
 namespace {
 
 using namespace std::string_literals;
@@ -272,4 +272,4 @@ TEST_F(KernelNbd, OneThatCannotBeWrittenOutIsDetachedByForceAlone) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin
+}  // namespace rtrs::admin::kernel_nbd_test

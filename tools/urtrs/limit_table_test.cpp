@@ -5,7 +5,7 @@
 #include "tools/lib/limits/limits.hpp"
 #include "tools/urtrs/views.hpp"
 
-namespace rtrs::admin {
+namespace rtrs::admin::limit_table_test {
 namespace {
 
 nlohmann::json row_of(const Table& table, const std::string& name) {
@@ -41,4 +41,4 @@ TEST(LimitTable, WhatAServerSaysIsBesideTheLimit) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin
+}  // namespace rtrs::admin::limit_table_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::admin {
+namespace rtrs::admin::map_words_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -134,4 +134,4 @@ TEST(MapWords, AMapIsNoMapping) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin
+}  // namespace rtrs::admin::map_words_test

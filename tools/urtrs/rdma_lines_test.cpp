@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::admin {
+namespace rtrs::admin::rdma_lines_test {
 namespace {
 
 using probe::Line;
@@ -48,4 +48,4 @@ TEST(RdmaLines, OneThatFailedIsNoticed) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin
+}  // namespace rtrs::admin::rdma_lines_test

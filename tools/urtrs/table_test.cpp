@@ -10,7 +10,7 @@
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
 
-namespace rtrs::admin {
+namespace rtrs::admin::table_test {
 namespace {
 
 using nlohmann::json;
@@ -263,4 +263,4 @@ TEST(ExitCodes, WhoDoesNotAnswerIsToldFromWhoRefusesAndFromNobody) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin
+}  // namespace rtrs::admin::table_test

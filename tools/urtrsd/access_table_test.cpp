@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <vector>
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::access_table_test {
 namespace {
 
 constexpr DeviceId kDisk{ExportKind::file, 1, 2};
@@ -70,4 +70,4 @@ RC_GTEST_PROP(AccessTable, CountsAsTheRulesSay, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::access_table_test

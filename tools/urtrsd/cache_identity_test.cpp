@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::cache_identity_test {
 namespace {
 
 constexpr DeviceId kFile{ExportKind::file, 8, 12};
@@ -71,4 +71,4 @@ TEST(CacheIdentity, OfThisSystem) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::cache_identity_test

@@ -16,7 +16,7 @@
 #include "tools/urtrsd/test_files.hpp"
 #include "tools/urtrsd/unique_fd.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::catalog_change_test {
 namespace {
 
 class CatalogChangeTest : public testing::Test {
@@ -310,4 +310,4 @@ TEST_F(CatalogChangeTest, AConnectionThatOwesAFlushEndsWithTheCatalog) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::catalog_change_test

@@ -12,7 +12,7 @@
 
 #include "tools/urtrsd/test_files.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::command_line_test {
 namespace {
 
 std::string usage_error(const std::vector<std::string>& arguments) {
@@ -225,4 +225,4 @@ TEST(CommandLine, WhatAnotherFabricHasIsAMistake) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::command_line_test

@@ -12,7 +12,7 @@
 #include "tools/urtrsd/config.hpp"
 #include "tools/urtrsd/test_files.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::config_check_test {
 namespace {
 
 TEST(ConfigCheck, CheckWarnsOfAGroupThatIsNotThere) {
@@ -199,4 +199,4 @@ TEST(ConfigCheck, CheckOpensTheDevices) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::config_check_test

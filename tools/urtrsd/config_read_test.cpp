@@ -12,7 +12,7 @@
 #include "tools/lib/files/scratch_folder.hpp"
 #include "tools/urtrsd/unique_fd.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::config_read_test {
 namespace {
 
 std::string error_of(const std::string& path) {
@@ -48,4 +48,4 @@ TEST(ConfigRead, NothingElseIsOpened) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::config_read_test

@@ -8,7 +8,7 @@
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/test_files.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::config_test {
 namespace {
 
 // All messages for a file of this content, one to a line.
@@ -394,4 +394,4 @@ TEST(Config, WhatIsUnsetIsAnotherThanItsValue) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::config_test

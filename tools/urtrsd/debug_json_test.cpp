@@ -6,7 +6,7 @@
 
 #include "core/rnbd/io_request.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::debug_json_test {
 namespace {
 
 constexpr Nanos kNow = seconds(100);
@@ -86,4 +86,4 @@ TEST(DebugJson, PlacesAreReadBackAndNothingElseIs) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::debug_json_test

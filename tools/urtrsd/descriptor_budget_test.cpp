@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::descriptor_budget_test {
 namespace {
 
 std::uint64_t take_all(DescriptorBudget& budget, DescriptorBudget::Host host) {
@@ -38,4 +38,4 @@ TEST(DescriptorBudget, WhatIsGivenBackIsFree) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::descriptor_budget_test

@@ -19,7 +19,7 @@
 #include "tools/urtrsd/catalog.hpp"
 #include "tools/urtrsd/test_files.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::export_test {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
@@ -381,4 +381,4 @@ TEST(OpenError, QuotedTextCannotForgeLines) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::export_test

@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::fair_slots_test {
 namespace {
 
 void take_all(FairSlots& slots, SlotShare& share) {
@@ -111,4 +111,4 @@ RC_GTEST_PROP(FairSlots, HungDevicesNeverTakeAnothersSlots, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::fair_slots_test

@@ -7,7 +7,7 @@
 
 #include "tools/urtrsd/test_files.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::host_holders_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -117,4 +117,4 @@ TEST(InUseByHost, SaysWhatToDo) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::host_holders_test

@@ -9,7 +9,7 @@
 
 #include "tools/urtrsd/test_files.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::image_locks_test {
 namespace {
 
 Located locate(const std::string& path) {
@@ -107,4 +107,4 @@ TEST_F(Locks, TheHolderIsNamed) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::image_locks_test

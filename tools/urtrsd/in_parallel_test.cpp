@@ -5,7 +5,7 @@
 #include <future>
 #include <memory>
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::in_parallel_test {
 namespace {
 
 constexpr std::chrono::hours kLong{1};
@@ -40,4 +40,4 @@ TEST(InParallel, ATaskThatDoesNotEndIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::in_parallel_test

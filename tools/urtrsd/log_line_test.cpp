@@ -9,7 +9,7 @@
 
 #include "tools/urtrsd/log.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::log_line_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -91,4 +91,4 @@ TEST(LogDeathTest, WithoutItsThreadThereIsAnErrorToCatch) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::log_line_test

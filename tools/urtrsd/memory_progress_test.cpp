@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::memory_progress_test {
 namespace {
 
 struct Slice {
@@ -71,4 +71,4 @@ RC_GTEST_PROP(MemoryProgress, SlicesAreShortAndCoverTheRangeOnce, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::memory_progress_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::metrics_test {
 namespace {
 
 MetricsInput input(const std::string& session) {
@@ -129,4 +129,4 @@ TEST(Metrics, ANameOfAPeerCannotAddALine) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::metrics_test

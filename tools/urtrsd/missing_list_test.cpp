@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::missing_list_test {
 namespace {
 
 constexpr Nanos kSecond = 1'000'000'000;
@@ -88,4 +88,4 @@ TEST(MissingList, AnExportAndAnAddressMayHaveTheSameName) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::missing_list_test

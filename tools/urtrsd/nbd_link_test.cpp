@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::nbd_link_test {
 namespace {
 
 bool fails_flush(NbdLink& link, std::uint64_t& seen) {
@@ -154,4 +154,4 @@ TEST(NbdLink, KeepsALossUntilItIsReported) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::nbd_link_test

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <vector>
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::op_progress_test {
 namespace {
 
 TEST(OpProgress, ShortReadContinuesWhereItStopped) {
@@ -168,4 +168,4 @@ RC_GTEST_PROP(OpProgress, CoversTheRangeOnce, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::op_progress_test

@@ -13,7 +13,7 @@
 
 #include "tools/lib/files/scratch_folder.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::service_notifier_test {
 namespace {
 
 class Manager {
@@ -123,4 +123,4 @@ TEST(ServiceNotifier, AWatchdogOfAnotherProcessOrWithoutAPeriodIsNone) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::service_notifier_test

@@ -10,7 +10,7 @@
 #include "tools/urtrsd/catalog.hpp"
 #include "tools/urtrsd/test_engine.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::storage_fairness_test {
 namespace {
 
 constexpr std::uint64_t kSize = 1 << 20;
@@ -136,4 +136,4 @@ TEST_P(Fairness, ZeroedMemoryIsGivenBackToTheSystem) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::storage_fairness_test

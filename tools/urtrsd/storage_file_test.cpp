@@ -13,7 +13,7 @@
 #include "tools/urtrsd/test_engine.hpp"
 #include "tools/urtrsd/test_files.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::storage_file_test {
 namespace {
 
 constexpr std::uint64_t kSize = 1 << 20;
@@ -80,4 +80,4 @@ TEST_P(EngineFile, ServesWhatWasAddedOnceMeasured) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::storage_file_test

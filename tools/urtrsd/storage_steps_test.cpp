@@ -13,7 +13,7 @@
 #include "tools/urtrsd/test_engine.hpp"
 #include "tools/urtrsd/test_files.hpp"
 
-namespace rtrs::daemon {
+namespace rtrs::daemon::storage_steps_test {
 namespace {
 
 constexpr std::uint64_t kSize = 1 << 20;
@@ -131,4 +131,4 @@ TEST_F(EngineSteps, AFailureToMakeDurableIsOfItsOperationAlone) {
 }
 
 }  // namespace
-}  // namespace rtrs::daemon
+}  // namespace rtrs::daemon::storage_steps_test

@@ -7,7 +7,7 @@
 
 #include "tools/dev/traces/replayed.hpp"
 
-namespace rtrs::trace::test {
+namespace rtrs::trace::test::corpus_test {
 namespace {
 
 std::vector<std::filesystem::path> traces_in(const std::string& folder) {
@@ -67,4 +67,4 @@ TEST(Corpus, EverySeedThatFailedHasItsTraces) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test
+}  // namespace rtrs::trace::test::corpus_test

@@ -10,7 +10,7 @@
 #include "tools/dev/traces/replayed.hpp"
 #include "tools/lib/files/scratch_folder.hpp"
 
-namespace rtrs::trace::test {
+namespace rtrs::trace::test::fresh_traces_test {
 namespace {
 
 TEST(FreshTraces, AllReplay) {
@@ -48,4 +48,4 @@ TEST(FreshTraces, AllReplay) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test
+}  // namespace rtrs::trace::test::fresh_traces_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace rtrs::attributes {
+namespace rtrs::attributes::server_tree_test {
 namespace {
 
 class Operations : public ServerOperations {
@@ -187,4 +187,4 @@ TEST(PathEnds, OfAnyText) {
 }
 
 }  // namespace
-}  // namespace rtrs::attributes
+}  // namespace rtrs::attributes::server_tree_test

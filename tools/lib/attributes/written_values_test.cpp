@@ -9,7 +9,7 @@
 
 #include "tools/lib/attributes/map_request.hpp"
 
-namespace rtrs::attributes {
+namespace rtrs::attributes::written_values_test {
 namespace {
 
 constexpr const char* kEnough = "sessname=lab device_path=loop0 ";
@@ -148,4 +148,4 @@ TEST(MapRequest, ASessionNeedsPathsThatDifferAndAName) {
 }
 
 }  // namespace
-}  // namespace rtrs::attributes
+}  // namespace rtrs::attributes::written_values_test

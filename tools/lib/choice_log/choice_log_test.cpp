@@ -11,7 +11,7 @@
 #include "tools/lib/choice_log/live_judge.hpp"
 #include "tools/lib/choice_log/shrink_run.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::tools::choice_log_test {
 namespace {
 
 IsolatedResult play(IsolatedRunner& runner, std::uint64_t seed) {
@@ -160,4 +160,4 @@ TEST(ChoiceLogFile, AScenarioThatCannotBePlayedIsRefused) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::choice_log_test

@@ -7,7 +7,7 @@
 
 #include "tools/lib/client_control/test_fake_client.hpp"
 
-namespace rtrs::control {
+namespace rtrs::control::client_control_test {
 namespace {
 
 using nlohmann::json;
@@ -261,4 +261,4 @@ TEST(ClientEvents, AnAttemptHasItsNumberItsReasonAndTheTimeToTheNext) {
 }
 
 }  // namespace
-}  // namespace rtrs::control
+}  // namespace rtrs::control::client_control_test

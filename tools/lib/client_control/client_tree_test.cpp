@@ -13,7 +13,7 @@
 
 #include "tools/lib/client_control/test_fake_client.hpp"
 
-namespace rtrs::control {
+namespace rtrs::control::client_tree_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -329,4 +329,4 @@ TEST_F(ClientTreeTest, ADeviceIsRemappedAndResized) {
 }
 
 }  // namespace
-}  // namespace rtrs::control
+}  // namespace rtrs::control::client_tree_test

@@ -17,7 +17,7 @@
 #include "core/keyed/test_wire.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::tools::auth_choice_test {
 namespace {
 
 struct AuthChoiceTest : ::testing::Test {
@@ -206,4 +206,4 @@ TEST_F(AuthChoiceTest, AReplacedModeCounts) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::auth_choice_test

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-namespace rtrs::tools {
+namespace rtrs::tools::open_fabric_test {
 namespace {
 
 std::string refusal(const std::string& fabric, const std::function<void(FabricChoice&)>& choose) {
@@ -56,4 +56,4 @@ TEST(OpenFabric, WhatIsItsOwnIsTaken) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::open_fabric_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::tools {
+namespace rtrs::tools::tls_choice_test {
 namespace {
 
 constexpr Nanos kDay = seconds(24ULL * 3600);
@@ -19,4 +19,4 @@ TEST(DailyWarning, IsDueOnceADayFromADayAfterTheStartOn) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::tls_choice_test

@@ -19,7 +19,7 @@
 #include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/http/text_address.hpp"
 
-namespace rtrs::http {
+namespace rtrs::http::text_server_test {
 namespace {
 
 namespace asio = boost::asio;
@@ -220,4 +220,4 @@ TEST(TextAddress, ANameOfASocketHasItsZeroByte) {
 }
 
 }  // namespace
-}  // namespace rtrs::http
+}  // namespace rtrs::http::text_server_test

@@ -6,7 +6,7 @@
 #include "conformance/spec/bytes.hpp"
 #include "conformance/spec/immediate.hpp"
 
-namespace rtrs::sim {
+namespace rtrs::sim::law_check_test {
 namespace {
 
 constexpr spec::Key kKey{0, 1, 1};
@@ -177,4 +177,4 @@ TEST_F(Writes, TracesOfOneSideAreNoStrangersAndThoseOfTwoRunsAre) {
 }
 
 }  // namespace
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::law_check_test

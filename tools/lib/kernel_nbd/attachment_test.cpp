@@ -11,7 +11,7 @@
 #include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/kernel_nbd/descriptor.hpp"
 
-namespace rtrs::kernel_nbd {
+namespace rtrs::kernel_nbd::attachment_test {
 namespace {
 
 Attachment odd() {
@@ -78,4 +78,4 @@ TEST(KeeperRuns, WhileItHoldsTheLock) {
 }
 
 }  // namespace
-}  // namespace rtrs::kernel_nbd
+}  // namespace rtrs::kernel_nbd::attachment_test

@@ -18,7 +18,7 @@
 
 #include "tools/lib/files/scratch_folder.hpp"
 
-namespace rtrs::kernel_nbd {
+namespace rtrs::kernel_nbd::driver_test {
 namespace {
 
 using namespace std::string_literals;
@@ -394,4 +394,4 @@ TEST(ControlOf, IsBesideTheSocketForNbd) {
 }
 
 }  // namespace
-}  // namespace rtrs::kernel_nbd
+}  // namespace rtrs::kernel_nbd::driver_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::kernel_nbd {
+namespace rtrs::kernel_nbd::handshake_test {
 namespace {
 
 using namespace std::string_literals;
@@ -118,4 +118,4 @@ TEST(Handshake, WhatItDoesNotUnderstandEndsIt) {
 }
 
 }  // namespace
-}  // namespace rtrs::kernel_nbd
+}  // namespace rtrs::kernel_nbd::handshake_test

@@ -11,7 +11,7 @@
 
 #include "tools/lib/kernel_nbd/keeper.hpp"
 
-namespace rtrs::kernel_nbd {
+namespace rtrs::kernel_nbd::keeper_property_test {
 namespace {
 
 constexpr std::uint64_t kWorldBytes = 1 << 20;
@@ -171,4 +171,4 @@ TEST(KeeperProperty, EachDeviceHasItsConnectionInTheEnd) {
 }
 
 }  // namespace
-}  // namespace rtrs::kernel_nbd
+}  // namespace rtrs::kernel_nbd::keeper_property_test

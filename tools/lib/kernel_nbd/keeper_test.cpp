@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-namespace rtrs::kernel_nbd {
+namespace rtrs::kernel_nbd::keeper_test {
 namespace {
 
 const Attachment kDisk{0x16d, 300, "/run/nbd-a.sock", "disk0"};
@@ -311,4 +311,4 @@ TEST_F(KeeperTest, ASizeIsNotChangedWhileRequestsWaitForTheNewConnection) {
 }
 
 }  // namespace
-}  // namespace rtrs::kernel_nbd
+}  // namespace rtrs::kernel_nbd::keeper_test

@@ -12,7 +12,7 @@
 
 #include "tools/lib/files/scratch_folder.hpp"
 
-namespace rtrs::kernel_nbd {
+namespace rtrs::kernel_nbd::open_export_test {
 namespace {
 
 using namespace std::string_literals;
@@ -180,4 +180,4 @@ TEST_F(OpenExportTest, OneThatClosesOrRefusesIsNoExport) {
 }
 
 }  // namespace
-}  // namespace rtrs::kernel_nbd
+}  // namespace rtrs::kernel_nbd::open_export_test

@@ -9,6 +9,7 @@
 
 using rtrs::tools::Histogram;
 
+namespace histogram_test {
 namespace {
 
 double relative_error(std::uint64_t measured, std::uint64_t truth) {
@@ -126,3 +127,4 @@ RC_GTEST_PROP(HistogramProperty, MergingEqualsRecordingTogether, ()) {
   for (const double percent : {1.0, 50.0, 99.0, 99.9})
     RC_ASSERT(a.percentile(percent) == both.percentile(percent));
 }
+}  // namespace histogram_test

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-namespace rtrs::tools {
+namespace rtrs::tools::limits_test {
 namespace {
 
 std::string page(const char* name) {
@@ -61,4 +61,4 @@ TEST(Limits, TheProtocolsAreThoseOfItsDocument) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::limits_test

@@ -19,7 +19,7 @@
 #include "tools/lib/mapping/state_text.hpp"
 #include "tools/lib/mapping/supervisor.hpp"
 
-namespace rtrs::mapping {
+namespace rtrs::mapping::state_crash_test {
 namespace {
 
 const std::string kFile = "/state.json";
@@ -346,4 +346,4 @@ TEST(StateCrash, WhatCannotBeWrittenIsUndoneAndToldAsSuch) {
 }
 
 }  // namespace
-}  // namespace rtrs::mapping
+}  // namespace rtrs::mapping::state_crash_test

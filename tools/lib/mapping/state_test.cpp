@@ -17,7 +17,7 @@
 #include "tools/lib/mapping/state_file.hpp"
 #include "tools/lib/mapping/state_text.hpp"
 
-namespace rtrs::mapping {
+namespace rtrs::mapping::state_test {
 namespace {
 
 using wire::rnbd::AccessMode;
@@ -360,4 +360,4 @@ TEST(MayBeState, WhatAnotherProgramWroteIsNone) {
 }
 
 }  // namespace
-}  // namespace rtrs::mapping
+}  // namespace rtrs::mapping::state_test

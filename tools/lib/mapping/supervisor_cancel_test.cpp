@@ -5,7 +5,7 @@
 
 #include "tools/lib/mapping/supervisor.hpp"
 
-namespace rtrs::mapping {
+namespace rtrs::mapping::supervisor_cancel_test {
 namespace {
 
 class SupervisorCancel : public ::testing::Test {
@@ -109,4 +109,4 @@ TEST(SupervisorRefused, WhatWasThereBeforeIsUnmapped) {
 }
 
 }  // namespace
-}  // namespace rtrs::mapping
+}  // namespace rtrs::mapping::supervisor_cancel_test

@@ -5,7 +5,7 @@
 
 #include "tools/lib/mapping/supervisor.hpp"
 
-namespace rtrs::mapping {
+namespace rtrs::mapping::supervisor_found_test {
 namespace {
 
 TEST(SupervisorFound, NothingIsStartedBeforeAllThatRunIsFound) {
@@ -39,4 +39,4 @@ TEST(SupervisorFound, OfMoreDevicesThanASessionMayHaveTheFirstAreWished) {
 }
 
 }  // namespace
-}  // namespace rtrs::mapping
+}  // namespace rtrs::mapping::supervisor_found_test

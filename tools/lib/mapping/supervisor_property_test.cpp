@@ -15,7 +15,7 @@
 
 #include "tools/lib/mapping/supervisor.hpp"
 
-namespace rtrs::mapping {
+namespace rtrs::mapping::supervisor_property_test {
 namespace {
 
 using State = Supervisor::State;
@@ -334,4 +334,4 @@ RC_GTEST_PROP(SupervisorProperty, WhereTheWishesWereLostWhatRanGoesOnUntilSomebo
 }
 
 }  // namespace
-}  // namespace rtrs::mapping
+}  // namespace rtrs::mapping::supervisor_property_test

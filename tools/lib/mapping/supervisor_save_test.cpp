@@ -5,7 +5,7 @@
 
 #include "tools/lib/mapping/supervisor_play.hpp"
 
-namespace rtrs::mapping {
+namespace rtrs::mapping::supervisor_save_test {
 namespace {
 
 // The session "s" with the device "a", mapped and saved.
@@ -188,4 +188,4 @@ TEST_F(SupervisorPaths, OfAProcessThatSaysNothing) {
 }
 
 }  // namespace
-}  // namespace rtrs::mapping
+}  // namespace rtrs::mapping::supervisor_save_test

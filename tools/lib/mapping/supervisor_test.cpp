@@ -5,7 +5,7 @@
 
 #include "tools/lib/mapping/supervisor_play.hpp"
 
-namespace rtrs::mapping {
+namespace rtrs::mapping::supervisor_test {
 namespace {
 
 TEST(Supervisor, ARestoredSessionIsStartedAndItsDevicesAreMapped) {
@@ -345,4 +345,4 @@ TEST(Supervisor, LimitsRefuseOne) {
 }
 
 }  // namespace
-}  // namespace rtrs::mapping
+}  // namespace rtrs::mapping::supervisor_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::metrics {
+namespace rtrs::metrics::families_test {
 namespace {
 
 TEST(Families, MetricsOfOneNameAreTogetherUnderOneHelp) {
@@ -43,4 +43,4 @@ TEST(Families, BucketsOfAHistogramAddUp) {
 }
 
 }  // namespace
-}  // namespace rtrs::metrics
+}  // namespace rtrs::metrics::families_test

@@ -14,7 +14,7 @@
 #include "tools/lib/minimize/minimize.hpp"
 #include "tools/lib/minimize/test_files.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::tools::devices_minimize_test {
 namespace {
 
 class DevicesMinimizeTest : public ::testing::Test {
@@ -235,4 +235,4 @@ TEST_F(DevicesMinimizeTest, MarksOfDevicesAreKeptInTheirOrder) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::devices_minimize_test

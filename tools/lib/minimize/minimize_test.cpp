@@ -19,7 +19,7 @@
 #include "tools/lib/trace/replay.hpp"
 #include "tools/lib/trace/replay_machines.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::tools::minimize_test {
 namespace {
 
 class MinimizeTest : public ::testing::Test {
@@ -271,4 +271,4 @@ TEST_F(MinimizeTest, TakesAwayWhatTheDifferenceDoesNotNeed) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::minimize_test

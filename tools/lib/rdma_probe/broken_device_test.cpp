@@ -8,7 +8,7 @@
 #include "conformance/mock_hca/test_no_problems.hpp"
 #include "tools/lib/rdma_probe/test_lines.hpp"
 
-namespace rtrs::probe {
+namespace rtrs::probe::broken_device_test {
 namespace {
 
 using mock_hca::Profile;
@@ -213,4 +213,4 @@ TEST_F(BrokenDevice, ReceivesThatAreGivenBackAsIfTheyWereGood) {
 }
 
 }  // namespace
-}  // namespace rtrs::probe
+}  // namespace rtrs::probe::broken_device_test

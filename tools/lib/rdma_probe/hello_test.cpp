@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::probe {
+namespace rtrs::probe::hello_test {
 namespace {
 
 TEST(Hello, WhatIsEncodedIsDecodedAndNothingElse) {
@@ -34,4 +34,4 @@ TEST(Hello, APatternIsThatOfItsRoundOnly) {
 }
 
 }  // namespace
-}  // namespace rtrs::probe
+}  // namespace rtrs::probe::hello_test

@@ -1,7 +1,7 @@
 // Names with several addresses.
 #include "tools/lib/rdma_probe/test_peer.hpp"
 
-namespace rtrs::probe {
+namespace rtrs::probe::peer_names_test {
 namespace {
 
 // A name that has these addresses.
@@ -54,4 +54,4 @@ TEST_F(PeerTest, TheFirstAddressOfANameThatADeviceHasIsListenedOn) {
 }
 
 }  // namespace
-}  // namespace rtrs::probe
+}  // namespace rtrs::probe::peer_names_test

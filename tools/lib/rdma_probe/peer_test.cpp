@@ -14,7 +14,7 @@
 #include "tools/lib/rdma_probe/test_peer.hpp"
 #include "tools/lib/rdma_probe/trouble.hpp"
 
-namespace rtrs::probe {
+namespace rtrs::probe::peer_test {
 namespace {
 
 const auto* const environment = ::testing::AddGlobalTestEnvironment(new mock_hca::NoProblems);
@@ -297,4 +297,4 @@ TEST_F(PeerTest, WhateverCannotBeHadIsToldAndNothingIsLeftBehind) {
 }
 
 }  // namespace
-}  // namespace rtrs::probe
+}  // namespace rtrs::probe::peer_test

@@ -9,7 +9,7 @@
 #include "conformance/mock_hca/test_no_problems.hpp"
 #include "tools/lib/rdma_probe/test_lines.hpp"
 
-namespace rtrs::probe {
+namespace rtrs::probe::rdma_probe_test {
 namespace {
 
 using mock_hca::Profile;
@@ -208,4 +208,4 @@ TEST(Probe, ItEndsWhenItIsAskedTo) {
 }
 
 }  // namespace
-}  // namespace rtrs::probe
+}  // namespace rtrs::probe::rdma_probe_test

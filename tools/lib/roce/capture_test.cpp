@@ -11,7 +11,7 @@
 #include "tools/lib/roce/capture_reader.hpp"
 #include "tools/lib/roce/capture_writer.hpp"
 
-namespace rtrs::roce {
+namespace rtrs::roce::capture_test {
 namespace {
 
 class Memory final : public ByteSource {
@@ -247,4 +247,4 @@ TEST(Capture, DamagedFramesAndFilesAreSurvived) {
 }
 
 }  // namespace
-}  // namespace rtrs::roce
+}  // namespace rtrs::roce::capture_test

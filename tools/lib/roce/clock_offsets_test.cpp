@@ -8,7 +8,7 @@
 
 #include "tools/lib/roce/cm.hpp"
 
-namespace rtrs::roce {
+namespace rtrs::roce::clock_offsets_test {
 namespace {
 
 constexpr std::int64_t kUs = 1000;
@@ -208,4 +208,4 @@ TEST_F(ClockOffsetsTest, ADifferenceThatDoesNotFitIsNotTaken) {
 }
 
 }  // namespace
-}  // namespace rtrs::roce
+}  // namespace rtrs::roce::clock_offsets_test

@@ -24,7 +24,7 @@
 #include "tools/lib/roce/synthesis.hpp"
 #include "tools/lib/roce/trace_import.hpp"
 
-namespace rtrs::roce {
+namespace rtrs::roce::round_trip_test {
 namespace {
 
 using trace::WireCmKind;
@@ -397,4 +397,4 @@ RC_GTEST_FIXTURE_PROP(RoundTrip, EventsOfSimulatedWorldsComeBack, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs::roce
+}  // namespace rtrs::roce::round_trip_test

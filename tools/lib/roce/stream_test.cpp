@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace rtrs::roce {
+namespace rtrs::roce::stream_test {
 namespace {
 
 std::vector<std::byte> bytes_of(const std::string& text) {
@@ -131,4 +131,4 @@ TEST(Stream, KindsOfMessages) {
 }
 
 }  // namespace
-}  // namespace rtrs::roce
+}  // namespace rtrs::roce::stream_test

@@ -14,7 +14,7 @@
 #include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/rpc/server.hpp"
 
-namespace rtrs::rpc {
+namespace rtrs::rpc::async_client_test {
 namespace {
 
 using nlohmann::json;
@@ -151,4 +151,4 @@ TEST_F(AsyncClientTest, WhatIsNoJsonRpcEndsTheConnection) {
 }
 
 }  // namespace
-}  // namespace rtrs::rpc
+}  // namespace rtrs::rpc::async_client_test

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-namespace rtrs::rpc {
+namespace rtrs::rpc::message_test {
 namespace {
 
 using nlohmann::json;
@@ -115,4 +115,4 @@ TEST(RpcMessage, AnyBytesAreARequestOrAreAnswered) {
 }
 
 }  // namespace
-}  // namespace rtrs::rpc
+}  // namespace rtrs::rpc::message_test

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace rtrs::rpc {
+namespace rtrs::rpc::places_test {
 namespace {
 
 using Places = std::vector<Place>;
@@ -42,4 +42,4 @@ TEST(RpcPlaces, WhereThereIsNobodyThereIsNoPlace) {
 }
 
 }  // namespace
-}  // namespace rtrs::rpc
+}  // namespace rtrs::rpc::places_test

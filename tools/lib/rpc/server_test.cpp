@@ -22,7 +22,7 @@
 #include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/rpc/client.hpp"
 
-namespace rtrs::rpc {
+namespace rtrs::rpc::server_test {
 namespace {
 
 using nlohmann::json;
@@ -342,4 +342,4 @@ TEST(RpcClientTest, WhoDoesNotReadIsGivenUp) {
 }
 
 }  // namespace
-}  // namespace rtrs::rpc
+}  // namespace rtrs::rpc::server_test

@@ -15,7 +15,7 @@
 
 #include "tools/lib/files/scratch_folder.hpp"
 
-namespace rtrs::rpc {
+namespace rtrs::rpc::socket_path_test {
 namespace {
 
 // A pid that nobody has any more.
@@ -89,4 +89,4 @@ TEST_F(SocketPathTest, AFolderOfAnotherUserIsNotTaken) {
 }
 
 }  // namespace
-}  // namespace rtrs::rpc
+}  // namespace rtrs::rpc::socket_path_test

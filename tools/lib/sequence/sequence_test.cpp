@@ -11,7 +11,7 @@
 #include "tools/lib/sequence/page.hpp"
 #include "tools/lib/sequence/text_diagram.hpp"
 
-namespace rtrs::tools::sequence {
+namespace rtrs::tools::sequence::sequence_test {
 namespace {
 
 constexpr std::uint32_t kDepth = 8;
@@ -334,4 +334,4 @@ TEST_F(Conversation, AWindowCutsRequestsAndMessages) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools::sequence
+}  // namespace rtrs::tools::sequence::sequence_test

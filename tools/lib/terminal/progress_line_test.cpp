@@ -9,7 +9,7 @@
 
 #include "tools/lib/terminal/terminal.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::tools::progress_line_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -151,4 +151,4 @@ TEST(Terminal, ColorIsForTerminalsWithoutNoColor) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::progress_line_test

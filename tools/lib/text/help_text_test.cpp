@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace rtrs::tools {
+namespace rtrs::tools::help_text_test {
 namespace {
 
 const std::string kForty(40, 'x');
@@ -63,4 +63,4 @@ TEST(HelpText, TheEntriesAboutATopicAreFoundByItsName) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::help_text_test

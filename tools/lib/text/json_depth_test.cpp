@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace rtrs::tools {
+namespace rtrs::tools::json_depth_test {
 namespace {
 
 TEST(JsonDepth, CountsObjectsAndArraysThatLieInEachOther) {
@@ -25,4 +25,4 @@ TEST(JsonDepth, WhatATextHoldsIsNoPartOfIt) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::json_depth_test

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace rtrs::tools {
+namespace rtrs::tools::json_text_test {
 namespace {
 
 using nlohmann::json;
@@ -22,4 +22,4 @@ TEST(JsonText, AnIndentPutsEachMemberOnALine) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::json_text_test

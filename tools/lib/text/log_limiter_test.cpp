@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::tools {
+namespace rtrs::tools::log_limiter_test {
 namespace {
 
 constexpr Nanos kStart = seconds(100);
@@ -56,4 +56,4 @@ TEST(LogLimiter, AtTheEndTheRestIsTold) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::log_limiter_test

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <ctime>
 
-namespace rtrs::tools {
+namespace rtrs::tools::log_stamp_test {
 namespace {
 
 TEST(LogStamp, IsTheLocalTimeWithMilliseconds) {
@@ -29,4 +29,4 @@ TEST(LogStamp, AJournalThatReadsAnotherFileIsNone) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::log_stamp_test

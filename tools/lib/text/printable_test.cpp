@@ -5,7 +5,7 @@
 
 #include "core/record/format.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::tools::printable_test {
 namespace {
 
 TEST(Printable, ControlCharactersAreEscaped) {
@@ -54,4 +54,4 @@ TEST(Printable, LongTextIsCutBetweenCharacters) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::printable_test

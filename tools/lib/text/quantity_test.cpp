@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::tools {
+namespace rtrs::tools::quantity_test {
 namespace {
 
 constexpr const char* kNoDuration =
@@ -89,4 +89,4 @@ TEST(Sizes, ThoseThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::quantity_test

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace rtrs::tools {
+namespace rtrs::tools::session_name_test {
 namespace {
 
 TEST(DefaultSessionName, BeginsWithWhoItIsAndEndsWithAPartOfItsOwn) {
@@ -45,4 +45,4 @@ TEST(DefaultSessionName, RandomPartsDiffer) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::session_name_test

@@ -15,7 +15,7 @@
 #include "tools/lib/trace/test_traces.hpp"
 #include "tools/lib/trace/text.hpp"
 
-namespace rtrs::trace::test {
+namespace rtrs::trace::test::device_replay_test {
 namespace {
 
 constexpr InstanceId kDevices = 7;
@@ -328,4 +328,4 @@ TEST_F(DeviceReplay, AForgottenReopenIsFound) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test
+}  // namespace rtrs::trace::test::device_replay_test

@@ -12,7 +12,7 @@
 #include "core/rnbd/test_client.hpp"
 #include "core/rnbd/test_server_session.hpp"
 
-namespace rtrs::trace {
+namespace rtrs::trace::device_state_test {
 namespace {
 
 using rnbd::ClientDevices;
@@ -85,4 +85,4 @@ TEST(DeviceState, ANameThatIsNoneIsRefused) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace
+}  // namespace rtrs::trace::device_state_test

@@ -14,7 +14,7 @@
 #include "tools/lib/trace/text.hpp"
 #include "tools/lib/trace/wire_reader.hpp"
 
-namespace rtrs::trace::test {
+namespace rtrs::trace::test::format_test {
 namespace {
 
 TEST(Crc32c, KnownValue) {
@@ -249,4 +249,4 @@ TEST(Text, EnumerationsByWord) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test
+}  // namespace rtrs::trace::test::format_test

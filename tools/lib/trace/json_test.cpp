@@ -7,7 +7,7 @@
 
 #include "tools/lib/trace/test_traces.hpp"
 
-namespace rtrs::trace::test {
+namespace rtrs::trace::test::json_test {
 namespace {
 
 std::string to_json(std::string_view bytes) {
@@ -120,4 +120,4 @@ TEST(Json, NumbersOfTheHeaderAreWholeAndFit) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test
+}  // namespace rtrs::trace::test::json_test

@@ -10,7 +10,7 @@
 #include "tools/lib/trace/test_traces.hpp"
 #include "tools/lib/trace/text.hpp"
 
-namespace rtrs::trace::test {
+namespace rtrs::trace::test::reader_test {
 namespace {
 
 using Status = Reader::Status;
@@ -200,4 +200,4 @@ TEST(Compatibility, OlderTracesLackFields) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test
+}  // namespace rtrs::trace::test::reader_test

@@ -11,7 +11,7 @@
 #include "core/proto/config.hpp"
 #include "core/record/kinds.hpp"
 
-namespace rtrs::trace {
+namespace rtrs::trace::recorded_members_test {
 namespace {
 
 using rtrs::test::members;
@@ -61,4 +61,4 @@ TEST(RecordedMembers, AForgottenOneIsSeen) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace
+}  // namespace rtrs::trace::recorded_members_test

@@ -17,7 +17,7 @@
 #include "tools/lib/trace/replay_machines.hpp"
 #include "tools/lib/trace/test_traces.hpp"
 
-namespace rtrs::trace::test {
+namespace rtrs::trace::test::recorder_file_test {
 namespace {
 
 class FileTest : public ::testing::Test {
@@ -358,4 +358,4 @@ TEST(State, ComesBackFromBytes) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test
+}  // namespace rtrs::trace::test::recorder_file_test

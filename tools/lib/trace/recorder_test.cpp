@@ -15,7 +15,7 @@
 #include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/trace/test_traces.hpp"
 
-namespace rtrs::trace::test {
+namespace rtrs::trace::test::recorder_test {
 namespace {
 
 class RecorderTest : public ::testing::Test {
@@ -253,4 +253,4 @@ TEST_F(RecorderTest, DiskThatFillsUpWhileRecording) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test
+}  // namespace rtrs::trace::test::recorder_test

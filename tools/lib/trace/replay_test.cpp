@@ -11,7 +11,7 @@
 #include "tools/lib/trace/replay_machines.hpp"
 #include "tools/lib/trace/test_traces.hpp"
 
-namespace rtrs::trace::test {
+namespace rtrs::trace::test::replay_test {
 namespace {
 
 // Answers every immediate with (imm % 3) completions of its running number.
@@ -379,4 +379,4 @@ TEST(ReplayCore, RingThatStillHasItsBeginning) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test
+}  // namespace rtrs::trace::test::replay_test

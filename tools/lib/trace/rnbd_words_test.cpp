@@ -9,7 +9,7 @@
 #include "core/wire/messages.hpp"
 #include "core/wire/rnbd_messages.hpp"
 
-namespace rtrs::trace {
+namespace rtrs::trace::rnbd_words_test {
 namespace {
 
 namespace rnbd = wire::rnbd;
@@ -132,4 +132,4 @@ TEST(RnbdWords, TheUserHeaderOfANote) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace
+}  // namespace rtrs::trace::rnbd_words_test

@@ -13,7 +13,7 @@
 #include "tools/lib/trace/test_traces.hpp"
 #include "tools/lib/trace/text.hpp"
 
-namespace rtrs::trace::test {
+namespace rtrs::trace::test::server_device_replay_test {
 namespace {
 
 constexpr InstanceId kOfServer = kServerDevices + 1;
@@ -258,4 +258,4 @@ TEST_F(ServerDeviceReplay, AStateThatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test
+}  // namespace rtrs::trace::test::server_device_replay_test

@@ -12,7 +12,7 @@
 #include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/trace/reader.hpp"
 
-namespace rtrs::trace::test {
+namespace rtrs::trace::test::session_file_test {
 namespace {
 
 std::unique_ptr<Fabric> open_fabric() {
@@ -67,4 +67,4 @@ TEST(SessionFile, HoldsTheRunAndWhatWentOverTheWire) {
 }
 
 }  // namespace
-}  // namespace rtrs::trace::test
+}  // namespace rtrs::trace::test::session_file_test

@@ -14,7 +14,7 @@
 #include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/trace_to_scenario/trace_to_scenario.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::tools::device_story_test {
 namespace {
 
 using Verb = sim::Step::Verb;
@@ -209,4 +209,4 @@ TEST_F(DeviceStoryTest, WorldsOfSoundRunsAreSound) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::device_story_test

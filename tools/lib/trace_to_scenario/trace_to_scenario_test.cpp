@@ -12,7 +12,7 @@
 #include "sim/scenarios/directed.hpp"
 #include "tools/lib/files/scratch_folder.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::tools::trace_to_scenario_test {
 namespace {
 
 LoadedTrace trace_of(std::uint64_t seed, const std::string& directory,
@@ -141,4 +141,4 @@ TEST_F(LiftTest, ABacklogThatDoesNotMoveFails) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::trace_to_scenario_test

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-namespace rtrs::workload {
+namespace rtrs::workload::compare_test {
 namespace {
 
 Asked opened(const wire::rnbd::OpenRsp& response) {
@@ -100,4 +100,4 @@ TEST(WorkloadCompare, WordsOfARequest) {
 }
 
 }  // namespace
-}  // namespace rtrs::workload
+}  // namespace rtrs::workload::compare_test

@@ -13,7 +13,7 @@
 #include "core/wire/messages.hpp"
 #include "tools/lib/trace/test_traces.hpp"
 
-namespace rtrs::workload {
+namespace rtrs::workload::workload_test {
 namespace {
 
 using trace::MessageDone;
@@ -299,4 +299,4 @@ RC_GTEST_PROP(WorkloadProperty, AnyRecordsDoNoHarm, ()) {
 }
 
 }  // namespace
-}  // namespace rtrs::workload
+}  // namespace rtrs::workload::workload_test

@@ -9,7 +9,7 @@
 
 #include "tools/lib/usage/json_error.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::tools::command_line_error_test {
 namespace {
 
 std::string said(std::vector<std::string> words) {
@@ -88,4 +88,4 @@ TEST(CommandLineError, AWordCannotSteerATerminal) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools
+}  // namespace rtrs::tools::command_line_error_test

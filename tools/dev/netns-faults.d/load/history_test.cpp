@@ -8,7 +8,7 @@
 
 #include "tools/dev/netns-faults.d/load/cell.hpp"
 
-namespace rtrs::real {
+namespace rtrs::real::history_test {
 namespace {
 
 constexpr const char* kHead = "urtrs-history 1 0 7 4\n";
@@ -127,4 +127,4 @@ TEST(History, RefusesWhatIsNoHistory) {
 }
 
 }  // namespace
-}  // namespace rtrs::real
+}  // namespace rtrs::real::history_test
