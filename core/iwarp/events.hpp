@@ -1,4 +1,4 @@
-// What a stream reports, in the order of the wire.
+// Events that a stream reports, in wire order.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,33 +12,34 @@
 
 namespace rtrs::iwarp {
 
-// Responder only, once, before any other event of good FPDUs: the initiator's first FPDU is whole, may_send()
-// is true from now on.
+// Reported to a responder only, once, before any other event: the initiator's first FPDU is complete and
+// valid. may_send() is true from now on.
 struct Greeted {
   bool operator==(const Greeted&) const = default;
 };
-// An Immediate Data message, and with it all that was written before. Took one receive.
+// An Immediate Data message. All earlier writes of the peer are placed. Consumed one receive.
 struct Immediate {
   std::uint32_t imm = 0;
   bool operator==(const Immediate&) const = default;
 };
-// A SEND. `payload` is the front of the receive that it took.
+// A SEND. `payload` is the used front part of the receive that it consumed.
 struct Message {
-  std::optional<std::uint32_t> imm;  // of a SEND with immediate
+  std::optional<std::uint32_t> imm;  // set for a SEND with immediate
   Bytes payload{};
 };
-// A SEND with invalidate. Memory::invalidate() was called. `payload` as of a Message; ours are empty.
+// A SEND with invalidate, reported after Memory::invalidate() was called. `payload` as in `Message`; urtrs
+// sends none.
 struct Invalidated {
   std::uint32_t key = 0;
   Bytes payload{};
 };
-// The last event: the peer did what it must not. answer_to() says what follows.
+// The last event: the peer violated the protocol. answer_to() returns the response.
 struct Violated {
   Fault fault = Fault::none;
   bool operator==(const Violated&) const = default;
 };
-// The last event: a Terminate message. Never answered; the code is only to be shown (some peers put its parts
-// in another order).
+// The last event: the peer sent a Terminate message. Never answered. Use the code for logging only, because
+// some peers order its parts differently.
 struct PeerTerminated {
   TerminateCode code{};
   bool operator==(const PeerTerminated&) const = default;
@@ -46,7 +47,7 @@ struct PeerTerminated {
 
 using Event = std::variant<Immediate, Message, Greeted, Invalidated, Violated, PeerTerminated>;
 
-// A list in memory of the caller, of at least one event.
+// A list in the caller's memory with room for at least one event.
 class Events {
  public:
   explicit Events(std::span<Event> storage) noexcept : storage_(storage) { RTRS_ASSERT(!storage.empty()); }

@@ -29,7 +29,7 @@ TEST(Fault, AnswersOfGreetingAndStream) {
                           : early                 ? Answer::close
                                                   : Answer::terminate;
     EXPECT_EQ(answer_to(fault), wanted) << i;
-    // Layer 2, code 4: "invalid request or reply frame". No fault of the stream has it.
+    // Layer 2, code 4: "invalid request or reply frame". No stream fault has this code.
     EXPECT_EQ(terminate_code(fault) == (TerminateCode{2, 0, 4}), early) << i;
   }
   EXPECT_EQ(terminate_code(Fault::no_receive), (TerminateCode{1, 2, 2}));

@@ -1,9 +1,8 @@
 // The MPA request and reply that open a connection: RFC 5044 section 7.1, RFC 6581 section 9.
 //
-// An end reads the other's frame with a GreetingReader and writes its own with write_request(),
-// write_accept() or write_reject(). The private data of both frames begins with a field of ours, by which two
-// ends of urtrs know each other; a peer without it is read all the same. Values without a clock, allocation
-// or threads.
+// Each peer reads the other's frame with a GreetingReader and writes its own frame with write_request(),
+// write_accept() or write_reject(). The private data of both frames starts with a urtrs field by which two
+// urtrs peers recognise each other. Frames without this field are accepted. No clock, allocation or threads.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -15,34 +14,35 @@
 namespace rtrs::iwarp {
 
 inline constexpr std::size_t kGreetingHeaderBytes = 20;
-inline constexpr std::size_t kMaxPrivateBytes = 512;  // on the wire, with the two fields below
+inline constexpr std::size_t kMaxPrivateBytes = 512;  // on the wire, including the two fields below
 inline constexpr std::size_t kMaxGreetingBytes = kGreetingHeaderBytes + kMaxPrivateBytes;
 inline constexpr std::size_t kDepthFieldBytes = 4;  // IRD and ORD of revision 2
-inline constexpr std::size_t kOwnFieldBytes = 8;    // "uRTR", version 1, flags, two zeroes
-// Private data of a caller that fits whatever the peer is.
+inline constexpr std::size_t kOwnFieldBytes = 8;    // "uRTR", version 1, flags, two zero bytes
+// Maximum private data of the caller that fits for every peer.
 inline constexpr std::size_t kMaxCallerBytes = kMaxPrivateBytes - kDepthFieldBytes - kOwnFieldBytes;
 
-// What an end would have. Both ends put theirs and what they read into agree().
+// Options that a peer requests. Both peers pass their own and the received options to agree().
 struct Wishes {
-  bool crc = false;                 // on when either asks
-  bool send_with_immediate = true;  // on when both ask
+  bool crc = false;                 // on if either peer requests it
+  bool send_with_immediate = true;  // on if both peers request it
   bool operator==(const Wishes&) const = default;
 };
 
-// A request or reply as it was read.
+// A request or reply that was received.
 struct Greeting {
   std::uint8_t revision = 2;  // 1 or 2
   bool rejected = false;      // replies only
-  bool enhanced = false;      // has the field of IRD and ORD: revision 2 with the S flag
+  bool enhanced = false;      // has the IRD/ORD field: revision 2 with the S flag
   bool peer_to_peer = false;  // the initiator sends an empty RDMA write first, so that the responder may send
-  std::uint16_t ird = 0;      // 0..16383, where `enhanced`. Nobody reads: both are told and not used
+  std::uint16_t ird = 0;      // 0..16383, valid if `enhanced`. Informational: urtrs issues no RDMA reads
   std::uint16_t ord = 0;
-  bool own = false;  // has our field
+  bool own = false;  // has the urtrs field
   Wishes wishes{.crc = false, .send_with_immediate = false};
-  Bytes private_data{};  // of the caller; in the reader's memory
+  Bytes private_data{};  // private data of the caller; points into the reader's memory
 };
 
-// What holds on the connection; both ends come to the same. `mine` is what this end was given as its wishes.
+// Options of the connection; both peers compute the same result. `mine` are the options that this peer
+// requested.
 [[nodiscard]] constexpr Wishes agree(const Wishes& mine, const Greeting& peer) noexcept {
   return {.crc = mine.crc || peer.wishes.crc,
           .send_with_immediate = mine.send_with_immediate && peer.wishes.send_with_immediate};
@@ -50,27 +50,28 @@ struct Greeting {
 
 enum class GreetingKind : std::uint8_t { request, reply };
 
-// Reads one request or reply in whatever pieces it comes. Every octet that can only be one value is compared
-// when it comes. Holds at most kMaxGreetingBytes.
+// Reads one request or reply, in pieces of any size. A byte with a fixed value is checked as soon as it
+// arrives. Holds at most kMaxGreetingBytes.
 //
-// Neither end may send anything behind its frame before it was answered: the initiator waits for the reply,
-// the responder for the first FPDU. So a responder feeds all that it reads until it has sent its reply, also
-// when the request is complete, and an initiator all that came with the reply; what is behind is a fault.
+// Neither peer may send anything after its frame until it is answered: the initiator waits for the reply, the
+// responder for the first FPDU. So a responder feeds everything that it reads until it has sent its reply,
+// even if the request is complete. An initiator feeds everything that arrived with the reply. Bytes after the
+// frame are a fault.
 class GreetingReader {
  public:
   explicit GreetingReader(GreetingKind kind) noexcept : kind_(kind) {}
 
-  // The next octets, any number. Returns fault(). After a fault nothing is looked at any more.
+  // Consumes the next bytes, any number. Returns fault(). After a fault, input is ignored.
   Fault feed(Bytes bytes) noexcept;
 
   [[nodiscard]] Fault fault() const noexcept { return fault_; }
-  // The whole frame is there and good.
+  // True if the whole frame has arrived and is valid.
   [[nodiscard]] bool complete() const noexcept { return fault_ == Fault::none && missing() == 0; }
-  // Octets that are missing at least; 0 when complete or refused.
+  // Minimum number of bytes still missing; 0 if complete or rejected.
   [[nodiscard]] std::size_t missing() const noexcept;
 
-  // Good once complete(), and as far as the revision and the flags go after Fault::markers, which a reject
-  // answers. `private_data` lies in this object and is good as long as it is not moved or fed.
+  // Valid once complete(). After Fault::markers only the revision and the flags are valid; they are needed to
+  // write the reject. `private_data` points into this object and is valid until the object is moved or fed.
   [[nodiscard]] Greeting greeting() const noexcept;
 
  private:
@@ -89,17 +90,17 @@ class GreetingReader {
 
 struct RequestOptions {
   Wishes wishes{};
-  // False for a peer whose software reads the private data from its first octet: a kernel. Then there is no
-  // SEND with immediate.
+  // False for a peer whose software reads the private data from the first byte, such as a kernel. SEND with
+  // immediate is then off.
   bool own_field = true;
 };
 
-// Each writes a whole frame at the start of `out` and returns its length; 0, with nothing written, when
-// `private_data` is too long or `out` too small. kMaxGreetingBytes is always enough.
+// Each function writes a whole frame to the start of `out` and returns its length. Returns 0 and writes
+// nothing if `private_data` is too long or `out` too small. kMaxGreetingBytes is always enough.
 //
-// Revision 2 with IRD and ORD, asking for an empty RDMA write as the first FPDU.
+// Writes a revision 2 request with IRD and ORD that asks for an empty RDMA write as the first FPDU.
 [[nodiscard]] std::size_t write_request(const RequestOptions&, Bytes private_data, MutableBytes out) noexcept;
-// In the revision and with the fields of the request; the CRC flag is on if either end asks.
+// Uses the revision and the fields of the request. Sets the CRC flag if either peer requests CRC.
 [[nodiscard]] std::size_t write_accept(const Greeting& request, const Wishes& mine, Bytes private_data,
                                        MutableBytes out) noexcept;
 [[nodiscard]] std::size_t write_reject(const Greeting& request, Bytes private_data,

@@ -1,4 +1,4 @@
-// The octets of an MPA request or reply: RFC 5044 section 7.1.1, RFC 6581 section 9.1.
+// Layout of an MPA request or reply: RFC 5044 section 7.1.1, RFC 6581 section 9.1.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,17 +10,18 @@ inline constexpr std::string_view kRequestKey = "MPA ID Req Frame";
 inline constexpr std::string_view kReplyKey = "MPA ID Rep Frame";
 inline constexpr std::size_t kFlagsAt = 16;
 inline constexpr std::size_t kRevisionAt = 17;
-inline constexpr std::size_t kSizeAt = 18;  // of the private data, 16 bit
+inline constexpr std::size_t kSizeAt = 18;  // of the private data, 16 bits
 
 inline constexpr unsigned kMarkersFlag = 0x80;
 inline constexpr unsigned kCrcFlag = 0x40;
 inline constexpr unsigned kRejectFlag = 0x20;
 inline constexpr unsigned kEnhancedFlag = 0x10;
 
-// Two fields of 16 bit, IRD and ORD; their upper two bits are flags.
+// IRD and ORD are 16 bits each; the upper two bits of each are flags.
 inline constexpr unsigned kDepthMask = 0x3fff;
-inline constexpr unsigned kPeerToPeer = 0x8000;  // of IRD
-inline constexpr unsigned kWriteFirst = 0x8000;  // of ORD: an empty RDMA write lets the responder send
+inline constexpr unsigned kPeerToPeer = 0x8000;  // in IRD
+inline constexpr unsigned kWriteFirst =
+    0x8000;  // in ORD: the initiator sends an empty RDMA write so that the responder may send
 
 inline constexpr std::string_view kOwnMagic = "uRTR";
 inline constexpr std::size_t kOwnVersionAt = 4;

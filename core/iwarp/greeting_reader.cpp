@@ -31,7 +31,7 @@ bool GreetingReader::flag(unsigned bit) const noexcept {
   return (std::to_integer<unsigned>(bytes_[kFlagsAt]) & bit) != 0;
 }
 
-// The flag has no meaning in revision 1.
+// The S flag has no meaning in revision 1.
 bool GreetingReader::enhanced() const noexcept {
   return flag(kEnhancedFlag) && std::to_integer<unsigned>(bytes_[kRevisionAt]) == 2;
 }
@@ -40,7 +40,7 @@ std::size_t GreetingReader::private_bytes() const noexcept {
   return load_be<std::uint16_t>(bytes_.data() + kSizeAt);
 }
 
-// The octet at `at` is the last that came.
+// `at` is the index of the byte that arrived last.
 Fault GreetingReader::judge(std::size_t at) const noexcept {
   const unsigned octet = std::to_integer<unsigned>(bytes_[at]);
   if (at < kFlagsAt) {
@@ -71,7 +71,7 @@ Fault GreetingReader::judge_revision() const noexcept {
   return flag(kMarkersFlag) ? Fault::markers : Fault::none;
 }
 
-// Precondition: the octets up to its version are there.
+// Precondition: the bytes up to the version of the field have arrived.
 bool GreetingReader::has_own_field() const noexcept {
   const std::size_t before = enhanced() ? kDepthFieldBytes : 0;
   return private_bytes() >= before + kOwnFieldBytes &&

@@ -32,7 +32,7 @@ struct Read {
   Greeting greeting{};
   Octets data{};
 };
-// The same whatever the pieces.
+// Requires the same result for every piece size.
 Read read(GreetingKind kind, const Octets& octets) {
   Read result;
   for (const std::size_t step : {std::size_t{1}, std::size_t{3}, std::size_t{600}}) {
@@ -61,7 +61,7 @@ TEST(Greeting, RequestOfOurs) {
 }
 
 TEST(Greeting, RequestOfAKernel) {
-  // siw: revision 2 without peer-to-peer.
+  // The Linux siw driver sends revision 2 without peer-to-peer.
   const Read two = read(GreetingKind::request, frame(kReq, "10 02 0006 0007 3FFF BD1B"));
   ASSERT_EQ(two.fault, Fault::none);
   EXPECT_TRUE(two.greeting.enhanced && !two.greeting.peer_to_peer && !two.greeting.own);
@@ -69,7 +69,7 @@ TEST(Greeting, RequestOfAKernel) {
   EXPECT_EQ(two.greeting.ord, 0x3fff);
   EXPECT_EQ(two.greeting.wishes, (Wishes{.crc = false, .send_with_immediate = false}));
   EXPECT_EQ(two.data, hex("BD1B"));
-  // Revision 1; the S flag has no meaning there.
+  // Revision 1, where the S flag has no meaning.
   for (const char* const rest : {"00 01 0002 BD1B", "1F 01 0002 BD1B"}) {
     const Read one = read(GreetingKind::request, frame(kReq, rest));
     ASSERT_EQ(one.fault, Fault::none);
@@ -77,7 +77,7 @@ TEST(Greeting, RequestOfAKernel) {
     EXPECT_FALSE(one.greeting.enhanced);
     EXPECT_EQ(one.data, hex("BD1B"));
   }
-  // Revision 2 without the field.
+  // Revision 2 without the IRD/ORD field.
   EXPECT_FALSE(read(GreetingKind::request, frame(kReq, "00 02 0000")).greeting.enhanced);
 }
 
@@ -96,7 +96,7 @@ TEST(Greeting, OurFieldMustBeWhole) {
   EXPECT_EQ(seven.data, cut);
   const Read one = read(GreetingKind::request, frame(kReq, "00 01 0008", whole));
   EXPECT_TRUE(one.greeting.own && one.greeting.wishes.send_with_immediate);
-  // Flags and octets that are not known do no harm.
+  // Unknown flags and bytes are ignored.
   const Read other = read(GreetingKind::request, frame(kReq, "00 01 0008 75525452 01 FE FFFF"));
   EXPECT_TRUE(other.greeting.own && !other.greeting.wishes.send_with_immediate);
 }
@@ -104,7 +104,7 @@ TEST(Greeting, OurFieldMustBeWhole) {
 TEST(Greeting, EachWrongOctetIsRefusedAtOnce) {
   struct Row {
     GreetingKind kind;
-    std::size_t length;  // octets after which it is refused
+    std::size_t length;  // bytes after which it is rejected
     Fault fault;
     Octets octets;
   };
@@ -193,7 +193,7 @@ TEST(Greeting, RejectsOfBothRevisions) {
   EXPECT_EQ(ours.data, text("no"));
 }
 
-// A reject of a request with markers goes by the revision that was read.
+// The reject of a request with markers uses the revision of that request.
 TEST(Greeting, RefusedMarkersCanBeRejected) {
   GreetingReader reader(GreetingKind::request);
   reader.feed(frame(kReq, "90 02"));

@@ -15,7 +15,7 @@ struct Frame {
   std::uint8_t revision = 2;
   bool own = true;
   bool send_with_immediate = false;
-  unsigned ird = 0;  // with its flags
+  unsigned ird = 0;  // including its flags
   unsigned ord = 0;
 };
 
@@ -51,7 +51,7 @@ std::size_t write(const Frame& frame, Bytes private_data, MutableBytes out) noex
   return kGreetingHeaderBytes + size;
 }
 
-// What fits the request: a peer that knows less is told less.
+// Writes only the fields that the request had, because a peer of revision 1 does not know the others.
 Frame reply_to(const Greeting& request) noexcept {
   Frame frame;
   frame.key = kReplyKey;
@@ -59,7 +59,7 @@ Frame reply_to(const Greeting& request) noexcept {
   frame.own = request.own;
   if (request.enhanced) {
     frame.flags = kEnhancedFlag;
-    // Each end may read as much as the other can serve; nobody does.
+    // Each peer may issue as many reads as the other can serve. urtrs issues none.
     frame.ird = (request.ord & kDepthMask) | (request.peer_to_peer ? kPeerToPeer : 0U);
     frame.ord = (request.ird & kDepthMask) | (request.peer_to_peer ? kWriteFirst : 0U);
   }
@@ -74,7 +74,7 @@ std::size_t write_request(const RequestOptions& options, Bytes private_data, Mut
   frame.flags = kEnhancedFlag | (options.wishes.crc ? kCrcFlag : 0U);
   frame.own = options.own_field;
   frame.send_with_immediate = options.wishes.send_with_immediate;
-  // One read each way is the least that every peer takes for a good request.
+  // One read in each direction is the minimum that every peer accepts.
   frame.ird = 1U | kPeerToPeer;
   frame.ord = 1U | kWriteFirst;
   return write(frame, private_data, out);

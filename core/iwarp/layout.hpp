@@ -1,6 +1,6 @@
-// Sizes and octets of the iWARP wire: MPA (RFC 5044, 6581), DDP (RFC 5041), RDMAP (RFC 5040, 7306). Every
-// integer is big-endian, but for the CRC, which is sent least significant octet first. docs/iwarp.md has the
-// tables.
+// Sizes and layout of the iWARP wire format: MPA (RFC 5044, 6581), DDP (RFC 5041), RDMAP (RFC 5040, 7306).
+// All integers are big-endian except the CRC, which is sent least significant byte first. Tables:
+// docs/iwarp.md.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -13,33 +13,33 @@ namespace rtrs::iwarp {
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 
-// --- an FPDU: length, ULPDU, zeroes up to a multiple of 4, CRC (zero where CRC is off) ---
+// --- an FPDU: length, ULPDU, zero padding to a multiple of 4, CRC (zero if CRC is off) ---
 inline constexpr std::size_t kLengthBytes = 2;
 inline constexpr std::size_t kCrcBytes = 4;
 inline constexpr std::size_t kTaggedBytes = 14;    // DDP and RDMAP header of a tagged segment
-inline constexpr std::size_t kUntaggedBytes = 18;  // of an untagged one
+inline constexpr std::size_t kUntaggedBytes = 18;  // of an untagged segment
 inline constexpr std::size_t kMaxHeaderBytes = kLengthBytes + kUntaggedBytes;
 inline constexpr std::size_t kImmediateBytes = 8;  // payload of an Immediate Data message
-inline constexpr std::size_t kTerminateBytes = 4;  // what we send and read of a Terminate message
-// The longest payload of a Terminate message: four octets, a length, and the headers of what was wrong.
+inline constexpr std::size_t kTerminateBytes = 4;  // part of a Terminate message that urtrs sends and reads
+// Longest payload of a Terminate message: four bytes, a length and the headers of the faulty segment.
 inline constexpr std::size_t kMaxTerminateBytes = 64;
 
-// Zeroes behind a ULPDU of this length.
+// Number of zero bytes after a ULPDU of this length.
 constexpr std::size_t padding(std::size_t ulpdu) noexcept {
   return (0 - kLengthBytes - ulpdu) & 3U;
 }
-// All octets of an FPDU with a ULPDU of this length.
+// Total size in bytes of an FPDU with a ULPDU of this length.
 constexpr std::size_t fpdu_bytes(std::size_t ulpdu) noexcept {
   return kLengthBytes + ulpdu + padding(ulpdu) + kCrcBytes;
 }
 inline constexpr std::size_t kMaxFpduBytes = fpdu_bytes(0xffff);
 
-// --- first octet: DDP control ---
+// --- first byte: DDP control ---
 inline constexpr unsigned kTagged = 0x80;
 inline constexpr unsigned kLast = 0x40;
 inline constexpr unsigned kDdpVersionMask = 0x03;
 inline constexpr unsigned kDdpVersion = 0x01;
-// --- second octet: RDMAP control ---
+// --- second byte: RDMAP control ---
 inline constexpr unsigned kRdmapVersionMask = 0xc0;
 inline constexpr unsigned kRdmapVersion = 0x40;
 inline constexpr unsigned kOpcodeMask = 0x0f;
@@ -48,15 +48,15 @@ enum class Opcode : std::uint8_t {
   write = 0,
   send = 3,
   send_invalidate = 4,
-  // "Send with Solicited Event". Between two ends that agreed on it (greeting.hpp) the four octets that are
-  // reserved in other SENDs carry an immediate.
+  // "Send with Solicited Event". If both peers agreed (greeting.hpp), the four bytes that are reserved in
+  // other SENDs carry an immediate.
   send_solicited = 5,
   send_solicited_invalidate = 6,
   terminate = 7,
   immediate = 8,
 };
 
-inline constexpr std::uint32_t kSendQueue = 0;  // of SENDs and immediates
+inline constexpr std::uint32_t kSendQueue = 0;  // for SENDs and immediates
 inline constexpr std::uint32_t kTerminateQueue = 2;
 inline constexpr std::uint32_t kFirstNumber = 1;  // message sequence number of the first message of a queue
 
@@ -69,7 +69,7 @@ template <class T>
   else
     return static_cast<T>(__builtin_bswap16(value));
 }
-// Precondition of loads and stores: the octets are there.
+// Precondition for loads and stores: the bytes are inside the buffer.
 template <class T>
 [[nodiscard]] inline T load_be(const std::byte* from) noexcept {
   T value = 0;
@@ -82,7 +82,8 @@ inline void store_be(std::byte* to, T value) noexcept {
   std::memcpy(to, &value, sizeof(T));
 }
 
-// Octets in front of the payload, with the length. Precondition: the first control octet is there.
+// Number of bytes before the payload, including the length field. Precondition: the first control byte has
+// arrived.
 [[nodiscard]] inline std::uint32_t header_bytes_of(const std::byte* fpdu) noexcept {
   const bool tagged = (std::to_integer<unsigned>(fpdu[kLengthBytes]) & kTagged) != 0;
   return kLengthBytes + (tagged ? kTaggedBytes : kUntaggedBytes);

@@ -1,4 +1,4 @@
-// What a stream asks of the memory of its end.
+// Interface through which a stream accesses the memory of its own side.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,31 +9,32 @@
 
 namespace rtrs::iwarp {
 
-// Implemented by the backend, which knows keys and receives. Called only from within feed() and placed(), on
-// the same thread; must not call the stream.
+// Implemented by the backend, which manages keys and receives. Called only from within feed() and placed(),
+// on the same thread. Must not call the stream.
 class Memory {
  public:
   virtual ~Memory() = default;
 
-  // May the peer of this connection write `n` octets (1 to 65521) at the tagged offset `to` of the key now?
-  // Fault::none: yes, and `place` is exactly those `n` octets. Else unknown_key, foreign_key, out_of_bounds
-  // or offset_wraps, and `place` is not used. judge_range() has the arithmetic. Asked for each segment with
-  // payload, and again before every further octet once the stream was told key_died().
+  // Checks whether the peer of this connection may now write `n` bytes (1 to 65521) at tagged offset `to` of
+  // the key. Returns Fault::none and sets `place` to exactly those `n` bytes if so. Otherwise returns
+  // unknown_key, foreign_key, out_of_bounds or offset_wraps; `place` is then ignored. Use judge_range() for
+  // the arithmetic. Called for each segment with payload, and again before any further byte after key_died()
+  // was called on the stream.
   virtual Fault resolve(std::uint32_t key, std::uint64_t to, std::size_t n, MutableBytes& place) noexcept = 0;
 
-  // Takes the oldest posted receive; each SEND and each immediate takes one, at its first segment. Receives
-  // of no octets are good for immediates and empty SENDs. Nothing where none is posted: the stream stalls and
-  // asks again in the next feed(). The memory stays the stream's until the message is delivered or the stream
-  // is given up.
+  // Takes the oldest posted receive. Each SEND and each immediate takes one at its first segment. Receives of
+  // 0 bytes fit immediates and empty SENDs. Returns nullopt if no receive is posted; the stream then stalls
+  // and asks again in the next feed(). The stream uses the memory until the message is delivered or the
+  // stream is destroyed.
   virtual std::optional<MutableBytes> take_receive() noexcept = 0;
 
-  // A SEND with invalidate of this key is whole. Fault::none: the key was offered on this connection for
-  // that, and is dead from now on. Else Fault::bad_invalidation.
+  // Called when a SEND with invalidate of this key is complete. Returns Fault::none if the key was offered on
+  // this connection for remote invalidation, and invalidates it. Otherwise returns Fault::bad_invalidation.
   virtual Fault invalidate(std::uint32_t key) noexcept = 0;
 };
 
-// Are the `n` octets at `to` inside the `length` octets at `base`? none, out_of_bounds or offset_wraps. No
-// sum of the peer's numbers is made.
+// Checks that the `n` bytes at `to` are inside the `length` bytes at `base`. Returns none, out_of_bounds or
+// offset_wraps. Never adds up numbers from the peer, so no sum can overflow.
 [[nodiscard]] constexpr Fault judge_range(std::uint64_t to, std::uint64_t n, std::uint64_t base,
                                           std::uint64_t length) noexcept {
   if (n != 0 && n - 1 > ~std::uint64_t{0} - to) return Fault::offset_wraps;

@@ -1,5 +1,5 @@
-// Two ends over pipes that cut, coalesce, delay, hang and corrupt, from the request to the last message.
-// Everything that happens comes from the seed.
+// Two peers over pipes that split, coalesce, delay, hang and corrupt data, from the request to the last
+// message. The seed determines everything that happens.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -28,12 +28,12 @@ class Chance {
   std::mt19937_64 draws_;
 };
 
-// What is under way in one direction.
+// Bytes in flight in one direction.
 struct Pipe {
   Octets octets;
   std::size_t passed = 0;
   std::size_t hangs_at = ~std::size_t{0};
-  std::size_t wrong_at = ~std::size_t{0};  // this octet arrives changed
+  std::size_t wrong_at = ~std::size_t{0};  // this byte is corrupted
 
   Octets come(Chance& chance) {
     if (chance.one_in(3)) return {};  // later
@@ -85,8 +85,8 @@ class End {
   [[nodiscard]] Lines seen() const { return receiver_ ? receiver_->seen : Lines{}; }
 
   TestMemory memory;
-  Lines wanted;   // as the other sent it
-  Octets shadow;  // what the other wrote into the window
+  Lines wanted;   // as the other peer sent it
+  Octets shadow;  // bytes that the other peer wrote into the window
 
  private:
   void send_greeting(const auto& write) {
@@ -222,8 +222,7 @@ TEST(Pipes, AllArrivesOnceAndInOrder) {
   }
 }
 
-// One direction hangs: what came before it is good, nothing else happens there, and the other direction goes
-// on.
+// One direction hangs: everything before the hang arrives, and the other direction is not affected.
 TEST(Pipes, AHungPipeHoldsUpOnlyItself) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
@@ -240,7 +239,7 @@ TEST(Pipes, AHungPipeHoldsUpOnlyItself) {
   }
 }
 
-// With CRC a changed octet ends that direction; before it all is good.
+// With CRC, a corrupted byte ends its direction; everything before it is delivered.
 TEST(Pipes, ACorruptedPipeDeliversNothingWrong) {
   unsigned found = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {

@@ -9,7 +9,7 @@
 namespace rtrs::iwarp {
 namespace {
 
-// What of a header is judged as soon as it is there: the length and both control octets.
+// Bytes of a header that are checked as soon as they arrive: the length and both control bytes.
 constexpr std::uint32_t kControlBytes = 4;
 
 std::uint32_t ulpdu_of(const std::byte* fpdu) noexcept {
@@ -134,7 +134,7 @@ Stream::Step Stream::step(Bytes& bytes, Memory& memory) noexcept {
   return Step::stop;
 }
 
-// Its size, if all of it is there and can be an FPDU.
+// Returns the size of the FPDU if all of it has arrived and its length is valid, else 0.
 std::size_t Stream::whole_fpdu(Bytes bytes) const noexcept {
   if (bytes.size() < kControlBytes) return 0;
   const std::uint32_t ulpdu = ulpdu_of(bytes.data());
@@ -170,7 +170,7 @@ Stream::Step Stream::judge_collected(Memory& memory) noexcept {
   return Step::go_on;
 }
 
-// The rest of the payload, judged as when the segment came.
+// Resolves the rest of the payload again, with the same checks as at the start of the segment.
 Fault Stream::resolve_again(Memory& memory) noexcept {
   MutableBytes place;
   const Fault fault = memory.resolve(field_, next_ - left_, left_, place);
@@ -212,7 +212,7 @@ Stream::Step Stream::collect_staged(Bytes& bytes, Memory& memory) noexcept {
   return staged(taken.size(), memory);
 }
 
-// So many octets more are in staging_.
+// Accounts for `n` more bytes in staging_.
 Stream::Step Stream::staged(std::size_t n, Memory& memory) noexcept {
   const std::size_t goal = staged_goal();
   collected_ += static_cast<std::uint32_t>(n);
@@ -220,7 +220,7 @@ Stream::Step Stream::staged(std::size_t n, Memory& memory) noexcept {
   if (collected_ == kLengthBytes)
     return ulpdu_of(staging_) < kTaggedBytes ? violate(Fault::bad_length) : Step::go_on;
   if (!good_crc(staging_, goal)) return violate(Fault::bad_crc);
-  // From here on as a whole FPDU: if there is no receive, it waits in staging_.
+  // From here on it is handled as a whole FPDU: without a receive, it waits in staging_.
   phase_ = Phase::judge;
   return take_whole(staging_, memory);
 }

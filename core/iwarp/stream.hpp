@@ -1,10 +1,10 @@
-// The receiving half of a connection once its greeting is done: octets in, events out. docs/iwarp.md has what
-// is checked, in which order, and the Terminate code of each.
+// The receiving half of a connection after the MPA greeting: consumes bytes, reports events. docs/iwarp.md
+// lists the checks, their order and the Terminate code of each.
 //
-// Law: the same octets give the same events and leave the same memory, whatever the pieces they come in,
-// through feed() or placed(), and whatever the size of the caller's list of events.
+// Invariant: the same bytes give the same events and the same memory contents. The sizes of the pieces, the
+// choice of feed() or placed(), and the size of the caller's event list make no difference.
 //
-// A value of some 300 octets; no allocation, clock or threads; one thread at a time.
+// A value of about 300 bytes; no allocation, clock or threads. Not thread-safe.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -20,71 +20,69 @@ namespace rtrs::iwarp {
 
 enum class Role : std::uint8_t { initiator, responder };
 
-// Without CRC the payload of a segment goes to its place as it comes. With CRC nothing of an FPDU but its
-// length is looked at, and nothing is placed, before its CRC was found right.
+// Without CRC, payload is written to its destination as it arrives. With CRC, the stream checks the CRC
+// before it looks at anything but the length, and places nothing before.
 class Stream {
  public:
   struct Options {
     Role role = Role::responder;
-    bool crc = false;                       // as agreed
-    bool send_with_immediate = false;       // as agreed; off: the opcode is a SEND
-    std::uint32_t max_message = 16U << 20;  // payload of one message, tagged or not, in octets
-    // With CRC: at least kMaxFpduBytes of the caller, which hold an FPDU that comes in pieces. They outlive
+    bool crc = false;                  // as agreed
+    bool send_with_immediate = false;  // as agreed; if off, the opcode is a plain SEND with Solicited Event
+    std::uint32_t max_message = 16U << 20;  // maximum payload of one message in bytes, tagged or not
+    // With CRC: at least kMaxFpduBytes of the caller's memory, for FPDUs that arrive in pieces. Must outlive
     // the stream. Not used without CRC.
     MutableBytes staging{};
-    std::uint32_t first_number = kFirstNumber;  // of the peer's first message; another one is for tests
+    std::uint32_t first_number = kFirstNumber;  // number of the peer's first message; tests set other values
   };
 
   explicit Stream(const Options&) noexcept;
 
-  // Takes a prefix of the next octets and returns its length; the caller offers the rest again, with what
-  // came behind it. Less than all are taken when
-  //   - `events` is full: call again with an empty list, also when no octets are left over, because one event
-  //     may be held back;
-  //   - stalled(): call again when a receive was posted;
-  //   - kQuietFpdus FPDUs without an event (empty writes, segments) were taken: call again in the next poll.
-  // After a violation, a Terminate message or fail() everything is taken and dropped. Work of a call: that of
-  // the octets taken and, with CRC, one CRC over an FPDU.
+  // Consumes a prefix of the next bytes and returns its length. The caller offers the rest again, followed by
+  // newly arrived bytes. Consumes less than everything if .  - `events` is full: call again with an empty
+  // list, even without bytes left, because one event may be held back; .  - stalled(): call again after a
+  // receive was posted; .  - kQuietFpdus FPDUs without an event (empty writes, segments) were consumed: call
+  // again in the next poll. After a violation, a Terminate message or fail(), everything is consumed and
+  // dropped. The cost of a call is that of the consumed bytes plus, with CRC, one CRC over an FPDU.
   std::size_t feed(Bytes bytes, Memory& memory, Events& events) noexcept;
   static constexpr unsigned kQuietFpdus = 256;
 
-  // Where the next octets of the wire belong, if they may be received straight to their place: payload, and
-  // with CRC whatever is staged. Any number of octets may be received at its front; placed() then tells so.
-  // Empty: use feed(). It ends with the payload of the segment (with CRC with the FPDU) and never reaches
-  // into the next header. Good until the next call of a function that is not const; nothing may be received
-  // into it after key_died().
+  // Destination of the next bytes of the wire, if they may be received directly into place: payload, or with
+  // CRC anything that is staged. Receive any number of bytes at its front, then call placed(). Use feed() if
+  // it is empty. It ends with the payload of the segment (with CRC: with the FPDU) and never reaches into the
+  // next header. Valid until the next call of a non-const function. Receive nothing into it after key_died().
   [[nodiscard]] MutableBytes wants() const noexcept;
-  // `n` (at most wants().size()) octets are in wants().
+  // Reports that `n` bytes (at most wants().size()) were received into wants().
   void placed(std::size_t n, Memory& memory, Events& events) noexcept;
 
-  // The key is dead from now on: of a write in progress under it no further octet is taken before resolve()
-  // was asked again. Call it for each key that dies while the connection lives.
+  // Reports that the key is invalid from now on. A write in progress with this key calls resolve() again
+  // before its next byte. Call it for each key that is invalidated while the connection is open.
   void key_died(std::uint32_t key) noexcept;
 
-  // A message is there and no receive is posted: nothing more is taken. How long this may last is the
-  // caller's to decide, who then ends it with fail(Fault::no_receive).
+  // True if a message has arrived and no receive is posted; nothing more is consumed then. The caller sets
+  // the timeout and ends the stall with fail(Fault::no_receive).
   [[nodiscard]] bool stalled() const noexcept { return stalled_; }
-  // May FPDUs be sent? A responder may not before Greeted. Always true for an initiator, whose first FPDU is
-  // an empty write (writer.hpp).
+  // True if FPDUs may be sent. A responder must wait for `Greeted`. Always true for an initiator, whose first
+  // FPDU is an empty write (writer.hpp).
   [[nodiscard]] bool may_send() const noexcept { return greeted_; }
-  // Nothing more is looked at. An event may still be held back where a list was full.
+  // True if further input is ignored. An event may still be held back if a list was full.
   [[nodiscard]] bool ended() const noexcept { return ended_; }
-  // Of the Violated event, or of fail(); none while there was none.
+  // Fault of the `Violated` event or of fail(); Fault::none before either.
   [[nodiscard]] Fault fault() const noexcept { return fault_; }
-  // An end of the connection here cuts off no FPDU and no message.
+  // True if closing the connection at this point truncates no FPDU and no message.
   [[nodiscard]] bool between_messages() const noexcept;
 
-  // Ends the stream for a reason that the caller found. Makes no event, and an event held back is dropped.
+  // Ends the stream because of a fault that the caller detected. Reports no event, and drops an event that is
+  // held back.
   void fail(Fault fault) noexcept;
 
  private:
   enum class Phase : std::uint8_t { header, judge, payload, trailer, staging };
   enum class Open : std::uint8_t { none, tagged, untagged };
-  // Whether there may be more to do with the octets that are left.
+  // Whether to continue with the remaining bytes.
   enum class Step : std::uint8_t { go_on, stop };
 
   Step step(Bytes& bytes, Memory& memory) noexcept;
-  // --- an FPDU of which all octets are there ---
+  // --- an FPDU that has arrived completely ---
   [[nodiscard]] std::size_t whole_fpdu(Bytes bytes) const noexcept;
   Step take_whole(const std::byte* fpdu, Memory& memory) noexcept;
   // --- an FPDU in pieces, without CRC ---
@@ -100,15 +98,15 @@ class Stream {
 
   // --- stream_judge.cpp ---
   static Fault judge_control(const std::byte* header) noexcept;
-  // Judges a header with a good control part, and says where the payload belongs: left_ and place_. Sets
-  // stalled_ and changes nothing else where a receive is missing.
+  // Checks a header with a valid control part and sets left_ and place_, the destination of the payload. If a
+  // receive is missing, sets stalled_ and changes nothing else.
   Fault judge(const std::byte* header, Memory& memory) noexcept;
   Fault judge_tagged(const std::byte* header, std::uint32_t n, Memory& memory) noexcept;
   Fault judge_untagged(const std::byte* header, std::uint32_t n, Memory& memory) noexcept;
   Fault judge_continuation(std::uint32_t field, std::uint32_t offset) const noexcept;
   Fault judge_terminate(const std::byte* header, std::uint32_t n) noexcept;
   [[nodiscard]] bool field_matters() const noexcept;
-  // The FPDU is whole and, where there is one, its CRC good.
+  // Precondition: the FPDU is complete and its CRC, if any, is correct.
   Fault finish(Memory& memory) noexcept;
   Fault finish_message(Memory& memory, std::optional<Event>& event) noexcept;
 
@@ -116,13 +114,13 @@ class Stream {
   void emit(const Event& event) noexcept;
   void begin(Events& events) noexcept;
 
-  // --- what was agreed ---
+  // --- agreed options ---
   bool crc_;
   bool send_with_immediate_;
   std::uint32_t max_message_;
   std::byte* staging_;
 
-  // --- where the stream is ---
+  // --- state of the stream ---
   bool greeted_;
   bool ended_ = false;
   bool stalled_ = false;
@@ -134,23 +132,23 @@ class Stream {
   bool last_ = false;
   bool key_died_ = false;
   Opcode opcode_ = Opcode::write;
-  std::uint32_t collected_ = 0;  // octets of the header, the trailer, or the staged FPDU
-  std::uint32_t trailer_ = 0;    // octets of padding and CRC
-  std::uint32_t left_ = 0;       // payload that is missing
-  std::byte* place_ = nullptr;   // of the next octet of payload
+  std::uint32_t collected_ = 0;  // bytes of the header, the trailer, or the staged FPDU
+  std::uint32_t trailer_ = 0;    // bytes of padding and CRC
+  std::uint32_t left_ = 0;       // missing bytes of payload
+  std::byte* place_ = nullptr;   // destination of the next payload byte
   std::array<std::byte, kMaxHeaderBytes> header_;
   std::array<std::byte, kMaxTerminateBytes> small_;  // payload of an immediate or a Terminate message
 
   // --- the message ---
   Open open_ = Open::none;
   Opcode open_opcode_ = Opcode::write;
-  std::uint32_t field_ = 0;   // key of a write; else the four octets that are reserved in a SEND
-  std::uint64_t next_ = 0;    // tagged offset behind the segment
-  std::uint32_t length_ = 0;  // payload so far, with that of the segment
-  std::uint32_t number_;      // of the message that is open or comes next
+  std::uint32_t field_ = 0;   // key of a write; else the four bytes that are reserved in a SEND
+  std::uint64_t next_ = 0;    // tagged offset after the segment
+  std::uint32_t length_ = 0;  // payload so far, including this segment
+  std::uint32_t number_;      // number of the open message, or else of the next one
   MutableBytes receive_{};
 
-  Events* events_ = nullptr;  // during a call
+  Events* events_ = nullptr;  // set during a call
   std::optional<Event> held_;
 };
 

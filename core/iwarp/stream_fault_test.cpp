@@ -1,5 +1,5 @@
-// Each way in which a peer can break the rules of a stream: what it is called, what the Terminate message
-// says, and that nothing more happens.
+// Each way in which a peer can violate the stream protocol: the fault, its Terminate message, and that the
+// stream ignores all later input.
 #include <gtest/gtest.h>
 
 #include "core/iwarp/stream.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kKey = 0x11223344;
 constexpr std::uint32_t kForeign = 0x55667788;
-constexpr std::uint32_t kHigh = 0x99aabbcc;  // ends with the last address
+constexpr std::uint32_t kHigh = 0x99aabbcc;  // the window ends at the last address
 constexpr std::uint64_t kBase = 0x7f0000001000;
 constexpr std::uint64_t kHighBase = 0 - std::uint64_t{4096};
 constexpr std::size_t kWindow = 4096;
@@ -21,7 +21,7 @@ struct Row {
   const char* name;
   Fault fault;
   TerminateCode code;
-  Octets before{};  // good
+  Octets before{};  // valid bytes
   Octets wrong{};
 };
 
@@ -196,7 +196,7 @@ std::vector<Row> rows_of_other_messages() {
   };
 }
 
-// The same octets with the CRC of each FPDU.
+// The same bytes with a CRC in each FPDU.
 Octets with_crc(Octets octets) {
   for (std::size_t at = 0; at + 2 < octets.size();) {
     const std::size_t length =
@@ -239,7 +239,7 @@ void check(const Row& row, bool crc, std::size_t step) {
   EXPECT_EQ(end.seen, wanted);
   EXPECT_EQ(end.stream.fault(), row.fault);
   EXPECT_TRUE(end.stream.ended());
-  // Nothing was written, and nothing that follows does anything.
+  // Nothing was written, and later input has no effect.
   const unsigned asked = memory.resolved + memory.taken;
   end.feed(write(kKey, kBase, 10));
   end.feed(immediate(1, 1));
@@ -259,7 +259,7 @@ TEST(StreamFault, EachRowAsAWholeAndInPieces) {
           check(row, crc, step);
 }
 
-// A wrong CRC: each octet of an FPDU changed, but for the length, which makes another FPDU of it.
+// Corrupts each byte of an FPDU except the length, which would produce a different FPDU.
 TEST(StreamFault, CrcOfEachOctet) {
   const Octets good = make(Tagged{.key = kKey, .to = kBase, .payload = filled(21, 1), .crc = true});
   for (std::size_t at = 2; at < good.size(); ++at)

@@ -1,5 +1,5 @@
-// Every opcode in every state with every field at its bounds, against the order of checks in docs/iwarp.md,
-// written down here a second time.
+// Every opcode in every state with every field at its bounds. The expected result is a second, independent
+// implementation of the checks in docs/iwarp.md.
 #include <gtest/gtest.h>
 
 #include "core/iwarp/stream.hpp"
@@ -14,7 +14,7 @@ constexpr std::uint64_t kBase = 0x10000;
 constexpr std::size_t kWindow = 64;
 constexpr std::size_t kReceive = 48;
 
-// A message of which two octets are there; opcode 16 is none.
+// An open message of which two bytes have arrived; opcode 16 means that no message is open.
 struct State {
   const char* name;
   unsigned opcode = 16;
@@ -31,7 +31,7 @@ struct Header {
   bool last = true;
   unsigned opcode = 0;
   std::size_t payload = 0;
-  std::uint32_t key = kKey;  // or what else is in its place
+  std::uint32_t key = kKey;  // or the other content of that field
   std::uint64_t to = 0;
   std::uint32_t queue = 0;
   std::uint32_t number = 5;
@@ -43,7 +43,7 @@ Fault wanted_of_write(const State& state, const Header& one) {
   if (state.opcode == 0 && (one.key != kKey || one.to != kBase + 2)) return Fault::broken_message;
   if (one.payload == 0) return one.last ? Fault::none : Fault::bad_length;
   if (one.key != kKey) return Fault::unknown_key;
-  // 128 bit hold every sum.
+  // 128 bits hold every sum.
   __extension__ using Wide = unsigned __int128;
   const Wide end = Wide{one.to} + one.payload;
   if (end > (Wide{1} << 64U)) return Fault::offset_wraps;
@@ -73,7 +73,7 @@ Fault wanted(const State& state, const Header& one) {
   return invalidates && one.last && one.key != kKey ? Fault::bad_invalidation : Fault::none;
 }
 
-// What the good ones report.
+// Expected events of valid segments.
 Lines lines(const State& state, const Header& one) {
   if (one.opcode == 7) return {"terminated 0/0/31"};
   if (one.opcode == 0 || !one.last) return {};
@@ -114,7 +114,7 @@ class Table {
           .ddp = 0x01, .rdmap = 0x40U | state.opcode, .field = kKey, .number = 5, .payload = text("ab")}));
     ASSERT_TRUE(end.seen.empty() && end.left_over() == 0);
     const Octets octets = octets_of(one);
-    // As a whole and in two parts, by turns.
+    // Alternates between one piece and two pieces.
     const std::size_t cut = ++count_ % 2 == 0 ? 0 : count_ % octets.size();
     end.feed(Bytes(octets).first(cut));
     end.feed(Bytes(octets).subspan(cut));
@@ -125,7 +125,7 @@ class Table {
         << " payload " << one.payload << " key " << one.key << " to " << one.to << " queue " << one.queue
         << " number " << one.number << " offset " << one.offset;
     ASSERT_EQ(end.left_over(), 0U);
-    // Outside of the receive and of what the key covers nothing has changed.
+    // Memory outside of the receive and of the key's range is unchanged.
     ASSERT_TRUE(memory.at(kReceive, 128 - kReceive) == before_ &&
                 memory.at(128 + kWindow, behind_.size()) == behind_);
   }

@@ -1,4 +1,4 @@
-// When a stream takes octets, when it waits, and when it is over.
+// When a stream consumes bytes, when it waits, and when it ends.
 #include <gtest/gtest.h>
 
 #include "core/iwarp/stream.hpp"
@@ -62,7 +62,7 @@ TEST_P(StreamFlow, WithoutReceiveNothingMoreIsTaken) {
   }
 }
 
-// What is wrong is told at once, also where a receive is missing.
+// Faults are reported at once, even if a receive is missing.
 TEST_P(StreamFlow, FaultsDoNotWaitForReceives) {
   Receiver end(memory, options);
   end.feed(immediate(2, 1, options.crc));
@@ -83,7 +83,7 @@ TEST_P(StreamFlow, PayloadGoesStraightToItsPlace) {
   Receiver end(memory, options);
   const Octets all = write(kBase + 8, 1000);
   end.feed_or_place(Bytes(all).first(200), 1000);
-  // With CRC up to the end of the FPDU, else up to that of the payload.
+  // With CRC up to the end of the FPDU, without CRC up to the end of the payload.
   EXPECT_EQ(end.stream.wants().size(), all.size() - 200 - (options.crc ? 0 : 4));
   const std::byte* const place =
       options.crc ? end.stream.wants().data() : memory.bytes.data() + 4104 + 200 - 16;
@@ -109,7 +109,7 @@ TEST_P(StreamFlow, PlacingNothingIsNothing) {
   EXPECT_EQ(memory.at(4096, 100), filled(100, 7));
 }
 
-// Header and payload of the next FPDU are never asked for.
+// wants() never covers the header or payload of the next FPDU.
 TEST_P(StreamFlow, WantsNothingOutsideAnFpdu) {
   Receiver end(memory, options);
   EXPECT_TRUE(end.stream.wants().empty());
@@ -148,9 +148,9 @@ TEST_P(StreamFlow, AnotherKeyMayDie) {
   EXPECT_NE(wanted, 0U);
 }
 
-// The memory is asked before each further octet, and its answer counts.
+// The stream calls resolve() before each further byte and uses its result.
 TEST_P(StreamFlow, AKeySaidDeadThatIsAliveIsAskedForAgain) {
-  // With CRC once for the segment, when it is whole.
+  // With CRC, resolve() is called once per segment, when the segment is complete.
   const unsigned asked = options.crc ? 1 : 11;
   Receiver end(memory, options);
   const Octets all = write(kBase + 1, 1000);
@@ -165,8 +165,8 @@ TEST_P(StreamFlow, AKeySaidDeadThatIsAliveIsAskedForAgain) {
   EXPECT_EQ(memory.resolved, asked + 1);
 }
 
-// It counts for the segment in progress alone: the next one is placed as ever. And where the memory says that
-// the rest of a segment belongs elsewhere, it goes there.
+// key_died() affects only the segment in progress; the next one is placed as usual. If resolve() returns a
+// new destination for the rest of a segment, the rest goes there.
 TEST_P(StreamFlow, AKeySaidDeadIsForgottenWithItsSegment) {
   if (options.crc) memory.windows[kKey].at = 8192;
   Receiver end(memory, options);
@@ -183,7 +183,7 @@ TEST_P(StreamFlow, AKeySaidDeadIsForgottenWithItsSegment) {
   EXPECT_EQ(memory.at(8192, 1000), filled(1000, 7));
 }
 
-// Padding of each length, octet by octet and as a whole.
+// Padding of each length, byte by byte and in one piece.
 TEST_P(StreamFlow, PaddingBelongsToItsFpdu) {
   for (const bool single : {true, false}) {
     Receiver end(memory, options);
@@ -200,7 +200,7 @@ TEST_P(StreamFlow, PaddingBelongsToItsFpdu) {
   }
 }
 
-// The key of the next write may have any number while a SEND is being taken.
+// While a SEND is in progress, key_died() of any key has no effect on it.
 TEST_P(StreamFlow, OnlyWritesHaveAKeyThatCanDie) {
   options.send_with_immediate = true;
   Receiver end(memory, options);

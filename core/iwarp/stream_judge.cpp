@@ -1,4 +1,4 @@
-// What a segment may be, and what it does once it is whole.
+// Checks of a segment and the effects of a complete segment.
 #include <cstring>
 
 #include "core/base/assert.hpp"
@@ -14,7 +14,7 @@ bool is_tagged(const std::byte* header) noexcept {
   return (std::to_integer<unsigned>(header[2]) & kTagged) != 0;
 }
 
-// Where the fields of the headers are, from the length on.
+// Offsets of the header fields, counted from the length field.
 constexpr std::size_t kKeyAt = 4;
 constexpr std::size_t kTaggedOffsetAt = 8;
 constexpr std::size_t kFieldAt = 4;
@@ -49,7 +49,7 @@ Fault Stream::judge_control(const std::byte* header) noexcept {
 
 Fault Stream::judge(const std::byte* header, Memory& memory) noexcept {
   const bool tagged = is_tagged(header);
-  // Not negative: the length is that of a good control part.
+  // Not negative, because judge_control() has checked the length.
   const auto n =
       static_cast<std::uint32_t>(load_be<std::uint16_t>(header) - (tagged ? kTaggedBytes : kUntaggedBytes));
   last_ = (std::to_integer<unsigned>(header[2]) & kLast) != 0;
@@ -77,12 +77,13 @@ Fault Stream::judge_tagged(const std::byte* header, std::uint32_t n, Memory& mem
   }
   open_ = Open::tagged;
   field_ = key;
-  next_ = to + n;  // inside what the key covers
+  next_ = to + n;  // cannot overflow: inside the range of the key
   length_ = before + n;
   return Fault::none;
 }
 
-// Are the reserved octets of a SEND a key or an immediate? Then each segment must have the same.
+// True if the reserved bytes of a SEND hold a key or an immediate. Each segment must then have the same
+// value.
 bool Stream::field_matters() const noexcept {
   if (opcode_ == Opcode::send_solicited) return send_with_immediate_;
   return opcode_ == Opcode::send_invalidate || opcode_ == Opcode::send_solicited_invalidate;
@@ -127,7 +128,7 @@ Fault Stream::judge_untagged(const std::byte* header, std::uint32_t n, Memory& m
   return Fault::none;
 }
 
-// Good at any time, also between the segments of a message: it ends the stream.
+// Valid at any time, even between the segments of a message, because it ends the stream.
 Fault Stream::judge_terminate(const std::byte* header, std::uint32_t n) noexcept {
   if (load_be<std::uint32_t>(header + kQueueAt) != kTerminateQueue) return Fault::bad_queue;
   if (load_be<std::uint32_t>(header + kNumberAt) != kFirstNumber) return Fault::bad_number;
@@ -203,8 +204,8 @@ Stream::Step Stream::violate(Fault fault) noexcept {
   return Step::stop;
 }
 
-// In the caller's octets or in staging_; its CRC is good. Each IO comes this way, so all that it takes is one
-// function.
+// `fpdu` is in the caller's bytes or in staging_; its CRC is correct. Flattened into one function because
+// each IO takes this path.
 [[gnu::flatten]] Stream::Step Stream::take_whole(const std::byte* fpdu, Memory& memory) noexcept {
   Fault fault = judge_control(fpdu);
   if (fault == Fault::none) fault = judge(fpdu, memory);

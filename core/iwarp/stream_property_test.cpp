@@ -1,5 +1,5 @@
-// The law of the stream: the same octets give the same events and the same memory, whatever the pieces they
-// come in, straight to their place or not, and whatever the room for events. And what no octets may do.
+// The stream invariant: the same bytes give the same events and memory contents, regardless of the sizes of
+// the pieces, of direct placement, and of the room for events. Also tests effects that no input may have.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -13,7 +13,7 @@ constexpr std::uint32_t kKey = 0x01020304;
 constexpr std::uint32_t kSecond = 0x05060708;
 constexpr std::uint64_t kBase = 0x7000;
 constexpr std::size_t kWindow = 3000;
-constexpr std::size_t kReceives = 65536;  // where they are
+constexpr std::size_t kReceives = 65536;  // where the receives are
 constexpr std::size_t kReceive = 700;
 constexpr std::size_t kMemory = kReceives + 64 * kReceive;
 
@@ -29,7 +29,7 @@ bool is_ours(std::size_t at) {
   return (at >= 1000 && at < 1000 + kWindow) || (at >= 9000 && at < 9000 + kWindow) || at >= kReceives;
 }
 
-// Good messages of all kinds; their numbers in `number`.
+// Valid messages of all kinds. Updates `number`, the next message number.
 Octets draw_message(bool crc, std::uint32_t& number) {
   const auto size =
       *rc::gen::oneOf(rc::gen::inRange<std::size_t>(0, 20), rc::gen::inRange<std::size_t>(0, kReceive + 1));
@@ -92,8 +92,8 @@ struct Run {
   bool crc = false;
   std::size_t capacity = 64;
   bool place = false;
-  std::vector<std::size_t> steps{~std::size_t{0}};  // in turn
-  std::size_t dies_at = ~std::size_t{0};            // octets before the first key dies
+  std::vector<std::size_t> steps{~std::size_t{0}};  // used in turn
+  std::size_t dies_at = ~std::size_t{0};            // bytes before the first key is invalidated
 
   [[nodiscard]] Ended over(const Octets& octets) const {
     TestMemory memory = make_memory();
@@ -153,7 +153,8 @@ RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifferenceWhereAKeyDies, ()) {
   for (int i = 0; i < 4; ++i) RC_ASSERT(draw_run(whole).over(octets) == wanted);
 }
 
-// Octets changed, cut out or doubled: the law holds, and nothing is written but where a key or a receive is.
+// Bytes are changed, removed or duplicated: the invariant holds, and only memory of a key or a receive is
+// written.
 RC_GTEST_PROP(StreamLaw, HoldsOfWrongOctetsToo, ()) {
   const Run whole;
   Octets octets = draw_conversation(false);
@@ -177,8 +178,8 @@ RC_GTEST_PROP(StreamLaw, HoldsOfWrongOctetsToo, ()) {
   for (int i = 0; i < 3; ++i) RC_ASSERT(draw_run(whole).over(octets) == wanted);
 }
 
-// With CRC one changed octet is found, and nothing of its FPDU was done: what was seen and written before is
-// that of the good octets up to there.
+// With CRC, a changed byte is detected and its FPDU has no effect: events and memory are those of the valid
+// bytes before it.
 RC_GTEST_PROP(StreamLaw, CrcFindsAChangedOctet, ()) {
   Run whole;
   whole.crc = true;
@@ -186,9 +187,9 @@ RC_GTEST_PROP(StreamLaw, CrcFindsAChangedOctet, ()) {
   const auto at = *rc::gen::inRange<std::size_t>(0, good.size());
   Octets bad = good;
   bad[at] ^= static_cast<std::byte>(*rc::gen::inRange(1, 256));
-  // A length that has grown swallows what follows.
+  // A length that grew swallows the bytes after it.
   bad.resize(bad.size() + kMaxFpduBytes);
-  // FPDUs that end before the octet.
+  // FPDUs that end before the changed byte.
   std::size_t from = 0;
   for (std::size_t next = 0; next <= at;) {
     from = next;

@@ -1,4 +1,4 @@
-// What good octets become.
+// Events and memory contents for valid input.
 #include "core/iwarp/stream.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST_F(StreamTest, ImmediateByItself) {
   EXPECT_TRUE(end.stream.between_messages());
 }
 
-// Only the first four of the eight octets mean something, and what is reserved is not looked at.
+// Only the first four of the eight bytes have a meaning; reserved bytes are ignored.
 TEST_F(StreamTest, ReservedOctetsAreIgnored) {
   Receiver end(memory, initiator);
   memory.post_empty(1);
@@ -63,7 +63,7 @@ TEST_F(StreamTest, WriteOfSeveralSegments) {
   EXPECT_EQ(memory.resolved, 3U);
 }
 
-// The end of a message may be a segment without payload.
+// The last segment of a message may have no payload.
 TEST_F(StreamTest, LastSegmentWithoutPayload) {
   Receiver end(memory, initiator);
   memory.post(0, 4);
@@ -89,7 +89,7 @@ TEST_F(StreamTest, Sends) {
   EXPECT_EQ(memory.taken, 4U);
 }
 
-// Without the agreement it is the SEND with Solicited Event that it looks like.
+// Unless agreed otherwise, the opcode is a plain SEND with Solicited Event.
 TEST_F(StreamTest, SolicitedSendHasNoImmediateUnlessAgreed) {
   Receiver end(memory, initiator);
   memory.post(0, 16);
@@ -168,7 +168,7 @@ TEST_F(StreamTest, EmptyWritesNeedNoKeyAndAreTakenInShares) {
 TEST_F(StreamTest, TerminateEndsTheStream) {
   for (const char* const bytes :
        {"0016 41 47 00000000 00000002 00000001 00000000 11020000 00000000",
-        // With the headers of what was wrong behind it.
+        // With the headers of the faulty segment appended.
         "0028 41 47 00000000 00000002 00000001 00000000 1102C000 0012 414300000000 00000000 00000001 "
         "00000000 0000 00000000"}) {
     Receiver end(memory);
@@ -218,7 +218,7 @@ TEST_F(StreamTest, MessagesUpToTheLimit) {
   }
 }
 
-// Each segment counts, not only the one before.
+// The limit applies to the sum of all segments.
 TEST_F(StreamTest, LimitOfAMessageOfManySegments) {
   initiator.max_message = 5;
   Receiver write(memory, initiator);

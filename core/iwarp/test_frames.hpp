@@ -1,4 +1,4 @@
-// FPDUs made from the tables of the RFCs, field by field, without the writer.
+// FPDUs built from the tables of the RFCs, field by field, without the writer.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ namespace rtrs::iwarp::test {
 
 using Octets = std::vector<std::byte>;
 
-// "00 1A 41" as octets; blanks are ignored.
+// Parses hexadecimal bytes such as "00 1A 41"; blanks are ignored.
 inline Octets hex(std::string_view text) {
   Octets octets;
   std::string digits;
@@ -39,12 +39,12 @@ inline void operator+=(Octets& all, const Octets& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-// `width` octets, most significant first.
+// Appends `width` bytes, most significant first.
 inline void put(Octets& to, std::uint64_t value, unsigned width) {
   for (unsigned i = width; i != 0; --i) to.push_back(static_cast<std::byte>(value >> (8 * (i - 1))));
 }
 
-// Length in front, zeroes and CRC behind. `length` other than that of the ULPDU makes a lie.
+// Adds the length, the padding and the CRC. `length`, if set, replaces the correct length.
 inline Octets fpdu(const Octets& ulpdu, bool crc = false, int length = -1) {
   Octets octets;
   put(octets, length < 0 ? ulpdu.size() : static_cast<std::uint64_t>(length), 2);

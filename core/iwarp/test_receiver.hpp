@@ -1,4 +1,4 @@
-// A stream with a memory behind it, and what it reported as lines of text.
+// A stream with test memory; reported events are stored as lines of text.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -15,13 +15,13 @@ namespace rtrs::iwarp::test {
 
 inline constexpr std::byte kUntouched{0xee};
 
-// Keys cover parts of one block of memory; the rest of it must never change.
+// Keys cover parts of one block of memory; the rest of the block must never change.
 class TestMemory final : public Memory {
  public:
   explicit TestMemory(std::size_t size = 1U << 20) : bytes(size, kUntouched) {}
 
   struct Window {
-    std::uint64_t base = 0;  // tagged offset of the first octet
+    std::uint64_t base = 0;  // tagged offset of the first byte
     std::size_t at = 0;      // in `bytes`
     std::size_t length = 0;
     bool foreign = false;
@@ -50,7 +50,7 @@ class TestMemory final : public Memory {
   }
 
   void post(std::size_t at, std::size_t size) { receives.push_back(MutableBytes(bytes).subspan(at, size)); }
-  // `count` receives of no octets, as immediates need them.
+  // Posts `count` receives of 0 bytes for immediates.
   void post_empty(unsigned count) {
     for (unsigned i = 0; i < count; ++i) receives.emplace_back();
   }
@@ -108,7 +108,7 @@ class Receiver {
         stream(with(options, staging_)),
         list_(capacity) {}
 
-  // All that the stream takes; what it leaves is kept and offered again in front of the next octets.
+  // Feeds everything that the stream consumes; the rest is kept and offered again before the next bytes.
   void feed(Bytes octets) {
     kept_.insert(kept_.end(), octets.begin(), octets.end());
     for (bool more = true; more;) {
@@ -119,7 +119,7 @@ class Receiver {
       more = events.full() || (taken != 0 && !kept_.empty());
     }
   }
-  // As feed(), but what belongs to a place is put there, at most `most` octets at a time.
+  // Like feed(), but writes payload to wants() where possible, at most `most` bytes at a time.
   void feed_or_place(Bytes octets, std::size_t most) {
     while (!octets.empty()) {
       const MutableBytes place = kept_.empty() ? stream.wants() : MutableBytes();

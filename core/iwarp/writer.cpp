@@ -14,11 +14,11 @@ std::size_t total_of(std::span<const Bytes> parts) noexcept {
   return total;
 }
 
-// Octets of the payload of a write, part by part.
+// Iterates over the payload of a write, part by part.
 class Walk {
  public:
   explicit Walk(std::span<const Bytes> parts) noexcept : parts_(parts) {}
-  // The next octets that lie together, at most `most`; not empty while any are left.
+  // Returns the next contiguous bytes, at most `most`; not empty while any are left.
   Bytes next(std::size_t most) noexcept {
     while (at_ == parts_.front().size()) {
       parts_ = parts_.subspan(1);
@@ -73,7 +73,7 @@ void Writer::segments(std::uint32_t key, std::uint64_t to, std::span<const Bytes
   } while (total != 0);
 }
 
-// `payload` is copied.
+// Copies `payload`.
 void Writer::untagged(Opcode opcode, std::uint32_t field, std::uint32_t queue, std::uint32_t number,
                       std::size_t offset, bool last, Bytes payload, Outgoing& out) noexcept {
   const std::size_t ulpdu = kUntaggedBytes + payload.size();

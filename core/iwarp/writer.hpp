@@ -1,8 +1,7 @@
-// The sending half of a connection: the octets of requests, as pieces for one call that gathers them.
+// The sending half of a connection: turns requests into pieces for one gathering send call.
 //
-// The octets of headers, padding, CRC and the payload of SENDs are written into an arena of the caller, the
-// payload of writes stays where it is. Pieces that touch in memory become one, also across requests. A value;
-// no allocation, clock or threads.
+// Headers, padding, CRC and the payload of SENDs are written into the caller's arena; the payload of writes
+// stays in place. Adjacent pieces are merged, even across requests. A value; no allocation, clock or threads.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,11 +13,11 @@
 
 namespace rtrs::iwarp {
 
-// Payload of a segment, but for the last of a message.
+// Maximum payload in bytes of a segment; all segments of a message except the last have this size.
 inline constexpr std::size_t kSegmentBytes = std::size_t{60} << 10U;
 
-// What is to be sent, in order. Arena and list are the caller's and must stay until the pieces are sent, then
-// clear(). A good arena is as large as what a poll round may send.
+// Data to send, in order. Arena and list belong to the caller and must stay valid until the pieces are sent;
+// then call clear(). Size the arena for the data of one poll round.
 class Outgoing {
  public:
   Outgoing(MutableBytes arena, std::span<Bytes> pieces) noexcept : arena_(arena), pieces_(pieces) {}
@@ -29,7 +28,7 @@ class Outgoing {
     return arena_bytes <= arena_.size() - used_ && pieces <= pieces_.size() - count_;
   }
 
-  // For the writer. Octets of the arena that become the next to be sent; precondition: there is room.
+  // For the writer: appends `size` bytes of the arena to the data to send. Precondition: there is room.
   std::byte* add(std::size_t size) noexcept;
   void add_payload(Bytes payload) noexcept;
 
@@ -69,7 +68,7 @@ inline void Outgoing::append(Bytes bytes) noexcept {
   pieces_[count_++] = bytes;
 }
 
-// What a request takes of an Outgoing at most.
+// Maximum space that a request needs in an Outgoing.
 struct Room {
   std::size_t arena_bytes = 0;
   std::size_t pieces = 0;
@@ -79,42 +78,44 @@ inline constexpr std::size_t kMaxParts = 3;  // of the payload of a write
 constexpr std::size_t segments_of(std::size_t payload) noexcept {
   return payload <= kSegmentBytes ? 1 : (payload + kSegmentBytes - 1) / kSegmentBytes;
 }
-// Of a write, with or without immediate.
+// For a write, with or without immediate.
 constexpr Room room_for_write(std::size_t payload) noexcept {
   const std::size_t segments = segments_of(payload);
   const std::size_t each = kLengthBytes + kTaggedBytes + 3 + kCrcBytes;
-  // A header each, a payload each and one more for every change of part, and what follows the last.
+  // Pieces: per segment one header and one payload, one more per change of part, and the trailer of the last
+  // segment.
   return {segments * each + fpdu_bytes(kUntaggedBytes + kImmediateBytes), 2 * segments + kMaxParts};
 }
-// Of a SEND of any kind.
+// For a SEND of any kind.
 constexpr Room room_for_send(std::size_t payload) noexcept {
   return {segments_of(payload) * (kMaxHeaderBytes + 3 + kCrcBytes) + payload, 1};
 }
-// Of an empty write or a Terminate message.
+// For an empty write or a Terminate message.
 inline constexpr Room kRoomForControl{fpdu_bytes(kUntaggedBytes + kTerminateBytes), 1};
 
-// Each function writes one request and returns true; false, with nothing changed, when there is no room.
+// Each function writes one request and returns true. Without room it returns false and changes nothing.
 class Writer {
  public:
-  // Another first number is for tests.
+  // Only tests set another first number.
   explicit Writer(bool crc, std::uint32_t first_number = kFirstNumber) noexcept
       : crc_(crc), number_(first_number) {}
 
-  // The first FPDU of an initiator, which lets the responder send. Also good at any later time.
+  // Writes the first FPDU of an initiator, which lets the responder send. Also valid at any later time.
   [[nodiscard]] bool empty_write(Outgoing& out) noexcept;
-  // `parts` (at most kMaxParts) one after the other, to tagged offset `to` of the peer's key. The memory must
+  // Writes `parts` (at most kMaxParts) consecutively to tagged offset `to` of the peer's key. The memory must
   // stay unchanged until the pieces are sent. An empty write is sent without a key.
   [[nodiscard]] bool write(std::uint32_t key, std::uint64_t to, std::span<const Bytes> parts,
                            Outgoing& out) noexcept;
-  // The same, followed by an immediate. Without payload it is the immediate alone.
+  // Like write(), followed by an immediate. Sends only the immediate if there is no payload.
   [[nodiscard]] bool write_immediate(std::uint32_t key, std::uint64_t to, std::span<const Bytes> parts,
                                      std::uint32_t imm, Outgoing& out) noexcept;
-  // `payload` is copied. More than kSegmentBytes go as several segments.
+  // Copies `payload`. More than kSegmentBytes are sent as several segments.
   [[nodiscard]] bool send(Bytes payload, Outgoing& out) noexcept;
-  // Only where both ends agreed on it (greeting.hpp).
+  // Only if both peers agreed (greeting.hpp).
   [[nodiscard]] bool send_immediate(Bytes payload, std::uint32_t imm, Outgoing& out) noexcept;
   [[nodiscard]] bool send_invalidate(std::uint32_t key, Outgoing& out) noexcept;
-  // The last message of a stream: nothing may be sent behind it. Precondition: answer_to(fault) is terminate.
+  // Writes the last message of a stream; nothing may be sent after it. Precondition: answer_to(fault) is
+  // `terminate`.
   [[nodiscard]] bool terminate(Fault fault, Outgoing& out) noexcept;
 
  private:

@@ -73,7 +73,7 @@ TEST(Writer, NumbersWrap) {
   EXPECT_EQ(out.all(), both);
 }
 
-// The largest payload of one segment, and what one octet more makes of it.
+// The largest payload of one segment, and the effect of one more byte.
 TEST(Writer, SegmentsOf60KiB) {
   constexpr std::size_t kFull = 61440;
   const Octets data = filled(2 * kFull + 1, 5);
@@ -99,7 +99,7 @@ TEST(Writer, SegmentsOf60KiB) {
   }
 }
 
-// What lies together is one piece: three for a write with immediate, one for many answers.
+// Adjacent memory is one piece: three pieces for a write with immediate, one for many responses.
 TEST(Writer, PiecesThatTouchAreOne) {
   Out out;
   Writer writer(false);
@@ -117,7 +117,7 @@ TEST(Writer, PiecesThatTouchAreOne) {
   EXPECT_EQ(out.to.pieces()[0].size(), 32U * 32U);
 }
 
-// Without room nothing is changed: neither the list nor the next message number.
+// Without room nothing changes: neither the list nor the next message number.
 TEST(Writer, WithoutRoomNothingHappens) {
   const Octets data = filled(100, 1);
   const Bytes part = data;
@@ -157,7 +157,7 @@ TEST(Writer, WithoutRoomNothingHappens) {
   }
 }
 
-// Whatever sizes and parts: it fits the room that was told, and arrives as it was sent.
+// For all sizes and parts: the data fits the announced room and arrives as it was sent.
 RC_GTEST_PROP(Writer, ArrivesAsItWasSent, ()) {
   const bool crc = *rc::gen::arbitrary<bool>();
   const auto first = *rc::gen::element(1U, 0xfffffffeU);
