@@ -12,14 +12,15 @@ namespace rtrs::tcp {
 namespace {
 
 constexpr Nanos kReportEvery = seconds(1);
-// After an error that accepting again would meet again.
+// Pause before the next accept after an error that an immediate retry would hit again.
 constexpr Nanos kPause = milliseconds(50);
 constexpr const char* kDescriptors = "the file descriptors (ulimit -n, LimitNOFILE=)";
 constexpr unsigned kAcceptsPerRound = 16;
-// Requests without an answer. Beyond it further clients wait in the queue of the listener: otherwise a client
-// that opens many connections at once would exceed the limit of half-open ones while the server sets them up.
+// Maximum number of complete requests without a response. Further clients wait in the listen queue. Otherwise
+// a client that opens many connections at once would exceed the limit of half-open connections while the
+// server sets them up.
 constexpr std::size_t kMostUnanswered = 16;
-// Of guards: each may take a millisecond of arithmetic.
+// TLS handshake steps per round: each may take a millisecond of computation.
 constexpr unsigned kHandshakesPerRound = 4;
 
 }  // namespace
@@ -78,13 +79,14 @@ bool Admission::free_one() {
   } else {
     return false;
   }
-  // Descriptors are free once these are gone. What was named in this round is not touched by it.
+  // Closing these sockets frees their descriptors. The objects stay allocated because events of this round
+  // may refer to them.
   for (auto& one : graveyard_) one->socket.reset();
   return true;
 }
 
-// All descriptors serve connections. The client is told by its socket being closed, instead of waiting in the
-// queue of the system and keeping this thread busy.
+// No descriptor is left. Closing the client's socket informs the client. Left in the listen queue, the client
+// would wait and keep this thread busy.
 bool Admission::turn_away(Listener& listener) {
   Transport::Client client = poller_.transport().turn_away(listener.socket.get());
   if (client.error == 0) {
@@ -170,7 +172,7 @@ void Admission::note_silence(HalfOpen& one, int error) {
   } else if (error == kRefused) {
     ++stats_.tls_refused;
     const std::string why = transport.refusal(one.socket.get());
-    // The guard's last word reaches the client if what it still sends is read.
+    // Keep reading: the guard's last message reaches the client only if the client's remaining data is read.
     poller_.forget(one);
     keep_for_last_word(std::move(one.socket));
     refuse_for(one, why);
@@ -183,7 +185,8 @@ std::uint32_t Admission::read(HalfOpen& one) {
   if (!one.recognised && !recognise(one)) return 0;
   Transport& transport = poller_.transport();
   const Transport::Guard guard = transport.guard(one.socket.get());
-  // It is named again in the next round: those who are in have their turn in between.
+  // Handshakes over the limit continue in the next round (readiness is level-triggered), so that established
+  // connections get their turn.
   if (!guard.settled && ++handshakes_ > kHandshakesPerRound) return 0;
   const iwarp::MutableBytes space = greeting_room(inbox_, guard);
   const auto [got, error, more] = transport.receive(one.socket.get(), {}, space);
@@ -201,7 +204,7 @@ std::uint32_t Admission::read(HalfOpen& one) {
     return 0;
   }
   if (!one.reader.complete()) return 0;
-  // What comes next is looked at when it is answered.
+  // Further data is checked when the request is answered.
   poller_.watch(one, 0);
   if (++next_request_ == 0) ++next_request_;
   one.request = next_request_;
@@ -337,7 +340,7 @@ Nanos Admission::expire(Nanos now) {
   return std::min(next, paused_until_);
 }
 
-// Once a second at most: who can connect can otherwise fill the log.
+// At most once per second, because otherwise any client that can connect could fill the log.
 void Admission::tell(Nanos now) {
   if (closed_ == 0 && turned_away_ == 0) return;
   if (now < next_report_) {

@@ -1,5 +1,6 @@
-// Who wants to connect: sockets that listen, clients whose connect request is not whole or not answered, and
-// sockets that are kept for a last word. All bounded in number and time, none ever waited for.
+// Clients that are connecting: listening sockets, clients whose connect request is incomplete or unanswered,
+// and closed connections whose last message the peer has yet to read. All are bounded in number and time; no
+// call waits for them.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -25,65 +26,65 @@ struct HalfOpen final : Watched {
   std::string server;
   std::uint32_t address_pair = 0;
   std::uint32_t host = 0;     // digest of its address
-  std::uint32_t request = 0;  // 0: not whole yet
-  std::uint64_t number = 0;   // in the order of coming
+  std::uint32_t request = 0;  // 0: request not complete yet
+  std::uint64_t number = 0;   // order of arrival
   Nanos deadline = kNever;
   iwarp::GreetingReader reader{iwarp::GreetingKind::request};
-  bool recognised = false;  // whether it comes with a guard is known
+  bool recognised = false;  // true once it is known whether the client uses a guard
 };
 
-// The other end gets time to read what was said last.
+// A socket that stays open for a while so that the peer can read the last message.
 struct LastWord final : Watched {
   LastWord() noexcept : Watched(Kind::last_word) {}
   Nanos deadline = kNever;
-  std::size_t patience = 256U << 10U;  // octets that are still read
+  std::size_t patience = 256U << 10U;  // bytes that are still read
 };
 
 class Admission {
  public:
-  // `whole` is told of each request that is whole; take() then gives it. `say` writes to the log. What is
-  // closed is put into `graveyard`, because it may be named once more in the same round.
-  // What one call may receive goes to `inbox`, which is shared.
+  // take() returns complete requests, whose numbers read() reports. `say` writes to the log. Closed objects
+  // are moved to `graveyard`, because the same round may still report them as ready. `inbox` is a shared
+  // buffer for the data of one receive call.
   Admission(const TcpOptions&, Poller&, TcpStats&, iwarp::MutableBytes inbox,
             std::vector<std::unique_ptr<Watched>>& graveyard,
             std::function<void(LogLevel, const std::string&)> say);
 
-  // A round begins: handshakes of guards may take time again.
+  // Starts a round: resets the limit of handshake steps.
   void begin_round() noexcept { handshakes_ = 0; }
   Errc listen(const PathAddress&);
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] std::size_t half_open() const noexcept { return half_open_.size(); }
   [[nodiscard]] std::size_t last_words() const noexcept { return last_words_.size(); }
-  // As the limit of each address counts them.
+  // Sum of the counters per client address.
   [[nodiscard]] std::size_t half_open_by_host() const noexcept;
 
-  // --- what was named ---
+  // --- handlers of ready sockets ---
   void accept_clients(Listener&);
-  // The number of the request if it is whole now, else 0.
+  // Returns the number of the request if it is complete now, else 0.
   std::uint32_t read(HalfOpen&);
   void drain(LastWord&) noexcept;
-  // Closes what is overdue. Returns when it wants to be asked again.
+  // Closes everything whose deadline has passed. Returns the time of the next call.
   Nanos expire(Nanos now);
 
   [[nodiscard]] const HalfOpen* find(std::uint32_t request) const noexcept;
   std::unique_ptr<HalfOpen> take(std::uint32_t request) noexcept;
-  // Rejects a request and keeps the socket until that is read.
+  // Rejects a request and keeps the socket open until the peer has read the reject.
   void refuse(HalfOpen&, iwarp::Bytes private_data) noexcept;
   void keep_for_last_word(Socket) noexcept;
 
  private:
   bool accept_one(Listener&);
-  // False: not known yet, or it was closed.
+  // Returns false if it is not known yet, or if the client was closed.
   bool recognise(HalfOpen&);
   void refuse_for(HalfOpen&, const std::string& why);
-  // No octets came, or not yet.
+  // Handles a receive call that returned no bytes.
   void note_silence(HalfOpen&, int error);
   void add(Socket, Transport::Client&&);
   void note_turned_away(std::string client);
-  // Closes a half-open client or a last word. False: there is none.
+  // Closes a half-open client or a socket kept for a last message. Returns false if there is none.
   bool free_one();
   bool turn_away(Listener&);
-  // Closes it because of a limit, which the log names.
+  // Closes a client because of a limit; logs the limit.
   void give_way(HalfOpen&, const std::string& limit);
   void close_one_of_the_crowd(const std::string& limit);
   void close(HalfOpen&);
@@ -95,14 +96,14 @@ class Admission {
   Poller& poller_;
   TcpStats& stats_;
   iwarp::MutableBytes inbox_;
-  unsigned handshakes_ = 0;  // that were worked on in this round
+  unsigned handshakes_ = 0;  // performed in this round
   std::vector<std::unique_ptr<Watched>>& graveyard_;
   std::function<void(LogLevel, const std::string&)> say_;
   std::uint16_t port_ = 0;
   std::vector<std::unique_ptr<Listener>> listeners_;
   Nanos paused_until_ = kNever;
 
-  // By number, so that the order in which they are gone through does not depend on where they are.
+  // Keyed by number, so that the order of iteration does not depend on memory addresses.
   std::unordered_map<std::uint64_t, std::unique_ptr<HalfOpen>> half_open_;
   std::unordered_map<std::uint32_t, HalfOpen*> requests_;
   std::unordered_map<std::uint32_t, unsigned> of_host_;
@@ -110,7 +111,7 @@ class Admission {
   std::uint64_t next_number_ = 0;
   std::uint32_t next_request_ = 0;
 
-  // Not told yet.
+  // Not logged yet.
   std::uint64_t closed_ = 0;
   std::uint64_t turned_away_ = 0;
   std::string last_closed_;

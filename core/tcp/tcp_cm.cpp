@@ -1,4 +1,4 @@
-// Connections come and go.
+// Set-up and teardown of connections.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -35,8 +35,8 @@ const char* connect_text(Reason reason) {
 
 constexpr const char* kMemory = " (max_memory; connection_memory_mb of urtrsd)";
 
-// Of `all` what one host may have, so that something is left whoever comes: all but an eighth of what the
-// others leave, and at least one.
+// Share of `all` that one host may use, where `others` is the use of the other hosts. Keeps an eighth of what
+// the others leave free for new hosts; returns at least one.
 std::uint64_t share_of_host(std::uint64_t all, std::uint64_t others) noexcept {
   const std::uint64_t left = all - std::min(all, others);
   return std::max<std::uint64_t>(left - (left + 7) / 8, 1);
@@ -184,7 +184,7 @@ void FabricImpl::read_reply(Connection& one) {
 void FabricImpl::fail_connect(Connection& one, const std::string& where, Reason reason,
                               const std::string& detail, std::string bytes) {
   const std::string text = where + ": " + connect_text(reason) + ": " + detail;
-  // Until somebody mends it each attempt ends so: it is told once.
+  // Every attempt fails like this until somebody fixes the cause, so the error is logged only once.
   const bool grave = reason == Reason::tls_failed && text != last_refusal_;
   if (grave) last_refusal_ = text;
   say(grave ? LogLevel::error : LogLevel::warning, text);
@@ -312,7 +312,7 @@ void FabricImpl::give_up(Connection& one) noexcept {
   try {
     one.end(Reason::no_resources, std::string("no memory for more outstanding requests") + kMemory);
   } catch (const std::bad_alloc&) {
-    // The reason alone is reported.
+    // Report the loss without its details.
   }
   one.failing = true;
   mark_ready(one);
@@ -337,7 +337,7 @@ void FabricImpl::forget(Connection& one) noexcept {
 
 void FabricImpl::lose(Connection& one, Reason reason, const std::string& why) {
   const std::string text = one.description() + ": " + to_string(reason) + (why.empty() ? "" : ": " + why);
-  // That a peer leaves is what the session tells of.
+  // Logged as debug only, because the session reports that a peer disconnected.
   if (reason == Reason::peer_closed) {
     say(LogLevel::debug, text);
   } else {
@@ -351,7 +351,7 @@ void FabricImpl::lose(Connection& one, Reason reason, const std::string& why) {
   report(event::ConnectionLost{one.key(), reason});
 }
 
-// The stream ended, or the socket did.
+// Ends a connection whose stream or socket failed.
 void FabricImpl::end_broken(Connection& one) {
   const iwarp::Fault fault = one.fault();
   if (fault != iwarp::Fault::none) {
@@ -369,7 +369,7 @@ void FabricImpl::disconnect(ConKey key) {
   if (node.empty()) return;
   Connection& one = *node.mapped();
   if (last_found_ == &one) last_found_ = nullptr;
-  // What was posted before leaves as far as the transport takes it now.
+  // Data posted before is sent as far as the transport accepts it now.
   if (one.stage() == Connection::Stage::up && !one.failing && one.flush())
     transport_->say_goodbye(one.socket.get());
   judge_end(one);

@@ -1,4 +1,4 @@
-// Set-up, sending and ending of a connection.
+// Set-up, sending and teardown of a connection.
 #include "core/tcp/tcp_connection.hpp"
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace rtrs::tcp {
 namespace {
 
-// Beyond it what is posted waits until the transport has taken what was put together.
+// Maximum bytes encoded per round; further requests wait until the transport has accepted these.
 constexpr std::size_t kRoundBytes = std::size_t{1} << 20;
-// Room of a new connection, in work requests in flight. Most connections of a session never need more.
+// Initial capacity in work requests in flight. Most connections of a session never need more.
 constexpr std::uint32_t kFirstSlots = 8;
 
 std::size_t ring_size(std::uint32_t depth) {
@@ -105,7 +105,7 @@ bool Connection::post(const WorkRequest& work) noexcept {
   Slot& one = slot(posted_);
   one.work = work;
   if (is_send(work.op)) {
-    // Grows the first time that a slot is used with so much.
+    // Allocates only when the slot first holds this many bytes.
     one.bytes.assign(work.inline_bytes.begin(), work.inline_bytes.end());
     one.work.inline_bytes = one.bytes;
   }
@@ -143,7 +143,7 @@ bool Connection::encode(const WorkRequest& work) noexcept {
   return false;
 }
 
-// Puts together what is posted, as far as there is room. False: a request cannot be sent at all.
+// Encodes posted requests as far as there is room. Returns false if a request can never be sent.
 bool Connection::encode_all() noexcept {
   if (stage_ != Stage::up || !stream_.may_send()) return true;
   while (encoded_ != posted_) {

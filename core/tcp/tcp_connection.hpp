@@ -1,5 +1,5 @@
-// One connection once its socket is connected, or on the way there: requests that wait to be sent, the
-// stream that judges what arrives, and the receives.
+// One connection from the start of its set-up: the requests waiting to be sent, the stream that checks
+// incoming data, and the receives.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,29 +18,29 @@
 
 namespace rtrs::tcp {
 
-// What a connection uses of its fabric.
+// Parts of the fabric that a connection uses.
 struct Surroundings {
   const TcpOptions& options;
   Poller& poller;
   Memory& memory;
   Outboxes& outboxes;
   TcpStats& stats;
-  iwarp::MutableBytes inbox;     // what one call may receive
-  std::span<iwarp::Event> list;  // what one call of the stream may report
+  iwarp::MutableBytes inbox;     // buffer for the data of one receive call
+  std::span<iwarp::Event> list;  // buffer for the events of one stream call
 };
 
 class Connection final : public Watched, private iwarp::Memory {
  public:
-  // connecting: TCP's handshake; securing: that of the guard, of a client; asking: our request is out, the
-  // reply is awaited.
+  // connecting: TCP handshake; securing: handshake of the guard, client only; asking: the request is sent and
+  // the reply pending.
   enum class Stage : std::uint8_t { connecting, securing, asking, up, lost };
   static constexpr std::uint32_t kMaxMessage = 16U << 20U;
 
-  // Memory that a connection with these parameters takes before it has sent anything, and what a peer can
-  // make it take at any time; receives not counted. With `crc` the checksums of the frames are sent.
+  // Memory in bytes that a connection with these parameters uses at the start, plus the maximum that a peer
+  // can make it allocate; without receives. `crc`: frames are sent with checksums.
   static std::uint64_t cost(const ConnectionParams&, bool crc, const Transport::Guard&) noexcept;
 
-  // Allocates what its parameters ask for; may throw std::bad_alloc.
+  // Allocates memory according to the parameters; may throw std::bad_alloc.
   Connection(const Surroundings&, ConKey, const ConnectionParams&, bool is_client);
   ~Connection() override;
 
@@ -50,28 +50,30 @@ class Connection final : public Watched, private iwarp::Memory {
   void set_stage(Stage stage) noexcept { stage_ = stage; }
   void set_addresses(const std::string& client, const std::string& server);
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
-  // The server's address alone: the same in each attempt.
+  // The server's address only; does not change between attempts.
   [[nodiscard]] const std::string& destination() const noexcept { return destination_; }
 
   // --- set-up ---
-  // Octets of a request or reply, sent before all else. May throw std::bad_alloc.
+  // Queues a request or reply to be sent before everything else. May throw std::bad_alloc.
   void put_first(iwarp::Bytes);
   [[nodiscard]] std::uint64_t first_bytes() const noexcept { return first_bytes_; }
-  // The peer's request or reply was good: messages may come. False: no memory for the CRC.
+  // Call when the peer's request or reply is valid: messages may follow. Returns false if there is no memory
+  // for the CRC.
   bool begin(const iwarp::Wishes& agreed);
   iwarp::GreetingReader& reply() noexcept { return *reply_; }
 
   // --- sending ---
-  // False: the send depth is used up.
+  // Returns false if the send depth is exhausted.
   bool post(const WorkRequest&) noexcept;
-  // The next post() needs make_room() before it: there are more requests outstanding than ever before.
+  // True if make_room() must be called before the next post(), because the number of outstanding requests
+  // reaches a new maximum.
   [[nodiscard]] bool needs_room() const noexcept {
     return posted_ - done_ == slots_.size() && slots_.size() < send_depth_;
   }
   [[nodiscard]] std::uint64_t room_bytes() const noexcept { return slots_.size() * sizeof(Slot); }
-  // Takes room_bytes() of memory more. False: there is none.
+  // Allocates room_bytes() of additional memory. Returns false if there is none.
   bool make_room() noexcept;
-  // Sends what may be sent now. False: the connection is broken, error() says why.
+  // Sends as much as possible. Returns false if the connection failed; end_reason() returns the reason.
   bool flush() noexcept;
   [[nodiscard]] bool has_work() const noexcept { return encoded_ != posted_ || box_ != nullptr; }
   // Reports signalled requests that were sent.
@@ -79,16 +81,16 @@ class Connection final : public Watched, private iwarp::Memory {
   [[nodiscard]] bool has_done() const noexcept { return done_ != encoded_ && slot(done_).end <= sent_; }
   [[nodiscard]] bool blocked() const noexcept { return blocked_; }
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
-  // Gives up what was not sent.
+  // Discards unsent requests.
   void drop_work() noexcept;
 
   // --- receiving ---
   void post_receives(unsigned count, std::uint32_t bytes_each) noexcept;
   struct Read {
     std::size_t events = 0;
-    bool received = false;  // anything at all
-    bool more = false;      // there may be more to do at once
-    bool ended = false;     // end_reason(), end_text() say how
+    bool received = false;  // any bytes received
+    bool more = false;      // call read() again, there may be more data
+    bool ended = false;     // the connection ended, see end_reason() and end_text()
   };
   Read read(std::span<FabricEvent> out) noexcept;
   [[nodiscard]] bool has_delivered() const noexcept { return receives_.has_taken(); }
@@ -96,16 +98,16 @@ class Connection final : public Watched, private iwarp::Memory {
   [[nodiscard]] bool mid_message() const noexcept { return !stream_.between_messages(); }
   void key_died(std::uint32_t key) noexcept { stream_.key_died(key); }
   [[nodiscard]] bool stalled() const noexcept { return stream_.stalled(); }
-  // Nothing is left to feed that a receive or the next call could move on.
+  // True if another read() without waiting may make progress.
   [[nodiscard]] bool has_more() const noexcept {
     return more_ || has_done() || (!left_.empty() && !stalled());
   }
   [[nodiscard]] bool may_send() const noexcept { return stream_.may_send(); }
 
-  // --- deadlines, by the clock of the transport ---
-  // Of a server: the client's first message comes by then. Of a client: the server's reply does.
+  // --- deadlines, in the transport's clock ---
+  // Server: deadline of the client's first message. Client: deadline of the server's reply.
   void expect_greeting(Nanos by) noexcept;
-  // Ends the connection if one has passed. False: it lives on.
+  // Ends the connection if a deadline has passed. Returns false if none has.
   bool overdue(Nanos now);
   [[nodiscard]] Nanos next_deadline() const noexcept;
 
@@ -114,29 +116,29 @@ class Connection final : public Watched, private iwarp::Memory {
   [[nodiscard]] const std::string& end_text() const noexcept { return end_text_; }
   [[nodiscard]] iwarp::Fault fault() const noexcept { return stream_.fault(); }
   void end(Reason, std::string text);
-  // Why the socket gives or takes nothing any more; `error` is one of the transport.
+  // Ends the connection after a failed transport call; `error` is the transport's error number.
   void end_by(int error);
   void fail(iwarp::Fault fault) noexcept { stream_.fail(fault); }
-  // Sends the Terminate message of the fault if the transport takes it whole at once. False: it did not.
+  // Sends the Terminate message of the fault if the transport accepts all of it at once; else returns false.
   bool send_terminate() noexcept;
 
-  // Kept by the fabric.
+  // Maintained by the fabric.
   bool in_ready = false;
   bool in_dirty = false;
   bool in_mid = false;
   bool in_delivered = false;
-  bool failing = false;    // sending failed: what has arrived is reported, then the loss
-  unsigned dry_polls = 0;  // in a row that found nothing
+  bool failing = false;    // sending failed: report the data that has arrived, then the loss
+  unsigned dry_polls = 0;  // consecutive polls without data
   DeliveryWatch delivery;
   std::uint64_t cost_bytes = 0;
   std::uint32_t host = 0;
-  bool counted = false;  // in the books of accepted connections
+  bool counted = false;  // included in the totals of accepted connections
 
  private:
   struct Slot {
     WorkRequest work;
-    std::vector<std::byte> bytes;  // of its inline bytes
-    std::uint64_t end = 0;         // of its last octet, in octets sent
+    std::vector<std::byte> bytes;  // copy of its inline bytes
+    std::uint64_t end = 0;         // stream position after its last byte
   };
 
   // --- iwarp::Memory ---
@@ -155,13 +157,13 @@ class Connection final : public Watched, private iwarp::Memory {
 
   void set_blocked(bool) noexcept;
   void update_interest() noexcept;
-  // One call. False: the connection gives nothing now, or ended.
+  // One receive call. Returns false if no data is available, or the connection ended.
   bool receive(Read&, iwarp::Events&) noexcept;
   std::size_t translate(std::span<const iwarp::Event>, std::span<FabricEvent> out) noexcept;
   void keep_rest() noexcept;
   void note_stall() noexcept;
   void expect_rest() noexcept;
-  // A message stopped in its middle.
+  // True if a message stopped arriving in the middle for too long.
   bool is_cut_off(Nanos now) noexcept;
 
   Surroundings around_;
@@ -172,38 +174,39 @@ class Connection final : public Watched, private iwarp::Memory {
   std::string description_ = "? > ?";
   std::string destination_ = "?";
 
-  std::vector<Slot> slots_;    // ring of a power of two; doubles when more requests than ever are in flight
-  std::uint64_t posted_ = 0;   // numbers of requests
-  std::uint64_t encoded_ = 0;  // those before it are sent, or in the outbox
+  std::vector<Slot>
+      slots_;  // ring, size a power of two; doubles when the number in flight reaches a new maximum
+  std::uint64_t posted_ = 0;   // number of posted requests
+  std::uint64_t encoded_ = 0;  // requests before this number are sent or in the outbox
   std::uint64_t done_ = 0;
   std::uint64_t first_bytes_ = 0;
-  std::uint64_t queued_ = 0;  // octets that were put into outboxes
-  std::uint64_t sent_ = 0;    // octets that the transport took
+  std::uint64_t queued_ = 0;  // bytes put into outboxes
+  std::uint64_t sent_ = 0;    // bytes accepted by the transport
   std::unique_ptr<Outbox> box_;
   iwarp::Writer writer_{false};
   bool send_with_immediate_ = true;
   bool blocked_ = false;
-  std::uint64_t blocked_mark_ = 0;  // sent_ has to come there by the deadline
+  std::uint64_t blocked_mark_ = 0;  // sent_ must reach this value by the deadline
 
-  std::unique_ptr<iwarp::GreetingReader> reply_;  // of a client, until it is there
+  std::unique_ptr<iwarp::GreetingReader> reply_;  // client only, until the reply is complete
   std::unique_ptr<std::byte[]> staging_;
   iwarp::Stream stream_;
   Receives receives_;
-  std::uint64_t received_ = 0;         // octets
-  std::vector<std::byte> left_store_;  // received and not taken by the stream
+  std::uint64_t received_ = 0;         // bytes
+  std::vector<std::byte> left_store_;  // received but not consumed by the stream
   iwarp::Bytes left_{};
   bool more_ = false;
-  bool again_ = false;   // the stream may hold an event back
-  bool bulk_ = false;    // large payload comes: it is received straight to its place
-  bool short_ = false;   // the last call took all that was there
-  bool sealed_ = false;  // a guard has to open what comes
+  bool again_ = false;   // the stream may hold back an event
+  bool bulk_ = false;    // large payload is arriving: receive directly into place
+  bool short_ = false;   // the last call emptied the socket
+  bool sealed_ = false;  // a guard decrypts incoming data
 
   Nanos greeting_by_ = kNever;
   Nanos output_by_ = kNever;
   Nanos receive_by_ = kNever;
-  // Something more of the message that is not whole comes by then.
+  // Deadline for more bytes of an incomplete message.
   Nanos rest_by_ = kNever;
-  std::uint64_t rest_mark_ = 0;  // received_ at that time
+  std::uint64_t rest_mark_ = 0;  // value of received_ when the deadline was set
 
   Reason end_reason_ = Reason::none;
   std::string end_text_;

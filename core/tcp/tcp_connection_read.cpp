@@ -11,11 +11,12 @@
 namespace rtrs::tcp {
 namespace {
 
-// Payload that is missing from so many octets on is received straight to its place.
+// If at least this much payload is missing, it is received directly into place.
 constexpr std::size_t kDirectBytes = 8U << 10U;
-// What is received behind it, and at once where large payload comes: more would have to be copied.
+// Maximum bytes received after such payload, and per call while large payload arrives. More would have to be
+// copied.
 constexpr std::size_t kSpillBytes = 16U << 10U;
-// Calls of one connection before it is another's turn.
+// Receive calls per connection and turn.
 constexpr unsigned kCallsPerPoll = 4;
 
 }  // namespace
@@ -37,7 +38,7 @@ void Connection::post_receives(unsigned count, std::uint32_t bytes_each) noexcep
   try {
     for (; count != 0; --count) receives_.post(bytes_each);
   } catch (const std::bad_alloc&) {
-    // The peer's messages wait for it, as for one that was never posted.
+    // Messages of the peer wait, as if the receive had not been posted.
   }
   if (!stream_.stalled()) return;
   receive_by_ = kNever;
@@ -91,7 +92,7 @@ std::size_t Connection::translate(std::span<const iwarp::Event> list, std::span<
   return count;
 }
 
-// The inbox is shared: what the stream did not take goes into memory of the connection.
+// The inbox is shared, so bytes that the stream did not consume are moved to memory of the connection.
 void Connection::keep_rest() noexcept {
   const std::byte* const own = left_store_.data();
   if (left_.empty() || (left_.data() >= own && left_.data() < own + left_store_.size())) return;
@@ -114,7 +115,8 @@ void Connection::note_stall() noexcept {
   update_interest();
 }
 
-// Once in the time that it may take: a message in the middle at each look is no sign by itself.
+// Checks once per timeout period. Finding an incomplete message at each check is not an error; finding no
+// progress is.
 void Connection::expect_rest() noexcept {
   if (rest_by_ != kNever || around_.options.undelivered_timeout_ms == 0) return;
   rest_mark_ = received_;
@@ -157,7 +159,7 @@ Connection::Read Connection::read(std::span<FabricEvent> out) noexcept {
       break;
     }
     if (stream_.stalled()) break;
-    // Many messages that are nothing: the others come first.
+    // Many FPDUs without an event: let the other connections run first.
     if (list.all().empty() && !left_.empty() && offered != 0) break;
     if (left_.empty() && !again_) {
       if (bulk_ && !short_ && stream_.wants().size() <= kDirectBytes) bulk_ = false;

@@ -1,4 +1,4 @@
-// Finds connections of which the network delivers only small packets.
+// Detects connections for which the network delivers only small packets.
 #include "core/tcp/tcp_delivery.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constexpr Nanos kTellEvery = seconds(60);
 
 }  // namespace
 
-// Called when something arrived over the first connection of a path, so that an idle fabric needs no timer.
+// Called when data arrived on the first connection of a path, so that an idle fabric needs no timer.
 void FabricImpl::look_at_deliveries() {
   const Nanos now = poller_.now();
   if (now < next_delivery_look_) return;
@@ -35,10 +35,10 @@ void FabricImpl::look_at_deliveries() {
   }
 }
 
-// The answer to the first message of a session fills whole packets, and heartbeats begin after it. An outage
-// rarely begins just in front of that answer, and not twice in a row between the same two addresses.
+// The reply to the first message of a session fills whole packets, and heartbeats start after it. An outage
+// rarely starts just before this reply, and hardly ever twice in a row for the same address pair.
 void FabricImpl::judge_end(const Connection& one) {
-  // A socket that is kept for a Terminate message is no longer the connection's.
+  // A socket that is kept for a Terminate message no longer belongs to the connection.
   if (one.key().con != 0 || one.is_client() || one.stage() != Connection::Stage::up || !one.socket) return;
   const Transport::Delivery delivery = transport_->delivery(one.socket.get());
   const bool suspicious = passed_greeting_only(delivery, one.first_bytes());

@@ -1,4 +1,4 @@
-// Memory and posting.
+// Memory regions and posting of requests.
 #include "core/tcp/tcp_fabric.hpp"
 
 #include <algorithm>
@@ -145,12 +145,12 @@ std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
     Connection* const one = find(work[i].key);
     if (one == nullptr || one->stage() == Connection::Stage::lost || one->failing) continue;
     if (one->needs_room() && !make_room(*one)) {
-      // To accept only what is before it would delay the work of all other connections.
+      // Returning a partial count here would delay the requests of all other connections.
       give_up(*one);
       continue;
     }
     if (!one->post(work[i])) return i;
-    // What the transport does not take now is sent when it says so.
+    // Data that the transport does not accept now is sent when the socket becomes writable.
     if (!one->blocked()) mark_dirty(*one);
   }
   return work.size();

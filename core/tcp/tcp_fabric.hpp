@@ -1,5 +1,5 @@
-// The Fabric over TCP: tcp_fabric.cpp (memory, posting), tcp_cm.cpp (connections come and go), tcp_poll.cpp
-// (events and sleeping).
+// The Fabric over TCP: tcp_fabric.cpp (memory, posting), tcp_cm.cpp (set-up and teardown of connections),
+// tcp_poll.cpp (events and sleeping).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -25,23 +25,23 @@ struct ConKeyHash {
   }
 };
 
-// What the TCP fabric can do, whatever its transport.
+// Capabilities of the TCP fabric, independent of its transport.
 Capabilities tcp_capabilities() noexcept;
 
 class FabricImpl final : public TcpFabric {
  public:
-  // What is held at the moment.
+  // Resources in use now.
   struct Books {
-    std::size_t accepted = 0;  // connections, and the memory that they are counted with
+    std::size_t accepted = 0;  // connections, and their accounted memory in bytes
     std::uint64_t memory = 0;
     std::size_t half_open = 0;
     std::size_t last_words = 0;
-    // Sums over all client addresses, whose limits are counted one by one.
+    // Sums of the counters per client address.
     std::size_t accepted_by_host = 0;
     std::uint64_t memory_by_host = 0;
     std::size_t half_open_by_host = 0;
   };
-  // `secret`: random. Afterwards the fabric owns the transport.
+  // `secret` must be random. The fabric takes ownership of the transport.
   FabricImpl(TcpOptions, const KeySequence::Secret& secret, std::unique_ptr<Transport>);
   ~FabricImpl() override;
   FabricImpl(const FabricImpl&) = delete;
@@ -50,7 +50,7 @@ class FabricImpl final : public TcpFabric {
   TcpStats stats() const noexcept override;
   Transport& transport() noexcept override { return *transport_; }
   Books books() const noexcept;
-  // kNoSocket: the connection has none.
+  // Returns kNoSocket if the connection has no socket.
   SocketId socket_of(ConKey) const noexcept;
   std::uint16_t listening_port() const noexcept override { return admission_.port(); }
 
@@ -95,7 +95,7 @@ class FabricImpl final : public TcpFabric {
     FabricEvent event;
     std::string bytes;
   };
-  // Of accepted connections.
+  // Totals of the accepted connections of one host.
   struct HostBooks {
     unsigned connections = 0;
     std::uint64_t memory = 0;
@@ -105,39 +105,39 @@ class FabricImpl final : public TcpFabric {
   Connection& create(ConKey, const ConnectionParams&, bool is_client);
   void report(const FabricEvent&, std::string bytes = {});
   void say(LogLevel, const std::string&) const;
-  // Of violations and the like: a peer must not fill the log.
+  // Logs violations and similar problems at a limited rate, so that a peer cannot fill the log.
   void warn(const std::string&);
 
-  // --- connections come and go ---
+  // --- set-up and teardown of connections ---
   void fail_connect(Connection&, const std::string& where, Reason, const std::string& detail,
                     std::string bytes = {});
   void finish_connecting(Connection&);
-  // The handshake of its guard, as far as it goes now.
+  // Continues the handshake of the guard as far as possible without waiting.
   void secure(Connection&);
   void ask(Connection&);
   void fail_asking(Connection&, int error);
   void read_reply(Connection&);
-  // What is sealed cannot be changed unseen: a CRC finds nothing there.
+  // A guard already detects modified data, so a CRC would add nothing.
   bool wants_crc(bool sealed) const noexcept { return options_.crc && !sealed; }
-  // Why the request cannot be had, or Reason::none.
+  // Returns the reason to reject the request, or Reason::none.
   Reason refusal_of(const HalfOpen&, std::uint64_t cost, std::string& why) const;
   std::uint64_t cost_of(const HalfOpen&, const ConnectionParams&) const noexcept;
   Reason serve(Connection&, HalfOpen&, std::span<const std::byte> private_data);
   void count_in(Connection&, std::uint32_t host, std::uint64_t cost);
   void count_out(Connection&) noexcept;
-  // The part of max_memory that the connections of a host may take now.
+  // Part of max_memory in bytes that the connections of a host may use now.
   std::uint64_t memory_for(const HostBooks& host) const noexcept;
-  // Memory for more outstanding requests. False: that is beyond max_memory, or there is no memory.
+  // Allocates memory for more outstanding requests. Returns false if that exceeds max_memory or fails.
   bool make_room(Connection&) noexcept;
-  // Its ConnectionLost is reported by a later poll(), with no_resources.
+  // A later poll() reports its ConnectionLost with Reason::no_resources.
   void give_up(Connection&) noexcept;
   void lose(Connection&, Reason, const std::string& why);
   void end_broken(Connection&);
-  // --- what the network delivers, tcp_delivery.cpp ---
+  // --- packet delivery, tcp_delivery.cpp ---
   void look_at_deliveries();
   void judge_end(const Connection&);
   void tell_of_lost_packets(const Connection&, const Transport::Delivery&);
-  // Takes it off all lists.
+  // Removes the connection from all lists.
   void forget(Connection&) noexcept;
 
   // --- a round ---
@@ -151,11 +151,11 @@ class FabricImpl final : public TcpFabric {
   void expire();
   std::size_t take_pending(std::span<FabricEvent>) noexcept;
   std::size_t read_ready(std::span<FabricEvent>) noexcept;
-  // True: it stays in the list.
+  // Returns true if the connection stays in the list.
   bool serve_ready(Connection&, std::span<FabricEvent>, std::size_t& count) noexcept;
   void mark_ready(Connection&) noexcept;
   void mark_dirty(Connection&) noexcept;
-  // There is something to do for a fabric that was told to sleep.
+  // Wakes a sleeping fabric because there is work.
   void wake() noexcept;
   void key_died(std::uint32_t key) noexcept;
 
@@ -168,27 +168,28 @@ class FabricImpl final : public TcpFabric {
   Outboxes outboxes_;
   std::vector<std::byte> inbox_;
   std::vector<iwarp::Event> list_;
-  // Closed, and freed by the next poll(): events point into it, and it may have been named in this round.
+  // Closed objects, freed by the next poll(), because events point into them and this round may still report
+  // them as ready.
   std::vector<std::unique_ptr<Watched>> graveyard_;
   Admission admission_;
 
   std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
   mutable Connection* last_found_ = nullptr;
-  std::unordered_map<std::uint32_t, HostBooks> of_host_;  // by the digest of the client's address
+  std::unordered_map<std::uint32_t, HostBooks> of_host_;  // keyed by the digest of the client's address
   unsigned accepted_ = 0;
   std::uint64_t memory_used_ = 0;
 
   std::vector<Pending> pending_;
   std::size_t pending_taken_ = 0;
   std::deque<std::string> shown_bytes_;
-  std::vector<Connection*> ready_;      // to be read: those that spoke lately, in turn
-  std::vector<Connection*> dirty_;      // with requests to be sent
-  std::vector<Connection*> mid_;        // in the middle of a message, most of them
-  std::vector<Connection*> delivered_;  // events point into their receives
+  std::vector<Connection*> ready_;      // connections to read, recently active, in turn
+  std::vector<Connection*> dirty_;      // connections with unsent requests
+  std::vector<Connection*> mid_;        // connections with an incomplete message; may hold others too
+  std::vector<Connection*> delivered_;  // connections whose receives hold data of reported events
   bool look_now_ = true;
-  bool asleep_ = false;           // try_wait() said yes, and poll() was not called since
-  bool heard_ = false;            // something came in this round
-  bool heartbeat_heard_ = false;  // over the first connection of a path, since the last look at deliveries
+  bool asleep_ = false;           // try_wait() returned true and poll() was not called since
+  bool heard_ = false;            // data arrived in this round
+  bool heartbeat_heard_ = false;  // on the first connection of a path, since the last delivery check
   unsigned since_look_ = 0;
   unsigned dry_rounds_ = 0;
   std::string last_refusal_;            // by a guard, of a client

@@ -1,12 +1,12 @@
-// Keys that do not repeat and cannot be guessed from one another.
+// Generates keys that do not repeat and do not reveal each other.
 #pragma once
 #include <array>
 #include <cstdint>
 
 namespace rtrs::tcp {
 
-// Runs through all 32-bit values except 0, each once before any comes again: a counter sent through a
-// permutation that the secret selects.
+// Produces all 32-bit values except 0, each once before any repeats: encrypts a counter with a permutation
+// that the secret selects.
 class KeySequence {
  public:
   static constexpr unsigned kRounds = 10;

@@ -53,7 +53,7 @@ Result<Region> Memory::add(std::span<std::byte> memory, Held held) {
 
 void Memory::release(RegionId id) {
   RTRS_ASSERT(id < held_.size() && held_[id] != Held::nothing);
-  // As a rule the keys were released before: the end of a session does not search those of all sessions.
+  // Usually the keys were released before, so that the end of a session does not search all keys.
   for (RemoteKeyId key = 0; keys_of_[id] != 0; ++key) {
     if (slots_[key].used && slots_[key].region == id) release_key(key);
   }
@@ -85,7 +85,7 @@ void Memory::insert(std::uint32_t key, RemoteKeyId slot) noexcept {
   table_[at] = {.key = key, .slot = slot};
 }
 
-// What stands behind a gap and could stand before it moves up, so that a search never ends too early.
+// Moves up later entries that can fill the gap, so that a search never ends too early.
 void Memory::erase(std::uint32_t key) noexcept {
   const std::size_t mask = table_.size() - 1;
   std::size_t gap = key & mask;
@@ -110,7 +110,7 @@ void Memory::grow_table() {
 void Memory::give_key(RemoteKeyId id) {
   if ((alive_ + 1) * 2 > table_.size()) grow_table();
   std::uint32_t key = sequence_.next();
-  // One may still be alive when the sequence has come round.
+  // After the sequence has wrapped around, a key may still be in use.
   while (find(key) != kNoRemoteKey) key = sequence_.next();
   insert(key, id);
   ++alive_;

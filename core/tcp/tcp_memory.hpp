@@ -1,4 +1,4 @@
-// Regions, and the keys under which peers write to them.
+// Memory regions, and the keys with which peers write to them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace rtrs::tcp {
 
-// On which connections a key is good.
+// Connections on which a key is valid.
 enum class Scope : std::uint8_t {
   any,
-  path,        // those of the path of its ConKey
-  connection,  // that one alone, whose peer may end it
+  path,        // all connections of the path of its ConKey
+  connection,  // that connection only; its peer may invalidate the key
 };
 
 class Memory {
  public:
-  // `regions` is the table of the Fabric base class, kept up to date here, and outlives this object. `died`
-  // is called for each key when it is dead.
+  // `regions` is the table of the Fabric base class, updated here; it must outlive this object. `died` is
+  // called with each key after it was invalidated.
   Memory(Transport&, const KeySequence::Secret&, std::vector<std::span<std::byte>>& regions,
          std::function<void(std::uint32_t)> died);
   ~Memory();
@@ -34,16 +34,16 @@ class Memory {
   Result<Region> allocate(std::size_t bytes);
   Result<Region> register_memory(std::span<std::byte>);
   void release(RegionId);
-  // A part outside its region is a programming error.
+  // The part must be inside its region; anything else is a programming error.
   std::span<const std::byte> part(const LocalPart&) const noexcept;
 
   Result<RemoteKey> make_key(Scope, ConKey, RegionId, std::size_t offset, std::size_t length);
   void release_key(RemoteKeyId);
-  // Makes the key dead; false when there is no such remote key.
+  // Invalidates the key; returns false if there is no such remote key.
   bool invalidate(RemoteKeyId) noexcept;
   Result<std::uint32_t> rebind(RemoteKeyId, ConKey);
 
-  // See iwarp::Memory; `from` is the connection whose peer asks.
+  // See iwarp::Memory; `from` is the connection whose peer accesses the key.
   iwarp::Fault resolve(ConKey from, std::uint32_t key, std::uint64_t to, std::size_t n,
                        iwarp::MutableBytes& place) const noexcept;
   iwarp::Fault end_by_peer(ConKey from, std::uint32_t key) noexcept;
@@ -53,7 +53,7 @@ class Memory {
   struct Slot {
     bool used = false;
     Scope scope = Scope::any;
-    std::uint32_t key = 0;  // 0: dead
+    std::uint32_t key = 0;  // 0: invalid
     RegionId region = kNoRegion;
     ConKey owner{};
     std::span<std::byte> bytes{};
@@ -77,11 +77,12 @@ class Memory {
   std::vector<std::span<std::byte>>& regions_;
   std::function<void(std::uint32_t)> died_;
   std::vector<Held> held_;
-  std::vector<std::uint32_t> keys_of_;  // number of keys by region
+  std::vector<std::uint32_t> keys_of_;  // number of keys per region
   std::vector<RegionId> free_regions_;
-  std::deque<Slot> slots_;               // so that one more never copies all the others
-  std::vector<RemoteKeyId> free_slots_;  // has room for all slots
-  std::vector<Entry> table_;             // open addressing, at most half full; keys are as good as random
+  std::deque<Slot> slots_;               // a deque never copies existing slots when it grows
+  std::vector<RemoteKeyId> free_slots_;  // has capacity for all slots
+  std::vector<Entry>
+      table_;  // open addressing, at most half full; keys are evenly distributed, so they need no hashing
   std::size_t alive_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What the TCP fabric may take and how long it waits, and what it counts.
+// Limits and timeouts of the TCP fabric, and its counters.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,57 +13,61 @@ namespace rtrs::tcp {
 enum class LogLevel : std::uint8_t { debug, info, warning, error };
 
 struct TcpOptions {
-  // A CRC-32C over each message; on when either end asks. It finds what TCP's own checksum does not.
+  // Adds a CRC-32C to each message, if either peer requests it. Detects errors that TCP's checksum misses.
   bool crc = false;
-  // A client that connected must have sent its whole connect request after this time, and its first message
-  // after as long again.
+  // Time in ms that a client has to send its whole connect request, and the same time again for its first
+  // message.
   unsigned handshake_timeout_ms = 5000;
-  // Clients that may be in between at a time, in all and from one address. Beyond it, or beyond a quarter of
-  // the file descriptors that the process may have, the oldest of the address with most is closed.
+  // Maximum number of clients in that state, in total and per address. If it is exceeded, or a quarter of the
+  // process's file descriptors is in use by them, the oldest client of the address with the most clients is
+  // closed.
   unsigned max_handshakes = 256;
   unsigned max_handshakes_per_host = 128;
-  // Accepted connections, in all and from one address (of IPv6: from one network of 64 bits). By default the
-  // bounds are max_memory and the file descriptors.
+  // Maximum accepted connections, in total and per address (IPv6: per /64 network). With the defaults, only
+  // max_memory and the file descriptors limit them.
   unsigned max_connections = 1U << 20;
   unsigned max_connections_per_host = 1U << 20;
-  // What all connections together may take for their queues and buffers. The bytes of posted receives are
-  // not counted: how many and how large is the caller's to choose. Those of one address may take all but an
-  // eighth of what the others leave, and so it is with half of the file descriptors of the process, which is
-  // for connections.
+  // Maximum memory in bytes for the queues and buffers of all connections. Posted receives are not counted,
+  // because the caller chooses their number and size. One address may use all but an eighth of what the
+  // others leave. The same rule applies to the half of the process's file descriptors that is reserved for
+  // connections.
   std::uint64_t max_memory = std::uint64_t{1} << 30;
-  // A connection breaks when its peer acknowledges nothing for this time, or takes nothing of what waits for
-  // it; when nothing more of a message comes, after up to twice this time. connect() fails when no whole
-  // reply comes for this time after TCP's handshake. 0: the kernel decides, after many minutes or never.
+  // A connection fails if for this time (ms) its peer acknowledges nothing or accepts none of the queued
+  // data, or within twice this time if an incomplete message makes no progress. connect() fails if no
+  // complete reply arrives within this time after the TCP handshake. 0: the kernel decides, after many
+  // minutes or never.
   unsigned undelivered_timeout_ms = 30'000;
-  // A message that finds no posted receive holds up its connection for this time at most.
+  // Maximum time in ms that a message without a posted receive blocks its connection.
   unsigned receive_timeout_ms = 30'000;
-  // After the last word to a peer its socket is kept until it has read it, for this time at most.
+  // Maximum time in ms that a socket is kept open so that the peer can read the last message.
   unsigned drain_timeout_ms = 1000;
-  // False: only addresses in figures are taken. A thread looks up names, and one looks for changed files of
-  // TLS; without host names there is none, and connect() itself reads changed files.
+  // False: only numeric addresses are accepted. With host names, one thread resolves names and one watches
+  // the TLS files for changes. Without host names there are no such threads, and connect() itself reads
+  // changed files.
   bool host_names = true;
-  // Called from the thread that owns the fabric.
+  // Called on the thread that owns the fabric.
   std::function<void(LogLevel, const std::string&)> log;
 };
 
 struct TcpStats {
-  // Violations by peers, by what they did.
+  // Protocol violations of peers, per fault.
   std::array<std::uint64_t, iwarp::kFaultCount> faults{};
-  std::uint64_t terminated = 0;          // connections that the peer ended by a Terminate message
-  std::uint64_t closed_handshakes = 0;   // clients closed because no whole connect request came in time
-  std::uint64_t turned_away = 0;         // clients closed because no descriptor was left
-  std::uint64_t refused = 0;             // accepts that a limit of connections or memory refused
-  std::uint64_t slow_readers = 0;        // connections broken by `undelivered_timeout_ms` of this side
-  std::uint64_t large_packets_lost = 0;  // connections of which the network delivers only small packets
-  std::uint64_t discarded_work = 0;      // work requests not sent when their connection ended
-  std::uint64_t tls_connections = 0;     // TLS handshakes that were finished
-  std::uint64_t tls_resumed = 0;         // of these, with a ticket of an earlier one
-  std::uint64_t tls_in_kernel = 0;       // of these, where the kernel seals what is sent
-  std::uint64_t tls_refused = 0;    // peers that TLS refused, and clients that did not do as its options say
-  std::uint64_t receive_calls = 0;  // calls of the transport: system calls without TLS, with it at least one
+  std::uint64_t terminated = 0;         // connections that the peer ended with a Terminate message
+  std::uint64_t closed_handshakes = 0;  // clients closed because no complete connect request arrived in time
+  std::uint64_t turned_away = 0;        // clients closed because no file descriptor was free
+  std::uint64_t refused = 0;            // connections rejected because of a connection or memory limit
+  std::uint64_t slow_readers = 0;  // connections that failed because of this side's `undelivered_timeout_ms`
+  std::uint64_t large_packets_lost = 0;  // connections for which the network delivers only small packets
+  std::uint64_t discarded_work = 0;      // work requests unsent when their connection ended
+  std::uint64_t tls_connections = 0;     // completed TLS handshakes
+  std::uint64_t tls_resumed = 0;         // handshakes of these that resumed a session with a ticket
+  std::uint64_t tls_in_kernel = 0;       // connections of these for which the kernel encrypts sent data
+  std::uint64_t tls_refused = 0;         // peers rejected by TLS, and clients that violated the TLS options
+  std::uint64_t receive_calls =
+      0;  // receive calls of the transport: one system call each without TLS, at least one with TLS
   std::uint64_t send_calls = 0;
   std::uint64_t wait_calls = 0;
-  // Now: accepted connections, and what they are counted with in `max_memory`.
+  // Current number of accepted connections, and their memory in bytes as accounted in `max_memory`.
   std::uint64_t connections = 0;
   std::uint64_t memory = 0;
 };

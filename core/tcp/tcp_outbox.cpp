@@ -7,7 +7,7 @@
 namespace rtrs::tcp {
 namespace {
 
-// More are given back to the system.
+// Outboxes above this number are freed.
 constexpr std::size_t kKept = 16;
 
 }  // namespace

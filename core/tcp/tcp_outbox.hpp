@@ -1,5 +1,5 @@
-// What a connection is about to send, and a store of such that connections share: one that has nothing to
-// send has none.
+// Data that a connection is about to send, and a pool of outboxes shared by all connections. A connection
+// with nothing to send holds none.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace rtrs::tcp {
 class Outbox {
  public:
   static constexpr std::size_t kArenaBytes = std::size_t{64} << 10;
-  static constexpr std::size_t kPieces = 1024;  // what one call of a kernel takes (UIO_MAXIOV)
+  static constexpr std::size_t kPieces = 1024;  // maximum per system call (UIO_MAXIOV)
 
   explicit Outbox(std::size_t arena_bytes = kArenaBytes)
       : arena_(std::make_unique<std::byte[]>(arena_bytes)),
@@ -32,8 +32,8 @@ class Outbox {
   }
 
   enum class Sent : std::uint8_t { all, blocked, failed };
-  // Sends without blocking. `sent` grows by what the transport took, `calls` by calls of it; `error` is the
-  // errno of a failure.
+  // Sends without blocking. Adds the bytes accepted by the transport to `sent` and the number of transport
+  // calls to `calls`. `error` is the errno of a failure.
   Sent send(Transport&, SocketId, std::uint64_t& sent, std::uint64_t& calls, int& error) noexcept;
 
  private:
@@ -44,8 +44,8 @@ class Outbox {
   std::vector<iwarp::Bytes> list_;
   iwarp::Outgoing out_;
   std::size_t sent_ = 0;
-  std::size_t piece_ = 0;   // the first that is not sent whole
-  std::size_t offset_ = 0;  // in it
+  std::size_t piece_ = 0;   // first piece that is not completely sent
+  std::size_t offset_ = 0;  // bytes of that piece already sent
 };
 
 class Outboxes {

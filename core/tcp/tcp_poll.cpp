@@ -1,7 +1,7 @@
 // Events and sleeping.
 //
-// Connections that spoke lately are asked directly, and the transport is asked which others have something
-// when those are dry, and every so often. Idle connections cost nothing.
+// Recently active connections are read directly. The transport is asked for other ready sockets when those
+// have no data, and periodically. Idle connections cost nothing.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -11,13 +11,13 @@
 namespace rtrs::tcp {
 namespace {
 
-// Events one connection may report before it is another's turn.
+// Maximum events per connection and turn.
 constexpr std::size_t kFairShare = 32;
-// While connections are asked directly, this often the transport is asked about everything else.
+// Rounds with direct reads between two readiness checks of the transport.
 constexpr unsigned kRoundsPerLook = 16;
-// The same in rounds in which they had nothing, for one that polls without sleeping.
+// The same for rounds without data, for a caller that polls without sleeping.
 constexpr unsigned kDryRoundsPerLook = 4;
-// A connection that had nothing in so many rounds is not asked directly any more.
+// A connection without data for this many rounds is no longer read directly.
 constexpr unsigned kDryPolls = 16;
 
 }  // namespace
@@ -45,7 +45,7 @@ void FabricImpl::begin_round() noexcept {
     try {
       look_at_deliveries();
     } catch (const std::bad_alloc&) {
-      // The sentence for the log has no memory.
+      // No memory for the log message.
     }
   }
   for (std::size_t i = delivered_.size(); i-- > 0;) {
@@ -79,7 +79,7 @@ void FabricImpl::look() noexcept {
     try {
       handle(ready);
     } catch (const std::bad_alloc&) {
-      // It is named again.
+      // Readiness is level-triggered: the transport reports the socket again.
     }
   }
   flush_dirty();
@@ -92,7 +92,7 @@ void FabricImpl::handle(const Transport::Ready& ready) {
     return;
   }
   Watched& one = *ready.one;
-  // Closed in this round.
+  // Closed earlier in this round.
   if (!one.watched) return;
   switch (one.kind) {
     case Watched::Kind::listener:
@@ -175,7 +175,7 @@ void FabricImpl::expire() {
     else
       fail_connect(*one, one->destination(), one->end_reason(), one->end_text());
   }
-  // Deadlines that lie close together are one.
+  // Merges deadlines within 10 ms.
   if (next != kNever) poller_.wake_at(std::max(next, now + milliseconds(10)));
 }
 
@@ -230,7 +230,7 @@ std::size_t FabricImpl::read_ready(std::span<FabricEvent> out) noexcept {
     if (stays) {
       ++next;
     } else if (next < ready_.size() && ready_[next] == &one) {
-      // Not yet taken off the list by forget().
+      // forget() has not removed it from the list yet.
       one.in_ready = false;
       ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(next));
     }
@@ -249,10 +249,10 @@ std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
     looked = true;
   }
   std::size_t count = take_pending(out);
-  // What is pending about a connection comes before what its socket holds.
+  // Pending events of a connection precede the data in its socket.
   if (pending_taken_ < pending_.size()) return count;
   count += read_ready(out.subspan(count));
-  // What woke a sleeper is among what it got, as a rule; if not, it is woken again.
+  // Usually the events include the one that woke the sleeper; if not, the fabric wakes it again.
   if (heard_) dry_rounds_ = 0;
   if (looked || heard_ || count != 0 || ++dry_rounds_ < kDryRoundsPerLook) return count;
   look();
@@ -267,7 +267,7 @@ bool FabricImpl::try_wait() noexcept {
   for (const Connection* one : ready_) {
     if (one->has_more() || one->failing) return false;
   }
-  // The first dry round after it asks the transport.
+  // The next round without data asks the transport at once.
   dry_rounds_ = kDryRoundsPerLook;
   asleep_ = true;
   return true;

@@ -1,5 +1,5 @@
-// Receives of one connection, in the order of posting. A posted receive costs an entry of the ring. A message
-// gets its buffer when it arrives, so a connection has no more buffers than messages that it reports at once.
+// Receives of one connection, in posting order. A posted receive costs one ring entry. A buffer is assigned
+// when a message arrives, so a connection needs only as many buffers as messages that it reports at once.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,12 +16,12 @@ class Receives {
  public:
   // May throw std::bad_alloc.
   void post(std::uint32_t bytes);
-  // Takes the oldest receive; fails if none is posted, or if there is no memory for its buffer. The bytes
-  // stay valid until reuse().
+  // Takes the oldest receive. Returns nullopt if none is posted or there is no memory for its buffer. The
+  // bytes stay valid until reuse().
   std::optional<iwarp::MutableBytes> take() noexcept;
-  // The messages reported so far are read by the caller until its next poll, then reuse() is called.
+  // True if reported messages are in use: the caller reads them until its next poll, then reuse() is called.
   [[nodiscard]] bool has_taken() const noexcept { return !taken_.empty(); }
-  // `keep_last`: the one taken last belongs to a message that is not whole.
+  // `keep_last`: the receive taken last belongs to an incomplete message.
   void reuse(bool keep_last) noexcept;
 
  private:
@@ -31,10 +31,11 @@ class Receives {
   };
   static constexpr std::size_t kFirstRing = 16;
   void grow();
-  // Null: no memory.
+  // Returns null if there is no memory.
   std::byte* take_buffer(std::uint32_t bytes) noexcept;
 
-  std::vector<std::uint32_t> ring_ = std::vector<std::uint32_t>(kFirstRing);  // bytes; a power of two
+  std::vector<std::uint32_t> ring_ =
+      std::vector<std::uint32_t>(kFirstRing);  // size in bytes of each receive; ring size is a power of two
   std::size_t first_ = 0;
   std::size_t behind_ = 0;
   std::vector<Buffer> buffers_;

@@ -1,5 +1,4 @@
-// What errno values, and those that the transport adds to them, mean to the protocol and to a reader of the
-// log.
+// Maps errno values, and the transport's additional error numbers, to protocol reasons and log texts.
 #pragma once
 #include <string>
 
@@ -8,11 +7,11 @@
 namespace rtrs::tcp {
 
 Reason connect_reason(int error) noexcept;
-// Why a connection that was up is gone.
+// Reason for the loss of an established connection.
 Reason loss_reason(int error) noexcept;
 Errc to_errc(int error) noexcept;
 std::string error_text(int error);  // "Connection refused (111)"
-// No descriptor, or no memory of the kernel.
+// True if descriptors or kernel memory are exhausted.
 bool is_shortage(int error) noexcept;
 
 }  // namespace rtrs::tcp

@@ -1,8 +1,8 @@
-// What the TCP fabric asks of a system: streams of octets, readiness, a clock and memory. backends/tcp has it
-// of the operating system, sim/pipes of a simulated network.
+// System services that the TCP fabric needs: byte streams, readiness, a clock and memory. backends/tcp
+// implements them with the operating system, sim/pipes with a simulated network.
 //
-// One thread. No call waits, but listen() for the address of a host name, and none calls back. Errors are
-// errno values; 0 is none.
+// Single-threaded. No call blocks except listen() while it resolves a host name, and none calls back. Errors
+// are errno values; 0 means success.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,27 +17,27 @@ namespace rtrs::tcp {
 
 struct TcpStats;
 
-// A stream, or a listener. Numbers may come again once they are closed.
+// A stream or a listener. Numbers of closed sockets may be reused.
 using SocketId = int;
 inline constexpr SocketId kNoSocket = -1;
 
-// Among errno values: an address that does not exist, a source that is no address of this host, a host name
-// whose address cannot be had now, and a peer that its guard does not accept, or this end that the peer's
-// does not.
+// Additional error numbers, outside of errno values: the address does not exist; the source is not an address
+// of this host; the host name cannot be resolved now; a guard rejected the peer, or the peer's guard rejected
+// this side.
 inline constexpr int kUnresolved = -1;
 inline constexpr int kNotOurs = -2;
 inline constexpr int kNamesSilent = -3;
 inline constexpr int kRefused = -4;
 
-// What receive() may need behind an empty place, of a stream that is sealed.
+// Bytes of `behind` that receive() may need, with an empty `place`, if the stream is encrypted.
 inline constexpr std::size_t kSealedRoom = std::size_t{64} << 10;
 
-// What a socket is watched for, and what it is named with.
+// Events to watch a socket for, and events that are reported.
 enum Readiness : std::uint32_t {
-  kReadable = 1,  // octets, the end of the stream, an error, or a client
+  kReadable = 1,  // data, end of stream, an error, or a client to accept
   kWritable = 2,
-  kBroken = 4,  // not asked for: an error, or both directions are over
-  kFound = 8,   // not asked for, once, of connect(): the addresses of the host name are known
+  kBroken = 4,  // always reported: an error, or both directions closed
+  kFound = 8,   // always reported, once per connect(): the addresses of the host name are resolved
 };
 
 struct Watched;
@@ -48,7 +48,7 @@ class Transport {
 
   // --- clock and memory ---
   virtual Nanos now() const noexcept = 0;
-  // Zeroed, for the payload of peers; empty when there is none.
+  // Zeroed memory for the payload of peers; empty on failure.
   virtual std::span<std::byte> map(std::size_t bytes) noexcept = 0;
   virtual void unmap(std::span<std::byte>) noexcept = 0;
 
@@ -56,11 +56,11 @@ class Transport {
   struct Opened {
     SocketId socket = kNoSocket;
     int error = 0;
-    std::string name;  // of what was asked for, or of the listener as it is
+    std::string name;  // of the destination, or the actual address of the listener
     std::uint16_t port = 0;
-    std::string why;  // of kRefused, and of others that the errno does not tell
+    std::string why;  // details of kRefused and of errors that errno does not describe
   };
-  // `undelivered_ms`: after this time without an acknowledgement the stream breaks; 0: the system's own.
+  // `undelivered_ms`: the stream fails after this time without an acknowledgement; 0: the system's default.
   virtual Opened listen(const PathAddress&, unsigned undelivered_ms) = 0;
   // Starts to connect, after the lookup if the destination is a host name; see ConnectionParams::address. The
   // socket becomes writable when the attempt has ended; outcome() then returns its result.
@@ -69,94 +69,94 @@ class Transport {
 
   struct Client {
     SocketId socket = kNoSocket;
-    int error = 0;            // EAGAIN: nobody waits
+    int error = 0;            // EAGAIN: no client is waiting
     std::string name;         // its address
-    std::uint32_t host = 0;   // digest of the host that it counts as
-    bool last_place = false;  // what descriptors are left is for other things of the process
+    std::uint32_t host = 0;   // digest of the host that it is counted under
+    bool last_place = false;  // the remaining descriptors are reserved for the rest of the process
   };
   virtual Client accept(SocketId listener) = 0;
-  // Takes the oldest client and closes it, where accept() has no descriptor for it.
+  // Accepts the oldest client and closes it at once. For use when accept() has no descriptor for it.
   virtual Client turn_away(SocketId listener) = 0;
-  // Descriptors that the process may have.
+  // Maximum number of descriptors of the process.
   virtual std::size_t descriptors() const noexcept = 0;
 
   struct Ends {
     bool known = false;
     std::string own, peer;           // addresses
-    std::uint32_t address_pair = 0;  // digest of the peer's and the own host, in this order
+    std::uint32_t address_pair = 0;  // digest of the peer's and this side's host, in this order
   };
   virtual Ends ends(SocketId) const = 0;
 
   struct Moved {
     std::size_t bytes = 0;
-    int error = 0;      // EAGAIN: not now; none and no octets: the peer's stream has ended
-    bool more = false;  // of receive(): there may be more, though this did not fill the room
+    int error = 0;      // EAGAIN: would block; 0 without bytes: the peer closed its stream
+    bool more = false;  // receive() only: there may be more data although the room was not filled
   };
   // Fills `place`, which may be empty, then `behind`.
   virtual Moved receive(SocketId, iwarp::MutableBytes place, iwarp::MutableBytes behind) noexcept = 0;
-  // Takes from the pieces in their order, from octet `skip` of the first one on.
+  // Sends the pieces in order, starting at byte `skip` of the first piece.
   virtual Moved send(SocketId, std::span<const iwarp::Bytes> pieces, std::size_t skip) noexcept = 0;
-  // Nothing more will be sent. False: the stream is broken.
+  // Closes the sending direction. Returns false if the stream is broken.
   virtual bool shut_down(SocketId) noexcept = 0;
   virtual void close(SocketId) noexcept = 0;
 
-  // How the peer acknowledges what was sent.
+  // Acknowledgement state of sent data.
   struct Delivery {
     bool known = false;
-    bool pending = false;            // bytes that were sent are not acknowledged
-    unsigned attempts = 0;           // retransmissions of the oldest bytes after a timeout, all in vain
-    std::uint64_t packets = 0;       // with data, retransmissions included
-    Nanos quiet = 0;                 // since the last of these
-    std::uint32_t packet_bytes = 0;  // of the largest packets
-    std::uint64_t acknowledged = 0;  // bytes, since the stream began
+    bool pending = false;            // some sent bytes are not acknowledged
+    unsigned attempts = 0;           // timeouts and retransmissions of the oldest bytes, without success
+    std::uint64_t packets = 0;       // packets with data, including retransmissions
+    Nanos quiet = 0;                 // time since the last of these packets
+    std::uint32_t packet_bytes = 0;  // maximum packet size
+    std::uint64_t acknowledged = 0;  // bytes since the start of the stream
   };
   virtual Delivery delivery(SocketId) const noexcept { return {}; }
 
-  // --- a guard over a stream, which seals what is said and says who the peer is; without it these answers
-  // ---
+  // --- a guard encrypts a stream and authenticates the peer; the defaults mean "no guard" ---
   struct Guard {
-    bool sealed = false;      // receive() takes no `place`, and kSealedRoom behind it
-    bool settled = true;      // false: receive() goes on with a handshake, and gives no octets before its end
-    bool has_output = false;  // octets of its own wait until the stream is writable
-    std::size_t memory = 0;   // that it takes at most
+    bool sealed = false;      // receive() takes no `place`, and kSealedRoom in `behind`
+    bool settled = true;      // false: receive() continues a handshake and returns no data before its end
+    bool has_output = false;  // handshake or alert bytes wait until the stream is writable
+    std::size_t memory = 0;   // maximum memory in bytes
   };
   virtual Guard guard(SocketId) const noexcept { return {}; }
-  // connect() makes streams that are sealed.
+  // True if connect() creates encrypted streams.
   virtual bool seals() const noexcept { return false; }
   struct Recognised {
-    int error = 0;    // EAGAIN: not now; kRefused: it must not come so; else the stream is broken
-    std::string why;  // of kRefused
+    int error = 0;    // EAGAIN: not known yet; kRefused: the client must use a guard, or must not; else the
+                      // stream is broken
+    std::string why;  // details of kRefused
   };
-  // Finds out by its first octet whether an accepted client comes with a guard. Once, before receive().
+  // Determines from its first byte whether an accepted client uses a guard. Call once, before receive().
   virtual Recognised recognise(SocketId) { return {}; }
-  // Who a client is, once it is settled; all zero and empty: nobody asked.
+  // Identity of a client after the handshake; all zero and empty if no identity was requested.
   struct Peer {
     PeerIdentity identity{};
     std::string name;
   };
   virtual Peer peer(SocketId) const { return {}; }
-  // How it is sealed, for the log.
+  // Describes the encryption for the log.
   virtual std::string describe_guard(SocketId) const { return {}; }
-  // Why receive() or send() said kRefused.
+  // Describes why receive() or send() returned kRefused.
   virtual std::string refusal(SocketId) const { return {}; }
-  // Tells the peer, where the guard has a word for it, that the stream ends here on purpose.
+  // Notifies the peer, if the guard has a message for this, that the stream ends on purpose.
   virtual void say_goodbye(SocketId) noexcept {}
-  // Adds what it counted of guards.
+  // Adds the guard's counters.
   virtual void count(TcpStats&) const noexcept {}
 
-  // --- readiness, by level: what is not taken is named again ---
+  // --- readiness, level-triggered: unconsumed readiness is reported again ---
   struct Ready {
     Watched* one = nullptr;  // nullptr: the timer
     std::uint32_t events = 0;
-    std::uint16_t addresses = 0;  // with kFound: the choice, 1 where there is none
-    std::string name{};           // with kFound: the address that it goes to
+    std::uint16_t addresses = 0;  // with kFound: number of addresses to choose from; 1 if there is no choice
+    std::string name{};           // with kFound: the address being connected to
   };
-  // What it is watched for from now on; kBroken always is. False: no memory.
+  // Sets the events to watch for; kBroken is always watched. Returns false if there is no memory.
   virtual bool watch(SocketId, std::uint32_t interest, Watched&) noexcept = 0;
   virtual void forget(SocketId) noexcept = 0;
-  // What is ready now. Valid until the next call.
+  // Returns the sockets that are ready now. Valid until the next call.
   virtual std::span<const Ready> look() noexcept = 0;
-  // The timer is named once at `when`, or at the time set last.
+  // The timer fires once at `when`; a later call replaces the time.
   virtual void arm(Nanos when) noexcept = 0;
   // Makes wait_fd() readable until the next look().
   virtual void signal() noexcept = 0;

@@ -1,4 +1,4 @@
-// What the transport names when it is ready: everything with a socket; and the one timer of a fabric.
+// Base of everything with a socket, as reported by the transport when ready; and the one timer of a fabric.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -18,12 +18,12 @@ struct Watched {
 
   const Kind kind;
   Socket socket;
-  std::uint32_t interest = 0;  // what it is watched for; 0 with `watched`: that it is broken alone
+  std::uint32_t interest = 0;  // events watched for; 0 with `watched`: only kBroken
   bool watched = false;
 };
 
-// Where a greeting is received. Without a guard one octet more than there may be, so that what is behind it
-// shows.
+// Buffer for a greeting. Without a guard it has one byte more than the longest greeting, so that excess data
+// is detected.
 inline iwarp::MutableBytes greeting_room(iwarp::MutableBytes inbox, const Transport::Guard& guard) noexcept {
   return guard.sealed ? inbox : inbox.first(iwarp::kMaxGreetingBytes + 1);
 }
@@ -35,15 +35,15 @@ class Poller {
   [[nodiscard]] Nanos now() const noexcept { return transport_.now(); }
   Transport& transport() noexcept { return transport_; }
 
-  // False: there is no memory for it.
+  // Returns false if there is no memory.
   bool watch(Watched&, std::uint32_t interest) noexcept;
   void forget(Watched&) noexcept;
-  // Without waiting.
+  // Does not block.
   std::span<const Transport::Ready> look() noexcept { return transport_.look(); }
 
-  // The timer makes fd() readable at `when`, or earlier if that was asked for before.
+  // Makes fd() readable at `when`, or earlier if an earlier time was set before.
   void wake_at(Nanos when) noexcept;
-  // It has fired: the next wake_at() counts.
+  // Call after the timer fired: the next wake_at() sets a new time.
   void fired() noexcept { armed_ = kNever; }
   // Makes fd() readable until the next look().
   void signal() noexcept { transport_.signal(); }
