@@ -19,7 +19,8 @@ std::span<const std::byte> bytes_of(std::string_view text) noexcept {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// What a MAC is about, one part behind another. All but the last are of fixed length for each label.
+// The input of a MAC: the label, then the parts concatenated. For each label, all parts except the last have
+// a fixed length, so the encoding is unambiguous.
 class Message {
  public:
   explicit Message(std::string_view label) { add(bytes_of(label)); }
@@ -40,7 +41,7 @@ class Message {
 
 bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
   RTRS_ASSERT(a.size() == b.size());
-  // Read through volatile, so that no compiler leaves the loop early.
+  // `volatile` prevents the compiler from leaving the loop early.
   volatile std::uint8_t difference = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
     difference = static_cast<std::uint8_t>(difference | std::to_integer<std::uint8_t>(a[i] ^ b[i]));
@@ -64,7 +65,7 @@ wire::KeyProof client_proof(MacFunction mac, const Secret& secret, const wire::K
   const Mac whole = mac(secret, message.all());
   wire::KeyProof proof;
   std::copy_n(whole.begin(), proof.size(), proof.begin());
-  // All zero stands for none.
+  // A proof of all zeros means "no proof".
   if (proof == wire::KeyProof{}) proof.front() = std::byte{1};
   return proof;
 }
@@ -103,7 +104,7 @@ bool Gate::was_seen(const wire::KeyProof& proof) const noexcept {
 }
 
 void Gate::advance(Nanos now) {
-  // From 1, so that the first epochs have others before them.
+  // Epochs start above 0, so that the first one has predecessors.
   epoch_ = std::max(epoch_, now / kEpoch + kGoodEpochs);
   first_good_ = std::max(first_good_, epoch_ - (kGoodEpochs - 1));
   std::erase_if(seen_, [this](const Seen& one) { return one.epoch < first_good_; });
@@ -137,7 +138,8 @@ Gate::Verdict Gate::judge(Nanos now, wire::Bytes conn_req, std::uint32_t host, c
         return verdict;
       }
       if (seen_.size() == kMaxSeen) {
-        // None is forgotten while its nonce is good: all nonces that there are end instead.
+        // A proof is never forgotten while its nonce is valid. If the list is full, all nonces are
+        // invalidated instead.
         first_good_ = ++epoch_;
         seen_.clear();
         verdict.refusal = Reason::challenged;

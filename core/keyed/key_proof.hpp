@@ -1,6 +1,6 @@
-// Proofs of a shared key in the connect exchange (protocol section 12): what a client sends, and what a
-// server makes of it. Decisions alone: time, chance and the MAC come in from outside. No key leaves these
-// values.
+// Proofs of a shared key during connection set-up (protocol section 12): computed by a client, verified by a
+// server. Pure decision logic: time, random numbers and the MAC function are passed in. No key leaves these
+// types.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,30 +18,30 @@ namespace rtrs::keyed {
 
 using Mac = std::array<std::byte, 32>;
 using Secret = std::array<std::byte, 32>;
-// A message authentication code of 32 bytes: HMAC-SHA256 in programs.
+// A 32-byte message authentication code. Programs use HMAC-SHA256.
 using MacFunction = Mac (*)(std::span<const std::byte> key, std::span<const std::byte> message) noexcept;
 
 struct SharedKey {
-  std::string identity;  // 1 to 128 of A-Z a-z 0-9 . _ : @ -
+  std::string identity;  // 1 to 128 characters of A-Z a-z 0-9 . _ : @ -
   Secret secret{};
 };
 
-// In a time that does not depend on where they differ. Of equal length.
+// Compares in constant time. Precondition: equal length.
 [[nodiscard]] bool same_bytes(std::span<const std::byte>, std::span<const std::byte>) noexcept;
 
-// What CON_REQ has of an identity, so that a server with many keys tries few.
+// Short hint of an identity in CON_REQ, so that a server with many keys has to try only a few.
 [[nodiscard]] std::uint16_t hint_of(MacFunction, std::string_view identity);
-// The same for the same name alone.
+// Digest of an identity; equal only for equal names.
 [[nodiscard]] PeerIdentity digest_of(MacFunction, std::string_view identity);
 
-// Over the front of a CON_REQ.
+// Covers the start of a CON_REQ.
 [[nodiscard]] wire::KeyProof client_proof(MacFunction, const Secret&, const wire::KeyNonce&,
                                           wire::Bytes conn_req);
-// Over the CON_REQ and the front of its accept, in which the flag is set.
+// Covers the CON_REQ and the start of its accept, in which the flag is set.
 [[nodiscard]] wire::ServerKeyProof server_proof(MacFunction, const Secret&, const wire::KeyNonce&,
                                                 wire::Bytes conn_req, wire::Bytes conn_rsp);
 
-// The keys of a server, by their hints.
+// The keys of a server, indexed by hint.
 class KeyTable {
  public:
   KeyTable(MacFunction, const std::vector<SharedKey>&);
@@ -52,33 +52,35 @@ class KeyTable {
   std::multimap<std::uint16_t, SharedKey> keys_;
 };
 
-// off: nobody is asked. allow: who does not offer a proof, as a kernel client, comes in without identity.
+// off: no proof is requested. allow: a client that offers no proof, such as a kernel client, is accepted
+// without an identity.
 enum class Mode : std::uint8_t { off, allow, require };
 
-// The server. What it gives to strangers needs no memory: a nonce says when it was made, and a MAC that it
-// was.
+// The server side. Unauthenticated clients cost no memory: a nonce contains its creation time and a MAC by
+// which the server recognises it.
 class Gate {
  public:
   static constexpr Nanos kEpoch = seconds(10);
-  static constexpr std::uint64_t kGoodEpochs = 3;  // a nonce is good for 20 to 30 s
+  static constexpr std::uint64_t kGoodEpochs = 3;  // a nonce is valid for 20 to 30 s
   static constexpr std::size_t kMaxSeen = 4096;
 
-  // `secret`: of this server alone, for as long as it runs.
+  // `secret`: private to this server, constant for one run.
   Gate(MacFunction mac, const Secret& secret) : mac_(mac), secret_(secret) { seen_.reserve(kMaxSeen); }
 
-  // What a request has not that is refused with key_refused.
+  // The missing part of a request that is rejected with key_refused.
   enum class Lack : std::uint8_t { nothing, offer, identity, key, freshness };
   struct Verdict {
     Reason refusal = Reason::none;
     Lack lack = Lack::nothing;
-    const std::string* named = nullptr;  // lacks key or freshness: whose key it would be
-    bool challenges = false;             // the refusal has `nonce` with it
-    const SharedKey* key = nullptr;      // whose proof is good, under `nonce`
+    const std::string* named = nullptr;  // for Lack::key and Lack::freshness: the claimed identity
+    bool challenges = false;             // the reject carries `nonce`
+    const SharedKey* key = nullptr;      // key of a valid proof, made with `nonce`
     wire::KeyNonce nonce{};
   };
-  // `conn_req` parses, and `host` is the digest of the client's address. A good proof is good once.
+  // `conn_req` must parse; `host` is the digest of the client's address. Each valid proof is accepted only
+  // once.
   [[nodiscard]] Verdict judge(Nanos now, wire::Bytes conn_req, std::uint32_t host, const KeyTable&, Mode);
-  // Proofs that are remembered.
+  // Number of remembered proofs.
   [[nodiscard]] std::size_t seen() const noexcept { return seen_.size(); }
 
  private:
@@ -88,21 +90,20 @@ class Gate {
   };
   wire::KeyNonce nonce_of(std::uint64_t epoch, wire::Bytes conn_req, std::uint32_t host) const;
   bool was_seen(const wire::KeyProof&) const noexcept;
-  // Proofs of epochs that are over need not be remembered.
+  // Forgets proofs of expired epochs.
   void advance(Nanos now);
 
   MacFunction mac_;
   Secret secret_;
   std::uint64_t epoch_ = 0;
-  std::uint64_t first_good_ = 0;  // epoch
+  std::uint64_t first_good_ = 0;  // first epoch whose nonces are valid
   std::vector<Seen> seen_;
 };
 
-// The client.
+// The client side.
 class Prover {
  public:
-  // It does not offer a nonce that the server may have forgotten: below the 20 s for which one is good at
-  // least.
+  // Maximum age of a nonce that the client uses. Below the 20 s for which a server accepts a nonce at least.
   static constexpr Nanos kNonceUse = seconds(15);
   static constexpr std::size_t kMaxNonces = 128;
 
@@ -111,12 +112,12 @@ class Prover {
     known_.reserve(kMaxNonces);
   }
 
-  // The nonce of the path whose CON_REQ this is, or null.
+  // Returns the nonce for the path of this CON_REQ, or null.
   [[nodiscard]] const wire::KeyNonce* nonce_for(Nanos now, wire::Bytes conn_req) const noexcept;
   void remember(Nanos now, wire::Bytes conn_req, const wire::KeyNonce&) noexcept;
-  // Puts offer and proof into a CON_REQ; without a nonce the offer alone.
+  // Writes the offer and the proof into a CON_REQ; without a nonce only the offer.
   void prove(wire::MutableBytes conn_req, const wire::KeyNonce*) const;
-  // Whether the server that accepted has the key too.
+  // Returns true if the accepting server has proved that it has the same key.
   [[nodiscard]] bool accepts(const wire::KeyNonce&, wire::Bytes conn_req, wire::Bytes conn_rsp) const;
 
  private:

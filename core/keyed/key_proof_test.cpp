@@ -1,4 +1,4 @@
-// What a server makes of proofs, and a client of servers.
+// Proof checks by a server and by a client.
 #include "core/keyed/key_proof.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ struct GateTest : ::testing::Test {
   Gate::Verdict judge(const ConReq& bytes, Mode mode = Mode::require, std::uint32_t host = kHost) {
     return gate.judge(now, bytes, host, keys, mode);
   }
-  // As the client sends it with what it knows.
+  // Returns the request as a client with this prover sends it.
   ConReq proved(ConReq bytes, const Prover& by) {
     by.prove(bytes, by.nonce_for(now, bytes));
     return bytes;
@@ -128,7 +128,7 @@ TEST_F(GateTest, AnotherKeyIsRefused) {
   challenge(liar, request());
   Prover unknown(toy_mac, key_of("nobody", 1));
   challenge(unknown, request());
-  // Also where others come in without a proof.
+  // Rejected even if clients without a proof are accepted.
   for (const Mode mode : {Mode::require, Mode::allow}) {
     const auto of_liar = judge(proved(request(), liar), mode);
     EXPECT_EQ(of_liar.refusal, Reason::key_refused);
@@ -149,7 +149,7 @@ TEST_F(GateTest, TheNonceOfAnotherAddressPathOrServerIsOfNoUse) {
   ConReq other = request(0, 1, 2);
   web1.prove(other, web1.nonce_for(now, request()));
   EXPECT_EQ(judge(other).refusal, Reason::key_refused);
-  // paths_uuid, which names the session.
+  // paths_uuid, which identifies the session.
   ConReq of_another_session = request();
   of_another_session[28] ^= std::byte{1};
   web1.prove(of_another_session, web1.nonce_for(now, request()));
@@ -175,7 +175,7 @@ TEST_F(GateTest, ANonceAges) {
   EXPECT_EQ(judge(sent(1)).refusal, Reason::none);
   now = seconds(1030);
   EXPECT_EQ(judge(sent(2)).refusal, Reason::key_refused);
-  // What was good at the time is not good again later.
+  // A proof that was valid at its time is not accepted later.
   EXPECT_EQ(judge(sent(1)).refusal, Reason::key_refused);
   EXPECT_EQ(gate.seen(), 0U);
 }
@@ -197,7 +197,7 @@ TEST_F(GateTest, EachBitThatIsChangedSpoilsTheProof) {
     for (unsigned bit = 0; bit < 8; ++bit) {
       ConReq spoiled = good;
       spoiled[at] ^= static_cast<std::byte>(1U << bit);
-      if (!wire::parse_conn_req(spoiled)) continue;  // refused before
+      if (!wire::parse_conn_req(spoiled)) continue;  // rejected before the proof check
       EXPECT_NE(judge(spoiled).refusal, Reason::none) << at << ' ' << bit;
       EXPECT_EQ(judge(spoiled).key, nullptr);
     }
@@ -220,7 +220,7 @@ TEST_F(GateTest, ServerThatHasNoRoomForMoreProofsEndsAllNoncesAndForgetsNone) {
   EXPECT_EQ(full.refusal, Reason::challenged);
   ASSERT_TRUE(full.challenges);
   EXPECT_NE(full.nonce, old);
-  // None of those that it took is good again, and none under the old nonce is new.
+  // None of the proofs accepted before is valid again, and no new proof with the old nonce is accepted.
   EXPECT_EQ(judge(under(old, 0)).refusal, Reason::key_refused);
   EXPECT_EQ(judge(under(old, 9000)).refusal, Reason::key_refused);
   const auto next = judge(under(full.nonce, 1));
@@ -228,7 +228,7 @@ TEST_F(GateTest, ServerThatHasNoRoomForMoreProofsEndsAllNoncesAndForgetsNone) {
   EXPECT_EQ(judge(under(full.nonce, 1)).refusal, Reason::key_refused);
 }
 
-// A proof is remembered until the last moment at which its nonce is good, whichever epoch that is of.
+// A proof is remembered until its nonce expires, whatever the epoch.
 TEST_F(GateTest, AProofIsNotGoodAgainAtTheEndOfItsNonce) {
   challenge(web1, request());
   const ConReq at_once = proved(request(), web1);
@@ -243,7 +243,7 @@ TEST_F(GateTest, AProofIsNotGoodAgainAtTheEndOfItsNonce) {
   EXPECT_EQ(judge(later_one).refusal, Reason::key_refused);
 }
 
-// Two identities whose digests begin alike: each has its own key.
+// Two identities with the same hint: each has its own key.
 TEST_F(GateTest, KeysWithTheSameHintAreToldApart) {
   const auto hint = [](unsigned number) { return hint_of(toy_mac, "client" + std::to_string(number)); };
   std::map<std::uint16_t, unsigned> first;
@@ -260,13 +260,13 @@ TEST_F(GateTest, KeysWithTheSameHintAreToldApart) {
     ASSERT_NE(verdict.key, nullptr);
     EXPECT_EQ(verdict.key->identity, names[at]);
   }
-  // Neither with a key whose identity has another hint.
+  // A key whose identity has a different hint is rejected too.
   Prover liar(toy_mac, key_of(names[0], 3));
   challenge(liar, request(0, 1, path));
   EXPECT_EQ(judge(proved(request(0, 1, path), liar)).refusal, Reason::key_refused);
 }
 
-// The server answers under the nonce of the proof, which may be an older one than it gives now.
+// The server answers with the nonce of the proof, which may be older than the nonce that it issues now.
 TEST_F(GateTest, AnOldNonceIsThatOfTheServersProof) {
   challenge(web1, request());
   now += seconds(14);
@@ -286,7 +286,7 @@ TEST_F(GateTest, ANewNonceTakesThePlaceOfTheOldOneOfItsPathAlone) {
   EXPECT_EQ(*web1.nonce_for(now, request(0, 1, 2)), wire::KeyNonce{std::byte{2}});
   for (std::size_t path = 3; path <= Prover::kMaxNonces + 1; ++path)
     web1.remember(now, request(0, 1, static_cast<std::uint8_t>(path)), {std::byte{4}});
-  // The oldest one made room.
+  // The oldest nonce was dropped to make room.
   EXPECT_EQ(web1.nonce_for(now, request(0, 1, 2)), nullptr);
   EXPECT_NE(web1.nonce_for(now, request()), nullptr);
   EXPECT_NE(web1.nonce_for(now, request(0, 1, Prover::kMaxNonces + 1)), nullptr);
@@ -298,7 +298,7 @@ Mac counting_mac(std::span<const std::byte> key, std::span<const std::byte> mess
   return toy_mac(key, message);
 }
 
-// docs/security.md says what a stranger can make a server do.
+// docs/security.md lists the work that an unauthenticated client can cause.
 TEST_F(GateTest, AStrangerCostsFewMacs) {
   Gate counted(counting_mac, secret);
   const auto cost = [&](std::uint16_t hint, std::byte proof) {
@@ -318,7 +318,7 @@ Mac zero_mac(std::span<const std::byte>, std::span<const std::byte>) noexcept {
   return {};
 }
 
-// Zeroes stand for no proof: a MAC that begins with them has to differ.
+// A proof of zeros means "no proof", so a MAC that starts with zeros is changed.
 TEST(ClientProof, IsNeverZero) {
   const ConReq bytes = request();
   EXPECT_EQ(client_proof(zero_mac, {}, {}, bytes), wire::KeyProof{std::byte{1}});
@@ -344,7 +344,7 @@ TEST_F(GateTest, AClientTakesAServerThatHasTheKeyAlone) {
   EXPECT_FALSE(web1.accepts(verdict.nonce, sent, answer));
   wire::put_server_key_proof(answer, server_proof(toy_mac, verdict.key->secret, verdict.nonce, sent, answer));
   EXPECT_TRUE(web1.accepts(verdict.nonce, sent, answer));
-  // Of another connection, under another nonce, of another key.
+  // Proof for another connection, with another nonce, or with another key.
   EXPECT_FALSE(web1.accepts(verdict.nonce, proved(request(1), web1), answer));
   ConReq with_other_proof = sent;
   with_other_proof[wire::kProvenReqEnd] ^= std::byte{1};

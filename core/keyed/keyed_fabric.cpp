@@ -8,7 +8,7 @@ namespace rtrs::keyed {
 
 namespace {
 
-// Nothing that a stranger chose: an identity is one of ours.
+// Text for the log. Contains only identities configured here, nothing that an unauthenticated client chose.
 std::string words_of(const Gate::Verdict& refused) {
   switch (refused.lack) {
     case Gate::Lack::nothing:
@@ -54,7 +54,7 @@ void KeyedFabric::connect(ConKey key, const PathAddress& address, const Connecti
     return inner_.connect(key, address, params, private_data);
   if (renew_)
     if (const auto renewed = renew_()) prover_ = std::make_shared<Prover>(prover_mac_, *renewed);
-  // So that poll() needs no memory to note a server that does not prove itself.
+  // Reserved here so that poll() can record a server without a valid proof and need not allocate.
   unproven_.reserve(unproven_.size() + asked_.size() + 1);
   Asked& one = asked_.emplace_back();
   one.key = key;
@@ -62,7 +62,7 @@ void KeyedFabric::connect(ConKey key, const PathAddress& address, const Connecti
   std::copy_n(private_data.begin(), one.request.size(), one.request.begin());
   if (const wire::KeyNonce* nonce = prover_->nonce_for(now_, one.request)) one.nonce = *nonce;
   prover_->prove(one.request, one.nonce ? &*one.nonce : nullptr);
-  // The fabric may look at the bytes as long as the call lasts, and a call may end others.
+  // A copy, because the fabric may read the bytes during the whole call, and the call may end other requests.
   const ConReq request = one.request;
   inner_.connect(key, address, params, request);
 }
@@ -139,7 +139,7 @@ bool KeyedFabric::passes(Nanos now, FabricEvent& event) {
 }
 
 void KeyedFabric::judge(Nanos now, event::ConnectRequested& event) {
-  // What does not parse its user refuses.
+  // A message that does not parse is rejected by the user of the fabric.
   if (!gate_ || !wire::parse_conn_req(event.private_data)) return;
   try {
     const Gate::Verdict verdict = gate_->judge(now, event.private_data, event.host, *keys_, mode_);
@@ -169,7 +169,7 @@ void KeyedFabric::open_answer(Nanos, FabricEvent& event, const event::Connected&
   if (!prover_) return;
   const ConKey key = connected.key;
   Reason reason = Reason::key_refused;
-  // Without a proof of ours no server can have one for us.
+  // A server can only prove the key in response to a proof of the client.
   if (asked && asked->nonce &&
       asked->prover->accepts(*asked->nonce, asked->request, connected.private_data)) {
     try {
@@ -190,7 +190,7 @@ void KeyedFabric::open_answer(Nanos now, event::ConnectFailed& failed) {
   if (!asked || failed.reason != Reason::rejected) return;
   const auto nonce = wire::key_challenge(failed.private_data);
   if (!nonce) return;
-  // The proof that was asked for has been given.
+  // A reject with the same nonce means that the proof was sent and not accepted.
   failed.reason = asked->nonce == nonce ? Reason::key_refused : Reason::challenged;
   prover_->remember(now, asked->request, *nonce);
   try {
@@ -220,7 +220,7 @@ std::optional<KeyedFabric::Judged> KeyedFabric::take_judged(std::uint32_t reques
   return one;
 }
 
-// The front of a message that has all of it, to be changed.
+// Returns a mutable copy of the start of a message, which must be long enough.
 std::span<std::byte> KeyedFabric::shown(std::span<const std::byte> message) {
   if (shown_count_ == shown_.size()) shown_.emplace_back();
   ConReq& copy = shown_[shown_count_++];

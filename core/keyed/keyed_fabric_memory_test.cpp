@@ -1,5 +1,4 @@
-// Where there is no memory for what is to be remembered of a connect request, or shown of its answer, the
-// connection fails.
+// If memory for the state of a connect request or its response cannot be allocated, the connection fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,10 +33,10 @@ std::vector<std::byte> request() {
 
 struct Outcome {
   event::ConnectRequested event;
-  bool failed = false;  // an allocation
+  bool failed = false;  // an allocation failed
 };
 
-// Each time a server that nobody has asked yet.
+// Returns the outcome at a new server that has received no request yet.
 Outcome asked(const std::vector<std::byte>& message, const SharedKey& key, std::size_t fails) {
   Wire wire;
   KeyedFabric server(wire);
@@ -54,7 +53,7 @@ Outcome asked(const std::vector<std::byte>& message, const SharedKey& key, std::
 }
 
 TEST(KeyedFabricMemory, WhoCannotBeRememberedIsNotLetIn) {
-  // So long that it is memory of its own.
+  // Long enough to need a heap allocation.
   const SharedKey key{std::string(100, 'w'), {}};
   Gate gate(toy_mac, {});
   const KeyTable keys(toy_mac, {key});
@@ -86,8 +85,8 @@ std::vector<std::byte> challenge(const wire::KeyNonce& nonce) {
   return bytes;
 }
 
-// The last of `others` + 1 answers that a client is shown at once. It has a proof under `nonce` in its
-// request where `knows` says so.
+// Returns the event for the last of `others` + 1 responses that a client receives at once. If `knows`, its
+// request has a proof with `nonce`.
 FabricEvent told(const SharedKey& key, const wire::KeyNonce& nonce, bool knows, const FabricEvent& answer,
                  std::uint32_t others, std::size_t fails, bool& failed) {
   Wire wire;

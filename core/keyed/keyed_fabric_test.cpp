@@ -1,4 +1,4 @@
-// Proofs over a fabric that records what it is asked for and reports what it is given.
+// Proofs over a test fabric that records requests and replays given events.
 #include "core/keyed/keyed_fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ struct KeyedFabricTest : ::testing::Test {
     client.connect(key, {}, {}, request);
     return client_wire.sent;
   }
-  // The server is told of the request, and is what its user then sees.
+  // Passes the request to the server and returns the event that the server's user sees.
   event::ConnectRequested asked(const Message& request, std::uint32_t number = 1) {
     seen_by_server = request;
     event::ConnectRequested event{};
@@ -83,7 +83,7 @@ struct KeyedFabricTest : ::testing::Test {
   std::vector<FabricEvent> answered(const FabricEvent& event) {
     return poll(client, client_wire, {event}, now);
   }
-  // A first exchange: afterwards the client has a nonce.
+  // A first exchange that gives the client a nonce.
   void challenge(ConKey key, std::uint16_t recon_cnt = 1) {
     const auto request = asked(connect(key, con_req(0, recon_cnt)), recon_cnt);
     ASSERT_EQ(request.refusal, Reason::challenged);
@@ -114,7 +114,7 @@ TEST_F(KeyedFabricTest, AClientThatIsChallengedComesInWithItsProof) {
   ASSERT_EQ(events.size(), 1U);
   const auto* connected = std::get_if<event::Connected>(&events[0]);
   ASSERT_NE(connected, nullptr);
-  // As without keys.
+  // The user sees the same messages as without keys.
   EXPECT_EQ(Message(connected->private_data.begin(), connected->private_data.end()), con_rsp(0));
   EXPECT_EQ(Message(request.private_data.begin(), request.private_data.end()).size(), con_req(0, 2).size());
 }
@@ -141,7 +141,7 @@ TEST_F(KeyedFabricTest, AServerThatAsksAgainUnderTheSameNonceRefusesTheKey) {
   EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused);
 }
 
-// Keys of both ends are replaced while the client runs.
+// Keys of both sides are replaced while the client runs.
 TEST_F(KeyedFabricTest, ARenewedKeyIsUsedFromTheNextRequestOn) {
   std::shared_ptr<const SharedKey> renewed;
   client.prove(toy_mac, key_of(1), [&] { return std::exchange(renewed, nullptr); });
@@ -156,7 +156,7 @@ TEST_F(KeyedFabricTest, ARenewedKeyIsUsedFromTheNextRequestOn) {
   EXPECT_TRUE(std::holds_alternative<event::Connected>(answered(event::Connected{{0, 0, 4}, answer}).at(0)));
 }
 
-// The answer to an earlier request is judged by the key that this was made with.
+// A response is checked with the key that its request was made with.
 TEST_F(KeyedFabricTest, ARenewedKeyDoesNotRefuseTheAnswerToARequestBeforeIt) {
   std::shared_ptr<const SharedKey> renewed;
   client.prove(toy_mac, key_of(1), [&] { return std::exchange(renewed, nullptr); });
@@ -198,7 +198,7 @@ TEST_F(KeyedFabricTest, AServerThatProvesNothingIsRefusedAndNothingOfItIsHeard) 
 }
 
 TEST_F(KeyedFabricTest, AServerThatTakesAnyProofIsRefused) {
-  // It accepts the first request, which has none, and makes up a proof.
+  // The server accepts the first request, which has no proof, and invents its own proof.
   const ConKey key{0, 0, 1};
   connect(key, con_req());
   Message answer = con_rsp(0);
@@ -261,7 +261,7 @@ TEST_F(KeyedFabricTest, OtherKeysAreForWhoConnectsFromThenOn) {
   const Message before = connect({0, 0, 2}, con_req(0, 2));
   ASSERT_EQ(asked(before, 5).refusal, Reason::none);
   server.replace_keys({key_of(2)}, Mode::allow);
-  // Who was let in is told so under the key that he showed.
+  // A client accepted before gets a proof with the key that it proved.
   const Message answer = accepted(5);
   const auto events = answered(event::Connected{{0, 0, 2}, answer});
   EXPECT_TRUE(std::holds_alternative<event::Connected>(events.at(0)));
@@ -273,7 +273,7 @@ TEST_F(KeyedFabricTest, OtherKeysAreForWhoConnectsFromThenOn) {
   EXPECT_EQ(asked(con_req(0, 6), 9).refusal, Reason::key_refused);
 }
 
-// The fabric gives numbers of requests again.
+// The fabric reuses request numbers.
 TEST_F(KeyedFabricTest, AnAnswerBelongsToTheLastRequestOfItsNumber) {
   challenge({0, 0, 1});
   ASSERT_EQ(asked(connect({0, 0, 2}, con_req(0, 2)), 5).refusal, Reason::none);
@@ -292,12 +292,13 @@ TEST_F(KeyedFabricTest, AConnectionThatEndsUnansweredIsForgotten) {
   EXPECT_EQ(answered(event::ConnectionClosed{key}).size(), 1U);
   const auto late = answered(event::Connected{key, answer});
   EXPECT_EQ(std::get<event::ConnectFailed>(late.at(0)).reason, Reason::key_refused);
-  // The end of that one is the last that is kept of it.
+  // The end of the connection removes the last state kept for it.
   answered(event::ConnectionClosed{key});
   EXPECT_EQ(answered(event::ImmReceived{key, 0}).size(), 1U);
 }
 
-// It has the proof that was asked for already, whatever the server asks for with it.
+// The request already had the requested proof, so another challenge with the same nonce means that the key is
+// rejected.
 TEST_F(KeyedFabricTest, AChallengeWithTheNonceOfTheProofRefusesTheKey) {
   challenge({0, 0, 1});
   server.replace_keys({key_of(2)}, Mode::require);
@@ -305,7 +306,7 @@ TEST_F(KeyedFabricTest, AChallengeWithTheNonceOfTheProofRefusesTheKey) {
   Message reject = rejected(wire::linux_errno::kEacces, 5);
   auto events = answered(event::ConnectFailed{{0, 0, 2}, Reason::rejected, reject});
   EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused);
-  // A server with another secret has another nonce: it may know the key.
+  // A server with another secret sends another nonce and may know the key.
   secret.fill(std::byte{0x11});
   server.ask(toy_mac, secret, {key_of(1)}, Mode::require);
   ASSERT_EQ(asked(connect({0, 0, 3}, con_req(0, 3)), 6).refusal, Reason::key_refused);

@@ -1,4 +1,4 @@
-// A fabric that records what it is asked for and reports what it is given.
+// A test fabric that records requests and replays given events.
 #pragma once
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-// Stands for HMAC-SHA256 where nobody attacks the arithmetic: in simulations and tests.
+// Replaces HMAC-SHA256 in simulations and tests; not cryptographically secure.
 #pragma once
 #include "core/keyed/key_proof.hpp"
 
