@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kGidPrefix = "gid:";
 constexpr std::uint16_t kDefaultPartition = 0xffff;
 
-// A GID has the form of an IPv6 address; the rest of the backend need not know more of it.
+// A GID has the form of an IPv6 address, and the rest of the backend treats it as one.
 net::SocketAddress plain(const sockaddr* address) {
   if (address == nullptr) return {};
   if (!is_gid(address)) {

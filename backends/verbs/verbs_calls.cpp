@@ -1,4 +1,4 @@
-// A chain that is posted by ibv_wr_*() instead of ibv_post_send(): all of it or nothing.
+// Posts a chain with ibv_wr_*() instead of ibv_post_send(): either the whole chain or nothing.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -14,10 +14,10 @@ void* address_of(const ibv_sge& piece) noexcept {
 
 }  // namespace
 
-// What does not goes by ibv_post_send() with all of its chain, for which nothing has to be taken back and no
-// doorbell is added; a queue pair takes both in turn. ibv_wr_bind_mw() is for windows of type 2, and the
-// library of mlx5 makes one of each. That of soft-RoCE looks at no type, but up to rdma-core 63 it miscounts
-// data that lies in two places.
+// Returns false if the chain must be posted with ibv_post_send(); a queue pair accepts both in turn. Nothing
+// has to be rolled back then, and no doorbell is added. ibv_wr_bind_mw() is for type 2 windows only; mlx5
+// creates both types the same way. The soft-RoCE library does not check the type, but up to rdma-core 63 it
+// miscounts data that lies in two places.
 bool Connection::fits_calls() const noexcept {
   const auto requests = std::span(chain_.requests).first(chain_.size);
   if (device_->soft_roce)
@@ -27,8 +27,8 @@ bool Connection::fits_calls() const noexcept {
                       [&requests](std::uint8_t i) { return requests[i].bind_mw.mw->type == IBV_MW_TYPE_1; });
 }
 
-// The library holds a lock of the queue pair in between, which some take when they read a completion too, so
-// nothing else is called there.
+// The library holds a lock of the queue pair between start and completion of the chain. Some libraries take
+// the same lock to read a completion, so nothing else is called in between.
 int Connection::call_chain() noexcept {
   ibv_wr_start(calls_);
   for (std::size_t i = 0; i < chain_.size; ++i) call(chain_.requests[i], chain_.old_keys[i]);
@@ -36,7 +36,7 @@ int Connection::call_chain() noexcept {
   return ibv_wr_complete(calls_);
 }
 
-// With all of its flags: soft-RoCE knows by IBV_SEND_INLINE what lies in the work request.
+// Passes all flags, because soft-RoCE recognises inline data by IBV_SEND_INLINE.
 inline void Connection::call(const ibv_send_wr& request, std::uint32_t old_key) noexcept {
   calls_->wr_id = request.wr_id;
   calls_->wr_flags = request.send_flags;
@@ -68,7 +68,7 @@ inline void Connection::call(const ibv_send_wr& request, std::uint32_t old_key) 
   call_for_data(request);
 }
 
-// Also where there is none: mlx5 closes a work request with it.
+// Called even without data, because mlx5 finishes a work request in this call.
 inline void Connection::call_for_data(const ibv_send_wr& request) noexcept {
   const std::span pieces(request.sg_list, static_cast<std::size_t>(request.num_sge));
   if (pieces.empty()) return ibv_wr_set_sge(calls_, 0, 0, 0);

@@ -1,4 +1,4 @@
-// Connections come and go: what the owner of the fabric asks for.
+// Connection set-up and teardown requested by the owner of the fabric.
 #include <sys/timerfd.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace rtrs::verbs {
 namespace {
 
-// As many as the system allows: net.rdma_ucm.max_backlog, 1,024 unless somebody changes it.
+// The system's maximum: net.rdma_ucm.max_backlog, by default 1,024.
 constexpr int kBacklog = 0;
 
 rdma_port_space port_space_of(const net::SocketAddress& address) {
@@ -28,8 +28,8 @@ std::string where(const PathAddress& address) {
   return address.destination + " port " + std::to_string(address.port);
 }
 
-// By the connection manager the peer learns of the timeout, too. Kernels before 5.1 do not know it; then this
-// end alone has it.
+// The connection manager also sends the timeout to the peer. Kernels before 5.1 do not support the option;
+// then only this side uses it.
 void set_options(rdma_cm_id* id, const VerbsOptions& options) {
   std::uint8_t timeout = options.ack_timeout, tos = options.tos;
   if (timeout != 0) rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
@@ -41,7 +41,7 @@ rdma_conn_param request_params(const Connection& connection, const VerbsOptions&
   params.private_data = connection.private_data().data();
   params.private_data_len = static_cast<std::uint8_t>(connection.private_data().size());
   params.retry_count = options.retry_count;
-  params.rnr_retry_count = 7;  // for ever
+  params.rnr_retry_count = 7;  // infinite
   return params;
 }
 
@@ -56,9 +56,9 @@ bool FabricImpl::try_listen(Listener& listener, int& error) {
   listener.id = make_id(channel_.get(), &listener.owner, port_space_of(listener.address));
   if (listener.id != nullptr && rdma_bind_addr(listener.id.get(), listener.address.get()) == 0 &&
       rdma_listen(listener.id.get(), kBacklog) == 0) {
-    // Loopback addresses can be listened on, and nobody can come that way.
+    // Listening on a loopback address succeeds, but no client can reach such an address.
     if (listener.id->verbs != nullptr || is_wildcard(listener.address.get())) {
-      // Where clients come back to.
+      // Keeps the port, so that clients can reconnect to the same port.
       if (!is_gid(listener.address.get()))
         listener.address.set_port(ntohs(rdma_get_src_port(listener.id.get())));
       return true;
@@ -95,7 +95,7 @@ Errc FabricImpl::listen(const PathAddress& local) {
                      : errno_text(error)));
     return to_errc(error);
   }
-  // Opened now, so that its first client need not wait for that.
+  // Opens the device now, so that its first client need not wait.
   if (listener->id->verbs != nullptr) {
     Device* const device = device_of(*listener->id);
     if (device == nullptr) return Errc::no_memory;
@@ -117,7 +117,7 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
 bool FabricImpl::wait_for_names(ConKey key, const PathAddress& address, unsigned index) {
   if (!destinations_.ask(key, address, index)) return false;
   if (!names_watched_ && !watch(destinations_.wait_fd(), &destinations_)) {
-    // Without a descriptor to wait with, an attempt tells that the name is not known.
+    // Without a descriptor to wait on, the attempt fails with an unresolved name.
     destinations_.forget(key);
     return false;
   }
@@ -142,7 +142,7 @@ void FabricImpl::begin_connecting(Connection& connection, const net::Destination
   connection.id = make_id(channel_.get(), &connection.owner, port_space_of(route->to));
   if (connection.id == nullptr)
     return fail_connect(connection, Reason::no_resources, where(address) + ": " + errno_text(errno));
-  // The route is looked for with them.
+  // Set before route resolution, which uses these options.
   set_options(connection.id.get(), options_);
   sockaddr* const source = route->from.length == 0 ? nullptr : route->from.get();
   const int timeout = static_cast<int>(options_.resolve_timeout_ms);
@@ -244,7 +244,7 @@ void FabricImpl::tell_patience(Connection& connection) {
   log(outlasts ? LogLevel::warning : LogLevel::info, text);
 }
 
-// Without data, a plain rejection would tell the kernel's client of an errno 0, for which it waits 30 s.
+// A plain reject without data would send errno 0 to the kernel client, which then waits 30 s.
 void FabricImpl::refuse(IdHandle& id, std::span<const std::byte> private_data) {
   if (id == nullptr) return;
   if (private_data.empty() || private_data.size() > capabilities_.reject_data)
@@ -266,7 +266,7 @@ void FabricImpl::disconnect(ConKey key) {
   Connection& connection = *node.mapped();
   if (last_found_ == &connection) last_found_ = nullptr;
   destinations_.forget(key);
-  // What was asked of it before.
+  // Sends the requests that were posted before.
   if (connection.stage() == Connection::Stage::up && !connection.failed()) connection.flush();
   end(connection);
   if (std::exchange(connection.in_shown_list, false)) std::erase(with_shown_, &connection);
@@ -284,7 +284,8 @@ void FabricImpl::end(Connection& connection) noexcept {
   std::erase(accepting_, &connection);
   const bool tell = std::exchange(connection.established, false);
   const bool tell_later = std::exchange(connection.accepted, false) && !tell;
-  // The peer is told by the time the queue pair is gone, which lets nothing more in or out.
+  // The peer is notified while the queue pair is destroyed; a destroyed queue pair neither sends nor
+  // receives.
   if (tell) rdma_disconnect(connection.id.get());
   if (!tell && !tell_later && !connection.in_timewait) {
     connection.close();
@@ -305,7 +306,7 @@ void FabricImpl::end(Connection& connection) noexcept {
 void FabricImpl::report(const FabricEvent& event, std::string bytes) {
   pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
   chores_ |= kRareChores;
-  // What another thread asked for failed, or ended something, and the one that polls is to hear of it.
+  // A request of another thread failed or ended something, and the polling thread must report it.
   if (asleep_) wake();
 }
 
@@ -324,7 +325,7 @@ void FabricImpl::fail_connect(Connection& connection, Reason reason, const std::
   report(event::ConnectFailed{connection.key(), reason, {}}, std::move(bytes));
 }
 
-// poll() goes by its own time; the descriptor only wakes who sleeps.
+// poll() uses its own clock; the timer descriptor only wakes a sleeper.
 void FabricImpl::set_timer() noexcept {
   timer_due_ = listen_again_;
   for (const auto& leaving : leaving_) timer_due_ = std::min(timer_due_, leaving->deadline);
@@ -341,7 +342,7 @@ void FabricImpl::set_timer() noexcept {
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
-// Who reads that sets the timer anew.
+// The reader of the timer descriptor sets the timer again.
 void FabricImpl::wake() noexcept {
   itimerspec at_once{};
   at_once.it_value.tv_nsec = 1;
@@ -366,7 +367,7 @@ void FabricImpl::listen_where_not() {
     if (listener->id != nullptr) continue;
     if (try_listen(*listener, error)) {
       log(LogLevel::info, "listening on " + listener->text + " again");
-      // As in listen(); it may turn out to be gone once more.
+      // As in listen(); the device may have been removed again.
       if (listener->id->verbs != nullptr) device_of(*listener->id);
     } else {
       listen_again_ = now_ + kListenAgain;

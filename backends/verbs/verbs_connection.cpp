@@ -13,15 +13,15 @@ namespace rtrs::verbs {
 namespace {
 
 constexpr std::uint32_t kMostBounces = 256;
-// Of them in a row that nobody wants to hear of.
+// Bounce buffers that may be used in a row without requesting a completion.
 constexpr std::uint32_t kUnsignalled = 64;
-// Work requests for keys beside those of the caller. More wait, or take what the caller has not in use: a
-// queue for all keys at a time would be twice as large, for each connection of a client.
+// Work requests for keys in addition to those of the caller. Further ones wait or use free entries of the
+// caller. A queue for all keys at once would double the size for each client connection.
 constexpr std::uint32_t kMostForKeys = 64;
-// Soft-RoCE passes the number of its kernel on, which user space knows by another meaning.
+// Soft-RoCE passes its kernel flag on unchanged, although user space defines the bit differently.
 constexpr unsigned kSoftRoceWithInvalidate = 1U << 2;
 
-// Only a completion frees places in the ring, so some are asked for whatever the caller wants.
+// Only a completion frees ring entries, so some completions are requested even if the caller requests none.
 std::uint32_t signals_of(std::uint32_t send_depth) {
   return std::clamp(send_depth / 2, 1U, kUnsignalled);
 }
@@ -33,7 +33,7 @@ std::uint32_t at_least_one(std::uint32_t depth) {
 }  // namespace
 
 Shell::Shell(QpHandle pair, Device& on) noexcept : qp_(std::move(pair)), device_(on) {
-  // Events of before, which nobody has read, name nobody any more.
+  // Unread events of the queue pair must no longer refer to the connection.
   qp_->qp_context = nullptr;
   ++device_.connections;
 }
@@ -117,7 +117,7 @@ bool Connection::create_queue_pair(Device& device) {
     calls_ = qp_ == nullptr ? nullptr : calls_of(*qp_, send_ops);
   };
   make(device.limits.send_ops);
-  // Another device may have come under the name of the one that was tried.
+  // The device that was tested may have been replaced by another device of the same name.
   if (qp_ == nullptr && device.limits.send_ops != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) make(0);
   if (qp_ == nullptr) return false;
   inline_limit_ = wanted.cap.max_inline_data;
@@ -129,7 +129,7 @@ void Connection::fit(Device& device) {
   const std::uint64_t asked = std::uint64_t{params_.send_depth} + params_.key_depth;
   const std::uint32_t most = device.most_work(params_.receive_depth);
   if (asked <= most) return;
-  // Shared as it is asked for. What finds no room waits.
+  // Splits the available depth in proportion to the requested depths. Work that finds no room waits.
   params_.send_depth =
       std::max(1U, static_cast<std::uint32_t>(std::uint64_t{most} * params_.send_depth / asked));
   params_.key_depth = most - std::min(most, params_.send_depth);
@@ -141,7 +141,7 @@ void Connection::fit(Device& device) {
           " are for messages and data at a time and the rest for keys; a smaller queue depth asks for less");
 }
 
-// Now, because no memory is registered while IO runs.
+// Allocated now, because no memory is registered while IO runs.
 bool Connection::make_bounces(const Device& device) {
   if (inline_limit_ >= kSmallMessage) return true;
   const std::uint32_t count = std::clamp(params_.send_depth, 1U, kMostBounces);
@@ -168,12 +168,12 @@ bool Connection::change(ibv_qp_state state) {
   } else if (state == IBV_QPS_RTR) {
     attributes.min_rnr_timer = around_.options.min_rnr_timer;
     attributes.max_dest_rd_atomic = 0;
-    // Who accepts has the client's otherwise.
+    // The accepting side would use the client's value otherwise.
     if (around_.options.tos != 0 && attributes.ah_attr.is_global != 0)
       attributes.ah_attr.grh.traffic_class = around_.options.tos;
   } else if (state == IBV_QPS_RTS) {
     attributes.max_rd_atomic = 0;
-    // The kernel's client asks for 7, by which soft-RoCE never gives up.
+    // The kernel client requests 7, which soft-RoCE treats as infinite.
     attributes.retry_cnt = std::min(attributes.retry_cnt, around_.options.retry_count);
     attributes.rnr_retry = 7;
     if (around_.options.ack_timeout != 0) attributes.timeout = around_.options.ack_timeout;
@@ -185,7 +185,7 @@ bool Connection::change(ibv_qp_state state) {
 }
 
 bool Connection::make_ready() {
-  // Once more from the start, because the partition is known only by now.
+  // Repeats the INIT step, because the partition is known only now.
   if (change(IBV_QPS_INIT) && change(IBV_QPS_RTR) && change(IBV_QPS_RTS)) return true;
   say(around_.options, LogLevel::warning,
       describe() + ": cannot bring the queue pair up: " + errno_text(errno));
@@ -197,14 +197,14 @@ void Connection::keep(std::uint64_t number, WindowHandle window) {
   kept_windows_.emplace_back(number, std::move(window));
 }
 
-// Ends all that the queue pair does, as its end would, and what comes for it is dropped. Then nothing names
-// windows any more, and they go before the queue pair does.
+// Stops all work of the queue pair as destroying it would; later packets for it are dropped. Afterwards no
+// work request refers to a window, so windows can be freed before the queue pair.
 bool Connection::stop() noexcept {
   stage_ = Stage::lost;
   chain_.size = chain_.bind_count = 0;
   waiting_.clear();
   if (qp_ == nullptr) return false;
-  // Tells which work requests were done, before adapters throw that away with the queue pair, and after.
+  // Collects completions before and after the reset, because adapters discard them with the queue pair.
   queue_->settle(*this, tag_);
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RESET;
@@ -244,7 +244,7 @@ void Connection::post_receive(unsigned count, std::uint32_t bytes) noexcept {
     failed_ = true;
     short_of_memory_ = receives_.short_of_memory();
   }
-  // In place before the peer can send.
+  // Receives must be posted before the peer can send.
   if (stage_ == Stage::pending) flush();
 }
 
@@ -269,7 +269,7 @@ bool Connection::translate(const ibv_wc& completion, FabricEvent& event) noexcep
 
 bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event) noexcept {
   ++heard_;
-  // Data tells that the peer has connected, also where its last word of it is lost.
+  // Data proves that the peer is connected, even if its last set-up message was lost.
   if (!established && accepted && !std::exchange(told_of_data_, true))
     rdma_notify(id.get(), IBV_EVENT_COMM_EST);
   const auto place = static_cast<std::uint32_t>(completion.wr_id % SharedQueue::kNumbers);
@@ -290,7 +290,7 @@ bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event)
   return true;
 }
 
-// Apart, for it needs more than the rest, and few connections carry messages.
+// Not inlined, because it needs more registers than the rest, and few connections carry messages.
 [[gnu::noinline]] void Connection::show_message(const ibv_wc& completion, std::uint32_t place,
                                                 FabricEvent& event) noexcept {
   event::MessageReceived message{key_, {}, receives_.bytes(place, completion.byte_len)};
@@ -299,7 +299,7 @@ bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event)
   receives_.show(place);
 }
 
-// Less than kNumbers are outstanding.
+// Precondition: fewer than kNumbers work requests are outstanding.
 std::uint64_t Connection::number_of(std::uint64_t wr_id) const noexcept {
   return done_sends_ + (wr_id - done_sends_) % SharedQueue::kNumbers;
 }
@@ -307,7 +307,7 @@ std::uint64_t Connection::number_of(std::uint64_t wr_id) const noexcept {
 bool Connection::retire(std::uint64_t wr_id, FabricEvent& event) noexcept {
   const std::uint64_t number = number_of(wr_id);
   if (number >= next_send_) return false;
-  // Work requests complete in order, so this one speaks for the unsignalled ones before it.
+  // Work requests complete in order, so this completion also covers the unsignalled ones before it.
   std::uint32_t work = 0, bounced = 0;
   bool tried_chain = false;
   for (std::uint64_t one = done_sends_; one <= number; ++one) {
@@ -331,14 +331,14 @@ bool Connection::retire(std::uint64_t wr_id, FabricEvent& event) noexcept {
 }
 
 bool Connection::translate_error(const ibv_wc& completion, FabricEvent& event) noexcept {
-  // What nobody sends over yet says so when somebody tries.
+  // On a connection that is not up yet, the error is reported when the caller first sends.
   if (stage_ == Stage::pending) return failed_ = true, false;
   if ((completion.wr_id & SharedQueue::kReceive) == 0 && number_of(completion.wr_id) < next_send_) {
     const SendSlot& slot = sends_[number_of(completion.wr_id) & send_mask_];
     if (slot.what != SendSlot::What::work && slot.tries_chain) judge_chains(completion.status);
   }
-  // Soft-RoCE reports errors of this side as flushed work, so that counts as one as long as nobody ended the
-  // connection.
+  // Soft-RoCE reports errors of this side as flushed work. So flushed work counts as an error unless the
+  // connection is already ending.
   if (ending_ == Reason::none) {
     say(around_.options, LogLevel::warning,
         describe() + ": lost: " + ibv_wc_status_str(completion.status) + " (vendor error " +

@@ -17,10 +17,9 @@ namespace rtrs::verbs {
 namespace {
 
 constexpr std::uint32_t kSoftRoceVendor = 0xffffff;
-// A queue pair holds them beside the work requests of the caller.
+// A queue pair needs these entries in addition to the work requests of the caller.
 constexpr int kLeastDepth = 64;
-// What is left of the 92 bytes of a connect request of InfiniBand after the addresses, and those of its
-// answers.
+// Private data in bytes of an InfiniBand connect request (92 less the addresses) and of its replies.
 constexpr std::uint16_t kConnectData = 56;
 constexpr std::uint16_t kAcceptData = 196;
 constexpr std::uint16_t kRejectData = 148;
@@ -41,7 +40,7 @@ bool does_not_block(int fd) {
   return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-// Flags alone are not believed: some drivers set them and refuse.
+// Tries to allocate one, because some drivers set the capability flag and then refuse.
 bool has_window(ibv_pd* domain, ibv_mw_type type) {
   const WindowHandle window(ibv_alloc_mw(domain, type));
   return window != nullptr;
@@ -59,7 +58,7 @@ Errc open_failed(const VerbsOptions& options, const std::string& name, int error
   return to_errc(error);
 }
 
-// What the device lacks for RTRS, or nullptr.
+// Returns the feature that the device lacks for RTRS, or nullptr.
 const char* lacking(const Device& device) {
   if (device.context->device->transport_type != IBV_TRANSPORT_IB)
     return "RDMA writes with immediate data (it is no InfiniBand or RoCE device)";
@@ -72,13 +71,13 @@ std::uint32_t greatest_depth(const Device& device) {
   return static_cast<std::uint32_t>(std::min(device.attributes.max_qp_wr, 65535));
 }
 
-// All that a connection over the device may post.
+// All operations that a connection on the device may post.
 std::uint64_t send_ops_of(const Device& device) {
   std::uint64_t ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
                       IBV_QP_EX_WITH_SEND_WITH_IMM;
   const unsigned flags = device.attributes.device_cap_flags;
   if ((flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0) ops |= IBV_QP_EX_WITH_SEND_WITH_INV;
-  // Also where ibv_post_send() posts them all: the queue is to have room for them.
+  // Included even if ibv_post_send() posts the bindings, because the queue must have room for them.
   if (device.windows || device.per_qp_windows) ops |= IBV_QP_EX_WITH_BIND_MW;
   return ops;
 }
@@ -93,7 +92,7 @@ std::uint32_t greatest_message(const Device& device) {
   return least;
 }
 
-// Hardware that has everything, before a look at it.
+// Capabilities of hardware that supports everything, used before the devices are examined.
 Capabilities most_there_is(const VerbsOptions& options) {
   Capabilities can;
   can.name = "verbs";
@@ -112,7 +111,7 @@ Capabilities most_there_is(const VerbsOptions& options) {
 Capabilities capabilities_of(const Device& device, const VerbsOptions& options) {
   Capabilities can = most_there_is(options);
   const bool by_registration = options.invalidation == Invalidation::registration;
-  // Both complete in one queue.
+  // Sends and receives complete in the same queue.
   const auto completions = static_cast<std::uint32_t>(device.attributes.max_cqe) / 2;
   can.max_send_depth = std::min(device.limits.send_depth, completions);
   can.max_receive_depth = std::min(greatest_depth(device), completions);
@@ -120,16 +119,18 @@ Capabilities capabilities_of(const Device& device, const VerbsOptions& options) 
   can.send_invalidate = (device.attributes.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0;
   can.per_io_keys = device.per_qp_windows;
   can.invalidation = can.invalidation && (device.windows || by_registration);
-  // Soft-RoCE looks a key up for the first packet of a message only.
+  // Soft-RoCE checks a key only for the first packet of a message.
   can.invalidation_fences = !device.soft_roce;
-  // Without work requests of its own there is nothing that sending again could repeat.
+  // Without its own work requests for invalidation, a retransmission cannot repeat one.
   can.invalidation_breaks_on_packet_loss = device.soft_roce && !by_registration;
-  // There a message takes two packets through both hosts' network stacks, and an invalidation none.
+  // On soft-RoCE a message takes two packets through the network stacks of both hosts; an invalidation takes
+  // none.
   can.send_invalidate_is_slow = device.soft_roce;
   return can;
 }
 
-// What one of several devices can, all can here. How keys die is one device's: that where they protect most.
+// The fabric has a capability if any device has it. The method to invalidate keys is that of the device with
+// the best protection.
 void widen(Capabilities& all, const Capabilities& own) {
   all.max_send_depth = std::max(all.max_send_depth, own.max_send_depth);
   all.max_receive_depth = std::max(all.max_receive_depth, own.max_receive_depth);
@@ -143,13 +144,13 @@ void widen(Capabilities& all, const Capabilities& own) {
   all.invalidation_breaks_on_packet_loss = own.invalidation_breaks_on_packet_loss;
 }
 
-// Names of the devices that have these addresses; empty: any device may be used.
+// Returns the names of the devices that have these addresses; empty: any device may be used.
 std::vector<std::string> devices_of(const std::vector<std::string>& addresses) {
   std::vector<std::string> found;
   if (addresses.empty()) return found;
   const EventChannelHandle channel(rdma_create_event_channel());
   if (channel == nullptr) return found;
-  std::vector<net::SocketAddress> all;  // of a text that has none listen() says so
+  std::vector<net::SocketAddress> all;  // listen() reports a text that has no address
   for (const std::string& text : addresses)
     for (const net::SocketAddress& one : resolve_addresses(text, 0)) all.push_back(one);
   for (net::SocketAddress& address : all) {
@@ -274,7 +275,7 @@ Result<Surveyed> survey(const VerbsOptions& options) {
     windows = windows || device->windows;
   }
   if (!can) {
-    if (error == Errc::no_permission) return tl::unexpected(error);  // was said
+    if (error == Errc::no_permission) return tl::unexpected(error);  // already logged
     say(options, LogLevel::error,
         "no RDMA device of this machine can be used" +
             (options.device.empty() ? "" : " by the name " + options.device));

@@ -1,4 +1,4 @@
-// An opened RDMA device: what everything on it is made of, and what it can do.
+// An opened RDMA device: its objects and its capabilities.
 #pragma once
 #include <cerrno>
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace rtrs::verbs {
 
 struct Device;
 
-// What the poller is told by a descriptor of a device.
+// Target of an epoll event for a descriptor of a device.
 struct Watch {
   enum class Kind : std::uint8_t { completions, trouble };
   Kind kind;
@@ -27,15 +27,16 @@ struct Watch {
 
 struct DownPort {
   std::uint8_t number;
-  Nanos ends;  // its connections, when it is down until then; kNever: they have
+  Nanos ends;  // time at which its connections are ended unless the port is up again; kNever: they have ended
 };
 
 struct Device {
   std::string name;
-  std::size_t index = 0;  // among the devices of the fabric
+  std::size_t index = 0;  // index among the devices of the fabric
   ContextHandle context;
   DomainHandle domain;
-  // Over it, where asked for: queue pairs that one thread at a time uses, so that their calls take no locks.
+  // Optional child of `domain`: its queue pairs are used by one thread at a time, so that their calls take no
+  // locks.
   ThreadDomainHandle thread;
   DomainHandle of_thread;
   ChannelHandle channel;
@@ -44,16 +45,16 @@ struct Device {
   bool windows = false;         // type 1
   bool per_qp_windows = false;  // type 2B
   Limits limits;
-  Capabilities can;           // of its connections
-  bool told_of_keys = false;  // to the log
+  Capabilities can;           // capabilities of its connections
+  bool told_of_keys = false;  // already logged
   bool told_of_registration = false;
   bool told_of_depth = false;
-  // Whether windows of type 1 can be bound by ibv_post_send(), in a chain with other work, which no interface
-  // tells: the first binding tries it (verbs_post.cpp).
+  // Whether ibv_post_send() can bind type 1 windows in a chain with other work. No interface reports this, so
+  // the first binding tries it (verbs_post.cpp).
   enum class Chains : std::uint8_t { unknown, tried, yes, no } type_1_chains = Chains::unknown;
   bool gone = false;
-  Retries told;          // to the log
-  bool suspect = false;  // to be asked whether it is there
+  Retries told;          // values that were logged
+  bool suspect = false;  // to be checked for removal
   unsigned connections = 0;
   std::vector<DownPort> down;
   Watch completions{Watch::Kind::completions, this};
@@ -65,33 +66,35 @@ struct Device {
   ibv_pd* domain_of_queue_pairs() const noexcept {
     return of_thread != nullptr ? of_thread.get() : domain.get();
   }
-  // False: the device has none, or not now (errno says why), and goes on without.
+  // Returns false if the device has no thread domain or none is available now (errno has the reason); works
+  // without one then.
   bool take_thread_domain() noexcept;
-  // The interrupt of the next completion queue: in turn, and each process begins with another.
+  // Completion interrupt for the next completion queue: round robin, starting at a different one in each
+  // process.
   int next_vector() const noexcept;
-  // Work requests of a connection with so many receives.
+  // Maximum work requests of a connection with this many receives.
   std::uint32_t most_work(std::uint32_t receives) const noexcept;
-  // nullptr when there is no such device, or not any more; the log says which. `limits`: from an earlier look
-  // at it, which takes some milliseconds.
+  // Returns nullptr if the device does not exist or cannot be used; the log has the reason. `limits`: result
+  // of an earlier examination, which takes some milliseconds.
   static std::unique_ptr<Device> open(const VerbsOptions&, const std::string& name,
                                       const Limits* limits = nullptr);
   TimerKind timers() const noexcept { return timer_kind(attributes.vendor_id, attributes.vendor_part_id); }
-  // False: it was removed, whether that was told or not.
+  // Returns false if the device was removed, even if no event reported the removal.
   bool answers() const noexcept {
     ibv_device_attr unused;
     return ibv_query_device(context.get(), &unused) != EIO;
   }
 };
 
-// What a fabric can do, and what is known of devices by their names.
+// Capabilities of a fabric, and the limits of devices by name.
 struct Surveyed {
   Capabilities can;
   std::vector<std::pair<std::string, Limits>> limits;
 };
 
-// What a fabric can do over options.device, or over the devices of options.addresses, or over any of the
-// machine: what one of them can.
-// Errors: not_supported, no_permission; the log says what is wrong and what mends it.
+// Examines options.device, or the devices of options.addresses, or all devices of the host. The capabilities
+// are those that at least one device has. Errors: not_supported, no_permission; the log describes the problem
+// and its fix.
 Result<Surveyed> survey(const VerbsOptions&);
 
 // Calls options.log if there is one.

@@ -1,4 +1,4 @@
-// What the connection manager and the devices report.
+// Events from the connection manager and from devices.
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kRejectedByConsumer = 28;
 
-// Of its device; empty: it has none.
+// Name of the identifier's device; empty if it has none.
 std::string name_of(const rdma_cm_id* id) {
   return id == nullptr || id->verbs == nullptr ? std::string() : ibv_get_device_name(id->verbs->device);
 }
@@ -30,7 +30,7 @@ void FabricImpl::read_manager() {
     const rdma_conn_param& params = reported->param.conn;
     if (params.private_data != nullptr)
       event.data.assign(static_cast<const char*>(params.private_data), params.private_data_len);
-    // Before it is handled: an identifier with an event that is not acknowledged cannot be destroyed.
+    // Acknowledged first, because an identifier with an unacknowledged event cannot be destroyed.
     rdma_ack_cm_event(reported);
     handle(event);
   }
@@ -45,7 +45,7 @@ void FabricImpl::handle(const CmEvent& event) {
     case Owner::Kind::leaving:
       return handle_leaving(*static_cast<Leaving*>(owner.object), event);
     case Owner::Kind::request:
-      // Whatever comes before it is answered means that the peer gave up.
+      // Any event before the reply means that the peer gave up.
       static_cast<Request*>(owner.object)->id.reset();
       return;
     case Owner::Kind::listener:
@@ -65,11 +65,11 @@ void FabricImpl::handle_listener(Listener& listener, const CmEvent& event) {
   for (const auto& device : devices_) {
     if (device != nullptr && !device->gone && device->name == name) lose_device(*device, Listeners::close);
   }
-  // Nothing of it was in use.
+  // The device was not in use.
   leave_device(name);
 }
 
-// Of a device that is gone.
+// Closes the listeners and requests of a removed device.
 void FabricImpl::leave_device(const std::string& name) {
   for (const auto& listener : listeners_) {
     if (listener->id == nullptr || name_of(listener->id.get()) != name) continue;
@@ -86,7 +86,7 @@ void FabricImpl::leave_device(const std::string& name) {
 }
 
 void FabricImpl::handle_request(const CmEvent& event) {
-  // What it can is asked before the request is accepted; accept() refuses it where there is no device.
+  // Examines the device before the request is accepted; accept() rejects the request if there is no device.
   if (Device* const device = device_of(*event.id)) tell_of_keys(*device);
   auto request = std::make_unique<Request>();
   request->owner.object = request.get();
@@ -132,14 +132,14 @@ void FabricImpl::handle_connection(Connection& connection, const CmEvent& event)
       connection.established = true;
       return;
     case RDMA_CM_EVENT_DISCONNECTED:
-      // The peer waits for this answer.
+      // The peer waits for this reply.
       rdma_disconnect(connection.id.get());
       connection.established = connection.accepted = false;
       connection.in_timewait = true;
       break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       connection.established = connection.accepted = connection.in_timewait = false;
-      // Not the one that has come back since.
+      // Skips a device of the same name that has been added since.
       if (connection.device() != nullptr) lose_device(*connection.device(), Listeners::close);
       break;
     case RDMA_CM_EVENT_ADDR_ERROR:
@@ -150,7 +150,7 @@ void FabricImpl::handle_connection(Connection& connection, const CmEvent& event)
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_REJECTED:
       connection.accepted = false;
-      // The peer gave up waiting for what it was told.
+      // The peer stopped waiting for the accept.
       if (event.type == RDMA_CM_EVENT_REJECTED && std::exchange(connection.established, false))
         connection.in_timewait = true;
       break;
@@ -166,7 +166,7 @@ void FabricImpl::handle_connection(Connection& connection, const CmEvent& event)
 }
 
 void FabricImpl::handle_failure(Connection& connection, const CmEvent& event) {
-  // On a connection that is up it is the news that the peer's hardware address is another one by now.
+  // On an established connection, UNREACHABLE means that the peer's hardware address has changed.
   const bool moved = event.type == RDMA_CM_EVENT_UNREACHABLE && connection.established;
   const Reason reason = moved ? Reason::transport_error : connect_reason(event.type, event.status);
   const std::string text =
@@ -174,7 +174,7 @@ void FabricImpl::handle_failure(Connection& connection, const CmEvent& event) {
       (moved ? "the hardware address of the peer has changed, and packets still go to the old one"
              : connect_text(event.type, event.status));
   if (connection.is_client() && connection.stage() == Connection::Stage::pending) {
-    // A kernel that rejects for a process that is gone says the same, and nothing: a field of zeros.
+    // The kernel sends the same reject for a process that has exited, but with a field of zeros.
     const bool with_data = event.type == RDMA_CM_EVENT_REJECTED && event.status == kRejectedByConsumer &&
                            event.data.find_first_not_of('\0') != std::string::npos;
     return fail_connect(connection, reason, text, with_data ? event.data : std::string());
@@ -183,7 +183,7 @@ void FabricImpl::handle_failure(Connection& connection, const CmEvent& event) {
   log(polite ? LogLevel::debug : LogLevel::warning,
       polite ? connection.describe() + ": the peer left" : text);
   if (connection.stage() == Connection::Stage::up) {
-    // What has arrived by now is still reported.
+    // Data that has arrived is still reported.
     connection.set_ending(event.type == RDMA_CM_EVENT_REJECTED ? Reason::peer_closed : reason);
     activate(connection);
   } else {
@@ -204,7 +204,7 @@ void FabricImpl::read_trouble(Device& device) noexcept {
   ibv_async_event event{};
   while (ibv_get_async_event(device.context.get(), &event) == 0) {
     const ibv_async_event copy = event;
-    // What it names cannot be destroyed before this.
+    // Acknowledged first, because the object of an unacknowledged event cannot be destroyed.
     ibv_ack_async_event(&event);
     handle_trouble(device, copy);
   }
@@ -214,7 +214,7 @@ void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
   Connection* connection = nullptr;
   switch (event.event_type) {
     case IBV_EVENT_COMM_EST: {
-      // Data came before the peer's last word of connecting, which may be lost.
+      // Data arrived before the peer's last set-up message, which may be lost.
       auto* const early = static_cast<Connection*>(event.element.qp->qp_context);
       if (early != nullptr && !early->established && early->id != nullptr)
         rdma_notify(early->id.get(), IBV_EVENT_COMM_EST);
@@ -254,14 +254,14 @@ void FabricImpl::lose_device(Device& device, Listeners listeners) {
                            (leaks ? "; what was made of it is kept until this process ends, because "
                                     "RDMAV_ALLOW_DISASSOC_DESTROY=1 was not in its environment at the start"
                                   : ""));
-  // Where it is noticed late, listeners and requests are those of the one that has come in its place.
+  // If the removal is noticed late, listeners and requests already belong to the device that replaced it.
   if (listeners == Listeners::close) leave_device(device.name);
   std::erase_if(leaving_, [&](const auto& leaving) {
     return leaving->shell != nullptr && &leaving->shell->device() == &device;
   });
   for (auto& [key, connection] : connections_) {
     if (connection->device() != &device) continue;
-    // There is no way left to take leave of the peer.
+    // The peer can no longer be notified.
     connection->established = connection->accepted = connection->in_timewait = false;
     if (connection->stage() == Connection::Stage::lost) continue;
     if (connection->is_client() && connection->stage() == Connection::Stage::pending) {

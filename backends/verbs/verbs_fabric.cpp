@@ -56,7 +56,7 @@ Errc FabricImpl::open() {
   channel_.reset(rdma_create_event_channel());
   if (channel_ == nullptr) {
     int error = errno;
-    // librdmacm calls missing what it may not open.
+    // librdmacm reports a device file as missing if it may not open it.
     if (::access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0 && errno == EACCES) error = EACCES;
     log(LogLevel::error,
         "cannot reach the RDMA connection manager: " + errno_text(error) + channel_advice(error));
@@ -70,7 +70,7 @@ Errc FabricImpl::open() {
 }
 
 FabricImpl::~FabricImpl() {
-  // Connections before the memory and the devices that they use, identifiers before their channel.
+  // Destroy connections before their memory and devices, and identifiers before their channel.
   while (!connections_.empty()) {
     const auto node = connections_.extract(connections_.begin());
     end(*node.mapped());
@@ -106,7 +106,7 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
   if (id.verbs == nullptr) return nullptr;
   if (Device* const known = open_device_of(id)) {
     if (known->answers()) return known;
-    // One without a connection need not have heard that it was removed, and be back by now.
+    // A device without connections may have been removed and added again unnoticed.
     lose_device(*known, Listeners::keep);
   }
   const std::string name = ibv_get_device_name(id.verbs->device);
@@ -173,7 +173,7 @@ Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool 
   auto [place, fresh] =
       connections_.emplace(key, std::make_unique<Connection>(around, key, params, is_client, private_data));
   RTRS_ASSERT(fresh);
-  // The lists never grow while IO runs.
+  // Reserved so that the lists never grow while IO runs.
   for (auto* list : {&ending_, &unposted_, &with_shown_, &accepting_}) list->reserve(connections_.size());
   return *place->second;
 }
@@ -203,7 +203,7 @@ const Capabilities& FabricImpl::capabilities_of_request(std::uint32_t request) c
 }
 
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
-  // As almost always; what is rare is apart, so that nothing is saved for it.
+  // The common case. Rare cases are in a separate function so that no registers are saved here.
   Connection* const last = last_found_;
   if (last == nullptr || last->key() != key || !last->post_receive_again(count, bytes_each))
     return post_receives(key, count, bytes_each);

@@ -1,7 +1,6 @@
-// The Fabric on verbs. Divided over six files: verbs_fabric.cpp (opening, devices, posting), verbs_keys.cpp
-// (keys of peers), verbs_cm.cpp (connections come and go), verbs_events.cpp (what the connection manager and
-// the devices report), verbs_ports.cpp (ports that go down), verbs_poll.cpp (completion queues, events and
-// sleeping).
+// The Fabric on verbs, in six files: verbs_fabric.cpp (opening, devices, posting), verbs_keys.cpp (keys of
+// peers), verbs_cm.cpp (connection set-up and teardown), verbs_events.cpp (events from the connection manager
+// and the devices), verbs_ports.cpp (port failures), verbs_poll.cpp (completion queues, events and sleeping).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -82,7 +81,7 @@ class FabricImpl final : public VerbsFabric {
   std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
   int wait_fd() const noexcept override { return epoll_.get(); }
   bool try_wait() noexcept override;
-  // When poll() has something to do although nothing can be read.
+  // Time at which poll() has work even if no descriptor is readable.
   Nanos next_timer() const noexcept { return timer_due_; }
 
  private:
@@ -96,14 +95,14 @@ class FabricImpl final : public VerbsFabric {
     Owner owner{Owner::Kind::listener, this};
     net::SocketAddress address;
     std::string text;
-    IdHandle id;  // empty while its device is gone
+    IdHandle id;  // empty while its device is removed
   };
   struct Request {
     Owner owner{Owner::Kind::request, this};
-    IdHandle id;  // empty once the peer gave up
+    IdHandle id;  // empty after the peer gave up
   };
-  // A connection that is closed here and whose peer was told, or is told once it is connected, until the peer
-  // confirms and nothing of before can be on its way any more.
+  // A connection that is closed here. Kept until the peer has confirmed the end and no earlier packet can be
+  // in flight. The peer is notified at once, or after its connection set-up completes.
   struct Leaving {
     Owner owner{Owner::Kind::leaving, this};
     IdHandle id;
@@ -112,7 +111,7 @@ class FabricImpl final : public VerbsFabric {
     bool answered = false;
     Nanos deadline = 0;
   };
-  // A copy of what the connection manager reported, so that its event need not outlive the reading.
+  // A copy of a connection manager event, so that the event can be acknowledged at once.
   struct CmEvent {
     rdma_cm_event_type type{};
     int status = 0;
@@ -126,21 +125,21 @@ class FabricImpl final : public VerbsFabric {
   Connection* look_up(ConKey) const noexcept;
   Connection& create(ConKey, const ConnectionParams&, bool is_client, std::span<const std::byte>);
   bool watch(int fd, void* tag);
-  // Now that the addresses are known.
+  // Continues connecting after the addresses were resolved.
   void begin_connecting(Connection&, const net::Destinations::Ready&);
   void post_receives(ConKey, unsigned count, std::uint32_t bytes_each) noexcept;
   bool wait_for_names(ConKey, const PathAddress&, unsigned index);
   void connect_named();
-  // The device of an identifier, opened when it is the first there; nullptr, and the log says why, when it
-  // cannot be used.
+  // Returns the device of an identifier and opens it at first use. Returns nullptr if it cannot be used; the
+  // log has the reason.
   Device* device_of(const rdma_cm_id&);
   Device* open_device_of(const rdma_cm_id&) const noexcept;
-  // Once a device, where peers may write to memory of this fabric: how they lose their keys.
+  // Logs once per device how keys are invalidated, if peers may write to memory of this fabric.
   void tell_of_keys(Device&) const;
   void drop_gone_devices() noexcept;
 
   bool open(Connection&, Device&);
-  // One with room for so many entries; nullptr: it cannot be had (errno says why).
+  // Returns a queue with room for this many entries, or nullptr (errno has the reason).
   SharedQueue* queue_on(Device&, std::uint32_t entries);
   void drop_queues_of(const Device&) noexcept;
   void lose_queue(SharedQueue&, Reason) noexcept;
@@ -151,15 +150,15 @@ class FabricImpl final : public VerbsFabric {
   void fail_connect(Connection&, Reason, const std::string& text, std::string bytes = {});
   void refuse(IdHandle&, std::span<const std::byte> private_data = {});
   void start_accepts();
-  // How long its device tries before it is lost, to the log: once, and when it is another time.
+  // Logs how long the device retries before a connection is lost: once, and again if the time changes.
   void tell_patience(Connection&);
   void end(Connection&) noexcept;
-  // To be read by each poll until nothing is left and the queue is armed; of a connection that is ending, its
-  // loss is reported by then.
+  // Puts it on the list for poll(). A queue is read by each poll until it is empty and armed; an ending
+  // connection has its loss reported.
   void activate(SharedQueue&) noexcept;
   void activate(Connection&) noexcept;
   void deactivate(Connection&) noexcept;
-  // What is asked of the device and not with it yet goes there soon, or now.
+  // Posts queued requests to the device soon, or at once while asleep.
   void flush_soon(Connection& connection) noexcept {
     if (!connection.in_unposted_list || asleep_) enlist_unposted(connection);
   }
@@ -175,19 +174,19 @@ class FabricImpl final : public VerbsFabric {
   void wake() noexcept;
   void on_timer() noexcept;
 
-  // What a poll has to do beside looking at its queues, which is rare. False: poll_all() is to go on.
+  // Rare work of a poll besides reading its queues. Returns false if poll_all() must continue.
   bool do_chores() noexcept;
   void do_rare_chores() noexcept;
-  // With what is pending and who is ending.
+  // Also reports pending events and ending connections.
   std::size_t poll_all(std::span<FabricEvent>) noexcept;
   void suspect(Device&) noexcept;
   void reuse_shown() noexcept;
   std::size_t take_pending(std::span<FabricEvent>) noexcept;
   void look_at_kernel() noexcept;
-  // The first from there on in which something may have come, or that has to tell of ends; the number of all:
-  // none.
+  // Returns the first queue, starting at index `from`, that may have completions or ends to report; returns
+  // the number of queues if there is none.
   std::size_t busy_queue(std::size_t from) noexcept;
-  // From such a one on.
+  // Reads the queues from index `first` on, as returned by busy_queue().
   std::size_t read_queues(std::size_t first, std::span<FabricEvent>) noexcept;
   std::size_t read_queue(SharedQueue&, std::span<FabricEvent>) noexcept;
   std::size_t report_endings(const SharedQueue&, std::span<FabricEvent>) noexcept;
@@ -204,7 +203,8 @@ class FabricImpl final : public VerbsFabric {
   void find_route(Connection&);
   void send_request(Connection&);
   void take_response(Connection&, const CmEvent&);
-  // However it was told, and as often: its connections are lost, and it is opened anew when it is back.
+  // Handles a removal, however it was detected; may be called repeatedly. All connections of the device are
+  // lost. The device is opened again after it is added again.
   enum class Listeners : std::uint8_t { close, keep };
   void lose_device(Device&, Listeners);
   void port_changed(Device&, std::uint8_t port, bool up);
@@ -215,7 +215,7 @@ class FabricImpl final : public VerbsFabric {
 
   VerbsOptions options_;
   Capabilities capabilities_;
-  std::vector<std::pair<std::string, Limits>> limits_;  // by device, from before it was used
+  std::vector<std::pair<std::string, Limits>> limits_;  // by device, examined before first use
   VerbsStats stats_;
   FileDescriptor epoll_;
   FileDescriptor timer_;
@@ -232,9 +232,9 @@ class FabricImpl final : public VerbsFabric {
   std::vector<std::unique_ptr<Leaving>> leaving_;
   std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
   mutable Connection* last_found_ = nullptr;
-  // Accepted by the caller, who may still post receives; answered by the next poll().
+  // Accepted by the caller, who may still post receives; the next poll() sends the accept.
   std::vector<Connection*> accepting_;
-  // Closed connections and data of events; freed by the next poll(), because events point into them.
+  // Closed connections and event data; freed by the next poll(), because events point into them.
   std::vector<std::unique_ptr<Connection>> graveyard_;
   std::deque<std::string> shown_bytes_;
   std::vector<Connection*> with_shown_;
@@ -247,12 +247,12 @@ class FabricImpl final : public VerbsFabric {
   Nanos now_ = 0;
   Nanos listen_again_ = kNever;
   Nanos timer_due_ = kNever;
-  // What do_chores() finds: something in unposted_; something in another of the lists above, or a device that
-  // is to be asked whether it is there, or dropped.
+  // Work for do_chores(). kPosts: unposted_ is not empty. kRareChores: another list above is not empty, or a
+  // device is to be checked for removal or dropped.
   static constexpr unsigned kPosts = 1, kRareChores = 2;
   unsigned chores_ = 0;
   bool doubts_devices_ = false;
-  bool asleep_ = false;  // since try_wait() said yes
+  bool asleep_ = false;  // since try_wait() returned true
   unsigned polls_to_look_ = 1;
 };
 

@@ -1,4 +1,4 @@
-// Owners of what libibverbs and librdmacm give out.
+// RAII owners of libibverbs and librdmacm objects.
 #pragma once
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>

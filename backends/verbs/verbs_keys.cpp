@@ -1,4 +1,4 @@
-// Keys under which peers write, and how they die.
+// Keys with which peers write, and their invalidation.
 #include <optional>
 #include <utility>
 
@@ -39,7 +39,7 @@ Result<RemoteKey> FabricImpl::make_revocable_key(ConKey key, RegionId region, st
   if (options_.invalidation == Invalidation::registration)
     return memory_.make_key_at(device, region, offset, length);
   if (!device.windows) {
-    // Of a session that also leads over a device that has them, or whose owner asks for it everywhere.
+    // The session also uses a device with windows, or its owner requires invalidation on all devices.
     if (!std::exchange(device.told_of_registration, true))
       log(LogLevel::warning, connection->describe() + ": " + device.name +
                                  " has no memory windows of type 1, and its session's keys are to be taken "
@@ -57,7 +57,7 @@ Result<RemoteKey> FabricImpl::make_revocable_key(ConKey key, RegionId region, st
   return remote_key;
 }
 
-// Type 1 would do for the peer, but it cannot kill such a key.
+// The peer could also write with a type 1 window, but could not invalidate its key.
 Result<RemoteKey> FabricImpl::make_request_key(ConKey key, RegionId region, std::size_t offset,
                                                std::size_t length) {
   Connection* connection = find(key);
@@ -78,16 +78,16 @@ Result<RemoteKey> FabricImpl::make_request_key(ConKey key, RegionId region, std:
 
 void FabricImpl::release_key(RemoteKeyId id) {
   if (memory_.is_window(id)) {
-    // Work requests that name its window go out before it does, and are carried out. Those that have no room
-    // yet never do.
+    // Work requests that use its window are posted before the window is freed, and are executed. Those that
+    // wait for room are cancelled.
     const ibv_mw& window = *memory_.window(id);
     const bool of_request = window.type == IBV_MW_TYPE_2;
     flush_binds_of(window);
     for (Connection* connection : unposted_) connection->forget_window(window);
     const Memory::LastBind bind = memory_.last_bind(id);
     Connection* const connection = memory_.was_killed(id) ? nullptr : find(bind.on);
-    // A request that was answered came behind the binding of its key, which is dead from now on. It was not
-    // the one that was answered: its connection may break.
+    // If the peer has answered a request since, it has executed the binding of its key, which is invalid from
+    // now on. If the answer was for another request, the connection may break.
     const bool answered = of_request && connection != nullptr && connection->heard() != bind.heard;
     if (connection != nullptr && !answered && !connection->has_done(bind.number))
       connection->keep(bind.number, memory_.part_with_window(id));
@@ -124,7 +124,7 @@ Result<std::uint32_t> FabricImpl::rebind(ConKey key, RemoteKeyId id) {
     const bool bound = connection->bind(memory_.window_open(id), Connection::Bind::open, 0, false);
     bound ? flush_soon(*connection) : report_lost(*connection, connection->failure());
   }
-  // On a connection that is lost the key goes nowhere.
+  // On a lost connection the key is never sent.
   return connection->device() == nullptr ? 0 : memory_.window(id)->rkey;
 }
 

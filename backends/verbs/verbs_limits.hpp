@@ -1,5 +1,5 @@
-// What queue pairs of a device can really be: what a device says of itself holds for one kind of work
-// request, and a send queue of those that bind windows holds fewer.
+// Measured limits of a device's queue pairs. The limits that a device reports hold for only one kind of work
+// request; a send queue that also binds windows has fewer entries.
 #pragma once
 #include <infiniband/verbs.h>
 
@@ -10,23 +10,24 @@ namespace rtrs::verbs {
 
 struct Limits {
   std::uint32_t send_depth = 0;    // with `inline_bytes`
-  std::uint32_t inline_bytes = 0;  // of a work request
+  std::uint32_t inline_bytes = 0;  // per work request
   std::uint64_t send_ops = 0;      // enum ibv_qp_create_send_ops_flags; 0: no ibv_wr_*()
 };
 
-// Messages of the IO path are not longer: heartbeats, keys of chunks.
+// Maximum size in bytes of messages on the IO path: heartbeats, keys of chunks.
 inline constexpr std::uint32_t kSmallMessage = 96;
 
-// A queue pair with these capabilities; `inline_bytes` is what is asked for first, and less is taken. `cap`
-// becomes what was granted. `send_ops` are to be posted by ibv_wr_*(). nullptr: errno says why.
+// Creates a queue pair with these capabilities. Starts with `inline_bytes` and accepts less. Stores the
+// granted capabilities in `cap`. `send_ops` are the operations posted with ibv_wr_*(). Returns nullptr on
+// failure; errno has the reason.
 ibv_qp* make_queue_pair(ibv_pd*, ibv_qp_init_attr&, std::uint32_t inline_bytes, std::uint64_t send_ops);
 
-// What `send_ops` are posted to it by; nullptr: it was not made for them, or its library grants more than it
-// has.
+// Returns the ibv_wr_*() interface for `send_ops`. Returns nullptr if the queue pair was not created for
+// them, or if its library grants operations that it does not implement.
 ibv_qp_ex* calls_of(ibv_qp&, std::uint64_t send_ops) noexcept;
 
-// Makes queue pairs until it knows: with `send_ops`, and without where the library has not all of them.
-// Nothing: not even a small one could be made, and errno says why.
+// Measures the limits by creating queue pairs: with `send_ops`, or without if the library does not support
+// all of them. Returns nullopt if not even a small one could be created; errno has the reason.
 std::optional<Limits> try_queue_pairs(ibv_context*, ibv_pd*, std::uint32_t most, std::uint64_t send_ops);
 
 }  // namespace rtrs::verbs

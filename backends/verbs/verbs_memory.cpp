@@ -78,7 +78,7 @@ std::optional<std::uint32_t> Memory::provide(const Device& device, RemoteKeyId i
   return handle->rkey;
 }
 
-// The last eight bits are those that change with each binding.
+// The last eight bits change with each binding.
 std::uint64_t Memory::number_of(const Device& device, std::uint32_t rkey) noexcept {
   return std::uint64_t{device.index} << 32U | rkey >> 8U;
 }
@@ -109,8 +109,7 @@ Result<Region> Memory::allocate(std::size_t bytes) {
   if (bytes == 0) return tl::unexpected(Errc::invalid);
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return tl::unexpected(Errc::no_memory);
-  // Large pages where there are any: less for the device to translate, and for the kernel to pin with each
-  // IO.
+  // Huge pages if available: fewer translations in the device and fewer pages for the kernel to pin per IO.
   ::madvise(memory, bytes, MADV_HUGEPAGE);
   if (::madvise(memory, bytes, MADV_POPULATE_WRITE) != 0 && errno == ENOMEM) {
     ::munmap(memory, bytes);
@@ -240,8 +239,8 @@ Result<RemoteKey> Memory::make_window(Device& device, ibv_mw_type type, RegionId
 void Memory::release_key(RemoteKeyId id) noexcept {
   RTRS_ASSERT(exists(id));
   KeySlot& slot = key_slots_[id];
-  // A window that is still bound is not bound again: undoing it by a work request would race the peer's doing
-  // so, and invalidating a window that is not bound takes soft-RoCE's whole kernel down.
+  // A window that is still bound is not reused. Unbinding it by a work request would race with the peer's
+  // invalidation, and invalidating an unbound window crashes the kernel with soft-RoCE.
   const bool again = slot.window != nullptr && slot.window->type == IBV_MW_TYPE_2 && !slot.open;
   if (again) {
     *slot.named_by = kNoRemoteKey;
@@ -266,8 +265,8 @@ WindowHandle Memory::part_with_window(RemoteKeyId id) noexcept {
   return std::move(slot.window);
 }
 
-// A queue pair is held by the windows that are bound to it: on soft-RoCE its end waits for them in vain, for
-// the better part of a second, and the kernel warns.
+// Windows bound to a queue pair hold a reference to it. On soft-RoCE, destroying the queue pair would wait
+// for them for almost a second in vain, and the kernel would warn.
 void Memory::drop_windows_of(ConKey owner) noexcept {
   for (KeySlot& slot : key_slots_) {
     if (slot.used && slot.window != nullptr && slot.owner == owner) drop_window(slot);
@@ -276,7 +275,7 @@ void Memory::drop_windows_of(ConKey owner) noexcept {
 
 WindowBind Memory::window_closed(RemoteKeyId id) const noexcept {
   WindowBind bind = window_open(id);
-  // The library of soft-RoCE wants the registration even where there is nothing to bind.
+  // The soft-RoCE library requires the registration even if the length is 0.
   bind.info.length = 0;
   return bind;
 }
@@ -287,7 +286,8 @@ void Memory::withdraw(RemoteKeyId id) noexcept {
 
 Result<std::uint32_t> Memory::rebind(RemoteKeyId id) {
   KeySlot& slot = key_slots_[id];
-  // An offer lost its window with its connection; a registration would be a key that nothing takes back.
+  // An offer lost its window together with its connection; a registration would be a key that nothing
+  // invalidates.
   RTRS_ASSERT(slot.owner == ConKey{});
   if (slot.device == nullptr || slot.device->gone) return tl::unexpected(Errc::invalid);
   if (!enlist({slot.start, slot.length}, kRemoteUse, *slot.device, slot.handle))

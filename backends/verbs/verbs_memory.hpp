@@ -1,5 +1,5 @@
-// Regions and the keys under which peers write to them. Where one device is in use, they are registered with
-// it when they are made; where there are several, with each that needs them, when it does.
+// Regions, and the keys with which peers write to them. With one device, regions are registered when they are
+// created; with several, on first use by each device.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace rtrs::verbs {
 
-// A window that is to be bound by a work request. The memory behind it is that of `bind_info`.
+// A window to be bound by a work request. Its memory is described by `bind_info`.
 struct WindowBind {
   ibv_mw* window = nullptr;
   ibv_mw_bind_info info{};
@@ -26,21 +26,21 @@ struct WindowBind {
 
 class Memory {
  public:
-  // `regions` is the table of the Fabric base class, kept up to date here. Both outlive this object.
+  // `regions` is the table of the Fabric base class, updated here. Both arguments must outlive this object.
   Memory(const VerbsOptions&, std::vector<std::span<std::byte>>& regions);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // A device that is new, or gives up everything there.
+  // Adds a device, or drops everything on it.
   void adopt(Device&);
   void forget(const Device&) noexcept;
 
   Result<Region> allocate(std::size_t bytes);
   Result<Region> register_memory(std::span<std::byte>);
   void release(RegionId);
-  // For a work request; a part outside its region is a programming error. False: the region is not registered
-  // there yet.
+  // Fills the piece of a work request; a part outside its region is a programming error. Returns false if the
+  // region is not registered with the device yet.
   bool piece(const LocalPart& part, const Device& device, ibv_sge& piece) const noexcept {
     RTRS_ASSERT(part.region < held_.size() && part.offset <= regions_[part.region].size() &&
                 part.length <= regions_[part.region].size() - part.offset);
@@ -51,27 +51,27 @@ class Memory {
     piece.lkey = region->lkey;
     return true;
   }
-  // The registration of the region there; made if need be. nullptr: the device has no room for it, which the
-  // log says.
+  // Returns the registration of the region with the device, and creates it if needed. Returns nullptr if the
+  // device has no room; logged.
   ibv_mr* registered(RegionId, const Device&) noexcept;
 
-  // For the peers of all connections.
+  // A key for the peers of all connections.
   Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length);
-  // For those of one device, as a registration.
+  // A key for the peers of one device, as a registration.
   Result<RemoteKey> make_key_at(Device&, RegionId, std::size_t offset, std::size_t length);
-  // The same as a window that binding has to open. Type 2 windows come from a store.
+  // A key as a window, which must be bound before use. Type 2 windows are taken from a pool.
   Result<RemoteKey> make_window(Device&, ibv_mw_type, RegionId, std::size_t offset, std::size_t length);
   void release_key(RemoteKeyId) noexcept;
   // The work request that binds its window last.
   struct LastBind {
     ConKey on{};
     std::uint64_t number = 0;
-    std::uint64_t heard = 0;  // of the peer, by then
+    std::uint64_t heard = 0;  // receives filled by the peer at that time
   };
   LastBind& last_bind(RemoteKeyId id) noexcept { return key_slots_[id].last_bind; }
-  // The peer killed the key, so what bound its window was carried out.
+  // True if the peer invalidated the key, which proves that the binding of its window was executed.
   bool was_killed(RemoteKeyId id) const noexcept { return !key_slots_[id].open; }
-  // The key is without its window from now on.
+  // Takes the window away from the key.
   WindowHandle part_with_window(RemoteKeyId) noexcept;
 
   bool exists(RemoteKeyId id) const noexcept { return id < key_slots_.size() && key_slots_[id].used; }
@@ -81,19 +81,19 @@ class Memory {
     const bool by_window = exists(id) && is_window(id);
     return by_window ? key_slots_[id].window->rkey : rkey_of_registration(device, id);
   }
-  // The registration behind a key that is one; nullptr: it is a window, or not made yet.
+  // Returns the registration of a key, or nullptr if the key is a window or is not registered yet.
   const ibv_mr* made_key(const Device& device, RemoteKeyId id) const noexcept {
     if (!exists(id)) return nullptr;
     const std::vector<MemoryHandle>& handles = key_slots_[id].handles;
     return handles.size() > device.index ? handles[device.index].get() : nullptr;
   }
-  // The same, made where it is not yet, and its region with it, from which answers are sent. Nothing: the
-  // device has no room, which the log says.
+  // Like made_key(), but registers the key, and its region for sending responses, if needed. Returns nullopt
+  // if the device has no room; logged.
   std::optional<std::uint32_t> provide(const Device&, RemoteKeyId) noexcept;
-  // The window of this remote key can be opened only by this connection, and goes before its queue pair does.
+  // From now on only this connection can bind the window, which is freed before the connection's queue pair.
   void bind_to(RemoteKeyId id, ConKey owner) noexcept { key_slots_[id].owner = owner; }
   void drop_windows_of(ConKey) noexcept;
-  // What opens the window, or, with nothing open behind it, closes it.
+  // Returns the work request that binds the window, or unbinds it if `length` is 0.
   WindowBind window_open(RemoteKeyId id) const noexcept {
     const KeySlot& slot = key_slots_[id];
     WindowBind bind;
@@ -107,21 +107,21 @@ class Memory {
     return bind;
   }
   WindowBind window_closed(RemoteKeyId) const noexcept;
-  // Undo and redo the registration of a remote key that is none for all connections.
+  // Undo and redo the registration of a remote key that is not for all connections.
   void withdraw(RemoteKeyId) noexcept;
   Result<std::uint32_t> rebind(RemoteKeyId);
-  // The peer killed this key: its window may serve again.
+  // Call after the peer invalidated this key: its window may be reused.
   void killed(const Device&, std::uint32_t rkey) noexcept;
 
  private:
   struct Held {
     bool used = false;
-    bool mapped = false;                // ours to unmap
+    bool mapped = false;                // allocated here, so this object unmaps it
     std::vector<MemoryHandle> handles;  // by device
   };
   struct KeySlot {
     bool used = false;
-    bool open = true;  // false: the peer killed the key
+    bool open = true;  // false: the peer invalidated the key
     RegionId region = kNoRegion;
     std::byte* start = nullptr;
     std::size_t length = 0;
@@ -129,10 +129,10 @@ class Memory {
     std::vector<MemoryHandle> handles;  // by device
     MemoryHandle handle;
     WindowHandle window;
-    // Of a window of type 2, in windows_.
+    // Entry in windows_, for a window of type 2.
     RemoteKeyId* named_by = nullptr;
     LastBind last_bind;
-    ConKey owner{};  // of a window that only one connection can open
+    ConKey owner{};  // for a window that only one connection can bind
     void clear() noexcept {
       used = false;
       open = true;
@@ -160,10 +160,10 @@ class Memory {
   const Device* only_device() const noexcept;
   static std::uint64_t number_of(const Device&, std::uint32_t rkey) noexcept;
   void drop_window(KeySlot&) noexcept;
-  // nullptr: it is not within the region.
+  // Returns nullptr if the range is not within the region.
   inline KeySlot* open_key(RegionId, std::size_t offset, std::size_t length, RemoteKeyId&);
   RemoteKey describe(RemoteKeyId, std::uint32_t rkey) const noexcept;
-  // A window of a key; false: there is none to be had.
+  // Takes a window for a key; returns false if none is available.
   inline bool take_window(Device&, ibv_mw_type, RemoteKeyId);
 
   const VerbsOptions& options_;
@@ -173,9 +173,10 @@ class Memory {
   std::vector<RegionId> free_regions_;
   std::vector<KeySlot> key_slots_;
   std::vector<RemoteKeyId> free_keys_;
-  std::vector<Stored> stored_windows_;  // of type 2, bound to nothing
-  // Of type 2, by device and by what stays of their keys: whose they are, kNoRemoteKey of stored ones. Each
-  // knows its place here, for requests come and go with them.
+  std::vector<Stored> stored_windows_;  // type 2, unbound
+  // Type 2 windows, keyed by device and the constant part of their keys: the remote key that uses each,
+  // kNoRemoteKey for pooled ones. Each window has a pointer to its entry, because windows are used and
+  // returned per request.
   std::unordered_map<std::uint64_t, RemoteKeyId> windows_;
 };
 

@@ -1,4 +1,4 @@
-// What a machine without RDMA is told, and what the numbers of rdma-core mean.
+// Log messages on a host without RDMA, and the meaning of rdma-core's numbers.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

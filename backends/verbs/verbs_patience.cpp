@@ -7,11 +7,11 @@ namespace {
 
 constexpr std::uint32_t kSoftRoce = 0xffffff;
 constexpr std::uint32_t kMellanox = 0x02c9;
-// The first part of the family of mlx5, Connect-IB.
+// Connect-IB, the first part number of the mlx5 family.
 constexpr std::uint32_t kFirstOfMlx5 = 4113;
 constexpr std::uint8_t kForEverOfSoftRoce = 7;
 
-// Their firmware takes none below it: docs/fabric.md has the sources.
+// The firmware rejects lower values: sources in docs/fabric.md.
 std::uint8_t least_timeout(TimerKind kind) noexcept {
   if (kind == TimerKind::mlx4) return 17;
   return kind == TimerKind::mlx5 ? 16 : 0;
@@ -31,7 +31,7 @@ Patience patience(TimerKind kind, Retries retries) noexcept {
   if (never) return {kNever, kNever};
   const unsigned exponent = std::max(retries.timeout, least_timeout(kind));
   const Nanos least = (Nanos{retries.count} + 1) * (Nanos{4096} << exponent);
-  // InfiniBand lets a timer take four times what it is set to.
+  // InfiniBand allows a timer to take four times its nominal value.
   return {least, kind == TimerKind::exact ? least : 4 * least};
 }
 

@@ -12,7 +12,7 @@
 namespace rtrs::verbs {
 namespace {
 
-// While queues are asked directly, this often the kernel is asked about everything else.
+// Polls that read only the queues between two checks of the kernel for other events.
 constexpr unsigned kPollsPerLook = 32;
 constexpr std::uint32_t kLeastEntries = 1024;
 
@@ -26,8 +26,7 @@ bool FabricImpl::open(Connection& connection, Device& device) {
   return true;
 }
 
-// Each queue is as large as those before it together, so that there are few however many connections there
-// are.
+// Each queue is as large as all queues before it together, so that their number stays small.
 SharedQueue* FabricImpl::queue_on(Device& device, std::uint32_t entries) {
   std::uint32_t all = kLeastEntries;
   for (const auto& queue : queues_) {
@@ -53,7 +52,7 @@ void FabricImpl::drop_queues_of(const Device& device) noexcept {
 void FabricImpl::lose_queue(SharedQueue& queue, Reason reason) noexcept {
   queue.failed = true;
   queue.for_each_member([&](Connection& connection) {
-    // What was told first is why.
+    // The first reported reason is kept.
     if (connection.stage() != Connection::Stage::up || connection.ending() != Reason::none) return;
     connection.set_ending(reason);
     activate(connection);
@@ -80,12 +79,12 @@ void FabricImpl::enlist_unposted(Connection& connection) noexcept {
   if (!connection.has_unposted()) return;
   if (!std::exchange(connection.in_unposted_list, true)) unposted_.push_back(&connection);
   chores_ |= kPosts;
-  // No poll() comes soon: another thread posts while the one that polls sleeps.
+  // Another thread posts while the polling thread sleeps, so no poll() follows soon.
   if (asleep_) flush_unposted();
 }
 
 void FabricImpl::flush_unposted() noexcept {
-  // What has no room yet stays.
+  // Connections whose requests have no room stay in the list.
   std::size_t stay = 0;
   for (Connection* const connection : unposted_) {
     connection->in_unposted_list = false;
@@ -125,7 +124,7 @@ void FabricImpl::look_at_kernel() noexcept {
   polls_to_look_ = kPollsPerLook;
   std::array<epoll_event, 16> named;
   const int count = ::epoll_wait(epoll_.get(), named.data(), static_cast<int>(named.size()), 0);
-  // What is reported may end a device; then it and its descriptors live until the next poll().
+  // An event may remove a device; the device and its descriptors stay valid until the next poll().
   for (int i = 0; i < count; ++i) {
     void* tag = named[static_cast<std::size_t>(i)].data.ptr;
     if (tag == &channel_) {
@@ -134,7 +133,7 @@ void FabricImpl::look_at_kernel() noexcept {
       connect_named();
     } else if (tag == &timer_) {
       std::uint64_t expirations = 0;
-      // Too early by the time of poll(): once more.
+      // The timer may fire early by the clock of poll(): set it again.
       if (::read(timer_.get(), &expirations, sizeof expirations) == sizeof expirations) set_timer();
     } else {
       const auto& watched = *static_cast<const Watch*>(tag);
@@ -173,7 +172,7 @@ std::size_t FabricImpl::read_queue(SharedQueue& queue, std::span<FabricEvent> ou
     }
   }
   if (count == out.size()) return count;
-  // Nothing is left to read.
+  // The queue is empty.
   if (queue.failed) lose_queue(queue, Reason::fabric_gone);
   return ending_.empty() ? count : count + report_endings(queue, out.subspan(count));
 }
@@ -191,7 +190,7 @@ std::size_t FabricImpl::read_queues(std::size_t first, std::span<FabricEvent> ou
     if (count == out.size()) break;
     next = busy_queue(next);
   }
-  // Whose turn it was not comes first the next time.
+  // Queues that were not read are first in the next poll.
   if (next < active_.size())
     std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(next), active_.end());
   return count;
@@ -200,7 +199,7 @@ std::size_t FabricImpl::read_queues(std::size_t first, std::span<FabricEvent> ou
 std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   now_ = now;
   asleep_ = false;
-  // Most polls find nothing in the only queue, and this is all that they do.
+  // Most polls find the only queue empty and take just this path.
   if ((--polls_to_look_ == 0 || chores_ != 0 || timer_due_ <= now) && !do_chores()) return poll_all(out);
   if (active_.size() != 1) return read_queues(busy_queue(0), out);
   return active_.front()->is_quiet() ? 0 : read_queue(*active_.front(), out);
@@ -208,7 +207,7 @@ std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
 
 std::size_t FabricImpl::poll_all(std::span<FabricEvent> out) noexcept {
   const std::size_t count = pending_.empty() ? 0 : take_pending(out);
-  // What is pending about a connection comes before what its queue holds.
+  // Pending events of a connection precede those in its queue.
   if (count == out.size() || !pending_.empty()) return count;
   return count + read_queues(busy_queue(0), out.subspan(count));
 }

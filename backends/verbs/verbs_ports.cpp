@@ -1,6 +1,6 @@
-// Ports that go down. A device has work that it cannot send sent again until it gives the connection up, and
-// a connection without work never hears of it. So one over a port that stays down ends when the device would
-// give up, and one over a port that comes back earlier goes on.
+// Handles ports that go down. A device retransmits for a while before it fails a connection with outstanding
+// work, and never reports a connection without work. Therefore a connection whose port stays down is ended at
+// the time at which the device would fail it. If the port is up again earlier, the connection continues.
 #include <algorithm>
 
 #include "backends/verbs/verbs_fabric.hpp"

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kBouncesPerSignal = 8;
 
-// By WorkRequest::Op.
+// Indexed by WorkRequest::Op.
 constexpr std::array kOpcodes{IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
                               IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV};
 
@@ -44,7 +44,7 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
     slot.report = one.signalled;
     slot.bounced = false;
     ibv_send_wr& request = next_in_chain();
-    // Places for messages are few, and only a completion frees them.
+    // Bounce buffers are few, and only a completion frees them.
     const bool scarce = bounces && bounces_.next % kBouncesPerSignal == 0;
     request.send_flags = ask_for_completion(one.signalled || scarce) ? IBV_SEND_SIGNALED : 0;
     if (!fill(one, request, chain_.pieces[chain_.size], slot)) {
@@ -75,7 +75,7 @@ void Connection::flush() noexcept {
   flush_placed();
 }
 
-// Receives first: what is sent may be answered at once.
+// Receives first, because the peer may respond to sent data at once.
 void Connection::flush_placed() noexcept {
   if (receives_.has_unposted()) failed_ = !receives_.flush(qp_.get()) || failed_;
   if (chain_.size == 0) return;
@@ -89,7 +89,7 @@ void Connection::refused_chain(int error) noexcept {
 
 [[gnu::always_inline]] inline int Connection::send_chain() noexcept {
   if (calls_ != nullptr && fits_calls()) return call_chain();
-  // A window shows its next key from the moment that its binding is asked for; the library wants the old one.
+  // The window already shows its next key, but the library needs the old key here.
   const auto requests = std::span(chain_.requests).first(chain_.size);
   const auto binds = std::span(chain_.binds).first(chain_.bind_count);
   for (const std::uint8_t i : binds)
@@ -124,7 +124,7 @@ inline bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std:
   return fill_message(work, request, pieces[0], slot);
 }
 
-// Inside post(), whose loop it is the greater part of.
+// Inlined because it is most of the loop in post().
 [[gnu::always_inline]] inline bool Connection::fill_write(const WorkRequest& work, ibv_send_wr& request,
                                                           std::span<ibv_sge, 2> pieces) noexcept {
   RTRS_ASSERT(work.part_count <= work.parts.size());
@@ -174,7 +174,7 @@ bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv
     piece.lkey = bounces_.handle->lkey;
     return true;
   }
-  // As long as this are only messages while a path is set up.
+  // Only set-up messages of a path are this long.
   if (slot.bounce_size < size) {
     slot.bounce_handle.reset();
     slot.bounce_size = 0;
@@ -234,7 +234,7 @@ void Connection::forget_windows_of(RegionId region) noexcept {
   std::erase_if(waiting_, [region](const Waiting& one) { return one.what.region == region; });
 }
 
-// Inside bind(), and with a copy for what is rare, so that nothing is written down to be read again.
+// Inlined into bind(), with a separate function for rare cases, so that no value is stored and reloaded.
 [[gnu::always_inline]] inline bool Connection::place(const Binding& binding) noexcept {
   ibv_mw* const window = binding.what.window;
   SendSlot& slot = sends_[next_send_ & send_mask_];
@@ -254,8 +254,8 @@ void Connection::forget_windows_of(RegionId region) noexcept {
 }
 
 bool Connection::place_first(const Binding& binding, unsigned flags) noexcept {
-  // Windows of type 1 have a call of their own, which on hardware rings a doorbell and on soft-RoCE is a
-  // system call. The libraries of mlx4, mlx5, irdma and soft-RoCE take them in a chain too.
+  // Type 1 windows have a separate call, which rings a doorbell on hardware and is a system call on
+  // soft-RoCE. The libraries of mlx4, mlx5, irdma and soft-RoCE also accept them in a chain.
   return (device_->type_1_chains != Device::Chains::no && try_bind_in_chain(binding, flags)) ||
          bind_alone(binding, flags);
 }
@@ -265,7 +265,7 @@ bool Connection::place_first(const Binding& binding, unsigned flags) noexcept {
   ibv_send_wr& request = next_in_chain();
   request.send_flags = flags;
   request.opcode = IBV_WR_BIND_MW;
-  request.imm_data = 0;  // of the place's last use: soft-RoCE refuses a binding that has some
+  request.imm_data = 0;  // clears a previous use: soft-RoCE rejects a binding with immediate data
   request.bind_mw.mw = binding.what.window;
   request.bind_mw.rkey = binding.new_key;
   request.bind_mw.bind_info = binding.what.info;
@@ -284,8 +284,8 @@ bool Connection::try_bind_in_chain(const Binding& binding, unsigned flags) noexc
   return false;
 }
 
-// A device that took the first bindings, and then could not carry them out, gets none in a chain any more:
-// the next connection goes without.
+// If a device accepted the first binding in a chain but could not execute it, chains are not used for
+// bindings again; the next connection works without them.
 void Connection::judge_chains(ibv_wc_status status) noexcept {
   Device::Chains& chains = device_->type_1_chains;
   if (chains != Device::Chains::tried) return;
@@ -307,7 +307,8 @@ bool Connection::bind_alone(const Binding& binding, unsigned flags) noexcept {
   request.bind_info = binding.what.info;
   const std::uint32_t shown = std::exchange(window->rkey, binding.old_key);
   const int error = ibv_bind_mw(qp_.get(), window, &request);
-  // The library chooses the key, and every one of them the next. Who was told another could not use it.
+  // The library chooses the key: every library increments it. A peer that was sent another key could not use
+  // it.
   const bool next = window->rkey == binding.new_key;
   window->rkey = shown;
   if (error != 0 || !next) {

@@ -10,9 +10,9 @@
 namespace rtrs::verbs {
 namespace {
 
-// A wr_id is the number of a place, the generation of the place and the number of the work request.
+// A wr_id consists of the member index, the generation of that index and the work request number.
 constexpr unsigned kPlaceShift = 40;
-// Of a place that there never is.
+// Tag of a member that never exists.
 constexpr std::uint64_t kNobodys = ~std::uint64_t{0};
 
 std::uint64_t tag_of(std::size_t place, std::uint16_t generation) noexcept {
@@ -64,7 +64,7 @@ Connection* SharedQueue::owner_of(std::uint64_t wr_id) const noexcept {
 bool SharedQueue::arm() noexcept {
   if (next_ < count_ || next_later_ < later_.size()) return false;
   if (failed) return true;
-  // The next poll() tells those who share it.
+  // The next poll() reports the failure to the connections that share the queue.
   if (ibv_req_notify_cq(queue_.get(), 0) != 0) return failed = true, false;
   read();
   return count_ == 0;
@@ -88,7 +88,7 @@ void SharedQueue::settle(Connection& connection, std::uint64_t tag) noexcept try
       if (!tell(some[static_cast<std::size_t>(i)])) later_.push_back(some[static_cast<std::size_t>(i)]);
   } while (count == static_cast<int>(some.size()));
 } catch (const std::bad_alloc&) {
-  // What lies in the queue stays there.
+  // Completions that were not read stay in the queue.
 }
 
 }  // namespace rtrs::verbs

@@ -1,6 +1,6 @@
-// A completion queue that connections of one device share. It has room for all that its members may have
-// outstanding, so that it cannot overrun. Each work request carries whose it is; what completes of a
-// connection that has left is nobody's.
+// A completion queue shared by connections of one device. It has room for everything that its members may
+// have outstanding, so it cannot overrun. Each work request carries the tag of its connection; completions
+// for a connection that has left are dropped.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -17,13 +17,13 @@ class Connection;
 
 class SharedQueue {
  public:
-  // The lower bits of a wr_id: which work request of its connection it is, or which receive. The others say
-  // whose.
+  // The lower bits of a wr_id identify the work request or receive of its connection. The upper bits identify
+  // the connection.
   static constexpr unsigned kNumberBits = 24;
   static constexpr std::uint64_t kNumbers = std::uint64_t{1} << (kNumberBits - 1);
   static constexpr std::uint64_t kReceive = kNumbers;
 
-  // nullptr: it cannot be had (errno says why).
+  // Returns nullptr on failure (errno has the reason).
   static std::unique_ptr<SharedQueue> make(Device&, std::uint32_t entries);
   SharedQueue(const SharedQueue&) = delete;
   SharedQueue& operator=(const SharedQueue&) = delete;
@@ -34,15 +34,15 @@ class SharedQueue {
   bool has_room(std::uint32_t entries) const noexcept { return !failed && entries <= room_; }
   bool has_members() const noexcept { return member_count_ != 0; }
 
-  // What its wr_ids begin with, until leave(). There has to be room.
+  // Returns the tag for the member's wr_ids, valid until leave(). Precondition: there is room.
   std::uint64_t join(Connection&, std::uint32_t entries);
-  // Tells a member that is about to give up its queue pair of what was done: some devices throw that away
-  // with the queue pair.
+  // Delivers pending completions to a member that is about to destroy its queue pair, because some devices
+  // discard them with the queue pair.
   void settle(Connection&, std::uint64_t tag) noexcept;
   void leave(std::uint64_t tag, std::uint32_t entries) noexcept;
 
-  // Begins a round. True: nothing has come, as in most; false: next() knows. Here, as what most polls come
-  // to.
+  // Starts a round. Returns true if nothing has completed, the most common case; if false, call next().
+  // Defined inline because most polls do only this.
   bool is_quiet() noexcept {
     if (next_ < count_ || !later_.empty() || failed) return looked_ = false;
     const int count = ask();
@@ -50,8 +50,8 @@ class SharedQueue {
     take(count);
     return count == 0;
   }
-  // The next completion of this round, valid until the next call of this queue; nullptr: the queue was seen
-  // empty since the round began.
+  // Returns the next completion of this round, valid until the next call on this queue; nullptr once the
+  // queue was empty in this round.
   const ibv_wc* next() noexcept {
     if (next_ < count_) return &read_[next_++];
     if (!later_.empty()) {
@@ -63,9 +63,9 @@ class SharedQueue {
     read();
     return count_ == 0 ? nullptr : &read_[next_++];
   }
-  // nullptr: its connection has left.
+  // Returns nullptr if the connection has left.
   Connection* owner_of(std::uint64_t wr_id) const noexcept;
-  // Asks the device to name this queue when something completes; false when something has already.
+  // Requests an event for the next completion; returns false if one is already there.
   bool arm() noexcept;
   template <class Do>
   void for_each_member(Do&& act) const {
@@ -74,12 +74,12 @@ class SharedQueue {
   }
 
   bool failed = false;          // nothing more can be read
-  bool in_active_list = false;  // kept by the fabric: to be read by each poll()
+  bool in_active_list = false;  // maintained by the fabric: each poll() reads it
 
  private:
   struct Member {
     Connection* connection = nullptr;
-    std::uint16_t generation = 0;  // of the place
+    std::uint16_t generation = 0;  // generation of this index
   };
   SharedQueue(Device& device) : device_(device) {}
   void read() noexcept {
@@ -97,7 +97,7 @@ class SharedQueue {
       count_ = static_cast<unsigned>(count);
     else if (count < 0)
       failed = true;
-    // Fewer than asked for: the queue is empty.
+    // Fewer than requested: the queue is empty.
     if (vacated_ != 0 && count_ < read_.size()) room_ += std::exchange(vacated_, 0);
   }
 
@@ -106,13 +106,13 @@ class SharedQueue {
   std::vector<std::uint32_t> free_members_;
   std::uint32_t member_count_ = 0;
   std::uint32_t room_ = 0;
-  // Of those who have left: their room is free once the queue was seen empty, for some devices leave in it
-  // what completed of them.
+  // Entries of members that have left. They become free only after the queue was empty, because some devices
+  // leave the completions of these members in the queue.
   std::uint32_t vacated_ = 0;
   std::array<ibv_wc, 32> read_;
   unsigned next_ = 0, count_ = 0;  // in read_
   bool looked_ = false;            // in this round
-  std::vector<ibv_wc> later_;      // read while a member left; comes after read_
+  std::vector<ibv_wc> later_;      // read while a member left; follows read_
   std::size_t next_later_ = 0;
   QueueHandle queue_;
 };

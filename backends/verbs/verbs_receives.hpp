@@ -1,4 +1,4 @@
-// Where a connection receives into: buffers in slabs, each slab registered once, and places for receives
+// Receive buffers of a connection: buffers in slabs, each slab registered once, and places for receives
 // without a buffer.
 #pragma once
 #include <array>
@@ -20,11 +20,12 @@ class Receives {
   Receives(const Receives&) = delete;
   Receives& operator=(const Receives&) = delete;
 
-  // Takes `count` free places with at least `bytes` each, makes more where they run out, and has a receive
-  // into each posted by flush(), with `tag` in front of the number of its place. False: no memory, or the
-  // queue pair took not all.
+  // Takes `count` free places of at least `bytes` each and adds more if needed. flush() posts a receive into
+  // each, with `tag` in the upper bits of its wr_id. Returns false if there is no memory or the queue pair
+  // rejected some.
   bool post(ibv_pd*, ibv_qp*, std::uint64_t tag, unsigned count, std::uint32_t bytes) noexcept;
-  // The same of one more as the last, as most are; false: not so, and nothing was done.
+  // Fast path for one more receive like the last, the common case. Returns false without effect if it does
+  // not apply.
   bool post_again(std::uint64_t tag, unsigned count, std::uint32_t bytes) noexcept {
     if (count != 1 || bytes != last_bytes_ || unposted_ == kChain || sizes_[last_size_].free_count == 0)
       return false;
@@ -43,16 +44,16 @@ class Receives {
     freed.next_free = std::exchange(size.first_free, place);
     ++size.free_count;
   }
-  // A place whose bytes are being looked at is free after the next reuse_shown().
+  // The place stays in use by the caller and is freed by the next reuse_shown().
   void show(std::uint32_t place) noexcept { shown_.push_back(place); }
   void reuse_shown() noexcept;
   bool has_shown() const noexcept { return !shown_.empty(); }
 
  private:
   struct Place {
-    ibv_sge piece{};              // of a slab; empty where nothing is received into
+    ibv_sge piece{};              // in a slab; empty for a receive without a buffer
     std::uint32_t size = 0;       // index in sizes_
-    std::uint32_t next_free = 0;  // of its size, while it is free
+    std::uint32_t next_free = 0;  // next free place of this size, while it is free
   };
   struct Size {
     std::uint32_t bytes = 0;
@@ -82,10 +83,10 @@ class Receives {
   std::vector<Size> sizes_;
   std::vector<Slab> slabs_;
   std::vector<std::uint32_t> shown_;
-  // What was asked for last, with a place for it.
+  // The last requested size, for which there is a place.
   static constexpr std::uint32_t kNothing = ~0U;
   std::uint32_t last_bytes_ = kNothing, last_size_ = 0;
-  std::array<ibv_recv_wr, kChain> requests_;  // that go to the device by one call; each leads to the next
+  std::array<ibv_recv_wr, kChain> requests_;  // posted by one call; each is linked to the next
   std::array<ibv_sge, kChain> pieces_;
   std::size_t unposted_ = 0;
 };

@@ -38,18 +38,22 @@ class Stream {
   explicit Stream(const Options&) noexcept;
 
   // Consumes a prefix of the next bytes and returns its length. The caller offers the rest again, followed by
-  // newly arrived bytes. Consumes less than everything if .  - `events` is full: call again with an empty
-  // list, even without bytes left, because one event may be held back; .  - stalled(): call again after a
-  // receive was posted; .  - kQuietFpdus FPDUs without an event (empty writes, segments) were consumed: call
-  // again in the next poll. After a violation, a Terminate message or fail(), everything is consumed and
-  // dropped. The cost of a call is that of the consumed bytes plus, with CRC, one CRC over an FPDU.
+  // newly arrived bytes. Consumes less than everything if
+  //   - `events` is full: call again with an empty list, even without bytes left, because one event may be
+  //     held back;
+  //   - stalled(): call again after a receive was posted;
+  //   - kQuietFpdus FPDUs without an event (empty writes, segments) were consumed: call again in the next
+  //   poll.
+  // After a violation, a Terminate message or fail(), everything is consumed and dropped. The cost of a call
+  // is that of the consumed bytes plus, with CRC, one CRC over an FPDU.
   std::size_t feed(Bytes bytes, Memory& memory, Events& events) noexcept;
   static constexpr unsigned kQuietFpdus = 256;
 
   // Destination of the next bytes of the wire, if they may be received directly into place: payload, or with
   // CRC anything that is staged. Receive any number of bytes at its front, then call placed(). Use feed() if
-  // it is empty. It ends with the payload of the segment (with CRC: with the FPDU) and never reaches into the
-  // next header. Valid until the next call of a non-const function. Receive nothing into it after key_died().
+  // the returned range is empty. The range ends with the payload of the segment (with CRC: with the FPDU) and
+  // never reaches into the next header. Valid until the next call of a non-const function. Receive nothing
+  // into it after key_died().
   [[nodiscard]] MutableBytes wants() const noexcept;
   // Reports that `n` bytes (at most wants().size()) were received into wants().
   void placed(std::size_t n, Memory& memory, Events& events) noexcept;

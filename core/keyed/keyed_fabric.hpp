@@ -1,8 +1,11 @@
 // A fabric that proves a shared key during connection set-up, layered over a fabric without keys (protocol
-// section 12). Its user sees CON_REQ and CON_RSP as without keys: proofs are added on the way to the wire and
-// removed on the way back, and appear in no trace. If a proof is missing or invalid, the user gets the
-// reason: .  server  event::ConnectRequested has a refusal, or with a valid proof the identity of the key .
-// client  the connect request fails with challenged, which causes an immediate retry, or with key_refused
+// section 12). The user of this fabric sees CON_REQ and CON_RSP as without keys: proofs are added on the way
+// to the wire and removed on the way back, and appear in no trace. If a proof is missing or invalid, the user
+// gets the reason:
+//   - server: event::ConnectRequested has a refusal, or with a valid proof the identity of the key;
+//   - client: the connect request fails with challenged, which causes an immediate retry, or with
+//   key_refused.
+#pragma once
 #include <array>
 #include <cstdint>
 #include <deque>
