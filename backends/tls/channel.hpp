@@ -1,5 +1,5 @@
-// TLS as a transform of octets, between a socket and what is said over it: sealed octets in, plain ones out,
-// and the other way. It opens no socket and waits for nothing.
+// TLS as a transform of bytes between a socket and plain data: encrypted bytes in, plain bytes out, and the
+// reverse. Opens no socket and never blocks.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -14,21 +14,23 @@
 
 namespace rtrs::tls {
 
-// Payload of one record at most.
+// Maximum payload of one record in bytes.
 inline constexpr std::size_t kRecordBytes = std::size_t{16} << 10;
-// What a record is longer than its payload at most (RFC 8446 section 5.2).
+// Maximum overhead of a record in bytes (RFC 8446 section 5.2).
 inline constexpr std::size_t kRecordOverhead = 5 + 256;
-// Sealed octets that may wait to be sent, of one connection.
+// Maximum encrypted bytes per connection that wait to be sent.
 inline constexpr std::size_t kSealedBytes = 10 * (kRecordBytes + kRecordOverhead);
-// What OpenSSL holds for one connection: measured with its buffers for a record each way.
+// Memory in bytes that OpenSSL uses per connection: measured, with its buffers for one record in each
+// direction.
 inline constexpr std::size_t kChannelBytes = std::size_t{64} << 10;
-// A handshake may take so many octets of the peer.
+// Maximum bytes that the peer may send in a handshake.
 inline constexpr std::size_t kMaxHandshakeBytes = std::size_t{64} << 10;
 
-// Room for sealed octets, shared by channels: one that has nothing to send has none. Outlives its channels.
+// Pool of output buffers shared by channels; a channel with nothing to send holds none. Must outlive its
+// channels.
 class SealedBuffers {
  public:
-  using Buffer = std::unique_ptr<std::byte[]>;  // of kSealedBytes
+  using Buffer = std::unique_ptr<std::byte[]>;  // kSealedBytes long
   // May throw std::bad_alloc.
   Buffer take();
   void give_back(Buffer) noexcept;
@@ -37,15 +39,15 @@ class SealedBuffers {
   std::vector<Buffer> free_;
 };
 
-// The digest by which a server tells identities apart; all zero: none.
+// Digest by which a server distinguishes identities; all zero: no identity.
 using IdentityDigest = std::array<std::uint64_t, 2>;
 
 class Channel {
  public:
   enum class State : std::uint8_t {
     open,
-    closed,  // the peer said that it sends nothing more
-    failed,  // error() says why; what output() has may still be sent: an alert
+    closed,  // the peer announced that it sends nothing more
+    failed,  // error() has the reason; output() may hold an alert that should still be sent
   };
   struct Opened {
     std::size_t bytes = 0;
@@ -54,27 +56,29 @@ class Channel {
 
   virtual ~Channel() = default;
 
-  // Takes all of `sealed` and puts what it holds to the front of `plain`, whose length must be at least that
-  // of `sealed` and kRecordBytes more. A client calls it with nothing first, for its hello. Nothing of a peer
-  // comes out before established(). Then and after it output() may have something.
+  // Consumes all of `sealed` and writes the decrypted data to the start of `plain`, which must be at least
+  // kRecordBytes longer than `sealed`. A client calls it first with no input, to produce its hello. Returns
+  // no data of the peer before established(). Afterwards output() may have new bytes, both during and after
+  // the handshake.
   virtual Opened open(std::span<const std::byte> sealed, std::span<std::byte> plain) = 0;
-  // Seals octets of `parts` behind the first `skip`, as many as there is room for, and returns how many. Only
-  // once established(), and not with in_kernel(). `skip` is less than the first part, or there is none.
+  // Encrypts bytes of `parts` after the first `skip`, as many as there is room for, and returns their number.
+  // Requires established(), and not in_kernel(). `skip` is less than the length of the first part, or there
+  // are no parts.
   virtual std::size_t seal(std::span<const std::span<const std::byte>> parts, std::size_t skip) noexcept = 0;
-  // Says that nothing more will be sent. Once.
+  // Announces that nothing more will be sent. Call once.
   virtual void close() noexcept = 0;
 
-  // To be sent. sent() takes octets off its front.
+  // Encrypted bytes to send. sent() removes bytes from the front.
   [[nodiscard]] virtual std::span<const std::byte> output() const noexcept = 0;
   virtual void sent(std::size_t bytes) noexcept = 0;
 
-  // The handshake is over and the peer is who it says.
+  // The handshake is complete and the peer is authenticated.
   [[nodiscard]] virtual bool established() const noexcept = 0;
-  // The kernel seals: what is written to the socket is plain.
+  // The kernel encrypts: write plain data to the socket.
   [[nodiscard]] virtual bool in_kernel() const noexcept = 0;
   [[nodiscard]] virtual bool resumed() const noexcept = 0;
-  // Of a client as its server knows it: the common name of its certificate, or that of its key. Of a server
-  // the same where it fits is_identity(), else empty.
+  // For a client as seen by its server: the common name of its certificate, or the identity of its key. For a
+  // server: the same if is_identity() accepts it, else empty.
   [[nodiscard]] virtual const std::string& identity() const noexcept = 0;
   [[nodiscard]] virtual IdentityDigest identity_digest() const noexcept = 0;
   // "TLS 1.3, TLS_AES_128_GCM_SHA256, identity alice, key (or certificate), kernel"
@@ -87,30 +91,29 @@ enum class Side : std::uint8_t { client, server };
 class Context {
  public:
   virtual ~Context() = default;
-  // `server` is what a client connects to, "10.0.0.1" or "host": its name is looked for in the certificate of
-  // the server, unless Credentials::server_name says another. `socket` is where the kernel may seal; -1:
-  // nowhere. Null: no memory.
+  // `server` is the destination of a client, "10.0.0.1" or "host". The server's certificate must contain this
+  // name unless Credentials::server_name sets another one. `socket` is the socket for kernel encryption; -1:
+  // none. Returns null if there is no memory.
   virtual std::unique_ptr<Channel> open_channel(Side, const std::string& server, int socket,
                                                 SealedBuffers&) const = 0;
-  // False where a client would have to choose one of several keys (Credentials::identity).
+  // False if a client would have to choose between several keys (Credentials::identity).
   [[nodiscard]] virtual bool can_connect() const noexcept = 0;
-  // Those of the keys: "alice, bob", of many the first ones.
+  // Identities of the keys: "alice, bob"; if there are many, only the first ones.
   [[nodiscard]] virtual std::string identities() const = 0;
   // "certificates signed by FILE and 3 keys of FILE"
   [[nodiscard]] virtual std::string description() const = 0;
-  // Credentials that the context was made from, and marks of their files taken before they were read, in the
-  // order of files_of().
+  // Credentials of this context, and marks of their files taken before reading, in the order of files_of().
   [[nodiscard]] virtual const Credentials& credentials() const noexcept = 0;
   [[nodiscard]] virtual const FileMarks& marks() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<Expiry>& expiries() const noexcept = 0;
-  // When the own certificate becomes valid, seconds since 1970; 0: it is.
+  // Start of validity of the own certificate, seconds since 1970; 0: already valid.
   [[nodiscard]] virtual std::int64_t valid_from() const noexcept = 0;
 };
 
-// Those that are given.
+// Returns the files that are set.
 std::vector<std::string> files_of(const Credentials&);
-// Reads the files of a client's context again when they change; what look() returns is a Context. `threads`:
-// as of Renewal.
+// Reads the files of a client's context again when they change; look() then returns a Context. `threads`: see
+// Renewal.
 std::unique_ptr<Renewal> renewal_of(const Context&, Renewal::Tell, bool threads);
 
 }  // namespace rtrs::tls

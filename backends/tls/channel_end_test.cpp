@@ -1,4 +1,4 @@
-// How a channel ends: behind a refusal, and where the peer is gone.
+// Channel end: after a rejected handshake, and when the peer has disconnected.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ TEST(TlsEnd, what_comes_behind_a_refusal_is_not_looked_at) {
     SSL_do_handshake(client.ssl());
   }
   Octets sealed = client.take();
-  // No record: whoever opens it answers with an alert.
+  // Not a valid record: the receiver answers with an alert.
   sealed.resize(sealed.size() + 37);
   const Octets head = {std::byte{23}, std::byte{3}, std::byte{3}, std::byte{0}, std::byte{32}};
   std::copy(head.begin(), head.end(), sealed.end() - 37);
@@ -32,7 +32,7 @@ TEST(TlsEnd, what_comes_behind_a_refusal_is_not_looked_at) {
   EXPECT_TRUE(talk.server.channel->output().empty());
 }
 
-// Where OpenSSL writes to the socket itself: a library must not end its process by a signal.
+// OpenSSL writes to the socket itself here. A library must not cause SIGPIPE, which would kill the process.
 TEST(TlsEnd, APeerThatIsGoneIsAFailureAndNoSignal) {
   std::signal(SIGPIPE, SIG_DFL);
   std::array<int, 2> ends{};

@@ -1,4 +1,4 @@
-// The transform: octets in any pieces, records, and what ends it.
+// The transform: bytes in pieces of any size, records, and the ways a channel ends.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -139,7 +139,7 @@ TEST_F(Transform, a_changed_octet_ends_it_and_what_came_before_is_good) {
     EXPECT_TRUE(talk->server.failed()) << at;
     EXPECT_EQ(talk->server.got, "good");
     EXPECT_NE(talk->server.channel->error(), "");
-    // It says so, and the other end hears it.
+    // The server sends an alert, and the client receives it.
     talk->client.feed(talk->server.take(), talk->piece);
     EXPECT_TRUE(talk->client.failed()) << at;
     EXPECT_NE(talk->client.channel->error().find("it sent the alert"), std::string::npos)
@@ -192,7 +192,8 @@ TEST_F(Transform, what_is_not_tls_ends_it) {
 
 TEST_F(Transform, a_new_key_is_taken_after_so_many_records) {
   Credentials hasty = files_.keys({"alice"});
-  hasty.records_per_key = 1200;  // of 16 KiB: more than a peer has to bear lies between two keys
+  hasty.records_per_key =
+      1200;  // of 16 KiB: more data between two key updates than the peer's required minimum
   const auto context = context_of(hasty);
   Talk talk(context, context);
   talk.run();

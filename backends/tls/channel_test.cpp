@@ -1,4 +1,4 @@
-// Who is accepted, and what both ends say when not.
+// Accepted and rejected peers, and the error texts of both sides.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -17,7 +17,7 @@ class Tls : public ::testing::Test {
   std::shared_ptr<const Context> certificate(const Wanted& wanted = {}) {
     return context_of(files_.issue(wanted));
   }
-  // The error of the server, which the client has to learn of too.
+  // Returns the server's error; also checks that the client reports one.
   static std::string refused_by_server(const std::shared_ptr<const Context>& client,
                                        const std::shared_ptr<const Context>& server) {
     Talk talk(client, server);
@@ -74,7 +74,7 @@ TEST_F(Tls, identities_have_digests_of_their_own) {
   EXPECT_EQ(digest(keys({"alice"})), digest(keys({"alice"})));
 }
 
-// Two programs that know a session of one client have to come to the same.
+// Two programs that identify the same client must compute the same digest.
 TEST_F(Tls, a_digest_is_the_front_of_the_sha256_of_the_identity) {
   Talk talk(keys({"alice"}), keys({"alice"}));
   talk.run();
@@ -128,7 +128,7 @@ TEST_F(Tls, certificates_of_another_ca_are_refused) {
   TestCredentials other;
   const auto stranger = context_of(other.issue({}));
   expect_has(refused_by_client(stranger, certificate()), "its certificate is not accepted");
-  // A client that believes this server, with a certificate that the server does not believe.
+  // The client trusts this server, but its certificate is not trusted by the server.
   Credentials mixed = other.issue({});
   mixed.ca = files_.issue({}).ca;
   expect_has(refused_by_server(context_of(mixed), certificate()), "its certificate is not accepted");
@@ -226,7 +226,7 @@ std::string text_of(const std::string& file) {
   return text.str();
 }
 
-// As a file is that is read while it is written: what is left of it would be a smaller set.
+// A file that is read while it is being written looks like this; accepting the part would load a smaller set.
 TEST_F(Tls, files_that_are_cut_off_behind_a_good_part_are_refused) {
   const Credentials good = files_.issue({});
   const std::string list = files_.write_crl({});
@@ -247,7 +247,7 @@ TEST_F(Tls, files_that_are_cut_off_behind_a_good_part_are_refused) {
   bad = good;
   bad.crl = with_half(list);
   expect_has(why(bad), bad.crl + " behind 1 good lists");
-  // What stands between and behind the parts is nobody's business.
+  // Text between and after the PEM blocks is ignored.
   Credentials fine = good;
   fine.ca = files_.write("twice", "# ours\n" + text_of(good.ca) + "and\n" + text_of(good.cert) + "the end\n");
   EXPECT_EQ(why(fine), "");
@@ -285,12 +285,12 @@ TEST_F(Tls, a_client_of_certificates_resumes_and_is_who_it_was) {
     EXPECT_EQ(talk.client.channel->resumed(), again);
     EXPECT_EQ(talk.server.channel->identity(), "carl");
   }
-  // Credentials that were read again: tickets of before are worth nothing.
+  // After the credentials were loaded again, older tickets are invalid.
   Talk talk(client, context_of(files));
   talk.run();
   ASSERT_TRUE(talk.established());
   EXPECT_FALSE(talk.server.channel->resumed());
-  // What was kept is of its server alone.
+  // A ticket is used only for the server that issued it.
   Talk other(client, server, "::1");
   other.run();
   ASSERT_TRUE(other.established());
@@ -330,7 +330,7 @@ TEST_F(Tls, what_a_client_said_once_does_nothing_when_it_is_said_again) {
   }
 }
 
-// It has not been asked for it, and the log has to bear it.
+// The identity was not requested, and must be safe to write to a log.
 TEST_F(Tls, an_identity_is_shown_without_what_a_terminal_would_obey) {
   static const SSL_psk_use_session_cb_func use = [](SSL* ssl, const EVP_MD*, const unsigned char** id,
                                                     std::size_t* size, SSL_SESSION** session) {
@@ -348,7 +348,7 @@ TEST_F(Tls, an_identity_is_shown_without_what_a_terminal_would_obey) {
   EXPECT_EQ(server.channel->error(), "TLS: there is no key of a\\x1b\\x5b2J\\x0ab");
 }
 
-// A hello of 128 KiB, each octet in a record of its own, costs the server more than it is ready to spend.
+// A hello of 128 KiB with one byte per record exceeds the work that the server accepts.
 TEST_F(Tls, a_hello_may_not_take_more_than_its_share) {
   Talk talk(certificate(), certificate());
   const std::string hello = std::string("\x01\x01\xff\x00", 4) + std::string(0x1ff00, '\x03');

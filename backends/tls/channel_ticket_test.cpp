@@ -1,4 +1,4 @@
-// Tickets, and how long they are good for. The clock of OpenSSL is put forward instead of waited for.
+// Tickets and their lifetime. The tests advance OpenSSL's clock and do not wait.
 #include <gtest/gtest.h>
 #include <sys/time.h>
 
@@ -16,7 +16,7 @@ std::time_t now_of_the_test() noexcept {
 }
 }  // namespace
 
-// What OpenSSL asks for the time, in whichever version: these stand in front of those of the C library.
+// Replaces the C library's time functions that OpenSSL calls, whatever its version.
 extern "C" __attribute__((visibility("default"))) time_t time(time_t* out) noexcept {
   const std::time_t now = now_of_the_test();
   if (out != nullptr) *out = now;
@@ -80,7 +80,7 @@ TEST_F(Ticket, ends_with_the_certificate_that_it_stands_for) {
   }
 }
 
-// One certificate for several servers: `server_name` is the same for all of them.
+// One certificate for several servers: `server_name` is the same for all servers.
 TEST_F(Ticket, is_shown_to_the_server_alone_that_gave_it) {
   Credentials asking = files_.issue({});
   asking.server_name = "localhost";
@@ -113,7 +113,7 @@ TEST_F(Ticket, more_than_a_server_has_use_for_end_the_connection) {
   }
 }
 
-// What is sent with a hello could be sent again by whoever saw it.
+// Early data sent with a hello could be replayed by anybody who recorded it.
 TEST_F(Ticket, offers_no_early_data) {
   RawPeer client(Side::client, files_.issue({}));
   SealedBuffers buffers;
@@ -126,7 +126,7 @@ TEST_F(Ticket, offers_no_early_data) {
   EXPECT_EQ(SSL_SESSION_get_max_early_data(session.get()), 0U);
 }
 
-// With a key it would outlive the line in the file.
+// A ticket for a key would stay valid after its line was removed from the file.
 TEST_F(Ticket, is_not_given_to_who_shows_a_key) {
   static const SSL_psk_use_session_cb_func use = [](SSL* ssl, const EVP_MD*, const unsigned char** id,
                                                     std::size_t* size, SSL_SESSION** session) {

@@ -1,4 +1,4 @@
-// The name under which a peer is known once it has shown a certificate or a pre-shared key.
+// Name of a peer after it was authenticated by a certificate or a pre-shared key.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -8,10 +8,11 @@ namespace rtrs::tls {
 
 inline constexpr std::size_t kMaxIdentityBytes = 128;
 
-// 1 to 128 of A-Z a-z 0-9 . _ : @ - , so that it can be shown, written into a file and compared as it is.
+// True for 1 to 128 characters of A-Z a-z 0-9 . _ : @ - , which need no escaping in logs, files and
+// comparisons.
 [[nodiscard]] bool is_identity(std::string_view) noexcept;
 
-// What a peer calls itself, for a log: at most 128 octets, the others than above as \xNN.
+// Makes the name that a peer claims safe for a log: at most 128 bytes, with all other bytes as \xNN.
 [[nodiscard]] std::string shown_identity(std::string_view);
 
 }  // namespace rtrs::tls

@@ -28,9 +28,9 @@ constexpr const char* kWhatAnIdentityIs = "an identity is 1 to 128 of A-Z a-z 0-
 
 using Text = tl::expected<std::string, std::string>;
 
-// Whose a file may be.
+// Permitted owners of a file.
 struct Secret {
-  bool is = true;  // else anybody's
+  bool is = true;  // false: any owner
   bool of_any_user_for_root = false;
   OtherOwner or_of{};
 };
@@ -61,7 +61,8 @@ bool contains(const std::vector<gid_t>& groups, gid_t group) {
   return std::find(groups.begin(), groups.end(), group) != groups.end();
 }
 
-// A command that lets this process read a file that it does not own, and takes nothing from the owner.
+// Returns a command that lets this process read a file of another owner, without taking access from the
+// owner.
 std::string share_with_group(const std::string& path, gid_t group) {
   return "chgrp " + std::to_string(group) + " " + path + " && chmod 640 " + path;
 }
@@ -93,7 +94,7 @@ std::string why_not_secret(const std::string& path, const struct stat& about, co
          "this group too, or, if nobody else of the group needs the file, chmod 600 " + path;
 }
 
-// The file may be that of a group on purpose: other readers keep it.
+// The file may have its group on purpose, so the advice keeps access for other readers.
 std::string why_not_open(const std::string& path) {
   struct stat about {};
   const std::string who = user(::geteuid());
@@ -157,9 +158,9 @@ std::string_view trimmed(std::string_view line) noexcept {
   return line.substr(first, line.find_last_not_of(kBlank) - first + 1);
 }
 
-// Puts the key of a line into `keys`. The reason if it is not good, else empty.
+// Adds the key of a line to `keys`. Returns the reason if the line is invalid, else an empty string.
 std::string take_line(std::string_view line, Keys& keys) {
-  // An identity may have colons, a key has none.
+  // Split at the last colon: an identity may contain colons, a key may not.
   const std::size_t colon = line.rfind(':');
   if (colon == std::string_view::npos) return "not IDENTITY:KEY";
   const std::string_view identity = line.substr(0, colon);
@@ -240,7 +241,7 @@ tl::expected<void, std::string> add_key(const std::string& path, std::string_vie
   const net::UniqueFd file(
       ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600));
   if (file) ::flock(file.get(), LOCK_EX);
-  // The file may be that of the user of urtrsd: root reads and writes it as he likes.
+  // The file may belong to the user of urtrsd; root may read and write it.
   const Text text = read(file, path, kMaxKeysFileBytes, {.of_any_user_for_root = true});
   if (!text) return tl::unexpected(text.error());
   const auto keys = parse_keys(*text);

@@ -1,4 +1,4 @@
-// Files of credentials: who may read them is checked, and pre-shared keys are read from text.
+// Files of credentials: checks who can read them, and parses pre-shared keys.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -20,9 +20,9 @@ inline constexpr std::size_t kMaxPemBytes = std::size_t{1} << 20;
 using Key = std::array<unsigned char, kKeyBytes>;
 using Keys = std::map<std::string, Key, std::less<>>;  // by identity
 
-// The error is a sentence for the user, which names the file.
+// The error is a sentence for the user that names the file.
 //
-// A regular file of at most `most` bytes. Never waits: a pipe or a device is refused.
+// Reads a regular file of at most `most` bytes. Never blocks: pipes and devices are rejected.
 tl::expected<std::string, std::string> read_file(const std::string& path, std::size_t most);
 // Reads a file that no other user can read or change. The owner must be the user of this process, root, or
 // the user `checked_for`. The group may read the file if this process, or that user, is in the group.
@@ -30,25 +30,25 @@ using OtherOwner = std::optional<std::uint32_t>;
 tl::expected<std::string, std::string> read_secret_file(const std::string& path, std::size_t most,
                                                         OtherOwner checked_for = {});
 
-// Whether the user database puts the user into the group. Takes numbers of both.
+// Returns whether the user database lists the user as a member of the group. Takes numeric ids.
 bool is_in_group(std::uint32_t user, std::uint32_t group);
 
-// One key a line, `identity:hex`, the key 64 digits; blank lines and those that begin with # are left out.
-// The error names the line and never shows a key.
+// Parses one key per line, `identity:hex`, with 64 hex digits per key. Ignores blank lines and lines that
+// start with #. The error names the line and never contains a key.
 tl::expected<Keys, std::string> parse_keys(std::string_view text);
-// read_secret_file() and parse_keys(). A file without a key is an error.
+// Combines read_secret_file() and parse_keys(). A file without keys is an error.
 tl::expected<Keys, std::string> read_keys(const std::string& path, OtherOwner checked_for = {});
 
-// The same for who manages the file: root may look into that of any user, as that of a service.
+// Like read_keys(), for managing the file: root may read the file of any user, for example that of a service.
 tl::expected<Keys, std::string> list_keys(const std::string& path);
 
-// A line of such a file, with its end.
+// Returns a line of such a file, including the newline.
 std::string key_line(std::string_view identity, const Key&);
-// Puts a key behind those in the file, which is made if it is not there. Of two at once one waits. Refused is
-// what read_secret_file() or parse_keys() refuses, and an identity that has a key. Root may add to the file
-// of any user, who stays its owner.
+// Appends a key to the file and creates the file if needed. Locks the file, so concurrent calls wait. Rejects
+// everything that read_secret_file() or parse_keys() rejects, and an identity that already has a key. Root
+// may append to the file of any user; the owner does not change.
 tl::expected<void, std::string> add_key(const std::string& path, std::string_view identity, const Key&);
-// From the kernel's random numbers; false when it gives none.
+// Fills the key with random bytes of the kernel; returns false on failure.
 bool make_key(Key&) noexcept;
 
 }  // namespace rtrs::tls

@@ -147,7 +147,7 @@ TEST_F(KeysFile, who_checks_for_another_user_takes_those_of_that_one) {
   EXPECT_NE(open.error().find("its mode is 0644"), std::string::npos) << open.error();
 }
 
-// The file of a service, to which root adds: it stays that of the service.
+// Root appends to the file of a service; the service stays the owner.
 TEST_F(KeysFile, root_adds_to_the_file_of_another_user) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   const std::string path = write("alice:" + kHex + "\n", 0600);
@@ -204,7 +204,7 @@ TEST_F(KeysFile, a_key_is_added_once_and_the_others_stay) {
   EXPECT_EQ(keys->at("bob"), second);
 }
 
-// A waiter stands in /proc/locks with an arrow.
+// /proc/locks marks a waiting process with an arrow.
 bool somebody_waits_for(const std::string& path) {
   struct stat about {};
   if (::stat(path.c_str(), &about) != 0) return false;
@@ -242,7 +242,7 @@ TEST_F(KeysFile, a_key_is_not_added_to_what_is_no_file_of_keys) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/keys"));
   EXPECT_FALSE(add_key(write("something else", 0600), "alice", key));
   EXPECT_FALSE(add_key(write("", 0644), "alice", key));
-  // Behind a last line without an end.
+  // Appends after a last line without a newline.
   const std::string path = write("bob:" + kHex, 0600);
   ASSERT_TRUE(add_key(path, "alice", key));
   EXPECT_EQ(read_keys(path)->size(), 2U);

@@ -1,4 +1,4 @@
-// The MAC of proofs of a shared key (core/keyed): HMAC-SHA256.
+// HMAC-SHA256, the MAC for proofs of a shared key (core/keyed).
 #pragma once
 #include <array>
 #include <cstddef>

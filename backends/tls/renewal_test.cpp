@@ -120,11 +120,11 @@ TEST_F(RenewalTest, AChangedFileIsReadOnce) {
   EXPECT_TRUE(warnings_.empty());
 }
 
-// Of equal length, into the same file.
+// Same length, written into the same file.
 TEST_F(RenewalTest, AFileThatIsWrittenInPlaceIsReadToo) {
   const auto renewal = make();
   const FileMarks before = mark_files(files());
-  // File systems keep times in steps.
+  // Retried because file systems store times with a limited resolution.
   for (int i = 0; i < 1'000'000 && mark_files(files()) == before; ++i) std::ofstream(files()[0]) << "7";
   EXPECT_EQ(look_until_found(*renewal), "71");
 }
@@ -161,7 +161,7 @@ TEST_F(RenewalTest, ARefusedSetIsReadWithEachAttempt) {
   EXPECT_EQ(look_until_found(*renewal), "14");
 }
 
-// A certificate of today with the key of tomorrow would be a set that never was.
+// A new certificate with an old key would be an inconsistent set.
 TEST_F(RenewalTest, FilesThatChangeWhileTheyAreReadAreReadAgain) {
   const auto renewal = make();
   bool changed = false;

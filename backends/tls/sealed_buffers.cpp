@@ -5,7 +5,7 @@
 namespace rtrs::tls {
 namespace {
 
-// Buffers beyond it are given back to the system.
+// Maximum number of free buffers kept; further ones are freed.
 constexpr std::size_t kKeptBuffers = 16;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What OpenSSL asks in a handshake: which key belongs to an identity, and whether a certificate will do.
+// Callbacks for OpenSSL during a handshake: find the key of an identity, and check a certificate.
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 
@@ -14,7 +14,8 @@ SslChannel& channel_of(const SSL* ssl) {
   return *static_cast<SslChannel*>(SSL_get_app_data(ssl));
 }
 
-// The server is told each identity that a client offers: names of keys, and tickets, which are not names.
+// The server gets each identity that a client offers: identities of keys, and tickets, which are not
+// identities.
 int find_key(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_SESSION** found) {
   *found = nullptr;
   SslChannel& channel = channel_of(ssl);
@@ -26,7 +27,7 @@ int find_key(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_SESS
     return 1;
   }
   *found = session_of_key(ssl, key->first, key->second).release();
-  // A key is as quick as a ticket.
+  // A handshake with a key is as fast as with a ticket, so no ticket is needed.
   SSL_set_num_tickets(ssl, 0);
   channel.note_asked(std::move(name));
   return *found == nullptr ? 0 : 1;
@@ -53,8 +54,8 @@ int keep_session(SSL* ssl, SSL_SESSION* session) {
   return 1;
 }
 
-// A client whose certificate has no usable name is told so by an alert. Whose certificate is out of its time
-// is noted: its signature was looked at before.
+// A client whose certificate has no usable name gets an alert. An expired or not yet valid certificate is
+// noted; its signature has already been verified.
 int judge_certificate(int ok, X509_STORE_CTX* store) {
   if (X509_STORE_CTX_get_error_depth(store) != 0) return ok;
   const auto* const ssl =

@@ -18,14 +18,14 @@
 namespace rtrs::tls {
 namespace {
 
-// A peer takes a new key after so many octets at the earliest. Ours does after 64 GiB.
+// Minimum number of received bytes between two key updates of a peer. This side updates after 64 GiB.
 constexpr std::uint64_t kKeyUpdateEvery = std::uint64_t{16} << 20;
-// What a server may give of them on one connection.
+// Maximum number of tickets that a server may send per connection.
 constexpr unsigned kMostTickets = 8;
 constexpr unsigned char kNewSessionTicket = 4;
 constexpr unsigned char kKeyUpdate = 24;
-// Where the kernel seals, what OpenSSL calls before and after it writes a record that is not data:
-// <openssl/bio.h> has the numbers, in a comment.
+// With kernel encryption, OpenSSL issues these BIO controls before and after a record that is not data. The
+// numbers come from a comment in <openssl/bio.h>.
 constexpr int kSetRecordType = 74;
 constexpr int kClearRecordType = 75;
 constexpr int kLevelTls = 282;  // SOL_TLS
@@ -60,7 +60,7 @@ int socket_write(BIO* bio, const char* from, int bytes) {
   return taken;
 }
 
-// OpenSSL's own BIO below gives the keys to the kernel.
+// OpenSSL's own BIO below passes the keys to the kernel.
 long socket_control(BIO* bio, int command, long number, void* pointer) {
   SslChannel& channel = *static_cast<SslChannel*>(BIO_get_data(bio));
   switch (command) {
@@ -94,13 +94,13 @@ Owned<BIO> bio_of(const BIO_METHOD* method, SslChannel* channel) {
   return bio;
 }
 
-// The methods are of the process: never freed.
+// The methods live as long as the process and are never freed.
 Owned<BIO> bio_of(SslChannel* channel) {
   static const BIO_METHOD* const made = make_method(BIO_TYPE_SOURCE_SINK, bio_write, bio_control);
   return bio_of(made, channel);
 }
 
-// In front of OpenSSL's own, which would write with a signal (SIGPIPE) where the peer has gone.
+// Placed in front of OpenSSL's socket BIO, whose write would raise SIGPIPE if the peer has disconnected.
 Owned<BIO> socket_bio_of(SslChannel* channel, int socket) {
   static const BIO_METHOD* const made = make_method(BIO_TYPE_FILTER, socket_write, socket_control);
   Owned<BIO> front = bio_of(made, channel);
@@ -120,7 +120,7 @@ SslChannel::SslChannel(std::shared_ptr<const SslContext> context, Side side, int
       buffers_(buffers) {}
 
 SslChannel::~SslChannel() {
-  // OpenSSL would otherwise make a session that did not end with an alert one that cannot be resumed.
+  // Without this, OpenSSL marks a session that did not end with an alert as not resumable.
   if (established_) SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
   if (out_ != nullptr) buffers_.give_back(std::move(out_));
 }
@@ -141,7 +141,7 @@ bool SslChannel::start(const std::string& server) {
   const std::string& other = context_->credentials().server_name;
   const std::string& name = other.empty() ? server : other;
   server_ = name + '\n' + server;
-  // An address is looked for among the addresses of the certificate, a name among its names.
+  // An IP address is compared with the addresses of the certificate, a host name with its names.
   if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), name.c_str()) != 1) {
     ERR_clear_error();
     SSL_set_hostflags(ssl_.get(), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -154,7 +154,7 @@ bool SslChannel::start(const std::string& server) {
 }
 
 int SslChannel::give(char* to, int most) noexcept {
-  // OpenSSL would go through all that came behind what refuses the peer.
+  // After a rejected peer, OpenSSL would otherwise process the rest of the input.
   if (in_.empty() || !refusal_.empty()) return -1;
   const std::size_t bytes = std::min(in_.size(), static_cast<std::size_t>(most));
   std::memcpy(to, in_.data(), bytes);
@@ -212,7 +212,7 @@ void SslChannel::note_message(std::span<const unsigned char> message) {
   if (message[0] != kKeyUpdate) return;
   if (received_ < next_key_update_) refusal_ = "it changes its key too often";
   next_key_update_ = received_ + kKeyUpdateEvery;
-  // The kernel has the key of this end, and keeps it.
+  // The kernel holds the key of this side and cannot change it.
   if (in_kernel_ && message.size() > 4 && message[4] == 1) refusal_ = "it asks for a key that the kernel has";
 }
 
@@ -242,7 +242,7 @@ Channel::Opened SslChannel::open(std::span<const std::byte> sealed, std::span<st
     }
     if (error != SSL_ERROR_NONE) {
       const Opened failed = fail(error);
-      // What came before it is good.
+      // Data before the error is valid.
       return {.bytes = opened.bytes, .state = failed.state};
     }
     if (in_.empty() && SSL_pending(ssl_.get()) == 0) break;
@@ -265,7 +265,7 @@ bool SslChannel::establish() {
   } else if (certificate != nullptr) {
     identity_ = common_name(certificate);
     resumed_ = SSL_session_reused(ssl) == 1;
-    // A ticket says who showed a certificate once: it may have ended since.
+    // A ticket proves an earlier certificate, which may have expired since.
     if (resumed_ && X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0) {
       fail("its certificate has expired; it is that of " + shown_identity(identity_));
       return false;
@@ -300,7 +300,7 @@ bool SslChannel::seal_record(const std::byte* from, std::size_t bytes) noexcept 
 }
 
 std::size_t SslChannel::seal(std::span<const std::span<const std::byte>> parts, std::size_t skip) noexcept {
-  constexpr std::size_t kRoom = 2 * kRecordOverhead;  // for a new key in front
+  constexpr std::size_t kRoom = 2 * kRecordOverhead;  // for a preceding key update
   std::array<std::byte, kRecordBytes> gathered;
   std::size_t total = 0;
   ERR_clear_error();

@@ -1,5 +1,5 @@
-// A channel by OpenSSL. What it reads and writes are buffers of ours; with a socket it writes its handshake
-// there itself, because that is how it gives its keys to the kernel.
+// A channel implemented with OpenSSL. OpenSSL reads from and writes to memory buffers. With a socket, OpenSSL
+// writes its handshake to the socket itself, which it requires in order to pass keys to the kernel.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,7 +14,7 @@ class SslChannel final : public Channel {
   ~SslChannel() override;
   SslChannel(const SslChannel&) = delete;
   SslChannel& operator=(const SslChannel&) = delete;
-  // False: no memory.
+  // Returns false if there is no memory.
   bool start(const std::string& server);
 
   Opened open(std::span<const std::byte> sealed, std::span<std::byte> plain) override;
@@ -34,26 +34,26 @@ class SslChannel final : public Channel {
   const SslContext& context() const noexcept { return *context_; }
   const std::string& server() const noexcept { return server_; }
   Keys::value_type const* own_key() const noexcept { return context_->own_key(); }
-  // An identity that the peer gave and nobody has a key of, or that has one.
+  // Records an identity of the peer that has no key, or (note_asked) one that has a key.
   void note_unknown(std::string identity) { unknown_ = std::move(identity); }
   void note_asked(std::string identity) { asked_ = std::move(identity); }
   void note_refusal(std::string why) { refusal_ = std::move(why); }
-  // The name in a certificate of the peer's that is not valid now.
+  // Records the name in a certificate of the peer that is expired or not yet valid.
   void note_out_of_time(std::string name) { out_of_time_ = std::move(name); }
-  // A message of the peer's handshake protocol came.
+  // Handles a message of the peer's handshake protocol.
   void note_message(std::span<const unsigned char>);
 
   // --- for the BIO ---
   int give(char* to, int most) noexcept;
-  // -1: no room.
+  // Returns -1 if there is no room.
   int take(const char* from, int bytes) noexcept;
-  // To the socket; as send(2), without a signal. A record that the kernel seals has the type that was set; 0:
-  // data.
+  // Writes to the socket like send(2), without SIGPIPE. With kernel encryption, the record has the type that
+  // was set; 0: data.
   int write(const char* from, int bytes) noexcept;
   void set_record_type(unsigned char type) noexcept { record_type_ = type; }
 
  private:
-  // The handshake is over. False: the peer is not accepted.
+  // Completes the handshake. Returns false if the peer is rejected.
   bool establish();
   Opened fail(int ssl_error);
   Opened fail(std::string why);
@@ -66,21 +66,21 @@ class SslChannel final : public Channel {
   int socket_;
   SealedBuffers& buffers_;
   Owned<SSL> ssl_;
-  std::string server_;  // by what the client keeps what it may resume
+  std::string server_;  // key under which the client stores tickets
 
   std::span<const std::byte> in_{};
   SealedBuffers::Buffer out_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::uint64_t handshake_bytes_ = 0;
-  std::uint64_t received_ = 0;         // sealed octets
-  std::uint64_t records_ = 0;          // sealed since the last key
-  std::uint64_t next_key_update_ = 0;  // the peer may take a new key once so many octets were received
+  std::uint64_t received_ = 0;         // encrypted bytes
+  std::uint64_t records_ = 0;          // encrypted with the current key
+  std::uint64_t next_key_update_ = 0;  // value of received_ from which the peer may update its key
   unsigned tickets_ = 0;
 
   bool established_ = false;
   bool in_kernel_ = false;
-  unsigned char record_type_ = 0;  // of the record that is written next
+  unsigned char record_type_ = 0;  // of the next record
   bool resumed_ = false;
   bool failed_ = false;
   std::string identity_;

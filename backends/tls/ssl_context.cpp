@@ -15,14 +15,14 @@
 namespace rtrs::tls {
 namespace {
 
-// SHA-256 in both, so that a pre-shared key fits whichever is chosen.
+// Both use SHA-256, so a pre-shared key works with either.
 constexpr const char* kCiphers = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr const char* kGroups = "X25519:P-256";
 constexpr long kMostCertificateBytes = 16L << 10;
-constexpr int kMostCertificates = 5;  // between a peer's and the CA
+constexpr int kMostCertificates = 5;  // maximum chain length between a peer's certificate and the CA
 constexpr long kTicketSeconds = 3600;
 
-// Nobody is asked for a passphrase.
+// Never prompts for a passphrase.
 int no_passphrase(char* /*to*/, int /*size*/, int /*writing*/, void* /*unused*/) {
   return 0;
 }
@@ -31,7 +31,8 @@ Owned<BIO> reader_of(const std::string& text) {
   return Owned<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// What ends a file is that nothing more begins in it. Anything else is a part that was cut off or spoiled.
+// At the end of a valid file, OpenSSL finds no further start of a PEM block. Any other error means a
+// truncated or corrupted block.
 std::string why_broken() {
   const unsigned long code = ERR_peek_last_error();
   const bool at_end = ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE;
@@ -57,13 +58,13 @@ Owned<SSL_CTX> make_context(Side side, bool kernel) {
   SSL_CTX_set_security_level(ctx, 2);
   SSL_CTX_set_max_cert_list(ctx, kMostCertificateBytes);
   SSL_CTX_set_verify_depth(ctx, kMostCertificates);
-  // A hello that is played again does nothing: no data comes with it.
+  // A replayed hello has no effect, because no early data is accepted.
   SSL_CTX_set_max_early_data(ctx, 0);
   SSL_CTX_set_recv_max_early_data(ctx, 0);
   SSL_CTX_set_num_tickets(ctx, 1);
   SSL_CTX_set_timeout(ctx, kTicketSeconds);
   constexpr unsigned char kName[] = "urtrs";
-  // Of a client it would refuse the session that stands for a key.
+  // On a client, this would reject the session that stands for a pre-shared key.
   if (side == Side::server) SSL_CTX_set_session_id_context(ctx, kName, sizeof kName - 1);
   SSL_CTX_set_session_cache_mode(
       ctx, side == Side::client ? SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL : SSL_SESS_CACHE_OFF);
@@ -71,7 +72,7 @@ Owned<SSL_CTX> make_context(Side side, bool kernel) {
   return made;
 }
 
-// Seconds since 1970; 0 for what is no time.
+// Seconds since 1970; 0 for an invalid time.
 std::int64_t seconds_of(const ASN1_TIME* time) {
   tm parts{};
   return ASN1_TIME_to_tm(time, &parts) == 1 ? std::int64_t{::timegm(&parts)} : 0;

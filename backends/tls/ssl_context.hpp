@@ -1,5 +1,5 @@
-// What all channels of one set of credentials share: OpenSSL's contexts, the keys, and what a client may
-// resume.
+// State shared by all channels of one set of credentials: OpenSSL contexts, keys, and the tickets of a
+// client.
 #pragma once
 #include <openssl/ssl.h>
 
@@ -25,7 +25,7 @@ struct Free {
 template <class T>
 using Owned = std::unique_ptr<T, Free>;
 
-// What a client may resume, by server. Shared by the threads of several fabrics.
+// Tickets of a client, by server. Thread-safe: shared by the threads of several fabrics.
 class Sessions {
  public:
   void keep(const std::string& server, Owned<SSL_SESSION>);
@@ -39,7 +39,7 @@ class Sessions {
 
 class SslContext final : public Context, public std::enable_shared_from_this<SslContext> {
  public:
-  // Empty, or what is wrong.
+  // Returns an empty string, or the error.
   std::string open(const Credentials&);
 
   std::unique_ptr<Channel> open_channel(Side, const std::string& server, int socket,
@@ -56,7 +56,7 @@ class SslContext final : public Context, public std::enable_shared_from_this<Ssl
 
   SSL_CTX* of(Side side) const noexcept { return side == Side::client ? client_.get() : server_.get(); }
   const Keys& keys() const noexcept { return keys_; }
-  // The key that a client uses; null: it shows a certificate.
+  // Key that a client uses; null: it uses a certificate.
   const Keys::value_type* own_key() const noexcept { return has_certificate_ ? nullptr : own_key_; }
   Sessions& sessions() const noexcept { return sessions_; }
 
@@ -64,7 +64,7 @@ class SslContext final : public Context, public std::enable_shared_from_this<Ssl
   std::string load_keys();
   std::string load(SSL_CTX*, const std::string& cert, const std::string& key, const std::string& ca,
                    const std::string& crl);
-  // Notes when it ends, of all in the file the first or the last.
+  // Records the expiry: the earliest in the file, or the latest if `last`.
   void note_end(const std::string& file, const char* what, const ASN1_TIME*, bool last = false);
   std::string load_certificates();
 
@@ -80,15 +80,15 @@ class SslContext final : public Context, public std::enable_shared_from_this<Ssl
   mutable Sessions sessions_;
 };
 
-// The session that a pre-shared key stands for, with its identity; null: no memory.
+// Returns the session that represents a pre-shared key and its identity; null if there is no memory.
 Owned<SSL_SESSION> session_of_key(SSL*, const std::string& identity, const Key&);
 
-// Why OpenSSL failed, in its words; empties its queue.
+// Returns OpenSSL's error text and clears its error queue.
 std::string openssl_text();
 
-// --- ssl_callbacks.cpp: what OpenSSL asks in a handshake ---
+// --- ssl_callbacks.cpp: callbacks during a handshake ---
 void set_callbacks(SSL_CTX*, Side);
-// The common name; empty where there is none, several, or one that is_identity() refuses.
+// Returns the common name; empty if there is none, several, or one that is_identity() rejects.
 std::string common_name(X509*);
 
 }  // namespace rtrs::tls

@@ -1,4 +1,4 @@
-// What a channel says of itself and of its end.
+// Descriptions of a channel and of its errors.
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
@@ -10,7 +10,7 @@
 namespace rtrs::tls {
 namespace {
 
-// OpenSSL numbers the alerts of a peer from here.
+// OpenSSL reports alerts of a peer as reason codes from this number.
 constexpr int kAlerts = SSL_AD_REASON_OFFSET;
 
 std::string words_of(int reason) {

@@ -1,4 +1,4 @@
-// Two channels and the octets between them, for tests.
+// Two channels and the bytes between them, for tests.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -23,7 +23,7 @@ struct End {
   std::string got;  // plain
   Channel::State state = Channel::State::open;
 
-  // Opens what came, in pieces of the lengths that `piece` gives.
+  // Decrypts input in pieces; `piece` returns the length of each.
   void feed(std::span<const std::byte> sealed, const std::function<std::size_t()>& piece) {
     std::vector<std::byte> plain;
     do {
@@ -52,7 +52,7 @@ class Talk {
     server.channel = server_context->open_channel(Side::server, {}, -1, buffers);
   }
 
-  // Carries octets until both are silent.
+  // Passes bytes in both directions until neither side sends more.
   void run() {
     client.feed({}, piece);
     for (bool any = true; any;) {
@@ -61,7 +61,7 @@ class Talk {
     }
   }
   bool established() const { return client.channel->established() && server.channel->established(); }
-  // All of it, through as many rounds as it takes.
+  // Sends all of `text`, in as many rounds as needed.
   void send(End& from, End& to, const std::string& text) {
     const Octets plain = octets(text);
     std::size_t done = 0;
@@ -76,7 +76,7 @@ class Talk {
   SealedBuffers buffers;
   End client;
   End server;
-  Octets to_server;  // all that went there
+  Octets to_server;  // everything sent to the server so far
   Octets to_client;
   std::function<std::size_t()> piece = [] { return std::size_t{100'000}; };
 

@@ -68,7 +68,7 @@ TestCredentials::TestCredentials(long until_seconds) : ca_key_(fresh_key()) {
   ca_file_ = write("ca.pem", pem_of(ca_.get()), 0644);
 }
 
-// `issuer`: null signs itself.
+// `issuer`: null for a self-signed certificate.
 Owned<X509> TestCredentials::sign_ca(const char* name, EVP_PKEY* key, X509* issuer, long until_seconds) {
   Owned<X509> made = make({.names = {name}, .until_seconds = until_seconds}, key, serial_++);
   X509* const by = issuer == nullptr ? made.get() : issuer;

@@ -1,4 +1,4 @@
-// Certificates and keys for tests, as files in a folder of their own that goes with this object.
+// Certificates and keys for tests, stored as files in a temporary folder that this object removes.
 #pragma once
 #include <openssl/evp.h>
 #include <openssl/x509.h>
@@ -11,7 +11,7 @@
 
 namespace rtrs::tls {
 
-// Long enough that nothing is warned of.
+// Long enough to avoid expiry warnings.
 inline constexpr long kGoodSeconds = 30L * 24 * 3600;
 
 struct Wanted {
@@ -19,13 +19,13 @@ struct Wanted {
   std::string alternative = "IP:127.0.0.1,IP:::1,DNS:localhost";
   long from_seconds = -3600;  // relative to now
   long until_seconds = kGoodSeconds;
-  bool by_another = false;  // signed by one that the CA signed, which stands behind it in the file
+  bool by_another = false;  // signed by an intermediate CA, which is appended to the file
   unsigned rsa_bits = 0;    // 0: an elliptic curve
 };
 
 class TestCredentials {
  public:
-  // The CA is good for so long.
+  // `until_seconds`: lifetime of the CA.
   explicit TestCredentials(long until_seconds = kGoodSeconds);
   ~TestCredentials();
   TestCredentials(const TestCredentials&) = delete;
@@ -33,11 +33,11 @@ class TestCredentials {
 
   const std::string& folder() const noexcept { return folder_; }
   std::string write(const std::string& name, const std::string& text, unsigned mode = 0600) const;
-  // A certificate of this object's CA, as Credentials with all of its files.
+  // Issues a certificate signed by this object's CA; returns Credentials with all files.
   Credentials issue(const Wanted&);
-  // The list of what was taken back.
+  // Writes a certificate revocation list.
   std::string write_crl(const std::vector<std::string>& cert_files, long until_seconds = kGoodSeconds);
-  // A file with a key of each identity, always the same for the same.
+  // Writes a file with one key per identity; the keys are deterministic.
   Credentials keys(const std::vector<std::string>& identities, unsigned char first = 1) const;
 
  private:

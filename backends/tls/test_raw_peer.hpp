@@ -1,4 +1,4 @@
-// An end of OpenSSL itself, for what a channel never does.
+// A peer that uses OpenSSL directly, for behaviour that a channel never shows.
 #pragma once
 #include <openssl/err.h>
 
@@ -18,7 +18,8 @@ inline End end_of(const std::shared_ptr<const Context>& context, Side side, Seal
 
 class RawPeer {
  public:
-  // `files`: of certificates, or empty. `with` changes the context before there is a connection.
+  // `files`: credentials with certificates, or empty. `with` modifies the context before the connection is
+  // created.
   RawPeer(Side side, const Credentials& files, const std::function<void(SSL_CTX*)>& with = {})
       : ctx_(SSL_CTX_new(side == Side::client ? TLS_client_method() : TLS_server_method())) {
     if (!files.cert.empty() &&
@@ -37,7 +38,7 @@ class RawPeer {
     if (!taken.empty()) BIO_read(SSL_get_wbio(ssl_.get()), taken.data(), static_cast<int>(taken.size()));
     return taken;
   }
-  // Until both are silent, or the channel has failed.
+  // Runs until neither side sends more, or the channel has failed.
   void talk_to(End& end) {
     if (SSL_is_server(ssl_.get()) == 1) end.feed({}, piece_);
     for (;;) {
