@@ -1,4 +1,4 @@
-// Waits that keep a session alive, which are no reason for run() of the io_context to go on.
+// Waits that keep a session alive without keeping run() of the io_context running.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <utility>

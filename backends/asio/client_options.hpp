@@ -1,4 +1,4 @@
-// The options of a client's session, with identities drawn at random.
+// Options of a client session, with random identities.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace rtrs::asio {
 
-// Options that count for the fabric, see clamp_to().
+// Returns options adapted to the fabric, see clamp_to().
 ClientOptions make_client_options(const std::string& session_name, const std::vector<PathAddress>& paths,
                                   const ClientConfig& protocol, const Capabilities& fabric);
 

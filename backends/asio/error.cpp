@@ -8,7 +8,8 @@ namespace rtrs::asio {
 
 namespace {
 
-// Boost makes the destructor of its base protected only where it can; nobody deletes a category through it.
+// Boost declares the destructor of its base protected only on some compilers. No category is deleted through
+// the base.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wnon-virtual-dtor"
 class Category final : public boost::system::error_category {

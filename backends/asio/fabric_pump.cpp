@@ -14,7 +14,7 @@ namespace rtrs::asio {
 
 namespace {
 constexpr unsigned kStepsInARow = 16;
-// Between two steps when nobody waits and the fabric has no descriptor.
+// Pause between two steps while idle with a fabric that has no descriptor.
 constexpr Nanos kIdlePause = milliseconds(1);
 }  // namespace
 
@@ -52,7 +52,7 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
   void run() {
     scheduled = false;
     if (!running) return;
-    // Going through the context costs a system call each time, so a few steps are done in a row.
+    // Each return to the io_context costs a system call, so several steps run in a row.
     bool again = true;
     for (unsigned steps = 0; again && steps < kStepsInARow; ++steps) {
       again = hooks.step(steady_now());
@@ -73,7 +73,7 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
   bool news_comes_soon() {
     const Nanos end = steady_now() + patience;
     for (Nanos now = steady_now(); running && now < end; now = steady_now()) {
-      // Whoever is to bring the news may need this processor for it.
+      // The thread or process that produces the event may need this processor.
       std::this_thread::yield();
       if (!hooks.step(now)) continue;
       habit.found();

@@ -1,9 +1,9 @@
-// Keeps a fabric and the driver on it going on a Boost.Asio io_context: sleeps until the fabric has news
-// or a deadline comes (WaitMode::events), or polls without pause (WaitMode::busy_poll). Everything runs on
-// the thread that runs the io_context, which must be one at a time.
+// Runs a fabric and its driver on a Boost.Asio io_context. Sleeps until the fabric has events or a deadline
+// expires (WaitMode::events), or polls without pause (WaitMode::busy_poll). Everything runs on the thread
+// that runs the io_context; only one thread may run it at a time.
 //
-// Its waits are no work of the io_context: run() returns unless somebody holds a work guard, as every
-// operation of a session does. A program that serves others holds one itself.
+// The waits do not count as work of the io_context: run() returns unless a work guard exists, as it does
+// during every operation of a session. A server program must hold one itself.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -23,7 +23,7 @@ enum class WaitMode : std::uint8_t {
   busy_poll,  // lowest latency, one core always busy
 };
 
-// The `now` of a driver that runs on a pump.
+// Clock for the `now` of a driver that runs on a pump.
 using rtrs::steady_now;
 
 class FabricPump {
@@ -31,13 +31,12 @@ class FabricPump {
   struct Hooks {
     std::function<bool(Nanos now)> step;   // polls the driver; true: call again at once
     std::function<Nanos()> next_deadline;  // of the driver
-    // Whether nobody waits for anything: WaitMode::busy_poll sleeps then. Empty: never.
+    // Returns true if no operation is pending: WaitMode::busy_poll then sleeps. Empty: never idle.
     std::function<bool()> idle = {};
   };
 
-  // `patience`: how long it goes on asking after the last step that found something, before it sleeps
-  // (WaitMode::events), where that pays (poll_habit.hpp). Between two questions other threads get the
-  // processor.
+  // `patience`: time in ns to keep polling after the last step that found something, before sleeping
+  // (WaitMode::events), if that pays (poll_habit.hpp). Yields the processor between two polls.
   FabricPump(boost::asio::io_context&, Fabric&, WaitMode, Hooks, Nanos patience = 0);
   ~FabricPump();
   FabricPump(const FabricPump&) = delete;
@@ -45,9 +44,9 @@ class FabricPump {
 
   void start();
   void stop();
-  // Call after anything that may have made a deadline earlier or a result ready outside of a step.
+  // Call after anything outside of a step that may have made a deadline earlier or a result ready.
   void step_if_due();
-  // Takes a step soon, whatever the deadlines: after anything else that changes what there is to do.
+  // Schedules a step soon, regardless of deadlines. Call after any other change that creates work.
   void step_soon();
 
  private:

@@ -1,5 +1,5 @@
-// When a driver gets its steps, with a fabric that has nothing but a descriptor. Nothing is measured: what
-// does not happen is waited for until a bound that a busy machine does not reach.
+// When a driver runs its steps, with a fabric that consists of a descriptor. No time is measured: the absence
+// of an event is checked up to a bound that even a busy machine does not reach.
 #include "backends/asio/fabric_pump.hpp"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class QuietFabric final : public PlainFabric {
   }
 
   bool has_descriptor = true;
-  int waits = 0;  // times that it could be slept on
+  int waits = 0;  // number of times that try_wait() allowed sleeping
 
  private:
   Capabilities can_;
@@ -97,9 +97,9 @@ class FabricPumpTest : public ::testing::Test {
   boost::asio::io_context context{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{context.get_executor()};
   std::unique_ptr<FabricPump> pump;
-  std::deque<bool> again;  // what the next steps say, false once it is empty
+  std::deque<bool> again;  // results of the next steps; false once it is empty
   Nanos deadline = kNever;
-  int serves_at = 1;  // the deadline is over when it was due so often
+  int serves_at = 1;  // the deadline is cleared after it was due this many times
   int steps = 0;
   int stops_at = 0;
   int due = 0;
@@ -153,8 +153,8 @@ TEST_F(FabricPumpTest, AStepThatIsAskedForIsTaken) {
 }
 
 TEST_F(FabricPumpTest, WhatComesWhileItHasPatienceIsGoneOnWithBeforeSleep) {
-  // The first step finds nothing, nor does the first look after it; the second one does, and wants a step
-  // more.
+  // The first step and the first poll after it find nothing; the second poll finds something and requests one
+  // more step.
   again = {false, false, true};
   stops_at = 4;
   start(WaitMode::events, seconds(10'000));

@@ -9,7 +9,7 @@
 
 namespace rtrs::asio {
 
-// Initiation function object: `start(object, handler, arguments...)`. It names the object's executor, which
+// Initiation function object: `start(object, handler, arguments...)`. Provides the object's executor, which
 // some tokens use.
 template <class Object, class Start>
 class Initiation {
@@ -36,14 +36,14 @@ auto initiate(Object& object, Token&& token, Start start, Arguments&&... argumen
       Initiation<Object, Start>(object, std::move(start)), token, std::forward<Arguments>(arguments)...);
 }
 
-// For operations whose effect stays when they are cancelled: the type `total` alone is not honoured.
+// For operations whose effects persist after cancellation: the cancellation type `total` alone is ignored.
 inline bool allows_effects(boost::asio::cancellation_type_t type) noexcept {
   using boost::asio::cancellation_type;
   return (type & (cancellation_type::terminal | cancellation_type::partial)) != cancellation_type::none;
 }
 
-// Begins an operation of which one may be pending at a time. False: one is, and this one completes with
-// `refusal`.
+// Begins an operation of which only one may be pending. If one is pending already, completes the new one with
+// `refusal` and returns false.
 template <class Handler>
 bool begin_single(Operation& operation, PendingOperations& pending, const Operation::IoExecutor& executor,
                   Handler&& handler, const boost::system::error_code& refusal) {

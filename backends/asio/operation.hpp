@@ -1,5 +1,5 @@
-// One pending asynchronous operation: keeps its completion handler from the initiation to the completion, by
-// the rules of Boost.Asio for asynchronous operations.
+// One pending asynchronous operation: stores its completion handler from the initiation to the completion,
+// following the Boost.Asio rules for asynchronous operations.
 //  * Work guards for the executor of the IO object and for the handler's associated executor.
 //  * A handler of at most kInPlace bytes is kept in place. A larger one is kept in memory of its associated
 //    allocator, by default Asio's recycling allocator. That memory is free again before the handler runs.
@@ -33,7 +33,7 @@ namespace rtrs::asio {
 
 class Operation;
 
-// The operations of an execution context that are pending: their handlers are destroyed with it.
+// Pending operations of an execution context; their handlers are destroyed with the context.
 class PendingOperations : public boost::asio::execution_context::service {
  public:
   static inline boost::asio::execution_context::id id;
@@ -58,9 +58,9 @@ class Operation {
 
   bool empty() const noexcept { return end_ == nullptr; }
 
-  // The initiation. `pending`: of the execution context of `executor`. `on_cancel(type)` is called when the
-  // handler's cancellation slot is signalled while the operation is pending; it may end the operation with
-  // abort().
+  // Starts the operation. `pending`: of the execution context of `executor`. `on_cancel(type)` is called if
+  // the handler's cancellation slot is signalled while the operation is pending; it may end the operation
+  // with abort().
   template <class Handler, class OnCancel>
   void begin(PendingOperations& pending, const IoExecutor& executor, Handler&& handler, OnCancel on_cancel) {
     using Item = Kept<std::decay_t<Handler>>;
@@ -74,10 +74,10 @@ class Operation {
         copy(type);
       });
   }
-  // Only from the event loop: the handler runs inside the call when its executor allows that. It may destroy
-  // this operation.
+  // Call only from the event loop: the handler runs inside the call if its executor allows that, and may
+  // destroy this operation.
   void complete(const Error& error) { end_(*this, End::dispatch, error); }
-  // From anywhere: the handler runs later, by way of the io_context.
+  // Callable from anywhere: the handler runs later through the io_context.
   void complete_later(const Error& error) { end_(*this, End::post, error); }
   void abort() {
     if (!empty()) complete_later(boost::asio::error::operation_aborted);
@@ -115,7 +115,7 @@ class Operation {
     IoGuard io_work;
     Guard work;
   };
-  // The handler and its argument. Its executor is known already.
+  // The handler and its argument. The executor is bound elsewhere.
   template <class Handler>
   struct Call {
     using allocator_type = boost::asio::associated_allocator_t<Handler>;
@@ -159,7 +159,7 @@ class Operation {
       kept = std::launder(reinterpret_cast<Item*>(operation.bytes_));
     else
       kept = static_cast<Item*>(operation.large_);
-    // `given` may be part of what the handler destroys.
+    // Copied because destroying the handler may destroy `given`.
     const Error error = given;
     kept->forget(operation);
     Item local(std::move(*kept));
@@ -184,7 +184,7 @@ class Operation {
   }
 
   void (*end_)(Operation&, End, const Error&) = nullptr;
-  // The list of its execution context: what points to it, and what follows.
+  // Links of the execution context's list: the pointer to this operation, and the next operation.
   Operation** previous_ = nullptr;
   Operation* next_ = nullptr;
   union {
@@ -196,7 +196,7 @@ class Operation {
 // Operations of one kind, by index.
 class OperationTable {
  public:
-  // An unused one; stays unused until take() returns its index.
+  // Returns an unused operation; it stays unused until take() returns its index.
   Operation& next() {
     if (free_.empty()) {
       operations_.push_back(std::make_unique<Operation>());
@@ -210,7 +210,7 @@ class OperationTable {
     free_.pop_back();
     return index;
   }
-  // As Operation::complete(); the index is unused before the handler runs.
+  // Like Operation::complete(); the index is free before the handler runs.
   void complete(std::uint32_t index, const boost::system::error_code& error) {
     free_.push_back(index);
     operations_[index]->complete(error);

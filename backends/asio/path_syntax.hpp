@@ -1,4 +1,4 @@
-// The functions of backends/address/path_syntax.hpp, for programs that have them from here.
+// Functions of backends/address/path_syntax.hpp, for programs that include this header.
 #pragma once
 #include "backends/address/path_syntax.hpp"
 

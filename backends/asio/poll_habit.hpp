@@ -1,8 +1,8 @@
-// Whether it pays to go on asking for news for a moment before sleeping. Decisions only: no clock.
+// Decides whether polling for a moment before sleeping pays. Pure decision logic without a clock.
 //
-// Asking saves the sleep and the waking where news comes soon, and is wasted where it does not. So it is done
-// while at least half of the times of late found something; and otherwise once in a while, to see whether
-// that is so again.
+// Polling saves the sleep and the wake-up if an event arrives soon, and is wasted otherwise. So it is done
+// while at least half of the recent attempts found something. Otherwise an occasional trial checks whether it
+// pays again.
 #pragma once
 #include <algorithm>
 
@@ -10,10 +10,10 @@ namespace rtrs::asio {
 
 class PollHabit {
  public:
-  static constexpr unsigned kMost = 8;    // times in a row that may find nothing
-  static constexpr unsigned kTrial = 64;  // sleeps from one trial to the next
+  static constexpr unsigned kMost = 8;    // maximum attempts in a row without success
+  static constexpr unsigned kTrial = 64;  // sleeps between two trials
 
-  // Asked before each sleep. After true, found() or found_nothing() follows.
+  // Call before each sleep. After a result of true, call found() or found_nothing().
   bool pays() noexcept {
     if (credit_ != 0) return true;
     sleeps_ = (sleeps_ + 1) % kTrial;
@@ -26,7 +26,7 @@ class PollHabit {
 
  private:
   unsigned credit_ = kMost;
-  unsigned sleeps_ = 0;  // without asking, since the last trial
+  unsigned sleeps_ = 0;  // without polling, since the last trial
 };
 
 }  // namespace rtrs::asio

@@ -5,7 +5,7 @@
 namespace rtrs::asio::poll_habit_test {
 namespace {
 
-// So often it asked before `sleeps` sleeps.
+// Number of times that polling was chosen before `sleeps` sleeps.
 template <class News>
 unsigned asked(PollHabit& habit, unsigned sleeps, News news_at) {
   unsigned count = 0;

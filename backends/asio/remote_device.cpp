@@ -17,7 +17,7 @@ BlockClientOptions make_options(const RemoteDeviceOptions& given, const Capabili
   return options;
 }
 
-// A server takes one path for a pair of addresses, and refuses the second again and again.
+// A server accepts one path per address pair and rejects a second one on every attempt.
 bool same_twice(const std::vector<PathAddress>& paths) {
   for (auto one = paths.begin(); one != paths.end(); ++one)
     if (std::any_of(paths.begin(), one, [&](const PathAddress& other) { return same_path(*one, other); }))
@@ -25,7 +25,7 @@ bool same_twice(const std::vector<PathAddress>& paths) {
   return false;
 }
 
-// What was decided by an errno, here or at the server, is a code of the generic category.
+// Errors that have an errno, from here or from the server, become codes of the generic category.
 boost::system::error_code error_of(const BlockCompletion& done) {
   switch (done.result) {
     case Errc::ok:
@@ -68,7 +68,7 @@ int RemoteDevice::dump_trace(const std::string& file, const trace::Origin& origi
 void RemoteDevice::begin_map() {
   if (close_begun_ || (map_begun_ && !map_pending_))
     return mapping_.complete_later(to_error_code(close_begun_ ? Errc::session_closed : Errc::invalid));
-  if (map_begun_) return settle_later();  // the map before was cancelled
+  if (map_begun_) return settle_later();  // the previous map was cancelled
   map_begun_ = map_pending_ = true;
   const Nanos now = steady_now();
   const Errc opened = same_twice(options_.paths) ? Errc::invalid : client_.open(*fabric_, now);
@@ -108,7 +108,7 @@ void RemoteDevice::finish(std::uint32_t slot, const boost::system::error_code& e
 }
 
 void RemoteDevice::begin_close() {
-  if (std::exchange(close_begun_, true)) return settle_later();  // the close before was cancelled
+  if (std::exchange(close_begun_, true)) return settle_later();  // the previous close was cancelled
   client_.close(*fabric_, steady_now());
   if (map_begun_) pump_.step_soon();
   settle_later();
@@ -144,7 +144,7 @@ bool RemoteDevice::hopeless() const {
 
 void RemoteDevice::on_device_changed(const rnbd::DeviceChanged& change) {
   const bool refused = change.state == rnbd::DeviceState::closed && change.peer_errno != 0;
-  // The same refusal again is no news.
+  // A repeated identical refusal is not reported.
   if (!refused || change.peer_errno != refused_errno_)
     news_.push_back(DeviceNews{change.state, change.peer_errno, change.geometry, false, 0});
   if (refused) refused_errno_ = change.peer_errno;
@@ -167,7 +167,7 @@ void RemoteDevice::settle_later() {
   });
 }
 
-// The only place where code of the user runs, hence the last thing every event does. False: that code
+// The only place where user code runs, so every event handler calls it last. Returns false if the user code
 // destroyed this object.
 bool RemoteDevice::settle() {
   take_events();

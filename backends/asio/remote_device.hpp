@@ -1,28 +1,31 @@
-// One remote block device on Boost.Asio: a session, its paths and the mapped device in one object.
+// A remote block device on Boost.Asio: a session, its paths and the mapped device in one object.
 //
 //     co_await device.async_map(use_awaitable);
 //     co_await device.async_read(0, buffer, use_awaitable);
 //
-// Signature of every operation: void(boost::system::error_code), completion token or plain callback; an errno
-// of the server is a code of the generic category. Threads, handlers, memory, run() and destruction: as for a
-// session (backends/asio/session.hpp). Handlers may destroy the device. So may on_path and on_device, as the
-// last thing they do: they run in the event loop, never inside a call of the device, may call it, and must
-// not throw.
+// Signature of every operation: void(boost::system::error_code), with a completion token or a plain callback.
+// An errno of the server is a code of the generic category. Rules for threads, handlers, memory, run() and
+// destruction: see backends/asio/session.hpp. Handlers may destroy the device. on_path and on_device may too,
+// as their last action. They run in the event loop, never inside a call of the device; they may call the
+// device and must not throw.
 //
 // Cancellation:
 //  * async_map, async_close: `terminal` and `partial` complete the operation with operation_aborted at
 //    once. What it began goes on; the same call again waits for its end.
 //  * Requests are not cancelled: they complete with their own result, no_path among them.
 //
-// Requests of any length (whole logical blocks) are split to what the session and the device take. There is
-// no order between requests that are in flight together; a flush covers every write that completed before it
-// was started. It fails once with EIO when the server's cache, and with it such a write, was lost meanwhile;
-// so does a write with FUA. While no path is connected requests wait, at most queue_timeout; at most twice
-// that when the last path was lost while the device was being opened again, or when more than 3,900 pieces
-// are under way, because those requests are handed to the session only then. When a server restarted the
-// device is opened again, and requests that the new server did not know are sent again under the new id.
-// While the server refuses to open it for a reason that may pass (docs/reasons.md), requests wait for
-// queue_timeout.
+// Requests of any length (whole logical blocks) are split according to the limits of the session and the
+// device. Requests in flight at the same time have no order; a flush covers every write that completed before
+// the flush was started.
+//
+// If the server's cache, and with it an acknowledged write, was lost, a flush or a write with FUA fails once
+// with EIO.
+//
+// While no path is connected, requests wait for at most queue_timeout. The wait is at most twice as long if
+// the last path was lost while the device was being reopened, or if more than 3,900 pieces are in flight,
+// because such requests enter the session only later. After a server restart the device is reopened, and
+// requests unknown to the new server are sent again with the new device id. While the server rejects the open
+// for a temporary reason (docs/reasons.md), requests wait for queue_timeout. queue_timeout.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>
@@ -47,12 +50,12 @@
 
 namespace rtrs::asio {
 
-// `error` is 0, or the errno that closed the device. The size of an open device may differ from before.
+// `error` is 0, or the errno that closed the device. The size of an open device may have changed.
 struct DeviceNews {
   rnbd::DeviceState state = rnbd::DeviceState::init;
   int error = 0;
   rnbd::Geometry geometry{};
-  // The cache behind the device is another one than before, and `unflushed` acknowledged changes may be lost.
+  // The server's cache is a different one than before, so `unflushed` acknowledged changes may be lost.
   bool cache_replaced = false;
   std::uint64_t unflushed = 0;
 };
@@ -60,20 +63,20 @@ struct DeviceNews {
 struct RemoteDeviceOptions {
   std::string session_name;        // 1..254 characters, neither '/' nor '.'
   std::vector<PathAddress> paths;  // 1..kMaxPaths, each once; see parse_path()
-  std::string device;              // as the server knows it
+  std::string device;              // name of the device on the server
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
-  ClientConfig protocol;  // con_num counts the service connection too
+  ClientConfig protocol;  // con_num includes the service connection
   WaitMode wait = WaitMode::events;
   std::function<void(const PathEvent&)> on_path;     // may be empty
   std::function<void(const DeviceNews&)> on_device;  // may be empty
 };
 
-// One request. `offset` and `length` in bytes, whole logical blocks of the device.
+// One request. `offset` and `length` are in bytes and must be whole logical blocks.
 struct DeviceIo {
   wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
-  std::byte* data = nullptr;  // read, write: `length` bytes; a write only reads them
+  std::byte* data = nullptr;  // read, write: buffer of `length` bytes; a write only reads it
   bool fua = false;           // durable before it completes
   bool nounmap = false;       // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
 };
@@ -89,18 +92,18 @@ class RemoteDevice {
 
   executor_type get_executor() const noexcept { return context_.get_executor(); }
 
-  // Records the session, from its beginning when it is called before async_map(). 0 or a positive errno.
+  // Starts recording the session; complete if called before async_map(). Returns 0 or a positive errno.
   int open_trace(const std::string& file, const trace::Origin&, const trace::FileOptions& options = {});
-  // 0, or the errno that ended the trace before its end; IO goes on without it.
+  // Returns 0, or the errno that ended the trace early; IO continues without the trace.
   int trace_errno() const noexcept { return recorder_.file_errno(); }
-  // Writes the last records, which are always kept in memory, as a trace. 0 or a positive errno.
+  // Writes the most recent records, which are always kept in memory, as a trace. Returns 0 or a positive
+  // errno.
   int dump_trace(const std::string& file, const trace::Origin&) const;
 
-  // Connects and opens the device; geometry() counts afterwards. Goes on trying while no server answers: end
-  // it with async_close(). Errors: the server's errno (ENOENT: no such device, EPERM: somebody else writes),
-  // no_path (every path gave up for good), session_closed, and what Client::open() says. A device is mapped
-  // once: while a call is outstanding, and after one completed, Errc::invalid; after async_close(),
-  // session_closed.
+  // Connects and opens the device; geometry() is valid afterwards. Retries while no server answers;
+  // async_close() stops it. Errors: the server's errno (ENOENT: no such device, EPERM: another client
+  // writes), no_path (no path will be retried), session_closed, and the errors of Client::open(). A device
+  // can be mapped once: another call fails with Errc::invalid, or after async_close() with session_closed.
   template <class Token>
   auto async_map(Token&& token) {
     return initiate(*this, std::forward<Token>(token), [](RemoteDevice& self, auto&& handler) {
@@ -109,9 +112,9 @@ class RemoteDevice {
         self.begin_map();
     });
   }
-  // Lets what is in flight end, unmaps, disconnects, completes the trace. Requests that were not sent yet
-  // fail. Allowed at any time, also while async_map() is under way, which then fails. While a call is
-  // outstanding, Errc::invalid; after one completed, success.
+  // Waits for requests in flight, unmaps, disconnects and completes the trace. Requests that were not sent
+  // yet fail. Allowed at any time; a pending async_map() fails. Another call fails with Errc::invalid while
+  // one is pending, and succeeds after one completed.
   template <class Token>
   auto async_close(Token&& token) {
     return initiate(*this, std::forward<Token>(token), [](RemoteDevice& self, auto&& handler) {
@@ -122,7 +125,7 @@ class RemoteDevice {
   }
 
   // Errors: EINVAL (not whole blocks), EIO (beyond the end), EPERM (mapped read-only), EOPNOTSUPP, the
-  // server's errno, no_path (none came within queue_timeout), session_closed. No bytes is a success.
+  // server's errno, no_path (no path within queue_timeout), session_closed. A length of 0 succeeds.
   template <class Token>
   auto async_io(const DeviceIo& io, Token&& token) {
     return initiate(
@@ -160,12 +163,12 @@ class RemoteDevice {
                     std::forward<Token>(token));
   }
 
-  // As BlockClient::resize(): an open device has this many sectors of 512 bytes until it is opened again,
-  // whatever the server has. geometry() has the size at once, on_device is told. False: not mapped, or no
-  // size for its logical blocks.
+  // As BlockClient::resize(): sets the size of an open device in sectors of 512 bytes until it is reopened,
+  // regardless of the server. geometry() changes at once, and on_device is called. Returns false if the
+  // device is not mapped, or if the size is not a multiple of its logical blocks.
   bool resize(std::uint64_t sectors);
 
-  // Of the last successful open, or of resize().
+  // From the last successful open or resize().
   const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   std::uint64_t size_bytes() const noexcept { return geometry_.nsectors * wire::rnbd::kSectorBytes; }
   bool writable() const noexcept { return rnbd::is_writable(options_.access_mode); }
@@ -174,7 +177,7 @@ class RemoteDevice {
   std::span<const PathStatus> paths() const noexcept { return session().paths(); }
   // Link, limits, statistics.
   const Client& session() const noexcept { return client_.session(); }
-  // Errors: what the functions of Client say; path_exists in whatever spelling of the addresses.
+  // Errors: those of the functions of Client; path_exists for any spelling of the same addresses.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);
@@ -200,10 +203,11 @@ class RemoteDevice {
 
   boost::asio::io_context& context_;
   PendingOperations& pending_;
-  // Before the fabric, so that handlers are told that they are aborted when it no longer uses their memory.
+  // Destroyed after the fabric (declared before it), so that handlers get their abort only when the fabric no
+  // longer uses their memory.
   Operation mapping_;
   Operation closing_;
-  OperationTable requests_;  // by user_data
+  OperationTable requests_;  // indexed by user_data
   std::unique_ptr<Fabric> fabric_;
   RemoteDeviceOptions options_;
   Recorder recorder_;
@@ -212,12 +216,12 @@ class RemoteDevice {
   rnbd::Geometry geometry_;
   std::optional<boost::system::error_code> map_result_;
   bool map_begun_ = false;
-  bool map_pending_ = false;  // begun, and no handler was given the result
+  bool map_pending_ = false;  // begun, and its result was not delivered to a handler yet
   bool close_begun_ = false;
   bool closed_ = false;
-  std::uint16_t refused_errno_ = 0;  // that was told last, since the device was open
+  std::uint16_t refused_errno_ = 0;  // errno reported last since the device was open
   bool settle_posted_ = false;
-  // Of one step. Kept, because initialising them anew costs more than an empty step.
+  // Buffers of one step. Members, because initialising them costs more than an empty step.
   std::array<BlockCompletion, 64> completions_;
   BlockEvent event_;
   std::deque<std::variant<PathEvent, DeviceNews>> news_;

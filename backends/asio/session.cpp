@@ -22,7 +22,7 @@ Session::~Session() {
 
 void Session::start() {
   if (std::exchange(started_, true)) {
-    // The open before was cancelled.
+    // The previous open was cancelled.
     if (ended_) return finish_later(&Session::opening_, to_error_code(Errc::session_closed));
     if (client_.link_up()) return finish_later(&Session::opening_, {});
     if (hopeless()) finish_later(&Session::opening_, to_error_code(Errc::no_path));
@@ -58,7 +58,7 @@ bool Session::step(Nanos now) {
     tell(news);
     if (!*alive) return false;
   }
-  // The last results may not fit the same batch as the news of the end.
+  // The last results may not fit into the batch that reports the end.
   if (ended_ && client_.inflight() == 0 && !closing_.empty()) {
     closing_.complete({});
     if (!*alive) return false;

@@ -1,18 +1,19 @@
-// A client session on Boost.Asio: `co_await session.async_write(...)`, or any other completion token, or a
-// plain callback. Signature of every operation: void(boost::system::error_code).
+// A client session on Boost.Asio: `co_await session.async_write(...)`, with any completion token or a plain
+// callback. Signature of every operation: void(boost::system::error_code).
 //
-// All calls belong to the one thread that runs the io_context; so does the emission of a cancellation signal.
-// Handlers run on their associated executor, by default that of the io_context, and never inside the call
-// that started the operation. Memory given to an operation belongs to it until its handler runs; headers are
-// copied when the operation is made, also for tokens that start it later (deferred, use_awaitable).
+// All calls must come from the one thread that runs the io_context, including the emission of cancellation
+// signals. Handlers run on their associated executor, by default that of the io_context, and never inside the
+// call that started the operation. Memory passed to an operation must stay valid until its handler runs.
+// Headers are copied when the operation is created, even for tokens that start it later (deferred,
+// use_awaitable).
 //
-// run() of the io_context returns when no operation is outstanding. While it is not running, the session does
-// not answer the server, which closes it after its dead-peer time.
+// run() of the io_context returns when no operation is pending. While it is not running, the session does not
+// respond to the server, which closes the session after its dead-peer time.
 //
-// Destroying the session completes outstanding operations with operation_aborted. Cancellation:
-//  * async_open, async_close: `terminal` and `partial` complete the operation with operation_aborted at
-//    once. What it began goes on; the same call again waits for its end.
-//  * Requests are not cancelled: they complete with their own result, no_path among them.
+// Destroying the session completes pending operations with operation_aborted. Cancellation:
+//  - async_open, async_close: `terminal` and `partial` complete the operation with operation_aborted at once.
+//  The started work continues; call the function again to wait for its end.
+//  - Requests are not cancelled: they complete with their own result, such as no_path.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -35,12 +36,12 @@
 namespace rtrs::asio {
 
 struct SessionSettings {
-  // What depends on the fabric (credits, keys) is bent to what it can do. A protocol.seed at its default is
-  // replaced by one from session_uuid, so that sessions do not reconnect in step.
+  // Settings that depend on the fabric (credits, keys) are adapted to its capabilities. A default
+  // protocol.seed is replaced by one derived from session_uuid, so that sessions do not reconnect in step.
   ClientOptions client;
   WaitMode wait = WaitMode::events;
-  // Path states and link changes, as they happen; may be empty. Runs in the event loop, never inside a call
-  // of the session; may call it, destroy it as the last thing it does, and must not throw.
+  // Called for path state and link changes as they happen; may be empty. Runs in the event loop, never inside
+  // a call of the session. May call the session, may destroy it as its last action, and must not throw.
   std::function<void(const PathEvent&)> on_news;
 };
 
@@ -56,8 +57,8 @@ class Session {
 
   executor_type get_executor() const noexcept { return context_.get_executor(); }
 
-  // Completes when the first path is connected; with Errc::no_path when every path gave up for good, with
-  // Errc::invalid when another call is outstanding.
+  // Completes when the first path is connected. Fails with Errc::no_path if no path will be retried, with
+  // Errc::invalid if another call is pending.
   template <class Token>
   auto async_open(Token&& token) {
     return initiate(*this, std::forward<Token>(token), [](Session& self, auto&& handler) {
@@ -66,7 +67,7 @@ class Session {
         self.start();
     });
   }
-  // Fails what is queued, waits for what is in flight, disconnects.
+  // Fails queued requests, waits for requests in flight, disconnects.
   template <class Token>
   auto async_close(Token&& token) {
     return initiate(*this, std::forward<Token>(token), [](Session& self, auto&& handler) {
@@ -75,7 +76,7 @@ class Session {
         self.begin_close();
     });
   }
-  // Sends `data` under `header` (the message of the layer above).
+  // Sends `data` with `header` (the message of the upper layer).
   template <class Token>
   auto async_write(std::span<const std::byte> header, std::span<const std::byte> data, Token&& token) {
     IoRequest request;
@@ -94,7 +95,7 @@ class Session {
     request.data = data;
     return async_request(request, std::forward<Token>(token));
   }
-  // The general form: service messages, affinity, registered memory. `request.user_data` is not used.
+  // The general form: service messages, affinity, registered memory. Ignores `request.user_data`.
   template <class Token>
   auto async_request(const IoRequest& request, Token&& token) {
     return initiate(
@@ -110,7 +111,7 @@ class Session {
 
   Client& client() noexcept { return client_; }
   Fabric& fabric() noexcept { return *fabric_; }
-  // Errors: those of Client::add_path() and so on.
+  // Errors: those of Client::add_path() etc.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);
@@ -133,7 +134,7 @@ class Session {
    private:
     IoRequest request_;
     std::size_t header_bytes_;
-    // One more, so that the client refuses what is too long.
+    // One byte more than allowed, so that the client rejects a header that is too long.
     std::array<std::byte, kMaxUserHeader + 1> header_;
   };
 
@@ -148,10 +149,11 @@ class Session {
 
   boost::asio::io_context& context_;
   PendingOperations& pending_;
-  // Before the fabric, so that handlers are told that they are aborted when it no longer uses their memory.
+  // Destroyed after the fabric (declared before it), so that handlers get their abort only when the fabric no
+  // longer uses their memory.
   Operation opening_;
   Operation closing_;
-  OperationTable requests_;  // by user_data
+  OperationTable requests_;  // indexed by user_data
   std::unique_ptr<Fabric> fabric_;
   SessionSettings settings_;
   Client client_;

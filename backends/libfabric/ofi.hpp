@@ -1,6 +1,6 @@
-// The libfabric backend: providers with FI_EP_MSG, FI_RMA and remote CQ data. Tested with `tcp` of libfabric
-// 1.17, the default. Its rewrite, `net`, carries IO but leaves descriptors readable for good after a
-// connection ended, so that a sleeper spins: see docs/fabric.md.
+// The libfabric backend: providers with FI_EP_MSG, FI_RMA and remote CQ data. Tested with `tcp` of
+// libfabric 1.17, the default. Its rewrite, `net`, carries IO but leaves descriptors readable forever after a
+// connection ended, so that a sleeping fabric wakes continuously: see docs/fabric.md.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,30 +17,30 @@ struct OfiOptions {
   std::string provider = "tcp";
   std::string fabric;  // empty: the first one the provider offers
   std::string domain;  // likewise; names a device on hardware providers
-  // Up to this many connections poll() asks each directly; with more it asks the kernel which are ready.
-  // Direct questions are quicker when most are answered yes, as in busy polling.
+  // Up to this number of connections, poll() reads each one directly; with more, it asks the kernel which are
+  // ready. Direct reads are faster if most find something, as in busy polling.
   unsigned direct_poll_connections = 2;
-  // A client that connected must have sent its connect request after this time, and the whole request within
-  // `handshake_stall_ms` of its first byte, or its socket is closed.
+  // A client's socket is closed if the client sends no byte of a connect request within this time (ms) after
+  // connecting, or if the request is not complete within `handshake_stall_ms` after its first byte.
   unsigned handshake_timeout_ms = 5000;
   unsigned handshake_stall_ms = 250;
-  // Clients that may be between the two at a time; beyond it, or beyond a quarter
-  // of the file descriptors that the process may have, the oldest of the address with most are closed.
+  // Maximum number of clients in that state. If it is exceeded, or a quarter of the process's file
+  // descriptors is in use by them, the oldest client of the address with the most clients is closed.
   unsigned max_handshakes = 256;
-  // A TCP connection whose peer acknowledges nothing for this time breaks; 0: after what the kernel takes,
-  // many minutes. Has no effect with providers that use no sockets.
+  // A TCP connection fails if its peer acknowledges nothing for this time (ms); 0: the kernel's default, many
+  // minutes. No effect with providers that use no sockets.
   unsigned undelivered_timeout_ms = 30'000;
-  // False: only addresses in figures are taken, and no thread looks up names. A server has a thread of its
-  // own in any case.
+  // False: only numeric addresses are accepted, and no thread resolves names. A server has its own listener
+  // thread in any case.
   bool host_names = true;
-  // Called from the thread that owns the fabric and from the listener thread, never by two at once.
+  // Called on the thread that owns the fabric and on the listener thread, never concurrently.
   std::function<void(LogLevel, const std::string&)> log;
 };
 
 struct OfiStats {
   std::uint64_t discarded_work = 0;       // work requests not completed when their connection ended
-  std::uint64_t anonymous_errors = 0;     // error completions that named no work request
-  std::uint64_t reaped_handshakes = 0;    // sockets closed because no connect request came
+  std::uint64_t anonymous_errors = 0;     // error completions without a work request
+  std::uint64_t reaped_handshakes = 0;    // sockets closed because no connect request arrived
   std::uint64_t dropped_completions = 0;  // arrived after the connection was reported lost
 };
 
@@ -49,9 +49,9 @@ class OfiFabric : public PlainFabric {
   virtual OfiStats stats() const noexcept = 0;
 };
 
-// Errors: not_supported (no libfabric.so.1 or no such provider, or it lacks something; the log says what),
-// no_memory, fabric_error. The first call of a process takes 0.3 s: it loads libfabric, whose PSM libraries
-// sleep on Debian, and which then searches for providers.
+// Errors: not_supported (no libfabric.so.1, no such provider, or a feature is missing; logged), no_memory,
+// fabric_error. The first call of a process takes 0.3 s to load libfabric, whose PSM libraries sleep on
+// Debian, and to search for providers.
 Result<std::unique_ptr<OfiFabric>> open_ofi_fabric(const OfiOptions&);
 
 }  // namespace rtrs::ofi

@@ -1,5 +1,5 @@
-// How connect requests get into the fabric. Two ways: a provider that listens itself (ofi_listener.hpp), and
-// sockets that this backend listens on (tcp_listener.hpp), which a client cannot hold up.
+// Source of connect requests. Two implementations: the provider listens (ofi_listener.hpp), or this backend
+// listens on sockets (tcp_listener.hpp), where one client cannot block others.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,10 +13,10 @@
 namespace rtrs::ofi {
 
 struct ConnectRequest {
-  // Of a provider that read the request itself: what fi_endpoint() and fi_reject() take.
+  // If the provider read the request: argument for fi_endpoint() and fi_reject().
   InfoHandle info;
   fid_pep* passive = nullptr;  // owned by its listener
-  // Of a socket that we accepted: the socket, and the request as it came, header included.
+  // If this backend accepted the socket: the socket, and the received request including its header.
   net::UniqueFd socket;
   std::string message;
 
@@ -32,15 +32,15 @@ class Admission {
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
-  // Called once, before listen(). not_supported: this way does not work here.
+  // Called once, before listen(). Returns not_supported if this implementation does not work here.
   virtual Errc start() = 0;
   virtual Errc listen(const net::SocketAddress&) = 0;
-  // Of the last successful listen().
+  // Port of the last successful listen().
   virtual std::uint16_t port() const noexcept = 0;
-  // Readable while requests wait.
+  // Readable while requests are waiting.
   virtual int wait_fd() const noexcept = 0;
   virtual std::vector<ConnectRequest> take() = 0;
-  // Clients closed because they sent no connect request.
+  // Number of clients closed because they sent no connect request.
   virtual std::uint64_t reaped() const noexcept = 0;
 };
 

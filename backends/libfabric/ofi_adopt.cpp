@@ -42,7 +42,7 @@ bool has_name(int fd, NameOf name_of, const net::SocketAddress& name) {
   return name_of(fd, found.get(), &found.length) == 0 && found.family() == AF_INET && found == name;
 }
 
-// The descriptor of this name that the provider opened a moment ago, when `near` was opened too; or -1.
+// Returns the descriptor with this name that the provider opened recently, around the time of `near`; or -1.
 int find_descriptor(NameOf name_of, const net::SocketAddress& name, int near) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -54,8 +54,8 @@ int find_descriptor(NameOf name_of, const net::SocketAddress& name, int near) {
   return -1;
 }
 
-// Other programs of this host cannot connect to `listener`: packets from all ports but that of `peer` are
-// dropped. The first field of a TCP header is the source port.
+// Prevents other programs on this host from connecting to `listener`: drops packets from all ports except
+// that of `peer`. The first field of a TCP header is the source port.
 bool let_in_only(const net::SocketAddress& peer, int listener) {
   std::array<sock_filter, 4> code{{
       BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0),
@@ -67,7 +67,7 @@ bool let_in_only(const net::SocketAddress& peer, int listener) {
   return ::setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
 }
 
-// A socket of ours with a loopback port; `name` becomes its address.
+// Opens a socket with a loopback port; stores its address in `name`.
 net::UniqueFd open_ours(net::SocketAddress& name) {
   net::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const net::SocketAddress any_port = loopback();
@@ -81,7 +81,7 @@ net::UniqueFd open_ours(net::SocketAddress& name) {
   return socket;
 }
 
-// A signal interrupts connect(), not the connecting.
+// connect() may be interrupted by a signal; the connection attempt continues.
 int connect_through(int socket, const net::SocketAddress& to) {
   if (::connect(socket, to.get(), to.length) == 0) return 0;
   if (errno != EINTR) return errno;
@@ -96,7 +96,7 @@ int connect_through(int socket, const net::SocketAddress& to) {
 }  // namespace
 
 Errc Adopter::open() {
-  // Later ones have another provider under this name.
+  // Later versions have a different provider with this name.
   const std::uint32_t version = library().version();
   if (FI_MAJOR(version) != 1 || FI_MINOR(version) > 17) return Errc::not_supported;
   fi_eq_attr attributes{};
@@ -114,7 +114,7 @@ Errc Adopter::open() {
   if (const int e = fi_passive_ep(device_.listen_fabric.get(), info.get(), &passive, nullptr); e != 0)
     return to_errc(-e);
   rejecting_.reset(passive);
-  // A host without a working loopback shows it here.
+  // Test exchange: fails on a host without a working loopback.
   Exchange exchange;
   return offer("", exchange) == 0 ? Errc::ok : Errc::not_supported;
 }
@@ -164,19 +164,19 @@ int Adopter::receive(InfoHandle& info) {
     info.reset(reinterpret_cast<const fi_eq_cm_entry*>(space.data())->info);
     return 0;
   }
-  // Accepting fails again and again: the provider has no descriptor left.
+  // Accepting fails repeatedly: the provider has no descriptor left.
   return -FI_EMFILE;
 }
 
-// After a failure the provider may still hold what belongs to the listener: the end of our connection makes
-// it let go.
+// After a failure the provider may still hold resources of the listener. Closing our connection makes the
+// provider free them.
 void Adopter::give_up(Exchange& exchange) {
   exchange.ours.reset();
   InfoHandle late;
   if (receive(late) == 0) fi_reject(rejecting_.get(), late->handle, nullptr, 0);
 }
 
-// The provider took the addresses from the connection that the client's socket has replaced.
+// The provider reports the addresses of the loopback connection, which the client's socket has replaced.
 bool Adopter::name_request(ConnectRequest& request) const {
   fi_info& info = *request.info;
   info.addr_format = request.client.family() == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;

@@ -1,10 +1,11 @@
-// Makes provider tcp of libfabric serve a connected socket that we accepted, whose connect request we read.
+// Makes provider tcp of libfabric serve a connected socket that this backend accepted, and whose connect
+// request it has read.
 //
-// libfabric has no call for that. A listener of the provider, open for a moment on a loopback port that takes
-// no other client, is sent the same request by a connection of our own; then the descriptor that the provider
-// got for it is made to name the client's socket instead (dup3). The provider has the descriptor in no set at
-// that time: it waits for fi_endpoint(). Only public calls are used, and the provider sees bytes that were
-// checked.
+// libfabric has no call for this. The adopter opens a listener of the provider for a moment, on a loopback
+// port that accepts no other client, and sends it the same request over its own connection. Then it replaces
+// the provider's descriptor for that connection by the client's socket (dup3). The provider has not added the
+// descriptor to any poll set at that time, because it waits for fi_endpoint(). Only public calls are used,
+// and the provider receives only bytes that were checked.
 #pragma once
 #include <string>
 
@@ -18,21 +19,22 @@ namespace rtrs::ofi {
 class Adopter {
  public:
   explicit Adopter(const Device& device) : device_(device) {}
-  // not_supported: this host has no working loopback, or this libfabric is another than the one known.
+  // Returns not_supported if this host has no working loopback, or if the libfabric version is not the
+  // supported one.
   Errc open();
-  // Fills `info` and `passive` of a request that has a socket; the socket stays open, as a second descriptor
-  // of what the provider serves from now on. 0, or a negative error.
+  // Fills `info` and `passive` of a request that has a socket. The socket stays open as a second descriptor
+  // of the connection that the provider serves from now on. Returns 0 or a negative error.
   int adopt(ConnectRequest&);
 
  private:
-  // The provider's listener, and our connection to it.
+  // The provider's listener, and our connection to the listener.
   struct Exchange {
     PassiveEndpoint listener;
     net::UniqueFd ours;
     net::SocketAddress name;  // of `ours`
   };
   int offer(const std::string& message, Exchange&);
-  // Waits for the provider's report of the request, 50 ms at most where nothing moves.
+  // Waits until the provider reports the request; gives up after 50 ms without progress.
   int receive(InfoHandle&);
   void give_up(Exchange&);
   bool name_request(ConnectRequest&) const;
@@ -40,7 +42,7 @@ class Adopter {
   const Device& device_;
   EventQueue events_;
   int events_fd_ = -1;
-  PassiveEndpoint rejecting_;  // fi_reject() wants one; has no socket
+  PassiveEndpoint rejecting_;  // required by fi_reject(); has no socket
 };
 
 }  // namespace rtrs::ofi

@@ -1,4 +1,4 @@
-// Connections come and go.
+// Set-up and teardown of connections.
 #include <rdma/fi_errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -53,12 +53,12 @@ const char* connect_text(Reason reason) {
   }
 }
 
-// What the provider and this backend take for one connection, rounded up.
+// Resources that the provider and this backend need for one connection, rounded up.
 constexpr std::size_t kMemoryOfConnection = std::size_t{4} << 20;
 constexpr std::size_t kDescriptorsOfConnection = 10;
 
-// Provider tcp does not survive every failure of its own to get memory or a descriptor, so that both are
-// asked for before it is. 0 or a negative error.
+// Provider tcp crashes on some failures to get memory or a descriptor. So this function allocates both once
+// before the provider does. Returns 0 or a negative error.
 int ask_for_resources() {
   const std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[kMemoryOfConnection]);
   if (memory == nullptr) return -FI_ENOMEM;
@@ -115,7 +115,7 @@ bool FabricImpl::wait_for_names(ConKey key, const PathAddress& address, unsigned
                                 std::span<const std::byte> private_data) {
   if (!destinations_.ask(key, address, index)) return false;
   if (!names_watched_ && !watch(destinations_.wait_fd(), &destinations_)) {
-    // Without a descriptor to wait with, an attempt tells that the name is not known.
+    // Without a descriptor to wait on, the attempt fails with an unresolved name.
     destinations_.forget(key);
     return false;
   }
@@ -149,7 +149,7 @@ void FabricImpl::begin_connecting(Connection& connection, const net::Destination
   }
   const net::SocketAddress& destination = route->to;
   connection.set_addresses(net::from_raw(info->src_addr, info->src_addrlen), destination);
-  // Some providers do not look at the length of what they copy.
+  // Some providers copy the data without a length check.
   if (private_data.size() > capabilities().connect_data) {
     fail_connect(connection, address, Reason::post_failed, "too much private data");
     return;
@@ -201,7 +201,7 @@ void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParam
   if (result == 0) result = serve(connection, from, private_data);
   if (result == 0) return;
   log(LogLevel::warning, connection.description() + ": cannot accept: " + error_text(-result));
-  // The endpoint goes first: it uses what the reject frees.
+  // Destroy the endpoint first: it uses resources that the reject frees.
   const Reason reason = connect_reason(-result, false);
   report_lost(connection, reason == Reason::transport_error ? Reason::no_resources : reason);
   refuse(from, params.refusal);
@@ -270,7 +270,7 @@ void FabricImpl::take_requests() {
   }
 }
 
-// Leaves the request as it is when memory cannot be had.
+// Leaves the request unchanged if there is no memory.
 void FabricImpl::take_request(ConnectRequest& request) {
   event::ConnectRequested requested;
   requested.request = ++next_request_;
@@ -283,7 +283,7 @@ void FabricImpl::take_request(ConnectRequest& request) {
 }
 
 void FabricImpl::read_events() {
-  // An event has the size of its head and as much data as a connection can carry.
+  // Size of an event: its header plus the maximum data of a connection.
   alignas(fi_eq_cm_entry) std::array<std::byte, sizeof(fi_eq_cm_entry) + 1024> space;
   for (;;) {
     std::uint32_t event = 0;

@@ -54,13 +54,13 @@ int Connection::open(fi_info& info, fid_eq* events) {
 void Connection::close() noexcept {
   stage_ = Stage::lost;
   if (endpoint_ != nullptr) {
-    // Provider tcp uses what is not bound yet when an endpoint is shut down that was never connected.
+    // Provider tcp uses unbound objects if an endpoint that was never connected is shut down.
     if (begun_) fi_shutdown(endpoint_.get(), 0);
     endpoint_.reset();
   }
   if (queue_ != nullptr) {
-    // Closing the endpoint has put every unfinished operation into the queue; taking them out tells which
-    // work requests were done after all.
+    // Closing the endpoint has put every unfinished operation into the queue. Reading them shows which work
+    // requests completed after all.
     std::array<FabricEvent, 16> unused;
     for (unsigned round = 0; round < 4096; ++round) {
       const Read read = this->read(unused);
@@ -100,8 +100,8 @@ event::ConnectionLost Connection::lost(Reason reason) noexcept {
 bool Connection::take_error(Reason& reason) noexcept {
   fi_cq_err_entry error{};
   if (fi_cq_readerr(queue_.get(), &error, 0) < 0) return false;
-  // Provider tcp also reports operations that were injected, without a context, and some twice. So an error
-  // only ever says that the connection is gone; what was outstanding is settled by closing it.
+  // Provider tcp also reports injected operations, without a context, and some operations twice. So an error
+  // only means that the connection is lost; closing it settles the outstanding work.
   if (error.op_context == nullptr) ++around_.stats.anonymous_errors;
   if (stage_ == Stage::lost) return false;
   reason = ending_ != Reason::none ? ending_ : loss_reason(error.err);
@@ -158,7 +158,7 @@ bool Connection::translate(const fi_cq_data_entry& entry, FabricEvent& event) no
 bool Connection::retire(const fi_cq_data_entry& entry, FabricEvent& event) noexcept {
   const auto* slot = static_cast<const SendSlot*>(entry.op_context);
   if (slot == nullptr || slot->number < done_sends_) return false;
-  // Work requests complete in order, so this one speaks for the unsignalled ones before it.
+  // Work requests complete in order, so this completion also covers the unsignalled ones before it.
   done_sends_ = slot->number + 1;
   event = event::SendDone{key_, slot->cookie};
   return slot->report && stage_ != Stage::lost;

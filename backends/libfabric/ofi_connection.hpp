@@ -1,7 +1,8 @@
-// One connection: its endpoint, a completion queue of its own, the work requests outstanding on it and the
-// buffers it receives into.
+// One connection: its endpoint, its own completion queue, its outstanding work requests and its receive
+// buffers.
 //
-// The queue is not shared because the completion of a peer's write names no endpoint (docs/fabric.md).
+// The queue is not shared, because the completion of a peer's write does not identify the endpoint
+// (docs/fabric.md).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -18,7 +19,7 @@
 
 namespace rtrs::ofi {
 
-// What a connection needs of its fabric.
+// Parts of the fabric that a connection uses.
 struct Surroundings {
   const OfiOptions& options;
   const Device& device;
@@ -40,12 +41,12 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Makes the endpoint for `info`, which may be changed, bound to `events`. Returns 0 or a negative error of
-  // libfabric.
+  // Creates the endpoint for `info`, which may be changed, and binds it to `events`. Returns 0 or a negative
+  // libfabric error.
   int open(fi_info& info, fid_eq* events);
-  // From now on the provider has the endpoint connected, and close() disconnects it.
+  // Call when the provider starts to connect the endpoint; close() then disconnects it.
   void set_begun() noexcept { begun_ = true; }
-  // Ends all use of the connection's memory by the provider. May be repeated.
+  // Stops the provider from using the connection's memory. May be called repeatedly.
   void close() noexcept;
 
   ConKey key() const noexcept { return key_; }
@@ -55,27 +56,27 @@ class Connection {
   int wait_fd() const noexcept { return wait_fd_; }
   Stage stage() const noexcept { return stage_; }
   void set_stage(Stage stage) noexcept { stage_ = stage; }
-  // The peer is gone: what has arrived is still reported, then the loss.
+  // The peer has disconnected: data that has arrived is still reported, then the loss.
   void set_ending(Reason reason) noexcept { ending_ = reason; }
   std::uint32_t outstanding() const noexcept { return static_cast<std::uint32_t>(next_send_ - done_sends_); }
   void set_addresses(const net::SocketAddress& client, const net::SocketAddress& server);
-  // Asks the endpoint for its addresses.
+  // Reads the addresses from the endpoint.
   void learn_addresses(unsigned undelivered_ms);
   const std::string& description() const noexcept { return description_; }
 
   Posted post(const WorkRequest&) noexcept;
-  // False: the provider did not take a receive.
+  // Returns false if the provider rejected a receive.
   bool post_receive(std::uint32_t bytes) noexcept;
-  // Reads completions; each makes at most one event. After ConnectionLost nothing is reported.
+  // Reads completions; each produces at most one event. Reports nothing after ConnectionLost.
   Read read(std::span<FabricEvent>) noexcept;
-  // Ends the life of the bytes in the events of earlier reads.
+  // Frees the bytes in the events of earlier reads for reuse.
   void reuse_delivered() noexcept;
   bool has_delivered() const noexcept { return !delivered_.empty(); }
 
-  // Kept by the poller: in the list of connections to read; in the list of those not armed for sleeping.
+  // Maintained by the poller: member of the list to read, and of the list not armed for sleeping.
   bool in_ready_list = false;
   bool in_unarmed_list = false;
-  // Reads in a row that found nothing, since something was posted.
+  // Consecutive reads without a result since the last post.
   unsigned quiet_reads = 0;
 
  private:
@@ -96,7 +97,7 @@ class Connection {
   ssize_t submit_send(const WorkRequest&, SendSlot&, std::uint64_t flags) noexcept;
   bool translate(const fi_cq_data_entry&, FabricEvent&) noexcept;
   bool retire(const fi_cq_data_entry&, FabricEvent&) noexcept;
-  // Takes one error completion off the queue. True: it was the first sign of loss.
+  // Removes one error completion from the queue. Returns true if it is the first sign of the loss.
   bool take_error(Reason&) noexcept;
   event::ConnectionLost lost(Reason) noexcept;
 
@@ -119,7 +120,7 @@ class Connection {
   std::vector<ReceiveSlot*> free_receives_;
   std::vector<ReceiveSlot*> delivered_;
 
-  // The endpoint is closed before its queue: provider tcp frees half of a queue that is still in use.
+  // The endpoint is destroyed before the queue: provider tcp only partly frees a queue that is still in use.
   CompletionQueue queue_;
   Endpoint endpoint_;
 };

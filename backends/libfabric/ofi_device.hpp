@@ -1,4 +1,4 @@
-// An opened provider: fabric, domain and what it can do.
+// An opened provider: fabric, domain and capabilities.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,21 +14,21 @@ namespace rtrs::ofi {
 struct Device {
   InfoHandle info;
   FabricHandle fabric;
-  // Listens through a fabric object of its own: providers lock per object, and a listener can be held up by
-  // the client it reads from.
+  // The listener has its own fabric object: providers lock per object, and a client can block the listener
+  // that reads from it.
   FabricHandle listen_fabric;
   DomainHandle domain;
   std::string name;  // "libfabric/tcp"
   Capabilities capabilities;
   std::size_t inject_size = 0;
-  bool local_keys = false;         // memory to send from needs a registration
+  bool local_keys = false;         // memory to send from must be registered
   bool provider_keys = false;      // the provider chooses remote keys
   bool virtual_addresses = false;  // remote addresses are pointers, not offsets
 
-  // Errors are logged with what is missing.
+  // Logs the missing feature on failure.
   static Result<std::unique_ptr<Device>> open(const OfiOptions&);
 
-  // For registrations that no peer names; never the value of a remote key, which has 32 bits.
+  // Key for registrations that no peer uses; never equal to a remote key, which has 32 bits.
   std::uint64_t local_key() const noexcept { return ++local_keys_used_; }
 
  private:

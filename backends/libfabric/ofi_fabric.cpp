@@ -77,7 +77,7 @@ bool FabricImpl::watch(int fd, void* tag) {
 }
 
 FabricImpl::~FabricImpl() {
-  // Connections before the event queue and the memory that they use.
+  // Destroy connections before the event queue and the memory that they use.
   for (auto& [key, connection] : connections_) connection->close();
   for (auto& [number, request] : requests_) refuse(request, {});
   connections_.clear();
@@ -115,7 +115,7 @@ int FabricImpl::open_endpoint(Connection& connection, fi_info& info) {
   if (!watch(connection.wait_fd(), &connection)) return -ENOMEM;
   by_endpoint_[&connection.endpoint()->fid] = &connection;
   ++endpoints_open_;
-  // The lists never grow while IO runs.
+  // Reserved so that the lists never grow while IO runs.
   for (auto* list : {&ready_, &unarmed_, &with_delivered_}) list->reserve(endpoints_open_);
   mark_unarmed(connection);
   mark_ready(connection);
@@ -168,7 +168,7 @@ std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
     if (posted == Connection::Posted::failed) report_lost(*connection, Reason::post_failed);
     ++accepted;
     connection->quiet_reads = 0;
-    // Bytes that did not fit the socket move only while the queue is read.
+    // Bytes that did not fit into the socket are sent only while the queue is read.
     mark_ready(*connection);
   }
   return accepted;

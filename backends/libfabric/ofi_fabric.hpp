@@ -1,5 +1,5 @@
-// The Fabric on libfabric. Divided over three files: ofi_fabric.cpp (memory, posting), ofi_cm.cpp
-// (connections come and go), ofi_poll.cpp (events and sleeping).
+// The Fabric on libfabric, in three files: ofi_fabric.cpp (memory, posting), ofi_cm.cpp (connection set-up
+// and teardown), ofi_poll.cpp (events and sleeping).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -70,10 +70,10 @@ class FabricImpl final : public OfiFabric {
   Connection* find(ConKey) const noexcept;
   Connection& create(ConKey, const ConnectionParams&, bool is_client);
   bool watch(int fd, void* tag);
-  // Gives the connection an endpoint and watches its queue; 0 or a negative error.
+  // Creates an endpoint for the connection and watches its queue; returns 0 or a negative error.
   int open_endpoint(Connection&, fi_info&);
   InfoHandle connect_info(net::Destinations::Route&);
-  // Now that the addresses are known.
+  // Continues connecting after the addresses were resolved.
   void begin_connecting(Connection&, const net::Destinations::Ready&,
                         std::span<const std::byte> private_data);
   bool wait_for_names(ConKey, const PathAddress&, unsigned index, std::span<const std::byte> private_data);
@@ -81,8 +81,8 @@ class FabricImpl final : public OfiFabric {
   void report(const FabricEvent&, std::string bytes = {});
   void report_lost(Connection&, Reason);
   void fail_connect(Connection&, const PathAddress&, Reason, std::string detail, std::string bytes = {});
-  // Closes what the connection has open. Done at the first sign of its end, because descriptors of a dead
-  // connection stay readable; buffers that events point into live on.
+  // Closes the connection's objects. Called at the first sign of its end, because descriptors of a dead
+  // connection stay readable. Buffers that events point into are kept.
   void shut(Connection&) noexcept;
 
   std::size_t take_pending(std::span<FabricEvent>) noexcept;
@@ -98,7 +98,7 @@ class FabricImpl final : public OfiFabric {
   void mark_unarmed(Connection&) noexcept;
   Connection* find_by_endpoint(const fid*) noexcept;
   Errc open_listener();
-  // Makes the endpoint that answers the request. 0 or a negative error.
+  // Creates the endpoint that answers the request. Returns 0 or a negative error.
   int serve(Connection&, ConnectRequest&, std::span<const std::byte> private_data);
   void refuse(ConnectRequest&, std::span<const std::byte> private_data);
   void log(LogLevel level, const std::string& text) const { say(options_, level, text); }
@@ -114,7 +114,7 @@ class FabricImpl final : public OfiFabric {
   std::unique_ptr<Admission> listener_;
   net::Destinations destinations_;
   bool names_watched_ = false;
-  // Private data of connections to hosts whose names are being looked up.
+  // Private data of connections whose host names are being resolved.
   std::unordered_map<ConKey, std::vector<std::byte>, ConKeyHash> unnamed_;
 
   std::uint32_t next_request_ = 0;
@@ -122,7 +122,7 @@ class FabricImpl final : public OfiFabric {
   std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
   std::unordered_map<const fid*, Connection*> by_endpoint_;
   mutable Connection* last_found_ = nullptr;
-  // Closed connections and data of events; freed by the next poll(), because events point into them.
+  // Closed connections and event data; freed by the next poll(), because events point into them.
   std::vector<std::unique_ptr<Connection>> graveyard_;
   std::deque<std::string> shown_bytes_;
   std::vector<Connection*> with_delivered_;
@@ -130,7 +130,7 @@ class FabricImpl final : public OfiFabric {
   std::vector<Pending> pending_;
   std::size_t pending_taken_ = 0;
   std::vector<Connection*> ready_;    // to be read, in turn
-  std::vector<Connection*> unarmed_;  // must be asked before sleeping
+  std::vector<Connection*> unarmed_;  // must be armed before sleeping
   bool look_now_ = true;
   unsigned polls_since_look_ = 0;
   unsigned endpoints_open_ = 0;

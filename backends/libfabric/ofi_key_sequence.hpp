@@ -1,12 +1,12 @@
-// Remote keys that do not repeat and cannot be guessed from one another.
+// Generates remote keys that do not repeat and do not reveal each other.
 #pragma once
 #include <array>
 #include <cstdint>
 
 namespace rtrs::ofi {
 
-// Runs through all 32-bit values except 0, each once before any comes again: a counter sent through a
-// permutation that `secret` selects.
+// Produces all 32-bit values except 0, each once before any repeats: encrypts a counter with a permutation
+// that `secret` selects.
 class KeySequence {
  public:
   explicit KeySequence(std::uint64_t secret) noexcept {

@@ -1,5 +1,5 @@
-// The library libfabric, loaded when the first fabric is opened. On Debian it brings the PSM libraries, whose
-// constructor sleeps for a fifth of a second: programs that open another fabric would wait for nothing.
+// libfabric, loaded when the first fabric is opened. On Debian it loads the PSM libraries, whose constructor
+// sleeps for 0.2 s; programs that use another fabric avoid this delay.
 #pragma once
 #include <rdma/fabric.h>
 
@@ -15,11 +15,11 @@ struct Library {
   decltype(&::fi_fabric) fabric = nullptr;
   decltype(&::fi_version) version = nullptr;
   decltype(&::fi_strerror) strerror = nullptr;
-  std::string failure;  // why the library cannot be loaded; empty: it is loaded
+  std::string failure;  // reason why the library cannot be loaded; empty: loaded
 };
 
-// Loads it once in a process, and never unloads it. From any thread. The handlers that the PSM libraries
-// install for SIGINT, SIGILL, SIGABRT, SIGBUS, SIGSEGV and SIGTERM are replaced by those from before.
+// Loads the library once per process and never unloads it. Thread-safe. Restores the signal handlers for
+// SIGINT, SIGILL, SIGABRT, SIGBUS, SIGSEGV and SIGTERM, which the PSM libraries replace.
 const Library& library();
 
 }  // namespace rtrs::ofi

@@ -98,7 +98,7 @@ void Listener::run() {
     ::poll(fds, 2, can_sleep ? pause : 0);
     if ((fds[1].revents & POLLIN) != 0) return;
     if (!can_sleep || (fds[0].revents & POLLIN) != 0) read_requests();
-    // Not only after an event: the question whether to sleep accepts clients too.
+    // Runs even without an event, because fi_trywait() accepts clients too.
     if (now_ms() >= next_reap) {
       reap();
       next_reap = now_ms() + static_cast<std::uint64_t>(pause);
@@ -107,7 +107,7 @@ void Listener::run() {
 }
 
 void Listener::read_requests() {
-  // An event has the size of its head and as much data as a request can carry.
+  // Size of an event: its header plus the maximum data of a request.
   alignas(fi_eq_cm_entry) std::byte space[sizeof(fi_eq_cm_entry) + 1024];
   auto* entry = reinterpret_cast<fi_eq_cm_entry*>(space);
   for (;;) {
@@ -131,8 +131,8 @@ void Listener::hand_over(fi_eq_cm_entry& entry, std::size_t data_size) {
   request.server = net::from_raw(entry.info->src_addr, entry.info->src_addrlen);
   can_reap_ = can_reap_ && request.client.length != 0;
   request.private_data.assign(reinterpret_cast<const char*>(entry.data), data_size);
-  // The request names the address that was listened on, which may be a wildcard; the socket knows the one
-  // that the client used.
+  // The request has the listening address, which may be a wildcard; the socket has the address that the
+  // client used.
   const std::lock_guard lock(mutex_);
   const auto sockets = accepted_sockets(ports_);
   if (!sockets) unlisted_.push_back(request.client);
@@ -171,7 +171,7 @@ void Listener::reap() {
     const auto known = silent_since_.find(socket.inode);
     const std::uint64_t since = known == silent_since_.end() ? now : known->second;
     silent_since.emplace(socket.inode, since);
-    // A request that waits because others hold up this thread does not make its client silent.
+    // A client whose request waits because others block this thread is not silent.
     if (!has_unread_bytes(socket.fd)) silent.emplace_back(since, &socket);
   }
   unlisted_.clear();
@@ -182,8 +182,8 @@ void Listener::reap() {
   for (const auto& [since, socket] : silent) {
     if (now - since < options_.handshake_timeout_ms && excess == 0) break;
     if (excess != 0) --excess;
-    // The provider owns the socket; reading the end of it makes the provider close it. Only this thread turns
-    // such a socket into a connection or closes it, so the descriptor cannot have become another.
+    // The provider owns the socket and closes it when it reads the end of the stream. Only this thread turns
+    // such a socket into a connection or closes it, so the descriptor cannot have been reused.
     reaped_.fetch_add(1, std::memory_order_relaxed);
     ::shutdown(socket->fd, SHUT_RDWR);
     silent_since_.erase(socket->inode);

@@ -1,10 +1,10 @@
-// Takes connect requests from a provider that listens itself, in a thread of its own, and hands them over.
-// Provider tcp has tcp_listener.hpp instead.
+// Receives connect requests from a provider that listens itself, in a separate thread, and passes them on.
+// Provider tcp uses tcp_listener.hpp instead.
 //
-// Reading a connect request blocks inside the provider for as long as the client cares to take, and a client
-// that connects and says nothing holds a descriptor for ever. So the reading is done where nobody waits for
-// it, and sockets that have been silent for too long are shut down. A client can still delay the admission of
-// others, by `handshake_stall_ms` for each part of a request; it cannot touch connections that are up.
+// Reading a connect request blocks inside the provider until the client has sent it, and a silent client
+// holds a descriptor forever. So the request is read in a separate thread, and sockets that are silent for
+// too long are shut down. A client can still delay new clients by `handshake_stall_ms` for each part of a
+// request; established connections are not affected.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace rtrs::ofi {
 
 class Listener final : public Admission {
  public:
-  // Both outlive the listener.
+  // Both must outlive the listener.
   Listener(const OfiOptions&, const Device&);
   ~Listener() override;
 
@@ -53,16 +53,19 @@ class Listener final : public Admission {
   std::uint16_t port_ = 0;
   std::atomic<std::uint64_t> reaped_{0};
 
-  std::mutex mutex_;  // of the three below
+  std::mutex mutex_;  // protects the three members below
   std::vector<PassiveEndpoint> passive_;
   std::vector<std::uint16_t> ports_;
   std::vector<ConnectRequest> requests_;
 
-  // Only of the thread: sockets whose request was handed over, and when the others were first seen (ms).
+  // Used only by the thread: sockets whose request was passed on, and the time in ms at which the others were
+  // first seen.
   std::set<ino_t> handed_over_;
   std::map<ino_t, std::uint64_t> silent_since_;
-  std::vector<net::SocketAddress> unlisted_;  // clients handed over while sockets could not be listed
-  bool can_reap_ = true;  // false once a provider named no client: nothing tells the silent from the others
+  std::vector<net::SocketAddress>
+      unlisted_;  // clients whose requests were passed on while sockets could not be listed
+  bool can_reap_ =
+      true;  // false once a provider reported no client address: silent clients cannot be identified then
   std::thread thread_;
 };
 

@@ -49,7 +49,7 @@ Memory::~Memory() {
 }
 
 Errc Memory::expose_nothing() {
-  if (device_.provider_keys) return Errc::ok;  // such providers do not look at the key of an empty write
+  if (device_.provider_keys) return Errc::ok;  // such providers do not check the key of an empty write
   void* const nowhere = reinterpret_cast<void*>(~std::uintptr_t{0} - 4095);
   return to_errc(-register_range(device_, nowhere, 0, FI_REMOTE_WRITE, 0, nothing_handle_));
 }
@@ -112,7 +112,7 @@ void* Memory::descriptor(RegionId id) const noexcept {
 Result<MemoryHandle> Memory::register_remote(std::byte* start, std::size_t length) {
   MemoryHandle handle;
   int result = -FI_ENOKEY;
-  // A key may still be in use when the sequence has come round.
+  // After the sequence has wrapped around, a key may still be in use.
   for (unsigned attempt = 0; result == -FI_ENOKEY && attempt < 1000; ++attempt) {
     const std::uint64_t key = device_.provider_keys ? 0 : keys_.next();
     result = register_range(device_, start, length, FI_REMOTE_WRITE, key, handle);

@@ -1,4 +1,4 @@
-// Regions, the keys under which peers write to them, and buffers of the backend itself.
+// Regions, the keys with which peers write to them, and internal buffers of the backend.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +13,11 @@
 
 namespace rtrs::ofi {
 
-// Memory the backend sends from or receives into, registered where the provider wants that.
+// Memory for sending or receiving, registered if the provider requires it.
 class Buffer {
  public:
-  // Grows to at least `size` bytes; contents are lost. False: out of memory, the old buffer is kept.
+  // Grows to at least `size` bytes; the contents are lost. Returns false if there is no memory; keeps the old
+  // buffer then.
   bool reserve(const Device&, std::size_t size) noexcept;
   std::byte* data() noexcept { return bytes_.get(); }
   void* descriptor() noexcept { return handle_ == nullptr ? nullptr : fi_mr_desc(handle_.get()); }
@@ -29,35 +30,36 @@ class Buffer {
 
 class Memory {
  public:
-  // `regions` is the table of the Fabric base class, kept up to date here. Both outlive this object.
+  // `regions` is the table of the Fabric base class, updated here. Both arguments must outlive this object.
   Memory(const Device&, std::uint64_t key_secret, std::vector<std::span<std::byte>>& regions);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Where keys are ours, makes (rkey 0, address 0) good for empty writes, and for nothing else: it names the
-  // end of the address space, where no process has memory. Provider tcp lets a length that wraps around reach
-  // whatever lies behind the start of a key.
+  // If this backend chooses keys: makes (rkey 0, address 0) valid for empty writes only. The key refers to
+  // the end of the address space, where no process has memory, because provider tcp lets a length that wraps
+  // around reach memory after the start of a key.
   Errc expose_nothing();
 
   Result<Region> allocate(std::size_t bytes);
   Result<Region> register_memory(std::span<std::byte>);
   void release(RegionId);
-  // Address and descriptor for a work request; a part outside its region is a programming error.
+  // Address and descriptor for a work request. The part must be inside its region; anything else is a
+  // programming error.
   void* address(const LocalPart&) const noexcept;
   void* descriptor(RegionId) const noexcept;
 
   Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length);
   void release_key(RemoteKeyId);
-  // Makes the key dead; false when there is no such remote key.
+  // Invalidates the key; returns false if there is no such remote key.
   bool invalidate(RemoteKeyId) noexcept;
   Result<std::uint32_t> rebind(RemoteKeyId);
 
  private:
   struct Held {
     bool used = false;
-    bool mapped = false;  // ours to unmap
-    MemoryHandle handle;  // for local use, where needed
+    bool mapped = false;  // allocated here, so this object unmaps it
+    MemoryHandle handle;  // for local use, if required
   };
   struct KeySlot {
     bool used = false;

@@ -1,8 +1,8 @@
 // Events and sleeping.
 //
-// Every completion queue, the event queue and the listener have a descriptor in one epoll instance, which is
-// what the caller sleeps on. Asking each of many queues in turn costs 0.2 to 0.4 us a queue and poll, so with
-// more than a few connections only those are read that the kernel names or that something was posted to.
+// All completion queues, the event queue and the listener have a descriptor in one epoll instance, on which
+// the caller sleeps. Reading many queues costs 0.2 to 0.4 us per queue and poll. So with more than a few
+// connections, only those are read that the kernel reports or that had something posted.
 #include <rdma/fi_errno.h>
 #include <sys/epoll.h>
 
@@ -15,12 +15,12 @@
 namespace rtrs::ofi {
 namespace {
 
-// Events one connection may report before it is another's turn.
+// Maximum events per connection and turn.
 constexpr std::size_t kFairShare = 16;
-// While connections are asked directly, this often the kernel is asked about everything else.
+// Polls with direct reads between two checks of the kernel for other events.
 constexpr unsigned kPollsPerLook = 32;
-// A connection where nothing came for so many reads, such as that for service messages, is read less often:
-// asking an empty queue is a system call, on the way of those that are busy.
+// A connection without data for this many reads, such as the one for service messages, is read less often,
+// because reading an empty queue is a system call that delays busy connections.
 constexpr unsigned kQuietReads = 256;
 constexpr unsigned kPollsPerQuietRead = 8;
 
@@ -115,7 +115,7 @@ std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
   with_delivered_.clear();
   find_ready();
   const std::size_t count = take_pending(out);
-  // What is pending about a connection comes before what its queue holds.
+  // Pending events of a connection precede those in its queue.
   if (pending_taken_ < pending_.size()) return count;
   return count + read_connections(out.subspan(count));
 }
@@ -125,7 +125,7 @@ bool FabricImpl::try_wait() noexcept {
   fid_t queue = &events_->fid;
   look_now_ = true;
   if (fi_trywait(device_->fabric.get(), &queue, 1) != 0) {
-    // Asking has taken back the signal of the event that waits, so the kernel will not name the queue.
+    // fi_trywait() cleared the signal of the pending event, so the kernel will not report the queue.
     read_events();
     return false;
   }

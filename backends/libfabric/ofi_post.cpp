@@ -14,13 +14,13 @@
 namespace rtrs::ofi {
 
 Connection::Posted Connection::post(const WorkRequest& work) noexcept {
-  // The provider has no bound of its own and would queue without end.
+  // The provider has no limit and would queue without bound.
   if (outstanding() >= params_.send_depth) return Posted::try_later;
   SendSlot& slot = sends_[next_send_ & (sends_.size() - 1)];
   slot.number = next_send_;
   slot.cookie = work.cookie;
   slot.report = work.signalled;
-  // Only a completion frees places in the ring, so two in each ring are asked for, whatever the caller wants.
+  // Only a completion frees ring entries, so two per ring are requested even if the caller requests none.
   const bool ask = work.signalled || since_signal_ + 1 >= std::max(params_.send_depth / 2, 1u);
   const ssize_t result = submit(work, slot, ask ? FI_COMPLETION : 0);
   if (result == -FI_EAGAIN) return Posted::try_later;
@@ -41,7 +41,7 @@ ssize_t Connection::submit(const WorkRequest& work, SendSlot& slot, std::uint64_
     case WorkRequest::Op::send_imm:
       return submit_send(work, slot, flags | FI_REMOTE_CQ_DATA);
     case WorkRequest::Op::send_inv:
-      break;  // libfabric has no such operation; capability send_invalidate says so
+      break;  // not supported by libfabric, as capability send_invalidate says
   }
   return -FI_EOPNOTSUPP;
 }

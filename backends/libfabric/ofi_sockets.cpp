@@ -22,9 +22,9 @@ struct DirectoryCloser {
   void operator()(DIR* directory) const noexcept { ::closedir(directory); }
 };
 
-// 0 when it is not a socket. Asks by name, because another thread may close the descriptor. Reads the text of
-// the link, "socket:[1234]" (proc(5)), because stat() asks the file system of each open file, and one that
-// hangs does not answer.
+// Returns 0 if it is not a socket. Uses the name, because another thread may close the descriptor. Reads the
+// text of the link, "socket:[1234]" (proc(5)), because stat() queries the file system of each open file, and
+// one that hangs does not answer.
 ino_t socket_inode(DIR* directory, const char* name) {
   constexpr std::string_view kSocket = "socket:[";
   std::array<char, 64> link{};
@@ -36,7 +36,7 @@ ino_t socket_inode(DIR* directory, const char* name) {
   return inode;
 }
 
-// False: they could not be listed.
+// Returns false if the sockets could not be listed.
 template <class Visit>
 bool for_each_internet_socket(Visit visit) {
   const std::unique_ptr<DIR, DirectoryCloser> directory(::opendir("/proc/self/fd"));
@@ -51,7 +51,7 @@ bool for_each_internet_socket(Visit visit) {
       continue;
     socket.peer.length = sizeof socket.peer.storage;
     if (::getpeername(socket.fd, socket.peer.get(), &socket.peer.length) != 0) socket.peer.length = 0;
-    // All answers are about one socket only if the descriptor still is the one it was.
+    // All results belong to one socket only if the descriptor has not been replaced in between.
     if (socket_inode(directory.get(), entry->d_name) != socket.inode) continue;
     if (socket.local.family() == AF_INET || socket.local.family() == AF_INET6) visit(socket);
   }
@@ -84,7 +84,7 @@ bool limit_blocking_reads(const net::SocketAddress& name, unsigned milliseconds)
                       .tv_usec = static_cast<long>(milliseconds % 1000) * 1000};
   for_each_internet_socket([&](const AcceptedSocket& socket) {
     if (!(socket.local == name) || has_peer(socket)) return;
-    // Accepted sockets inherit the option from the one that listens.
+    // Accepted sockets inherit the option from the listening socket.
     limited |= ::setsockopt(socket.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0;
   });
   return limited;

@@ -23,7 +23,7 @@ Reason connect_reason(int error, bool has_reject_data) noexcept {
     case FI_ESHUTDOWN:
     case FI_ENOTCONN:
     case FI_EIO:
-    // Provider tcp 1.17 reports what connect() left in errno where the peer closes before it answers.
+    // Provider tcp 1.17 reports the errno of its connect() call if the peer closes before it answers.
     case EINPROGRESS:
       return Reason::peer_closed;
     case FI_ENOMEM:

@@ -1,4 +1,4 @@
-// What libfabric's error numbers mean to the protocol and to a reader of the log.
+// Maps libfabric error numbers to protocol reasons and log texts.
 #pragma once
 #include <string>
 
@@ -8,10 +8,10 @@ namespace rtrs::ofi {
 
 // `error` is positive here: an errno or one of libfabric's own numbers.
 
-// Why a connect attempt failed. Providers use one number for "rejected" and "nobody listens"; a rejection
-// carries data.
+// Reason of a failed connect attempt. Providers use the same number for "rejected" and "no listener"; only a
+// reject carries data.
 Reason connect_reason(int error, bool has_reject_data) noexcept;
-// Why a connection that was up is gone.
+// Reason for the loss of an established connection.
 Reason loss_reason(int error) noexcept;
 Errc to_errc(int error) noexcept;
 std::string error_text(int error);

@@ -24,14 +24,14 @@ namespace {
 
 constexpr int kBacklog = 4096;
 constexpr unsigned kReportEveryMs = 1000;
-// After an error that accepting again would meet again.
+// Pause before the next accept after an error that an immediate retry would hit again.
 constexpr int kPauseMs = 50;
 
 net::UniqueFd open_spare() {
   return net::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
-// At most a quarter of the descriptors, so that a client whose request is whole still finds some.
+// At most a quarter of the descriptors, so that some are left for clients with a complete request.
 std::size_t handshake_limit(const OfiOptions& options) {
   rlimit limit{};
   std::size_t share = options.max_handshakes;
@@ -44,9 +44,8 @@ bool is_shortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
 
-// Listens on `address`; `name` becomes what the socket is bound to. 0 or an errno.
-// Accepted sockets inherit `undelivered_ms`: a connection whose bytes are not acknowledged for so long
-// breaks.
+// Listens on `address`; stores the bound address in `name`. Returns 0 or an errno. Accepted sockets inherit
+// `undelivered_ms`: a connection whose bytes are not acknowledged for this time fails.
 int open_listener(const net::SocketAddress& address, unsigned undelivered_ms, net::UniqueFd& socket,
                   net::SocketAddress& name) {
   socket.reset(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -137,7 +136,7 @@ void TcpListener::run() noexcept {
       turn();
       return;
     } catch (const std::bad_alloc&) {
-      // One client is lost by it; the others are where they were.
+      // Only this client is lost; the others are not affected.
       ::poll(nullptr, 0, kPauseMs);
     }
   }
@@ -161,7 +160,8 @@ void TcpListener::turn() {
 
 void TcpListener::accept_clients(int listener) {
   {
-    // An event of a handshake that was closed in the same turn names a descriptor that is nothing now.
+    // The event may belong to a handshake that was closed in the same turn, whose descriptor is no longer
+    // valid.
     const std::lock_guard lock(mutex_);
     if (std::none_of(listening_.begin(), listening_.end(),
                      [listener](const net::UniqueFd& one) { return one.get() == listener; }))
@@ -190,8 +190,8 @@ bool TcpListener::make_room(int listener) {
     close_one_of_the_crowd();
     return true;
   }
-  // All descriptors serve connections: the client is told by its socket being closed, instead of waiting in
-  // the queue of the kernel and keeping this thread busy.
+  // No descriptor is left. Closing the client's socket informs the client. Left in the kernel's queue, the
+  // client would wait and keep this thread busy.
   spare_.reset();
   net::SocketAddress client;
   client.length = sizeof client.storage;
@@ -221,7 +221,7 @@ void TcpListener::add(net::UniqueFd socket, const net::SocketAddress& client) {
     handshakes_.erase(fd);
     return;
   }
-  // The request is often there already.
+  // The request has often arrived already.
   read(fd);
 }
 
@@ -309,7 +309,7 @@ void TcpListener::close_one_of_the_crowd() {
   handshakes_.erase(worst);
 }
 
-// Once a second at most: who can connect can otherwise fill the log.
+// At most once per second, because otherwise any client that can connect could fill the log.
 void TcpListener::report(std::uint64_t now) {
   if ((closed_ == 0 && turned_away_ == 0 && foreign_ == 0) || now < next_report_) return;
   if (foreign_ != 0)

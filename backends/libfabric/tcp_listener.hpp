@@ -1,9 +1,9 @@
-// Listens on TCP for provider tcp and reads connect requests without ever blocking, in a thread of its own.
+// Listens on TCP for provider tcp and reads connect requests without blocking, in a separate thread.
 //
-// libfabric 1.17 reads a connect request with blocking calls, so that a client which sends half of one holds
-// up all others. Here a request is handed over when all of it has arrived; clients that send none, or stop in
-// the middle, cost a descriptor for a bounded time and hold up nobody. ofi_adopt.hpp then makes the provider
-// serve the socket.
+// libfabric 1.17 reads a connect request with blocking calls, so a client that sends half of one blocks all
+// others. This listener passes on only complete requests. Clients that send nothing, or stop in the middle,
+// use a descriptor for a bounded time and block no other client. ofi_adopt.hpp then makes the provider serve
+// the socket.
 #pragma once
 #include <array>
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace rtrs::ofi {
 
-// The provider's message of connection management: a header of 32 bytes, then private data.
+// The provider's connection management message: a header of 32 bytes, then private data.
 namespace cm {
 inline constexpr std::size_t kHeaderBytes = 32;
 inline constexpr std::size_t kMostData = 256;
@@ -28,13 +28,13 @@ inline constexpr std::uint8_t kRequest = 0;
 inline constexpr std::uint8_t kReject = 6;
 // Bytes of private data that the header announces.
 std::size_t data_size(const char* header) noexcept;
-// A reject, sent without blocking; whether the peer gets it is not known.
+// Sends a reject without blocking; delivery is not guaranteed.
 void send_reject(int socket, const void* data, std::size_t size) noexcept;
 }  // namespace cm
 
 class TcpListener final : public Admission {
  public:
-  explicit TcpListener(const OfiOptions&);  // which outlive the listener
+  explicit TcpListener(const OfiOptions&);  // must outlive the listener
   ~TcpListener() override;
 
   Errc start() override;
@@ -60,16 +60,16 @@ class TcpListener final : public Admission {
   void run() noexcept;
   void turn();
   void accept_clients(int listener);
-  // False: no descriptor is left for it.
+  // Returns false if no descriptor is left for the client.
   bool accept_one(int listener);
-  // Frees a descriptor when there is none left. False: nothing more to accept now.
+  // Frees a descriptor if none is left. Returns false if there is nothing more to accept now.
   bool make_room(int listener);
   void add(net::UniqueFd socket, const net::SocketAddress& client);
   void read(int fd);
   static Progress receive(Handshake&, std::uint64_t now) noexcept;
   void hand_over(Handshake&);
   void close_overdue(std::uint64_t now);
-  // The oldest handshake of the host that has the most.
+  // Closes the oldest handshake of the host that has the most.
   void close_one_of_the_crowd();
   void report(std::uint64_t now);
   std::uint64_t deadline_of(const Handshake&) const noexcept;
@@ -80,16 +80,16 @@ class TcpListener final : public Admission {
   net::UniqueFd epoll_;
   net::UniqueFd stop_;
   net::UniqueFd arrived_;
-  // Given up for a moment to accept and close a client when no other descriptor is left.
+  // Closed temporarily to accept and close a client if no other descriptor is left.
   net::UniqueFd spare_;
   std::uint16_t port_ = 0;
   std::atomic<std::uint64_t> reaped_{0};
 
-  std::mutex mutex_;  // of the two below
+  std::mutex mutex_;  // protects the two members below
   std::vector<net::UniqueFd> listening_;
   std::vector<ConnectRequest> requests_;
 
-  // Only of the thread.
+  // Used only by the thread.
   std::map<int, Handshake> handshakes_;  // by descriptor
   std::uint64_t closed_ = 0;             // not reported yet
   std::uint64_t turned_away_ = 0;
