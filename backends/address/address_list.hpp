@@ -1,4 +1,4 @@
-// The addresses of a host name, in the order in which they are tried.
+// Addresses of a host name, in the order in which they are tried.
 #pragma once
 #include <vector>
 
@@ -6,7 +6,7 @@
 
 namespace rtrs::net {
 
-// Addresses of one name that are used; the others are ignored.
+// Maximum number of addresses used per name; the others are ignored.
 inline constexpr std::size_t kMaxAddresses = 16;
 
 // `found` is sorted by RFC 6724, as getaddrinfo(3) does. The result alternates between the families, so that

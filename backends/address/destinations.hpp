@@ -1,7 +1,7 @@
-// The address that each connection of a path goes to, for all fabrics. A path leads to an address or to a
-// host name; of a name with several addresses the caller chooses one by its index, for the first connection
-// (con 0) of an attempt. The other connections of the attempt (same path and epoch) go to the same address,
-// whatever the name service answers by then.
+// Chooses the address that each connection of a path connects to, for all fabrics. The destination of a path
+// is an address or a host name. If a name has several addresses, the caller chooses one by index for the
+// first connection (con 0) of an attempt. The other connections of the attempt (same path and epoch) use the
+// same address, even if the name service has changed its answer.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,10 +16,10 @@
 
 namespace rtrs::net {
 
-// One thread calls it. No call waits.
+// Not thread-safe. No call blocks, except resolve().
 class Destinations {
  public:
-  // Reads an address in figures, as parse_address().
+  // Parses a numeric address, like parse_address().
   using Parse = std::function<Result<SocketAddress>(std::string_view text, std::uint16_t port)>;
   explicit Destinations(Parse = parse_address, FindHost = find_host, NameBounds = {});
 
@@ -27,12 +27,12 @@ class Destinations {
     SocketAddress to;
     SocketAddress from;       // length 0: any
     std::uint16_t count = 1;  // addresses to choose from
-    // The fabric reports event::AddressesFound.
+    // True if the fabric must report event::AddressesFound.
     bool is_choice(const ConKey& key) const noexcept { return key.con == 0 && count > 1; }
   };
   struct Failure {
     Reason reason = Reason::name_unresolved;  // or source_unavailable
-    bool silent = false;                      // the name service gave no usable answer
+    bool silent = false;                      // the name service did not answer or failed
     std::string text;
   };
 
@@ -41,10 +41,11 @@ class Destinations {
   bool asks() const noexcept { return names_.asks(); }
   int wait_fd() const noexcept { return names_.wait_fd(); }
 
-  // All addresses of a text; waits for the name service, see net::resolve(). For listen().
+  // Returns all addresses of a text; blocks for the name service, see net::resolve(). For use in listen().
   std::vector<SocketAddress> resolve(std::string_view text, std::uint16_t port) const;
 
-  // False: route() answers at once. True: a host name is looked up, and take() returns the key afterwards.
+  // Returns false if route() can be called at once. Returns true if a host name is being resolved; take()
+  // returns the key afterwards.
   bool ask(ConKey, const PathAddress&, unsigned address);
   void forget(ConKey) noexcept;
   struct Ready {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Nanos kLong = seconds(3600);
 
-// Answers at once with the addresses that `answer` holds.
+// A name service that answers at once with the addresses in `answer`.
 struct Names {
   std::vector<const char*> answer;
   Destinations destinations{parse_address,
@@ -21,7 +21,7 @@ struct Names {
                             },
                             {kLong, kLong}};
 
-  // The route of a connection after the lookup, where there is one.
+  // Returns the route of a connection, after resolving host names if needed.
   tl::expected<Destinations::Route, Destinations::Failure> route(ConKey key, const PathAddress& path,
                                                                  unsigned address) {
     if (destinations.ask(key, path, address)) {
@@ -75,7 +75,7 @@ TEST(Destinations, AllConnectionsOfAnAttemptGoWhereTheFirstWent) {
   names.answer = {"10.0.0.8", "10.0.0.9"};
   EXPECT_FALSE(names.destinations.ask(con(1, 1), path, 1));
   EXPECT_EQ(names.to(con(1, 1), path, 1), "10.0.0.2:7");
-  // The next attempt asks again, and so does another path.
+  // The next attempt resolves the name again, and so does another path.
   EXPECT_EQ(names.to(con(0, 2), path, 1), "10.0.0.9:7");
   EXPECT_EQ(names.to(con(0, 1, 1), path, 0), "10.0.0.8:7");
 }

@@ -21,7 +21,8 @@
 namespace rtrs::net {
 namespace {
 
-// Names that are asked for at a time; the others wait for their turn, within the bound of their attempt.
+// Maximum number of names resolved in parallel; the others wait in a queue, within the time limit of their
+// attempt.
 constexpr unsigned kMaxThreads = 16;
 constexpr std::size_t kMaxQueue = 256;
 constexpr std::size_t kMaxNames = 256;
@@ -32,7 +33,7 @@ Nanos now() noexcept {
   return seconds(static_cast<std::uint64_t>(time.tv_sec)) + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// The name service knows that no host has the name. All else says that it could not be asked.
+// True if the name service confirmed that no host has this name. All other codes mean that the query failed.
 bool is_no(int code) noexcept {
   return code == EAI_NONAME || code == EAI_NODATA || code == EAI_ADDRFAMILY;
 }
@@ -41,8 +42,8 @@ bool is_no(int code) noexcept {
 
 struct HostNames::Shared {
   struct Name {
-    std::vector<SocketAddress> addresses;  // of the last answer
-    int code = EAI_AGAIN;                  // how the last question ended
+    std::vector<SocketAddress> addresses;  // of the last successful answer
+    int code = EAI_AGAIN;                  // result of the last query
     bool answered = false;
     bool in_flight = false;
   };
@@ -58,7 +59,7 @@ struct HostNames::Shared {
     itimerspec setting{};
     if (when != kNever) {
       setting.it_value.tv_sec = static_cast<time_t>(when / seconds(1));
-      // All zeroes would switch it off.
+      // An all-zero time would disable the timer.
       setting.it_value.tv_nsec = static_cast<long>(std::max<Nanos>(when % seconds(1), 1));
     }
     ::timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &setting, nullptr);
@@ -127,7 +128,7 @@ void HostNames::work(const std::shared_ptr<Shared>& shared) {
   --shared->threads;
 }
 
-// The caller holds the lock.
+// Precondition: the caller holds the lock.
 void HostNames::start_thread() {
   if (shared_->threads >= kMaxThreads) return;
   const SignalsBlocked blocked;
@@ -160,7 +161,7 @@ bool HostNames::ask(std::uint64_t ticket, std::initializer_list<std::string_view
     name.in_flight = true;
     start_thread();
   }
-  // The system may have given no thread for an earlier question, which would wait for ever.
+  // Retries in case no thread could be started for an earlier query, which would otherwise wait forever.
   if (!shared.queue.empty() && shared.threads == 0) start_thread();
   one.deadline = now() + bound;
   waiting_.push_back(std::move(one));
@@ -172,7 +173,7 @@ void HostNames::forget(std::uint64_t ticket) noexcept {
   std::erase_if(waiting_, [&](const Waiting& one) { return one.ticket == ticket; });
 }
 
-// The caller holds the lock.
+// Precondition: the caller holds the lock.
 void HostNames::arm() noexcept {
   if (shared_->signaled) return;
   Nanos next = kNever;

@@ -1,5 +1,5 @@
-// Addresses of hosts that are given by name. A name service may be silent for minutes, so other threads ask
-// it, and the thread that owns the fabric never waits.
+// Resolves host names. A name service may take minutes to answer, so other threads query it, and the thread
+// that owns the fabric never blocks.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,9 +20,10 @@ struct NameBounds {
   Nanos newer = seconds(1);
 };
 
-// 0 and at least one address, or a code of getaddrinfo(3). May take long, and is called from several threads.
+// Returns 0 and at least one address, or a code of getaddrinfo(3). May block for a long time; called from
+// several threads.
 using FindHost = std::function<int(const std::string& host, std::vector<SocketAddress>&)>;
-// The addresses are in_turn().
+// Returns the addresses in the order of in_turn().
 int find_host(const std::string& host, std::vector<SocketAddress>&);
 
 // Used by one thread. No call waits; the only exception is std::bad_alloc. A thread that waits for a silent
@@ -38,9 +39,9 @@ class HostNames {
   void never_ask() noexcept;
   bool asks() const noexcept;
 
-  // Looks up each host name among the texts, which have the forms that resolve() takes. False: no text has a
-  // host name, so addresses() can be called at once. True: call addresses() after take() has returned the
-  // ticket. The ticket must not be reused before that or forget().
+  // Resolves each host name among the texts, which have the forms that resolve() accepts. Returns false if no
+  // text has a host name: call addresses() at once. Returns true otherwise: call addresses() after take() has
+  // returned the ticket. The ticket must not be reused before that or forget().
   bool ask(std::uint64_t ticket, std::initializer_list<std::string_view> texts);
   void forget(std::uint64_t ticket) noexcept;
   // Tickets whose names are all answered, and tickets whose time in NameBounds has passed.
@@ -51,7 +52,7 @@ class HostNames {
   // The address itself, or all addresses of the last answer for a host name; may be empty. An address that
   // was in the previous answer keeps its place.
   std::vector<SocketAddress> addresses(std::string_view text, std::uint16_t port) const;
-  // Why addresses() has none: what is wrong with the text, or what the name service said.
+  // Reason why addresses() is empty: an error in the text, or the answer of the name service.
   std::string why_unknown(std::string_view text) const;
   // True if addresses() is empty because the name service did not answer or failed.
   bool is_silent(std::string_view text) const;

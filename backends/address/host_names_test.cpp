@@ -16,14 +16,14 @@ namespace {
 
 constexpr Nanos kLong = seconds(3600);
 
-// A name service that answers when it is told to.
+// A name service whose answers the test controls.
 class Service {
  public:
   struct Answer {
     int code = 0;
     const char* address = "10.0.0.1";
   };
-  // Before a question for it: it is answered at once.
+  // Sets the answer for later queries of this host.
   void answer(const std::string& host, Answer with) {
     const std::lock_guard lock(inner_->mutex);
     inner_->answers[host] = with;
@@ -116,7 +116,7 @@ TEST(HostNames, the_last_answer_is_used_while_the_name_service_is_silent) {
   EXPECT_TRUE(names.ask(2, {"a"}));
   EXPECT_EQ(wait_and_take(names), Tickets{2});
   EXPECT_EQ(first(names.addresses("a", 7)), "10.0.0.3:7");
-  // That the service cannot be asked says nothing about the name; that there is no such host does.
+  // A failed query keeps the known addresses; the answer "no such host" removes them.
   service.answer("a", {.code = EAI_AGAIN});
   wait_and_take(names);
   EXPECT_EQ(first(names.addresses("a", 7)), "10.0.0.3:7");
@@ -158,7 +158,7 @@ TEST(HostNames, a_ticket_that_was_forgotten_is_not_named) {
   EXPECT_EQ(wait_and_take(names), Tickets{2});
 }
 
-// A stack that is larger than the address space: no thread can be started.
+// Sets a stack size larger than the address space, so that no thread can be started.
 class NoThreads {
  public:
   NoThreads() {

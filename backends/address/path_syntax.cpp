@@ -26,7 +26,7 @@ bool is_ipv6(std::string_view address) {
   return ::inet_pton(AF_INET6, text.c_str(), &six) == 1;
 }
 
-// Of figures and dots alone, and yet no address: no host has such a name.
+// True for text of digits and dots that is not an IPv4 address; host names do not have this form.
 bool is_broken_ipv4(std::string_view host) {
   in_addr four{};
   return host.find_first_not_of("0123456789.") == std::string_view::npos &&
@@ -38,7 +38,7 @@ bool read_port(std::string_view text, std::uint16_t& port) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-// What is wrong with an address and the port behind it; nothing: empty.
+// Returns the error in an address with an optional port; empty if there is none.
 std::string trouble_with(std::string_view text, bool takes_port) {
   const bool brackets = text.front() == '[';
   const std::size_t end = brackets ? text.find(']') : text.find(':');
@@ -61,7 +61,7 @@ std::string_view without_ip(std::string_view text) {
   return text.substr(0, 3) == "ip:" ? text.substr(3) : text;
 }
 
-// The address without its prefix, or what is wrong with it.
+// Returns the address without its prefix, or the error.
 tl::expected<std::string, std::string> checked_address(std::string_view text, std::string_view which) {
   const bool gid = text.substr(0, 4) == "gid:";
   text = without_ip(text);
@@ -79,8 +79,8 @@ struct Endpoint {
   std::uint16_t port = 0;
 };
 
-// As the fabrics split it: "[::1]:7", "[::1]", "1.2.3.4:7", "name:7"; several colons without brackets are
-// IPv6. What is not well formed stays the host.
+// Splits as the fabrics do: "[::1]:7", "[::1]", "1.2.3.4:7", "name:7"; several colons without brackets are
+// IPv6. A malformed text becomes the host unchanged.
 Endpoint endpoint_of(const PathAddress& path) {
   const std::string_view text = without_ip(path.destination);
   Endpoint endpoint{std::string(text), path.port};
@@ -147,7 +147,7 @@ tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::ui
   auto destination = checked_address(text.substr(begin), "destination");
   if (!destination) return refuse(text, destination.error());
   path.destination = std::move(*destination);
-  // The interface of the source is used for the destination too.
+  // The interface of the source address also applies to the destination.
   const bool has_scope = path.source.find('%') != std::string::npos;
   if (lacks_interface(path.source) || (!has_scope && lacks_interface(endpoint_of(path).host)))
     return refuse(text, "a link-local address needs its interface, as in fe80::1%eth0");

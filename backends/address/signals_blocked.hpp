@@ -1,4 +1,4 @@
-// Starts threads that take no signals.
+// Starts threads that receive no signals.
 #pragma once
 
 #include <pthread.h>

@@ -16,7 +16,7 @@ namespace {
 
 using AddressBytes = std::array<std::uint8_t, 16>;
 
-// Every address as IPv6, so that one host compares equal however its packets came.
+// Converts all addresses to IPv6, so that a host compares equal for IPv4 and IPv4-mapped packets.
 AddressBytes canonical(const SocketAddress& address) {
   AddressBytes bytes{};
   if (address.family() == AF_INET6) {
@@ -88,10 +88,10 @@ bool in_figures(const std::string& host, SocketAddress* result = nullptr) {
   return true;
 }
 
-// False: it is neither an address nor a name.
+// Returns false if the text is neither an address nor a name.
 bool take_apart(std::string_view text, std::string& host, std::uint16_t& port) {
   if (text.substr(0, 3) == "ip:") text.remove_prefix(3);
-  if (text.substr(0, 4) == "gid:") return false;  // no name to be looked up
+  if (text.substr(0, 4) == "gid:") return false;  // a GID is never resolved
   return split(text, host, port) && !host.empty();
 }
 
@@ -139,14 +139,15 @@ std::string host_of(std::string_view text) {
 std::string host_name_in(std::string_view text, std::uint16_t* port) {
   std::string host;
   std::uint16_t found = port == nullptr ? 0 : *port;
-  // No name has a colon: such a text is an address, perhaps with a scope that is no interface of this host.
+  // A name has no colon, so such a text is an address, perhaps with a scope that is not an interface of this
+  // host.
   if (!take_apart(text, host, found) || host.find(':') != std::string::npos || in_figures(host)) return {};
   if (port != nullptr) *port = found;
   return host;
 }
 
 SocketAddress any_address(std::uint16_t port) {
-  // An IPv6 wildcard socket also takes IPv4 clients, where the host has IPv6 at all.
+  // An IPv6 wildcard socket also accepts IPv4 clients; used if the host supports IPv6.
   const int probe = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   SocketAddress result;
   if (probe >= 0) {

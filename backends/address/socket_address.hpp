@@ -1,4 +1,4 @@
-// Addresses as text, as socket addresses, and as the digest that the protocol compares.
+// Conversion of addresses between text, socket addresses, and the digest that the protocol compares.
 #pragma once
 #include <sys/socket.h>
 
@@ -24,19 +24,20 @@ struct SocketAddress {
   bool operator==(const SocketAddress&) const;
 };
 
-// Takes "ip:10.0.0.1", "10.0.0.1", "ip:::1", "::1", "[::1]", "[::1]:7", "10.0.0.1:7", "fe80::1%eth0" and host
-// names, with or without "ip:"; a port in the text wins over `port`. All addresses, in the order in which
-// they are tried; empty, and `why` in words: none. Only a host name is looked up, which may take 5 s: what
-// must not wait asks HostNames (host_names.hpp).
+// Accepts "ip:10.0.0.1", "10.0.0.1", "ip:::1", "::1", "[::1]", "[::1]:7", "10.0.0.1:7", "fe80::1%eth0" and
+// host names, with or without "ip:"; a port in the text overrides `port`. Returns all addresses in the order
+// to try them; empty on failure, with the reason in `why`. Only host names are resolved, which may block for
+// 5 s; use HostNames (host_names.hpp) where blocking is not allowed.
 std::vector<SocketAddress> resolve(std::string_view text, std::uint16_t port, std::string* why = nullptr);
-// Addresses to listen on, in figures, without a port: of a host name all, else `text` itself. Empty, and
-// `why` in words: the name has none.
+// Returns numeric addresses to listen on, without a port: all addresses of a host name, else `text` itself.
+// Empty if the name has none, with the reason in `why`.
 std::vector<std::string> listen_addresses(const std::string& text, std::string& why);
-// An address in figures; never waits. Error: bad_address.
+// Parses a numeric address; never blocks. Error: bad_address.
 Result<SocketAddress> parse_address(std::string_view text, std::uint16_t port);
-// The host name of such a text; empty where there is none to be looked up. A port in the text goes to `port`.
+// Returns the host name in such a text; empty if there is none to resolve. Stores a port in the text in
+// `port`.
 std::string host_name_in(std::string_view text, std::uint16_t* port = nullptr);
-// The host of such a text alone, without brackets; empty where it is no address.
+// Returns only the host of such a text, without brackets; empty if it is not an address.
 std::string host_of(std::string_view text);
 SocketAddress any_address(std::uint16_t port);
 SocketAddress from_raw(const void* address, std::size_t length);
@@ -46,8 +47,8 @@ std::string to_text(const SocketAddress&);
 
 // Digest of both addresses without their ports.
 std::uint32_t address_pair_digest(const SocketAddress& client, const SocketAddress& server);
-// Digest of the host that a client counts as: its address without the port, of IPv6 the first 64 bits and the
-// scope, because one host may use any address behind them.
+// Digest of the host that a client is counted under: its address without the port. For IPv6, the first 64
+// bits and the scope, because one host may use any address in its /64 network.
 std::uint32_t host_digest(const SocketAddress& client);
 
 }  // namespace rtrs::net

@@ -1,4 +1,4 @@
-// A file descriptor that closes itself.
+// RAII file descriptor.
 #pragma once
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ class UniqueFd {
 
   int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
-  // The caller closes it.
+  // Releases ownership: the caller must close the descriptor.
   int release() noexcept { return std::exchange(fd_, -1); }
   void reset(int fd = -1) noexcept {
     if (fd_ >= 0) ::close(fd_);

@@ -11,8 +11,8 @@
 //
 // Cancellation:
 //  * async_map, async_close: `terminal` and `partial` complete the operation with operation_aborted at
-//    once. What it began goes on; the same call again waits for its end.
-//  * Requests are not cancelled: they complete with their own result, no_path among them.
+//    once. The started work continues; call the function again to wait for its end.
+//  * Requests are not cancelled: they complete with their own result, such as no_path.
 //
 // Requests of any length (whole logical blocks) are split according to the limits of the session and the
 // device. Requests in flight at the same time have no order; a flush covers every write that completed before

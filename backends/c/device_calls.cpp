@@ -1,4 +1,4 @@
-// The functions of urtrs.h on devices.
+// Device functions of urtrs.h.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -21,7 +21,7 @@ BlockRequest request_of(Opcode opcode, const void* data, std::uint64_t length, s
   request.opcode = opcode;
   request.offset = offset;
   request.length = length;
-  // A write only reads it.
+  // A write only reads the data.
   request.data = static_cast<std::byte*>(const_cast<void*>(data));
   request.fua = (flags & URTRS_FUA) != 0;
   request.nounmap = (flags & URTRS_NO_UNMAP) != 0;
@@ -51,7 +51,8 @@ bool carries(Opcode opcode) {
   return opcode == Opcode::read || opcode == Opcode::write;
 }
 
-// Before anything is allocated for it. Empty, or what no device could do; of one that was opened, this one.
+// Checks a request before anything is allocated. Returns the reason if no device, or not this open device,
+// could execute it; else an empty string.
 std::string why_impossible(const urtrs_device& device, const BlockRequest& request, unsigned flags) {
   const bool whole = request.opcode == Opcode::read || request.opcode == Opcode::flush;
   unsigned known = whole ? 0 : URTRS_FUA;
@@ -101,7 +102,7 @@ int carry_out(urtrs_device& device, BlockRequest request, int timeout_ms) {
       session.requests[slot].callback = nullptr;
     }
   }
-  // Of a callback that ran meanwhile.
+  // Clears the message of a callback that ran in between.
   session.message.clear();
   return error == 0 ? 0 : session.fail_with_words(error, what_of(device, request.opcode));
 }
@@ -140,7 +141,8 @@ int urtrs_device_open(urtrs_session* session, const char* name, unsigned flags, 
   if (session == nullptr) return -EINVAL;
   return c::answered(*session, [&] {
     if (const int refused = session->refuse_wait(); refused != 0) return refused;
-    // Before anything begins, for it would end in the waiter of a call that is over.
+    // Checked before anything starts, because a started open would later access the waiter of this finished
+    // call.
     if (device == nullptr) return session->fail(-EINVAL, "no place for the device is given");
     urtrs_session::Waiter waiter;
     urtrs_device* opened = nullptr;
@@ -180,7 +182,7 @@ int urtrs_device_close(urtrs_device* device, int timeout_ms) {
 
 int urtrs_device_get_info(const urtrs_device* device, urtrs_device_info* info, size_t size) {
   if (device == nullptr) return -EINVAL;
-  if (!device->session->client) return -ESHUTDOWN;  // in the last callbacks, when it is freed
+  if (!device->session->client) return -ESHUTDOWN;  // in the last callbacks, while the session is freed
   const BlockClient& client = *device->session->client;
   const rnbd::Geometry& geometry = device->geometry;
   urtrs_device_info filled{};

@@ -16,7 +16,7 @@ using namespace rtrs;
 
 namespace {
 
-// Counted in the child, so that a session knows that it is not its process any more.
+// Counts forks in the child, so that a session can detect that it is in another process.
 std::atomic<unsigned> forks_of_process{0};
 
 unsigned count_forks() {
@@ -35,7 +35,7 @@ wire::rnbd::AccessMode mode_of(unsigned flags) {
                                         : wire::rnbd::AccessMode::read_write;
 }
 
-// An open waits for a path as long as a request does; where those never wait, as long as a path takes.
+// An open waits for a path as long as a request does; if requests never wait, as long as connecting may take.
 Nanos longest_open(const ClientConfig& protocol) {
   return protocol.queue_timeout == 0 ? protocol.connect_timeout : protocol.queue_timeout;
 }
@@ -57,7 +57,7 @@ urtrs_session::urtrs_session() : forks(count_forks()) {}
 urtrs_session::~urtrs_session() {
   client.reset();
   fabric.reset();
-  // Nothing uses their memory any more.
+  // Nothing uses the memory of pending requests any more.
   in_callback = close_begun = true;
   call_due();
   for (const auto& device : devices)
@@ -117,7 +117,7 @@ int urtrs_session::open() {
   try {
     begun = client->open(**opened, steady_now());
   } catch (...) {
-    client.reset();  // it would be without its fabric
+    client.reset();  // its fabric is destroyed
     throw;
   }
   if (begun != Errc::ok) {
@@ -138,7 +138,7 @@ int urtrs_session::add_path(const std::string& source, const std::string& destin
   if (!address) return fail(-EINVAL, address.error());
   if (client && settings.fabric != "verbs" && (is_gid(address->source) || is_gid(address->destination)))
     return fail(-EINVAL, net::to_text(*address) + ": gid: is an address of the fabric verbs");
-  // The server takes one path for a pair of addresses, and refuses the second again and again.
+  // The server accepts one path per address pair and rejects a second one on every attempt.
   const auto& given = options.session.paths;
   if (std::any_of(given.begin(), given.end(),
                   [&](const PathAddress& one) { return net::same_path(one, *address); }))
@@ -243,7 +243,7 @@ int urtrs_session::call_due() noexcept {
   running_.swap(due_);
   const std::size_t count = running_.size();
   for (std::size_t i = 0; i < count; ++i) {
-    // A copy: a callback that begins more requests may move what is in the vector.
+    // Copied, because a callback that starts requests may reallocate the vector.
     const Due due = running_[i];
     due.callback(due.user, due.error);
   }
@@ -292,7 +292,7 @@ void urtrs_session::end_open(urtrs_device& device, int error) {
   if (device.opened != nullptr) due_.push_back({device.opened, device.user, error});
 }
 
-// No path will be tried again.
+// True if no path will be retried.
 bool urtrs_session::is_hopeless() const noexcept {
   const auto paths = client->session().paths();
   return !close_begun && std::all_of(paths.begin(), paths.end(), [](const PathStatus& path) {
@@ -342,7 +342,7 @@ int urtrs_session::wait(int timeout_ms, const std::function<bool()>& done) {
 int urtrs_session::close(int timeout_ms) {
   if (!client) return 0;
   if (!std::exchange(close_begun, true)) client->close(*fabric, steady_now());
-  // closed() also counts completions that were not polled; all are after poll().
+  // closed() also counts completions that were not polled; poll() delivers all of them.
   const int waited = wait(timeout_ms, [this] { return is_over(); });
   if (waited != 0) return fail(waited, "the session has not ended yet");
   return 0;

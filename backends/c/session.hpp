@@ -1,5 +1,5 @@
-// What is behind the handles of urtrs.h: a BlockClient with its fabric, who waits for what, and the turns of
-// its loop.
+// Implementation behind the handles of urtrs.h: a BlockClient with its fabric, the pending calls, and the
+// event loop.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -23,19 +23,19 @@ struct urtrs_device {
   urtrs_session* session = nullptr;
   rtrs::rnbd::DeviceHandle handle = 0;
   std::string name;
-  rtrs::rnbd::Geometry geometry{};  // of the last open
-  int refused = 0;                  // errno of the last OPEN, since the device was open
-  bool opening = true;              // nobody was told yet how that ended
-  rtrs::Nanos give_up_at = 0;       // and then it is over
+  rtrs::rnbd::Geometry geometry{};  // of the last successful open
+  int refused = 0;                  // errno of the last rejected OPEN since the device was open
+  bool opening = true;              // the result of the open was not reported yet
+  rtrs::Nanos give_up_at = 0;       // time at which a pending open fails
   urtrs_callback opened = nullptr;
   void* user = nullptr;
 };
 
 struct urtrs_session {
-  // The data of a call that waits with a timeout: kept for a request that nobody waits for any more.
+  // Data of a blocking call with a timeout: kept alive for a request whose caller has timed out.
   using Memory = std::shared_ptr<std::byte[]>;
   struct Request {
-    urtrs_callback callback = nullptr;  // null: nobody waits
+    urtrs_callback callback = nullptr;  // null: no callback
     void* user = nullptr;
     Memory memory;
     bool busy = false;
@@ -45,7 +45,7 @@ struct urtrs_session {
     void* user;
     int error;
   };
-  // Of a call that waits.
+  // State of a blocking call.
   struct Waiter {
     bool done = false;
     int error = 0;
@@ -65,39 +65,41 @@ struct urtrs_session {
   int add_path(const std::string& source, const std::string& destination, std::uint16_t port);
   int map(std::string_view device, unsigned flags, urtrs_callback, void* user, urtrs_device*& into);
   void forget(urtrs_device&);
-  // `into`: the slot of the request, which `memory` belongs to until it is over.
+  // `into`: receives the slot of the request. The request keeps `memory` until it completes.
   int submit(const urtrs_device&, rtrs::BlockRequest, urtrs_callback, void* user, Memory = {},
              std::uint32_t* into = nullptr);
 
-  // One turn: everything that is there, then the callbacks; how many, or -ENOMEM.
+  // Runs one turn: processes all events, then runs the callbacks. Returns the number of callbacks, or
+  // -ENOMEM.
   int poll() noexcept;
   rtrs::Nanos sleep_until() noexcept;
-  // 0 or -EINTR.
+  // Returns 0 or -EINTR.
   int sleep(rtrs::Nanos until) noexcept;
-  // Turns until `done`: 0 or -ETIMEDOUT.
+  // Runs turns until `done` returns true; returns 0 or -ETIMEDOUT.
   int wait(int timeout_ms, const std::function<bool()>& done);
 
-  // Keeps the sentence, and answers the error.
+  // Stores the message and returns the error.
   int fail(int error, std::string sentence);
-  // What a call says that failed, "WHAT: words". Of one that a path is missing for: what is wrong with each.
+  // Stores the message of a failed call, "WHAT: words". If no path was available, adds the error of each
+  // path.
   int fail_with_words(int error, const std::string& what);
-  // 0, or why no call is possible: inside a callback, or in a process that forked.
+  // Returns 0, or the error if blocking calls are not allowed: inside a callback, or in a forked process.
   int refuse_wait();
   bool is_of_this_process() const noexcept;
-  // It was closed, and all that was under way has ended.
+  // True if the session was closed and everything in flight has completed.
   bool is_over() const noexcept { return client && client->closed() && client->under_way() == 0; }
 
   rtrs::c::Settings settings;
   rtrs::BlockClientOptions options;
   std::unique_ptr<rtrs::Fabric> fabric;
-  std::optional<rtrs::BlockClient> client;  // once open
+  std::optional<rtrs::BlockClient> client;  // set once open
   std::vector<std::unique_ptr<urtrs_device>> devices;
-  std::vector<Request> requests;  // by user_data
+  std::vector<Request> requests;  // indexed by user_data
   std::vector<std::uint32_t> free_requests;
   std::uint32_t under_way = 0;
   bool in_callback = false;
   bool close_begun = false;
-  unsigned forks = 0;  // of the process when it was made
+  unsigned forks = 0;  // value of the process's counter at creation
   std::string message;
   urtrs_path_callback on_path = nullptr;
   void* on_path_user = nullptr;
@@ -118,7 +120,7 @@ struct urtrs_session {
 
   std::array<rtrs::BlockCompletion, 64> completions_;
   rtrs::BlockEvent event_;
-  // Both have room for all requests and devices, so that a turn needs no memory.
+  // Both have capacity for all requests and devices, so that a turn never allocates.
   std::vector<Due> due_;
   std::vector<Due> running_;
   std::array<bool, rtrs::kMaxPaths> changed_paths_{};
@@ -126,7 +128,7 @@ struct urtrs_session {
 
 namespace rtrs::c {
 
-// No exception leaves the library.
+// Converts exceptions to errors: none may leave the library.
 template <class Call>
 int guarded(Call&& call) noexcept {
   try {
@@ -138,7 +140,7 @@ int guarded(Call&& call) noexcept {
   }
 }
 
-// A program that was built with a later header has a larger structure: what is not known here is 0.
+// A program built with a later header has a larger structure; members unknown here are set to 0.
 template <class Struct>
 int fill(Struct* into, const Struct& filled, std::size_t size) noexcept {
   if (into == nullptr || size == 0) return -EINVAL;
@@ -147,7 +149,7 @@ int fill(Struct* into, const Struct& filled, std::size_t size) noexcept {
   return 0;
 }
 
-// A call of a session: afterwards its message is about this one, and empty if it went well.
+// Runs a call of a session. Afterwards the session's message belongs to this call, and is empty on success.
 template <class Call>
 int answered(urtrs_session& session, Call&& call) noexcept {
   const int answer = guarded([&] {

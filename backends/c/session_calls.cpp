@@ -1,4 +1,4 @@
-// The functions of urtrs.h on sessions.
+// Session functions of urtrs.h.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -23,7 +23,7 @@ const char* urtrs_version(void) {
 
 const char* urtrs_strerror(int error) {
   if (error == 0) return "success";
-  // GNU's names and texts are constant, unlike what strerror() returns.
+  // Unlike the result of strerror(), the texts of strerrordesc_np() (GNU) are constant.
   const char* text = ::strerrordesc_np(error < 0 ? -error : error);
   return text != nullptr ? text : "unknown error";
 }
@@ -76,7 +76,7 @@ int urtrs_session_close(urtrs_session* session, int timeout_ms) {
 
 int urtrs_session_free(urtrs_session* session) {
   if (session == nullptr) return 0;
-  // Of a child it would end the connections of its parent, which has them too.
+  // In a forked child, freeing would end the connections that it shares with its parent.
   if (!session->is_of_this_process()) return 0;
   if (session->in_callback) return -EDEADLK;
   delete session;
@@ -93,12 +93,12 @@ int urtrs_session_fd(const urtrs_session* session) {
 
 int urtrs_session_prepare(urtrs_session* session) {
   if (session == nullptr) return -EINVAL;
-  if (!session->is_of_this_process()) return 0;  // poll tells
+  if (!session->is_of_this_process()) return 0;  // poll returns the error
   const Nanos due = session->sleep_until();
   if (due == kNever) return -1;
   const Nanos now = steady_now();
   if (due <= now) return 0;
-  // Rounded up, so that a timer is due when the sleep is over.
+  // Rounded up, so that a timer is due when the sleep ends.
   return static_cast<int>(std::min<Nanos>((due - now + milliseconds(1) - 1) / milliseconds(1), 60'000));
 }
 

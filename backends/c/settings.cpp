@@ -30,7 +30,7 @@ std::optional<std::int64_t> number(const std::string& text, std::int64_t least, 
 
 constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
 
-// What it takes; empty where `value` was that.
+// Description of the accepted values; empty if `value` was accepted.
 using Takes = std::string;
 
 Takes set_flag(bool& into, const std::string& value) {
@@ -62,7 +62,7 @@ constexpr std::array kTexts{
     Text{"tls_server_name", [](Settings& all) -> std::string& { return all.tls.server_name; }},
 };
 
-// Nothing is not a value: a program whose variable is empty wants TLS, and would get none.
+// An empty text is rejected: a program whose variable is unexpectedly empty would silently get no TLS.
 Takes set_text(std::string& into, const std::string& value) {
   if (value.empty()) return "a text that is not empty";
   into = value;
@@ -106,7 +106,7 @@ constexpr std::array kOthers{
           [](Settings& all, const std::string& value) { return set_flag(all.host_names, value); }},
     Other{"io_connections",
           [](Settings& all, const std::string& value) {
-            std::uint16_t connections = 0;  // the service connection is one more
+            std::uint16_t connections = 0;  // without the service connection
             Takes takes = set_number(connections, value, 1, kMaxCons - 1);
             if (takes.empty()) all.protocol.con_num = static_cast<std::uint16_t>(connections + 1);
             return takes;
@@ -127,7 +127,7 @@ void add_names(std::string& to, const List& list) {
   for (const auto& one : list) to += (to.empty() ? "" : ", ") + std::string(one.name);
 }
 
-// Of files that could not be used: why the first of them cannot be read. EINVAL where all can.
+// Returns the errno of the first credential file that cannot be read; EINVAL if all can be read.
 int errno_of(const tls::Credentials& files) {
   for (const std::string* file : {&files.keys, &files.cert, &files.key, &files.ca, &files.crl})
     if (!file->empty() && ::faccessat(AT_FDCWD, file->c_str(), R_OK, AT_EACCESS) != 0) return errno;
@@ -144,7 +144,7 @@ tl::expected<std::shared_ptr<const tls::Context>, OpenFailed> open_tls(const tls
   return *context;
 }
 
-// What the log of a fabric said last while it was opened tells more than a code.
+// Keeps the last error that a fabric logs while it is opened, because it says more than an error code.
 template <class Level>
 std::function<void(Level, const std::string&)> keep_error(const std::shared_ptr<std::string>& into) {
   return [into](Level level, const std::string& text) {
@@ -152,7 +152,7 @@ std::function<void(Level, const std::string&)> keep_error(const std::shared_ptr<
   };
 }
 
-// Fabrics have one code for memory and for descriptors; errno tells them apart.
+// Fabrics use one code for lack of memory and of descriptors; errno distinguishes them.
 OpenFailed failed(Errc error, const std::string& logged, int number) {
   const bool descriptors = error == Errc::no_memory && (number == EMFILE || number == ENFILE);
   return {descriptors ? number : to_linux_errno(error), logged.empty() ? to_string(error) : logged};
@@ -200,7 +200,7 @@ tl::expected<std::unique_ptr<Fabric>, OpenFailed> open_fabric(const Settings& se
   }
   if (!settings.rdma_device.empty())
     return tl::unexpected(OpenFailed{EINVAL, "rdma_device is for the fabric verbs"});
-  // Who names an identity or a server wants TLS, and would get none.
+  // Setting `tls_identity` or `tls_server_name` without keys would silently disable TLS.
   if (!settings.tls.any() && !settings.tls.identity.empty())
     return tl::unexpected(OpenFailed{EINVAL, "tls_identity chooses one of tls_keys, which are not given"});
   if (!settings.tls.any() && !settings.tls.server_name.empty())

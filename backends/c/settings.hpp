@@ -1,4 +1,4 @@
-// The settings of a session by their names, and the fabric that they ask for.
+// Settings of a session by name, and the fabric that they select.
 #pragma once
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ struct Settings {
   ClientConfig protocol;
 };
 
-// Empty, or what is wrong: there is no such setting, or it takes other values.
+// Returns an empty string, or the error: no such setting, or an invalid value.
 [[nodiscard]] std::string set(Settings&, std::string_view name, const std::string& value);
 
 struct OpenFailed {

@@ -1,10 +1,10 @@
-// The clock of programs that poll a driver.
+// Clock for programs that poll a driver.
 #pragma once
 #include "core/proto/ids.hpp"
 
 namespace rtrs {
 
-// Nanoseconds of std::chrono::steady_clock, to be given to a driver as `now`. Never goes back.
+// Nanoseconds of std::chrono::steady_clock, for the `now` of a driver. Monotonic.
 Nanos steady_now() noexcept;
 
 }  // namespace rtrs

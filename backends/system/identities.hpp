@@ -1,12 +1,11 @@
-// Identities drawn at random, for programs that poll a driver themselves: the core draws no random numbers.
+// Random identities for programs that poll a driver themselves: the core generates no random numbers.
 #pragma once
 #include "core/driver/client.hpp"
 
 namespace rtrs {
 
-// Sets session_uuid and path_uuids to what no session had before, from std::random_device, which throws where
-// the system has no random numbers. Once for each Client, and before clamp_to(), which takes the seed from
-// them.
+// Sets session_uuid and path_uuids to new random values from std::random_device, which throws if the system
+// has no random numbers. Call once per Client, before clamp_to(), which derives the seed from session_uuid.
 void draw_identities(ClientOptions&);
 
 }  // namespace rtrs

@@ -1,5 +1,5 @@
-// The TCP fabric: iWARP over sockets of our own, without a library below it. Every octet of a peer is judged
-// by core/iwarp before it acts; docs/fabric.md says what is bounded and how.
+// The TCP fabric: iWARP over sockets without another library. core/iwarp checks every byte of a peer before
+// the byte has an effect; docs/fabric.md lists the limits.
 #pragma once
 #include <memory>
 
@@ -9,23 +9,23 @@
 namespace rtrs::tcp {
 
 struct TlsOptions {
-  // With it a client speaks TLS 1.3 and never anything else, and a server takes clients that do. Null: none
-  // is encrypted. A client looks at the files before each connection attempt, and reads them again where they
-  // changed; files that cannot be used are logged, and the set from before stays in use.
+  // If set, a client uses only TLS 1.3, and a server accepts clients with TLS. Null: no encryption. A client
+  // checks the files before each connection attempt and reads changed files again. Files that cannot be used
+  // are logged, and the previous set stays in use.
   std::shared_ptr<const tls::Context> context;
-  // A server takes clients without TLS too.
+  // If true, a server accepts clients without TLS too.
   bool plain_too = false;
 };
 
-// Raises the soft limit of file descriptors to the hard one: programs that use select(2) must not call it.
-// Errors: no_memory (memory or a descriptor, errno says which), fabric_error (no random numbers).
+// Raises the soft limit of file descriptors to the hard limit: programs that use select(2) must not call it.
+// Errors: no_memory (memory or a descriptor, see errno), fabric_error (no random numbers).
 Result<std::unique_ptr<TcpFabric>> open_tcp_fabric(const TcpOptions&, const TlsOptions& = {});
 
-// For connections from now on; those that are there stay. `fabric` is one of open_tcp_fabric(); called from
-// the thread that owns it.
+// Applies to new connections; existing ones do not change. `fabric` must come from open_tcp_fabric(). Call on
+// the thread that owns the fabric.
 void set_tls(TcpFabric& fabric, const TlsOptions&);
 
-// The context in use; null: nothing is encrypted. As set_tls().
+// Returns the context in use; null: no encryption. Same rules as for set_tls().
 std::shared_ptr<const tls::Context> tls_context(TcpFabric& fabric);
 
 }  // namespace rtrs::tcp

@@ -1,4 +1,4 @@
-// TCP_INFO of a socket. <linux/tcp.h> has all of tcp_info, and conflicts with <netinet/tcp.h>.
+// TCP_INFO of a socket. <linux/tcp.h> has the full tcp_info, and conflicts with <netinet/tcp.h>.
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -16,12 +16,13 @@ Transport::Delivery Sockets::delivery(SocketId socket) const noexcept {
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
   // A kernel before 4.9 lacks some of the counters.
   if (size < offsetof(tcp_info, tcpi_delivery_rate)) return {};
-  // This host may drop packets itself. They count as not sent, as those do that the peer has no room for.
+  // This host may drop packets itself. Such packets count as not sent, like those that do not fit the peer's
+  // window.
   const bool has_window = size >= offsetof(tcp_info, tcpi_snd_wnd) + sizeof info.tcpi_snd_wnd &&
                           info.tcpi_snd_wnd >= info.tcpi_snd_mss;
   return {.known = true,
           .pending = info.tcpi_unacked != 0 || (info.tcpi_notsent_bytes != 0 && has_window),
-          // The backoff alone counts retransmissions that this host drops itself.
+          // Retransmissions that this host drops itself are visible only in the backoff.
           .attempts = std::max(info.tcpi_retransmits, info.tcpi_backoff),
           .packets = info.tcpi_data_segs_out,
           .quiet = milliseconds(info.tcpi_last_data_sent),

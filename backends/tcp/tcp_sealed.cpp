@@ -11,14 +11,14 @@
 namespace rtrs::tcp {
 namespace {
 
-// Calls that bring parts of a record, before it is another connection's turn.
+// Maximum receive calls for parts of a record per connection and turn.
 constexpr unsigned kCalls = 4;
 
 int moved_nothing() noexcept {
   return errno == EWOULDBLOCK || errno == EINTR ? EAGAIN : errno;
 }
 
-// Drops `bytes` octets from the front.
+// Removes `bytes` bytes from the front.
 void advance(std::span<const iwarp::Bytes>& pieces, std::size_t& skip, std::size_t bytes) noexcept {
   skip += bytes;
   while (!pieces.empty() && skip >= pieces.front().size()) {
@@ -41,14 +41,14 @@ Transport::Moved SealedStream::receive(iwarp::MutableBytes place) {
     if (got == 0) return {};
     const int error = got < 0 ? moved_nothing() : 0;
     if (error != 0 && error != EAGAIN) return {.bytes = 0, .error = error};
-    // Nothing, in the handshake: a client has to begin it.
+    // During the handshake continue without input, because the client has to start.
     if (error != 0 && channel_->established()) {
       (void)flush();
       return {.bytes = 0, .error = EAGAIN};
     }
     const tls::Channel::Opened opened =
         channel_->open(inbox.first(error != 0 ? 0 : static_cast<std::size_t>(got)), place);
-    // Answers of the handshake, or an alert. What the kernel does not take goes with what is sent next.
+    // Handshake messages or an alert. Bytes that the kernel does not accept are sent with the next data.
     (void)flush();
     ended_ = opened.state == tls::Channel::State::closed;
     broken_ = opened.state == tls::Channel::State::failed;
@@ -90,7 +90,7 @@ Transport::Moved SealedStream::send(std::span<const iwarp::Bytes> pieces, std::s
 }
 
 void SealedStream::say_goodbye() noexcept {
-  // Behind half of a record the peer would find it broken.
+  // After half a record, an alert would corrupt the stream for the peer.
   if (flush() != 0) return;
   channel_->close();
   (void)flush();

@@ -1,4 +1,4 @@
-// A socket with TLS over it: plain octets in and out without waiting.
+// A socket with TLS: plain bytes in and out, non-blocking.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -10,43 +10,43 @@
 
 namespace rtrs::tcp {
 
-// What the sealed streams of a fabric share. Outlives them.
+// Buffers shared by the encrypted streams of a fabric. Must outlive the streams.
 struct SealedSpace {
-  std::vector<std::byte> inbox;  // sealed octets of one call; empty without TLS
+  std::vector<std::byte> inbox;  // encrypted bytes of one receive call; empty without TLS
   tls::SealedBuffers outgoing;
 };
 
 class SealedStream {
  public:
-  // `socket` stays the caller's and outlives this.
+  // `socket` belongs to the caller and must outlive this object.
   SealedStream(int socket, std::unique_ptr<tls::Channel> channel, SealedSpace& space) noexcept
       : socket_(socket), channel_(std::move(channel)), space_(space) {}
 
   [[nodiscard]] const tls::Channel& channel() const noexcept { return *channel_; }
-  // What is written to the socket is plain: the kernel seals it.
+  // The kernel encrypts: plain bytes are written to the socket.
   [[nodiscard]] bool writes_plain() const noexcept { return channel_->in_kernel(); }
-  // There are octets of TLS itself that the kernel did not take.
+  // True if the kernel has not accepted all encrypted bytes yet.
   [[nodiscard]] bool has_output() const noexcept { return !channel_->output().empty(); }
 
-  // As of Transport. `place` has room for kSealedRoom at least. The handshake is a part of it: before its end
-  // there are no octets.
+  // Like Transport::receive(). `place` needs at least kSealedRoom bytes. Also runs the handshake, and returns
+  // no bytes before its end.
   Transport::Moved receive(iwarp::MutableBytes place);
-  // As of Transport; not with writes_plain(). What the kernel has not yet taken whole is not counted, and is
-  // offered again in the next call.
+  // Like Transport::send(); not with writes_plain(). Bytes that the kernel has not accepted completely are
+  // not counted; offer them again in the next call.
   Transport::Moved send(std::span<const iwarp::Bytes> pieces, std::size_t skip) noexcept;
-  // Says that nothing more comes, as far as the kernel takes it.
+  // Announces the end of the stream, as far as the kernel accepts it without waiting.
   void say_goodbye() noexcept;
 
  private:
-  // 0: all output of the channel is with the kernel; else an errno.
+  // Returns 0 if the kernel has accepted all output of the channel; else an errno.
   int flush() noexcept;
 
   int socket_;
   std::unique_ptr<tls::Channel> channel_;
   SealedSpace& space_;
-  std::size_t sealed_ = 0;  // plain octets that the output of the channel stands for
-  bool ended_ = false;      // the peer's last octets were handed out
-  bool broken_ = false;     // what came after them is refused
+  std::size_t sealed_ = 0;  // plain bytes encrypted in the channel's current output
+  bool ended_ = false;      // the last bytes of the peer were returned
+  bool broken_ = false;     // an error follows the last bytes
 };
 
 }  // namespace rtrs::tcp

@@ -23,7 +23,7 @@ namespace rtrs::tcp {
 namespace {
 
 constexpr int kBacklog = 4096;
-constexpr std::size_t kMostPieces = 1024;  // that one call takes (UIO_MAXIOV)
+constexpr std::size_t kMostPieces = 1024;  // maximum per system call (UIO_MAXIOV)
 
 net::UniqueFd open_spare() noexcept {
   return net::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -35,7 +35,7 @@ std::size_t soft_limit() noexcept {
   return limit.rlim_cur;
 }
 
-// The rest is for what else the process opens: the kernel gives the lowest descriptor that is free.
+// The rest is reserved for other descriptors of the process, because the kernel assigns the lowest free one.
 std::size_t descriptor_limit() noexcept {
   const std::size_t limit = soft_limit();
   return limit - std::min<std::size_t>(limit / 2, std::clamp<std::size_t>(limit / 16, 16, 64));
@@ -102,7 +102,7 @@ void Sockets::unmap(std::span<std::byte> memory) noexcept {
 int Sockets::bind_and_listen(int socket, const net::SocketAddress& address,
                              unsigned undelivered_ms) const noexcept {
   const int on = 1;
-  // Accepted sockets inherit the options.
+  // Accepted sockets inherit these options.
   const bool good =
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
       ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0 &&
@@ -165,7 +165,7 @@ Transport::Opened Sockets::connect(ConKey key, const PathAddress& path, unsigned
     if (result.error == 0) result.socket = socket.release();
   } else {
     result.error = error_of(route.error());
-    // Of an address in figures, such as one whose interface does not exist.
+    // Failure of a numeric address, for example because its interface does not exist.
     if (result.error == kUnresolved) result.why = route.error().text;
   }
   if (result.socket == kNoSocket || tls_.context == nullptr ||
@@ -204,7 +204,7 @@ void Sockets::connect_named() noexcept try {
     if (found->second.error == 0) unnamed_.erase(found);
   }
 } catch (const std::bad_alloc&) {
-  // The bound of its attempt ends what is left over.
+  // The remaining connections fail at the time limit of their attempt.
 }
 
 void Sockets::connect_named(const net::Destinations::Ready& ready, SocketId id, Unnamed& one) {
@@ -212,7 +212,7 @@ void Sockets::connect_named(const net::Destinations::Ready& ready, SocketId id, 
   net::UniqueFd socket;
   const auto route = destinations_.route(ready.key, ready.path, ready.address);
   if (route && one.one != nullptr) {
-    // look() adds up to 64 more, and must not allocate.
+    // Reserved because look() adds up to 64 entries and must not allocate.
     ready_.reserve(ready_.size() + named_.size() + 1);
     const std::uint16_t choice = route->is_choice(ready.key) ? route->count : std::uint16_t{1};
     ready_.push_back({one.one, kFound, choice, ready.path.destination + " (" + to_text(route->to) + ")"});
@@ -303,7 +303,7 @@ Transport::Moved Sockets::send(SocketId socket, std::span<const iwarp::Bytes> pi
 bool Sockets::shut_down(SocketId socket) noexcept {
   if (SealedStream* const one = sealed(socket)) {
     one->say_goodbye();
-    // What still comes is only thrown away.
+    // Further input is only discarded.
     sealed_[static_cast<std::size_t>(socket)].reset();
   }
   return ::shutdown(socket, SHUT_WR) == 0;
@@ -369,7 +369,7 @@ std::span<const Transport::Ready> Sockets::look() noexcept {
 void Sockets::arm(Nanos when) noexcept {
   itimerspec setting{};
   setting.it_value.tv_sec = static_cast<time_t>(when / seconds(1));
-  // All zeroes would switch it off.
+  // An all-zero time would disable the timer.
   setting.it_value.tv_nsec = static_cast<long>(when % seconds(1) == 0 ? 1 : when % seconds(1));
   ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &setting, nullptr);
 }

@@ -1,5 +1,5 @@
-// The transport of the operating system: TCP sockets, with TLS over those that have it, and one epoll
-// instance that all of them are in.
+// The transport of the operating system: TCP sockets, optionally with TLS, and one epoll instance for all of
+// them.
 #pragma once
 #include <sys/epoll.h>
 
@@ -22,18 +22,19 @@ namespace rtrs::tcp {
 
 class Sockets final : public Transport {
  public:
-  // 0 or an errno.
+  // Returns 0 or an errno.
   int open() noexcept;
-  // Before the first connect(): host names are no addresses.
+  // Call before the first connect(): disables host names.
   void never_ask_names() noexcept { destinations_.never_ask(); }
-  // For streams from now on.
+  // Applies to new streams.
   void set_tls(const TlsOptions&);
-  // The context of now, which is another once a client has read its files again.
+  // The current context; a client replaces it after reading changed files.
   const std::shared_ptr<const tls::Context>& tls_context() const noexcept { return tls_.context; }
-  // Before the first connect(). Told of files that were read again, or cannot be.
+  // Call before the first connect(). Receives log messages about files that were read again or cannot be
+  // read.
   void tell_renewals(tls::Renewal::Tell tell) { tell_renewals_ = std::move(tell); }
 
-  // By CLOCK_MONOTONIC.
+  // Time of CLOCK_MONOTONIC.
   Nanos now() const noexcept override;
   std::span<std::byte> map(std::size_t bytes) noexcept override;
   void unmap(std::span<std::byte>) noexcept override;
@@ -68,18 +69,19 @@ class Sockets final : public Transport {
   int wait_fd() const noexcept override { return epoll_.get(); }
 
  private:
-  // A connection to a host whose name is being looked up. A descriptor that is not in the epoll instance
-  // keeps its number until it becomes a socket; when that fails it becomes writable, and outcome() says why.
+  // A connection whose host name is being resolved. Its descriptor is a placeholder outside of the epoll
+  // instance, and is later replaced by the socket with the same number. On failure it is reported as
+  // writable, and outcome() returns the error.
   struct Unnamed {
     ConKey key{};
     unsigned undelivered_ms = 0;
     Watched* one = nullptr;  // nullptr: not watched
     std::uint32_t interest = 0;
-    int error = 0;  // 0: not over yet
+    int error = 0;  // 0: still pending
   };
 
   int bind_and_listen(int socket, const net::SocketAddress&, unsigned undelivered_ms) const noexcept;
-  // A socket that begins to connect.
+  // Creates a socket and starts to connect.
   net::UniqueFd begin(const net::Destinations::Route&, unsigned undelivered_ms, Opened&) const;
   Opened wait_for_names(ConKey, const PathAddress&, unsigned undelivered_ms);
   void connect_named() noexcept;
@@ -87,12 +89,12 @@ class Sockets final : public Transport {
   bool watch_socket(SocketId, std::uint32_t interest, Watched&, int how) noexcept;
   bool watch_own(int descriptor, void* mark) noexcept;
 
-  // Null: nothing seals it.
+  // Returns null if the socket has no TLS.
   SealedStream* sealed(SocketId socket) const noexcept {
     const auto at = static_cast<std::size_t>(socket);
     return at < sealed_.size() ? sealed_[at].get() : nullptr;
   }
-  // False: no memory.
+  // Returns false if there is no memory.
   bool seal(SocketId, tls::Side, const std::string& server) noexcept;
   Moved receive_sealed(SealedStream&, iwarp::MutableBytes place) noexcept;
   // Client only: reads the credential files again if they have changed.
@@ -101,16 +103,16 @@ class Sockets final : public Transport {
   net::UniqueFd epoll_;
   net::UniqueFd timer_;
   net::UniqueFd signal_;
-  net::UniqueFd spare_;  // given up for a client that finds no descriptor
+  net::UniqueFd spare_;  // closed temporarily to accept a client if no descriptor is free
   net::Destinations destinations_;
   bool names_watched_ = false;
   std::unordered_map<SocketId, Unnamed> unnamed_;
   TlsOptions tls_;
-  std::unique_ptr<tls::Renewal> renewal_;  // null: nothing was connected with TLS yet
+  std::unique_ptr<tls::Renewal> renewal_;  // null: no TLS connection was started yet
   tls::Renewal::Tell tell_renewals_;
   SealedSpace space_;
   std::vector<std::unique_ptr<SealedStream>> sealed_;  // by socket
-  TcpStats counts_;                                    // of TLS alone
+  TcpStats counts_;                                    // TLS counters only
   std::array<epoll_event, 64> named_{};
   std::vector<Ready> ready_;
 };

@@ -10,7 +10,7 @@ namespace rtrs::tcp {
 namespace {
 
 constexpr std::size_t kInboxBytes = std::size_t{144} << 10;
-// The first octet of a hello: a record of TLS's handshake. The connect request of MPA begins with 'M'.
+// First byte of a TLS hello: the record type of a handshake. The MPA connect request starts with 'M'.
 constexpr std::byte kTlsHandshake{0x16};
 
 }  // namespace

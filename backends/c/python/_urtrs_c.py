@@ -20,7 +20,7 @@ Stats = _structure("Stats", (ctypes.c_uint64, "reads writes read_bytes write_byt
                    (ctypes.c_uint32, "under_way paths connected_paths devices"))
 Path = _structure("Path", (ctypes.c_char_p, "source destination state reason"), (ctypes.c_uint16, "port"),
                   (ctypes.c_uint32, "attempt in_flight"), (ctypes.c_uint64, "requests reconnects"), (ctypes.c_char_p, "last_cause"))
-# Py_buffer of the stable interface of CPython.
+# Py_buffer of CPython's stable ABI.
 PyBuffer = _structure("PyBuffer", (ctypes.c_void_p, "buf obj"), (ctypes.c_ssize_t, "len itemsize"),
                       (ctypes.c_int, "readonly ndim"), (ctypes.c_void_p, "format shape strides suboffsets internal"))
 get_buffer = ctypes.pythonapi.PyObject_GetBuffer

@@ -48,7 +48,7 @@ def _milliseconds(seconds):
     return int(1000 * max(0, min(seconds, 2 ** 31 // 1000)))
 
 
-def _unsigned(value, bits=64):  # ctypes would take what is left of one that does not fit
+def _unsigned(value, bits=64):  # ctypes would silently truncate a value that does not fit
     if not 0 <= value < 1 << bits:
         raise OverflowError(f"{value} is given where 0 to {(1 << bits) - 1} is possible")
     return value
@@ -127,7 +127,7 @@ class Session(_Closing):
         self._lock = threading.Lock()  # around each call of the library
         self._turn = threading.Condition(self._lock)
         self._requests, self._last, self._sleeping = {}, 0, False
-        self._closing, self._wake, self._abandoned = False, None, collections.deque()  # devices that nobody closed
+        self._closing, self._wake, self._abandoned = False, None, collections.deque()  # devices dropped without close()
         self._on_done = _finisher(self._requests)
         self._name, self._handle = name, ctypes.c_void_p()
         code = _c.new(_text(name), ctypes.byref(self._handle))
@@ -255,7 +255,7 @@ class Session(_Closing):
             self._sleeping = False
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wake)
-            # The next of them sleeps when this one is done.
+            # The next waiting thread sleeps when this thread has returned.
             self._turn.notify_all()
         _c.poll(self._handle)
 
@@ -306,7 +306,7 @@ class Session(_Closing):
         milliseconds = _milliseconds(timeout)
         with self._turn:
             self._closing = True
-            while self._sleeping:  # it uses descriptors of the session
+            while self._sleeping:  # the sleeping thread uses descriptors of the session
                 os.eventfd_write(self._wake, 1)
                 self._turn.wait()
             if self._handle:

@@ -73,7 +73,7 @@ class TestDevice:
             half = bytearray(2 * BLOCK)
             device.read_into(memoryview(half)[BLOCK:], 0)
             assert half == bytes(BLOCK) + b"b" * BLOCK
-            # The buffer is free again: only then may a bytearray change its size.
+            # The buffer is released: a bytearray can be resized only then.
             half.clear()
 
     def test_a_buffer_that_does_not_fit_is_refused(self, session):
@@ -99,7 +99,7 @@ class TestDevice:
                 with pytest.raises(TypeError):
                     call(None, 0)
             assert device.read(BLOCK, 0) == b"k" * BLOCK
-            # Before memory is taken for it.
+            # Rejected before memory is allocated.
             assert "the device has 1048576" in refused(errno.EINVAL, device.read, 1 << 60, 0)
         for port in (-1, 70000):
             with pytest.raises(OverflowError):
@@ -169,7 +169,7 @@ class TestSession:
         for settings in ({"no_such": 1}, {"heartbeat_missed": 0}, {"queue_timeout_ms": "soon"}, {"fabric": "pigeon"},
                          {"io_connections": 10 ** 6}, {"reconnect_min_ms": -1}):
             assert next(iter(settings)) in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", **settings)
-        # TLS is wanted, and there would be none.
+        # TLS is requested, but without keys there would be none.
         for setting in "tls_identity", "tls_server_name":
             assert setting in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", **{setting: "web1"})
         refused(errno.EINVAL, urtrs.Session, "not/a/name", "127.0.0.1")
@@ -253,7 +253,7 @@ class TestSession:
         session.open("disk0").close()
         dropped = urtrs.Session("dropped", "127.0.0.1", server.port)
         dropped.open("small").close()
-        gc.disable()  # it needs none
+        gc.disable()  # garbage collection is not needed
         with pytest.warns(ResourceWarning, match="unclosed session 'dropped'"):
             del dropped
         gc.enable()
