@@ -6,7 +6,7 @@
 // Signature of every operation: void(boost::system::error_code), with a completion token or a plain callback.
 // An errno of the server is a code of the generic category. Rules for threads, handlers, memory, run() and
 // destruction: see backends/asio/session.hpp. Handlers may destroy the device. on_path and on_device may too,
-// as their last action. They run in the event loop, never inside a call of the device; they may call the
+// as their last action. Both run in the event loop, never inside a call of the device; they may call the
 // device and must not throw.
 //
 // Cancellation:

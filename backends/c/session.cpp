@@ -57,7 +57,7 @@ urtrs_session::urtrs_session() : forks(count_forks()) {}
 urtrs_session::~urtrs_session() {
   client.reset();
   fabric.reset();
-  // Nothing uses the memory of pending requests any more.
+  // The memory of pending requests is no longer in use.
   in_callback = close_begun = true;
   call_due();
   for (const auto& device : devices)

@@ -9,8 +9,8 @@
  *
  * Threads. The library starts threads only to resolve host names of paths (see host_names). It sets no signal handlers and
  * prints nothing. Only one thread at a time may use a session and its devices: with several threads, put a lock around each
- * call. Different sessions are independent. Opening a session raises the process's soft limit of file descriptors to the hard
- * limit, so the program must not use select(2). A session belongs to the process that created it: in a child of fork(2) its
+ * call. Different sessions are independent. Opening a session raises the process's soft limit of file descriptors to the
+ * hard limit, so the program must not use select(2). A session belongs to the process that created it: in a child of fork(2) its
  * functions return -EBADF, and urtrs_session_free() does nothing.
  *
  * Callbacks run only inside urtrs_session_poll(), urtrs_session_wait() and blocking calls, exactly once per request. They
@@ -61,8 +61,8 @@ int urtrs_session_new(const char *name, urtrs_session **session);
  *                                      be used, the previous ones stay in use. With host_names 0 the calling thread
  *                                      reads them
  *   io_connections         per path, 1 or more (2)
- *   queue_timeout_ms       maximum time that a request waits for a path, or for a device that the server temporarily refuses to
- *                          reopen; also the maximum time to open a device (120000); -1: no limit; 0: requests do not
+ *   queue_timeout_ms       maximum time that a request waits for a path, or for a device that the server temporarily refuses
+ *                          to reopen; also the maximum time to open a device (120000); -1: no limit; 0: requests do not
  *                          wait, opening takes at most 30 s
  *   request_timeout_ms     maximum time for a response of the server (-1: no limit)
  *   heartbeat_interval_ms, heartbeat_missed   a path is lost if the server is silent for this long (5000, 5)
@@ -98,8 +98,8 @@ int urtrs_session_fd(const urtrs_session *session);
 int urtrs_session_prepare(urtrs_session *session);
 /* Sends, receives, runs timers and callbacks; never blocks. Returns the number of callbacks, or a negative errno. */
 int urtrs_session_poll(urtrs_session *session);
-/* Runs one turn of an event loop: sleeps until there is work, then does the work. Returns the number of callbacks, -ETIMEDOUT if
- * nothing happened in time, -EINTR after a signal, or -ESHUTDOWN if the session is completely closed. */
+/* Runs one turn of an event loop: sleeps until there is work, then does the work. Returns the number of callbacks, -ETIMEDOUT
+ * if nothing happened in time, -EINTR after a signal, or -ESHUTDOWN if the session is completely closed. */
 int urtrs_session_wait(urtrs_session *session, int timeout_ms);
 
 /* --- devices --- */
@@ -114,15 +114,15 @@ typedef void (*urtrs_callback)(void *user, int error);
 
 /* Opens a device by its name on the server; also waits for a path. `device` is set only if the result is 0. Errors from
  * the server: -ENOENT (no such device), -EPERM (another session writes), -EACCES (it is read-only); other errors:
- * -EEXIST (open in this session already), -EIO (no path will be retried), -ENOTCONN (the session is not open), -ETIMEDOUT (of `timeout_ms` or
- * queue_timeout_ms, whichever is shorter). */
+ * -EEXIST (open in this session already), -EIO (no path will be retried), -ENOTCONN (the session is not
+ * open), -ETIMEDOUT (after `timeout_ms` or queue_timeout_ms, whichever is shorter). */
 int urtrs_device_open(urtrs_session *session, const char *name, unsigned flags, int timeout_ms, urtrs_device **device);
 /* Like urtrs_device_open(), but does not block: the callback gets the result. If the function returns 0, `device` is set at
  * once and accepts requests, which wait for the open. Close the device even if the callback gets an error. */
 int urtrs_device_open_async(urtrs_session *session, const char *name, unsigned flags, urtrs_callback callback, void *user,
                             urtrs_device **device);
-/* Closes a device: waiting requests fail with -ENODEV, sent requests complete. The handle is invalid afterwards, whatever the
- * result, except -EDEADLK. */
+/* Closes a device: waiting requests fail with -ENODEV, sent requests complete. The handle is invalid afterwards, whatever
+ * the result, except -EDEADLK. */
 int urtrs_device_close(urtrs_device *device, int timeout_ms);
 
 /* Sizes are in bytes, and 0 until the device is open. */

@@ -16,7 +16,7 @@
 
 namespace rtrs::verbs {
 
-// A window to be bound by a work request. Its memory is described by `bind_info`.
+// A window to be bound by a work request. `info` describes the memory of the window.
 struct WindowBind {
   ibv_mw* window = nullptr;
   ibv_mw_bind_info info{};

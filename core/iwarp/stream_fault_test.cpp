@@ -196,7 +196,7 @@ std::vector<Row> rows_of_other_messages() {
   };
 }
 
-// The same bytes with a CRC in each FPDU.
+// Returns a copy of the FPDUs with a CRC added to each.
 Octets with_crc(Octets octets) {
   for (std::size_t at = 0; at + 2 < octets.size();) {
     const std::size_t length =
@@ -239,7 +239,7 @@ void check(const Row& row, bool crc, std::size_t step) {
   EXPECT_EQ(end.seen, wanted);
   EXPECT_EQ(end.stream.fault(), row.fault);
   EXPECT_TRUE(end.stream.ended());
-  // Nothing was written, and later input has no effect.
+  // No memory was written, and later input has no effect.
   const unsigned asked = memory.resolved + memory.taken;
   end.feed(write(kKey, kBase, 10));
   end.feed(immediate(1, 1));

@@ -29,7 +29,7 @@ struct TcpOptions {
   unsigned max_connections_per_host = 1U << 20;
   // Maximum memory in bytes for the queues and buffers of all connections. Posted receives are not counted,
   // because the caller chooses their number and size. One address may use all but an eighth of what the
-  // others leave. The same rule applies to the half of the process's file descriptors that is reserved for
+  // others leave. This share also limits the half of the process's file descriptors that is reserved for
   // connections.
   std::uint64_t max_memory = std::uint64_t{1} << 30;
   // A connection fails if for this time (ms) its peer acknowledges nothing or accepts none of the queued

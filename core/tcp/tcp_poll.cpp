@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kFairShare = 32;
 // Rounds with direct reads between two readiness checks of the transport.
 constexpr unsigned kRoundsPerLook = 16;
-// The same for rounds without data, for a caller that polls without sleeping.
+// Rounds without data between two readiness checks, for a caller that polls without sleeping.
 constexpr unsigned kDryRoundsPerLook = 4;
 // A connection without data for this many rounds is no longer read directly.
 constexpr unsigned kDryPolls = 16;

@@ -1,4 +1,4 @@
-"""Functions and structures of liburtrs-c, urtrs.h, as ctypes knows them: what the module urtrs stands on."""
+"""ctypes declarations of liburtrs-c (urtrs.h), used by the module urtrs."""
 import ctypes
 import os
 

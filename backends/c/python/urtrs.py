@@ -4,17 +4,19 @@
         with session.open("disk0", read_only=True) as device:
             first = device.read(4096, 0)
 
-It stands on liburtrs-c by ctypes alone. Data is not copied: read_into() fills any writable buffer, write() takes any buffer
-(bytes, bytearray, memoryview, array, mmap, NumPy). Offsets and lengths are in bytes, whole blocks of the device.
+The module uses liburtrs-c through ctypes and needs nothing else. Data is not copied: read_into() fills any writable buffer, write() takes any buffer
+(bytes, bytearray, memoryview, array, mmap, NumPy). Offsets and lengths are in bytes and must be whole blocks of the device.
 
-Errors are OSError with the errno of the library, hence FileNotFoundError, PermissionError, TimeoutError where they fit.
-Without a timeout a call takes as long as it takes, but waits no longer than queue_timeout_ms for a path, or for a device that the
-server refuses to open again, as when its file is not there yet; Ctrl-C ends it at any time. After a timeout or Ctrl-C a request may still act, and its buffer stays in use until the server answered or the session
-is closed.
+Errors are OSError with the errno of the library, so some are FileNotFoundError, PermissionError or TimeoutError.
+A call without a timeout has no time limit, except that it waits at most queue_timeout_ms for a path, or for a device that
+the server refuses to reopen (for example because its file does not exist yet). Ctrl-C ends a call at any time. After a
+timeout or Ctrl-C the server may still execute the request, and the buffer stays in use until the server has answered or
+the session is closed.
 
-Several threads may use one session: each waits for its own request, and requests of all are under way together.
+Several threads may use one session. Each thread waits for its own request, and the requests run concurrently.
 
-What is dropped without close() or `with` is closed, and a ResourceWarning says so. A session is not for a child of fork().
+A session or device that is dropped without close() or `with` is closed with a ResourceWarning. A session cannot be used
+in a child of fork().
 """
 import collections
 import contextlib
@@ -32,12 +34,12 @@ __all__ = ["Device", "DeviceInfo", "PathStatus", "Session", "Stats", "version"]
 
 
 def version():
-    """Of the library, "0.1.0"."""
+    """Version of the library, such as "0.1.0"."""
     return _c.version().decode()
 
 
 def _text(value):
-    """As the library takes it: a C string would end at a NUL."""
+    """Encodes text for the library. Rejects NUL, at which a C string would end."""
     text = os.fsencode(value)
     if b"\0" in text:
         raise ValueError(f"embedded NUL in {value!r}")
@@ -59,7 +61,7 @@ def _error(code, what):
 
 
 class _Values:
-    """What a structure of the library says, as attributes."""
+    """Members of a structure of the library, as attributes."""
 
     def __init__(self, structure):
         for name, *_ in structure._fields_:
@@ -72,16 +74,16 @@ class _Values:
 
 class DeviceInfo(_Values):
     """size, block_size, physical_block_size, max_io_size, discard_granularity, is_open, writable, can_discard, can_zero,
-    write_cache, error: as struct urtrs_device_info."""
+    write_cache, error: see struct urtrs_device_info."""
 
 
 class Stats(_Values):
-    """reads, writes, read_bytes, write_bytes, errors, failovers, under_way, paths, connected_paths, devices: as struct
+    """reads, writes, read_bytes, write_bytes, errors, failovers, under_way, paths, connected_paths, devices: see struct
     urtrs_stats."""
 
 
 class PathStatus(_Values):
-    """source, destination, state, reason, port, attempt, in_flight, requests, reconnects, last_cause: as struct urtrs_path."""
+    """source, destination, state, reason, port, attempt, in_flight, requests, reconnects, last_cause: see struct urtrs_path."""
 
     def _words(self):
         path = f"{self.source}@{self.destination}" if self.source else self.destination
@@ -95,7 +97,7 @@ class _Closing(contextlib.AbstractContextManager):
 
 
 class _Request:
-    """A call of the library under way, and the buffer that it uses."""
+    """A pending request of the library, and the buffer that it uses."""
 
     def __init__(self, *owner, flags=0):
         self.buffer, self.result = None, None
@@ -110,7 +112,7 @@ class _Request:
 
 
 def _finisher(requests):
-    """What the library calls for each that is over, inside poll(), that is with the lock. It keeps no session alive."""
+    """Returns the completion callback. The library calls it inside poll(), with the lock held. It holds no reference to a session."""
     def finish(key, code):
         request = requests.pop(key, None)
         if request is not None:
@@ -121,7 +123,7 @@ def _finisher(requests):
 
 class Session(_Closing):
     """A session with one server. `paths`: "10.0.0.1", "SOURCE@DESTINATION"; settings are those of urtrs_session_set(), such as
-    queue_timeout_ms=5000. Connecting goes on by itself; open() of a device waits for it."""
+    queue_timeout_ms=5000. Connects in the background; open() of a device waits for the connection."""
 
     def __init__(self, name, paths, port=1234, **settings):
         self._lock = threading.Lock()  # around each call of the library
@@ -167,7 +169,7 @@ class Session(_Closing):
             raise OSError(-code, os.fsdecode(_c.message(self._handle)) or _c.strerror(code).decode())
 
     def _failed(self, code, what):
-        """With the lock. Where a path was missing, what is wrong with each."""
+        """Returns the exception for an error. If no path was available, adds the error of each path. The caller holds the lock."""
         error = _error(code, what)
         paths = self._list_paths() if code in (-_errno.EIO, -_errno.ETIMEDOUT) else []
         if not paths or any(path.state == "connected" for path in paths):
@@ -181,7 +183,7 @@ class Session(_Closing):
         self._check(_c.add_path(self._handle, _text(source) or None, _text(destination), _unsigned(port, 16)))
 
     def _abandon(self, handle):
-        """Of a finalizer, which runs at any time, also inside a call of this thread that has the lock."""
+        """Called by a finalizer, which may run at any time, even while this thread holds the lock."""
         self._abandoned.append(handle)
         if self._lock.acquire(blocking=False):
             try:
@@ -213,7 +215,7 @@ class Session(_Closing):
         return code
 
     def _run(self, what, function, request, timeout):
-        """Begins a request and waits for it. One of the threads that wait sleeps for all of them."""
+        """Starts a request and waits for its result. One of the waiting threads sleeps in the library for all others."""
         end = None if timeout is None else time.monotonic() + min(timeout, 10 ** 8)
         with self._turn:
             self._check(self._begin(function, request))
@@ -234,7 +236,7 @@ class Session(_Closing):
         self._tell_others()
 
     def _tell_others(self):
-        """They look whether their request is done; who sleeps also for how long it may."""
+        """Wakes the waiting threads to check their requests; the sleeping one also computes its timeout again."""
         self._turn.notify_all()
         if self._sleeping:
             os.eventfd_write(self._wake, 1)
@@ -260,7 +262,7 @@ class Session(_Closing):
         _c.poll(self._handle)
 
     def open(self, device, read_only=False, migration=False, timeout=None):
-        """A Device of the server, by its name there."""
+        """Returns a Device; `device` is its name on the server."""
         handle, name = ctypes.c_void_p(), _text(device)
         flags = (_c.READ_ONLY if read_only else 0) | (_c.MIGRATION if migration else 0)
         try:
@@ -279,12 +281,12 @@ class Session(_Closing):
         return found
 
     def paths(self):
-        """A PathStatus of each path; none of a session that is closed."""
+        """Returns a PathStatus per path; an empty list if the session is closed."""
         with self._lock:
             return self._list_paths()
 
     def stats(self):
-        """Stats of the session."""
+        """Returns the Stats of the session."""
         stats = _c.Stats()
         with self._lock:
             if not self._handle:
@@ -294,7 +296,7 @@ class Session(_Closing):
         return Stats(stats)
 
     def add_path(self, path, port=1234):
-        """One more path, while IO goes on."""
+        """Adds a path; IO continues meanwhile."""
         with self._lock:
             if not self._handle:
                 raise _error(-_errno.ESHUTDOWN, "the session is closed")
@@ -302,7 +304,7 @@ class Session(_Closing):
             self._go_on()
 
     def close(self, timeout=30):
-        """Waits up to `timeout` seconds for what is under way, and tells the server; what is left then fails."""
+        """Waits up to `timeout` seconds for requests in flight and notifies the server; the remaining requests fail."""
         milliseconds = _milliseconds(timeout)
         with self._turn:
             self._closing = True
@@ -316,7 +318,7 @@ class Session(_Closing):
 
 
 class Device(_Closing):
-    """A device that is open: see Session.open()."""
+    """An open device, see Session.open()."""
 
     def __init__(self, session, name, handle):
         self.name, self._session, self._handle = name, session, handle
@@ -329,12 +331,12 @@ class Device(_Closing):
 
     @property
     def size(self):
-        """In bytes; it may change while the device is open."""
+        """Size in bytes; may change while the device is open."""
         return self.info.size
 
     @property
     def info(self):
-        """A DeviceInfo, as it is now."""
+        """The current DeviceInfo."""
         info = _c.Info()
         with self._session._lock:
             self._require_open()
@@ -352,13 +354,13 @@ class Device(_Closing):
         self._session._run(f"{self.name}: {what}", begin, request, timeout)
 
     def read_into(self, buffer, offset, timeout=None):
-        """Fills a writable buffer that is one piece of memory."""
+        """Fills a writable, contiguous buffer."""
         at = (request := _Request(buffer, flags=1)).buffer  # PyBUF_WRITABLE
         self._run(f"read {at.len} bytes at {offset}",
                   lambda done, user: _c.read(self._handle, at.buf, at.len, _unsigned(offset), done, user), request, timeout)
 
     def read(self, length, offset, timeout=None):
-        """Those bytes, as a bytearray."""
+        """Returns `length` bytes at `offset` as a bytearray."""
         if _unsigned(length) and self._session._handle and length > (size := self.size):
             raise OSError(_errno.EINVAL, f"{self.name}: read: {length} bytes are asked for, and the device has {size}")
         data = bytearray(length)
@@ -366,30 +368,30 @@ class Device(_Closing):
         return data
 
     def write(self, buffer, offset, fua=False, timeout=None):
-        """Writes a buffer; with `fua` it is durable afterwards, without it after the next flush()."""
+        """Writes a buffer. The data is durable on return with `fua`, otherwise after the next flush()."""
         at = (request := _Request(buffer)).buffer
         self._run(f"write {at.len} bytes at {offset}",
                   lambda done, user: _c.write(self._handle, at.buf, at.len, _unsigned(offset), _c.FUA if fua else 0, done, user), request,
                   timeout)
 
     def flush(self, timeout=None):
-        """What was written before is durable afterwards."""
+        """Makes all earlier writes durable."""
         self._run("flush", lambda done, user: _c.flush(self._handle, done, user), _Request(), timeout)
 
     def discard(self, length, offset, fua=False, timeout=None):
-        """The blocks are no longer needed; what they read as is the server's to choose."""
+        """Discards blocks that are no longer needed; their content is undefined afterwards."""
         flags = _c.FUA if fua else 0
         self._run(f"discard {length} bytes at {offset}",
                   lambda done, user: _c.discard(self._handle, _unsigned(length), _unsigned(offset), flags, done, user), _Request(), timeout)
 
     def zero(self, length, offset, fua=False, unmap=True, timeout=None):
-        """The blocks read as zeroes; with unmap=False they stay allocated."""
+        """Makes blocks read as zeros; with unmap=False they stay allocated."""
         flags = (_c.FUA if fua else 0) | (0 if unmap else _c.NO_UNMAP)
         self._run(f"zero {length} bytes at {offset}",
                   lambda done, user: _c.zero(self._handle, _unsigned(length), _unsigned(offset), flags, done, user), _Request(), timeout)
 
     def close(self, timeout=30):
-        """Lets what is at the server end."""
+        """Waits up to `timeout` seconds for requests that the server is executing, then closes the device."""
         session, milliseconds = self._session, _milliseconds(timeout)
         with session._turn:
             handle, self._handle = self._handle, None

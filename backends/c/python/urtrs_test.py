@@ -87,7 +87,7 @@ class TestDevice:
             assert session.stats().under_way == 0
 
     def test_numbers_that_do_not_fit_are_refused(self, session):
-        """ctypes takes what is left of them: the first block would be written."""
+        """ctypes would truncate them, and the first block would be written."""
         with session.open("small") as device:
             device.write(b"k" * BLOCK, 0)
             for offset in (2 ** 64, -BLOCK):
@@ -389,7 +389,7 @@ class TestExample:
 
 
 def test_the_module_declares_all_of_the_header():
-    """Structures have the members of the header, in its order; the version is that of the library."""
+    """Structures have the members of the header in the same order; the version is that of the library."""
     header = (ROOT / "backends/c/urtrs.h").read_text()
     for name, structure in (("urtrs_device_info", urtrs._c.Info), ("urtrs_stats", urtrs._c.Stats), ("urtrs_path", urtrs._c.Path)):
         body = header.split(f"struct {name} {{", 1)[1].split("\n};", 1)[0]
