@@ -1,31 +1,32 @@
-/* urtrs.h: block devices of an RNBD server, for C and for languages that can call C. Installed as <urtrs/urtrs.h>, library
- * liburtrs-c (pkg-config urtrs-c, CMake urtrs::c). docs/c_interface.md is an introduction.
+/* urtrs.h: block devices of an RNBD server, for C and for languages that can call C. Installed as <urtrs/urtrs.h>,
+ * library liburtrs-c (pkg-config urtrs-c, CMake urtrs::c). docs/c_interface.md is an introduction.
  *
  * A session connects to one server over one or more paths, and opens devices of that server. A lost path is reconnected
- * automatically; meanwhile requests use the other paths. After a restart of the server, the library reopens its devices.
+ * automatically; meanwhile requests use the other paths. After a restart of the server, the library reopens its
+ * devices.
  *
  * Errors are negative errno values such as -ENOENT. urtrs_strerror() returns their text, and urtrs_session_message() a
  * sentence about the last call of the session.
  *
- * Threads. The library starts threads only to resolve host names of paths (see host_names). It sets no signal handlers and
- * prints nothing. Only one thread at a time may use a session and its devices: with several threads, put a lock around each
- * call. Different sessions are independent. Opening a session raises the process's soft limit of file descriptors to the
- * hard limit, so the program must not use select(2). A session belongs to the process that created it: in a child of fork(2) its
- * functions return -EBADF, and urtrs_session_free() does nothing.
+ * Threads. The library starts threads only to resolve host names of paths (see host_names). It sets no signal handlers
+ * and prints nothing. Only one thread at a time may use a session and its devices: with several threads, put a lock
+ * around each call. Different sessions are independent. Opening a session raises the process's soft limit of file
+ * descriptors to the hard limit, so the program must not use select(2). A session belongs to the process that created
+ * it: in a child of fork(2) its functions return -EBADF, and urtrs_session_free() does nothing.
  *
- * Callbacks run only inside urtrs_session_poll(), urtrs_session_wait() and blocking calls, exactly once per request. They
- * may start further requests. Functions that block, close or free return -EDEADLK inside a callback.
+ * Callbacks run only inside urtrs_session_poll(), urtrs_session_wait() and blocking calls, exactly once per request.
+ * They may start further requests. Functions that block, close or free return -EDEADLK inside a callback.
  *
- * Memory. The data buffer of a request must stay valid, and must not be changed, until its callback has run. Strings passed
- * to a function are copied. urtrs_session_free() frees a session with all its devices.
+ * Memory. The data buffer of a request must stay valid, and must not be accessed, until its callback has run.
+ * Strings passed to a function are copied. urtrs_session_free() frees a session with all its devices.
  *
- * Blocking calls take `timeout_ms`; a negative value means no timeout. Even then a request fails if no path is connected for
- * `queue_timeout_ms`, and opening a device fails if it takes longer than that. With a timeout of 0 or more, data is copied
- * through memory of the library, so that the caller may reuse its buffer after -ETIMEDOUT. The server may still execute the
- * request afterwards.
+ * Blocking calls take `timeout_ms`; a negative value means no timeout. Even then a request fails if no path is
+ * connected for `queue_timeout_ms`, and opening a device fails if it takes longer than that. With a timeout of 0 or
+ * more, data is copied through memory of the library, so that the caller may reuse its buffer after -ETIMEDOUT. The
+ * server may still execute the request afterwards.
  *
- * Within one SONAME nothing is removed. Structures may grow at their end, so functions that fill a structure take its size.
- * Members unknown to an older library are set to 0.
+ * Within one SONAME nothing is removed. Structures may grow at their end, so functions that fill a structure take its
+ * size. Members unknown to an older library are set to 0.
  */
 #ifndef URTRS_URTRS_H
 #define URTRS_URTRS_H
@@ -46,10 +47,11 @@ const char *urtrs_strerror(int error);
 
 typedef struct urtrs_session urtrs_session;
 
-/* `name`: 1 to 254 characters, without '/', '.' and control characters, unique at the server. Errors: -EINVAL, -ENOMEM. */
+/* `name`: 1 to 254 characters, without '/', '.' and control characters, unique on the server. Errors: -EINVAL,
+ * -ENOMEM. */
 int urtrs_session_new(const char *name, urtrs_session **session);
-/* Call before urtrs_session_open(). Errors: -EINVAL (unknown setting or invalid value; the message lists the valid ones),
- * -EBUSY (the session is open). Text values must not be empty.
+/* Call before urtrs_session_open(). Errors: -EINVAL (unknown setting or invalid value; the message lists the valid
+ * ones), -EBUSY (the session is open). Text values must not be empty.
  *   fabric                 tcp (default) or verbs, which needs RDMA and a build with verbs
  *   crc                    tcp: 1 requests a checksum after each message
  *   host_names             1 (default); 0: only numeric addresses, and no thread is ever started
@@ -61,29 +63,30 @@ int urtrs_session_new(const char *name, urtrs_session **session);
  *                                      be used, the previous ones stay in use. With host_names 0 the calling thread
  *                                      reads them
  *   io_connections         per path, 1 or more (2)
- *   queue_timeout_ms       maximum time that a request waits for a path, or for a device that the server temporarily refuses
- *                          to reopen; also the maximum time to open a device (120000); -1: no limit; 0: requests do not
- *                          wait, opening takes at most 30 s
+ *   queue_timeout_ms       maximum time that a request waits for a path, or for a device that the server temporarily
+ *                          refuses to reopen; also the maximum time to open a device (120000); -1: no limit; 0:
+ *                          requests do not wait, opening takes at most 30 s
  *   request_timeout_ms     maximum time for a response of the server (-1: no limit)
  *   heartbeat_interval_ms, heartbeat_missed   a path is lost if the server is silent for this long (5000, 5)
  *   reconnect_min_ms, reconnect_max_ms        between attempts to connect (500, 30000)
  *   max_reconnect_attempts                    consecutive, per path (-1: no limit)
  */
 int urtrs_session_set(urtrs_session *session, const char *setting, const char *value);
-/* A path of the server: "10.0.0.1", "fd00::1" or a host name; "10.0.0.1:7" and "[fd00::1]:7" set the port. `source` is an
- * address of this host, or NULL. `port` 0: 1234. May be called before and after urtrs_session_open(). Errors: -EINVAL
- * (malformed address), -EEXIST (the session has this path), -ENOSPC (the session has the maximum of 8 paths). */
+/* A path of the server: "10.0.0.1", "fd00::1" or a host name; "10.0.0.1:7" and "[fd00::1]:7" set the port. `source` is
+ * an address of this host, or NULL. `port` 0: 1234. May be called before and after urtrs_session_open(). Errors:
+ * -EINVAL (malformed address), -EEXIST (the session has this path), -ENOSPC (the session has the maximum of 8
+ * paths). */
 int urtrs_session_add_path(urtrs_session *session, const char *source, const char *destination, uint16_t port);
 /* Starts to connect and returns at once. Errors: -EINVAL (no path; a TLS file has invalid content; several keys and no
- * tls_identity), -ENOENT, -EACCES (a TLS file cannot be read), -EBUSY (called before), -EMFILE (no file descriptor left),
- * -ENOMEM. */
+ * tls_identity), -ENOENT, -EACCES (a TLS file cannot be read), -EBUSY (called before), -EMFILE (no file descriptor
+ * left), -ENOMEM. */
 int urtrs_session_open(urtrs_session *session);
 /* Closes the session: requests that were not sent yet fail with -ESHUTDOWN, sent requests complete, devices are closed.
  * -ETIMEDOUT: not finished yet; the call may be repeated. */
 int urtrs_session_close(urtrs_session *session, int timeout_ms);
-/* Frees the session. Allowed at any time, even without a close: connections are then aborted, and pending callbacks run with
- * -ECANCELED. Afterwards no memory of the caller is in use. Returns 0. Inside a callback it frees nothing and returns
- * -EDEADLK. NULL is ignored. */
+/* Frees the session. Allowed at any time, even without a close: connections are then aborted, and pending callbacks run
+ * with -ECANCELED. Afterwards no memory of the caller is in use. Returns 0. Inside a callback it frees nothing and
+ * returns -EDEADLK. NULL is ignored. */
 int urtrs_session_free(urtrs_session *session);
 /* Error message of the last call on the session or its devices; "" after success. Calls that only query, such as
  * urtrs_session_get_stats(), do not change it. Valid until the next call. Never NULL. */
@@ -93,13 +96,13 @@ const char *urtrs_session_message(const urtrs_session *session);
 
 /* Readable when urtrs_session_poll() has work to do. -1 before urtrs_session_open(). Owned by the session. */
 int urtrs_session_fd(const urtrs_session *session);
-/* Call before each sleep with poll(2) on that descriptor. Returns the maximum sleep in milliseconds. 0: do not sleep, call
- * urtrs_session_poll() first. -1: no limit. */
+/* Call before each sleep with poll(2) on that descriptor. Returns the maximum sleep in milliseconds. 0: do not sleep,
+ * call urtrs_session_poll() first. -1: no limit. */
 int urtrs_session_prepare(urtrs_session *session);
 /* Sends, receives, runs timers and callbacks; never blocks. Returns the number of callbacks, or a negative errno. */
 int urtrs_session_poll(urtrs_session *session);
-/* Runs one turn of an event loop: sleeps until there is work, then does the work. Returns the number of callbacks, -ETIMEDOUT
- * if nothing happened in time, -EINTR after a signal, or -ESHUTDOWN if the session is completely closed. */
+/* Runs one turn of an event loop: sleeps until there is work, then does the work. Returns the number of callbacks,
+ * -ETIMEDOUT if nothing happened in time, -EINTR after a signal, or -ESHUTDOWN if the session is completely closed. */
 int urtrs_session_wait(urtrs_session *session, int timeout_ms);
 
 /* --- devices --- */
@@ -117,12 +120,12 @@ typedef void (*urtrs_callback)(void *user, int error);
  * -EEXIST (open in this session already), -EIO (no path will be retried), -ENOTCONN (the session is not
  * open), -ETIMEDOUT (after `timeout_ms` or queue_timeout_ms, whichever is shorter). */
 int urtrs_device_open(urtrs_session *session, const char *name, unsigned flags, int timeout_ms, urtrs_device **device);
-/* Like urtrs_device_open(), but does not block: the callback gets the result. If the function returns 0, `device` is set at
- * once and accepts requests, which wait for the open. Close the device even if the callback gets an error. */
+/* Like urtrs_device_open(), but does not block: the callback gets the result. If the function returns 0, `device` is
+ * set at once and accepts requests, which wait for the open. Close the device even if the callback gets an error. */
 int urtrs_device_open_async(urtrs_session *session, const char *name, unsigned flags, urtrs_callback callback, void *user,
                             urtrs_device **device);
-/* Closes a device: waiting requests fail with -ENODEV, sent requests complete. The handle is invalid afterwards, whatever
- * the result, except -EDEADLK. */
+/* Closes a device: waiting requests fail with -ENODEV, sent requests complete. The handle is invalid afterwards,
+ * whatever the result, except -EDEADLK. */
 int urtrs_device_close(urtrs_device *device, int timeout_ms);
 
 /* Sizes are in bytes, and 0 until the device is open. */
@@ -143,11 +146,11 @@ struct urtrs_device_info {
 int urtrs_device_get_info(const urtrs_device *device, struct urtrs_device_info *info, size_t size);
 
 /* --- requests ---
- * Offsets and lengths in bytes, whole blocks. Errors: -EINVAL (not whole blocks; more than the device has), -EIO (beyond the
- * end; no path for queue_timeout_ms; or, of a flush, acknowledged writes that the server lost), -EPERM (a change, and it was
- * opened read-only), -EOPNOTSUPP (it cannot discard or zero), -ENODEV (the device is closed), -ESHUTDOWN (the session is),
- * -ETIMEDOUT, of the server any other. Requests in flight at the same time have no order; a flush covers the
- * writes that completed before the flush was started. */
+ * Offsets and lengths in bytes, whole blocks. Errors: -EINVAL (not whole blocks; more than the device has), -EIO
+ * (beyond the end; no path for queue_timeout_ms; or, of a flush, acknowledged writes that the server lost), -EPERM (a
+ * change, and it was opened read-only), -EOPNOTSUPP (it cannot discard or zero), -ENODEV (the device is closed),
+ * -ESHUTDOWN (the session is), -ETIMEDOUT, of the server any other. Requests in flight at the same time have no order;
+ * a flush covers the writes that completed before the flush was started. */
 
 int urtrs_read(urtrs_device *device, void *data, size_t length, uint64_t offset, int timeout_ms);
 int urtrs_write(urtrs_device *device, const void *data, size_t length, uint64_t offset, unsigned flags, int timeout_ms);

@@ -20,8 +20,8 @@ struct OfiOptions {
   // Up to this number of connections, poll() reads each one directly; with more, it asks the kernel which are
   // ready. Direct reads are faster if most find something, as in busy polling.
   unsigned direct_poll_connections = 2;
-  // A client's socket is closed if the client sends no byte of a connect request within this time (ms) after
-  // connecting, or if the request is not complete within `handshake_stall_ms` after its first byte.
+  // A client's socket is closed unless its complete connect request arrives within this time (ms) after
+  // connecting, and within `handshake_stall_ms` after its first byte.
   unsigned handshake_timeout_ms = 5000;
   unsigned handshake_stall_ms = 250;
   // Maximum number of clients in that state. If it is exceeded, or a quarter of the process's file
