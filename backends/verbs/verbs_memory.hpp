@@ -93,7 +93,7 @@ class Memory {
   // From now on only this connection can bind the window, which is freed before the connection's queue pair.
   void bind_to(RemoteKeyId id, ConKey owner) noexcept { key_slots_[id].owner = owner; }
   void drop_windows_of(ConKey) noexcept;
-  // Returns the work request that binds the window, or unbinds it if `length` is 0.
+  // Return the work requests that bind the window and, by binding a length of 0, unbind it.
   WindowBind window_open(RemoteKeyId id) const noexcept {
     const KeySlot& slot = key_slots_[id];
     WindowBind bind;

@@ -4,8 +4,9 @@
         with session.open("disk0", read_only=True) as device:
             first = device.read(4096, 0)
 
-The module uses liburtrs-c through ctypes and needs nothing else. Data is not copied: read_into() fills any writable buffer, write() takes any buffer
-(bytes, bytearray, memoryview, array, mmap, NumPy). Offsets and lengths are in bytes and must be whole blocks of the device.
+The module uses liburtrs-c through ctypes and needs nothing else. Data is not copied: read_into() fills any writable
+buffer, and write() takes any buffer (bytes, bytearray, memoryview, array, mmap, NumPy). Offsets and lengths are in bytes
+and must be whole blocks of the device.
 
 Errors are OSError with the errno of the library, so some are FileNotFoundError, PermissionError or TimeoutError.
 A call without a timeout has no time limit, except that it waits at most queue_timeout_ms for a path, or for a device that
