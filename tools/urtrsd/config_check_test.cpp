@@ -15,6 +15,10 @@
 namespace rtrs::daemon::config_check_test {
 namespace {
 
+const char* no_variable(const char*) {
+  return nullptr;
+}
+
 TEST(ConfigCheck, CheckWarnsOfAGroupThatIsNotThere) {
   const CommandLine check =
       parse_command_line({"--check-config", "-e", "a=mem:1M", "--port=0", "--control-group=no such group"});

@@ -11,6 +11,7 @@
 
 #include "conformance/mock_hca/mock_hca.hpp"
 #include "tools/lib/rdma_probe/peer.hpp"
+#include "tools/lib/rdma_probe/test_lines.hpp"
 
 namespace rtrs::probe {
 
@@ -60,12 +61,6 @@ inline PeerLines asked(std::uint16_t port, const Pace& pace = pace_of_test()) {
   return probe_peer({.address = kServer, .port = port, .rounds = 20}, pace);
 }
 
-inline std::string text_of(const Lines& lines) {
-  std::string text;
-  for (const Line& one : lines)
-    text += std::string(to_string(one.grade)) + " " + one.check + ": " + one.what + "\n";
-  return text;
-}
 inline bool all_ok(const Lines& lines) {
   return std::all_of(lines.begin(), lines.end(), [](const Line& one) { return one.grade == Grade::ok; });
 }
