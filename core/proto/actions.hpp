@@ -1,7 +1,7 @@
-// Everything that a protocol state machine can ask for, one struct an action, in the imperative. All are
-// trivially copyable. Client sessions, server sessions and the registry each have a variant of what they ask
-// for, so that who performs them has a case for each, and for no other. Actions are performed in order after
-// the step; user code runs only when the list is empty.
+// Actions that the protocol state machines emit: one struct per action, named in the imperative. All are
+// trivially copyable. The client session, the server session and the registry each have a variant of the
+// actions that they can emit, so that the driver handles exactly those. The driver performs actions in order
+// after each step. User code runs only while the action list is empty.
 //
 // What they put on the wire, and the function of Linux 6.12 that does it (rtrs-clt.c, rtrs-srv.c, rtrs.c):
 //   Connect                 protocol section 2.1: rtrs_rdma_route_resolved
@@ -38,8 +38,9 @@
 
 namespace rtrs {
 
-// Cookie of a work request: 0 is not signalled. A signalled one tells how many send queue entries its
-// completion retires: itself and the unsignalled ones before it on the same connection.
+// Cookie of a work request; 0: unsignalled. The cookie of a signalled work request is the number of send
+// queue entries that its completion retires: the request itself and the unsignalled ones before it on the
+// same connection.
 constexpr std::uint64_t retiring(unsigned entries) {
   return entries;
 }
@@ -56,10 +57,11 @@ struct PostRequest {
   std::uint64_t cookie;
   RTRS_FIELDS(key, imm, permit, generation, offer_invalidation, cookie)
 };
-// Server: answer the request in `chunk`. Posts, in this order on the request's connection: the data
-// (write_data), an invalidation of the client's key (send_invalidate), the response with immediate `imm`: a
-// zero-length write, or with fresh_key a SEND of RKEY_RSP with a renewed key. With data_with_answer the
-// response is the write of the data, and the only work request. The cookie belongs to the last work request.
+// Server: respond to the request in `chunk`. Posts on the request's connection, in this order: the data
+// (`write_data`), an invalidation of the client's key (`send_invalidate`), and the response with immediate
+// `imm`. The response is a zero-length write or, with `fresh_key`, a SEND of RKEY_RSP with a new key. With
+// `data_with_answer` the response is the write of the data, and the only work request. The cookie belongs to
+// the last work request.
 struct PostResponse {
   ConKey key;
   std::uint32_t imm;
@@ -71,7 +73,7 @@ struct PostResponse {
   std::uint64_t cookie;
   RTRS_FIELDS(key, imm, chunk, write_data, send_invalidate, fresh_key, data_with_answer, cookie)
 };
-// A zero-length write with immediate: heartbeats.
+// Zero-length write with immediate, for heartbeats.
 struct PostImm {
   ConKey key;
   std::uint32_t imm;
@@ -89,16 +91,16 @@ struct PostReceive {
   ReceiveKind kind;
   RTRS_FIELDS(key, count, kind)
 };
-// Client: the request in `permit` is over; its permit is free again and its memory belongs to the
-// application.
+// Client: the request in `permit` is complete. The permit is free and the request's memory belongs to the
+// application again.
 struct Complete {
   std::uint16_t permit;
   Errc result;
   std::uint16_t peer_errno;
   RTRS_FIELDS(permit, result, peer_errno)
 };
-// Server: hand the request in `chunk` to the upper layer, which answers with Responded{chunk, serial}.
-// `parked`: its headers are those of the request that waited behind the chunk's former user.
+// Server: pass the request in `chunk` to the upper layer, which answers with Responded{chunk, serial}.
+// `parked`: use the headers of the request that waited for the previous user of the chunk.
 struct Deliver {
   ConKey key;
   std::uint16_t chunk;
@@ -113,7 +115,7 @@ struct StoreKey {
   std::uint32_t rkey;
   RTRS_FIELDS(path, buf_id, rkey)
 };
-// Server: make the chunk's remote key on this path dead; answered by ChunkInvalidated.
+// Server: invalidate the chunk's rkey on this path; answered by ChunkInvalidated.
 struct InvalidateChunk {
   ConKey key;
   std::uint16_t chunk;
@@ -137,7 +139,7 @@ struct Accept {
   std::uint32_t flags;  // of CON_RSP
   RTRS_FIELDS(key, request, flags)
 };
-// `peer_errno` is positive. The key of the request is not used.
+// `peer_errno` is positive. The request's key is not used.
 struct Reject {
   std::uint32_t request;
   Reason reason;
@@ -160,7 +162,7 @@ struct SendInfoRsp {
   std::uint64_t cookie;
   RTRS_FIELDS(key, cookie)
 };
-// Client: ask over `key` to close and drain every incarnation of `path` up to recon_cnt.
+// Client: ask the server over `key` to close and drain every incarnation of `path` up to `recon_cnt`.
 struct SendFenceReq {
   ConKey key;
   std::uint64_t cookie;
@@ -177,9 +179,9 @@ struct SendFenceRsp {
   wire::Uuid sess_uuid;
   RTRS_FIELDS(key, cookie, serial, peer_errno, sess_uuid)
 };
-// A zero-length write without immediate, always signalled. It takes no receive of the peer, changes nothing
-// there and needs no key (InfiniBand specification C9-88), so that every peer takes it, the kernel's too. Its
-// completion proves that the connection delivers (Capabilities::done_means_delivered).
+// Zero-length write without immediate, always signalled. The write consumes no receive of the peer, changes
+// no memory and needs no key (InfiniBand specification C9-88), so that every peer accepts it, including the
+// kernel. Its completion proves that the connection delivers (Capabilities::done_means_delivered).
 struct ProbeDelivery {
   ConKey key;
   std::uint64_t cookie;
@@ -187,15 +189,15 @@ struct ProbeDelivery {
 };
 enum class PathState : std::uint8_t {
   absent,      // no such path
-  connecting,  // connections and INFO exchange under way
+  connecting,  // connections and INFO exchange in progress
   connected,
-  draining,  // lost: waiting until no work request of it is outstanding
-  waiting,   // client: until the next attempt
+  draining,  // lost: waiting until none of its work requests is outstanding
+  waiting,   // client: waiting for the next attempt
   closing,   // for good: draining
   closed,    // client: listed, but not trying to connect
 };
 const char* to_string(PathState) noexcept;
-// News for the log, statistics and the operator.
+// State change of a path, for the log, statistics and the operator.
 struct PathChanged {
   std::uint16_t path;
   PathState state;
@@ -205,31 +207,32 @@ struct PathChanged {
   Nanos delay;            // client, state waiting: until the next attempt
   RTRS_FIELDS(path, state, reason, peer_errno, attempt, delay)
 };
-// Client: the number of connected paths went 0 -> 1 (up) or 1 -> 0. Server: the same of a session.
+// Client: the number of connected paths changed from 0 to 1 (`up`) or from 1 to 0. Server: the same for one
+// session.
 struct LinkChanged {
   bool up;
   RTRS_FIELDS(up)
 };
-// Client: a request of lost path `from` was sent again over path `to`.
+// Client: a request of the lost path `from` was resent over path `to`.
 struct FailedOver {
   std::uint16_t permit;
   std::uint16_t from;
   std::uint16_t to;
-  bool fenced;  // false: without proof that the old incarnation is dead (kernel peers, or the configured
-                // fallback)
+  bool fenced;  // false: resent without proof that the old incarnation is dead (kernel peer, or the
+                // configured fallback) fallback)
   RTRS_FIELDS(permit, from, to, fenced)
 };
-// The path is drained: its registrations and tables can go.
+// The path is drained: the driver can free its registrations and tables.
 struct ReleasePath {
   std::uint16_t path;
   RTRS_FIELDS(path)
 };
-// Everything is closed and drained; the machine takes no further input.
+// All paths are closed and drained; the session accepts no further input.
 struct EndSession {
   Reason reason;
   RTRS_FIELDS(reason)
 };
-// Registry: the connect request belongs to session `session`; `create`: which is new.
+// Registry: the connect request belongs to session `session`. `create`: the session is new.
 struct AdmitSession {
   std::uint32_t request;
   std::uint16_t session;
@@ -253,16 +256,16 @@ using ClientControlAction = std::variant<Connect, Disconnect, SendInfoReq, SendF
 using ServerControlAction = std::variant<Accept, Reject, Disconnect, SendInfoRsp, SendFenceRsp, PathChanged,
                                          LinkChanged, ReleasePath, EndSession, ProbeDelivery>;
 
-// What a client session asks for, and a server session. The control actions are the last alternative.
+// Actions of a client session and of a server session. The control actions are the last alternative.
 using ClientAction = std::variant<PostRequest, PostImm, PostReceive, Complete, StoreKey, ClientControlAction>;
 using ServerAction =
     std::variant<PostResponse, PostImm, PostReceive, Deliver, InvalidateChunk, ServerControlAction>;
 
-// Of the registry: one may give way before the answer.
+// Actions of the registry. An input emits at most two: CrowdOut, then the answer.
 using RegistryAction = std::variant<AdmitSession, Reject, AnswerName, CrowdOut>;
 using RegistryActions = FixedVector<RegistryAction, 2>;
 
-// std::visit is a switch up to so many alternatives, and a table of functions beyond (g++ 12).
+// g++ 12 compiles std::visit to a switch up to this many alternatives, and to a function table beyond.
 inline constexpr std::size_t kMostAlternatives = 11;
 static_assert(std::variant_size_v<ClientAction> <= kMostAlternatives &&
               std::variant_size_v<ServerAction> <= kMostAlternatives &&
@@ -283,7 +286,7 @@ inline constexpr bool kIsVariant = false;
 template <class... Alternatives>
 inline constexpr bool kIsVariant<std::variant<Alternatives...>> = true;
 
-// Calls visit() with the struct that an action holds, whether it is hot or a control action.
+// Calls visit() with the struct that an action holds, whether the action is hot or a control action.
 template <class Visit, class Action>
 decltype(auto) visit_action(Visit&& visit, Action& action) {
   return std::visit(
@@ -296,7 +299,7 @@ decltype(auto) visit_action(Visit&& visit, Action& action) {
       action);
 }
 
-// The action where it is an A, else null.
+// Pointer to the action if it is an A, else null.
 template <class A, class Action>
 const A* action_if(const Action& action) noexcept {
   if constexpr (kIsAlternative<A, Action>) {
@@ -308,7 +311,7 @@ const A* action_if(const Action& action) noexcept {
   }
 }
 
-// Owned by the caller of a step, which clears it between steps. Never grows.
+// Action list of one step. The caller owns it and clears it between steps. Never grows.
 template <class Action>
 class ActionList {
   static_assert(std::is_trivially_copyable_v<Action> && std::is_trivially_destructible_v<Action>);

@@ -1,10 +1,10 @@
-// One path of a client session: connect every connection, exchange INFO, carry requests, notice loss, drain.
-// It decides nothing about requests and about when to try again: ClientSession does.
+// One path of a client session: connects every connection, exchanges INFO, carries requests, detects loss and
+// drains. ClientSession decides about requests and about the time of the next attempt.
 //
 //   absent -> connecting -> connected -> draining -> waiting -> connecting ...
 //                   \____________________/   \-> closing -> closed | absent
 //
-// A path that an operator asks for again while it is closing goes to connecting or waiting.
+// If an operator asks for a closing path again, the path goes to connecting or waiting.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -34,7 +34,7 @@ using ClientConnections = GrowingVector<ClientConnection, kConsInside, kMaxCons>
 
 class ClientPath {
  public:
-  // What becomes of the path once it is drained.
+  // Next step of the path after it is drained.
   enum class Goal : std::uint8_t { retry, retry_at_once, close, remove, answer_challenge, next_address };
 
   PathState state() const noexcept { return state_; }
@@ -47,58 +47,59 @@ class ClientPath {
   Nanos deadline() const noexcept { return std::min(deadline_, heartbeat_.deadline()); }
   Nanos latency() const noexcept { return latency_; }
   std::uint32_t inflight() const noexcept { return inflight_; }
-  // An invariant: the requests of the path are those of its connections.
+  // Invariant: `inflight` of the path equals the sum over its connections.
   bool counts_add_up() const noexcept;
   bool fresh_keys() const noexcept { return chunk_keys_ != ChunkKeys::stay; }
   bool can_fence() const noexcept { return fence_; }
   bool has_generations() const noexcept { return generations_; }
   bool has_probe() const noexcept { return probe_; }
-  // The answer of a READ may come without a key, in the write of its data.
+  // The response to a READ may be the write of its data, without a fresh key.
   bool reads_may_leave_keys() const noexcept { return chunk_keys_ == ChunkKeys::fresh_for_writes; }
-  // Waits because another path tries to create the session.
+  // Waiting because another path is trying to create the session.
   bool held_back() const noexcept { return state_ == PathState::waiting && held_back_; }
-  // This attempt asks the server to create the session, and the path never was part of one.
-  // Its last attempt may have made a session, which no path has been up in.
+  // This attempt asks the server to create the session, and the path was never connected in one. An earlier
+  // attempt may have created a session in which no path was connected.
   bool leads() const noexcept { return first_ && !came_up_; }
   bool came_up() const noexcept { return came_up_; }
-  // The attempt under way makes a new session where the server knows none.
+  // The attempt in progress creates a session if the server does not know one.
   bool may_create() const noexcept { return state_ == PathState::connecting && first_; }
-  // When the server first said that it does not know the session, of all answers since the path was last
-  // accepted; kNever: it did not.
+  // Time of the first "unknown session" rejection since the server last accepted the path; kNever: none.
   Nanos unknown_since() const noexcept { return unknown_since_; }
-  // That it said so more than once.
+  // The server sent that rejection more than once.
   bool unknown_again() const noexcept { return unknown_again_; }
   bool foreign() const noexcept { return foreign_; }
   std::uint16_t con_count() const noexcept { return static_cast<std::uint16_t>(cons_.size()); }
   ConKey key(std::uint16_t con) const noexcept { return {index_, con, epoch_}; }
-  // True when the key is one of the current incarnation that has not seen its last event.
+  // True if the key belongs to the current incarnation and has not had its last event.
   bool owns(const ConKey& key) const noexcept;
 
-  // False: there is no memory for `cons` connections, and nothing has changed.
+  // Returns false, changing nothing, if there is no memory for `cons` connections.
   [[nodiscard]] bool add(std::uint16_t index, std::uint16_t cons) noexcept;
   // Starts an attempt; `first` is the first_conn mark of cid 0 (protocol section 3.4).
   void start(Nanos now, const ClientConfig&, bool first, ClientActions&) noexcept;
   void wait_until(Nanos when, Reason) noexcept;  // state waiting
-  void hold_back(Nanos when) noexcept;           // the same, for want of a turn to lead
+  void hold_back(Nanos when) noexcept;           // state waiting, until this path may create the session
   void settle(PathState, Reason) noexcept;       // state closed or absent
   void set_goal(Goal goal) noexcept { goal_ = goal; }
   void forget_attempts() noexcept {
     attempts_ = 0;
     addresses_.tried = 0;
   }
-  // Of an attempt that leads: it is given up, and the next one asks for the session that another path made.
+  // Aborts an attempt that asks for a new session; the next attempt joins the session that another path
+  // created.
   void give_way() noexcept {
     join_next();
     goal_ = Goal::retry_at_once;
   }
-  // The same between attempts.
+  // As give_way(), while no attempt is in progress.
   void join_next() noexcept { first_ = came_up_ = false; }
-  // The server rejected an attempt of a path that wanted to join: it has no such session. `foreign`: although
-  // the session lives elsewhere.
+  // The server rejected a joining attempt because it does not know the session. `foreign`: the session is
+  // alive on another server.
   void not_known(Nanos now, bool foreign) noexcept;
   void set_foreign() noexcept { foreign_ = true; }
-  // The server wants a proof of the key: the next attempt has one, begins at once and counts as the same. One
-  // that has it and is asked again is refused like any other, so that no server keeps a client busy.
+  // The server requires a proof of the shared key: the next attempt carries it, starts at once and counts as
+  // part of this one. If the server challenges that attempt too, the path treats it as an ordinary rejection,
+  // so that no server can keep a client busy.
   bool answers_challenge() const noexcept { return challenge_.answered; }
   void take_challenge() noexcept { goal_ = Goal::answer_challenge; }
   void same_attempt() noexcept {
@@ -106,28 +107,29 @@ class ClientPath {
   }
   bool joins() const noexcept { return !first_; }
 
-  // Index of the address that the attempt uses, where the path leads to a host name with several addresses.
+  // Index of the address that the attempt uses, if the host name of the path has several addresses.
   std::uint16_t address() const noexcept { return addresses_.next; }
-  // The lookup for the first connection of the attempt found so many.
+  // The lookup for the first connection of the attempt returned `count` addresses.
   void addresses_found(Nanos now, std::uint16_t count, const ClientConfig&) noexcept;
-  // The attempt failed, for reason(). The next one uses the next address, unless the server at this one is
-  // the right one; it starts without a delay until each address was tried.
+  // The attempt failed with reason(). Selects the next address, unless the server at this address is the
+  // right one. Starts without a delay until every address was tried.
   void leave_address() noexcept;
 
-  // The peer accepted `in.key`: connects the next one, or asks for INFO after the last.
+  // The peer accepted `in.key`: connects the next connection, or sends INFO_REQ after the last one.
   void connection_up(const Connected& in, const ClientConfig&, ClientActions&) noexcept;
-  // INFO_RSP is in: posts receives, in batches. True when every connection has them.
+  // INFO_RSP arrived: posts receives, in batches. Returns true when every connection has its receives.
   [[nodiscard]] bool post_receives(const ClientConfig&, unsigned depth, ClientActions&) noexcept;
   // All receives are posted: starts the heartbeat.
   void come_up(Nanos now, const ClientConfig&) noexcept;
-  // Leaves connecting or connected; every open connection is asked to close, in batches. True when nothing
-  // was open.
+  // Leaves state connecting or connected and closes every open connection, in batches. Returns true if no
+  // connection was open.
   bool lose(Reason, std::uint16_t peer_errno, ClientActions&) noexcept;
   void end_connections(ClientActions&) noexcept;
-  // The last step left connections out: that is post_receives(), end_connections() or send_owed_heartbeats()
-  // of a path that is connecting, ending or connected. Call it again.
+  // The last step of post_receives(), end_connections() or send_owed_heartbeats() did not reach all
+  // connections. Call the same function again: post_receives() if the path is connecting,
+  // send_owed_heartbeats() if it is connected, else end_connections().
   bool in_batch() const noexcept { return batch_.next != 0; }
-  // True when this was the last one.
+  // Returns true if this was the last open connection.
   bool connection_closed(const ConKey&) noexcept;
 
   bool expects_connection(const ConKey& key) const noexcept {
@@ -142,7 +144,7 @@ class ClientPath {
     return state_ == PathState::connecting && cons_.size() == config.con_num && !in_batch() &&
            cons_[cons_.size() - 1].state == ClientConnection::State::up;
   }
-  // What a consumed receive is replaced with.
+  // Kind of the receive that replaces a consumed one.
   ReceiveKind receive_kind(std::uint16_t con) const noexcept {
     return con == 0 || fresh_keys() ? ReceiveKind::message : ReceiveKind::empty;
   }
@@ -177,15 +179,15 @@ class ClientPath {
     cons_[con].probe.answered();
     if (con == 0) latency_ = heartbeat_.acknowledged(now);
   }
-  // When the HB_MSG was sent that was acknowledged last.
+  // Send time of the HB_MSG that was acknowledged last.
   Nanos heartbeat_sent() const noexcept { return heartbeat_.last_sent(); }
   Nanos silent_since() const noexcept {
     return state_ == PathState::connected ? heartbeat_.silent_since() : kNever;
   }
-  // `fencing`: an answer to a fence is outstanding on the service connection. Anything but none: the path is
-  // dead for this reason.
+  // `fencing`: a fence request on the service connection is unanswered. Returns none, or the reason for which
+  // the path is dead.
   [[nodiscard]] Reason heartbeat_due(Nanos now, const ClientConfig&, bool fencing, ClientActions&) noexcept;
-  // Sends heartbeats that waited for room in the send queue of `con`.
+  // Sends heartbeats that waited for room in the send queue of connection `con`.
   void send_owed_heartbeats(std::uint16_t con, ClientActions&) noexcept;
   // Sends the owed heartbeats of all connections, in batches.
   void send_owed_heartbeats(ClientActions&) noexcept;
@@ -196,10 +198,11 @@ class ClientPath {
               unknown_since_, unknown_again_, ack_owed_, message_owed_, challenge_, addresses_, batch_, cons_)
 
  private:
-  // What answers do to the keys of the server's chunks. Hashed as a number: traces of before know 0 and 1.
+  // How responses affect the rkeys of the server's chunks. Hashes use the number: older traces contain 0 and
+  // 1.
   enum class ChunkKeys : std::uint8_t { stay, fresh, fresh_for_writes };
 
-  // Of the attempt under way.
+  // Challenge state of the attempt in progress.
   struct Challenge {
     static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
     bool answered = false;
@@ -239,7 +242,7 @@ class ClientPath {
   bool generations_ = false;
   bool probe_ = false;
   bool first_ = false;
-  bool came_up_ = false;  // in the session that its last attempts asked for
+  bool came_up_ = false;  // was connected in the session that its last attempts asked for
   bool held_back_ = false;
   bool foreign_ = false;
   Nanos unknown_since_ = kNever;

@@ -1,11 +1,12 @@
-// The client side of one session: paths, permits, the path of each request, and failover. A value: it reads
-// no clock and shares nothing; time and events come in as inputs, work goes out as actions (inputs.hpp,
-// actions.hpp). Memory is taken for the connections of a path that is added, and for no other step.
+// Client side of one session: paths, permits, the path of each request, and failover. A value type: it reads
+// no clock and shares nothing; time and events are inputs, work is emitted as actions (inputs.hpp,
+// actions.hpp). Only adding a path allocates memory (for its connections).
 //
-// Every accepted request (Submitted) is answered by exactly one Complete. A request of a lost path is sent
-// again on another one only when the old one is drained here and, with a peer that knows the fence, when the
-// old incarnation is known to be closed and drained there too. After a write failed for want of a path, no
-// later request is sent before the same proof, because the write must not act after that was acknowledged.
+// Every accepted request (Submitted) gets exactly one Complete. A request of a lost path is resent on another
+// path only after the old path is drained on the client. If the peer supports the fence, the old incarnation
+// must also be known to be closed and drained on the server. After a write failed with no_path, later
+// requests also wait for that proof, because the failed write must not execute after a later request was
+// acknowledged.
 //
 // The same in Linux 6.12 is drivers/infiniband/ulp/rtrs/rtrs-clt.c, and rtrs.c for the heartbeat:
 //   protocol section 3.1  connections and INFO: init_conns, rtrs_rdma_conn_established, process_info_rsp
@@ -40,11 +41,11 @@
 namespace rtrs {
 
 struct ClientCounters {
-  std::uint64_t stale_events = 0;     // of older incarnations, ignored
-  std::uint64_t stale_responses = 0;  // for a permit that no longer waits for them, ignored
+  std::uint64_t stale_events = 0;     // events of older incarnations, ignored
+  std::uint64_t stale_responses = 0;  // responses for a permit that no longer waits for one, ignored
   std::uint64_t violations = 0;       // protocol violations of the server, each closed a path
   // Writes and service messages that failed with no_path although the server may still execute them, and for
-  // which no fence held later requests back (ClientConfig::kernel_peer, fence_failed)
+  // which no fence delayed later requests (ClientConfig::kernel_peer, fence_failed).
   std::uint64_t unproven_failures = 0;
 };
 
@@ -75,49 +76,50 @@ class ClientSession {
   void on(const DeadlineReached&, ClientActions&) noexcept;
   void on(const Continued&, ClientActions&) noexcept;
 
-  // When to feed DeadlineReached at the latest.
+  // Latest time to feed DeadlineReached.
   Nanos next_deadline() const noexcept;
-  // True while more can be done without an outside event: feed Continued.
+  // True while work is left that needs no outside event: feed Continued.
   bool wants_to_continue() const noexcept { return pump_; }
 
   // The permit that the next Submitted must name; kNoPermit when all are in use or the session was never
   // connected.
   std::uint16_t next_permit() const noexcept { return closing_ ? kNoPermit : permits_.next(); }
-  // When a request that waits since `since` fails if no path and no permit comes before: queue_timeout after
-  // it began to wait, or after the last path was lost, or all permits were given up, if that came later.
-  // kNever while a path is connected and not all permits are given up, and where requests wait for ever.
-  // Holds for requests that the caller keeps because there is no permit, too.
+  // Time at which a request that waits since `since` fails if neither a path nor a permit becomes available:
+  // `queue_timeout` after the latest of `since`, the loss of the last path, and the time when the server
+  // might still execute failed requests on all permits. kNever while a path is connected and at least one
+  // permit is usable, and if requests wait without limit. Also valid for requests that the caller queues
+  // because no permit is free.
   Nanos path_wait_ends(Nanos since) const noexcept;
   bool opened() const noexcept { return permits_.depth() != 0; }
   bool closing() const noexcept { return closing_; }
   bool ended() const noexcept { return ended_; }
   unsigned connected_paths() const noexcept { return connected_; }
-  // The server of a connected path granted an extension, hence is no kernel.
+  // True if the server of a connected path granted an extension; such a server is not the kernel's.
   bool peer_extends() const noexcept;
   unsigned permits_used() const noexcept { return permits_.used(); }
-  // Of requests that failed and that the server may still execute: their chunks are not used before there is
-  // proof that it does not.
+  // Permits of failed requests that the server may still execute. Their chunks stay unused until there is
+  // proof that it will not.
   unsigned permits_given_up() const noexcept { return permits_.given_up(); }
   bool permits_exhausted() const noexcept { return opened() && permits_.given_up() == permits_.depth(); }
   unsigned depth() const noexcept { return permits_.depth(); }
   std::uint32_t queue_depth() const noexcept { return queue_depth_; }  // announced; of the immediate encoding
   std::uint32_t max_io_size() const noexcept { return max_io_size_; }
   std::uint32_t max_hdr_size() const noexcept { return max_hdr_size_; }
-  // Paths that were ever added are below it.
+  // Upper bound of the indices of all paths ever added.
   unsigned path_limit() const noexcept { return static_cast<unsigned>(paths_.size()); }
-  // An absent path where none was ever added.
+  // Returns an absent path if no path was ever added at `index`.
   const ClientPath& path(unsigned index) const noexcept {
     return index < paths_.size() ? paths_[index] : kAbsentPath;
   }
   const Permit& permit(std::uint16_t id) const noexcept { return permits_[id]; }
-  // The request without an answer that was sent first, also one that is to be sent again; false: there is
-  // none. Linear in the depth.
+  // Finds the unanswered request that was sent first, including requests that wait to be resent. Returns
+  // false if there is none. Linear in the depth.
   bool oldest_in_flight(OldestRequest&) const noexcept;
   const ClientConfig& config() const noexcept { return config_; }
   const ClientCounters& counters() const noexcept { return counters_; }
 
   std::uint64_t fingerprint() const noexcept;
-  // Name of the first broken rule of the whole state, or null. Linear in the depth.
+  // Name of the first violated invariant, or null. Linear in the depth.
   const char* broken_invariant() const noexcept;
   bool operator==(const ClientSession&) const = default;
   RTRS_FIELDS(config_, jitter_, paths_, fences_, permits_, queue_depth_, max_io_size_, max_hdr_size_,
@@ -126,20 +128,20 @@ class ClientSession {
               giving_way_, new_home_, closing_, closing_paths_, ended_, batches_, answers_due_)
 
  private:
-  // The fence of one lost path: requests of it wait until the server's old incarnation is known to be dead.
+  // Fence of one lost path: its requests wait until the server's old incarnation is known to be dead.
   struct Fence {
     enum class State : std::uint8_t { idle, wanted, asked };
     State state = State::idle;
-    bool lingering = false;  // one of its requests failed, and may still change something at the server
+    bool lingering = false;  // a failed request of the path may still change data on the server
     std::uint32_t upto_epoch = 0;
     std::uint32_t serial = 0;
     ConKey asked_over{};
-    Nanos since = 0;          // when the first of its requests was held back
+    Nanos since = 0;          // time since which requests of the path wait
     Nanos deadline = kNever;  // for the answer
     bool operator==(const Fence&) const = default;
     RTRS_FIELDS(state, lingering, upto_epoch, serial, asked_over, since, deadline)
   };
-  // A path has a batch of connections left (ClientPath::in_batch).
+  // Paths that have connections left to process (ClientPath::in_batch).
   struct Batches {
     static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
     bool left = false;
@@ -184,7 +186,7 @@ class ClientSession {
   bool send(std::uint16_t id, Nanos now, ClientActions&) noexcept;
   void pump(Nanos now, ClientActions&) noexcept;
   void complete(std::uint16_t id, Errc, std::uint16_t peer_errno, ClientActions&) noexcept;
-  // `keyed`: it came with a fresh key of its chunk.
+  // `keyed`: the response carried a fresh key for its chunk.
   void response(const ConKey&, Nanos now, std::uint32_t imm, bool keyed, ClientActions&) noexcept;
   void end_if_drained(ClientActions&) noexcept;
 
@@ -214,7 +216,7 @@ class ClientSession {
     bool possible = true;
   };
 
-  // No request is overdue before `at`. One timer serves all requests: answers do not change it; when it
+  // No request is overdue before `at`. One timer serves all requests. Responses do not change it; when it
   // fires, it is set to the deadline of the oldest request.
   struct AnswersDue {
     static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint: traces without request_timeout
@@ -226,10 +228,10 @@ class ClientSession {
   ClientConfig config_;
   Jitter jitter_;
   PathTable paths_{};
-  // All at and behind it were never added. Every IO asks for the next deadline.
+  // No path was ever added at this index or above. Cached because every IO asks for the next deadline.
   Uncompared<PathEnd> path_end_;
   GrowingVector<Fence, kPathsInside, kMaxPaths> fences_;  // by path, one for each
-  // False: no fence lingers. Nearly always so, and every IO asks.
+  // False: no fence lingers. Cached because every IO checks it and the value is nearly always false.
   Uncompared<Lingering> lingering_;
   PermitPool permits_;
   std::uint32_t queue_depth_ = 0;
@@ -246,7 +248,7 @@ class ClientSession {
   std::uint32_t overdue_ = 0;  // permits
   Nanos close_deadline_ = kNever;
   Nanos link_since_ = 0;  // the last time that LinkChanged was reported
-  Nanos alive_at_ = 0;    // when the last of what the server has answered was sent: it had the session then
+  Nanos alive_at_ = 0;  // send time of the newest message that the server answered: the session existed then
   bool ever_connected_ = false;
   bool pump_ = false;
   bool giving_way_ = false;  // a path came up: others that lead are not yet told

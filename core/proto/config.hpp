@@ -1,4 +1,4 @@
-// Settings of the protocol machines. Plain values, fixed when a machine is made; times in nanoseconds.
+// Settings of the protocol state machines, constant after construction. Times are in nanoseconds.
 #pragma once
 #include <cstdint>
 
@@ -10,22 +10,21 @@
 
 namespace rtrs {
 
-// Protocol section 7. A peer is declared dead between (missed_max + 1) and (missed_max + 2) intervals after
-// the last thing received from it.
+// Heartbeat, protocol section 7. A peer is declared dead between (missed_max + 1) and (missed_max + 2)
+// intervals after the last message from it.
 struct HeartbeatConfig {
   Nanos interval = seconds(5);
   std::uint32_t missed_max = 5;
   bool operator==(const HeartbeatConfig&) const = default;
   RTRS_FIELDS(interval, missed_max)
 };
-// A silent peer is dead after this time at the latest.
+// Longest time after which a silent peer is declared dead.
 constexpr Nanos dead_peer_time(const HeartbeatConfig& heartbeat) noexcept {
   const Nanos intervals = Nanos{heartbeat.missed_max} + 2;
   return heartbeat.interval > kNever / intervals ? kNever : intervals * heartbeat.interval;
 }
 
-// What to do with the requests of a lost path while nothing proves that the server will not execute them any
-// more.
+// Policy for the requests of a lost path while there is no proof that the server will not execute them.
 enum class UnfencedReplay : std::uint8_t {
   wait,    // hold them until there is proof: an answered fence, or a newer incarnation of the path accepted.
            // After one of them failed with no_path, all new requests are held until there is proof for it
@@ -34,7 +33,7 @@ enum class UnfencedReplay : std::uint8_t {
 };
 
 struct ClientConfig {
-  std::uint64_t seed = 1;           // of the reconnect jitter; another one for each session
+  std::uint64_t seed = 1;           // seed of the reconnect jitter; must differ between sessions
   std::uint16_t con_num = 3;        // connections a path: one for service, the rest for IO; 2 .. kMaxCons
   std::uint16_t max_depth = 512;    // permits to use at most, 1 .. kMaxPermits; the server may offer less
   std::uint16_t send_depth = 1024;  // send queue entries of a connection, at least 8
@@ -55,18 +54,19 @@ struct ClientConfig {
   Nanos reconnect_jitter = seconds(2);  // up to this much is added, at most the delay itself
   Nanos busy_retry =
       milliseconds(250);  // delay after the server said that it still closes the old incarnation
-  // Before another path tries to create the session too, while one is still trying. Also before a path that
-  // the server does not know may create it anew, from the loss of the last path on. kNever: not at all.
+  // Delay before another path also tries to create the session while one is still trying. Also the delay,
+  // counted from the loss of the last path, before a path whose session the server does not know may create a
+  // new one. kNever: never.
   Nanos lead_head_start = seconds(1);
   std::int32_t max_reconnect_attempts = -1;  // -1: for ever; 0: never
   HeartbeatConfig heartbeat;
-  // How long the server may take to answer a request; kNever: for ever, as slow storage may need. A request
-  // that takes longer closes its path and fails with request_timeout once the path is drained. The
-  // other requests of the path fail over. Where queue_timeout is set too, a request that loses its path later
-  // than both together after it was first sent is not sent again, but fails so as well.
+  // Longest time to wait for a response; kNever: no limit, as slow storage may need. A request that exceeds
+  // this time closes its path and fails with request_timeout after the path is drained. The other requests of
+  // the path fail over. If queue_timeout is also set, a request that loses its path later than the sum of
+  // both after it was first sent is not resent, but fails with request_timeout.
   Nanos request_timeout = kNever;
-  // Of the fabric's capabilities (done_means_delivered): ProbeDelivery finds a connection that delivers
-  // nothing to a server that does not know the probe extension.
+  // Copied from the fabric's capability done_means_delivered. If set, ProbeDelivery detects a connection that
+  // no longer delivers to a server without the probe extension.
   bool probe_deliveries = false;
   bool operator==(const ClientConfig&) const = default;
   RTRS_FIELDS(seed, con_num, max_depth, send_depth, extensions, imm_consumes_receive, offer_invalidation,
@@ -82,10 +82,11 @@ struct ServerConfig {
   std::uint32_t max_hdr_size = 4096;
   std::uint16_t send_depth = 1024;  // send queue entries of a connection
   std::uint16_t max_sessions = 64;
-  std::uint16_t max_host_sessions = 0;  // of one client address; 0: max_sessions
-  std::uint16_t max_half_open = 0;  // of one client address, without INFO_REQ yet; 0: half of max_sessions
-  // Granted when asked for. keys_stay: the keys of READs are left to a client that asks for it, because its
-  // own invalidation costs less than a message.
+  std::uint16_t max_host_sessions = 0;  // sessions of one client address; 0: max_sessions
+  std::uint16_t max_half_open =
+      0;  // sessions of one client address that sent no INFO_REQ yet; 0: half of max_sessions
+  // Extensions that are granted on request. keys_stay: the server leaves the keys of READs to a client that
+  // requests it, because a local invalidation is cheaper for that client than a message.
   wire::Extensions extensions = wire::kKnownExtensions & ~wire::Extensions::keys_stay;
   bool always_invalidate = false;  // a fresh key for every IO (needs capability `invalidation`)
   bool imm_consumes_receive = true;
@@ -94,7 +95,7 @@ struct ServerConfig {
   bool send_invalidate = true;
   Nanos handshake_timeout = seconds(30);  // from the first connect request of a path to its INFO_REQ
   HeartbeatConfig heartbeat;
-  bool probe_deliveries = false;  // the same as of a client
+  bool probe_deliveries = false;  // as ClientConfig::probe_deliveries
   bool operator==(const ServerConfig&) const = default;
   RTRS_FIELDS(queue_depth, chunk_size, max_hdr_size, send_depth, max_sessions, max_host_sessions,
               max_half_open, extensions, always_invalidate, imm_consumes_receive, send_invalidate,

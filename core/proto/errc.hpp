@@ -1,5 +1,5 @@
-// What an operation came to (Errc) and why a path, connection or request ended (Reason). The same words are
-// used in logs, statistics, traces and the API.
+// Result of an operation (Errc) and reason why a path, connection or request ended (Reason). Logs,
+// statistics, traces and the API use the same words.
 #pragma once
 #include <cstdint>
 
@@ -21,16 +21,16 @@ enum class Errc : std::uint8_t {
   no_such_path,    // no path with this index
   invalid,         // an argument is out of its range
   fabric_error,    // the fabric failed for another reason (its text is in the log)
-  // No answer of the server within ClientConfig::request_timeout; a write may have acted. Of a block client
-  // also: a device was not open for queue_timeout.
+  // No response within ClientConfig::request_timeout; a write may have been executed. A block client also
+  // returns it if a device was not open for queue_timeout.
   request_timeout,
   no_permit,    // all permits belong to failed requests that the server may still execute
   cache_lost,   // the server's cache was replaced: changes that were acknowledged may be gone
   path_exists,  // the session has a path between these addresses
 };
 const char* to_string(Errc) noexcept;
-// The Linux errno that stands for it where only an errno can be told; 0 for ok. Of peer_error, whose errno is
-// the server's, EIO.
+// Linux errno for interfaces that can only return an errno; 0 for ok. EIO for peer_error, whose errno is the
+// server's.
 std::uint16_t to_linux_errno(Errc) noexcept;
 
 enum class Reason : std::uint8_t {
@@ -64,8 +64,8 @@ enum class Reason : std::uint8_t {
   too_many_connections,
   name_refused,        // server: the session name is malformed or owned by another session
   attempts_exhausted,  // client: the maximum number of reconnect attempts was reached
-  no_resources,        // memory or fabric objects could not be had
-  fabric_gone,         // the device or provider went away
+  no_resources,        // memory or fabric objects could not be allocated
+  fabric_gone,         // the device or provider was removed
   other_path_leads,    // client: another path created the session meanwhile; this one joins it
   connection_silent,   // client: one connection delivered nothing for the dead-peer time, others may have
   request_timeout,     // client: a request was not answered within ClientConfig::request_timeout

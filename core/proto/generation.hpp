@@ -1,7 +1,7 @@
-// The generation of a permit inside the message id of a response, between peers that granted each other the
-// generation extension: the 19-bit id holds the buffer id in its low bits and as much of the generation as is
-// left above it, so that a late response is not taken for that of the next request on the same permit.
-// Peers without the extension carry the plain buffer id.
+// Generation of a permit inside the message id of a response, between peers that agreed on the generation
+// extension. The 19-bit id holds the buffer id in its low bits and the low bits of the generation above it,
+// so that a late response is not mistaken for the response to the next request on the same permit. Without
+// the extension the id is the plain buffer id.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -24,7 +24,7 @@ struct MsgId {
   std::uint32_t buf_id = 0;     // may be >= queue_depth: the peer chose it
   std::uint8_t generation = 0;  // masked
   bool exact = false;           // no bit above the generation was set
-  // Whether this answers the request with `full`, whose upper bits are not on the wire.
+  // True if this id answers the request with generation `full`, whose upper bits are not on the wire.
   constexpr bool answers(std::uint32_t queue_depth, std::uint8_t full) const noexcept {
     return exact && generation == (full & wire::generation_mask(queue_depth));
   }

@@ -1,5 +1,5 @@
-// The heartbeat of one path (protocol section 7): one HB_MSG a silent period, anything received is life. A
-// value; the owner feeds it time and what arrives.
+// Heartbeat of one path (protocol section 7): sends one HB_MSG per silent interval; anything received proves
+// that the peer is alive. A value type; the owner feeds time and arrivals.
 #pragma once
 #include <cstdint>
 
@@ -21,10 +21,10 @@ class Heartbeat {
   Nanos deadline() const noexcept { return deadline_; }
 
   // Call when `now` has reached deadline(). `send`: post an HB_MSG. `dead`: the peer was silent too long.
-  // The bounds follow from counting ticks: a peer is dead at the tick that finds more than missed_max missed
-  // ones, that is missed_max + 1 intervals after the tick that sent the unanswered HB_MSG. A late tick (a
-  // paused process) counts once, and the next one is a whole interval away, so that what arrived meanwhile is
-  // seen first.
+  // A peer is dead at the tick that finds more than missed_max missed intervals, which is missed_max + 1
+  // intervals after the tick that sent the unanswered HB_MSG. A late tick (paused process) counts once, and
+  // the next tick is a whole interval later, so that messages which arrived during the pause are processed
+  // first.
   Tick on_tick(Nanos now, const HeartbeatConfig& config) noexcept {
     if (missed_ > config.missed_max) {
       deadline_ = kNever;
@@ -37,10 +37,9 @@ class Heartbeat {
   }
   void received() noexcept { missed_ = 0; }
   Nanos last_sent() const noexcept { return last_sent_; }
-  // When the HB_MSG left that nothing was received since, from one interval after it on; kNever: nothing is
-  // owed.
+  // Send time of an HB_MSG after which nothing was received for at least one interval; kNever: none.
   Nanos silent_since() const noexcept { return missed_ > 1 ? last_sent_ : kNever; }
-  // HB_ACK: the round trip of the last HB_MSG.
+  // HB_ACK arrived: returns the round-trip time of the last HB_MSG.
   Nanos acknowledged(Nanos now) const noexcept { return now - last_sent_; }
 
   bool operator==(const Heartbeat&) const = default;

@@ -22,8 +22,7 @@ constexpr Nanos milliseconds(std::uint64_t n) {
 constexpr Nanos seconds(std::uint64_t n) {
   return n * 1'000'000'000;
 }
-// The time `delay` after `start`; kNever where the sum is beyond the range, so that a delay of kNever never
-// ends.
+// Time `delay` after `start`. Saturates to kNever, so that a delay of kNever never ends.
 constexpr Nanos later(Nanos start, Nanos delay) {
   return delay > kNever - start ? kNever : start + delay;
 }
@@ -39,7 +38,7 @@ struct ConKey {
   std::uint32_t epoch = 0;
   std::uint16_t session = 0;
 
-  // A number for session and path: dense, and below kMaxPaths where the session is 0.
+  // Dense number of session and path; below kMaxPaths if the session is 0.
   constexpr std::uint32_t place() const noexcept { return session * kMaxPaths + path; }
   // The number in traces, texts and hashes. Sessions once had 8 paths, numbered session * 8 + path. The first
   // 8 paths of each session keep these numbers; further paths have higher numbers.
@@ -79,8 +78,8 @@ struct ConBatch {
   RTRS_FIELDS(next)
 };
 
-// Who a client is, as its fabric found out: a digest of the name in its certificate or of its key, which is
-// the same for the same name alone. All zero: nobody asked.
+// Identity of a client as determined by its fabric: a digest of the name in its certificate or of its key.
+// Different names have different digests. All zero: the fabric did not authenticate the client.
 struct PeerIdentity {
   static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
   std::uint64_t low = 0;

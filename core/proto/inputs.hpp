@@ -1,7 +1,7 @@
-// Everything that can change a protocol state machine, one struct an input, named in the past tense. All are
-// trivially copyable and at most 64 bytes. `now` never decreases from one input to the next of one machine;
-// inputs with equal `now` may come in any order. Bytes of the peer are parsed at the edge (core/wire): what
-// does not parse arrives as PeerBroke.
+// Inputs of the protocol state machines: one struct per input, named in the past tense. All are trivially
+// copyable and at most 64 bytes. `now` never decreases between two inputs of one machine; inputs with equal
+// `now` may arrive in any order. `core/wire` parses the peer's bytes; bytes that do not parse arrive as
+// PeerBroke.
 //
 // What they stand for, and the function of Linux 6.12 that handles it (rtrs-clt.c, rtrs-srv.c):
 //   Connected, ConnectFailed  protocol section 2.2: rtrs_rdma_conn_established, rtrs_rdma_conn_rejected
@@ -35,15 +35,15 @@ namespace rtrs {
 
 // --- both sides ---
 
-// First sign that a connection is gone. The machine answers with Disconnect.
+// First sign that a connection is lost. The machine answers with Disconnect.
 struct ConnectionLost {
   Nanos now;
   ConKey key;
   Reason reason;
   RTRS_FIELDS(now, key, reason)
 };
-// The last event of a key, exactly one, and only after Disconnect: every work request of it has completed or
-// been flushed, and no buffer of it is in use by the fabric any more.
+// Last event of a key; exactly one, and only after Disconnect. Every work request of the key has completed or
+// been flushed, and the fabric uses none of its buffers.
 struct ConnectionClosed {
   Nanos now;
   ConKey key;
@@ -75,7 +75,7 @@ struct DeadlineReached {
   Nanos now;
   RTRS_FIELDS(now)
 };
-// Go on with a batch: fed while wants_to_continue().
+// Continues a batch: feed while wants_to_continue() is true.
 struct Continued {
   Nanos now;
   RTRS_FIELDS(now)
@@ -93,7 +93,7 @@ struct PathDisconnectRequested {
 
 // --- client session ---
 
-// Path `path` exists from now on and starts to connect.
+// Path `path` is added and starts to connect.
 struct PathAdded {
   Nanos now;
   std::uint16_t path;
@@ -114,7 +114,7 @@ struct PolicyChanged {
   MultipathPolicy policy;
   RTRS_FIELDS(now, policy)
 };
-// From the next failed attempt on.
+// New limit of reconnect attempts; takes effect at the next failed attempt.
 struct AttemptsChanged {
   Nanos now;
   std::int32_t max_reconnect_attempts;  // as in ClientConfig
@@ -138,8 +138,7 @@ struct Connected {
   std::uint16_t queue_depth;
   RTRS_FIELDS(now, key, max_io_size, max_hdr_size, flags, queue_depth)
 };
-// The attempt failed; `peer_errno` is positive where the peer gave one, else 0. The key still needs
-// Disconnect.
+// The attempt failed. `peer_errno`: positive errno from the peer, or 0. The key still needs Disconnect.
 struct ConnectFailed {
   Nanos now;
   ConKey key;
@@ -234,7 +233,7 @@ struct RequestArrived {
   bool has_descriptor;
   RTRS_FIELDS(now, key, data_len, usr_len, chunk, generation, direction, need_invalidate, has_descriptor)
 };
-// The remote key of a chunk is dead (or, ok == false, could not be invalidated).
+// The rkey of a chunk is invalid now or, if `ok` is false, could not be invalidated.
 struct ChunkInvalidated {
   Nanos now;
   ConKey key;
@@ -250,7 +249,8 @@ struct FenceRequested {
   wire::Uuid sess_uuid;
   RTRS_FIELDS(now, key, serial, recon_cnt, sess_uuid)
 };
-// The upper layer answers a delivered request: exactly once for each Deliver, `peer_errno` 0 or positive.
+// The upper layer responds to a delivered request, exactly once for each Deliver. `peer_errno`: 0 or
+// positive.
 struct Responded {
   Nanos now;
   std::uint16_t chunk;

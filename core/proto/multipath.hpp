@@ -9,12 +9,12 @@
 
 namespace rtrs {
 
-// Has the paths that were ever added, and room for a few more.
+// Table of all paths ever added, with room for a few more.
 using PathTable = GrowingVector<ClientPath, kPathsInside, kMaxPaths>;
 inline constexpr unsigned kNoPath = kMaxPaths;
 
-// The connected path with send queue room on the request's connection that the policy prefers; kNoPath when
-// there is none. `cursor` is where round-robin goes on.
+// Returns the connected path that the policy prefers among those with send queue room on the request's
+// connection; kNoPath if there is none. `cursor` is the position of round-robin.
 unsigned choose_path(const PathTable&, MultipathPolicy, unsigned connected, bool service,
                      std::uint16_t affinity, unsigned& cursor) noexcept;
 

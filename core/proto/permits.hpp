@@ -14,8 +14,8 @@
 
 namespace rtrs {
 
-// When a request was first sent. Part of the state only where it ends the request (`bounds`): else people
-// look at it and nothing depends on it.
+// Time at which a request was first sent. Part of the hashed state only if it limits the request (`bounds`);
+// otherwise it is informative only.
 struct FirstSent {
   Nanos at = kNever;
   bool bounds = false;
@@ -33,7 +33,7 @@ struct Permit {
     free,
     queued,     // waits for a path with room
     in_flight,  // sent over (path, con, epoch)
-    fenced,     // its path is gone; waits for proof that the server will not execute it any more
+    fenced,     // its path is lost; waits for proof that the server will not execute it any more
     abandoned,  // was fenced and given up: answered, but the server may still use its chunk
   };
   static constexpr std::uint8_t kNowhere = 0xff;
@@ -54,7 +54,7 @@ struct Permit {
   bool offers_invalidation = false;
   bool invalidated = false;  // the server invalidated the key of this request
   bool proven = true;        // failed over with proof
-  bool overdue = false;      // abandoned: has still to be answered with request_timeout
+  bool overdue = false;      // abandoned: request_timeout must still be reported
   FirstSent first_sent;
   bool operator==(const Permit&) const = default;
   RTRS_FIELDS(since, data_len, usr_len, epoch, con, affinity, next, path, failed_from, generation, state,
@@ -86,7 +86,7 @@ class PermitPool {
     free_[id / 64] |= std::uint64_t{1} << (id % 64);
     --used_;
   }
-  // The permit stays in use though its request is, or will soon be, answered.
+  // Keeps the permit in use although its request is, or soon will be, completed.
   void give_up(std::uint16_t id) noexcept {
     RTRS_ASSERT(permits_[id].state != Permit::State::free && permits_[id].state != Permit::State::abandoned);
     permits_[id].state = Permit::State::abandoned;

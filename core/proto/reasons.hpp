@@ -1,5 +1,5 @@
-// What people are told of each Reason: one table for logs, events, metrics, traces and the API.
-// docs/reasons.md shows it.
+// User-visible text of each Reason: one table for logs, events, metrics, traces and the API.
+// `docs/reasons.md` lists it.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -9,9 +9,9 @@
 namespace rtrs {
 
 enum class ReasonKind : std::uint8_t {
-  wanted,    // somebody asked for it: an operator, or a client that ends
-  ordinary,  // a step of connecting again; the next one follows by itself
-  refused,   // one side does not take the other: a configuration has to change
+  wanted,    // requested by an operator, or by a client that exits
+  ordinary,  // a step of reconnecting; the next step follows automatically
+  refused,   // one side rejects the other: a configuration must change
   broken,    // network, peer, device or memory failed
 };
 
@@ -21,19 +21,19 @@ struct ReasonText {
   const char* code;      // as to_string(Reason); never changes its meaning
   const char* sentence;  // without a capital and a full stop, for the end of a line
   const char* hint;      // what to do, likewise; empty only for Reason::none
-  // Linux errno that stands for it. Where a peer sent or is sent one, that one is told instead: a server may
-  // reject for one reason with several.
+  // Linux errno for this reason. If a peer sent or receives an errno, that errno is reported instead, because
+  // a server may reject for one reason with different errnos.
   std::uint16_t linux_errno;
   ReasonKind kind;
 };
 
-// Of a number that is no Reason: a text that says so.
+// Returns a text that says so if the number is not a Reason.
 const ReasonText& text_of(Reason) noexcept;
-// What a client is told of a path: as text_of(), except that a server that rejects with EEXIST has one thing
-// to say (protocol section 3.2, row 8), which are sentence and hint then, and that hints of keys name the
-// server, whose log says more. Code, errno and kind stay those of the reason.
+// Text of a path's reason on the client. As text_of(), with two differences: a rejection with EEXIST has its
+// own sentence and hint (protocol section 3.2, row 8), and hints about keys name the server, whose log has
+// details. Code, errno and kind are those of the reason.
 ReasonText words_of(Reason, std::uint16_t peer_errno) noexcept;
-// The reason that has this code; null: none has.
+// Returns the reason with this code, or null.
 const ReasonText* text_of(std::string_view code) noexcept;
 
 }  // namespace rtrs

@@ -1,6 +1,5 @@
-// Room in the send queue of one connection, and which work requests ask for a completion. Entries come back
-// only through signalled completions, each of which retires itself and the unsignalled ones before it. A
-// value.
+// Room in the send queue of one connection, and the choice of which work requests are signalled. Only
+// signalled completions free entries: each retires itself and the unsignalled ones before it. A value type.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -27,8 +26,8 @@ class SendQueue {
   bool has_room(unsigned entries) const noexcept { return room_ >= entries + kHeartbeatReserve; }
   bool has_heartbeat_room() const noexcept { return room_ >= 1; }
 
-  // Takes entries; the cookie belongs to the last of them: 0, or signalled and to be given to retire().
-  // Signalled often enough that the queue never fills with work nobody will report.
+  // Takes entries and returns the cookie of the last one: 0 (unsignalled), or the value for retire(). Signals
+  // often enough that the queue never fills with unsignalled work.
   std::uint64_t take(unsigned entries) noexcept {
     RTRS_ASSERT(entries >= 1 && room_ >= entries);
     room_ = static_cast<std::uint16_t>(room_ - entries);
@@ -38,7 +37,7 @@ class SendQueue {
     unsignalled_ = 0;
     return retired;
   }
-  // The same for one entry that is signalled whatever else is.
+  // As take() for one entry that is always signalled.
   std::uint64_t take_signalled() noexcept {
     RTRS_ASSERT(room_ >= 1);
     --room_;

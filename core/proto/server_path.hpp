@@ -76,7 +76,8 @@ struct ServerPath {
 };
 using ServerPaths = GrowingVector<ServerPath, kPathsInside, kMaxPaths>;
 
-// Who uses a chunk, and what its answer needs. Copied at arrival: the peer can still write the chunk.
+// User of a chunk, and the data that its response needs. Copied on arrival, because the peer can still write
+// the chunk.
 struct ChunkUser {
   ConKey key;
   std::uint32_t incarnation = 0;
@@ -103,7 +104,7 @@ struct ServerChunk {
   RTRS_FIELDS(state, from_park, has_parked, serial, peer_errno, next_waiting, user, parked)
 };
 
-// A fence that is not answered yet: one for each (asking path, fenced path).
+// An unanswered fence: one for each pair of asking path and fenced path.
 struct PendingFence {
   ConKey asker;
   std::uint32_t serial = 0;
@@ -114,7 +115,7 @@ struct PendingFence {
   static constexpr void visit_fields(Self& self, Visitor&& visit) {
     visit("asker", self.asker);
     visit("serial", self.serial);
-    // No path is 8 in hashes, as when a session had 8 paths.
+    // Hashes use 8 for "no path", as when a session had 8 paths.
     if constexpr (std::is_const_v<Self>) {
       const auto number = static_cast<std::uint16_t>(self.target == kMaxPaths ? 8
                                                      : self.target < 8        ? self.target

@@ -1,5 +1,5 @@
-// Which session a connect request belongs to, and which session owns a name. One step decides and records at
-// once, so that two first requests of one session, or two claims of one name, cannot both win. A value.
+// Assigns connect requests to sessions, and names to their owners. One step decides and records, so that two
+// first requests of one session, or two claims of one name, cannot both succeed. A value type.
 #pragma once
 #include <cstdint>
 
@@ -17,19 +17,19 @@ class ServerRegistry {
   // max_sessions above kMaxSessions counts as kMaxSessions.
   explicit ServerRegistry(const ServerConfig&) noexcept;
 
-  // Answered last by AdmitSession, or by Reject: ENXIO for an additional path of a session that is
-  // unknown or half open, EPERM for a session that a client of another identity made, ENOMEM beyond a limit,
-  // EBUSY where room is being made. After `create` the session exists until SessionDropped, whatever becomes
-  // of the request. A path is fenced, replaced and ended by connections of its session alone, so that this
-  // one decision keeps other identities from all of it.
+  // The last action is AdmitSession or Reject. Errnos: ENXIO for an additional path of an unknown or
+  // half-open session, EPERM for a session that a client of another identity created, ENOMEM above a limit,
+  // EBUSY while room is being made. After `create` the session exists until SessionDropped, even if the
+  // connect request fails. Only connections of a session can fence, replace or end its paths, so that this
+  // check protects them from other identities.
   //
-  // A session is half open until it has a name, which INFO_REQ brings. Anybody can make such sessions with
-  // one small message each, so they give way (CrowdOut): the oldest of a client address with max_half_open of
-  // them; and, when there are max_sessions, the oldest of the address that has most.
+  // A session is half open until INFO_REQ names it. Any client can create half-open sessions with one small
+  // message each, so the registry drops them to make room (CrowdOut): at `max_half_open` for one client
+  // address, that address's oldest; at `max_sessions`, the oldest of the address that has most.
   void on(const SessionSought&, RegistryActions&) noexcept;
   // Answered by AnswerName: EPERM when another session owns the name or this one has another.
   void on(const NameClaimed&, RegistryActions&) noexcept;
-  // The session is over: index, identity and name are free again.
+  // The session has ended: its index, identity and name are free again.
   void on(const SessionDropped&, RegistryActions&) noexcept;
 
   unsigned session_count() const noexcept { return live_; }
@@ -52,7 +52,7 @@ class ServerRegistry {
   static constexpr std::size_t kInside = 8;
   using Indices = GrowingVector<std::uint16_t, kInside, kMaxSessions>;
 
-  // Of host 0, which is not known: 0.
+  // Returns 0 for host 0 (unknown).
   unsigned half_open_of(std::uint32_t host) const noexcept;
   unsigned sessions_of(std::uint32_t host) const noexcept;
   // Position in half_open_ of the oldest of `host`.

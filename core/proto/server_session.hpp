@@ -1,11 +1,12 @@
-// The server side of one session: its paths, connections and chunks. A value: no clock, no IO; inputs in,
-// actions out (inputs.hpp, actions.hpp). Memory is taken for the connections of a path when its first connect
-// request comes, which is rejected where there is none, and for fences; no other step takes any. Path numbers
-// in actions and inputs other than ConKey are indices in the session.
+// Server side of one session: its paths, connections and chunks. A value type: no clock, no IO; inputs in,
+// actions out (inputs.hpp, actions.hpp). Memory is allocated only for fences and for the connections of a
+// path, when its first connect request arrives; without memory the request is rejected. Path numbers in
+// actions and inputs other than ConKey are indices in the session.
 //
-// A chunk belongs to the session and is reachable over every path. It has one user at a time. A request for a
-// chunk that is still used by another path incarnation waits (the gate), so that a replay never overtakes the
-// request that it replaces; a second request of the same incarnation breaks the protocol and its path.
+// A chunk belongs to the session, is reachable over every path and has one user at a time. A request for a
+// chunk that another path incarnation still uses waits (the gate), so that a replay never overtakes the
+// request that it replaces. A second request of the same incarnation is a protocol violation and closes its
+// path.
 //
 // The same in Linux 6.12 is drivers/infiniband/ulp/rtrs/rtrs-srv.c, and rtrs.c for the heartbeat:
 //   protocol section 2.3  INFO_REQ: process_info_req
@@ -37,8 +38,8 @@ class ServerSession {
  public:
   // Statistics; not part of the state.
   struct Counters {
-    std::uint64_t stale_events = 0;       // of connections that are over
-    std::uint64_t dropped_responses = 0;  // answers whose path was gone
+    std::uint64_t stale_events = 0;       // events of closed connections
+    std::uint64_t dropped_responses = 0;  // responses whose path was lost
     std::uint64_t gated = 0;              // requests that waited for an older user of their chunk
   };
 
@@ -75,7 +76,7 @@ class ServerSession {
   std::uint16_t index() const noexcept { return state_.index; }
   bool ended() const noexcept { return state_.ended; }
   unsigned connected_paths() const noexcept { return state_.connected; }
-  // Paths that there ever were are below it.
+  // Upper bound of the indices of all paths ever used.
   unsigned path_limit() const noexcept { return static_cast<unsigned>(state_.paths.size()); }
   PathState path_state(unsigned path) const noexcept {
     return path < state_.paths.size() ? state_.paths[path].state : PathState::absent;
@@ -154,7 +155,7 @@ class ServerSession {
   [[nodiscard]] bool probe_deliveries(ServerPath&) const noexcept;
 
   bool live(const ChunkUser&) const noexcept;
-  // Of a request whose chunk is in use: none when it waits, else why its path must end.
+  // Verdict on a request whose chunk is in use: none if the request waits, else the reason to close its path.
   Reason gate_refusal(const ServerChunk&, const ChunkUser&) const noexcept;
   void gate(std::uint16_t chunk, const ChunkUser&, ServerActions&) noexcept;
   void start(std::uint16_t chunk, const ChunkUser&, bool parked, ServerActions&) noexcept;
