@@ -1,5 +1,5 @@
-// Programming errors stop the program, in release builds too. Never used for anything a peer, a file or a
-// user sends.
+// Aborts the program on a programming error, in release builds too. Never used for input from a peer, a file
+// or a user.
 #pragma once
 
 namespace rtrs {

@@ -1,4 +1,4 @@
-// What a program wants done when a broken invariant ends it, such as writing down its last records.
+// Hook that runs when a broken invariant aborts the program, for example to save the last trace records.
 #pragma once
 
 namespace rtrs {

@@ -61,7 +61,7 @@ constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
   return product;
 }
 
-// What `Bytes` zero bytes make of a register, a table for each byte of the register.
+// Effect of `Bytes` zero bytes on the CRC register, as one table per byte of the register.
 template <std::size_t Bytes>
 struct Zeroes {
   static constexpr std::array<Table, 4> make() {
@@ -116,7 +116,8 @@ inline std::uint64_t load(const unsigned char* at) noexcept {
   return eight;
 }
 
-// The instruction takes three cycles and can begin in each, so three parts of `Lane` bytes go side by side.
+// The CRC instruction has a latency of three cycles and a throughput of one per cycle, so three lanes of
+// `Lane` bytes are processed in parallel.
 template <std::size_t Lane>
 RTRS_CRC_TARGET std::uint64_t three_lanes(const unsigned char*& at, std::size_t& size,
                                           std::uint64_t crc) noexcept {
@@ -146,7 +147,7 @@ RTRS_CRC_TARGET std::uint32_t by_instruction(const unsigned char* at, std::size_
   return last;
 }
 
-// Before it is set: false, which is only slower.
+// Zero-initialised to false before detection, which selects the slower portable code.
 const bool kInstruction = detect();
 
 #endif

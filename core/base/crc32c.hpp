@@ -5,11 +5,11 @@
 
 namespace rtrs {
 
-// Continue with the result of the bytes before: crc32c(b, n, crc32c(a, m)) is that of a followed by b.
-// By the instruction of the processor where there is one.
+// CRC of `size` bytes, continuing from the `crc` of the preceding bytes: crc32c(b, n, crc32c(a, m)) is the
+// CRC of a followed by b. Uses the processor's CRC instruction if available.
 std::uint32_t crc32c(const void* bytes, std::size_t size, std::uint32_t crc = 0) noexcept;
 
-// The same without that instruction.
+// As crc32c(), without the CRC instruction.
 std::uint32_t crc32c_portable(const void* bytes, std::size_t size, std::uint32_t crc = 0) noexcept;
 
 }  // namespace rtrs

@@ -1,4 +1,4 @@
-// Of the data of a request, seen from the client.
+// Direction of a request's data, seen from the client.
 #pragma once
 #include <cstdint>
 

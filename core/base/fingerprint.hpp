@@ -13,7 +13,8 @@ class Fingerprint {
  public:
   template <class T>
   void add(const T& value) noexcept {
-    // Of a field that came later: while nobody sets it, fingerprints stay what older traces say.
+    // Field added after the first trace version: its default value is not hashed, so that fingerprints in
+    // older traces stay valid.
     if constexpr (requires { T::kDefaultIsNotHashed; }) {
       if (value == T{}) return;
     }

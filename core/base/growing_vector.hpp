@@ -38,7 +38,7 @@ class GrowingVector {
   T* data() noexcept { return items_; }
   const T* data() const noexcept { return items_; }
   std::size_t size() const noexcept { return size_; }
-  // Items that it has room for without further memory.
+  // Number of items that fit without another allocation.
   std::size_t capacity() const noexcept { return capacity_; }
   static constexpr std::size_t max_size() noexcept { return Most; }
   bool empty() const noexcept { return size_ == 0; }
@@ -56,7 +56,7 @@ class GrowingVector {
     return items_[i];
   }
 
-  // False: there is no memory, and nothing has changed.
+  // Returns false, changing nothing, if there is no memory.
   [[nodiscard]] bool reserve(std::size_t items) noexcept {
     if (items <= capacity_) return true;
     RTRS_ASSERT(items <= Most);
@@ -86,9 +86,9 @@ class GrowingVector {
     std::copy(begin() + i + 1, end(), begin() + i);
     shorten(size() - 1);
   }
-  // Keeps its memory.
+  // Removes all items but keeps the memory.
   void clear() noexcept { shorten(0); }
-  // Gives its memory back.
+  // Removes all items and frees the memory.
   void reset() noexcept {
     clear();
     free_outside();
@@ -105,7 +105,7 @@ class GrowingVector {
     const bool reserved = reserve(items);
     RTRS_ASSERT(reserved);
   }
-  // Behind `from` items, those of `other` from there on.
+  // Appends the items of `other` from index `from` on.
   void append(const GrowingVector& other, std::size_t from) noexcept {
     must_reserve(other.size());
     std::uninitialized_copy_n(other.data() + from, other.size() - from, items_ + from);

@@ -9,7 +9,7 @@
 namespace rtrs::growing_vector_test {
 namespace {
 
-// Counts how many live, and knows its place.
+// Counts its live instances and stores its number.
 struct Item {
   explicit Item(int n = 0) noexcept : number(n) { ++alive; }
   Item(const Item& other) noexcept : number(other.number) { ++alive; }

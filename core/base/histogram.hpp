@@ -27,7 +27,8 @@ class Histogram {
     if (value < min_) min_ = value;
     if (value > max_) max_ = value;
   }
-  // What another one recorded in one of its buckets, for a histogram that was sent elsewhere.
+  // Adds the count of one bucket of another histogram, for histograms that arrive over a network or from a
+  // file.
   void add(std::size_t bucket, std::uint64_t times) noexcept {
     if (times == 0) return;
     counts_[bucket] += times;
@@ -60,7 +61,7 @@ class Histogram {
   double mean() const noexcept {
     return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_);
   }
-  // How many were less than `edge`, exactly where a bucket begins there, as at every power of two.
+  // Number of values less than `edge`; exact if a bucket begins at `edge`, as at every power of two.
   std::uint64_t count_below(std::uint64_t edge) const noexcept {
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < bucket_of(edge); ++i) seen += counts_[i];

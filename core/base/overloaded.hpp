@@ -1,5 +1,5 @@
-// A visitor of a variant made of one function an alternative. One that is missing is a compile error, as long
-// as none of them takes anything.
+// Builds a variant visitor from one function per alternative. A missing alternative is a compile error,
+// unless one function is generic.
 #pragma once
 
 namespace rtrs {

@@ -1,4 +1,4 @@
-// How many members an aggregate has, for tests that no field list forgets one.
+// Number of members of an aggregate, for tests which check that a field list is complete.
 #pragma once
 #include <cstddef>
 #include <utility>
@@ -17,7 +17,7 @@ consteval bool takes(std::index_sequence<I...>) {
   };
 }
 
-// Of the aggregate T.
+// Number of members of the aggregate T.
 template <class T, std::size_t N = 0>
 consteval std::size_t members() {
   if constexpr (takes<T>(std::make_index_sequence<N + 1>{})) {

@@ -1,11 +1,12 @@
-// Allocations that fail when a test says so. Replaces operator new of the whole program: for one file of it.
+// Makes allocations fail on request of a test. Replaces operator new of the whole program, so include it in
+// one file only.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
 namespace rtrs::test {
-// Until one fails, and that is the last that does; 0: none does.
+// Countdown to the allocation that fails, which is the only one; 0: none fails.
 inline std::size_t allocations_left = 0;
 }  // namespace rtrs::test
 
@@ -14,7 +15,7 @@ inline std::size_t allocations_left = 0;
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
-// As the one of the library does; those of the sanitizers do not.
+// As the standard library's operator; the sanitizers' operators differ.
 [[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   try {
     return ::operator new(size);

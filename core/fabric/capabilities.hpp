@@ -1,5 +1,5 @@
-// What a fabric can do, as data. Protocol behaviour that depends on a fabric depends on these and on nothing
-// else. Protocol section 10.4 has those of rxe, siw and mlx5.
+// Capabilities of a fabric. Protocol behaviour depends on the fabric only through these fields. Protocol
+// section 10.4 lists the values of rxe, siw and mlx5.
 #pragma once
 #include <cstdint>
 
@@ -18,15 +18,16 @@ struct Capabilities {
   bool send_invalidate_is_slow = false;  // costs more than a local invalidation by the client
   bool per_io_keys = false;              // Fabric::make_request_key gives a key that SEND_WITH_INV kills
   bool invalidation = false;             // Fabric::invalidate exists
-  bool invalidation_fences = false;      // after it, not even a write in progress lands any more
+  bool invalidation_fences =
+      false;  // after an invalidation, even a write in progress no longer reaches memory
   // A retransmission that covers an invalidation or a window bind ends the connection.
   bool invalidation_breaks_on_packet_loss = false;
   bool done_means_delivered = false;  // a good send completion proves arrival at the peer
-  bool detects_silent_peer = false;   // a peer that vanishes is noticed without the heartbeat
+  bool detects_silent_peer = false;   // detects a vanished peer without the heartbeat
 };
 
-// Whether a fresh key for every IO protects memory without risk for the connections. Where a write in
-// progress lands after its key died, the keys cost and guarantee nothing.
+// True if a fresh key for every IO protects memory without risk to the connections. If a write in progress
+// can land after its key is invalidated, fresh keys cost time and guarantee nothing.
 inline bool fresh_keys_protect(const Capabilities& fabric) noexcept {
   return fabric.invalidation && fabric.invalidation_fences && !fabric.invalidation_breaks_on_packet_loss;
 }

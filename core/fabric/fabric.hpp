@@ -1,11 +1,11 @@
-// The interface of a backend. One thread and one driver own a fabric: poll() takes all events, and two
+// Interface of a backend. One thread and one driver own a fabric, because poll() takes all events and two
 // drivers could choose equal keys. No call waits for a peer, and a fabric makes no callbacks.
 //
-// A connection is named by its ConKey, which the caller chooses and never reuses. Whatever happens, a key
-// given to connect() or accept() ends with exactly one ConnectionClosed event, which comes only after
-// disconnect(key) and only when no work request of the connection is outstanding and none of its memory is in
-// use by the fabric. Events of one connection are reported in order; there is no order between connections.
-// After ConnectionClosed nothing is ever reported for that key again.
+// A connection is identified by its ConKey, which the caller chooses and never reuses. Every key given to
+// connect() or accept() ends with exactly one ConnectionClosed event. That event comes only after
+// disconnect(key), when no work request of the connection is outstanding and the fabric uses none of its
+// memory. Events of one connection are reported in order; events of different connections are unordered.
+// After ConnectionClosed the fabric reports nothing more for that key.
 //
 // In Linux this is the kernel's verbs interface, which rtrs.c wraps (rtrs_cq_qp_create, rtrs_iu_post_recv,
 // rtrs_iu_post_send, rtrs_iu_post_rdma_write_imm, rtrs_post_rdma_write_imm_empty), and rdma_cm
@@ -46,8 +46,8 @@ struct ConnectionParams {
   std::uint32_t send_depth = 0;     // work requests that may be outstanding
   std::uint32_t receive_depth = 0;  // receives that may be posted
   std::uint32_t key_depth = 0;      // keys that may be made or killed on the connection at a time
-  // accept(): private data of a reject, sent where what the connection needs cannot be had. The key then ends
-  // as that of a lost connection.
+  // accept(): private data of the reject that is sent if the resources of the connection cannot be allocated.
+  // The key then ends like that of a lost connection.
   std::span<const std::byte> refusal{};
   // connect(), where the destination is a host name: index of the address to use, modulo their number
   // (event::AddressesFound). Only con 0 of a path and epoch chooses; the other connections of that epoch go
@@ -70,19 +70,20 @@ struct RemoteKey {
   std::uint64_t remote_addr = 0;  // of the first byte
 };
 
-// What a connection goes through: in Linux hca_name and hca_port of a path (protocol section 8).
+// Device of a connection; in Linux hca_name and hca_port of a path (protocol section 8).
 struct DevicePort {
   std::string name;       // "mlx5_0", "rxe0", or the provider ("tcp"); empty: not known
   std::uint8_t port = 0;  // from 1
   std::string posting{};  // "wr": by ibv_wr_*(), "send": by ibv_post_send(); empty: not verbs
 };
 
-// Everything is pure, so that a new function reaches every backend and every decorator: one that stands in
-// front of another fabric derives from ForwardingFabric, one that can do little from PlainFabric.
+// All functions are pure, so that a new one must be added to every backend and decorator. A decorator derives
+// from ForwardingFabric, a backend with few capabilities from PlainFabric.
 class Fabric {
  public:
   virtual ~Fabric() = default;
-  // Of a fabric of several devices: what one of them can. Their connections may differ.
+  // Capabilities of the fabric. If it spans several devices, those of one of them; single connections may
+  // differ.
   virtual const Capabilities& capabilities() const noexcept = 0;
 
   // --- memory (set-up calls; may allocate) ---
@@ -97,33 +98,33 @@ class Fabric {
   // Lets peers write to [offset, offset + length) of the region.
   virtual Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length) = 0;
   virtual void release_key(RemoteKeyId) = 0;
-  // The key of a remote key for the peer of this connection: where a fabric spans several devices, each has
-  // keys of its own, made when they are asked for; a connection whose device has no room for them is lost.
-  // RemoteKey::rkey is good where there is only one.
+  // The rkey of a remote key for the peer of this connection. If a fabric spans several devices, each device
+  // has its own keys, created on first use; a connection whose device has no room for a key is lost. With a
+  // single device, RemoteKey::rkey is valid everywhere.
   virtual std::uint32_t rkey_of(ConKey, const RemoteKey&) noexcept = 0;
-  // The same as make_key() with a key that invalidate() can kill, for the peers of all connections of the
-  // path of `key`, which must be up. The key is valid for whatever is posted on `key` from now on.
+  // As make_key(), but invalidate() can revoke the key. Valid for the peers of all connections of the path of
+  // `key`, which must be connected, and for work requests posted on `key` from now on.
   virtual Result<RemoteKey> make_revocable_key(ConKey, RegionId, std::size_t offset, std::size_t length) = 0;
-  // A key for one request that is posted on `key` after this, which the peer may kill by SEND_WITH_INV. Ends
-  // with release_key(). Needs capability `per_io_keys`.
+  // Creates a key for one request that is posted on `key` afterwards. The peer may invalidate it by
+  // SEND_WITH_INV. Free it with release_key(). Needs capability `per_io_keys`.
   virtual Result<RemoteKey> make_request_key(ConKey, RegionId, std::size_t offset, std::size_t length) = 0;
-  // Makes the key of a revocable remote key dead; reported as ChunkInvalidated{key, cookie}. Needs
-  // capability `invalidation`.
+  // Invalidates a revocable remote key; reported as ChunkInvalidated{key, cookie}. Needs capability
+  // `invalidation`.
   virtual void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) = 0;
-  // Gives a dead remote key a key that is none of its last 50, valid for whatever is posted on `key` from now
-  // on. docs/fabric.md says after how many it may be one that it had.
+  // Gives an invalidated remote key a new rkey that differs from its last 50, valid for work requests posted
+  // on `key` from now on. `docs/fabric.md` says after how many calls an rkey can repeat.
   virtual Result<std::uint32_t> rebind(ConKey, RemoteKeyId) = 0;
 
   // --- connections ---
   virtual Errc listen(const PathAddress& local) = 0;
   // Port of the last successful listen(), for a listen() on port 0; 0 where there are no ports.
   virtual std::uint16_t listening_port() const noexcept = 0;
-  // Answered by Connected or ConnectFailed. The network decides how long that takes where the peer does not
-  // answer; with some it is many minutes. disconnect() ends it earlier, as core/proto does after
+  // Answered by Connected or ConnectFailed. If the peer does not answer, the network determines how long this
+  // takes, up to many minutes. disconnect() ends the attempt earlier, as core/proto does after
   // ClientConfig::connect_timeout.
   virtual void connect(ConKey, const PathAddress&, const ConnectionParams&,
                        std::span<const std::byte> private_data) = 0;
-  // Receives may be posted right after accept(), and are in place before the peer learns of it.
+  // Receives may be posted right after accept(), and are in place before the peer receives the accept.
   virtual void accept(std::uint32_t request, ConKey, const ConnectionParams&,
                       std::span<const std::byte> private_data) = 0;
   virtual void reject(std::uint32_t request, std::span<const std::byte> private_data) = 0;
@@ -134,12 +135,13 @@ class Fabric {
   // describe() of a connect request that was neither accepted nor rejected; empty where the fabric cannot
   // tell.
   virtual std::string describe_request(std::uint32_t request) const = 0;
-  // What a connection of such a request can: less than capabilities() where its device can less than another.
+  // Capabilities of a connection made from this request; fewer than capabilities() if its device supports
+  // less.
   virtual const Capabilities& capabilities_of_request(std::uint32_t request) const noexcept = 0;
-  // The name behind event::ConnectRequested::identity of such a request: at most 128 of A-Z a-z 0-9 . _ : @
-  // -. Empty where the identity is none.
+  // Name whose digest is event::ConnectRequested::identity of this request: at most 128 characters of A-Z a-z
+  // 0-9 . _ : @ -. Empty if the request has no identity.
   virtual std::string identity_of_request(std::uint32_t request) const = 0;
-  // What lies behind event::ConnectRequested::refusal of such a request, in words; empty where nothing does.
+  // Text that explains event::ConnectRequested::refusal of this request; empty if there is none.
   virtual std::string refusal_of_request(std::uint32_t /*request*/) const { return {}; }
 
   // --- IO path: no allocation, no blocking ---

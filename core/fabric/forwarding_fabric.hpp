@@ -1,4 +1,4 @@
-// Passes every call on to another fabric: the base of those that watch, change or count what goes through.
+// Forwards every call to another fabric. Base class of decorators that observe, change or count calls.
 #pragma once
 #include "core/fabric/fabric.hpp"
 
@@ -8,7 +8,8 @@ class ForwardingFabric : public Fabric {
  public:
   // `inner` has to outlive this.
   explicit ForwardingFabric(Fabric& inner) noexcept : inner_(inner) {}
-  // Else one in front of another of its kind would be a copy of that, and leave it out.
+  // Not copyable: otherwise a decorator constructed around another one of its type would copy it instead of
+  // wrapping it.
   ForwardingFabric(const ForwardingFabric&) = delete;
   ForwardingFabric& operator=(const ForwardingFabric&) = delete;
 

@@ -1,4 +1,4 @@
-// An event as tests keep it: the fields of all kinds in one struct, with a copy of the peer's bytes.
+// Event record for tests: the fields of all event kinds in one struct, with a copy of the peer's bytes.
 #pragma once
 #include <string>
 #include <type_traits>

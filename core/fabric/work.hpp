@@ -1,8 +1,8 @@
-// What is posted to a fabric, and what it reports.
+// Work requests that are posted to a fabric, and the events that it reports.
 //
-// Which messages RTRS makes of these work requests: protocol section 2.8; in Linux rtrs_post_rdma_write_sg
-// and rtrs_post_send_rdma (rtrs-clt.c), rdma_write_sg and send_io_resp_imm (rtrs-srv.c). What the two sides
-// do with the completions: rtrs_clt_rdma_done, rtrs_srv_rdma_done.
+// Protocol section 2.8 describes the RTRS messages made from these work requests. Linux posts them in
+// rtrs_post_rdma_write_sg and rtrs_post_send_rdma (rtrs-clt.c), rdma_write_sg and send_io_resp_imm
+// (rtrs-srv.c), and handles completions in rtrs_clt_rdma_done and rtrs_srv_rdma_done.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -49,7 +49,7 @@ struct WorkRequest {
   std::span<const std::byte> inline_bytes{};
 };
 
-// What a fabric reports, one struct an event, in the past tense. Bytes are owned by the fabric and valid
+// Events of a fabric, one struct per event, in the past tense. The fabric owns the bytes; they are valid
 // until its next poll().
 namespace event {
 
@@ -59,8 +59,8 @@ struct ConnectRequested {
   std::uint32_t host = 0;          // digest of the client's address, which limits count by
   std::span<const std::byte> private_data{};
   PeerIdentity identity{};  // of the client, where the fabric knows it for sure
-  // The fabric does not let the client in, for this reason: its user rejects the request with EACCES, before
-  // it looks at anything else.
+  // Reason for which the fabric rejects the client, or none. The caller rejects the request with EACCES
+  // before any other check.
   Reason refusal = Reason::none;
 };
 // Client only, before Connected and ConnectFailed, and only for the first connection of an attempt: the
@@ -79,12 +79,12 @@ struct ConnectFailed {
   Reason reason = Reason::none;
   std::span<const std::byte> private_data{};  // of the reject, for Reason::rejected
 };
-// The first sign that the connection is gone; at most one a key.
+// First sign that the connection is lost; at most one per key.
 struct ConnectionLost {
   ConKey key{};
   Reason reason = Reason::none;
 };
-// The last event of the key, only after disconnect(), exactly one.
+// Last event of the key: exactly one, and only after disconnect().
 struct ConnectionClosed {
   ConKey key{};
 };
@@ -118,7 +118,7 @@ struct ChunkInvalidated {
 
 }  // namespace event
 
-// At most eleven alternatives, up to which std::visit is a switch (g++ 12).
+// At most eleven alternatives, because g++ 12 compiles std::visit to a switch only up to that number.
 using FabricEvent =
     std::variant<event::ImmReceived, event::MessageReceived, event::SendDone, event::ConnectRequested,
                  event::Connected, event::ConnectFailed, event::ConnectionLost, event::ConnectionClosed,
@@ -127,7 +127,7 @@ static_assert(std::is_trivially_copyable_v<FabricEvent> && std::variant_size_v<F
 
 namespace event {
 
-// The connection that the event is of; null for a connect request, which has no key yet.
+// Key of the event's connection; null for a connect request, which has no key yet.
 inline const ConKey* key_of(const FabricEvent& event) noexcept {
   return std::visit(
       [](const auto& one) -> const ConKey* {
@@ -143,7 +143,7 @@ inline bool is_of(const FabricEvent& event, const ConKey& key) noexcept {
   return its != nullptr && *its == key;
 }
 
-// Where the bytes of the peer are named in the event; null where it has none.
+// Pointer to the span of the peer's bytes in the event; null if the event has none.
 inline std::span<const std::byte>* bytes_in(FabricEvent& event) noexcept {
   return std::visit(
       [](auto& one) -> std::span<const std::byte>* {

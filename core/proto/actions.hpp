@@ -3,7 +3,8 @@
 // actions that they can emit, so that the driver handles exactly those. The driver performs actions in order
 // after each step. User code runs only while the action list is empty.
 //
-// What they put on the wire, and the function of Linux 6.12 that does it (rtrs-clt.c, rtrs-srv.c, rtrs.c):
+// Protocol section of each action's message, and the Linux 6.12 function that sends it (rtrs-clt.c,
+// rtrs-srv.c, rtrs.c):
 //   Connect                 protocol section 2.1: rtrs_rdma_route_resolved
 //   Accept, Reject          protocol section 2.2: rtrs_rdma_do_accept, rtrs_rdma_do_reject
 //   SendInfoReq             protocol section 2.3: rtrs_send_path_info

@@ -1,14 +1,14 @@
-// What happens to the requests of a lost path. They are held until nothing of the old incarnation can be
-// executed by the server any more, and only then sent again:
-//   1. the path is drained here: no response can arrive and no memory is in use;
-//   2. the server closed and drained its side: it answered a fence over another path, or it accepted a newer
-//      incarnation of the path, which it does only after that.
-// Without 2 an old write could land after a newer one that was acknowledged. Kernel servers cannot be asked;
-// what to do with them is ClientConfig::kernel_peer.
+// Failover of the requests of a lost path. A request is held until the server cannot execute anything of the
+// old incarnation any more, and is resent only then:
+//   1. The client has drained the path: no response can arrive and no memory is in use.
+//   2. The server closed and drained its side: it answered a fence over another path, or it accepted a newer
+//      incarnation of the path, which it does only after draining the old one.
+// Without step 2 an old write could execute after a newer, acknowledged one. Kernel servers have no fence;
+// ClientConfig::kernel_peer sets the policy for them.
 //
-// A held request that fails because no path came in time (fail_held) keeps its permit, its path's fence keeps
-// asking, and nothing new is sent before the answer: an old write that failed must not land after a newer one
-// that was acknowledged either.
+// If a held request fails because no path connects in time (fail_held), it keeps its permit, the fence of its
+// path keeps asking, and no new request is sent before the answer. Otherwise the failed write could execute
+// after a newer, acknowledged one.
 #include <algorithm>
 
 #include "core/proto/client_session.hpp"
@@ -22,7 +22,7 @@ bool leaves_traces(const Permit& permit) noexcept {
   return permit.direction == Direction::write || permit.service;
 }
 
-// A deadline that is due as soon as it is set would have the machine ask without end.
+// A deadline that expires at once would make the client resend the fence in an endless loop.
 Nanos fence_deadline(Nanos now, const ClientConfig& config) noexcept {
   return later(now, std::max(config.fence_timeout, kShortestFenceTimeout));
 }
@@ -135,8 +135,8 @@ bool ClientSession::peer_extends() const noexcept {
   });
 }
 
-// Every connected path leads to a server that does not know the fence. What was agreed on a lost path says
-// nothing: it may have been added again since, without an answer.
+// True if no connected path supports the fence. Extensions agreed on a lost path do not count: the path may
+// have been added again since, without a response.
 bool ClientSession::nobody_to_ask() const noexcept {
   const auto can = [](const ClientPath& path) { return path.connected() && path.can_fence(); };
   return connected_ > 0 && std::none_of(paths_.begin(), paths_.end(), can);
@@ -156,8 +156,8 @@ Nanos ClientSession::overdue_at(const Permit& permit) const noexcept {
   return later(permit.since, config_.request_timeout);
 }
 
-// A request is sent again as often as its path is lost, however short the flights are: a server that breaks
-// the connection over it and lets the client come back would keep it for ever. kNever: so may it wait.
+// A request is resent whenever its path is lost. Without this limit, a server that breaks the connection over
+// a request and then accepts the client again could keep the request pending forever. kNever: no limit.
 Nanos ClientSession::longest_life() const noexcept {
   if (config_.request_timeout == kNever || config_.queue_timeout == kNever) return kNever;
   return later(config_.request_timeout, config_.queue_timeout);
@@ -168,7 +168,7 @@ bool ClientSession::is_worn_out(const Permit& permit, Nanos now) const noexcept 
   return life != kNever && now >= life && permit.first_sent.at <= now - life;
 }
 
-// Of those that wait for the fence of this path.
+// Fails the requests that wait for the fence of this path and exceed longest_life().
 void ClientSession::give_up_worn_out(unsigned index, Nanos now) noexcept {
   if (longest_life() == kNever) return;
   for (std::uint16_t id = 0; id < permits_.depth(); ++id) {
@@ -210,8 +210,8 @@ void ClientSession::answers_are_due(Nanos now, ClientActions& out) noexcept {
   answers_due_.at = first_answer_deadline();
 }
 
-// Fails the requests for which the server took too long. Their permits stay taken until the fence of their
-// path is over. False when the budget ran out.
+// Fails the requests whose response is overdue. Their permits stay in use until the fence of their path is
+// answered. Returns false if the budget ran out.
 bool ClientSession::answer_overdue(unsigned& budget, ClientActions& out) noexcept {
   for (std::uint16_t id = 0; overdue_ > 0; ++id) {
     Permit& permit = permits_[id];
@@ -252,7 +252,8 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
     if (fence.state == Fence::State::idle || fence.deadline > now) continue;
     // A removed path never reconnects; where the server cannot be asked either, no proof will ever come.
     const bool hopeless = paths_[index].state() == PathState::absent && nobody_to_ask();
-    // Without a path nothing could be sent again, and the wait for one would begin anew.
+    // Without a connected path the requests could not be resent, and releasing them would restart their wait
+    // for a path.
     if (connected_ > 0 && (config_.fence_failed == UnfencedReplay::replay || hopeless)) {
       release_requests(index, false, now);
     } else {

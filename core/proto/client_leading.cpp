@@ -1,10 +1,11 @@
-// Which path asks the server to create the session (protocol section 3.4), and what the others do meanwhile.
+// Selects the path that asks the server to create the session (protocol section 3.4), and delays the other
+// paths meanwhile.
 #include "core/proto/client_session.hpp"
 
 namespace rtrs {
 
-// Whether another path brings the session back if the server has lost it: one that was up before and goes on
-// trying. Where all such paths were removed or disconnected, the session starts over.
+// True if another path can restore the session after the server lost it: a path that was connected before and
+// still reconnects. If all such paths were removed or disconnected, the session is created anew by any path.
 bool ClientSession::has_home(unsigned index) const noexcept {
   if (!ever_connected_) return false;
   for (unsigned other = 0; other < paths_.size(); ++other) {
@@ -16,9 +17,9 @@ bool ClientSession::has_home(unsigned index) const noexcept {
   return paths_[index].came_up();
 }
 
-// Until a session exists at the server, one path at a time tries to create it, as the kernel client does: two
-// servers that are addressed by mistake must not each get a session of their own. Others follow one after
-// another when the head start is over, so that a link that swallows everything does not hold them up.
+// Until the session exists on the server, one path at a time tries to create it, as in the kernel client. If
+// the addresses lead to two servers by mistake, each must not create its own session. When the head start
+// ends, the other paths try one after another, so that a link that drops every packet cannot block them.
 bool ClientSession::may_lead(unsigned index) const noexcept {
   if (has_home(index)) return true;
   for (unsigned other = 0; other < paths_.size(); ++other) {
@@ -28,9 +29,9 @@ bool ClientSession::may_lead(unsigned index) const noexcept {
   return true;
 }
 
-// The server may have lost the session (it was restarted, or its last path was silent for too long) while the
-// paths that would bring it back are dead. A path that it refused for that may create it anew, unless the
-// same server refused it while the session lived: that is another server.
+// The server may have lost the session (it restarted, or its last path was silent for too long) while the
+// paths that could restore it are dead. A path that the server rejected with "unknown session" may create a
+// new one, unless that server also rejected it while the session was alive: then it is a different server.
 bool ClientSession::creates(unsigned index, Nanos now) const noexcept {
   if (!has_home(index)) return true;
   const ClientPath& path = paths_[index];
@@ -38,7 +39,7 @@ bool ClientSession::creates(unsigned index, Nanos now) const noexcept {
   return connected_ == 0 && late && path.unknown_since() != kNever && !path.foreign();
 }
 
-// Behind all that lead, or wait for it, already.
+// The turn comes after all paths that already lead or wait to lead.
 Nanos ClientSession::turn_to_lead(unsigned index, Nanos now) const noexcept {
   if (config_.lead_head_start == kNever) return kNever;
   Nanos turn = now;
@@ -61,10 +62,10 @@ void ClientSession::start_path(unsigned index, Nanos now, ClientActions& out) no
   report(index, 0, out);
 }
 
-// A path came up while others tried to create the session as well, or wait to try again. They ask for the one
-// that there is from now on: at another server, addressed by mistake, they must not go on with one of their
-// own. The same holds for all others when no path was up and this one never was before: its server need not
-// be theirs.
+// A path connected while other paths were trying to create the session or waiting to retry. The other paths
+// now join the existing session, because a path that leads to a wrong server must not keep a session of its
+// own there. If no path was connected and this path never was before, this also applies to all other paths:
+// they may lead to a different server.
 void ClientSession::give_way(Nanos now, ClientActions& out) noexcept {
   for (unsigned index = 0; index < paths_.size() && connected_ > 0; ++index) {
     ClientPath& path = paths_[index];
@@ -76,7 +77,7 @@ void ClientSession::give_way(Nanos now, ClientActions& out) noexcept {
   giving_way_ = new_home_ = false;
 }
 
-// The same for those that are between attempts.
+// As give_way(), for paths with no attempt in progress.
 void ClientSession::join_next() noexcept {
   for (ClientPath& path : paths_)
     if (path.state() != PathState::connecting && !path.connected() && (new_home_ || path.leads()))

@@ -10,12 +10,12 @@ namespace rtrs {
 namespace {
 // Receives of the service connection beyond those of responses: heartbeats, acknowledgements, fence answers.
 constexpr unsigned kServiceReceives = 64;
-// Of an IO connection: for the answer to a probe.
+// Receives of an IO connection for the answer to a probe.
 constexpr unsigned kProbeReceives = 1;
 
-// Failures that say something about the address. A server that refuses the client is asked again only after
-// the delay, and a shortage of this host, or a name service that does not answer, is the same for all
-// addresses.
+// True for failures that concern this address only. If the server rejects the client, the next attempt uses
+// the same address after the delay. A shortage on this host or an unresponsive name service affects all
+// addresses alike.
 bool may_pass_elsewhere(Reason reason) noexcept {
   switch (reason) {
     case Reason::address_unresolved:
@@ -50,7 +50,7 @@ bool ClientPath::counts_add_up() const noexcept {
 bool ClientPath::add(std::uint16_t index, std::uint16_t cons) noexcept {
   RTRS_ASSERT(state_ == PathState::absent && inflight_ == 0);
   if (!cons_.reserve(cons)) return false;
-  // The epoch goes on: an index that is used again still names incarnations that never were before.
+  // The epoch is kept, so that a reused path index never repeats the incarnations of its predecessor.
   const std::uint32_t epoch = epoch_;
   *this = ClientPath{};
   index_ = index;
@@ -80,9 +80,9 @@ void ClientPath::connect_next(Nanos now, const ClientConfig& config, ClientActio
   const auto con = static_cast<std::uint16_t>(cons_.size());
   cons_.push_back({});
   deadline_ = later(now, config.connect_timeout);
-  // Only cid 0 of an additional path that has never been up carries 0 (protocol section 3.4). The kernel's
-  // client sets it from the first accept of cid 0 on; a path that failed after that would make a session of
-  // its own where its server is another one.
+  // Only cid 0 of an additional path that was never connected carries 0 (protocol section 3.4). The kernel
+  // client sets the flag from the first accept of cid 0 on. With that rule, a path that failed later could
+  // create its own session on a wrong server.
   out.push(Connect{key(con), config.con_num, static_cast<std::uint16_t>(epoch_), config.extensions,
                    con > 0 || first_});
 }
@@ -203,8 +203,8 @@ void ClientPath::end_connections(ClientActions& out) noexcept {
   batch_.next = con < cons_.size() ? con : std::uint16_t{0};
 }
 
-// Connections mostly close in the order in which they were asked to, so that the last one answers nearly
-// always.
+// Scans from the end, because connections mostly close in the order of their Disconnects, so that the last
+// connection nearly always decides.
 bool ClientPath::all_closed() const noexcept {
   const auto closed = [](const ClientConnection& con) {
     return con.state == ClientConnection::State::closed;
@@ -229,7 +229,7 @@ Reason ClientPath::heartbeat_due(Nanos now, const ClientConfig& config, bool fen
   if (tick == Heartbeat::Tick::dead) return Reason::heartbeat_lost;
   if (tick == Heartbeat::Tick::send) message_owed_ = true;
   if (probe_ || config.probe_deliveries) {
-    // None is probed in the step that ends them all: both together exceed the action list.
+    // A step that ends all connections sends no probes: both together would exceed the action list.
     for (std::uint16_t con = 0; con < cons_.size(); ++con)
       if (cons_[con].probe.is_dead(outstanding(con, fencing), config.heartbeat))
         return Reason::connection_silent;

@@ -1,4 +1,4 @@
-// Requests: from Submitted to Complete.
+// Life cycle of requests, from Submitted to Complete.
 #include <algorithm>
 
 #include "core/proto/client_session.hpp"
@@ -67,7 +67,7 @@ bool ClientSession::send(std::uint16_t id, Nanos now, ClientActions& out) noexce
   answers_due_.at = std::min(answers_due_.at, overdue_at(permit));
   if (permit.first_sent.at == kNever) permit.first_sent.at = now;
   if (permit.failed_from != Permit::kNowhere) {
-    // A replay is a new use of the permit on the wire: an answer to the first one must not end it.
+    // A replay is a new use of the permit on the wire: a response to the first use must not complete it.
     ++permit.generation;
     out.push(FailedOver{id, permit.failed_from, static_cast<std::uint16_t>(index), permit.proven});
     permit.failed_from = Permit::kNowhere;
@@ -86,7 +86,7 @@ void ClientSession::complete(std::uint16_t id, Errc result, std::uint16_t peer_e
   out.push(Complete{id, result, peer_errno});
 }
 
-// Sends what waits, in order, a bounded batch a step.
+// Sends the waiting requests in order, in bounded batches per step.
 void ClientSession::pump(Nanos now, ClientActions& out) noexcept {
   unsigned budget = kBatch;
   pump_ = !answer_overdue(budget, out) || !fail_held(now, budget, out);
@@ -165,7 +165,8 @@ void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, bo
     ++counters_.stale_responses;
     return;
   }
-  // Another connection than the request's, or an invalidation that was claimed and did not happen.
+  // Violations: the response arrived on another connection than the request's, or it claims an invalidation
+  // that did not happen.
   if (permit.con != key.con || (rsp.invalidated && !permit.invalidated)) return violation(key.path, now, out);
   const bool has_key = keyed || !path.fresh_keys();
   if (!has_key && (rsp.invalidated || permit.direction != Direction::read))

@@ -1,4 +1,4 @@
-// Life of the paths: connecting, losing, draining, trying again.
+// Life cycle of the paths: connect, lose, drain, retry.
 #include "core/proto/client_session.hpp"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uin
   ClientPath& path = paths_[index];
   const bool was_connected = path.connected();
   const bool was_connecting = path.state() == PathState::connecting;
-  // It was under way when another path came up, and was not asked to give way yet.
+  // The attempt was in progress when another path connected, and give_way() has not reached this path yet.
   if (giving_way_ && connected_ > 0 && path.may_create() && new_home_ && path.came_up()) path.join_next();
   const bool nothing_open = path.lose(reason, peer_errno, out);
   batches_.left = batches_.left || path.in_batch();
@@ -60,7 +60,7 @@ void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uin
     down_since_ = link_since_ = now;
     out.push(LinkChanged{false});
   }
-  // An unanswered fence that went over this path has to be asked again over another.
+  // An unanswered fence request that was sent over this path must be resent over another path.
   for (Fence& fence : fences_)
     if (fence.state == Fence::State::asked && fence.asked_over.path == index)
       fence.state = Fence::State::wanted;
@@ -81,7 +81,7 @@ void ClientSession::path_drained(unsigned index, Nanos now, ClientActions& out) 
       break;
     case ClientPath::Goal::answer_challenge:
     case ClientPath::Goal::next_address:
-      // It goes on with the turn that it had: nobody else began one meanwhile because of it.
+      // The path keeps its turn: no other path started to lead meanwhile.
       path.same_attempt();
       path.start(now, config_, creates(index, now), out);
       report(index, 0, out);
@@ -110,7 +110,7 @@ void ClientSession::schedule_attempt(unsigned index, Nanos now, ClientActions& o
   report(index, delay, out);
 }
 
-// The server is there and has lost the session: the next attempt creates it.
+// The server is reachable but has lost the session: the next attempt creates it.
 bool ClientSession::lost_its_session(const ClientPath& path) const noexcept {
   return path.reason() == Reason::rejected && path.peer_errno() == wire::linux_errno::kEnxio &&
          path.joins() && !path.foreign();
@@ -212,8 +212,8 @@ void ClientSession::violation(unsigned index, Nanos now, ClientActions& out) noe
   lose_path(index, now, Reason::protocol_violation, 0, out);
 }
 
-// The limits of the session are fixed: it was opened, or another path has been accepted with them and may
-// open it.
+// The limits of the session are fixed once it was opened, or once another path was accepted with them and may
+// still open it.
 bool ClientSession::limits_are_held(unsigned index) const noexcept {
   if (opened()) return true;
   for (unsigned other = 0; other < paths_.size(); ++other)
@@ -234,8 +234,8 @@ void ClientSession::on(const Connected& in, ClientActions& out) noexcept {
     const bool changed =
         in.queue_depth != queue_depth_ || in.max_io_size != max_io_size_ || in.max_hdr_size != max_hdr_size_;
     if (changed && limits_are_held(in.key.path)) {
-      // The permits and their chunks are those of the old depth. The path tries again, as after any failure:
-      // the server may be restarted with the depth that it had.
+      // The permits and their chunks match the old depth. The path retries as after any failure, because the
+      // server may be restarted with its former depth.
       lose_path(in.key.path, in.now, Reason::depth_changed, 0, out);
       return finish_step(in.now, out);
     }
@@ -305,7 +305,7 @@ void ClientSession::path_up(unsigned index, Nanos now, ClientActions& out) noexc
   }
   giving_way_ = true;
   join_next();
-  // The server takes a newer incarnation of a path only when the older one is closed and drained.
+  // The server accepts a newer incarnation of a path only after it closed and drained the older one.
   release_requests(index, true, now);
   start_waiting_paths(index, now, out);
 }
@@ -380,7 +380,7 @@ void ClientSession::on(const Continued& in, ClientActions& out) noexcept {
 
 Nanos ClientSession::next_deadline() const noexcept {
   Nanos next = std::min(close_deadline_, answers_due_.at);
-  Nanos oldest = queued_ > 0 ? permits_[queue_head_].since : kNever;  // that waits for a path
+  Nanos oldest = queued_ > 0 ? permits_[queue_head_].since : kNever;  // start of the longest wait for a path
   for (unsigned index = 0; index < path_end_.index; ++index) {
     next = std::min(next, paths_[index].deadline());
     const Fence& fence = fences_[index];

@@ -8,7 +8,7 @@
 // requests also wait for that proof, because the failed write must not execute after a later request was
 // acknowledged.
 //
-// The same in Linux 6.12 is drivers/infiniband/ulp/rtrs/rtrs-clt.c, and rtrs.c for the heartbeat:
+// Counterparts in Linux 6.12 (rtrs-clt.c; rtrs.c for the heartbeat):
 //   protocol section 3.1  connections and INFO: init_conns, rtrs_rdma_conn_established, process_info_rsp
 //   protocol section 3.4  first_conn, 3.5 recon_cnt: rtrs_rdma_route_resolved, init_conns
 //   protocol section 4.1  states of a path: rtrs_clt_change_state, rtrs_rdma_error_recovery,

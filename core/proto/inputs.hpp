@@ -3,7 +3,8 @@
 // `now` may arrive in any order. `core/wire` parses the peer's bytes; bytes that do not parse arrive as
 // PeerBroke.
 //
-// What they stand for, and the function of Linux 6.12 that handles it (rtrs-clt.c, rtrs-srv.c):
+// Protocol section of each input's event, and the Linux 6.12 function that handles it (rtrs-clt.c,
+// rtrs-srv.c):
 //   Connected, ConnectFailed  protocol section 2.2: rtrs_rdma_conn_established, rtrs_rdma_conn_rejected
 //   InfoAccepted              protocol section 2.4: process_info_rsp
 //   KeyedResponseReceived     protocol section 2.5: rtrs_clt_rkey_rsp_done

@@ -44,7 +44,8 @@ void ServerSession::on(const RequestArrived& in, ServerActions& out) noexcept {
     return;
   }
   path->heartbeat.received();
-  // Before the answer: the peer may send the next request as soon as it has this one's.
+  // The receive is posted before the response, because the peer may send its next request as soon as the
+  // response arrives.
   post_receive(in.key, out);
   const ChunkUser user = user_of(in, path->incarnation);
   if (state_.chunks[in.chunk].state == ServerChunk::State::idle) {
@@ -60,17 +61,18 @@ Reason ServerSession::gate_refusal(const ServerChunk& chunk, const ChunkUser& us
   };
   if (same_incarnation(chunk.user)) return Reason::protocol_violation;
   if (chunk.has_parked && same_incarnation(chunk.parked)) return Reason::protocol_violation;
-  // The read still fills the chunk, over the data that just arrived for the write. Replays never pair like
-  // this: the client gave the read up, as a kernel client without any path does, and uses its permit again.
+  // The read still fills the chunk and overwrites the data that arrived for the write. Replays never pair
+  // like this: the client abandoned the read, as a kernel client without any path does, and reuses its
+  // permit.
   const bool smashed = chunk.user.direction == Direction::read && chunk.user.has_data &&
                        user.direction == Direction::write && user.has_data;
   return smashed ? Reason::rejected_busy : Reason::none;
 }
 
-// Lets a request wait for the chunk's user of another path incarnation. What waited before gives way: a
-// client that cannot fence replays a request over one path after the other, faster than the server learns
-// that they are lost. At most one of the paths still has a client that waits for the answer; should it be the
-// former, the end of its path makes the client send the request again.
+// Queues a request behind the chunk's user from another path incarnation. A request that already waits there
+// is replaced, because a client that cannot fence replays a request over one path after another, faster than
+// the server detects their loss. At most one of these paths still has a client that waits for the response.
+// If it is the replaced one, the client resends the request when that path ends.
 void ServerSession::gate(std::uint16_t index, const ChunkUser& user, ServerActions& out) noexcept {
   ServerChunk& chunk = state_.chunks[index];
   const Reason refusal = gate_refusal(chunk, user);
@@ -110,7 +112,7 @@ void ServerSession::on(const ChunkInvalidated& in, ServerActions& out) noexcept 
     ++counters_.stale_events;
     return;
   }
-  // A key that is still alive lets the peer change the request while it is served.
+  // While the key is valid, the peer could change the request during service.
   if (!in.ok) close_path(in.key.path, Reason::transport_error, out);
   if (live(chunk.user)) {
     deliver(in.chunk, out);
@@ -149,16 +151,16 @@ bool ServerSession::invalidates(const ChunkUser& user) const noexcept {
   return config_.send_invalidate && !keys_stay && user.need_invalidate && user.has_descriptor;
 }
 
-// A kernel client never asks for it: one before 6.12 hangs on a READ without SEND_WITH_INV, which has to come
-// between data and answer.
+// A kernel client never requests this extension. Before 6.12 it hangs on a READ without SEND_WITH_INV, which
+// must be sent between data and response.
 bool ServerSession::may_join_data(const ChunkUser& user) const noexcept {
   const wire::Extensions agreed = state_.paths[user.key.path].extensions;
   return has(agreed, wire::Extensions::data_with_answer) && user.direction == Direction::read &&
          !invalidates(user);
 }
 
-// A SEND with a fresh key carries no data, so the key of such a READ's chunk stays. What the client writes
-// into that chunk meanwhile changes what it reads itself, and nothing else.
+// A SEND with a fresh key carries no data, so the key of the READ's chunk stays valid. Writing into that
+// chunk meanwhile only affects the data that the client itself reads.
 bool ServerSession::renews_key(const ChunkUser& user) const noexcept {
   return config_.always_invalidate && !may_join_data(user);
 }
@@ -185,7 +187,8 @@ void ServerSession::answer(std::uint16_t index, ServerActions& out) noexcept {
   response.send_invalidate = invalidates(user);
   response.fresh_key = renews_key(user);
   response.data_with_answer = joins_data(chunk);
-  // The type tells the peer whether an invalidation came before: it counts receives and keys by it.
+  // The type tells the peer whether an invalidation was sent first; the peer counts receives and keys
+  // accordingly.
   response.imm = wire::encode_io_rsp(
       response.send_invalidate ? wire::ImmType::io_rsp_w_inv : wire::ImmType::io_rsp, id, chunk.peer_errno);
   response.cookie = path.cons[user.key.con].queue.take(answer_entries(chunk));
@@ -211,7 +214,7 @@ void ServerSession::wait(std::uint16_t index) noexcept {
 unsigned ServerSession::drain_waiting(std::uint16_t index, unsigned cid, unsigned budget,
                                       ServerActions& out) noexcept {
   ServerPath& path = state_.paths[index];
-  // The last chunk of a closing path takes the path with it, and its connections.
+  // Freeing the last chunk of a closing path also frees the path and its connections.
   while (budget > 0 && cid < path.cons.size() && path.cons[cid].first_waiting != kNoChunk) {
     ServerCon& con = path.cons[cid];
     const std::uint16_t first = con.first_waiting;

@@ -1,5 +1,4 @@
-// How a path of a server session comes to be: connect requests and the INFO exchange (protocol sections 3.2
-// and 3.3).
+// Setup of a server path: connect requests and the INFO exchange (protocol sections 3.2 and 3.3).
 #include <algorithm>
 
 #include "core/base/assert.hpp"
@@ -39,7 +38,7 @@ ServerSession::Verdict ServerSession::judge(const ConnectRequested& in, std::uin
   if (state == PathState::absent) {
     for (const ServerPath& other : state_.paths) {
       if (other.state == PathState::absent || other.address_pair != in.address_pair) continue;
-      // One that is on its way out is worth another try soon.
+      // A closing path frees its address soon, so the client should retry.
       if (other.state == PathState::closing) return {Reason::rejected_busy, kEbusy};
       return {Reason::duplicate_address, kEexist};
     }
@@ -87,7 +86,8 @@ void ServerSession::on(const ConnectRequested& in, ServerActions& out) noexcept 
     path.incarnation = in.key.epoch;
     path.address_pair = in.address_pair;
     path.uuid = in.sess_uuid;
-    // Not restarted by further connections: a client that never completes the path must not keep it.
+    // Further connections do not restart the deadline, so that a client that never completes the path cannot
+    // keep it.
     path.handshake_deadline = later(in.now, config_.handshake_timeout);
     path.cons.resize(in.cid_num);
     out.push(PathChanged{index, PathState::connecting, Reason::none, 0, 0, 0});
@@ -97,7 +97,7 @@ void ServerSession::on(const ConnectRequested& in, ServerActions& out) noexcept 
   con.queue.open(config_.send_depth);
   ++path.open_cons;
   out.push(Accept{in.key, in.request, accept_flags(config_, path.extensions)});
-  // The INFO_REQ may be right behind the peer's notice of the accept.
+  // INFO_REQ may follow immediately after the peer sees the accept.
   if (in.key.con == 0) out.push(PostReceive{in.key, 1, ReceiveKind::message});
 }
 
@@ -118,8 +118,8 @@ void ServerSession::on(const InfoRequested& in, ServerActions& out) noexcept {
   bring_up(index, in.now, out);
 }
 
-// Requests may arrive on every connection as soon as the answer is out: all get their receives first, in
-// batches.
+// Requests may arrive on every connection once INFO_RSP is sent, so all connections get their receives first,
+// in batches.
 void ServerSession::bring_up(std::uint16_t index, Nanos now, ServerActions& out) noexcept {
   ServerPath& path = state_.paths[index];
   const bool probe = has(path.extensions, wire::Extensions::probe);

@@ -73,8 +73,8 @@ void ServerRegistry::on(const SessionSought& in, RegistryActions& out) noexcept 
     if (!entries_[i].live) {
       unused = std::min(unused, i);
     } else if (entries_[i].uuid == in.paths_uuid) {
-      // A client joins what was opened for it. One that is half open may be left from an attempt that the
-      // client gave up, because its session is at another server.
+      // A client may only join an opened session. A half-open session may be left over from an attempt that
+      // the client abandoned because its session is on another server.
       if (!in.first_conn && !entries_[i].named) break;
       if (in.identity != entries_[i].identity) {
         out.push_back(Reject{in.request, Reason::other_identity, wire::linux_errno::kEperm});
@@ -91,7 +91,7 @@ void ServerRegistry::on(const SessionSought& in, RegistryActions& out) noexcept 
   const bool crowded = half_open_of(in.host) >= max_half_open_;
   if (crowded) crowd_out(in.host, out);
   if (live_ >= max_sessions_ || sessions_of(in.host) >= max_host_sessions_) {
-    // Where nothing can give way, the limit holds until a session ends.
+    // If no half-open session can be dropped, the limit holds until a session ends.
     const bool own = half_open_of(in.host) != 0;
     const bool room = crowded || own || (live_ >= max_sessions_ && !half_open_.empty());
     if (room && !crowded) crowd_out(own ? in.host : most_crowded_host(), out);

@@ -8,7 +8,7 @@
 // request that it replaces. A second request of the same incarnation is a protocol violation and closes its
 // path.
 //
-// The same in Linux 6.12 is drivers/infiniband/ulp/rtrs/rtrs-srv.c, and rtrs.c for the heartbeat:
+// Counterparts in Linux 6.12 (rtrs-srv.c; rtrs.c for the heartbeat):
 //   protocol section 2.3  INFO_REQ: process_info_req
 //   protocol section 2.7  checks of a request: rtrs_srv_rdma_done, process_io_req
 //   protocol section 3.2  connect requests: rtrs_rdma_connect, rtrs_rdma_do_accept, rtrs_rdma_do_reject

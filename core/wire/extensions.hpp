@@ -1,11 +1,11 @@
-/// What peers of urtrs add to the protocol of the kernel, one bit each (protocol.md, section 12). The client
-/// offers them in byte 45 of CON_REQ, which a kernel peer sends as 0; the server grants some in its answer.
+/// Protocol extensions of urtrs, one bit each (protocol.md, section 12). The client offers them in byte 45 of
+/// CON_REQ, which a kernel peer sends as 0; the server grants a subset in its response.
 #pragma once
 #include <cstdint>
 
 namespace rtrs::wire {
 
-/// A set of extensions. A peer may send bits that have no name here: they are kept, and granted to nobody.
+/// Set of extensions. Unknown bits from a peer are kept but never granted.
 enum class Extensions : std::uint8_t {
   none = 0,
   fence = 0x1,
@@ -38,13 +38,13 @@ constexpr Extensions& operator^=(Extensions& a, Extensions b) noexcept {
   return a = a ^ b;
 }
 
-/// Whether `set` holds one of `some`.
+/// True if `set` contains at least one of `some`.
 constexpr bool has(Extensions set, Extensions some) noexcept {
   return (set & some) != Extensions::none;
 }
 
-/// Those that the machines of a session can use. key_proof is not theirs: what stands between them and the
-/// fabric offers and grants it (core/keyed).
+/// Extensions that the session state machines can use. key_proof is excluded: the layer between them and the
+/// fabric (core/keyed) offers and grants it.
 inline constexpr Extensions kKnownExtensions = Extensions::fence | Extensions::generation |
                                                Extensions::probe | Extensions::keys_stay |
                                                Extensions::data_with_answer;

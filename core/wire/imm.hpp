@@ -89,8 +89,8 @@ struct IoRspImm {
   return IoReqImm{payload >> bits, payload & ((std::uint32_t{1} << bits) - 1)};
 }
 
-/// What a server does before it looks at the chunk (protocol section 2.7): bad_immediate, bad_depth,
-/// bad_buffer_id or bad_offset.
+/// Checks that a server makes before it reads the chunk (protocol section 2.7). Errors: bad_immediate,
+/// bad_depth, bad_buffer_id or bad_offset.
 [[nodiscard]] constexpr Parsed<IoReqImm> check_io_req(std::uint32_t queue_depth, std::uint32_t chunk_size,
                                                       std::uint32_t imm) noexcept {
   if (imm_type(imm) != ImmType::io_req) return refuse<IoReqImm>(Refusal::bad_immediate);

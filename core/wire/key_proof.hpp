@@ -8,13 +8,13 @@
 #include "core/wire/bytes.hpp"
 #include "core/wire/messages.hpp"
 
-/// What the proof of a shared key adds to CON_REQ and CON_RSP (protocol section 12), in bytes that others
-/// leave zero. Functions of whole messages as they are sent; nothing allocates or throws.
+/// Fields of the shared-key proof in CON_REQ and CON_RSP (protocol section 12), in bytes that other peers
+/// leave zero. The functions work on whole messages as sent; none allocates or throws.
 namespace rtrs::wire {
 
-/// Of a server, for one path of one client and a short time.
+/// Nonce that the server issues for one path of one client; valid for a short time.
 using KeyNonce = std::array<std::byte, 16>;
-/// The front of a MAC, of the client.
+/// Truncated MAC of the client.
 using KeyProof = std::array<std::byte, 8>;
 /// A whole MAC, of the server.
 using ServerKeyProof = std::array<std::byte, 32>;
@@ -25,7 +25,7 @@ inline constexpr std::size_t kProvenReqAt = 2;
 inline constexpr std::size_t kProvenReqEnd = 48;
 inline constexpr std::size_t kProvenRspBytes = 20;
 
-/// Of a CON_REQ that offers key_proof.
+/// Fields of a CON_REQ that offers key_proof.
 struct KeyOffer {
   std::uint16_t hint = 0;  ///< which key: a digest of the identity
   KeyProof proof{};        ///< all zero: none yet
@@ -40,7 +40,7 @@ void put_key_offer(MutableBytes conn_req, const KeyOffer&) noexcept;
 /// As if it had not been offered.
 void clear_key_offer(MutableBytes conn_req) noexcept;
 
-/// Of a reject with EACCES that asks for a proof; none of another message.
+/// Nonce of a reject with EACCES that requires a proof; nullopt for any other message.
 [[nodiscard]] std::optional<KeyNonce> key_challenge(Bytes conn_rsp) noexcept;
 void put_key_challenge(MutableBytes conn_rsp, const KeyNonce&) noexcept;
 

@@ -105,7 +105,7 @@ struct Name {
 /// Writes the name without padding. Precondition: the field is there and already zeroed.
 void store_name(const Name& name, MutableBytes to, std::size_t at) noexcept;
 
-/// What a session may be called: 1..254 bytes without '/', '.' and control characters.
+/// True for a valid session name: 1..254 bytes without '/', '.' and control characters.
 [[nodiscard]] bool valid_session_name(std::string_view text) noexcept;
 
 /// Private data of a connect request (protocol section 2.1).
@@ -148,7 +148,7 @@ struct ConnRsp {
 /// after it is judged. With error 0 and cid 0 also bad_depth and bad_chunk_size; on other cids the numbers
 /// mean nothing and are not judged (protocol section 2.2).
 [[nodiscard]] Parsed<ConnRsp> parse_conn_rsp(Bytes bytes, std::uint16_t cid = 0) noexcept;
-/// Of a reject: the server's errno, positive, 1..4095; ECONNRESET when the payload does not carry one.
+/// Errno of a reject: positive, 1..4095; ECONNRESET if the payload contains none.
 [[nodiscard]] int reject_errno(Bytes bytes) noexcept;
 
 /// none, bad_depth or bad_chunk_size: 1 <= depth <= 65535, chunk != 0, and both together within the 28 bits

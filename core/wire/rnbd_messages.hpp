@@ -25,7 +25,7 @@ inline constexpr std::size_t kOpenBytes = 264;
 inline constexpr std::size_t kOpenRspBytes = 56;
 inline constexpr std::size_t kCloseBytes = 8;
 inline constexpr std::size_t kIoBytes = 32;
-/// What a 32-bit x86 peer sends: the same fields with less padding. Its priority is not honoured.
+/// Size of the message from a 32-bit x86 peer: the same fields with less padding. Its priority is ignored.
 inline constexpr std::size_t kIoMinBytes = 28;
 
 enum class MsgType : std::uint16_t {
@@ -77,7 +77,7 @@ struct SessInfoRsp {
   bool operator==(const SessInfoRsp&) const = default;
 };
 
-/// What both sides speak: the lower of the two.
+/// Version used by both sides: the lower of the two.
 [[nodiscard]] constexpr std::uint8_t negotiated_version(std::uint8_t peer) noexcept {
   return peer < kProtoMajor ? peer : kProtoMajor;
 }
@@ -113,9 +113,9 @@ struct OpenRsp {
   std::uint16_t secure_discard = 0;  ///< non-zero: secure erase supported
   std::uint8_t cache_policy = 0;     ///< kCache* bits
   std::uint8_t features = 0;         ///< kFeature* bits; unknown bits kept; to be trusted as `instance`
-  /// Ours: which cache holds what was written and not flushed; another value: that cache is gone. 0: unknown.
-  /// Reserved bytes to a kernel server, which before Linux 7.0 sends in them what its memory held: they count
-  /// only from a peer that granted an extension.
+  /// urtrs only: id of the cache that holds written, unflushed data. If the value changes, that cache is
+  /// lost. 0: unknown. A kernel server treats these bytes as reserved and before Linux 7.0 sends
+  /// uninitialised memory in them, so they are valid only from a peer that granted an extension.
   std::uint64_t instance = 0;
   bool operator==(const OpenRsp&) const = default;
 };
@@ -182,7 +182,7 @@ struct Io {
   return io;
 }
 
-/// How a message travels in RTRS (protocol section 9.1). The RTRS header lies at data_len + usr_len.
+/// RTRS framing of a message (protocol section 9.1). The RTRS header is at offset data_len + usr_len.
 struct Framing {
   Direction direction = Direction::write;
   std::uint32_t data_len = 0;
@@ -215,11 +215,11 @@ inline constexpr Framing kCloseFraming{Direction::write, 0, kCloseBytes, false, 
   return {Direction::write, 0, kIoBytes, false, false};
 }
 
-/// What a server checks of an IO against the RTRS request that carried it, and the kernel's does not:
-/// bad_direction for a read carried by a write or a change carried by a read, bad_length when the data length
-/// is not the size (read, write), not 0 (flush, write_zeroes: up to Linux 5.17 opcode 5 was WRITE_SAME, which
-/// carries one block), or neither (the others). A flush may come in either
-/// direction.
+/// Checks an IO against the RTRS request that carried it; the kernel server does not check this. Errors:
+/// bad_direction for a read carried by a write or a change carried by a read; bad_length if the data length
+/// is not the size (read, write), not 0 (flush, write_zeroes), or neither (other operations). write_zeroes
+/// must carry no data because up to Linux 5.17 its opcode 5 was WRITE_SAME, which carries one block. A flush
+/// may arrive in either direction.
 [[nodiscard]] Refusal check_io_framing(const Io& io, Direction direction, std::uint32_t data_len) noexcept;
 
 }  // namespace rtrs::wire::rnbd
