@@ -1,6 +1,6 @@
-// How long a client waited for the answers to its requests over one path and in one direction, from the post
-// of a request to the poll that saw its answer: the network and the server. Times are those of the polls, so
-// that no clock is read for it. A request that is sent again over another path counts there, from then on.
+// Response times of one path and direction, from the post of a request to the poll that saw its response:
+// network plus server. Times are those of poll(), so that no clock is read. A request that is resent over
+// another path counts for that path, from the resend on.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace rtrs {
 
-// Nanoseconds. All are 0 while there was no answer.
+// In nanoseconds. All values are 0 before the first response.
 class AnswerTimes {
  public:
   void record(std::uint64_t time) noexcept {
@@ -23,7 +23,7 @@ class AnswerTimes {
   std::uint64_t count() const noexcept { return count_; }
   std::uint64_t max() const noexcept { return max_; }
   std::uint64_t mean() const noexcept { return count_ == 0 ? 0 : sum_ / count_; }
-  // At least `percent` of all took no longer. Less than twice the shortest time of which that is true.
+  // Upper bound of the given percentile; less than twice the true value.
   std::uint64_t at_most(double percent) const noexcept {
     const double wanted = std::ceil(static_cast<double>(count_) * std::clamp(percent, 0.0, 100.0) / 100);
     const auto rank = std::max<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1);

@@ -1,4 +1,5 @@
-// What a BlockServer asks of its caller, and with which results the caller answers. Sectors are of 512 bytes.
+// Actions that a BlockServer hands to its caller, and the results that the caller returns. Sectors are 512
+// bytes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,10 +21,9 @@ constexpr std::uint16_t session_of(OpId id) noexcept {
   return static_cast<std::uint16_t>(static_cast<std::uint64_t>(id) >> 48);
 }
 
-// --- actions ---
-// An export handle is the caller's: it comes back as ExportOpened::handle named it.
+// The caller chooses export handles and reports them in ExportOpened::handle.
 
-// Carry this out on storage; ends with storage_done().
+// Execute this operation on storage; ends with storage_done().
 struct StartStorage {
   OpId id{};
   std::uint64_t handle = 0;

@@ -1,15 +1,15 @@
-// The client of a server's block devices: a session, the devices that are mapped over it, and their requests.
-// It splits requests into messages that session and device take, opens the devices again after a server was
-// restarted, and sends again what the new server did not know. It owns no thread, clock or socket, as Client
-// (core/driver/client.hpp) does not: simulated and real runs execute the same object code.
+// Client of a server's block devices: a session, the devices mapped over it, and their requests. Splits
+// requests into messages within the limits of session and device, reopens the devices after a server restart,
+// and resends requests that the restarted server did not receive. Owns no thread, clock or socket, like
+// Client (core/driver/client.hpp): simulated and real runs execute the same object code.
 //
-// One thread owns it; user code never runs inside a call. The fabric of a call is the same in all calls.
-// Where open() or map() throws bad_alloc because there is no memory to record the client, nothing has begun,
-// and the call may be made again. Nothing is allocated per request once the most requests and messages that
-// were under way together are.
+// One thread owns a block client; user code never runs inside a call. All calls must pass the same fabric. If
+// open() or map() throws bad_alloc because there is no memory to record the client, nothing has changed and
+// the call may be repeated. Allocates only while the number of requests and messages in flight reaches a new
+// maximum.
 //
-// There is no order between requests that are under way together. A FLUSH covers every change that completed
-// before it was submitted.
+// Requests in flight at the same time are unordered. A FLUSH covers every change that completed before the
+// FLUSH was submitted.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +43,7 @@ struct BlockRequest {
   bool nounmap = false;             // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
   // Linux ioprio, for the server's storage; 0: none. A server ignores it until it has SESS_INFO.
   std::uint16_t prio = 0;
-  std::uint64_t user_data = 0;  // comes back with the completion
+  std::uint64_t user_data = 0;  // returned in the completion
 };
 
 // `error`: 0 with Errc::ok, otherwise the Linux errno to report, positive. Result and errno:
@@ -74,9 +74,9 @@ using BlockEvent = std::variant<PathEvent, rnbd::DeviceChanged, rnbd::CacheRepla
 
 class BlockClient {
  public:
-  // A CLOSE that no server answers holds close() up for this long.
+  // Longest time that close() waits for an unanswered CLOSE.
   static constexpr Nanos kUnmapGrace = seconds(5);
-  // Between two attempts to open a device that failed undelivered while the link is up.
+  // Delay between two attempts to open a device whose OPEN was not delivered while the link is up.
   static constexpr Nanos kRetryPause = milliseconds(250);
 
   // `recorder` may be null; it must outlive the client.
@@ -85,49 +85,50 @@ class BlockClient {
   BlockClient(const BlockClient&) = delete;
   BlockClient& operator=(const BlockClient&) = delete;
 
-  // Starts to connect. Errors: what Client::open() says; invalid, when max_queued is below 256.
+  // Starts to connect. Errors: those of Client::open(); invalid if max_queued is below 256.
   Errc open(Fabric&, Nanos now);
   // Errors: EEXIST, EINVAL (name), ENOSPC (too many devices), ESHUTDOWN (after close()). On 0 a DeviceChanged
   // follows: open, or unmapped with the errno of the server. Waits while no path is connected.
   rnbd::MapOutcome map(Fabric&, Nanos now, std::string_view name, wire::rnbd::AccessMode);
-  // What waits fails with not_open; what is at the server ends; then DeviceChanged{unmapped}. Unknown handles
-  // are ignored.
+  // Unmaps a device: waiting requests fail with not_open, requests at the server complete, then
+  // DeviceChanged{unmapped} follows. Unknown handles are ignored.
   void unmap(Fabric&, Nanos now, rnbd::DeviceHandle);
-  // Try now to open a device that the server refused. It is tried by itself, after up to 15 s.
+  // Retries at once to open a device that the server refused. Without this call, retried automatically within
+  // 15 s.
   void remap(Fabric&, Nanos now, rnbd::DeviceHandle);
-  // An open device has this many sectors of 512 bytes from now on, whatever the server has, until it is
-  // opened again; DeviceChanged tells it. Nothing is sent. Requests beyond the new end fail with EIO. False:
-  // the handle is dead, or no device with its block size can have that size. One that is closed keeps its
-  // size.
+  // Sets the size of an open device, in sectors of 512 bytes, regardless of the server's size, until the
+  // device is opened again. DeviceChanged reports the change; no message is sent. Requests beyond the new end
+  // fail with EIO. Returns false if the handle is dead or the size is impossible with the block size. A
+  // closed device keeps its size.
   bool resize(Fabric&, Nanos now, rnbd::DeviceHandle, std::uint64_t sectors);
 
-  // Queues a request, from map() on: until the device is open it waits here. Errors: session_closed (after
-  // close()), queue_full (max_requests). On ok, exactly one BlockCompletion follows.
+  // Queues a request. Allowed after map(); the request waits until the device is open. Errors: session_closed
+  // (after close()), queue_full (max_requests). On ok, exactly one BlockCompletion follows.
   Errc submit(Fabric&, Nanos now, rnbd::DeviceHandle, const BlockRequest&);
-  // Takes events from the fabric and runs due timers; returns finished requests, oldest first. Call again at
-  // once when the span came back full, and at the latest at next_deadline().
+  // Processes fabric events and due timers; returns completed requests, oldest first. Call again at once if
+  // the span was filled, and at the latest at next_deadline().
   std::size_t poll(Fabric&, Nanos now, std::span<BlockCompletion>);
   Nanos next_deadline() const noexcept;
-  // The same without what waits for the fabric, as Client::next_timer().
+  // As next_deadline(), without work that is pending for the fabric; see Client::next_timer().
   Nanos next_timer() const noexcept;
-  // Events since the last call, oldest first; false: there is none. Take them after every call above; of more
-  // than 1,024 the oldest are dropped.
+  // Takes the oldest event; false if there is none. Call it after every call above: beyond 1,024 events, the
+  // oldest are dropped.
   bool take_event(BlockEvent& into);
 
-  // Requests that are not at the server yet fail with session_closed, what is there ends; unmaps,
-  // disconnects. Allowed at any time, also before open(). Once only.
+  // Closes the client: unsent requests fail with session_closed, sent requests complete, then devices are
+  // unmapped and the session disconnects. Allowed at any time, also before open(). Call once only.
   void close(Fabric&, Nanos now);
-  // The session is closed and every request is over, its completion polled or not.
+  // True if the session is closed and every request completed, even if its completion was not polled.
   bool closed() const noexcept;
 
   // Paths, link, statistics, limits. Its submit(), poll(), take_news() and close() belong to this object.
   Client& session() noexcept;
   const Client& session() const noexcept;
   rnbd::DeviceState state(rnbd::DeviceHandle) const noexcept;
-  // Mapped, and the server refused to open it the last time: until it is tried again, requests fail, or wait
-  // where the reason may pass.
+  // True if the device is mapped and the server refused the last OPEN. Until the next attempt, requests fail,
+  // or wait if the reason may be temporary.
   bool refused(rnbd::DeviceHandle) const noexcept;
-  // Of the last OPEN that the server answered; nullptr for dead handles. Valid until the next call.
+  // Geometry from the last OPEN response; nullptr for a dead handle. Valid until the next call.
   const rnbd::Geometry* geometry(rnbd::DeviceHandle) const noexcept;
   bool writable(rnbd::DeviceHandle) const noexcept;  // false for dead handles
   unsigned mapped_count() const noexcept;            // those being unmapped included

@@ -1,5 +1,5 @@
-// The block server: a Server, the RNBD devices of each of its sessions, and every request between network and
-// storage. urtrsd, the simulator and the tests run this same object code; they carry out what it asks for.
+// Block server: a Server, the RNBD devices of each of its sessions, and every request between network and
+// storage. urtrsd, the simulator and the tests run the same object code and perform its actions.
 //
 // Rules
 //   - One thread owns it, and all calls take the same fabric. It owns no thread, clock or socket, and never
@@ -29,15 +29,16 @@ namespace rtrs {
 
 struct BlockServerStats {
   std::uint64_t storage_operations = 0;  // handed out
-  std::uint64_t stale_results = 0;       // that nobody waited for
+  std::uint64_t stale_results = 0;       // that no request waited for
   std::uint64_t sync_failures = 0;       // that storage reported: CacheDamaged
 };
 
 class BlockServer {
  public:
-  // `recorder`, of the sessions, may be null; it must outlive the server. Device ids start at
-  // `first_generation` (its low 24 bits), and each session at the next: give every run of a server another
-  // one, so that a client that missed the restart cannot reach another device than it opened.
+  // `recorder` records the sessions; it may be null and must outlive the server. Device ids start at
+  // `first_generation` (low 24 bits), and each session starts at the next one. Use a different value for
+  // every run of a server, so that a client that missed the restart cannot reach a device other than the one
+  // it opened.
   BlockServer(const ServerConfig&, std::uint32_t first_generation, Recorder* recorder);
   ~BlockServer();
   BlockServer(BlockServer&&) noexcept;
@@ -45,49 +46,48 @@ class BlockServer {
 
   // As Server::listen().
   Errc listen(Fabric&, Nanos now, const PathAddress& local);
-  // Takes what the fabric has and what is due, and hands out up to out.size() actions, the oldest first; how
-  // many. Takes nothing new from the fabric before all older actions are handed out.
+  // Processes fabric events and due timers. Hands out up to out.size() actions, oldest first, and returns
+  // their number. Takes no new event from the fabric before all older actions are handed out.
   std::size_t poll(Fabric&, Nanos now, std::span<block::Action> out);
-  // When to poll at the latest: 0 means at once.
+  // Latest time of the next poll(); 0: at once.
   Nanos next_deadline() const noexcept;
-  // Answers are gathered as long as what it returns lives, and go to the fabric in one call. No poll() and no
-  // second one meanwhile.
+  // Collects responses while the returned object exists, then passes them to the fabric in one call.
+  // Meanwhile do not call poll() or gather() again.
   [[nodiscard]] Server::ResponseBatch gather(Fabric& fabric) noexcept;
 
-  // --- results; false: nobody waits for it, and it changed nothing ---
-  // `error` is 0 or a positive errno. `sync_failed`: the error is that of making durable what was written
-  // before, of this or of other requests.
+  // `error` is 0 or a positive errno. `sync_failed`: the error concerns the durability of data written
+  // earlier, by this or other requests.
   bool storage_done(Fabric&, Nanos now, block::OpId, int error, bool sync_failed = false);
-  // False also without memory to remember the export: the open was answered with ENOMEM. After false the
-  // caller closes what it opened; after true it keeps a good export open until CloseExport.
+  // Returns false also if there is no memory to record the export; the OPEN was then answered with ENOMEM.
+  // After false the caller closes what it opened; after true it keeps the export open until CloseExport.
   bool export_opened(Fabric&, Nanos now, block::OpId, const block::ExportOpened&);
-  // Sectors now; a rest that is no whole logical block is not exported. 0: cannot be told.
+  // Reports the current number of sectors; an incomplete last logical block is not exported. 0: size unknown.
   bool export_measured(Fabric&, Nanos now, block::OpId, std::uint64_t nsectors);
 
-  // --- what the caller learns or decides by itself ---
-  // Storage failed outside any request to make durable what was written to an export. `error`: errno, > 0.
+  // Reports that storage failed, outside any request, to make data written to an export durable. `error`:
+  // positive errno.
   void sync_failed(std::uint64_t export_id, int error) noexcept;
-  // Takes an open device away: its id is answered with ENOTCONN from now on, and the export is closed when
-  // nothing of it is in flight. False: no export is open under this handle.
+  // Closes an open device: its id is answered with ENOTCONN from now on, and the export is closed when none
+  // of its requests is in flight. Returns false if no export is open under this handle.
   bool force_close(Fabric&, Nanos now, std::uint64_t handle);
   // As Server::disconnect_path().
   Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);
   void close_session(Fabric&, Nanos now, std::uint16_t session);
   // As Server::reset_statistics().
   Errc reset_statistics(std::uint16_t session, unsigned path) noexcept;
-  // Closes every session, accepts no more. closed() tells when all is drained and handed out.
+  // Closes every session and accepts no new ones. closed() returns true when all is drained and handed out.
   void close(Fabric&, Nanos now);
   bool closed() const noexcept;
 
-  // As the functions of Server that have these names.
+  // As the functions of Server with the same names.
   void set_access(AccessRules);
   void invalidate_where_it_protects() noexcept;
 
-  // The transport, to look at.
+  // The transport, read-only.
   const Server& transport() const noexcept;
-  // Of the paths, as Server::take_news().
+  // Path events, as Server::take_news().
   bool take_news(PathEvent&);
-  // As Server::in_flight(), with what is with the caller told apart.
+  // As Server::in_flight(), with details about requests that are with the caller.
   std::vector<RequestInFlight> in_flight(std::uint16_t session) const;
   // Null for a session that is not open.
   const rnbd::ServerDevices* devices(std::uint16_t session) const noexcept;

@@ -1,7 +1,8 @@
-// The client of a session: joins the protocol machine, a fabric and the application, which submits requests
-// and polls for what finished. It owns no thread, clock or socket: simulated and real runs execute the same
-// object code. The fabric of the first call is that of all (another ends the program), and no other driver
-// may use it. One thread owns a client; user code never runs inside a call.
+// Client of a session: connects the protocol state machine, a fabric and the application, which submits
+// requests and polls for completions. Owns no thread, clock or socket, so that simulated and real runs
+// execute the same object code. Every call must pass the fabric of the first call (another one aborts the
+// program), and no other driver may use that fabric. One thread owns a client; user code never runs inside a
+// call.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,9 +33,10 @@ struct ClientOptions {
   std::uint32_t max_queued = 4096;  // requests that wait for a permit
 };
 
-// The options as far as the fabric can do what they ask for: credits, keys of single requests, depth of
-// queues. open() does not look at that: with options beyond them connections fail, again and again.
-// A protocol.seed at its default becomes one from session_uuid, or clients reconnect in step after an outage.
+// Returns the options reduced to the capabilities of the fabric: credits, per-request keys, queue depths.
+// open() does not check this: connections with options beyond the capabilities fail repeatedly. A default
+// protocol.seed is replaced by one derived from session_uuid, so that clients do not reconnect simultaneously
+// after an outage.
 ClientOptions clamp_to(const ClientOptions& wanted, const Capabilities& fabric);
 
 struct IoRequest {
@@ -47,7 +49,7 @@ struct IoRequest {
   std::span<std::byte> data;
   RegionId region = kNoRegion;  // `data` lies in this region, from `region_offset` on
   std::uint32_t region_offset = 0;
-  std::uint64_t user_data = 0;  // comes back with the completion
+  std::uint64_t user_data = 0;  // returned in the completion
 };
 inline constexpr std::size_t kMaxUserHeader = 512 - 24;
 
@@ -61,14 +63,14 @@ struct ClientStats {
   std::uint64_t reads = 0, writes = 0, read_bytes = 0, write_bytes = 0;
   std::uint64_t errors = 0;              // completions that were not ok
   std::uint64_t failovers = 0;           // requests sent again on another path
-  std::uint64_t unfenced_failovers = 0;  // of which without proof that the old incarnation was dead
-  // Writes and service messages that failed with no_path although the server may still execute them, after
-  // later requests too: a kernel server with kernel_peer=replay, or no answer to a fence with
-  // fence_failed=replay
+  std::uint64_t unfenced_failovers = 0;  // of these, resent without proof that the old incarnation was dead
+  // Writes and service messages that failed with no_path although the server may still execute them, even
+  // after later requests. Occurs with a kernel server and kernel_peer=replay, or with fence_failed=replay if
+  // a fence is not answered.
   std::uint64_t unproven_failures = 0;
-  // Now, not a count: permits of requests that failed and that the server may still execute. They come back
-  // when their path does, when the server answers for it over another one, or, with a server that cannot be
-  // asked, fence_timeout after the path was removed.
+  // Current value, not a counter: permits of failed requests that the server may still execute. A permit is
+  // usable again when its path reconnects, when the server answers a fence for that path over another path
+  // or, if the server has no fence, fence_timeout after the path was removed.
   std::uint64_t permits_given_up = 0;
   std::uint64_t stale_events = 0;      // events of older incarnations, dropped
   std::uint64_t refused_messages = 0;  // messages of the server that did not parse
@@ -84,72 +86,75 @@ class Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  // Starts to connect all paths. For options from clamp_to(). Usable when link_up(). Errors: invalid (no path
-  // or too many, a name that cannot be, an identity of all zeroes, a send_depth below 8, no heartbeat time).
+  // Starts to connect all paths. Expects options from clamp_to(). Requests can be sent when link_up().
+  // Errors: invalid (no path or too many, invalid name, all-zero identity, send_depth below 8, zero heartbeat
+  // interval).
   Errc open(Fabric&, Nanos now);
-  // Queues a request. Errors: queue_full, too_large, session_closed, not_open (before the first path ever
-  // connected, the session's limits are not known: submit is refused), invalid. On ok, exactly one
-  // IoCompletion follows. While no path is connected, requests wait for queue_timeout at most, those that
-  // wait for a permit too, and then complete with no_path. While all permits are given up
-  // (ClientStats::permits_given_up), requests wait for that long too, and then complete with no_permit.
+  // Queues a request. Errors: queue_full, too_large, session_closed, invalid, and not_open before the first
+  // path ever connected, because the limits of the session are unknown until then. On ok, exactly one
+  // IoCompletion follows. While no path is connected, requests (including those that wait for a permit) wait
+  // at most queue_timeout and then complete with no_path. While the server may still execute failed requests
+  // on all permits (ClientStats::permits_given_up), requests also wait at most queue_timeout and then
+  // complete with no_permit.
   Errc submit(Fabric&, Nanos now, const IoRequest&);
-  // Takes events from the fabric and runs due timers; returns finished requests, oldest first. Call again at
-  // once when the span came back full, and at the latest at next_deadline().
+  // Processes fabric events and due timers; returns completed requests, oldest first. Call again at once if
+  // the span was filled, and at the latest at next_deadline().
   std::size_t poll(Fabric&, Nanos now, std::span<IoCompletion>);
   Nanos next_deadline() const noexcept;
-  // The same without what waits for the fabric: when the protocol's next timer is due.
+  // As next_deadline(), without work that is pending for the fabric: time of the next protocol timer.
   Nanos next_timer() const noexcept;
-  // When a request that the user holds back since then has waited for a path or a permit as long as
-  // queue_timeout allows; kNever: it waits for neither.
+  // Time at which queue_timeout ends for a request that the caller has held back since `since`; kNever if the
+  // request waits for neither a path nor a permit.
   Nanos queue_ends(Nanos since) const noexcept;
 
-  // Its index: path_count() - 1 afterwards, or a free one. path_exists: one has this address, in these words;
-  // the server takes one path for a pair of addresses.
+  // Adds a path. Its index is a free one, or path_count() - 1 after the call. path_exists: a path with the
+  // same address text exists; the server accepts one path per address pair.
   Errc add_path(Fabric&, Nanos now, const PathAddress&);
   Errc remove_path(Fabric&, Nanos now, unsigned path);
   Errc disconnect_path(Fabric&, Nanos now, unsigned path);
   Errc reconnect_path(Fabric&, Nanos now, unsigned path);
-  // Tries again at once what is not connected, also paths that were disconnected or gave up; how many those
-  // are. Paths that are connected or being connected stay as they are.
+  // Reconnects at once all paths that are not connected, including those that were disconnected or exhausted
+  // their attempts; returns their number. Does not affect connected or connecting paths.
   unsigned recover(Fabric&, Nanos now);
   // Call before releasing memory that requests of this client used by its region; none may be in flight.
   void forget_region(Fabric&, RegionId);
   void set_policy(Fabric&, Nanos now, MultipathPolicy);
-  // As ClientConfig::max_reconnect_attempts, from the next attempt that fails.
+  // Sets ClientConfig::max_reconnect_attempts from the next failed attempt on.
   void set_max_reconnect_attempts(Fabric&, Nanos now, std::int32_t);
-  // Fails what is queued, waits for what is in flight, disconnects. closed() tells when all is drained.
+  // Fails queued requests, waits for requests in flight, then disconnects. closed() returns true when all is
+  // drained.
   void close(Fabric&, Nanos now);
 
   bool link_up() const noexcept;  // at least one path is connected
-  // And its server granted an extension of the protocol, hence is no kernel.
+  // True if the server of a connected path granted an extension; such a server is not the kernel's.
   bool peer_extends() const noexcept;
   bool closed() const noexcept;
   unsigned inflight() const noexcept;          // requests accepted and not yet polled as complete
   std::uint32_t max_io_size() const noexcept;  // bytes; 0 until the first path connected
   std::uint32_t depth() const noexcept;        // permits; 0 until then
-  // News since the last call, oldest first: path states, link changes. False when there is none.
+  // Takes the oldest path state or link change that was not taken yet. False if there is none.
   bool take_news(PathEvent&);
   bool has_news() const noexcept;
   std::span<const PathStatus> paths() const noexcept;
-  // Where a path leads; an index that paths() has.
+  // Address of a path. Precondition: paths() contains the index.
   const PathAddress& address(unsigned path) const noexcept;
-  // Fabric::describe() and Fabric::device_of() of the first connection of the path when it was last made;
-  // empty before.
+  // Fabric::describe() and Fabric::device_of() of the first connection of the path when it was last
+  // connected; empty before.
   const std::string& peer(unsigned path) const noexcept;
   const DevicePort& device(unsigned path) const noexcept;
-  // Of requests that ended well over the path, since it was added or its traffic was reset.
+  // Response times of successful requests over the path, since it was added or its statistics were reset.
   const AnswerTimes& answer_times(unsigned path, Direction) const noexcept;
   MultipathPolicy policy() const noexcept;
   std::int32_t max_reconnect_attempts() const noexcept;
   std::size_t queued() const noexcept;  // requests that wait for a permit
-  // no_such_path: of an index that paths() does not have.
+  // Returns no_such_path if paths() does not contain the index.
   Errc reset_statistics(unsigned path, PathStatistics) noexcept;
-  // The request that the server has not answered for longest: since when, and where. False: there is none.
-  // Linear in the depth.
+  // Finds the oldest unanswered request: its send time and location. Returns false if there is none. Linear
+  // in the depth.
   bool oldest_in_flight(OldestRequest&) const noexcept;
   const ClientStats& stats() const noexcept;
   std::uint64_t fingerprint() const noexcept;  // of the protocol state
-  // Name of the first broken rule of the protocol state, or null; linear in the depth. For tests and
+  // Name of the first violated invariant of the protocol state, or null. Linear in the depth. For tests and
   // simulation.
   const char* broken_invariant() const noexcept;
 

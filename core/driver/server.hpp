@@ -1,5 +1,5 @@
-// The server: accepts sessions over a fabric and hands their requests to the application, which answers each
-// exactly once, in any order. Owns no thread, clock or socket; see client.hpp for the rules.
+// Server: accepts sessions over a fabric and passes their requests to the application, which answers each
+// exactly once, in any order. Owns no thread, clock or socket; client.hpp has the rules.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -34,8 +34,8 @@ struct RequestId {
 
 struct ServerEvent {
   enum class Kind : std::uint8_t {
-    session_opened,  // session, name: its first path is up
-    session_closed,  // session: every path is gone; nothing of it is in flight
+    session_opened,  // session, name: its first path is connected
+    session_closed,  // session: all paths are closed; no request is in flight
     request,         // id, direction, data, user_header
   };
   Kind kind = Kind::request;
@@ -57,13 +57,13 @@ struct ServerStats {
   std::uint64_t refused_messages = 0;   // messages that did not parse; each closed its path
   std::uint64_t gated = 0;              // requests that waited for an older user of their chunk
   std::uint64_t fences = 0;             // fence requests answered
-  std::uint64_t dropped_responses = 0;  // answers whose path was gone
+  std::uint64_t dropped_responses = 0;  // responses whose path was lost
   std::uint64_t stale_events = 0;
   std::array<std::uint64_t, kReasonCount> lost_by{};      // paths_lost by Reason
   std::array<std::uint64_t, kReasonCount> rejected_by{};  // rejected by Reason
 };
 
-// One path of a session, to look at.
+// Status of one path of a session.
 struct ServerPathStatus {
   unsigned path = 0;                    // index, for disconnect_path()
   PathState state = PathState::absent;  // connecting, connected or closing
@@ -75,27 +75,27 @@ struct ServerPathStatus {
   wire::Extensions extensions{};  // granted
   Nanos since = 0;                // when the state was entered
   Traffic traffic;
-  // From the arrival of a request to the post of its answer. Null before the path is connected. Valid until
-  // the next call of the server that is not const.
+  // Times from the arrival of a request to the post of its response. Null before the path is connected. Valid
+  // until the next non-const call of the server.
   const ServiceTimes* times = nullptr;
   std::uint32_t connections_wanted = 0;  // of a complete path
   std::uint32_t answers_waiting = 0;     // for room in a send queue; part of in_service
   std::uint32_t fences_waiting = 0;      // that ask for the end of this path
   Nanos handshake_deadline = kNever;     // connecting: closed then
   Nanos heartbeat_deadline = kNever;     // connected: next look whether something was received
-  Nanos silent_since = kNever;           // connected: when a heartbeat left that nothing was received after
+  Nanos silent_since = kNever;  // connected: send time of a heartbeat after which nothing was received
 };
 struct ServerSessionStatus {
   std::uint16_t session = 0;  // index
-  bool opened = false;        // session_opened was told, or is about to be
+  bool opened = false;        // session_opened was reported or is pending
   bool closing = false;       // it was asked to close
   std::string name{};         // empty before the first INFO_REQ
   std::string identity{};     // Server::identity()
   std::vector<ServerPathStatus> paths{};
 };
 
-// The configuration as far as the fabric can do what it asks for: credits, invalidation by SEND_WITH_INV,
-// depth of queues. Not always_invalidate, which listen() refuses where the fabric does not have it.
+// Returns the configuration reduced to the capabilities of the fabric: credits, SEND_WITH_INV, queue depths.
+// always_invalidate is unchanged; listen() fails if the fabric does not support it.
 ServerConfig clamp_to(const ServerConfig& wanted, const Capabilities& fabric) noexcept;
 
 class Server {
@@ -106,14 +106,15 @@ class Server {
   Server(Server&&) noexcept;
   Server& operator=(Server&&) noexcept;
 
-  // invalid: the configuration is out of its bounds; not_supported: the fabric cannot do what it asks for
-  // (see clamp_to()); else what the fabric says. May be called for several addresses of one fabric.
+  // Errors: invalid (configuration out of bounds), not_supported (the fabric lacks a capability, see
+  // clamp_to()), else the fabric's error. May be called for several addresses of one fabric.
   Errc listen(Fabric&, Nanos now, const PathAddress& local);
   std::size_t poll(Fabric&, Nanos now, std::span<ServerEvent>);
   // `peer_errno`: 0 or a positive Linux errno. A read answered with 0 sends `data` of the request.
   void respond(Fabric&, Nanos now, RequestId, std::uint16_t peer_errno);
-  // While it lives, answers are gathered; its end hands them to the fabric in one call, which saves system
-  // calls where several requests are ready at a time. One at a time, and no poll() meanwhile.
+  // Collects responses during its lifetime; its destructor passes them to the fabric in one call, which saves
+  // system calls if several requests complete at a time. At most one may exist, and poll() must not be called
+  // meanwhile.
   class ResponseBatch {
    public:
     ResponseBatch(Server&, Fabric&) noexcept;
@@ -125,40 +126,41 @@ class Server {
     Server& server_;
     Fabric& fabric_;
   };
-  // When to poll at the latest: 0 means at once.
+  // Latest time of the next poll(); 0: at once.
   Nanos next_deadline() const noexcept;
-  // The same without what waits for the fabric: when the protocol's next timer is due.
+  // As next_deadline(), without work that is pending for the fabric: time of the next protocol timer.
   Nanos next_timer() const noexcept;
 
   Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);
   void close_session(Fabric&, Nanos now, std::uint16_t session);
-  // Closes every session, accepts no more. closed() tells when all is drained.
+  // Closes every session and accepts no new ones. closed() returns true when all is drained.
   void close(Fabric&, Nanos now);
   bool closed() const noexcept;
 
   unsigned session_count() const noexcept;
-  // "10.0.0.7:40112 > 10.0.0.2:1234" of the first path that is up, else of the last that asked; empty for a
-  // session that is not there.
+  // "10.0.0.7:40112 > 10.0.0.2:1234" of the first connected path, else of the last path that sent a connect
+  // request; empty if the session does not exist.
   std::string peer(std::uint16_t session) const;
   // Fabric::identity_of_request() of the client that made the session; empty where there is none.
   std::string identity(std::uint16_t session) const;
-  // Of clients that connect, and sessions that are opened, from now on.
+  // Sets the access rules for clients that connect and sessions that are opened from now on.
   void set_access(AccessRules);
-  // always_invalidate only for sessions whose first connection leads over a device where it protects, see
-  // fresh_keys_protect(). Otherwise for all, and such a connection costs what it costs.
+  // Limits always_invalidate to sessions whose first connection uses a device on which it protects memory
+  // (fresh_keys_protect()). Without this call it applies to all sessions, at the cost that the device has.
   void invalidate_where_it_protects() noexcept;
-  // Every session, those that are being opened or closed too. Allocates: for an operator, not for the IO
+  // Status of every session, including those being opened or closed. Allocates, so do not call on the IO
   // path.
   std::vector<ServerSessionStatus> sessions() const;
-  // Requests of a session that are not answered, by chunk. Allocates, likewise. The application has those of
-  // Waits::devices: what they wait for is its to say.
+  // Unanswered requests of a session, by chunk. Allocates, so do not call on the IO path. Requests in state
+  // Waits::devices are with the application, which knows what they wait for.
   std::vector<RequestInFlight> in_flight(std::uint16_t session) const;
-  // Of paths in `session`; no_such_path: there is none. A server has no reconnects of its own to reset.
+  // Resets the statistics of a path in `session`; no_such_path if it does not exist. A server has no
+  // reconnect counters to reset.
   Errc reset_statistics(std::uint16_t session, unsigned path) noexcept;
   bool take_news(PathEvent&);
   const ServerStats& stats() const noexcept;
   std::uint64_t fingerprint() const noexcept;
-  // Name of a broken rule of a session's state (core/proto/server_invariants.hpp), or null. Linear in the
+  // Name of a violated invariant of a session (core/proto/server_invariants.hpp), or null. Linear in the
   // depth of every session.
   const char* broken_invariant() const noexcept;
 

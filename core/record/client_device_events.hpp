@@ -1,5 +1,5 @@
-// What is recorded of a rnbd::ClientDevices: its inputs with their time, its actions, and what its steps
-// return. The words are those of core/rnbd/client_devices.hpp.
+// Records of a rnbd::ClientDevices: its inputs with their time, its actions, and the results of its steps.
+// core/rnbd/client_devices.hpp explains the terms.
 #pragma once
 #include <cstdint>
 
@@ -58,7 +58,7 @@ struct MessageDone {
   InlineBytes<wire::rnbd::kOpenRspBytes> response;
   RTRS_FIELDS(now, token, peer_errno, delivered, response)
 };
-// begin_io(). Of the ticket that it is given, only these steer it.
+// begin_io(), with the fields of its ticket that affect the machine.
 struct IoBegun {
   Nanos now = 0;
   rnbd::IoArrival arrival;
@@ -130,13 +130,13 @@ struct CacheReplaced {
   std::uint64_t unflushed = 0;
   RTRS_FIELDS(device, unflushed)
 };
-// What MapRequested returned.
+// Result of MapRequested.
 struct MapAnswered {
   std::uint16_t error = 0;
   rnbd::DeviceHandle device = 0;
   RTRS_FIELDS(error, device)
 };
-// What IoBegun returned.
+// Result of IoBegun.
 struct IoStarted {
   std::uint32_t device_id = 0;
   std::uint32_t cache = 0;
@@ -146,7 +146,7 @@ struct IoStarted {
   rnbd::IoArrival arrival;
   RTRS_FIELDS(device_id, cache, losses, doomed, nature, arrival)
 };
-// What IoDone returned.
+// Result of IoDone.
 struct IoJudged {
   rnbd::Disposition disposition = rnbd::Disposition::ok;
   RTRS_FIELDS(disposition)

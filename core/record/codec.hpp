@@ -77,7 +77,7 @@ std::uint8_t* put_record(std::uint8_t* out, InstanceId instance, const T& value,
   return put_fields(out, value);
 }
 
-// The same for a value of built-in kind `kind` that lies at `value`; null for an unknown kind.
+// As put_fields(), for a value of built-in kind `kind` at address `value`; null for an unknown kind.
 std::uint8_t* put_record(std::uint8_t* out, KindId kind, InstanceId instance, const void* value,
                          Nanos& last) noexcept;
 
@@ -91,7 +91,7 @@ const std::uint8_t* get_values(const std::uint8_t* at, const std::uint8_t* end, 
 // older, does not have it.
 using FieldMap = std::vector<int>;
 
-// What a value is where the file does not say: the default, or what older versions did.
+// Value of a field that the file does not contain: the default, or the behaviour of older versions.
 template <class T>
 T unsaid() noexcept {
   if constexpr (requires { T::of_older_version(); }) return T::of_older_version();

@@ -12,7 +12,7 @@ namespace rtrs::trace {
 inline constexpr std::size_t kMaxNameText = 4 * (wire::kMaxNameBytes + 1);
 using NameText = InlineText<kMaxNameText>;
 
-// A backslash is doubled. Of a name that is not UTF-8 every byte from 0x80 on becomes \xHH.
+// Doubles backslashes. In a name that is not UTF-8, every byte from 0x80 on becomes \xHH.
 NameText name_text(std::string_view name) noexcept;
 
 }  // namespace rtrs::trace

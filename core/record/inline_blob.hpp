@@ -24,7 +24,7 @@ struct InlineBlob {
   std::array<Unit, Capacity> units{};
   Length length = 0;
 
-  // What does not fit is left out.
+  // Truncates to the capacity.
   void assign(const void* from, std::size_t size) noexcept {
     length = static_cast<Length>(std::min(size, Capacity));
     if (length != 0) std::memcpy(units.data(), from, length);

@@ -79,7 +79,7 @@ struct BeginServerRegistry {
   ServerConfig config;
   RTRS_FIELDS(now, config)
 };
-// The machine is gone.
+// The machine was destroyed.
 struct End {
   Nanos now = 0;
   RTRS_FIELDS(now)

@@ -1,4 +1,4 @@
-// Who recorded a trace, for the people who read it.
+// Origin of a trace, for human readers.
 #pragma once
 #include <cstdint>
 #include <string>

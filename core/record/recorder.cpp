@@ -42,7 +42,7 @@ Recorder::Recorder(std::size_t ring_records) {
   first_ring_ = size;
 }
 
-// What the ring holds stays; what it had overwritten before stays lost.
+// Keeps the records in the ring; records overwritten before stay lost.
 void Recorder::grow_ring(std::size_t records) {
   const std::size_t size = std::bit_ceil(records);
   if (size <= mask_ + 1) return;
@@ -275,7 +275,7 @@ int Recorder::open_hash(const trace::Origin& origin) {
   return start(std::make_unique<trace::Writer>(nullptr), head_ != 0);
 }
 
-// No step is under way: what is written here stands between two of them.
+// Runs between two steps, so records written here precede the next input.
 void Recorder::before_step(Nanos now) noexcept {
   if (snapshots_owed_) append_snapshots(now);
   if (options_.rotate_bytes != 0 && writer_->bytes() >= options_.rotate_bytes && writing_) {

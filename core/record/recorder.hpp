@@ -1,13 +1,14 @@
-// Records everything that a protocol machine is fed, always: into a ring in memory, and on request, together
-// with every action, into a file (docs/trace_format.md). The ring never allocates and never fails. A file
-// that cannot be written is given up and recording goes on in the ring; the machines never notice.
+// Records every input of the protocol machines into a ring in memory and, on request, inputs and actions into
+// a file (docs/trace_format.md). The ring never allocates and never fails. If writing the file fails,
+// recording continues in the ring only; the machines are not affected.
 //
-// Of watched machines it also keeps the state, now and then: where a dump of the ring or a file begins in the
-// middle of a run, replay begins with such a snapshot.
+// For watched machines the recorder also takes periodic snapshots of the state. If a ring dump or a file
+// starts in the middle of a run, replay starts from such a snapshot.
 //
-// Order of calls for one machine: begin, watch, then for every step input and, before anything else is
-// recorded, actions; at last end. A machine may be begun again after or without end. Actions belong to the
-// machine's last input. One thread at a time uses a recorder; machines of one recorder share one clock.
+// Order of calls for one machine: begin, watch; then for every step input, followed by actions before
+// anything else is recorded; finally end. begin may be called again after or without end. Actions belong to
+// the machine's last input. Only one thread at a time may use a recorder; machines of one recorder share one
+// clock.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -36,7 +37,7 @@ class Listener;
 class LiveRecords;
 class Writer;
 
-// What goes into a file beside inputs and actions.
+// Content of a file in addition to inputs and actions.
 enum class Detail : std::uint8_t {
   machines,  // nothing
   wire,      // notes of what went over the wire, user data as digests
@@ -47,8 +48,9 @@ struct FileOptions {
   Detail detail = Detail::machines;
   std::uint32_t state_every = 4096;  // inputs of a watched machine from one hash of its state to the next
   Nanos flush_every = 0;             // a block is written when it is older than this; 0: when it is full
-  // 0: one file without bound. Else a file of this size is completed and renamed to PATH.1, PATH.1 to PATH.2
-  // and so on; the last of rotate_files is deleted. Each of them can be replayed on its own.
+  // 0: one file of unlimited size. Otherwise a file that reaches this size is completed and renamed to
+  // PATH.1, PATH.1 to PATH.2 and so on; the oldest beyond rotate_files is deleted. Each file can be replayed
+  // on its own.
   std::uint64_t rotate_bytes = 0;
   unsigned rotate_files = 4;
 };
@@ -78,7 +80,7 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // A machine is made from this configuration. `kind` is client_session.
+  // A machine is created from this configuration. `kind` is client_session.
   void begin(Nanos now, InstanceId, MachineKind kind, const ClientConfig&) noexcept;
   // `kind` is server_session, made with index `session`, or server_registry.
   void begin(Nanos now, InstanceId, MachineKind kind, const ServerConfig&,
@@ -92,16 +94,17 @@ class Recorder {
   }
   void end(Nanos now, InstanceId) noexcept;
 
-  // The machine behind an instance that was begun. It is looked at between its steps until end(), forget() or
-  // another begin(). Allocates.
+  // Registers the machine of an instance that was begun. The recorder reads the machine between its steps
+  // until end(), forget() or another begin(). Allocates.
   template <class Machine>
   void watch(InstanceId instance, MachineKind kind, const Machine& machine) {
     watch(instance, trace::Watched::of(kind, machine));
   }
-  // Before a watched machine that did not end is destroyed; nothing when another one is watched by now.
+  // Call before a watched machine is destroyed without end(). Does nothing if another machine is watched for
+  // the instance by now.
   void forget(InstanceId instance, const void* machine) noexcept;
 
-  // What the machine is fed; call it before the step.
+  // Records an input; call before the step.
   template <class Input>
   void input(InstanceId instance, const Input& value) noexcept {
     static_assert(trace::KindOf<Input>::category == trace::EventClass::input);
@@ -118,14 +121,14 @@ class Recorder {
   void input(InstanceId instance, const std::variant<Inputs...>& value) noexcept {
     std::visit([this, instance](const auto& one) { this->input(instance, one); }, value);
   }
-  // What the machine asked for in that step. The ring keeps only the number.
+  // Records the actions of the step. The ring keeps only their number.
   template <class Actions>
   void actions(InstanceId instance, const Actions& list) noexcept {
     slots_[(head_ - 1) & mask_].actions = static_cast<std::uint32_t>(list.size());
     if (writing_) [[unlikely]]
       append_actions(instance, list);
   }
-  // The same of a machine of devices. `outcome`: what the step returned, where it returns something.
+  // As actions(), for a machine of devices. `outcome`: return value of the step, if it has one.
   template <class DeviceActions, class... Outcome>
   void device_actions(InstanceId instance, const DeviceActions& list, const Outcome&... outcome) noexcept {
     slots_[(head_ - 1) & mask_].actions = static_cast<std::uint32_t>(list.size() + sizeof...(Outcome));
@@ -140,7 +143,7 @@ class Recorder {
     put(trace::kKindOf<trace::StateHash>, instance, trace::StateHash{fingerprint});
   }
 
-  // Of a file alone, never in the ring; only to be called when records_wire().
+  // Records a note in the file only, never in the ring. Precondition: records_wire().
   template <class Note>
   void note(InstanceId instance, const Note& value) noexcept {
     static_assert(trace::KindOf<Note>::category == trace::EventClass::note);
@@ -149,21 +152,21 @@ class Recorder {
   bool records_wire() const noexcept { return writing_ && detail_ != trace::Detail::machines; }
   bool records_payload() const noexcept { return writing_ && detail_ == trace::Detail::payload; }
 
-  // Starts a file, which replaces an empty file or a trace at `path`. 0 or a positive errno: EBUSY when a
-  // file is open, EEXIST when something else is at `path` or at a name of its rotated files. Where something
-  // was recorded before, the file says that its beginning is missing and has snapshots instead.
+  // Starts a file, which replaces an empty file or a trace at `path`. Returns 0 or a positive errno: EBUSY if
+  // a file is open, EEXIST if another kind of file is at `path` or at a name of its rotated files. If earlier
+  // records exist, the file marks its beginning as missing and contains snapshots instead.
   int open_file(const char* path, const trace::Origin&, const trace::FileOptions& options = {});
-  // Hands every record to `listener` (borrowed) instead of a file, until close_file(). 0 or EBUSY when a file
-  // is open. Of a recorder that recorded something before, the listener gets only what follows.
+  // Passes every record to `listener` (borrowed) instead of a file, until close_file(). Returns 0, or EBUSY
+  // if a file is open. The listener receives only records made after this call.
   int open_listener(trace::Listener& listener, trace::Detail detail);
   // Encodes and hashes as for a file but writes nothing: for chain_hash().
   int open_hash(const trace::Origin&);
-  // From now on the state of every watched machine is checked after each of its steps that is recorded to a
-  // file or a listener. Linear in the depth a step, so for simulation.
+  // Checks the invariants of every watched machine after each step that is recorded to a file or a listener.
+  // Linear in the depth per step, so for simulation only.
   void check_invariants() noexcept { checking_ = true; }
-  // The first broken rule that was seen, or null.
+  // First violated invariant, or null.
   const char* broken_invariant() const noexcept { return broken_; }
-  // Writes what is buffered (up to 64 KiB) as a block of its own. Nothing without a file.
+  // Writes the buffered records (up to 64 KiB) as one block. Does nothing without a file.
   void flush_file() noexcept;
   // Completes and closes the file. 0 or the errno of the first failure since it was opened.
   int close_file() noexcept;
@@ -173,8 +176,8 @@ class Recorder {
   // XXH3-64 over the encoded records since the last open.
   std::uint64_t chain_hash() const noexcept;
 
-  // Writes the ring as a trace file; the ring stays as it is. 0 or a positive errno: EEXIST when something
-  // that is no trace is at `path`. Between steps only.
+  // Writes the ring as a trace file and leaves the ring unchanged. Returns 0 or a positive errno: EEXIST if
+  // `path` is not a trace. Call only between steps.
   int dump_ring(const char* path, const trace::Origin&) const;
   RecorderCounters counters() const noexcept;
 
@@ -187,7 +190,7 @@ class Recorder {
     std::byte bytes[kSlotBytes];
   };
   static_assert(sizeof(Slot) == 64);
-  // A record longer than a slot goes on in slots of this kind.
+  // Kind of the slots that continue a record longer than one slot.
   static constexpr trace::KindId kContinuation = 0;
 
   template <class T>

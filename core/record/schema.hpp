@@ -1,5 +1,5 @@
-// What events look like: the tables that a trace carries in its header, so that every reader can print every
-// event, and those of this build.
+// Layout of events: the tables in the header of a trace, which let every reader print every event, and the
+// tables of this build.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// What is recorded of a rnbd::ServerDevices: its inputs with their time, and its actions. The words are those
-// of core/rnbd/server_devices.hpp.
+// Records of a rnbd::ServerDevices: its inputs with their time, and its actions. core/rnbd/server_devices.hpp
+// explains the terms.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +32,8 @@ struct DeviceRequest {
   RTRS_FIELDS(now, request, data_len, direction, header)
 };
 static_assert(sizeof(DeviceRequest) == 56);
-// One with a longer header. What is behind the longest message of RNBD is left out: the machine reads none of
-// it.
+// rnbd::DeviceRequest with a longer header. Bytes beyond the longest RNBD message are omitted, because the
+// machine does not read them.
 struct LongDeviceRequest {
   Nanos now = 0;
   std::uint64_t request = 0;

@@ -213,7 +213,7 @@ struct StateDifference {
   std::string b;
 };
 StateDifference first_difference(const StateText& a, const StateText& b);
-// All of them, one a line: "name: old -> new", with "-" where one of them has no such field.
+// All differences, one per line: "name: old -> new", with "-" if one state lacks the field.
 std::vector<std::string> differences(const StateText& a, const StateText& b);
 
 }  // namespace rtrs::trace

@@ -1,6 +1,6 @@
-// Notes of what went over the wire, as one side saw it. No machine is fed with them and replay skips them;
-// they are there to look at, to judge (`check`) and to turn into packets (`pcap`). A trace may consist of
-// them alone, as one that was made from a capture.
+// Notes of wire traffic, as one side saw it. They are no inputs of a machine and replay skips them. They
+// serve for display, for `check` and for conversion to packets (`pcap`). A trace made from a capture consists
+// of notes only.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ const char* to_string(WireCmKind) noexcept;
 // for.
 inline constexpr std::size_t kMaxHead = 60 * 1024;
 
-// What this side handed to its fabric. Whether it reached the wire is not known.
+// Message that this side posted to its fabric. It may not have reached the wire.
 struct WireSent {
   Nanos now = 0;
   ConKey key;
@@ -45,8 +45,8 @@ struct WireSent {
   RTRS_FIELDS(now, key, op, has_imm, imm, rkey, remote_addr, length, digest, head)
 };
 
-// What this side saw arrive. `rkey` and `remote_addr` are 0 where it cannot know them; writes without
-// immediate are not seen, and of writes with immediate only the server sees the payload.
+// Message that this side received. `rkey` and `remote_addr` are 0 if this side cannot know them. Writes
+// without immediate are not seen; only the server sees the payload of writes with immediate.
 struct WireReceived {
   Nanos now = 0;
   ConKey key;
@@ -61,7 +61,7 @@ struct WireReceived {
   RTRS_FIELDS(now, key, op, has_imm, imm, rkey, remote_addr, length, digest, head)
 };
 
-// Connection management. Of a connect request that gets no connection only `key.con` is known, epoch is 0.
+// Connection management. If a connect request leads to no connection, only `key.con` is known and epoch is 0.
 struct WireCm {
   Nanos now = 0;
   ConKey key;
@@ -71,12 +71,12 @@ struct WireCm {
   RTRS_FIELDS(now, key, kind, sent, private_data)
 };
 
-// Only in traces made from captures: packets of one direction went over the wire and are not in the capture.
-// What they said is unknown; judge what follows on the connection with that in mind.
+// Only in traces made from captures: packets of one direction were sent but are missing in the capture. Their
+// content is unknown, so later findings on this connection are uncertain.
 struct WireGap {
   Nanos now = 0;
   ConKey key;
-  bool sent = false;  // what is missing was sent by this side
+  bool sent = false;  // the missing packets were sent by this side
   std::uint64_t packets = 0;
   RTRS_FIELDS(now, key, sent, packets)
 };

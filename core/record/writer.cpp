@@ -221,7 +221,7 @@ int Writer::append_values(const EventInfo& event, InstanceId instance, Nanos tim
 // last_time_ is already that of the record.
 int Writer::commit(const void* record, std::size_t size) noexcept {
   if (used_ + size > kMaxBlock) {
-    // What flush() needs for the next block is the time of the last record that is in this one.
+    // flush() needs the time of the last record in this block for the next block.
     std::uint64_t delta = 0;
     const auto* at = static_cast<const std::uint8_t*>(record);
     const std::uint8_t* const end = at + size;

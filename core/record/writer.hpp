@@ -14,7 +14,7 @@
 
 namespace rtrs::trace {
 
-// Where the bytes go. write() takes all of them or answers a positive errno.
+// Destination of the bytes. write() consumes all of them or returns a positive errno.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -37,12 +37,12 @@ class FdSink final : public Sink {
   int fd_;
 };
 
-// 0 when a trace may be written to `path`: nothing is there, or an empty file, or a file that begins as a
-// trace does. EEXIST when anything else is there, a pipe or a device too, which is neither opened nor
-// changed; else the errno of looking at it.
+// Returns 0 if a trace may be written to `path`: nothing is there, or an empty file, or a file that begins
+// like a trace. EEXIST for anything else, including a pipe or a device, which is neither opened nor changed;
+// otherwise the errno of the check.
 int may_replace(const char* path) noexcept;
 
-// What an error of creating or writing a trace means, for people.
+// User-readable text for an error of creating or writing a trace.
 std::string file_error_text(int error);
 
 // Appends to a string that outlives it.
@@ -55,12 +55,12 @@ class StringSink final : public Sink {
   std::string& to_;
 };
 
-// Every function answers 0 or a positive errno; after an error nothing more may be written.
+// Every function returns 0 or a positive errno; after an error, write nothing more.
 class Writer {
  public:
-  // Without a sink everything is encoded and hashed, and nothing is kept.
+  // Without a sink, records are encoded and hashed but not stored.
   explicit Writer(std::unique_ptr<Sink> sink);
-  // First of all. EOVERFLOW when the header exceeds the bounds of the format.
+  // Call first. EOVERFLOW if the header exceeds the limits of the format.
   int start(const Header& header);
   // A value of built-in kind `kind`. An event without `now` happens at the time of the one before.
   int append(KindId kind, InstanceId instance, const void* value) noexcept;
@@ -82,7 +82,7 @@ class Writer {
   int flush() noexcept;
   // Ends the block and writes the trailer.
   int finish() noexcept;
-  // Lets go of the sink; hash and counters stay.
+  // Destroys the sink; hash and counters are kept.
   void release() noexcept { sink_.reset(); }
 
   std::uint64_t records() const noexcept { return first_seq_ + count_; }
