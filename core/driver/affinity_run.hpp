@@ -1,7 +1,7 @@
-// Which affinity, and with it which connection, a request of a block device takes. Decisions only.
+// Chooses the affinity, and thereby the connection, of a block device's requests. Decisions only.
 //
-// Requests that come one after another go over one connection, so that they are sent and received together;
-// where many are under way a run of them ends, so that all connections get some.
+// Consecutive requests use one connection, so that they are sent and received together. If many requests are
+// in flight, the run ends after a limit, so that all connections are used.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +9,7 @@ namespace rtrs {
 
 class AffinityRun {
  public:
-  // What a run has at most. A request that is larger is a run by itself.
+  // Maximum number of requests in a run. A larger request is a run of its own.
   static constexpr std::uint32_t kRequests = 16;
   static constexpr std::uint32_t kBytes = 64U << 10U;
 

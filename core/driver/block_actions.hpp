@@ -33,12 +33,12 @@ struct StartStorage {
   std::uint16_t prio = 0;  // Linux ioprio; 0 from clients that do not speak RNBD version 2
   wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;  // never secure_erase
   bool fua = false;       // durable before storage_done() (write, discard, write_zeroes)
-  bool preflush = false;  // what was reported before is made durable first; never of a flush
+  bool preflush = false;  // makes earlier reported writes durable first; never set for a flush
   bool nounmap = false;   // write_zeroes: the blocks stay allocated; otherwise they may be freed
-  // Memory of the session, `bytes` long: where a read puts its data, and the data of a write; empty for
-  // others. It is the caller's until storage_done(), also when the client or its connections are gone. It
-  // begins at a multiple of 4,096 bytes, as O_DIRECT may need, where Fabric::allocate() gives whole pages:
-  // with all fabrics below backends/.
+  // Memory of the session, `bytes` long: destination of a read or data of a write; empty for other
+  // operations. The caller may use it until storage_done(), even after the client or its connections are
+  // lost. Aligned to 4,096 bytes, as O_DIRECT may require, if Fabric::allocate() returns whole pages, as all
+  // fabrics in backends/ do.
   std::span<std::byte> data{};
 };
 // Ends with export_opened().
@@ -48,7 +48,7 @@ struct OpenExport {
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
   std::string_view name{};  // as the peer sent it: confine it. Valid until export_opened()
 };
-// No operation of the export is under way, and none follows. The handle is the caller's again.
+// No operation of the export is in flight, and none follows. The caller may free the handle.
 struct CloseExport {
   std::uint16_t session = 0;
   std::uint64_t handle = 0;
@@ -73,13 +73,13 @@ struct SessionOpened {
   std::uint64_t serial = 0;  // of the session, from 1; never used again, unlike its index
   std::string_view name{};   // valid until the next poll()
 };
-// No memory for its devices. The session is being closed, and its requests are answered with ENOMEM. Neither
-// SessionOpened nor SessionClosed tells of it.
+// No memory for the devices of the session. The session is being closed and its requests are answered with
+// ENOMEM. Neither SessionOpened nor SessionClosed is reported for it.
 struct SessionRefused {
   std::uint16_t session = 0;
   std::string_view name{};  // valid until the next poll()
 };
-// Nothing of the session is left: each of its exports was closed by a CloseExport before this.
+// The session has ended. Each of its exports was closed by a CloseExport before this.
 struct SessionClosed {
   std::uint16_t session = 0;
   std::uint64_t serial = 0;
@@ -96,9 +96,10 @@ struct ExportOpened {
   int error = 0;
   // The caller's name of this open; no two exports that are open have the same. Free again after CloseExport.
   std::uint64_t handle = 0;
-  // Which export it is: opens of the same storage have the same number, under whatever name and session.
+  // Identity of the export: opens of the same storage have the same number, regardless of name and session.
   std::uint64_t export_id = 0;
-  // Of its cache, see rnbd::ExportOpened::instance; after all CacheDamaged that were handed out.
+  // Instance of the export's cache (rnbd::ExportOpened::instance), after all CacheDamaged actions handed out
+  // so far.
   std::uint64_t instance = 0;
   rnbd::Geometry geometry{};
 };

@@ -126,7 +126,8 @@ std::size_t BlockClient::poll(Fabric& fabric, Nanos now, std::span<BlockCompleti
 Nanos BlockClient::next_deadline() const noexcept {
   const Impl& impl = *impl_;
   if (!impl.finished.empty()) return 0;
-  if (impl.session.has_news()) return 0;  // of a call to the session itself: the devices have to hear of it
+  if (impl.session.has_news())
+    return 0;  // caused by a direct call to the session: the devices must process it
   return std::min(impl.session.next_deadline(), next_timer());
 }
 

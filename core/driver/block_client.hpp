@@ -27,7 +27,7 @@ namespace rtrs {
 struct BlockClientOptions {
   // At least 256 of max_queued: messages of the devices find room beside those of requests.
   ClientOptions session;
-  std::uint32_t max_requests = 65536;  // under way together, of all devices
+  std::uint32_t max_requests = 65536;  // requests in flight, over all devices
 };
 
 // One request; `offset` and `length` in bytes, whole logical blocks of the device. A FLUSH has none.
@@ -46,24 +46,8 @@ struct BlockRequest {
   std::uint64_t user_data = 0;  // returned in the completion
 };
 
-// `error`: 0 with Errc::ok, otherwise the Linux errno to report, positive. Result and errno:
-//   peer_error   the server's errno, also that with which it refused to open the device. Where the reason may
-//   pass
-//                (rnbd::may_pass(), as ENOENT when a server is back before its disk), requests wait before:
-//                for queue_timeout from when they were submitted, or from the first refusal, if that was
-//                later
-//   invalid      EINVAL: not whole logical blocks; EIO: beyond the end; EPERM: mapped read-only;
-//                EOPNOTSUPP: the device cannot do this
-//   cache_lost   EIO: changes that were acknowledged before are lost. A FLUSH tells so once, and until then
-//                each change with FUA
-//   not_open     ENODEV: the handle is dead or being unmapped, also since the first OPEN was refused
-//   request_timeout  ETIMEDOUT: the session's; or the device was not open for queue_timeout while the link
-//                was up, or while it came and went. The time counts from when the request was submitted, or
-//                from when the last request of the client that was at the session ended, if that was later.
-//                With a queue_timeout of 0 nothing waits: it is the result at the next poll()
-//   no_path, no_permit, session_closed: of the session, see Client::submit()
-// A request of several messages has the first error of one; but one that nobody answered goes first, because
-// a server may still execute it.
+// A request split into several messages reports the first error of any of them. An unanswered message takes
+// precedence, because a server may still execute it.
 struct BlockCompletion {
   std::uint64_t user_data = 0;
   Errc result = Errc::ok;
@@ -121,7 +105,8 @@ class BlockClient {
   // True if the session is closed and every request completed, even if its completion was not polled.
   bool closed() const noexcept;
 
-  // Paths, link, statistics, limits. Its submit(), poll(), take_news() and close() belong to this object.
+  // The session: paths, link, statistics, limits. Only the block client may call the session's submit(),
+  // poll(), take_news() and close().
   Client& session() noexcept;
   const Client& session() const noexcept;
   rnbd::DeviceState state(rnbd::DeviceHandle) const noexcept;

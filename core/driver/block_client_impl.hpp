@@ -1,4 +1,4 @@
-// What is behind rtrs::BlockClient.
+// Implementation of rtrs::BlockClient.
 #pragma once
 #include <array>
 #include <vector>
@@ -26,7 +26,7 @@ struct BlockClient::Impl {
   };
   // The peer answered, with 0 or an errno. Otherwise nobody knows what it did.
   static bool was_delivered(Errc result) noexcept { return result == Errc::ok || result == Errc::peer_error; }
-  // Nobody answered the message, and a server may still execute it.
+  // True if the message is unanswered and a server may still execute it.
   static bool may_still_act(Errc result) noexcept {
     return result == Errc::no_path || result == Errc::request_timeout || result == Errc::session_closed;
   }
@@ -162,7 +162,7 @@ struct BlockClient::Impl {
   std::uint32_t under_way = 0;  // requests
   AffinityRun affinity;
   Ring<BlockEvent> events;
-  // Of one poll(). Kept, because initialising them anew costs more than an empty poll.
+  // Buffer of one poll(). A member, because initialising it in each call costs more than an empty poll.
   std::array<IoCompletion, 64> completions;
   PathEvent path_event;
   Nanos retry_at = kNever;

@@ -57,7 +57,8 @@ void BlockClient::Impl::issue(Fabric& fabric, Nanos now) {
   note_idle(now);
 }
 
-// What waits for a path or a permit waits here: at the session its time would count from anew.
+// Requests that need a path or a permit wait here, because in the session their wait would start again at
+// zero.
 rnbd::Gate BlockClient::Impl::gate_of(Nanos now, std::uint32_t request) const noexcept {
   const rnbd::Gate gate = devices.gate(requests[request].device);
   const bool blocked = gate == rnbd::Gate::go && session.queue_ends(now) != kNever;
@@ -148,8 +149,8 @@ BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece&
   return {};
 }
 
-// The server that opened the device anew may have other blocks, another size or other limits than those that
-// the piece was made for.
+// After a reopen, the server may have other blocks, another size or other limits than those that the piece
+// was made for.
 bool BlockClient::Impl::still_fits(const Piece& piece) const noexcept {
   if (piece.what.opcode == Opcode::flush) return true;
   const Request& request = requests[piece.request];
@@ -244,7 +245,7 @@ void BlockClient::Impl::on_piece_done(Fabric& fabric, Nanos now, std::uint32_t i
     const std::uint16_t error = result == Errc::peer_error ? peer_errno : to_linux_errno(result);
     end_piece(index, {result, error});
   }
-  // An IO that ended well and asks for nothing changed nothing of what perform() looks at.
+  // A successful IO without actions changes no state that perform() reads.
   if (disposition != rnbd::Disposition::ok || !actions.empty()) perform(fabric, now);
 }
 
@@ -268,7 +269,7 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   if (geometry == nullptr || rnbd::durability(*geometry) == rnbd::Durability::as_written)
     return finish(index);
   request.flushing = true;
-  // What was told of losses counts from the arrival of the request; what the flush covers, from now.
+  // Loss reports count from the arrival of the request; the changes that the flush covers count from now.
   request.arrival.changes = devices.arrive(request.device).changes;
   if (close_begun) {
     request.result = {Errc::session_closed, kEshutdown};
@@ -279,8 +280,8 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   note_held(request);
 }
 
-// A piece of it ended well in a cache that was replaced since: a FLUSH may have told so already, and would
-// not again after the request is over.
+// True if a piece succeeded in a cache that was replaced since. A FLUSH may have reported the loss already,
+// and would not report it again after this request ends.
 bool BlockClient::Impl::lost_a_part(const Request& request) const noexcept {
   return !request.result && !request.flushing && request.cache != kNoCache &&
          request.cache != devices.caches(request.device);

@@ -57,7 +57,7 @@ BlockServer::Impl::~Impl() {
 void BlockServer::Impl::hand_out_waiting() noexcept {
   for (; !waiting.empty() && handed < out.size(); waiting.pop()) {
     out[handed++] = waiting.front();
-    // They are told in their order.
+    // Reports are handed out in order.
     if (std::holds_alternative<block::CacheDamaged>(waiting.front())) untold.erase(untold.begin());
   }
 }

@@ -4,14 +4,14 @@
 // Rules
 //   - One thread owns it, and all calls take the same fabric. It owns no thread, clock or socket, and never
 //     calls up. `now` never goes back.
-//   - poll() hands out actions (core/driver/block_actions.hpp). Perform them in the order in which they come.
+//   - poll() hands out actions (core/driver/block_actions.hpp). Perform them in the order handed out.
 //     Results may be given at any time between two calls, also while actions are being performed, and in any
-//     order. What a result leads to is handed out by the next poll(); next_deadline() is 0 as long as
-//     something waits for that.
+//     order. The next poll() hands out the consequences of a result; next_deadline() is 0 while
+//     any are pending.
 //   - Each StartStorage, OpenExport and MeasureExport ends with exactly one result, however long it takes. A
-//     session ends only after the last of them, and its memory stays until then. A result that nobody waits
-//     for any more (of a session that is gone, or a second one) is counted and changes nothing.
-//   - Nothing that a peer sends is trusted: lengths, direction, access mode and range are checked before
+//     session ends only after the last of them, and its memory stays until then. A result that no
+//     request waits for (closed session, or a second result) is counted and ignored.
+//   - Data from the peer is not trusted: lengths, direction, access mode and range are checked before
 //     storage sees a request (core/rnbd/server_devices.hpp).
 //   - Allocates when a session or an export is opened, never for an IO. A session that finds no memory is
 //     refused, an export is answered with ENOMEM; neither disturbs others.

@@ -1,4 +1,4 @@
-// What the devices of a block server's sessions ask for, and the results of the caller.
+// Handles the actions of the devices of all sessions, and the caller's results.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -98,7 +98,7 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Se
 
 // Every session that has the export open. The one that met the error knows already and ignores it.
 void BlockServer::Impl::tell_damage(std::uint64_t export_id, int error) noexcept {
-  // It comes without a time. An export is open, so something was recorded before.
+  // SyncFailed has no time. An export is open, so an earlier record has one.
   rnbd::ServerActions none;
   for (const Export& one : exports)
     if (one.id == export_id)

@@ -1,4 +1,4 @@
-// What is behind rtrs::BlockServer.
+// Implementation of rtrs::BlockServer.
 #pragma once
 #include <array>
 #include <memory>

@@ -14,7 +14,7 @@ void seed_jitter(ClientOptions& options) {
   std::memcpy(&options.protocol.seed, options.session_uuid.bytes.data(), sizeof options.protocol.seed);
 }
 
-// What both ends have in common.
+// Limits that client and server share.
 template <class Config>
 void clamp_common(Config& config, const Capabilities& fabric) noexcept {
   config.imm_consumes_receive = fabric.imm_consumes_receive;

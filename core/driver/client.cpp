@@ -190,8 +190,8 @@ void Client::Impl::start(Fabric& fabric, Nanos now, const IoRequest& request,
                          static_cast<std::uint32_t>(request.data.size()), slot.usr_len});
 }
 
-// One pass: a permit that becomes free meanwhile is taken by the oldest that waits. Without a path requests
-// stay here, because with a permit their wait for one would begin anew.
+// One pass: a permit freed meanwhile goes to the oldest waiting request. Without a path requests stay here,
+// because with a permit their wait for a path would start again at zero.
 void Client::Impl::start_waiting(Fabric& fabric, Nanos now) {
   while (!waiting.empty() && session.connected_paths() > 0 && session.next_permit() != kNoPermit) {
     const Waiting& item = waiting.front();

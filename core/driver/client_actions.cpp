@@ -1,4 +1,4 @@
-// What the session asks for, carried out.
+// Performs the actions of the session.
 #include <algorithm>
 #include <cstring>
 
@@ -214,11 +214,11 @@ void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   trace_change(options.session_name.c_str(), action, path.ever_connected);
   if (action.state == PathState::connected && path.ever_connected) ++path.reconnects;
   if (action.state == PathState::connected) path.ever_connected = true;
-  // What was challenged goes on with the next connect request.
+  // A challenged attempt continues with the next connect request.
   const bool failed = action.state == PathState::draining && path.state == PathState::connecting;
   if (failed && action.reason != Reason::challenged) ++path.failed_attempts;
   path.state = action.state;
-  // An attempt that is under way does not hide why the last one failed.
+  // An attempt in progress does not hide the reason of the last failure.
   if (action.reason != Reason::none || action.state == PathState::connected) {
     if (action.reason != Reason::attempts_exhausted)
       path.last_cause = Reason::none;

@@ -1,5 +1,4 @@
-// What the fabric reports, turned into inputs of the session. Bytes of the server are parsed here and nowhere
-// later.
+// Converts fabric events to inputs of the session. Bytes of the server are parsed only here.
 #include <algorithm>
 #include <cstring>
 
@@ -37,8 +36,9 @@ void Client::Impl::note(Nanos now, const FabricEvent& event) {
 
 namespace {
 
-// A peer that ends the connection before it answers the connect request, or answers something else, is told
-// from one that ends it later: nobody there knows the session, and often it is no server of this fabric.
+// Distinguishes a peer that closes the connection before it answers the connect request, or sends an invalid
+// answer, from one that closes it later. The former does not know the session and often is no server of this
+// fabric.
 Reason failure_of(Reason told_by_fabric) noexcept {
   switch (told_by_fabric) {
     case Reason::peer_closed:

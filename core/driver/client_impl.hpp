@@ -1,5 +1,5 @@
-// What is behind rtrs::Client. Bulk that does not steer the protocol lives here, by permit: buffers, headers,
-// remote addresses and keys.
+// Implementation of rtrs::Client. Holds the bulk data that does not affect the protocol, by permit: buffers,
+// headers, remote addresses and keys.
 #pragma once
 #include <array>
 #include <vector>
@@ -150,7 +150,7 @@ struct Client::Impl {
   Ring<IoCompletion> finished;
   Ring<PathEvent> news;
   std::vector<std::byte> scratch;  // for messages being built
-  // Of one poll. Kept, because initialising it anew would cost more than an empty poll.
+  // Buffer of one poll(). A member, because initialising it in each call costs more than an empty poll.
   std::array<FabricEvent, 64> fabric_events;
   ClientStats stats;
   // The session's next deadline, until the next step: most polls find nothing, and should find it quickly.

@@ -18,7 +18,7 @@ class DeadlineHeap {
   explicit DeadlineHeap(std::size_t count) : where_(count, kAbsent) { heap_.reserve(count); }
 
   bool empty() const noexcept { return heap_.empty(); }
-  // Of the one that is due first; kNever when there is none.
+  // Earliest deadline; kNever if there is none.
   Nanos first() const noexcept { return heap_.empty() ? kNever : heap_.front().when; }
   // Precondition: not empty.
   std::uint16_t first_index() const noexcept {

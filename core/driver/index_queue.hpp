@@ -1,5 +1,5 @@
-// A first-in-first-out queue of items that lie in a vector and name their successor, so that a queue needs no
-// memory of its own. An item is in one queue at most.
+// FIFO queue of items that are stored in a vector and hold the index of their successor, so that a queue
+// needs no memory of its own. An item is in at most one queue.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-// What drivers tell about paths.
+// Path events that the drivers report.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -24,7 +24,7 @@ struct PathEvent {
   std::string session_name{};    // server: empty before its first INFO_REQ, and of a refused connect request
   PathChanged path{};            // kind path
   Reason reason = Reason::none;  // kinds session_ended and refused
-  std::uint16_t refusal = 0;     // kind refused: the Linux errno that the client is told
+  std::uint16_t refusal = 0;     // kind refused: Linux errno sent to the client
   // Server, kind path: Fabric::describe() of its first connection. Kind refused: Fabric::describe_request().
   std::string peer{};
   std::string identity{};  // server: that the client showed, Fabric::identity_of_request()
@@ -38,9 +38,9 @@ struct PathStatus {
   bool ever_connected = false;
   Reason reason = Reason::none;  // why it was last lost or refused; none once it is connected again
   std::uint16_t peer_errno = 0;
-  Reason last_cause = Reason::none;  // of attempts_exhausted: what the last attempt failed of; else none
+  Reason last_cause = Reason::none;  // for attempts_exhausted: reason of the last failed attempt; else none
   std::uint32_t attempt = 0;         // since it was last connected
-  std::uint64_t reconnects = 0;      // times it came back after having been connected
+  std::uint64_t reconnects = 0;      // reconnects after the first connection
   std::uint64_t failed_attempts = 0;
   std::uint64_t ios = 0;        // requests completed over this path
   std::uint64_t failovers = 0;  // requests taken over from other paths
@@ -54,7 +54,8 @@ struct PathStatus {
   Traffic traffic;
 };
 
-// What reset_statistics() of a path sets to 0. Linux has a file for each (protocol section 8).
+// Group of statistics that reset_statistics() of a path clears. Linux has a file for each (protocol section
+// 8).
 enum class PathStatistics : std::uint8_t {
   traffic,     // Traffic, failovers and AnswerTimes
   reconnects,  // reconnects and failed_attempts

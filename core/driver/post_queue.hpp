@@ -1,7 +1,6 @@
-// Work requests on their way to the fabric: those of one step are handed over together. A fabric may accept
-// only a prefix; the rest keeps its order and goes with the next flush. What is kept is bounded by the send
-// queue rooms that the protocol machine counts, so that the memory reserved at first is all that is ever
-// used.
+// Queue of work requests for the fabric: those of one step are posted together. A fabric may accept only a
+// prefix; the rest keeps its order and is posted by the next flush. The send queue room that the protocol
+// machine counts limits the queue, so that the memory reserved at the start suffices.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -32,7 +32,7 @@ class RequestStore {
   }
 
   std::size_t header_bytes() const noexcept { return header_bytes_; }
-  // Of the request that the chunk serves from now on.
+  // Stores the request that the chunk serves from now on.
   void store_current(Nanos now, std::uint16_t chunk, ConKey key, const wire::IoRequest& request,
                      wire::Bytes header) {
     if (chunk >= chunks_.size()) chunks_.resize(chunk + 1U);
@@ -54,7 +54,7 @@ class RequestStore {
   std::span<const std::byte> user_header(std::uint16_t chunk) const noexcept {
     return {headers_.get() + header_at(chunk, chunks_[chunk].current), current(chunk).usr_len};
   }
-  // The same of the request of `key`, which is the chunk's user or waits; null: neither.
+  // Stored request of `key`, which is either the chunk's user or waits for it; null if it is neither.
   const StoredRequest* of(std::uint16_t chunk, ConKey key) const noexcept {
     if (chunk >= chunks_.size()) return nullptr;
     for (const StoredRequest& one : chunks_[chunk].items)

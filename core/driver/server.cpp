@@ -27,7 +27,7 @@ void Server::Impl::reserve_events() {
   const std::size_t needed =
       (live + 1U) * (std::size_t{config.queue_depth} + 2) + 2 * sessions.size() + kSpare;
   if (needed <= event_capacity) return;
-  // Twice as many, so that many sessions are not copied once for each of them.
+  // Doubles the capacity, so that adding many sessions does not copy them once each.
   const std::size_t capacity = std::max(needed, 2 * event_capacity);
   Ring<Waiting> larger;
   larger.open(capacity);
@@ -36,7 +36,7 @@ void Server::Impl::reserve_events() {
   event_capacity = capacity;
 }
 
-// That of a session whose first connection is the one of this request.
+// Configuration of a session whose first connection comes from this request.
 ServerConfig Server::Impl::config_over(const Fabric& fabric, std::uint32_t request) const noexcept {
   const Capabilities& all = fabric.capabilities();
   const Capabilities& own = fabric.capabilities_of_request(request);
@@ -210,7 +210,7 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
   impl.set_up_spent = 0;
   std::size_t count = impl.take(out);
   unsigned empty = 0;
-  // Nothing new before the old is handed out: this bounds what waits.
+  // Takes no new event before the old ones are handed out; this limits the queue.
   for (std::size_t taken = 0; impl.events.empty();) {
     impl.invalidates = false;
     std::size_t got = impl.take_batch(fabric, now);

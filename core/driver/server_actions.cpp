@@ -1,4 +1,4 @@
-// What a server session asks for.
+// Performs the actions of a server session.
 #include <algorithm>
 #include <new>
 
@@ -155,7 +155,7 @@ void Server::Impl::reject(Fabric& fabric, Nanos now, InstanceId instance, ConKey
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Disconnect& action) {
-  // What was posted before goes out first.
+  // Earlier posts must be sent first.
   posts.flush(fabric);
   tap.cm(instance_of(session), now, action.key, trace::WireCmKind::dreq, true);
   fabric.disconnect(action.key);

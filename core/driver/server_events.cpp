@@ -1,5 +1,5 @@
-// What the fabric reports to a server. Bytes of the peer are parsed here; what does not parse closes its
-// path.
+// Handles the events that the fabric reports to a server. Bytes of the peer are parsed here; bytes that do
+// not parse close the path.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -278,7 +278,7 @@ void Server::Impl::handle_request(Fabric& fabric, Nanos now, Session& session,
   input.now = now;
   input.key = event.key;
   const unsigned path = event.key.path;
-  // Of a path that is not up the machine does not look at the request, and the chunks are not its to read.
+  // If the path is not connected, the machine ignores the request, and the path may not read the chunks.
   if (!session.machine.knows(event.key) || session.machine.path_state(path) != PathState::connected) {
     return feed(fabric, session, input);
   }

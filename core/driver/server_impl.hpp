@@ -1,5 +1,5 @@
-// What is behind rtrs::Server. Bulk that does not steer the protocol lives here, by session and chunk:
-// memory, keys, headers, names.
+// Implementation of rtrs::Server. Holds the bulk data that does not affect the protocol, by session and
+// chunk: memory, keys, headers, names.
 #pragma once
 #include <array>
 #include <deque>
@@ -87,8 +87,8 @@ struct Server::Impl {
   }
   const Fabric* bound = nullptr;
 
-  // Every input of a session goes through here: recorded, stepped, its actions performed, and what follows by
-  // itself done. The session may be gone afterwards.
+  // Feeds one input to a session: records it, steps the machine, performs the actions and everything that
+  // follows without an outside event. The session may be destroyed afterwards.
   template <class Input>
   void feed(Fabric& fabric, Session& session, const Input& input) {
     step(fabric, session, input);
@@ -213,7 +213,7 @@ struct Server::Impl {
   Session* create(Nanos now, std::uint16_t index, const Fabric&, std::uint32_t request);
   // False: there is no memory for the path.
   static bool provide_path(Session&, unsigned path) noexcept;
-  // The path shows no address where there is no memory for it.
+  // Without memory, the path shows no address.
   static void note_peer(Path&, const Fabric&, std::uint32_t request) noexcept;
   void retire(Fabric&, Nanos now, Session&);
   std::string holder_of(const std::string& name) const;  // server_actions.cpp
@@ -249,7 +249,8 @@ struct Server::Impl {
   std::vector<std::unique_ptr<Session>> sessions;  // by index
   std::vector<std::unique_ptr<Session>> retired;   // whose events are not all handed out
   PostQueue posts;
-  // What the application has not polled yet. A session stands in `retired` until its events are handed out.
+  // Events that the application has not polled yet. A closed session stays in `retired` until its events are
+  // handed out.
   struct Waiting {
     Session* session = nullptr;
     std::uint16_t chunk = 0;
@@ -260,7 +261,7 @@ struct Server::Impl {
   std::size_t event_capacity = 0;
   std::deque<PathEvent> news;
   std::vector<std::byte> scratch;  // for INFO_RSP
-  // Of one poll. Kept, because initialising it anew would cost more than an empty poll.
+  // Buffer of one poll(). A member, because initialising it in each call costs more than an empty poll.
   std::array<FabricEvent, kFabricBatch> fabric_events;
   std::vector<wire::Descriptor> runs;
   std::uint32_t epoch = 0;

@@ -1,4 +1,4 @@
-// What a server tells an operator.
+// Server status for operators.
 #include <algorithm>
 
 #include "core/driver/server_impl.hpp"
@@ -27,7 +27,7 @@ ServerPathStatus status_of(const ServerSession& machine, unsigned index) {
   return one;
 }
 
-// Without what the driver keeps of it.
+// Without the data that the driver stores for the request.
 RequestInFlight request_of(std::uint16_t chunk, const ChunkUser& user, RequestInFlight::Waits waits) {
   RequestInFlight one;
   one.session = user.key.session;

@@ -1,5 +1,5 @@
-// How long the server took for the requests of one path, from their arrival to the post of their answer.
-// Times are those of the polls that saw them, so that no clock is read for it.
+// Service times of the requests of one path, from their arrival to the post of their response. Times are
+// those of poll(), so that no clock is read.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -1,6 +1,6 @@
-// What went over a path, counted as Linux counts it for stats/rdma (protocol section 8): a request when it is
-// posted (client) or handed to the upper layer (server), with the bytes of its data and its user header. A
-// request that is sent again over another path counts there too.
+// Traffic of a path, counted like Linux's stats/rdma (protocol section 8): a request counts when it is posted
+// (client) or passed to the upper layer (server), with the bytes of its data and user header. A request that
+// is resent over another path counts there too.
 #pragma once
 #include <array>
 #include <cstddef>

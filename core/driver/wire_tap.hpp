@@ -1,5 +1,5 @@
-// Notes of what goes over the wire, for a recorder whose file wants them (core/record/wire_notes.hpp). Where
-// no file does, on() is all that happens.
+// Notes of wire traffic, for a recorder whose file includes them (core/record/wire_notes.hpp). Without such a
+// file, only on() is called.
 #pragma once
 #include "core/fabric/fabric.hpp"
 #include "core/record/recorder.hpp"
@@ -12,12 +12,13 @@ class WireTap {
   explicit WireTap(Recorder* recorder) noexcept : recorder_(recorder) {}
   bool on() const noexcept { return recorder_ != nullptr && recorder_->records_wire(); }
 
-  // What is about to be posted. The last part of a request is its header; an answer has data at most.
+  // Notes a work request before its post. The last part of a request is its header; a response has data at
+  // most.
   void sent(InstanceId instance, Nanos now, const Fabric& fabric, const WorkRequest& work) {
     if (on()) [[unlikely]]
       note_sent(instance, now, fabric, work);
   }
-  // Of a request: its data, and what is parsed.
+  // Notes a request: its data, and the parsed part.
   void received(InstanceId instance, Nanos now, const event::ImmReceived& event, wire::Bytes data = {},
                 wire::Bytes head = {}) {
     if (on()) [[unlikely]]

@@ -1,5 +1,5 @@
-// The RNBD client of one session: maps remote devices and keeps them usable over path losses and server
-// restarts. A value: feed it what happened, perform what it lists. Nothing in it waits.
+// RNBD client of one session: maps remote devices and keeps them usable over path losses and server restarts.
+// A value type: feed inputs, perform the listed actions. No call blocks.
 //
 // The danger it guards against: a device id means something only to the server that gave it out. The
 // transport sends requests again after a path failure, over whatever server then answers, and a restarted
@@ -20,15 +20,15 @@
 // the reason may pass (may_pass() of device_reasons.hpp), and the device is tried again (reopen_wanted()).
 // How long IO is held at most, its owner decides.
 //
-// A FLUSH covers what had ended well when it arrived, and only if the user is told that it succeeded: nothing
-// else was promised, and a memory export loses with its process what was flushed like everything else.
+// A FLUSH covers the changes that had succeeded when it arrived, and only if its success is reported to the
+// user. Nothing else was promised: a memory export loses flushed data with its process like all other data.
 //
 // Rules for the caller
 //   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
 //   - Every SendMessage leads to exactly one MessageDone.
 //   - When an IO arrives from the user, ask arrive() and keep the answer in the IO's ticket: the IO may be
 //   held
-//     for long, and a loss that another one is told of meanwhile is a loss for this one too.
+//     for long, and a loss reported by another IO meanwhile is also a loss for this one.
 //   - Before an IO is submitted ask gate(); on Gate::go call begin_io() and submit it with that id. Each
 //     begin_io() leads to exactly one IoDone with its ticket, whose answer says what to do with the IO.
 //   - While the link is down IO goes to the transport, which queues it as long as its policy allows.
@@ -62,7 +62,7 @@ enum class DeviceState : std::uint8_t {
   init,  // never opened yet
   open,
   closed,     // mapped but disconnected, or being opened again, or refused by the server
-  unmapping,  // what is under way for it ends
+  unmapping,  // its pending IO and messages are completing
   unmapped,   // the handle is dead
 };
 [[nodiscard]] const char* to_string(DeviceState state) noexcept;
@@ -100,12 +100,12 @@ struct MessageDone {
   std::uint16_t peer_errno = 0;  // of the server, positive
   wire::Bytes response{};        // read during the call
 };
-// What an IO is to the cache of its export.
+// Effect of an IO on the cache of its export.
 struct IoNature {
   bool changes = false;  // write, discard, write-zeroes
   bool durable = false;  // a change of which the user was promised that it is durable when it ends well
-  // Makes every change durable that ended well before it began. With `durable` it is the end of a change with
-  // FUA to a device that cannot do that: it tells of losses as that change would, not as a FLUSH of the user.
+  // Makes durable every change that completed before this IO began. With `durable`, it is the final flush of
+  // an FUA change on a device without FUA: it reports losses like that change, not like a FLUSH of the user.
   bool flushes = false;
   RTRS_FIELDS(changes, durable, flushes)
 };
@@ -114,7 +114,7 @@ struct IoNature {
   const bool changes = !flush && opcode != wire::rnbd::Opcode::read;
   return {changes, changes && durable, flush};
 }
-// What the user knew when an IO arrived. The default fails too much, never too little.
+// State known to the user when an IO arrived. The default fails too many IOs, never too few.
 struct IoArrival {
   std::uint64_t flush_told = 0;  // losses of the device that a FLUSH had told
   std::uint64_t fua_told = 0;    // and those that a FLUSH or a FUA change had told
@@ -155,8 +155,8 @@ struct SendMessage {
 
   [[nodiscard]] wire::Bytes user_header() const noexcept { return wire::Bytes(header).first(header_length); }
 };
-// `peer_errno`: why it is closed or unmapped; 0 when the link went down or somebody asked for it. The
-// geometry counts in state open; its size can differ from that of before.
+// `peer_errno`: why the device is closed or unmapped; 0 after a link loss or an operator's request. The
+// geometry is valid in state open; the size can differ from the previous one.
 struct DeviceChanged {
   DeviceHandle device;
   DeviceState state;
@@ -190,9 +190,9 @@ enum class Gate : std::uint8_t {
 
 enum class Disposition : std::uint8_t {
   ok,
-  retry_after_remap,  // keep the IO, ask gate() and submit it anew, with the id it then has
+  retry_after_remap,  // keep the IO, call gate() and resubmit the IO with its new id
   fail,               // with the peer's errno, or EIO when it was not delivered
-  lost,               // fail with EIO: changes that ended well before it are gone
+  lost,               // fail with EIO: changes that succeeded before it are lost
 };
 
 struct IoStart {
@@ -221,8 +221,8 @@ class ClientDevices {
   [[nodiscard]] std::uint16_t last_refusal(DeviceHandle device) const noexcept;
   // Of an IO that arrives now, whatever gate() says; all zeroes for dead handles.
   [[nodiscard]] IoArrival arrive(DeviceHandle device) const noexcept;
-  // `before`: of an IO that is submitted anew after retry_after_remap, the ticket that it had; of another one
-  // its nature and arrival alone. Precondition: gate() says go.
+  // `before`: the previous ticket of an IO that is resubmitted after retry_after_remap; for a new IO, its
+  // nature and arrival only. Precondition: gate() returns go.
   [[nodiscard]] IoStart begin_io(DeviceHandle device, const IoTicket& before) noexcept;
 
   // A message failed although the link is up: feed RetryDue after a pause of the caller's choice. IO is held
@@ -244,8 +244,8 @@ class ClientDevices {
   [[nodiscard]] unsigned mapped_count() const noexcept;  // those being unmapped included
   [[nodiscard]] unsigned io_in_flight() const noexcept { return io_in_flight_; }
   [[nodiscard]] unsigned io_in_flight(DeviceHandle device) const noexcept;  // 0 for dead handles
-  // How often another instance of the export's cache answered an OPEN; 0 for dead handles. What ended well
-  // with another number in its ticket may be gone.
+  // Number of times that another instance of the export's cache answered an OPEN; 0 for dead handles. Changes
+  // that succeeded with another number in their ticket may be lost.
   [[nodiscard]] std::uint32_t caches(DeviceHandle device) const noexcept;
   // How often a server opened the device; 0 for dead handles. A sync that failed may be known to the process
   // of the server alone, and the next process gives the same instance. So a FLUSH that succeeds proves for
@@ -257,7 +257,7 @@ class ClientDevices {
   // 0 until the server told.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
 
-  // Of the whole state. Equal states have equal ones, on every compiler.
+  // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
   // Name of the first broken rule over the whole state, or null. For tests and tools; safe for any state,
   // also for one that was read from a damaged snapshot.

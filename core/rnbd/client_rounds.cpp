@@ -153,7 +153,7 @@ void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& respo
   change(device, DeviceState::open, 0, actions);
 }
 
-// Nothing of the device is in flight, because its OPEN was.
+// No IO of the device is in flight, because its OPEN was unanswered until now.
 void ClientDevices::note_instance(Device& device, std::uint64_t instance, ClientActions& actions) noexcept {
   if (!extended_ || instance == 0) return;
   const std::uint64_t before = std::exchange(device.instance, instance);
@@ -185,7 +185,8 @@ void ClientDevices::refuse_device(Device& device, std::uint16_t peer_errno, Clie
   change(device, DeviceState::closed, peer_errno, actions);
 }
 
-// Nobody knows whether the device is open now, at which server and with which id: perhaps that of another.
+// The client cannot know whether the device is open, on which server and with which id, which may belong to
+// another device.
 void ClientDevices::undelivered_open(const Device& device) noexcept {
   if (!device.needs_open) paused_ = link_up_;
   distrust_ids();

@@ -1,5 +1,5 @@
-// What an opened device can do, and which requests fit it. The same rules on both sides: a client refuses
-// early what a server would refuse late.
+// Capabilities of an open device, and the checks of requests against them. Both sides use the same rules, so
+// that the client rejects early what the server would reject later.
 #pragma once
 #include <cstdint>
 

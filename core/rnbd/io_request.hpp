@@ -27,7 +27,7 @@ struct IoPiece {
 [[nodiscard]] wire::rnbd::Framing encode_io(std::uint32_t device_id, const IoPiece& piece,
                                             wire::MutableBytes out) noexcept;
 
-// check_io() for a piece: what the server would answer to it.
+// check_io() for a piece: returns the errno that the server would answer.
 [[nodiscard]] std::uint16_t check_piece(const Geometry& geometry, bool writable,
                                         const IoPiece& piece) noexcept;
 

@@ -177,7 +177,7 @@ void ServerDevices::on_close(const DeviceRequest& input, ServerActions& actions)
     return respond(input.request, kEinval, actions);
   }
   const std::uint16_t slot = slot_by_id(message.value.device_id);
-  // Whoever asks to close what is not open has what was asked for.
+  // Closing a device that is not open succeeds.
   if (slot == kNone || devices_[slot].state == DeviceState::queued ||
       devices_[slot].state == DeviceState::opening) {
     return respond(input.request, 0, actions);

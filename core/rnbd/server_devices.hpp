@@ -1,12 +1,12 @@
-// The RNBD server of one session: which devices it has open, and what becomes of each request. A value: feed
-// it what happened, perform what it lists. Needs no clock, memory or storage of its own.
+// RNBD server of one session: its open devices and its requests. A value type: feed inputs, perform the
+// listed actions. Needs no clock, memory or storage of its own.
 //
 // Rules for the caller
 //   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
 //   - Every DeviceRequest leads to exactly one Respond, at the latest when each OpenExport was answered with
 //     ExportOpened, each Storage with StorageDone and each MeasureExport with ExportMeasured: exactly one
 //     each, in any order.
-//   - Nothing a peer sends is trusted (protocol section 9.3): lengths, direction, access mode and range are
+//   - Data from the peer is not trusted (protocol section 9.3): lengths, direction, access mode and range are
 //     checked here, so that a Storage action always lies within its device.
 #pragma once
 #include <array>
@@ -46,8 +46,8 @@ struct ExportOpened {
   int error = 0;
   std::uint64_t handle = 0;
   Geometry geometry{};
-  // Of the cache that holds what is written until it is flushed; 0: unknown. Two opens of an export get the
-  // same number exactly when the second finds all that was written by the first, flushed or not.
+  // Instance of the cache that holds written, unflushed data; 0: unknown. Two opens of an export have the
+  // same instance exactly if the second sees all data written by the first, flushed or not.
   std::uint64_t instance = 0;
 };
 // The size of the export now, in sectors of 512 bytes; a rest that is no whole block is not exported. 0:
@@ -68,8 +68,8 @@ struct SyncFailed {
   std::uint64_t handle = 0;
   int error = 0;
 };
-// An operator takes the device away. Its id is answered with ENOTCONN from now on; what is in flight ends
-// first. The client may open it again and then gets another id.
+// An operator closes the device. Its id is answered with ENOTCONN from now on; requests in flight complete
+// first. The client may open the device again and then gets another id.
 struct DeviceForceClosed {
   std::uint32_t device_id = 0;
 };
@@ -85,7 +85,7 @@ struct OpenExport {
   wire::rnbd::AccessMode mode;
   std::string_view name;  // as the peer sent it: confine it. Valid until the next input.
 };
-// Nothing of the export is in flight. Performed before any later OpenExport of the same name.
+// No operation of the export is in flight. Performed before any later OpenExport of the same name.
 struct CloseExport {
   std::uint64_t handle;
 };
@@ -117,10 +117,10 @@ struct Respond {
   std::uint64_t request;
   std::uint16_t peer_errno;  // 0..511
 };
-// What was written to the export may never become durable, and its storage tells that once: a kernel reports
-// a failed writeback once for each file description, then takes the pages for clean. Every flush of the
-// device fails with this error from now on, until it is closed. Feed SyncFailed to every other session that
-// has the export open, give later opens of it another instance, and log it.
+// Data written to the export may never become durable, and its storage reports this only once: a kernel
+// reports a failed writeback once per file description, then marks the pages clean. Every flush of the device
+// fails with this error from now on, until the device is closed. Feed SyncFailed to every other session that
+// has the export open, give later opens another instance, and log the error.
 struct CacheDamaged {
   std::uint64_t handle;
   std::uint16_t error;
@@ -192,18 +192,18 @@ class ServerDevices {
   [[nodiscard]] const Device* end() const noexcept { return devices_.end(); }
   [[nodiscard]] unsigned open_count() const noexcept;
   [[nodiscard]] unsigned unanswered() const noexcept { return unanswered_; }  // requests
-  // IO messages with flags of rw that nobody has defined. They are served without them: the flags of a newer
-  // kernel say how, not what, and those that must not be ignored come with an opcode of their own.
+  // Number of IO messages with undefined flags in rw. The flags are ignored: flags of newer kernels only
+  // affect how an IO is executed, and mandatory ones have an opcode of their own.
   [[nodiscard]] std::uint64_t unknown_flags() const noexcept { return unknown_flags_; }
   // 0 until the client told.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
 
-  // Of the whole state. Equal states have equal ones, on every compiler.
+  // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
   // Name of the first broken rule over the whole state, or null. For tests and tools; safe for any state,
   // also for one that was read from a damaged snapshot.
   [[nodiscard]] const char* broken_invariant() const noexcept;
-  // It waits for this result: only such a one may be fed.
+  // True if the machine waits for this result. Only such a result may be fed.
   [[nodiscard]] bool awaits(const ExportOpened& input) const noexcept;
   [[nodiscard]] bool awaits(const StorageDone& input) const noexcept;
   [[nodiscard]] bool awaits(const ExportMeasured& input) const noexcept;
@@ -249,7 +249,7 @@ class ServerDevices {
   void end_sync(std::uint16_t operation, ServerActions& actions) noexcept;
   // Answers each settling operation of the device for which no sync of before its success runs any more.
   void settle(std::uint16_t slot, ServerActions& actions) noexcept;
-  // What waited for ExportMeasured goes on.
+  // Continues the requests that waited for ExportMeasured.
   void finish_measured(std::uint16_t operation, ServerActions& actions) noexcept;
   void closing_if_idle(std::uint16_t slot, ServerActions& actions) noexcept;
 

@@ -120,8 +120,8 @@ void ServerDevices::on(const StorageDone& input, ServerActions& actions) noexcep
   Device& device = devices_[operation.device];
   if (operation.syncs) --device.syncs_running;
   if (input.error == kEio && !input.sync_failed) {
-    // The export may have shrunk: what is gone is refused from now on, so that nothing is written behind the
-    // end of a file, which would make it grow again.
+    // The export may have shrunk. Requests beyond the new end are refused, because a write behind the end of
+    // a file would make the file grow again.
     operation.kind = Kind::failed;
     actions.push_back(MeasureExport{device.handle, input.operation});
     if (operation.syncs) settle(operation.device, actions);
