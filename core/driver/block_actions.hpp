@@ -21,6 +21,8 @@ constexpr std::uint16_t session_of(OpId id) noexcept {
   return static_cast<std::uint16_t>(static_cast<std::uint64_t>(id) >> 48);
 }
 
+// --- actions ---
+//
 // The caller chooses export handles and reports them in ExportOpened::handle.
 
 // Execute this operation on storage; ends with storage_done().

@@ -46,6 +46,22 @@ struct BlockRequest {
   std::uint64_t user_data = 0;  // returned in the completion
 };
 
+// `error`: 0 with Errc::ok, otherwise the Linux errno to report, positive. Result and errno:
+//   peer_error   the server's errno, including that of a refused OPEN. If the reason may be temporary
+//                (rnbd::may_pass(), for example ENOENT when a server restarts before its disk), requests
+//                first wait for queue_timeout, counted from their submission or from the first refusal,
+//                whichever is later
+//   invalid      EINVAL: not whole logical blocks; EIO: beyond the end; EPERM: mapped read-only;
+//                EOPNOTSUPP: the device cannot do this
+//   cache_lost   EIO: acknowledged changes are lost. Reported once by a FLUSH, and until then by each change
+//                with FUA
+//   not_open     ENODEV: the handle is dead or being unmapped, for example because the first OPEN was refused
+//   request_timeout  ETIMEDOUT: timeout of the session; or the device was not open for queue_timeout while
+//                the link was up or flapping. The time counts from the submission of the request, or from the
+//                end of the client's last request in flight, whichever is later. With queue_timeout 0 no
+//                request waits: it fails so at the next poll()
+//   no_path, no_permit, session_closed: of the session, see Client::submit()
+//
 // A request split into several messages reports the first error of any of them. An unanswered message takes
 // precedence, because a server may still execute it.
 struct BlockCompletion {

@@ -1,24 +1,26 @@
 // RNBD client of one session: maps remote devices and keeps them usable over path losses and server restarts.
 // A value type: feed inputs, perform the listed actions. No call blocks.
 //
-// The danger it guards against: a device id means something only to the server that gave it out. The
-// transport sends requests again after a path failure, over whatever server then answers, and a restarted
-// server may give the same id to another device. Hence the law of this machine:
+// Danger 1: a device id is valid only on the server that assigned it. After a path failure the transport
+// resends requests to whatever server answers, and a restarted server may assign the same id to another
+// device. Hence the invariant of this machine:
 //   while an OPEN is unanswered, no IO and no CLOSE is.
-// A request with an old id can then only meet the server that gave it out, or one that knows no id at all
-// and answers ENOTCONN. So whenever the server may be another one (link up again, or an IO was answered with
-// ENOTCONN) a round begins: new IO is held, what is in flight ends, then SESS_INFO and an OPEN a device.
+// A request with an old id can then only reach the server that assigned it, or one that knows no id at all
+// and answers ENOTCONN. Whenever the server may be a different one (the link is up again, or an IO was
+// answered with ENOTCONN), a round begins: new IO is held, IO in flight completes, then SESS_INFO and one
+// OPEN per device are sent.
 //
-// The second danger: a server acknowledges a write that only its cache holds, its host dies, and the FLUSH
-// that follows on the next server succeeds although the write is gone. Therefore OPEN_RSP tells the instance
-// of the export's cache, and a device counts the changes that ended well and were not flushed. When another
-// instance answers an OPEN while there are some, the FLUSHes and the FUA changes that arrive until one of
-// them was told so fail with EIO (Disposition::lost); what ended well on the new instance is flushed by them
-// all the same. An IO ends well only at the server that gave out its id, hence only on the instance of the
+// Danger 2: a server acknowledges a write that only its cache holds, its host crashes, and the next FLUSH
+// succeeds on the restarted server although the write is lost. Therefore OPEN_RSP carries the instance of the
+// export's cache, and a device counts the changes that succeeded and were not flushed. If another instance
+// answers an OPEN while there are such changes, the following FLUSHes and FUA changes fail with EIO
+// (Disposition::lost) until one of them has reported the loss. They still flush the changes that succeeded on
+// the new instance. An IO succeeds only on the server that assigned its id, hence only on the instance of the
 // last OPEN.
-// A server may be back before its disk. IO of a device that it refuses to open again is held for as long as
-// the reason may pass (may_pass() of device_reasons.hpp), and the device is tried again (reopen_wanted()).
-// How long IO is held at most, its owner decides.
+//
+// A server may restart before its disk is available. If it refuses to reopen a device, the device's IO is
+// held while the reason may be temporary (may_pass() of device_reasons.hpp), and the OPEN is retried
+// (reopen_wanted()). The owner of the machine limits how long IO is held.
 //
 // A FLUSH covers the changes that had succeeded when it arrived, and only if its success is reported to the
 // user. Nothing else was promised: a memory export loses flushed data with its process like all other data.
@@ -26,11 +28,10 @@
 // Rules for the caller
 //   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
 //   - Every SendMessage leads to exactly one MessageDone.
-//   - When an IO arrives from the user, ask arrive() and keep the answer in the IO's ticket: the IO may be
-//   held
-//     for long, and a loss reported by another IO meanwhile is also a loss for this one.
-//   - Before an IO is submitted ask gate(); on Gate::go call begin_io() and submit it with that id. Each
-//     begin_io() leads to exactly one IoDone with its ticket, whose answer says what to do with the IO.
+//   - When an IO arrives from the user, call arrive() and keep its result in the IO's ticket: the IO may be
+//     held for long, and a loss reported by another IO meanwhile is also a loss for this one.
+//   - Before submitting an IO, call gate(); on Gate::go call begin_io() and submit the IO with that id. Each
+//     begin_io() leads to exactly one IoDone with its ticket, whose result says what to do with the IO.
 //   - While the link is down IO goes to the transport, which queues it as long as its policy allows.
 #pragma once
 #include <array>
