@@ -111,7 +111,7 @@ tl::expected<AccessRules, std::string> parse_access(std::string_view addresses, 
   const std::string_view given[] = {addresses, identities, sessions};
   const bool empty[] = {rules.addresses.empty(), rules.identities.empty(), rules.sessions.empty()};
   for (unsigned i = 0; i < 3; ++i) {
-    // A list that was meant to let few in would let all in.
+    // Otherwise a list meant to restrict clients would allow all of them.
     if (!given[i].empty() && empty[i]) return tl::unexpected<std::string>("a list without a word in it");
     rules.text[i] = given[i];
   }

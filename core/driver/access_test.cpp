@@ -94,7 +94,7 @@ TEST(Access, a_name_may_have_to_begin_with_the_identity) {
     EXPECT_TRUE(allows_session(own, name, "web1")) << name;
   for (const char* name : {"web", "web12", "web2", "web2-disk", "share", "", "%IDENTITY%"})
     EXPECT_FALSE(allows_session(own, name, "web1")) << name;
-  // Who showed nothing has no name of his own.
+  // A client without an identity has no session names of its own.
   EXPECT_FALSE(allows_session(own, "", ""));
   EXPECT_FALSE(allows_session(own, "-disk", ""));
   EXPECT_TRUE(allows_session(own, "shared", ""));

@@ -31,7 +31,7 @@ BlockClient::Impl::~Impl() {
   if (recorder != nullptr) recorder->forget(kClientDevices, &devices);
 }
 
-// Before the first input, in a call that may fail for want of memory and then has changed nothing. A device
+// Runs before the first input, in a call that may fail for lack of memory without changing anything. A device
 // may be mapped before the session is opened.
 void BlockClient::Impl::begin_record(Nanos now) {
   if (recorder == nullptr || begun) return;

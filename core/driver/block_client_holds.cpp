@@ -14,7 +14,7 @@ void BlockClient::Impl::note_held(const Request& request) noexcept {
   ++queued;
 }
 
-// Whatever is held then began to wait no later than now.
+// Every request held at `now` began to wait no later than that.
 void BlockClient::Impl::note_change(Nanos now, const rnbd::DeviceChanged& change) noexcept {
   Device& device = device_of(change.device);
   if (change.state == rnbd::DeviceState::open || change.state == rnbd::DeviceState::unmapped)
@@ -28,8 +28,8 @@ Nanos BlockClient::Impl::held_until() const noexcept {
   return queued == 0 ? kNever : std::min(hold_ends(oldest_held), refusals_end);
 }
 
-// A server that does not answer OPEN, or a link that comes and goes, holds requests without a bound of the
-// session. While others are at the server, a hold lasts as long as their storage takes.
+// If a server does not answer OPEN, or the link flaps, the session sets no time limit for held requests.
+// While other requests are at the server, a hold lasts as long as their storage takes.
 void BlockClient::Impl::note_idle(Nanos now) noexcept {
   idle_since = queued != 0 && in_flight == 0 ? std::min(idle_since, now) : kNever;
 }

@@ -43,8 +43,8 @@ struct BlockClient::Impl {
     std::uint32_t cache = kNoCache;  // the oldest in which a piece of it changed something, see IoTicket
     // The oldest of the device in which a piece of it changed something that only a flush makes durable.
     std::uint32_t opening = kNoOpening;
-    bool flushing = false;  // its pieces are written, and it is the flush behind them
-    bool misfit = false;    // a piece does not fit the device as it is open now: all of it is made again
+    bool flushing = false;  // all pieces are written and the final flush is pending
+    bool misfit = false;    // a piece does not fit the reopened device: the whole request is split again
     Result result{};
   };
   struct Piece {

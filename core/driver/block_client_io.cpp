@@ -44,7 +44,7 @@ void BlockClient::Impl::begin(Fabric& fabric, Nanos now, std::uint32_t index) {
   issue(fabric, now);
 }
 
-// Sends as much as the devices and the session take now, a piece of each device in turn.
+// Sends as many pieces as the devices and the session accept, one piece of each device in turn.
 void BlockClient::Impl::issue(Fabric& fabric, Nanos now) {
   bool goes_on = true;
   while (goes_on && queued != 0 && in_flight < max_pieces) {
@@ -130,7 +130,8 @@ BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece&
   if (io.offset % block != 0 || io.length % block != 0) return {Errc::invalid, kEinval};
   if (io.offset > size || io.length > size - io.offset) return {Errc::invalid, kEio};
   const bool writable = devices_by_slot[rnbd::slot_of(request.device)].writable;
-  // Before what the device can do: a server says of what is opened read-only that it can discard nothing.
+  // Checked before the device's capabilities, because a server reports no discard support for a device opened
+  // read-only.
   const bool changes = io.opcode != Opcode::read && io.opcode != Opcode::secure_erase;
   if (changes && !writable) return {Errc::invalid, kEperm};
   const std::uint32_t bytes =
@@ -287,9 +288,9 @@ bool BlockClient::Impl::lost_a_part(const Request& request) const noexcept {
          request.cache != devices.caches(request.device);
 }
 
-// A flush does not speak for a piece that an earlier opening of the device answered: a sync may have failed
-// in between, and the process that knew of it may be gone. Asked before the flush is sent and when it has
-// ended.
+// A flush proves nothing for a piece that an earlier opening of the device answered: a sync may have failed
+// in between, and the process that knew of it may have exited. Checked before the flush is sent and after it
+// completed.
 bool BlockClient::Impl::flushed_elsewhere(const Request& request) const noexcept {
   return !request.result && request.io.fua && request.opening != kNoOpening &&
          request.opening != devices.openings(request.device);

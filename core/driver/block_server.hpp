@@ -55,6 +55,8 @@ class BlockServer {
   // Meanwhile do not call poll() or gather() again.
   [[nodiscard]] Server::ResponseBatch gather(Fabric& fabric) noexcept;
 
+  // --- results; they return false, changing nothing, if no operation waits for the result ---
+
   // `error` is 0 or a positive errno. `sync_failed`: the error concerns the durability of data written
   // earlier, by this or other requests.
   bool storage_done(Fabric&, Nanos now, block::OpId, int error, bool sync_failed = false);
@@ -63,6 +65,8 @@ class BlockServer {
   bool export_opened(Fabric&, Nanos now, block::OpId, const block::ExportOpened&);
   // Reports the current number of sectors; an incomplete last logical block is not exported. 0: size unknown.
   bool export_measured(Fabric&, Nanos now, block::OpId, std::uint64_t nsectors);
+
+  // --- events that the caller reports, and its own decisions ---
 
   // Reports that storage failed, outside any request, to make data written to an export durable. `error`:
   // positive errno.

@@ -96,7 +96,7 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Se
   session.drained = true;
 }
 
-// Every session that has the export open. The one that met the error knows already and ignores it.
+// Informs every session that has the export open. The session that met the error ignores it.
 void BlockServer::Impl::tell_damage(std::uint64_t export_id, int error) noexcept {
   // SyncFailed has no time. An export is open, so an earlier record has one.
   rnbd::ServerActions none;

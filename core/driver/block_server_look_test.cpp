@@ -1,4 +1,4 @@
-// What a block server shows to an operator.
+// Status that a block server shows to an operator.
 #include <gtest/gtest.h>
 
 #include "core/driver/test_block_server.hpp"

@@ -50,7 +50,7 @@ class CalmFabric final : public ForwardingFabric {
     const Calm calm;
     return ForwardingFabric::allocate(bytes);
   }
-  // Longer than what a string holds by itself.
+  // Too long for the small-string optimisation, so that copies allocate.
   std::string describe(ConKey) const override { return "192.0.2.17:40112 > 192.0.2.18:1234"; }
   std::string describe_request(std::uint32_t) const override { return describe({}); }
   std::string identity_of_request(std::uint32_t) const override { return "an.identity.of.some.length"; }
@@ -68,7 +68,7 @@ class CalmFabric final : public ForwardingFabric {
   }
 };
 
-// Which machines of devices the record leaves alive.
+// Device machines that are still alive at the end of the record.
 class Living final : public trace::Listener {
  public:
   void on(const trace::Record& record) override {

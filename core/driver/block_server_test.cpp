@@ -1,4 +1,4 @@
-// What a block server hands out, and what becomes of results that come late, out of order or never.
+// Actions of a block server, and the handling of results that are late, out of order or missing.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a client asks for, and what is left of it on a fabric that can do less.
+// Options of a client, and their reduction on a fabric with fewer capabilities.
 #include <gtest/gtest.h>
 
 #include "core/driver/client.hpp"

@@ -215,8 +215,9 @@ std::size_t Client::Impl::take_batch(Fabric& fabric, Nanos now) {
   return count;
 }
 
-// When a deadline is due, everything that the fabric holds comes before it: the answer that the deadline
-// misses may be there, as after a pause of the process. Bounded, so that a peer cannot put deadlines off.
+// Before a due deadline is processed, all pending fabric events are, because the response that the deadline
+// waits for may be among them, for example after the process was paused. Bounded, so that a peer cannot
+// postpone deadlines.
 void Client::Impl::take_events(Fabric& fabric, Nanos now) {
   constexpr std::size_t kMostEvents = 4096;
   std::size_t taken = take_batch(fabric, now);

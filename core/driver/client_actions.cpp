@@ -55,7 +55,7 @@ std::size_t Client::Impl::append_header(std::uint16_t permit, const PostRequest&
 void Client::Impl::perform(Fabric& fabric, Nanos now, const PostRequest& action) {
   Slot& slot = slots[action.permit];
   const bool reads = slot.direction == Direction::read && !slot.data.empty();
-  if (slot.remote_key.id != kNoRemoteKey) {  // of an attempt on a path that was lost
+  if (slot.remote_key.id != kNoRemoteKey) {  // left over from a previous attempt whose path was lost
     fabric.release_key(slot.remote_key.id);
     slot.remote_key = RemoteKey{};
   }
@@ -173,7 +173,7 @@ void Client::Impl::control(Fabric& fabric, Nanos now, const Disconnect& action) 
 }
 
 namespace {
-// Under the names of what Linux does at these changes.
+// Emits trace points under the names that Linux uses.
 void trace_change(const char* session, const PathChanged& change, bool ever_connected) {
   if (change.state == PathState::connecting && (ever_connected || change.attempt != 0))
     RTRS_PROBE(rtrs_clt, rtrs_clt_reconnect_work, session, change.path, change.attempt);

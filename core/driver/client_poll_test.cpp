@@ -1,4 +1,4 @@
-// What a client does with events and deadlines that are there at the same time.
+// Handling of events and deadlines that are due in the same poll() of a client.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -105,8 +105,9 @@ std::size_t Server::Impl::take_batch(Fabric& fabric, Nanos now) {
   return count;
 }
 
-// Before a deadline that is due comes all that the fabric holds: the message that the deadline misses may be
-// there, as after a pause of the process. A fabric may report fewer events than it holds.
+// Before a due deadline is processed, all pending fabric events are, because the message that the deadline
+// waits for may be among them, for example after the process was paused. A fabric may report fewer events
+// than it holds.
 bool Server::Impl::may_hold_more(Fabric& fabric, std::size_t got, bool due, unsigned& empty) {
   if (got == fabric_events.size()) return true;
   if (!due) return false;
@@ -214,7 +215,7 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
   for (std::size_t taken = 0; impl.events.empty();) {
     impl.invalidates = false;
     std::size_t got = impl.take_batch(fabric, now);
-    // Many fabrics have taken the keys back by now, and the requests can begin.
+    // Many fabrics have completed the invalidations by now, so the requests can begin.
     if (impl.invalidates && got < impl.fabric_events.size()) got += impl.take_batch(fabric, now);
     taken += got;
     impl.continue_set_ups(fabric, now);

@@ -11,7 +11,7 @@ namespace rtrs {
 
 namespace {
 
-// A message of ours always has a wire form, and `room` is made for it.
+// Encodes one of the server's own messages, which always has a wire form; `room` is large enough.
 template <class Message, std::size_t Size>
 std::span<const std::byte> encoded(const Message& message, std::array<std::byte, Size>& room) noexcept {
   const std::size_t length = wire::encode(message, room);
@@ -31,7 +31,7 @@ void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const Po
     data.rkey = request.desc.key;
     data.remote_addr = request.desc.addr;
     data.part_count = 1;
-    // Never more than was asked for: the rest of the chunk holds what others left there.
+    // Never more than requested: the rest of the chunk holds data of earlier requests.
     data.parts[0] = LocalPart{session.chunks.id, action.chunk * config.chunk_size,
                               std::min(request.desc.len, request.data_len)};
     if (action.data_with_answer)

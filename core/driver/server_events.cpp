@@ -88,7 +88,7 @@ void Server::Impl::note(Nanos now, Session& session, const event::ImmReceived& e
   const bool request = wire::imm_type(event.imm) == wire::ImmType::io_req;
   const auto place = request ? wire::check_io_req(config.queue_depth, config.chunk_size, event.imm)
                              : wire::refuse<wire::IoReqImm>(wire::Refusal::bad_immediate);
-  // Where the driver does not look into the chunk nobody knows what the peer wrote.
+  // If the driver does not read the chunk, the content that the peer wrote is unknown.
   if (!place || session.machine.path_state(event.key.path) != PathState::connected ||
       !session.machine.knows(event.key)) {
     return tap.received(instance, now, event);

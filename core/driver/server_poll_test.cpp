@@ -1,4 +1,4 @@
-// What a server does with messages and deadlines that are there at the same time.
+// Handling of messages and deadlines that are due in the same poll() of a server.
 #include <gtest/gtest.h>
 
 #include <algorithm>

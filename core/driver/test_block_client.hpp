@@ -93,7 +93,7 @@ std::size_t write_message(const Message& message, std::span<std::byte> out) {
 inline constexpr std::uint16_t kTestDepth = 8;
 inline constexpr std::uint32_t kTestChunk = 16384;
 
-// One session of one path. What it does is there for the server's next poll.
+// Session with one path. Its messages are available at the server's next poll().
 class RawClient {
  public:
   // `turn` lets the server work until nothing is left to do.
@@ -129,7 +129,7 @@ class RawClient {
     return std::span(fabric_.memory[region_]).subspan(std::size_t{index} * kTestChunk, kTestChunk);
   }
   RegionId region() const { return static_cast<RegionId>(region_); }
-  // Of a write the data stands in the chunk already.
+  // For a write, the data is already in the chunk.
   void request(std::uint16_t index, Direction direction, std::uint32_t data_len, wire::Bytes header) {
     std::memcpy(chunk(index).data() + data_len, header.data(), header.size());
     const auto off = static_cast<std::uint32_t>(data_len + header.size());

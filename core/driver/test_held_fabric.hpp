@@ -12,8 +12,8 @@
 
 namespace rtrs::test {
 
-// Holds events until they are asked for, a few at a time. Its memory is that of the process, and what is
-// posted reaches nobody.
+// Fabric that holds events until a test releases them, a few at a time. Uses process memory; posted work
+// reaches no peer.
 class HeldFabric : public PlainFabric {
  public:
   const Capabilities& capabilities() const noexcept override { return capabilities_; }

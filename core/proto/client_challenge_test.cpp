@@ -1,5 +1,5 @@
-// A server that asks for a proof of the shared key (protocol section 12): the attempt begins anew at once,
-// once.
+// Server that requires a proof of the shared key (protocol section 12): the attempt restarts at once, but
+// only one time.
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
@@ -77,7 +77,7 @@ TEST_F(ClientChallengeTest, ALaterAttemptMayBeChallengedToo) {
   EXPECT_EQ(session.path(0).attempts(), 0U);
 }
 
-// It kept the turn to create the session while its first connection drained.
+// The path keeps its turn to create the session while its first connection drains.
 TEST_F(ClientChallengeTest, TheLeaderStaysTheLeader) {
   add_path(0);
   add_path(1);
@@ -90,7 +90,7 @@ TEST_F(ClientChallengeTest, TheLeaderStaysTheLeader) {
   EXPECT_TRUE(session.path(1).held_back());
 }
 
-// The head start is over, and both lead: neither waits for the other.
+// The head start has expired and both paths lead: neither waits for the other.
 TEST_F(ClientChallengeTest, AnAnswerWaitsForNobodysTurn) {
   add_path(0);
   add_path(1);

@@ -5,7 +5,7 @@
 namespace rtrs {
 
 // True if another path can restore the session after the server lost it: a path that was connected before and
-// still reconnects. If all such paths were removed or disconnected, the session is created anew by any path.
+// still reconnects. If all such paths were removed or disconnected, any path may create a new session.
 bool ClientSession::has_home(unsigned index) const noexcept {
   if (!ever_connected_) return false;
   for (unsigned other = 0; other < paths_.size(); ++other) {

@@ -1,4 +1,4 @@
-// Which path creates the session, and when others may.
+// Choice of the path that creates the session, and the time when others may.
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
@@ -82,7 +82,7 @@ TEST_F(ClientLeadingTest, TheOthersJoinTheSessionOfThePathThatIsUpFirst) {
   add_path(0);
   add_path(1);
   pass(head_start());
-  // Its first connection is accepted, by whatever server that is.
+  // Some server, possibly a wrong one, accepts the first connection of path 0.
   feed(accepted(key(0, 0)));
   bring_up(1);
   EXPECT_EQ(session.path(0).state(), PathState::draining);
@@ -102,7 +102,7 @@ TEST_F(ClientLeadingTest, ServersOfDifferentDepthDoNotMixBeforeTheSessionIsOpen)
   feed(accepted(key(1, 0), 8));
   EXPECT_EQ(session.path(1).reason(), Reason::depth_changed);
   EXPECT_EQ(session.queue_depth(), 4U);
-  // The one that had fixed it is gone before it opened the session.
+  // The path that fixed the limits is lost before it opened the session.
   lose(0);
   drain(0);
   drain(1);
@@ -166,7 +166,8 @@ TEST_F(ClientLeadingTest, AServerThatRefusedWhileTheSessionLivedNeverGetsOneOfIt
   }
 }
 
-// The same where the right server is away soon: what it answered after the refusal is proof enough.
+// As above, but the right server becomes unreachable soon: a message that it answered after the refusal is
+// sufficient proof.
 TEST_F(ClientLeadingTest, AServerThatRefusedBesideALivingOneIsForeignAtOnce) {
   add_path(0);
   bring_up(0);
@@ -257,8 +258,9 @@ TEST_F(ClientLeadingTest, TheCreatorGivesWayToAPathOfTheSessionThatIsBackFirst) 
   EXPECT_FALSE(only<Connect>().first_conn);
 }
 
-// Both answers came at once: the new home is connected, and the attempt of the former one has failed before
-// the client asked it to give way. Its server need not be that of the session, which it must not make there.
+// Both answers arrive together: the new home is connected, and the attempt of the former home fails before
+// the client aborts it. The former home's server may be a different one, so the path must not create a
+// session there.
 TEST_F(ClientLeadingTest, AFormerHomeJoinsThoughItsAttemptFailedAsAnotherPathCameUp) {
   let_path_1_bring_it_back();
   while (session.path(0).state() != PathState::connecting) pass(session.next_deadline() - now);

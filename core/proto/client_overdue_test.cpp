@@ -1,4 +1,4 @@
-// Requests that the server does not answer: which is the oldest, and what request_timeout does to it.
+// Unanswered requests: finding the oldest, and the effect of request_timeout.
 #include "core/proto/test_client_session.hpp"
 
 namespace rtrs::client_overdue_test {
@@ -62,7 +62,7 @@ TEST_F(ClientOverdueTest, ARequestThatTakesTooLongFailsAndTheOthersOfItsPathFail
   drain(stuck.key.path);
   EXPECT_EQ(only<Complete>().permit, stuck.permit);
   EXPECT_EQ(only<Complete>().result, Errc::request_timeout);
-  // Its chunk stays out of use until the fence is answered, and then the other request goes on.
+  // The chunk stays unused until the fence is answered; then the other request continues.
   EXPECT_EQ(session.permit(stuck.permit).state, Permit::State::abandoned);
   const SendFenceReq fence = only<SendFenceReq>();
   feed(FenceAnswered{now, fence.key, fence.serial, 0});
@@ -149,7 +149,7 @@ TEST_F(ClientOverdueTest, WhileAllPermitsAreGivenUpRequestsWaitForQueueTimeoutAt
   EXPECT_EQ(session.permits_given_up(), 1U);
   EXPECT_EQ(session.path_wait_ends(0), now + config.queue_timeout);
   EXPECT_EQ(session.path_wait_ends(now + 7), now + 7 + config.queue_timeout);
-  // The loss of the last path does not begin the wait anew.
+  // The loss of the last path does not restart the wait.
   const Nanos ends = now + config.queue_timeout;
   pass(seconds(10));
   const auto other = static_cast<std::uint16_t>(1 - stuck.key.path);
@@ -175,7 +175,7 @@ TEST_F(ClientOverdueTest, ARemovedPathOfAKernelServerGivesItsPermitsBack) {
   EXPECT_EQ(session.permits_given_up(), 0U);
 }
 
-// A server that breaks the connection over a request, and lets the client come back each time.
+// Server that breaks the connection over a request and accepts the client again each time.
 TEST_F(ClientOverdueTest, ARequestThatLosesItsPathAgainAndAgainFailsAfterBothTimeoutsTogether) {
   ClientConfig config = impatient();
   config.queue_timeout = seconds(30);
@@ -237,7 +237,7 @@ TEST_F(ClientOverdueTest, ARequestThatWaitsForAFenceFailsAfterBothTimeoutsTogeth
   ASSERT_EQ(asked<SendFenceReq>().size(), 1U);
   const auto ends = sent + session.config().request_timeout + session.config().queue_timeout;
   while (now < ends + seconds(1000)) {
-    // The server answers nothing but heartbeats, and the lost path does not come back.
+    // The server answers only heartbeats, and the lost path does not reconnect.
     for (std::uint16_t con = 0; con < 2; ++con)
       feed(ImmReceived{now, key(1 - stuck.key.path, con), wire::encode_hb(wire::ImmType::hb_ack)});
     feed(DeadlineReached{session.next_deadline()});

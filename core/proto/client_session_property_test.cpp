@@ -58,7 +58,7 @@ RC_GTEST_PROP(HeartbeatBounds, SilenceIsNoticedNeitherEarlierNorLater,
   heartbeat.start(0, config);
   Nanos heard = 0;
   unsigned sent = 0;
-  // What arrives at the time of a tick is seen behind it.
+  // Messages that arrive at the time of a tick are processed after it.
   const auto tick_until = [&](Nanos end) -> std::optional<Nanos> {
     while (heartbeat.deadline() <= end) {
       const Nanos now = heartbeat.deadline();
@@ -87,7 +87,8 @@ RC_GTEST_PROP(HeartbeatBounds, SilenceIsNoticedNeitherEarlierNorLater,
   RC_ASSERT(sent > 0U);
 }
 
-// A client, and what fabric, server and application know of it. Commands do what these may do at any time.
+// A client with the state that its fabric, server and application keep. Commands perform what these may do at
+// any time.
 class Conversation {
  public:
   explicit Conversation(MultipathPolicy policy = MultipathPolicy::round_robin)
@@ -97,7 +98,7 @@ class Conversation {
     for (std::uint16_t path = 0; path < kPaths; ++path) feed(PathAdded{now, path});
     for (const auto& [what, which] : commands) obey(what % 9, which);
   }
-  // Nothing breaks any more, and the server answers.
+  // From now on no fault occurs and the server answers.
   void heal() {
     for (unsigned turn = 0; turn < 2000 && !done(); ++turn) {
       if (!requests.empty()) {
@@ -173,7 +174,7 @@ class Conversation {
     feed(Submitted{now, permit, which % 2 == 0 ? Direction::write : Direction::read, which % 16 == 15, false,
                    which, 4096, 32});
   }
-  // Also of paths that are gone, as long as their end is not drained.
+  // Also for lost paths that are not drained yet.
   void answer(std::size_t which) {
     const auto request = taken(requests, which);
     if (!request) return;

@@ -315,7 +315,8 @@ TEST_F(ClientSessionTest, CloseWaitsForRequestsButNotForEver) {
   EXPECT_TRUE(session.ended());
 }
 
-// How many attempts fail, at most 10, until the path gives up; `changed` comes after the first of them.
+// Number of failed attempts, at most 10, until the path stops reconnecting. `changed` is applied after the
+// first failure.
 unsigned attempts_of(ClientSession& session, const std::optional<std::int32_t>& changed = {}) {
   ClientActions out;
   Nanos now = seconds(1);
@@ -351,7 +352,7 @@ TEST(ClientSessionAttempts, TheLimitChangesWhileItIsTried) {
   EXPECT_EQ(attempts_of(unlimited, -1), 10U);
 }
 
-// Clients that lose their server in one moment do not come back in one.
+// Clients that lose their server at the same moment do not all reconnect at the same moment.
 TEST(ClientSessionAttempts, L09SpreadOverTheWholeJitter) {
   Nanos earliest = kNever;
   Nanos latest = 0;

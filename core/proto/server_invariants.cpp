@@ -7,7 +7,7 @@ namespace rtrs {
 
 namespace {
 
-// What may take for ever has no deadline.
+// True if `deadline` is set or no limit applies.
 bool is_timed(Nanos deadline, Nanos limit) noexcept {
   return deadline != kNever || limit == kNever;
 }

@@ -74,7 +74,8 @@ TEST_F(ServerRegistryTest, R10AdditionalPathOfUnknownSessionIsRefused) {
   EXPECT_EQ(registry.session_count(), 0U);
 }
 
-// It may be left from an attempt that the client gave up for its session at another server.
+// The session may be left over from an attempt that the client abandoned because its session is on another
+// server.
 TEST_F(ServerRegistryTest, AnAdditionalPathOfASessionThatWasNeverOpenedIsRefused) {
   const AdmitSession first = admit(1);
   const Reject reject = refusal(1, false);
@@ -111,7 +112,7 @@ TEST_F(ServerRegistryTest, R26AHalfOpenSessionGivesWayWhenAllSessionsAreTaken) {
   const auto reject = ask<Reject>(from(9, 3), {half_open});
   EXPECT_EQ(reject.reason, Reason::too_many_sessions);
   EXPECT_EQ(reject.peer_errno, wire::linux_errno::kEbusy) << "the client tries again soon";
-  // Until it is dropped it has its place, and nothing else gives way for it.
+  // The crowded-out session keeps its slot until it is dropped, and no other session is dropped meanwhile.
   EXPECT_EQ(ask<Reject>(from(9, 3)).peer_errno, wire::linux_errno::kEnomem);
   drop(half_open);
   EXPECT_EQ(ask<AdmitSession>(from(9, 3)).session, half_open);
@@ -175,7 +176,7 @@ TEST_F(CrowdedRegistryTest, OneAddressDoesNotGetMoreThanItsShare) {
   EXPECT_TRUE(ask<AdmitSession>(from(2, 5)).create) << "others have the rest";
 }
 
-// Whoever knows the uuid of a session: its identity alone lets one join it, or open it again.
+// Knowing the uuid of a session is not enough: only its identity may join it or open it again.
 TEST_F(ServerRegistryTest, ASessionIsOfTheIdentityThatMadeIt) {
   const auto asks = [](PeerIdentity who, bool first) { return SessionSought{0, 77, uuid(1), first, 0, who}; };
   const PeerIdentity alice{.low = 1, .high = 2};

@@ -22,7 +22,7 @@ using Commands = std::vector<Command>;
 
 class ServerSessionPropertyTest : public ServerSessionTest {
  protected:
-  // What the world knows about one connection.
+  // State of one connection in the test world.
   struct Connection {
     bool disconnected = false;
     std::vector<std::uint64_t> cookies;  // of posted, signalled work
@@ -47,7 +47,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     if (ended) return;
     const ServerSession before = *session;
     feed(input);
-    // The same input on an equal value does the same.
+    // An equal state must react equally to the same input.
     ServerSession twin = before;
     ServerActions out;
     input.now = now;

@@ -100,7 +100,7 @@ class CheckedRegistry {
     if (admit == nullptr || !admit->create) return "a new identity makes a session";
     return sessions_.emplace(admit->session, Session{who, {}}).second ? nullptr : "an index has one session";
   }
-  // Marks those that were crowded out: each is there, has no name and gives way once.
+  // Marks crowded-out sessions: each must exist, have no name and be crowded out only once.
   const char* give_way() {
     if (crowded_out_.size() > 1) return "one gives way for one";
     for (const std::uint16_t index : crowded_out_) {

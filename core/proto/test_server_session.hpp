@@ -1,4 +1,4 @@
-// What the tests of ServerSession share: feeding inputs and looking at the actions of the last step.
+// Shared by the tests of ServerSession: feeding inputs and inspecting the actions of the last step.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What a client says when the cache that held its changes is gone.
+// Reports of a client when the cache that held its changes is lost.
 #include <gtest/gtest.h>
 
 #include "core/rnbd/test_client.hpp"

@@ -237,7 +237,7 @@ IoStart ClientDevices::begin_io(DeviceHandle handle, const IoTicket& before) noe
   return {device->device_id, ticket};
 }
 
-// No OPEN was answered since this IO began, so that it acted on the instance that is known now.
+// No OPEN was answered since this IO began, so the IO was executed on the known instance.
 Disposition ClientDevices::end_well(Device& device, const IoTicket& ticket) noexcept {
   if (ticket.nature.changes && !ticket.nature.durable) ++device.changes;
   if (!ticket.doomed) {

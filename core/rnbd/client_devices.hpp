@@ -93,8 +93,8 @@ struct ResizeRequested {
   DeviceHandle device = 0;
   std::uint64_t nsectors = 0;  // of 512 bytes
 };
-// A message of SendMessage ended. Not delivered: the transport gave up (no path, session closed, queue full),
-// and nobody knows what the server did. Tokens that are not expected are ignored.
+// A SendMessage completed. Not delivered: the transport failed it (no path, session closed, queue full), and
+// the server may or may not have executed it. Unexpected tokens are ignored.
 struct MessageDone {
   std::uint64_t token = 0;
   bool delivered = true;
@@ -104,7 +104,7 @@ struct MessageDone {
 // Effect of an IO on the cache of its export.
 struct IoNature {
   bool changes = false;  // write, discard, write-zeroes
-  bool durable = false;  // a change of which the user was promised that it is durable when it ends well
+  bool durable = false;  // a change that was promised to be durable when it succeeds
   // Makes durable every change that completed before this IO began. With `durable`, it is the final flush of
   // an FUA change on a device without FUA: it reports losses like that change, not like a FLUSH of the user.
   bool flushes = false;
@@ -117,9 +117,9 @@ struct IoNature {
 }
 // State known to the user when an IO arrived. The default fails too many IOs, never too few.
 struct IoArrival {
-  std::uint64_t flush_told = 0;  // losses of the device that a FLUSH had told
-  std::uint64_t fua_told = 0;    // and those that a FLUSH or a FUA change had told
-  std::uint64_t changes = 0;     // that had ended well
+  std::uint64_t flush_told = 0;  // losses of the device that a FLUSH had reported
+  std::uint64_t fua_told = 0;    // losses that a FLUSH or a FUA change had reported
+  std::uint64_t changes = 0;     // changes that had succeeded
   RTRS_FIELDS(flush_told, fua_told, changes)
 };
 // Of one begin_io(), for its IoDone. The caller sets `nature` and `arrival`.
@@ -165,9 +165,9 @@ struct DeviceChanged {
   Geometry geometry;
 };
 
-// The cache of the export is another one than at the last OPEN: the host of the server was restarted, or what
-// it exports now is something else. `unflushed`: changes that ended well, were not flushed, and may be lost;
-// when there are any, the next FLUSH and the next FUA change fail. For the log.
+// The cache of the export differs from the one at the last OPEN: the server's host was restarted, or it
+// exports something else now. `unflushed`: changes that succeeded, were not flushed and may be lost; if not
+// 0, the next FLUSH and the next FUA change fail. For the log.
 struct CacheReplaced {
   DeviceHandle device;
   std::uint64_t unflushed;
@@ -248,9 +248,9 @@ class ClientDevices {
   // Number of times that another instance of the export's cache answered an OPEN; 0 for dead handles. Changes
   // that succeeded with another number in their ticket may be lost.
   [[nodiscard]] std::uint32_t caches(DeviceHandle device) const noexcept;
-  // How often a server opened the device; 0 for dead handles. A sync that failed may be known to the process
-  // of the server alone, and the next process gives the same instance. So a FLUSH that succeeds proves for
-  // changes of the same opening only that no sync failed after them.
+  // Number of times that a server opened the device; 0 for dead handles. Only the server process may know of
+  // a failed sync, and the next process reports the same instance. Therefore a successful FLUSH proves only
+  // for changes of the same opening that no sync failed after them.
   [[nodiscard]] std::uint32_t openings(DeviceHandle device) const noexcept;
   // Changes that ended well and that no FLUSH covers yet; 0 for dead handles.
   [[nodiscard]] std::uint64_t unflushed(DeviceHandle device) const noexcept;
@@ -277,12 +277,12 @@ class ClientDevices {
     Geometry geometry{};
     std::uint64_t open_token = 0;   // 0: none unanswered
     std::uint64_t close_token = 0;  // 0: none unanswered
-    std::uint64_t instance = 0;     // of the export's cache, as last told; 0: never
-    std::uint64_t changes = 0;      // not durable by themselves, that ended well
-    std::uint64_t flushed = 0;      // of which are flushed, or known to be lost
+    std::uint64_t instance = 0;     // of the export's cache, from the last OPEN response; 0: never received
+    std::uint64_t changes = 0;      // successful changes without FUA
+    std::uint64_t flushed = 0;      // of these, flushed or known to be lost
     std::uint64_t losses = 0;       // times that another instance answered while some were not flushed
-    std::uint64_t flush_told = 0;   // of which a FLUSH has told
-    std::uint64_t fua_told = 0;     // and a FLUSH or a FUA change
+    std::uint64_t flush_told = 0;   // of these, reported by a FLUSH
+    std::uint64_t fua_told = 0;     // of these, reported by a FLUSH or a FUA change
     DeviceHandle handle = 0;
     std::uint32_t caches = 0;  // instances that were replaced
     Uncompared<Openings> openings{};
@@ -296,7 +296,7 @@ class ClientDevices {
     DeviceState state = DeviceState::unmapped;
     bool id_known = false;    // device_id is that of the last server that answered
     bool needs_open = false;  // in the next round
-    bool refused = false;     // until the link comes up again or somebody asks for a remap
+    bool refused = false;     // until the link is up again or a remap is requested
     bool close_due = false;   // once nothing of it is in flight and no OPEN is unanswered
     bool operator==(const Device&) const = default;
     RTRS_FIELDS(name, geometry, open_token, close_token, instance, changes, flushed, losses, flush_told,
@@ -304,7 +304,7 @@ class ClientDevices {
                 id_known, needs_open, refused, close_due)
   };
 
-  // Goes as far as possible without waiting: ends what is being unmapped, then starts a round.
+  // Proceeds without waiting: finishes unmaps, then starts a round.
   void advance(ClientActions& actions) noexcept;
   void send_closes(ClientActions& actions) noexcept;
   void send_opens(ClientActions& actions) noexcept;

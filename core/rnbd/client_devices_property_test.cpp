@@ -16,7 +16,7 @@ namespace {
 using namespace wire::linux_errno;
 using Bytes = std::vector<std::byte>;
 
-// What the transport holds: sent again until somebody answered it, so that a server may see it twice.
+// Requests that the transport holds. They are resent until answered, so a server may receive one twice.
 struct Pending {
   bool is_io = false;
   SendMessage message{};        // when not an IO

@@ -10,7 +10,7 @@ namespace {
 using namespace test;
 using namespace wire::linux_errno;
 
-// The IO finds the device gone as often as it may, and once more.
+// The IO finds the device closed the maximum number of times, plus one.
 void give_up(Client& client, DeviceHandle handle) {
   for (std::uint32_t i = 1; i <= kMaxFutileReopens; ++i) {
     client.begin(handle);

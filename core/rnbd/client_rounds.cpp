@@ -1,4 +1,4 @@
-// The messages of the client: what is sent when, and what an answer does.
+// Messages of the client: when they are sent, and how responses are handled.
 #include <algorithm>
 #include <utility>
 
@@ -165,7 +165,7 @@ void ClientDevices::note_instance(Device& device, std::uint64_t instance, Client
   actions.push_back(CacheReplaced{device.handle, unflushed});
 }
 
-// None of the ids can be trusted: some other server may answer by now, although the link never went down.
+// Marks all ids as invalid, because another server may answer by now although the link never went down.
 void ClientDevices::distrust_ids() noexcept {
   for (Device& device : devices_) device.id_known = false;
   needs_info_ = true;

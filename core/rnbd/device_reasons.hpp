@@ -1,5 +1,5 @@
-// Why a mapped device cannot be used, and what changed when it was opened again: one table for logs, status
-// and the API. docs/reasons.md shows it.
+// Reasons why a mapped device is unusable, and changes found when it was reopened: one table for logs, status
+// and the API. `docs/reasons.md` lists it.
 #pragma once
 #include <cstdint>
 

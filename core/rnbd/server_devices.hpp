@@ -89,8 +89,8 @@ struct OpenExport {
 struct CloseExport {
   std::uint64_t handle;
 };
-// How large is the export now? Asked when an IO ends behind the known end, when storage failed with EIO, and
-// when an open device is opened again: an export may grow and shrink while it is open.
+// Measures the export. Requested when an IO ends beyond the known size, when storage failed with EIO, and
+// when an open device is opened again, because an export may grow and shrink while it is open.
 struct MeasureExport {
   std::uint64_t handle;
   std::uint16_t operation;
@@ -134,13 +134,13 @@ using ServerAction = std::variant<Storage, Respond, WriteBack, OpenExport, Close
 using ServerActions =
     FixedVector<ServerAction, kMaxServerDevices + 4 * kMaxDeviceWaiters + kMaxServerOperations>;
 
-// Copies the answer and zeroes the rest of `data`, all of which travels to the peer: without that it would be
-// told what the memory held before. `data` is the request's whole data area.
+// Copies the response and zeroes the rest of `data`, because all of `data` travels to the peer and must not
+// leak old memory contents. `data` is the request's whole data area.
 void fill(const WriteBack& answer, wire::MutableBytes data) noexcept;
 
 struct ServerOptions {
-  // Where device ids start. Give every session of every run another one: ids of an earlier run of the server
-  // are then unknown instead of naming some other device.
+  // First device id. Use a different one for every session of every run, so that ids of an earlier run of the
+  // server are unknown instead of naming another device.
   std::uint32_t first_generation = 0;
   std::uint32_t generations = kMaxGenerations;  // 1..kMaxGenerations ids a slot, then it is retired
   bool operator==(const ServerOptions&) const = default;
@@ -177,7 +177,7 @@ class ServerDevices {
     std::uint64_t syncs_started = 0;
     std::uint32_t syncs_running = 0;                                  // in storage now
     std::uint32_t settling = 0;                                       // operations of Kind::settling
-    std::uint32_t sync_failures = 0;                                  // that storage told this device
+    std::uint32_t sync_failures = 0;                                  // reported by storage to this device
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // of the first OPEN; the one enforced
     DeviceState state = DeviceState::vacant;
     std::uint16_t sync_error = 0;  // of every flush, until it is closed; 0: none

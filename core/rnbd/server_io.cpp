@@ -1,6 +1,6 @@
-// IO of an open device: what is checked before storage sees it, what waits for the size of its export, and
-// what waits for syncs that ran at the same time: a kernel tells a failed writeback to one sync of a file
-// description, and any other one that ends after that succeeds, although what it made durable is lost.
+// IO of an open device: checks before storage sees it, waits for the size of its export, and waits for
+// concurrent syncs. The last is needed because a kernel reports a failed writeback to only one sync per file
+// description; any other sync that ends later succeeds although the data is lost.
 #include <algorithm>
 
 #include "core/base/assert.hpp"

@@ -1,4 +1,4 @@
-// What stands around a ClientDevices in its tests: a caller that holds its messages until they are answered.
+// Environment of a ClientDevices in tests: a caller that stores its messages until they are answered.
 #pragma once
 #include <array>
 #include <cstddef>

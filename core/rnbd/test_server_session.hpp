@@ -1,4 +1,4 @@
-// What stands around a ServerDevices in its tests: a caller that keeps what it was told to do.
+// Environment of a ServerDevices in tests: a caller that stores the actions it must perform.
 #pragma once
 #include <array>
 #include <cstddef>
