@@ -110,7 +110,7 @@ std::size_t BlockClient::poll(Fabric& fabric, Nanos now, std::span<BlockCompleti
   while (impl.session.take_news(impl.path_event)) impl.on_news(fabric, now, impl.path_event);
   impl.run_timers(fabric, now);
   if (impl.queued != 0) impl.issue(fabric, now);
-  // After issue(): what can be sent by now is not overdue.
+  // Runs after issue(), because a request that can be sent now is not overdue.
   if (impl.held_until() <= now) impl.end_held(now);
   std::size_t taken = 0;
   while (taken < out.size() && !impl.finished.empty()) {

@@ -33,9 +33,9 @@ std::uint64_t pack(const RequestId& id) noexcept {
 
 }  // namespace
 
-// Results may be given without a poll() between them. Each request then leads to one action at most (one more
-// of the same chunk needs its operation handed out first), each open export to its CloseExport, and one event
-// of the transport, besides closing exports, to few.
+// Several results may arrive without a poll() between them. Until then each request causes at most one action
+// (the next request of the same chunk requires that its operation was handed out), each open export one
+// CloseExport, and one transport event only a few more actions.
 void BlockServer::Impl::reserve_actions() {
   constexpr std::size_t kSpare = 64;
   const std::size_t needed = kSpare + std::size_t{live + 1U} * (depth + 2U) + exports.size() + 1;

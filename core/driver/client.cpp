@@ -240,7 +240,7 @@ std::size_t Client::poll(Fabric& fabric, Nanos now, std::span<IoCompletion> comp
   Impl& impl = *impl_;
   impl.posts.flush(fabric);
   impl.take_events(fabric, now);
-  // Each deadline step ends at most one path; more steps than paths and fences cannot be due at one time.
+  // Each step closes at most one path, and no more steps than paths and fences can be due at once.
   for (unsigned step = 0; step < 4 * impl.session.path_limit() && impl.next_deadline() <= now; ++step)
     impl.feed(fabric, DeadlineReached{now});
   while (impl.session.wants_to_continue()) impl.feed(fabric, Continued{now});

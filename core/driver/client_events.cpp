@@ -7,7 +7,7 @@
 
 namespace rtrs {
 
-// The peer's half of the conversation; our own half is noted where it is posted.
+// Notes messages from the peer; own messages are noted where they are posted.
 void Client::Impl::note(Nanos now, const FabricEvent& event) {
   using Cm = trace::WireCmKind;
   const auto cm = [&, this](ConKey key, Cm kind, wire::Bytes private_data = {}) {

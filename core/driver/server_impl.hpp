@@ -147,7 +147,7 @@ struct Server::Impl {
   void on(Fabric&, Nanos, Session&, const event::Connected&) {}
   void on(Fabric&, Nanos, Session&, const event::AddressesFound&) {}
   void on(Fabric&, Nanos, Session&, const event::ConnectFailed&) {}
-  // The peer's half of the conversation; our own half is noted where it is posted.
+  // Notes messages from the peer; own messages are noted where they are posted.
   void note(Nanos now, Session&, const event::ImmReceived&);
   void note(Nanos now, Session&, const event::MessageReceived&);
   void note(Nanos now, Session&, const event::KeyInvalidated&);

@@ -53,7 +53,7 @@ class TimesFixture : public ClientSessionFixture {
     add_path(0);
     fail_attempt(0);
   }
-  // Each delay is twice the one before, and the last ones are the longest.
+  // Each delay is twice the previous one; the last ones have the maximum.
   void fail_attempts() {
     add_path(0);
     for (unsigned attempt = 0; attempt < 8; ++attempt) {

@@ -41,9 +41,10 @@ struct ClientConfig {
   bool imm_consumes_receive = true;                      // of the fabric's capabilities
   bool offer_invalidation = false;                       // READs offer keys of their own (needs per_io_keys)
   MultipathPolicy policy = MultipathPolicy::min_inflight;
-  UnfencedReplay kernel_peer = UnfencedReplay::replay;  // the server does not know the fence
-  UnfencedReplay fence_failed = UnfencedReplay::wait;   // no answer within fence_timeout
-  Nanos connect_timeout = seconds(30);                  // of each connection
+  UnfencedReplay kernel_peer = UnfencedReplay::replay;  // policy for a server without the fence
+  UnfencedReplay fence_failed =
+      UnfencedReplay::wait;             // policy if a fence is not answered within fence_timeout
+  Nanos connect_timeout = seconds(30);  // of each connection
   Nanos info_timeout = seconds(10);
   Nanos fence_timeout = seconds(60);  // below kShortestFenceTimeout: that; kNever: waits for ever
   Nanos queue_timeout =

@@ -1,4 +1,4 @@
-// A registry beside a plain account of what it must say: which sessions there are, who owns which name.
+// ServerRegistry together with a simple reference model: which sessions exist, and who owns which name.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -87,8 +87,8 @@ bool put_values(std::string& out, const EventInfo& event, std::span<const Value>
 const std::uint8_t* get_values(const std::uint8_t* at, const std::uint8_t* end, const EventInfo& event,
                                Value* values) noexcept;
 
-// Where the fields of a built-in event are in the same event of a file: index, or -1 where the file, which is
-// older, does not have it.
+// For each field of a built-in event, its index in the same event of a file; -1 if the file is older and
+// lacks the field.
 using FieldMap = std::vector<int>;
 
 // Value of a field that the file does not contain: the default, or the behaviour of older versions.
@@ -128,7 +128,7 @@ std::uint8_t* put_fields(std::uint8_t* out, const Record& record, const FieldMap
 class Compatibility {
  public:
   explicit Compatibility(const Schema& file);
-  // Null where values of this kind can be made from the file's records; else why not.
+  // Null if values of this kind can be built from the file's records; otherwise the reason why not.
   const char* problem(KindId) const noexcept;
   // Fields in the same order and of the same types: encoded bytes can be compared.
   bool same(KindId) const noexcept;

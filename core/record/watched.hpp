@@ -25,7 +25,7 @@ struct Watched {
   MachineKind kind = MachineKind::client_session;
   std::uint8_t* (*save)(const void* machine, std::uint8_t* out) noexcept = nullptr;
   std::uint64_t (*fingerprint)(const void* machine) noexcept = nullptr;
-  // Name of the first broken rule of the state, or null.
+  // Name of the first violated invariant of the state, or null.
   const char* (*broken)(const void* machine) noexcept = nullptr;
   // Bytes of the longest state, until the machine takes memory for more paths or connections.
   std::size_t (*bound)(const void* machine) noexcept = nullptr;

@@ -114,8 +114,9 @@ int open_own(const char* path, int flags) noexcept {
   return ::open(name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
 }
 
-// Opens the file at `path` for reading and writing if a trace may replace it. -1 and errno: ENOENT for no
-// file. Anything but a file is not even opened, because that alone can block or change it.
+// Opens the file at `path` for reading and writing if a trace may replace it. Returns -1 and sets errno on
+// failure; ENOENT if there is no file. Anything but a regular file is not opened, because opening alone can
+// block or have side effects.
 int open_replaceable(const char* path) noexcept {
   struct stat status {};
   if (::stat(path, &status) != 0) return -1;
