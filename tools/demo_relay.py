@@ -12,6 +12,7 @@ def main() -> int:
     address, target, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
     selector = selectors.DefaultSelector()
     listener = socket.create_server((address, port))
+    print("listening", flush=True)
     selector.register(listener, selectors.EVENT_READ, None)
     while True:
         for key, _ in selector.select():

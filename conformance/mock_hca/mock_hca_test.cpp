@@ -168,7 +168,7 @@ TEST(Ordering, RegionsAreRegisteredSoThatTheAdapterMayWriteInAnyOrderWhereThatIs
 
 // Whatever cannot be had, wherever: nothing is left behind, nothing used that is not there, and the next one
 // goes through.
-TEST(Shortage, EveryObjectMayBeTheOneThatCannotBeHad) {
+TEST(MockHcaShortage, EveryObjectMayBeTheOneThatCannotBeHad) {
   unsigned failures = 0;
   bool fell_short = true;
   for (unsigned skip = 0; fell_short; ++skip) {
