@@ -56,79 +56,79 @@ Scenario block_world_of(const BlockOptions& options) {
 }
 
 BlockWorld::BlockWorld(World& world) : w_(world) {
-  for (const Step& step : w_.scenario_.script) w_.carry_out(step);
+  for (const Step& step : w_.cluster().scenario.script) w_.script().execute(step);
 }
 
 BlockDisk& BlockWorld::add_disk(const std::string& name, std::uint64_t sectors) {
-  return w_.disks_->add(name, sectors, book());
+  return w_.cluster().disks->add(name, sectors, book());
 }
 
 void BlockWorld::start_server() {
-  if (!w_.network_.is_up(kServer)) w_.network_.restart(kServer);
-  w_.start_server();
+  if (!w_.cluster().network.is_up(kServer)) w_.cluster().network.restart(kServer);
+  w_.processes().start_server();
 }
 
 void BlockWorld::start_client() {
-  w_.scenario_.client.seed = w_.choice_.draw(1U << 30, Label::swarm);
-  w_.start_client(0);
+  w_.cluster().scenario.client.seed = w_.cluster().choice.draw(1U << 30, Label::swarm);
+  w_.processes().start_client(0);
 }
 
 void BlockWorld::cut(std::uint32_t path) {
-  const LinkId link = w_.network_.link(kClient, path, kServer, path);
-  w_.network_.cut(link, Way::to_server);
-  w_.network_.cut(link, Way::to_client);
+  const LinkId link = w_.cluster().network.link(kClient, path, kServer, path);
+  w_.cluster().network.cut(link, Way::to_server);
+  w_.cluster().network.cut(link, Way::to_client);
 }
 
 void BlockWorld::heal(std::uint32_t path) {
-  const LinkId link = w_.network_.link(kClient, path, kServer, path);
-  w_.network_.heal(link, Way::to_server, w_.choice_);
-  w_.network_.heal(link, Way::to_client, w_.choice_);
+  const LinkId link = w_.cluster().network.link(kClient, path, kServer, path);
+  w_.cluster().network.heal(link, Way::to_server, w_.cluster().choice);
+  w_.cluster().network.heal(link, Way::to_client, w_.cluster().choice);
 }
 
 void BlockWorld::break_path(std::uint32_t path) {
-  const LinkId link = w_.network_.link(kClient, path, kServer, path);
+  const LinkId link = w_.cluster().network.link(kClient, path, kServer, path);
   const Way side = draw(2) == 0 ? Way::to_server : Way::to_client;
-  for (QpId id = 0; id < w_.network_.qp_count(); ++id) {
-    const QpInfo qp = w_.network_.qp_info(id);
-    if (qp.alive && qp.link == link && qp.way == side) w_.network_.break_qp(id, w_.choice_);
+  for (QpId id = 0; id < w_.cluster().network.qp_count(); ++id) {
+    const QpInfo qp = w_.cluster().network.qp_info(id);
+    if (qp.alive && qp.link == link && qp.way == side) w_.cluster().network.break_qp(id, w_.cluster().choice);
   }
 }
 
 void BlockWorld::crash_server(Death death) {
-  if (!w_.server_.up) return;
-  w_.network_.crash(kServer, draw(2) == 1, w_.choice_);
-  w_.next_death_ = death;
-  w_.carry_out(WorldFault{WorldFault::Kind::crash, kServer, now()});
+  if (!w_.cluster().server.up) return;
+  w_.cluster().network.crash(kServer, draw(2) == 1, w_.cluster().choice);
+  w_.processes().set_next_death(death);
+  w_.processes().carry_out(WorldFault{WorldFault::Kind::crash, kServer, now()});
 }
 
 void BlockWorld::pause_server(Nanos time) {
-  w_.carry_out(WorldFault{WorldFault::Kind::pause, kServer, now() + time});
+  w_.processes().carry_out(WorldFault{WorldFault::Kind::pause, kServer, now() + time});
 }
 
 void BlockWorld::pause_client(Nanos time) {
-  w_.carry_out(WorldFault{WorldFault::Kind::pause, kClient, now() + time});
+  w_.processes().carry_out(WorldFault{WorldFault::Kind::pause, kClient, now() + time});
 }
 
 void BlockWorld::replace_server() {
-  if (!w_.server_.up) return;
-  w_.server_.driver->close(*w_.server_.fabric, now());
-  until("the server ends", [this] { return w_.server_.driver->closed(); });
-  expect(w_.disks_->idle(), "a server that has ended keeps nothing");
+  if (!w_.cluster().server.up) return;
+  w_.cluster().server.driver->close(*w_.cluster().server.fabric, now());
+  until("the server ends", [this] { return w_.cluster().server.driver->closed(); });
+  expect(w_.cluster().disks->idle(), "a server that has ended keeps nothing");
   crash_server(Death::process);
   start_server();
 }
 
 void BlockWorld::fail_sync(const std::string& name) {
   disk(name).sync_elsewhere_fails = true;
-  if (w_.server_.up)
-    w_.disks_due();
+  if (w_.cluster().server.up)
+    w_.server_host().disks_due();
   else
-    w_.disks_->fail_sync(name, nullptr, now());
+    w_.cluster().disks->fail_sync(name, nullptr, now());
 }
 
 void BlockWorld::take_away(const std::string& name) {
   disk(name).is_to_be_taken_away = true;
-  w_.disks_due();
+  w_.server_host().disks_due();
 }
 
 std::int64_t BlockWorld::map(const std::string& name, AccessMode mode) {
@@ -150,7 +150,7 @@ void BlockWorld::remap(DeviceHandle device) {
 }
 
 void BlockWorld::take_events() {
-  w_.client_news(node(), 0);
+  w_.client_host().take_news(node(), 0);
 }
 
 std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64_t sector,
@@ -166,14 +166,14 @@ bool BlockWorld::until(const std::string& what, const std::function<bool()>& don
                        const std::function<std::string()>& seen) {
   const Nanos end = now() + seconds(600);
   while (!failed() && !done()) {
-    if (w_.next_time() > end || !w_.step())
+    if (w_.timeline().next_time() > end || !w_.timeline().step())
       wrong("not within ten virtual minutes: " + what + (seen ? "; " + seen() : ""));
   }
   return !failed();
 }
 
 void BlockWorld::pass(Nanos time) {
-  w_.run_until(now() + time);
+  w_.timeline().run_until(now() + time);
 }
 
 void BlockWorld::expect(bool holds, const std::string& what) {
@@ -181,7 +181,7 @@ void BlockWorld::expect(bool holds, const std::string& what) {
 }
 
 void BlockWorld::wrong(const std::string& seen) {
-  w_.judge_.fail(Oracle::devices, now(), (place_.empty() ? "" : place_ + ": ") + seen);
+  w_.cluster().judge.fail(Oracle::devices, now(), (place_.empty() ? "" : place_ + ": ") + seen);
 }
 
 void BlockWorld::unmap_all() {
@@ -200,7 +200,7 @@ void BlockWorld::until_closed(const std::string& name, std::uint64_t losses_befo
 }
 
 void BlockWorld::close_session() {
-  w_.clients_.front()->promises->leaves();
+  w_.cluster().clients.front()->promises->leaves();
   client().close(client_fabric(), now());
   take_events();
 }
@@ -208,17 +208,18 @@ void BlockWorld::close_session() {
 void BlockWorld::finish() {
   if (failed()) return;
   for (std::uint32_t path = 0; path < kPaths; ++path) heal(path);
-  if (!w_.server_.up) start_server();
+  if (!w_.cluster().server.up) start_server();
   until("every IO is over", [this] { return all_over(); });
   if (failed()) return;
   unmap_all();
   if (failed()) return;
-  w_.closing_ = true;
+  w_.cluster().closing = true;
   close_session();
   until("the session is closed", [this] {
-    return client().closed() && w_.server_.driver->transport().session_count() + w_.disks_->sessions() == 0;
+    return client().closed() &&
+           w_.cluster().server.driver->transport().session_count() + w_.cluster().disks->sessions() == 0;
   });
-  w_.check_closed_disks();
+  w_.cluster().check_closed_disks();
 }
 
 }  // namespace rtrs::sim

@@ -39,7 +39,7 @@ class BlockWorld {
 
   // --- what a scenario does ---
   BlockDisk& add_disk(const std::string& name, std::uint64_t sectors);
-  BlockDisk& disk(const std::string& name) { return w_.disks_->at(name); }
+  BlockDisk& disk(const std::string& name) { return w_.cluster().disks->at(name); }
   void start_server();
   void start_client();
   // The handle, or an errno as a negative number.
@@ -72,11 +72,11 @@ class BlockWorld {
   // An operator of the server takes the disk away from its session.
   void take_away(const std::string& name);
   // At any time, also under IO. What is cut off is lost; what is added reads as zeroes.
-  void resize(const std::string& name, std::uint64_t sectors) { w_.disks_->resize(name, sectors); }
+  void resize(const std::string& name, std::uint64_t sectors) { w_.cluster().disks->resize(name, sectors); }
 
   // The server refuses to open it with this errno for as long; 0: no longer.
   void keep_away(const std::string& name, std::uint16_t error, Nanos time = kNever) {
-    w_.disks_->keep_away(name, error, later(now(), time));
+    w_.cluster().disks->keep_away(name, error, later(now(), time));
   }
 
   // --- waiting ---
@@ -100,12 +100,12 @@ class BlockWorld {
   Fabric& client_fabric() { return *node().fabric; }
   // Results of those, oldest first.
   std::deque<BlockCompletion>& unjudged() { return book().unjudged(); }
-  bool server_up() const noexcept { return w_.server_.up; }
+  bool server_up() const noexcept { return w_.cluster().server.up; }
   bool link_up() const { return client().session().link_up(); }
   bool closed() const { return client().closed(); }
-  const WorkloadOptions& load() const { return w_.scenario_.workload; }
-  const ServerConfig& server_config() const { return w_.scenario_.server; }
-  const ClientConfig& client_config() const { return w_.scenario_.client; }
+  const WorkloadOptions& load() const { return w_.cluster().scenario.workload; }
+  const ServerConfig& server_config() const { return w_.cluster().scenario.server; }
+  const ClientConfig& client_config() const { return w_.cluster().scenario.client; }
   void unmap_all();
   // Of a disk that was unmapped after losses() said so: nobody holds it open any more.
   void until_closed(const std::string& name, std::uint64_t losses);
@@ -119,17 +119,17 @@ class BlockWorld {
   void wrong(const std::string& seen);
   // The line of a script that is played, for what goes wrong there: "line 12 'over'"; empty: none is.
   void set_place(std::string place) { place_ = std::move(place); }
-  bool failed() const noexcept { return w_.judge_.failed(); }
-  const std::string& failure() const noexcept { return w_.judge_.failure().text; }
+  bool failed() const noexcept { return w_.cluster().judge.failed(); }
+  const std::string& failure() const noexcept { return w_.cluster().judge.failure().text; }
   Nanos now() const noexcept { return w_.now(); }
-  ChoiceSource& choice() noexcept { return w_.choice_; }
-  std::uint32_t draw(std::uint32_t n) { return w_.choice_.draw(n, Label::workload); }
+  ChoiceSource& choice() noexcept { return w_.cluster().choice; }
+  std::uint32_t draw(std::uint32_t n) { return w_.cluster().choice.draw(n, Label::workload); }
   std::uint64_t ios() const noexcept { return book().ios(); }
-  unsigned storage_under_way() const noexcept { return static_cast<unsigned>(w_.in_storage()); }
+  unsigned storage_under_way() const noexcept { return static_cast<unsigned>(w_.cluster().in_storage()); }
   unsigned messages_under_way() const noexcept { return client().messages_in_flight(); }
 
  private:
-  World::ClientNode& node() const noexcept { return *w_.clients_.front(); }
+  ClientNode& node() const noexcept { return *w_.cluster().clients.front(); }
   DiskBook& book() const noexcept { return *node().disks; }
   void take_events();
 

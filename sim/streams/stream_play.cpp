@@ -32,9 +32,9 @@ void drive_streams(Scenario& scenario) {
 
 StreamPlay::StreamPlay(World& world)
     : w_(world),
-      slow_readers_(world.scenario_.client.seed / 64 % 4 == 3),
-      choice_(world.choice_),
-      network_(dynamic_cast<PipeNetwork&>(world.network_)) {
+      slow_readers_(world.cluster().scenario.client.seed / 64 % 4 == 3),
+      choice_(world.cluster().choice),
+      network_(dynamic_cast<PipeNetwork&>(world.cluster().network)) {
   network_.expect_lies();
   for (Side* const one : {&server_, &client_}) {
     one->id = one == &server_ ? kServer : kClient;
@@ -47,11 +47,11 @@ StreamPlay::StreamPlay(World& world)
     }
   }
   const Errc listening = server_.fabric->listen({to_text(PortAddress{kServer, 0}), "", 1234});
-  if (listening != Errc::ok) w_.judge_.fail(Oracle::laws, w_.now(), "the server cannot listen");
+  if (listening != Errc::ok) w_.cluster().judge.fail(Oracle::laws, w_.now(), "the server cannot listen");
 }
 
 bool StreamPlay::failed() const noexcept {
-  return w_.judge_.failed();
+  return w_.cluster().judge.failed();
 }
 
 StreamPlay::Link* StreamPlay::link_of(ConKey key) {
@@ -76,11 +76,12 @@ void StreamPlay::pass(Nanos time) {
       if (network_.has_events(one->id)) poll(*one);
     if (!network_.violations().empty()) {
       const Violation& broken = network_.violations().front();
-      w_.judge_.fail(Oracle::laws, broken.time, "A" + std::to_string(broken.law) + ": " + broken.text);
+      w_.cluster().judge.fail(Oracle::laws, broken.time,
+                              "A" + std::to_string(broken.law) + ": " + broken.text);
     }
-    w_.judge_.count_event();
+    w_.cluster().judge.count_event();
     if (!work && next == until) return;
-    if (steps == kLivelock) w_.judge_.fail(Oracle::liveness, w_.now(), "no end of work");
+    if (steps == kLivelock) w_.cluster().judge.fail(Oracle::liveness, w_.now(), "no end of work");
   }
 }
 

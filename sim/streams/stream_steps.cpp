@@ -166,8 +166,8 @@ void StreamPlay::check_arrived() {
     for (const NodeId node : {kServer, kClient}) {
       const QpId qp = network_.find_qp(node, link.key);
       if (qp != kNone && !network_.all_delivered(qp) && !network_.was_changed(qp))
-        w_.judge_.fail(Oracle::liveness, w_.now(),
-                       "what was posted on a connection that lives does not arrive");
+        w_.cluster().judge.fail(Oracle::liveness, w_.now(),
+                                "what was posted on a connection that lives does not arrive");
     }
   }
 }
@@ -184,15 +184,16 @@ void StreamPlay::finish() {
   for (Link& link : links_) {
     for (const std::uint32_t node : {kServer, kClient}) leave(link, node);
   }
-  pass(2 * w_.scenario_.server.handshake_timeout + seconds(1));
+  pass(2 * w_.cluster().scenario.server.handshake_timeout + seconds(1));
   if (failed()) return;
   for (const Link& link : links_) {
     for (const End& end : link.ends)
       if (end.asked && !end.closed)
-        return w_.judge_.fail(Oracle::liveness, w_.now(),
-                              "a connection that was left is not reported closed");
+        return w_.cluster().judge.fail(Oracle::liveness, w_.now(),
+                                       "a connection that was left is not reported closed");
   }
-  if (network_.open_sockets() != 0) w_.judge_.fail(Oracle::ledger, w_.now(), "sockets are left open");
+  if (network_.open_sockets() != 0)
+    w_.cluster().judge.fail(Oracle::ledger, w_.now(), "sockets are left open");
 }
 
 }  // namespace rtrs::sim

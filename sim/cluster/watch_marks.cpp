@@ -1,13 +1,17 @@
-// Which rare situations a world passed through.
+// Marks: the rare situations that a run passed through.
 #include <algorithm>
 #include <bit>
 
-#include "sim/cluster/world.hpp"
+#include "sim/cluster/watch.hpp"
 
 namespace rtrs::sim {
 
-// What the options of a run are.
-void World::shape_marks() {
+Watch::Watch(Cluster& cluster, Books& books) : Part(cluster), books_(books), keys_(cluster.judge) {
+  shape_marks();
+}
+
+// Marks of the options of a run.
+void Watch::shape_marks() {
   const Scenario& s = scenario_;
   const auto mark = [this](bool holds, Mark which) {
     if (holds) judge_.mark(which);
@@ -41,8 +45,8 @@ void World::shape_marks() {
   mark(s.storage.slow_latency > (s.server.heartbeat.missed_max + 2) * s.interval, Mark::slow_storage);
 }
 
-// What the network and the liar counted.
-void World::counted_marks() {
+// Marks of the counters of the network and of the liar.
+void Watch::counted_marks() {
   const NetworkStats& stats = network_.stats();
   const auto mark = [this](std::uint64_t count, Mark which) {
     if (count != 0) judge_.mark(which);
@@ -55,9 +59,9 @@ void World::counted_marks() {
   mark(stats.cm_lost, Mark::cm_lost);
   mark(stats.cm_late, Mark::cm_late);
   mark(stats.swallowed, Mark::swallowed);
-  mark(faults_.struck(FaultClass::hang), Mark::hung);
-  mark(faults_.struck(FaultClass::blackout), Mark::blackout);
-  mark(reconfigured_ ? 1 : 0, Mark::limits_changed);
+  mark(cluster_.faults.struck(FaultClass::hang), Mark::hung);
+  mark(cluster_.faults.struck(FaultClass::blackout), Mark::blackout);
+  mark(cluster_.reconfigured ? 1 : 0, Mark::limits_changed);
   mark(stats.unplugged, Mark::unplugged);
   mark(stats.shortages, Mark::shortage);
   mark(stats.unresolved, Mark::unresolved);
@@ -67,14 +71,14 @@ void World::counted_marks() {
   if (server_.lies) mark(server_.lies->told(), Mark::tampered);
   for (const auto& client : clients_)
     if (client->lies) mark(client->lies->told(), Mark::tampered);
-  mark(faults_.struck(FaultClass::starve), Mark::starved);
-  mark(faults_.struck(FaultClass::crash_orderly), Mark::orderly_crash);
-  mark(faults_.struck(FaultClass::break_qp), Mark::single_connection);
+  mark(cluster_.faults.struck(FaultClass::starve), Mark::starved);
+  mark(cluster_.faults.struck(FaultClass::crash_orderly), Mark::orderly_crash);
+  mark(cluster_.faults.struck(FaultClass::break_qp), Mark::single_connection);
 }
 
-// A path of a client was lost, or an attempt failed.
-void World::client_reason(ClientNode& client, const PathChanged& path, bool was_connected) {
-  if (closing_) return;
+// Called when a client path is lost or an attempt fails.
+void Watch::client_reason(ClientNode& client, const PathChanged& path, bool was_connected) {
+  if (cluster_.closing) return;
   client.lost_for[path.path] |= std::uint64_t{1} << static_cast<unsigned>(path.reason);
   if (was_connected) ++client.losses;
   if (!was_connected && path.state == PathState::draining) judge_.mark(Mark::lost_half_open);
@@ -111,7 +115,7 @@ void World::client_reason(ClientNode& client, const PathChanged& path, bool was_
   }
 }
 
-void World::reason_marks(Reason at_server) {
+void Watch::reason_marks(Reason at_server) {
   switch (at_server) {
     case Reason::handshake_timeout:
       return judge_.mark(Mark::zombie_reaped);
@@ -132,10 +136,36 @@ void World::reason_marks(Reason at_server) {
   }
 }
 
-// A request meets those that are under way.
-void World::load_marks(const BookedIo& fresh, std::uint32_t io) {
-  for (const std::uint32_t other : open_ios_) {
-    const BookedIo& old = book_[other];
+void Watch::server_reason(std::size_t number, Reason reason, Nanos at) {
+  const LinkId link = cluster_.server_link(number);
+  const std::uint32_t client = link == kNone ? kNone : network_.link_info(link).client - 1;
+  if (link != kNone) {
+    if (server_.lost_for.size() <= link) server_.lost_for.resize(link + 1);
+    server_.lost_for[link] |= std::uint64_t{1} << static_cast<unsigned>(reason);
+  }
+  if (!cluster_.closing) reason_marks(reason);
+  // If the last connection of the path has ended, its client is unknown.
+  const bool by_liar = link == kNone ? scenario_.liar != kNone : cluster_.lied_to(client);
+  if (reason == Reason::protocol_violation && !by_liar && network_.stats().corrupted == 0)
+    judge_.fail(Oracle::legality, at,
+                "server: path " + std::to_string(number % kMaxPaths) + " of session " +
+                    std::to_string(number / kMaxPaths) + " ended: " + to_string(reason));
+}
+
+void Watch::server_marks() {
+  const ServerStats& stats = server_.driver->transport().stats();
+  if (stats.refused_messages != 0 && cluster_.honest())
+    judge_.fail(Oracle::legality, now(), "the server refused a message of a client");
+  if (stats.gated != 0) judge_.mark(Mark::gate_used);
+  if (stats.fences != 0) judge_.mark(Mark::fence_answered);
+  if (stats.dropped_responses != 0) judge_.mark(Mark::response_dropped);
+  if (stats.rejected != 0) judge_.mark(Mark::server_rejected);
+}
+
+// Compares a new request with those in flight.
+void Watch::load_marks(const BookedIo& fresh, std::uint32_t io) {
+  for (const std::uint32_t other : books_.open_ios) {
+    const BookedIo& old = books_.book[other];
     const bool meet = other != io && old.lba < fresh.lba + fresh.sectors && fresh.lba < old.lba + old.sectors;
     if (!meet) continue;
     const bool writes[2] = {old.direction == Direction::write, fresh.direction == Direction::write};
@@ -144,32 +174,20 @@ void World::load_marks(const BookedIo& fresh, std::uint32_t io) {
   }
 }
 
-// A request is over that storage saw more than once.
-void World::moved_marks(const BookedIo& io) {
+// Marks a completed request that storage received more than once.
+void Watch::moved_marks(const BookedIo& io) {
   if (io.deliveries < 2 || !io.good) return;
   judge_.mark(io.direction == Direction::write ? Mark::write_moved : Mark::read_moved);
 }
 
-// The server's end of a path, as far as it has one.
-PathState World::server_state(LinkId link) {
-  if (!server_.up) return PathState::absent;
-  for (const ConKey& key : server_.fabric->live()) {
-    const QpId qp = network_.find_qp(server_.id, key);
-    if (qp == kNone || network_.qp_info(qp).link != link) continue;
-    const PathState state = server_.path_state[key.place()];
-    return state == PathState::absent ? PathState::connecting : state;
-  }
-  return PathState::absent;
-}
-
-void World::note_pairs() {
+void Watch::note_pairs() {
   for (const auto& client : clients_) {
     if (!client->up) continue;
     const auto paths = client->driver->session().paths();
     for (std::uint32_t path = 0; path < paths.size() && path < scenario_.paths; ++path) {
       const LinkId link = network_.link(client->id, path, server_.id, path);
-      pairs_[static_cast<std::size_t>(paths[path].state)][static_cast<std::size_t>(server_state(link))] =
-          true;
+      pairs_[static_cast<std::size_t>(paths[path].state)]
+            [static_cast<std::size_t>(cluster_.server_state(link))] = true;
     }
   }
 }
