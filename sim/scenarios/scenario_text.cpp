@@ -9,6 +9,7 @@
 
 #include "core/base/assert.hpp"
 #include "sim/cluster/scenario_fields.hpp"
+#include "sim/cluster/story.hpp"
 #include "sim/oracles/judge.hpp"
 
 namespace rtrs::sim {
@@ -132,22 +133,6 @@ std::string value_text(const T& value) {
   }
 }
 
-// Two paths of three connections, a heartbeat a second, eight permits, some load; nothing goes wrong by
-// itself.
-Scenario common(ChoiceSource& choice) {
-  CalmChoice calm;
-  Scenario s = draw_scenario(calm);
-  s.directed = true;
-  s.paths = 2;
-  s.client.con_num = 3;
-  s.client.seed = choice.draw(1U << 30, Label::swarm);
-  s.client.extensions = s.server.extensions = wire::kKnownExtensions & ~wire::Extensions::keys_stay;
-  s.workload.requests = 40;
-  s.workload.window = 4;
-  s.workload.gap = s.interval / 10;
-  return s;
-}
-
 bool is_oracle(std::string_view id) {
   for (unsigned oracle = 0; oracle < kOracles; ++oracle)
     if (id == id_of(static_cast<Oracle>(oracle))) return true;
@@ -217,7 +202,7 @@ class Reader {
   Scenario tried(std::size_t count) const {
     CalmChoice calm;
     const bool has_disks = scenario_ != nullptr && !scenario_->disks.empty();
-    Scenario world = has_disks ? block_world_of({}) : common(calm);
+    Scenario world = has_disks ? block_world_of({}) : calm_scenario(calm);
     world.play.adds_disks = has_disks;
     for (std::size_t at = 0; at < count; ++at)
       set_option(world, (*settings_)[at].first, (*settings_)[at].second);
@@ -281,7 +266,7 @@ class Reader {
       const std::size_t equals = word.find('=');
       if (equals == std::string_view::npos) return "not NAME=VALUE: '" + std::string(word) + "'";
       CalmChoice calm;
-      Scenario tried = common(calm);
+      Scenario tried = calm_scenario(calm);
       const std::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
       if (std::string why = set_option(tried, name, value); !why.empty()) return why;
       settings_->emplace_back(name, value);
@@ -337,7 +322,7 @@ std::optional<std::vector<ScenarioText>> parse_scenarios(std::string_view text, 
 
 std::string scenario_reference() {
   CalmChoice calm;
-  const Scenario usual = common(calm);
+  const Scenario usual = calm_scenario(calm);
   std::string all = "options of `set`, with what they are where nothing is set:\n";
   visit_all(usual, [&all](const std::string& name, const auto& value) {
     all += "  " + name + "=" + value_text(value) + "\n";
@@ -358,19 +343,12 @@ void drive(Scenario& world, const ScenarioText& scenario) {
 
 Scenario world_of(const ScenarioText& scenario, ChoiceSource& choice) {
   if (!scenario.disks.empty()) return device_world_of(scenario);
-  Scenario s = common(choice);
+  Scenario s = calm_scenario(choice);
   for (const auto& [name, value] : scenario.settings) {
     const std::string why = set_option(s, name, value);
     RTRS_ASSERT(why.empty());  // parse_scenarios() has tried each
   }
-  s.fenced = s.client.fence_failed == UnfencedReplay::wait &&
-             (s.can_fence() || s.client.kernel_peer == UnfencedReplay::wait);
-  s.script = scenario.script;
-  Nanos waits = 0;
-  for (const Step& step : s.script)
-    if (step.verb == Step::Verb::pass) waits += step.time;
-  if (s.safety < waits) s.safety = 0;
-  s.safety += waits + 2 * liveness_bound(s).requests();
+  set_script(s, scenario.script);
   return s;
 }
 
