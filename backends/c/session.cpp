@@ -106,7 +106,7 @@ int urtrs_session::open() {
   auto opened = c::open_fabric(settings);
   if (!opened) return fail(-opened.error().error, opened.error().sentence);
   for (const PathAddress& path : options.session.paths)
-    if (settings.fabric != "verbs" && (is_gid(path.source) || is_gid(path.destination)))
+    if (settings.fabric.fabric != "verbs" && (is_gid(path.source) || is_gid(path.destination)))
       return fail(-EINVAL, net::to_text(path) + ": gid: is an address of the fabric verbs");
   BlockClientOptions fitted = options;
   fitted.session.protocol = settings.protocol;
@@ -136,7 +136,8 @@ int urtrs_session::add_path(const std::string& source, const std::string& destin
       return fail(-EINVAL, "path '" + *one + "': source and destination are given apart");
   auto address = net::parse_path(source.empty() ? destination : source + "@" + destination, port);
   if (!address) return fail(-EINVAL, address.error());
-  if (client && settings.fabric != "verbs" && (is_gid(address->source) || is_gid(address->destination)))
+  if (client && settings.fabric.fabric != "verbs" &&
+      (is_gid(address->source) || is_gid(address->destination)))
     return fail(-EINVAL, net::to_text(*address) + ": gid: is an address of the fabric verbs");
   // The server accepts one path per address pair and rejects a second one on every attempt.
   const auto& given = options.session.paths;

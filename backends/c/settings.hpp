@@ -5,22 +5,20 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "backends/tls/tls.hpp"
+#include "backends/options/connection.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/proto/config.hpp"
 
 namespace rtrs::c {
 
 struct Settings {
-  std::string fabric = "tcp";
-  bool crc = false;
+  options::FabricOptions fabric;
   bool host_names = true;
-  std::string rdma_device;
-  tls::Credentials tls;
   ClientConfig protocol;
 };
 
-// Returns an empty string, or the error: no such setting, or an invalid value.
+// Returns an error sentence; empty if the value was stored. Takes the names of options::connection_options(),
+// and those of earlier releases.
 [[nodiscard]] std::string set(Settings&, std::string_view name, const std::string& value);
 
 struct OpenFailed {

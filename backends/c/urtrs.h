@@ -20,10 +20,10 @@
  * Memory. The data buffer of a request must stay valid, and must not be accessed, until its callback has run.
  * Strings passed to a function are copied. urtrs_session_free() frees a session with all its devices.
  *
- * Blocking calls take `timeout_ms`; a negative value means no timeout. Even then a request fails if no path is
- * connected for `queue_timeout_ms`, and opening a device fails if it takes longer than that. With a timeout of 0 or
- * more, data is copied through memory of the library, so that the caller may reuse its buffer after -ETIMEDOUT. The
- * server may still execute the request afterwards.
+ * Calls that wait take `timeout_ms`: below 0 means as long as it takes. Even then a request ends: when no path is connected
+ * for `queue_timeout`, it fails. So does the opening of a device when it has not ended within that time. With a timeout of
+ * 0 or more, data goes through memory of the library, so that the caller's is its own again after -ETIMEDOUT; the request
+ * itself may still act at the server.
  *
  * Within one SONAME nothing is removed. Structures may grow at their end, so functions that fill a structure take its
  * size. Members unknown to an older library are set to 0.
@@ -50,26 +50,26 @@ typedef struct urtrs_session urtrs_session;
 /* `name`: 1 to 254 characters, without '/', '.' and control characters, unique on the server. Errors: -EINVAL,
  * -ENOMEM. */
 int urtrs_session_new(const char *name, urtrs_session **session);
-/* Call before urtrs_session_open(). Errors: -EINVAL (unknown setting or invalid value; the message lists the valid
- * ones), -EBUSY (the session is open). Text values must not be empty.
- *   fabric                 tcp (default) or verbs, which needs RDMA and a build with verbs
- *   crc                    tcp: 1 requests a checksum after each message
- *   host_names             1 (default); 0: only numeric addresses, and no thread is ever started
- *   rdma_device            verbs: "mlx5_0"; default: any device that has the address
- *   tls_keys, tls_identity             tcp, encrypted: file of pre-shared keys, and the identity to use; required if
- *                                      the file has several
- *   tls_cert, tls_key, tls_ca, tls_crl, tls_server_name    tcp, encrypted: certificates, PEM files
- *                                      Changed TLS files are read again before a path is connected. If they cannot
- *                                      be used, the previous ones stay in use. With host_names 0 the calling thread
- *                                      reads them
- *   io_connections         per path, 1 or more (2)
- *   queue_timeout_ms       maximum time that a request waits for a path, or for a device that the server temporarily
- *                          refuses to reopen; also the maximum time to open a device (120000); -1: no limit; 0:
- *                          requests do not wait, opening takes at most 30 s
- *   request_timeout_ms     maximum time for a response of the server (-1: no limit)
- *   heartbeat_interval_ms, heartbeat_missed   a path is lost if the server is silent for this long (5000, 5)
- *   reconnect_min_ms, reconnect_max_ms        between attempts to connect (500, 30000)
- *   max_reconnect_attempts                    consecutive, per path (-1: no limit)
+/* Before urtrs_session_open(). Errors: -EINVAL (no such setting, or not such a value: the message has those that there are),
+ * -EBUSY (it is open). A text is not empty.
+ *   fabric                 tcp (default) or verbs, which needs RDMA and a build with it
+ *   host_names             on (default); off: paths are numeric addresses, and the library starts no thread
+ * and every connection option of nbdkit-urtrs (nbdkit-urtrs --help) except provider, tls, auth_keys and auth_identity, with
+ * the same names, values and defaults; among them
+ *   crc                    tcp: on requests a checksum behind each message
+ *   rdma_device, rdma_retry_count, rdma_ack_timeout, rdma_tos ...    verbs
+ *   tls_keys, tls_identity             tcp with TLS: file of pre-shared keys, and the key to use if it has several
+ *   tls_cert, tls_key, tls_ca, tls_crl, tls_server_name    tcp with TLS: certificates, PEM files. If a file changes, it is read
+ *                                      again before a path connects; if it cannot be read, the earlier content stays in
+ *                                      use. With host_names off the thread of the call reads the files
+ *   connections            IO connections per path, 1 or more (2)
+ *   queue_timeout          how long a request waits without a path, and how long a device may take to open (2m); "never"
+ *   request_timeout        how long the server may take to answer (never)
+ *   heartbeat_interval, heartbeat_missed    a path is lost after heartbeat_missed + 1 to + 2 silent intervals (5s, 5)
+ *   reconnect_min, reconnect_max            pause between connection attempts (500ms, 30s)
+ *   max_reconnect_attempts                  in a row, for each path (-1: no limit)
+ * Times are "500ms", "30s", "2m". Accepted for one more release: io_connections for connections; 1 and 0 for on
+ * and off; and times with _ms behind their names in milliseconds, -1 for never (queue_timeout_ms 0: requests do not wait).
  */
 int urtrs_session_set(urtrs_session *session, const char *setting, const char *value);
 /* A path of the server: "10.0.0.1", "fd00::1" or a host name; "10.0.0.1:7" and "[fd00::1]:7" set the port. `source` is
@@ -115,10 +115,10 @@ typedef void (*urtrs_callback)(void *user, int error);
 #define URTRS_FUA 1U        /* write, discard, zero: durable before it completes */
 #define URTRS_NO_UNMAP 2U   /* zero: the blocks stay allocated */
 
-/* Opens a device by its name on the server; also waits for a path. `device` is set only if the result is 0. Errors from
- * the server: -ENOENT (no such device), -EPERM (another session writes), -EACCES (it is read-only); other errors:
- * -EEXIST (open in this session already), -EIO (no path will be retried), -ENOTCONN (the session is not
- * open), -ETIMEDOUT (after `timeout_ms` or queue_timeout_ms, whichever is shorter). */
+/* Opens a device by its name at the server; waits for a server too. `device` is set only where the answer is 0. Errors: of
+ * the server, -ENOENT (no such device), -EPERM (another session writes), -EACCES (it is read-only); -EEXIST (it is open in
+ * this session); -EIO (all paths gave up), -ENOTCONN (the session is not open), -ETIMEDOUT (of `timeout_ms` or
+ * queue_timeout, whichever is shorter). */
 int urtrs_device_open(urtrs_session *session, const char *name, unsigned flags, int timeout_ms, urtrs_device **device);
 /* Like urtrs_device_open(), but does not block: the callback gets the result. If the function returns 0, `device` is
  * set at once and accepts requests, which wait for the open. Close the device even if the callback gets an error. */
@@ -146,11 +146,11 @@ struct urtrs_device_info {
 int urtrs_device_get_info(const urtrs_device *device, struct urtrs_device_info *info, size_t size);
 
 /* --- requests ---
- * Offsets and lengths in bytes, whole blocks. Errors: -EINVAL (not whole blocks; more than the device has), -EIO
- * (beyond the end; no path for queue_timeout_ms; or, of a flush, acknowledged writes that the server lost), -EPERM (a
- * change, and it was opened read-only), -EOPNOTSUPP (it cannot discard or zero), -ENODEV (the device is closed),
- * -ESHUTDOWN (the session is), -ETIMEDOUT, of the server any other. Requests in flight at the same time have no order;
- * a flush covers the writes that completed before the flush was started. */
+ * Offsets and lengths in bytes, whole blocks. Errors: -EINVAL (not whole blocks; more than the device has), -EIO (beyond the
+ * end; no path for queue_timeout; or, of a flush, acknowledged writes that the server lost), -EPERM (a change, and it was
+ * opened read-only), -EOPNOTSUPP (it cannot discard or zero), -ENODEV (the device is closed), -ESHUTDOWN (the session is),
+ * -ETIMEDOUT, of the server any other. There is no order between requests that are under way together; a flush covers the
+ * writes that completed before it was begun. */
 
 int urtrs_read(urtrs_device *device, void *data, size_t length, uint64_t offset, int timeout_ms);
 int urtrs_write(urtrs_device *device, const void *data, size_t length, uint64_t offset, unsigned flags, int timeout_ms);

@@ -184,7 +184,8 @@ TEST_F(CInterfaceTest, BeforeItIsOpenASessionTakesSettingsAndNothingElse) {
     EXPECT_EQ(urtrs_session_set(session_, setting, value), -EINVAL) << setting;
   for (const auto& [setting, value] :
        {std::pair{"crc", "1"}, std::pair{"queue_timeout_ms", "-1"}, std::pair{"io_connections", "1"},
-        std::pair{"heartbeat_interval_ms", "500"}})
+        std::pair{"heartbeat_interval_ms", "500"}, std::pair{"heartbeat_interval", "500ms"},
+        std::pair{"crc", "on"}, std::pair{"connections", "1"}, std::pair{"queue_timeout", "never"}})
     EXPECT_EQ(urtrs_session_set(session_, setting, value), 0) << setting;
   EXPECT_NE(open(), nullptr);
   urtrs_path path{};

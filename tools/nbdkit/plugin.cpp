@@ -280,7 +280,7 @@ nbdkit_plugin make_plugin() {
   made.unload = unload;
   made.config = config;
   made.config_complete = config_complete;
-  made.config_help = nbdkit::kSettingsHelp;
+  made.config_help = nbdkit::settings_help();
   made.magic_config_key = "device";
   made.get_ready = get_ready;
   made.after_fork = after_fork;

@@ -166,7 +166,7 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
 
 // The help begins the description of a parameter with its name, or after the one of the line.
 TEST(Settings, EveryParameterOfTheHelpIsSuggestedForItsMisspelling) {
-  const std::string help = kSettingsHelp;
+  const std::string help = settings_help();
   unsigned count = 0;
   for (std::size_t line = 0; line < help.find("TIME is"); line = help.find('\n', line) + 1) {
     const std::size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", line);
@@ -182,7 +182,7 @@ TEST(Settings, EveryParameterOfTheHelpIsSuggestedForItsMisspelling) {
 
 // As that of all programs (help_test).
 TEST(Settings, TheHelpFitsTheWidth) {
-  std::istringstream help(kSettingsHelp);
+  std::istringstream help(settings_help());
   for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 

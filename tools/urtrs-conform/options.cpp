@@ -5,9 +5,9 @@
 #include <sstream>
 
 #include "backends/asio/path_syntax.hpp"
+#include "backends/options/quantity.hpp"
 #include "conformance/wire/cves.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
-#include "tools/lib/text/quantity.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/usage/help.hpp"
 #include "tools/lib/version/version.hpp"
@@ -154,7 +154,7 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   if (options.json && options.json_file.empty() && options.tap)
     errors += "urtrs-conform: --json without a file excludes --tap\n";
   options.slow = !texts.quick;
-  if (const auto wait = tools::parse_duration(texts.wait))
+  if (const auto wait = options::parse_duration(texts.wait))
     options.wait = *wait;
   else
     errors += "urtrs-conform: --wait: " + wait.error() + "\n";

@@ -9,10 +9,10 @@
 #include <sstream>
 
 #include "backends/asio/path_syntax.hpp"
+#include "backends/options/quantity.hpp"
 #include "core/proto/limits.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/nearest_word.hpp"
-#include "tools/lib/text/quantity.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/usage/help.hpp"
 #include "tools/lib/version/version.hpp"
@@ -179,7 +179,7 @@ class Judge {
   }
   template <class T>
   void size(const char* flag, const std::string& text, T& into, std::uint64_t low, std::uint64_t high) {
-    const auto value = tools::parse_size(text);
+    const auto value = options::parse_size(text);
     if (value && *value >= low && *value <= high)
       into = static_cast<T>(*value);
     else if (value)
@@ -198,7 +198,7 @@ class Judge {
       refuse(flag, "a whole number from " + std::to_string(low) + " to " + std::to_string(high), text);
   }
   void duration(const char* flag, const std::string& text, Nanos& into) {
-    const auto value = tools::parse_positive_duration(text);
+    const auto value = options::parse_positive_duration(text);
     if (value)
       into = *value;
     else

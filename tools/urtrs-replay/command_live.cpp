@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "backends/options/quantity.hpp"
 #include "tools/lib/command/files.hpp"
 #include "tools/lib/fabric/own_identity.hpp"
 #include "tools/lib/text/json_text.hpp"
-#include "tools/lib/text/quantity.hpp"
 #include "tools/lib/text/session_name.hpp"
 #include "tools/lib/trace_workload/workload.hpp"
 #include "tools/urtrs-replay/commands.hpp"

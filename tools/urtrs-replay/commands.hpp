@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "backends/options/quantity.hpp"
 #include "tools/lib/command/exit_codes.hpp"
-#include "tools/lib/text/quantity.hpp"
 
 namespace rtrs::tools {
 
@@ -53,7 +53,7 @@ inline void add_duration(CLI::App& command, const char* name, double& into, cons
       .add_option_function<std::string>(
           name,
           [name, &into](const std::string& text) {
-            const auto duration = parse_duration(text);
+            const auto duration = options::parse_duration(text);
             if (!duration) throw CLI::ValidationError(name, duration.error());
             into = static_cast<double>(*duration) / 1e9;
           },
@@ -72,7 +72,7 @@ inline void add_max_size(
       .add_option_function<std::string>(
           "--max-size",
           [&into](const std::string& text) {
-            const auto size = parse_size(text);
+            const auto size = options::parse_size(text);
             if (!size) throw CLI::ValidationError("--max-size", size.error());
             into = *size;
           },

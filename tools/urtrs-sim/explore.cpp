@@ -9,13 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include "backends/options/quantity.hpp"
 #include "conformance/explore/configurations.hpp"
 #include "conformance/explore/counter_example.hpp"
 #include "conformance/explore/search.hpp"
 #include "tools/lib/files/read_bounded.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/text/nearest_word.hpp"
-#include "tools/lib/text/quantity.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
@@ -213,7 +213,7 @@ bool wanted(const Configuration& one, bool fence, const ExploreCommand& command)
 }
 
 std::size_t memory_of(const std::string& text) {
-  const auto size = parse_size(text, 1U << 20);
+  const auto size = options::parse_size(text, 1U << 20);
   if (!size) throw CLI::ValidationError("--memory", size.error());
   if (*size < 64U << 20 || *size > std::uint64_t{1} << 40)
     throw CLI::ValidationError("--memory", "expected 64M to 1T, got " + text);

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <thread>
 
+#include "backends/options/quantity.hpp"
 #include "sim/scenarios/scenario_text.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
-#include "tools/lib/text/quantity.hpp"
 #include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/usage/help.hpp"
@@ -134,7 +134,7 @@ int shrink(const Arguments& given) {
     command.seed = range->first;
   }
   if (!given.time.empty()) {
-    const auto time = parse_positive_duration(given.time);
+    const auto time = rtrs::options::parse_positive_duration(given.time);
     if (!time) return usage("--time: " + time.error());
     command.seconds = static_cast<double>(*time) / 1e9;
   }
@@ -199,7 +199,7 @@ int many_seeds(const Arguments& given, Many what) {
   options.traces = given.traces;
   options.artifacts = given.artifacts;
   if (!given.time.empty()) {
-    const auto time = parse_positive_duration(given.time);
+    const auto time = rtrs::options::parse_positive_duration(given.time);
     if (!time) return usage("--time: " + time.error());
     options.time_limit = static_cast<double>(*time) / 1e9;
   }

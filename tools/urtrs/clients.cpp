@@ -11,11 +11,11 @@
 #include <optional>
 #include <utility>
 
+#include "backends/options/quantity.hpp"
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/terminal/terminal.hpp"
 #include "tools/lib/text/nearest_word.hpp"
-#include "tools/lib/text/quantity.hpp"
 #include "tools/urtrs/client_metrics.hpp"
 #include "tools/urtrs/client_views.hpp"
 #include "tools/urtrs/output.hpp"
@@ -225,7 +225,7 @@ int change(const Command& command, All& all, const char* method, const std::vect
 // "sectors" of `parameters`, from a size as people write it; what is wrong with it, or nothing.
 std::optional<Mistake> take_size(const std::string& text, json& parameters) {
   constexpr std::uint64_t kSector = 512;
-  const auto size = tools::parse_size(text);
+  const auto size = options::parse_size(text);
   if (!size) return Mistake{size.error(), "", false};
   if (*size % kSector != 0)
     return Mistake{fmt::format("\"{}\" is no size of a device", text), "it has whole sectors of 512 bytes",

@@ -2,8 +2,8 @@
 #include <optional>
 #include <utility>
 
+#include "backends/options/quantity.hpp"
 #include "tools/lib/limits/urtrsd.hpp"
-#include "tools/lib/text/quantity.hpp"
 #include "tools/urtrsd/config.hpp"
 #include "tools/urtrsd/config_read.hpp"
 #include "tools/urtrsd/config_text.hpp"
@@ -155,7 +155,7 @@ class TomlWalker {
         (key == "name" ? spec.name : spec.path) = text->get();
     } else if (key == "mem") {
       tl::expected<std::uint64_t, std::string> size = 0;
-      if (text != nullptr) size = tools::parse_size(text->get());
+      if (text != nullptr) size = options::parse_size(text->get());
       if (integer != nullptr && integer->get() > 0) size = static_cast<std::uint64_t>(integer->get());
       if (!size)
         reader_.report(at(node.source()), "export.mem: " + size.error());

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "tools/lib/text/quantity.hpp"
+#include "backends/options/quantity.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/usage/help.hpp"
 #include "tools/lib/version/version.hpp"
@@ -188,7 +188,7 @@ void ConfigReader::add_export_flag(const std::string& value) {
   for (const std::string& option : std::span(words).subspan(1))
     if (!export_option(spec, option)) return;
   if (source.rfind("mem:", 0) == 0) {
-    const auto size = tools::parse_size(std::string_view(source).substr(4));
+    const auto size = options::parse_size(std::string_view(source).substr(4));
     if (!size) {
       report("--export", in_quotes(value) + ": " + size.error());
       return;

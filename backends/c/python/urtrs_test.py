@@ -176,7 +176,7 @@ class TestSession:
         refused(errno.EINVAL, urtrs.Session, "python", [])
         assert "/no/such/file" in refused(errno.ENOENT, urtrs.Session, "python", "127.0.0.1",
                                           tls_keys=pathlib.Path("/no/such/file"))
-        assert "it takes 0 or 1" in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", crc="maybe")
+        assert "expected on or off" in refused(errno.EINVAL, urtrs.Session, "python", "127.0.0.1", crc="maybe")
 
     def test_a_setting_that_is_none_is_not_given(self, server):
         with urtrs.Session("python", "127.0.0.1", server.port, tls_keys=None, host_names=False) as session:

@@ -8,6 +8,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "backends/options/connection.hpp"
 #include "backends/tls/renewal.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/keyed/key_proof.hpp"
@@ -18,13 +19,7 @@ class App;
 
 namespace rtrs::tools {
 
-struct AuthChoice {
-  std::string mode;      // one of auth_modes(); empty: require where keys are given, else off
-  std::string keys;      // file of keys, IDENTITY:HEX a line
-  std::string identity;  // client: which of them; may be left out when there is one
-  std::optional<std::uint32_t> checked_for{};  // as tls::Credentials::checked_for
-  bool operator==(const AuthChoice&) const = default;
-};
+using options::AuthChoice;
 
 // off, allow, require. `allow` is for servers, who then take clients that offer no proof.
 const std::vector<std::string>& auth_modes();

@@ -7,6 +7,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "backends/options/connection.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/proto/config.hpp"
 #include "tools/lib/fabric/auth_choice.hpp"
@@ -18,23 +19,10 @@ namespace rtrs::tools {
 // had.
 enum class LogLevel : std::uint8_t { debug, info, warning, error, unmet };
 
-struct FabricChoice {
-  std::string fabric = "tcp";         // one of fabric_names()
-  std::string provider = "tcp";       // of libfabric
-  bool crc = false;                   // of tcp: asks for CRC-32C behind each frame
-  std::string device;                 // of RDMA; empty: whichever has the address
-  unsigned retry_count = 6;           // of verbs, 0 .. 7
-  std::string invalidation = "auto";  // of verbs: one of invalidation_names(), or "off"
-  unsigned ack_timeout = 0;           // of verbs, 0 .. 31; 0: as connecting agrees
-  unsigned tos = 0;                   // of verbs, 0 .. 255; 0: as the host says
-  bool relaxed_ordering = false;      // of verbs
-  bool thread_domains = false;        // of verbs
-  std::string post = "send";          // of verbs: one of post_names()
+struct FabricChoice : options::FabricOptions {
   // Of verbs: those of this host that will be listened on, as far as known. Devices that have none of them
   // are not looked at.
   std::vector<std::string> addresses{};
-  TlsChoice tls;        // of fabric tcp
-  AuthChoice auth;      // of the others
   bool client = false;  // what it is for
   // Bytes for the queues of all connections that are accepted, of fabric tcp.
   std::uint64_t connection_memory = std::uint64_t{1} << 30;

@@ -4,7 +4,7 @@
 #include "backends/tcp/tcp.hpp"
 #include "tools/lib/fabric/opening.hpp"
 #ifdef URTRS_HAS_VERBS
-#include "backends/verbs/verbs.hpp"
+#include "backends/options/verbs_options.hpp"
 #endif
 
 namespace rtrs::tools {
@@ -34,29 +34,10 @@ Opened open_tcp(const FabricChoice& choice) {
 }
 
 #ifdef URTRS_HAS_VERBS
-verbs::Invalidation invalidation_of(const std::string& name) {
-  if (name == "windows") return verbs::Invalidation::windows;
-  if (name == "off") return verbs::Invalidation::off;
-  return name == "registration" ? verbs::Invalidation::registration : verbs::Invalidation::automatic;
-}
-
-verbs::Posting posting_of(const std::string& name) {
-  if (name == "auto") return verbs::Posting::automatic;
-  return name == "wr" ? verbs::Posting::calls : verbs::Posting::send;
-}
-
 Opened open_verbs(const FabricChoice& choice) {
   const auto opening = std::make_shared<Opening>();
-  verbs::VerbsOptions options;
-  options.device = choice.device;
+  verbs::VerbsOptions options = options::verbs_options(choice);
   options.addresses = choice.addresses;
-  options.invalidation = invalidation_of(choice.invalidation);
-  options.retry_count = static_cast<std::uint8_t>(choice.retry_count);
-  options.ack_timeout = static_cast<std::uint8_t>(choice.ack_timeout);
-  options.tos = static_cast<std::uint8_t>(choice.tos);
-  options.relaxed_ordering = choice.relaxed_ordering;
-  options.thread_domains = choice.thread_domains;
-  options.posting = posting_of(choice.post);
   options.dead_peer_time = choice.undelivered_timeout;
   options.log = keep_error<verbs::LogLevel>(choice, opening);
   auto fabric = verbs::open_verbs_fabric(options);

@@ -7,6 +7,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "backends/options/connection.hpp"
 #include "backends/tls/tls.hpp"
 #include "core/fabric/fabric.hpp"
 
@@ -16,12 +17,7 @@ class App;
 
 namespace rtrs::tools {
 
-struct TlsChoice {
-  // One of tls_modes(). Empty: require where credentials are given, else off.
-  std::string mode;
-  tls::Credentials credentials;
-  bool operator==(const TlsChoice&) const = default;
-};
+using options::TlsChoice;
 
 // off, allow, require. `allow` is for servers, who then take clients with and without TLS.
 const std::vector<std::string>& tls_modes();

@@ -10,103 +10,17 @@
 #include "core/rnbd/geometry.hpp"
 #include "core/wire/messages.hpp"
 #include "tools/lib/client_control/client_control.hpp"
-#include "tools/lib/plugin/setting_values.hpp"
 #include "tools/lib/text/nearest_word.hpp"
-#include "tools/lib/text/quantity.hpp"
 #include "tools/lib/text/session_name.hpp"
 
 namespace rtrs::nbdkit {
 namespace {
 
-constexpr std::uint64_t kMebibyte = 1U << 20;
+using Done = tl::expected<void, std::string>;
 
-Done set_access_mode(std::string_view value, wire::rnbd::AccessMode& out) {
-  using wire::rnbd::AccessMode;
-  for (const AccessMode mode : {AccessMode::read_only, AccessMode::read_write, AccessMode::migration}) {
-    if (value != wire::rnbd::to_string(mode)) continue;
-    out = mode;
-    return {};
-  }
-  return refuse("access_mode", value, "expected ro, rw or migration");
+Done refuse(std::string_view key, std::string_view value, const std::string& why) {
+  return tl::unexpected(std::string(key) + "=" + std::string(value) + ": " + why);
 }
-
-Done set_exports(std::string_view value, bool& only_mapped) {
-  if (value != "all" && value != "mapped") return refuse("exports", value, "expected all or mapped");
-  only_mapped = value == "mapped";
-  return {};
-}
-
-Done set_fabric(std::string_view value, std::string& out) {
-  for (const std::string& name : tools::fabric_names()) {
-    if (value == name) out = name;
-  }
-  return out == value ? Done{} : refuse("fabric", value, "expected tcp, libfabric or verbs");
-}
-
-Done set_post(std::string_view value, std::string& out) {
-  const std::vector<std::string>& names = tools::post_names();
-  if (std::find(names.begin(), names.end(), value) == names.end())
-    return refuse("rdma_post", value, "expected auto, wr or send");
-  out = value;
-  return {};
-}
-
-Done set_tls(std::string_view value, std::string& out) {
-  if (value != "require" && value != "off")
-    return refuse("tls", value,
-                  value == "allow" ? "it is for servers: a client demands TLS, or goes without"
-                                   : "expected require or off");
-  out = value;
-  return {};
-}
-
-// Every parameter of the plugin.
-const std::vector<std::string_view> kKeys{"path",
-                                          "device",
-                                          "port",
-                                          "session",
-                                          "exports",
-                                          "access_mode",
-                                          "fabric",
-                                          "provider",
-                                          "crc",
-                                          "rdma_device",
-                                          "rdma_retry_count",
-                                          "rdma_ack_timeout",
-                                          "rdma_tos",
-                                          "rdma_relaxed_ordering",
-                                          "rdma_thread_domains",
-                                          "rdma_post",
-                                          "tls",
-                                          "tls_keys",
-                                          "tls_identity",
-                                          "tls_cert",
-                                          "tls_key",
-                                          "tls_ca",
-                                          "tls_crl",
-                                          "tls_server_name",
-                                          "tls_kernel",
-                                          "auth_keys",
-                                          "auth_identity",
-                                          "connections",
-                                          "queue_depth",
-                                          "connect_timeout",
-                                          "heartbeat_interval",
-                                          "heartbeat_missed",
-                                          "reconnect_min",
-                                          "reconnect_max",
-                                          "queue_timeout",
-                                          "request_timeout",
-                                          "policy",
-                                          "extensions",
-                                          "offer_invalidation",
-                                          "trace",
-                                          "trace_detail",
-                                          "trace_size",
-                                          "trace_dump",
-                                          "status",
-                                          "control",
-                                          "control_group"};
 
 // Each replaces what is there, the trace that is being written too.
 Done check_outputs(const Settings& given) {
@@ -126,42 +40,25 @@ Done check_outputs(const Settings& given) {
 }
 
 Done refuse_key(std::string_view key) {
-  const std::string meant = tools::nearest_word(key, kKeys);
+  std::vector<std::string_view> known;
+  for (const auto& one : plugin_options()) known.push_back(one.name);
+  for (const auto& one : options::connection_options()) known.push_back(one.name);
+  const std::string meant = tools::nearest_word(key, known);
   return tl::unexpected("unknown parameter '" + std::string(key) + "'; " +
                         (meant.empty() ? "" : "did you mean " + meant + "=? ") +
                         "nbdkit-urtrs --help lists them all");
 }
 
-Done set_protocol(std::string_view key, std::string_view value, ClientConfig& protocol) {
-  if (key == "queue_depth") return set_number(key, value, 1, kMaxPermits, protocol.max_depth);
-  if (key == "connections") {
-    unsigned connections = 0;
-    const Done done = set_number(key, value, 1, kMaxCons - 1, connections);
-    if (done) protocol.con_num = static_cast<std::uint16_t>(connections + 1);
-    return done;
+// Checks that no rule of the table covers.
+Done check_value(std::string_view key, std::string_view value, std::uint16_t port) {
+  if (key == "path") {
+    if (const auto path = asio::parse_path(value, port); !path) return tl::unexpected(path.error());
   }
-  if (key == "heartbeat_interval")
-    return set_interval(key, value, milliseconds(10), protocol.heartbeat.interval);
-  if (key == "heartbeat_missed") return set_number(key, value, 1, 1000, protocol.heartbeat.missed_max);
-  if (key == "reconnect_min") return set_interval(key, value, milliseconds(1), protocol.reconnect_min);
-  if (key == "reconnect_max") return set_interval(key, value, milliseconds(1), protocol.reconnect_max);
-  if (key == "offer_invalidation") return set_switch(key, value, protocol.offer_invalidation);
-  if (key == "extensions") {
-    bool wanted = true;
-    const Done done = set_switch(key, value, wanted);
-    if (done) protocol.extensions = wanted ? ClientConfig{}.extensions : wire::Extensions::none;
-    return done;
-  }
-  if (key == "policy") {
-    const auto policy = control::parse_policy(std::string(value));
-    if (!policy)
-      return refuse(key, value, "expected rr (round-robin), mi (min-inflight) or ml (min-latency)");
-    protocol.policy = *policy;
-    return {};
-  }
-  if (key == "queue_timeout") return set_timeout(key, value, protocol.queue_timeout);
-  if (key == "request_timeout") return set_timeout(key, value, protocol.request_timeout);
-  return refuse_key(key);
+  if (key == "policy" && !control::parse_policy(std::string(value)))
+    return refuse(key, value, "expected rr (round-robin), mi (min-inflight) or ml (min-latency)");
+  if (key == "tls" && value == "allow")
+    return refuse(key, value, "it is for servers: a client demands TLS, or goes without");
+  return {};
 }
 
 Done check_name(std::string_view key, const std::string& name) {
@@ -198,18 +95,6 @@ std::string absolute(const std::string& file, const std::string& directory) {
   return file.empty() || file.front() == '/' ? file : directory + "/" + file;
 }
 
-Done set_trace_detail(std::string_view value, trace::Detail& detail) {
-  for (const auto& [word, meaning] :
-       {std::pair<std::string_view, trace::Detail>{"machines", trace::Detail::machines},
-        {"wire", trace::Detail::wire},
-        {"payload", trace::Detail::payload}}) {
-    if (value != word) continue;
-    detail = meaning;
-    return {};
-  }
-  return refuse("trace_detail", value, "is none of machines, wire and payload");
-}
-
 // Each parameter does something: none is for what is not asked for.
 Done check_company(const Settings& settings) {
   const auto is_given = [&settings](const char* key) {
@@ -234,15 +119,6 @@ Done check_company(const Settings& settings) {
   return {};
 }
 
-// A number without a unit is in MiB.
-Done set_trace_size(std::string_view value, trace::FileOptions& options) {
-  const auto size = tools::parse_size(value, kMebibyte);
-  if (!size) return tl::unexpected("trace_size: " + size.error());
-  if (*size < kMebibyte || *size > kMebibyte << 20) return refuse("trace_size", value, "expected 1M to 1T");
-  options.rotate_bytes = *size;
-  return {};
-}
-
 }  // namespace
 
 Nanos Settings::taken_name_timeout() const {
@@ -252,63 +128,17 @@ Nanos Settings::taken_name_timeout() const {
 
 Done Settings::set(std::string_view key, std::string_view value) {
   given.push_back(std::string(key) + "=" + std::string(value));
-  if (key == "path") {
-    if (const auto path = asio::parse_path(value, port); !path) return tl::unexpected(path.error());
-    paths.emplace_back(value);
-    return {};
-  }
-  if (key == "device") {
-    if (value.empty()) return refuse(key, value, "is empty");
-    devices.emplace_back(value);
-    return {};
-  }
-  if (key == "port") return set_number(key, value, 1, 65535, port);
-  if (key == "exports") return set_exports(value, only_mapped);
-  if (key == "fabric") return set_fabric(value, fabric.fabric);
-  if (key == "tls") return set_tls(value, fabric.tls.mode);
-  if (key == "crc") return set_switch(key, value, fabric.crc);
-  if (key == "rdma_retry_count") return set_number(key, value, 0, 7, fabric.retry_count);
-  if (key == "rdma_ack_timeout") return set_number(key, value, 0, 31, fabric.ack_timeout);
-  if (key == "rdma_tos") return set_number(key, value, 0, 255, fabric.tos);
-  if (key == "rdma_relaxed_ordering") return set_switch(key, value, fabric.relaxed_ordering);
-  if (key == "rdma_thread_domains") return set_switch(key, value, fabric.thread_domains);
-  if (key == "rdma_post") return set_post(value, fabric.post);
-  if (key == "access_mode") {
-    access_mode_given = true;
-    return set_access_mode(value, access_mode);
-  }
-  if (key == "control") {
-    control = value;
-    return {};
-  }
-  if (key == "connect_timeout") return set_duration(key, value, connect_timeout);
-  if (key == "tls_kernel") return set_switch(key, value, fabric.tls.credentials.kernel);
-  tls::Credentials& files = fabric.tls.credentials;
-  for (const auto& [name, text] : {std::pair<std::string_view, std::string*>{"session", &session},
-                                   {"provider", &fabric.provider},
-                                   {"rdma_device", &fabric.device},
-                                   {"tls_keys", &files.keys},
-                                   {"tls_identity", &files.identity},
-                                   {"tls_cert", &files.cert},
-                                   {"tls_key", &files.key},
-                                   {"tls_ca", &files.ca},
-                                   {"tls_crl", &files.crl},
-                                   {"tls_server_name", &files.server_name},
-                                   {"auth_keys", &fabric.auth.keys},
-                                   {"auth_identity", &fabric.auth.identity},
-                                   {"trace", &trace},
-                                   {"trace_dump", &trace_dump},
-                                   {"status", &status},
-                                   {"control_group", &control_group}}) {
-    if (key != name) continue;
-    if (value.empty()) return refuse(key, value, "is empty");
-    *text = value;
-    return {};
-  }
-  if (key == "trace_detail") return set_trace_detail(value, trace_options.detail);
-  if (key == "trace_size") return set_trace_size(value, trace_options);
+  if (Done done = check_value(key, value, port); !done) return done;
+  const auto* own = options::find(plugin_options(), key);
+  const auto* shared = options::find(options::connection_options(), key);
+  if (own == nullptr && shared == nullptr) return refuse_key(key);
+  const std::string error = own != nullptr
+                                ? options::set(*own, this, value)
+                                : options::set(*shared, options::Connection{fabric, protocol}, value);
+  if (!error.empty()) return tl::unexpected(error);
+  access_mode_given |= key == "access_mode";
   reconnect_min_given |= key == "reconnect_min";
-  return set_protocol(key, value, protocol);
+  return {};
 }
 
 Done Settings::complete(const std::string& who, std::uint32_t random, const std::string& working_directory) {

@@ -1,6 +1,7 @@
 // The parameters of the plugin: key=value on nbdkit's command line.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -54,10 +55,9 @@ struct Settings {
                                            const std::string& working_directory);
 };
 
-// "250ms", "5s", "2m", "5" (seconds).
-tl::expected<Nanos, std::string> parse_duration(std::string_view text);
-
-// What `nbdkit --help urtrs` and mistakes print.
-extern const char* const kSettingsHelp;
+// Help text of all parameters, for `nbdkit --help urtrs` and urtrs-mapd.
+const char* settings_help();
+// Parameters of the plugin alone; the others are options::connection_options().
+std::span<const options::Option<Settings*>> plugin_options();
 
 }  // namespace rtrs::nbdkit

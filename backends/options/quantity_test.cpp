@@ -1,8 +1,8 @@
-#include "tools/lib/text/quantity.hpp"
+#include "backends/options/quantity.hpp"
 
 #include <gtest/gtest.h>
 
-namespace rtrs::tools::quantity_test {
+namespace rtrs::options {
 namespace {
 
 constexpr const char* kNoDuration =
@@ -89,4 +89,4 @@ TEST(Sizes, ThoseThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace rtrs::tools::quantity_test
+}  // namespace rtrs::options

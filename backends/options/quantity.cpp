@@ -1,10 +1,10 @@
-#include "tools/lib/text/quantity.hpp"
+#include "backends/options/quantity.hpp"
 
 #include <charconv>
 #include <limits>
 #include <optional>
 
-namespace rtrs::tools {
+namespace rtrs::options {
 namespace {
 
 constexpr double kLongest = 876'000.0 * 3600e9;  // ns: sums of a few still fit
@@ -76,4 +76,4 @@ tl::expected<std::uint64_t, std::string> parse_size(std::string_view text, std::
   return number * bytes;
 }
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::options

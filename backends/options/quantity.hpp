@@ -8,7 +8,7 @@
 
 #include "core/proto/ids.hpp"
 
-namespace rtrs::tools {
+namespace rtrs::options {
 
 // A number, with a fraction or without, and one of ns, us, ms, s, m, min, h; a number alone is in seconds. 0
 // to 876000h, a hundred years. The error names the text and says what a duration is.
@@ -20,4 +20,4 @@ tl::expected<Nanos, std::string> parse_positive_duration(std::string_view text);
 // "64KiB" are the same. A number alone is in units of `plain` bytes, "64B" is 64 bytes.
 tl::expected<std::uint64_t, std::string> parse_size(std::string_view text, std::uint64_t plain = 1);
 
-}  // namespace rtrs::tools
+}  // namespace rtrs::options

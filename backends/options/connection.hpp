@@ -1,0 +1,55 @@
+// Options of a connection: fabric, credentials and session. A new option is one row in connection.cpp.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "backends/options/option.hpp"
+#include "backends/tls/tls.hpp"
+#include "core/proto/config.hpp"
+
+namespace rtrs::options {
+
+struct TlsChoice {
+  // off, allow (servers: clients without TLS too) or require. Empty: require if credentials are given, else
+  // off.
+  std::string mode;
+  tls::Credentials credentials;
+  bool operator==(const TlsChoice&) const = default;
+};
+
+// Proof of a shared key on fabrics without TLS (core/keyed).
+struct AuthChoice {
+  std::string mode;      // off, allow or require; empty: require if keys are given, else off
+  std::string keys;      // file of keys, IDENTITY:HEX a line
+  std::string identity;  // clients: the key to use; may be empty if the file has one
+  std::optional<std::uint32_t> checked_for{};  // as tls::Credentials::checked_for
+  bool operator==(const AuthChoice&) const = default;
+};
+
+struct FabricOptions {
+  std::string fabric = "tcp";
+  std::string provider = "tcp";       // libfabric
+  bool crc = false;                   // tcp: requests a CRC-32C behind each frame
+  std::string device;                 // verbs: RDMA device; empty: the one that has the address
+  unsigned retry_count = 6;           // verbs, 0 to 7
+  std::string invalidation = "auto";  // verbs: auto, windows, registration, or "off" without a per-IO key
+  unsigned ack_timeout = 0;           // verbs, 0 to 31; 0: negotiated while connecting
+  unsigned tos = 0;                   // verbs, 0 to 255; 0: default of the host
+  bool relaxed_ordering = false;      // verbs
+  bool thread_domains = false;        // verbs
+  std::string post = "send";          // verbs: auto, wr or send
+  TlsChoice tls;                      // tcp
+  AuthChoice auth;                    // verbs and libfabric
+  bool operator==(const FabricOptions&) const = default;
+};
+
+struct Connection {
+  FabricOptions& fabric;
+  ClientConfig& protocol;
+};
+
+std::span<const Option<Connection>> connection_options();
+
+}  // namespace rtrs::options
