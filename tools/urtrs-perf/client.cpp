@@ -39,17 +39,11 @@ ClientOptions client_options(const Options& options, const Capabilities& fabric,
   client.paths = std::move(paths);
   client.session_uuid = random_uuid();
   for (unsigned path = 0; path < kMaxPaths; ++path) client.path_uuids.push_back(random_uuid());
+  client.protocol = options.protocol;
   ClientConfig& protocol = client.protocol;
   protocol.seed = std::random_device{}();
-  protocol.con_num = static_cast<std::uint16_t>(options.connections + 1);
-  protocol.policy = options.policy;
   protocol.connect_timeout = options.connect_timeout;
   protocol.info_timeout = options.connect_timeout;
-  protocol.queue_timeout = options.queue_timeout;
-  protocol.heartbeat.interval = options.heartbeat;
-  protocol.reconnect_min = milliseconds(100);
-  protocol.reconnect_max = seconds(1);
-  protocol.reconnect_jitter = milliseconds(50);
   return clamp_to(client, fabric);
 }
 

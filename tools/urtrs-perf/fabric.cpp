@@ -11,16 +11,9 @@ namespace rtrs::perf {
 
 std::unique_ptr<Fabric> open_fabric(const Options& options) {
   tools::FabricChoice choice;
-  choice.fabric = options.fabric;
-  choice.provider = options.provider;
-  choice.tls = options.tls;
-  choice.auth = options.auth;
+  static_cast<options::FabricOptions&>(choice) = options;
   choice.client = !options.addresses.empty();
-  choice.crc = options.crc;
-  choice.device = options.rdma_device;
   if (!options.rdma_invalidation.empty()) choice.invalidation = options.rdma_invalidation;
-  choice.thread_domains = options.rdma_thread_domains;
-  choice.post = options.rdma_post;
   // Each attempt fails in the same way; once is enough.
   choice.log = [last = std::string()](tools::LogLevel level, const std::string& text) mutable {
     const bool tells = level == tools::LogLevel::warning || level == tools::LogLevel::unmet;

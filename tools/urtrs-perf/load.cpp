@@ -29,7 +29,8 @@ Load::Load(const Options& options, Client& client, Fabric& fabric, const Region&
       meter_(options, bytes, std::move(progress)),
       slots_(options.iodepth),
       blocks_(std::max<std::uint64_t>(options.span / std::max(bytes, 1u), 1)),
-      patience_(options.queue_timeout + 10 * options.heartbeat + seconds(1)) {}
+      patience_(
+          later(options.protocol.queue_timeout, 10 * options.protocol.heartbeat.interval + seconds(1))) {}
 
 void Load::start(Nanos now) {
   last_completion_ = now;

@@ -11,6 +11,7 @@
 #include "backends/asio/path_syntax.hpp"
 #include "backends/options/quantity.hpp"
 #include "core/proto/limits.hpp"
+#include "tools/lib/fabric/connection_flags.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
@@ -68,8 +69,6 @@ struct Texts {
   std::string span = "1g";
   std::string policy = "min-inflight";
   std::string connect_timeout = "5";
-  std::string queue_timeout = "10";
-  std::string heartbeat = "1";
   std::string interval;
   std::string chunk_size = "256k";
   std::vector<std::string> paths;
@@ -112,21 +111,22 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
   tools::add_tls_options(app, options.tls);
   tools::add_auth_options(app, options.auth);
   app.add_flag("--crc", options.crc, "tcp: a checksum behind each frame; one end that asks is enough");
-  app.add_option("--rdma-device", options.rdma_device,
-                 "device of the verbs fabric; default: whichever has the address");
+  tools::add_connection_flags(app, options::Connection{options, options.protocol},
+                              {{"rdma_device"},
+                               {"rdma_retry_count"},
+                               {"rdma_ack_timeout"},
+                               {"rdma_tos"},
+                               {"rdma_relaxed_ordering"},
+                               {"rdma_thread_domains"},
+                               {"rdma_post"},
+                               {"connections", "1"},
+                               {"queue_timeout", "10s"},
+                               {"request_timeout"},
+                               {"heartbeat_interval", "1s", "--heartbeat"},
+                               {"heartbeat_missed"}});
   app.add_option("--rdma-invalidation", options.rdma_invalidation,
                  "how verbs takes a key back; at the server each IO has a fresh one then; default: none has")
       ->check(CLI::IsMember(tools::invalidation_names()));
-  app.add_flag("--rdma-thread-domains", options.rdma_thread_domains,
-               "verbs: calls of queue pairs take no locks where the device has thread domains, as mlx5");
-  app.add_option("--rdma-post", options.rdma_post,
-                 "verbs: wr and auto post by ibv_wr_*() where the library of the device has it, else by "
-                 "ibv_post_send(); wr warns then")
-      ->check(CLI::IsMember(tools::post_names()))
-      ->capture_default_str();
-  app.add_option("--connections", options.connections, "IO connections of a path")
-      ->check(CLI::Range(1u, kMaxCons - 1))
-      ->capture_default_str();
   app.add_option("--policy", texts.policy, "round-robin, min-inflight, min-latency")->capture_default_str();
   auto* busy = app.add_flag("--busy-poll", texts.busy, "poll without pause (default)");
   auto* events = app.add_flag("-e,--events", texts.events, "sleep between events")->excludes(busy);
@@ -136,9 +136,6 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--cpu", texts.cpu, "processor to run on; default any");
   app.add_option("--connect-timeout", texts.connect_timeout, "give up without a server after this")
       ->capture_default_str();
-  app.add_option("--queue-timeout", texts.queue_timeout, "an IO waits this long for a path")
-      ->capture_default_str();
-  app.add_option("--heartbeat", texts.heartbeat, "heartbeat interval")->capture_default_str();
   auto* none =
       app.add_flag("--no-recorder", texts.no_recorder, "do not record the protocol's inputs in memory");
   auto* record = app.add_option("--record", options.record, "record a trace for urtrs-replay")
@@ -257,14 +254,12 @@ void judge_role(const CLI::App& app, const Options& options, std::string& errors
 void judge(const CLI::App& app, const Texts& texts, Options& options, std::string& errors) {
   Judge judge(errors);
   judge.word("--rw", texts.rw, kWorkloads, options.rw);
-  judge.word("--policy", texts.policy, kPolicies, options.policy);
+  judge.word("--policy", texts.policy, kPolicies, options.protocol.policy);
   judge.size("--bs", texts.block_size, options.block_size, 0, std::uint64_t{1} << 24);
   judge.size("--span", texts.span, options.span, 1, std::uint64_t{1} << 60);
   judge.size("--chunk-size", texts.chunk_size, options.chunk_size, 8192, std::uint64_t{1} << 24);
   judge.duration("--runtime", texts.runtime, options.runtime);
   judge.duration("--connect-timeout", texts.connect_timeout, options.connect_timeout);
-  judge.duration("--queue-timeout", texts.queue_timeout, options.queue_timeout);
-  judge.duration("--heartbeat", texts.heartbeat, options.heartbeat);
   if (!texts.interval.empty()) judge.duration("--interval", texts.interval, options.interval.emplace());
   if (app.count("--iterations") != 0)
     judge.whole("--iterations", texts.iterations, options.iterations.emplace(), 1, kMaxIterations);
@@ -280,7 +275,9 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   if (options.json && options.csv) errors += "urtrs-perf: --json excludes --csv\n";
   if (options.raw && app.count("--fabric") == 0) options.fabric = "libfabric";
   if (options.crc && options.fabric != "tcp") judge.refuse("--fabric", "tcp with --crc", options.fabric);
-  for (const char* name : {"--rdma-device", "--rdma-invalidation", "--rdma-thread-domains", "--rdma-post"})
+  for (const char* name :
+       {"--rdma-device", "--rdma-retry-count", "--rdma-ack-timeout", "--rdma-tos", "--rdma-relaxed-ordering",
+        "--rdma-invalidation", "--rdma-thread-domains", "--rdma-post"})
     if (app.count(name) != 0 && options.fabric != "verbs")
       judge.refuse("--fabric", std::string("verbs with ") + name, options.fabric);
   if (options.raw && options.fabric != "libfabric")
@@ -299,6 +296,17 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
 }
 
 }  // namespace
+
+ClientConfig measuring_client() {
+  ClientConfig protocol;
+  protocol.con_num = 2;
+  protocol.queue_timeout = seconds(10);
+  protocol.heartbeat.interval = seconds(1);
+  protocol.reconnect_min = milliseconds(100);
+  protocol.reconnect_max = seconds(1);
+  protocol.reconnect_jitter = milliseconds(50);
+  return protocol;
+}
 
 const char* to_string(Workload workload) noexcept {
   switch (workload) {

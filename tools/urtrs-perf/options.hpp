@@ -5,10 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/proto/ids.hpp"
-#include "core/proto/multipath_policy.hpp"
-#include "tools/lib/fabric/auth_choice.hpp"
-#include "tools/lib/fabric/tls_choice.hpp"
+#include "backends/options/connection.hpp"
 
 namespace rtrs::perf {
 
@@ -30,18 +27,13 @@ enum class Wait : std::uint8_t {
 };
 const char* to_string(Wait) noexcept;
 
-struct Options {
+// Defaults of a client that measures: one IO connection, and short times.
+ClientConfig measuring_client();
+
+struct Options : options::FabricOptions {
   std::vector<std::string> addresses;  // of the server, one a path; none: be the server
   std::uint16_t port = 18515;
-  std::string fabric = "tcp";
-  std::string provider = "tcp";  // of libfabric
-  tools::TlsChoice tls;
-  tools::AuthChoice auth;
-  bool crc = false;               // of tcp
-  std::string rdma_device;        // of verbs; empty: whichever has the address
   std::string rdma_invalidation;  // of verbs; given at the server: every IO has a fresh key
-  bool rdma_thread_domains = false;
-  std::string rdma_post = "send";
   Workload rw = Workload::write;
   unsigned read_percent = 50;  // of Workload::rw
   std::uint32_t block_size = 4096;
@@ -50,8 +42,6 @@ struct Options {
   std::optional<std::uint64_t> iterations;  // else as long as `runtime`
   Nanos runtime = seconds(5);
   std::uint64_t span = std::uint64_t{1} << 30;  // offsets are below it
-  unsigned connections = 1;                     // IO connections of each path
-  MultipathPolicy policy = MultipathPolicy::min_inflight;
   Wait wait = Wait::busy;
   bool verify = false;
   bool recorder = true;
@@ -59,8 +49,7 @@ struct Options {
   std::string record_detail = "machines";  // or wire, payload
   std::optional<unsigned> cpu;             // to run on
   Nanos connect_timeout = seconds(5);
-  Nanos queue_timeout = seconds(10);
-  Nanos heartbeat = seconds(1);
+  ClientConfig protocol = measuring_client();
 
   bool json = false;
   std::string json_file;  // empty: standard output

@@ -49,7 +49,7 @@ TEST(Options, WhatIsSaidOfTlsReachesIt) {
   const Options options =
       parsed({"h", "--tls=require", "--tls-keys=k", "--tls-identity=i", "--tls-cert=c", "--tls-key=p",
               "--tls-ca=a", "--tls-crl=r", "--tls-server-name=s", "--tls-kernel=false"});
-  tools::TlsChoice wanted;
+  options::TlsChoice wanted;
   wanted.mode = "require";
   wanted.credentials.keys = "k";
   wanted.credentials.identity = "i";
@@ -106,13 +106,13 @@ TEST(Options, ComparisonsAreShortUnlessToldOtherwise) {
 TEST(Options, RdmaIsChosenAsForUrtrsd) {
   const Options options =
       parsed({"--fabric=verbs", "--rdma-device=mlx5_0", "--rdma-invalidation", "registration"});
-  EXPECT_EQ(options.rdma_device, "mlx5_0");
+  EXPECT_EQ(options.device, "mlx5_0");
   EXPECT_EQ(options.rdma_invalidation, "registration");
   EXPECT_EQ(parsed({"h", "--fabric=verbs"}).rdma_invalidation, "");
-  EXPECT_TRUE(parsed({"h", "--fabric=verbs", "--rdma-thread-domains"}).rdma_thread_domains);
-  EXPECT_FALSE(parsed({"h", "--fabric=verbs"}).rdma_thread_domains);
-  EXPECT_EQ(parsed({"h", "--fabric=verbs", "--rdma-post=wr"}).rdma_post, "wr");
-  EXPECT_EQ(parsed({"h", "--fabric=verbs"}).rdma_post, "send");
+  EXPECT_TRUE(parsed({"h", "--fabric=verbs", "--rdma-thread-domains"}).thread_domains);
+  EXPECT_FALSE(parsed({"h", "--fabric=verbs"}).thread_domains);
+  EXPECT_EQ(parsed({"h", "--fabric=verbs", "--rdma-post=wr"}).post, "wr");
+  EXPECT_EQ(parsed({"h", "--fabric=verbs"}).post, "send");
   expect_refused({"h", "--rdma-post=wr"},
                  "urtrs-perf: --fabric: expected verbs with --rdma-post, got \"tcp\"\n");
   expect_refused({"h", "--rdma-thread-domains"},
@@ -173,8 +173,8 @@ TEST(Options, HelpHasTheDefaultOfEveryOptionWithAValue) {
                                                         {"--connections ", "1"},
                                                         {"--policy ", "min-inflight"},
                                                         {"--connect-timeout ", "5"},
-                                                        {"--queue-timeout ", "10"},
-                                                        {"--heartbeat ", "1"},
+                                                        {"--queue-timeout ", "10s"},
+                                                        {"--heartbeat-interval", "1s"},
                                                         {"--record-detail ", "machines"},
                                                         {"--queue-depth ", "512"},
                                                         {"--chunk-size ", "256k"},

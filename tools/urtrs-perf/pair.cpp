@@ -103,7 +103,8 @@ tl::expected<PairResult, std::string> run_pair(const Options& options, bool raw,
     arguments.insert(arguments.end(), {"--iterations", std::to_string(*options.iterations)});
   else
     arguments.insert(arguments.end(), {"--runtime", fmt::format("{}ms", options.runtime / milliseconds(1))});
-  if (!raw) arguments.insert(arguments.end(), {"--connections", std::to_string(options.connections)});
+  if (!raw)
+    arguments.insert(arguments.end(), {"--connections", std::to_string(options.protocol.con_num - 1)});
   Child client(arguments);
   const std::string text =
       client.read(false, (options.iterations ? seconds(600) : options.runtime) + seconds(20));

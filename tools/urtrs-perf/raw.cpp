@@ -54,7 +54,7 @@ std::pair<int, std::string> ping_pong(const Options& options, RawLink& link, Met
       meter.finish(now);
       return {kSignalBase + number, "interrupted: this is what was measured so far"};
     }
-    if (now - last > options.queue_timeout) return {kTimedOut, "no answer"};
+    if (now - last > options.protocol.queue_timeout) return {kTimedOut, "no answer"};
   }
   return {kOk, ""};
 }

@@ -106,8 +106,8 @@ std::string to_json(const Options& options, const Report& report) {
                               {"provider", options.fabric == "libfabric" ? options.provider : ""},
                               {"rw", to_string(options.rw)},
                               {"wait", to_string(options.wait)},
-                              {"connections", options.connections},
-                              {"policy", to_string(options.policy)},
+                              {"connections", options.protocol.con_num - 1},
+                              {"policy", to_string(options.protocol.policy)},
                               {"verify", options.verify},
                               {"results", nlohmann::ordered_json::array()},
                               {"paths", nlohmann::ordered_json::array()}};

@@ -85,7 +85,7 @@ class PerfServer {
     ServerConfig config;
     config.queue_depth = options.queue_depth;
     config.chunk_size = options.chunk_size;
-    config.heartbeat.interval = options.heartbeat;
+    config.heartbeat = options.protocol.heartbeat;
     config.always_invalidate = !options.rdma_invalidation.empty();
     return clamp_to(config, fabric.capabilities());
   }

@@ -1,0 +1,22 @@
+// Rows of options::connection_options() as options of a command line.
+#pragma once
+#include <initializer_list>
+#include <string_view>
+
+#include "backends/options/connection.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace rtrs::tools {
+
+struct ConnectionFlag {
+  std::string_view name;          // of the row: rdma_tos for --rdma-tos
+  std::string_view initial = {};  // default of the program if it differs from that of the row
+  std::string_view older = {};    // name of earlier releases, e.g. "--heartbeat"
+};
+// `target` must outlive the parsing.
+void add_connection_flags(CLI::App&, options::Connection target, std::initializer_list<ConnectionFlag>);
+
+}  // namespace rtrs::tools
