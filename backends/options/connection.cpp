@@ -99,6 +99,10 @@ constexpr std::array kTable{
                         "longest pause between connection attempts, 1ms to 1h"},
                        [](C c, V v) { c.protocol.reconnect_max = v.time; }},
     Option<Connection>{
+        {"reconnect_jitter", interval(milliseconds(1)), "2s",
+         "upper bound of the random time added to a pause, at most the pause itself; 1ms to 1h"},
+        [](C c, V v) { c.protocol.reconnect_jitter = v.time; }},
+    Option<Connection>{
         {"max_reconnect_attempts", number(-1, std::numeric_limits<std::int32_t>::max()), "-1",
          "failed attempts in a row before a path is given up; -1: no limit, 0: no reconnect"},
         [](C c, V v) { c.protocol.max_reconnect_attempts = static_cast<std::int32_t>(v.number); }},
