@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <map>
 #include <utility>
 
+#include "tools/lib/client_control/client_path_fields.hpp"
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
 
@@ -40,26 +42,24 @@ std::string below(const json& path) {
   return path.contains("sentence") ? line + fmt::format("  ({})", path.value("sentence", "")) : line;
 }
 
-json row_of(const json& session, const json& path) {
-  json row = path;
-  row["sessname"] = session.value("name", "");
-  row["posting"] = path.value("posting", "");
-  // rnbd counts from where it runs: this side sends what it writes.
-  row["tx_bytes"] = number(path, "write_bytes");
-  row["rx_bytes"] = number(path, "read_bytes");
-  row["inflights"] = number(path, "inflight");
-  for (const char* key :
-       {"path", "hca_port", "reads", "writes", "attempt", "reconnects", "failed_attempts", "failovers"})
-    row[key] = number(path, key);
-  for (const char* direction : {"read", "write"}) {
-    const json times = path.value("answer_time", json::object()).value(direction, json::object());
-    for (const char* key : {"mean_us", "p99_us", "max_us"})
-      if (times.contains(key)) row[std::string(direction) + "_" + key] = times[key];
+// Value of a path in the JSON of a client, which may be of the release before.
+json value_of(const json& path, const control::ClientPathField& one) {
+  const Field& field = one.field;
+  const json* of = &path;
+  const char* key = field.name;
+  if (!path.contains(key) && one.old_name != nullptr) {
+    const json::json_pointer old(one.old_name);
+    const json::json_pointer parent = old.parent_pointer();
+    if (!path.contains(parent)) return {};
+    of = &path[parent];
+    key = std::strrchr(one.old_name, '/') + 1;
   }
-  return row;
+  if (field.kind != Kind::text && field.value == Field::Value::usual && !field.optional)
+    return number(*of, key);
+  return of->contains(key) ? (*of)[key] : json();
 }
 
-// A client tells more of a thing than the table has fields for.
+// The JSON of a client has more members than the table has fields.
 Row only_fields(const Table& table, const json& values) {
   Row row{json::object(), {}};
   for (const Field& field : table.fields)
@@ -119,50 +119,18 @@ Table client_sessions(const json& shown) {
 }
 
 Table client_paths(const json& shown, const std::string& of) {
-  Table table{
-      "paths",
-      {{"sessname", "Session name", "name of the session"},
-       {"path", "Index", "of the path; does as PATH", Kind::number},
-       {"pathname", "Path", "SRC@DST, both ends: names it too"},
-       {"hca_name", "HCA", "RDMA device, provider of libfabric, or tcp"},
-       {"hca_port", "Port", "of the RDMA device, from 1; not the TCP port", Kind::number, false},
-       {"posting", "Posting", "over RDMA: send or wr, as rdma_post= has it", Kind::text, false},
-       {"state", "State", "connecting, connected, draining, waiting ..."},
-       {"tx_bytes", "TX", "bytes that were written", Kind::bytes, true, true},
-       {"rx_bytes", "RX", "bytes that were read", Kind::bytes, true, true},
-       {"src_addr", "Client address", "of this side", Kind::text, false},
-       {"dst_addr", "Server address", "of the server", Kind::text, false},
-       {"inflights", "Inflight", "requests that are not answered yet", Kind::number, false, true},
-       {"reconnects", "Reconnects", "times that it came back", Kind::number, false, true},
-       {"rtt_us", "RTT/us", "microseconds from a heartbeat to its answer", Kind::number, false},
-       {"attempt", "Attempt", "to connect, since it was connected", Kind::number, false},
-       {"next_s", "Next/s", "seconds until the next attempt", Kind::number, false},
-       {"reconnect_min_s", "Pause min/s", "seconds before the second attempt", Kind::number, false},
-       {"reconnect_max_s", "Pause max/s", "the longest, without the part that is drawn", Kind::number, false},
-       {"failed_attempts", "Failed", "attempts to connect that failed", Kind::number, false, true},
-       {"failovers", "Failovers", "requests taken over from other paths", Kind::number, false, true},
-       {"reads", "Reads", "requests to read", Kind::number, false, true},
-       {"writes", "Writes", "requests to write", Kind::number, false, true},
-       {"read_mean_us", "Read mean/us", "microseconds until the answer", Kind::number, false},
-       {"read_p99_us", "Read p99/us", "99 of 100 took no longer; up to 2x too much", Kind::number, false},
-       {"read_max_us", "Read max/us", "the slowest read", Kind::number, false},
-       {"write_mean_us", "Write mean/us", "of the writes", Kind::number, false},
-       {"write_p99_us", "Write p99/us", "99 of 100 took no longer; up to 2x too much", Kind::number, false},
-       {"write_max_us", "Write max/us", "the slowest write", Kind::number, false},
-       {"heartbeat_s", "Heartbeat/s", "seconds between two heartbeats of this side", Kind::number, false},
-       {"missed_max", "Missed max", "heartbeats that may stay without an answer", Kind::number, false},
-       {"dead_s", "Dead after/s", "seconds of silence that end the path", Kind::number, false},
-       {"since_s", "Since/s", "seconds since the path came into this state", Kind::number, false},
-       {"silent_s", "Silent/s", "seconds since a heartbeat without an answer", Kind::number, false},
-       {"reason", "Reason", "why it was lost or refused last", Kind::text, false},
-       {"sentence", "Meaning", "of the reason", Kind::text, false},
-       {"errno", "Errno", "of the reason", Kind::number, false},
-       {"hint", "What to do", "about the reason", Kind::text, false}},
-      {}};
+  Table table{"paths", {}, {}};
+  for (const control::ClientPathField& one : control::client_path_fields())
+    if (one.in_tables) table.fields.push_back(one.field);
   for (const json& session : shown.at("sessions")) {
     if (!of.empty() && session.value("name", "") != of) continue;
-    for (const json& path : session.value("paths", json::array()))
-      table.rows.push_back(only_fields(table, row_of(session, path)));
+    for (const json& path : session.value("paths", json::array())) {
+      Row row{{{"sessname", session.value("name", "")}, {"posting", ""}}, {}};
+      for (const control::ClientPathField& one : control::client_path_fields())
+        if (json value = one.in_tables && one.get != nullptr ? value_of(path, one) : json(); !value.is_null())
+          row.values[one.field.name] = std::move(value);
+      table.rows.push_back(std::move(row));
+    }
   }
   return table;
 }

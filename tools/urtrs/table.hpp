@@ -6,20 +6,13 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "tools/lib/text/field.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/urtrs/arguments.hpp"
 
 namespace rtrs::admin {
 
-struct Field {
-  enum class Kind { text, number, bytes, seconds };  // seconds: null never ends
-  const char* name;                                  // of --fields, JSON and CSV
-  const char* header;                                // of the table
-  const char* what;
-  Kind kind = Kind::text;
-  bool by_default = true;
-  bool summed = false;  // in the line of totals
-};
+using tools::Field;
 
 // A row has a member for each field; `children` are rows of other fields below it in the tree.
 struct Row {
@@ -44,7 +37,7 @@ std::string bytes_text(std::uint64_t bytes, char unit);
 tl::expected<std::vector<Field>, Mistake> choose(const std::vector<Field>& fields,
                                                  const std::vector<std::string>& wanted);
 
-// What is printed, with its last newline. An empty table has its header only; in JSON it is [].
+// Returns the text to print, with its last newline. An empty table is its header; in JSON it is [].
 tl::expected<std::string, Mistake> render(const Table& table, const Options& options, int schema_version);
 
 }  // namespace rtrs::admin

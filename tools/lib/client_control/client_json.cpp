@@ -1,16 +1,14 @@
-// What a client is, as JSON.
+// JSON of a client.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "backends/asio/path_syntax.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/rnbd/device_reasons.hpp"
 #include "tools/lib/attributes/server_tree.hpp"
-#include "tools/lib/client_control/client_control.hpp"
+#include "tools/lib/client_control/client_path_fields.hpp"
 
 namespace rtrs::control {
 
@@ -18,42 +16,16 @@ using nlohmann::json;
 
 namespace {
 
-double seconds_of(Nanos time) {
-  return static_cast<double>(time) / 1e9;
-}
-
 std::string with_prefix(const std::string& address) {
   if (address.empty() || address.rfind("ip:", 0) == 0 || address.rfind("gid:", 0) == 0) return address;
   return "ip:" + address;
-}
-
-// `told`: the errno that the server gave; 0: none.
-void add_reason(json& to, Reason reason, std::uint16_t told) {
-  if (reason == Reason::none) return;
-  const ReasonText text = words_of(reason, told);
-  to["reason"] = text.code;
-  to["sentence"] =
-      told == 0 ? std::string(text.sentence) : fmt::format("{}: {}", text.sentence, std::strerror(told));
-  to["hint"] = text.hint;
-  to["errno"] = told != 0 ? told : text.linux_errno;
-}
-
-double micros_of(std::uint64_t time) {
-  return std::round(static_cast<double>(time) / 100) / 10;
-}
-
-json times_of(const AnswerTimes& times) {
-  return {{"count", times.count()},
-          {"mean_us", micros_of(times.mean())},
-          {"p99_us", micros_of(times.at_most(99))},
-          {"max_us", micros_of(times.max())}};
 }
 
 bool is_shown(const ClientPathModel& path) {
   return path.status.state != PathState::absent;
 }
 
-// What it waits for; empty where it is connected or closed.
+// Event that the path waits for; empty if the path is connected or closed.
 std::string waits_of(const PathStatus& status, Nanos now) {
   switch (status.state) {
     case PathState::connecting:
@@ -72,47 +44,6 @@ std::string waits_of(const PathStatus& status, Nanos now) {
       break;
   }
   return {};
-}
-
-json path_of(const ClientModel& model, const ClientPathModel& path, Nanos now) {
-  const PathStatus& status = path.status;
-  json one{{"path", path.path},
-           {"src_addr", source_of(path)},
-           {"dst_addr", destination_of(path)},
-           {"pathname", pathname_of(path)},
-           {"address", address_of(path)},
-           {"hca_name", path.device.name},
-           {"hca_port", path.device.port},
-           {"posting", path.device.posting},
-           {"state", to_string(status.state)},
-           {"since_s", seconds_of(now > status.since ? now - status.since : 0)},
-           {"attempt", status.attempt},
-           {"max_attempts", model.max_reconnect_attempts},
-           {"inflight", status.inflight},
-           {"reads", status.traffic.reads()},
-           {"read_bytes", status.traffic.read_bytes()},
-           {"writes", status.traffic.writes()},
-           {"write_bytes", status.traffic.write_bytes()},
-           {"ios", status.ios},
-           {"failovers", status.failovers},
-           {"reconnects", status.reconnects},
-           {"failed_attempts", status.failed_attempts},
-           {"heartbeat_s", seconds_of(model.heartbeat.interval)},
-           {"missed_max", model.heartbeat.missed_max},
-           {"dead_s", seconds_of(dead_peer_time(model.heartbeat))},
-           {"reconnect_min_s", seconds_of(model.reconnect_min)},
-           {"reconnect_max_s", seconds_of(model.reconnect_max)}};
-  one["answer_time"] = {{"read", times_of(path.reads)}, {"write", times_of(path.writes)}};
-  if (status.heartbeat_latency != 0)
-    one["rtt_us"] = micros_of(static_cast<std::uint64_t>(status.heartbeat_latency));
-  if (status.state == PathState::waiting && status.retry_at != 0 && status.retry_at != kNever)
-    one["next_s"] = seconds_of(status.retry_at > now ? status.retry_at - now : 0);
-  if (status.silent_since < now) one["silent_s"] = seconds_of(now - status.silent_since);
-  add_reason(one, status.reason, status.peer_errno);
-  if (status.last_cause != Reason::none)
-    one["sentence"] = fmt::format("{}, the last of them: {}", one.value("sentence", ""),
-                                  words_of(status.last_cause, 0).sentence);
-  return one;
 }
 
 }  // namespace
@@ -145,7 +76,7 @@ json to_json(const ClientModel& model, Nanos now) {
   for (const ClientPathModel& path : model.paths) {
     if (!is_shown(path)) continue;
     reconnects += path.status.reconnects;
-    paths.push_back(path_of(model, path, now));
+    paths.push_back(to_json(ClientPathAt{model, path, now}));
   }
   json session{{"name", model.session},
                {"state", model.link_up ? "connected" : "disconnected"},

@@ -1,0 +1,21 @@
+// Description of one fact about an object: its name in JSON and CSV, its column in tables, its entry in the
+// JSON Schema.
+#pragma once
+
+namespace rtrs::tools {
+
+struct Field {
+  enum class Kind { text, number, bytes, seconds };  // seconds: null means that the time never ends
+  enum class Value { usual, real };                  // usual: an integer, or a string if kind is text
+  const char* name;                                  // key of JSON, CSV and --fields
+  const char* header;                                // title of the column
+  const char* what;                                  // text of --help
+  Kind kind = Kind::text;
+  bool by_default = true;
+  bool summed = false;  // in the line of totals
+  Value value = Value::usual;
+  bool optional = false;        // JSON lacks the key if the object has no such value
+  const char* words = nullptr;  // all values of a text, separated by spaces; nullptr: any text
+};
+
+}  // namespace rtrs::tools
