@@ -70,23 +70,24 @@ Row only_fields(const Table& table, const json& values) {
 }  // namespace
 
 Table client_sessions(const json& shown) {
-  Table table{"sessions",
-              {{"sessname", "Session name", "name of the session"},
-               {"state", "State", "connected or disconnected"},
-               {"path_uu", "PS", "one U for each path that is up, one _ for each that is not"},
-               {"mp_short", "MP", "policy: RR round-robin, MI min-inflight, ML min-latency"},
-               {"tx_bytes", "TX", "bytes that were written", Kind::bytes, true, true},
-               {"rx_bytes", "RX", "bytes that were read", Kind::bytes, true, true},
-               {"reconnects", "Reconnects", "times that a path came back", Kind::number, true, true},
-               {"inflights", "Inflight", "requests that are not answered yet", Kind::number, false, true},
-               {"path_cnt", "Paths", "paths", Kind::number, false},
-               {"act_path_cnt", "Active", "paths that are up", Kind::number, false},
-               {"policy", "Policy", "in words", Kind::text, false},
-               {"queued", "Queued", "requests that wait for a permit", Kind::number, false, true},
-               {"depth", "Depth", "requests that can be at the server", Kind::number, false},
-               {"reads", "Reads", "requests to read", Kind::number, false, true},
-               {"writes", "Writes", "requests to write", Kind::number, false, true}},
-              {}};
+  Table table{
+      "sessions",
+      {{"sessname", "Session name", "name of the session"},
+       Field{"state", "State", "connected or disconnected"}.of("connected|disconnected"),
+       Field{"path_uu", "PS", "one U for each path that is up, one _ for each that is not"}.of("^[U_]*$"),
+       Field{"mp_short", "MP", "policy: RR round-robin, MI min-inflight, ML min-latency"}.of("RR|MI|ML"),
+       {"tx_bytes", "TX", "bytes that were written", Kind::bytes, true, true},
+       {"rx_bytes", "RX", "bytes that were read", Kind::bytes, true, true},
+       {"reconnects", "Reconnects", "times that a path came back", Kind::number, true, true},
+       {"inflights", "Inflight", "requests that are not answered yet", Kind::number, false, true},
+       {"path_cnt", "Paths", "paths", Kind::number, false},
+       {"act_path_cnt", "Active", "paths that are up", Kind::number, false},
+       Field{"policy", "Policy", "in words", Kind::text, false}.of("round-robin|min-inflight|min-latency"),
+       {"queued", "Queued", "requests that wait for a permit", Kind::number, false, true},
+       {"depth", "Depth", "requests that can be at the server", Kind::number, false},
+       {"reads", "Reads", "requests to read", Kind::number, false, true},
+       {"writes", "Writes", "requests to write", Kind::number, false, true}},
+      {}};
   for (const json& session : shown.at("sessions")) {
     Row row;
     std::string up;
@@ -140,12 +141,13 @@ Table client_devices(const json& shown, const std::string& of) {
       "devices",
       {{"sessname", "Session name", "name of the session"},
        {"mapping_path", "Mapping path", "as the server knows it"},
-       {"state", "State", "open, closed, init, unmapping, or idle: not mapped"},
-       {"access_mode", "Access mode", "ro, rw or migration"},
+       Field{"state", "State", "open, closed, init, unmapping, or idle: not mapped"}.of(
+           "idle|init|open|closed|unmapping|unmapped"),
+       Field{"access_mode", "Access mode", "ro, rw or migration"}.of("ro|rw|migration"),
        {"size_bytes", "Size", "when it was opened last", Kind::bytes},
        {"users", "Users", "NBD connections that have it", Kind::number},
        {"handle", "Handle", "number of this mapping", Kind::number, false},
-       {"kept", "Kept", "stays open without users", Kind::text, false},
+       Field{"kept", "Kept", "stays open without users", Kind::text, false}.as(Field::Value::flag),
        {"errno", "Errno", "of the last refusal of the server", Kind::number, false},
        {"reason", "Reason", "why the server refused it, see \"urtrs reason show\"", Kind::text, false}},
       {}};
@@ -178,7 +180,8 @@ Table client_timers(const json& shown, const std::string& of) {
               {{"sessname", "Session name", "name of the session"},
                {"name", "Timer", "as the parameter of the plugin that sets it"},
                {"seconds", "Seconds", "never: it does not end; null in JSON", Kind::seconds},
-               {"origin", "From", "default, option, or the one that it follows"}},
+               Field{"origin", "From", "default, option, or the one that it follows"}.of(
+                   "default|option|from the heartbeat|from reconnect_max")},
               {}};
   for (const json& session : shown.at("sessions")) {
     if (!of.empty() && session.value("name", "") != of) continue;

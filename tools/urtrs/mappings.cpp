@@ -230,8 +230,10 @@ Table mappings(const json& listed, const std::string& session) {
       {{"sessname", "Session name", "name of the session"},
        {"server_sessname", "Name at server", "the session's name at its server", Kind::text, false},
        {"mapping_path", "Mapping path", "as the server knows it"},
-       {"state", "State", "mapped, mapping, unmapping, or waiting: for the server, or for the next attempt"},
-       {"access_mode", "Access mode", "ro, rw or migration"},
+       Field{"state", "State",
+             "mapped, mapping, unmapping, or waiting: for the server, or for the next attempt"}
+           .of("mapped|mapping|unmapping|waiting"),
+       Field{"access_mode", "Access mode", "ro, rw or migration"}.of("ro|rw|migration"),
        {"size_bytes", "Size", "when it was opened last", Kind::bytes},
        {"users", "Users", "NBD connections that have it", Kind::number},
        {"uri", "URI", "for NBD clients"},

@@ -66,20 +66,21 @@ std::uint64_t number(const json& of, const char* key) {
 }
 
 Table sessions(const json& shown) {
-  Table table{"sessions",
-              {{"sessname", "Session name", "name of the session"},
-               {"state", "State", "connected, disconnected or half-open"},
-               {"path_uu", "PS", "one U for each path that is up, one _ for each that is not"},
-               {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
-               {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},
-               {"inflights", "Inflight", "requests that are not answered yet", Kind::number, true, true},
-               {"path_cnt", "Paths", "paths", Kind::number, false},
-               {"act_path_cnt", "Active", "paths that are up", Kind::number, false},
-               {"identity", "Identity", "that the client showed by TLS or a shared key; else empty",
-                Kind::text, false},
-               {"reads", "Reads", "requests to read", Kind::number, false, true},
-               {"writes", "Writes", "requests to write", Kind::number, false, true}},
-              {}};
+  Table table{
+      "sessions",
+      {{"sessname", "Session name", "name of the session"},
+       Field{"state", "State", "connected, disconnected or half-open"}.of("connected|disconnected|half-open"),
+       Field{"path_uu", "PS", "one U for each path that is up, one _ for each that is not"}.of("^[U_]*$"),
+       {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
+       {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},
+       {"inflights", "Inflight", "requests that are not answered yet", Kind::number, true, true},
+       {"path_cnt", "Paths", "paths", Kind::number, false},
+       {"act_path_cnt", "Active", "paths that are up", Kind::number, false},
+       {"identity", "Identity", "that the client showed by TLS or a shared key; else empty", Kind::text,
+        false},
+       {"reads", "Reads", "requests to read", Kind::number, false, true},
+       {"writes", "Writes", "requests to write", Kind::number, false, true}},
+      {}};
   for (const json& session : shown.at("sessions")) {
     Row row;
     std::string up;
@@ -109,42 +110,70 @@ Table sessions(const json& shown) {
   return table;
 }
 
+namespace {
+
+std::vector<Field> path_fields() {
+  return {
+      {"sessname", "Session name", "name of the session"},
+      {"path", "Index", "of the path: names it where PATH is asked for", Kind::number},
+      {"pathname", "Path", "CLIENT@SERVER, both ends: names it too"},
+      {"hca_name", "HCA", "RDMA device (host channel adapter), provider of libfabric, or tcp"},
+      {"hca_port", "Port", "of the RDMA device, counted from 1; not the TCP port", Kind::number, false},
+      {"posting", "Posting", "over RDMA: send or wr, as --rdma-post has it", Kind::text, false},
+      {"state", "State", "connecting, connected or closing"},
+      {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
+      {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},
+      {"src_addr", "Client address", "of the client", Kind::text, false},
+      {"dst_addr", "Server address", "of this server", Kind::text, false},
+      {"inflights", "Inflight", "requests that are not answered yet", Kind::number, false, true},
+      {"connections", "Connections", "that are open", Kind::number, false, true},
+      {"reads", "Reads", "requests to read", Kind::number, false, true},
+      {"writes", "Writes", "requests to write", Kind::number, false, true},
+      Field{"read_p50_us", "Read p50/us", "microseconds from request to answer: half of the reads",
+            Kind::number, false}
+          .as(Field::Value::real)
+          .if_known(),
+      Field{"read_p99_us", "Read p99/us", "99 of 100 reads", Kind::number, false}
+          .as(Field::Value::real)
+          .if_known(),
+      Field{"read_max_us", "Read max/us", "the slowest read", Kind::number, false}
+          .as(Field::Value::real)
+          .if_known(),
+      Field{"write_p50_us", "Write p50/us", "half of the writes", Kind::number, false}
+          .as(Field::Value::real)
+          .if_known(),
+      Field{"write_p99_us", "Write p99/us", "99 of 100 writes", Kind::number, false}
+          .as(Field::Value::real)
+          .if_known(),
+      Field{"write_max_us", "Write max/us", "the slowest write", Kind::number, false}
+          .as(Field::Value::real)
+          .if_known(),
+      Field{"heartbeat_s", "Heartbeat/s", "seconds between two heartbeats of this side", Kind::number, false}
+          .as(Field::Value::real)
+          .if_known(),
+      Field{"missed_max", "Missed max", "heartbeats that may stay without an answer", Kind::number, false}
+          .if_known(),
+      Field{"dead_s", "Dead after/s", "seconds of silence that end the path at the latest", Kind::number,
+            false}
+          .as(Field::Value::real)
+          .if_known(),
+      Field{"since_s", "Since/s", "seconds since the path came into this state", Kind::number, false}.as(
+          Field::Value::real),
+      Field{"silent_s", "Silent/s", "seconds since a heartbeat that nothing came after", Kind::number, false}
+          .as(Field::Value::real)
+          .if_known(),
+      Field{"reason", "Reason", "why it closes", Kind::text, false}.if_known(),
+      Field{"sentence", "Meaning", "of the reason", Kind::text, false}.if_known(),
+      Field{"errno", "Errno", "of the reason", Kind::number, false}.if_known(),
+      Field{"hint", "What to do", "about the reason", Kind::text, false}.if_known(),
+      Field{"extensions", "Extensions", "of the protocol, that were granted", Kind::text, false}.as(
+          Field::Value::list)};
+}
+
+}  // namespace
+
 Table paths(const json& shown, const std::string& of) {
-  Table table{
-      "paths",
-      {{"sessname", "Session name", "name of the session"},
-       {"path", "Index", "of the path: names it where PATH is asked for", Kind::number},
-       {"pathname", "Path", "CLIENT@SERVER, both ends: names it too"},
-       {"hca_name", "HCA", "RDMA device (host channel adapter), provider of libfabric, or tcp"},
-       {"hca_port", "Port", "of the RDMA device, counted from 1; not the TCP port", Kind::number, false},
-       {"posting", "Posting", "over RDMA: send or wr, as --rdma-post has it", Kind::text, false},
-       {"state", "State", "connecting, connected or closing"},
-       {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
-       {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},
-       {"src_addr", "Client address", "of the client", Kind::text, false},
-       {"dst_addr", "Server address", "of this server", Kind::text, false},
-       {"inflights", "Inflight", "requests that are not answered yet", Kind::number, false, true},
-       {"connections", "Connections", "that are open", Kind::number, false, true},
-       {"reads", "Reads", "requests to read", Kind::number, false, true},
-       {"writes", "Writes", "requests to write", Kind::number, false, true},
-       {"read_p50_us", "Read p50/us", "microseconds from request to answer: half of the reads", Kind::number,
-        false},
-       {"read_p99_us", "Read p99/us", "99 of 100 reads", Kind::number, false},
-       {"read_max_us", "Read max/us", "the slowest read", Kind::number, false},
-       {"write_p50_us", "Write p50/us", "half of the writes", Kind::number, false},
-       {"write_p99_us", "Write p99/us", "99 of 100 writes", Kind::number, false},
-       {"write_max_us", "Write max/us", "the slowest write", Kind::number, false},
-       {"heartbeat_s", "Heartbeat/s", "seconds between two heartbeats of this side", Kind::number, false},
-       {"missed_max", "Missed max", "heartbeats that may stay without an answer", Kind::number, false},
-       {"dead_s", "Dead after/s", "seconds of silence that end the path at the latest", Kind::number, false},
-       {"since_s", "Since/s", "seconds since the path came into this state", Kind::number, false},
-       {"silent_s", "Silent/s", "seconds since a heartbeat that nothing came after", Kind::number, false},
-       {"reason", "Reason", "why it closes", Kind::text, false},
-       {"sentence", "Meaning", "of the reason", Kind::text, false},
-       {"errno", "Errno", "of the reason", Kind::number, false},
-       {"hint", "What to do", "about the reason", Kind::text, false},
-       {"extensions", "Extensions", "of the protocol, that were granted", Kind::text, false}},
-      {}};
+  Table table{"paths", path_fields(), {}};
   for (const json& session : shown.at("sessions")) {
     if (!of.empty() && session.value("name", "") != of) continue;
     for (const json& path : session.value("paths", json::array()))
@@ -158,7 +187,7 @@ Table devices(const json& shown, const std::string& of) {
               {{"sessname", "Session name", "name of the session"},
                {"mapping_path", "Mapping path", "as the client asked for it"},
                {"device", "Device", "what is exported"},
-               {"access_mode", "Access mode", "ro, rw or migration"},
+               Field{"access_mode", "Access mode", "ro, rw or migration"}.of("ro|rw|migration"),
                {"size_bytes", "Size", "of the device", Kind::bytes},
                {"handle", "Handle", "number of this open device", Kind::number, false}},
               {}};
@@ -191,15 +220,16 @@ Table exports(const json& shown) {
   for (const json& one : shown.at("exports"))
     some_missing =
         some_missing || one.value("lost", false) || missing_export(shown, one.value("name", "")) != nullptr;
-  Table table{
-      "exports",
-      {{"name", "Name", "for clients"},
-       {"source", "Source", "file, block device or memory"},
-       {"access", "Access", "ro or rw"},
-       {"delay_ms", "Delay", "milliseconds that every operation waits", Kind::number, false},
-       {"state", "State", "served, missing or lost; shown unless all are served", Kind::text, some_missing},
-       {"why", "Why", "it is missing or lost; likewise", Kind::text, some_missing}},
-      {}};
+  Table table{"exports",
+              {{"name", "Name", "for clients"},
+               {"source", "Source", "file, block device or memory"},
+               Field{"access", "Access", "ro or rw"}.of("ro|rw"),
+               {"delay_ms", "Delay", "milliseconds that every operation waits", Kind::number, false},
+               Field{"state", "State", "served, missing or lost; shown unless all are served", Kind::text,
+                     some_missing}
+                   .of("served|missing|lost"),
+               {"why", "Why", "it is missing or lost; likewise", Kind::text, some_missing}},
+              {}};
   for (const json& one : shown.at("exports")) {
     const std::string source =
         one.contains("path") ? one.value("path", "") : "mem:" + std::to_string(number(one, "memory_bytes"));

@@ -67,7 +67,7 @@ constexpr Field plain(const char* name, const char* header, const char* what, bo
   return {name, header, what, Kind::number, by_default, false, Value::usual, optional};
 }
 
-constexpr const char* kStates = "connecting connected draining waiting closing closed";
+constexpr const char* kStates = "connecting|connected|draining|waiting|closing|closed";
 constexpr const char* kP99 = "99 of 100 took no longer; up to 2x too much";
 
 constexpr ClientPathField kFields[] = {

@@ -6,7 +6,7 @@ namespace rtrs::tools {
 
 struct Field {
   enum class Kind { text, number, bytes, seconds };  // seconds: null means that the time never ends
-  enum class Value { usual, real };                  // usual: an integer, or a string if kind is text
+  enum class Value { usual, real, flag, list };      // usual: an integer, or a string if kind is text
   const char* name;                                  // key of JSON, CSV and --fields
   const char* header;                                // title of the column
   const char* what;                                  // text of --help
@@ -14,8 +14,25 @@ struct Field {
   bool by_default = true;
   bool summed = false;  // in the line of totals
   Value value = Value::usual;
-  bool optional = false;        // JSON lacks the key if the object has no such value
-  const char* words = nullptr;  // all values of a text, separated by spaces; nullptr: any text
+  bool optional = false;  // JSON lacks the key if the object has no such value
+  // All values of a text, separated by '|'; a pattern if it begins with '^'; nullptr: any text.
+  const char* words = nullptr;
+
+  constexpr Field of(const char* all) const {
+    Field one = *this;
+    one.words = all;
+    return one;
+  }
+  constexpr Field as(Value type) const {
+    Field one = *this;
+    one.value = type;
+    return one;
+  }
+  constexpr Field if_known() const {
+    Field one = *this;
+    one.optional = true;
+    return one;
+  }
 };
 
 }  // namespace rtrs::tools
