@@ -217,6 +217,7 @@ void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   // A challenged attempt continues with the next connect request.
   const bool failed = action.state == PathState::draining && path.state == PathState::connecting;
   if (failed && action.reason != Reason::challenged) ++path.failed_attempts;
+  if (path.state == PathState::connected && action.state != PathState::connected) path.lost_at = at;
   path.state = action.state;
   // An attempt in progress does not hide the reason of the last failure.
   if (action.reason != Reason::none || action.state == PathState::connected) {

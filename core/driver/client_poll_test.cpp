@@ -240,6 +240,16 @@ TEST_F(ClientPollTest, ARequestThatWaitsForAPermitHasATimer) {
   EXPECT_GT(client.next_timer(), seconds(50));
 }
 
+TEST_F(ClientPollTest, LostPathRemembersWhen) {
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  bring_up(client, seconds(1));
+  EXPECT_EQ(client.paths()[0].lost_at, kNever);
+  lose_path(client, seconds(3));
+  poll(client, seconds(23));
+  EXPECT_EQ(client.paths()[0].lost_at, seconds(3));
+}
+
 TEST_F(ClientPollTest, AnswerTimesAreThoseOfThePolls) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);

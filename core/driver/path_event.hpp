@@ -48,6 +48,7 @@ struct PathStatus {
   Nanos heartbeat_latency = 0;  // of the last heartbeat; 0: none measured
   Nanos silent_since = kNever;  // connected: when a heartbeat left that nothing was received after
   Nanos since = 0;              // when the state was entered
+  Nanos lost_at = kNever;       // when a connection last ended; kNever: none has
   // State waiting: when the next attempt begins; kNever: when another path is connected. 0 in other states.
   Nanos retry_at = 0;
   bool held_back = false;  // state waiting: another path is to open the session first

@@ -84,6 +84,12 @@ TEST_F(ClientControlTest, APathThatIsSilentSaysForHowLong) {
   EXPECT_EQ((*ask("client.show"))["sessions"][0]["paths"][0]["silent_s"], 12.0);
 }
 
+TEST_F(ClientControlTest, PathTellsWhenItsConnectionLastEnded) {
+  EXPECT_FALSE((*ask("client.show"))["sessions"][0]["paths"][0].contains("lost_s"));
+  client.shown.paths[0].status.lost_at = seconds(90);
+  EXPECT_EQ((*ask("client.show"))["sessions"][0]["paths"][0]["lost_s"], 10.0);
+}
+
 TEST_F(ClientControlTest, APathIsNamedInEachWayThatIsClear) {
   for (const char* name : {"ip:10.0.1.2", "1", "10.0.1.2"})
     EXPECT_EQ(errno_of("path.reconnect", {{"path", name}}), 0);

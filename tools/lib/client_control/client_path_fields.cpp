@@ -47,9 +47,9 @@ json next_of(const At& at) {
   return seconds_until(status.retry_at, at.now);
 }
 
-json silent_of(const At& at) {
-  const Nanos since = at.path.status.silent_since;
-  return since < at.now ? json(seconds_of(at.now - since)) : json();
+// `then`: kNever without one.
+json seconds_since(Nanos then, Nanos now) {
+  return then < now ? json(seconds_of(now - then)) : json();
 }
 
 constexpr Field text(const char* name, const char* header, const char* what, bool by_default = false,
@@ -135,7 +135,10 @@ constexpr ClientPathField kFields[] = {
      [](const At& at) -> json { return seconds_of(dead_peer_time(at.model.heartbeat)); }},
     {real("since_s", "Since/s", "seconds since the path came into this state"),
      [](const At& at) -> json { return seconds_until(at.now, at.path.status.since); }},
-    {real("silent_s", "Silent/s", "seconds since a heartbeat without an answer", true), silent_of},
+    {real("silent_s", "Silent/s", "seconds since a heartbeat without an answer", true),
+     [](const At& at) { return seconds_since(at.path.status.silent_since, at.now); }},
+    {real("lost_s", "Lost/s", "seconds since a connection of the path last ended", true),
+     [](const At& at) { return seconds_since(at.path.status.lost_at, at.now); }},
     {text("reason", "Reason", "why it was lost or refused last", false, true),
      [](const At& at) { return reason_of(at, "reason"); }},
     {text("sentence", "Meaning", "of the reason", false, true),
