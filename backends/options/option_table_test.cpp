@@ -2,7 +2,7 @@
 
 #include "backends/options/connection.hpp"
 
-namespace rtrs::options {
+namespace rtrs::options::option_table_test {
 namespace {
 
 TEST(OptionTable, DefaultOfEveryRowIsTheDefaultOfItsField) {
@@ -33,4 +33,4 @@ TEST(OptionTable, InvalidValueIsNotStored) {
 }
 
 }  // namespace
-}  // namespace rtrs::options
+}  // namespace rtrs::options::option_table_test

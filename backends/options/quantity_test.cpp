@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::options {
+namespace rtrs::options::quantity_test {
 namespace {
 
 constexpr const char* kNoDuration =
@@ -89,4 +89,4 @@ TEST(Sizes, ThoseThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace rtrs::options
+}  // namespace rtrs::options::quantity_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rtrs::sim {
+namespace rtrs::sim::story_test {
 
 TEST(Story, CutLinkOfOneClientDoesNotDisturbTheOther) {
   const WorldResult result = play_story({.clients = 2, .paths = 1}, R"(
@@ -31,4 +31,4 @@ TEST(Story, LineThatIsNoStepFailsTheRun) {
   EXPECT_FALSE(result.failure.text.empty());
 }
 
-}  // namespace rtrs::sim
+}  // namespace rtrs::sim::story_test

@@ -11,7 +11,7 @@
 #include "tools/urtrs/mappings.hpp"
 #include "tools/urtrs/views.hpp"
 
-namespace rtrs::admin {
+namespace rtrs::admin::table_schema_test {
 namespace {
 
 using Schema = nlohmann::ordered_json;
@@ -77,4 +77,4 @@ TEST(TableSchema, SchemaSaysOfEachTableWhatItsFieldsSay) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin
+}  // namespace rtrs::admin::table_schema_test
