@@ -35,7 +35,7 @@ def wait(status_path, seconds) -> int:
 def print_paths(status) -> None:
     print(f"{'path':28}{'state':12}{'IOs':>9}{'taken over':>12}{'lost, back':>12}{'failed tries':>14}{'heartbeat':>12}")
     for path in status["paths"]:
-        beat = f"{path['heartbeat_latency_us']:.0f} us" if path["heartbeat_latency_us"] else "-"
+        beat = f"{path['rtt_us']:.0f} us" if path["rtt_us"] else "-"
         print(f"{path['address']:28}{path['state']:12}{path['ios']:>9}{path['failovers']:>12}"
               f"{path['reconnects']:>12}{path['failed_attempts']:>14}{beat:>12}")
 

@@ -69,7 +69,8 @@ nlohmann::json json_of(const PathStatus& path, Nanos started) {
           {"ios", path.ios},
           {"failovers", path.failovers},
           {"inflight", path.inflight},
-          {"heartbeat_latency_us", to_micros(path.heartbeat_latency)},
+          {"rtt_us", to_micros(path.heartbeat_latency)},
+          {"heartbeat_latency_us", to_micros(path.heartbeat_latency)},  // old name, kept for one release
           {"since_s", path.since > started ? to_seconds(path.since - started) : 0.0}};
 }
 
