@@ -47,7 +47,7 @@ json next_of(const At& at) {
   return seconds_until(status.retry_at, at.now);
 }
 
-// `then`: kNever without one.
+// `then`: kNever if it never happened.
 json seconds_since(Nanos then, Nanos now) {
   return then < now ? json(seconds_of(now - then)) : json();
 }
