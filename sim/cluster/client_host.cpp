@@ -76,13 +76,13 @@ void ClientHost::take_news(ClientNode& client, std::uint32_t index) {
         break;
       case PathEvent::Kind::link_up:
         if (client.link_lost_once) judge_.mark(Mark::all_down_then_up);
-        client.links->link(true, news.at);
+        for (const auto& oracle : client.oracles) oracle->link(true, news.at);
         note(Journal::Kind::link, client.id, 1);
         break;
       case PathEvent::Kind::link_down:
         client.link_lost_once = true;
         if (!cluster_.closing) judge_.mark(client.under_way != 0 ? Mark::parked : Mark::link_down);
-        client.links->link(false, news.at);
+        for (const auto& oracle : client.oracles) oracle->link(false, news.at);
         note(Journal::Kind::link, client.id, 0);
         break;
       case PathEvent::Kind::session_ended:
@@ -91,7 +91,7 @@ void ClientHost::take_news(ClientNode& client, std::uint32_t index) {
     }
   }
   if (!any) return;
-  client.links->check(now());
+  for (const auto& oracle : client.oracles) oracle->poll_ends(now());
   watch_.note_pairs();
   cluster_.faults.bias(watch_.path_in_motion(), network_, choice_);
 }
@@ -100,17 +100,16 @@ void ClientHost::path_event(ClientNode& client, std::uint32_t index, const PathE
   const PathChanged& path = news.path;
   note(Journal::Kind::path, client.id, path.path, static_cast<std::uint64_t>(path.state),
        static_cast<std::uint64_t>(path.reason));
+  const bool was_connected = client.hearts->is_connected(path.path);
+  for (const auto& oracle : client.oracles) oracle->path(path, was_connected, news.at);
   if (path.state == PathState::connected) {
     if (cluster_.other_server != nullptr) watch_.check_one_server(client, path.path);
     client.hearts->connected(path.path, news.at);
     client.last_connected = now();
-    client.links->path_connected();
     watch_.check_attempt(client, path.path, false);
     if (client.next_submit == kNever) client.next_submit = now();
     if (client.driver->session().paths()[path.path].reconnects >= 5) judge_.mark(Mark::fifth_return);
   } else if (path.state == PathState::draining || path.state == PathState::closing) {
-    const bool was_connected = client.hearts->is_connected(path.path);
-    if (was_connected) client.links->path_lost();
     client.hearts->lost(path.path, path.reason, network_.holds_message(client.id, path.path), news.at);
     watch_.client_reason(client, path, was_connected);
     const bool new_depth = cluster_.reconfigured && path.reason == Reason::depth_changed;

@@ -31,7 +31,7 @@ Cluster::Cluster(const WorldOptions& wanted, ChoiceSource& source)
     clients.push_back(std::make_unique<ClientNode>());
     ClientNode& client = *clients.back();
     client.id = index + 1;
-    client.links = std::make_unique<LinkWatch>(judge);
+    client.oracles = make_client_oracles(judge);
     client.clock = scenario.client_clock;
     client.left = scenario.workload.requests;
     client.buffers.resize(scenario.workload.window);

@@ -22,10 +22,10 @@
 #include "sim/cluster/watched_fabric.hpp"
 #include "sim/network/lying_fabric.hpp"
 #include "sim/network/preflush_fabric.hpp"
+#include "sim/oracles/client_oracle.hpp"
 #include "sim/oracles/client_promises.hpp"
 #include "sim/oracles/close_watch.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
-#include "sim/oracles/link_watch.hpp"
 #include "sim/oracles/pathless_wait.hpp"
 
 namespace rtrs::sim {
@@ -91,7 +91,7 @@ struct WantedRequest {
 struct ClientNode : Node {
   std::unique_ptr<ClientEnd> driver;
   std::unique_ptr<DiskBook> disks;  // of an application over block devices; otherwise null
-  std::unique_ptr<LinkWatch> links;
+  ClientOracles oracles;
   std::unique_ptr<ClientPromises> promises;
   Nanos last_connected = 0;  // when any of its paths last connected
   PathlessWait without_path;

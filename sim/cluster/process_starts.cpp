@@ -81,7 +81,7 @@ void Processes::start_client(std::uint32_t index) {
   client.hearts = watch_of(client, scenario_.client.heartbeat);
   client.promises = std::make_unique<ClientPromises>(judge_, scenario_.client,
                                                      !scenario_.workload.block_device && disks_ == nullptr);
-  client.links->clear();
+  for (const auto& oracle : client.oracles) oracle->started();
   client.sim = cluster_.open_fabric(client.id);
   client.lies.reset();
   if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);

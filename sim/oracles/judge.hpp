@@ -52,6 +52,9 @@ namespace rtrs::sim {
   X(addresses, "O28",                                                                                       \
     "of a name with several addresses each is tried in turn, and a dead one holds up the path briefly")
 
+// The oracles that are called for the events of a client (sim/oracles/client_oracle.hpp).
+#define RTRS_SIM_CLIENT_ORACLES(X) X(links)
+
 enum class Oracle : std::uint8_t {
 #define RTRS_SIM_ORACLE(name, id, rule) name,
   RTRS_SIM_ORACLES(RTRS_SIM_ORACLE)
@@ -59,7 +62,9 @@ enum class Oracle : std::uint8_t {
 };
 const char* id_of(Oracle) noexcept;
 const char* rule_of(Oracle) noexcept;
-inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::addresses) + 1;
+#define RTRS_SIM_ORACLE(name, id, rule) +1
+inline constexpr unsigned kOracles = RTRS_SIM_ORACLES(RTRS_SIM_ORACLE);
+#undef RTRS_SIM_ORACLE
 
 struct Failure {
   Oracle oracle = Oracle::liveness;

@@ -1,29 +1,25 @@
-// O14: link events of a client alternate, the first is "up", and each is told when the number of connected
-// paths becomes or leaves zero.
+// O14: link events of a client alternate, the first is "up", and each is reported when the number of
+// connected paths becomes or leaves zero.
 #pragma once
-#include <cstdint>
-
-#include "sim/oracles/judge.hpp"
+#include "sim/oracles/client_oracle.hpp"
 
 namespace rtrs::sim {
 
-class LinkWatch {
+class LinkWatch : public ClientOracle {
  public:
   explicit LinkWatch(Judge& judge) : judge_(judge) {}
   void path_connected() { ++connected_; }
   void path_lost() { --connected_; }
-  void link(bool up, Nanos now);
-  // When no news is left.
+  void started() override { connected_ = 0, up_ = false; }
+  void path(const PathChanged&, bool was_connected, Nanos) override;
+  void link(bool up, Nanos now) override;
+  void poll_ends(Nanos now) override { check(now); }
   void check(Nanos now);
-  void clear() { connected_ = 0, up_ = false; }
-  bool up() const noexcept { return up_; }
-  Nanos since() const noexcept { return since_; }
 
  private:
   Judge& judge_;
   int connected_ = 0;
   bool up_ = false;
-  Nanos since_ = 0;
 };
 
 }  // namespace rtrs::sim

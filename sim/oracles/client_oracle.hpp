@@ -1,0 +1,34 @@
+// An oracle that follows one client of a run: the world calls it for each event of the client. A new one is a
+// file NAME_oracle.cpp with the function make_NAME(), and rows in sim/oracles/judge.hpp.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/proto/actions.hpp"
+#include "sim/oracles/judge.hpp"
+
+namespace rtrs::sim {
+
+// All times are virtual time.
+class ClientOracle {
+ public:
+  virtual ~ClientOracle() = default;
+  // The process of the client starts or restarts: it has no paths and no link.
+  virtual void started() {}
+  // A path changes its state. `was_connected`: before the change.
+  virtual void path(const PathChanged&, bool /*was_connected*/, Nanos) {}
+  // The first path connects, or the last one is lost.
+  virtual void link(bool /*up*/, Nanos) {}
+  // Every event of a poll has been handed out.
+  virtual void poll_ends(Nanos) {}
+};
+
+// One of each row of RTRS_SIM_CLIENT_ORACLES.
+using ClientOracles = std::vector<std::unique_ptr<ClientOracle>>;
+ClientOracles make_client_oracles(Judge&);
+
+#define RTRS_SIM_CLIENT_ORACLE(name) std::unique_ptr<ClientOracle> make_##name(Judge&);
+RTRS_SIM_CLIENT_ORACLES(RTRS_SIM_CLIENT_ORACLE)
+#undef RTRS_SIM_CLIENT_ORACLE
+
+}  // namespace rtrs::sim
