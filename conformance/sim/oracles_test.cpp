@@ -248,6 +248,23 @@ TEST(ExactlyOnce, OfALiarOnlyTheNumberOfCallbacksCounts) {
   EXPECT_TRUE(fails_with(judge, Oracle::exactly_once));
 }
 
+TEST(Transitions, PathThatIsUsedAgainWithoutDrainingIsFound) {
+  Judge judge;
+  const std::unique_ptr<ClientOracle> oracle = make_transitions(judge);
+  oracle->started();
+  const auto becomes = [&](PathState state) {
+    PathChanged change{};
+    change.state = state;
+    oracle->path(change, false, 0);
+  };
+  for (const PathState state : {PathState::connecting, PathState::connected, PathState::draining,
+                                PathState::waiting, PathState::connecting, PathState::connected})
+    becomes(state);
+  EXPECT_FALSE(judge.failed());
+  becomes(PathState::waiting);
+  EXPECT_TRUE(fails_with(judge, Oracle::transitions));
+}
+
 TEST(Judge, NamesEveryMarkOnce) {
   std::set<std::string> names;
   for (unsigned mark = 0; mark < kMarks; ++mark) {

@@ -50,10 +50,11 @@ namespace rtrs::sim {
     "adapters are used as their drivers demand: no overrun, nothing used after its end, nothing left "      \
     "behind")                                                                                               \
   X(addresses, "O28",                                                                                       \
-    "of a name with several addresses each is tried in turn, and a dead one holds up the path briefly")
+    "of a name with several addresses each is tried in turn, and a dead one holds up the path briefly")     \
+  X(transitions, "O29", "a client path connects out of an attempt only, and drains before it is used again")
 
 // The oracles that are called for the events of a client (sim/oracles/client_oracle.hpp).
-#define RTRS_SIM_CLIENT_ORACLES(X) X(links)
+#define RTRS_SIM_CLIENT_ORACLES(X) X(links) X(transitions)
 
 enum class Oracle : std::uint8_t {
 #define RTRS_SIM_ORACLE(name, id, rule) name,
