@@ -51,6 +51,13 @@ constexpr std::array kTable{
          "tcp: TLS towards the server; by default require if tls_keys or tls_cert is given, else "
          "off. A client never falls back to plain text"},
         [](C c, V v) { c.fabric.tls.mode = v.text; }},
+    Option<Connection>{
+        {"tls_keys", file(), "",
+         "tcp: pre-shared keys, IDENTITY:HEX per line; must not be readable by other users. Files "
+         "of TLS and auth_keys are read again before a path connects if they changed"},
+        [](C c, V v) { c.fabric.tls.credentials.keys = v.text; }},
+    Option<Connection>{{"tls_identity", text("NAME"), "", "key of tls_keys to use if the file has several"},
+                       [](C c, V v) { c.fabric.tls.credentials.identity = v.text; }},
     Option<Connection>{{"tls_cert", file(), "", "tcp: certificate of this end, PEM"},
                        [](C c, V v) { c.fabric.tls.credentials.cert = v.text; }},
     Option<Connection>{{"tls_key", file(), "", "private key of tls_cert, PEM"},
@@ -59,13 +66,6 @@ constexpr std::array kTable{
                        [](C c, V v) { c.fabric.tls.credentials.ca = v.text; }},
     Option<Connection>{{"tls_crl", file(), "", "revocation list of tls_ca, PEM"},
                        [](C c, V v) { c.fabric.tls.credentials.crl = v.text; }},
-    Option<Connection>{
-        {"tls_keys", file(), "",
-         "tcp: pre-shared keys, IDENTITY:HEX per line; must not be readable by other users. Files "
-         "of TLS and auth_keys are read again before a path connects if they changed"},
-        [](C c, V v) { c.fabric.tls.credentials.keys = v.text; }},
-    Option<Connection>{{"tls_identity", text("NAME"), "", "key of tls_keys to use if the file has several"},
-                       [](C c, V v) { c.fabric.tls.credentials.identity = v.text; }},
     Option<Connection>{{"tls_server_name", text("NAME"), "",
                         "name in the server's certificate; by default the address of the path"},
                        [](C c, V v) { c.fabric.tls.credentials.server_name = v.text; }},
@@ -87,8 +87,8 @@ constexpr std::array kTable{
                        [](C c, V v) { c.protocol.heartbeat.interval = v.time; }},
     Option<Connection>{
         {"heartbeat_missed", number(1, 1000), "5",
-         "missed heartbeats before a path is lost: after N + 1 to N + 2 intervals of silence, 30 "
-         "to 35 s by default"},
+         "missed heartbeats before a path is lost, which takes N + 1 to N + 2 heartbeat intervals of "
+         "silence"},
         [](C c, V v) { c.protocol.heartbeat.missed_max = static_cast<std::uint32_t>(v.number); }},
     Option<Connection>{
         {"reconnect_min", interval(milliseconds(1)), "500ms",
