@@ -1,4 +1,4 @@
-// What is a difference between two servers, and what is not.
+// Tests which fields count as a difference between the responses of two servers.
 #include "tools/lib/trace_workload/compare.hpp"
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@ namespace {
 
 using wire::rnbd::Opcode;
 
-// Fields of a record by their names: another version may have them at other places, or not at all.
+// Looks a field up by name, because another trace version may order fields differently or lack some.
 const trace::Value* field(const trace::Record& record, std::string_view name) {
   const auto& fields = record.event->fields;
   for (std::size_t i = 0; i < fields.size() && i < record.values.size(); ++i)
@@ -34,7 +34,7 @@ wire::Bytes bytes(const trace::Record& record, std::string_view name) {
 
 class Reading {
  public:
-  // Empty, or why it cannot go on.
+  // Returns an empty string, or the reason why reading must stop.
   std::string take(const trace::Record& record) {
     const std::string_view event = record.event->name;
     if (event == "BeginClient") return begin(client_, record, "clients");
@@ -69,12 +69,12 @@ class Reading {
     return {number(record, "key.path"), number(record, "key.con"), number(record, "imm")};
   }
 
-  // IO that was submitted and has not been answered, by permit.
+  // Submitted IO without a response; the map key is the permit.
   struct Open {
     std::uint64_t record = 0;
     Nanos at = 0;
     std::uint16_t affinity = 0;
-    std::optional<std::size_t> request;  // once it was sent
+    std::optional<std::size_t> request;  // set when the IO is sent
   };
 
   static std::string begin(std::optional<InstanceId>& machine, const trace::Record& record,
@@ -115,7 +115,7 @@ class Reading {
       auto& names = work_.devices;
       asked.device = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
       if (asked.device == names.size()) names.push_back(name);
-      // After a lost link a client opens again what it has.
+      // After a reconnect a client reopens its devices; a reopen is not part of the workload.
       if (std::exchange(is_open_[asked.device], true)) {
         again_[number(record, "token")] = asked.device;
         return;
@@ -172,7 +172,7 @@ class Reading {
     const auto open = io_.find(post->second);
     posts_.erase(post);
     has_notes_ = true;
-    if (open == io_.end() || open->second.request) return {};  // a message, or sent again on another path
+    if (open == io_.end() || open->second.request) return {};  // a message, or a resend on another path
     const wire::Bytes head = bytes(record, "head");
     const wire::Bytes header = trace::user_header_of(head);
     const auto io = wire::rnbd::parse_io(header);
@@ -209,11 +209,12 @@ class Reading {
   bool has_notes_ = false;
   Workload work_;
   std::map<std::size_t, bool> is_open_;            // by device
-  std::map<std::uint32_t, std::size_t> ids_;       // of the server, to the device
-  std::map<std::uint64_t, std::size_t> messages_;  // that wait for their answers, by token
-  std::map<std::uint64_t, std::size_t> again_;     // the same of openings that are none: the device
+  std::map<std::uint32_t, std::size_t> ids_;       // device id of the server -> index of the device
+  std::map<std::uint64_t, std::size_t> messages_;  // pending messages: token -> index of the request
+  std::map<std::uint64_t, std::size_t>
+      again_;  // pending reopens after a reconnect: token -> index of the device
   std::map<std::uint64_t, Open> io_;
-  std::map<Post, std::uint64_t> posts_;  // permits whose note is to come
+  std::map<Post, std::uint64_t> posts_;  // permits whose wire record has not been read yet
 };
 
 }  // namespace

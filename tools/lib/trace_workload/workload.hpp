@@ -1,8 +1,8 @@
-// What a client asked a server for and what it was told, out of the client's trace: the devices that it
-// opened and every IO, in the order in which it asked and was answered. To be asked again of another server.
+// Extracts the workload from a client's trace, to replay it against another server: every OPEN, CLOSE and IO
+// request with its response, in the order in which requests were sent and responses arrived.
 //
-// Nothing is trusted: what cannot be an input of a client is left out or ends the reading with a sentence.
-// Memory is bounded by that of the trace.
+// The trace is untrusted input: a record that no client can produce is skipped or makes reading fail.
+// Memory use is bounded by the size of the trace.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,22 +20,22 @@ namespace rtrs::workload {
 struct Asked {
   enum class Kind : std::uint8_t { open, close, io };
   Kind kind = Kind::io;
-  std::uint64_t record = 0;                                         // in which it was asked for
-  Nanos at = 0;                                                     // the clock of the trace
-  std::size_t device = 0;                                           // of Workload::devices
-  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // of open
-  wire::rnbd::Io io{};                                              // its device_id means nothing here
+  std::uint64_t record = 0;                                         // number of the record of the request
+  Nanos at = 0;                                                     // ns, on the clock of the trace
+  std::size_t device = 0;                                           // index into Workload::devices
+  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // OPEN only
+  wire::rnbd::Io io{};                                              // ignore its device_id; use `device`
   std::uint16_t affinity = 0;
-  std::string data;  // of a write: its last bytes, as many as the trace has
+  std::string data;  // write only: the last bytes of the data, as many as the trace holds
 
-  // What it was told.
-  bool answered = false;  // by the server
+  // Response of the server.
+  bool answered = false;
   Nanos answered_at = 0;
   std::uint16_t peer_errno = 0;               // Linux errno
-  std::optional<wire::rnbd::OpenRsp> opened;  // of an open that went well
+  std::optional<wire::rnbd::OpenRsp> opened;  // successful OPEN only
 };
 
-// One moment: a request is asked for, or its answer comes.
+// One event: a request is sent, or its response arrives.
 struct Moment {
   std::size_t request = 0;
   bool answer = false;
@@ -44,19 +44,19 @@ struct Moment {
 struct Workload {
   std::vector<std::string> devices;
   std::vector<Asked> requests;
-  std::vector<Moment> moments;  // of each request the first one, and that of its answer if there was one
+  std::vector<Moment> moments;  // each request once, and its response if there is one
   std::uint64_t unsent = 0;     // IO that failed before it was sent
-  // As the server granted them to the first connection; 0: the trace does not say.
+  // Limits that the server granted to the first connection (max_io_size in bytes); 0: not in the trace.
   std::uint32_t max_io_size = 0;
   std::uint16_t queue_depth = 0;
 };
 
-// Whether it changes what is on a device.
+// True if the request changes data on the device.
 bool changes_blocks(const Asked&);
 
-// Of a reader after open(). The error is a sentence: no client, several, no notes of what went over the wire
-// (trace_detail=machines), or IO of a device whose opening is not in the trace. Where the trace is damaged,
-// what stands before the damage is taken; reader.stop() tells.
+// Reads the workload; call after Reader::open(). Fails with a message if the trace has no client or several,
+// has no records of wire traffic (trace_detail=machines), or has IO to a device whose OPEN is not in the
+// trace. If the trace is damaged, returns the workload before the damage; reader.stop() reports the damage.
 tl::expected<Workload, std::string> read_workload(trace::Reader&);
 
 }  // namespace rtrs::workload

@@ -1,4 +1,4 @@
-// Requests and answers out of the trace of a client, and traces that are none.
+// Tests reading a workload from a client's trace, and rejecting unusable traces.
 #include "tools/lib/trace_workload/workload.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using wire::rnbd::Opcode;
 constexpr InstanceId kClient = 0;
 constexpr InstanceId kDevices = 1;
 
-// A trace, record by record; each takes 1 us.
+// Builds a trace record by record; timestamps advance by 1 us per record.
 class Story {
  public:
   Story() : writer_(std::make_unique<trace::StringSink>(bytes_)) {
@@ -85,7 +85,7 @@ class Story {
     submitted.affinity = affinity;
     return put(kClient, submitted);
   }
-  // What `posts` says goes over the wire at once.
+  // Records a post together with its wire record.
   Story& posts(std::uint16_t permit, std::uint32_t id, Opcode opcode, std::uint64_t sector,
                std::uint32_t size, const std::string& data = "", std::uint16_t path = 0) {
     wire::rnbd::Io io;
