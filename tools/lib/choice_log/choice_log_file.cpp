@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 using sim::Draw;
 using sim::Label;
 
-// Of a whole choice log; 120 MB.
+// Maximum number of draws in a choice log (120 MB).
 constexpr std::uint64_t kMaxDraws = 10'000'000;
 
 std::optional<Label> label_named(const std::string& name) {

@@ -53,7 +53,7 @@ struct IsolatedRunner::Shared {
 
 namespace {
 
-// Writes the choice log where the parent can read it whatever becomes of this process.
+// Writes the choice log to shared memory, so that the parent can read it even if this process crashes.
 template <class Shared>
 class SharedLog final : public sim::ChoiceObserver {
  public:
@@ -108,7 +108,7 @@ void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) no
   keep_text(shared_->scenario, world->describe());
   Schedule schedule(*world);
   if (options.verbose) {
-    // What was printed before a crash is what one wants to see.
+    // Line buffering keeps the output printed before a crash.
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     std::printf("scenario: %s\n", shared_->scenario);
     choice_log.narrate(&schedule);

@@ -1,5 +1,5 @@
-// One simulated run in a process of its own: a run that crashes or does not end is a result like any other,
-// and its choice log is known all the same.
+// Runs one simulated world in its own process, so that a run that crashes or hangs still yields a result and
+// a choice log.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,8 +15,8 @@ namespace rtrs::tools {
 struct IsolatedResult {
   bool failed = false;
   bool stalled = false;
-  // What failed, without numbers: the oracle's id, with the rule of the specification that the traces break
-  // where the oracle itself found nothing, or the signal and the assertion that ended the process.
+  // Failure without numbers, to compare runs: the oracle's id (with the violated rule of the specification if
+  // only the specification found the failure), or the signal and the assertion that ended the process.
   std::string signature;
   std::string seen;  // in words
   std::string scenario;
@@ -24,7 +24,7 @@ struct IsolatedResult {
   std::uint64_t events = 0;
   std::uint64_t hash = 0;
   sim::ChoiceLog choice_log;
-  std::uint64_t log_entries = 0;  // draws, and beginnings and ends of groups
+  std::uint64_t log_entries = 0;  // draws, and begins and ends of groups
 };
 using MakeChoice = std::function<std::unique_ptr<sim::ChoiceSource>()>;
 
@@ -35,12 +35,12 @@ class IsolatedRunner {
   ~IsolatedRunner();
   IsolatedRunner(const IsolatedRunner&) = delete;
   IsolatedRunner& operator=(const IsolatedRunner&) = delete;
-  // False when the system gave no memory to share.
+  // False if shared memory could not be allocated.
   bool works() const noexcept { return shared_ != nullptr; }
-  // From now on runs in which every oracle is content are judged by the specification as well.
+  // Makes later runs in which no oracle fires be checked against the specification as well.
   void ask_specification();
 
-  // From now on a run ends, without a failure, when its choice log is longer than this: draws and groups.
+  // Makes later runs end without a failure once their choice log has more entries (draws and groups).
   void set_longest_log(std::uint64_t entries) noexcept { longest_log_ = entries; }
 
   IsolatedResult run(const sim::WorldOptions&, const MakeChoice&);
@@ -54,7 +54,7 @@ class IsolatedRunner {
   Shared* shared_ = nullptr;
   std::uint64_t longest_log_ = ~std::uint64_t{0};
   int stderr_ = -1;                           // of the child, a file in memory
-  std::unique_ptr<LiveJudge> specification_;  // null: not asked
+  std::unique_ptr<LiveJudge> specification_;  // null: runs are not checked against the specification
 };
 
 }  // namespace rtrs::tools

@@ -1,5 +1,5 @@
-// The specification beside a simulated run: it hears the records of all nodes while they are made, so that a
-// run needs no trace files to be judged (docs/conformance.md).
+// Checks a simulated run against the specification while it runs: receives the records of all nodes directly,
+// so that no trace files are needed (docs/conformance.md).
 #pragma once
 #include <memory>
 #include <optional>
@@ -11,12 +11,14 @@
 
 namespace rtrs::tools {
 
-// For one run after the other: WorldOptions::listeners, then verdict() when the world is gone.
+// Reusable for successive runs: set as WorldOptions::listeners, then call verdict() after destroying the
+// world.
 class LiveJudge final : public sim::NodeListeners {
  public:
   LiveJudge();
   trace::Listener& of(sim::NodeId node) override;
-  // The earliest violation of the run, as judge_traces() finds it in its trace files. Forgets the run.
+  // Returns the earliest violation of the run, the same as judge_traces() on its trace files; resets the
+  // judge.
   std::optional<TraceViolation> verdict();
 
  private:

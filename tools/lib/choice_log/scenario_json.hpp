@@ -1,5 +1,5 @@
-// A given (not drawn) scenario as JSON: part of a choice log file, so that a directed world is played again
-// as it was.
+// Converts a directed (not drawn) scenario to and from JSON. A choice log file contains it, so that a
+// directed world can be replayed exactly.
 #pragma once
 #include <string>
 
@@ -11,7 +11,7 @@
 namespace rtrs::tools {
 
 nlohmann::ordered_json scenario_json(const sim::Scenario&);
-// The error says which member is wrong. What is missing has its default.
+// Fails with a message that names the invalid member. A missing member has its default value.
 tl::expected<sim::Scenario, std::string> parse_scenario(const nlohmann::ordered_json&);
 
 }  // namespace rtrs::tools

@@ -9,18 +9,18 @@
 namespace rtrs::tools {
 
 struct ShrinkRunOptions {
-  double seconds = 30;            // at most
-  std::function<bool()> stopped;  // as if that were over; may be empty
+  double seconds = 30;            // maximum duration
+  std::function<bool()> stopped;  // returns true to stop early; may be empty
   std::function<void(const sim::LogSize&, std::uint64_t runs)> progress;  // may be empty
 };
 struct ShrunkRun {
-  IsolatedResult first;  // the run as it was
-  IsolatedResult last;   // the smallest that fails in the same way
+  IsolatedResult first;  // original run
+  IsolatedResult last;   // smallest run with the same failure
   sim::ShrinkResult shrunk;
   double seconds = 0;
 };
-// `world.seed` and what else the world is made of stay; `choice` makes the choices of the failing run. When
-// that run does not fail, `first.failed` is false and nothing else is done.
+// Shrinks only the choices; `world` (with its seed) stays unchanged. `choice` makes the choices of the
+// failing run. If that run does not fail, returns with `first.failed` false.
 ShrunkRun shrink_run(IsolatedRunner&, const sim::WorldOptions& world, const MakeChoice& choice,
                      const ShrinkRunOptions&);
 

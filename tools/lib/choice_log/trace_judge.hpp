@@ -12,10 +12,10 @@
 
 namespace rtrs::tools {
 
-// A folder in memory for the traces of one run, gone with this object.
+// In-memory folder for the traces of one run; the destructor removes it.
 class TraceScratch {
  public:
-  // Of the trace files of a run; empty when no folder could be made.
+  // Path prefix for the trace files of a run; empty if the folder could not be created.
   std::string prefix() const { return folder_.path().empty() ? std::string() : folder_ / "run"; }
 
  private:
@@ -24,7 +24,7 @@ class TraceScratch {
 };
 
 struct TraceViolation {
-  std::string id;      // of the rule, or A and the number of the law
+  std::string id;      // id of the rule, or A and the number of the law
   std::string oracle;  // O1..O18
   std::string rule;    // its text
   std::string seen;    // with the rule's id, what was seen and what would have been allowed
@@ -32,7 +32,7 @@ struct TraceViolation {
   Nanos time = 0;
 };
 
-// The earliest violation of several traces of one run. Those of the laws count only where no trace has one.
+// Earliest violation in the traces of one run. Law violations count only if no trace violates a rule.
 class TraceVerdict {
  public:
   void add(const std::vector<spec::Finding>& findings, std::size_t most_states, const std::string& trace);
@@ -46,7 +46,7 @@ class TraceVerdict {
 // The traces that a run wrote to PREFIX.*.rtrc, in order of their names.
 std::vector<std::string> traces_of(const std::string& prefix);
 
-// Judges the traces that a run wrote to PREFIX.*.rtrc; the earliest violation.
+// Judges the traces that a run wrote to PREFIX.*.rtrc; returns the earliest violation.
 std::optional<TraceViolation> judge_traces(const std::string& prefix);
 
 }  // namespace rtrs::tools

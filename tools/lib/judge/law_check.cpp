@@ -86,8 +86,8 @@ void LawCollector::end_trace(bool whole) {
   for (std::size_t at = first_end_; !whole && at < ends_.size(); ++at) ends_[at].cut = true;
 }
 
-// Who wrote into which chunk of a session, as far as the traces tell: whether another request may have
-// written over the one that a server read.
+// Tracks the writes into each chunk of a session that the traces show, to tell whether another request may
+// have overwritten the one that a server read.
 class LawCollector::Chunks {
  public:
   explicit Chunks(const LawCollector& all) : all_(all) {

@@ -81,7 +81,7 @@ class LawCollector {
     bool gapped = false;
     bool cut = false;  // the trace ended before the process did
   };
-  // What names a connection at both ends: uuids of path and session, counter, cid.
+  // Identifies a connection at both ends: uuids of path and session, reconnect counter, cid.
   struct Name {
     spec::Uuid path{};
     spec::Uuid session{};
