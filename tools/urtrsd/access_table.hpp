@@ -1,4 +1,4 @@
-// Who may write to which device: the rules of protocol section 9.4 over all sessions of the daemon.
+// Writers of each device: applies the rules of protocol section 9.4 to all sessions of the daemon.
 #pragma once
 
 #include <compare>
@@ -17,7 +17,8 @@ using wire::rnbd::AccessMode;
 enum class ExportKind : std::uint8_t { file, block_device, memory, nbd };
 const char* to_string(ExportKind kind) noexcept;
 
-// Identity of what is behind a name, so that two names of one device share their writers.
+// Identity of the device behind an export name. Two names of one device have the same identity and share
+// their writers.
 struct DeviceId {
   ExportKind kind = ExportKind::file;
   std::uint64_t major = 0;  // file: st_dev; block device: major(st_rdev); memory: 0
@@ -28,7 +29,7 @@ struct DeviceId {
 
 class AccessTable;
 
-// The right to use a device in one mode; given back on destruction. Must not outlive its table.
+// Right to use a device in one access mode. The destructor releases it. Must not outlive its table.
 class Lease {
  public:
   Lease() = default;
@@ -49,15 +50,15 @@ class Lease {
   AccessMode mode_ = AccessMode::read_only;
 };
 
-// One thread only.
+// Not thread-safe.
 class AccessTable {
  public:
   AccessTable() = default;
   AccessTable(const AccessTable&) = delete;
   AccessTable& operator=(const AccessTable&) = delete;
 
-  // ro always; rw with no writer; migration with fewer than two writers; else EPERM. `session` and `device`
-  // are names for the sentence only.
+  // Grants ro always, rw if there is no writer, migration if there are fewer than two writers; otherwise
+  // EPERM. `session` and `device` are used in the error text only.
   tl::expected<Lease, OpenError> acquire(const DeviceId& id, AccessMode mode, const std::string& session,
                                          const std::string& device);
   std::uint32_t readers(const DeviceId& id) const;
@@ -69,7 +70,7 @@ class AccessTable {
   struct Users {
     std::uint32_t readers = 0;
     std::uint32_t writers = 0;
-    std::string last_writer;  // session, for the sentence
+    std::string last_writer;  // session name, for the error text
   };
   void release(const DeviceId& id, AccessMode mode) noexcept;
   std::map<DeviceId, Users> devices_;

@@ -1,4 +1,4 @@
-// Threads for what may block for as long as a disk likes: opening and closing devices.
+// Threads for calls that may block as long as a disk does: opening and closing devices.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -11,19 +11,19 @@
 
 namespace rtrs::daemon {
 
-// Each job runs in a thread of its own, at most kThreads of one lane at a time; more of a lane wait, in
-// order. Used from the thread of the io_context only.
+// Each job runs in its own thread, at most kThreads jobs of one lane at a time; further jobs of the lane wait
+// in order. All functions must be called from the thread of the io_context.
 class BlockingJobs {
  public:
   static constexpr unsigned kThreads = 4;
   using Lane = std::uint64_t;
-  // Runs in a thread of its own; what it returns runs in the thread of the io_context afterwards.
+  // Runs in its own thread. The function it returns then runs in the thread of the io_context.
   using Job = std::function<std::function<void()>()>;
 
   explicit BlockingJobs(boost::asio::io_context& context) : context_(context) {}
   BlockingJobs(const BlockingJobs&) = delete;
   BlockingJobs& operator=(const BlockingJobs&) = delete;
-  // All jobs have ended, or the process ends without destructors.
+  // Requires that all jobs have ended; otherwise the process must end without running destructors.
   ~BlockingJobs();
 
   void run(Lane lane, Job job);

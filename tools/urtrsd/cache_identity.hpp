@@ -1,4 +1,4 @@
-// Which cache holds what peers wrote to an export and did not flush, told to them as a number (docs/rnbd.md).
+// Number that identifies the cache which holds unflushed writes to an export; sent to peers (docs/rnbd.md).
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,21 @@
 
 namespace rtrs::daemon {
 
-// The cache of a file or block device is that of the running kernel: it outlives this process, and ends with
-// the host. A memory device ends with the process. One thread only.
+// The kernel caches files and block devices: that cache survives this process and is lost with the host. A
+// memory device is lost with the process. Not thread-safe.
 class CacheIdentity {
  public:
-  // `boot`: any text that names the running kernel; empty: not known. `process`: a number that no other
-  // process has.
+  // `boot`: text that identifies the running kernel; empty: unknown. `process`: number that no other process
+  // has.
   CacheIdentity(std::string boot, std::uint64_t process) : boot_(std::move(boot)), process_(process) {}
-  // Of this host and process. The kernel tells in /proc/sys/kernel/random/boot_id.
+  // Identity of this host and process; `boot` is read from /proc/sys/kernel/random/boot_id.
   static CacheIdentity of_system();
 
-  // 0: not known. `sequence` tells apart disks that had one device number after another; 0 for all else.
+  // Returns 0 if unknown. `sequence` distinguishes disks that had the same device number in succession; 0 for
+  // files and memory.
   std::uint64_t instance(const DeviceId&, std::uint64_t sequence) const;
-  // What was written before may be lost although the kernel goes on: another instance from now on, as long as
-  // this process lives.
+  // After a failed sync, earlier writes may be lost although the kernel keeps running: the device gets a new
+  // instance number for the rest of this process.
   void on_failed_sync(const DeviceId& id) { ++failed_syncs_[id]; }
 
   bool knows_host() const { return !boot_.empty(); }

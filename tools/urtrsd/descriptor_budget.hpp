@@ -1,5 +1,5 @@
-// How many descriptors devices may take, so that clients cannot leave none for connections by opening files,
-// nor one host none for the files of the others. Pure.
+// Limits the file descriptors used for devices, so that clients that open files leave descriptors for
+// connections, and one host leaves some for the files of other hosts. Pure.
 #pragma once
 
 #include <algorithm>
@@ -10,23 +10,23 @@ namespace rtrs::daemon {
 
 class DescriptorBudget {
  public:
-  // The file, and its lock.
+  // One for the file and one for its lock.
   static constexpr std::uint64_t kOfAFile = 2;
   using Host = std::uint32_t;  // digest of the client's address
 
-  // `limit`: descriptors that the process may have. Half of them are for connections.
+  // `limit`: maximum number of descriptors of the process. Half of them are reserved for connections.
   explicit DescriptorBudget(std::uint64_t limit) noexcept
       : connections_max_(limit / 2), files_max_(std::max<std::uint64_t>(limit / 2 / kOfAFile, 1)) {}
 
-  // A file that is to be opened. False: there are as many as there may be, or as the clients of this host may
-  // have open.
+  // Reserves descriptors for a file that is about to be opened. Returns false if the total limit or the limit
+  // of this client host is reached.
   bool take(Host host) {
     if (files_ == files_max_ || files_of(host) >= files_max_of(host)) return false;
     ++files_;
     ++of_host_[host];
     return true;
   }
-  // It is closed, or was not opened.
+  // Releases a reservation after the file was closed or could not be opened.
   void give_back(Host host) noexcept {
     const auto found = of_host_.find(host);
     if (found == of_host_.end()) return;
@@ -41,7 +41,7 @@ class DescriptorBudget {
     const auto found = of_host_.find(host);
     return found == of_host_.end() ? 0 : found->second;
   }
-  // All but an eighth of what the other hosts leave, and at least one.
+  // Seven eighths of the files that other hosts leave, at least one.
   std::uint64_t files_max_of(Host host) const noexcept {
     const std::uint64_t left = files_max_ - (files_ - files_of(host));
     return std::max<std::uint64_t>(left - (left + 7) / 8, 1);

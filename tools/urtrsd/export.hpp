@@ -1,4 +1,4 @@
-// An opened device: what a peer reads and writes.
+// An opened device that peers read and write.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ namespace rtrs::daemon {
 
 inline constexpr std::uint32_t kSectorBytes = 512;
 
-// Zero-filled memory of the process, taken from the system page by page when it is first written.
+// Zero-filled memory of the process. The system allocates each page at the first write to it.
 class MemoryRegion {
  public:
-  // `size` in bytes, > 0. ENOMEM when the address space is exhausted.
+  // `size` in bytes, > 0. Error ENOMEM: the address space is exhausted.
   static tl::expected<std::shared_ptr<MemoryRegion>, OpenError> create(std::uint64_t size);
   MemoryRegion(const MemoryRegion&) = delete;
   MemoryRegion& operator=(const MemoryRegion&) = delete;
@@ -38,17 +38,18 @@ class MemoryRegion {
   std::size_t size_;
 };
 
-// Owned by whoever opened it; must outlive every operation submitted on it: destroy it when in_flight() is 0.
+// Must outlive every operation submitted on it: destroy it only when in_flight() is 0.
 class Export {
  public:
   struct Options {
     bool read_only = false;
     std::uint32_t delay_ms = 0;  // every operation waits this long before it starts
-    bool only_checked = false;   // no client gets it; nothing is done that changes the times of its file
+    bool only_checked = false;   // opened for a check only; must not change the times of the file
   };
 
   // Opens for reading, or for reading and writing unless options.read_only.
-  // A size that is not a multiple of the logical block is rounded down with a warning; nothing left: EINVAL.
+  // A size that is not a multiple of the logical block is rounded down with a warning; EINVAL if nothing is
+  // left.
   static tl::expected<std::unique_ptr<Export>, OpenError> open(const Located& located, const Options& options,
                                                                const std::string& described);
   static tl::expected<std::unique_ptr<Export>, OpenError> open_memory(std::shared_ptr<MemoryRegion> region,
@@ -64,19 +65,19 @@ class Export {
 
   ExportKind kind() const noexcept { return id_.kind; }
   const DeviceId& id() const noexcept { return id_; }
-  // Block device: the kernel's disk sequence number, which is new for each disk that gets the device number.
-  // NBD server: number of times that it may have lost writes. 0: unknown, or another kind.
+  // Block device: the kernel's disk sequence number, which changes for each disk that gets the same device
+  // number. NBD server: number of times that it may have lost writes. 0: unknown, or another kind of device.
   std::uint64_t sequence() const noexcept { return sequence_; }
   std::uint64_t size_bytes() const noexcept { return geometry_.nsectors * kSectorBytes; }
   std::uint64_t sectors() const noexcept { return geometry_.nsectors; }
-  // Bytes of the file or device now, asked of the system, which may take as long as the disk likes: from any
-  // thread. 0 where it does not tell.
+  // Current size in bytes, read from the system. Blocks as long as the disk does; may be called from any
+  // thread. Returns 0 if the size is unknown.
   std::uint64_t measure() const noexcept;
-  // What measure() returned; 0 changes nothing. A rest that is no whole block is not exported.
+  // Sets the size that measure() returned; 0 changes nothing. An incomplete last block is not exported.
   void resize(std::uint64_t bytes) noexcept;
   bool read_only() const noexcept { return options_.read_only; }
   std::uint32_t delay_ms() const noexcept { return options_.delay_ms; }
-  // What OPEN_RSP tells: the size that is exported, and what is supported.
+  // Exported size and supported operations, as sent in OPEN_RSP.
   const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
@@ -87,7 +88,7 @@ class Export {
 
   std::uint32_t page_size() const noexcept { return page_size_; }  // bytes; of memory()
 
-  // What the device has of the slots of the StorageEngine. All opens of one device use one share.
+  // Slots of the StorageEngine that the device holds. All opens of one device use the same share.
   SlotShare& share() const noexcept { return *share_; }
   const std::shared_ptr<SlotShare>& common_share() const noexcept { return share_; }
   void use_share(std::shared_ptr<SlotShare> share) noexcept { share_ = std::move(share); }
@@ -101,7 +102,7 @@ class Export {
 
  private:
   Export() = default;
-  // Takes as many whole blocks of `bytes` as there are.
+  // Exports the whole blocks contained in `bytes`.
   tl::expected<void, OpenError> set_size(std::uint64_t bytes, const std::string& described);
 
   DeviceId id_;

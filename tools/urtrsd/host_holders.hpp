@@ -10,28 +10,28 @@
 
 namespace rtrs::daemon {
 
-// Files of the kernel below `root`, which is empty but in tests.
+// Reads kernel files below `root`, which is empty except in tests.
 class HostHolders {
  public:
   explicit HostHolders(std::string root = {}) : root_(std::move(root)) {}
-  // Such as "mounted at \"/srv\", dm-0 (vg-data)"; empty: no use can be found. Uses in other mount namespaces
-  // and exclusive opens of processes cannot. Partitions of the device, and the disk of a partition, count,
-  // because the kernel lets nobody claim a disk beside its partitions.
+  // Example: "mounted at \"/srv\", dm-0 (vg-data)"; empty if no use was found. Mounts in other namespaces and
+  // exclusive opens by processes are not found. Partitions of the device and the disk of a partition count
+  // too, because the kernel rejects a claim on a disk while one of its partitions is claimed.
   std::string of_device(unsigned major, unsigned minor) const;
-  // Loop devices that may write to the regular file; empty: none.
+  // Loop devices that may write to the regular file; empty if there are none.
   std::string of_file(const std::string& path) const;
 
  private:
   std::string root_;
 };
 
-// Without the line feed; empty if the file cannot be read.
+// First line without the line feed; empty if the file cannot be read.
 std::string first_line(const std::filesystem::path& path);
 
-// Of this host now.
+// Current uses of the device or file on this host.
 std::string host_holders(const Located& located);
 
-// "DESCRIBED is in use by this host: HOLDERS; ...", with what to do. `holders` may be empty.
+// Returns "DESCRIBED is in use by this host: HOLDERS; ..." with advice. `holders` may be empty.
 std::string in_use_by_host(const std::string& described, const std::string& holders);
 
 }  // namespace rtrs::daemon

@@ -15,45 +15,46 @@
 
 namespace rtrs::daemon {
 
-// One lock for each device in this process, however many sessions have it open: for reading while all of them
-// read, for writing while one of them may write. Open file description locks (fcntl F_OFD_SETLK) on the whole
-// file: they are advisory, end with the process, and conflict with those of QEMU. A file system without locks
-// is used without, with a warning. Locks of a block device are those of its node in /dev.
+// One lock per device in this process, for any number of sessions: a read lock while all sessions only read,
+// a write lock while one of them may write. The locks are open file description locks (fcntl F_OFD_SETLK) on
+// the whole file: advisory, released when the process ends, and in conflict with those of QEMU. On a file
+// system without locks the image is used unlocked, with a warning. A block device is locked through its node
+// in /dev.
 //
 // A block device that is opened for writing is also claimed (O_EXCL). The claim fails while this host has it
 // mounted, uses it as swap or in device-mapper or md, or another process claims it; the host cannot begin
 // such a use until the claim ends. A file is refused while a loop device of this host can write to the file.
 // `force` skips both checks.
 //
-// May be called from any thread, and blocks where the file system does; calls for other devices go on.
+// Thread-safe. Blocks while the file system does; calls for other devices are not delayed.
 class ImageLocks {
  public:
   class Hold;
 
   struct Use {
     bool write = false;
-    bool force = false;  // of a writer, without a claim
+    bool force = false;  // writer without a claim
     bool claims(const Located& located) const noexcept {
       return write && !force && located.id.kind == ExportKind::block_device;
     }
   };
-  // EBUSY with a sentence that names whoever holds the lock or the claim, if that can be found.
+  // Error EBUSY: the text names the holder of the lock or claim, if it can be found.
   tl::expected<Hold, OpenError> acquire(const Located& located, const Use& use, const std::string& described);
-  // Why this host's own use of the device does not allow `use`, as far as it can be found without a claim.
+  // Error if this host's own use of the device forbids `use`, as far as that can be found without a claim.
   static std::optional<OpenError> host_use(const Located& located, const Use& use,
                                            const std::string& described);
-  // A warning when acquire() would answer EBUSY, else none. Takes no lock, not for a moment either: a server
-  // that wants the image meanwhile gets it.
+  // Returns a warning if acquire() would fail with EBUSY. Never takes a lock, even briefly, so that a server
+  // that wants the image at the same time can lock it.
   static std::vector<std::string> others(const Located& located, bool write, const std::string& described);
 
  private:
-  // Of one device. `strength`: what the lock on `fd` is now.
+  // State of one device. `strength`: current lock on `fd`.
   enum class Strength : std::uint8_t { none, read, write };
   struct Image {
     std::mutex mutex;
     UniqueFd fd;
     bool fd_writes = false;
-    bool claimed = false;  // by `fd`
+    bool claimed = false;  // `fd` holds the exclusive claim
     Strength strength = Strength::none;
     std::uint32_t readers = 0;
     std::uint32_t writers = 0;
@@ -69,7 +70,7 @@ class ImageLocks {
   friend class Hold;
 };
 
-// Given back on destruction, which may block like acquire().
+// Releases lock and claim on destruction, which may block as acquire() does.
 class ImageLocks::Hold {
  public:
   Hold() = default;
@@ -88,8 +89,8 @@ class ImageLocks::Hold {
   std::string warning_;
 };
 
-// "process 1234 (qemu-system-x86)", or "another process" where that cannot be found out: the names of other
-// users' processes are visible to root only. `fd`: of the file, opened in the way that was refused.
+// Returns "process 1234 (qemu-system-x86)", or "another process" if that is unknown: only root sees the
+// processes of other users. `fd`: the file, opened in the mode that was rejected.
 std::string lock_holder(int fd, bool write);
 
 }  // namespace rtrs::daemon

@@ -1,4 +1,4 @@
-// Questions to disks that may not answer.
+// Runs calls to disks that may hang.
 #pragma once
 
 #include <chrono>
@@ -7,10 +7,10 @@
 
 namespace rtrs::daemon {
 
-// Runs the tasks side by side, in threads of their own, and waits for them, but no longer than `bound`. One
-// element for each task: whether it ended in time. Tasks that did not end go on, and those behind them begin
-// when a thread is free, until the process ends: a task owns what it uses. `threads`: at most so many at a
-// time; 0: 16, and fewer where the process may open few descriptors.
+// Runs the tasks in parallel threads and waits for them at most `bound`. Returns for each task whether it
+// ended in time. Unfinished tasks keep running, and queued tasks start when a thread is free, until the
+// process ends, so a task must own everything that it uses. `threads`: maximum number of threads; 0 means 16,
+// or fewer if the process may open few descriptors.
 std::vector<bool> in_parallel(std::vector<std::function<void()>> tasks, std::chrono::milliseconds bound,
                               unsigned threads = 0);
 

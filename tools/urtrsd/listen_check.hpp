@@ -1,4 +1,4 @@
-// Whether the addresses of a configuration can be listened on now.
+// Checks whether the daemon could listen on the configured addresses now.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,18 +10,19 @@ namespace rtrs::daemon {
 
 struct AddressProblem {
   std::string sentence;
-  bool may_pass = false;  // a port that is in use now, by the urtrsd that is to be restarted for example
+  bool may_pass =
+      false;  // may be temporary: the port is in use, for example by the urtrsd that will be restarted
 };
 
-// Whether a TCP socket can be bound to the address now: 0, or an errno.
+// Returns 0 if a TCP socket can be bound to the address now, otherwise an errno.
 int try_address(const net::SocketAddress& address);
 
-// Binds each for a moment, and listens on none. Of verbs, whose ports are not those of TCP, the address
-// alone.
+// Binds each address briefly without listening. For verbs only the address is checked, because its ports are
+// not TCP ports.
 std::vector<AddressProblem> try_addresses(const DaemonConfig& config);
 
-// Reasons why the control socket could not be made now. Only warnings: urtrsd runs without it, and systemd
-// may make the folder for the service.
+// Reasons why the control socket could not be created now. They are only warnings: urtrsd runs without the
+// socket, and systemd may create the folder for the service.
 std::vector<std::string> control_warnings(const DaemonConfig& config);
 
 }  // namespace rtrs::daemon
