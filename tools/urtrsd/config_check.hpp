@@ -1,4 +1,4 @@
-// --check-config: tries what a start would, and says what fails.
+// --check-config: tries the steps of a start and reports those that fail.
 #pragma once
 #include <string>
 
@@ -6,9 +6,9 @@
 
 namespace rtrs::daemon {
 
-// Adds lines to `result`, and its exit code where the start would fail.
+// Adds lines to `result`, and sets its exit code if the start would fail.
 void check_devices(const DaemonConfig&, const TryStart&, CommandLine& result);
-// The answer for programs: "ok", "exit_code", and the lines as "problems" and "warnings".
+// The result as JSON: "ok", "exit_code", and the lines as "problems" and "warnings".
 std::string json_of(const CommandLine&);
 
 }  // namespace rtrs::daemon

@@ -1,4 +1,4 @@
-// The text of a configuration file, wherever its path leads.
+// Reads a configuration file without blocking for ever, whatever kind of file its path names.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@ namespace rtrs::daemon {
 
 inline constexpr std::chrono::seconds kConfigPatience{10};
 
-// Of a regular file of at most 1 MiB. The error says what is wrong, for behind "FILE: ". Waits for the disk
-// for `patience` at most; a thread that the disk holds up for longer is left behind.
+// Returns the text of a regular file of at most 1 MiB. The error text is meant to follow "FILE: ". Waits at
+// most `patience` for the disk; a thread that still blocks then is abandoned.
 tl::expected<std::string, std::string> read_config_file(const std::string& path,
                                                         std::chrono::milliseconds patience = kConfigPatience);
 

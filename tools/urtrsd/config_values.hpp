@@ -1,4 +1,4 @@
-// The scalar settings as a table: one row drives the file, the flag, --help and --print-config.
+// Table of the scalar settings: one row defines the key in the file, the flag, --help and --print-config.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct IntegerRule {
 struct BooleanRule {
   bool DaemonConfig::*member;
 };
-// Unset, the program decides.
+// A boolean that the program decides if it is unset.
 struct OptionalBooleanRule {
   std::optional<bool> DaemonConfig::*member;
-  const char* unset;  // how it decides
+  const char* unset;  // rule of that decision, for --help
 };
 struct TextRule {
   std::string DaemonConfig::*member;
@@ -33,8 +33,8 @@ struct TextRule {
 };
 
 struct Setting {
-  std::string key;   // "port", or "heartbeat.interval_ms" for a key of the table [heartbeat]
-  std::string flag;  // without the dashes; further names after a comma
+  std::string key;   // "port", or "heartbeat.interval_ms" for a key in the table [heartbeat]
+  std::string flag;  // without dashes; more names follow after commas
   std::string help;
   std::variant<IntegerRule, BooleanRule, OptionalBooleanRule, TextRule> rule;
 };
@@ -44,15 +44,16 @@ const Setting* find_setting(std::string_view key);  // nullptr: no such setting
 
 bool is_boolean(const Setting& setting);
 
-// As written in a file, without quotes; how the program decides where nothing is the default; or empty.
+// Default as written in a file, without quotes. If there is no default: the rule by which the program
+// decides, or empty.
 std::string default_of(const Setting& setting);
 
-// "integer 0..65535", "boolean", "one of tcp, udp".
+// Expected values in words: "integer 0..65535", "boolean", "one of tcp, udp".
 std::string expected(const Setting& setting);
 
-// Each returns an empty string when the value was stored, or what was expected instead.
+// The store functions return an empty string after storing the value, or the expected values in words.
 std::string store_integer(DaemonConfig& config, const IntegerRule& rule, std::int64_t value);
-// False: the setting is no boolean.
+// Returns false if the setting is not a boolean.
 bool store_boolean(DaemonConfig& config, const Setting& setting, bool value);
 std::string store_text(DaemonConfig& config, const TextRule& rule, const std::string& value);
 

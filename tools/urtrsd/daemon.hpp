@@ -1,5 +1,5 @@
-// urtrsd at work: a BlockServer on one fabric, and what it asks for carried out: exports from the catalog, IO
-// by the storage engine, lines of the log. One thread, one io_context.
+// Runs a BlockServer on one fabric and carries out its actions: opens exports from the catalog, submits IO to
+// the storage engine, writes the log. Uses one thread and one io_context.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>
@@ -31,28 +31,29 @@ namespace rtrs::daemon {
 
 class Daemon : private Controlled {
  public:
-  // `fabric` and `catalog` are ready to use; their failures are the caller's to explain.
+  // `fabric` and `catalog` must be ready to use; the caller reports errors of creating them.
   Daemon(boost::asio::io_context&, const DaemonConfig&, std::unique_ptr<Fabric> fabric,
          std::unique_ptr<Catalog> catalog, std::unique_ptr<StorageEngine> engine, const ServiceEnvironment&);
   ~Daemon() override;
 
-  // How the configuration is read again: the command line of the start. Called from another thread.
+  // Sets the function that reads the configuration again, with the command line of the start. The function is
+  // called from another thread.
   void reread_with(std::function<CommandLine()> reread) { reread_ = std::move(reread); }
 
-  // Tries the problems that the check of the catalog found again.
+  // Schedules retries of the problems that the check of the catalog found.
   void expect(const std::vector<Catalog::Problem>& missing);
-  // 0, or the exit code after an error that was logged.
+  // Returns 0, or an exit code after logging an error.
   int start();
-  // A second signal, or shutdown_timeout_s, ended it while operations were in flight: leave the process
-  // without destructors, which would wait for them.
+  // True if a second signal or shutdown_timeout_s ended the daemon while operations were in flight. The
+  // process must then exit without running destructors, which would wait for these operations.
   bool was_forced() const noexcept { return forced_; }
 
  private:
   struct Session {
     std::string name;
-    std::string peer;          // client's address of the path that opened it
+    std::string peer;          // client address of the path that opened the session
     std::string path;          // SRC@DST of that path
-    std::uint64_t serial = 0;  // never used again, unlike the index
+    std::uint64_t serial = 0;  // never reused, unlike the index
     DescriptorBudget::Host host = 0;
   };
   struct Device {
@@ -70,7 +71,7 @@ class Daemon : private Controlled {
   void perform(const block::SessionRefused&);
   void perform(const block::SessionClosed&);
   void no_memory_for(std::uint16_t session, std::string_view name);
-  std::string who(std::uint16_t session) const;  // for a line of the log
+  std::string who(std::uint16_t session) const;  // name of the session for log lines
   LogFields fields_of(std::uint16_t session, int error = 0) const;
   // daemon_devices.cpp
   tl::expected<void, OpenError> may_open(std::uint16_t session, const std::string& name) const;
@@ -80,9 +81,10 @@ class Daemon : private Controlled {
   void close(const Session& of, OpenedDevice device);
   void tell_failure(const StorageResult&);
 
-  bool listen();  // false: an error was logged (daemon_listen.cpp)
+  bool listen();  // false after logging an error (daemon_listen.cpp)
   Errc listen_on(const std::string& address);
-  // `name`: of which it is an address, or the address itself. False: an error was logged.
+  // `name`: host name that resolved to `address`, or the address itself. Returns false after logging an
+  // error.
   bool listen_or_miss(const std::string& address, const std::string& name);
   bool miss_name(const std::string& name, const std::string& why);
   void listen_again(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
@@ -100,7 +102,7 @@ class Daemon : private Controlled {
   void watch_expiry();
   // daemon_trace.cpp
   trace::Origin origin() const;
-  std::string open_trace(const std::string& path);  // "": it is open, or why not, which was logged
+  std::string open_trace(const std::string& path);  // returns "" if it is open, otherwise the logged error
   void toggle_trace();
   void report_trace(const PathEvent&);
   void report_news();
@@ -109,10 +111,10 @@ class Daemon : private Controlled {
 
   // daemon_missing.cpp
   void miss(const MissingList::Key& key, OpenError why);
-  bool appeared(const MissingList::Key& key);  // false: it was not missing
-  // Of jobs; daemon_reload.cpp and daemon.cpp have the other ones.
+  bool appeared(const MissingList::Key& key);  // false if it was not missing
+  // Lane of retries in BlockingJobs; daemon_reload.cpp and daemon.cpp define the other lanes.
   static constexpr BlockingJobs::Lane kRetries = ~BlockingJobs::Lane{2};
-  // `until_done` is released when the attempt has ended; may be null.
+  // `until_done` is released when the attempt has ended. It may be null.
   void try_again(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
   void ask_catalog(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
   void set_retry_timer();
@@ -122,10 +124,10 @@ class Daemon : private Controlled {
   bool is_missing(const std::string& export_name) const;
   // daemon_control.cpp
   void open_control();
-  bool open_or_miss_metrics();  // false: an error was logged
-  OpenError open_metrics();     // error 0: it is open, or not wanted
+  bool open_or_miss_metrics();  // false after logging an error
+  OpenError open_metrics();     // error 0: open, or not configured
   attributes::ServerModel model() const override;
-  // All sessions, each with its name as outputs show it and as users give it.
+  // All sessions, with their names as printed for users and accepted from them.
   std::vector<ServerSessionStatus> sessions() const;
   std::vector<ExportSpec> exports() const override { return catalog_->specs(); }
   std::vector<std::string> lost_nbd() const override { return catalog_->lost_nbd(); }
@@ -147,14 +149,14 @@ class Daemon : private Controlled {
   bool set_log_level(const std::string& level) override;
   // daemon_debug.cpp
   nlohmann::json debug_dump(const std::string& from) const override;
-  std::string what_hangs() const;  // operations of storage by the client's name of the device
+  std::string what_hangs() const;  // blocked storage operations, with the device names of clients
   // daemon_reload.cpp
   static std::vector<std::string> tell_of_export(const ExportSpec& spec);
   void add_export(const ExportSpec& spec, std::function<void(const Added&)> tell) override;
   std::string remove_export(const std::string& name, bool force) override;
   void reload(std::function<void(const Reloaded&)> tell) override;
   void reread();
-  // What was read again: the configuration and, on the fabric tcp, the files of TLS.
+  // Result of a reload: the configuration and, for the fabric tcp, the TLS files.
   struct Reread;
   bool uses_tls_of(const DaemonConfig& wanted) const;
   void change_settings(Reread&, std::function<void(const Reloaded&)> tell);
@@ -171,17 +173,18 @@ class Daemon : private Controlled {
 
   boost::asio::io_context& context_;
   DaemonConfig config_;
-  std::vector<std::string> listens_on_;  // addresses in figures
+  std::vector<std::string> listens_on_;  // numeric addresses
   Recorder recorder_;
   std::unique_ptr<Catalog> catalog_;
   std::map<std::uint64_t, Device> devices_;  // by export handle
-  std::unique_ptr<StorageEngine> engine_;    // destroyed before the devices that it works on
-  std::unique_ptr<Fabric> fabric_;           // its memory is what the engine reads and fills
+  std::unique_ptr<StorageEngine> engine_;    // destroyed before the devices that it uses
+  std::unique_ptr<Fabric> fabric_;           // owns the memory that the engine reads and writes
   BlockServer server_;
   std::vector<std::unique_ptr<Session>> sessions_;
   LimitedLog log_;
-  DescriptorBudget descriptors_;  // of files that are open, being opened or being closed
-  // Of one step. Kept, because initialising them anew costs more than an empty step.
+  DescriptorBudget descriptors_;  // counts files that are open, being opened or being closed
+  // Buffers of one step. They are members because initialising them in each step costs more than an empty
+  // step.
   std::array<block::Action, 64> actions_;
   std::array<StorageResult, 64> done_;
   PathEvent path_event_;
@@ -191,9 +194,9 @@ class Daemon : private Controlled {
   bool submitted_ = false;
   bool stopping_ = false;
   bool forced_ = false;
-  unsigned recordings_ = 0;  // begun by a signal
-  std::string tracing_;      // file that is recorded now; empty: none
-  Nanos next_dump_ = 0;      // not before, after an error
+  unsigned recordings_ = 0;  // recordings started by a signal
+  std::string tracing_;      // file of the current recording; empty: none
+  Nanos next_dump_ = 0;      // earliest time of the next dump after an error
   boost::asio::posix::stream_descriptor engine_events_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer shutdown_;
@@ -209,8 +212,8 @@ class Daemon : private Controlled {
   Nanos started_ = asio::steady_now();
   std::function<CommandLine()> reread_;
   bool rereading_ = false;
-  std::vector<std::function<void(const Reloaded&)>> reloads_;  // that the next reading answers
-  std::unique_ptr<Control> control_;                           // null: without a socket
+  std::vector<std::function<void(const Reloaded&)>> reloads_;  // callbacks waiting for the next reload
+  std::unique_ptr<Control> control_;                           // null if there is no control socket
   std::unique_ptr<http::TextServer> metrics_;
 };
 

@@ -1,4 +1,4 @@
-// What everything that is under way in a server waits for, and since when, as JSON. Pure.
+// JSON about everything pending in a server: what it waits for, and since when. Pure.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace rtrs::daemon {
 
-// Where a page of requests begins: a chunk of a session. "SESSION:CHUNK" in text, and "" is the begin of all.
+// First request of a page: a chunk of a session. Its text form is "SESSION:CHUNK"; "" is the first page.
 struct DumpPlace {
   std::uint16_t session = 0;
   std::uint16_t chunk = 0;
@@ -19,10 +19,11 @@ struct DumpPlace {
 std::optional<DumpPlace> parse_place(const std::string& text);
 std::string to_text(DumpPlace);
 
-// `storage`: what the storage engine says of it; may be empty. `device`: as the client mapped it, for an IO.
+// `storage`: state in the storage engine; may be empty. `device`: for an IO, the name under which the client
+// mapped the device.
 nlohmann::json to_json(const RequestInFlight&, const ServerSessionStatus&, const std::string& device,
                        const std::string& storage, Nanos now);
-// Its paths and devices; `devices` may be null.
+// Paths and devices of a session; `devices` may be null.
 nlohmann::json waits_of(const ServerSessionStatus&, const rnbd::ServerDevices* devices, Nanos now);
 
 }  // namespace rtrs::daemon

@@ -1,4 +1,4 @@
-// Files and block devices that were found by name, before they are opened for IO.
+// Files and block devices found by name but not yet opened for IO.
 #pragma once
 
 #include <functional>
@@ -11,27 +11,27 @@
 
 namespace rtrs::daemon {
 
-// A file, block device or folder that was opened with O_PATH.
+// A file, block device or directory opened with O_PATH.
 struct Located {
   UniqueFd path_fd;
   DeviceId id;
-  std::string path;                          // by which it was found
-  std::function<UniqueFd(int flags)> again;  // opens that path again, with errno if it fails
+  std::string path;                          // path that was looked up
+  std::function<UniqueFd(int flags)> again;  // opens that path again; sets errno on failure
 };
 
-// Opens the inode that was inspected, with flags of open(2). Where /proc, which leads from the descriptor to
-// its inode, is not mounted, opens the path again, and fails with ESTALE if it leads to another inode by now.
+// Opens the inspected inode with flags of open(2), through /proc. Without /proc it opens the path again, and
+// fails with ESTALE if the path now names another inode.
 UniqueFd reopen(const Located& located, int flags);
 
-// Refuses what cannot be a device: directory, socket, fifo, character device (all ENOTBLK, as the kernel
-// server answers for anything but a block device), with a sentence that names the kind. `described` names the
-// device.
+// Rejects files that cannot be a device: directory, socket, fifo, character device. The error is ENOTBLK,
+// which the kernel server returns for everything but a block device; the text names the kind. `described`
+// names the device.
 tl::expected<Located, OpenError> identify(UniqueFd path_fd, const std::string& described);
 
-// Finds a configured file. `described` names its export in sentences.
+// Finds a configured file. `described` names its export in error texts.
 tl::expected<Located, OpenError> locate_file(const std::string& path, const std::string& described);
 
-// Without symbolic links, also of a file that is missing; `path` itself if it cannot be resolved.
+// Path without symbolic links, also for a missing file; `path` itself if it cannot be resolved.
 std::string real_path(const std::string& path);
 std::string path_of(const Located& located);  // without symbolic links
 

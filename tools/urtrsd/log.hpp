@@ -1,5 +1,5 @@
-// The log of urtrsd on standard error. A thread of its own writes it, so that a standard error that nobody
-// reads stops nothing else: the lines that do not fit into its queue are dropped, oldest first, and counted.
+// Log of urtrsd on standard error. A separate thread writes it, so that a standard error that no process
+// reads blocks nothing else. Lines that do not fit into its queue are dropped, oldest first, and counted.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -14,11 +14,11 @@
 
 namespace rtrs::daemon {
 
-// Lines that clients can cause. Each kind has a limit of its own, so that a flood of one does not hide
-// others.
+// Log lines that clients can cause. Each kind has its own rate limit, so that a flood of one kind does not
+// hide others.
 enum class LogKind : std::uint8_t {
-  stranger_path,  // a path whose session has no name yet
-  path_up,        // of a named session
+  stranger_path,  // path whose session has no name yet
+  path_up,        // path of a named session
   path_down,
   session,
   device,
@@ -36,7 +36,7 @@ class LimitedLog {
     if (spdlog::should_log(level) && allow(kind))
       spdlog::log(level, format, std::forward<Arguments>(arguments)...);
   }
-  // The same with what the line is about, for programs.
+  // As above, with fields for programs that parse the log.
   template <class... Arguments>
   void write(LogKind kind, spdlog::level::level_enum level, const LogFields& fields,
              spdlog::format_string_t<Arguments...> format, Arguments&&... arguments) {
@@ -44,9 +44,9 @@ class LimitedLog {
       spdlog::log(level, "{}",
                   with_fields(fmt::format(format, std::forward<Arguments>(arguments)...), fields));
   }
-  // Tells what was left out in windows that have ended.
+  // Logs the number of lines suppressed in time windows that have ended.
   void tell();
-  // When tell() has something; kNever: not yet known.
+  // Time at which tell() has something to log; kNever: not yet known.
   Nanos next_due() const noexcept { return limiter_.next_due(); }
 
  private:
@@ -54,10 +54,10 @@ class LimitedLog {
   tools::LogLimiter limiter_{static_cast<std::size_t>(LogKind::count)};
 };
 
-// Each line begins with its priority where standard error is the journal of systemd ($JOURNAL_STREAM).
+// If standard error is the systemd journal ($JOURNAL_STREAM), each line begins with its priority.
 void set_up_log(const std::string& level, LogFormat format);
-// Writes what is queued. When standard error takes nothing for 2 s, gives up and leaves the process with
-// `exit_code`, because the thread of the log cannot be ended then.
+// Writes the queued lines. If standard error blocks for 2 s, exits the process with `exit_code`, because the
+// log thread cannot be stopped then.
 void finish_log(int exit_code);
 
 }  // namespace rtrs::daemon

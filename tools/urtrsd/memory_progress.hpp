@@ -1,5 +1,5 @@
-// How one operation on a memory export advances: slice by slice, so that no operation keeps the others
-// waiting for longer than one slice takes. Pure.
+// Progress of one operation on a memory export. It runs slice by slice, so that it delays other operations by
+// at most one slice. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace rtrs::daemon {
 
-// What to do with the range now. release: give whole pages back to the system, they read as zeroes then.
+// Next step for the current range. release: return whole pages to the system, after which they read as
+// zeroes.
 enum class MemoryStep : std::uint8_t { read, write, zero, release, done };
 
 class MemoryProgress {
@@ -17,9 +18,9 @@ class MemoryProgress {
   static constexpr std::uint32_t kReleaseSlice = 4 * 1024 * 1024;  // bytes of one release
 
   MemoryProgress() = default;  // done
-  // Bytes throughout; the range lies within the device. `page` is the system's page size, a power of two; the
-  // memory begins at a multiple of it. `keep_pages`: write_zeroes leaves the pages where they are. A discard
-  // always releases.
+  // `offset`, `bytes` and `page` are in bytes; the range must lie within the device. `page`: page size of the
+  // system, a power of two to which the memory is aligned. `keep_pages`: write_zeroes keeps the pages
+  // allocated. A discard always releases them.
   MemoryProgress(Opcode opcode, std::uint64_t offset, std::uint32_t bytes, std::uint32_t page,
                  bool keep_pages) noexcept;
 
@@ -28,8 +29,8 @@ class MemoryProgress {
   std::uint32_t length() const noexcept { return length_; }  // of the step
   std::uint32_t buffer_offset() const noexcept { return completed_; }
 
-  void on_done() noexcept;  // the step was carried out
-  // The system did not take the pages: the rest is zeroed.
+  void on_done() noexcept;  // the step is complete
+  // The system rejected the release: the rest is zeroed instead.
   void on_not_released() noexcept;
 
  private:

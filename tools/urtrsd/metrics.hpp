@@ -1,4 +1,4 @@
-// The metrics of a server, in the text format of Prometheus.
+// Metrics of a server in the text format of Prometheus.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,14 +15,14 @@ struct MetricsInput {
   attributes::ServerModel model;
   ServerStats transport;
   BlockServerStats block;
-  std::optional<tcp::TcpStats> tcp;  // of fabric tcp
+  std::optional<tcp::TcpStats> tcp;  // fabric tcp only
   std::string version;
   std::string fabric;
   double uptime_s = 0;
   std::vector<tls::Expiry> expiries{};
 };
 
-// Names and labels are in docs/management.md and never change their meaning.
+// docs/management.md lists names and labels. Their meaning never changes.
 std::string metrics_text(const MetricsInput&);
 
 }  // namespace rtrs::daemon

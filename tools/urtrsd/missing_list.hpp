@@ -1,5 +1,5 @@
-// The things that urtrsd was configured to serve and cannot serve now, and when to try each of them again.
-// Pure: time comes in.
+// Configured items that urtrsd cannot serve now, with the time of the next attempt for each. Pure: the caller
+// passes the time.
 #pragma once
 
 #include <cstdint>
@@ -14,38 +14,38 @@
 namespace rtrs::daemon {
 
 enum class MissingKind : std::uint8_t { exported, search_path, address, metrics, control };
-// "export", "dev_search_path", "listen", "metrics", "control": the key of the configuration.
+// Configuration key: "export", "dev_search_path", "listen", "metrics" or "control".
 const char* to_string(MissingKind kind);
 
 class MissingList {
  public:
-  // The pause before the second attempt. Each pause is twice the one before, up to the longest.
+  // Pause before the second attempt. Each pause is twice the previous one, up to kLongestPause.
   static constexpr Nanos kFirstPause = 1'000'000'000;
   static constexpr Nanos kLongestPause = 60'000'000'000;
-  // With kLongestPause, one line of the log an hour.
+  // Results in about one log line per hour at kLongestPause.
   static constexpr std::uint32_t kAttemptsBetweenLines = 64;
 
-  using Key = std::pair<MissingKind, std::string>;  // the name: of the export, or the address; else empty
+  using Key = std::pair<MissingKind, std::string>;  // name of the export, or the address; otherwise empty
   struct Item {
     OpenError why;
     Nanos since = 0;
-    Nanos next = 0;  // attempt; kNever while one runs
+    Nanos next = 0;  // time of the next attempt; kNever while one runs
     Nanos pause = kFirstPause;
-    std::uint32_t attempts = 0;  // that failed
+    std::uint32_t attempts = 0;  // failed attempts
   };
 
-  // An attempt failed. True if the log should get a line: for the first attempt, a changed reason, and with
-  // growing distances after that (attempts 2, 4, 8 ... 64, 128, 192 ...).
+  // Records a failed attempt. Returns true if it should be logged: for the first attempt, a changed reason,
+  // and at growing intervals after that (attempts 2, 4, 8 ... 64, 128, 192 ...).
   bool failed(Nanos now, const Key& key, OpenError why);
-  // The item appeared, or is no longer configured. Returns the time since which it was missing; kNever: it
-  // was not.
+  // Removes an item that appeared or is no longer configured. Returns the time since which it was missing, or
+  // kNever if it was not missing.
   Nanos remove(const Key& key);
-  // Makes the next attempt due at `now`; nothing happens if the key is not missing or an attempt runs.
+  // Makes the next attempt due at `now`. No effect if the key is not missing or an attempt runs.
   void hurry(Nanos now, const Key& key);
   void hurry_all(Nanos now);
-  // The keys that are due. Their attempts run from now on, until failed() or remove().
+  // Returns the keys that are due and marks their attempts as running, until failed() or remove().
   std::vector<Key> take_due(Nanos now);
-  Nanos next_due() const;  // kNever: nothing to try
+  Nanos next_due() const;  // kNever: no attempt is scheduled
   const std::map<Key, Item>& items() const { return items_; }
 
  private:

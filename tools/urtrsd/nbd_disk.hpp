@@ -1,5 +1,5 @@
-// A disk that an NBD server holds: nbdkit with any of its plugins, qemu-nbd with any format of QEMU, another
-// host. Through libnbd, in a thread of its own, so that a server that hangs holds up nothing else.
+// A disk of an NBD server: nbdkit with any plugin, qemu-nbd with any QEMU format, or another host. Each disk
+// uses libnbd in its own thread, so that a hanging server delays nothing else.
 #pragma once
 
 #include <atomic>
@@ -26,47 +26,48 @@ namespace rtrs::daemon {
 class NbdDisk;
 class NbdResults;
 
-// One step of an operation; belongs to the disk from submit() until NbdResults has it.
+// One step of an operation. The disk owns it from submit() until it is put into NbdResults.
 struct NbdCommand {
   NbdCommand* next = nullptr;
   NbdResults* results = nullptr;
-  std::uint32_t index = 0;  // for the submitter, not interpreted
+  std::uint32_t index = 0;  // opaque, for the submitter
   Opcode opcode = Opcode::read;
   OpStep step = OpStep::done;
   std::uint64_t offset = 0;     // bytes
   std::uint32_t length = 0;     // bytes
-  std::byte* buffer = nullptr;  // of a write not written to
+  std::byte* buffer = nullptr;  // not modified by a write
   bool fua = false;
-  std::int32_t result = 0;        // as OpProgress::on_result() takes it
-  std::uint64_t* seen = nullptr;  // of the open, see NbdLink::Losses; used by the disk's thread alone
-  // Of a flush that the server failed: what was acknowledged before may be lost.
+  std::int32_t result = 0;  // value for OpProgress::on_result()
+  std::uint64_t* seen =
+      nullptr;  // losses that this open has seen (NbdLink::Losses); only the disk's thread uses it
+  // The server failed a flush: writes acknowledged earlier may be lost.
   bool lost_changes = false;
 
-  // The disk's own.
+  // Private to the disk.
   NbdDisk* disk = nullptr;
-  std::uint64_t changes = 0;  // acknowledged when its flush began
-  bool flushing = false;      // the change is done, the flush that makes it durable is in flight
-  Nanos wait_until = 0;       // of NbdLink; 0: it never waited for the server
+  std::uint64_t changes = 0;  // number of changes acknowledged when its flush began
+  bool flushing = false;      // the change is complete, and the flush that makes it durable is in flight
+  Nanos wait_until = 0;       // from NbdLink; 0: it never waited for the server
   std::uint64_t seen_at_begin = 0;
 };
 
-// First in, first out, through the commands' own pointers.
+// FIFO list, linked through the commands.
 class NbdCommands {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
   void push(NbdCommand& command) noexcept;
-  NbdCommand* pop() noexcept;  // null: empty
+  NbdCommand* pop() noexcept;  // null if empty
 
  private:
   NbdCommand* first_ = nullptr;
   NbdCommand* last_ = nullptr;
 };
 
-// Where finished commands go, of any number of disks, for one thread that takes them.
+// Queue of finished commands of any number of disks, read by one thread.
 class NbdResults {
  public:
   void put(NbdCommand& command) noexcept;  // any thread
-  NbdCommand* take() noexcept;             // null: there is none
+  NbdCommand* take() noexcept;             // null if there is none
   bool has_some() const noexcept { return some_.load(std::memory_order_acquire); }
   int fd() const noexcept { return event_.fd(); }  // readable while there are some
 
@@ -77,57 +78,60 @@ class NbdResults {
   WakeUp event_;
 };
 
-// Any thread.
+// Thread-safe.
 class NbdDisk {
  public:
-  // What ends up in the log: the server was lost, or is back. From the disk's own thread.
+  // Receives log lines: the server was lost, or reconnected. Called from the disk's thread.
   using Tell = std::function<void(const std::string&)>;
 
-  // nbd://, nbds://, nbd+unix://, nbds+unix:// or nbd+vsock://, as every NBD program takes them.
+  // True for the URIs of the NBD specification: nbd://, nbds://, nbd+unix://, nbds+unix:// and nbd+vsock://.
   static bool is_uri(std::string_view source) noexcept;
 
   struct Options {
-    Nanos wait = 0;            // how long requests wait for a server that was lost
-    NbdLink::Losses losses{};  // of a former connection
+    Nanos wait = 0;            // time that requests wait for a lost server
+    NbdLink::Losses losses{};  // from an earlier connection
   };
-  // Connects, which takes 10 s at most. `described` names the export in sentences. ENODEV (no such server,
-  // or it refused), EINVAL (a disk that cannot be exported), EOPNOTSUPP (built without libnbd).
+  // Connects; takes at most 10 s. `described` names the export in messages. Errors: ENODEV (no such server,
+  // or the server rejected the connection), EINVAL (the disk cannot be exported), EOPNOTSUPP (built without
+  // libnbd).
   static tl::expected<std::shared_ptr<NbdDisk>, OpenError> connect(const std::string& uri,
                                                                    std::string described, Tell tell,
                                                                    const Options& options);
   NbdDisk(const NbdDisk&) = delete;
   NbdDisk& operator=(const NbdDisk&) = delete;
-  ~NbdDisk();  // nothing is submitted any more
+  ~NbdDisk();  // requires that no command is submitted any more
 
   const std::string& uri() const noexcept { return uri_; }
-  // As it was when it was connected first; one that differs in anything but a larger size is not used.
+  // Geometry at the first connect. After a reconnect, a disk that differs in anything but a larger size is
+  // not used.
   const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   std::uint64_t size_bytes() const noexcept { return size_.load(std::memory_order_relaxed); }
   bool read_only() const noexcept { return facts_.read_only; }
   bool is_up() const noexcept { return up_.load(std::memory_order_relaxed); }
-  // A change was acknowledged that no flush covered. True at the latest when its command is done.
+  // True if an acknowledged change is not covered by a flush; becomes true no later than the command
+  // completes.
   bool owes_flush() const noexcept { return owes_flush_.load(std::memory_order_relaxed); }
 
   NbdLink::Losses losses() const noexcept;
 
-  // Never blocks. While the server is lost it is tried once a second. Commands wait for it for Options::wait,
-  // and fail with ENOTCONN after that; those that were in flight are sent again. A flush after a loss of
-  // changes fails with EIO, once for each open.
+  // Never blocks. While the server is lost, it is retried once a second; commands that were in flight are
+  // resent. Commands wait for at most Options::wait and then fail with ENOTCONN. After a loss of changes, one
+  // flush of each open fails with EIO.
   void submit(NbdCommand& command) noexcept;
-  // From now on commands do not wait for a server that is lost.
+  // From now on commands fail at once while the server is lost.
   void stop_waiting() noexcept;
 
  private:
   struct Facts {
     std::uint64_t size = 0;
-    std::uint64_t block = 512;      // bytes; the smallest request
+    std::uint64_t block = 512;      // bytes; minimum request size
     std::uint64_t preferred = 512;  // bytes
     bool read_only = false;
     bool flush = false, fua = false, trim = false, zero = false;
   };
   NbdDisk(std::string uri, std::string described, Tell tell, const Options& options);
   void run();
-  std::string connect_once();  // "": it is connected
+  std::string connect_once();  // "" if connected, otherwise the error
   std::string await_connection();
   std::string learn();
   void drop();
@@ -157,22 +161,22 @@ class NbdDisk {
   bool stopping_ = false;
   std::atomic<bool> waits_{true};
 
-  // Of the thread.
+  // Used by the disk's thread only.
   nbd_handle* handle_ = nullptr;
   NbdLink link_;
-  std::string told_;           // why the last attempt failed
-  NbdCommands held_;           // until the server is back
-  Nanos held_until_ = kNever;  // of the first of them
-  NbdCommands ended_;          // by libnbd; `result` is 0 or a negative errno
+  std::string told_;           // reported error of the last failed attempt
+  NbdCommands held_;           // commands that wait for the server
+  Nanos held_until_ = kNever;  // time until which the first of them waits
+  NbdCommands ended_;          // completed by libnbd; `result` is 0 or a negative errno
   bool known_ = false;
-  bool gave_up_ = false;  // this connection, whose server answers nothing
+  bool gave_up_ = false;  // the connection was abandoned because its server does not answer
 
-  Facts facts_;  // set before connect() returns
+  Facts facts_;  // constant after connect() returns
   rnbd::Geometry geometry_;
   std::atomic<std::uint64_t> size_{0};
   std::atomic<bool> up_{false};
   std::atomic<bool> owes_flush_{false};
-  std::atomic<std::uint64_t> losses_{0};  // twice the count, and 1 if the newest was not reported
+  std::atomic<std::uint64_t> losses_{0};  // twice the count, plus 1 if the newest loss was not reported
   std::thread thread_;
 };
 
