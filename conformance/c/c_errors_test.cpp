@@ -117,19 +117,21 @@ TEST_F(CErrors, AttemptsThatAreUsedUpTellWhatTheLastOneFailedOf) {
 }
 
 TEST_F(CErrors, ASettingSaysWhatItTakes) {
-  EXPECT_EQ(refused_setting("crc", "maybe"), "crc = maybe: it takes 0 or 1");
-  EXPECT_EQ(refused_setting("fabric", "pigeon"), "fabric = pigeon: it takes tcp or verbs");
-  EXPECT_EQ(refused_setting("io_connections", "0"), "io_connections = 0: it takes 1 to 4095");
-  EXPECT_EQ(refused_setting("queue_timeout_ms", "soon"),
-            "queue_timeout_ms = soon: it takes -1 to 2147483647 milliseconds, -1 for ever");
+  EXPECT_EQ(refused_setting("crc", "maybe"), "crc=maybe: expected on or off");
+  EXPECT_EQ(refused_setting("fabric", "pigeon"), "fabric=pigeon: expected tcp or verbs");
+  EXPECT_EQ(refused_setting("io_connections", "0"),
+            "io_connections: connections=0: expected a whole number from 1 to 4095");
+  EXPECT_EQ(
+      refused_setting("queue_timeout_ms", "soon"),
+      "queue_timeout_ms=soon: expected a whole number from -1 to 2147483647 milliseconds, -1 for never");
   EXPECT_EQ(refused_setting("reconnect_min_ms", "-1"),
-            "reconnect_min_ms = -1: it takes 1 to 2147483647 milliseconds");
+            "reconnect_min_ms=-1: expected a whole number from 1 to 2147483647 milliseconds");
   EXPECT_EQ(refused_setting("max_reconnect_attempts", "x"),
-            "max_reconnect_attempts = x: it takes -1 to 2147483647, -1 for no end");
-  // Whoever gives it wants TLS, and would get none.
-  EXPECT_EQ(refused_setting("tls_keys", ""), "tls_keys = : it takes a text that is not empty");
+            "max_reconnect_attempts=x: expected a whole number from -1 to 2147483647");
+  // An empty file name must not silently disable TLS.
+  EXPECT_EQ(refused_setting("tls_keys", ""), "tls_keys=: is empty");
   const std::string unknown = refused_setting("no_such", "1");
-  EXPECT_EQ(unknown.find("there is no setting no_such; those are fabric, "), 0U) << unknown;
+  EXPECT_EQ(unknown.find("there is no setting no_such; the settings are host_names, "), 0U) << unknown;
   EXPECT_NE(unknown.find("tls_keys"), std::string::npos);
 }
 

@@ -137,7 +137,7 @@ constexpr ClientPathField kFields[] = {
      [](const At& at) -> json { return seconds_until(at.now, at.path.status.since); }},
     {real("silent_s", "Silent/s", "seconds since a heartbeat without an answer", true),
      [](const At& at) { return seconds_since(at.path.status.silent_since, at.now); }},
-    {real("lost_s", "Lost/s", "seconds since a connection of the path last ended", true),
+    {real("lost_s", "Lost/s", "seconds since its last connection ended", true),
      [](const At& at) { return seconds_since(at.path.status.lost_at, at.now); }},
     {text("reason", "Reason", "why it was lost or refused last", false, true),
      [](const At& at) { return reason_of(at, "reason"); }},
