@@ -1,4 +1,4 @@
-// Addresses of IPv4 and IPv6 as the connection manager has them.
+// IPv4 and IPv6 addresses of the adapters, as the connection manager uses them.
 #pragma once
 #include <sys/socket.h>
 
@@ -9,13 +9,13 @@
 
 namespace rtrs::mock_hca {
 
-// IPv4, IPv6.
+// Returns the IPv4 and the IPv6 address of an adapter.
 std::array<sockaddr_storage, 2> addresses_of(const Adapter&);
-// nullptr: of none that is there.
+// Adapter that owns the address; nullptr if there is none or it was removed.
 Adapter* adapter_of(const sockaddr&);
-// Also one that was taken out.
+// As adapter_of(), but also finds a removed adapter.
 Adapter* holder_of(const sockaddr&);
-// Of the same, which there has to be.
+// Index of the adapter that owns the address, which must exist.
 std::size_t number_of(const sockaddr&);
 std::uint16_t port_of(const sockaddr&);
 void set_port(sockaddr&, std::uint16_t port);

@@ -1,8 +1,8 @@
-// Who leads adapters in memory step by step, in a time of his own: what a program asks of them happens when
-// he says so, work request by work request and message by message. Without one everything happens at once.
+// Interface for driving the in-memory adapters step by step in virtual time: the conductor decides when each
+// work request and each message is carried out. Without a conductor everything happens at once.
 //
-// Hosts: an adapter belongs to one, and a program on a host sees its own adapters alone. on_host() says which
-// host the calls come from, from then on. All of it on one thread.
+// Hosts: each adapter belongs to one host, and a program on a host sees only the adapters of that host.
+// on_host() sets the host of all later calls. Everything must run on one thread.
 #pragma once
 #include <sys/socket.h>
 
@@ -15,57 +15,59 @@
 
 namespace rtrs::mock_hca {
 
-// Of one end of a connection to the other, of the connection manager.
+// Message of the connection manager from one end of a connection to the other.
 struct Message {
   enum class Kind : std::uint8_t { none, request, reply, ready, reject, disconnect, disconnected };
   Kind kind = Kind::none;
-  std::uint32_t from = 0, to = 0;        // identifiers; 0: whoever listens
+  std::uint32_t from = 0, to = 0;        // identifiers; 0: the listener
   std::size_t sender = 0, receiver = 0;  // adapters
   sockaddr_storage source{}, destination{};
-  int reason = 0;  // of a reject
+  int reason = 0;  // for a reject: reason code
   std::uint32_t queue_pair = 0;
   std::uint8_t retry_count = 0, ack_timeout = 0, tos = 0;
   std::vector<std::byte> data;
 };
 
-// No function of his may call what is declared below: he takes a note and goes on later.
+// A conductor's functions must not call the functions declared below. They record the call, and the conductor
+// acts later.
 class Conductor {
  public:
   virtual ~Conductor() = default;
   virtual std::uint64_t time() const = 0;
-  // Whether what is asked for cannot be had.
+  // Returns true if the current allocation of a resource shall fail.
   virtual bool falls_short() = 0;
-  // So much is there to carry out on this queue pair.
+  // `waiting` work requests of the queue pair can be carried out.
   virtual void work_waits(std::uint32_t queue_pair, std::size_t waiting) = 0;
-  // The queue pair ends. Of what is not carried out, how much is on its way and arrives all the same.
+  // The queue pair is destroyed. Returns how many of its pending work requests are already in flight and
+  // still arrive.
   virtual unsigned still_arrives(std::uint32_t queue_pair, unsigned waiting) = 0;
   virtual void sent(const Message&) = 0;
-  // 0, or the errno with which the address cannot be found.
+  // Returns 0, or the errno with which address resolution fails.
   virtual int resolve() = 0;
   virtual void made(std::uint32_t identifier) = 0;
-  // The program knows that they belong together.
+  // The program has associated the identifier with the queue pair.
   virtual void joined(std::uint32_t identifier, std::uint32_t queue_pair) = 0;
 };
-// nullptr: nobody. Nothing of before may be left.
+// Sets the conductor; nullptr for none. No object of an earlier run may exist.
 void conduct(Conductor*);
 
 std::size_t add_adapter(const Profile&, unsigned host);
 void on_host(unsigned host);
 std::string address_of(std::size_t adapter);
-// The identifier of a request that the host was shown as its n-th, from 1; 0: there is none.
+// Identifier of the n-th connect request that the host received, counted from 1; 0 if there is none.
 std::uint32_t identifier_of_request(unsigned host, std::uint32_t request);
 
 enum class Carried : std::uint8_t {
   nothing,
   done,
-  nobody_there,  // at the other end, or not yet
+  nobody_there,  // the other end does not exist, or not yet
   no_receive,
-  refused,  // by the other end; what follows waits for the word of it
+  refused,  // the other end rejected it; later work waits until this end learns that
 };
 Carried carry_out(std::uint32_t queue_pair);
-// The word of what was carried out comes back.
+// Delivers the acknowledgement of a completed work request.
 void acknowledge(std::uint32_t queue_pair);
-// The other end was asked for too long.
+// The retries to the other end are exhausted.
 void give_up(std::uint32_t queue_pair);
 void break_queue_pair(std::uint32_t queue_pair, bool with_event);
 struct Outstanding {
@@ -75,23 +77,24 @@ struct Outstanding {
 Outstanding outstanding(std::uint32_t queue_pair);
 
 void deliver(const Message&);
-// The identifier waits for the answer to what it said last, of this kind.
+// True if the identifier waits for the answer to its last message, of this kind.
 bool waits_for_answer(std::uint32_t identifier, Message::Kind);
 void say_again(std::uint32_t identifier);
-// It has waited too long.
+// The identifier's wait for an answer times out.
 void unanswered(std::uint32_t identifier);
 
-// The identifier of the other end, as far as this one knows it; 0: it does not.
+// Identifier of the other end, if this end knows it; otherwise 0.
 std::uint32_t peer_of(std::uint32_t identifier);
 
-// A descriptor of the host can be read.
+// True if a file descriptor of the host is readable.
 bool readable(unsigned host);
 std::size_t objects(unsigned host);
-// Its processes die. With `orderly` the kernel parts from everybody; then nothing of it reaches anybody.
+// Kills the processes of the host. With `orderly` the kernel first disconnects all peers. Afterwards no
+// message of the host reaches a peer.
 void sever(unsigned host, bool orderly);
 void join_again(unsigned host);
 bool has_problems();
-// A peer may write there under this key of the adapter.
+// True if a peer may write with this rkey of the adapter.
 bool is_open(std::size_t adapter, std::uint32_t key);
 
 }  // namespace rtrs::mock_hca

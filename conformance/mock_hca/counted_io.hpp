@@ -1,4 +1,4 @@
-// A session of 4 KiB requests between two fabrics on adapters in memory, and what it asks of the adapters.
+// Session with 4 KiB requests between two fabrics on in-memory adapters; counts the calls to the adapters.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rtrs::mock_hca {
 
-// Whose keys die with each request.
+// Keys that each request invalidates.
 enum class Keys : std::uint8_t {
   stay,
   of_chunks,    // the server renews the key of each chunk: windows of type 1
@@ -24,22 +24,22 @@ struct Load {
   Keys keys = Keys::stay;
   unsigned in_flight = 1;
   std::uint16_t io_connections = 1;
-  bool as_kernel_client = true;  // without the extensions that urtrs has among itself
+  bool as_kernel_client = true;  // without the extensions that only urtrs peers use
   verbs::Posting posting = verbs::Posting::send;
 };
 
 class CountedIo {
  public:
-  // `both`: of the two adapters, whose names have to differ.
+  // `both`: profiles of the two adapters. Their names must differ.
   CountedIo(const Load&, const std::array<Profile, 2>& both);
   ~CountedIo();
   CountedIo(const CountedIo&) = delete;
   CountedIo& operator=(const CountedIo&) = delete;
 
-  // The session is up; otherwise nothing may be asked for.
+  // True if the session is connected; run() requires it.
   bool ready() const noexcept { return ready_; }
-  // Rounds, each of which lets either side poll once, until so many more requests are done; new ones take the
-  // place of those that are done. False: one failed, or nothing moves.
+  // Polls both sides in turn until `requests` more requests have completed, and replaces each completed
+  // request by a new one. Returns false if a request fails or there is no progress.
   bool run(unsigned requests);
 
   static constexpr std::size_t kServer = 0, kClient = 1;  // adapters
@@ -50,7 +50,7 @@ class CountedIo {
 
   Load load_;
   Nanos now_ = 1;
-  std::vector<std::byte> data_;  // outlives the fabrics, which know it
+  std::vector<std::byte> data_;  // outlives the fabrics, which have it registered
   std::unique_ptr<verbs::VerbsFabric> far_, near_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> client_;

@@ -1,4 +1,4 @@
-// Fails the program at its end where adapters in memory found something wrong, or something was left behind.
+// Fails the test program at its end if the in-memory adapters recorded a problem or an object is left.
 #pragma once
 #include <gtest/gtest.h>
 

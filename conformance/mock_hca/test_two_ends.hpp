@@ -1,5 +1,4 @@
-// Two fabrics of backends/verbs over adapters in memory, which a test drives step by step by a time of its
-// own. Nothing sleeps.
+// Two verbs fabrics over in-memory adapters, driven step by step in virtual time. Nothing sleeps.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -16,15 +15,15 @@
 
 namespace rtrs::conformance {
 
-inline constexpr const char* kAddress = "192.0.2.1";  // of the first adapter
+inline constexpr const char* kAddress = "192.0.2.1";  // address of the first adapter
 
-// The second of two adapters.
+// Profile of the second adapter.
 inline mock_hca::Profile second() {
   mock_hca::Profile one = mock_hca::mlx5();
   one.name = "mlx5_1";
   return one;
 }
-// With timewait.
+// mlx5 that reuses numbers and so has a timewait state.
 inline mock_hca::Profile frugal() {
   mock_hca::Profile one = mock_hca::mlx5();
   one.reuses_numbers = true;
@@ -41,7 +40,7 @@ struct End {
       if (text.find(part) != std::string::npos) return true;
     return false;
   }
-  // Warnings of what was asked for and cannot be had.
+  // Number of warnings about requested features that the adapter does not have.
   std::size_t unmet() const {
     std::size_t count = 0;
     for (const auto& line : log) count += line.first == verbs::LogLevel::unmet ? 1U : 0U;
@@ -96,7 +95,7 @@ class TwoEnds : public ::testing::Test {
   void poll_both(unsigned times = 80) {
     for (unsigned i = 0; i < times; ++i) poll(client), poll(server);
   }
-  // Polls both until it is so. No time passes.
+  // Polls both ends until so() is true. Virtual time stands still.
   bool until(const std::function<bool()>& so) {
     for (unsigned i = 0; i < 400; ++i) {
       if (so()) return true;
@@ -123,7 +122,7 @@ class TwoEnds : public ::testing::Test {
     take(server, SeenEvent::Kind::connection_closed, far);
     poll_both();
   }
-  // Asks, and lets the server accept what comes.
+  // Connects, and accepts on the server.
   void connect(const std::string& address, ConKey near = kNear, ConKey far = kFar,
                const ConnectionParams& wanted = params()) {
     client.fabric->connect(
@@ -140,7 +139,7 @@ class TwoEnds : public ::testing::Test {
     ASSERT_NO_FATAL_FAILURE(connect(address, near, far, wanted));
     take(client, SeenEvent::Kind::connected, near);
   }
-  // An immediate of the client gets through.
+  // True if an immediate from the client arrives at the server.
   bool carries(ConKey near = kNear, ConKey far = kFar) {
     WorkRequest work;
     work.key = near;
@@ -152,18 +151,18 @@ class TwoEnds : public ::testing::Test {
            server.side->take(SeenEvent::Kind::imm_received, far, event) && event.imm == last_imm;
   }
 
-  // All that is left are the two event channels and the listener, if any.
+  // Expects that only the two event channels and `identifiers` identifiers are left, such as the listener.
   void expect_nothing_of_devices(unsigned identifiers) { EXPECT_EQ(mock_hca::objects(), 2U + identifiers); }
 
   bool expects_removal = true;
-  verbs::Posting usual_posting = verbs::Posting::send;  // where a test asks for nothing else
+  verbs::Posting usual_posting = verbs::Posting::send;  // unless the test selects another
   std::uint64_t seed = 1;
   Nanos now = seconds(1);
   std::uint32_t last_imm = 0;
   End client, server;
 };
 
-// Each case twice: work is posted by ibv_post_send(), and by ibv_wr_*() where the adapter's library has it.
+// Runs each case with ibv_post_send(), and with ibv_wr_*() if the adapter's library supports it.
 class TwoEndsBothWays : public TwoEnds, public ::testing::WithParamInterface<verbs::Posting> {
  protected:
   TwoEndsBothWays() { usual_posting = GetParam(); }

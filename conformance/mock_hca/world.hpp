@@ -1,4 +1,4 @@
-// The adapters and all that was made of them. One lock over everything.
+// State of all in-memory adapters and their objects, guarded by one lock.
 #pragma once
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -27,7 +27,7 @@ namespace rtrs::mock_hca {
 struct Adapter;
 struct QueuePair;
 
-// A number of things to take, which a program can wait for: a semaphore of eventfd.
+// Semaphore made of an eventfd: counts items that a program can wait for.
 class Signal {
  public:
   Signal();
@@ -36,7 +36,7 @@ class Signal {
   Signal& operator=(const Signal&) = delete;
   int fd() const noexcept { return fd_; }
   void give() noexcept;
-  // False: nothing there (errno says EAGAIN).
+  // Returns false if the count is 0, with errno EAGAIN.
   bool take() noexcept;
   bool is_there() const noexcept { return count_ != 0; }
 
@@ -50,11 +50,11 @@ struct Channel : ibv_comp_channel {
   std::deque<struct Queue*> ready;
 };
 
-// In a completion queue.
+// Entry of a completion queue.
 struct Entry {
   ibv_wc completion;
   const QueuePair* of;
-  std::uint64_t number;  // of the work request, among those of its queue pair
+  std::uint64_t number;  // number of the work request within its queue pair
 };
 
 struct Queue : ibv_cq {
@@ -62,8 +62,8 @@ struct Queue : ibv_cq {
   Channel* via = nullptr;
   int vector = 0;
   std::deque<Entry> entries;
-  // Written right after the last look at the queue, and after the one before: two looks in a row find
-  // nothing, and what a program that arms the queue after them never hears of is there.
+  // Completions written just after the last two polls of the queue. Two polls in a row then find nothing, and
+  // a program that arms the queue after them, without a further poll, misses these completions.
   std::array<std::deque<Entry>, 2> late;
   bool armed = false;
   bool overrun = false;
@@ -76,7 +76,7 @@ struct ThreadDomain : ibv_td {
 
 struct Domain : ibv_pd {
   unsigned users = 0;
-  // Of a parent domain: where its objects are protected, and the thread that uses them.
+  // For a parent domain: the protection domain of its objects, and the thread domain that uses them.
   Domain* within = nullptr;
   ThreadDomain* thread = nullptr;
 };
@@ -87,21 +87,21 @@ struct MemoryRegion : ibv_mr {
 };
 
 struct Window : ibv_mw {
-  MemoryRegion* region = nullptr;  // nullptr: not bound
+  MemoryRegion* region = nullptr;  // nullptr if not bound
   std::uint64_t start = 0, length = 0;
   unsigned access = 0;
   std::uint32_t live_key = 0;
-  std::uint32_t key = 0;  // that of its last binding that was carried out, which the next one has to name
-  const QueuePair* of = nullptr;  // type 2: the only one it is good on
+  std::uint32_t key = 0;          // key of the last completed bind; the next bind must name it
+  const QueuePair* of = nullptr;  // type 2: the only queue pair on which it is valid
 };
 
 struct Work {
   ibv_wr_opcode opcode{};
-  std::uint64_t number = 0;  // among those of its queue pair
+  std::uint64_t number = 0;  // number within its queue pair
   std::uint64_t id = 0;
   bool signalled = false;
   std::uint32_t imm = 0;
-  std::uint32_t key = 0;  // remote, to be invalidated, or new
+  std::uint32_t key = 0;  // remote key, key to invalidate, or new key
   std::uint32_t old_key = 0;
   std::uint64_t address = 0;
   std::vector<ibv_sge> parts;
@@ -116,18 +116,18 @@ struct Receive {
   std::vector<ibv_sge> parts;
 };
 
-// What is posted by ibv_wr_*() to a queue pair: from ibv_wr_start() on, until it is posted or thrown away.
+// Work requests built with ibv_wr_*() on a queue pair, from ibv_wr_start() until they are posted or aborted.
 struct Batch : ibv_qp_ex {
   struct Built {
     ibv_send_wr request{};
     std::vector<ibv_sge> parts;
-    std::vector<std::byte> bytes;  // inline
+    std::vector<std::byte> bytes;  // inline data
     std::uint32_t old_key = 0;
   };
   QueuePair* pair = nullptr;
   std::uint64_t ops = 0;
   bool open = false;
-  bool wants_data = false;  // the last one that was built
+  bool wants_data = false;  // the last work request still lacks its data
   int error = 0;
   std::deque<Built> built;
 };
@@ -135,35 +135,36 @@ struct Batch : ibv_qp_ex {
 struct QueuePair : ibv_qp {
   Adapter* adapter = nullptr;
   ibv_qp_cap cap{};
-  std::deque<Work> sends;  // not carried out
-  // Carried out, and no word of it has come back. Only where a conductor leads.
+  std::deque<Work> sends;  // not carried out yet
+  // Carried out but not acknowledged; used only with a conductor.
   std::deque<std::pair<Work, ibv_wc_status>> unheard;
   std::deque<Receive> receives;
-  // Work requests, and those of them that a completion was read of, or of one behind them.
+  // Number of posted work requests, and of those whose completion, or a later one, the program has read.
   std::uint64_t posted = 0, released = 0;
   std::uint32_t held_receives = 0;
   std::uint32_t peer = 0;
   std::uint8_t rnr_retry = 7;
   std::uint8_t ack_timeout = 0, retries = 0, tos = 0, min_rnr_timer = 0;
   unsigned access = 0;
-  std::uint64_t waits_since = 0;  // for a peer that is gone; 0: it does not
+  std::uint64_t waits_since =
+      0;  // time since which it waits for a peer that has disappeared; 0: it does not wait
   bool told_of_data = false;
-  bool ended = false;  // nothing more of it leaves
+  bool ended = false;  // sends nothing more
   unsigned unacknowledged = 0;
-  std::unique_ptr<Batch> batch;  // where it takes ibv_wr_*()
+  std::unique_ptr<Batch> batch;  // set if the queue pair supports ibv_wr_*()
 };
 
-// What libibverbs knows of newer adapters stands before their context.
+// libibverbs finds its newer functions in front of the context.
 struct Extension {
   alignas(verbs_context) std::array<std::byte, offsetof(verbs_context, context)> bytes{};
 };
 
 struct Context : Extension, ibv_context {
   Adapter* adapter = nullptr;
-  bool over = false;  // opened before its adapter was taken out
+  bool over = false;  // opened before its adapter was removed
   Signal signal;
   std::deque<ibv_async_event> events;
-  std::deque<ibv_async_event> held;  // told later
+  std::deque<ibv_async_event> held;  // events that are delivered later
 };
 
 struct Identifier;
@@ -196,19 +197,19 @@ struct Identifier : rdma_cm_id {
   State state = State::idle;
   EventChannel* events = nullptr;
   Identifier* listener = nullptr;
-  std::uint32_t number = 0;       // never used again
-  std::uint32_t peer = 0;         // number of the other end; 0: it is not known, or not there any more
-  std::uint32_t request = 0;      // of a server's end: how many requests its channel had shown with this one
-  Message last;                   // said last, and said again until there is an answer
-  std::uint32_t qp_num = 0;       // of this end
-  std::uint32_t peer_qp_num = 0;  // known from the request or its answer on
+  std::uint32_t number = 0;   // never reused
+  std::uint32_t peer = 0;     // number of the other end; 0: unknown, or destroyed
+  std::uint32_t request = 0;  // server side: number of connect requests on its channel, including this one
+  Message last;               // last message, repeated until it is answered
+  std::uint32_t qp_num = 0;   // queue pair of this end
+  std::uint32_t peer_qp_num = 0;  // known once the request or its answer has arrived
   std::uint8_t retry_count = 7;
-  std::uint8_t rnr_asked = 0;    // of the peer
-  std::uint8_t ack_timeout = 0;  // 0: as usual
+  std::uint8_t rnr_asked = 0;    // RNR retries requested from the peer
+  std::uint8_t ack_timeout = 0;  // 0: default
   std::uint8_t tos = 0;
   int backlog = 0;
   unsigned unacknowledged = 0;
-  const QueuePair* pair = nullptr;  // of qp_num, as long as it exists
+  const QueuePair* pair = nullptr;  // queue pair qp_num while it exists
   bool reserved_port = false;
   bool in_timewait = false;
   bool of_server = false;
@@ -219,15 +220,16 @@ struct Adapter {
   std::size_t number = 0;
   unsigned host = 0;
   ibv_device device{};
-  std::unique_ptr<Context> of_manager;  // which identifiers show
+  std::unique_ptr<Context> of_manager;  // context that identifiers refer to
   std::vector<std::unique_ptr<Context>> former;
   bool removed = false;
-  bool in_place = false;  // it was not removed for the manager, whose identifiers are good when it is back
+  bool in_place =
+      false;  // not removed for the connection manager: its identifiers work again when the adapter returns
   bool port_down = false;
   Counts counts;
-  std::size_t leaked = 0;      // objects that were given back in vain, because it is gone
-  std::uint32_t next_key = 1;  // each adapter has its own: two have equal ones
-  // Of windows that are gone, where numbers are used again.
+  std::size_t leaked = 0;      // objects destroyed after the removal, and therefore leaked
+  std::uint32_t next_key = 1;  // each adapter counts for itself, so two adapters have equal keys
+  // Keys of destroyed windows, for profiles that reuse numbers.
   std::vector<std::uint32_t> free_keys;
 };
 
@@ -242,9 +244,9 @@ struct World {
   std::set<Queue*> queues;
   std::set<EventChannel*> event_channels;
   std::set<Identifier*> identifiers;
-  std::map<std::uint32_t, Identifier*> numbered;  // the same, in the order in which they were made
-  // What the host said to clients whose connection is over here already: a request that comes once more is an
-  // old one.
+  std::map<std::uint32_t, Identifier*> numbered;  // the same identifiers in order of creation
+  // Last message to each client whose connection has ended on this side, because a repeated request must be
+  // treated as a duplicate.
   std::map<std::pair<unsigned, std::uint32_t>, Message> answered;
   std::set<ManagerEvent*> shown;
   std::map<std::pair<const Adapter*, std::uint32_t>, MemoryRegion*>
@@ -256,82 +258,84 @@ struct World {
   std::uint32_t next_identifier = 1;
   std::uint16_t next_port = 40000;
   unsigned shortage_after = 0, shortage_count = 0, shortage_wanted = 0;
-  std::vector<std::size_t> holders;             // of addresses: whose those of each adapter are now
-  std::set<std::uint32_t> in_timewait;          // numbers of queue pairs
-  std::optional<bool> destroys_without_device;  // as the environment said at the first use
+  std::vector<std::size_t> holders;             // adapter that currently owns the addresses of each adapter
+  std::set<std::uint32_t> in_timewait;          // queue pair numbers
+  std::optional<bool> destroys_without_device;  // value of the environment at the first use
   unsigned rtus_to_lose = 0, stale_rejects = 0;
   int batch_refusal = 0;
   bool hostile = false;
   std::mt19937_64 chance;
   Conductor* conductor = nullptr;
-  unsigned host = 0;      // which calls come from
-  bool carrying = false;  // work of one end to the other
-  // Hosts whose processes are dead: what their objects do as they go reaches nobody.
+  unsigned host = 0;      // host of the current calls
+  bool carrying = false;  // work is being carried from one end to the other
+  // Hosts whose processes were killed: messages from the destruction of their objects are dropped.
   std::set<unsigned> severed;
 
-  // nullptr: there is none under this key.
+  // Returns nullptr if there is no region with this key.
   MemoryRegion* region(const ibv_pd*, std::uint32_t key) const;
   void problem(std::string text) { problems.push_back(std::move(text)); }
-  // What makes an object asks first. errno is set.
+  // Called before an object is created: true if the creation must fail; sets errno.
   bool falls_short();
-  // One of 0 .. count - 1.
+  // Random number from 0 to count - 1.
   std::size_t pick(std::size_t count) { return static_cast<std::size_t>(chance() % count); }
   bool falls_short(const ibv_context*);
-  // What giving an object back, which is done by now, answers.
+  // Return value for the destruction of an object, which has already happened.
   int given_back(const ibv_context*);
 };
 bool is_over(const ibv_context*);
 World& world();
-// At the end; among hostile adapters anywhere behind the last that it may not overtake.
+// Appends an element. With a hostile profile: inserts it at a random place behind the last element that it
+// must not overtake.
 template <class T, class MayNotOvertake>
 void put(std::deque<T>& queue, T one, MayNotOvertake stays_behind);
 std::unique_ptr<Context> make_context(Adapter&);
 std::uint64_t clock_now();
 
 // --- of queue_pair.cpp, under the lock ---
-// Carries out what can be, on this queue pair and on those that wait for it.
+// Carries out the possible work of this queue pair and of those that wait for it.
 void kick(QueuePair&);
 void kick_all();
-// Asynchronous events that were held back, as chance has it.
+// Delivers a random number of held asynchronous events.
 void tell_held();
 void fail(QueuePair&);
-// What is on its way as the queue pair ends.
+// Ends the pending sends of a queue pair that is destroyed.
 void end_sends(QueuePair&);
 enum class Step { done, waits, no_receive, failed };
-// Does not finish it.
+// Carries out the first send but does not complete it.
 Step carry_out(QueuePair&, ibv_wc_status&);
 void finish(QueuePair&, const Work&, ibv_wc_status);
-// The other end refused something, and this end has not heard of it.
+// True if the other end rejected a work request and this end has not learned of it yet.
 bool waits_for_word(const QueuePair&);
 void complete(Queue&, const Entry&);
 void raise(Adapter&, const ibv_async_event&);
-// Where the object that it names counts what was read and not acknowledged; nullptr: it names none.
+// Counter of unacknowledged events of the object that the event names; nullptr if it names none.
 unsigned* unacknowledged_of(const ibv_async_event&);
-// Of an object that ends, which nobody has read.
+// Drops unread events of an object that is destroyed.
 void forget_events(Adapter&, const void* object);
 int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
-// The same, of either function.
+// Posts work requests for ibv_post_send() and ibv_wr_complete().
 int post_work(QueuePair&, ibv_send_wr*, ibv_send_wr**);
-// One of them. A binding names the key that its window had.
+// Posts one work request. `old_key`: for a bind, the previous key of its window.
 int post_one(QueuePair&, const ibv_send_wr&, std::uint32_t old_key);
 int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**);
 int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
 int poll_cq(ibv_cq*, int count, ibv_wc*);
 int req_notify_cq(ibv_cq*, int);
 // --- of objects.cpp ---
-// What an adapter has that gives them.
+// Sets the functions for thread domains in the context, if the adapter supports them.
 void offer_thread_domains(Context&);
-// Of a domain that is given back.
+// Detaches a domain that is destroyed from its parent domains.
 void leave_parents(Domain&);
-// What keys are compared with.
+// Protection domain that keys are checked against.
 const ibv_pd* protection_of(const ibv_pd*);
 // --- of calls.cpp ---
-// What an adapter has that gives them.
+// Sets the functions behind ibv_wr_*() in the context, if the adapter supports them.
 void offer_calls(Context&);
-// Nothing but ibv_wr_*() may be called of a queue pair before its batch ends: libraries hold a lock.
+// Records a problem if another call uses the queue pair before its batch ends: real libraries hold a lock
+// then.
 void check_no_batch(const QueuePair&, const char* call);
 // --- of windows.cpp ---
-// nullptr: errno says why. Under the lock.
+// Returns nullptr and sets errno on failure. Requires the lock.
 QueuePair* make_queue_pair(ibv_pd*, ibv_qp_init_attr&);
 ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);
 int dealloc_mw(ibv_mw*);
@@ -346,19 +350,19 @@ void put(std::deque<T>& queue, T one, MayNotOvertake stays_behind) {
 }
 
 // --- of messages.cpp, under the lock ---
-// Bytes of private data. librdmacm gives the whole field, whatever of it was filled.
+// Sizes of private data in bytes. librdmacm delivers the whole field, however much of it was filled.
 inline constexpr std::uint8_t kRequestData = 56, kAnswerData = 196, kRejectData = 148;
-// Of enum ib_cm_rej_reason.
+// Values of enum ib_cm_rej_reason.
 inline constexpr int kTimeout = 4, kNoSuchService = 8, kStale = 10, kByConsumer = 28, kVendorOption = 35;
-// An event of the manager.
+// Delivers an event of the connection manager.
 void tell(Identifier&, rdma_cm_event_type, int status = 0, std::span<const std::byte> data = {},
           std::uint8_t field = 0);
 Identifier& make_identifier(EventChannel&, void* context, rdma_port_space);
-// nullptr: it is gone.
+// Returns nullptr if the identifier was destroyed.
 Identifier* find(std::uint32_t identifier);
 void say(Identifier&, Message);
 void hear(const Message&);
-// This end is gone or says no more; the other one hears of it.
+// This end is destroyed or sends no more; informs the other end.
 void leave(Identifier&);
 // --- of faults.cpp, under the lock ---
 void enter_timewait(Identifier&);
