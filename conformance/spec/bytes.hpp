@@ -1,4 +1,4 @@
-// Little-endian numbers and uuids in the bytes of a message. Preconditions: they are there.
+// Reads little-endian numbers and uuids from a message. Precondition: the bytes exist.
 #pragma once
 #include <cstdint>
 #include <string_view>

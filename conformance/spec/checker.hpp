@@ -1,4 +1,4 @@
-// All machines of one trace against the specification, and its wire notes. Feed the records in order.
+// Checks all machines and wire notes of one trace against the specification. Records must be fed in order.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,21 +13,21 @@
 namespace rtrs::spec {
 
 struct Coverage {
-  std::uint64_t events = 0;         // that a rule could look at
-  std::uint64_t machines = 0;       // with their beginning
-  std::uint64_t beginningless = 0;  // machines
+  std::uint64_t events = 0;         // events that rules can judge
+  std::uint64_t machines = 0;       // machines whose beginning is in the trace
+  std::uint64_t beginningless = 0;  // machines whose beginning is missing
   std::uint64_t wire = 0;           // wire notes
 };
 
 class Checker {
  public:
-  // `actions`: the trace has the machines' actions; without them only its wire notes can be judged.
+  // `actions`: the trace contains the machines' actions; without them only wire notes can be judged.
   // `capture_heartbeat`: see WireSpec.
   explicit Checker(bool actions, Time capture_heartbeat = 0)
       : actions_(actions), wire_(findings_, capture_heartbeat) {}
   void on(unsigned machine, const Event&);
-  // Once, after the last record. Not whole: the trace was cut, maybe within a step, whose other actions
-  // nobody may then miss.
+  // Call once, after the last record. `whole` false: the trace was cut, possibly within a step, so missing
+  // actions of the last step are no violation.
   void finish(bool whole = true);
   const Findings& findings() const noexcept { return findings_; }
   const Coverage& coverage() const noexcept { return coverage_; }

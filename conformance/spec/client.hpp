@@ -1,4 +1,4 @@
-// The client side of a session: what the machine may ask for, given what it was told.
+// Client side of a session: which actions the machine may take, given its inputs.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,39 +14,39 @@ namespace rtrs::spec {
 
 class ClientSpec {
  public:
-  // `settings` is null when the beginning was not seen: then everything is possible until it shows.
+  // `settings` is null if the beginning was not seen; any state is then possible until events narrow it.
   ClientSpec(Findings& findings, unsigned machine, const Settings* settings);
   void on(const Event&);
-  // The last step is over.
+  // Call after the last step.
   void finish();
 
  private:
   static constexpr unsigned kPaths = 128;
   struct Path {
     PathState state = PathState::unknown;
-    std::vector<Connection> cons;  // of the current attempt
+    std::vector<Connection> cons;  // connections of the current attempt
     std::uint32_t epoch = 0;       // 0: no attempt was seen
     std::uint16_t cid_num = 0;
     std::uint16_t recon_cnt = 0;
-    bool attempted = false;  // since it was added
-    bool came_up = false;    // since it was added
+    bool attempted = false;  // an attempt was made since the path was added
+    bool came_up = false;    // connected since the path was added
     bool info_sent = false;
     bool fresh_keys = false;
     bool fence = false;
     bool generations = false;
     bool probe = false;
     bool joins_data = false;
-    std::uint32_t proven = 0;  // incarnations up to this one are dead at the server
+    std::uint32_t proven = 0;  // the server has closed all incarnations up to this one
     Heartbeat heartbeat;
-    std::uint32_t flying = 0;  // requests
+    std::uint32_t flying = 0;  // requests in flight
     std::optional<Time> latency{
-        0};  // of its last heartbeat since it came up; 0: none yet, nothing: not known
+        0};  // time of the last heartbeat since it connected; 0: none yet; empty: unknown
     // Of the step under way:
     bool must_end = false;  // an event says that the path is lost
     Rule must_end_rule = Rule::path_teardown;
-    bool ended = false;  // it left connecting or connected
+    bool ended = false;  // the path left the states connecting and connected
     bool info_accepted = false;
-    // The server asks for a proof of the key. The attempt after that has one.
+    // challenged: the server asks for a proof of the key. answers: the next attempt carries the proof.
     bool challenged = false;
     bool answers = false;
   };
@@ -54,23 +54,23 @@ class ClientSpec {
   struct Slot {
     Phase phase = Phase::free;
     bool invalidated = false;
-    std::uint16_t path = 0;  // flying: over; held: lost with; again: to be sent over
+    std::uint16_t path = 0;  // flying: path in use; held: path that was lost; again: path for the resend
     std::uint16_t con = 0;
     std::uint32_t epoch = 0;
-    std::uint16_t error = 0;  // answered
-    Time since = 0;           // queued, held
-    Time sent = 0;            // flying, held
-    Time first = 0;           // flying, held, again: when it was sent for the first time
+    std::uint16_t error = 0;  // answered: errno
+    Time since = 0;           // queued, held: start of the wait
+    Time sent = 0;            // flying, held: time of the last post
+    Time first = 0;           // flying, held, again: time of the first post
     bool operator==(const Slot&) const = default;
   };
   struct Permit {
     PossibleStates<Slot> slot;
-    std::optional<std::uint8_t> generation;  // of its last use on the wire
+    std::optional<std::uint8_t> generation;  // generation of the last use on the wire
     bool described = false;                  // the fields below are known
     bool service = false;
     bool reads = false;
-    bool fresh = false;       // submitted, and not posted yet
-    std::uint64_t order = 0;  // of all that were submitted
+    bool fresh = false;       // submitted but not posted yet
+    std::uint64_t order = 0;  // position among all submitted requests
     std::uint16_t affinity = 0;
     bool offers_invalidation = false;
     std::uint32_t data_len = 0;
@@ -92,7 +92,7 @@ class ClientSpec {
 
   void input();
   void action();
-  // `continued`: no Continued step follows the ones before.
+  // `continued`: false if a Continued step follows.
   void end_step(bool continued);
   void end_path_step(Path& path, unsigned index, bool continued);
   std::string allowed_now(const Permit& permit) const;
@@ -144,7 +144,7 @@ class ClientSpec {
 
   Findings& findings_;
   unsigned machine_;
-  bool whole_;  // the beginning was seen
+  bool whole_;  // the trace contains the beginning
   Settings settings_;
   Event event_;
   bool began_ = false;
@@ -153,12 +153,12 @@ class ClientSpec {
   std::vector<Permit> permits_;
   std::vector<Question> questions_;
   bool opened_ = false;
-  std::uint16_t queue_depth_ = 0;  // 0: not known
+  std::uint16_t queue_depth_ = 0;  // 0: unknown
   std::uint32_t max_io_size_ = 0;
   std::uint32_t max_hdr_size_ = 0;
   unsigned connected_ = 0;
-  unsigned turn_ = 0;            // the path where round-robin goes on
-  std::uint64_t submitted_ = 0;  // requests
+  unsigned turn_ = 0;            // next path of round-robin
+  std::uint64_t submitted_ = 0;  // number of submitted requests
   std::optional<bool> link_;
   bool counts_known_;
   bool closing_ = false;

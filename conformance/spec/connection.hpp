@@ -1,5 +1,4 @@
-// One connection of either side: its life, its receives and its send queue, from what was posted and
-// reported.
+// One connection of either side: its state, receives and send queue, derived from posts and reported events.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +10,7 @@
 
 namespace rtrs::spec {
 
-// Connections of one path that a step deals with. A path that has more of them leaves the rest to the
-// Continued steps that follow.
+// Maximum number of connections of one path that one step processes. Continued steps process the rest.
 inline constexpr std::size_t kConsAStep = 136;
 
 class Connection {
@@ -30,32 +28,32 @@ class Connection {
   void answered(const RuleContext& context, bool accepted);
   void lost(const RuleContext& context) const;
   void closed(const RuleContext& context);
-  // `rule` is broken when it was ended before.
+  // Reports a violation of `rule` if the connection was ended before.
   void disconnect(const RuleContext& context, Rule rule);
-  // Anything that needs it established: false, and reported, when it is not.
+  // Returns whether the connection is established; reports a violation if it is not.
   bool live(const RuleContext& context) const;
-  // Something of it was reported that needs it established, or established once.
+  // Checks an event that requires the connection to be established now or earlier.
   void heard(const RuleContext& context) const;
 
   void post_receives(std::uint32_t count) noexcept { receives_ += count; }
   void take_receive(const RuleContext& context);
   std::uint64_t receives() const noexcept { return receives_; }
-  // At the end of a step of a connected path; the first such step says how many there are from then on.
-  // `least`: what may arrive before the next step.
+  // Call at the end of a step of a connected path. The first such step sets the number of posted receives.
+  // `least`: messages that may arrive before the next step.
   void balance(const RuleContext& context, std::uint32_t least);
 
   void post(const RuleContext& context, std::uint32_t entries, std::uint64_t cookie, std::uint32_t depth);
   void completed(const RuleContext& context);
-  // Server: an HB_MSG came over this connection, which is not the service connection.
+  // Server: an HB_MSG arrived on this connection, which is not the service connection.
   bool owes_ack = false;
-  // Its last arrival, or completion where deliveries are probed, or when it was set up.
+  // Time of the last arrival, of the last completion if deliveries are probed, or of the setup.
   Time heard_at = 0;
-  // Client: something was outstanding when a timer was due last. A probe for it may wait for room in the
+  // Client: a send was outstanding when a timer was last due. The probe for it may wait for room in the send
   // queue.
   bool was_outstanding = false;
-  // Client: whether its last HB_MSG has no answer yet.
+  // Client: the last HB_MSG has no answer yet.
   bool unanswered = false;
-  // Client: the last request that was posted on it for the first time, by its number.
+  // Client: number of the last request whose first post used this connection.
   std::uint64_t last_request = 0;
   bool has_room(std::uint32_t depth, std::uint32_t entries = 1) const noexcept {
     return depth == 0 || outstanding_ + entries <= depth;
@@ -66,8 +64,8 @@ class Connection {
   Phase phase_ = Phase::closed;
   std::uint64_t receives_ = 0;
   std::optional<std::uint64_t> usual_receives_;
-  std::uint64_t outstanding_ = 0;  // entries of the send queue
-  std::uint64_t unsignalled_ = 0;  // of these, since the last signalled one
+  std::uint64_t outstanding_ = 0;  // used entries of the send queue
+  std::uint64_t unsignalled_ = 0;  // of these, posted since the last signalled one
   std::deque<std::uint64_t> cookies_;
 };
 

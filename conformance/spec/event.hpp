@@ -1,6 +1,6 @@
-// What the specification sees: protocol events in words of its own, so that it shares nothing with the code
-// that it judges. Names are those of recorded events (docs/trace_format.md), fields those of their fields;
-// what an event does not have stays zero.
+// Protocol events as the specification represents them, with own types, so that it shares nothing with the
+// code that it judges. Events and fields have the names of the trace format (docs/trace_format.md). Fields
+// that an event does not have are zero.
 #pragma once
 #include <array>
 #include <compare>
@@ -13,7 +13,7 @@ using Time = std::uint64_t;  // nanoseconds
 inline constexpr Time kNever = ~Time{0};
 using Uuid = std::array<std::uint8_t, 16>;
 
-// One incarnation of one connection, as the recording side numbers them.
+// One incarnation of one connection, numbered by the recording side.
 struct Key {
   std::uint16_t path = 0;
   std::uint16_t con = 0;
@@ -109,7 +109,7 @@ enum class PathState : std::uint8_t {
   closed,
 };
 std::string_view name_of(PathState) noexcept;
-// Only the reasons that a rule asks for.
+// The reasons that rules distinguish.
 enum class Reason : std::uint8_t { other, heartbeat_lost, other_path_leads, connection_silent, challenged };
 enum class Result : std::uint8_t {
   other,
@@ -126,10 +126,10 @@ enum class WireOp : std::uint8_t { write, write_imm, send, send_imm, send_inv };
 std::string_view name_of(WireOp) noexcept;
 enum class CmKind : std::uint8_t { req, rep, rej, dreq, closed };
 
-// The settings that rules ask for, of either side.
+// Settings of either side that rules use.
 struct Settings {
   std::uint16_t con_num = 0;
-  std::uint16_t depth = 0;  // client: permits at most; server: chunks
+  std::uint16_t depth = 0;  // client: maximum number of permits; server: number of chunks
   std::uint16_t send_depth = 0;
   std::uint8_t extensions = 0;
   bool imm_consumes_receive = true;
@@ -150,13 +150,13 @@ struct Settings {
 struct Event {
   Kind kind = Kind::Continued;
   Time now = 0;
-  std::uint64_t seq = 0;  // of the record
+  std::uint64_t seq = 0;  // number of the record
   Key key;
   std::uint16_t path = 0;
   std::uint16_t from = 0;
   std::uint16_t to = 0;
-  std::uint16_t permit = 0;  // client
-  std::uint16_t chunk = 0;   // server; buf_id of both
+  std::uint16_t permit = 0;  // client only
+  std::uint16_t chunk = 0;   // server: chunk; both sides: buf_id
   std::uint16_t serial16 = 0;
   std::uint16_t count = 0;
   std::uint16_t cid_num = 0;
@@ -186,7 +186,7 @@ struct Event {
   bool create = false;
   bool service = false;
   bool offers_invalidation = false;
-  bool reads = false;  // direction
+  bool reads = false;  // the request is a read
   bool need_invalidate = false;
   bool has_descriptor = false;
   bool write_data = false;
@@ -202,16 +202,16 @@ struct Event {
   Result result = Result::other;
   ReceiveKind receive = ReceiveKind::empty;
   Policy policy = Policy::unknown;
-  // Wire notes. `bytes`: head or private data, borrowed.
+  // Wire notes. `bytes`: message header or private data; not owned.
   WireOp op = WireOp::write;
   CmKind cm = CmKind::req;
   bool has_imm = false;
   bool sent = false;
   std::uint64_t remote_addr = 0;
   std::uint32_t length = 0;
-  std::uint64_t digest = 0;  // of the user data that is not in `bytes`; 0: none
+  std::uint64_t digest = 0;  // digest of user data that is not in `bytes`; 0: none
   std::string_view bytes;
-  Settings settings;  // begin events
+  Settings settings;  // begin events only
 };
 
 }  // namespace rtrs::spec

@@ -1,5 +1,4 @@
-// What the checks found: the first few violations with the rule, what was seen and what would have been
-// allowed.
+// Results of the checks: the first violations, each with its rule, the observed value and the allowed values.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,11 +12,11 @@ namespace rtrs::spec {
 
 struct Finding {
   Rule rule = Rule::count_;
-  std::uint64_t seq = 0;  // of the record
+  std::uint64_t seq = 0;  // number of the record
   Time now = 0;
-  unsigned machine = 0;  // its instance in the trace
-  Key key;               // of the event, where it has one
-  bool sent = false;     // it is a WireSent
+  unsigned machine = 0;  // instance number of the machine in the trace
+  Key key;               // connection of the event, if it has one
+  bool sent = false;     // the event is a WireSent
   std::string seen;
   std::string allowed;
 };
@@ -34,7 +33,7 @@ class Findings {
       kept_.push_back({rule, event.seq, event.now, machine, event.key, event.kind == Kind::WireSent,
                        std::move(seen), std::move(allowed)});
   }
-  // All of `other`, in the order of the records.
+  // Adds all findings of `other` and keeps the order of the records.
   void merge(const Findings& other) {
     count_ += other.count_;
     ambiguity(other.ambiguity_);
@@ -43,7 +42,7 @@ class Findings {
                      [](const Finding& a, const Finding& b) { return a.seq < b.seq; });
     if (kept_.size() > keep_) kept_.resize(keep_);
   }
-  // Takes back what was found from record `seq` on and `which(finding)` holds for. How many.
+  // Removes the findings from record `seq` on for which `which(finding)` is true. Returns their number.
   template <class Which>
   std::uint64_t take_back(std::uint64_t seq, Which which) {
     const std::uint64_t taken =
@@ -51,10 +50,10 @@ class Findings {
     count_ -= taken;
     return taken;
   }
-  // In the order in which they were found.
+  // The kept findings in the order of detection.
   const std::vector<Finding>& kept() const noexcept { return kept_; }
   std::uint64_t count() const noexcept { return count_; }
-  // Most states that one thing could have been in at one time.
+  // Maximum number of states that were possible for one item at one time.
   void ambiguity(std::size_t states) noexcept {
     if (states > ambiguity_) ambiguity_ = states;
   }
@@ -67,13 +66,13 @@ class Findings {
   std::size_t ambiguity_ = 0;
 };
 
-// Where a rule is looked at: which machine, at which event.
+// Machine and event at which a rule is checked.
 struct RuleContext {
   Findings& findings;
   const Event& event;
   unsigned machine = 0;
 
-  // Texts are made only when the rule is broken: `seen` and `allowed` are called for them.
+  // Calls `seen` and `allowed`, which make the texts, only if the rule is violated.
   template <class Seen, class Allowed>
   bool check(bool holds, Rule rule, Seen seen, Allowed allowed) const {
     if (holds) return true;

@@ -1,5 +1,5 @@
-// The heartbeat of a path as the protocol describes it. One DeadlineReached serves several timers, and which
-// of them ran is not recorded: until something shows it, a tick may and may not have been.
+// Heartbeat of a path as the protocol defines it. One DeadlineReached serves several timers, and the trace
+// does not record which of them ran: until a later event decides, both are possible.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,17 +15,17 @@ class Heartbeat {
   void stop() noexcept { running_ = false; }
   bool running() const noexcept { return running_; }
   void received(bool is_message);
-  // When the tick was that asked for the last HB_MSG; nothing: not known, or none did yet.
+  // Time of the tick that caused the last HB_MSG; empty if unknown or if there was none.
   std::optional<Time> asked() const;
   void deadline(Time now);
-  // Posted. `probes`: something else may ask for it.
+  // An HB_MSG was posted. `probes`: it may have another cause than the timer.
   void message(const RuleContext& context, bool probes);
   void acknowledgement(const RuleContext& context);
-  // The path is given up for silence.
+  // The path was declared lost because the peer was silent.
   void died(const RuleContext& context);
-  // After the actions of a step. `room`: the send queue has room for a heartbeat.
+  // Call after the actions of a step. `room`: the send queue has room for a heartbeat.
   void end_step(const RuleContext& context, bool room);
-  // Before the next input, when time has gone on.
+  // Call before the next input if time has advanced.
   void time_passed(const RuleContext& context, Time now);
 
  private:
@@ -33,9 +33,9 @@ class Heartbeat {
     Time deadline = 0;
     Time asked = 0;
     std::uint32_t missed = 0;
-    bool owes = false;     // an HB_MSG
-    bool dead = false;     // this tick found too many missed
-    bool skipped = false;  // its tick was due at the last DeadlineReached and did not run yet
+    bool owes = false;     // an HB_MSG must be posted
+    bool dead = false;     // this tick found too many missed heartbeats
+    bool skipped = false;  // the tick was due at the last DeadlineReached but has not run yet
     bool operator==(const State&) const = default;
   };
   State ticked(State state, Time now) const;

@@ -1,5 +1,5 @@
-// The immediate as the specification reads it (protocol section 1.3), written again on purpose: a mistake in
-// the product's own code must not excuse itself here.
+// Decodes immediates (protocol section 1.3) independently of the product's code, so that an error there is
+// not repeated here.
 #pragma once
 #include <cstdint>
 
@@ -33,7 +33,8 @@ constexpr std::uint32_t response_errno(std::uint32_t imm) noexcept {
 constexpr std::uint32_t response_id(std::uint32_t imm) noexcept {
   return imm & 0x7ffff;
 }
-// Bits of the generation in the id of a response (docs/architecture.md): what 19 leave over, at most 8.
+// Bits of the generation in the id of a response (docs/architecture.md): those of 19 that the permit does not
+// need, at most 8.
 constexpr unsigned generation_bits(std::uint32_t depth) noexcept {
   const unsigned left = 19 - log2up(depth);
   return left < 8 ? left : 8;

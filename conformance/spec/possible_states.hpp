@@ -1,5 +1,5 @@
-// A set of possible states: what the visible events leave open stays open. Begins as one known state, or as
-// all of them, when the beginning was not seen; the latter ends with the first event that tells.
+// Set of states that are possible given the visible events. Starts with one known state, or with all states
+// if the beginning was not seen; the first event that determines the state ends the latter.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -20,12 +20,12 @@ class PossibleStates {
   void set(State state) { states_.assign(1, std::move(state)); }
   void forget() noexcept { states_.clear(); }
 
-  // A state that may also be, without any event having been seen.
+  // Adds a state that may have been reached without a visible event.
   void also(const State& state) {
     if (std::find(states_.begin(), states_.end(), state) == states_.end()) states_.push_back(state);
   }
-  // `move(state, next)` pushes the successors of a state. False, and the set unchanged, where no state has
-  // one.
+  // Replaces each state by its successors, which `move(state, next)` appends to `next`. Returns false and
+  // leaves the set unchanged if no state has a successor.
   template <class Move>
   bool step(Move move) {
     if (anything()) return true;

@@ -1,5 +1,5 @@
-// The rules of the specification, once: the checks name them, `urtrs-replay check` reports them, and the
-// table of docs/conformance.md is printed from here. An id never changes its meaning.
+// Table of all rules of the specification. Checks refer to it, `urtrs-replay check` reports from it, and the
+// table in docs/conformance.md is printed from it. The meaning of an id never changes.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace rtrs::spec {
 
-// X(name, id, oracle, source, rule). `oracle`: the class of the rule, as urtrs-sim names it.
+// X(name, id, oracle, source, rule). `oracle`: the oracle of urtrs-sim that covers the class of the rule.
 #define RTRS_SPEC_CLIENT_RULES(X)                                                                            \
   X(connect_order, "connect-order", "O6", "protocol section 3.1",                                            \
     "a client opens the connections of an attempt one after another, cid 0 first, each when the one before " \
@@ -254,7 +254,7 @@ struct RuleInfo {
   std::string_view text;
 };
 const RuleInfo& info_of(Rule) noexcept;
-// The table of all rules as Markdown.
+// Table of all rules in Markdown.
 std::string rules_markdown();
 
 }  // namespace rtrs::spec

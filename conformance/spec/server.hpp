@@ -1,5 +1,5 @@
-// The server side of a session: what the machine may ask for, given what it was told. And the registry, which
-// knows whose session and whose name it is.
+// Server side of a session: which actions the machine may take, given its inputs. Also the registry, which
+// maps sessions and session names to their clients.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,7 @@ class ServerSpec {
   // (core/proto/ids.hpp).
   static constexpr unsigned kPaths = 128;
 
-  // `settings` is null when the beginning was not seen.
+  // `settings` is null if the beginning was not seen.
   ServerSpec(Findings& findings, unsigned machine, const Settings* settings);
   void on(const Event&);
   void finish();
@@ -26,13 +26,13 @@ class ServerSpec {
  private:
   struct Path {
     PathState state = PathState::unknown;
-    std::vector<Connection> cons;  // by cid
+    std::vector<Connection> cons;  // indexed by cid
     std::uint32_t incarnation = 0;
     std::uint16_t recon_cnt = 0;
     std::uint8_t extensions = 0;
     std::uint32_t address_pair = 0;
     Uuid uuid{};
-    Time deadline = kNever;  // of the handshake
+    Time deadline = kNever;  // end of the handshake
     bool overdue = false;
     bool info_sent = false;
     Heartbeat heartbeat;
@@ -52,12 +52,12 @@ class ServerSpec {
     bool need_invalidate = false;
     bool operator==(const Use&) const = default;
   };
-  // leaving: its path is gone, and it ends some time without a word.
+  // leaving: the path has ended; the request ends later without a visible event.
   enum class Phase : std::uint8_t { idle, taken, invalidating, serving, answering, leaving };
   struct Chunk {
     Phase phase = Phase::idle;
-    bool due = false;    // taken: to be handed over in this step
-    bool ready = false;  // taken: its key is dead
+    bool due = false;    // taken: must be delivered in this step
+    bool ready = false;  // taken: its key is invalidated
     bool from_park = false;
     bool has_parked = false;
     std::uint16_t serial = 0;
@@ -70,7 +70,7 @@ class ServerSpec {
     Key asker;
     std::uint32_t serial = 0;
     Uuid uuid{};
-    unsigned target = kPaths;  // kPaths: nothing to wait for
+    unsigned target = kPaths;  // path that the fence waits for; kPaths: none
     std::uint32_t incarnation = 0;
   };
 
@@ -80,7 +80,7 @@ class ServerSpec {
   Connection* find(const Key& key);
   void input();
   void action();
-  // `continued`: no Continued step follows the ones before.
+  // `continued`: false if a Continued step follows.
   void end_step(bool continued);
   void end_path_step(Path& path, unsigned index, bool continued);
   void must_end(Path& path, Rule rule);
@@ -106,7 +106,7 @@ class ServerSpec {
   PossibleStates<Chunk>& chunk_at(std::uint16_t index);
   bool live(const Use& use) const noexcept;
   Chunk ended(Chunk chunk) const;
-  // Also what a leaving request may have become.
+  // Adds the states that a leaving request may have reached.
   void settle(PossibleStates<Chunk>& chunk) const;
   void request_arrived(Path& path);
   void chunk_invalidated();
@@ -116,8 +116,8 @@ class ServerSpec {
   void post_response();
   void check_response(const Chunk& chunk);
   bool sends_invalidation(const Use& use) const;
-  bool may_join_data(const Use& use) const;  // its answer carries its data, if it has any
-  bool renews_key(const Use& use) const;     // the key of its chunk dies before it is handed over
+  bool may_join_data(const Use& use) const;  // the response may carry the data, if there is any
+  bool renews_key(const Use& use) const;     // the chunk's key is invalidated before the request is delivered
   void chunks_end_step();
   void path_gone(unsigned index);
   void path_released(unsigned index, std::uint32_t incarnation);

@@ -1,4 +1,4 @@
-// Conversations made by hand, event by event, that tests then spoil.
+// Handmade sequences of events, which tests then change to break rules.
 #pragma once
 #include <functional>
 #include <stdexcept>
@@ -19,7 +19,7 @@ class Story {
   Event& add(Kind kind, const Change& change = {}) {
     Event event;
     event.kind = kind;
-    // Actions belong to the time of their input.
+    // Actions have the time of their input.
     if (class_of(kind) != EventClass::action) now_ += 1000;
     event.now = now_;
     if (change) change(event);
@@ -29,7 +29,7 @@ class Story {
   void wait(Time time) { now_ += time; }
   Time now() const { return now_; }
 
-  // The nth event of a kind, from 0; negative ones count from the end.
+  // Index of the nth event of a kind, from 0; a negative n counts from the end.
   std::size_t where(Kind kind, int nth = 0) const {
     std::vector<std::size_t> found;
     for (std::size_t at = 0; at < events_.size(); ++at)
@@ -48,7 +48,7 @@ class Story {
     const Event copy = events_[at];
     events_.insert(events_.begin() + static_cast<std::ptrdiff_t>(at) + 1, copy);
   }
-  // Nothing after this event.
+  // Removes all events after this one.
   void end_after(Kind kind, int nth = 0) { events_.resize(where(kind, nth) + 1); }
   void insert_after(Kind kind, int nth, Kind what, const Change& change) {
     const std::size_t at = where(kind, nth);
@@ -77,7 +77,7 @@ class Story {
   Time now_ = 0;
 };
 
-// A broken rule and how to break it.
+// A rule and the change that breaks it.
 struct Spoiled {
   Rule rule;
   const char* how;
@@ -95,33 +95,35 @@ inline Story::Change path_is(std::uint16_t path, PathState state, Reason reason 
   return [=](Event& event) { event.path = path, event.state = state, event.reason = reason; };
 }
 
-// test_story.cpp: a client with two paths, one of which is lost under a request and comes back; heartbeats;
-// the end.
+// test_story.cpp: a client with two paths, one of which is lost with a request in flight and reconnects;
+// heartbeats; close.
 Story client_story();
-// A client whose server renews the key of a chunk with each response, and invalidates keys of the client.
+// A client whose server renews the chunk's key with each response and invalidates keys of the client.
 Story keyed_client_story();
-// test_challenge_story.cpp: a client whose server asks for a proof of the key, takes one and refuses another.
+// test_challenge_story.cpp: a client whose server asks for a proof of the key, accepts one and rejects
+// another.
 Story challenged_client_story();
-// A server session with two paths, one of which is closed by a fence under a request; heartbeats; the end.
+// A server session with two paths, one of which a fence closes with a request in flight; heartbeats; close.
 Story server_story();
 Story keyed_server_story();
 Story registry_story();
-// The same kind of conversation on the wire, as its client noted it.
+// Wire notes of such a session, recorded by the client.
 Story wire_story();
 Story keyed_wire_story();
-// As its server noted it: a request over another path, before the one that the client gave up is answered.
+// Wire notes recorded by the server: a request arrives over another path before the abandoned one is
+// answered.
 Story failover_wire_story();
 Story restarted_wire_story();
 Story rnbd_story();
-// test_joined_story.cpp: answers that carry the data of READs.
+// test_joined_story.cpp: responses that carry the data of READs.
 Story joined_server_story();
 Story joined_wire_story();
 
-// test_wide_story.cpp: a path with more connections than one step deals with.
+// test_wide_story.cpp: a path with more connections than one step processes.
 Story wide_client_story();
 Story wide_server_story();
 
-// In the test of each side; together they break every rule.
+// Cases of each side; together they break every rule.
 const std::vector<Spoiled>& client_cases();
 const std::vector<Spoiled>& keyed_client_cases();
 const std::vector<Spoiled>& challenged_client_cases();

@@ -1,5 +1,5 @@
-// What went over the wire against the protocol, from the notes of one side or of a capture: who wrote it does
-// not matter, so kernel peers are judged like our own.
+// Checks wire messages against the protocol, from the notes of one side or from a capture. The sender does
+// not matter, so kernel peers are judged as urtrs is.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,21 +16,21 @@ namespace rtrs::spec {
 
 struct WireCounts {
   std::uint64_t connections = 0;
-  std::uint64_t unplaced = 0;  // messages of connections whose beginning was not seen
-  std::uint64_t partial = 0;   // attempts whose setup was not all seen
+  std::uint64_t unplaced = 0;  // messages on connections whose beginning was not seen
+  std::uint64_t partial = 0;   // attempts whose setup was seen only in part
   std::uint64_t gaps = 0;
-  std::uint64_t excused = 0;  // breaches that a message in a gap may explain: not counted as violations
+  std::uint64_t excused = 0;  // breaches that a missing message may explain; not counted as violations
 };
 
 class WireSpec {
  public:
-  // `capture_heartbeat`: interval of both peers in recordings that no machine began; 0: unknown.
+  // `capture_heartbeat`: heartbeat interval of both peers, for recordings without begin events; 0: unknown.
   WireSpec(Findings& findings, Time capture_heartbeat)
       : findings_(findings), capture_heartbeat_(capture_heartbeat) {}
-  // The begin event of a machine says whose notes follow.
+  // The begin event of a machine names the side that recorded the following notes.
   void begin(unsigned machine, const Event&);
   void on(unsigned machine, const Event&);
-  // After the last event.
+  // Call after the last event.
   void finish();
   const WireCounts& counts() const noexcept { return counts_; }
 
@@ -43,14 +43,14 @@ class WireSpec {
   };
   enum class Phase : std::uint8_t { idle, under_way };
   static constexpr std::uint16_t kNoRnbd = 0xffff;
-  // What its client did with RNBD in a session.
+  // RNBD state of one session.
   struct Rnbd {
     bool known = false;
-    bool introduced = false;             // SESS_INFO was seen
-    bool agreed = false;                 // and answered
-    std::size_t opened = 0;              // OPENs that were answered with success
+    bool introduced = false;             // SESS_INFO was sent
+    bool agreed = false;                 // SESS_INFO was answered
+    std::size_t opened = 0;              // OPENs with a successful response
     std::vector<std::uint32_t> devices;  // named by IO and CLOSE
-    std::vector<std::uint32_t> closed;   // since the last of them
+    std::vector<std::uint32_t> closed;   // devices closed since then
   };
   struct Slot {
     Phase phase = Phase::idle;
@@ -60,19 +60,19 @@ class WireSpec {
     bool need_invalidate = false;
     bool data_written = false;
     bool invalidated = false;
-    std::uint16_t rnbd = kNoRnbd;  // type of its RNBD message
-    std::uint32_t device = 0;      // of IO and CLOSE
-    std::uint32_t path = 0;        // number of the Path
+    std::uint16_t rnbd = kNoRnbd;  // type of the RNBD message
+    std::uint32_t device = 0;      // IO and CLOSE only
+    std::uint32_t path = 0;        // index of the Path
     Key key;
     Buffer buffer;
     bool operator==(const Slot&) const = default;
   };
   struct Session {
     Uuid uuid{};
-    std::uint32_t depth = 0;  // 0: not known
+    std::uint32_t depth = 0;  // 0: unknown
     std::uint32_t max_io_size = 0;
     std::uint32_t max_hdr_size = 0;
-    bool open = false;  // a message is missing: slots that were not looked at yet may be in any state
+    bool open = false;  // a message is missing: slots not seen since may be in any state
     std::vector<PossibleStates<Slot>> slots;
     Rnbd rnbd;
   };
@@ -87,53 +87,53 @@ class WireSpec {
     std::uint32_t depth = 0;
     std::uint32_t chunk_size = 0;
     std::uint32_t flags = 0;
-    std::vector<std::uint16_t> asked;     // cids
-    std::vector<std::uint16_t> accepted;  // cids
-    bool foreign_depth = false;           // other than its session's
-    bool partial = false;                 // not all of its requests and answers were seen
-    bool open = false;                    // a message is missing: what was agreed and asked is not known
+    std::vector<std::uint16_t> asked;     // cids with a connect request
+    std::vector<std::uint16_t> accepted;  // cids that were accepted
+    bool foreign_depth = false;           // depth differs from the session's
+    bool partial = false;                 // some of its requests and answers are missing
+    bool open = false;                    // a message is missing: negotiated values and requests are unknown
     bool info_asked = false;
     bool info_answered = false;
-    bool was_up = false;  // it was used, or may have been
-    bool over = false;    // one of its connections ended
-    bool left = false;    // this side began to end it
+    bool was_up = false;  // it was used, or may have been used
+    bool over = false;    // a connection of the path ended
+    bool left = false;    // this side started to close it
     Time up = 0;
-    std::vector<Buffer> chunks;         // empty: not known
-    std::vector<std::uint32_t> fences;  // serials asked and not answered
+    std::vector<Buffer> chunks;         // empty: unknown
+    std::vector<std::uint32_t> fences;  // serial numbers of unanswered fences
   };
   struct Connection {
     Key key;
     std::uint32_t path = 0;
     bool answered = false;
-    bool ended_here = false;  // this side asked for the end
+    bool ended_here = false;  // this side closed it
     bool closed = false;
-    // Of the last message that was seen, [0] of the recording side, [1] of its peer.
+    // Record of the last message, [0] from the recording side, [1] from its peer.
     std::uint64_t last_seq[2] = {0, 0};
-    // [0] of the recording side, [1] of its peer.
+    // [0] from the recording side, [1] from its peer.
     std::uint64_t heartbeats[2] = {0, 0};
     std::uint64_t acknowledged[2] = {0, 0};
   };
   struct Recording {
     bool side_known = false;
     bool client = false;
-    bool machine = false;  // a driver wrote it, not an importer
+    bool machine = false;  // recorded by a driver, not imported from a capture
     bool sees_data = false;
     Settings settings;
     std::map<Key, Connection> connections;
     std::vector<Path> paths;
     std::vector<Session> sessions;
-    std::map<Uuid, std::uint16_t> last_recon;  // by path
-    // Of captures: kept until no later gap can explain them.
+    std::map<Uuid, std::uint16_t> last_recon;  // by path uuid
+    // For captures: violations held back until no later gap can explain them.
     Findings found{kMostHeld};
   };
-  // A request as its header tells.
+  // A request, decoded from its header.
   struct Request {
     bool reads = false;
     bool has_buffer = false;
     bool need_invalidate = false;
     std::uint8_t generation = 0;
     std::uint32_t usr_len = 0;
-    std::uint32_t header = 0;  // bytes
+    std::uint32_t header = 0;  // size in bytes
     Buffer buffer;
   };
 
@@ -197,7 +197,7 @@ class WireSpec {
   Findings& findings_;
   Time capture_heartbeat_ = 0;
   std::map<unsigned, Recording> recordings_;
-  Recording* of_ = nullptr;  // of the event under way
+  Recording* of_ = nullptr;  // recording of the current event
   unsigned machine_ = 0;
   const Event* event_ = nullptr;
   WireCounts counts_;
