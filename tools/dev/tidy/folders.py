@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
 """The folders of the tree and who includes whom: one folder is one idea, no two folders include each other, in whatever
-many steps, and docs/tree.md has a line for each, the parts of the large ones, and the drawing.
+many steps, and docs/tree.md has a line for each.
 
-Usage: folders.py [--root DIR] [--draw | --write]
+Usage: folders.py [--root DIR] [--draw]
   (nothing)  lists each folder with its number of C++ files and the folders that it includes
   --draw     prints the drawing (Mermaid): an arrow goes from a folder to one that it includes, a dotted one where only
              its tests do; arrows that follow from others are left out
-  --write    puts the drawing into docs/tree.md
 """
 
 import argparse
 import collections
-import fnmatch
 import os
 import posixpath
 import re
@@ -21,11 +19,6 @@ import layers
 from source import Finding, is_code, read, tree_files
 
 PAGE = "docs/tree.md"
-BEGIN = "<!-- drawn by tools/dev/tidy/folders.py --write -->\n"
-END = "<!-- end of the drawing -->\n"
-LARGE = 20  # files; a folder with more, without tests, has its parts on the page
-_PARTS = re.compile(r"^`([a-z][\w./-]*)`\n((?:- `.*\n)+)", re.MULTILINE)
-_PART = re.compile(r"^- ((?:`[\w*-]+`(?:, )?)+): ", re.MULTILINE)
 _ROW = re.compile(r"^\| `([a-z][\w./-]*)/?` \|", re.MULTILINE)
 
 
@@ -91,34 +84,6 @@ def sources_below(root, paths):
     return {path: read(root, path) for path in paths if is_code(path) and not path.startswith("cmake/")}
 
 
-def parts_of(page):
-    """Folder -> the names of files, with *, that its parts on the page have."""
-    return {folder: [name for names in _PART.findall(lines) for name in re.findall(r"`(.+?)`", names)]
-            for folder, lines in _PARTS.findall(page)}
-
-
-def part_findings(sources, page):
-    named = parts_of(page)
-    files = collections.defaultdict(set)
-    for path in sources:
-        files[posixpath.dirname(path)].add(path)
-    for folder in sorted(files):
-        product = {path for path in files[folder] if not layers.is_test(path)}
-        if folder not in named:
-            if len(product) > LARGE:
-                yield Finding(PAGE, 1, f"{folder} has {len(product)} files besides tests and no parts here")
-            continue
-        stems = {path: posixpath.basename(path).split(".")[0] for path in files[folder]}
-        for path in sorted(product):
-            if not any(fnmatch.fnmatchcase(stems[path], name) for name in named[folder]):
-                yield Finding(PAGE, 1, f"{path} belongs to no part of {folder}")
-        for name in named[folder]:
-            if not fnmatch.filter(stems.values(), name):
-                yield Finding(PAGE, 1, f"{folder} has no file {name} any more")
-    for folder in sorted(set(named) - set(files)):
-        yield Finding(PAGE, 1, f"parts of {folder}, which has no C++ file")
-
-
 def findings(sources, page):
     edges = graph(sources)
     for group in circles(edges):
@@ -129,27 +94,18 @@ def findings(sources, page):
     for folder in sorted(rows - set(edges)):
         if not any(path.startswith(folder + "/") for path in sources):
             yield Finding(PAGE, 1, f"{folder} has no C++ file any more")
-    yield from part_findings(sources, page)
-    if not circles(edges) and BEGIN + draw(sources) + END not in page:
-        yield Finding(PAGE, 1, "the drawing is not that of this tree: tools/dev/tidy/folders.py --write")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".."))
     parser.add_argument("--draw", action="store_true")
-    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     root = os.path.realpath(given.root)
     sources = sources_below(root, tree_files(root))
     edges = graph(sources)
     if given.draw:
         print(draw(sources), end="")
-    elif given.write:
-        page = read(root, PAGE)
-        head, rest = page.split(BEGIN)
-        with open(os.path.join(root, PAGE), "w", encoding="utf-8") as file:
-            file.write(head + BEGIN + draw(sources) + END + rest.split(END)[1])
     else:
         count = collections.Counter(posixpath.dirname(path) for path in sources)
         for folder in sorted(edges):

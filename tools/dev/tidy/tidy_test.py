@@ -21,41 +21,23 @@ def body(lines, head="void f() {"):
 class TestFolders:
     SOURCES = {"a/one.hpp": '#include "b/two.hpp"\n', "b/two.hpp": '#include "c/three.hpp"\n', "c/three.hpp": ""}
 
-    def page(self, sources, rows):
-        drawing = folders.draw(sources)
-        return "".join(f"| `{row}` | what it is |\n" for row in rows) + folders.BEGIN + drawing + folders.END
+    def page(self, rows):
+        return "".join(f"| `{row}` | what it is |\n" for row in rows)
 
     def messages(self, sources, page):
         return [str(finding) for finding in folders.findings(sources, page)]
 
     def test_a_tree_with_its_page(self):
-        assert self.messages(self.SOURCES, self.page(self.SOURCES, "abc")) == []
+        assert self.messages(self.SOURCES, self.page("abc")) == []
 
     def test_circles_are_found_over_several_folders(self):
         sources = dict(self.SOURCES, **{"c/three.hpp": '#include "a/one.hpp"\n'})
         assert folders.circles(folders.graph(sources)) == [["a", "b", "c"]]
-        assert "the folders a, b, c include each other" in self.messages(sources, self.page(self.SOURCES, "abc"))[0]
+        assert "the folders a, b, c include each other" in self.messages(sources, self.page("abc"))[0]
 
     def test_each_folder_has_a_line_and_each_line_a_folder(self):
-        assert "no line for b" in self.messages(self.SOURCES, self.page(self.SOURCES, "ac"))[0]
-        assert "d has no C++ file" in self.messages(self.SOURCES, self.page(self.SOURCES, "abcd"))[0]
-
-    def test_an_old_drawing(self):
-        sources = dict(self.SOURCES, **{"d/four.cpp": '#include "a/one.hpp"\n'})
-        assert "not that of this tree" in self.messages(sources, self.page(self.SOURCES, "abcd"))[0]
-
-    def test_a_large_folder_has_parts_and_each_file_belongs_to_one(self):
-        sources = {f"a/part_{i}.cpp": "" for i in range(folders.LARGE)}
-        sources.update({"a/part_test.cpp": "", "a/test_parts.hpp": ""})
-        page = self.page(sources, "a")
-        assert self.messages(sources, page) == []
-        sources["a/other.hpp"] = ""
-        assert "a has 21 files besides tests and no parts here" in self.messages(sources, page)[0]
-        assert "a/other.hpp belongs to no part of a" in self.messages(sources, page + "`a`\n- `part_*`: it\n")[0]
-        whole = page + "`a`\n- `part_*`: it\n- `none`, `other`: more\n"
-        assert self.messages(sources, whole) == [f"{folders.PAGE}:1: a has no file none any more"]
-        assert self.messages(sources, whole.replace("`none`, ", "")) == []
-        assert "parts of b, which has no C++ file" in self.messages(sources, page + "`a`\n- `*`: it\n`b`\n- `*`: it\n")[0]
+        assert "no line for b" in self.messages(self.SOURCES, self.page("ac"))[0]
+        assert "d has no C++ file" in self.messages(self.SOURCES, self.page("abcd"))[0]
 
     def test_what_only_tests_include_has_a_dotted_arrow(self):
         sources = dict(self.SOURCES, **{"b/two_test.cpp": '#include "d/four.hpp"\n#include "c/three.hpp"\n', "d/four.hpp": ""})
