@@ -5,7 +5,7 @@
 #     Those that applications link are made of the libraries under core/ and backends/ (cmake/libraries.cmake).
 # urtrs_test(NAME SOURCES a_test.cpp [DEPS lib...] [SHARED objects...] [LABELS l...] [DEFINES d...] [RUNS program...]
 #     [ALONE])
-#     GoogleTest tests registered with CTest as NAME; the tests of a folder that have the same labels are one program. Each
+#     GoogleTest tests registered with CTest as NAME; the tests of a folder are one program. Each
 #     file has a namespace of its own, rtrs::...::a_test, because several files are compiled as one.
 #     RUNS: programs that the tests start.
 #     ALONE: a program of its own: for tests that replace a function of the program, such as operator new, and for those whose
@@ -98,21 +98,19 @@ function(urtrs_test_objects NAME)
   urtrs_as_test(${NAME})
 endfunction()
 
-# Compiled together, the tests of a folder read their headers once: half of the time of a whole build was that. Tests with
-# other labels have a program of their own, so that a build for one label compiles only what it needs.
+# Compiled together, the tests of a folder read their headers once; reading headers took half of the time of a whole build. A
+# build for one label makes the programs in which any test has it.
 function(urtrs_test NAME)
   cmake_parse_arguments(ARG "ALONE" "" "SOURCES;DEPS;LABELS;SHARED;DEFINES;RUNS" ${ARGN})
   # Tests that need no fabric, no other program and no machine of a certain kind.
   if(CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/(core|sim)(/|$)")
     list(APPEND ARG_LABELS pure asan)
   endif()
-  list(SORT ARG_LABELS)
   set(program ${NAME})
   set(files)
   if(NOT ARG_ALONE)
     file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-    list(REMOVE_ITEM ARG_LABELS pure OUTPUT_VARIABLE shown)
-    string(REGEX REPLACE "[^a-z0-9]+" "_" program "${folder}_${shown}_tests")
+    string(REGEX REPLACE "[^a-z0-9]+" "_" program "${folder}_tests")
     list(TRANSFORM ARG_SOURCES REPLACE "^.*/" "" OUTPUT_VARIABLE names)
     list(JOIN names "," names)
     set(files --files=${names})
@@ -122,14 +120,13 @@ function(urtrs_test NAME)
   get_property(known DIRECTORY PROPERTY URTRS_TEST_PROGRAMS)
   if(NOT program IN_LIST known)
     set_property(DIRECTORY APPEND PROPERTY URTRS_TEST_PROGRAMS ${program})
-    set_property(DIRECTORY PROPERTY URTRS_LABELS_OF_${program} "${ARG_LABELS}")
   endif()
   if(ARG_ALONE)
     list(APPEND ARG_SHARED GTest::gtest_main)
   else()
     list(APPEND ARG_SHARED test_main)
   endif()
-  foreach(kind SOURCES DEPS SHARED DEFINES RUNS)
+  foreach(kind SOURCES DEPS SHARED DEFINES RUNS LABELS)
     set_property(DIRECTORY APPEND PROPERTY URTRS_${kind}_OF_${program} ${ARG_${kind}})
   endforeach()
   if(NOT known)
