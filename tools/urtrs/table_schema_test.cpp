@@ -1,5 +1,5 @@
 // docs/schema/urtrs.json has for each table what its fields say. After a change of fields, this writes the
-// file: URTRS_WRITE_SCHEMA=1 build/release/tools/urtrs/admin_test --gtest_filter='TableSchema.*'
+// file: URTRS_WRITE_SCHEMA=1 build/release/tools/urtrs/tools_urtrs_tests --gtest_filter='TableSchema.*'
 #include <gtest/gtest.h>
 
 #include <cstdlib>
