@@ -20,10 +20,10 @@
  * Memory. The data buffer of a request must stay valid, and must not be accessed, until its callback has run.
  * Strings passed to a function are copied. urtrs_session_free() frees a session with all its devices.
  *
- * Calls that wait take `timeout_ms`: below 0 means as long as it takes. Even then a request ends: when no path is connected
- * for `queue_timeout`, it fails. So does the opening of a device when it has not ended within that time. With a timeout of
- * 0 or more, data goes through memory of the library, so that the caller's is its own again after -ETIMEDOUT; the request
- * itself may still act at the server.
+ * Blocking calls take `timeout_ms`; a negative value means no timeout. Even then a request fails if no path is
+ * connected for `queue_timeout`, and opening a device fails if it takes longer than that. With a timeout of 0 or more,
+ * data is copied through memory of the library, so that the caller may reuse its buffer after -ETIMEDOUT. The server
+ * may still execute the request afterwards.
  *
  * Within one SONAME nothing is removed. Structures may grow at their end, so functions that fill a structure take its
  * size. Members unknown to an older library are set to 0.
@@ -50,13 +50,13 @@ typedef struct urtrs_session urtrs_session;
 /* `name`: 1 to 254 characters, without '/', '.' and control characters, unique on the server. Errors: -EINVAL,
  * -ENOMEM. */
 int urtrs_session_new(const char *name, urtrs_session **session);
-/* Before urtrs_session_open(). Errors: -EINVAL (no such setting, or not such a value: the message has those that there are),
- * -EBUSY (it is open). A text is not empty.
- *   fabric                 tcp (default) or verbs, which needs RDMA and a build with it
- *   host_names             on (default); off: paths are numeric addresses, and the library starts no thread
- * and every connection option of nbdkit-urtrs (nbdkit-urtrs --help) except provider, tls, auth_keys and auth_identity, with
- * the same names, values and defaults; among them
- *   crc                    tcp: on requests a checksum behind each message
+/* Call before urtrs_session_open(). Errors: -EINVAL (unknown setting or invalid value; the message lists the valid
+ * ones), -EBUSY (the session is open). Text values must not be empty.
+ *   fabric                 tcp (default) or verbs, which needs RDMA and a build with verbs
+ *   host_names             on (default); off: only numeric addresses, and no thread is ever started
+ * and all connection options of nbdkit-urtrs (nbdkit-urtrs --help) except provider, tls, auth_keys and auth_identity,
+ * with the same names, values and defaults, such as
+ *   crc                    tcp: on requests a checksum after each message
  *   rdma_device, rdma_retry_count, rdma_ack_timeout, rdma_tos ...    verbs
  *   tls_keys, tls_identity             tcp with TLS: file of pre-shared keys, and the key to use if it has several
  *   tls_cert, tls_key, tls_ca, tls_crl, tls_server_name    tcp with TLS: certificates, PEM files. If a file changes, it is read

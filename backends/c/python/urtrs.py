@@ -8,10 +8,11 @@ The module uses liburtrs-c through ctypes and needs nothing else. Data is not co
 buffer, and write() takes any buffer (bytes, bytearray, memoryview, array, mmap, NumPy). Offsets and lengths are in bytes
 and must be whole blocks of the device.
 
-Errors are OSError with the errno of the library, hence FileNotFoundError, PermissionError, TimeoutError where they fit.
-Without a timeout a call takes as long as it takes, but waits no longer than queue_timeout for a path, or for a device that the
-server refuses to open again, as when its file is not there yet; Ctrl-C ends it at any time. After a timeout or Ctrl-C a request may still act, and its buffer stays in use until the server answered or the session
-is closed.
+Errors are OSError with the errno of the library, so some are FileNotFoundError, PermissionError or TimeoutError.
+A call without a timeout has no time limit, except that it waits at most queue_timeout for a path, or for a device that
+the server refuses to reopen (for example because its file does not exist yet). Ctrl-C ends a call at any time. After a
+timeout or Ctrl-C the server may still execute the request, and the buffer stays in use until the server has answered or
+the session is closed.
 
 Several threads may use one session. Each thread waits for its own request, and the requests run concurrently.
 
@@ -123,7 +124,7 @@ def _finisher(requests):
 
 class Session(_Closing):
     """A session with one server. `paths`: "10.0.0.1", "SOURCE@DESTINATION"; settings are those of urtrs_session_set(), such as
-    queue_timeout="5s". Connecting goes on by itself; open() of a device waits for it."""
+    queue_timeout="5s". Connects in the background; open() of a device waits for the connection."""
 
     def __init__(self, name, paths, port=1234, **settings):
         self._lock = threading.Lock()  # around each call of the library
