@@ -74,7 +74,7 @@ int urtrs_session_new(const char *name, urtrs_session **session);
 int urtrs_session_set(urtrs_session *session, const char *setting, const char *value);
 /* A path of the server: "10.0.0.1", "fd00::1" or a host name; "10.0.0.1:7" and "[fd00::1]:7" set the port. `source` is
  * an address of this host, or NULL. `port` 0: 1234. May be called before and after urtrs_session_open(). Errors:
- * -EINVAL (malformed address), -EEXIST (the session has this path), -ENOSPC (the session has the maximum of 8
+ * -EINVAL (malformed address), -EEXIST (the session has this path), -ENOSPC (the session has the maximum of 128
  * paths). */
 int urtrs_session_add_path(urtrs_session *session, const char *source, const char *destination, uint16_t port);
 /* Starts to connect and returns at once. Errors: -EINVAL (no path; a TLS file has invalid content; several keys and no

@@ -16,8 +16,7 @@ the session is closed.
 
 Several threads may use one session. Each thread waits for its own request, and the requests run concurrently.
 
-A session or device that is dropped without close() or `with` is closed with a ResourceWarning. A session cannot be used
-in a child of fork().
+A session or device dropped without close() or `with` is closed with a ResourceWarning. Do not use a session after fork().
 """
 import collections
 import contextlib
