@@ -108,9 +108,6 @@ std::string set(Settings& settings, std::string_view name, const std::string& va
     if (std::string error = options::parse(kFabric, name, word, checked); !error.empty()) return error;
   }
   std::string error = options::set(*option, Connection{settings.fabric, settings.protocol}, word);
-  // Room for a request and its answer, for the largest number of requests.
-  settings.protocol.send_depth = static_cast<std::uint16_t>(
-      std::max<unsigned>(ClientConfig{}.send_depth, 2U * settings.protocol.max_depth));
   return error.empty() || name == option->name ? error : std::string(name) + ": " + error;
 }
 

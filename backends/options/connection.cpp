@@ -1,5 +1,6 @@
 #include "backends/options/connection.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -81,7 +82,11 @@ constexpr std::array kTable{
     Option<Connection>{{"connections", number(1, kMaxCons - 1), "2", "IO connections per path"},
                        [](C c, V v) { c.protocol.con_num = static_cast<std::uint16_t>(v.number + 1); }},
     Option<Connection>{{"queue_depth", number(1, kMaxPermits), "512", "maximum number of requests in flight"},
-                       [](C c, V v) { c.protocol.max_depth = static_cast<std::uint16_t>(v.number); }},
+                       [](C c, V v) {
+                         c.protocol.max_depth = static_cast<std::uint16_t>(v.number);
+                         // Two entries per request, and room for the messages of the session at depth 1.
+                         c.protocol.send_depth = static_cast<std::uint16_t>(std::max<std::int64_t>(64, 2 * v.number));
+                       }},
     Option<Connection>{{"heartbeat_interval", interval(milliseconds(10)), "5s",
                         "time between two heartbeats of this end, 10ms to 1h"},
                        [](C c, V v) { c.protocol.heartbeat.interval = v.time; }},

@@ -32,5 +32,16 @@ TEST(OptionTable, InvalidValueIsNotStored) {
   }
 }
 
+TEST(OptionTable, SendQueueHasRoomForTwoEntriesPerRequest) {
+  FabricOptions fabric;
+  ClientConfig protocol;
+  const Connection connection{fabric, protocol};
+  const Option<Connection>& depth = *find(connection_options(), "queue_depth");
+  EXPECT_EQ(set(depth, connection, "1"), "");
+  EXPECT_EQ(protocol.send_depth, 64);
+  EXPECT_EQ(set(depth, connection, "1024"), "");
+  EXPECT_EQ(protocol.send_depth, 2048);
+}
+
 }  // namespace
 }  // namespace rtrs::options::option_table_test

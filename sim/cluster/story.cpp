@@ -1,5 +1,6 @@
 #include "sim/cluster/story.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "sim/cluster/world.hpp"

@@ -42,7 +42,7 @@ std::vector<Detail> of_clients() {
        "policy= of the plugin is for the start.",
        {"client session policy web1 min-latency", "client session policy web1 rr"}},
       {"client session", "recover", "", {"client session recover web1"}},
-      {"client path", "list", "", {"client path list", "client path list web1 +rtt_us +attempt +next_s"}},
+      {"client path", "list", "", {"client path list web1 +rtt_us +attempt +next_s"}},
       {"client path", "show", "", {"client path show web1 0"}},
       {"client path",
        "add",

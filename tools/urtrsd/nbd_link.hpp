@@ -29,10 +29,11 @@ class NbdLink {
   // Time of the next connection attempt; kNever while connected.
   Nanos next_attempt() const noexcept { return up_ ? kNever : next_; }
 
-  // asked(): a request was sent. The function after it: a request was answered.
+  // A request was sent.
   void asked(Nanos now) noexcept {
     if (unanswered_++ == 0) heard_ = now;
   }
+  // A request was answered.
   void answered(Nanos now) noexcept {
     if (unanswered_ != 0) --unanswered_;
     heard_ = now;

@@ -163,8 +163,6 @@ Done Settings::complete(const std::string& who, std::uint32_t random, const std:
   if (!reconnect_min_given) protocol.reconnect_min = std::min(protocol.reconnect_min, protocol.reconnect_max);
   if (protocol.reconnect_min > protocol.reconnect_max)
     return tl::unexpected<std::string>("reconnect_min is longer than reconnect_max");
-  // A request and the messages of the session need room even where the depth is 1.
-  protocol.send_depth = static_cast<std::uint16_t>(std::max(64, 2 * protocol.max_depth));
   if (const Done done = check_company(*this); !done) return done;
   tls::Credentials& files = fabric.tls.credentials;
   for (std::string* file : {&files.keys, &files.cert, &files.key, &files.ca, &files.crl, &fabric.auth.keys})

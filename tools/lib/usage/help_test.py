@@ -9,7 +9,7 @@ from programs import BOUND, program
 PROGRAMS = [name for name in ("urtrsd", "urtrs", "urtrs-sim", "urtrs-replay", "urtrs-perf", "urtrs-conform", "urtrs-mapd",
                               "urtrs-fs") if pathlib.Path(program(name)).exists()]
 COLUMNS = 80
-LINES = 55
+LINES = 50
 
 
 def said(name, *words):
