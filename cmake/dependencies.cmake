@@ -41,7 +41,7 @@ endmacro()
 urtrs_feature(LIBFABRIC RESULT LIBFABRIC PACKAGE libfabric-dev PKG libfabric
   GIVES "backends/libfabric: real networks, urtrsd, urtrs-perf")
 urtrs_feature(ASIO RESULT Boost PACKAGE libboost1.81-dev FIND Boost 1.81
-  GIVES "backends/asio: reactor, timers, co_await (Boost.Asio 1.81)")
+  GIVES "backends/bindings/asio: reactor, timers, co_await (Boost.Asio 1.81)")
 urtrs_feature(LIBURING RESULT LIBURING PACKAGE liburing-dev PKG liburing
   GIVES "urtrsd: exports through io_uring")
 urtrs_feature(NBDKIT RESULT NBDKIT PACKAGE nbdkit-plugin-dev PKG nbdkit
@@ -58,6 +58,6 @@ urtrs_feature(SDT RESULT SDT PACKAGE systemtap-sdt-dev FIND SDT
 urtrs_feature(VERBS RESULT VERBS PACKAGE "libibverbs-dev librdmacm-dev" PKG libibverbs librdmacm
   GIVES "backends/verbs: RDMA hardware, the kernel peer")
 urtrs_feature(TLS RESULT TLS PACKAGE libssl-dev PKG openssl>=3.0
-  GIVES "backends/tls: the TCP fabric encrypted (TLS 1.3)")
+  GIVES "backends/platform/tls: the TCP fabric encrypted (TLS 1.3)")
 urtrs_feature(BENCHMARK RESULT benchmark PACKAGE libbenchmark-dev FIND benchmark
   GIVES "benchmarks of the core and the simulator")

@@ -15,10 +15,10 @@ install(CODE "execute_process(COMMAND ${URTRS_PYTHON} -B ${CMAKE_CURRENT_LIST_DI
   ${PROJECT_SOURCE_DIR} ${URTRS_HEADERS_DIR} system ${components} COMMAND_ERROR_IS_FATAL ANY)" COMPONENT devel)
 install(DIRECTORY ${URTRS_HEADERS_DIR} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT devel)
 # The one header of programs in C.
-install(FILES backends/c/urtrs.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/urtrs COMPONENT devel)
+install(FILES backends/bindings/c/urtrs.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/urtrs COMPONENT devel)
 
 # For every Python 3 of the system, as Debian's packages do; elsewhere PYTHONPATH has to name the folder.
-install(FILES backends/c/python/urtrs.py backends/c/python/_urtrs_c.py DESTINATION lib/python3/dist-packages COMPONENT python)
+install(FILES backends/bindings/python/urtrs.py backends/bindings/python/_urtrs_c.py DESTINATION lib/python3/dist-packages COMPONENT python)
 
 # One export set for each component and kind, so that an application of the core alone needs no libfabric on its machine.
 set(URTRS_CONFIG_NEEDS "")
@@ -139,7 +139,7 @@ set(test_scripts ${PROJECT_SOURCE_DIR}/cmake/install_test)
 add_test(NAME install_test COMMAND ${test_scripts}/run ${PROJECT_BINARY_DIR} ${CMAKE_CXX_COMPILER})
 add_test(NAME installed_headers_test COMMAND ${test_scripts}/headers ${PROJECT_BINARY_DIR} ${CMAKE_CXX_COMPILER})
 add_test(NAME exported_symbols_test COMMAND ${URTRS_PYTHON} -B ${test_scripts}/exported_symbols.py ${URTRS_SOVERSION}
-  ${PROJECT_BINARY_DIR}/lib ${PROJECT_SOURCE_DIR}/backends/c/urtrs.h)
+  ${PROJECT_BINARY_DIR}/lib ${PROJECT_SOURCE_DIR}/backends/bindings/c/urtrs.h)
 set_tests_properties(install_test installed_headers_test exported_symbols_test PROPERTIES TIMEOUT 600 LABELS lint)
 # Both write installed_headers in the build folder.
 set_tests_properties(install_test installed_headers_test PROPERTIES RESOURCE_LOCK installation)

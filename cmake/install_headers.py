@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Copies the public headers and every header that they include, with includes as an application writes them:
-"core/driver/client.hpp" becomes <urtrs/core/driver/client.hpp>.
+"core/driver/client.hpp" becomes <urtrs/core/driver/client.hpp>. A public header that moved is also installed at its old place,
+where it includes the new one.
 
 Usage: install_headers.py SOURCE DESTINATION BACKEND...
   SOURCE       the root of the source tree; cmake/public_headers.txt there names the public headers
@@ -18,10 +19,11 @@ _PRIVATE = re.compile(r"(^|/)test_|_test\.|_impl\.")
 
 
 def public_headers(source, backends):
+    """Pairs of a header and the place that it had before, or None."""
     for line in (source / "cmake/public_headers.txt").read_text().splitlines():
-        name = line.split("#")[0].strip()
-        if name and (not name.startswith("backends/") or name.split("/")[1] in backends):
-            yield name
+        name, _, before = line.split("#")[0].strip().partition(" was ")
+        if name and (not name.startswith("backends/") or name.split("/")[-2] in backends):
+            yield name, before or None
 
 
 def needed(source, roots):
@@ -42,7 +44,10 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     source, destination, backends = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
-    headers = needed(source, public_headers(source, backends))
+    public = dict(public_headers(source, backends))
+    headers = needed(source, public)
+    headers.update((before, f'#pragma once\n// Moved; this file goes with the next release.\n#include "{name}"\n')
+                   for name, before in public.items() if before)
     shutil.rmtree(destination, ignore_errors=True)
     for name, text in headers.items():
         file = destination / name

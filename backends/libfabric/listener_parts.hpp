@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "backends/address/socket_address.hpp"
+#include "backends/platform/address/socket_address.hpp"
 
 namespace rtrs::ofi {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/address/socket_address.hpp"
-#include "backends/address/unique_fd.hpp"
 #include "backends/libfabric/ofi_handles.hpp"
+#include "backends/platform/address/socket_address.hpp"
+#include "backends/platform/address/unique_fd.hpp"
 #include "core/proto/errc.hpp"
 
 namespace rtrs::ofi {

@@ -9,10 +9,10 @@
 #pragma once
 #include <string>
 
-#include "backends/address/socket_address.hpp"
 #include "backends/libfabric/ofi_admission.hpp"
 #include "backends/libfabric/ofi_device.hpp"
 #include "backends/libfabric/ofi_handles.hpp"
+#include "backends/platform/address/socket_address.hpp"
 
 namespace rtrs::ofi {
 

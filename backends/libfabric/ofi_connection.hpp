@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "backends/address/socket_address.hpp"
 #include "backends/libfabric/ofi_device.hpp"
 #include "backends/libfabric/ofi_handles.hpp"
 #include "backends/libfabric/ofi_memory.hpp"
+#include "backends/platform/address/socket_address.hpp"
 #include "core/fabric/fabric.hpp"
 
 namespace rtrs::ofi {

@@ -8,13 +8,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/address/destinations.hpp"
 #include "backends/libfabric/ofi.hpp"
 #include "backends/libfabric/ofi_admission.hpp"
 #include "backends/libfabric/ofi_adopt.hpp"
 #include "backends/libfabric/ofi_connection.hpp"
 #include "backends/libfabric/ofi_device.hpp"
 #include "backends/libfabric/ofi_memory.hpp"
+#include "backends/platform/address/destinations.hpp"
 
 namespace rtrs::ofi {
 

@@ -16,11 +16,11 @@
 #include <thread>
 #include <vector>
 
-#include "backends/address/socket_address.hpp"
 #include "backends/libfabric/ofi_admission.hpp"
 #include "backends/libfabric/ofi_device.hpp"
 #include "backends/libfabric/ofi_handles.hpp"
 #include "backends/libfabric/ofi_sockets.hpp"
+#include "backends/platform/address/socket_address.hpp"
 
 namespace rtrs::ofi {
 

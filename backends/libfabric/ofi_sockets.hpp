@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "backends/address/socket_address.hpp"
+#include "backends/platform/address/socket_address.hpp"
 
 namespace rtrs::ofi {
 

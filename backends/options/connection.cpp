@@ -85,7 +85,8 @@ constexpr std::array kTable{
                        [](C c, V v) {
                          c.protocol.max_depth = static_cast<std::uint16_t>(v.number);
                          // Two entries per request, and room for the messages of the session at depth 1.
-                         c.protocol.send_depth = static_cast<std::uint16_t>(std::max<std::int64_t>(64, 2 * v.number));
+                         c.protocol.send_depth =
+                             static_cast<std::uint16_t>(std::max<std::int64_t>(64, 2 * v.number));
                        }},
     Option<Connection>{{"heartbeat_interval", interval(milliseconds(10)), "5s",
                         "time between two heartbeats of this end, 10ms to 1h"},

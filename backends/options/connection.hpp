@@ -6,7 +6,7 @@
 #include <string>
 
 #include "backends/options/option.hpp"
-#include "backends/tls/tls.hpp"
+#include "backends/platform/tls/tls.hpp"
 #include "core/proto/config.hpp"
 
 namespace rtrs::options {

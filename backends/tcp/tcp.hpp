@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "backends/tls/tls.hpp"
+#include "backends/platform/tls/tls.hpp"
 #include "core/tcp/tcp_options.hpp"
 
 namespace rtrs::tcp {

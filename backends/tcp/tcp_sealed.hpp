@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "backends/tls/channel.hpp"
+#include "backends/platform/tls/channel.hpp"
 #include "core/tcp/tcp_transport.hpp"
 
 namespace rtrs::tcp {

@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/address/destinations.hpp"
-#include "backends/address/socket_address.hpp"
-#include "backends/address/unique_fd.hpp"
+#include "backends/platform/address/destinations.hpp"
+#include "backends/platform/address/socket_address.hpp"
+#include "backends/platform/address/unique_fd.hpp"
 #include "backends/tcp/tcp.hpp"
 #include "backends/tcp/tcp_sealed.hpp"
 #include "core/tcp/tcp_transport.hpp"

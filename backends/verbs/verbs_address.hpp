@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/address/destinations.hpp"
-#include "backends/address/socket_address.hpp"
+#include "backends/platform/address/destinations.hpp"
+#include "backends/platform/address/socket_address.hpp"
 
 namespace rtrs::verbs {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/address/socket_address.hpp"
+#include "backends/platform/address/socket_address.hpp"
 #include "backends/verbs/verbs.hpp"
 #include "backends/verbs/verbs_address.hpp"
 #include "backends/verbs/verbs_connection.hpp"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "backends/asio/remote_device.hpp"
+#include "backends/bindings/asio/remote_device.hpp"
 #include "conformance/asio/loop_server.hpp"
 
 namespace {

@@ -13,7 +13,7 @@
 #include <memory>
 #include <optional>
 
-#include "backends/asio/remote_device.hpp"
+#include "backends/bindings/asio/remote_device.hpp"
 #include "conformance/asio/loop_server.hpp"
 
 namespace rtrs::conformance {

@@ -6,7 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <vector>
 
-#include "backends/asio/remote_device.hpp"
+#include "backends/bindings/asio/remote_device.hpp"
 #include "conformance/asio/loop_server.hpp"
 #include "conformance/bench/count_allocations.hpp"
 

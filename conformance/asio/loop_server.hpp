@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "backends/asio/fabric_pump.hpp"
+#include "backends/bindings/asio/fabric_pump.hpp"
 #include "conformance/bench/loop_fabric.hpp"
-#include "conformance/memory/memory_store.hpp"
+#include "sim/memory/memory_store.hpp"
 
 namespace rtrs::conformance {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/asio/fabric_pump.hpp"
+#include "backends/bindings/asio/fabric_pump.hpp"
 #include "backends/libfabric/ofi.hpp"
-#include "conformance/memory/memory_store.hpp"
+#include "sim/memory/memory_store.hpp"
 
 namespace rtrs::conformance {
 

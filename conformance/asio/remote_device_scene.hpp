@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/asio/remote_device.hpp"
+#include "backends/bindings/asio/remote_device.hpp"
 #include "conformance/asio/loop.hpp"
 #include "conformance/asio/memory_server.hpp"
 

@@ -1,5 +1,5 @@
 // RemoteDevice against the real server over TCP on loopback, in one process.
-#include "backends/asio/remote_device.hpp"
+#include "backends/bindings/asio/remote_device.hpp"
 
 #include <array>
 #include <cstdio>

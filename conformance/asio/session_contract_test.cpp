@@ -5,7 +5,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
-#include "backends/asio/session.hpp"
+#include "backends/bindings/asio/session.hpp"
 #include "conformance/asio/contract.hpp"
 #include "core/wire/rnbd_messages.hpp"
 

@@ -1,5 +1,5 @@
 // Session against the real server over TCP on loopback, in one process.
-#include "backends/asio/session.hpp"
+#include "backends/bindings/asio/session.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>

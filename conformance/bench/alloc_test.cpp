@@ -3,7 +3,7 @@
 
 #include "conformance/bench/count_allocations.hpp"
 #include "conformance/bench/pair.hpp"
-#include "sim/network/sim_fabric.hpp"
+#include "sim/net/queue_pairs/sim_fabric.hpp"
 
 namespace rtrs::bench {
 

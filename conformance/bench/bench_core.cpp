@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "conformance/bench/pair.hpp"
-#include "sim/cluster/world.hpp"
+#include "sim/world/world.hpp"
 
 namespace {
 

@@ -9,10 +9,10 @@
 
 #include "conformance/bench/count_allocations.hpp"
 #include "conformance/bench/loop_fabric.hpp"
-#include "conformance/memory/memory_store.hpp"
 #include "core/driver/block_client.hpp"
 #include "core/record/recorder.hpp"
-#include "sim/network/sim_fabric.hpp"
+#include "sim/memory/memory_store.hpp"
+#include "sim/net/queue_pairs/sim_fabric.hpp"
 
 namespace rtrs::bench {
 namespace {

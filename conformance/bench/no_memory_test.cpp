@@ -13,7 +13,7 @@
 #include "core/driver/server.hpp"
 #include "core/record/live_records.hpp"
 #include "core/record/recorder.hpp"
-#include "sim/network/sim_fabric.hpp"
+#include "sim/net/queue_pairs/sim_fabric.hpp"
 
 namespace rtrs::bench {
 namespace {

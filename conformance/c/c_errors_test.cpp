@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/c/urtrs.h"
-#include "backends/tls/tls.hpp"
+#include "backends/bindings/c/urtrs.h"
+#include "backends/platform/tls/tls.hpp"
 
 namespace rtrs::conformance::c_errors_test {
 namespace {

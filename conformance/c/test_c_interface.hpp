@@ -8,10 +8,10 @@
 #include <memory>
 #include <thread>
 
-#include "backends/c/urtrs.h"
-#include "backends/system/clock.hpp"
+#include "backends/bindings/c/urtrs.h"
+#include "backends/platform/system/clock.hpp"
 #include "backends/tcp/tcp.hpp"
-#include "conformance/memory/memory_store.hpp"
+#include "sim/memory/memory_store.hpp"
 
 namespace rtrs::conformance {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "backends/tls/mac.hpp"
+#include "backends/platform/tls/mac.hpp"
 #include "core/keyed/toy_mac.hpp"
 #include "core/wire/linux_errno.hpp"
 

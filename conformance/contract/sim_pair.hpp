@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "conformance/contract/contract.hpp"
-#include "sim/network/sim_fabric.hpp"
+#include "sim/net/queue_pairs/sim_fabric.hpp"
 
 namespace rtrs::conformance {
 

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "conformance/contract/contract.hpp"
-#include "sim/pipes/pipe_network.hpp"
+#include "sim/net/streams/pipe_network.hpp"
 
 namespace rtrs::conformance {
 namespace {

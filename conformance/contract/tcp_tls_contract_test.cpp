@@ -1,5 +1,5 @@
 // The fabric contract over TLS: with a pre-shared key and with certificates.
-#include "backends/tls/test_credentials.hpp"
+#include "backends/platform/tls/test_credentials.hpp"
 #include "conformance/contract/contract.hpp"
 #include "conformance/contract/tcp_pair.hpp"
 

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/address/socket_address.hpp"
-#include "backends/address/unique_fd.hpp"
-#include "backends/tls/channel.hpp"
-#include "backends/tls/test_credentials.hpp"
+#include "backends/platform/address/socket_address.hpp"
+#include "backends/platform/address/unique_fd.hpp"
+#include "backends/platform/tls/channel.hpp"
+#include "backends/platform/tls/test_credentials.hpp"
 #include "conformance/contract/contract.hpp"
 #include "conformance/contract/tcp_pair.hpp"
 #include "core/iwarp/greeting.hpp"

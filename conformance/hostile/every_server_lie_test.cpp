@@ -3,7 +3,7 @@
 #include <map>
 
 #include "conformance/hostile/spoil.hpp"
-#include "sim/cluster/watched_fabric.hpp"
+#include "sim/world/watched_fabric.hpp"
 
 namespace rtrs::hostile::every_server_lie_test {
 namespace {

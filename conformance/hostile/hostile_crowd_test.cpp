@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "conformance/hostile/test_hostile.hpp"
-#include "sim/cluster/watched_fabric.hpp"
+#include "sim/world/watched_fabric.hpp"
 
 namespace rtrs::hostile::hostile_crowd_test {
 namespace {

@@ -15,7 +15,7 @@
 #include "core/fabric/test_seen_event.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
-#include "sim/network/sim_fabric.hpp"
+#include "sim/net/queue_pairs/sim_fabric.hpp"
 
 namespace rtrs::hostile {
 

@@ -36,7 +36,7 @@ def listed(sim, section):
 
 
 def options():
-    text = "".join((ROOT / path).read_text() for path in ("sim/cluster/scenario.hpp", "sim/network/network_config.hpp", "core/proto/config.hpp"))
+    text = "".join((ROOT / path).read_text() for path in ("sim/world/scenario.hpp", "sim/net/basic/network_config.hpp", "core/proto/config.hpp"))
     return set(re.findall(r"\b(\w+)(?: = [^;,]*)?[;,]", text))
 
 

@@ -39,7 +39,7 @@ def unit_tests():
 
 
 def cases():
-    text = "".join(path.read_text() for path in (ROOT / "conformance/wire").glob("*_cases_*.cpp"))
+    text = "".join(path.read_text() for path in (ROOT / "conformance/cases").glob("*_cases_*.cpp"))
     return set(re.findall(r'"(C\d{3}-[a-z0-9-]+)"', text))
 
 

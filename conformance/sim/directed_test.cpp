@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/cluster/world.hpp"
+#include "sim/world/world.hpp"
 
 namespace rtrs::sim::directed_test {
 namespace {

@@ -1,11 +1,11 @@
 // Leaving faults out by name, and clocks that are slow or fast.
-#include "sim/cluster/fault_filter.hpp"
+#include "sim/world/fault_filter.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "sim/cluster/world.hpp"
+#include "sim/world/world.hpp"
 
 namespace rtrs::sim::fault_filter_test {
 namespace {

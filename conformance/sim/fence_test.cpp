@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "sim/cluster/world.hpp"
 #include "sim/scenarios/directed.hpp"
+#include "sim/world/world.hpp"
 
 namespace rtrs::sim::fence_test {
 namespace {

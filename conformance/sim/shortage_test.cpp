@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/driver/server.hpp"
-#include "sim/cluster/world.hpp"
 #include "sim/scenarios/directed.hpp"
+#include "sim/world/world.hpp"
 
 namespace rtrs::sim::shortage_test {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/cluster/world.hpp"
+#include "sim/world/world.hpp"
 
 #include <gtest/gtest.h>
 

@@ -27,7 +27,8 @@ struct ClientOptions {
   ClientConfig protocol;
   std::string session_name;        // 1..254 characters, neither '/' nor '.', unique at the server
   std::vector<PathAddress> paths;  // 1..kMaxPaths
-  // Identities of the session and of each of kMaxPaths paths: random (backends/system), never reused, not 0.
+  // Identities of the session and of each of kMaxPaths paths: random (backends/platform/system), never
+  // reused, not 0.
   wire::Uuid session_uuid{};
   std::vector<wire::Uuid> path_uuids;
   std::uint32_t max_queued = 4096;  // requests that wait for a permit

@@ -1,5 +1,5 @@
 // System services that the TCP fabric needs: byte streams, readiness, a clock and memory. backends/tcp
-// implements them with the operating system, sim/pipes with a simulated network.
+// implements them with the operating system, sim/net/streams with a simulated network.
 //
 // Single-threaded. No call blocks except listen() while it resolves a host name, and none calls back. Errors
 // are errno values; 0 means success.

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <string_view>
-#include <urtrs/backends/asio/remote_device.hpp>
+#include <urtrs/backends/bindings/asio/remote_device.hpp>
 #include <urtrs/backends/tcp/tcp.hpp>
 #include <vector>
 

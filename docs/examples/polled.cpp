@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <string_view>
-#include <urtrs/backends/system/clock.hpp>
-#include <urtrs/backends/system/identities.hpp>
+#include <urtrs/backends/platform/system/clock.hpp>
+#include <urtrs/backends/platform/system/identities.hpp>
 #include <urtrs/backends/tcp/tcp.hpp>
 #include <urtrs/core/driver/block_client.hpp>
 #include <vector>

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/cluster/world.hpp"
+#include "sim/world/world.hpp"
 
 namespace rtrs::sim {
 

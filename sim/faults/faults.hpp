@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/choices/choice.hpp"
-#include "sim/network/net.hpp"
+#include "sim/net/basic/net.hpp"
 
 namespace rtrs::sim {
 

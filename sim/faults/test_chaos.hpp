@@ -10,7 +10,7 @@
 
 #include "core/base/overloaded.hpp"
 #include "sim/faults/faults.hpp"
-#include "sim/network/network.hpp"
+#include "sim/net/queue_pairs/network.hpp"
 
 namespace rtrs::sim {
 

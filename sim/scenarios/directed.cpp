@@ -6,7 +6,7 @@
 
 #include "core/base/assert.hpp"
 #include "sim/scenarios/scenario_files.hpp"
-#include "sim/streams/stream_play.hpp"
+#include "sim/scenarios/stream_play.hpp"
 
 namespace rtrs::sim {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sim/blocks/block_scenarios.hpp"
-#include "sim/cluster/scenario.hpp"
 #include "sim/scenarios/scenario_text.hpp"
+#include "sim/world/scenario.hpp"
 
 namespace rtrs::sim {
 

@@ -8,9 +8,9 @@
 #include <type_traits>
 
 #include "core/base/assert.hpp"
-#include "sim/cluster/scenario_fields.hpp"
-#include "sim/cluster/story.hpp"
 #include "sim/oracles/judge.hpp"
+#include "sim/world/scenario_fields.hpp"
+#include "sim/world/story.hpp"
 
 namespace rtrs::sim {
 

@@ -10,8 +10,8 @@
 //     completed number=100
 //
 // `setup NAME: BASE...` collects options under a name, after those of other setups; `scenario ID: SETUP...`
-// begins a scenario. `set` changes options (sim/cluster/scenario_fields.hpp has their names); times have a
-// unit, "never" is no time. Every other line is a step (sim/cluster/script.hpp). The line `disks a b=128`
+// begins a scenario. `set` changes options (sim/world/scenario_fields.hpp has their names); times have a
+// unit, "never" is no time. Every other line is a step (sim/world/script.hpp). The line `disks a b=128`
 // makes it a scenario of block devices: behind it come the steps of sim/blocks/device_script.hpp, and `rate`
 // steps, which apply from the beginning. `expect O9` says that this oracle has to fail; without it every rule
 // holds. Indentation means nothing, # begins a comment line.
@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "sim/blocks/device_script.hpp"
-#include "sim/cluster/scenario.hpp"
+#include "sim/world/scenario.hpp"
 
 namespace rtrs::sim {
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/cluster/world.hpp"
 #include "sim/scenarios/directed.hpp"
+#include "sim/world/world.hpp"
 
 namespace rtrs::sim::scenario_text_test {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "backends/asio/client_options.hpp"
+#include "backends/bindings/asio/client_options.hpp"
 
 namespace rtrs::nbdkit {
 namespace {

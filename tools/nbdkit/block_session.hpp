@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/asio/remote_device.hpp"
+#include "backends/bindings/asio/remote_device.hpp"
 #include "core/driver/block_client.hpp"
 #include "core/record/recorder.hpp"
 #include "tools/nbdkit/shared_poller.hpp"

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "backends/asio/error.hpp"
-#include "backends/asio/path_syntax.hpp"
+#include "backends/bindings/asio/error.hpp"
+#include "backends/bindings/asio/path_syntax.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/rnbd/client_devices.hpp"
 #include "core/rnbd/device_reasons.hpp"

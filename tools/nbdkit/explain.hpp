@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
-#include "backends/asio/remote_device.hpp"
+#include "backends/bindings/asio/remote_device.hpp"
 #include "core/driver/path_event.hpp"
-#include "tools/lib/plugin/settings.hpp"
+#include "tools/lib/control/plugin/settings.hpp"
 
 namespace rtrs::nbdkit {
 

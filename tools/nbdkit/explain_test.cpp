@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "backends/asio/error.hpp"
+#include "backends/bindings/asio/error.hpp"
 
 namespace rtrs::nbdkit::explain_test {
 namespace {

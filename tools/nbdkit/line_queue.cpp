@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "backends/address/signals_blocked.hpp"
-#include "backends/asio/fabric_pump.hpp"
+#include "backends/bindings/asio/fabric_pump.hpp"
+#include "backends/platform/address/signals_blocked.hpp"
 #include "tools/lib/text/log_limiter.hpp"
 
 namespace rtrs::nbdkit {

@@ -1,6 +1,6 @@
 #include "tools/nbdkit/loop_thread.hpp"
 
-#include "backends/address/signals_blocked.hpp"
+#include "backends/platform/address/signals_blocked.hpp"
 
 namespace rtrs::nbdkit {
 

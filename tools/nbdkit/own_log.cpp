@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tools/lib/plugin/start_log.hpp"
+#include "tools/lib/control/plugin/start_log.hpp"
 #include "tools/lib/text/log_stamp.hpp"
 
 namespace rtrs::nbdkit {

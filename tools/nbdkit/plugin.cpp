@@ -16,7 +16,7 @@
 #include <string>
 
 #include "core/record/format.hpp"
-#include "tools/lib/fabric/own_identity.hpp"
+#include "tools/lib/control/fabric/own_identity.hpp"
 #include "tools/lib/text/log_stamp.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/lib/text/session_name.hpp"

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "backends/asio/path_syntax.hpp"
+#include "backends/bindings/asio/path_syntax.hpp"
 #include "core/base/assert_hook.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/record/writer.hpp"

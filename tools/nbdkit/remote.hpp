@@ -11,9 +11,9 @@
 #include <string>
 #include <tl/expected.hpp>
 
-#include "backends/asio/remote_device.hpp"
-#include "tools/lib/client_control/client_control.hpp"
-#include "tools/lib/plugin/settings.hpp"
+#include "backends/bindings/asio/remote_device.hpp"
+#include "tools/lib/control/client/client_control.hpp"
+#include "tools/lib/control/plugin/settings.hpp"
 #include "tools/nbdkit/block_session.hpp"
 #include "tools/nbdkit/exports.hpp"
 #include "tools/nbdkit/loop_thread.hpp"

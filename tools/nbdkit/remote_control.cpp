@@ -4,11 +4,11 @@
 #include <cstring>
 #include <utility>
 
-#include "backends/address/socket_address.hpp"
-#include "backends/address/unique_fd.hpp"
-#include "backends/asio/path_syntax.hpp"
+#include "backends/bindings/asio/path_syntax.hpp"
+#include "backends/platform/address/socket_address.hpp"
+#include "backends/platform/address/unique_fd.hpp"
 #include "core/rnbd/geometry.hpp"
-#include "tools/lib/plugin/timers.hpp"
+#include "tools/lib/control/plugin/timers.hpp"
 #include "tools/nbdkit/explain.hpp"
 #include "tools/nbdkit/remote.hpp"
 

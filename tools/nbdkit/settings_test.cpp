@@ -1,4 +1,4 @@
-#include "tools/lib/plugin/settings.hpp"
+#include "tools/lib/control/plugin/settings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "tools/lib/plugin/timers.hpp"
+#include "tools/lib/control/plugin/timers.hpp"
 #include "tools/nbdkit/own_command_line.hpp"
 
 namespace rtrs::nbdkit::settings_test {

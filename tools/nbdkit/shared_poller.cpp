@@ -12,8 +12,8 @@
 #include <system_error>
 #include <utility>
 
-#include "backends/address/signals_blocked.hpp"
-#include "backends/asio/fabric_pump.hpp"
+#include "backends/bindings/asio/fabric_pump.hpp"
+#include "backends/platform/address/signals_blocked.hpp"
 
 namespace rtrs::nbdkit {
 namespace {

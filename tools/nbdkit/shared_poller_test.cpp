@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "backends/asio/fabric_pump.hpp"
+#include "backends/bindings/asio/fabric_pump.hpp"
 
 namespace rtrs::nbdkit::shared_poller_test {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/asio/remote_device.hpp"
+#include "backends/bindings/asio/remote_device.hpp"
 #include "core/rnbd/device_reasons.hpp"
-#include "tools/lib/plugin/settings.hpp"
+#include "tools/lib/control/plugin/settings.hpp"
 #include "tools/nbdkit/latency.hpp"
 
 namespace rtrs::nbdkit {

@@ -17,7 +17,7 @@
 #include <thread>
 #include <utility>
 
-#include "backends/address/signals_blocked.hpp"
+#include "backends/platform/address/signals_blocked.hpp"
 #include "tools/nbdkit/explain.hpp"
 
 namespace rtrs::nbdkit {

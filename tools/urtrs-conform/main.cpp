@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <exception>
 
-#include "tools/lib/fabric/open_fabric.hpp"
+#include "tools/lib/control/fabric/open_fabric.hpp"
 #include "tools/lib/text/standard_output.hpp"
-#include "tools/lib/usage/json_error.hpp"
+#include "tools/lib/text/usage/json_error.hpp"
 #include "tools/urtrs-conform/options.hpp"
 #include "tools/urtrs-conform/session.hpp"
 

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <sstream>
 
-#include "backends/asio/path_syntax.hpp"
+#include "backends/bindings/asio/path_syntax.hpp"
 #include "backends/options/quantity.hpp"
-#include "conformance/wire/cves.hpp"
-#include "tools/lib/fabric/open_fabric.hpp"
-#include "tools/lib/usage/command_line_error.hpp"
-#include "tools/lib/usage/help.hpp"
-#include "tools/lib/version/version.hpp"
+#include "conformance/cases/cves.hpp"
+#include "tools/lib/control/fabric/open_fabric.hpp"
+#include "tools/lib/text/usage/command_line_error.hpp"
+#include "tools/lib/text/usage/help.hpp"
+#include "tools/lib/text/version/version.hpp"
 
 namespace rtrs::conformance {
 namespace {
@@ -26,7 +26,7 @@ constexpr const char* kFooter =
     "                --json report.json\n"
     "  urtrs-conform --target 10.0.0.2 --role server --fabric verbs \\\n"
     "                --device /dev/ram0 \\\n"
-    "                --baseline conformance/wire/baseline-linux-6.12.json\n"
+    "                --baseline conformance/cases/baseline-linux-6.12.json\n"
     "  urtrs-conform --target 10.0.0.1 --role client    # then start the client\n"
     "  urtrs-conform --list --case C1\n"
     "  urtrs-conform --target 10.0.0.2 --cve            # may crash the server\n"

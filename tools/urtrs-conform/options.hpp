@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "conformance/wire/case.hpp"
+#include "conformance/cases/case.hpp"
 #include "core/fabric/fabric.hpp"
-#include "tools/lib/fabric/auth_choice.hpp"
-#include "tools/lib/fabric/tls_choice.hpp"
+#include "tools/lib/control/fabric/auth_choice.hpp"
+#include "tools/lib/control/fabric/tls_choice.hpp"
 
 namespace rtrs::conformance {
 

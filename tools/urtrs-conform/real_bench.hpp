@@ -1,6 +1,6 @@
 // Real time: sleeps until the fabric has something.
 #pragma once
-#include "conformance/wire/bench.hpp"
+#include "conformance/cases/bench.hpp"
 
 namespace rtrs::conformance {
 

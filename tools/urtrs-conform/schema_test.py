@@ -28,7 +28,7 @@ def test_a_run(tmp_path):
         told = ["--target", "127.0.0.1", "--port", server.port, "--role", "server", "--case", "C00"]
         run = conform("run", *told)
         assert run["cases"] and sum(run["summary"].values()) == len(run["cases"])
-        known = conform("run", *told, "--baseline", ROOT / "conformance/wire/baseline-linux-6.12.json")
+        known = conform("run", *told, "--baseline", ROOT / "conformance/cases/baseline-linux-6.12.json")
         assert "inux" in known["baseline"]
         asked = conform("run", "--target", "127.0.0.1", "--port", server.port, "--cve")
         assert {one["id"]: one["verdict"] for one in asked["cves"]} == {

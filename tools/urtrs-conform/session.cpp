@@ -10,15 +10,15 @@
 #include <memory>
 #include <random>
 
-#include "conformance/wire/client_runner.hpp"
-#include "conformance/wire/cves.hpp"
-#include "conformance/wire/report.hpp"
-#include "conformance/wire/server_runner.hpp"
+#include "conformance/cases/client_runner.hpp"
+#include "conformance/cases/cves.hpp"
+#include "conformance/cases/report.hpp"
+#include "conformance/cases/server_runner.hpp"
 #include "core/record/recorder.hpp"
 #include "core/record/writer.hpp"
-#include "tools/lib/fabric/open_fabric.hpp"
-#include "tools/lib/terminal/progress_line.hpp"
-#include "tools/lib/usage/json_error.hpp"
+#include "tools/lib/control/fabric/open_fabric.hpp"
+#include "tools/lib/text/terminal/progress_line.hpp"
+#include "tools/lib/text/usage/json_error.hpp"
 #include "tools/urtrs-conform/real_bench.hpp"
 
 namespace rtrs::conformance {

@@ -9,7 +9,7 @@ import pytest
 import sysfs_listing
 from programs import ROOT
 
-LISTING = ROOT / "tools/lib/attributes/linux-6.12.toml"
+LISTING = ROOT / "tools/lib/control/attributes/linux-6.12.toml"
 # Below these, what a daemon shows is held against the listing.
 SERVER = ("class/rtrs-server", "class/rnbd-server", "module/rtrs_server", "module/rnbd_server")
 CLIENT = ("class/rtrs-client", "class/rnbd-client", "block")

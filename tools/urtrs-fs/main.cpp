@@ -16,8 +16,8 @@
 
 #include "tools/lib/text/help_text.hpp"
 #include "tools/lib/text/standard_output.hpp"
-#include "tools/lib/usage/json_error.hpp"
-#include "tools/lib/version/version.hpp"
+#include "tools/lib/text/usage/json_error.hpp"
+#include "tools/lib/text/version/version.hpp"
 #include "tools/urtrs-fs/remote_tree.hpp"
 
 namespace {

@@ -7,9 +7,9 @@
 #include <set>
 #include <thread>
 
-#include "tools/lib/attributes/map_request.hpp"
-#include "tools/lib/attributes/server_tree.hpp"
-#include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/control/attributes/map_request.hpp"
+#include "tools/lib/control/attributes/server_tree.hpp"
+#include "tools/lib/control/rpc/socket_path.hpp"
 
 namespace rtrs::admin {
 

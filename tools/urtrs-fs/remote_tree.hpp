@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/lib/rpc/client.hpp"
+#include "tools/lib/control/rpc/client.hpp"
 #include "tools/urtrs-fs/block_numbers.hpp"
 #include "tools/urtrs-fs/patience.hpp"
 

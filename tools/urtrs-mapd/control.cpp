@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/control/rpc/socket_path.hpp"
 #include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
-#include "tools/lib/version/version.hpp"
+#include "tools/lib/text/version/version.hpp"
 #include "tools/urtrs-mapd/control_asked.hpp"
 #include "tools/urtrs-mapd/log.hpp"
 #include "tools/urtrs-mapd/parameters.hpp"

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <sstream>
 
-#include "backends/asio/path_syntax.hpp"
+#include "backends/bindings/asio/path_syntax.hpp"
 #include "core/proto/limits.hpp"
 #include "tools/lib/text/session_name.hpp"
 #include "tools/urtrs-mapd/parameters.hpp"

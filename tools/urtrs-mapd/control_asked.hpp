@@ -4,7 +4,7 @@
 #include <string>
 #include <tl/expected.hpp>
 
-#include "tools/lib/rpc/server.hpp"
+#include "tools/lib/control/rpc/server.hpp"
 #include "tools/urtrs-mapd/keeper.hpp"
 #include "tools/urtrs-mapd/options.hpp"
 

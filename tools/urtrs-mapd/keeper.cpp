@@ -9,8 +9,8 @@
 #include <cstring>
 #include <utility>
 
-#include "tools/lib/mapping/state_file.hpp"
-#include "tools/lib/mapping/state_text.hpp"
+#include "tools/lib/control/mapping/state_file.hpp"
+#include "tools/lib/control/mapping/state_text.hpp"
 #include "tools/urtrs-mapd/log.hpp"
 #include "tools/urtrs-mapd/parameters.hpp"
 

@@ -1,4 +1,4 @@
-// Carries out what tools/lib/mapping decides: starts and ends processes, asks them over their control
+// Carries out what tools/lib/control/mapping decides: starts and ends processes, asks them over their control
 // sockets, writes the state file. Everything is on the thread of the event loop.
 #pragma once
 #include <boost/asio/io_context.hpp>
@@ -11,8 +11,8 @@
 #include <string>
 #include <tl/expected.hpp>
 
-#include "tools/lib/mapping/supervisor.hpp"
-#include "tools/lib/rpc/async_client.hpp"
+#include "tools/lib/control/mapping/supervisor.hpp"
+#include "tools/lib/control/rpc/async_client.hpp"
 #include "tools/urtrs-mapd/options.hpp"
 #include "tools/urtrs-mapd/process.hpp"
 #include "tools/urtrs-mapd/shown.hpp"

@@ -1,4 +1,4 @@
-// urtrs-mapd: keeps devices mapped. What is decided is in tools/lib/mapping.
+// urtrs-mapd: keeps devices mapped. What is decided is in tools/lib/control/mapping.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -19,18 +19,18 @@
 #include <filesystem>
 #include <thread>
 
+#include "tools/lib/control/kernel_nbd/attachment.hpp"
+#include "tools/lib/control/kernel_nbd/driver.hpp"
+#include "tools/lib/control/mapping/state_file.hpp"
+#include "tools/lib/control/mapping/state_text.hpp"
+#include "tools/lib/control/plugin/settings.hpp"
+#include "tools/lib/control/rpc/socket_path.hpp"
 #include "tools/lib/files/find_program.hpp"
-#include "tools/lib/kernel_nbd/attachment.hpp"
-#include "tools/lib/kernel_nbd/driver.hpp"
-#include "tools/lib/mapping/state_file.hpp"
-#include "tools/lib/mapping/state_text.hpp"
-#include "tools/lib/plugin/settings.hpp"
-#include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/text/help_text.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/lib/text/standard_output.hpp"
-#include "tools/lib/usage/json_error.hpp"
-#include "tools/lib/version/version.hpp"
+#include "tools/lib/text/usage/json_error.hpp"
+#include "tools/lib/text/version/version.hpp"
 #include "tools/urtrs-mapd/control.hpp"
 #include "tools/urtrs-mapd/log.hpp"
 #include "tools/urtrs-mapd/parameters.hpp"

@@ -7,8 +7,8 @@
 #include <array>
 #include <cstdlib>
 
-#include "tools/lib/plugin/settings.hpp"
-#include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/control/plugin/settings.hpp"
+#include "tools/lib/control/rpc/socket_path.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/urtrs-mapd/parameters.hpp"
 

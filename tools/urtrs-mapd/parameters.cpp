@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "tools/lib/fabric/own_identity.hpp"
-#include "tools/lib/plugin/settings.hpp"
+#include "tools/lib/control/fabric/own_identity.hpp"
+#include "tools/lib/control/plugin/settings.hpp"
 #include "tools/lib/text/session_name.hpp"
 
 namespace rtrs::mapd {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/lib/mapping/wishes.hpp"
+#include "tools/lib/control/mapping/wishes.hpp"
 
 namespace rtrs::mapd {
 

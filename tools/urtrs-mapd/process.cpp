@@ -23,7 +23,7 @@
 #include <thread>
 #include <utility>
 
-#include "tools/lib/plugin/start_log.hpp"
+#include "tools/lib/control/plugin/start_log.hpp"
 
 namespace rtrs::mapd {
 

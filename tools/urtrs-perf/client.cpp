@@ -6,13 +6,13 @@
 #include <cstdio>
 #include <random>
 
-#include "backends/asio/path_syntax.hpp"
+#include "backends/bindings/asio/path_syntax.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/record/recorder.hpp"
-#include "tools/lib/fabric/own_identity.hpp"
-#include "tools/lib/terminal/progress_line.hpp"
-#include "tools/lib/terminal/terminal.hpp"
+#include "tools/lib/control/fabric/own_identity.hpp"
 #include "tools/lib/text/session_name.hpp"
+#include "tools/lib/text/terminal/progress_line.hpp"
+#include "tools/lib/text/terminal/terminal.hpp"
 #include "tools/urtrs-perf/fabric.hpp"
 #include "tools/urtrs-perf/interrupt.hpp"
 #include "tools/urtrs-perf/load.hpp"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "tools/lib/usage/json_error.hpp"
+#include "tools/lib/text/usage/json_error.hpp"
 #include "tools/urtrs-perf/interrupt.hpp"
 #include "tools/urtrs-perf/pair.hpp"
 #include "tools/urtrs-perf/report.hpp"

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "tools/lib/fabric/open_fabric.hpp"
+#include "tools/lib/control/fabric/open_fabric.hpp"
 
 namespace rtrs::perf {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "backends/asio/fabric_pump.hpp"
+#include "backends/bindings/asio/fabric_pump.hpp"
 
 namespace rtrs::perf {
 namespace {

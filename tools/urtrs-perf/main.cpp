@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <exception>
 
-#include "tools/lib/fabric/open_fabric.hpp"
+#include "tools/lib/control/fabric/open_fabric.hpp"
 #include "tools/lib/text/standard_output.hpp"
-#include "tools/lib/usage/json_error.hpp"
+#include "tools/lib/text/usage/json_error.hpp"
 #include "tools/urtrs-perf/client.hpp"
 #include "tools/urtrs-perf/compare.hpp"
 #include "tools/urtrs-perf/fabric.hpp"

@@ -8,15 +8,15 @@
 #include <map>
 #include <sstream>
 
-#include "backends/asio/path_syntax.hpp"
+#include "backends/bindings/asio/path_syntax.hpp"
 #include "backends/options/quantity.hpp"
 #include "core/proto/limits.hpp"
-#include "tools/lib/fabric/connection_flags.hpp"
-#include "tools/lib/fabric/open_fabric.hpp"
+#include "tools/lib/control/fabric/connection_flags.hpp"
+#include "tools/lib/control/fabric/open_fabric.hpp"
 #include "tools/lib/text/nearest_word.hpp"
-#include "tools/lib/usage/command_line_error.hpp"
-#include "tools/lib/usage/help.hpp"
-#include "tools/lib/version/version.hpp"
+#include "tools/lib/text/usage/command_line_error.hpp"
+#include "tools/lib/text/usage/help.hpp"
+#include "tools/lib/text/version/version.hpp"
 
 namespace rtrs::perf {
 namespace {

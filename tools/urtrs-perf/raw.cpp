@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "backends/asio/fabric_pump.hpp"
+#include "backends/bindings/asio/fabric_pump.hpp"
 #include "backends/libfabric/ofi.hpp"
 #include "tools/urtrs-perf/interrupt.hpp"
 #include "tools/urtrs-perf/meter.hpp"

@@ -10,7 +10,7 @@
 #include <array>
 #include <cstring>
 
-#include "backends/asio/fabric_pump.hpp"
+#include "backends/bindings/asio/fabric_pump.hpp"
 #include "tools/urtrs-perf/interrupt.hpp"
 
 namespace rtrs::perf {

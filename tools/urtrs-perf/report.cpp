@@ -1,5 +1,5 @@
 #include "tools/urtrs-perf/report.hpp"
-#include "tools/lib/usage/json_error.hpp"
+#include "tools/lib/text/usage/json_error.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/address/socket_address.hpp"
+#include "backends/platform/address/socket_address.hpp"
 #include "core/driver/server.hpp"
 #include "core/record/recorder.hpp"
 #include "tools/urtrs-perf/fabric.hpp"

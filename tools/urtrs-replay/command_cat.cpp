@@ -5,12 +5,12 @@
 #include <string>
 #include <utility>
 
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/terminal/terminal.hpp"
 #include "tools/lib/text/printable.hpp"
-#include "tools/lib/trace/json.hpp"
-#include "tools/lib/trace/reader.hpp"
-#include "tools/lib/trace/text.hpp"
+#include "tools/lib/text/terminal/terminal.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/reader/json.hpp"
+#include "tools/lib/trace/reader/reader.hpp"
+#include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace rtrs::tools {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/judge/law_check.hpp"
-#include "tools/lib/judge/trace_check.hpp"
-#include "tools/lib/trace/text.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/judge/law_check.hpp"
+#include "tools/lib/trace/judge/trace_check.hpp"
+#include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace rtrs::tools {

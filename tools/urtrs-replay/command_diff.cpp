@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tools/lib/command/files.hpp"
+#include "tools/lib/trace/command/files.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/compare.hpp"
 

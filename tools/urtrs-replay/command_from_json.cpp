@@ -3,9 +3,9 @@
 #include <string>
 
 #include "core/record/writer.hpp"
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/trace/json.hpp"
-#include "tools/lib/trace/reader.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/reader/json.hpp"
+#include "tools/lib/trace/reader/reader.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace rtrs::tools {

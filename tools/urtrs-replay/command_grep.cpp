@@ -1,10 +1,10 @@
 #include <deque>
 #include <string>
 
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/trace/json.hpp"
-#include "tools/lib/trace/reader.hpp"
-#include "tools/lib/trace/text.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/reader/json.hpp"
+#include "tools/lib/trace/reader/reader.hpp"
+#include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/record_filter.hpp"
 

@@ -16,11 +16,11 @@
 #include "core/record/format.hpp"
 #include "core/record/schema.hpp"
 #include "core/record/writer.hpp"
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/roce/analyzer.hpp"
-#include "tools/lib/roce/capture_reader.hpp"
-#include "tools/lib/roce/clock_offsets.hpp"
-#include "tools/lib/roce/trace_import.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/roce/analyzer.hpp"
+#include "tools/lib/trace/roce/capture_reader.hpp"
+#include "tools/lib/trace/roce/clock_offsets.hpp"
+#include "tools/lib/trace/roce/trace_import.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace rtrs::tools {

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "backends/options/quantity.hpp"
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/fabric/own_identity.hpp"
+#include "tools/lib/control/fabric/own_identity.hpp"
 #include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/session_name.hpp"
-#include "tools/lib/trace_workload/workload.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/workload/workload.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/live_run.hpp"
 

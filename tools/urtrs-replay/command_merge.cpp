@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "core/record/writer.hpp"
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/sequence/build.hpp"
-#include "tools/lib/trace/json.hpp"
-#include "tools/lib/trace/reader.hpp"
-#include "tools/lib/trace/text.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/reader/json.hpp"
+#include "tools/lib/trace/reader/reader.hpp"
+#include "tools/lib/trace/reader/text.hpp"
+#include "tools/lib/trace/sequence/build.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace rtrs::tools {

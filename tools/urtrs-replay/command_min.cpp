@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/record/writer.hpp"
-#include "tools/lib/command/files.hpp"
 #include "tools/lib/files/scratch_folder.hpp"
-#include "tools/lib/minimize/minimize.hpp"
-#include "tools/lib/terminal/progress_line.hpp"
+#include "tools/lib/text/terminal/progress_line.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/minimize/minimize.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace rtrs::tools {

@@ -8,10 +8,10 @@
 #include <system_error>
 #include <vector>
 
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/roce/capture_writer.hpp"
-#include "tools/lib/roce/recordings.hpp"
-#include "tools/lib/roce/synthesis.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/roce/capture_writer.hpp"
+#include "tools/lib/trace/roce/recordings.hpp"
+#include "tools/lib/trace/roce/synthesis.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace rtrs::tools {

@@ -1,4 +1,4 @@
-#include "tools/lib/trace/replay.hpp"
+#include "tools/lib/trace/replay/replay.hpp"
 
 #include <unistd.h>
 
@@ -12,9 +12,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/trace/replay_machines.hpp"
-#include "tools/lib/trace/text.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/reader/text.hpp"
+#include "tools/lib/trace/replay/replay_machines.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace rtrs::tools {

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/judge/trace_check.hpp"
-#include "tools/lib/sequence/build.hpp"
-#include "tools/lib/sequence/page.hpp"
-#include "tools/lib/sequence/text_diagram.hpp"
-#include "tools/lib/terminal/terminal.hpp"
+#include "tools/lib/text/terminal/terminal.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/judge/trace_check.hpp"
+#include "tools/lib/trace/sequence/build.hpp"
+#include "tools/lib/trace/sequence/page.hpp"
+#include "tools/lib/trace/sequence/text_diagram.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace rtrs::tools {

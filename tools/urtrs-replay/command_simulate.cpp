@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sim/cluster/journal.hpp"
-#include "tools/lib/choice_log/choice_log_file.hpp"
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/terminal/progress_line.hpp"
-#include "tools/lib/trace_to_scenario/trace_to_scenario.hpp"
+#include "sim/world/journal.hpp"
+#include "tools/lib/text/terminal/progress_line.hpp"
+#include "tools/lib/trace/choice_log/choice_log_file.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/to_scenario/trace_to_scenario.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace rtrs::tools {

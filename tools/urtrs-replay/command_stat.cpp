@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/trace/reader.hpp"
-#include "tools/lib/trace/text.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/reader/reader.hpp"
+#include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/latency.hpp"
 

@@ -1,6 +1,6 @@
 #include "tools/urtrs-replay/commands.hpp"
 
-#include "tools/lib/command/files.hpp"
+#include "tools/lib/trace/command/files.hpp"
 
 namespace rtrs::tools {
 

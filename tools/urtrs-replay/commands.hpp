@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "backends/options/quantity.hpp"
-#include "tools/lib/command/exit_codes.hpp"
+#include "tools/lib/trace/command/exit_codes.hpp"
 
 namespace rtrs::tools {
 

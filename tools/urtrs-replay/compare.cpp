@@ -5,9 +5,9 @@
 #include <map>
 #include <string_view>
 
-#include "tools/lib/command/files.hpp"
-#include "tools/lib/trace/rnbd_words.hpp"
-#include "tools/lib/trace/text.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/reader/rnbd_words.hpp"
+#include "tools/lib/trace/reader/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace rtrs::tools {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/proto/ids.hpp"
-#include "tools/lib/trace/reader.hpp"
+#include "tools/lib/trace/reader/reader.hpp"
 
 namespace rtrs::tools {
 

@@ -12,9 +12,9 @@
 #include <span>
 #include <utility>
 
-#include "backends/asio/path_syntax.hpp"
-#include "backends/asio/session.hpp"
-#include "backends/system/identities.hpp"
+#include "backends/bindings/asio/path_syntax.hpp"
+#include "backends/bindings/asio/session.hpp"
+#include "backends/platform/system/identities.hpp"
 #include "core/proto/reasons.hpp"
 
 namespace rtrs::tools {

@@ -6,8 +6,8 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "tools/lib/plugin/settings.hpp"
-#include "tools/lib/trace_workload/compare.hpp"
+#include "tools/lib/control/plugin/settings.hpp"
+#include "tools/lib/trace/workload/compare.hpp"
 
 namespace rtrs::tools {
 

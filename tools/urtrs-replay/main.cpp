@@ -6,13 +6,13 @@
 #include <system_error>
 #include <vector>
 
-#include "tools/lib/command/files.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/standard_output.hpp"
-#include "tools/lib/usage/command_line_error.hpp"
-#include "tools/lib/usage/help.hpp"
-#include "tools/lib/usage/json_error.hpp"
-#include "tools/lib/version/version.hpp"
+#include "tools/lib/text/usage/command_line_error.hpp"
+#include "tools/lib/text/usage/help.hpp"
+#include "tools/lib/text/usage/json_error.hpp"
+#include "tools/lib/text/version/version.hpp"
+#include "tools/lib/trace/command/files.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace {

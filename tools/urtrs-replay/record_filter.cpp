@@ -5,9 +5,9 @@
 
 #include "core/proto/limits.hpp"
 #include "core/wire/imm.hpp"
-#include "tools/lib/sequence/fields.hpp"
-#include "tools/lib/trace/rnbd_words.hpp"
-#include "tools/lib/trace/text.hpp"
+#include "tools/lib/trace/reader/rnbd_words.hpp"
+#include "tools/lib/trace/reader/text.hpp"
+#include "tools/lib/trace/sequence/fields.hpp"
 
 namespace rtrs::tools {
 

@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "tools/lib/text/json_text.hpp"
-#include "tools/lib/usage/json_error.hpp"
-#include "tools/lib/version/version.hpp"
+#include "tools/lib/text/usage/json_error.hpp"
+#include "tools/lib/text/version/version.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
 #include "tools/urtrs-sim/report.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "sim/cluster/world.hpp"
+#include "sim/world/world.hpp"
 
 namespace rtrs::tools {
 

@@ -10,14 +10,14 @@
 #include <functional>
 #include <stdexcept>
 
-#include "tools/lib/choice_log/trace_judge.hpp"
-#include "tools/lib/judge/trace_check.hpp"
-#include "tools/lib/roce/capture_writer.hpp"
-#include "tools/lib/roce/recordings.hpp"
-#include "tools/lib/roce/synthesis.hpp"
-#include "tools/lib/sequence/build.hpp"
-#include "tools/lib/sequence/page.hpp"
-#include "tools/lib/trace/reader.hpp"
+#include "tools/lib/trace/choice_log/trace_judge.hpp"
+#include "tools/lib/trace/judge/trace_check.hpp"
+#include "tools/lib/trace/reader/reader.hpp"
+#include "tools/lib/trace/roce/capture_writer.hpp"
+#include "tools/lib/trace/roce/recordings.hpp"
+#include "tools/lib/trace/roce/synthesis.hpp"
+#include "tools/lib/trace/sequence/build.hpp"
+#include "tools/lib/trace/sequence/page.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "backends/options/quantity.hpp"
-#include "conformance/explore/configurations.hpp"
-#include "conformance/explore/counter_example.hpp"
-#include "conformance/explore/search.hpp"
+#include "sim/explore/configurations.hpp"
+#include "sim/explore/counter_example.hpp"
+#include "sim/explore/search.hpp"
 #include "tools/lib/files/read_bounded.hpp"
-#include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/terminal/progress_line.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "tools/lib/version/version.hpp"
+#include "tools/lib/text/version/version.hpp"
 
 namespace rtrs::tools {
 

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "sim/choices/grouped_choice.hpp"
-#include "tools/lib/choice_log/choice_log_file.hpp"
-#include "tools/lib/choice_log/schedule.hpp"
-#include "tools/lib/choice_log/trace_judge.hpp"
+#include "tools/lib/trace/choice_log/choice_log_file.hpp"
+#include "tools/lib/trace/choice_log/schedule.hpp"
+#include "tools/lib/trace/choice_log/trace_judge.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/verbs_mock.hpp"

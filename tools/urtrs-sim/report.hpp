@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sim/cluster/world.hpp"
+#include "sim/world/world.hpp"
 
 namespace rtrs::tools {
 

@@ -3,11 +3,11 @@
 #include <cctype>
 #include <cstdio>
 
-#include "tools/lib/choice_log/isolated_run.hpp"
 #include "tools/lib/files/read_bounded.hpp"
-#include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
+#include "tools/lib/text/terminal/progress_line.hpp"
+#include "tools/lib/trace/choice_log/isolated_run.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/of_this_version.hpp"
 #include "tools/urtrs-sim/report.hpp"

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "sim/choices/grouped_choice.hpp"
-#include "tools/lib/choice_log/choice_log_file.hpp"
-#include "tools/lib/choice_log/shrink_run.hpp"
-#include "tools/lib/terminal/progress_line.hpp"
+#include "tools/lib/text/terminal/progress_line.hpp"
+#include "tools/lib/trace/choice_log/choice_log_file.hpp"
+#include "tools/lib/trace/choice_log/shrink_run.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"

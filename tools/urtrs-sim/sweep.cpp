@@ -17,12 +17,12 @@
 #include <thread>
 #include <vector>
 
-#include "sim/cluster/world.hpp"
 #include "sim/scenarios/directed.hpp"
-#include "sim/streams/stream_play.hpp"
-#include "tools/lib/terminal/progress_line.hpp"
+#include "sim/scenarios/stream_play.hpp"
+#include "sim/world/world.hpp"
 #include "tools/lib/text/help_text.hpp"
 #include "tools/lib/text/json_text.hpp"
+#include "tools/lib/text/terminal/progress_line.hpp"
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/artifacts.hpp"
 #include "tools/urtrs-sim/held_output.hpp"

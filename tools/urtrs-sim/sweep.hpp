@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "sim/cluster/world.hpp"
+#include "sim/world/world.hpp"
 #include "tools/urtrs-sim/seed_range.hpp"
 #include "tools/urtrs-sim/sweep_state.hpp"
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "tools/lib/files/read_bounded.hpp"
-#include "tools/lib/version/version.hpp"
+#include "tools/lib/text/version/version.hpp"
 
 namespace rtrs::tools {
 

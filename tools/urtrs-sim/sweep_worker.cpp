@@ -4,8 +4,8 @@
 
 #include "sim/oracles/digest.hpp"
 #include "sim/scenarios/directed.hpp"
-#include "sim/streams/stream_play.hpp"
-#include "tools/lib/choice_log/live_judge.hpp"
+#include "sim/scenarios/stream_play.hpp"
+#include "tools/lib/trace/choice_log/live_judge.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/trace_replay.hpp"
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "sim/cluster/world.hpp"
+#include "sim/world/world.hpp"
 #include "tools/urtrs-sim/sweep.hpp"
 
 namespace rtrs::tools {

@@ -4,9 +4,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "tools/lib/choice_log/trace_judge.hpp"
-#include "tools/lib/trace/replay.hpp"
-#include "tools/lib/trace/replay_machines.hpp"
+#include "tools/lib/trace/choice_log/trace_judge.hpp"
+#include "tools/lib/trace/replay/replay.hpp"
+#include "tools/lib/trace/replay/replay_machines.hpp"
 
 namespace rtrs::tools {
 

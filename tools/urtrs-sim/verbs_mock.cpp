@@ -1,6 +1,6 @@
 #include "tools/urtrs-sim/verbs_mock.hpp"
 
-#include "conformance/mock_net/mock_net.hpp"
+#include "sim/net/verbs/mock_net.hpp"
 
 namespace rtrs::tools {
 

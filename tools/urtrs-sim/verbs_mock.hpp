@@ -1,6 +1,6 @@
 // The network of --fabric verbs-mock, where this build has the headers of libibverbs and librdmacm.
 #pragma once
-#include "sim/network/net.hpp"
+#include "sim/net/basic/net.hpp"
 
 namespace rtrs::tools {
 

@@ -12,15 +12,15 @@
 #include <utility>
 
 #include "backends/options/quantity.hpp"
-#include "tools/lib/rpc/client.hpp"
-#include "tools/lib/rpc/socket_path.hpp"
-#include "tools/lib/terminal/terminal.hpp"
+#include "tools/lib/control/rpc/client.hpp"
+#include "tools/lib/control/rpc/socket_path.hpp"
 #include "tools/lib/text/nearest_word.hpp"
-#include "tools/urtrs/client_metrics.hpp"
-#include "tools/urtrs/client_views.hpp"
-#include "tools/urtrs/output.hpp"
-#include "tools/urtrs/views.hpp"
-#include "tools/urtrs/watch.hpp"
+#include "tools/lib/text/terminal/terminal.hpp"
+#include "tools/urtrs/views/client_metrics.hpp"
+#include "tools/urtrs/views/client_views.hpp"
+#include "tools/urtrs/views/output.hpp"
+#include "tools/urtrs/views/views.hpp"
+#include "tools/urtrs/views/watch.hpp"
 
 namespace rtrs::admin {
 

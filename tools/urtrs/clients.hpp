@@ -1,6 +1,6 @@
 // `urtrs client`: the clients of this host, each with a control socket of its own.
 #pragma once
-#include "tools/urtrs/arguments.hpp"
+#include "tools/urtrs/command/arguments.hpp"
 
 namespace rtrs::admin {
 

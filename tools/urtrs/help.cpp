@@ -1,18 +1,18 @@
-#include "tools/urtrs/arguments.hpp"
+#include "tools/urtrs/command/arguments.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "tools/lib/text/help_text.hpp"
-#include "tools/urtrs/client_views.hpp"
-#include "tools/urtrs/keys.hpp"
-#include "tools/urtrs/limit_table.hpp"
-#include "tools/urtrs/mappings.hpp"
-#include "tools/urtrs/rdma_lines.hpp"
-#include "tools/urtrs/top.hpp"
-#include "tools/urtrs/views.hpp"
-#include "tools/urtrs/watch.hpp"
+#include "tools/urtrs/doctor/rdma_lines.hpp"
+#include "tools/urtrs/views/client_views.hpp"
+#include "tools/urtrs/views/keys.hpp"
+#include "tools/urtrs/views/limit_table.hpp"
+#include "tools/urtrs/views/mappings.hpp"
+#include "tools/urtrs/views/top.hpp"
+#include "tools/urtrs/views/views.hpp"
+#include "tools/urtrs/views/watch.hpp"
 
 namespace rtrs::admin {
 

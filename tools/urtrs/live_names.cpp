@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tools/lib/rpc/client.hpp"
-#include "tools/lib/rpc/socket_path.hpp"
-#include "tools/urtrs/client_views.hpp"
-#include "tools/urtrs/doctor_host.hpp"
-#include "tools/urtrs/mappings.hpp"
-#include "tools/urtrs/views.hpp"
+#include "tools/lib/control/rpc/client.hpp"
+#include "tools/lib/control/rpc/socket_path.hpp"
+#include "tools/urtrs/doctor/doctor_host.hpp"
+#include "tools/urtrs/views/client_views.hpp"
+#include "tools/urtrs/views/mappings.hpp"
+#include "tools/urtrs/views/views.hpp"
 
 namespace rtrs::admin {
 

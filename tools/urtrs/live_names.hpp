@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/urtrs/complete.hpp"
+#include "tools/urtrs/command/complete.hpp"
 
 namespace rtrs::admin {
 

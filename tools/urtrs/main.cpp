@@ -8,24 +8,24 @@
 #include <cstdlib>
 #include <optional>
 
-#include "tools/lib/rpc/client.hpp"
-#include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/control/rpc/client.hpp"
+#include "tools/lib/control/rpc/socket_path.hpp"
 #include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/standard_output.hpp"
-#include "tools/lib/version/version.hpp"
-#include "tools/urtrs/arguments.hpp"
+#include "tools/lib/text/version/version.hpp"
 #include "tools/urtrs/clients.hpp"
-#include "tools/urtrs/doctor_host.hpp"
-#include "tools/urtrs/doctor_rdma.hpp"
-#include "tools/urtrs/export_words.hpp"
-#include "tools/urtrs/keys.hpp"
-#include "tools/urtrs/limit_table.hpp"
+#include "tools/urtrs/command/arguments.hpp"
+#include "tools/urtrs/command/export_words.hpp"
+#include "tools/urtrs/doctor/doctor_host.hpp"
+#include "tools/urtrs/doctor/doctor_rdma.hpp"
 #include "tools/urtrs/live_names.hpp"
-#include "tools/urtrs/mappings.hpp"
-#include "tools/urtrs/output.hpp"
-#include "tools/urtrs/views.hpp"
-#include "tools/urtrs/watch.hpp"
+#include "tools/urtrs/views/keys.hpp"
+#include "tools/urtrs/views/limit_table.hpp"
+#include "tools/urtrs/views/mappings.hpp"
+#include "tools/urtrs/views/output.hpp"
+#include "tools/urtrs/views/views.hpp"
+#include "tools/urtrs/views/watch.hpp"
 
 namespace {
 

@@ -13,12 +13,12 @@
 #include <random>
 #include <utility>
 
-#include "backends/address/socket_address.hpp"
+#include "backends/platform/address/socket_address.hpp"
 #include "core/base/assert.hpp"
 #include "core/base/assert_hook.hpp"
 #include "core/proto/reasons.hpp"
 #include "core/wire/linux_errno.hpp"
-#include "tools/lib/limits/urtrsd.hpp"
+#include "tools/lib/control/limits/urtrsd.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/urtrsd/start_trial.hpp"
 

@@ -13,19 +13,19 @@
 #include <string>
 #include <vector>
 
-#include "backends/asio/fabric_pump.hpp"
+#include "backends/bindings/asio/fabric_pump.hpp"
 #include "core/driver/block_server.hpp"
 #include "core/record/recorder.hpp"
-#include "tools/lib/http/text_server.hpp"
+#include "tools/lib/control/http/text_server.hpp"
 #include "tools/urtrsd/blocking_jobs.hpp"
-#include "tools/urtrsd/catalog.hpp"
-#include "tools/urtrsd/config.hpp"
-#include "tools/urtrsd/control.hpp"
-#include "tools/urtrsd/descriptor_budget.hpp"
+#include "tools/urtrsd/config/config.hpp"
+#include "tools/urtrsd/control/control.hpp"
 #include "tools/urtrsd/log.hpp"
-#include "tools/urtrsd/missing_list.hpp"
 #include "tools/urtrsd/service_notifier.hpp"
-#include "tools/urtrsd/storage_engine.hpp"
+#include "tools/urtrsd/storage/catalog.hpp"
+#include "tools/urtrsd/storage/descriptor_budget.hpp"
+#include "tools/urtrsd/storage/missing_list.hpp"
+#include "tools/urtrsd/storage/storage_engine.hpp"
 
 namespace rtrs::daemon {
 

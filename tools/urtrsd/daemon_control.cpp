@@ -9,9 +9,9 @@
 
 #include "backends/tcp/tcp.hpp"
 #include "tools/lib/text/printable.hpp"
-#include "tools/urtrsd/config_text.hpp"
+#include "tools/urtrsd/config/config_text.hpp"
+#include "tools/urtrsd/control/metrics.hpp"
 #include "tools/urtrsd/daemon.hpp"
-#include "tools/urtrsd/metrics.hpp"
 
 namespace rtrs::daemon {
 

@@ -1,8 +1,8 @@
 // What everything that is under way in the daemon waits for.
 #include <map>
 
+#include "tools/urtrsd/control/debug_json.hpp"
 #include "tools/urtrsd/daemon.hpp"
-#include "tools/urtrsd/debug_json.hpp"
 
 namespace rtrs::daemon {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/tcp/tcp_options.hpp"
-#include "tools/lib/limits/urtrsd.hpp"
+#include "tools/lib/control/limits/urtrsd.hpp"
 #include "tools/urtrsd/daemon.hpp"
 
 namespace rtrs::daemon {

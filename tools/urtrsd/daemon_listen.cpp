@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
-#include "backends/address/socket_address.hpp"
-#include "backends/asio/fabric_pump.hpp"
+#include "backends/bindings/asio/fabric_pump.hpp"
+#include "backends/platform/address/socket_address.hpp"
+#include "tools/urtrsd/config/listen_check.hpp"
 #include "tools/urtrsd/daemon.hpp"
-#include "tools/urtrsd/listen_check.hpp"
 
 namespace rtrs::daemon {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "tools/urtrsd/config_text.hpp"
+#include "tools/urtrsd/config/config_text.hpp"
 #include "tools/urtrsd/daemon.hpp"
 
 namespace rtrs::daemon {

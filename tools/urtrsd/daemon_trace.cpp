@@ -7,9 +7,9 @@
 
 #include "core/proto/reasons.hpp"
 #include "core/record/writer.hpp"
-#include "tools/urtrsd/config_text.hpp"
+#include "tools/urtrsd/config/config_text.hpp"
+#include "tools/urtrsd/config/output_files.hpp"
 #include "tools/urtrsd/daemon.hpp"
-#include "tools/urtrsd/output_files.hpp"
 
 namespace rtrs::daemon {
 

@@ -14,7 +14,7 @@
 #include <system_error>
 #include <thread>
 
-#include "backends/asio/fabric_pump.hpp"
+#include "backends/bindings/asio/fabric_pump.hpp"
 #include "tools/lib/text/log_stamp.hpp"
 
 namespace rtrs::daemon {

@@ -9,11 +9,11 @@
 #include <system_error>
 #include <vector>
 
-#include "tools/lib/fabric/open_fabric.hpp"
+#include "tools/lib/control/fabric/open_fabric.hpp"
 #include "tools/lib/text/standard_output.hpp"
+#include "tools/urtrsd/config/output_files.hpp"
 #include "tools/urtrsd/daemon.hpp"
 #include "tools/urtrsd/log.hpp"
-#include "tools/urtrsd/output_files.hpp"
 #include "tools/urtrsd/start_trial.hpp"
 
 namespace {

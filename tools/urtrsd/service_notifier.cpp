@@ -11,8 +11,8 @@
 #include <cstring>
 #include <utility>
 
-#include "tools/urtrsd/config_text.hpp"
-#include "tools/urtrsd/open_error.hpp"
+#include "tools/urtrsd/config/config_text.hpp"
+#include "tools/urtrsd/storage/open_error.hpp"
 
 namespace rtrs::daemon {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/urtrsd/unique_fd.hpp"
+#include "tools/urtrsd/storage/unique_fd.hpp"
 
 namespace rtrs::daemon {
 

@@ -6,9 +6,9 @@
 #include <boost/asio/io_context.hpp>
 #include <utility>
 
-#include "tools/lib/fabric/open_fabric.hpp"
-#include "tools/lib/http/text_server.hpp"
-#include "tools/urtrsd/storage_engine.hpp"
+#include "tools/lib/control/fabric/open_fabric.hpp"
+#include "tools/lib/control/http/text_server.hpp"
+#include "tools/urtrsd/storage/storage_engine.hpp"
 
 namespace rtrs::daemon {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/fabric/capabilities.hpp"
-#include "tools/urtrsd/config.hpp"
+#include "tools/urtrsd/config/config.hpp"
 
 namespace rtrs::daemon {
 

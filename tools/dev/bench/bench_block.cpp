@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/asio/remote_device.hpp"
+#include "backends/bindings/asio/remote_device.hpp"
 #include "conformance/bench/loop_fabric.hpp"
 #include "tools/urtrsd/daemon.hpp"
 

@@ -14,8 +14,8 @@
 #include "core/proto/server_session.hpp"
 #include "core/record/recorder.hpp"
 #include "core/wire/messages.hpp"
-#include "tools/lib/trace/replay.hpp"
-#include "tools/lib/trace/replay_machines.hpp"
+#include "tools/lib/trace/replay/replay.hpp"
+#include "tools/lib/trace/replay/replay_machines.hpp"
 
 namespace {
 

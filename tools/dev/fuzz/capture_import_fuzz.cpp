@@ -7,12 +7,12 @@
 
 #include "conformance/fuzz/fuzz.hpp"
 #include "core/record/schema.hpp"
-#include "tools/lib/judge/trace_check.hpp"
-#include "tools/lib/roce/analyzer.hpp"
-#include "tools/lib/roce/capture_reader.hpp"
-#include "tools/lib/roce/recordings.hpp"
-#include "tools/lib/roce/synthesis.hpp"
-#include "tools/lib/roce/trace_import.hpp"
+#include "tools/lib/trace/judge/trace_check.hpp"
+#include "tools/lib/trace/roce/analyzer.hpp"
+#include "tools/lib/trace/roce/capture_reader.hpp"
+#include "tools/lib/trace/roce/recordings.hpp"
+#include "tools/lib/trace/roce/synthesis.hpp"
+#include "tools/lib/trace/roce/trace_import.hpp"
 
 using namespace rtrs;
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "conformance/fuzz/fuzz.hpp"
-#include "tools/urtrsd/config.hpp"
+#include "tools/urtrsd/config/config.hpp"
 
 using namespace rtrs::daemon;
 

@@ -8,9 +8,9 @@
 #include "conformance/fuzz/fuzz.hpp"
 #include "core/base/crc32c.hpp"
 #include "core/record/format.hpp"
-#include "tools/lib/trace/reader.hpp"
-#include "tools/lib/trace/replay.hpp"
-#include "tools/lib/trace/replay_machines.hpp"
+#include "tools/lib/trace/reader/reader.hpp"
+#include "tools/lib/trace/replay/replay.hpp"
+#include "tools/lib/trace/replay/replay_machines.hpp"
 
 using namespace rtrs;
 using namespace rtrs::trace;

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "conformance/fuzz/fuzz.hpp"
-#include "tools/lib/rpc/message.hpp"
+#include "tools/lib/control/rpc/message.hpp"
 
 using namespace rtrs::rpc;
 

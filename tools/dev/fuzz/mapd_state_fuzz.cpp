@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "conformance/fuzz/fuzz.hpp"
-#include "tools/lib/mapping/state_text.hpp"
+#include "tools/lib/control/mapping/state_text.hpp"
 
 using namespace rtrs::mapping;
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "conformance/fuzz/fuzz.hpp"
-#include "tools/lib/kernel_nbd/attachment.hpp"
-#include "tools/lib/kernel_nbd/handshake.hpp"
+#include "tools/lib/control/kernel_nbd/attachment.hpp"
+#include "tools/lib/control/kernel_nbd/handshake.hpp"
 
 using namespace rtrs::kernel_nbd;
 

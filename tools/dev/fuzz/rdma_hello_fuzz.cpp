@@ -3,7 +3,7 @@
 #include <span>
 
 #include "conformance/fuzz/fuzz.hpp"
-#include "tools/lib/rdma_probe/hello.hpp"
+#include "tools/lib/control/rdma_probe/hello.hpp"
 
 using namespace rtrs;
 

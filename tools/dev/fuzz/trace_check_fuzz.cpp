@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "conformance/fuzz/fuzz.hpp"
-#include "tools/lib/judge/trace_check.hpp"
-#include "tools/lib/trace/json.hpp"
+#include "tools/lib/trace/judge/trace_check.hpp"
+#include "tools/lib/trace/reader/json.hpp"
 
 using namespace rtrs;
 

@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "conformance/fuzz/fuzz.hpp"
-#include "tools/lib/trace/json.hpp"
-#include "tools/lib/trace/reader.hpp"
+#include "tools/lib/trace/reader/json.hpp"
+#include "tools/lib/trace/reader/reader.hpp"
 
 using namespace rtrs::trace;
 

@@ -3,10 +3,10 @@
 
 #include "conformance/fuzz/fuzz.hpp"
 #include "core/record/writer.hpp"
-#include "tools/lib/trace/json.hpp"
-#include "tools/lib/trace/reader.hpp"
-#include "tools/lib/trace/text.hpp"
-#include "tools/lib/trace/wire_reader.hpp"
+#include "tools/lib/trace/reader/json.hpp"
+#include "tools/lib/trace/reader/reader.hpp"
+#include "tools/lib/trace/reader/text.hpp"
+#include "tools/lib/trace/reader/wire_reader.hpp"
 
 using namespace rtrs::trace;
 

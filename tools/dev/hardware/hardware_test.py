@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib/testin
 from programs import BOUND, ROOT, program  # noqa: E402
 
 PAGE = ROOT / "docs/hardware.md"
-SOURCES = ROOT / "tools/lib/rdma_probe"
+SOURCES = ROOT / "tools/lib/control/rdma_probe"
 CELL = ROOT / "build/softroce-vm/cells/doctor.urtrs-urtrs.on.1"
 GRADES = ("ok", "failed", "not there")
 # Not of a device that is whole, or of the other end.

@@ -75,7 +75,7 @@ class TestDocuments:
                 assert target in installed or TREE / "docs" in target.parents, f"{page} links to {link}"
 
     def test_a_name_of_nothing_is_found(self):
-        there = ["core/proto/inputs.hpp", "core/{wire,proto}", "sim/network/network*.cpp", "sim/cluster/script"]
+        there = ["core/proto/inputs.hpp", "core/{wire,proto}", "sim/net/queue_pairs/network*.cpp", "sim/world/script"]
         assert list(missing(there)) == []
         assert list(missing(["core/nothing.hpp", "core/{wire,nothing}", "sim/nothing*.cpp"])) == [
             "core/nothing.hpp", "core/nothing", "sim/nothing*.cpp"]

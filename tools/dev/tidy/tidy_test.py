@@ -63,38 +63,38 @@ class TestLayers:
         self.assert_refused("core/wire/imm.hpp", '"core/proto/ids.hpp"', "core/wire must not include")
         self.assert_refused("core/rnbd/client.cpp", '"core/proto/ids.hpp"', "core/rnbd must not include")
         self.assert_refused("core/proto/path.cpp", '"core/driver/client.hpp"', "must not include")
-        self.assert_refused("core/driver/client.cpp", '"sim/cluster/world.hpp"', "must not include")
-        self.assert_refused("core/fabric/fabric.hpp", '"backends/asio/ops.hpp"', "must not include")
-        self.assert_refused("backends/asio/ops.cpp", '"sim/cluster/world.hpp"', "must not include")
-        self.assert_refused("sim/cluster/world.cpp", '"backends/libfabric/cm.hpp"', "must not include")
-        self.assert_refused("sim/cluster/world.cpp", '"tools/urtrs-sim/options.hpp"', "must not include")
+        self.assert_refused("core/driver/client.cpp", '"sim/world/world.hpp"', "must not include")
+        self.assert_refused("core/fabric/fabric.hpp", '"backends/bindings/asio/ops.hpp"', "must not include")
+        self.assert_refused("backends/bindings/asio/ops.cpp", '"sim/world/world.hpp"', "must not include")
+        self.assert_refused("sim/world/world.cpp", '"backends/libfabric/cm.hpp"', "must not include")
+        self.assert_refused("sim/world/world.cpp", '"tools/urtrs-sim/options.hpp"', "must not include")
 
     def test_the_top_folders_have_an_order_that_tests_keep_too(self):
         order = "core < backends, sim < conformance < tools"
         for folder in ("traces", "fuzz", "bench", "netns", "asio"):
             for file in ("a.cpp", "a_test.cpp", "test_support.hpp"):
-                self.assert_refused(f"conformance/{folder}/{file}", '"tools/lib/trace/reader.hpp"', order)
-        self.assert_refused("conformance/wire/case.cpp", '"tools/lib/text/duration.hpp"', "belongs to tools")
-        self.assert_refused("sim/network/a_test.cpp", '"conformance/memory/memory_store.hpp"', "belongs to conformance")
-        self.assert_refused("backends/asio/a.cpp", '"sim/network/sim_fabric.hpp"', "it sees only backends/asio")
-        self.assert_refused("docs/examples/a.cpp", '"tools/lib/trace/reader.hpp"', "it sees only")
+                self.assert_refused(f"conformance/{folder}/{file}", '"tools/lib/trace/reader/reader.hpp"', order)
+        self.assert_refused("conformance/cases/case.cpp", '"tools/lib/text/duration.hpp"', "belongs to tools")
+        self.assert_refused("sim/net/queue_pairs/a_test.cpp", '"sim/memory/memory_store.hpp"', "belongs to conformance")
+        self.assert_refused("backends/bindings/asio/a.cpp", '"sim/net/queue_pairs/sim_fabric.hpp"', "it sees only backends/bindings/asio")
+        self.assert_refused("docs/examples/a.cpp", '"tools/lib/trace/reader/reader.hpp"', "it sees only")
 
     def test_programs_share_through_lib_and_link_no_tests(self):
         self.assert_refused("tools/urtrs-sim/main.cpp", '"tools/urtrsd/daemon.hpp"', "it sees only tools/urtrs-sim")
         self.assert_refused("tools/urtrs-sim/main.cpp", '"tools/dev/traces/replayed.hpp"', "it sees only tools/urtrs-sim")
         self.assert_refused("tools/urtrs-sim/main.cpp", '"conformance/asio/loop.hpp"', "it sees only tools/urtrs-sim")
-        self.assert_refused("tools/lib/trace/reader.cpp", '"tools/lib/files/scratch_folder.hpp"', "it sees only")
-        self.assert_accepted("tools/lib/trace/reader_test.cpp", '"tools/lib/files/scratch_folder.hpp"')
-        self.assert_accepted("tools/lib/trace/reader_test.cpp", '"conformance/asio/loop.hpp"')
+        self.assert_refused("tools/lib/trace/reader/reader.cpp", '"tools/lib/files/scratch_folder.hpp"', "it sees only")
+        self.assert_accepted("tools/lib/trace/reader/reader_test.cpp", '"tools/lib/files/scratch_folder.hpp"')
+        self.assert_accepted("tools/lib/trace/reader/reader_test.cpp", '"conformance/asio/loop.hpp"')
         self.assert_accepted("tools/dev/bench/a.cpp", '"tools/urtrsd/daemon.hpp"')
         self.assert_accepted("tools/dev/fuzz/a.cpp", '"conformance/fuzz/fuzz.hpp"')
 
     def test_the_other_way_is_free(self):
         self.assert_accepted("core/proto/path.cpp", '"core/wire/imm.hpp"')
         self.assert_accepted("core/driver/client.cpp", '"core/record/format.hpp"')
-        self.assert_accepted("backends/asio/ops.cpp", '"core/driver/client.hpp"')
+        self.assert_accepted("backends/bindings/asio/ops.cpp", '"core/driver/client.hpp"')
         self.assert_accepted("tools/urtrsd/main.cpp", '"backends/libfabric/cm.hpp"')
-        self.assert_accepted("conformance/alloc_test.cpp", '"sim/cluster/world.hpp"')
+        self.assert_accepted("conformance/alloc_test.cpp", '"sim/world/world.hpp"')
 
     def test_angle_brackets_are_no_way_around(self):
         self.assert_refused("core/wire/imm.hpp", "<core/proto/ids.hpp>", "core/wire must not include")
@@ -118,14 +118,14 @@ class TestLayers:
         self.assert_refused("core/driver/client.cpp", "<boost/asio.hpp>", "its own place")
         self.assert_refused("backends/libfabric/cm.cpp", "<boost/asio.hpp>", "its own place")
         self.assert_refused("sim/fabric.cpp", "<rdma/fabric.h>", "its own place")
-        self.assert_accepted("backends/asio/ops.cpp", "<boost/asio.hpp>")
+        self.assert_accepted("backends/bindings/asio/ops.cpp", "<boost/asio.hpp>")
         self.assert_accepted("backends/libfabric/cm.cpp", "<rdma/fabric.h>")
 
     def test_core_and_simulation_know_no_clock_and_no_chance(self):
         for banned in ("chrono", "thread", "random", "mutex"):
-            self.assert_refused("sim/cluster/world.cpp", f"<{banned}>", "come in from outside")
+            self.assert_refused("sim/world/world.cpp", f"<{banned}>", "come in from outside")
             self.assert_refused("core/driver/client.cpp", f"<{banned}>", "come in from outside")
-        self.assert_accepted("backends/asio/ops.cpp", "<chrono>")
+        self.assert_accepted("backends/bindings/asio/ops.cpp", "<chrono>")
         self.assert_accepted("tools/urtrs-sim/sweep.cpp", "<chrono>")
 
     def test_quoted_includes_are_written_from_the_root(self):

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "sim/cluster/world.hpp"
+#include "sim/world/world.hpp"
 #include "tools/dev/traces/replayed.hpp"
 #include "tools/lib/files/scratch_folder.hpp"
 

@@ -5,8 +5,8 @@
 #include <sstream>
 #include <string>
 
-#include "tools/lib/trace/replay.hpp"
-#include "tools/lib/trace/replay_machines.hpp"
+#include "tools/lib/trace/replay/replay.hpp"
+#include "tools/lib/trace/replay/replay_machines.hpp"
 
 namespace rtrs::trace::test {
 

@@ -5,7 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 
-#include "backends/asio/error.hpp"
+#include "backends/bindings/asio/error.hpp"
 #include "tools/dev/netns-faults.d/load/cell.hpp"
 
 namespace rtrs::real {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/asio/remote_device.hpp"
+#include "backends/bindings/asio/remote_device.hpp"
 #include "tools/dev/netns-faults.d/load/history.hpp"
 
 namespace rtrs::real {

@@ -7,11 +7,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "backends/asio/path_syntax.hpp"
+#include "backends/bindings/asio/path_syntax.hpp"
 #include "tools/dev/netns-faults.d/load/cell.hpp"
 #include "tools/dev/netns-faults.d/load/load.hpp"
 #include "tools/dev/netns-faults.d/load/orders.hpp"
-#include "tools/lib/fabric/open_fabric.hpp"
+#include "tools/lib/control/fabric/open_fabric.hpp"
 
 namespace {
 

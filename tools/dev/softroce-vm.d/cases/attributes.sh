@@ -8,7 +8,7 @@ client_map 0
 client_map 1 rw other
 dd if="$LAB_NOISE" of="$(device 0)" bs=64k count=16 oflag=direct status=none
 repository=$LAB_GUEST/../../../..
-compare() { python3 "$repository/tools/lib/testing/sysfs_listing.py" "$1" "$repository/tools/lib/attributes/linux-6.12.toml" "${@:2}"; }
+compare() { python3 "$repository/tools/lib/testing/sysfs_listing.py" "$1" "$repository/tools/lib/control/attributes/linux-6.12.toml" "${@:2}"; }
 server=(class/rtrs-server class/rnbd-server module/rtrs_server module/rnbd_server)
 if [ "$SERVER" = urtrs ]; then
   modprobe fuse || skip "this kernel has no FUSE"

@@ -5,7 +5,7 @@
 QUEUE_DEPTH=512
 server_start
 known=()
-[ "$SERVER" != kernel ] || known=(--baseline "$LAB_GUEST/../../../../conformance/wire/baseline-linux-6.12.json")
+[ "$SERVER" != kernel ] || known=(--baseline "$LAB_GUEST/../../../../conformance/cases/baseline-linux-6.12.json")
 for n in 1 2; do known+=(--target "$(address $n client)@$(address $n server)"); done
 "$LAB_BUILD/tools/urtrs-conform/urtrs-conform" --role server --fabric "$LAB_FABRIC" --device loop0 --scratch \
   --json "$RUN/conform.json" "${known[@]}" ${CONFORM_OPTIONS-} || fail "$(grep -c '\[failed\]' "$RESULT/log") cases; see above"

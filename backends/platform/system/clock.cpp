@@ -1,0 +1,12 @@
+#include "backends/platform/system/clock.hpp"
+
+#include <chrono>
+
+namespace rtrs {
+
+Nanos steady_now() noexcept {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<Nanos>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+}
+
+}  // namespace rtrs

@@ -1,0 +1,386 @@
+// What is used again after its first use, and what there are two of at a time.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "conformance/adapters/test_two_ends.hpp"
+
+namespace rtrs::conformance::again_test {
+namespace {
+
+using Kind = SeenEvent::Kind;
+
+class Again : public TwoEnds {
+ protected:
+  void connected(const mock_hca::Profile& adapter, const ConnectionParams& wanted = params(),
+                 const verbs::VerbsOptions& options = {}) {
+    open({adapter}, options);
+    listen(kAddress);
+    ASSERT_NO_FATAL_FAILURE(connect_whole(kAddress, kNear, kFar, wanted));
+    poll_both();
+  }
+  static WorkRequest immediate(ConKey key) {
+    WorkRequest work;
+    work.key = key;
+    work.op = WorkRequest::Op::write_imm;
+    return work;
+  }
+  // Messages of the client, as many as there is room for without a poll; their number.
+  std::size_t say(std::size_t most, std::size_t bytes) {
+    const std::vector<std::byte> text(bytes, std::byte{1});
+    WorkRequest work;
+    work.key = kNear;
+    work.op = WorkRequest::Op::send;
+    work.inline_bytes = text;
+    std::size_t said = 0;
+    while (said < most && client.fabric->post(std::span(&work, 1)) == 1) ++said;
+    client.fabric->try_wait();
+    return said;
+  }
+  // So many of the server's events, with a receive for each.
+  void hear(Kind kind, std::size_t count, std::uint32_t bytes_each) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (server.count(kind, kFar) == 0) server.fabric->post_receive(kFar, 1, bytes_each);
+      take(server, kind, kFar);
+    }
+    poll_both();
+  }
+  // The server has a request's key of the client killed, of which the client hears.
+  void kill(std::uint32_t rkey) {
+    WorkRequest work;
+    work.key = kFar;
+    work.op = WorkRequest::Op::send_inv;
+    work.rkey = rkey;
+    client.fabric->post_receive(kNear, 1, 0);
+    ASSERT_EQ(server.fabric->post(std::span(&work, 1)), 1U);
+    EXPECT_EQ(take(client, Kind::key_invalidated, kNear).rkey, rkey);
+  }
+};
+
+// The flag of a key that its peer killed is not the next one's, which has the same place.
+TEST_F(Again, AKeyAfterOneThatWasKilledIsOpen) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
+  const auto memory = client.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  const auto first = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
+  ASSERT_TRUE(first && carries());
+  ASSERT_NO_FATAL_FAILURE(kill(first->rkey));
+  client.fabric->release_key(first->id);
+  const auto second = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
+  ASSERT_TRUE(second && carries());
+  ASSERT_EQ(second->id, first->id);
+  client.fabric->release_key(second->id);  // nobody closed it
+  const auto third = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
+  ASSERT_TRUE(third);
+  EXPECT_NE(third->rkey >> 8, second->rkey >> 8);
+  EXPECT_TRUE(carries());
+  EXPECT_EQ(client.count(Kind::connection_lost, kNear), 0U);
+}
+
+TEST_F(Again, TwoWindowsServeAgain) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
+  const auto memory = client.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  for (unsigned round = 0; round < 4; ++round) {
+    const auto one = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
+    const auto other = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
+    ASSERT_TRUE(one && other && carries());
+    server.fabric->post_receive(kFar, 1, 64);
+    ASSERT_NO_FATAL_FAILURE(kill(one->rkey));
+    ASSERT_NO_FATAL_FAILURE(kill(other->rkey));
+    client.fabric->release_key(one->id);
+    client.fabric->release_key(other->id);
+    EXPECT_EQ(mock_hca::held(0).windows, 2U);
+  }
+}
+
+TEST_F(Again, WindowsThatServeAgainGoWithTheirDevice) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
+  const auto memory = client.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  const auto key = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
+  ASSERT_TRUE(key && carries());
+  ASSERT_NO_FATAL_FAILURE(kill(key->rkey));
+  client.fabric->release_key(key->id);
+  ASSERT_EQ(mock_hca::held(0).windows, 1U) << "kept";
+  mock_hca::take_out(0);
+  poll_both();
+  leave();
+  expect_nothing_of_devices(0);
+  mock_hca::put_back(0);
+  now += seconds(1);
+  poll_both();
+  connect_whole(kAddress, kNearAgain, kFarAgain);
+  EXPECT_TRUE(client.fabric->make_request_key(kNearAgain, memory->id, 0, 4096));
+  EXPECT_TRUE(carries(kNearAgain, kFarAgain));
+}
+
+// Where one device is left of two, memory is registered with it at once.
+TEST_F(Again, ADeviceThatIsGoneIsNotCounted) {
+  mock_hca::Profile second = mock_hca::mlx5();
+  second.name = "mlx5_1";
+  open({mock_hca::mlx5(), second});
+  ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
+  connect_whole("192.0.2.1");
+  connect_whole("192.0.2.2", kNearAgain, kFarAgain);
+  mock_hca::take_out(0);
+  take(client, Kind::connection_lost, kNear);
+  take(server, Kind::connection_lost, kFar);
+  leave();
+  const std::size_t before = mock_hca::held(1).regions;
+  ASSERT_TRUE(server.fabric->allocate(4096));
+  EXPECT_EQ(mock_hca::held(1).regions, before + 1);
+  mock_hca::take_out(1);
+  take(client, Kind::connection_lost, kNearAgain);
+  take(server, Kind::connection_lost, kFarAgain);
+  leave(kNearAgain, kFarAgain);
+  const auto memory = server.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  EXPECT_TRUE(server.fabric->make_key(memory->id, 0, 4096)) << "for whoever comes later";
+}
+
+// Who has not left yet holds the one of before.
+TEST_F(Again, ADeviceThatIsBackIsOpenedOnce) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
+  mock_hca::take_out(0);
+  poll_both();
+  mock_hca::put_back(0);
+  now += seconds(1);
+  poll_both();
+  connect_whole(kAddress, kNearAgain, kFarAgain);
+  const std::size_t with = mock_hca::held(0).contexts;
+  connect_whole(kAddress, {0, 0, 5}, {0, 0, 6});
+  EXPECT_EQ(mock_hca::held(0).contexts, with);
+  EXPECT_TRUE(carries(kNearAgain, kFarAgain) && carries({0, 0, 5}, {0, 0, 6}));
+}
+
+// Windows that were given back before they were bound go when they are.
+TEST_F(Again, WindowsThatWereKeptGoWhileTheConnectionLives) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
+  const auto memory = client.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  for (unsigned i = 0; i < 60; ++i) {
+    const auto key = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
+    ASSERT_TRUE(key);
+    client.fabric->release_key(key->id);
+    server.fabric->post_receive(kFar, 1, 64);
+    ASSERT_TRUE(carries());
+  }
+  EXPECT_LE(mock_hca::held(0).windows, 20U);
+}
+
+// What a peer says tells nothing of the queue that the binding waits in.
+TEST_F(Again, AWindowOfAChunkOutlivesTheWorkThatBindsIt) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
+  const auto memory = server.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  const std::vector<WorkRequest> work(9, immediate(kFar));  // the client has eight receives
+  ASSERT_EQ(server.fabric->post(work), work.size());
+  const auto key = server.fabric->make_revocable_key(kFar, memory->id, 0, 4096);
+  ASSERT_TRUE(key && carries());
+  server.fabric->release_key(key->id);
+  client.fabric->post_receive(kNear, 1, 0);
+  EXPECT_TRUE(until([&] { return client.count(Kind::imm_received, kNear) == work.size(); }));
+  EXPECT_TRUE(carries());
+}
+
+TEST_F(Again, ARegistrationThatCouldNotBeMadeTakesNoPlace) {
+  verbs::VerbsOptions options;
+  options.invalidation = verbs::Invalidation::registration;
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5(), params(), options));
+  const auto memory = server.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  const auto key = server.fabric->make_revocable_key(kFar, memory->id, 0, 4096);
+  ASSERT_TRUE(key);
+  server.fabric->release_key(key->id);
+  mock_hca::fall_short(0, 1);
+  EXPECT_FALSE(server.fabric->make_revocable_key(kFar, memory->id, 0, 4096));
+  const auto next = server.fabric->make_revocable_key(kFar, memory->id, 0, 4096);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->id, key->id);
+}
+
+TEST_F(Again, AKeyOnALostConnectionTakesNoPlaceAndNoWindow) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
+  const auto memory = server.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  const auto key = server.fabric->make_key(memory->id, 0, 4096);
+  ASSERT_TRUE(key);
+  server.fabric->release_key(key->id);
+  client.fabric->disconnect(kNear);
+  take(server, Kind::connection_lost, kFar);
+  EXPECT_FALSE(server.fabric->make_revocable_key(kFar, memory->id, 0, 4096));
+  EXPECT_FALSE(server.fabric->make_request_key(kFar, memory->id, 0, 4096));
+  EXPECT_EQ(mock_hca::held(0).windows, 0U);
+  const auto next = server.fabric->make_key(memory->id, 0, 4096);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->id, key->id);
+}
+
+TEST_F(Again, RequestsHaveNoKeysWhereWindowsAreOfTypeOneAlone) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::irdma()));
+  const auto memory = client.fabric->allocate(4096);
+  ASSERT_TRUE(memory);
+  const auto key = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
+  ASSERT_FALSE(key);
+  EXPECT_EQ(key.error(), Errc::not_supported);
+}
+
+// Two connections, each with more keys than its queue holds work requests.
+class KeysThatWait : public Again {
+ protected:
+  static constexpr std::size_t kKeys = 300;
+  struct Far {
+    ConKey con;
+    std::vector<RemoteKey> keys;
+  };
+
+  void open_two(mock_hca::Profile::Type1Chain chain = mock_hca::Profile::Type1Chain::takes) {
+    mock_hca::Profile adapter = mock_hca::mlx5();
+    adapter.send_queue_bytes = 0;
+    adapter.max_qp_wr = 100;
+    adapter.type_1_in_chain = chain;
+    ASSERT_NO_FATAL_FAILURE(connected(adapter, depths(64, 60, kKeys)));
+    ASSERT_NO_FATAL_FAILURE(connect_whole(kAddress, kNearAgain, kFarAgain, depths(64, 60, kKeys)));
+    const auto memory = server.fabric->allocate(kKeys * 64);
+    ASSERT_TRUE(memory);
+    for (Far& one : fars) {
+      for (std::size_t i = 0; i < kKeys; ++i) {
+        const auto key = server.fabric->make_revocable_key(one.con, memory->id, i * 64, 64);
+        ASSERT_TRUE(key);
+        one.keys.push_back(*key);
+      }
+    }
+    for (unsigned i = 0; i < 400; ++i) poll(server);
+  }
+  void take_all_back() {
+    for (const Far& one : fars)
+      for (const RemoteKey& key : one.keys) server.fabric->invalidate(one.con, key.id, 0);
+  }
+  bool all_are_dead() const {
+    return std::all_of(fars.begin(), fars.end(), [&](const Far& one) {
+      return server.count(Kind::chunk_invalidated, one.con) == kKeys;
+    });
+  }
+  std::array<Far, 2> fars{Far{kFar, {}}, Far{kFarAgain, {}}};
+};
+
+// By the poll that finds it, and not by the next look at everything.
+TEST_F(KeysThatWait, WhatFoundNoRoomGoesOutWhenThereIsSome) {
+  ASSERT_NO_FATAL_FAILURE(open_two());
+  take_all_back();
+  for (unsigned i = 0; i < 40 && !all_are_dead(); ++i) poll(server);
+  EXPECT_TRUE(all_are_dead());
+}
+
+TEST_F(KeysThatWait, NothingIsAskedOfOneThatLeft) {
+  ASSERT_NO_FATAL_FAILURE(open_two());
+  take_all_back();
+  poll(server);
+  ASSERT_FALSE(all_are_dead());
+  server.fabric->disconnect(kFar);
+  poll_both();
+  EXPECT_EQ(server.count(Kind::chunk_invalidated, kFarAgain), kKeys);
+  EXPECT_TRUE(carries(kNearAgain, kFarAgain));
+}
+
+// Also where the library chooses the key by a call of its own.
+TEST_F(KeysThatWait, AKeyIsTheOneThatItsLastRenewalTold) {
+  for (const auto chain : {mock_hca::Profile::Type1Chain::takes, mock_hca::Profile::Type1Chain::refuses}) {
+    ASSERT_NO_FATAL_FAILURE(open_two(chain));
+    Far& far = fars[0];
+    const RemoteKey& first = far.keys[0];
+    server.fabric->invalidate(kFar, first.id, 0);
+    for (std::size_t i = 1; i < kKeys; ++i) {
+      server.fabric->invalidate(kFar, far.keys[i].id, 0);
+      const auto renewed = server.fabric->rebind(kFar, far.keys[i].id);
+      ASSERT_TRUE(renewed);
+      far.keys[i].rkey = *renewed;
+    }
+    for (unsigned polls = 0; polls < 60; ++polls) {
+      poll(server);
+      for (std::size_t i = 1; i < kKeys; ++i)
+        ASSERT_EQ(server.fabric->rkey_of(kFar, far.keys[i]), far.keys[i].rkey) << i << " after " << polls;
+    }
+    EXPECT_EQ(server.count(Kind::chunk_invalidated, kFar), kKeys);
+    for (Far& one : fars) one.keys.clear();
+    close();
+  }
+}
+
+// Of every eighth message its end is heard of, whatever was posted before.
+TEST_F(Again, PlacesForMessagesAreFreeSoonAfterOtherWork) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::hfi1(), depths(1024, 1024, 0)));
+  const std::vector<WorkRequest> work(40, immediate(kNear));
+  ASSERT_EQ(client.fabric->post(work), work.size());
+  ASSERT_NO_FATAL_FAILURE(hear(Kind::imm_received, work.size(), 0));
+  for (unsigned round = 0; round < 3; ++round) {
+    const std::size_t said = say(1000, 64);
+    EXPECT_GE(said, 249U);
+    ASSERT_NO_FATAL_FAILURE(hear(Kind::message_received, said, 64));
+  }
+}
+
+TEST_F(Again, WritesGiveNoPlacesForMessagesBack) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::hfi1(), depths(1000, 1024, 0)));
+  ASSERT_NO_FATAL_FAILURE(hear(Kind::message_received, say(1000, 64), 64));
+  for (unsigned round = 0; round < 11; ++round) {
+    const std::vector<WorkRequest> work(100, immediate(kNear));
+    ASSERT_EQ(client.fabric->post(work), work.size());
+    ASSERT_NO_FATAL_FAILURE(hear(Kind::imm_received, work.size(), 0));
+  }
+  EXPECT_LE(say(1000, 64), 256U);
+}
+
+TEST_F(Again, OnlyReceivesWithoutAPlaceTakeMemory) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5(), depths(16, 64, 0)));
+  for (unsigned i = 0; i < 8; ++i) ASSERT_TRUE(carries());  // eight places of 64 bytes are free again
+  const std::uint64_t before = mock_hca::held(0).bytes;
+  server.fabric->post_receive(kFar, 8, 64);
+  EXPECT_EQ(mock_hca::held(0).bytes, before);
+  for (unsigned i = 0; i < 8; ++i) ASSERT_TRUE(carries());
+  server.fabric->post_receive(kFar, 10, 64);
+  EXPECT_EQ(mock_hca::held(0).bytes, before + 2 * 64);
+}
+
+TEST_F(Again, ALongMessageNeedsNoMemoryOnceThereWasOneAsLong) {
+  ASSERT_NO_FATAL_FAILURE(connected(mock_hca::hfi1(), depths(2, 64, 0)));
+  server.fabric->post_receive(kFar, 12, 256);
+  for (unsigned i = 0; i < 8; ++i) ASSERT_TRUE(carries());  // by the first eight receives, which are shorter
+  for (unsigned i = 0; i < 12; ++i) {
+    if (i == 4) mock_hca::fall_short(0, 1);
+    ASSERT_EQ(say(1, i < 4 ? 200 : 200 - i), 1U);
+    poll_both();
+  }
+  EXPECT_FALSE(mock_hca::fell_short());
+  EXPECT_EQ(server.count(Kind::message_received, kFar), 12U);
+  mock_hca::fall_short(0, 0);
+}
+
+// An adapter grants more than was asked for.
+TEST_F(Again, LongMessagesAreTheirOwnWhereMoreGoesInline) {
+  mock_hca::Profile wide = mock_hca::mlx5();
+  wide.work_unit = 512;
+  ASSERT_NO_FATAL_FAILURE(connected(wide));
+  ASSERT_GE(mock_hca::last_granted().max_inline_data, 300U);
+  server.fabric->post_receive(kFar, 8, 512);
+  poll_both();
+  std::vector<std::vector<std::byte>> texts;
+  for (unsigned i = 0; i < 3; ++i) texts.emplace_back(300, static_cast<std::byte>('a' + i));
+  // The first eight receives are shorter.
+  const std::vector<WorkRequest> before(8, immediate(kNear));
+  ASSERT_EQ(client.fabric->post(before), before.size());
+  for (const auto& text : texts) {
+    WorkRequest work;
+    work.key = kNear;
+    work.op = WorkRequest::Op::send;
+    work.inline_bytes = text;
+    ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
+  }
+  for (unsigned i = 0; i < texts.size(); ++i)
+    EXPECT_EQ(take(server, Kind::message_received, kFar).text, std::string(300, static_cast<char>('a' + i)));
+}
+
+}  // namespace
+}  // namespace rtrs::conformance::again_test

@@ -1,0 +1,144 @@
+// What a 4 KiB request asks of the adapters at both ends, in doorbells, work requests and completions. A
+// bound that no longer holds is a cost that hardware would have.
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "conformance/adapters/counted_io.hpp"
+#include "sim/net/adapters/test_no_problems.hpp"
+
+namespace rtrs::mock_hca::counts_test {
+namespace {
+
+const auto* const environment = ::testing::AddGlobalTestEnvironment(new NoProblems);
+
+constexpr unsigned kWarm = 500, kRequests = 1000;
+
+struct PerRequest {
+  double doorbells = 0, batches = 0, work_requests = 0, receive_calls = 0, receives = 0, completions = 0;
+};
+struct BothEnds {
+  PerRequest server, client;
+};
+
+PerRequest each(const Counts& before, const Counts& after) {
+  const auto per = [](std::uint64_t from, std::uint64_t to) {
+    return static_cast<double>(to - from) / kRequests;
+  };
+  return {per(before.doorbells, after.doorbells),         per(before.batches, after.batches),
+          per(before.work_requests, after.work_requests), per(before.receive_calls, after.receive_calls),
+          per(before.receives, after.receives),           per(before.completions, after.completions)};
+}
+
+BothEnds measure(const Load& load) {
+  std::array<Profile, 2> both{mlx5(), mlx5()};
+  both[1].name = "mlx5_1";
+  CountedIo io(load, both);
+  EXPECT_TRUE(io.ready() && io.run(kWarm));
+  const Counts server = counts(CountedIo::kServer), client = counts(CountedIo::kClient);
+  EXPECT_TRUE(io.run(kRequests));
+  return {each(server, counts(CountedIo::kServer)), each(client, counts(CountedIo::kClient))};
+}
+
+// The last requests of one measurement are not done when it ends.
+constexpr double kEdge = 0.07;
+
+TEST(Counts, AReadTakesOneDoorbellAndTwoWorkRequestsOfTheServer) {
+  const BothEnds one = measure({Direction::read, Keys::stay, 1, 1});
+  EXPECT_LE(one.server.doorbells, 1 + kEdge);
+  EXPECT_LE(one.server.work_requests, 2 + kEdge);
+  EXPECT_LE(one.server.completions, 1.1);
+  EXPECT_LE(one.client.doorbells, 1 + kEdge);
+  EXPECT_LE(one.client.work_requests, 1 + kEdge);
+  EXPECT_LE(one.client.completions, 1.1);
+}
+
+TEST(Counts, AWriteTakesOneWorkRequestOfEach) {
+  const BothEnds one = measure({Direction::write, Keys::stay, 1, 1});
+  EXPECT_LE(one.server.doorbells, 1 + kEdge);
+  EXPECT_LE(one.server.work_requests, 1 + kEdge);
+  EXPECT_LE(one.server.completions, 1.1);
+  EXPECT_LE(one.client.doorbells, 1 + kEdge);
+  EXPECT_LE(one.client.work_requests, 1 + kEdge);
+}
+
+// What one round posts leaves together, whatever came in between and over however many connections; so do
+// receives that are posted again.
+TEST(Counts, ManyRequestsOfOneRoundTakeFewDoorbells) {
+  for (const auto& [load, most] : {std::pair{Load{Direction::read, Keys::stay, 32, 1}, 0.08},
+                                   {{Direction::read, Keys::stay, 32, 4}, 0.15},
+                                   {{Direction::write, Keys::stay, 32, 1}, 0.05},
+                                   {{Direction::read, Keys::of_requests, 32, 1}, 0.14}}) {
+    const BothEnds one = measure(load);
+    for (const PerRequest& end : {one.server, one.client}) {
+      EXPECT_LE(end.doorbells, most);
+      EXPECT_LE(end.receive_calls, most);
+    }
+  }
+}
+
+TEST(Counts, WithoutKeysThatDieOneCompletionTellsOfManyWorkRequests) {
+  for (const unsigned in_flight : {1U, 32U}) {
+    for (const Direction direction : {Direction::read, Direction::write}) {
+      const BothEnds one = measure({direction, Keys::stay, in_flight, 1});
+      EXPECT_LE(one.server.completions, 1.1);
+      EXPECT_LE(one.client.completions, 1.1);
+    }
+  }
+}
+
+// What kills the key is in the chain of the answer, what makes it in that of the request.
+TEST(Counts, AKeyOfARequestTakesNoDoorbellOfItsOwn) {
+  const BothEnds one = measure({Direction::read, Keys::of_requests, 1, 1});
+  EXPECT_LE(one.server.doorbells, 1 + kEdge);
+  EXPECT_LE(one.server.work_requests, 3 + kEdge);
+  EXPECT_LE(one.server.completions, 1.1);
+  EXPECT_LE(one.client.doorbells, 1 + kEdge);
+  EXPECT_LE(one.client.work_requests, 2 + kEdge);
+}
+
+// One that kills the key of the chunk before the request is served, one that renews it with data and answer.
+TEST(Counts, ARequestWhoseChunkGetsAKeyTakesTwoDoorbells) {
+  for (const Direction direction : {Direction::read, Direction::write}) {
+    const BothEnds one = measure({direction, Keys::of_chunks, 1, 1});
+    EXPECT_LE(one.server.doorbells, 2 + kEdge);
+    // Data and answer, or answer alone, and two bindings, of which one is told of.
+    EXPECT_LE(one.server.work_requests, (direction == Direction::read ? 4 : 3) + kEdge);
+    EXPECT_LE(one.server.completions, 2.1);
+    EXPECT_LE(one.client.doorbells, 1 + kEdge);
+    EXPECT_LE(measure({direction, Keys::of_chunks, 32, 1}).server.doorbells, 0.25);
+  }
+}
+
+// Which of the two functions posts changes nothing else. What binds windows of type 1 is not posted by it.
+TEST(Counts, ByCallsTheSameGoesOutAsOften) {
+  for (Load load : {Load{Direction::read, Keys::stay, 1, 1},
+                    {Direction::write, Keys::stay, 32, 1},
+                    {Direction::read, Keys::of_requests, 32, 1},
+                    {Direction::read, Keys::of_chunks, 1, 1}}) {
+    const BothEnds plain = measure(load);
+    load.posting = verbs::Posting::calls;
+    const BothEnds called = measure(load);
+    const bool type_1 = load.keys == Keys::of_chunks;
+    EXPECT_EQ(called.server.batches, type_1 ? 0 : called.server.doorbells);
+    EXPECT_EQ(called.client.batches, called.client.doorbells);
+    for (const auto& [one, other] : {std::pair{plain.server, called.server}, {plain.client, called.client}}) {
+      EXPECT_EQ(one.batches, 0);
+      EXPECT_EQ(one.doorbells, other.doorbells);
+      EXPECT_EQ(one.work_requests, other.work_requests);
+      EXPECT_EQ(one.completions, other.completions);
+    }
+  }
+}
+
+TEST(Counts, WhatIsCountedIsThere) {
+  const BothEnds one = measure({Direction::read, Keys::of_requests, 1, 1});
+  // Two of data and answer, one that kills the key; one that makes the key, one that asks.
+  EXPECT_GE(one.server.work_requests, 3 - kEdge);
+  EXPECT_GE(one.client.work_requests, 2 - kEdge);
+  EXPECT_GE(one.server.receives, 1 - kEdge);
+  EXPECT_GE(one.client.receives, 2 - kEdge);
+}
+
+}  // namespace
+}  // namespace rtrs::mock_hca::counts_test

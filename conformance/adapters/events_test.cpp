@@ -1,0 +1,380 @@
+// What the connection manager and devices of real hardware report, and soft-RoCE in a quiet lab never does.
+#include <algorithm>
+
+#include "conformance/adapters/test_two_ends.hpp"
+
+namespace rtrs::conformance::events_test {
+namespace {
+
+using Kind = SeenEvent::Kind;
+
+class Events : public TwoEndsBothWays {
+ protected:
+  void connected(const std::vector<mock_hca::Profile>& adapters = {mock_hca::mlx5()}) {
+    open(adapters);
+    listen(kAddress);
+    connect_whole(kAddress);
+    ASSERT_TRUE(carries());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(MockHca, Events, kBothWays, way_name);
+
+TEST_P(Events, AListenerFollowsABondThatFailsOver) {
+  ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
+  const std::uint16_t port = server.fabric->listening_port();
+  mock_hca::fail_over(0, 1);
+  EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::transport_error);
+  take(client, Kind::connection_lost, kNear);
+  EXPECT_TRUE(server.logged("moved to another network interface"));
+  leave();
+  EXPECT_EQ(server.fabric->listening_port(), port);
+  connect_whole(kAddress, kNearAgain, kFarAgain);
+  EXPECT_EQ(server.fabric->device_of(kFarAgain).name, "mlx5_1");
+  EXPECT_TRUE(carries(kNearAgain, kFarAgain));
+  leave(kNearAgain, kFarAgain);
+}
+
+TEST_P(Events, ABondWithoutASecondDeviceIsListenedOnWhenItHasOne) {
+  open({mock_hca::mlx5(), second()});
+  listen(kAddress);
+  mock_hca::fail_over(0, 1);
+  mock_hca::take_out(1, mock_hca::Told::removal);
+  poll_both();
+  mock_hca::put_back(1);
+  now += seconds(1);
+  poll_both();
+  connect_whole(kAddress);
+  EXPECT_TRUE(carries());
+  leave();
+}
+
+TEST_P(Events, ABondComesBackToADeviceThatWasChangedMeanwhile) {
+  open({mock_hca::mlx5(), second()});
+  listen(kAddress);
+  mock_hca::fail_over(0, 1);
+  poll_both();
+  mock_hca::take_out(0, mock_hca::Told::removal);  // to nobody: nothing of it is in use
+  mock_hca::put_back(0);
+  mock_hca::fail_over(1, 0);
+  poll_both();
+  EXPECT_EQ(server.fabric->stats().removed_devices, 1U);
+  connect_whole(kAddress);
+  EXPECT_EQ(server.fabric->device_of(kFar).name, "mlx5_0");
+  EXPECT_TRUE(carries());
+  leave();
+}
+
+TEST_P(Events, APeerWithAnotherHardwareAddressIsLostAndComesAgain) {
+  ASSERT_NO_FATAL_FAILURE(connected());
+  mock_hca::change_neighbour(0);
+  EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::transport_error);
+  EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::transport_error);
+  EXPECT_TRUE(client.logged("hardware address of the peer has changed"));
+  EXPECT_FALSE(client.logged("no answer"));
+  leave();
+  connect_whole(kAddress, kNearAgain, kFarAgain);
+  EXPECT_TRUE(carries(kNearAgain, kFarAgain));
+  leave(kNearAgain, kFarAgain);
+}
+
+TEST_P(Events, AStaleRejectionFailsTheAttemptAndTheNextIsTaken) {
+  open({mock_hca::mlx5()});
+  listen(kAddress);
+  mock_hca::reject_as_stale(1);
+  client.fabric->connect(
+      kNear, {.source = {}, .destination = kAddress, .port = server.fabric->listening_port()}, params(), {});
+  EXPECT_EQ(take(client, Kind::connect_failed, kNear).reason, Reason::transport_error);
+  EXPECT_TRUE(client.logged("older connection of this queue pair"));
+  client.fabric->disconnect(kNear);
+  connect_whole(kAddress, kNearAgain, kFar);
+  EXPECT_TRUE(carries(kNearAgain, kFar));
+  leave(kNearAgain, kFar);
+}
+
+// One end leaves and the other follows, or both leave at once.
+TEST_P(Events, ANumberInTimewaitIsNotUsedAgain) {
+  for (const bool at_once : {false, true}) {
+    ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+    const auto part = [&](ConKey near, ConKey far) {
+      client.fabric->disconnect(near);
+      if (!at_once) poll_both();
+      server.fabric->disconnect(far);
+      poll_both();
+    };
+    part(kNear, kFar);
+    mock_hca::end_timewait();
+    poll_both();
+    const std::size_t without = mock_hca::objects();
+
+    connect_whole(kAddress, kNearAgain, kFarAgain);
+    part(kNearAgain, kFarAgain);
+    // With the old number the request would be a stale one.
+    connect_whole(kAddress, {0, 0, 5}, {0, 0, 6});
+    EXPECT_TRUE(carries({0, 0, 5}, {0, 0, 6}));
+    part({0, 0, 5}, {0, 0, 6});
+    EXPECT_GT(mock_hca::objects(), without);
+    mock_hca::end_timewait();
+    poll_both();
+    EXPECT_EQ(mock_hca::objects(), without);
+    EXPECT_EQ(client.fabric->stats().unanswered_farewells + server.fabric->stats().unanswered_farewells, 0U);
+    close();
+  }
+}
+
+TEST_P(Events, TimewaitOfWhoFollowsIsNoFarewellThatNobodyAnswered) {
+  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  client.fabric->disconnect(kNear);
+  take(server, Kind::connection_lost, kFar);
+  server.fabric->disconnect(kFar);
+  poll_both();
+  now += seconds(10);
+  poll_both();
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells + server.fabric->stats().unanswered_farewells, 0U);
+}
+
+TEST_P(Events, TimewaitThatNeverEndsIsGivenUp) {
+  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  leave();
+  const std::size_t with = mock_hca::objects();
+  now += seconds(10);
+  poll_both();
+  EXPECT_EQ(mock_hca::objects(), with - 4) << "at each end a queue pair and an identifier";
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells + server.fabric->stats().unanswered_farewells, 0U);
+}
+
+// Its connection is gone by then: the address sanitizer watches.
+TEST_P(Events, AnEventOfAQueuePairInTimewaitNamesNobody) {
+  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  leave();
+  mock_hca::tell_of_last_queue_pair(IBV_EVENT_COMM_EST);
+  mock_hca::fail_last_queue_pair(IBV_EVENT_QP_FATAL);
+  mock_hca::overrun_last_queue();
+  poll_both();
+  mock_hca::end_timewait();
+  poll_both();
+  connect_whole(kAddress, kNearAgain, kFarAgain);
+  EXPECT_TRUE(carries(kNearAgain, kFarAgain));
+  leave(kNearAgain, kFarAgain);
+}
+
+TEST_P(Events, ADeviceThatGoesTakesTimewaitAlong) {
+  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  leave();
+  mock_hca::take_out(0);
+  poll_both();
+  expect_nothing_of_devices(0);
+}
+
+// The accepting side learns by the first data that it is connected.
+TEST_P(Events, DataMakesUpForALostLastWordOfConnecting) {
+  open({mock_hca::mlx5()});
+  listen(kAddress);
+  mock_hca::lose_next_rtu();
+  connect_whole(kAddress);
+  EXPECT_TRUE(carries());
+  mock_hca::give_up_handshakes();
+  poll_both();
+  EXPECT_TRUE(carries());
+  EXPECT_EQ(server.count(Kind::connection_lost, kFar), 0U);
+  leave();
+  EXPECT_EQ(server.fabric->stats().unanswered_farewells, 0U);
+}
+
+TEST_P(Events, TheDeviceSaysThatDataCameBeforeTheLastWordOfConnecting) {
+  open({mock_hca::mlx5()});
+  listen(kAddress);
+  mock_hca::lose_next_rtu();
+  connect_whole(kAddress);
+  mock_hca::tell_of_last_queue_pair(IBV_EVENT_COMM_EST);
+  poll_both();
+  mock_hca::give_up_handshakes();
+  poll_both();
+  EXPECT_TRUE(carries());
+  leave();
+}
+
+TEST_P(Events, WithoutThatWordAndWithoutDataBothEndsLoseTheConnection) {
+  open({mock_hca::mlx5()});
+  listen(kAddress);
+  mock_hca::lose_next_rtu();
+  connect_whole(kAddress);
+  poll_both();
+  mock_hca::give_up_handshakes();
+  EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::connect_timeout);
+  EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::peer_closed);
+  leave();
+  now += seconds(20);
+  poll_both();
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+}
+
+TEST_P(Events, AQueueThatIsOverrunEndsItsConnection) {
+  ASSERT_NO_FATAL_FAILURE(connected());
+  mock_hca::overrun_last_queue();
+  EXPECT_TRUE(until([&] {
+    return client.count(Kind::connection_lost, kNear) + server.count(Kind::connection_lost, kFar) != 0;
+  }));
+  leave();
+}
+
+// Without an allocation for each request: type 2 windows whose keys the peer killed are bound anew.
+TEST_P(Events, WindowsOfKilledKeysServeAgain) {
+  ASSERT_NO_FATAL_FAILURE(connected());
+  const auto region = client.fabric->allocate(4096);
+  ASSERT_TRUE(region);
+  std::size_t objects = 0;
+  for (unsigned i = 0; i < 40; ++i) {
+    const auto key = client.fabric->make_request_key(kNear, region->id, 0, 4096);
+    ASSERT_TRUE(key && carries());
+    server.fabric->post_receive(kFar, 1, 64);
+    WorkRequest kill;
+    kill.key = kFar;
+    kill.op = WorkRequest::Op::send_inv;
+    kill.rkey = key->rkey;
+    ASSERT_EQ(server.fabric->post(std::span(&kill, 1)), 1U);
+    EXPECT_EQ(take(client, Kind::key_invalidated, kNear).rkey, key->rkey);
+    client.fabric->post_receive(kNear, 1, 64);
+    client.fabric->release_key(key->id);
+    if (i == 0) objects = mock_hca::objects();
+  }
+  EXPECT_EQ(mock_hca::objects(), objects);
+  leave();
+}
+
+// A peer without receives holds the send queue up, and what binds a window in it.
+TEST_P(Events, AWindowOutlivesTheWorkThatBindsIt) {
+  ASSERT_NO_FATAL_FAILURE(connected({mock_hca::hostile(mock_hca::mlx5())}));
+  const auto region = client.fabric->allocate(4096);
+  ASSERT_TRUE(region);
+  for (unsigned i = 0; i < 7; ++i) {
+    const auto key = client.fabric->make_request_key(kNear, region->id, 0, 4096);
+    ASSERT_TRUE(key);
+    client.fabric->release_key(key->id);
+  }
+  EXPECT_TRUE(carries());
+  leave();
+}
+
+// It was posted behind the binding, so the window may go although nobody has told of that yet.
+TEST_P(Events, TheKeyOfARequestThatWasAnsweredIsDeadWhenItIsGivenBack) {
+  ASSERT_NO_FATAL_FAILURE(connected());
+  const auto region = client.fabric->allocate(4096);
+  const auto source = server.fabric->allocate(4096);
+  ASSERT_TRUE(region && source);
+  const auto key = client.fabric->make_request_key(kNear, region->id, 0, 4096);
+  ASSERT_TRUE(key && carries());
+  WorkRequest answer;
+  answer.key = kFar;
+  answer.op = WorkRequest::Op::write_imm;
+  ASSERT_EQ(server.fabric->post(std::span(&answer, 1)), 1U);
+  take(client, Kind::imm_received, kNear);
+  client.fabric->release_key(key->id);
+  source->bytes[0] = std::byte{9};
+  answer.rkey = key->rkey;
+  answer.remote_addr = key->remote_addr;
+  answer.parts[0] = {source->id, 0, 1};
+  answer.part_count = 1;
+  ASSERT_EQ(server.fabric->post(std::span(&answer, 1)), 1U);
+  take(server, Kind::connection_lost, kFar);
+  EXPECT_EQ(region->bytes[0], std::byte{0});
+  take(client, Kind::connection_lost, kNear);
+  leave();
+}
+
+// With ack timeout 17 and 6 retries the device gives up after 3.76 s, and without work never.
+TEST_P(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
+  ASSERT_NO_FATAL_FAILURE(connected());
+  mock_hca::set_port(0, false);
+  poll_both();
+  EXPECT_TRUE(client.logged("its 1 connection(s) end when it stays so for 3.8 s"));
+  now += milliseconds(3'700);
+  poll_both();
+  EXPECT_EQ(client.count(Kind::connection_lost, kNear) + server.count(Kind::connection_lost, kFar), 0U);
+  now += milliseconds(100);
+  EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::transport_error);
+  EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::transport_error);
+  EXPECT_TRUE(server.logged("port 1 has stayed down"));
+  now += seconds(5);
+  poll_both();
+  EXPECT_EQ(
+      std::count_if(server.log.begin(), server.log.end(),
+                    [](const auto& line) { return line.second.find("stayed down") != std::string::npos; }),
+      1);
+  leave();
+  mock_hca::set_port(0, true);
+  poll_both();
+  connect_whole(kAddress, kNearAgain, kFarAgain);
+  EXPECT_TRUE(carries(kNearAgain, kFarAgain));
+  leave(kNearAgain, kFarAgain);
+}
+
+TEST_P(Events, APortThatIsBackInTimeEndsNothing) {
+  ASSERT_NO_FATAL_FAILURE(connected());
+  for (unsigned i = 0; i < 5; ++i) {
+    mock_hca::set_port(0, false);
+    poll_both();
+    now += milliseconds(3'000);
+    poll_both();
+    mock_hca::set_port(0, true);
+    poll_both();
+  }
+  now += seconds(60);
+  poll_both();
+  EXPECT_TRUE(carries());
+  leave();
+}
+
+TEST_P(Events, APortOfAnotherDeviceEndsNothing) {
+  ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
+  ASSERT_EQ(server.fabric->listen({.source = {}, .destination = "192.0.2.2", .port = 0}), Errc::ok);
+  client.fabric->connect(kNearAgain,
+                         {.source = {}, .destination = "192.0.2.2", .port = server.fabric->listening_port()},
+                         params(), {});
+  SeenEvent request;
+  ASSERT_TRUE(until([&] { return server.side->take(Kind::connect_requested, request); }));
+  server.fabric->accept(request.request, kFarAgain, params(), {});
+  take(client, Kind::connected, kNearAgain);
+  mock_hca::set_port(1, false);
+  poll_both();
+  now += seconds(60);
+  take(client, Kind::connection_lost, kNearAgain);
+  take(server, Kind::connection_lost, kFarAgain);
+  EXPECT_TRUE(carries());
+  mock_hca::set_port(1, true);
+  leave(kNearAgain, kFarAgain);
+  leave();
+}
+
+TEST_P(Events, WhereTheDeviceNeverGivesUpAPortThatIsDownWaitsForTheHeartbeat) {
+  verbs::VerbsOptions options;
+  options.retry_count = 7;
+  open({mock_hca::rxe()}, options);
+  listen(kAddress);
+  connect_whole(kAddress);
+  mock_hca::set_port(0, false);
+  poll_both();
+  EXPECT_TRUE(client.logged("wait, for the device never gives up"));
+  now += seconds(600);
+  poll_both();
+  EXPECT_EQ(client.count(Kind::connection_lost, kNear), 0U);
+  mock_hca::set_port(0, true);
+  poll_both();
+  EXPECT_TRUE(carries());
+  leave();
+}
+
+TEST_P(Events, OtherEventsOfADeviceEndNothing) {
+  ASSERT_NO_FATAL_FAILURE(connected());
+  mock_hca::change_gids(0);
+  mock_hca::set_port(0, false);
+  mock_hca::set_port(0, true);
+  mock_hca::tell_of_last_queue_pair(IBV_EVENT_COMM_EST);
+  mock_hca::tell_of_last_queue_pair(IBV_EVENT_SQ_DRAINED);
+  poll_both();
+  EXPECT_TRUE(carries());
+  EXPECT_TRUE(client.logged("port 1"));
+  leave();
+}
+
+}  // namespace
+}  // namespace rtrs::conformance::events_test

@@ -1,0 +1,200 @@
+// The verbs backend goes by the time that poll() is given.
+#include <poll.h>
+
+#include "backends/verbs/verbs_fabric.hpp"
+#include "conformance/adapters/test_two_ends.hpp"
+
+namespace rtrs::conformance::timers_test {
+namespace {
+
+class Timers : public TwoEnds {
+ protected:
+  // Within a time that a busy machine does not reach.
+  static bool wakes(const End& end) {
+    pollfd one{.fd = end.fabric->wait_fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&one, 1, 10'000) == 1;
+  }
+  // When poll() has something to do although nothing can be read.
+  static Nanos due(const End& end) { return static_cast<const verbs::FabricImpl&>(*end.fabric).next_timer(); }
+};
+
+TEST_F(Timers, AFarewellThatNobodyAnswersIsGivenUpByTheTimeOfPoll) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  ASSERT_TRUE(carries());
+  client.fabric->disconnect(kNear);
+  for (unsigned i = 0; i < 80; ++i) poll(client);  // the server says nothing
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+  now += milliseconds(9'999);
+  poll(client);
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+  now += milliseconds(1);
+  poll(client);
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 1U);
+}
+
+TEST_F(Timers, AnAnswerThatIsThereByTheDeadlineCounts) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  client.fabric->disconnect(kNear);
+  poll(client);
+  for (unsigned i = 0; i < 80; ++i) poll(server);
+  now += seconds(20);
+  poll(client);
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+}
+
+// Another thread posts while the one that polls sleeps: nobody else would send it.
+TEST_F(Timers, WhatIsPostedToASleepingFabricGoesOut) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  ASSERT_TRUE(carries());
+  ASSERT_TRUE(until([&] { return client.fabric->try_wait(); }));
+  WorkRequest work;
+  work.key = kNear;
+  work.op = WorkRequest::Op::write_imm;
+  work.imm = 77;
+  ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
+  for (unsigned i = 0; i < 80; ++i) poll(server);
+  SeenEvent event;
+  ASSERT_TRUE(server.side->take(SeenEvent::Kind::imm_received, kFar, event));
+  EXPECT_EQ(event.imm, 77U);
+  // A receive too, for whoever answers.
+  const std::uint64_t before = mock_hca::counts(0).receives;
+  client.fabric->post_receive(kNear, 1, 64);
+  EXPECT_EQ(mock_hca::counts(0).receives, before + 1);
+}
+
+// Once it has slept.
+TEST_F(Timers, WhatIsPostedBetweenTwoPollsRingsOneDoorbell) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  ASSERT_TRUE(carries());
+  ASSERT_TRUE(until([&] { return client.fabric->try_wait(); }));
+  poll(client);
+  const std::uint64_t before = mock_hca::counts(0).doorbells;
+  WorkRequest work;
+  work.key = kNear;
+  work.op = WorkRequest::Op::write_imm;
+  for (unsigned i = 0; i < 3; ++i) ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
+  poll(client);
+  EXPECT_EQ(mock_hca::counts(0).doorbells, before + 1);
+}
+
+// The descriptor may wake who sleeps before it is time by poll(): then it does so once more.
+TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  client.fabric->disconnect(kNear);
+  poll(client);
+  now += milliseconds(9'999);
+  poll(client);
+  client.fabric->disconnect(kNearAgain);  // sets the timer anew, for the first of both
+  for (unsigned i = 0; i < 3; ++i) {
+    for (unsigned polls = 0; polls < 80 && !client.fabric->try_wait(); ++polls) poll(client);
+    EXPECT_TRUE(wakes(client)) << i;
+    poll(client);
+  }
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+  now += milliseconds(9'999);
+  poll(client);
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 1U);
+  for (unsigned polls = 0; polls < 80 && !client.fabric->try_wait(); ++polls) poll(client);
+  EXPECT_TRUE(wakes(client)) << "for the other one";
+}
+
+TEST_F(Timers, TheFirstOfSeveralIsDueFirst) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  EXPECT_EQ(due(client), kNever);
+  const Nanos start = now;
+  client.fabric->disconnect(kNear);
+  now += seconds(4);
+  poll(client);
+  client.fabric->disconnect(kNearAgain);
+  EXPECT_EQ(due(client), start + seconds(10));
+  now = start + seconds(10);
+  poll(client);
+  EXPECT_EQ(due(client), start + seconds(14));
+  poll_both();
+  EXPECT_EQ(due(client), kNever) << "it was answered";
+}
+
+TEST_F(Timers, WhoListensAgainWaitsForNothing) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  mock_hca::set_port(0, false);
+  poll_both();
+  EXPECT_NE(due(server), kNever);
+  mock_hca::take_out(0);
+  take(server, SeenEvent::Kind::connection_lost, kFar);
+  leave();
+  EXPECT_EQ(due(server), now + seconds(1)) << "to listen";
+  EXPECT_EQ(due(client), kNever);
+  mock_hca::put_back(0);
+  now += seconds(1);
+  poll_both();
+  EXPECT_EQ(due(server), kNever);
+}
+
+// A port that nobody goes over never ends anything, and comes first.
+TEST_F(Timers, APortThatStaysDownEndsAllOfItsConnections) {
+  mock_hca::Profile second = mock_hca::mlx5();
+  second.name = "mlx5_1";
+  open({mock_hca::mlx5(), second});
+  ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
+  connect_whole("192.0.2.1");
+  leave();
+  connect_whole("192.0.2.2");
+  connect_whole("192.0.2.2", kNearAgain, kFarAgain);
+  mock_hca::set_port(0, false);
+  mock_hca::set_port(1, false);
+  poll_both();
+  now += seconds(4);
+  poll_both();
+  for (const ConKey near : {kNear, kNearAgain})
+    EXPECT_EQ(client.count(SeenEvent::Kind::connection_lost, near), 1U);
+  for (const ConKey far : {kFar, kFarAgain})
+    EXPECT_EQ(server.count(SeenEvent::Kind::connection_lost, far), 1U);
+}
+
+TEST_F(Timers, APortThatNobodyGoesOverEndsNothing) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  mock_hca::set_port(0, false, 2);
+  poll_both();
+  EXPECT_TRUE(client.logged("port 2 is down"));
+  now += seconds(60);
+  poll_both();
+  EXPECT_TRUE(carries());
+}
+
+// Another thread asks for more receives than there are, or leaves, while the one that polls sleeps.
+TEST_F(Timers, WhoSleepsIsWokenByWhatHappensMeanwhile) {
+  for (const bool leaves : {false, true}) {
+    open({mock_hca::mlx5()});
+    listen("192.0.2.1");
+    connect_whole("192.0.2.1");
+    ASSERT_TRUE(carries());
+    ASSERT_TRUE(until([&] { return client.fabric->try_wait(); }));
+    leaves ? client.fabric->disconnect(kNear) : client.fabric->post_receive(kNear, 64, 0);
+    EXPECT_TRUE(wakes(client));
+    poll(client);
+    EXPECT_EQ(client.count(SeenEvent::Kind::connection_lost, kNear), leaves ? 0U : 1U);
+    EXPECT_EQ(client.count(SeenEvent::Kind::connection_closed, kNear), leaves ? 1U : 0U);
+    close();
+  }
+}
+
+}  // namespace
+}  // namespace rtrs::conformance::timers_test

@@ -1,0 +1,340 @@
+// Cases can fail: for each group of rules a peer that breaks one of them, and the case that has to notice.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "conformance/cases/client_runner.hpp"
+#include "conformance/cases/rule_breaking_fabric.hpp"
+#include "conformance/cases/server_runner.hpp"
+#include "conformance/cases/sim_bench.hpp"
+#include "core/wire/imm.hpp"
+#include "core/wire/messages.hpp"
+#include "core/wire/rnbd_messages.hpp"
+
+namespace rtrs::conformance::planted_test {
+namespace {
+
+using Bytes = RuleBreakingFabric::Bytes;
+using wire::ImmType;
+
+const Case& find(Role role, const std::string& number) {
+  for (const Case* one : cases(role))
+    if (one->number() == number) return *one;
+  throw std::runtime_error("no case " + number);
+}
+
+bool is_answer(const WorkRequest& work) {
+  const ImmType type = wire::imm_type(work.imm);
+  return (work.op == WorkRequest::Op::write_imm || work.op == WorkRequest::Op::send_imm) &&
+         (type == ImmType::io_rsp || type == ImmType::io_rsp_w_inv);
+}
+void answer_with(WorkRequest& work, int error) {
+  if (is_answer(work)) work.imm = wire::encode_io_rsp(ImmType::io_rsp, work.imm & wire::kMsgIdMask, error);
+}
+int error_of(const WorkRequest& work) {
+  return is_answer(work) ? wire::decode_io_rsp(work.imm).error : 0;
+}
+
+struct Plant {
+  const char* name;
+  const char* number;  // of the case that fails
+  void (*lie)(RuleBreakingFabric&);
+  void (*configure)(ServerConfig&);
+};
+void PrintTo(const Plant& plant, std::ostream* out) {
+  *out << plant.name;
+}
+
+class PlantedServerTest : public testing::TestWithParam<Plant> {};
+
+TEST_P(PlantedServerTest, IsFound) {
+  SimBench bench;
+  RuleBreakingFabric liar(bench.peer_fabric);
+  SimServer server(bench, liar, [](ServerConfig& config) {
+    if (GetParam().configure != nullptr) GetParam().configure(config);
+  });
+  const ServerSetup setup = server.setup();
+  Endpoint endpoint(bench.tester_fabric, bench);
+  ServerRunner runner(endpoint, setup);
+  ASSERT_EQ(runner.start(), "");
+  if (GetParam().lie != nullptr) GetParam().lie(liar);
+  const Result result = runner.run(find(Role::server, GetParam().number));
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  EXPECT_NE(result.detail, "");
+}
+
+void cling(RuleBreakingFabric& liar) {
+  liar.clings = true;
+}
+void hide_errors(RuleBreakingFabric& liar) {
+  liar.work_lie = [](WorkRequest& work) { return answer_with(work, 0), 1U; };
+}
+void hide_enotconn(RuleBreakingFabric& liar) {
+  liar.work_lie = [](WorkRequest& work) {
+    if (error_of(work) == 107) answer_with(work, 0);
+    return 1U;
+  };
+}
+// As Linux did: its answer is built in the chunk, of which two fields are set.
+void leave_held_bytes(RuleBreakingFabric& liar) {
+  liar.work_lie = [&liar](WorkRequest& work) {
+    const LocalPart& part = work.parts[0];
+    if (work.part_count == 0 || part.length != wire::rnbd::kSessInfoRspBytes) return 1U;
+    const auto data = liar.bytes(part.region).subspan(part.offset, part.length);
+    for (std::size_t i = 5; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 37 + 11);
+    return 1U;
+  };
+}
+// A request as it stands in its chunk.
+struct Heard {
+  ConKey key;
+  std::uint32_t chunk = 0, off = 0;  // its number, and where the header is
+  std::uint32_t usr_len = 0, desc_len = 0, desc_key = 0;
+  std::uint64_t desc_addr = 0;
+};
+// The request that has arrived, if it is a bad one. Each session has a region of chunks.
+std::optional<Heard> bad_request(RuleBreakingFabric& liar, const FabricEvent& event,
+                                 bool (*is_bad)(const Heard&)) {
+  const auto* arrived = std::get_if<event::ImmReceived>(&event);
+  if (arrived == nullptr || wire::imm_type(arrived->imm) != ImmType::io_req) return std::nullopt;
+  const auto at = wire::decode_io_req(SimServer::kDepth, arrived->imm);
+  for (const RegionId region : liar.regions_of(std::size_t{SimServer::kDepth} * SimServer::kChunk)) {
+    const auto chunk = liar.bytes(region).subspan(std::size_t{at.buf_id} * SimServer::kChunk);
+    const auto header = chunk.subspan(at.off, wire::kMaxIoHeaderBytes);
+    const Heard heard{arrived->key,
+                      at.buf_id,
+                      at.off,
+                      wire::load_le16(header, 2),
+                      wire::load_le32(header, 20),
+                      wire::load_le32(header, 16),
+                      wire::load_le64(header, 8)};
+    if (is_bad(heard)) return heard;
+  }
+  return std::nullopt;
+}
+void answer(RuleBreakingFabric& liar, const Heard& heard, int error) {
+  WorkRequest response;
+  response.key = heard.key;
+  response.op = WorkRequest::Op::write_imm;
+  response.imm = wire::encode_io_rsp(ImmType::io_rsp, heard.chunk, error);
+  EXPECT_EQ(liar.post(std::span(&response, 1)), 1U);
+}
+// Linux before its fix: a user header that is longer than its offset is read from before the chunk, and the
+// request is answered.
+void judge_what_is_before_the_chunk(RuleBreakingFabric& liar) {
+  liar.deaf = [&liar](const FabricEvent& event) {
+    const auto heard = bad_request(liar, event, [](const Heard& one) { return one.usr_len > one.off; });
+    if (!heard) return false;
+    answer(liar, *heard, 22);
+    return true;
+  };
+}
+// Linux before its fix: a read sends as many bytes as its descriptor says. They come from a region of its
+// own, because the server releases its chunks while the write is in flight.
+void send_what_is_behind_the_chunk(RuleBreakingFabric& liar) {
+  const auto leaked = liar.allocate(SimServer::kChunk + 1);
+  ASSERT_TRUE(leaked);
+  liar.deaf = [&liar, region = leaked->id](const FabricEvent& event) {
+    const auto heard =
+        bad_request(liar, event, [](const Heard& one) { return one.desc_len == SimServer::kChunk + 1; });
+    if (!heard) return false;
+    WorkRequest data;
+    data.key = heard->key;
+    data.op = WorkRequest::Op::write;
+    data.rkey = heard->desc_key;
+    data.remote_addr = heard->desc_addr;
+    data.parts[0] = {region, 0, heard->desc_len};
+    data.part_count = 1;
+    EXPECT_EQ(liar.post(std::span(&data, 1)), 1U);
+    answer(liar, *heard, 0);
+    return true;
+  };
+}
+// The type byte is not in the way of the bystander, who looks at the version only.
+void accept_reserved(RuleBreakingFabric& liar) {
+  liar.accept_lie = [](Bytes& bytes) { bytes[40] = std::byte{1}; };
+}
+
+constexpr Plant kServerPlants[] = {
+    {"takes_any_magic", "C012",
+     [](RuleBreakingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 2, wire::kMagic); }; },
+     nullptr},
+    {"takes_any_version", "C014",
+     [](RuleBreakingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 4, wire::kVersion); }; },
+     nullptr},
+    {"leaves_garbage_in_accepts", "C003", accept_reserved, nullptr},
+    {"grants_what_nobody_asked_for", "C004",
+     [](RuleBreakingFabric& liar) { liar.accept_lie = [](Bytes& m) { wire::store_le32(m, 16, 0x100); }; },
+     nullptr},
+    {"rejects_with_zero", "C024",
+     [](RuleBreakingFabric& liar) { liar.reject_lie = [](Bytes& m) { wire::store_le16(m, 4, 0); }; },
+     nullptr},
+    {"rejects_with_another_errno", "C020",
+     [](RuleBreakingFabric& liar) { liar.reject_lie = [](Bytes& m) { wire::store_le16(m, 4, 0xff98); }; },
+     nullptr},
+    {"forgets_which_cid_is_there", "C030",
+     [](RuleBreakingFabric& liar) { liar.reject_lie = [](Bytes& m) { wire::store_le16(m, 4, 0xfff0); }; },
+     nullptr},
+    {"keeps_half_open_paths", "C038", nullptr,
+     [](ServerConfig& config) { config.handshake_timeout = seconds(3600); }},
+    {"keeps_a_path_whose_connection_is_lost", "C040", cling, nullptr},
+    {"keeps_a_path_after_a_short_info", "C103", cling, nullptr},
+    {"keeps_a_path_whose_info_came_too_early", "C113", cling, nullptr},
+    {"answers_info_with_another_type", "C101",
+     [](RuleBreakingFabric& liar) { liar.message_lie = [](Bytes& m) { m[0] = std::byte{9}; }; }, nullptr},
+    {"leaves_garbage_in_info", "C102",
+     [](RuleBreakingFabric& liar) { liar.message_lie = [](Bytes& m) { m[4] = std::byte{9}; }; }, nullptr},
+    {"answers_twice", "C205",
+     [](RuleBreakingFabric& liar) {
+       liar.work_lie = [](WorkRequest& work) { return is_answer(work) ? 2U : 1U; };
+     },
+     nullptr},
+    {"never_answers", "C202",
+     [](RuleBreakingFabric& liar) {
+       liar.work_lie = [](WorkRequest& work) { return is_answer(work) ? 0U : 1U; };
+     },
+     nullptr},
+    {"answers_for_another_chunk", "C201",
+     [](RuleBreakingFabric& liar) {
+       liar.work_lie = [](WorkRequest& work) { return work.imm += is_answer(work) ? 1U : 0U, 1U; };
+     },
+     nullptr},
+    {"writes_no_data", "C204",
+     [](RuleBreakingFabric& liar) {
+       liar.work_lie = [](WorkRequest& work) { return work.op == WorkRequest::Op::write ? 0U : 1U; };
+     },
+     nullptr},
+    {"brings_no_data_with_the_answer", "C461",
+     [](RuleBreakingFabric& liar) {
+       liar.work_lie = [](WorkRequest& work) {
+         if (is_answer(work)) work.part_count = 0;
+         return 1U;
+       };
+     },
+     nullptr},
+    {"keeps_a_path_after_a_bad_type", "C224", cling, nullptr},
+    {"keeps_a_path_after_a_bad_descriptor", "C232", cling, nullptr},
+    {"judges_what_is_before_the_chunk", "C246", judge_what_is_before_the_chunk, nullptr},
+    {"sends_what_is_behind_the_chunk", "C247", send_what_is_behind_the_chunk, nullptr},
+    {"leaves_what_the_chunk_held_in_its_answer", "C248", leave_held_bytes, nullptr},
+    {"acknowledges_no_heartbeat", "C301",
+     [](RuleBreakingFabric& liar) {
+       liar.work_lie = [](WorkRequest& work) {
+         return wire::imm_type(work.imm) == ImmType::hb_ack ? 0U : 1U;
+       };
+     },
+     nullptr},
+    {"never_gives_up", "C307", nullptr, [](ServerConfig& config) { config.heartbeat.missed_max = 1000; }},
+    {"gives_up_early", "C307", nullptr, [](ServerConfig& config) { config.heartbeat.missed_max = 2; }},
+    {"gives_up_who_acknowledges", "C308",
+     [](RuleBreakingFabric& liar) {
+       liar.deaf = [](const FabricEvent& event) {
+         const auto* received = std::get_if<event::ImmReceived>(&event);
+         return received != nullptr && wire::imm_type(received->imm) == ImmType::hb_ack;
+       };
+     },
+     nullptr},
+    {"carries_out_what_it_does_not_know", "C408", hide_errors, nullptr},
+    {"opens_what_is_not_there", "C414", hide_errors, nullptr},
+    {"lets_a_second_writer_in", "C422", hide_errors, nullptr},
+    {"reads_behind_the_end", "C443", hide_errors, nullptr},
+    {"forgets_what_is_open", "C448", hide_enotconn, nullptr},
+    {"writes_behind_the_end", "C474", hide_errors, nullptr},
+    {"writes_what_is_read_only", "C481", hide_errors, nullptr},
+};
+
+INSTANTIATE_TEST_SUITE_P(Rules, PlantedServerTest, testing::ValuesIn(kServerPlants),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+// What comes after a server that serves nobody any more is told so, case by case.
+TEST(DeadServerTest, OneThatServesNobodyFailsEveryCase) {
+  SimBench bench;
+  RuleBreakingFabric liar(bench.peer_fabric);
+  SimServer server(bench, liar, {});
+  const ServerSetup setup = server.setup();
+  Endpoint endpoint(bench.tester_fabric, bench);
+  ServerRunner runner(endpoint, setup);
+  ASSERT_EQ(runner.start(), "");
+  liar.work_lie = [](WorkRequest&) { return 0U; };
+  for (const char* number : {"C001", "C201", "C440"}) {
+    EXPECT_EQ(runner.run(find(Role::server, number)).outcome, Outcome::failed) << number;
+  }
+}
+
+struct ClientPlant {
+  const char* name;
+  const char* number;
+  void (*lie)(RuleBreakingFabric&);
+  void (*configure)(ClientConfig&);
+};
+void PrintTo(const ClientPlant& plant, std::ostream* out) {
+  *out << plant.name;
+}
+
+class PlantedClientTest : public testing::TestWithParam<ClientPlant> {};
+
+TEST_P(PlantedClientTest, IsFound) {
+  SimBench bench;
+  ASSERT_EQ(bench.tester_fabric.listen(PathAddress{"", "n0.p0", 1234}), Errc::ok);
+  RuleBreakingFabric liar(bench.peer_fabric);
+  if (GetParam().lie != nullptr) GetParam().lie(liar);
+  Endpoint endpoint(bench.tester_fabric, bench);
+  const SimClient client(bench, liar, [](ClientConfig& config) {
+    if (GetParam().configure != nullptr) GetParam().configure(config);
+  });
+  ClientRunner runner(endpoint, ClientSetup{});
+  runner.start();
+  const Result result = runner.run(find(Role::client, GetParam().number));
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  EXPECT_NE(result.detail, "");
+}
+
+constexpr ClientPlant kClientPlants[] = {
+    {"leaves_garbage_in_requests", "C504",
+     [](RuleBreakingFabric& liar) { liar.connect_lie = [](Bytes& m) { m[50] = std::byte{1}; }; }, nullptr},
+    {"says_not_the_first", "C505",
+     [](RuleBreakingFabric& liar) { liar.connect_lie = [](Bytes& m) { m[44] = std::byte{0}; }; }, nullptr},
+    {"leaves_garbage_in_info", "C507",
+     [](RuleBreakingFabric& liar) { liar.message_lie = [](Bytes& m) { m.back() = std::byte{1}; }; }, nullptr},
+    {"never_counts_attempts", "C510",
+     [](RuleBreakingFabric& liar) { liar.connect_lie = [](Bytes& m) { wire::store_le16(m, 10, 1); }; },
+     nullptr},
+    {"keeps_a_path_whose_connection_is_lost", "C511", [](RuleBreakingFabric& liar) { liar.clings = true; },
+     nullptr},
+    {"takes_any_accept", "C520",
+     [](RuleBreakingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 0, wire::kMagic); }; },
+     nullptr},
+    {"asks_twice_on_one_chunk", "C550",
+     [](RuleBreakingFabric& liar) {
+       liar.work_lie = [](WorkRequest& work) {
+         return work.op == WorkRequest::Op::write_imm && wire::imm_type(work.imm) == ImmType::io_req ? 2U
+                                                                                                     : 1U;
+       };
+     },
+     nullptr},
+    {"waits_for_a_key_with_every_answer", "C556",
+     [](RuleBreakingFabric& liar) {
+       liar.hear = [](Bytes& m) {
+         wire::store_le32(m, 16,
+                          wire::load_le32(m, 16) & ~wire::granting_flags(wire::Extensions::data_with_answer));
+       };
+     },
+     nullptr},
+    {"acknowledges_no_heartbeat", "C560",
+     [](RuleBreakingFabric& liar) {
+       liar.work_lie = [](WorkRequest& work) {
+         return wire::imm_type(work.imm) == ImmType::hb_ack ? 0U : 1U;
+       };
+     },
+     nullptr},
+    {"never_gives_up", "C564", nullptr, [](ClientConfig& config) { config.heartbeat.missed_max = 1000; }},
+    {"gives_up_early", "C564", nullptr, [](ClientConfig& config) { config.heartbeat.missed_max = 2; }},
+    {"never_comes_back", "C524", nullptr, [](ClientConfig& config) { config.max_reconnect_attempts = 0; }},
+};
+
+INSTANTIATE_TEST_SUITE_P(Rules, PlantedClientTest, testing::ValuesIn(kClientPlants),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+}  // namespace
+}  // namespace rtrs::conformance::planted_test

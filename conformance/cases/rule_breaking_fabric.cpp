@@ -1,0 +1,51 @@
+#include "conformance/cases/rule_breaking_fabric.hpp"
+
+namespace rtrs::conformance {
+
+std::span<const std::byte> RuleBreakingFabric::told(std::span<const std::byte> truth,
+                                                    const std::function<void(Bytes&)>& lie) {
+  told_.assign(truth.begin(), truth.end());
+  if (lie) lie(told_);
+  return told_;
+}
+
+std::vector<RegionId> RuleBreakingFabric::regions_of(std::size_t bytes) const {
+  std::vector<RegionId> found;
+  for (std::size_t id = 0; id < regions_.size(); ++id)
+    if (regions_[id].size() == bytes) found.push_back(static_cast<RegionId>(id));
+  return found;
+}
+
+std::size_t RuleBreakingFabric::post(std::span<const WorkRequest> work) noexcept {
+  std::size_t taken = 0;
+  for (WorkRequest one : work) {
+    if (one.op == WorkRequest::Op::send && message_lie)
+      one.inline_bytes = told(one.inline_bytes, message_lie);
+    const unsigned times = work_lie ? work_lie(one) : 1;
+    for (unsigned i = 0; i < times; ++i)
+      if (inner_.post(std::span(&one, 1)) == 0) return taken;
+    ++taken;
+  }
+  return taken;
+}
+
+std::size_t RuleBreakingFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
+  heard_.clear();
+  heard_.reserve(events.size());
+  const std::size_t count = inner_.poll(now, events);
+  std::size_t kept = 0;
+  for (FabricEvent& event : events.first(count)) {
+    if (deaf && deaf(event)) continue;
+    const bool greets = std::holds_alternative<event::ConnectRequested>(event) ||
+                        std::holds_alternative<event::Connected>(event);
+    if (hear && greets) {
+      auto& bytes = *bytes_in(event);
+      hear(heard_.emplace_back(bytes.begin(), bytes.end()));
+      bytes = heard_.back();
+    }
+    events[kept++] = event;
+  }
+  return kept;
+}
+
+}  // namespace rtrs::conformance

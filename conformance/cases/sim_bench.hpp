@@ -1,0 +1,70 @@
+// The tester and its peer in one simulated world: virtual time, so that waiting for heartbeats costs nothing.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "conformance/cases/bench.hpp"
+#include "conformance/cases/server_tester.hpp"
+#include "core/driver/client.hpp"
+#include "sim/memory/memory_store.hpp"
+#include "sim/net/queue_pairs/sim_fabric.hpp"
+
+namespace rtrs::conformance {
+
+// Two nodes; the peer's is moved by `step`.
+class SimBench final : public Bench {
+ public:
+  explicit SimBench(const Capabilities& capabilities = sim::default_capabilities());
+  Nanos now() override { return network.now(); }
+  void rest(Fabric& fabric, Nanos until) override;
+
+  sim::CalmChoice choice;
+  sim::Network network;
+  sim::SimFabric tester_fabric;
+  sim::SimFabric peer_fabric;
+  std::function<void(Nanos)> step = [](Nanos) {};
+  std::function<Nanos()> deadline = [] { return kNever; };
+};
+
+// Our server with a memory disk, as the peer.
+class SimServer {
+ public:
+  using Change = std::function<void(ServerConfig&)>;
+  static constexpr std::uint16_t kDepth = 24;
+  static constexpr std::uint32_t kChunk = 65536;  // bytes
+  explicit SimServer(SimBench& bench, const Change& change = {})
+      : SimServer(bench, bench.peer_fabric, change) {}
+  // The server talks through `fabric`, which is the bench's own unless a test stands between.
+  SimServer(SimBench&, Fabric& fabric, const Change& change);
+  ServerSetup setup() const;
+
+  conformance::MemoryDisks disks;
+  std::unique_ptr<BlockServer> server;
+  conformance::MemoryStore store;
+};
+
+// Our client as the peer, with a device opened; reads and writes, at most two at a time, a hundred a second.
+class SimClient {
+ public:
+  // The client talks through `fabric`, which is the bench's own unless a test stands between.
+  SimClient(SimBench&, Fabric& fabric, const std::function<void(ClientConfig&)>& change = {});
+  // Closes its session; another one is opened when that is over.
+  void start_over();
+
+ private:
+  void begin(Nanos now);
+  void step(Nanos now);
+  void ask(Nanos now, std::uint64_t kind);
+
+  SimBench& bench_;
+  Fabric& fabric_;
+  ClientOptions options_;
+  std::unique_ptr<Client> client_;
+  std::vector<std::byte> info_, opened_, data_;
+  unsigned in_flight_ = 0;
+  Nanos next_io_ = 0;
+  bool write_next_ = true;
+};
+
+}  // namespace rtrs::conformance

@@ -1,0 +1,287 @@
+#include "sim/explore/search.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "core/base/assert.hpp"
+#include "sim/explore/canonical.hpp"
+#include "sim/explore/endings.hpp"
+#include "sim/explore/packed_world.hpp"
+#include "sim/explore/state_table.hpp"
+
+namespace rtrs::explore {
+
+namespace {
+
+using sim::MachineStep;
+using sim::MachineWorld;
+
+// States that are stepped between two looks at the memory, and steps that one may have at most.
+constexpr std::size_t kRound = 16'384;
+constexpr std::size_t kMostSteps = 48;
+
+// States of one level, packed.
+struct Waiting {
+  std::vector<std::uint8_t> bytes;
+  std::vector<std::pair<StateId, std::size_t>> items;  // id, end of its bytes
+
+  std::size_t size() const noexcept { return items.size(); }
+  std::size_t memory() const noexcept { return bytes.capacity() + items.capacity() * sizeof(items[0]); }
+  void push(StateId id, const MachineWorld& world) {
+    pack(world, bytes);
+    items.emplace_back(id, bytes.size());
+  }
+  std::span<const std::uint8_t> at(std::size_t i) const noexcept {
+    const std::size_t begin = i == 0 ? 0 : items[i - 1].second;
+    return {bytes.data() + begin, items[i].second - begin};
+  }
+};
+
+struct Broken {
+  const char* rule = nullptr;
+  StateId id = 0;
+};
+
+// What one thread makes and nobody else touches.
+struct Worker {
+  explicit Worker(const MachineWorld& root) : world(root), next(root) {}
+  MachineWorld world;
+  MachineWorld next;
+  Waiting found;
+  std::vector<Edge> edges;
+  std::vector<StateId> finished;
+  std::vector<Broken> broken;
+  std::uint64_t transitions = 0;
+};
+
+class Search {
+ public:
+  Search(const MachineWorld& root, const SearchOptions& options) : root_(root), options_(options) {
+    for (unsigned i = 0; i < std::max(1U, options.threads); ++i)
+      workers_.push_back(std::make_unique<Worker>(root));
+  }
+
+  SearchResult run() {
+    if (const char* why = options_.reduced ? why_not_canonical(root_.config()) : nullptr) {
+      result_.stopped_by = std::string("the states of this world cannot be reduced: ") + why;
+      return result_;
+    }
+    if (!table_.reserve(1, options_.most_bytes)) return stopped_by_memory();
+    begin();
+    while (level_size() > 0 && result_.stopped_by.empty()) {
+      ++depth_;
+      if (step_level()) result_.depth = depth_;
+    }
+    return finish();
+  }
+
+ private:
+  std::uint64_t identity(const MachineWorld& world) const {
+    return options_.reduced ? canonical(world) : std::max<std::uint64_t>(1, world.fingerprint());
+  }
+  std::size_t level_size() const {
+    std::size_t all = 0;
+    for (const Waiting& part : level_) all += part.size();
+    return all;
+  }
+
+  void begin() {
+    started_ = std::chrono::steady_clock::now();
+    const auto root = table_.insert(identity(root_), StateTable::kNone, 1);
+    level_.resize(1);
+    level_[0].push(root.id, root_);
+    if (root_.finished()) workers_[0]->finished.push_back(root.id);
+  }
+
+  // Steps every state of the level; true when there was a new one.
+  bool step_level() {
+    first_of_level_ = static_cast<StateId>(table_.size());
+    for (const Waiting& part : level_) {
+      for (std::size_t at = 0; at < part.size() && result_.stopped_by.empty(); at += kRound) {
+        step_round(part, at, std::min(part.size(), at + kRound));
+        left_ -= std::min(left_, kRound);
+        report();
+      }
+    }
+    level_.clear();
+    for (const auto& worker : workers_) {
+      if (worker->found.size() > 0) level_.push_back(std::move(worker->found));
+      worker->found = Waiting{};
+    }
+    left_ = level_size();
+    return table_.size() > first_of_level_;
+  }
+
+  void step_round(const Waiting& part, std::size_t begin, std::size_t end) {
+    if (table_.size() >= options_.most_states) {
+      result_.stopped_by = "the limit of states was reached";
+      return;
+    }
+    if (options_.stopped && options_.stopped()) {
+      result_.stopped_by = "it was stopped";
+      return;
+    }
+    const std::size_t bytes = memory();
+    result_.bytes = std::max(result_.bytes, bytes);
+    const std::size_t left = options_.most_bytes > bytes ? options_.most_bytes - bytes : 0;
+    if (!table_.reserve((end - begin) * kMostSteps, left + table_.bytes())) {
+      stopped_by_memory();
+      return;
+    }
+    std::atomic<std::size_t> next{begin};
+    const auto work = [&](Worker& worker) {
+      constexpr std::size_t kShare = 32;
+      for (std::size_t at = next.fetch_add(kShare); at < end; at = next.fetch_add(kShare)) {
+        for (std::size_t i = at; i < std::min(end, at + kShare); ++i) step_state(worker, part, i);
+      }
+    };
+    std::vector<std::thread> threads;
+    for (std::size_t i = 1; i < workers_.size(); ++i) threads.emplace_back(work, std::ref(*workers_[i]));
+    work(*workers_[0]);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void step_state(Worker& worker, const Waiting& part, std::size_t i) {
+    const StateId from = part.items[i].first;
+    unpack(part.at(i), worker.world);
+    const auto steps = worker.world.enabled();
+    RTRS_ASSERT(steps.size() <= kMostSteps);
+    for (const MachineStep& step : steps) {
+      worker.next = worker.world;
+      worker.next.apply(step);
+      ++worker.transitions;
+      const auto [id, fresh] = table_.insert(identity(worker.next), from, first_of_level_);
+      if (options_.judge_endings && !step.is_fault()) worker.edges.push_back({from, id});
+      if (!fresh) continue;
+      if (worker.next.violation() != nullptr) {
+        worker.broken.push_back({worker.next.violation(), id});
+        continue;
+      }
+      if (worker.next.finished()) worker.finished.push_back(id);
+      worker.found.push(id, worker.next);
+    }
+  }
+
+  // --- the end ---
+
+  std::size_t memory() const {
+    std::size_t bytes = table_.bytes();
+    for (const Waiting& part : level_) bytes += part.memory();
+    for (const auto& worker : workers_) {
+      bytes += worker->found.memory() + worker->edges.capacity() * sizeof(Edge);
+      bytes += worker->finished.capacity() * sizeof(StateId);
+    }
+    return bytes;
+  }
+  SearchResult& stopped_by_memory() {
+    result_.stopped_by = "the memory that it may use is full";
+    return result_;
+  }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  }
+  std::uint64_t transitions() const {
+    std::uint64_t all = 0;
+    for (const auto& worker : workers_) all += worker->transitions;
+    return all;
+  }
+  void report() {
+    if (!options_.progress || seconds() < reported_ + 1) return;
+    reported_ = seconds();
+    std::size_t waiting = left_;
+    for (const auto& worker : workers_) waiting += worker->found.size();
+    options_.progress({table_.size(), transitions(), waiting, depth_, reported_, memory()});
+  }
+
+  SearchResult& finish() {
+    result_.bytes = std::max(result_.bytes, memory());
+    result_.states = table_.size();
+    result_.transitions = transitions();
+    std::map<std::string, std::vector<StateId>> broken;
+    std::vector<StateId> done;
+    std::vector<StateId> excused;
+    std::vector<std::vector<Edge>> edges;
+    for (const auto& worker : workers_) {
+      for (const Broken& one : worker->broken) broken[one.rule].push_back(one.id);
+      for (const Broken& one : worker->broken) excused.push_back(one.id);
+      done.insert(done.end(), worker->finished.begin(), worker->finished.end());
+      edges.push_back(std::move(worker->edges));
+    }
+    result_.finished = done.size();
+    if (options_.judge_endings && result_.exhausted()) {
+      // What runs into a broken rule is reported for that.
+      done.insert(done.end(), excused.begin(), excused.end());
+      auto stuck = never_ending(std::move(edges), done, table_.size());
+      if (!stuck.empty()) broken[kStuck] = std::move(stuck);
+    }
+    for (auto& [rule, states] : broken) result_.findings.push_back({rule, states.size(), way_to(states)});
+    result_.seconds = seconds();
+    return result_;
+  }
+
+  // Of the shortest ways the one to the lowest key.
+  std::vector<MachineStep> way_to(const std::vector<StateId>& states) const {
+    const auto way = [this](StateId id) {
+      std::vector<StateId> ids;
+      for (; id != StateTable::kNone; id = table_.origin(id)) ids.push_back(id);
+      std::reverse(ids.begin(), ids.end());
+      return ids;
+    };
+    std::vector<StateId> best;
+    for (const StateId id : states) {
+      auto ids = way(id);
+      const bool better = best.empty() || ids.size() < best.size() ||
+                          (ids.size() == best.size() && table_.key(id) < table_.key(best.back()));
+      if (better) best = std::move(ids);
+    }
+    return replay(best);
+  }
+  // Which steps they were follows from the identities.
+  std::vector<MachineStep> replay(const std::vector<StateId>& ids) const {
+    std::vector<MachineStep> steps;
+    MachineWorld world = root_;
+    for (std::size_t i = 1; i < ids.size(); ++i) {
+      for (const MachineStep& step : world.enabled()) {
+        MachineWorld next = world;
+        next.apply(step);
+        if (identity(next) != table_.key(ids[i])) continue;
+        world = next;
+        steps.push_back(step);
+        break;
+      }
+      RTRS_ASSERT(steps.size() == i);
+    }
+    return steps;
+  }
+
+  const MachineWorld& root_;
+  const SearchOptions& options_;
+  StateTable table_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Waiting> level_;
+  StateId first_of_level_ = 0;
+  std::size_t left_ = 0;
+  unsigned depth_ = 0;
+  std::chrono::steady_clock::time_point started_{};
+  double reported_ = 0;
+  SearchResult result_;
+};
+
+}  // namespace
+
+const Finding* SearchResult::finding(const char* rule) const {
+  const auto found = std::find_if(findings.begin(), findings.end(),
+                                  [rule](const Finding& finding) { return finding.rule == rule; });
+  return found == findings.end() ? nullptr : &*found;
+}
+
+SearchResult search(const MachineWorld& root, const SearchOptions& options) {
+  return Search(root, options).run();
+}
+
+}  // namespace rtrs::explore

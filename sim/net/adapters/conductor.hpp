@@ -1,0 +1,100 @@
+// Interface for driving the in-memory adapters step by step in virtual time: the conductor decides when each
+// work request and each message is carried out. Without a conductor everything happens at once.
+//
+// Hosts: each adapter belongs to one host, and a program on a host sees only the adapters of that host.
+// on_host() sets the host of all later calls. Everything must run on one thread.
+#pragma once
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/net/adapters/mock_hca.hpp"
+
+namespace rtrs::mock_hca {
+
+// Message of the connection manager from one end of a connection to the other.
+struct Message {
+  enum class Kind : std::uint8_t { none, request, reply, ready, reject, disconnect, disconnected };
+  Kind kind = Kind::none;
+  std::uint32_t from = 0, to = 0;        // identifiers; 0: the listener
+  std::size_t sender = 0, receiver = 0;  // adapters
+  sockaddr_storage source{}, destination{};
+  int reason = 0;  // for a reject: reason code
+  std::uint32_t queue_pair = 0;
+  std::uint8_t retry_count = 0, ack_timeout = 0, tos = 0;
+  std::vector<std::byte> data;
+};
+
+// A conductor's functions must not call the functions declared below. They record the call, and the conductor
+// acts later.
+class Conductor {
+ public:
+  virtual ~Conductor() = default;
+  virtual std::uint64_t time() const = 0;
+  // Returns true if the current allocation of a resource shall fail.
+  virtual bool falls_short() = 0;
+  // `waiting` work requests of the queue pair can be carried out.
+  virtual void work_waits(std::uint32_t queue_pair, std::size_t waiting) = 0;
+  // The queue pair is destroyed. Returns how many of its pending work requests are already in flight and
+  // still arrive.
+  virtual unsigned still_arrives(std::uint32_t queue_pair, unsigned waiting) = 0;
+  virtual void sent(const Message&) = 0;
+  // Returns 0, or the errno with which address resolution fails.
+  virtual int resolve() = 0;
+  virtual void made(std::uint32_t identifier) = 0;
+  // The program has associated the identifier with the queue pair.
+  virtual void joined(std::uint32_t identifier, std::uint32_t queue_pair) = 0;
+};
+// Sets the conductor; nullptr for none. No object of an earlier run may exist.
+void conduct(Conductor*);
+
+std::size_t add_adapter(const Profile&, unsigned host);
+void on_host(unsigned host);
+std::string address_of(std::size_t adapter);
+// Identifier of the n-th connect request that the host received, counted from 1; 0 if there is none.
+std::uint32_t identifier_of_request(unsigned host, std::uint32_t request);
+
+enum class Carried : std::uint8_t {
+  nothing,
+  done,
+  nobody_there,  // the other end does not exist, or not yet
+  no_receive,
+  refused,  // the other end rejected it; later work waits until this end learns that
+};
+Carried carry_out(std::uint32_t queue_pair);
+// Delivers the acknowledgement of a completed work request.
+void acknowledge(std::uint32_t queue_pair);
+// The retries to the other end are exhausted.
+void give_up(std::uint32_t queue_pair);
+void break_queue_pair(std::uint32_t queue_pair, bool with_event);
+struct Outstanding {
+  std::size_t waiting = 0, unheard = 0;
+  bool alive = false;
+};
+Outstanding outstanding(std::uint32_t queue_pair);
+
+void deliver(const Message&);
+// True if the identifier waits for the answer to its last message, of this kind.
+bool waits_for_answer(std::uint32_t identifier, Message::Kind);
+void say_again(std::uint32_t identifier);
+// The identifier's wait for an answer times out.
+void unanswered(std::uint32_t identifier);
+
+// Identifier of the other end, if this end knows it; otherwise 0.
+std::uint32_t peer_of(std::uint32_t identifier);
+
+// True if a file descriptor of the host is readable.
+bool readable(unsigned host);
+std::size_t objects(unsigned host);
+// Kills the processes of the host. With `orderly` the kernel first disconnects all peers. Afterwards no
+// message of the host reaches a peer.
+void sever(unsigned host, bool orderly);
+void join_again(unsigned host);
+bool has_problems();
+// True if a peer may write with this rkey of the adapter.
+bool is_open(std::size_t adapter, std::uint32_t key);
+
+}  // namespace rtrs::mock_hca

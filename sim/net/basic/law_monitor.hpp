@@ -1,0 +1,141 @@
+// Checks what a network of reliable connections does against the laws of such networks. It is fed with
+// network events only and shares no code with the network that makes them, so a mistake there shows here.
+//
+//   A1  effects at a responder form a prefix of what was posted; only the last may be partial
+//   A2  nothing is executed twice, no receive is taken twice
+//   A3  work requests complete in post order
+//   A4  success means delivered, and retires everything before it
+//   A5  what was written before an arrival is in place when the arrival is reported
+//   A7  the first failure has the cause, all later ones are flushed, each outstanding one ends exactly once
+//   A9  a refused access breaks both ends; running out of retries breaks only the requester
+//   A10 with infinite RNR retries there is no RNR error
+//   A12 an outage below the retry budget breaks nothing
+//   A13 nothing of an old queue pair reaches a new one
+//   A14 access needs a valid key in range
+//   A15 local operations keep their place in the send queue
+//   A16 one connect request and one establishment for each connection
+//   A17 nothing completes or arrives that was not posted
+//   A18 an overrun completion queue stays unusable
+// A6 (torn writes), A8 (unknown fate) and A11 (payload without completion) permit; they have no violation.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/net/basic/network_event.hpp"
+
+namespace rtrs::sim {
+
+// Of Violation::law: not of the network, but of how its adapters are used (sim/net/verbs).
+inline constexpr unsigned kLawOfAdapters = 100;
+
+struct Violation {
+  unsigned law = 0;  // 1..18; 0: the network event makes no sense
+  std::string text;
+  Nanos time = 0;
+};
+
+class LawMonitor {
+ public:
+  struct Options {
+    bool done_means_delivered = true;  // A4 in full
+    bool imm_consumes_receive = true;
+    bool infinite_rnr = true;
+    bool invalidation_fences = true;  // a dead key stops even a write in progress
+  };
+  LawMonitor() = default;
+  explicit LawMonitor(const Options& options) : options_(options) {}
+
+  void on(const NetworkEvent&);
+  // The first few; `violation_count` has all.
+  const std::vector<Violation>& violations() const noexcept { return violations_; }
+  std::uint64_t violation_count() const noexcept { return violation_count_; }
+
+ private:
+  struct Posted {
+    WorkRequest::Op op = WorkRequest::Op::write;
+    bool signalled = false;
+    bool local = false;
+    std::uint32_t imm = 0;
+    std::uint32_t length = 0;
+    std::uint64_t placed = 0;  // bytes
+    Nanos time = 0;
+    std::uint32_t rkey = 0;
+    std::uint64_t address = 0;
+  };
+  struct Arrival {
+    std::uint32_t imm = 0;
+    std::uint32_t length = 0;
+    WorkRequest::Op op = WorkRequest::Op::write;
+  };
+  struct Qp {
+    bool known = false, broken = false, disconnected = false, closed = false, overrun = false;
+    bool request_sent = false, answered = false;
+    bool failed = false;           // a work request ended badly: from then on all are flushed
+    bool refused_peer = false;     // as responder it refused an access
+    bool refused_by_peer = false;  // as requester
+    bool cut = false;              // nothing of it gets through
+    NodeId node = kNone;
+    LinkId link = kNone;
+    QpId peer = kNone;
+    Ending cause = Ending::flushed;
+    std::uint64_t budget = 0;
+    std::uint64_t seen_at = ~std::uint64_t{0};  // start of the server that saw the connect request
+    std::uint64_t first = 0;                    // serial of queue[head]
+    std::uint64_t acked = 0;                    // serials below have arrived, says the network
+    std::uint64_t ended = 0;                    // serials below have completed or failed
+    std::uint64_t executed = 0;                 // serials below had their effect
+    std::vector<Posted> queue;
+    std::size_t head = 0;
+    std::uint64_t receives = 0;  // posted and not taken
+    std::vector<Arrival> arrivals;
+    std::size_t first_arrival = 0;
+    std::uint64_t reported = 0;
+    Nanos progress = 0;  // when something of it was last acknowledged
+
+    std::uint64_t posted() const noexcept { return first + (queue.size() - head); }
+    std::uint64_t done() const noexcept { return acked > ended ? acked : ended; }
+  };
+  struct LinkState {
+    bool cut[2] = {false, false};
+  };
+  struct KeyRange {
+    std::uint64_t address = 0;
+    std::uint32_t length = 0;
+  };
+
+  Qp& qp_at(QpId);
+  Posted* posted_of(Qp&, std::uint64_t serial);
+  bool check(bool holds, unsigned law, const NetworkEvent&, const char* text);
+  Posted* source(const NetworkEvent&, const char* what);
+  void on_created(const NetworkEvent&);
+  void on_paired(const NetworkEvent&);
+  void on_posted(const NetworkEvent&);
+  void on_placed(const NetworkEvent&);
+  void on_executed(const NetworkEvent&);
+  void on_executed_locally(const NetworkEvent&);
+  void on_refused(const NetworkEvent&);
+  void on_acknowledged(const NetworkEvent&);
+  void on_completed(const NetworkEvent&);
+  void on_failed(const NetworkEvent&);
+  void on_reported(const NetworkEvent&);
+  void on_broken(const NetworkEvent&);
+  void on_closed(const NetworkEvent&);
+  void on_connection(const NetworkEvent&);
+  void on_link(const NetworkEvent&);
+  void on_node(const NetworkEvent&);
+  bool excused(const NetworkEvent&, Qp&);
+  bool key_allows(const NetworkEvent&, std::uint64_t address, std::uint64_t length) const;
+  void trim(Qp&);
+
+  Options options_;
+  std::vector<Qp> qps_;
+  std::vector<LinkState> links_;
+  std::vector<std::uint64_t> crashes_;                // by node
+  std::unordered_map<std::uint64_t, KeyRange> keys_;  // node << 32 | rkey; looked up, never iterated
+  std::vector<Violation> violations_;
+  std::uint64_t violation_count_ = 0;
+};
+
+}  // namespace rtrs::sim

@@ -1,0 +1,280 @@
+// A network that drops large packets, as the TCP fabric sees it over simulated streams: streams with data
+// stop while the stream with the heartbeats still delivers.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/tcp/tcp_delivery.hpp"
+#include "sim/net/streams/pipe_network.hpp"
+
+namespace rtrs::sim::black_hole_test {
+namespace {
+
+using Delivery = tcp::Transport::Delivery;
+
+Delivery stalled(unsigned attempts) {
+  return {.known = true,
+          .pending = true,
+          .attempts = attempts,
+          .packets = 10 + attempts,
+          .quiet = milliseconds(300),
+          .packet_bytes = 9000,
+          .acknowledged = 100};
+}
+
+TEST(DeliveryWatch, two_vain_attempts_beside_small_packets_are_a_black_hole) {
+  tcp::DeliveryWatch watch;
+  EXPECT_FALSE(watch.is_black_hole(stalled(3), 1000, true)) << "it was never seen before";
+  EXPECT_FALSE(watch.is_black_hole(stalled(4), 1000, true));
+  EXPECT_FALSE(watch.is_black_hole(stalled(4), 1000, true));
+  EXPECT_TRUE(watch.is_black_hole(stalled(5), 1000, true));
+  EXPECT_FALSE(watch.is_black_hole(stalled(6), 1000, true)) << "told once for a stall";
+}
+
+// Small packets of the connection itself pass too: Linux then counts its attempts from 0 again.
+TEST(DeliveryWatch, a_count_of_attempts_that_begins_again_is_the_same_stall) {
+  tcp::DeliveryWatch watch;
+  Delivery later = stalled(1);
+  later.packets = 30;
+  watch.is_black_hole(stalled(1), 1000, true);
+  EXPECT_FALSE(watch.is_black_hole(stalled(2), 1000, true));
+  EXPECT_TRUE(watch.is_black_hole(later, 1000, true));
+}
+
+TEST(DeliveryWatch, an_outage_is_no_black_hole) {
+  tcp::DeliveryWatch watch;
+  for (unsigned attempts = 1; attempts < 9; ++attempts)
+    EXPECT_FALSE(watch.is_black_hole(stalled(attempts), 1000, false));
+  EXPECT_FALSE(watch.is_black_hole(stalled(9), 1000, true)) << "it ended since the last look";
+  EXPECT_FALSE(watch.is_black_hole(stalled(9), 1000, true)) << "nothing was sent since";
+  Delivery just_sent = stalled(10);
+  just_sent.quiet = milliseconds(20);
+  EXPECT_FALSE(watch.is_black_hole(just_sent, 1000, true)) << "its acknowledgement may be on the way";
+  Delivery next = stalled(1);
+  next.acknowledged = 5000;
+  EXPECT_FALSE(watch.is_black_hole(next, 1000, true));
+  next.packets = 40;
+  EXPECT_FALSE(watch.is_black_hole(next, 1000, true)) << "another stall";
+}
+
+TEST(DeliveryWatch, a_peer_that_takes_nothing_is_no_black_hole) {
+  tcp::DeliveryWatch watch;
+  for (unsigned attempts = 1; attempts < 9; ++attempts) {
+    Delivery closed_window = stalled(attempts);
+    closed_window.pending = false;
+    EXPECT_FALSE(watch.is_black_hole(closed_window, 1000, true));
+  }
+}
+
+TEST(DeliveryWatch, what_is_acknowledged_is_not_looked_at_again) {
+  tcp::DeliveryWatch watch;
+  EXPECT_TRUE(watch.wants_look(1000));
+  watch.is_black_hole(stalled(0), 1000, true);
+  EXPECT_TRUE(watch.wants_look(1000));
+  watch.is_black_hole({.known = true}, 1000, true);
+  EXPECT_FALSE(watch.wants_look(1000));
+  EXPECT_TRUE(watch.wants_look(1001));
+}
+
+TEST(DeliveryWatch, a_connection_that_passed_its_greeting_only) {
+  EXPECT_TRUE(tcp::passed_greeting_only(stalled(3), 100));
+  EXPECT_FALSE(tcp::passed_greeting_only(stalled(2), 100));
+  EXPECT_FALSE(tcp::passed_greeting_only(stalled(3), 99)) << "something behind it passed";
+  Delivery none = stalled(3);
+  none.acknowledged = 0;
+  EXPECT_FALSE(tcp::passed_greeting_only(none, 100));
+  Delivery closed_window = stalled(3);
+  closed_window.pending = false;
+  EXPECT_FALSE(tcp::passed_greeting_only(closed_window, 100));
+}
+
+// A path of two connections between two processes.
+class BlackHoleTest : public ::testing::Test {
+ protected:
+  BlackHoleTest() {
+    NetworkConfig config;
+    config.retry_budget = seconds(600);
+    config.retry_spread = 0;
+    tcp::TcpOptions options;
+    options.undelivered_timeout_ms = 0;
+    options.handshake_timeout_ms = 60'000;
+    options.log = [this](tcp::LogLevel level, const std::string& line) {
+      if (level == tcp::LogLevel::error) told_.push_back(line);
+    };
+    network_ = std::make_unique<PipeNetwork>(config, options, 1);
+    for (NodeId node = 0; node < 2; ++node) network_->add_node();
+    for (NodeId node = 0; node < 2; ++node) fabrics_[node] = network_->open(node, choice_);
+    EXPECT_EQ(fabrics_[1]->listen({"n1.p0", "", 7}), Errc::ok);
+  }
+  void connect(std::uint16_t con) {
+    const ConKey key{.con = con, .epoch = 1};
+    fabrics_[0]->connect(key, {"n0.p0", "n1.p0", 7}, kParams, {});
+    pass(milliseconds(100));
+    fabrics_[0]->post_receive(key, 1000, 64);
+    fabrics_[1]->post_receive({.con = con, .epoch = con + 1U}, 1000, 64);
+    // A server speaks after the first message of the client.
+    send(0, key);
+  }
+  void pass(Nanos time) {
+    for (const Nanos end = network_->now() + time; network_->now() < end;) {
+      network_->run_until(network_->now() + milliseconds(10), choice_);
+      for (auto& fabric : fabrics_) take(*fabric);
+    }
+  }
+  void take(Fabric& fabric) {
+    std::array<FabricEvent, 64> events;
+    const std::size_t count = fabric.poll(network_->now(), events);
+    for (std::size_t at = 0; at < count; ++at) {
+      if (const auto* asked = std::get_if<event::ConnectRequested>(&events[at]))
+        fabric.accept(asked->request, {.con = accepted_, .epoch = ++accepted_}, kParams, {});
+    }
+  }
+  void send(NodeId from, ConKey key) {
+    const std::array<std::byte, 16> text{};
+    WorkRequest work;
+    work.key = key;
+    work.op = WorkRequest::Op::send;
+    work.inline_bytes = text;
+    EXPECT_EQ(fabrics_[from]->post(std::span(&work, 1)), 1U);
+  }
+  // Heartbeats of both ends, as often as by default.
+  void heartbeats(unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      send(0, {.con = 0, .epoch = 1});
+      send(1, {.con = 0, .epoch = 1});
+      pass(seconds(5));
+    }
+  }
+
+  static constexpr ConnectionParams kParams{.send_depth = 64, .receive_depth = 1000, .key_depth = 4};
+  CalmChoice choice_;
+  std::unique_ptr<PipeNetwork> network_;
+  std::array<std::unique_ptr<Fabric>, 2> fabrics_;
+  std::vector<std::string> told_;
+  std::uint16_t accepted_ = 0;
+};
+
+TEST_F(BlackHoleTest, is_told_once_while_heartbeats_pass) {
+  connect(0);
+  connect(1);
+  heartbeats(2);
+  network_->swallow(network_->find_qp(0, {.con = 1, .epoch = 1}), true, choice_);
+  send(0, {.con = 1, .epoch = 1});
+  heartbeats(6);
+  ASSERT_EQ(told_.size(), 1U);
+  EXPECT_NE(told_[0].find("drops large ones"), std::string::npos) << told_[0];
+  EXPECT_NE(told_[0].find("same MTU"), std::string::npos) << told_[0];
+}
+
+// The log gets at most one such line a minute, however many connections there are.
+TEST_F(BlackHoleTest, of_two_connections_is_told_in_one_line) {
+  for (std::uint16_t con = 0; con < 3; ++con) connect(con);
+  heartbeats(2);
+  for (std::uint16_t con = 1; con < 3; ++con) {
+    network_->swallow(network_->find_qp(0, {.con = con, .epoch = 1}), true, choice_);
+    send(0, {.con = con, .epoch = 1});
+  }
+  heartbeats(6);
+  EXPECT_EQ(told_.size(), 1U);
+}
+
+TEST_F(BlackHoleTest, of_the_data_of_the_server_is_told_by_it) {
+  connect(0);
+  connect(1);
+  heartbeats(2);
+  network_->swallow(network_->find_qp(0, {.con = 1, .epoch = 1}), true, choice_);
+  send(1, {.con = 1, .epoch = 2});
+  heartbeats(6);
+  ASSERT_EQ(told_.size(), 1U);
+  EXPECT_EQ(told_[0].find("n0.p0"), 0U) << told_[0];
+}
+
+TEST_F(BlackHoleTest, an_outage_of_either_way_or_of_both_is_none) {
+  connect(0);
+  connect(1);
+  heartbeats(2);
+  for (unsigned ways = 1; ways <= 3; ++ways) {
+    if ((ways & 1) != 0) network_->cut(0, Way::to_server);
+    if ((ways & 2) != 0) network_->cut(0, Way::to_client);
+    send(0, {.con = 1, .epoch = 1});
+    send(1, {.con = 1, .epoch = 2});
+    heartbeats(6);
+    network_->heal(0, Way::to_server, choice_);
+    network_->heal(0, Way::to_client, choice_);
+    heartbeats(3);
+  }
+  EXPECT_TRUE(told_.empty()) << told_[0];
+}
+
+// The answer to a client's first request is the first large packet: no session comes up, and nobody has a
+// heartbeat.
+TEST_F(BlackHoleTest, is_told_when_two_sessions_in_a_row_do_not_begin) {
+  for (std::uint16_t attempt = 0; attempt < 2; ++attempt) {
+    accepted_ = 0;
+    const ConKey key{.con = 0, .epoch = attempt + 1U};
+    fabrics_[0]->connect(key, {"n0.p0", "n1.p0", 7}, kParams, {});
+    pass(milliseconds(100));
+    fabrics_[1]->post_receive({.con = 0, .epoch = 1}, 1000, 64);
+    send(0, key);
+    pass(milliseconds(100));
+    network_->swallow(network_->find_qp(0, key), true, choice_);
+    send(1, {.con = 0, .epoch = 1});
+    pass(seconds(5));
+    EXPECT_EQ(told_.size(), 0U) << told_[0];
+    fabrics_[0]->disconnect(key);
+    fabrics_[1]->disconnect({.con = 0, .epoch = 1});
+    pass(seconds(1));
+  }
+  EXPECT_EQ(told_.size(), 1U);
+}
+
+// A session that began between the two shows that large packets pass.
+TEST_F(BlackHoleTest, is_not_told_when_another_session_begins_in_between) {
+  for (std::uint16_t attempt = 0; attempt < 3; ++attempt) {
+    accepted_ = 0;
+    const ConKey key{.con = 0, .epoch = attempt + 1U};
+    fabrics_[0]->connect(key, {"n0.p0", "n1.p0", 7}, kParams, {});
+    pass(milliseconds(100));
+    fabrics_[0]->post_receive(key, 1000, 64);
+    fabrics_[1]->post_receive({.con = 0, .epoch = 1}, 1000, 64);
+    send(0, key);
+    pass(milliseconds(100));
+    if (attempt != 1) network_->swallow(network_->find_qp(0, key), true, choice_);
+    send(1, {.con = 0, .epoch = 1});
+    pass(seconds(5));
+    fabrics_[0]->disconnect(key);
+    fabrics_[1]->disconnect({.con = 0, .epoch = 1});
+    pass(seconds(1));
+  }
+  EXPECT_TRUE(told_.empty()) << told_[0];
+}
+
+// Sessions that stop later are those of an outage, whichever large answers passed before.
+TEST_F(BlackHoleTest, of_sessions_that_began_nothing_is_told) {
+  for (std::uint16_t attempt = 0; attempt < 3; ++attempt) {
+    accepted_ = 0;
+    const ConKey key{.con = 0, .epoch = attempt + 1U};
+    fabrics_[0]->connect(key, {"n0.p0", "n1.p0", 7}, kParams, {});
+    pass(milliseconds(100));
+    fabrics_[0]->post_receive(key, 1000, 64);
+    fabrics_[1]->post_receive({.con = 0, .epoch = 1}, 1000, 64);
+    send(0, key);
+    pass(milliseconds(100));
+    send(1, {.con = 0, .epoch = 1});
+    pass(milliseconds(100));
+    network_->cut(0, Way::to_client);
+    send(1, {.con = 0, .epoch = 1});
+    pass(seconds(5));
+    fabrics_[0]->disconnect(key);
+    fabrics_[1]->disconnect({.con = 0, .epoch = 1});
+    network_->heal(0, Way::to_client, choice_);
+    pass(seconds(1));
+  }
+  EXPECT_TRUE(told_.empty()) << told_[0];
+}
+
+}  // namespace
+}  // namespace rtrs::sim::black_hole_test

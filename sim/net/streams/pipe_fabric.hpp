@@ -1,0 +1,97 @@
+// The TCP fabric of one process on a node of a PipeNetwork: the engine that ships (core/tcp), over simulated
+// sockets, with an eye on the laws (sim/net/streams/pipe_laws.hpp). An object made before its node crashed is
+// inert for ever: calls do nothing, poll() reports nothing.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/fabric/forwarding_fabric.hpp"
+#include "core/tcp/tcp_fabric.hpp"
+#include "sim/net/streams/pipe_network.hpp"
+#include "sim/net/streams/pipe_transport.hpp"
+
+namespace rtrs::sim {
+
+// Made before what forwards to it.
+struct PipeEngine {
+  PipeEngine(PipeNetwork&, NodeId, ChoiceSource&, const tcp::TcpOptions&, std::uint64_t seed);
+  PipeTransport* transport = nullptr;  // of the engine
+  tcp::FabricImpl engine;
+
+ private:
+  PipeEngine(std::unique_ptr<PipeTransport>, const tcp::TcpOptions&, std::uint64_t seed);
+};
+
+class PipeFabric final : private PipeEngine, public ForwardingFabric {
+ public:
+  PipeFabric(PipeNetwork&, NodeId, ChoiceSource&, std::size_t batch);
+  ~PipeFabric() override;
+
+  // The process sleeps until a socket of it is ready: it has asked whether it may.
+  bool sleeps();
+
+  Result<Region> allocate(std::size_t bytes) override;
+  Result<Region> register_memory(std::span<std::byte> memory) override;
+  void release(RegionId) override;
+  Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length) override;
+  void release_key(RemoteKeyId) override;
+  Result<RemoteKey> make_revocable_key(ConKey, RegionId, std::size_t offset, std::size_t length) override;
+  Result<RemoteKey> make_request_key(ConKey, RegionId, std::size_t offset, std::size_t length) override;
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) override;
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override;
+  Errc listen(const PathAddress&) override;
+  void connect(ConKey, const PathAddress&, const ConnectionParams&,
+               std::span<const std::byte> private_data) override;
+  void accept(std::uint32_t request, ConKey, const ConnectionParams&,
+              std::span<const std::byte> private_data) override;
+  void reject(std::uint32_t request, std::span<const std::byte> private_data) override;
+  void disconnect(ConKey) override;
+  std::string describe(ConKey key) const override;
+  void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;
+  std::size_t post(std::span<const WorkRequest>) noexcept override;
+  std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
+  bool try_wait() noexcept override { return sleeps(); }
+
+ private:
+  struct Key {
+    std::uint32_t rkey = 0;  // 0: dead
+    RegionId region = kNoRegion;
+    std::span<std::byte> bytes;
+  };
+  struct Dead {
+    RegionId region = kNoRegion;
+    std::span<std::byte> bytes;
+    std::uint64_t digest = 0;
+    bool watched = false;  // in this poll: no other key opens it
+  };
+
+  bool live() const noexcept;
+  Result<RemoteKey> noted(Result<RemoteKey>, RegionId, std::size_t offset, std::size_t length);
+  void key_died(RemoteKeyId);
+  bool is_open(const Dead&) const noexcept;
+  bool is_alive_at_peer(QpId, std::uint32_t rkey) const noexcept;
+  void before_poll();
+  void check_dead_keys();
+  void check_writes(const std::vector<PipeLaws::Posted>& written);
+  void check_arrival(const FabricEvent&, std::vector<PipeLaws::Posted>& written);
+  void check_books();
+  const char* overdue(PipeNetwork::End&) noexcept;
+  void check_waits();
+  void check_faults();
+
+  PipeNetwork& network_;
+  NodeId node_;
+  std::uint32_t start_;
+  ChoiceSource& choice_;
+  std::size_t batch_;
+  bool asleep_ = false;
+  std::map<RemoteKeyId, Key> keys_;
+  std::vector<Dead> dead_;
+  std::size_t accepted_ = 0;
+  std::uint64_t faults_ = 0;
+};
+
+}  // namespace rtrs::sim

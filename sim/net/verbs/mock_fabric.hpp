@@ -1,0 +1,77 @@
+// The verbs fabric of one process on a node of a MockNet, with an eye on the laws
+// (sim/net/streams/pipe_laws.hpp). An object made before its node crashed is inert for ever: calls do
+// nothing, poll() reports nothing. The memory that it allocated stays until it goes itself.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "backends/verbs/verbs_fabric.hpp"
+#include "core/fabric/plain_fabric.hpp"
+#include "sim/net/verbs/mock_net.hpp"
+
+namespace rtrs::mock_net {
+
+class MockFabric final : public PlainFabric {
+ public:
+  MockFabric(MockNet&, NodeId, ChoiceSource&, std::size_t batch, const verbs::VerbsOptions&);
+  ~MockFabric() override;
+
+  // The process sleeps until something of its adapters can be read: it has asked whether it may.
+  bool sleeps();
+  Nanos next_timer() const noexcept { return engine_ == nullptr ? kNever : engine_->next_timer(); }
+  // The process is dead. Its objects go, and nobody hears of that.
+  void die();
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Result<Region> allocate(std::size_t bytes) override;
+  Result<Region> register_memory(std::span<std::byte> memory) override;
+  void release(RegionId) override;
+  Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length) override;
+  void release_key(RemoteKeyId) override;
+  std::uint32_t rkey_of(ConKey, const RemoteKey&) noexcept override;
+  Result<RemoteKey> make_revocable_key(ConKey, RegionId, std::size_t offset, std::size_t length) override;
+  Result<RemoteKey> make_request_key(ConKey, RegionId, std::size_t offset, std::size_t length) override;
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) override;
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override;
+  Errc listen(const PathAddress&) override;
+  void connect(ConKey, const PathAddress&, const ConnectionParams&,
+               std::span<const std::byte> private_data) override;
+  void accept(std::uint32_t request, ConKey, const ConnectionParams&,
+              std::span<const std::byte> private_data) override;
+  void reject(std::uint32_t request, std::span<const std::byte> private_data) override;
+  void disconnect(ConKey) override;
+  std::string describe(ConKey key) const override;
+  void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;
+  std::size_t post(std::span<const WorkRequest>) noexcept override;
+  std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
+  bool try_wait() noexcept override { return sleeps(); }
+
+ private:
+  // Calls of the backend come from this node, and what it asks for may be short.
+  class Inside;
+
+  bool live() const noexcept { return engine_ != nullptr; }
+  void take_note(FabricEvent&);
+  void end_engine();
+  NodeId client_of(std::uint32_t request) const;
+  // A peer may still write under the key that this was, on the adapter of that connection.
+  bool is_open(QpId, std::uint32_t key) const;
+
+  MockNet& network_;
+  NodeId node_;
+  ChoiceSource& choice_;
+  std::size_t batch_;
+  std::unique_ptr<verbs::VerbsFabric> opened_;
+  verbs::FabricImpl* engine_ = nullptr;  // what was opened; null: the process is dead
+  Capabilities capabilities_;
+  std::map<RegionId, std::unique_ptr<std::byte[]>> memory_;
+  std::map<RemoteKeyId, std::pair<QpId, std::uint32_t>> offers_;   // keys of single requests
+  std::map<std::pair<QpId, std::uint64_t>, std::uint32_t> dying_;  // keys, by who asked for it and the cookie
+  mutable bool asleep_ = false;                                    // until something is done
+};
+
+}  // namespace rtrs::mock_net

@@ -1,0 +1,33 @@
+// The requests of all clients, and the oracles that follow each request from its submission to its result.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "sim/oracles/data_integrity.hpp"
+#include "sim/oracles/exactly_once.hpp"
+#include "sim/oracles/io_book.hpp"
+#include "sim/oracles/slot_exclusivity.hpp"
+#include "sim/world/cluster.hpp"
+
+namespace rtrs::sim {
+
+struct Books {
+  explicit Books(Cluster& cluster)
+      : once(cluster.judge),
+        slots(cluster.judge),
+        integrity(cluster.judge, cluster.options.seed),
+        spoiled(cluster.scenario.storage.sectors, false) {}
+
+  IoBook book;
+  ExactlyOnce once;
+  SlotExclusivity slots;
+  DataIntegrity integrity;
+  // Without a fence: a request failed unanswered, and its chunk is reused while storage may still access it.
+  bool chunks_given_up = false;
+  // Sectors that storage wrote from a chunk that already belonged to another request.
+  std::vector<bool> spoiled;
+  std::uint64_t deliveries = 0, completions = 0, errors = 0;
+  std::vector<std::uint32_t> open_ios;  // of all clients
+};
+
+}  // namespace rtrs::sim

@@ -1,0 +1,24 @@
+// Polls the clients and hands their events and results to the watch and to the load.
+#pragma once
+#include "sim/world/cluster.hpp"
+#include "sim/world/load.hpp"
+#include "sim/world/watch.hpp"
+
+namespace rtrs::sim {
+
+class ClientHost : private Part {
+ public:
+  ClientHost(Cluster& cluster, Watch& watch, Load& load) : Part(cluster), watch_(watch), load_(load) {}
+
+  // False if the poll did nothing.
+  bool poll(std::uint32_t index);
+  void take_news(ClientNode&, std::uint32_t index);
+
+ private:
+  void path_event(ClientNode&, std::uint32_t index, const PathEvent&);
+
+  Watch& watch_;
+  Load& load_;
+};
+
+}  // namespace rtrs::sim

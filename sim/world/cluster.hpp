@@ -1,0 +1,144 @@
+// The nodes of a run, the network and the disks between them, and what the run knows about all of them. It
+// makes no decision: the parts of World do.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "sim/choices/choice.hpp"
+#include "sim/faults/faults.hpp"
+#include "sim/net/basic/net.hpp"
+#include "sim/world/journal.hpp"
+#include "sim/world/nodes.hpp"
+#include "sim/world/other_server.hpp"
+#include "sim/world/scenario.hpp"
+#include "sim/world/world_run.hpp"
+
+namespace rtrs::sim {
+
+class Cluster {
+ public:
+  Cluster(const WorldOptions&, ChoiceSource&);
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+  ~Cluster();
+
+  std::string describe() const;  // the scenario, and what the network has drawn
+  Nanos now() const noexcept { return network.now(); }
+  // By the clock of the node.
+  Nanos now(const Node& node) const noexcept { return node.clock.local_time(now()); }
+  void note(Journal::Kind kind, std::uint32_t node, std::uint64_t a = 0, std::uint64_t b = 0,
+            std::uint64_t c = 0) {
+    journal.add(Journal::Entry{now(), kind, node, a, b, c});
+  }
+  // Fails the run for lack of progress.
+  void stalled(const std::string& what);
+  std::string unfinished();
+
+  // --- traces and laws ---
+  // Gives the node a recorder, which stays when the node restarts.
+  void record(Node&, const char* role, const std::string& file);
+  void save_traces() noexcept;
+  void complete_traces();
+  void check_laws();
+
+  // --- nodes ---
+  std::unique_ptr<Fabric> open_fabric(NodeId);
+  bool has_events(const Node&) const noexcept;
+  // `deadline`: by the clock of the node.
+  bool due(const Node&, Nanos deadline) const;
+  ClientNode* client_of(const Step&);  // null if it is down
+  std::uint32_t client_named(std::string_view name) const;
+  // Every permit of the client is given up.
+  bool out_of_permits(const ClientNode&) const;
+  // The session of this client has a liar at one end.
+  bool lied_to(std::uint32_t client) const noexcept {
+    return scenario.liar == 0 || scenario.liar == client + 1;
+  }
+  bool honest() const noexcept { return scenario.fenced && scenario.liar == kNone; }
+  // Whether its application submits now: the session itself takes requests only while a path is connected.
+  bool takes_requests(const ClientNode& client) const {
+    return scenario.workload.block_device || disks != nullptr || client.driver->session().link_up() ||
+           (scenario.submits_always && client.driver->session().depth() != 0);
+  }
+  // Sectors of the smallest request: one, or a block.
+  std::uint32_t unit() const noexcept { return scenario.workload.block_device ? kSectorsPerBlock : 1; }
+  std::size_t max_io_bytes() const noexcept { return std::size_t{kMaxUnits} * unit() * kSectorBytes; }
+  std::size_t in_storage() const noexcept;  // number of operations
+  void check_closed_disks();
+
+  // --- links (cluster_links.cpp) ---
+  PathAddress address(std::uint32_t client, std::uint32_t path) const;
+  LinkId link_of(const Step&);
+  // The link of a server path; kNone if the path has no connection any more.
+  LinkId server_link(std::size_t path) const;
+  // State of the server's end of a path.
+  PathState server_state(LinkId);
+  void kill_links(), cut_living();
+  void kill_addresses(bool at_the_end);
+  // The link of this path of the client is dead for good by now.
+  bool is_dead(const ClientNode&, unsigned path) const;
+  // Neither dead for good nor removed.
+  bool lives(const ClientNode&, std::uint32_t port) const;
+  std::uint32_t living_paths(const ClientNode&) const;
+  // The path leads to the wrong server.
+  bool is_astray(const ClientNode&, unsigned path) const;
+
+  const WorldOptions options;
+  ChoiceSource& choice;
+  Scenario scenario;
+  const std::unique_ptr<Net> owned_network;
+  Net& network;
+  FaultDriver faults;
+  Judge judge;
+  Journal journal;
+  StorageModel storage;
+  std::unique_ptr<Disks> disks;  // null if the load does not use such devices
+  ServerNode server;
+  Clients clients;
+  std::unique_ptr<OtherServer> other_server;  // null if there is none
+  std::string trace_file;                     // the first that could not be written
+  int trace_errno = 0;
+  bool links_killed = false;
+  bool reconfigured = false;  // the server restarted with other limits
+  bool healed = false;        // all faults have ended
+  bool closing = false;       // the run closes everything
+  bool has_stalled = false;
+  std::uint64_t hash = 0;
+
+ private:
+  void make_disks();
+  void note_trace(int error, const std::string& file);
+  std::string trace_path(const std::string& node) const { return options.trace + "." + node + ".rtrc"; }
+};
+
+// What every part of a world works with.
+class Part {
+ protected:
+  explicit Part(Cluster& cluster) noexcept
+      : cluster_(cluster),
+        choice_(cluster.choice),
+        scenario_(cluster.scenario),
+        network_(cluster.network),
+        judge_(cluster.judge),
+        disks_(cluster.disks),
+        server_(cluster.server),
+        clients_(cluster.clients) {}
+
+  Nanos now() const noexcept { return cluster_.now(); }
+  Nanos now(const Node& node) const noexcept { return cluster_.now(node); }
+  void note(Journal::Kind kind, std::uint32_t node, std::uint64_t a = 0, std::uint64_t b = 0,
+            std::uint64_t c = 0) {
+    cluster_.note(kind, node, a, b, c);
+  }
+
+  Cluster& cluster_;
+  ChoiceSource& choice_;
+  Scenario& scenario_;
+  Net& network_;
+  Judge& judge_;
+  const std::unique_ptr<Disks>& disks_;
+  ServerNode& server_;
+  Clients& clients_;
+};
+
+}  // namespace rtrs::sim

@@ -1,0 +1,36 @@
+// The applications on top of the clients: they submit requests, drawn or of a script, and check the results.
+#pragma once
+#include "sim/world/books.hpp"
+#include "sim/world/cluster.hpp"
+#include "sim/world/watch.hpp"
+
+namespace rtrs::sim {
+
+class Load : private Part {
+ public:
+  Load(Cluster& cluster, Books& books, Watch& watch) : Part(cluster), books_(books), watch_(watch) {}
+
+  void submit_due(std::uint32_t index);
+  void finished(ClientNode&, std::uint32_t index, const IoCompletion&);
+  // Takes over how many IOs the application over disks has in flight.
+  void disk_result(ClientNode&);
+  // Number of requests of the script that wait for a buffer of their application.
+  std::size_t backlog() const;
+  bool nothing_under_way() const;
+
+ private:
+  bool submit_one(ClientNode&, std::uint32_t index);
+  WantedRequest draw_request();
+  void submit(ClientNode&, std::uint32_t index, AppBuffer&, const WantedRequest&);
+  AppBuffer* free_buffer(ClientNode&);
+  // Judges whether a request may fail with this result now.
+  void check_failure(const ClientNode&, std::uint32_t io, Errc result);
+  void check_read(AppBuffer&, BookedIo&, std::uint32_t io);
+  void act_on_disks(ClientNode&);
+  void disk_steps_due(ClientNode&);
+
+  Books& books_;
+  Watch& watch_;
+};
+
+}  // namespace rtrs::sim

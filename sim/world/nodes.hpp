@@ -1,0 +1,137 @@
+// The processes of a simulated run as the run sees them: each with its fabric, its driver and the load on
+// top.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/keyed/keyed_fabric.hpp"
+#include "core/record/recorder.hpp"
+#include "sim/net/basic/lying_fabric.hpp"
+#include "sim/net/basic/preflush_fabric.hpp"
+#include "sim/oracles/client_oracle.hpp"
+#include "sim/oracles/client_promises.hpp"
+#include "sim/oracles/close_watch.hpp"
+#include "sim/oracles/heartbeat_watch.hpp"
+#include "sim/oracles/pathless_wait.hpp"
+#include "sim/world/clock_rate.hpp"
+#include "sim/world/endpoints.hpp"
+#include "sim/world/gate_watch.hpp"
+#include "sim/world/named_fabric.hpp"
+#include "sim/world/script.hpp"
+#include "sim/world/storage_model.hpp"
+#include "sim/world/watched_fabric.hpp"
+
+namespace rtrs::sim {
+
+struct Node {
+  NodeId id = 0;
+  bool up = false;
+  Nanos paused_until = 0;
+  ClockRate clock;
+  unsigned fruitless = 0;  // consecutive polls at one instant that did nothing
+  unsigned overdue = 0;    // consecutive polls that left a timer due
+  std::unique_ptr<Fabric> sim;
+  std::unique_ptr<LyingFabric> lies;   // null for an honest node
+  std::unique_ptr<NamedFabric> names;  // null if the run has no host names
+  std::unique_ptr<PreflushFabric> preflushes;
+  std::unique_ptr<GateWatch> gate;            // of a server that requires keys; otherwise null
+  std::unique_ptr<keyed::KeyedFabric> keyed;  // null if the run has no keys
+  std::unique_ptr<WatchedFabric> fabric;
+  std::unique_ptr<Recorder> recorder;
+  std::unique_ptr<HeartbeatWatch> hearts;
+  unsigned starts = 0;
+  std::optional<CloseWatch> closing;  // set from the call of close() on
+  bool comes_back = false;            // restarts after that close
+
+  std::string name() const { return id == 0 ? "server" : "client " + std::to_string(id); }
+
+  // The fabric that the next layer is built on.
+  Fabric& outlet() {
+    if (keyed) return *keyed;
+    if (preflushes) return *preflushes;
+    if (names) return *names;
+    return lies ? static_cast<Fabric&>(*lies) : *sim;
+  }
+  // Frees the fabrics of a process that has ended, outermost first.
+  void free_fabrics() {
+    fabric.reset();
+    keyed.reset();
+    gate.reset();
+    preflushes.reset();
+    lies.reset();
+    sim.reset();
+  }
+};
+
+inline constexpr std::uint32_t kMaxUnits = kLongestRequest;  // of a request
+
+struct AppBuffer {
+  std::uint32_t io = 0;  // the last request that used the buffer; 0: none yet
+  bool busy = false;
+  std::uint64_t left = 0;  // digest of the bytes when its last request completed
+  std::span<std::byte> bytes;
+};
+
+// A request of a script, in sectors or, on a block device, in blocks.
+struct WantedRequest {
+  Direction direction = Direction::write;
+  std::uint32_t units = 1;
+  std::uint32_t first = 0;
+  bool service = false;
+  std::uint16_t affinity = 0;
+};
+
+struct ClientNode : Node {
+  std::unique_ptr<ClientEnd> driver;
+  std::unique_ptr<DiskBook> disks;  // of an application over block devices; otherwise null
+  ClientOracles oracles;
+  std::unique_ptr<ClientPromises> promises;
+  Nanos last_connected = 0;  // when any of its paths last connected
+  PathlessWait without_path;
+  Nanos without_permits_since = kNever;  // all of them are given up
+  std::vector<AppBuffer> buffers;
+  std::vector<std::unique_ptr<std::vector<std::byte>>>
+      memory;  // of every start, because late writes may land
+  RegionId region = kNoRegion;
+  std::uint32_t left = 0;  // requests still to submit
+  std::uint32_t under_way = 0;
+  Nanos next_submit = 0;
+  std::deque<WantedRequest> wanted;
+  std::deque<Step> disk_steps;                    // of the script, for the application over disks
+  std::vector<PathAddress> missing;               // removed paths that are to be added again
+  std::array<PathAddress, kMaxPaths> address_of;  // by path
+  std::uint64_t failovers_seen = 0;
+  std::array<std::uint64_t, kMaxPaths> lost_for{};  // by path, a bit for each Reason
+  std::uint32_t losses = 0;                         // of connected paths
+  std::uint32_t reads_under_way = 0;
+  bool probing = false;
+  bool link_lost_once = false;
+  bool leaving = false;  // a script closed it
+  bool at_two_servers = false;
+
+  bool is_missing(const PathAddress& address) const {
+    return std::any_of(missing.begin(), missing.end(),
+                       [&](const PathAddress& one) { return one.source == address.source; });
+  }
+};
+using Clients = std::vector<std::unique_ptr<ClientNode>>;
+
+struct ServerNode : Node {
+  std::unique_ptr<ServerEnd> driver;
+  std::vector<StorageModel::Op> answers;  // completions of storage while the process was paused
+  std::vector<std::uint32_t> session_of;  // client by session index
+  std::vector<bool> session_up;
+  std::vector<unsigned> came_up;        // by session index, number of paths that connected
+  std::vector<PathState> path_state;    // by the path of its ConKeys
+  std::vector<std::uint64_t> lost_for;  // by link, a bit for each Reason
+  bool retired = false;                 // a script closed it
+};
+
+}  // namespace rtrs::sim

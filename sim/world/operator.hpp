@@ -1,0 +1,41 @@
+// What the operators of the clients and of the server do to paths, and which processes they close at random.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "sim/world/cluster.hpp"
+#include "sim/world/processes.hpp"
+
+namespace rtrs::sim {
+
+enum class PathOperation : std::uint8_t { disconnect, reconnect, remove, add, policy, drop, recover };
+
+class Operator : private Part {
+ public:
+  Operator(Cluster& cluster, Processes& processes) : Part(cluster), processes_(processes) {}
+
+  void start();
+  void stop() noexcept { next_operation_ = next_recovery_ = kNever; }
+  void stop_closing() noexcept { next_closing_ = kNever; }
+  Nanos next_time() const noexcept { return std::min({next_operation_, next_closing_, next_recovery_}); }
+  void due();
+  // Closes somebody when the time has come, and restarts whoever has closed, unless a script or the end of
+  // the run closed it.
+  void closings_due();
+
+  void operate(ClientNode&, PathOperation, std::uint32_t path);
+  void add_missing(ClientNode&);
+
+ private:
+  void change_paths(), recover_due();
+  void operate(ClientNode&);
+  void recover(ClientNode&);
+  void remove(ClientNode&, std::uint32_t path);
+  bool may_remove(const ClientNode&, std::uint32_t path) const;
+  void close_somebody();
+
+  Processes& processes_;
+  Nanos next_operation_ = kNever, next_closing_ = kNever, next_recovery_ = kNever;
+};
+
+}  // namespace rtrs::sim

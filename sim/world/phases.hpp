@@ -1,0 +1,59 @@
+// The phases of a run, and what must hold at the end of each: connect, load under faults, all faults end and
+// everything recovers within its bounds, probe, check the books, close.
+#pragma once
+#include "sim/world/books.hpp"
+#include "sim/world/cluster.hpp"
+#include "sim/world/crowd.hpp"
+#include "sim/world/load.hpp"
+#include "sim/world/operator.hpp"
+#include "sim/world/processes.hpp"
+#include "sim/world/script_player.hpp"
+#include "sim/world/timeline.hpp"
+
+namespace rtrs::sim {
+
+class Phases : private Part {
+ public:
+  Phases(Cluster& cluster, Books& books, const TimelineParts& parts, Timeline& timeline)
+      : Part(cluster),
+        books_(books),
+        crowd_(parts.crowd),
+        load_(parts.load),
+        processes_(parts.processes),
+        operator_(parts.an_operator),
+        script_(parts.script),
+        timeline_(timeline) {}
+
+  void play();
+  // The run failed because a step of its script never came.
+  bool script_stuck() const noexcept { return script_stuck_; }
+
+ private:
+  bool connects_in_time();
+  bool follow_script();
+  // Waits for the processes that were closed at random, while faults go on, so that no dead link delays them.
+  bool finish_closings();
+  void heal();
+  void liveness();
+  void probe();
+  void check_books();
+  void close();
+  bool all_connected();
+  bool devices_open();
+  bool work_off_backlog(Nanos each);
+  bool keeps_permits(const ClientNode&, unsigned path) const;
+  bool remove_path_that_keeps_permits();
+  bool requests_end(Nanos each);
+  void disconnect_dead();
+
+  Books& books_;
+  Crowd& crowd_;
+  Load& load_;
+  Processes& processes_;
+  Operator& operator_;
+  ScriptPlayer& script_;
+  Timeline& timeline_;
+  bool script_stuck_ = false;
+};
+
+}  // namespace rtrs::sim

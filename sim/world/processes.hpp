@@ -1,0 +1,47 @@
+// Starts, crashes, pauses, closes and restarts the processes of a run.
+#pragma once
+#include <optional>
+
+#include "sim/world/books.hpp"
+#include "sim/world/cluster.hpp"
+#include "sim/world/crowd.hpp"
+
+namespace rtrs::sim {
+
+class Processes : private Part {
+ public:
+  Processes(Cluster& cluster, Books& books, Crowd& crowd)
+      : Part(cluster), books_(books), crowd_(crowd), usual_server_(cluster.scenario.server) {}
+
+  void start_server(), start_client(std::uint32_t index);
+  void carry_out(const WorldFault&);
+  void restart_now(NodeId);
+  // Starts the nodes that the script left down, and plugs all ports in.
+  void restart_all();
+  // Gives the server its usual limits and ends all sessions with other limits.
+  void settle_limits();
+  void begin_close(ClientNode&), begin_shutdown();
+  // Frees what the application of a closed client holds; nothing may be left.
+  void let_go(ClientNode&);
+  // Restarts a client that has closed.
+  void rejoin(ClientNode&);
+  // How the server ends at its next crash. Otherwise drawn.
+  void set_next_death(Death death) { next_death_ = death; }
+  // Ends all processes of a run over adapters, so that what they leave behind shows.
+  void end_all();
+
+ private:
+  std::unique_ptr<HeartbeatWatch> watch_of(const Node&, HeartbeatConfig);
+  void pause(Node&, Nanos until), restart(NodeId), crash(Node&);
+  void ask_for_keys(Fabric& outlet);
+  void prove_key(ClientNode&, Fabric&outlet), resolve_names(ClientNode&);
+  void draw_limits();
+  void change_disks(), delay_disks(), crash_disks(NodeId);
+
+  Books& books_;
+  Crowd& crowd_;
+  const ServerConfig usual_server_;  // with the limits that it has in the end
+  std::optional<Death> next_death_;
+};
+
+}  // namespace rtrs::sim

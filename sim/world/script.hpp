@@ -1,0 +1,155 @@
+// What happens to a directed world, step by step. A step waits for something or does something; a wait holds
+// back all steps behind it. Written as one line of text each: the verb, then what is not at its default:
+//   connections path=1 number=2      wait until the server holds 2 connections of path 1
+//   cut path=1 ways=1                nothing goes to the server any more on path 1
+//   pass time=40s                    wait 40 s
+// `number` may be the name of a chance, a reason, a mark or a lie where the verb has one. Times have a unit.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/reflect.hpp"
+#include "core/proto/ids.hpp"
+#include "sim/net/queue_pairs/network.hpp"
+
+namespace rtrs::sim {
+
+// X(verb, waits, words, what it does or waits for). A word is a member of Step, or NAME:MEMBER where the text
+// calls it something else.
+#define RTRS_SIM_VERBS(X)                                                                                    \
+  X(until, true, "time", "the virtual time is `time`")                                                       \
+  X(pass, true, "time", "`time` has passed since the step before")                                           \
+  X(connected, true, "client path", "the client's path is connected")                                        \
+  X(lost, true, "client path", "the client's path is not connected")                                         \
+  X(serving, true, "client path", "the server's end of the path is connected")                               \
+  X(forgotten, true, "client path", "the server has no connection of the path")                              \
+  X(connections, true, "client path number", "the server has at least `number` connections of the path")     \
+  X(submitted, true, "number", "the clients have submitted `number` requests since the start")               \
+  X(delivered, true, "number", "`number` requests have reached storage since the start")                     \
+  X(completed, true, "number", "`number` requests are over")                                                 \
+  X(errors, true, "number", "`number` requests ended with something else than success")                      \
+  X(link_up, true, "client", "the client has a connected path")                                              \
+  X(link_down, true, "client", "the client has no connected path")                                           \
+  X(ended, true, "client path number", "the client's path was lost for the reason `number`")                 \
+  X(dropped, true, "client path number", "the server's end of the path was lost for the reason `number`")    \
+  X(reached, true, "number", "the run has passed the mark `number`")                                         \
+  X(held, true, "number", "storage works for `number` requests at least")                                    \
+  X(sessions, true, "number", "the server has `number` sessions")                                            \
+  X(gone, true, "client", "the client has closed its session")                                               \
+  X(retired, true, "", "the server has closed")                                                              \
+  X(cut, false, "client path ways",                                                                          \
+    "nothing goes through on the path; `ways` 1: to the server, 2: to the client, 3: both")                  \
+  X(heal, false, "client path ways", "everything goes through on the path again")                            \
+  X(break_con, false, "client path con ways",                                                                \
+    "breaks connection `con` of the path, at the client (ways=1) or server (ways=2)")                        \
+  X(break_path, false, "client path ways", "all connections of the path")                                    \
+  X(starve, false, "client path ways time", "heartbeats of the path wait for `time`")                        \
+  X(slow, false, "client path time", "every message of the path takes `time` longer")                        \
+  X(crash, false, "client number", "ends client `client`, or the server for 0; `number` 1: orderly")         \
+  X(restart, false, "client", "starts client `client` again, or the server for 0")                           \
+  X(pause, false, "client time", "node `client` stands still for `time`")                                    \
+  X(write, false, "client affinity:con number sector:time",                                                  \
+    "submits `number` sectors from `sector` on, of fresh content")                                           \
+  X(read, false, "client affinity:con number sector:time",                                                   \
+    "submits a read of `number` sectors from `sector` on")                                                   \
+  X(storage, false, "number time length", "the next `number` requests act after `time`, end after `length`") \
+  X(storage_fails, false, "number errno:time", "the next `number` requests fail with `errno`")               \
+  X(rate, false, "number per_million:time", "the chance `number` of the network is so many a million")       \
+  X(disconnect, false, "client path", "the operator of the client disconnects the path")                     \
+  X(reconnect, false, "client path", "the operator of the client reconnects the path")                       \
+  X(remove, false, "client path", "the operator of the client removes the path")                             \
+  X(add, false, "client path", "the operator adds the path that was removed")                                \
+  X(policy, false, "client number", "the multipath policy of the client becomes `number`")                   \
+  X(drop, false, "client path", "the operator of the server disconnects the path")                           \
+  X(recover, false, "client", "the operator of the client tries at once each path that is down")             \
+  X(leave, false, "client", "the client closes its session")                                                 \
+  X(rejoin, false, "client", "the client opens another session")                                             \
+  X(retire, false, "", "the server closes")                                                                  \
+  X(expel, false, "client", "the server closes the session of the client")                                   \
+  X(depth, false, "number", "the server's queue depth is `number` from its next start on")                   \
+  X(fresh_keys, false, "number",                                                                             \
+    "the server's always_invalidate is `number`, 1 or 0, from its next start on")                            \
+  X(lie, false, "client path con number at size value count",                                                \
+    "the liar: in `count` messages of `number` the `size` bytes from `at` on are `value`; 0: cut there")     \
+  X(inject, false, "client path con value count",                                                            \
+    "the immediate `value` goes out on a connection of node `client`")                                       \
+  X(reconnects, false, "client path number",                                                                 \
+    "a rule: the client's path came back `number` times since the client started")                           \
+  X(spared, false, "", "a rule: no request failed")                                                          \
+  X(unharmed, false, "client", "a rule: no path of the client was ever lost")                                \
+  X(swallow, false, "client path con ways", "connection `con` of the path gets nothing through any more")    \
+  X(let_through, false, "client path con ways",                                                              \
+    "connection `con` of the path gets everything through again")                                            \
+  X(hang, false, "client path con ways", "swallow for good, and neither end ever breaks by itself")          \
+  X(unplug, false, "client path ways",                                                                       \
+    "the adapter of the path is gone, at the client, or at the server for ways=2")                           \
+  X(plug, false, "client path ways", "the adapter of the path is back")                                      \
+  X(by, false, "time", "a rule: the virtual time is not later than `time`")                                  \
+  X(shortage, false, "client number count",                                                                  \
+    "node `client` cannot have `count` of what it needs, after `number` things")                             \
+  X(map, false, "client disk:con read_only:number",                                                          \
+    "the client maps its disk; read_only=1: for reading only")                                               \
+  X(unmap, false, "client disk:con", "the client unmaps its disk")                                           \
+  X(remap, false, "client disk:con", "the client asks for its disk again")                                   \
+  X(disk_write, false, "client disk:con sectors:number sector:time fua:value",                               \
+    "submits `sectors` from `sector` of the disk on; fua=1: with FUA")                                       \
+  X(disk_read, false, "client disk:con sectors:number sector:time", "submits a read of the disk")            \
+  X(disk_discard, false, "client disk:con sectors:number sector:time fua:value",                             \
+    "submits a discard of the disk")                                                                         \
+  X(disk_flush, false, "client disk:con", "submits a flush of the disk")                                     \
+  X(resize, false, "client disk:con sectors:number", "the disk has `sectors` from now on")                   \
+  X(forbid, false, "client disk:con number",                                                                 \
+    "number=1: the server opens the disk for reading only; 0: not any more")                                 \
+  X(take_away, false, "client disk:con", "the operator of the server takes the disk away from its session")  \
+  X(fail_sync, false, "client disk:con", "the next flush of the disk fails")
+
+struct Step {
+  enum class Verb : std::uint8_t {
+#define RTRS_SIM_VERB(name, waits, words, text) name,
+    RTRS_SIM_VERBS(RTRS_SIM_VERB)
+#undef RTRS_SIM_VERB
+  };
+  Verb verb = Verb::pass;
+  std::uint32_t client = 1;  // node; the first client
+  std::uint32_t path = 0;
+  std::uint32_t con = 0;
+  std::uint32_t ways = 3;
+  std::uint32_t number = 0;
+  Nanos time = 0;
+  Nanos length = 0;
+  std::uint32_t at = 0;  // byte of a message
+  std::uint32_t size = 0;
+  std::uint64_t value = 0;
+  std::uint32_t count = 1;
+
+  bool waits() const noexcept;
+  bool operator==(const Step&) const = default;
+  RTRS_FIELDS(client, path, con, ways, number, time, length, at, size, value, count)
+};
+using Script = std::vector<Step>;
+
+// What steps may say.
+inline constexpr std::uint32_t kMostDepth = 64;                        // of depth
+inline constexpr std::uint32_t kLongestRequest = 8;                    // of write and read, sectors or blocks
+inline constexpr std::uint32_t kSmallestDisk = 8, kLargestDisk = 256;  // of resize, sectors
+
+std::string to_text(const Step&);
+// The name of the verb.
+std::string_view verb_of(const Step&) noexcept;
+// How the text calls this member of Step; empty: the verb does not take it.
+std::string_view word_of(const Step&, std::string_view member);
+// The step is about one of the disks that `workload.disks` gives each client.
+bool is_of_disk(const Step&) noexcept;
+// What each verb does and its words, a line each, and the names that `number` may have.
+std::string steps_text();
+// Nothing for a line that is no step; `why` says what is wrong with it.
+std::optional<Step> parse_step(std::string_view line, std::string& why);
+
+// The chances of the network by name and by the number that a step has; nothing, null: there is none.
+std::optional<std::uint32_t> rate_named(std::string_view name);
+std::uint32_t Rates::*rate_at(std::uint32_t number);
+
+}  // namespace rtrs::sim

@@ -1,0 +1,72 @@
+// Virtual time: goes from event to event and does everything that is due.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "sim/world/client_host.hpp"
+#include "sim/world/cluster.hpp"
+#include "sim/world/crowd.hpp"
+#include "sim/world/load.hpp"
+#include "sim/world/operator.hpp"
+#include "sim/world/processes.hpp"
+#include "sim/world/script_player.hpp"
+#include "sim/world/server_host.hpp"
+#include "sim/world/watch.hpp"
+
+namespace rtrs::sim {
+
+// The parts that have something to do at a time of their own.
+struct TimelineParts {
+  Watch& watch;
+  Crowd& crowd;
+  Load& load;
+  ClientHost& client_host;
+  ServerHost& server_host;
+  Processes& processes;
+  Operator& an_operator;
+  ScriptPlayer& script;
+};
+
+class Timeline : private Part {
+ public:
+  Timeline(Cluster& cluster, const TimelineParts& parts)
+      : Part(cluster),
+        watch_(parts.watch),
+        crowd_(parts.crowd),
+        load_(parts.load),
+        client_host_(parts.client_host),
+        server_host_(parts.server_host),
+        processes_(parts.processes),
+        operator_(parts.an_operator),
+        script_(parts.script) {}
+
+  Nanos next_time();
+  // Goes to the next event and does all that is due then. False when no event will ever come, or the run
+  // failed.
+  bool step();
+  // Plays until `done` or `deadline`. True when done.
+  bool run_while(Nanos deadline, const std::function<bool()>& done);
+  // False when the run has failed.
+  bool run_until(Nanos time);
+  // The run had more events than WorldOptions::max_events.
+  bool out_of_events() const noexcept { return out_of_events_; }
+
+ private:
+  Nanos wake(const Node&, Nanos deadline, Nanos timer) const;
+  void poll_nodes();
+  void faults_due();
+  std::uint64_t place_of(const Strike&) const;
+
+  Watch& watch_;
+  Crowd& crowd_;
+  Load& load_;
+  ClientHost& client_host_;
+  ServerHost& server_host_;
+  Processes& processes_;
+  Operator& operator_;
+  ScriptPlayer& script_;
+  std::uint64_t steps_at_once_ = 0;
+  bool out_of_events_ = false;
+};
+
+}  // namespace rtrs::sim

@@ -1,0 +1,252 @@
+#include "sim/world/watch.hpp"
+
+#include <algorithm>
+
+#include "sim/oracles/incarnation.hpp"
+
+namespace rtrs::sim {
+
+namespace {
+
+std::string name_of(const Node& node) {
+  return node.id == 0 ? "the server" : "client " + std::to_string(node.id);
+}
+
+}  // namespace
+
+void Watch::check_attempt(const Node& node, std::size_t path, bool same_attempt) {
+  std::vector<PeerEnd> ends;
+  for (const ConKey& key : node.fabric->live()) {
+    if (key.place() != path) continue;
+    PeerEnd end;
+    end.own_con = key.con;
+    const QpId own = network_.find_qp(node.id, key);
+    // A failed accept has no peer.
+    if (own != kNone && network_.qp_info(own).link == kNone) continue;
+    const QpId peer = own == kNone ? kNone : network_.qp_info(own).peer;
+    if (peer != kNone) {
+      end.known = true;
+      end.node = network_.qp_info(peer).node;
+      end.key = network_.qp_info(peer).key;
+    }
+    ends.push_back(end);
+  }
+  check_incarnation(
+      judge_, now(),
+      (node.id == 0 ? "server" : "client " + std::to_string(node.id)) + ", path " + std::to_string(path),
+      ends, same_attempt);
+}
+
+void Watch::check_invariants(const Node& node, const char* broken) {
+  if (broken == nullptr) broken = node.recorder->broken_invariant();
+  if (broken == nullptr) return;
+  judge_.fail(Oracle::legality, now(),
+              (node.id == 0 ? "server" : "client " + std::to_string(node.id)) + ": not true that " + broken);
+}
+
+void Watch::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
+  const Nanos limit = scenario_.client.queue_timeout;
+  if (!cluster_.out_of_permits(client)) {
+    client.without_permits_since = kNever;
+  } else if (client.without_permits_since == kNever) {
+    client.without_permits_since = now(client);
+    judge_.mark(Mark::permits_exhausted);
+  }
+  const bool without_permits = client.without_permits_since != kNever;
+  if (limit == kNever || (client.driver->session().link_up() && !without_permits) || books_.open_ios.empty())
+    return;
+  for (const std::uint32_t io : books_.open_ios) {
+    if (books_.book[io].client != index) continue;
+    const Nanos submitted = books_.book[io].submitted;
+    const Nanos without_path =
+        client.driver->session().link_up() ? kNever : client.without_path.since(submitted);
+    const Nanos since =
+        std::min(without_path, without_permits ? std::max(submitted, client.without_permits_since) : kNever);
+    if (since == kNever || now(client) - since <= limit + slack) continue;
+    return judge_.fail(
+        Oracle::liveness, now(),
+        "request " + std::to_string(io) + " waits for a path or a permit for longer than queue_timeout");
+  }
+}
+
+// Between peers that know the probe, its answers come from the server, which may be paused.
+ClientPromises::Before Watch::before_poll(const ClientNode& client) const {
+  ClientPromises::Before before{network_.event_count(client.id), client.without_permits_since, {}};
+  if (scenario_.can_probe() || !scenario_.client.probe_deliveries) return before;
+  before.delivered.set();
+  for (const ConKey& key : client.fabric->live()) {
+    const QpId qp = network_.find_qp(client.id, key);
+    if (qp == kNone || !network_.all_delivered(qp)) before.delivered.reset(key.path);
+  }
+  return before;
+}
+
+std::array<Nanos, kMaxPaths> Watch::waiting_since(const ClientNode& client) const {
+  std::array<Nanos, kMaxPaths> since;
+  since.fill(kNever);
+  const auto paths = client.driver->session().paths();
+  for (std::size_t path = 0; path < paths.size(); ++path)
+    if (paths[path].state == PathState::waiting) since[path] = paths[path].since;
+  return since;
+}
+
+bool Watch::path_in_motion() const {
+  for (const auto& client : clients_) {
+    if (!client->up) continue;
+    for (const PathStatus& path : client->driver->session().paths())
+      if (path.state == PathState::connecting || path.state == PathState::draining) return true;
+  }
+  return false;
+}
+
+bool Watch::has_nothing_to_do(const Node& node, Nanos deadline) const {
+  return node.up && node.paused_until <= now() && !cluster_.due(node, deadline) && deadline > now(node);
+}
+
+void Watch::watch_timer(Node& node, Nanos timer) {
+  constexpr unsigned kMostPolls = 1000;
+  node.overdue = timer <= now(node) ? node.overdue + 1 : 0;
+  if (node.overdue > kMostPolls)
+    cluster_.stalled(name_of(node) + " has a timer that stays due, polled " + std::to_string(kMostPolls) +
+                     " times");
+}
+
+// A poll of an idle node that acts shows that next_deadline() leaves out a timer, which then runs only when
+// another event has the node polled.
+void Watch::check_idle(Nanos until) {
+  if (until <= now() + 1) return;
+  network_.run_until(until - 1, choice_);
+  const auto judge = [this](const Node& node, std::uint64_t acts_before, std::size_t results) {
+    if (results == 0 && node.fabric->acts() == acts_before) return;
+    judge_.fail(Oracle::liveness, now(),
+                name_of(node) + " does something before next_deadline() although nothing happened to it");
+  };
+  if (server_.up && has_nothing_to_do(server_, server_.driver->next_deadline())) {
+    const std::uint64_t acts = server_.fabric->acts();
+    judge(server_, acts, server_.driver->poll(*server_.fabric, now(server_)));
+  }
+  for (const auto& client : clients_) {
+    if (!client->up || !has_nothing_to_do(*client, client->driver->next_deadline())) continue;
+    const std::uint64_t acts = client->fabric->acts();
+    std::array<IoCompletion, 1> done;
+    judge(*client, acts, client->driver->poll(*client->fabric, now(*client), done));
+  }
+}
+
+// Number of messages that a probe of the client covers: its own, and between peers that know the probe also
+// the answers.
+std::uint32_t Watch::withheld_messages(const ClientNode& client, QpId qp) const {
+  const QpInfo info = network_.qp_info(qp);
+  if (!client.up || !client.hearts->is_connected(info.key.place())) return 0;
+  if (scenario_.can_probe()) return network_.withheld_messages(qp) + network_.withheld_messages(info.peer);
+  return scenario_.client.probe_deliveries ? network_.withheld_messages(qp) : 0;
+}
+
+// A hung connection is detected within the dead-peer time: by the client between peers that know the probe,
+// otherwise by the side that posted the withheld message, if that side probes deliveries.
+void Watch::check_hung() {
+  std::erase_if(withheld_, [this](const Withheld& one) {
+    const auto& hung = network_.hung();
+    return std::find(hung.begin(), hung.end(), one.qp) == hung.end();
+  });
+  for (const QpId qp : network_.hung()) {
+    const QpInfo info = network_.qp_info(qp);
+    if (info.node > clients_.size()) continue;  // a stranger's
+    const ClientNode& client = *clients_[info.node - 1];
+    auto at =
+        std::find_if(withheld_.begin(), withheld_.end(), [qp](const Withheld& one) { return one.qp == qp; });
+    // Messages that were in flight when the hang began may belong to a completed fence.
+    if (at == withheld_.end())
+      at = withheld_.insert(at, Withheld{qp, kNever, kNever, kNever, withheld_messages(client, qp)});
+    const bool connected = client.up && client.hearts->is_connected(info.key.place());
+    const bool asks = connected && network_.withholds(qp);
+    const bool answers = network_.withholds(info.peer);
+    const bool probes = scenario_.can_probe();
+    const bool by_client =
+        probes ? connected && (asks || answers) : asks && scenario_.client.probe_deliveries;
+    const bool by_server = !probes && server_.up && answers && scenario_.server.probe_deliveries;
+    watch_fence(client, *at);
+    at->by_client = by_client ? std::min(at->by_client, now()) : kNever;
+    at->by_server = by_server ? std::min(at->by_server, now()) : kNever;
+    if (by_client) client.hearts->withheld(info.key.place(), at->by_client, now());
+    if (by_server) server_.hearts->withheld(info.key.place(), at->by_server, now());
+  }
+}
+
+// A client that waits for the answer to a fence probes the connection that carried the fence. The wait ends
+// when the fenced path reconnects: from then on only later messages count.
+void Watch::watch_fence(const ClientNode& client, Withheld& one) {
+  const std::uint32_t messages = withheld_messages(client, one.qp);
+  if (one.of_fence != kNever && client.last_connected > one.of_fence) {
+    one.of_fence = kNever;
+    one.fences_over = messages;
+  }
+  one.of_fence = messages > one.fences_over ? std::min(one.of_fence, now()) : kNever;
+  if (one.of_fence == kNever) return;
+  client.hearts->withheld(network_.qp_info(one.qp).key.place(), one.of_fence, now());
+}
+
+// Number of paths that connected in the current session of the client at this server.
+unsigned Watch::paths_that_came_up(const ClientNode& client, bool astray) const {
+  const std::uint32_t index = client.id - 1;
+  if (astray) return cluster_.other_server->came_up("client" + std::to_string(index));
+  unsigned paths = 0;
+  for (std::size_t session = 0; session < server_.session_of.size(); ++session)
+    if (server_.session_of[session] == index) paths += server_.came_up[session];
+  return paths;
+}
+
+// Called when a path connects. The path may have joined a session that an earlier attempt of the client left
+// at the wrong server, if the goodbye of that attempt was lost or is late: the protocol cannot tell two
+// servers apart.
+void Watch::check_one_server(ClientNode& client, unsigned path) {
+  const bool astray = cluster_.is_astray(client, path);
+  if (astray) {
+    judge_.mark(Mark::astray);
+    // The wrong server cannot vouch for requests that the right server still executes.
+    for (const Oracle which :
+         {Oracle::slot_exclusivity, Oracle::data_integrity, Oracle::history, Oracle::devices})
+      judge_.excuse(which);
+  }
+  const auto paths = client.driver->session().paths();
+  unsigned beside = 0, elsewhere = 0;
+  for (unsigned other = 0; other < paths.size(); ++other) {
+    if (other == path || paths[other].state != PathState::connected) continue;
+    ++(cluster_.is_astray(client, other) == astray ? beside : elsewhere);
+  }
+  if (elsewhere == 0 || beside != 0) return;
+  // The only path that ever connected has opened the session that it asked to join.
+  if (client.fabric->joins(path) && paths_that_came_up(client, astray) != 1) {
+    client.at_two_servers = true;
+    judge_.mark(Mark::joined_astray);
+  }
+  if (client.at_two_servers) return;
+  judge_.fail(Oracle::one_server, now(),
+              "client " + std::to_string(client.id) + " made a session over path " + std::to_string(path) +
+                  " and has " + std::to_string(elsewhere) + " paths to another server");
+}
+
+void Watch::failover_marks(ClientNode& client) {
+  const ClientStats& stats = client.driver->session().stats();
+  if (stats.refused_messages != 0 && !cluster_.lied_to(client.id - 1))
+    judge_.fail(Oracle::legality, now(), "the client refused a message of the server");
+  if (stats.stale_responses != 0) judge_.mark(Mark::stale_response);
+  if (stats.unproven_failures != 0) {
+    judge_.mark(Mark::unproven_failure);
+    if (scenario_.fenced && !scenario_.fence_off)
+      judge_.fail(Oracle::history, now(),
+                  "later requests do not wait for a write that failed and may still act");
+  }
+  const std::uint64_t moved = stats.failovers - client.failovers_seen;
+  if (moved == 0) return;
+  client.failovers_seen = stats.failovers;
+  if (moved == 1) judge_.mark(Mark::failover_of_one);
+  if (moved == client.driver->session().depth()) judge_.mark(Mark::failover_of_all);
+  if (stats.unfenced_failovers != 0) {
+    judge_.mark(Mark::unfenced_failover);
+    if (scenario_.fenced && !scenario_.fence_off)
+      judge_.fail(Oracle::history, now(), "a request was sent again without proof");
+  }
+}
+
+}  // namespace rtrs::sim

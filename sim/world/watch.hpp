@@ -1,0 +1,72 @@
+// Feeds the oracles that look at nodes, and marks the rare situations that a run passed through.
+#pragma once
+#include <array>
+#include <vector>
+
+#include "sim/oracles/key_hygiene.hpp"
+#include "sim/world/books.hpp"
+#include "sim/world/cluster.hpp"
+
+namespace rtrs::sim {
+
+class Watch : private Part {
+ public:
+  using Pairs = std::array<std::array<bool, kPathStates>, kPathStates>;
+
+  Watch(Cluster&, Books&);
+
+  KeyHygiene& keys() noexcept { return keys_; }
+  // Pairs of states that the two ends of a path were in at one time.
+  const Pairs& pairs() const noexcept { return pairs_; }
+
+  // --- around a poll ---
+  // Just before something happens at `until`, polls the nodes that have nothing to do: they must do nothing.
+  void check_idle(Nanos until);
+  ClientPromises::Before before_poll(const ClientNode&) const;
+  // By path, when it began to wait for its next attempt; kNever: it does not wait.
+  std::array<Nanos, kMaxPaths> waiting_since(const ClientNode&) const;
+  void check_waits(ClientNode&, std::uint32_t index, Nanos slack);
+  // After a poll. `timer`: when the next timer is due, by the clock of the node.
+  void watch_timer(Node&, Nanos timer);
+  // `broken`: an invariant that does not hold now, or null. Recorded invariants are checked as well.
+  void check_invariants(const Node&, const char* broken);
+  void check_hung();
+
+  // --- paths ---
+  void check_attempt(const Node&, std::size_t path, bool same_attempt);
+  void check_one_server(ClientNode&, unsigned path);
+  bool path_in_motion() const;
+  void note_pairs();
+
+  // --- marks (watch_marks.cpp) ---
+  void counted_marks();
+  void client_reason(ClientNode&, const PathChanged&, bool was_connected);
+  void server_reason(std::size_t path, Reason, Nanos at);
+  void server_marks();
+  void failover_marks(ClientNode&);
+  void load_marks(const BookedIo&, std::uint32_t io);
+  void moved_marks(const BookedIo&);
+
+ private:
+  // What a hung connection withholds, and since when; kNever: nothing.
+  struct Withheld {
+    QpId qp = kNone;                               // the client's end
+    Nanos by_client = kNever, by_server = kNever;  // what each side has to detect
+    Nanos of_fence = kNever;                       // a fence or its answer
+    std::uint32_t fences_over = 0;                 // fences that no client waits for any more
+  };
+
+  void shape_marks();
+  void reason_marks(Reason at_server);
+  bool has_nothing_to_do(const Node&, Nanos deadline) const;
+  std::uint32_t withheld_messages(const ClientNode&, QpId) const;
+  void watch_fence(const ClientNode&, Withheld&);
+  unsigned paths_that_came_up(const ClientNode&, bool astray) const;
+
+  Books& books_;
+  KeyHygiene keys_;
+  Pairs pairs_{};
+  std::vector<Withheld> withheld_;
+};
+
+}  // namespace rtrs::sim

@@ -1,0 +1,70 @@
+// The attributes of a client under the names, and with the formats and errors, of Linux 6.12: what
+// /sys/class/rtrs-client, /sys/class/rnbd-client and /sys/block/rnbd<N>/rnbd have there (protocol section 8;
+// tools/lib/control/attributes/linux-6.12.toml).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tools/lib/control/attributes/map_request.hpp"
+#include "tools/lib/control/attributes/node.hpp"
+#include "tools/lib/control/client/client_control.hpp"
+
+namespace rtrs::control {
+
+// A write to an attribute of Linux returns when what it began is over: a handshake, or a path that is closed.
+struct Begun {
+  enum class What : std::uint8_t {
+    add_path,
+    remove_path,
+    disconnect_path,
+    reconnect_path,
+    map_device,
+    unmap_device
+  };
+  What what = What::add_path;
+  unsigned path = 0;  // index
+  std::string device{};
+  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // map_device
+};
+
+// What writing to the attributes of one client does; each 0 or a positive errno. After 0, begun() is what the
+// writer waits for.
+class AttributeWrites {
+ public:
+  AttributeWrites(ControlledClient& target, const ClientModel& model) : target_(target), model_(model) {}
+
+  int set_attempts(std::string_view text);
+  int set_policy(std::string_view text);
+  int add_path(std::string_view text);
+  int remove_path(const ClientPathModel&);
+  int disconnect_path(const ClientPathModel&);
+  int reconnect_path(const ClientPathModel&);
+  int reset(const ClientPathModel&, PathStatistics);
+  int map_device(std::string_view text);
+  int unmap_device(const std::string& device, std::string_view text);
+  int remap_device(const std::string& device, std::string_view text);
+  int resize(const std::string& device, std::string_view text);
+
+  const std::optional<Begun>& begun() const noexcept { return begun_; }
+
+ private:
+  ControlledClient& target_;
+  const ClientModel& model_;
+  std::optional<Begun> begun_;
+};
+
+// 0 or a positive errno once it is over; nothing before. Not of map_device, which tells by itself. A path
+// that was added and could not connect is to be removed again.
+std::optional<int> outcome_of(const Begun&, const ClientModel&);
+
+// The folder that stands for /sys. `writes` must outlive the tree and its nodes.
+attributes::Node client_tree(std::shared_ptr<const ClientModel> model, AttributeWrites& writes);
+
+// attribute.look and attribute.read of the control socket.
+tl::expected<nlohmann::json, rpc::Error> look_at_attribute(ControlledClient&, const std::string& path);
+tl::expected<nlohmann::json, rpc::Error> read_attribute(ControlledClient&, const std::string& path);
+
+}  // namespace rtrs::control

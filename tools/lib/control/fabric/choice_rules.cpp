@@ -1,0 +1,98 @@
+// What may be chosen of fabrics and what goes together, whatever the machine has.
+#include <algorithm>
+#include <string_view>
+
+#include "tools/lib/control/fabric/open_fabric.hpp"
+
+namespace rtrs::tools {
+
+const std::vector<std::string>& fabric_names() {
+  static const std::vector<std::string> names{"tcp", "libfabric", "verbs"};
+  return names;
+}
+
+const std::vector<std::string>& invalidation_names() {
+  static const std::vector<std::string> names{"auto", "windows", "registration"};
+  return names;
+}
+
+const std::vector<std::string>& post_names() {
+  static const std::vector<std::string> names{"auto", "wr", "send"};
+  return names;
+}
+
+const std::vector<std::string>& tls_modes() {
+  static const std::vector<std::string> modes{"off", "allow", "require"};
+  return modes;
+}
+
+std::string contradiction(const TlsChoice& choice) {
+  const tls::Credentials& files = choice.credentials;
+  const bool given = files.any();
+  // Whoever gives one of these wants TLS: going on without would be in clear text.
+  if (!files.identity.empty() && files.keys.empty())
+    return "tls-identity chooses one of tls-keys, which are not given";
+  if (!files.server_name.empty() && !given)
+    return "tls-server-name is for TLS; give tls-keys, or tls-cert, tls-key and tls-ca";
+  if (choice.mode == "off" && given)
+    return "tls is off, and keys or certificates are given; leave one of the two out";
+  if (!choice.mode.empty() && choice.mode != "off" && !given)
+    return "TLS needs tls-keys, or tls-cert, tls-key and tls-ca";
+  const bool certificates =
+      !files.cert.empty() || !files.key.empty() || !files.ca.empty() || !files.crl.empty();
+  if (certificates && (files.cert.empty() || files.key.empty() || files.ca.empty()))
+    return "certificates need all three: tls-cert, tls-key, and tls-ca, who signs those of peers";
+  return {};
+}
+
+const std::vector<std::string>& auth_modes() {
+  static const std::vector<std::string> modes{"off", "allow", "require"};
+  return modes;
+}
+
+std::string contradiction(const AuthChoice& choice) {
+  if (!choice.identity.empty() && choice.keys.empty())
+    return "auth-identity chooses one of auth-keys, which are not given";
+  return {};
+}
+
+std::string of_another_fabric(const FabricChoice& choice) {
+  const FabricChoice usual;
+  const TlsChoice& tls = choice.tls;
+  const auto of = [&choice](const char* fabric) { return choice.fabric == fabric; };
+  if (!of("tcp") && (tls.credentials.any() || (!tls.mode.empty() && tls.mode != "off")))
+    return "TLS is for the fabric tcp, not for " + choice.fabric;
+  if (of("tcp") && !(choice.auth == usual.auth) && choice.auth.mode != "off")
+    return "auth is for the fabrics verbs and libfabric; on tcp take tls-keys, which encrypts too";
+  if (!of("tcp") && choice.crc) return "CRC-32C is for the fabric tcp, not for " + choice.fabric;
+  if (!of("libfabric") && choice.provider != usual.provider)
+    return "the provider '" + choice.provider + "' is one of the fabric libfabric, not of " + choice.fabric;
+  if (!of("verbs") && !choice.device.empty())
+    return "the RDMA device '" + choice.device + "' is for the fabric verbs, not for " + choice.fabric;
+  if (!of("verbs") && (choice.ack_timeout != 0 || choice.tos != 0))
+    return "the ack timeout and the type of service of RDMA are for the fabric verbs, not for " +
+           choice.fabric;
+  if (!of("verbs") && choice.relaxed_ordering)
+    return "relaxed ordering of RDMA is for the fabric verbs, not for " + choice.fabric;
+  if (!of("verbs") && choice.thread_domains)
+    return "thread domains of RDMA are for the fabric verbs, not for " + choice.fabric;
+  if (!of("verbs") && choice.post != usual.post)
+    return "RDMA posting by " + choice.post + " is for the fabric verbs, not for " + choice.fabric;
+  if (!of("verbs") && choice.invalidation != usual.invalidation)
+    return "invalidation by " + choice.invalidation + " is for the fabric verbs, not for " + choice.fabric;
+  return {};
+}
+
+std::string with_underscores(std::string sentence) {
+  for (const char* option : {"tls-keys", "tls-identity", "tls-cert", "tls-key", "tls-ca", "tls-crl",
+                             "tls-server-name", "auth-keys", "auth-identity"}) {
+    const std::string_view name = option;
+    for (std::size_t at = 0; (at = sentence.find(name, at)) != std::string::npos; at += name.size())
+      if (at == 0 || sentence[at - 1] == ' ')  // else it is part of the name of a file
+        std::replace(sentence.begin() + static_cast<std::ptrdiff_t>(at),
+                     sentence.begin() + static_cast<std::ptrdiff_t>(at + name.size()), '-', '_');
+  }
+  return sentence;
+}
+
+}  // namespace rtrs::tools

@@ -1,0 +1,13 @@
+// The identity that a client shows to a server.
+#pragma once
+#include <string>
+
+#include "tools/lib/control/fabric/open_fabric.hpp"
+
+namespace rtrs::tools {
+
+// Returns the identity of the client's credentials on `fabric`. Empty: there are none, or the identity is not
+// known before the client connects. Reads the files, which may block.
+std::string own_identity(const std::string& fabric, const TlsChoice&, const AuthChoice&);
+
+}  // namespace rtrs::tools

@@ -1,0 +1,314 @@
+// What is asked for to keep devices connected. Time is made up.
+#include "tools/lib/control/kernel_nbd/keeper.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace rtrs::kernel_nbd::keeper_test {
+namespace {
+
+const Attachment kDisk{0x16d, 300, "/run/nbd-a.sock", "disk0"};
+constexpr std::uint64_t kBytes = 1 << 20;
+const Export kExport{kBytes, 0x16d, 512};
+
+class KeeperTest : public testing::Test {
+ protected:
+  Actions give(const Input& input) {
+    Actions all = keeper_.on(input, now_);
+    for (const Action& one : all) {
+      if (const auto* tell = std::get_if<Tell>(&one)) told_ += tell->line + "\n";
+      if (const auto* open = std::get_if<Open>(&one)) open_ = *open;
+    }
+    return all;
+  }
+  template <typename One>
+  static std::vector<One> only(const Actions& all) {
+    std::vector<One> some;
+    for (const Action& action : all)
+      if (const auto* one = std::get_if<One>(&action)) some.push_back(*one);
+    return some;
+  }
+  // nbd3 is attached and has its connection.
+  void connected() {
+    give(Listed{{{3, kDisk, kBytes}}});
+    give(Opened{open_.serial, kExport});
+    give(HandedOver{3, 0});
+    EXPECT_EQ(state(), Keeper::State::connected);
+    told_.clear();
+  }
+  // Waits for the next attempt.
+  void fail_next(const std::string& why) {
+    while (keeper_.devices().at(3).asked == 0 && only<Open>(give(Tick{})).empty()) now_ = keeper_.next_tick();
+    give(NotOpened{open_.serial, why});
+  }
+  Keeper::State state() const { return keeper_.devices().at(3).state; }
+  bool told(const std::string& text) const { return told_.find(text) != std::string::npos; }
+
+  Nanos now_ = seconds(1000);
+  Keeper keeper_{Keeper::Options()};
+  Open open_;
+  std::string told_;
+};
+
+TEST_F(KeeperTest, ADeviceThatIsFoundGetsAConnectionInCaseItHasNone) {
+  EXPECT_EQ(only<List>(give(Tick{})).size(), 1U);
+  const auto opens = only<Open>(give(Listed{{{3, kDisk, kBytes}}}));
+  ASSERT_EQ(opens.size(), 1U);
+  EXPECT_EQ(opens[0].socket, kDisk.socket);
+  EXPECT_EQ(opens[0].name, kDisk.name);
+  EXPECT_TRUE(give(Listed{{{3, kDisk, kBytes}}}).empty()) << "one at a time";
+  const auto handed = only<HandOver>(give(Opened{opens[0].serial, kExport}));
+  ASSERT_EQ(handed.size(), 1U);
+  EXPECT_EQ(handed[0].index, 3U);
+  EXPECT_EQ(handed[0].what, kDisk);
+  give(HandedOver{3, 0});
+  EXPECT_EQ(state(), Keeper::State::connected);
+  EXPECT_FALSE(told("connected again")) << "nobody knows that it was not";
+}
+
+TEST_F(KeeperTest, ALostConnectionIsReplacedAsSoonAsSomebodyAnswers) {
+  connected();
+  EXPECT_EQ(only<Open>(give(Lost{3})).size(), 1U);
+  EXPECT_TRUE(told("lost"));
+  EXPECT_TRUE(only<Open>(give(NotOpened{open_.serial, "connection refused"})).empty());
+  // Again and again, less and less often.
+  Nanos pause = 0;
+  for (int turn = 0; turn < 20; ++turn) {
+    const Nanos next = keeper_.next_tick() - now_;
+    now_ += next;
+    if (only<Open>(give(Tick{})).empty()) {
+      pause += next;
+      continue;
+    }
+    pause = 0;
+    give(NotOpened{open_.serial, "connection refused"});
+    EXPECT_LE(keeper_.next_tick() - now_, seconds(2));
+  }
+  EXPECT_LE(pause, seconds(2));
+  EXPECT_EQ(state(), Keeper::State::lost);
+  std::size_t lines = 0;
+  for (std::size_t at = 0; (at = told_.find("refused", at)) != std::string::npos; ++at) ++lines;
+  EXPECT_EQ(lines, 1U) << told_;
+  while (only<Open>(give(Tick{})).empty()) now_ = keeper_.next_tick();
+  EXPECT_EQ(only<HandOver>(give(Opened{open_.serial, kExport})).size(), 1U);
+  give(HandedOver{3, 0});
+  EXPECT_EQ(state(), Keeper::State::connected);
+  EXPECT_TRUE(told("connected again"));
+}
+
+TEST_F(KeeperTest, TheFirstAttemptsFollowQuickly) {
+  connected();
+  give(Lost{3});
+  const Nanos lost = now_;
+  for (int turn = 0; turn < 3; ++turn) {
+    give(NotOpened{open_.serial, "no such file"});
+    now_ = keeper_.next_tick();
+    ASSERT_EQ(only<Open>(give(Tick{})).size(), 1U);
+  }
+  EXPECT_LT(now_ - lost, seconds(1));
+  EXPECT_FALSE(told("no such file")) << "nbdkit is being started";
+}
+
+TEST_F(KeeperTest, AConnectionThatWasLostTwiceAtOnceIsReplacedOnce) {
+  connected();
+  give(Lost{3});
+  EXPECT_TRUE(give(Lost{3}).empty());
+}
+
+TEST_F(KeeperTest, AnotherExportIsNotTakenForTheSame) {
+  EXPECT_EQ(mismatch(kDisk, kBytes, kExport), "");
+  EXPECT_EQ(mismatch(kDisk, kBytes, {kBytes * 2 + 100, 0x16d, 512}), "") << "it grew";
+  EXPECT_NE(mismatch(kDisk, kBytes, {kBytes - 512, 0x16d, 512}), "");
+  EXPECT_NE(mismatch(kDisk, kBytes, {kBytes - 1, 0x16d, 512}), "") << "its last sector is not whole";
+  EXPECT_NE(mismatch(kDisk, kBytes, {kBytes, 0x16f, 512}).find("read-only"), std::string::npos);
+  EXPECT_NE(mismatch(kDisk, kBytes, {kBytes, 0x165, 512}).find("flags"), std::string::npos);
+  connected();
+  give(Lost{3});
+  const Actions all = give(Opened{open_.serial, {kBytes, 0x16f, 512}});
+  EXPECT_TRUE(only<HandOver>(all).empty());
+  ASSERT_EQ(only<Close>(all).size(), 1U);
+  EXPECT_EQ(only<Close>(all)[0].serial, open_.serial);
+  ASSERT_EQ(only<Tell>(all).size(), 1U);
+  EXPECT_EQ(only<Tell>(all)[0].grade, Tell::Grade::error);
+  // Once it is mended, it goes on.
+  now_ = keeper_.next_tick();
+  ASSERT_EQ(only<Open>(give(Tick{})).size(), 1U);
+  EXPECT_EQ(only<HandOver>(give(Opened{open_.serial, kExport})).size(), 1U);
+}
+
+TEST_F(KeeperTest, ADeviceWhoseTimeIsOverIsDetached) {
+  connected();
+  give(Lost{3});
+  const Nanos end = now_ + seconds(kDisk.wait);
+  Actions all;
+  while (only<Detach>(all).empty()) {
+    ASSERT_LE(now_, end);
+    all = give(Opened{open_.serial, {kBytes, 0x16f, 512}});
+    if (!only<Detach>(all).empty()) break;
+    now_ = keeper_.next_tick();
+    give(Tick{});
+  }
+  EXPECT_EQ(now_, end);
+  EXPECT_EQ(only<Detach>(all)[0].what, kDisk);
+  EXPECT_EQ(only<List>(all).size(), 1U);
+  EXPECT_TRUE(told("is detached: the export is read-only"));
+  give(Listed{});
+  EXPECT_TRUE(keeper_.devices().empty());
+}
+
+TEST_F(KeeperTest, OneThatCouldNotBeDetachedIsTriedFurther) {
+  connected();
+  give(Lost{3});
+  now_ += seconds(kDisk.wait);
+  EXPECT_TRUE(only<Detach>(give(Tick{})).empty()) << "somebody may answer yet";
+  EXPECT_EQ(only<Detach>(give(NotOpened{open_.serial, "nobody listens"})).size(), 1U);
+  EXPECT_EQ(state(), Keeper::State::over);
+  EXPECT_EQ(only<Open>(give(Listed{{{3, kDisk, kBytes}}})).size(), 1U);
+}
+
+TEST_F(KeeperTest, NobodyIsDetachedWhoMayHaveAConnection) {
+  give(Listed{{{3, kDisk, kBytes}}});
+  for (int turn = 0; turn < 1000; ++turn) {
+    give(NotOpened{open_.serial, "hangs"});
+    now_ = keeper_.next_tick();
+    EXPECT_TRUE(only<Detach>(give(Tick{})).empty());
+  }
+  EXPECT_GT(now_, seconds(1000 + kDisk.wait));
+}
+
+TEST_F(KeeperTest, WhatIsDetachedOrAttachedToAnotherIsForgotten) {
+  connected();
+  give(Lost{3});
+  const Serial old = open_.serial;
+  const Attachment other{1, 5, "/run/nbd-b.sock", "disk1"};
+  const auto opens = only<Open>(give(Listed{{{3, other, 512}, {4, kDisk, kBytes}}}));
+  ASSERT_EQ(opens.size(), 2U);
+  EXPECT_EQ(opens[0].name, "disk1");
+  const Actions late = give(Opened{old, kExport});
+  EXPECT_EQ(only<Close>(late).size(), 1U);
+  EXPECT_TRUE(only<HandOver>(late).empty());
+  give(Listed{});
+  EXPECT_TRUE(keeper_.devices().empty());
+  EXPECT_EQ(only<Close>(give(Opened{opens[1].serial, kExport})).size(), 1U);
+}
+
+TEST_F(KeeperTest, ANewDeviceIsLookedForWhenItLosesItsConnectionAtOnce) {
+  give(Tick{});
+  EXPECT_TRUE(give(Tick{}).empty());
+  EXPECT_EQ(only<List>(give(Lost{7})).size(), 1U);
+}
+
+TEST_F(KeeperTest, WhoMissedNewsLooksAtEveryDevice) {
+  connected();
+  EXPECT_EQ(only<Open>(give(NewsMissed{})).size(), 1U);
+  EXPECT_EQ(state(), Keeper::State::unknown);
+}
+
+TEST_F(KeeperTest, WhatTheKernelRefusesIsTriedAgain) {
+  connected();
+  give(Lost{3});
+  give(Opened{open_.serial, kExport});
+  EXPECT_EQ(only<List>(give(HandedOver{3, EINVAL})).size(), 1U) << "it may be gone";
+  EXPECT_EQ(state(), Keeper::State::lost);
+  now_ = keeper_.next_tick();
+  EXPECT_EQ(only<Open>(give(Tick{})).size(), 1U);
+}
+
+TEST_F(KeeperTest, ADeviceFollowsTheSizeOfItsExport) {
+  connected();
+  now_ += seconds(60);
+  const auto looks = only<LookAtSize>(give(Tick{}));
+  ASSERT_EQ(looks.size(), 1U);
+  EXPECT_EQ(looks[0].socket, kDisk.socket);
+  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, kBytes})).empty());
+  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, kBytes + 100})).empty()) << "no whole sector more";
+  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 0})).empty()) << "not known";
+  const auto sizes = only<Resize>(give(SizeSeen{3, 2 * kBytes}));
+  ASSERT_EQ(sizes.size(), 1U);
+  EXPECT_EQ(sizes[0].bytes, 2 * kBytes);
+  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty()) << "under way";
+  now_ += seconds(60);
+  EXPECT_TRUE(only<LookAtSize>(give(Tick{})).empty()) << "under way";
+  EXPECT_EQ(only<List>(give(Resized{3, 0})).size(), 1U);
+  give(Listed{{{3, kDisk, 2 * kBytes}}});
+  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty());
+}
+
+TEST_F(KeeperTest, OnlyWholeSectorsAreAskedForAndLessIsAWarning) {
+  connected();
+  now_ += seconds(60);
+  Actions all = give(SizeSeen{3, kBytes + 512 + 100});
+  ASSERT_EQ(only<Resize>(all).size(), 1U);
+  EXPECT_EQ(only<Resize>(all)[0].bytes, kBytes + 512);
+  EXPECT_EQ(only<Resize>(all)[0].what, kDisk);
+  EXPECT_EQ(only<Tell>(all).at(0).grade, Tell::Grade::info);
+  give(Resized{3, 0});
+  all = give(SizeSeen{3, kBytes - 512});
+  ASSERT_EQ(only<Resize>(all).size(), 1U);
+  EXPECT_EQ(only<Tell>(all).at(0).grade, Tell::Grade::warning);
+}
+
+TEST_F(KeeperTest, ASizeThatTheKernelRefusesIsToldAndTriedAgain) {
+  connected();
+  now_ += seconds(60);
+  ASSERT_EQ(only<Resize>(give(SizeSeen{3, 2 * kBytes})).size(), 1U);
+  EXPECT_EQ(only<List>(give(Resized{3, EINVAL})).size(), 1U);
+  EXPECT_TRUE(told("the kernel refuses the new size: Invalid argument"));
+  now_ += seconds(5);
+  EXPECT_EQ(only<LookAtSize>(give(Tick{})).size(), 1U);
+  EXPECT_EQ(only<Resize>(give(SizeSeen{3, 2 * kBytes})).size(), 1U);
+}
+
+TEST_F(KeeperTest, OneThatIsLostAfterAttemptsInVainIsTriedAtOnce) {
+  give(Listed{{{3, kDisk, kBytes}}});
+  give(NotOpened{open_.serial, "hangs"});
+  EXPECT_EQ(keeper_.next_tick(), now_ + milliseconds(50));
+  for (int turn = 0; turn < 20; ++turn) fail_next("hangs");
+  EXPECT_TRUE(told("hangs; tries again"));
+  told_.clear();
+  EXPECT_EQ(only<Open>(give(Lost{3})).size(), 1U) << "not after the pause";
+  give(NotOpened{open_.serial, "hangs"});
+  EXPECT_EQ(keeper_.next_tick(), now_ + milliseconds(50));
+  EXPECT_FALSE(told("hangs"));
+  now_ += seconds(2);
+  fail_next("hangs");
+  EXPECT_TRUE(told("hangs; tries again")) << "it was lost since";
+}
+
+TEST_F(KeeperTest, EachReasonIsTold) {
+  connected();
+  give(Lost{3});
+  now_ += seconds(2);
+  fail_next("one");
+  EXPECT_TRUE(told("one; tries again"));
+  fail_next("another");
+  EXPECT_TRUE(told("another; tries again"));
+  now_ += seconds(2);
+  give(Tick{});
+  give(Opened{open_.serial, kExport});
+  give(HandedOver{3, 0});
+  told_.clear();
+  give(NewsMissed{});
+  give(NotOpened{open_.serial, "another"});
+  now_ += seconds(2);
+  fail_next("another");
+  EXPECT_TRUE(told("another; tries again")) << "it had a connection since";
+}
+
+TEST_F(KeeperTest, ASizeIsNotChangedWhileRequestsWaitForTheNewConnection) {
+  connected();
+  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty());
+  now_ += seconds(60);
+  give(Lost{3});
+  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty());
+  now_ += seconds(60);
+  give(Opened{open_.serial, {2 * kBytes, 0x16d, 512}});
+  give(HandedOver{3, 0});
+  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty());
+  now_ += seconds(30);
+  EXPECT_EQ(only<Resize>(give(SizeSeen{3, 2 * kBytes})).size(), 1U);
+}
+
+}  // namespace
+}  // namespace rtrs::kernel_nbd::keeper_test

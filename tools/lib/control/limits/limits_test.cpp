@@ -1,0 +1,64 @@
+// The table of limits: complete, of one form, and the same as in docs/limits.md.
+#include "tools/lib/control/limits/limits.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace rtrs::tools::limits_test {
+namespace {
+
+std::string page(const char* name) {
+  std::stringstream whole;
+  whole << std::ifstream(std::string(URTRS_DOCS) + "/" + name).rdbuf();
+  return whole.str();
+}
+
+TEST(Limits, EachHasAName) {
+  std::set<std::string> names;
+  for (const Limit& one : limits()) {
+    EXPECT_TRUE(names.insert(one.name).second) << one.name << " is there twice";
+    EXPECT_EQ(find_limit(one.name), &one);
+    EXPECT_EQ(std::string(one.name).find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), std::string::npos);
+    EXPECT_STRNE(one.what, "");
+    EXPECT_STRNE(one.beyond, "");
+  }
+  EXPECT_EQ(find_limit("nonsense"), nullptr);
+}
+
+TEST(Limits, OneThatNothingRaisesIsAsGreatAsItGets) {
+  for (const Limit& one : limits()) {
+    EXPECT_GE(one.most, one.value) << one.name;
+    if (*one.setting == '\0') {
+      EXPECT_EQ(one.most, one.value) << one.name;
+    }
+    EXPECT_TRUE(one.protocol == 0 || one.most <= one.protocol) << one.name;
+  }
+}
+
+TEST(Limits, TheDocumentHasEveryRowAndNoOther) {
+  std::set<std::string> shown;
+  std::stringstream text(page("limits.md"));
+  for (std::string line; std::getline(text, line);)
+    if (line.starts_with("| `")) shown.insert(line);
+  EXPECT_EQ(shown.size(), limits().size());
+  for (const Limit& one : limits())
+    EXPECT_TRUE(shown.contains(markdown_row(one))) << "docs/limits.md has no row\n" << markdown_row(one);
+}
+
+TEST(Limits, TheProtocolsAreThoseOfItsDocument) {
+  const std::string protocol = page("protocol.md");
+  EXPECT_NE(protocol.find("| MAX_PATHS_NUM | " + std::to_string(find_limit("paths")->protocol) + " |"),
+            std::string::npos);
+  EXPECT_NE(
+      protocol.find("| greatest cid_num | " + std::to_string(find_limit("connections")->protocol) + " |"),
+      std::string::npos);
+  EXPECT_NE(
+      protocol.find("| MAX_SESS_QUEUE_DEPTH | " + std::to_string(find_limit("requests")->protocol) + " |"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace rtrs::tools::limits_test

@@ -1,0 +1,112 @@
+// A map that does not come to its end: unmapped meanwhile, or refused.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "tools/lib/control/mapping/supervisor.hpp"
+
+namespace rtrs::mapping::supervisor_cancel_test {
+namespace {
+
+class SupervisorCancel : public ::testing::Test {
+ protected:
+  Actions ask(Ticket ticket) {
+    SessionWish wish;
+    wish.paths = {"10.0.0.2"};
+    return machine_.on(MapAsked{"s", wish, "a", {}, ticket}, 0);
+  }
+  Actions on(const Input& input) { return machine_.on(input, 0); }
+
+  Supervisor machine_{{}, {}};
+};
+
+void expect_done(const Action& action, Ticket ticket, int error) {
+  const auto* const done = std::get_if<Done>(&action);
+  ASSERT_NE(done, nullptr);
+  EXPECT_EQ(done->ticket, ticket);
+  EXPECT_EQ(done->error, error);
+}
+
+TEST_F(SupervisorCancel, BeforeTheProcessWasAsked) {
+  ask(1);
+  Actions told = on(UnmapAsked{"s", "a", false, 2});
+  ASSERT_EQ(told.size(), 1U) << "while it starts nobody knows what it has mapped";
+  expect_done(told[0], 1, ECANCELED);
+  told = on(Answers{"s", {}});
+  ASSERT_EQ(told.size(), 2U);
+  expect_done(told[0], 2, 0);
+  EXPECT_TRUE(std::holds_alternative<End>(told[1]));
+}
+
+TEST_F(SupervisorCancel, WhileTheProcessWaitsForTheServer) {
+  ask(1);
+  on(Answers{"s", {}});
+  Actions told = on(UnmapAsked{"s", "a", false, 2});
+  ASSERT_EQ(told.size(), 2U);
+  expect_done(told[0], 1, ECANCELED);
+  ASSERT_TRUE(std::holds_alternative<Cancel>(told[1]));
+  EXPECT_EQ(std::get<Cancel>(told[1]).session, "s");
+  EXPECT_EQ(std::get<Cancel>(told[1]).device, "a");
+  told = ask(3);
+  ASSERT_EQ(told.size(), 1U);
+  expect_done(told[0], 3, EBUSY);
+  told = on(UnmapAsked{"s", "a", false, 4});
+  ASSERT_EQ(told.size(), 1U);
+  expect_done(told[0], 4, EALREADY);
+  told = on(Mapped{"s", "a", ECANCELED});
+  ASSERT_EQ(told.size(), 2U);
+  expect_done(told[0], 2, 0);
+  EXPECT_TRUE(std::holds_alternative<End>(told[1]));
+}
+
+TEST_F(SupervisorCancel, AMomentTooLateTheDeviceIsUnmapped) {
+  ask(1);
+  on(Answers{"s", {}});
+  on(UnmapAsked{"s", "a", false, 2});
+  Actions told = on(Mapped{"s", "a", 0});
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<Unmap>(told[0]));
+  told = on(Unmapped{"s", "a", ENOENT});
+  ASSERT_EQ(told.size(), 2U) << "never saved, so there is nothing to take out of the file";
+  expect_done(told[0], 2, 0);
+}
+
+// One of the state file, whose server is away: nobody waits for it.
+TEST(SupervisorCancelRestored, WhatIsTriedAgainAndAgainIsUnmappedAtOnce) {
+  SessionWish wish;
+  wish.paths = {"10.0.0.2"};
+  wish.devices["a"];
+  Supervisor machine({{"s", wish}}, {});
+  machine.on(Tick{}, 0);
+  machine.on(Answers{"s", {}}, 0);
+  Actions told = machine.on(UnmapAsked{"s", "a", false, 2}, 0);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<Save>(told[0])) << "the file first";
+  told = machine.on(Saved{}, 0);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<Cancel>(told[0]));
+  told = machine.on(Mapped{"s", "a", ECANCELED}, 0);
+  ASSERT_EQ(told.size(), 2U);
+  expect_done(told[0], 2, 0);
+  EXPECT_TRUE(machine.wishes().empty());
+}
+
+// What an earlier process mapped for nobody, and somebody asks for in another mode.
+TEST(SupervisorRefused, WhatWasThereBeforeIsUnmapped) {
+  SessionWish wish;
+  wish.paths = {"10.0.0.2"};
+  wish.devices["b"];
+  Supervisor machine({{"s", wish}}, {});
+  machine.on(Found{"s"}, 0);
+  machine.on(MapAsked{"s", wish, "a", {}, 1}, 0);
+  Actions told = machine.on(Answers{"s", {"a", "b"}}, 0);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<Map>(told[0]));
+  told = machine.on(Mapped{"s", "a", EBUSY}, 0);
+  ASSERT_EQ(told.size(), 2U);
+  expect_done(told[0], 1, EBUSY);
+  EXPECT_TRUE(std::holds_alternative<Unmap>(told[1]));
+}
+
+}  // namespace
+}  // namespace rtrs::mapping::supervisor_cancel_test

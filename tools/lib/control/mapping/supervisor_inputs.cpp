@@ -1,0 +1,230 @@
+// Inputs of the supervisor: requests of users and answers of processes.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "tools/lib/control/mapping/supervisor.hpp"
+
+namespace rtrs::mapping {
+
+namespace {
+
+// Of one that was never mapped: settle() forgets it as soon as it can.
+bool is_left_over(const Supervisor::Device& device) {
+  return !device.wanted && !device.kept && !device.mapped && !device.asked && device.ticket == 0;
+}
+
+}  // namespace
+
+void Supervisor::take(const MapAsked& asked, Nanos now) {
+  const auto refuse = [&](int error) {
+    if (asked.ticket != 0) actions_.push_back(Done{asked.ticket, error});
+  };
+  Session* session = find(asked.session);
+  if (session == nullptr && sessions_.size() >= kMostSessions) return refuse(ENOSPC);
+  if (const Device* const there = find(asked.session, asked.device))
+    if (!is_left_over(*there)) return refuse(there->wanted ? EEXIST : EBUSY);
+  if (session != nullptr && session->devices.size() >= kMostDevices) return refuse(ENOSPC);
+  const bool made = session == nullptr;
+  if (made) session = &sessions_[asked.session];
+  if (!session->in_use()) {
+    SessionWish before = std::exchange(session->wish, asked.wish);
+    session->wish.devices.clear();
+    const bool runs = session->state == State::starting || session->state == State::up;
+    if (runs && before != session->wish) session->outdated = true;
+  }
+  session->not_before = now;
+  Device& device = session->devices[asked.device];
+  device = {};
+  device.wish = asked.device_wish;
+  device.wanted = true;
+  device.ticket = asked.ticket;
+  device.asked_at = now;
+}
+
+void Supervisor::take(const UnmapAsked& asked, Nanos now) {
+  Device* const device = find(asked.session, asked.device);
+  int refusal = 0;
+  if (device == nullptr)
+    refusal = ENOENT;
+  else if (device->ticket != 0 && !device->wanted)
+    refusal = EALREADY;
+  if (refusal != 0) {
+    if (asked.ticket != 0) actions_.push_back(Done{asked.ticket, refusal});
+    return;
+  }
+  done(*device, ECANCELED);
+  device->force = asked.force;
+  device->ticket = asked.ticket;
+  device->asked_at = now;
+  if (!device->kept) return begin_unmap(asked.session, asked.device, *device, now);
+  device->kept = false;
+  device->change = Change::drop;
+  save_ = true;
+}
+
+void Supervisor::begin_unmap(const std::string& session, const std::string& name, Device& device, Nanos now) {
+  if (device.wanted && device.asked) actions_.push_back(Cancel{session, name});
+  device.wanted = false;
+  device.not_before = now;
+}
+
+void Supervisor::take(const Hurry& hurry, Nanos now) {
+  Session* const session = find(hurry.session);
+  if (session == nullptr) return;
+  session->not_before = now;
+  for (auto& device : session->devices) device.second.not_before = now;
+}
+
+void Supervisor::take(const Found& found, Nanos now) {
+  const bool wished = find(found.session) != nullptr;
+  Session& session = sessions_[found.session];
+  session.stray = !wished && !options_.ends_strays;
+  if (session.stray) {
+    session.wish = found.wish;
+    session.wish.devices.clear();
+  }
+  session.found = true;
+  move(session, State::starting, now);
+}
+
+void Supervisor::adopt(Session& session, const Answers& answers) {
+  session.stray = false;
+  // Somebody may have added or removed paths since it was started.
+  SessionWish now = session.wish;
+  now.paths = answers.paths;
+  if (!check_session(now) && !same_paths(now, session.wish)) session.wish = now;
+  for (const std::string& name : answers.devices) {
+    if (check_device_name(name)) continue;  // the state file cannot have it
+    if (session.devices.size() >= kMostDevices && !session.devices.contains(name)) continue;
+    Device& device = session.devices[name];
+    const auto mode = answers.modes.find(name);
+    const DeviceWish found = mode == answers.modes.end() ? DeviceWish{} : mode->second;
+    // A Map request that came meanwhile succeeds if the device is mapped in the same mode.
+    device.outcome = device.wish == found ? 0 : EEXIST;
+    device.wish = found;
+    device.wanted = device.kept = device.mapped = true;
+    device.change = Change::adopt;
+    save_ = true;
+  }
+}
+
+void Supervisor::take(const Answers& answers, Nanos now) {
+  Session* const session = find(answers.session);
+  if (session == nullptr || (session->state != State::starting && session->state != State::up)) return;
+  const bool first = session->state == State::starting;
+  session->heard = now;
+  session->found = false;
+  if (first) move(*session, State::up, now);
+  for (auto& [name, device] : session->devices) {
+    const bool there =
+        std::find(answers.devices.begin(), answers.devices.end(), name) != answers.devices.end();
+    // A pending Map request is completed by the answer to Map, even if the device is already mapped.
+    const bool asks = device.wanted && device.ticket != 0;
+    if (device.asked) continue;
+    device.there = there;
+    device.mapped = there && !asks;
+  }
+  if (session->stray) return adopt(*session, answers);
+  // Only the first answer has devices left by an earlier urtrs-mapd; later ones may be mapped by hand.
+  if (!first || !options_.ends_strays) return;
+  for (const std::string& name : answers.devices) {
+    if (session->devices.size() == kMostDevices) return;
+    const auto [at, made] = session->devices.try_emplace(name);
+    if (made) at->second.mapped = true;
+  }
+}
+
+void Supervisor::take(const Ended& ended, Nanos now) {
+  Session* const session = find(ended.session);
+  if (session == nullptr || session->state == State::absent) return;
+  const bool unasked = session->state != State::ending;
+  const bool calm = session->state == State::up && now - session->since >= options_.calm;
+  if (unasked) {
+    session->pause = calm ? options_.least_pause : longer(session->pause);
+    ++session->ended;
+  }
+  session->not_before = unasked ? now + session->pause : std::max(now, session->not_before);
+  session->stray = session->outdated = session->found = false;
+  end_path_change(*session);
+  move(*session, State::absent, now);
+  for (auto& device : session->devices) {
+    device.second.mapped = device.second.asked = device.second.there = false;
+    if (unasked && device.second.wanted && device.second.ticket != 0) give_up(device.second, ENOTCONN);
+  }
+}
+
+void Supervisor::take(const Mapped& mapped, Nanos now) {
+  Device* const device = find(mapped.session, mapped.device);
+  if (device == nullptr || !std::exchange(device->asked, false)) return;
+  // If a second Map fails, a device that the process already has stays mapped.
+  device->mapped = mapped.error == 0 || device->there;
+  device->error = mapped.error;
+  if (!device->wanted) return;  // settle() unmaps it
+  if (mapped.error == 0) {
+    device->pause = 0;
+    if (device->kept) return done(*device, 0);
+    device->kept = true;
+    device->change = Change::keep;
+    save_ = true;
+    return;
+  }
+  if (device->ticket != 0) return give_up(*device, mapped.error);
+  device->pause = longer(device->pause);
+  device->not_before = now + device->pause;
+}
+
+void Supervisor::take(const Unmapped& unmapped, Nanos now) {
+  Device* const device = find(unmapped.session, unmapped.device);
+  if (device == nullptr || !std::exchange(device->asked, false)) return;
+  const bool gone = unmapped.error == 0 || unmapped.error == ENOENT || unmapped.error == EALREADY;
+  device->mapped = !gone;
+  if (gone) return;
+  device->pause = longer(device->pause);
+  device->not_before = now + device->pause;
+  if (device->ticket == 0) return;
+  if (device->unsaved) return done(*device, device->outcome, true);
+  if (!std::exchange(device->dropped, false)) return done(*device, unmapped.error);
+  device->wanted = device->kept = true;
+  device->change = Change::restore;
+  device->outcome = unmapped.error;
+  save_ = true;
+}
+
+void Supervisor::take(const Saved& in, Nanos now) {
+  save_at_ = in.error == 0 ? kNever : now + options_.save_pause;
+  for (auto& [name, session] : sessions_) {
+    for (auto& [device_name, device] : session.devices) saved(name, device_name, device, in.error, now);
+    saved(name, session, in.error);
+  }
+}
+
+void Supervisor::saved(const std::string& session, const std::string& name, Device& device, int error,
+                       Nanos now) {
+  switch (std::exchange(device.change, Change::none)) {
+    case Change::none:
+      return;
+    case Change::keep:
+      if (error == 0) return done(device, 0);
+      // settle() unmaps the device and then reports the error.
+      device.kept = device.wanted = false;
+      device.force = true;
+      device.not_before = now;
+      device.outcome = error;
+      device.unsaved = true;
+      return;
+    case Change::adopt:
+      return error == 0 ? done(device, device.outcome) : done(device, error, true);
+    case Change::drop:
+      if (error == 0) {
+        device.dropped = true;
+        return begin_unmap(session, name, device, now);
+      }
+      device.kept = true;
+      return done(device, error, true);
+    case Change::restore:
+      return done(device, device.outcome);
+  }
+}
+
+}  // namespace rtrs::mapping

@@ -1,0 +1,337 @@
+// The machine against a world that does everything in any order: processes that die, hang and refuse, answers
+// that come late or never, people who map and unmap. Then nothing goes wrong any more, and what runs has to
+// become what is wished.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/lib/control/mapping/supervisor.hpp"
+
+namespace rtrs::mapping::supervisor_property_test {
+namespace {
+
+using State = Supervisor::State;
+
+const std::vector<std::string> kSessions{"s", "t"};
+const std::vector<std::string> kDevices{"a", "b", "c"};
+const std::string kPath = "10.0.0.9";
+
+struct Process {
+  bool runs = false;
+  bool told_to_end = false;
+  std::uint16_t port = 0;  // of the wish that it was started for
+  std::set<std::string> mapped;
+  std::deque<Action> asked;         // Map and Unmap without an answer
+  std::set<std::string> cancelled;  // whose Map is to end
+  bool added = false;               // it has kPath
+};
+
+class World {
+ public:
+  explicit World(const Wishes& wishes, Supervisor::Options options = {}) : machine_(wishes, options) {
+    for (const std::string& session : kSessions) processes_[session];
+    for (const auto& [name, session] : wishes)
+      for (const auto& device : session.devices) last_word_[{name, device.first}] = true;
+  }
+
+  void give(const Input& input) {
+    std::optional<Input> next = input;
+    while (next) {
+      for (const Action& action : machine_.on(*std::exchange(next, std::nullopt), now_)) {
+        std::visit([this](const auto& one) { act(one); }, action);
+        if (std::holds_alternative<Save>(action)) next = save(disk_fails_ && *rc::gen::arbitrary<bool>());
+      }
+    }
+    for (const auto& [name, session] : machine_.sessions()) {
+      RC_ASSERT(session.pause <= seconds(30));
+      if (session.state == State::absent) RC_ASSERT(session.not_before <= now_ + seconds(90));
+      for (const auto& device : session.devices) RC_ASSERT(device.second.pause <= seconds(30));
+    }
+  }
+
+  // Its process runs from before, with this port where nothing is wished of it.
+  void has_run(const std::string& session, const std::set<std::string>& mapped, std::uint16_t unwished) {
+    const auto wished = machine_.sessions().find(session);
+    const std::uint16_t port = wished == machine_.sessions().end() ? unwished : wished->second.wish.port;
+    processes_[session] = {true, false, port, mapped, {}, {}, false};
+  }
+  // All that run are found, one after the other.
+  void adopt() {
+    for (const std::string& session : running()) give(Found{session});
+  }
+  // The same where the wishes were lost. Each answers at once.
+  void adopt_as_wished() {
+    SessionWish wish;
+    wish.paths = {"10.0.0.2"};
+    for (const std::string& session : running()) {
+      give(Found{session, wish});
+      answer(session);
+      for (const std::string& device : processes_[session].mapped) last_word_[{session, device}] = true;
+    }
+  }
+
+  // Something that can happen.
+  void disturb() {
+    const std::string session = *rc::gen::elementOf(kSessions);
+    const std::string device = *rc::gen::elementOf(kDevices);
+    Process& process = processes_[session];
+    switch (*rc::gen::inRange(0, 10)) {
+      case 0: {
+        SessionWish wish;
+        wish.paths = {"10.0.0.2"};
+        // As urtrs-mapd: what is in use has its own.
+        const auto there = machine_.sessions().find(session);
+        const bool used = there != machine_.sessions().end() && there->second.in_use();
+        wish.port = used ? there->second.wish.port : *rc::gen::element<std::uint16_t>(1, 2);
+        waiting_[++tickets_] = {session, device, true};
+        return give(MapAsked{session, wish, device, {}, tickets_});
+      }
+      case 1:
+        waiting_[++tickets_] = {session, device, false};
+        return give(UnmapAsked{session, device, *rc::gen::arbitrary<bool>(), tickets_});
+      case 2:
+        return die(session);
+      case 3:
+        return answer(session);
+      case 4:
+      case 5:
+        return carry_out(session, *rc::gen::element(0, 0, 0, EBUSY, ENOENT, ETIMEDOUT));
+      case 6:
+        if (process.told_to_end) die(session);
+        return;
+      case 7:
+        return give(Hurry{session});
+      case 8: {
+        const bool add = *rc::gen::arbitrary<bool>();
+        waiting_[++tickets_] = {session, "", add};
+        return give(PathAsked{session, kPath, add, false, tickets_});
+      }
+      default:
+        now_ += *rc::gen::element(milliseconds(1), milliseconds(150), seconds(1), seconds(31), seconds(70));
+        return give(Tick{});
+    }
+  }
+
+  // Everything answers and nothing dies unasked; how long that took.
+  Nanos calm_down() {
+    const Nanos began = now_;
+    disk_fails_ = false;
+    for (unsigned round = 0; round < 1000; ++round) {
+      for (const std::string& session : kSessions) {
+        if (processes_[session].told_to_end) die(session);
+        answer(session);
+        while (!processes_[session].asked.empty()) carry_out(session, 0);
+      }
+      if (machine_.next_tick() == kNever) break;
+      now_ = std::max(now_, machine_.next_tick());
+      give(Tick{});
+    }
+    return now_ - began;
+  }
+
+  void check_converged() {
+    RC_ASSERT(machine_.next_tick() == kNever);
+    RC_ASSERT(waiting_.empty());
+    const Wishes wishes = machine_.wishes();
+    for (const std::string& session : kSessions) {
+      const auto wished = wishes.find(session);
+      const Process& process = processes_[session];
+      RC_ASSERT(process.runs == (wished != wishes.end()));
+      std::set<std::string> devices;
+      if (wished != wishes.end())
+        for (const auto& device : wished->second.devices) devices.insert(device.first);
+      RC_ASSERT(process.mapped == devices);
+      if (process.runs) RC_ASSERT(process.added == find_path(wished->second, kPath).has_value());
+      // What people were told last is so.
+      for (const std::string& device : kDevices)
+        RC_ASSERT(devices.contains(device) == last_word_[std::pair(session, device)]);
+    }
+    RC_ASSERT(saved_ == wishes);
+  }
+
+  Saved save(bool fails = false) {
+    if (fails) return {ENOSPC};
+    saved_ = machine_.wishes();
+    return {};
+  }
+
+ private:
+  struct Waiter {
+    std::string session;
+    std::string device;
+    bool maps = false;
+  };
+
+  std::vector<std::string> running() const {
+    std::vector<std::string> names;
+    for (const auto& [name, process] : processes_)
+      if (process.runs) names.push_back(name);
+    return names;
+  }
+
+  void act(const Start& start) {
+    Process& process = processes_[start.session];
+    RC_ASSERT(!process.runs);  // never two of a session
+    process = {};
+    process.runs = true;
+    const SessionWish& wish = machine_.sessions().at(start.session).wish;
+    process.port = wish.port;
+    process.added = find_path(wish, kPath).has_value();
+  }
+  void act(const End& end) {
+    Process& process = processes_[end.session];
+    RC_ASSERT(process.runs);
+    RC_ASSERT(!end.kill || process.told_to_end);
+    process.told_to_end = true;
+  }
+  void act(const Map& map) {
+    Process& process = processes_[map.session];
+    RC_ASSERT(process.runs && !process.told_to_end);
+    RC_ASSERT(process.port == machine_.sessions().at(map.session).wish.port);
+    process.asked.emplace_back(map);
+    RC_ASSERT(process.asked.size() <= Supervisor::kMostAsked);
+  }
+  void act(const Cancel& cancel) {
+    Process& process = processes_[cancel.session];
+    RC_ASSERT(process.runs && !process.told_to_end);
+    RC_ASSERT(std::ranges::any_of(process.asked, [&](const Action& one) {
+      const auto* map = std::get_if<Map>(&one);
+      return map != nullptr && map->device == cancel.device;
+    }));
+    process.cancelled.insert(cancel.device);
+  }
+  void act(const Unmap& unmap) {
+    Process& process = processes_[unmap.session];
+    RC_ASSERT(process.runs && !process.told_to_end);
+    process.asked.emplace_back(unmap);
+  }
+  void act(const ChangePath& change) {
+    Process& process = processes_[change.session];
+    RC_ASSERT(process.runs && !process.told_to_end);
+    process.asked.emplace_back(change);
+  }
+  void act(const Save&) {}
+  void act(const Done& done) {
+    const auto found = waiting_.find(done.ticket);
+    RC_ASSERT(found != waiting_.end());  // each once
+    const Waiter& waiter = found->second;
+    const auto saved = saved_.find(waiter.session);
+    const bool kept = saved != saved_.end() && saved->second.devices.contains(waiter.device);
+    const std::pair key(waiter.session, waiter.device);
+    if (waiter.device.empty()) {
+      // The waiter asked for a path.
+      if (done.error == 0 && saved != saved_.end())
+        RC_ASSERT(find_path(saved->second, kPath).has_value() == waiter.maps);
+    } else if (done.error == 0) {
+      RC_ASSERT(kept == waiter.maps);  // it was saved before it was told
+      last_word_[key] = waiter.maps;
+      going_on_.erase(key);
+    } else if (!waiter.maps && done.error == ETIMEDOUT && last_word_[key]) {
+      // The unmap continues until the process answers; a later unmap may report its refusal.
+      last_word_[key] = false;
+      going_on_.insert(key);
+    } else if (!waiter.maps && done.error == EBUSY && !done.unsaved && going_on_.erase(key) != 0) {
+      last_word_[key] = true;
+    }
+    waiting_.erase(found);
+  }
+
+  void die(const std::string& session) {
+    if (!processes_[session].runs) return;
+    processes_[session] = {};
+    give(Ended{session});
+  }
+  void answer(const std::string& session) {
+    const Process& process = processes_[session];
+    if (process.runs) give(Answers{session, {process.mapped.begin(), process.mapped.end()}});
+  }
+  // Any of what it was asked for.
+  void carry_out(const std::string& session, int error) {
+    Process& process = processes_[session];
+    if (process.asked.empty()) return;
+    const auto which = *rc::gen::inRange<std::size_t>(0, process.asked.size());
+    const Action action = process.asked[which];
+    process.asked.erase(process.asked.begin() + static_cast<std::ptrdiff_t>(which));
+    if (const auto* map = std::get_if<Map>(&action)) {
+      // It may have been carried out a moment before.
+      if (process.cancelled.erase(map->device) != 0 && error != 0) error = ECANCELED;
+      if (error == 0) process.mapped.insert(map->device);
+      return give(Mapped{session, map->device, error});
+    }
+    if (const auto* change = std::get_if<ChangePath>(&action)) {
+      if (change->force) error = 0;  // to undo; a process that refuses is right from its next start on
+      if (error == 0) process.added = change->add;
+      return give(PathChanged{session, change->path, error});
+    }
+    const auto& unmap = std::get<Unmap>(action);
+    if (error == ETIMEDOUT) error = EBUSY;  // the machine reports ETIMEDOUT itself, much earlier
+    if (error == 0 || error == ENOENT) process.mapped.erase(unmap.device);
+    give(Unmapped{session, unmap.device, error});
+  }
+
+  Supervisor machine_;
+  Nanos now_ = seconds(1);
+  std::map<std::string, Process> processes_;
+  std::map<Ticket, Waiter> waiting_;
+  std::map<std::pair<std::string, std::string>, bool> last_word_;
+  std::set<std::pair<std::string, std::string>> going_on_;  // unmaps whose waiter was told ETIMEDOUT
+  Ticket tickets_ = 0;
+  bool disk_fails_ = true;
+  Wishes saved_;
+};
+
+Wishes draw_wishes() {
+  Wishes wishes;
+  for (const std::string& session : kSessions)
+    for (const std::string& device : kDevices)
+      if (*rc::gen::arbitrary<bool>()) {
+        wishes[session].paths = {"10.0.0.2"};
+        wishes[session].devices[device];
+      }
+  return wishes;
+}
+
+RC_GTEST_PROP(SupervisorProperty, WhatRunsBecomesWhatIsWished, ()) {
+  World world(draw_wishes());
+  world.save();
+  for (const std::string& session : kSessions)
+    if (*rc::gen::arbitrary<bool>())
+      world.has_run(session,
+                    *rc::gen::container<std::set<std::string>>(
+                        rc::gen::element<std::string>("a", "b", "c", "left over")),
+                    0);
+  world.adopt();
+  const auto steps = *rc::gen::inRange(0, 150);
+  for (int step = 0; step < steps; ++step) world.disturb();
+  // A pause, a hang and what comes behind them.
+  RC_ASSERT(world.calm_down() <= seconds(300));
+  world.check_converged();
+}
+
+RC_GTEST_PROP(SupervisorProperty, WhereTheWishesWereLostWhatRanGoesOnUntilSomebodyUnmapsIt, ()) {
+  Supervisor::Options lost;
+  lost.ends_strays = false;
+  World world({}, lost);
+  world.save();
+  for (const std::string& session : kSessions)
+    if (*rc::gen::arbitrary<bool>())
+      world.has_run(session,
+                    *rc::gen::container<std::set<std::string>>(rc::gen::element<std::string>("a", "b", "c")),
+                    SessionWish().port);
+  world.adopt_as_wished();
+  const auto steps = *rc::gen::inRange(0, 150);
+  for (int step = 0; step < steps; ++step) world.disturb();
+  RC_ASSERT(world.calm_down() <= seconds(300));
+  world.check_converged();
+}
+
+}  // namespace
+}  // namespace rtrs::mapping::supervisor_property_test

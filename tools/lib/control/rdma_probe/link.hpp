@@ -1,0 +1,72 @@
+// A connection of the connection manager between two probes, for either of its ends.
+#pragma once
+#include <rdma/rdma_cma.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/lib/control/rdma_probe/hello.hpp"
+#include "tools/lib/control/rdma_probe/loop.hpp"
+
+namespace rtrs::probe {
+
+struct ManagerEvent {
+  rdma_cm_event_type type{};
+  int status = 0;
+  rdma_cm_id* id = nullptr;
+  std::vector<std::byte> data{};  // the whole field, padded
+};
+
+class Manager {
+ public:
+  // Throws Trouble.
+  Manager();
+  verbs::IdHandle make_id(rdma_port_space space);
+  // What has come; waits for it so long. It is acknowledged.
+  std::optional<ManagerEvent> next(std::chrono::milliseconds wait);
+  // Waits in small steps, until the end of the pace's patience or until it says stop.
+  std::optional<ManagerEvent> next(const Pace&);
+
+ private:
+  verbs::EventChannelHandle channel_;
+};
+
+// What is posted on a connection at one time.
+constexpr std::uint32_t kLinkDepth = 64;
+
+// Work requests are posted at this end only. Destroyed before its Manager.
+class Link {
+ public:
+  // Of an identifier that has a device. Throws Trouble.
+  explicit Link(verbs::IdHandle id);
+
+  void to_receive();  // throws Trouble
+  void to_send();     // throws Trouble
+  int post_receive();
+  int post_write(std::size_t bytes, const Hello& to, bool signalled);
+  int post_immediate(std::uint32_t immediate);
+  std::optional<Waited> look() { return probe::look(queue_.get()); }
+  Waited wait(const Pace& pace) { return wait_for(queue_.get(), pace); }
+
+  rdma_cm_id* id() const noexcept { return id_.get(); }
+  ibv_qp* pair() const noexcept { return pair_.get(); }
+  // Of this end: what the peer writes to, and what is written from.
+  Hello hello() const noexcept;
+  std::span<std::byte, kPatternBytes> target() noexcept { return target_.bytes().first<kPatternBytes>(); }
+  std::span<std::byte, kPatternBytes> source() noexcept { return source_.bytes().first<kPatternBytes>(); }
+  std::string describe() const;  // "10.0.0.1:4711 > 10.0.0.2:18516"
+
+ private:
+  void change(ibv_qp_state);
+
+  verbs::IdHandle id_;
+  verbs::DomainHandle domain_;
+  Buffer target_, source_;
+  verbs::QueueHandle queue_;
+  verbs::QpHandle pair_;
+};
+
+}  // namespace rtrs::probe

@@ -1,0 +1,11 @@
+// How fast a device is, between two queue pairs of its own.
+#pragma once
+#include "tools/lib/control/rdma_probe/device.hpp"
+#include "tools/lib/control/rdma_probe/line.hpp"
+#include "tools/lib/control/rdma_probe/pace.hpp"
+
+namespace rtrs::probe {
+
+Lines measure(const Device&, const Pace&, bool windows_work);
+
+}  // namespace rtrs::probe

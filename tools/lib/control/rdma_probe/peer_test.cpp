@@ -1,0 +1,300 @@
+// Two probes that talk over adapters in memory, and peers that are none.
+#include "tools/lib/control/rdma_probe/peer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "sim/net/adapters/test_no_problems.hpp"
+#include "tools/lib/control/rdma_probe/hello.hpp"
+#include "tools/lib/control/rdma_probe/link.hpp"
+#include "tools/lib/control/rdma_probe/test_peer.hpp"
+#include "tools/lib/control/rdma_probe/trouble.hpp"
+
+namespace rtrs::probe::peer_test {
+namespace {
+
+const auto* const environment = ::testing::AddGlobalTestEnvironment(new mock_hca::NoProblems);
+
+TEST_F(PeerTest, ProbesTalkOneAfterAnother) {
+  ListeningProbe server;
+  for (unsigned i = 0; i < 2; ++i) {
+    const PeerLines got = asked(server.port());
+    EXPECT_EQ(got.lines.size(), 6U) << text_of(got.lines);
+    EXPECT_TRUE(all_ok(got.lines)) << text_of(got.lines);
+    EXPECT_FALSE(got.silent);
+    EXPECT_TRUE(says(got.lines, Grade::ok, "20 rounds")) << text_of(got.lines);
+  }
+  const Lines& told = server.finish();
+  EXPECT_EQ(told.size(), 2U) << text_of(told);
+  EXPECT_TRUE(all_ok(told)) << text_of(told);
+  EXPECT_TRUE(says(told, Grade::ok, "20 rounds"));
+}
+
+TEST_F(PeerTest, AnAddressOfThisHostChoosesTheDevice) {
+  ListeningProbe server;
+  const PeerLines got =
+      probe_peer({.address = "192.0.2.2@192.0.2.1", .port = server.port(), .rounds = 5}, pace_of_test());
+  EXPECT_TRUE(all_ok(got.lines)) << text_of(got.lines);
+  EXPECT_TRUE(says(got.lines, Grade::ok, "by port 1 of rxe0, from 192.0.2.2")) << text_of(got.lines);
+}
+
+TEST_F(PeerTest, NobodyListens) {
+  const PeerLines got = asked(4711);
+  EXPECT_TRUE(says(got.lines, Grade::failed, "nobody listens there")) << text_of(got.lines);
+  EXPECT_FALSE(got.silent);
+  EXPECT_NE(got.lines.back().remedy.find("--listen --port=4711"), std::string::npos);
+}
+
+TEST_F(PeerTest, AnAddressThatIsNoneOrThatNobodyHas) {
+  const auto ask = [](const char* address) {
+    return probe_peer({.address = address, .port = 1, .rounds = 1}, pace_of_test()).lines;
+  };
+  EXPECT_TRUE(says(ask("192.0.2.256"), Grade::failed, "no host has the name or address"));
+  EXPECT_TRUE(says(ask("192.0.2.77"), Grade::failed, "no way to that address"));
+  EXPECT_TRUE(says(ask("192.0.2.256@192.0.2.1"), Grade::failed, "no host has the name or address"));
+  EXPECT_TRUE(says(ask("192.0.2.77@192.0.2.1"), Grade::failed, "no way to that address"));
+}
+
+TEST_F(PeerTest, APortThatIsTakenCannotBeListenedOn) {
+  ListeningProbe server(std::chrono::seconds(10), kServer);
+  const Lines lines = listen_for_peers({.address = kServer, .port = server.port()}, pace_of_test());
+  EXPECT_TRUE(says(lines, Grade::failed, "cannot listen on 192.0.2.1")) << text_of(lines);
+  EXPECT_TRUE(
+      says(listen_for_peers({.address = "192.0.2.77"}, pace_of_test()), Grade::failed, "cannot listen"));
+  EXPECT_TRUE(
+      says(listen_for_peers({.address = "192.0.2.256"}, pace_of_test()), Grade::failed, "is no address"));
+}
+
+TEST_F(PeerTest, WhereNobodyComesTheTimeIsOver) {
+  const Lines lines = listen_for_peers({.port = 0, .lasts = std::chrono::milliseconds(1)}, pace_of_test());
+  EXPECT_TRUE(says(lines, Grade::absent, "none came")) << text_of(lines);
+}
+
+// --- peers that are none ---
+
+// A client of this test's own, which says what it likes.
+class Stranger {
+ public:
+  explicit Stranger(std::uint16_t port, std::span<const std::byte> words) {
+    verbs::IdHandle id = manager_.make_id(RDMA_PS_TCP);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(0xc0000201U);
+    EXPECT_EQ(rdma_resolve_addr(id.get(), nullptr, reinterpret_cast<sockaddr*>(&to), 1000), 0);
+    EXPECT_EQ(next(), RDMA_CM_EVENT_ADDR_RESOLVED);
+    EXPECT_EQ(rdma_resolve_route(id.get(), 1000), 0);
+    EXPECT_EQ(next(), RDMA_CM_EVENT_ROUTE_RESOLVED);
+    link.emplace(std::move(id));
+    rdma_conn_param params{};
+    params.private_data = words.data();
+    params.private_data_len = static_cast<std::uint8_t>(words.size());
+    params.qp_num = link->pair()->qp_num;
+    EXPECT_EQ(rdma_connect(link->id(), &params), 0);
+    answered = next();
+    if (answered != RDMA_CM_EVENT_CONNECT_RESPONSE) return;
+    there = decode(data_).value_or(Hello{});
+    link->to_receive();
+    link->to_send();
+    EXPECT_EQ(rdma_establish(link->id()), 0);
+  }
+  void leave() {
+    rdma_disconnect(link->id());
+    next();
+    link.reset();
+  }
+  rdma_cm_event_type next() {
+    const auto event = manager_.next(pace_of_test());
+    if (!event) return RDMA_CM_EVENT_CONNECT_ERROR;
+    data_ = event->data;
+    return event->type;
+  }
+
+ private:
+  Manager manager_;
+  std::vector<std::byte> data_;
+
+ public:
+  std::optional<Link> link;
+  rdma_cm_event_type answered{};
+  Hello there;
+};
+
+const HelloBytes kHello = encode({});
+
+TEST_F(PeerTest, AStrangerIsSentAwayAndTheNextOneIsServed) {
+  ListeningProbe server;
+  {
+    const std::array<std::byte, 5> words{};
+    Stranger stranger(server.port(), words);
+    EXPECT_EQ(stranger.answered, RDMA_CM_EVENT_REJECTED);
+  }
+  {
+    HelloBytes words = kHello;
+    words[11] = std::byte{2};  // of another version
+    Stranger stranger(server.port(), words);
+    EXPECT_EQ(stranger.answered, RDMA_CM_EVENT_REJECTED);
+  }
+  EXPECT_TRUE(all_ok(asked(server.port()).lines));
+  const Lines& told = server.finish();
+  EXPECT_EQ(told.size(), 3U);
+  EXPECT_TRUE(says(told, Grade::failed, "it is no probe of this version")) << text_of(told);
+}
+
+TEST_F(PeerTest, ARoundWithOtherDataIsFound) {
+  ListeningProbe server;
+  Stranger stranger(server.port(), kHello);
+  ASSERT_EQ(stranger.answered, RDMA_CM_EVENT_CONNECT_RESPONSE);
+  stranger.link->post_receive();
+  EXPECT_EQ(stranger.link->post_immediate(5), 0);
+  const Pace pace = pace_of_test();
+  std::uint32_t said = 0;
+  for (unsigned i = 0; i < 2; ++i) {
+    const ibv_wc one = good(stranger.link->wait(pace), "an answer");
+    if ((one.opcode & IBV_WC_RECV) != 0) said = ntohl(one.imm_data);
+  }
+  EXPECT_EQ(said, kWrong);
+  stranger.leave();
+  EXPECT_TRUE(says(server.finish(), Grade::failed, "1 of 1 rounds had other data"))
+      << text_of(server.finish());
+}
+
+TEST_F(PeerTest, AMessageInsteadOfARoundEndsTheConnection) {
+  ListeningProbe server;
+  Stranger stranger(server.port(), kHello);
+  ibv_send_wr request{}, *refused = nullptr;
+  ibv_sge none{};
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.sg_list = &none;
+  EXPECT_EQ(ibv_post_send(stranger.link->pair(), &request, &refused), 0);
+  EXPECT_EQ(stranger.next(), RDMA_CM_EVENT_DISCONNECTED);
+  stranger.leave();
+  EXPECT_TRUE(all_ok(asked(server.port()).lines));
+  EXPECT_TRUE(says(server.finish(), Grade::failed, "it sends what is no round")) << text_of(server.finish());
+}
+
+TEST_F(PeerTest, AWriteToMemoryThatWasNotGivenEndsTheConnection) {
+  ListeningProbe server;
+  Stranger stranger(server.port(), kHello);
+  Hello beyond = stranger.there;
+  beyond.address += kPeerMemory - 8;
+  EXPECT_EQ(stranger.link->post_write(16, beyond, true), 0);
+  const Waited answer = stranger.link->wait(pace_of_test());
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->status, IBV_WC_REM_ACCESS_ERR);
+  stranger.leave();
+  EXPECT_TRUE(all_ok(asked(server.port()).lines));
+}
+
+TEST_F(PeerTest, OneThatTakesNoAnswersIsLeft) {
+  ListeningProbe server;
+  Stranger stranger(server.port(), kHello);
+  const Pace pace = pace_of_test();
+  for (std::uint32_t i = 0; i < kLinkDepth; ++i) {
+    EXPECT_EQ(stranger.link->post_immediate(i), 0);
+    const Waited sent = stranger.link->wait(pace);
+    if (!sent || sent->status != IBV_WC_SUCCESS) break;
+  }
+  EXPECT_EQ(stranger.link->post_immediate(7), 0);
+  EXPECT_EQ(stranger.next(), RDMA_CM_EVENT_DISCONNECTED);
+  stranger.leave();
+  EXPECT_TRUE(says(server.finish(), Grade::failed, "it takes no answers")) << text_of(server.finish());
+}
+
+TEST_F(PeerTest, OneThatIsSilentIsLeft) {
+  ListeningProbe server(std::chrono::milliseconds(20));
+  Stranger stranger(server.port(), kHello);
+  EXPECT_EQ(stranger.next(), RDMA_CM_EVENT_DISCONNECTED);
+  stranger.leave();
+  EXPECT_TRUE(says(server.finish(), Grade::failed, "it is silent after 0 rounds"))
+      << text_of(server.finish());
+}
+
+TEST_F(PeerTest, ASecondOneIsToldToWait) {
+  ListeningProbe server;
+  Stranger stranger(server.port(), kHello);
+  const PeerLines got = asked(server.port());
+  EXPECT_TRUE(says(got.lines, Grade::failed, "another probe is served there")) << text_of(got.lines);
+  stranger.leave();
+  EXPECT_TRUE(all_ok(asked(server.port()).lines));
+}
+
+// A server that says what the test wants, or nothing.
+PeerLines asked_of(const std::function<void(rdma_cm_id*, std::uint32_t queue_pair)>& answers,
+                   const Pace& pace = pace_of_test()) {
+  Manager manager;
+  const verbs::IdHandle listener = manager.make_id(RDMA_PS_TCP);
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  EXPECT_EQ(rdma_bind_addr(listener.get(), reinterpret_cast<sockaddr*>(&any)), 0);
+  EXPECT_EQ(rdma_listen(listener.get(), 1), 0);
+  const std::uint16_t port = ntohs(rdma_get_src_port(listener.get()));
+  auto got = std::async(std::launch::async, [&] { return asked(port, pace); });
+  const auto request = manager.next(pace_of_test());
+  EXPECT_TRUE(request && request->type == RDMA_CM_EVENT_CONNECT_REQUEST);
+  std::optional<Link> link(std::in_place, verbs::IdHandle(request->id));
+  for (unsigned i = 0; i < 4; ++i) link->post_receive();
+  link->to_receive();
+  link->to_send();
+  answers(link->id(), link->pair()->qp_num);
+  PeerLines lines = got.get();
+  link.reset();
+  return lines;
+}
+
+void accept_with(rdma_cm_id* id, std::uint32_t queue_pair, std::span<const std::byte> words) {
+  rdma_conn_param params{};
+  params.private_data = words.data();
+  params.private_data_len = static_cast<std::uint8_t>(words.size());
+  params.qp_num = queue_pair;
+  EXPECT_EQ(rdma_accept(id, &params), 0);
+}
+
+TEST_F(PeerTest, AServerThatIsNoProbe) {
+  const PeerLines got = asked_of([](rdma_cm_id* id, std::uint32_t pair) { accept_with(id, pair, {}); });
+  EXPECT_TRUE(says(got.lines, Grade::failed, "what listens there is no probe")) << text_of(got.lines);
+}
+
+TEST_F(PeerTest, AServerThatGivesTooLittleMemory) {
+  const PeerLines got = asked_of([](rdma_cm_id* id, std::uint32_t pair) {
+    accept_with(id, pair, encode({.key = 1, .address = 1, .length = 4096}));
+  });
+  EXPECT_TRUE(says(got.lines, Grade::failed, "too little memory")) << text_of(got.lines);
+}
+
+TEST_F(PeerTest, AServerThatGivesAKeyThatIsNone) {
+  const PeerLines got = asked_of([](rdma_cm_id* id, std::uint32_t pair) {
+    accept_with(id, pair, encode({.key = 77, .address = 1, .length = 1U << 30U}));
+  });
+  EXPECT_TRUE(says(got.lines, Grade::failed, "a round: remote access error")) << text_of(got.lines);
+}
+
+TEST_F(PeerTest, AServerThatDoesNotAnswer) {
+  const PeerLines got =
+      asked_of([](rdma_cm_id*, std::uint32_t) {}, pace_of_test(std::chrono::milliseconds(200)));
+  EXPECT_TRUE(says(got.lines, Grade::failed, "no answer within 200 ms")) << text_of(got.lines);
+  EXPECT_TRUE(got.silent);
+}
+
+TEST_F(PeerTest, WhateverCannotBeHadIsToldAndNothingIsLeftBehind) {
+  bool fell_short = true;
+  for (unsigned skip = 0; fell_short; ++skip) {
+    ASSERT_LT(skip, 100U);
+    ListeningProbe server;
+    mock_hca::fall_short(skip, 1);
+    const PeerLines got = asked(server.port());
+    const Lines& told = server.finish();
+    fell_short = mock_hca::fell_short();
+    mock_hca::fall_short(0, 0);
+    EXPECT_EQ(fell_short, !all_ok(got.lines) || !all_ok(told)) << text_of(got.lines) << text_of(told);
+    EXPECT_EQ(mock_hca::objects(), 0U) << "without object " << skip;
+  }
+}
+
+}  // namespace
+}  // namespace rtrs::probe::peer_test

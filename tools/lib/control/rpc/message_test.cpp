@@ -1,0 +1,118 @@
+// Lines that anybody can send: what is a request, and how each that is not is answered.
+#include "tools/lib/control/rpc/message.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+namespace rtrs::rpc::message_test {
+namespace {
+
+using nlohmann::json;
+
+Error refusal_of(std::string_view line) {
+  const Received received = parse_request(line);
+  EXPECT_FALSE(received.request) << line;
+  if (!received.answer) return {};
+  const auto answer = parse_answer(*received.answer);
+  EXPECT_TRUE(answer && answer->error) << *received.answer;
+  return answer && answer->error ? *answer->error : Error{};
+}
+
+TEST(RpcMessage, ARequestHasIdMethodAndParameters) {
+  const Received received =
+      parse_request(R"({"jsonrpc":"2.0","id":7,"method":"path.disconnect","params":{"path":"0"}})");
+  ASSERT_TRUE(received.request);
+  EXPECT_EQ(received.request->id, 7);
+  EXPECT_EQ(received.request->method, "path.disconnect");
+  EXPECT_EQ(received.request->params, json({{"path", "0"}}));
+  EXPECT_TRUE(received.request->wants_answer());
+}
+
+TEST(RpcMessage, WithoutParametersThereIsAnEmptyObject) {
+  const Received received = parse_request(R"({"jsonrpc":"2.0","id":"a","method":"server.show"})");
+  ASSERT_TRUE(received.request);
+  EXPECT_EQ(received.request->params, json::object());
+}
+
+TEST(RpcMessage, WithoutAnIdItIsANotification) {
+  const Received received = parse_request(R"({"jsonrpc":"2.0","method":"x"})");
+  ASSERT_TRUE(received.request);
+  EXPECT_FALSE(received.request->wants_answer());
+}
+
+TEST(RpcMessage, WithANullIdItIsARequest) {
+  const Received received = parse_request(R"({"jsonrpc":"2.0","id":null,"method":"x"})");
+  ASSERT_TRUE(received.request);
+  EXPECT_TRUE(received.request->wants_answer());
+  EXPECT_TRUE(received.request->id.is_null());
+}
+
+TEST(RpcMessage, WhatIsNoRequestIsAnsweredWithTheReason) {
+  EXPECT_EQ(refusal_of("").code, Code::parse_error);
+  EXPECT_EQ(refusal_of("{").code, Code::parse_error);
+  EXPECT_EQ(refusal_of("\xff\xfe").code, Code::parse_error);
+  EXPECT_EQ(refusal_of("7").code, Code::invalid_request);
+  EXPECT_EQ(refusal_of("{}").code, Code::invalid_request);
+  EXPECT_EQ(refusal_of(R"([{"jsonrpc":"2.0","id":1,"method":"x"}])").code, Code::invalid_request);
+  EXPECT_EQ(refusal_of(R"({"jsonrpc":"1.0","id":1,"method":"x"})").code, Code::invalid_request);
+  EXPECT_EQ(refusal_of(R"({"jsonrpc":"2.0","id":1,"method":3})").code, Code::invalid_request);
+  EXPECT_EQ(refusal_of(R"({"jsonrpc":"2.0","id":{},"method":"x"})").code, Code::invalid_request);
+  EXPECT_EQ(refusal_of(R"({"jsonrpc":"2.0","id":1,"method":"x","params":[1]})").code, Code::invalid_params);
+}
+
+TEST(RpcMessage, TheAnswerNamesTheIdWhereItCouldBeRead) {
+  const Received received = parse_request(R"({"jsonrpc":"2.0","id":9,"method":"x","params":3})");
+  ASSERT_TRUE(received.answer);
+  EXPECT_EQ(parse_answer(*received.answer)->id, 9);
+}
+
+TEST(RpcMessage, WhatIsNestedTooDeeplyIsRefused) {
+  const std::string open(20'000, '[');
+  EXPECT_EQ(refusal_of(open).code, Code::parse_error);
+  EXPECT_EQ(refusal_of(open + std::string(20'000, ']')).code, Code::parse_error);
+}
+
+TEST(RpcMessage, AnErrorComesBackWhole) {
+  const auto answer =
+      parse_answer(error_line(4, {Code::no_such_thing, "there is no session \"a\"", "look", 2}));
+  ASSERT_TRUE(answer && answer->error);
+  EXPECT_EQ(answer->id, 4);
+  EXPECT_EQ(answer->error->code, Code::no_such_thing);
+  EXPECT_EQ(answer->error->message, "there is no session \"a\"");
+  EXPECT_EQ(answer->error->hint, "look");
+  EXPECT_EQ(answer->error->error, 2);
+}
+
+TEST(RpcMessage, ParamsOfANotificationAreAnObject) {
+  const auto event = parse_answer(R"({"jsonrpc":"2.0","method":"event","params":{"what":"up"}})");
+  ASSERT_TRUE(event && event->method);
+  EXPECT_EQ(event->params, json({{"what", "up"}}));
+  EXPECT_FALSE(parse_answer(R"({"jsonrpc":"2.0","method":"event","params":[1]})"));
+}
+
+TEST(RpcMessage, LinesHaveNoNewlineWhateverTheyHold) {
+  // A name of a peer may hold any byte.
+  const std::string name = "a\nb\xff\x01";
+  const std::string line = result_line(1, {{"name", name}});
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  ASSERT_TRUE(parse_answer(line));
+}
+
+TEST(RpcMessage, AnyBytesAreARequestOrAreAnswered) {
+  std::minstd_rand random(7);
+  const auto draw = [&random](std::size_t below) { return static_cast<std::size_t>(random()) % below; };
+  const std::string good = R"({"jsonrpc":"2.0","id":7,"method":"path.disconnect","params":{"path":"0"}})";
+  for (int i = 0; i < 20'000; ++i) {
+    std::string line = good;
+    for (std::size_t changes = 1 + draw(3); changes > 0; --changes)
+      line[draw(line.size())] = static_cast<char>(draw(256));
+    const Received received = parse_request(line);
+    EXPECT_NE(received.request.has_value(), received.answer.has_value());
+    static_cast<void>(parse_answer(line));
+  }
+}
+
+}  // namespace
+}  // namespace rtrs::rpc::message_test

@@ -1,0 +1,45 @@
+// Who gives way to a newcomer.
+#include "tools/lib/control/rpc/places.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace rtrs::rpc::places_test {
+namespace {
+
+using Places = std::vector<Place>;
+
+TEST(RpcPlaces, TheLongestIdleGivesWay) {
+  const Places places{{Rank::member, false, 5}, {Rank::member, false, 2}, {Rank::member, true, 1}};
+  EXPECT_EQ(gives_way(places, Rank::member), 1U);
+}
+
+TEST(RpcPlaces, WhoeverIsBusyStays) {
+  EXPECT_FALSE(gives_way(Places{{Rank::owner, true, 1}, {Rank::owner, true, 2}}, Rank::owner));
+  EXPECT_FALSE(gives_way(Places{{Rank::stranger, true, 1}}, Rank::stranger));
+}
+
+TEST(RpcPlaces, TheLowestRankGoesFirst) {
+  const Places places{{Rank::owner, false, 1}, {Rank::member, false, 2}, {Rank::stranger, false, 3}};
+  EXPECT_EQ(gives_way(places, Rank::owner), 2U);
+}
+
+TEST(RpcPlaces, NobodyGivesWayToALowerRank) {
+  EXPECT_FALSE(gives_way(Places{{Rank::owner, false, 1}, {Rank::member, false, 2}}, Rank::stranger));
+  EXPECT_EQ(gives_way(Places{{Rank::owner, false, 1}, {Rank::member, false, 2}}, Rank::member), 1U);
+}
+
+TEST(RpcPlaces, StrangersThatAreBusyGiveWayToThoseAboveThem) {
+  const Places places{{Rank::stranger, true, 7}, {Rank::stranger, true, 3}, {Rank::owner, true, 1}};
+  EXPECT_EQ(gives_way(places, Rank::owner), 1U);
+  EXPECT_EQ(gives_way(places, Rank::member), 1U);
+  EXPECT_FALSE(gives_way(places, Rank::stranger));
+}
+
+TEST(RpcPlaces, WhereThereIsNobodyThereIsNoPlace) {
+  EXPECT_FALSE(gives_way({}, Rank::owner));
+}
+
+}  // namespace
+}  // namespace rtrs::rpc::places_test

@@ -1,0 +1,37 @@
+// Choice logs as files: JSON, written and read by this project only, but meant to be looked at and edited
+// too.
+//   {"urtrs_choices": 1, "seed": 4711, "oracle": "O9", "seen": "...",
+//    "choices": ["( swarm", "( option", "swarm 4 1", ")", ")", "- fault_span", "latency 5001 17 x3", ...]}
+// A line is a draw (label, range, value, how often in a row), the begin "(" or end ")" of a group, or a group
+// that is left out "-". A draw that is missing takes its calm value.
+// A directed world has its "scenario" there too, whose "script" has one line of sim/world/script.hpp a
+// step.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "sim/choices/choice.hpp"
+#include "sim/world/scenario.hpp"
+
+namespace rtrs::tools {
+
+struct ChoiceLogFile {
+  static constexpr int kVersion = 1;
+  std::uint64_t seed = 0;    // seed of the world; the data and names of a run derive from it
+  std::string oracle, seen;  // what failed
+  sim::ChoiceLog choice_log;
+  std::optional<sim::Scenario> scenario;  // directed world only; otherwise drawn from the choice log
+  bool over_tcp = false;                  // "fabric": "tcp", see sim::Scenario
+  bool over_adapters = false;             // "fabric": "verbs-mock"
+};
+std::string to_json(const ChoiceLogFile&);
+// Fails with a message that names the problem and its position.
+tl::expected<ChoiceLogFile, std::string> parse_choice_log(const std::string& json);
+// Returns 0 or a positive errno.
+int write_choice_log(const std::string& path, const ChoiceLogFile&);
+tl::expected<ChoiceLogFile, std::string> read_choice_log(const std::string& path);
+
+}  // namespace rtrs::tools

@@ -1,0 +1,323 @@
+#include "tools/lib/trace/judge/law_check.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "conformance/spec/bytes.hpp"
+#include "conformance/spec/immediate.hpp"
+#include "core/record/chain_hash.hpp"
+#include "sim/net/basic/law_monitor.hpp"
+
+namespace rtrs::sim {
+
+namespace {
+
+constexpr std::size_t kKept = 64;
+constexpr unsigned kContentLaw = 17;  // nothing arrives that was not posted
+
+WorkRequest::Op op_of(spec::WireOp op) noexcept {
+  switch (op) {
+    case spec::WireOp::write:
+      return WorkRequest::Op::write;
+    case spec::WireOp::write_imm:
+      return WorkRequest::Op::write_imm;
+    case spec::WireOp::send:
+      return WorkRequest::Op::send;
+    case spec::WireOp::send_imm:
+      return WorkRequest::Op::send_imm;
+    case spec::WireOp::send_inv:
+      return WorkRequest::Op::send_inv;
+  }
+  return WorkRequest::Op::write;
+}
+
+}  // namespace
+
+void LawCollector::on(unsigned machine, const spec::Event& event) {
+  ++records_;
+  const auto key = std::pair(Place{trace_, machine}, event.key);
+  if (event.kind == spec::Kind::WireCm) return connected(key, event);
+  const bool gap = event.kind == spec::Kind::WireGap;
+  if (!gap && event.kind != spec::Kind::WireSent && event.kind != spec::Kind::WireReceived) return;
+  if (gap) blind_.insert(trace_);
+  const auto found = current_.find(key);
+  if (found == current_.end()) {
+    blind_.insert(trace_);
+    return;
+  }
+  End& end = ends_[found->second];
+  if (gap) {
+    end.gapped = true;
+    return;
+  }
+  const bool unread =
+      event.kind == spec::Kind::WireReceived && event.length == 0 && event.op == spec::WireOp::write_imm;
+  Message message{event.op, event.has_imm ? event.imm : 0, event.length, !unread, 0, 0, event.digest,
+                  records_};
+  message.head_size = static_cast<std::uint32_t>(event.bytes.size());
+  message.head = trace::content_digest(event.bytes.data(), event.bytes.size());
+  if (event.kind == spec::Kind::WireSent) end.sent.push_back(message);
+  if (event.kind == spec::Kind::WireReceived && event.op != spec::WireOp::write)
+    end.received.push_back(message);
+}
+
+void LawCollector::connected(const std::pair<Place, spec::Key>& key, const spec::Event& event) {
+  const auto known = current_.find(key);
+  if (event.cm == spec::CmKind::rep && known != current_.end()) {
+    End& end = ends_[known->second];
+    end.accepted = true;
+    if (event.bytes.size() >= spec::kConRspBytes) end.depth = spec::u16_at(event.bytes, 6);
+  }
+  if (event.cm != spec::CmKind::req || event.key.epoch == 0 || event.bytes.size() < spec::kConReqBytes)
+    return;
+  const Name name{spec::uuid_at(event.bytes, 12), spec::uuid_at(event.bytes, 28),
+                  spec::u16_at(event.bytes, 10), spec::u16_at(event.bytes, 6)};
+  named_[name].push_back(ends_.size());
+  current_[key] = ends_.size();
+  End end;
+  end.key = event.key;
+  end.trace = trace_;
+  end.machine = key.first.second;
+  end.client = event.sent;
+  ends_.push_back(std::move(end));
+}
+
+void LawCollector::end_trace(bool whole) {
+  for (std::size_t at = first_end_; !whole && at < ends_.size(); ++at) ends_[at].cut = true;
+}
+
+// Tracks the writes into each chunk of a session that the traces show, to tell whether another request may
+// have overwritten the one that a server read.
+class LawCollector::Chunks {
+ public:
+  explicit Chunks(const LawCollector& all) : all_(all) {
+    for (const auto& [name, ends] : all.named_) {
+      bool asked = false;
+      for (const std::size_t at : ends) {
+        const End& end = all.ends_[at];
+        asked = asked || end.client;
+        if (end.client) clients_[name.session].push_back(&end);
+      }
+      // A connection that some client has used, of which nobody has a record.
+      if (!asked) unknown_.insert(name.session);
+    }
+  }
+
+  // Message `wr` of `from`, a client's end.
+  bool may_be_overwritten(const spec::Uuid& session, const End& from, std::size_t wr) const {
+    const Message& message = from.sent[wr];
+    if (message.op != spec::WireOp::write_imm) return false;
+    if (from.depth == 0 || unknown_.contains(session)) return true;
+    const auto ends = clients_.find(session);
+    const std::uint32_t chunk = spec::request_buf_id(from.depth, message.imm);
+    const std::uint64_t over = answered(from, chunk, message.order);
+    return std::any_of(ends->second.begin(), ends->second.end(), [&](const End* other) {
+      // The order of records in two traces is not known.
+      const bool foreign = other->trace != from.trace || other->machine != from.machine;
+      if (foreign || other->depth != from.depth || all_.blind_.contains(other->trace))
+        return foreign || other->depth != 0 || !other->sent.empty();
+      return std::any_of(other->sent.begin(), other->sent.end(), [&](const Message& one) {
+        if (one.order == message.order || !is_request(one) ||
+            spec::request_buf_id(other->depth, one.imm) != chunk)
+          return false;
+        return one.order < over && answered(*other, chunk, one.order) > message.order;
+      });
+    });
+  }
+
+ private:
+  static bool is_request(const Message& message) {
+    return message.op == spec::WireOp::write_imm && spec::imm_type(message.imm) == spec::kIoReq;
+  }
+  // When the client had the first answer for the chunk on this connection after `order`; never: the request
+  // may act at any time.
+  static std::uint64_t answered(const End& end, std::uint32_t chunk, std::uint64_t order) {
+    const std::uint32_t mask = (std::uint32_t{1} << spec::log2up(end.depth)) - 1;
+    for (const Message& one : end.received) {
+      const unsigned type = spec::imm_type(one.imm);
+      const bool answer = (one.op == spec::WireOp::write_imm || one.op == spec::WireOp::send_imm) &&
+                          (type == spec::kIoRsp || type == spec::kIoRspInv);
+      if (answer && one.order > order && (spec::response_id(one.imm) & mask) == chunk) return one.order;
+    }
+    return ~std::uint64_t{0};
+  }
+
+  const LawCollector& all_;
+  std::map<spec::Uuid, std::vector<const End*>> clients_;
+  std::set<spec::Uuid> unknown_;
+};
+
+// One direction of one connection, before a monitor of its own: the sender is queue pair 0 of node 0.
+class LawCollector::Direction {
+ public:
+  Direction(const End& from, const End& to, const spec::Uuid& session, const Chunks& chunks)
+      : from_(from), to_(to), session_(session), chunks_(chunks) {
+    feed(NetworkEvent::Kind::qp_created, [](NetworkEvent& h) { h.qp = 0, h.node = 0; });
+    feed(NetworkEvent::Kind::qp_created, [](NetworkEvent& h) { h.qp = 1, h.node = 1; });
+    feed(NetworkEvent::Kind::qp_paired, [](NetworkEvent&) {});
+    for (std::size_t wr = 0; wr < from.sent.size(); ++wr)
+      feed(NetworkEvent::Kind::posted, [&](NetworkEvent& h) {
+        const Message& message = from.sent[wr];
+        h.wr = wr, h.op = op_of(message.op), h.imm = message.imm, h.length = message.length;
+      });
+    feed(NetworkEvent::Kind::receives_posted, [&](NetworkEvent& h) {
+      h.qp = 1, h.length = static_cast<std::uint32_t>(std::min<std::size_t>(to.received.size(), 0xffffffff));
+    });
+    // Keys are the business of the rules for requests and responses.
+    feed(NetworkEvent::Kind::key_granted, [](NetworkEvent& h) { h.node = 1, h.length = 0xffffffff; });
+  }
+
+  void judge(LawCheck& check, Contents contents) {
+    std::size_t next = 0;
+    for (const Message& seen : to_.received) {
+      // Writes without immediate are seen by nobody: they came before what was sent after them.
+      while (next < from_.sent.size() && from_.sent[next].op == spec::WireOp::write) {
+        effect(next, from_.sent[next]);
+        ++next;
+      }
+      if (from_.cut && next == from_.sent.size()) break;
+      effect(source_of(seen, next), seen);
+      if (monitor_.violation_count() != 0) break;
+      if (contents == Contents::compare) compare(next, seen, check);
+      ++next;
+    }
+    check.messages += to_.received.size();
+    check.violations += monitor_.violation_count();
+    for (const Violation& violation : monitor_.violations())
+      if (check.findings.size() < kKept) check.findings.push_back({violation.law, violation.text + where()});
+  }
+
+ private:
+  // The content of a message that arrived in its place.
+  void compare(std::size_t wr, const Message& seen, LawCheck& check) const {
+    if (wr >= from_.sent.size() || (seen.known && seen.length == 0)) return;
+    const Message& posted = from_.sent[wr];
+    const bool has_data = posted.length > posted.head_size;
+    const bool comparable = seen.known && posted.length == seen.length &&
+                            posted.head_size == seen.head_size &&
+                            (!has_data || (posted.data != 0 && seen.data != 0));
+    if (!comparable) {
+      check.uncompared += posted.length != 0;
+      return;
+    }
+    ++check.contents;
+    const bool same_head = posted.head == seen.head;
+    if (same_head && (!has_data || same_data(posted, seen))) return;
+    if (from_.client && chunks_.may_be_overwritten(session_, from_, wr)) {
+      ++check.unproven;
+      return;
+    }
+    ++check.violations;
+    if (check.findings.size() >= kKept) return;
+    check.findings.push_back(
+        {kContentLaw,
+         "message " + std::to_string(wr) + " of " + std::to_string(seen.length) + " bytes arrived with " +
+             (same_head ? "other user data than was sent" : "another header than was sent") + where()});
+  }
+  static bool same_data(const Message& posted, const Message& seen) {
+    return posted.data == seen.data || made_up(posted, seen.data) || made_up(seen, posted.data);
+  }
+  // A capture that was made from a trace with digests has the digest again and again instead of the data
+  // (`urtrs-replay pcap`): `digest` is of such data.
+  static bool made_up(const Message& message, std::uint64_t digest) {
+    constexpr std::uint32_t kMostData = std::uint32_t{1} << 28;
+    const std::uint32_t size = message.length - message.head_size;
+    if (size > kMostData) return false;
+    std::string filler(size, '\0');
+    for (std::size_t at = 0; at < size; ++at)
+      filler[at] = static_cast<char>((message.data >> (8 * (at % 8))) & 0xff);
+    return trace::content_digest(filler.data(), filler.size()) == digest;
+  }
+  template <class Change>
+  void feed(NetworkEvent::Kind kind, Change change) {
+    NetworkEvent network_event;
+    network_event.kind = kind;
+    network_event.qp = 0;
+    network_event.peer = 1;
+    change(network_event);
+    monitor_.on(network_event);
+  }
+  void effect(std::size_t wr, const Message& seen) {
+    const std::uint32_t length = seen.known || wr >= from_.sent.size() ? seen.length : from_.sent[wr].length;
+    const bool writes = seen.op == spec::WireOp::write || seen.op == spec::WireOp::write_imm;
+    const auto place = [&](NetworkEvent& h) { h.qp = 1, h.peer = 0, h.wr = wr, h.length = length; };
+    if (writes && length != 0) feed(NetworkEvent::Kind::placed, place);
+    feed(NetworkEvent::Kind::executed, [&](NetworkEvent& h) {
+      place(h);
+      h.op = op_of(seen.op), h.imm = seen.imm, h.flag = seen.op != spec::WireOp::write;
+    });
+  }
+  bool fits(std::size_t wr, const Message& seen) const {
+    const Message& posted = from_.sent[wr];
+    return posted.op == seen.op && posted.imm == seen.imm && (!seen.known || posted.length == seen.length);
+  }
+  // The one that it should be, else a later one, else an earlier one.
+  std::size_t source_of(const Message& seen, std::size_t next) const {
+    for (std::size_t wr = next; wr < from_.sent.size(); ++wr)
+      if (fits(wr, seen)) return wr;
+    for (std::size_t wr = std::min(next, from_.sent.size()); wr-- > 0;)
+      if (fits(wr, seen)) return wr;
+    return next;
+  }
+  std::string where() const {
+    return std::string(from_.client ? ", client to server" : ", server to client") + ", path " +
+           std::to_string(from_.key.path) + " connection " + std::to_string(from_.key.con) + " incarnation " +
+           std::to_string(from_.key.epoch);
+  }
+
+  const End& from_;
+  const End& to_;
+  const spec::Uuid& session_;
+  const Chunks& chunks_;
+  LawMonitor monitor_;
+};
+
+// Traces are of one run when a connection of theirs has an end in each: also when another server, or the same
+// one after its restart, got the same request, or when packets are missing.
+void LawCollector::pair_traces(LawCheck& check) const {
+  std::vector<bool> busy(traces_), known(traces_);
+  bool clients = false, servers = false;
+  for (const auto& [name, ends] : named_) {
+    bool client = false, server = false;
+    for (const std::size_t at : ends) (ends_[at].client ? client : server) = true;
+    clients = clients || client, servers = servers || server;
+    for (const std::size_t at : ends) {
+      const End& end = ends_[at];
+      // A request that nobody answered may have got lost on its way.
+      if (end.accepted && !end.received.empty()) busy[end.trace] = true;
+      if (client && server) known[end.trace] = true;
+    }
+  }
+  check.one_sided = clients != servers;
+  check.silent = !ends_.empty() && std::all_of(ends_.begin(), ends_.end(), [](const End& end) {
+    return end.sent.empty() && end.received.empty();
+  });
+  if (check.one_sided) return;
+  for (unsigned trace = 0; trace < traces_; ++trace)
+    if (busy[trace] && !known[trace]) check.strangers.push_back(trace);
+}
+
+LawCheck LawCollector::judge(Contents contents) const {
+  LawCheck check;
+  pair_traces(check);
+  const Chunks chunks(*this);
+  for (const auto& [name, ends] : named_) {
+    const End* client = nullptr;
+    const End* server = nullptr;
+    unsigned clients = 0, servers = 0;
+    for (const std::size_t at : ends) {
+      const End& end = ends_[at];
+      (end.client ? client : server) = &end;
+      ++(end.client ? clients : servers);
+    }
+    // A request that reached two servers, or the same server before and after a restart, has no one other
+    // end.
+    if (clients != 1 || servers != 1 || client->gapped || server->gapped) continue;
+    ++check.pairs;
+    Direction(*client, *server, name.session, chunks).judge(check, contents);
+    Direction(*server, *client, name.session, chunks).judge(check, contents);
+  }
+  return check;
+}
+
+}  // namespace rtrs::sim

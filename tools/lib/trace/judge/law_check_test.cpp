@@ -1,0 +1,180 @@
+// Traces of both ends, made by hand: what was sent must be what arrived, as far as the traces go.
+#include "tools/lib/trace/judge/law_check.hpp"
+
+#include <gtest/gtest.h>
+
+#include "conformance/spec/bytes.hpp"
+#include "conformance/spec/immediate.hpp"
+
+namespace rtrs::sim::law_check_test {
+namespace {
+
+constexpr spec::Key kKey{0, 1, 1};
+
+void connect(LawCollector& laws, bool client) {
+  const std::string request(spec::kConReqBytes, '\0');
+  spec::Event event;
+  event.kind = spec::Kind::WireCm;
+  event.cm = spec::CmKind::req;
+  event.key = kKey;
+  event.sent = client;
+  event.bytes = request;
+  laws.on(0, event);
+}
+void note(LawCollector& laws, spec::Kind kind, std::uint32_t number) {
+  spec::Event event;
+  event.kind = kind;
+  event.key = kKey;
+  event.op = spec::WireOp::write_imm;
+  event.has_imm = true;
+  event.imm = number;
+  event.length = 8;
+  laws.on(0, event);
+}
+
+struct Traces {
+  std::vector<std::uint32_t> sent, received;
+  bool sender_whole = true, receiver_whole = true;
+};
+
+LawCheck judged(const Traces& traces) {
+  LawCollector laws;
+  laws.begin_trace();
+  connect(laws, true);
+  for (const std::uint32_t number : traces.sent) note(laws, spec::Kind::WireSent, number);
+  laws.end_trace(traces.sender_whole);
+  laws.begin_trace();
+  connect(laws, false);
+  for (const std::uint32_t number : traces.received) note(laws, spec::Kind::WireReceived, number);
+  laws.end_trace(traces.receiver_whole);
+  return laws.judge();
+}
+
+TEST(LawCheck, AcceptsAPrefix) {
+  const LawCheck check = judged({{1, 2, 3, 4}, {1, 2, 3}});
+  EXPECT_EQ(check.pairs, 1U);
+  EXPECT_EQ(check.messages, 3U);
+  EXPECT_EQ(check.violations, 0U);
+}
+
+TEST(LawCheck, FindsWhatAReliableConnectionCannotDo) {
+  EXPECT_NE(judged({{1, 2, 3}, {1, 3}}).violations, 0U) << "a loss in the middle";
+  EXPECT_NE(judged({{1, 2}, {1, 2, 2}}).violations, 0U) << "twice";
+  EXPECT_NE(judged({{1, 2}, {1, 2, 3}}).violations, 0U) << "from nothing";
+  EXPECT_NE(judged({{1, 2}, {2, 1}}).violations, 0U) << "out of order";
+}
+
+TEST(LawCheck, BlamesNobodyForWhatAKilledSenderCouldNotRecord) {
+  EXPECT_EQ(judged({{1, 2}, {1, 2, 3}, false}).violations, 0U);
+  EXPECT_EQ(judged({{1, 2}, {1, 2, 2, 1}, false}).violations, 0U) << "the same numbers again";
+  EXPECT_NE(judged({{1, 2, 3}, {1, 3}, false}).violations, 0U) << "what is recorded must agree";
+}
+
+TEST(LawCheck, DemandsTheSameOfAReceiverThatWasKilled) {
+  EXPECT_EQ(judged({{1, 2, 3}, {1}, true, false}).violations, 0U);
+  EXPECT_NE(judged({{1, 2}, {1, 2, 3}, true, false}).violations, 0U);
+}
+
+// A client that writes into the chunks of its server over some connections, of which each is a path.
+class Writes : public ::testing::Test {
+ protected:
+  void connect(bool client, std::uint16_t path, unsigned run = 0) {
+    std::string request(spec::kConReqBytes, '\0');
+    request[12] = static_cast<char>(path);
+    request[28] = static_cast<char>(run);
+    spec::Event event;
+    event.kind = spec::Kind::WireCm;
+    event.cm = spec::CmKind::req;
+    event.key = {path, 1, 1};
+    event.sent = client;
+    event.bytes = request;
+    laws_.on(0, event);
+    std::string answer(spec::kConRspBytes, '\0');
+    answer[6] = 4;  // depth
+    event.cm = spec::CmKind::rep;
+    event.sent = !client;
+    event.bytes = answer;
+    laws_.on(0, event);
+  }
+  void note(spec::Kind kind, std::uint16_t path, std::uint32_t imm, std::uint64_t digest) {
+    spec::Event event;
+    event.kind = kind;
+    event.key = {path, 1, 1};
+    event.op = spec::WireOp::write_imm;
+    event.has_imm = true;
+    event.imm = imm;
+    event.length = digest == 0 ? 0 : 8;
+    event.digest = digest;
+    laws_.on(0, event);
+  }
+  void sent(std::uint16_t path, std::uint32_t chunk, std::uint64_t digest) {
+    note(spec::Kind::WireSent, path, chunk << 26, digest);
+  }
+  void arrived(std::uint16_t path, std::uint32_t chunk, std::uint64_t digest) {
+    note(spec::Kind::WireReceived, path, chunk << 26, digest);
+  }
+  void answer(spec::Kind kind, std::uint16_t path, std::uint32_t chunk) {
+    note(kind, path, spec::kIoRsp << 28 | chunk, 0);
+  }
+  void begin(bool client, std::uint16_t paths, unsigned run = 0) {
+    if (laws_open_) laws_.end_trace(true);
+    laws_open_ = true;
+    laws_.begin_trace();
+    for (std::uint16_t path = 0; path < paths; ++path) connect(client, path, run);
+  }
+  LawCheck judged() {
+    laws_.end_trace(true);
+    return laws_.judge();
+  }
+
+ private:
+  LawCollector laws_;
+  bool laws_open_ = false;
+};
+
+TEST_F(Writes, OtherContentThanWasSentIsAViolation) {
+  begin(true, 1);
+  sent(0, 1, 5), answer(spec::Kind::WireReceived, 0, 1), sent(0, 1, 6);
+  begin(false, 1);
+  arrived(0, 1, 5), answer(spec::Kind::WireSent, 0, 1), arrived(0, 1, 7);
+  const LawCheck check = judged();
+  EXPECT_EQ(check.contents, 2U);
+  EXPECT_EQ(check.violations, 1U);
+  EXPECT_EQ(check.unproven, 0U);
+}
+
+TEST_F(Writes, ContentThatAnUnansweredCopyMayHaveOverwrittenProvesNothing) {
+  begin(true, 2);
+  sent(0, 1, 5), sent(1, 1, 5), answer(spec::Kind::WireReceived, 1, 1), sent(1, 1, 6);
+  begin(false, 2);
+  arrived(1, 1, 5), answer(spec::Kind::WireSent, 1, 1), arrived(1, 1, 5);
+  const LawCheck check = judged();
+  EXPECT_EQ(check.violations, 0U);
+  EXPECT_EQ(check.unproven, 1U);
+}
+
+TEST_F(Writes, ACopyInAnotherChunkExcusesNothing) {
+  begin(true, 2);
+  sent(0, 2, 5), sent(1, 1, 6);
+  begin(false, 2);
+  arrived(1, 1, 5);
+  EXPECT_EQ(judged().violations, 1U);
+}
+
+TEST_F(Writes, TracesOfOneSideAreNoStrangersAndThoseOfTwoRunsAre) {
+  begin(true, 1);
+  sent(0, 1, 5), answer(spec::Kind::WireReceived, 0, 1);
+  begin(true, 1, 1);
+  sent(0, 1, 5), answer(spec::Kind::WireReceived, 0, 1);
+  const LawCheck clients = judged();
+  EXPECT_TRUE(clients.one_sided);
+  EXPECT_TRUE(clients.strangers.empty());
+  begin(false, 1, 1);
+  arrived(0, 1, 5);
+  const LawCheck check = judged();
+  EXPECT_FALSE(check.one_sided);
+  EXPECT_EQ(check.strangers, std::vector<unsigned>{0});
+}
+
+}  // namespace
+}  // namespace rtrs::sim::law_check_test

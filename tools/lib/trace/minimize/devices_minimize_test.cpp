@@ -1,0 +1,238 @@
+// Shorter runs of block devices: out of traces of simulated worlds, against this core.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/scenarios/directed.hpp"
+#include "sim/scenarios/scenario_text.hpp"
+#include "sim/world/world.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
+#include "tools/lib/trace/minimize/minimize.hpp"
+#include "tools/lib/trace/minimize/test_files.hpp"
+
+namespace rtrs::tools::devices_minimize_test {
+namespace {
+
+class DevicesMinimizeTest : public ::testing::Test {
+ protected:
+  // Of the first seed whose client or server (`side`) has devices with a run long enough to be thinned out,
+  // and IO that ends well. `wanted`: of the devices.
+  template <class Devices>
+  MachineTrace recorded(const std::string& side, bool (*wanted)(const Devices&) = nullptr) {
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      sim::WorldOptions options;
+      options.seed = seed;
+      options.trace = directory + "/run";
+      EXPECT_FALSE(sim::run_seed(options).failed);
+      file = options.trace + side;
+      for (const MachineTrace& machine : load(file).machines)
+        if (const auto* one = std::get_if<Devices>(&machine.machine))
+          if (machine.size() >= 40 && (wanted == nullptr || wanted(*one))) return machine;
+    }
+    ADD_FAILURE() << "no seed has such devices";
+    return {};
+  }
+  static bool ten_ended_well(const ClientDevicesInputs& devices) {
+    return std::count_if(devices.actions.begin(), devices.actions.end(), [](const auto& action) {
+             const auto* judged = event_if<trace::IoJudged>(action);
+             return judged != nullptr && judged->disposition == rnbd::Disposition::ok;
+           }) >= 10;
+  }
+  // Of a world with two disks in which nothing goes wrong, so that a short run is easy to find. `wanted`: of
+  // the devices.
+  template <class Devices>
+  MachineTrace recorded_in_peace(const std::string& side, bool (*wanted)(const Devices&) = nullptr) {
+    sim::Setups setups;
+    std::string why;
+    const auto directed = sim::parse_scenarios(
+        "scenario X\ntitle X\ndisks a b\nopen a\nopen b\n"
+        "repeat number=4\nload a number=12\nload b number=12\nend\nover\n",
+        setups, why);
+    EXPECT_TRUE(directed.has_value()) << why;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      sim::SeededChoice choice(seed);
+      const sim::Scenario scenario = sim::world_of(directed->front(), choice);
+      sim::WorldOptions options;
+      options.seed = seed;
+      options.scenario = &scenario;
+      options.trace = directory + "/run";
+      EXPECT_FALSE(sim::run_seed(options).failed);
+      file = options.trace + side;
+      for (const MachineTrace& machine : load(file).machines)
+        if (const auto* one = std::get_if<Devices>(&machine.machine))
+          if (machine.size() >= 40 && (wanted == nullptr || wanted(*one))) return machine;
+    }
+    ADD_FAILURE() << "no seed has such devices";
+    return {};
+  }
+  // Leaves inputs out in many ways: what is left has to be a run of this core.
+  void thin_out(const MachineTrace& machine) {
+    std::vector<std::uint32_t> all(machine.size());
+    std::iota(all.begin(), all.end(), 0U);
+    const std::string out = directory + "/thin.rtrc";
+    ASSERT_EQ(write_run(machine, all, out).error, 0);
+    EXPECT_EQ(replayed(out).verdict, trace::Verdict::identical);
+    EXPECT_EQ(replayed(out).inputs, machine.size()) << "nothing is impossible in the whole run";
+    std::uint64_t left = 0;
+    for (std::uint32_t round = 0; round < 40; ++round) {
+      std::vector<std::uint32_t> kept;
+      for (const std::uint32_t input : all)
+        if ((input * 2654435761U >> 16) % 8 > round % 7 || input % 40 == round) kept.push_back(input);
+      const Written written = write_run(machine, kept, out);
+      EXPECT_EQ(written.broken, nullptr) << "round " << round;
+      const auto replay = replayed(out);
+      EXPECT_EQ(replay.verdict, trace::Verdict::identical) << "round " << round;
+      left += replay.inputs;
+    }
+    EXPECT_GT(left, 0U);
+  }
+  // The run up to `last`, whose actions another core answered with `actions`.
+  Minimized minimised(const MachineTrace& machine, std::uint32_t last, const RecordedActions& actions) {
+    std::vector<std::uint32_t> kept(last + 1);
+    std::iota(kept.begin(), kept.end(), 0U);
+    RunOptions run;
+    run.last_actions = &actions;
+    const std::string out = directory + "/other.rtrc";
+    EXPECT_EQ(write_run(machine, kept, out, run).error, 0);
+    MinimizeOptions options;
+    options.directory = directory;
+    options.looks = MinimizeOptions::Looks::replay;
+    return minimize(bytes_of(out), options);
+  }
+
+  const trace::ScratchFolder folder;
+  const std::string directory = folder.path().string();
+  std::string file;
+};
+
+template <class Inputs>
+auto actions_of(const Inputs& trace, std::uint32_t input) {
+  const std::size_t begin = trace.metas[input].first_action;
+  const std::size_t end =
+      input + 1 < trace.metas.size() ? trace.metas[input + 1].first_action : trace.actions.size();
+  using Actions = std::remove_cvref_t<decltype(trace.actions)>;
+  return Actions(trace.actions.begin() + static_cast<std::ptrdiff_t>(begin),
+                 trace.actions.begin() + static_cast<std::ptrdiff_t>(end));
+}
+
+TEST_F(DevicesMinimizeTest, AnyPartOfAClientsRunIsARunOfItsDevices) {
+  thin_out(recorded<ClientDevicesInputs>(".client1.rtrc"));
+}
+
+TEST_F(DevicesMinimizeTest, AnyPartOfAServersRunIsARunOfItsDevices) {
+  thin_out(recorded<ServerDevicesInputs>(".server.rtrc"));
+}
+
+// A client that loses an IO which ended well.
+TEST_F(DevicesMinimizeTest, AnIoOfAClientThatAnotherCoreJudgedNeedsItsDeviceOnly) {
+  const MachineTrace machine = recorded<ClientDevicesInputs>(".client1.rtrc", ten_ended_well);
+  const auto& trace = std::get<ClientDevicesInputs>(machine.machine);
+  for (auto last = static_cast<std::uint32_t>(trace.inputs.size()); last-- > 30;) {
+    auto actions = actions_of(trace, last);
+    if (actions.size() != 1 || event_if<trace::IoJudged>(actions[0]) == nullptr) continue;
+    if (event_if<trace::IoJudged>(actions[0])->disposition != rnbd::Disposition::ok) continue;
+    actions[0] = trace::IoJudged{rnbd::Disposition::lost};
+    const Minimized result = minimised(machine, last, actions);
+    ASSERT_TRUE(result.fails) << result.error;
+    EXPECT_TRUE(result.recorded);
+    EXPECT_TRUE(result.complete);
+    EXPECT_EQ(result.failure, "recorded: IoJudged, this core: IoJudged");
+    EXPECT_EQ(result.inputs, 6U) << "the link, SESS_INFO, the device, OPEN, the IO and its end";
+    EXPECT_EQ(replayed(result.file).verdict, trace::Verdict::diverged);
+    return;
+  }
+  FAIL() << "no IO of the trace ended well";
+}
+
+// A server that does not answer a request whose storage is done.
+TEST_F(DevicesMinimizeTest, AnAnswerOfAServerThatIsMissingNeedsItsRequestsOnly) {
+  const MachineTrace machine = recorded_in_peace<ServerDevicesInputs>(".server.rtrc");
+  const auto& trace = std::get<ServerDevicesInputs>(machine.machine);
+  for (auto last = static_cast<std::uint32_t>(trace.inputs.size()); last-- > 30;) {
+    auto actions = actions_of(trace, last);
+    if (event_if<trace::StorageDone>(trace.inputs[last]) == nullptr || actions.size() != 1 ||
+        event_if<trace::Respond>(actions[0]) == nullptr)
+      continue;
+    actions.clear();
+    const Minimized result = minimised(machine, last, actions);
+    ASSERT_TRUE(result.fails) << result.error;
+    EXPECT_TRUE(result.recorded);
+    EXPECT_TRUE(result.complete);
+    EXPECT_EQ(result.failure, "recorded: nothing, this core: Respond");
+    EXPECT_LE(result.inputs, 5U) << "SESS_INFO, OPEN, the export, the IO and its end";
+    EXPECT_GE(result.inputs, 4U);
+    EXPECT_EQ(replayed(result.file).verdict, trace::Verdict::diverged);
+    return;
+  }
+  FAIL() << "no IO of the trace was answered";
+}
+
+// A client that says once more that a device changed: the device has the handle that the shorter run gave it.
+TEST_F(DevicesMinimizeTest, AnActionThatThisCoreDoesNotTakeNamesADeviceOfTheShorterRun) {
+  const MachineTrace machine = recorded<ClientDevicesInputs>(".client1.rtrc", ten_ended_well);
+  const auto& trace = std::get<ClientDevicesInputs>(machine.machine);
+  for (auto last = static_cast<std::uint32_t>(trace.inputs.size()); last-- > 1;) {
+    const auto* io = event_if<trace::IoBegun>(trace.inputs[last]);
+    if (io == nullptr || io->device == 0) continue;
+    auto actions = actions_of(trace, last);
+    trace::DeviceChanged again;
+    again.device = io->device;
+    actions.insert(actions.begin(), ClientDevicesAction(again));
+    const Minimized result = minimised(machine, last, actions);
+    ASSERT_TRUE(result.fails) << result.error;
+    EXPECT_EQ(result.failure, "recorded: DeviceChanged, this core: IoStarted");
+    EXPECT_EQ(result.inputs, 5U) << "the device, the link, SESS_INFO, OPEN, the IO";
+    const std::string recorded = replayed(result.file).divergence.recorded;
+    EXPECT_EQ(recorded.substr(0, 23), "DeviceChanged device=0 ") << recorded << ", mapped first";
+    return;
+  }
+  FAIL() << "no IO of a device that was not mapped first";
+}
+
+// A server that begins an operation once more: it has the number that the shorter run gave it.
+TEST_F(DevicesMinimizeTest, AnOperationThatThisCoreDoesNotBeginHasTheNumberOfTheShorterRun) {
+  constexpr auto kEndsBesideAnother = [](const ServerDevicesInput& input) {
+    const auto* done = event_if<trace::StorageDone>(input);
+    return done != nullptr && done->operation != 0;
+  };
+  const MachineTrace machine =
+      recorded_in_peace<ServerDevicesInputs>(".server.rtrc", [](const ServerDevicesInputs& devices) {
+        return std::any_of(devices.inputs.begin(), devices.inputs.end(), kEndsBesideAnother);
+      });
+  const auto& trace = std::get<ServerDevicesInputs>(machine.machine);
+  for (auto last = static_cast<std::uint32_t>(trace.inputs.size()); last-- > 1;) {
+    auto actions = actions_of(trace, last);
+    const trace::Storage* const begun = actions.empty() ? nullptr : event_if<trace::Storage>(actions[0]);
+    if (!kEndsBesideAnother(trace.inputs[last]) || begun != nullptr) continue;
+    trace::Storage again;
+    again.operation = event_if<trace::StorageDone>(trace.inputs[last])->operation;
+    again.request = 1;
+    actions.insert(actions.begin(), ServerDevicesAction(again));
+    const Minimized result = minimised(machine, last, actions);
+    ASSERT_TRUE(result.fails) << result.error;
+    EXPECT_LE(result.inputs, 5U) << "SESS_INFO, OPEN, the export, the IO and its end";
+    const std::string recorded = replayed(result.file).divergence.recorded;
+    EXPECT_NE(recorded.find(" operation=0 "), std::string::npos) << recorded;
+    return;
+  }
+  FAIL() << "no operation beside another one";
+}
+
+// Marks are looked for in the trace of the devices, too.
+TEST_F(DevicesMinimizeTest, MarksOfDevicesAreKeptInTheirOrder) {
+  recorded<ClientDevicesInputs>(".client1.rtrc");
+  MinimizeOptions options;
+  options.directory = directory;
+  options.judge = judge_by_marks({"SendMessage kind=open", "IoJudged disposition=ok"});
+  const Minimized result = minimize(bytes_of(file), options);
+  ASSERT_TRUE(result.fails) << result.error;
+  EXPECT_EQ(replayed(result.file).verdict, trace::Verdict::identical);
+  EXPECT_EQ(result.inputs, 6U) << "the link, SESS_INFO, the device, OPEN, the IO and its end";
+}
+
+}  // namespace
+}  // namespace rtrs::tools::devices_minimize_test

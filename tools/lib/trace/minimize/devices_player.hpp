@@ -1,0 +1,100 @@
+// Feed machines of RNBD devices the inputs of a shorter run: names that have changed are replaced (handles,
+// tokens, tickets of IOs, operations, ids of devices), and an input that can no longer happen is left out.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "core/rnbd/client_devices.hpp"
+#include "core/rnbd/server_devices.hpp"
+#include "tools/lib/trace/minimize/machine_trace.hpp"
+
+namespace rtrs::tools {
+
+class ClientDevicesPlayer {
+ public:
+  using Input = ClientDevicesInput;
+  using Actions = std::vector<ClientDevicesAction>;
+  explicit ClientDevicesPlayer(const ClientDevicesInputs& trace) : trace_(&trace) {}
+
+  std::optional<Input> prepare(const Input&, std::uint32_t number, const InputMeta&);
+  void step(const Input&, Actions&);
+  const char* broken_invariant() const { return machine_.broken_invariant(); }
+  std::uint64_t fingerprint() const { return machine_.fingerprint(); }
+  // An action of the run that `from` played, in the words of this one; nothing where its device is not here.
+  std::optional<ClientDevicesAction> renamed(const ClientDevicesAction&,
+                                             const ClientDevicesPlayer& from) const;
+
+ private:
+  struct Begun {
+    rnbd::DeviceHandle device = 0;
+    trace::IoStarted started;
+  };
+  bool can(trace::LinkUp&, const InputMeta&) const { return !machine_.link_up(); }
+  bool can(trace::LinkDown&, const InputMeta&) const { return machine_.link_up(); }
+  bool can(trace::MapRequested&, const InputMeta&) const { return true; }
+  bool can(trace::UnmapRequested& input, const InputMeta& meta) const { return rename(input.device, meta); }
+  bool can(trace::RemapRequested& input, const InputMeta& meta) const { return rename(input.device, meta); }
+  bool can(trace::ResizeRequested& input, const InputMeta& meta) const { return rename(input.device, meta); }
+  bool can(trace::MessageDone&, const InputMeta&) const;
+  bool can(trace::IoBegun&, const InputMeta&) const;
+  bool can(trace::IoDone&, const InputMeta&);
+  bool can(trace::RetryDue&, const InputMeta&) const { return machine_.retry_wanted(); }
+  bool can(trace::ReopenDue&, const InputMeta&) const { return machine_.reopen_wanted(); }
+  bool rename(rnbd::DeviceHandle& device, const InputMeta&) const;
+  template <class RnbdInput>
+  void feed(const RnbdInput& input, Actions& actions);
+
+  const ClientDevicesInputs* trace_;
+  rnbd::ClientDevices machine_;
+  std::uint32_t number_ = 0;                             // of the input that is fed
+  std::map<std::uint32_t, rnbd::DeviceHandle> handles_;  // by the input that mapped it
+  std::map<std::uint64_t, trace::SendMessage> sent_;     // unanswered, by token
+  std::map<std::uint32_t, Begun> begun_;                 // by the input that began it
+  std::uint64_t last_token_ = 0;
+};
+
+class ServerDevicesPlayer {
+ public:
+  using Input = ServerDevicesInput;
+  using Actions = std::vector<ServerDevicesAction>;
+  explicit ServerDevicesPlayer(const ServerDevicesInputs& trace);
+
+  std::optional<Input> prepare(const Input&, std::uint32_t number, const InputMeta&);
+  void step(const Input&, Actions&);
+  const char* broken_invariant() const { return machine_.broken_invariant(); }
+  std::uint64_t fingerprint() const { return machine_.fingerprint(); }
+  // As of a client's devices.
+  std::optional<ServerDevicesAction> renamed(const ServerDevicesAction&,
+                                             const ServerDevicesPlayer& from) const;
+
+ private:
+  template <class Request>
+  bool can_request(Request&) const;
+  bool can(trace::DeviceRequest& input, const InputMeta&) const { return can_request(input); }
+  bool can(trace::LongDeviceRequest& input, const InputMeta&) const { return can_request(input); }
+  bool can(trace::ExportOpened&, const InputMeta&) const;
+  bool can(trace::ExportMeasured&, const InputMeta&) const;
+  bool can(trace::StorageDone&, const InputMeta&) const;
+  bool can(trace::SyncFailed&, const InputMeta&) const { return true; }
+  bool can(trace::DeviceForceClosed& input, const InputMeta&) const { return rename(input.device_id); }
+  bool can(trace::SessionClosed&, const InputMeta&) const { return !closed_; }
+  bool rename(std::uint32_t& device_id) const;
+  bool rename_operation(std::uint16_t& operation, const InputMeta&) const;
+  template <class RnbdInput>
+  void feed(const RnbdInput& input, Actions& actions);
+  void observe(const Actions&);
+
+  const ServerDevicesInputs* trace_;
+  rnbd::ServerDevices machine_;
+  std::uint32_t owner_ = 0;                            // the request that the input that is fed is about
+  bool closed_ = false;                                // the session is
+  std::set<std::uint32_t> given_;                      // ids that the recorded machine gave
+  std::map<std::uint32_t, std::uint32_t> called_;      // those that this one gave in their place
+  std::map<std::uint64_t, std::uint32_t> requests_;    // the input that made it
+  std::map<std::uint32_t, std::uint16_t> operations_;  // by the input that made the request
+};
+
+}  // namespace rtrs::tools

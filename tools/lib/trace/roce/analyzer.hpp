@@ -1,0 +1,136 @@
+// From packets to what RTRS said: connections by their CM messages, messages by sequence number.
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "tools/lib/trace/roce/cm.hpp"
+#include "tools/lib/trace/roce/stream.hpp"
+
+namespace rtrs::roce {
+
+using ConnectionNumber = std::uint32_t;
+
+// In the order of the capture. `to_server`: from the side that asked for the connection.
+struct WireEvent {
+  enum class Kind : std::uint8_t {
+    request,  // data: private data as padded by RDMA CM, 56 bytes; the connection's first event
+    reply,    // data: 196 bytes
+    reject,   // data: 148 bytes; `number` is the reason of CM
+    closed,   // first DREQ of the connection, or a reject after the reply
+    message,
+    gap,  // `number` packets are missing from the capture
+  };
+  Kind kind = Kind::message;
+  bool to_server = true;
+  ConnectionNumber connection = 0;
+  std::uint64_t time = 0;
+  std::uint64_t number = 0;
+  std::vector<std::byte> data;
+  Message message;
+};
+
+struct ConnectionInfo {
+  Address client;
+  Address server;
+  std::uint64_t service = 0;
+  std::uint32_t client_qpn = 0;
+  std::uint32_t server_qpn = 0;  // 0 until the reply
+  std::uint32_t path_mtu = 0;    // bytes
+};
+
+struct AnalyzerCounters {
+  std::uint64_t packets = 0;
+  std::uint64_t bad_icrc = 0;          // taken all the same
+  std::uint64_t retransmitted = 0;     // packets
+  std::uint64_t cm_retransmitted = 0;  // CM messages
+  std::uint64_t rnr_naks = 0;
+  std::uint64_t sequence_naks = 0;
+  std::uint64_t fatal_naks = 0;
+  std::uint64_t gaps = 0;
+  std::uint64_t lost_packets = 0;
+  std::uint64_t unacknowledged =
+      0;  // messages and replies to a client that nothing in the capture acknowledges: left out
+  std::uint64_t acknowledgements = 0;  // positive and negative
+  std::uint64_t unproven =
+      0;  // messages to a client in a capture without acknowledgements: taken as received
+  std::uint64_t strangers = 0;  // packets of queue pairs whose connection request is not in the capture
+};
+
+class Analyzer {
+ public:
+  using Sink = std::function<void(const WireEvent&)>;
+  explicit Analyzer(Sink sink) : sink_(std::move(sink)) {}
+
+  // Times should not decrease; one that does counts as the one before it.
+  void packet(std::uint64_t time, Packet&& packet);
+  // Reports what waits. Nothing may follow.
+  void finish();
+
+  [[nodiscard]] const AnalyzerCounters& counters() const noexcept { return counters_; }
+  [[nodiscard]] const ConnectionInfo& connection(ConnectionNumber number) const {
+    return connections_[number]->info;
+  }
+  [[nodiscard]] std::size_t connections() const noexcept { return connections_.size(); }
+
+ private:
+  // How long a message to a client may wait for its acknowledgement before it counts as lost.
+  static constexpr std::uint64_t kPatience = 120'000'000'000;
+
+  struct Connection {
+    ConnectionInfo info;
+    std::uint64_t transaction = 0;
+    std::uint32_t request_psn = 0;
+    std::uint32_t client_id = 0;
+    std::uint32_t server_id = 0;
+    bool replied = false;
+    bool ready = false;  // the client has had the reply
+    bool closed = false;
+    bool doubted = false;  // a gap says that what its client received is not known
+    std::unique_ptr<Stream> to_server;
+    std::unique_ptr<Stream> to_client;
+  };
+  struct Pending {
+    WireEvent event;
+    Stream::Psn last = 0;
+    bool waits = false;  // for its acknowledgement, or for the client to be ready
+    bool late = false;   // sent after the connection's end was
+  };
+  struct QueuePair {
+    Address address;
+    std::uint32_t qpn = 0;
+    auto operator<=>(const QueuePair&) const = default;
+  };
+  struct End {
+    ConnectionNumber connection = 0;
+    bool at_server = false;  // packets to this queue pair go to the server
+  };
+
+  void doubt(const Pending& pending, Connection& connection);
+  void cm(const Packet& packet, CmMessage&& message);
+  void cm_request(const Packet& packet, CmMessage&& message);
+  void cm_reply(const Packet& packet, CmMessage&& message);
+  void cm_reject(const Packet& packet, CmMessage&& message);
+  void cm_ready(const Packet& packet, const CmMessage& message);
+  void cm_disconnect(const Packet& packet, const CmMessage& message);
+  void transport(Packet&& packet);
+  void acknowledge(Connection& connection, bool at_server, const Packet& packet);
+  std::unique_ptr<Stream> stream(ConnectionNumber number, bool to_server, std::uint32_t psn);
+  void add(WireEvent&& event, Stream::Psn last = 0, bool waits = false);
+  void release(bool all);
+
+  Sink sink_;
+  AnalyzerCounters counters_;
+  std::uint64_t now_ = 0;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  // CM: who asked, under which number.
+  std::map<QueuePair, ConnectionNumber> by_client_id_;
+  std::map<QueuePair, End> ends_;
+  std::deque<Pending> pending_;
+};
+
+}  // namespace rtrs::roce

@@ -1,0 +1,138 @@
+#include "tools/lib/trace/roce/clock_offsets.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "tools/lib/trace/roce/cm.hpp"
+
+namespace rtrs::roce {
+namespace {
+
+// Sequence numbers of one queue pair that are kept.
+constexpr std::size_t kKept = 4096;
+// A cause and an effect that are farther apart are of different lives of a queue pair.
+constexpr std::int64_t kSameMoment = 1'000'000'000;
+// Differences nearer than this are of the same clocks: each is known to half the time of a round trip.
+constexpr std::int64_t kSameClock = 100'000;
+// Differences that others are compared with: a capture has few clocks.
+constexpr std::size_t kCandidates = 16;
+
+}  // namespace
+
+std::int64_t ClockOffsets::Bounds::offset() const {
+  // A retransmission of what the capture missed also seems to follow its effect. It fits no difference of
+  // clocks.
+  if (reversed == 0 || least == INT64_MIN || most == INT64_MAX || least > most) return 0;
+  const std::int64_t middle = least + (most - least) / 2;
+  return std::abs(middle) <= kMost ? middle : 0;
+}
+
+void ClockOffsets::finish() {
+  std::vector<std::int64_t> found;
+  for (const auto& [ends, bounds] : bounds_) {
+    const std::int64_t offset = bounds.offset();
+    if (offset == 0) continue;
+    offsets_[ends] = offset;
+    if (found.size() < kCandidates) found.push_back(offset);
+    if (std::abs(offset) > std::abs(largest_)) largest_ = offset;
+  }
+  // Addresses that spoke in one direction only take the difference of others that fits.
+  for (const auto* one_way : {&bounds_, &rejects_}) {
+    for (const auto& [ends, bounds] : *one_way) {
+      if (bounds.reversed == 0 || offsets_.contains(ends)) continue;
+      for (const std::int64_t offset : found) {
+        const std::int64_t within = std::max(bounds.least, std::min(bounds.most, offset));
+        if (std::abs(within - offset) > kSameClock) continue;
+        offsets_[ends] = within;
+        break;
+      }
+    }
+  }
+}
+
+void ClockOffsets::caused(std::map<Ends, Bounds>& of, const Address& by, std::uint64_t cause,
+                          const Address& at, std::uint64_t effect) {
+  const auto ahead = static_cast<std::int64_t>(cause - effect);
+  if (by == at || ahead > kSameMoment || ahead < -kSameMoment) return;
+  Bounds& bounds = of[std::minmax(by, at)];
+  if (ahead > 0) ++bounds.reversed;
+  if (by < at) {
+    bounds.least = std::max(bounds.least, ahead);
+  } else {
+    bounds.most = std::min(bounds.most, -ahead);
+  }
+}
+
+void ClockOffsets::rejected(std::uint64_t time, const Packet& packet, std::uint32_t client_id) {
+  Handshake& known = handshakes_[QueuePair{packet.destination, client_id}];
+  if (known.reject) return;
+  known.reject = time;
+  if (known.request) caused(rejects_, packet.destination, *known.request, packet.source, time);
+}
+
+// Each of the three names the client's number, and with clocks that differ any may stand first.
+void ClockOffsets::manage(std::uint64_t time, const Packet& packet) {
+  const std::optional<CmMessage> message = decode_cm(packet);
+  if (!message) return;
+  if (message->attribute == CmAttribute::reject) return rejected(time, packet, message->remote_id);
+  const bool reply = message->attribute == CmAttribute::reply;
+  if (!reply && message->attribute != CmAttribute::request && message->attribute != CmAttribute::ready)
+    return;
+  const Address client = reply ? packet.destination : packet.source;
+  const Address server = reply ? packet.source : packet.destination;
+  Handshake& known = handshakes_[QueuePair{client, reply ? message->remote_id : message->local_id}];
+  std::optional<std::uint64_t>& stamp = reply                                        ? known.reply
+                                        : message->attribute == CmAttribute::request ? known.request
+                                                                                     : known.ready;
+  if (stamp) return;
+  stamp = time;
+  if (message->attribute != CmAttribute::ready) (reply ? known.server_qpn : known.client_qpn) = message->qpn;
+  if (known.reject && &stamp == &known.request) caused(rejects_, client, time, server, *known.reject);
+  if (!known.reply) return;
+  if (known.request && &stamp != &known.ready) {
+    caused(bounds_, client, *known.request, server, *known.reply);
+    peers_[{client, known.client_qpn}] = {server, known.server_qpn};
+    peers_[{server, known.server_qpn}] = {client, known.client_qpn};
+  }
+  if (known.ready && &stamp != &known.request) caused(bounds_, server, *known.reply, client, *known.ready);
+}
+
+void ClockOffsets::remember(std::unordered_map<std::uint32_t, std::uint64_t>& times, Lane& lane,
+                            std::uint32_t psn, std::uint64_t time) {
+  if (!times.try_emplace(psn, time).second) return;
+  lane.order.push_back(psn);
+  if (lane.order.size() <= 2 * kKept) return;
+  lane.sent.erase(lane.order.front());
+  lane.acknowledged.erase(lane.order.front());
+  lane.order.pop_front();
+}
+
+void ClockOffsets::look(std::uint64_t time, const Packet& packet) {
+  if (packet.dest_qp == kCmQueuePair) return manage(time, packet);
+  const QueuePair to{packet.destination, packet.dest_qp};
+  if (!headers_of(packet.opcode).aeth) {
+    Lane& lane = lanes_[to];
+    if (lane.sent.contains(packet.psn)) return;
+    remember(lane.sent, lane, packet.psn, time);
+    const auto effect = lane.acknowledged.find(packet.psn);
+    if (effect != lane.acknowledged.end())
+      caused(bounds_, packet.source, time, packet.destination, effect->second);
+    return;
+  }
+  const auto peer = peers_.find(to);
+  if (peer == peers_.end() || packet.acknowledgement() != Acknowledgement::ack) return;
+  Lane& lane = lanes_[peer->second];
+  if (lane.acknowledged.contains(packet.psn)) return;
+  remember(lane.acknowledged, lane, packet.psn, time);
+  const auto cause = lane.sent.find(packet.psn);
+  if (cause != lane.sent.end()) caused(bounds_, packet.destination, cause->second, packet.source, time);
+}
+
+std::int64_t ClockOffsets::correction(const Packet& packet) const {
+  if (offsets_.empty() || packet.source < packet.destination) return 0;
+  const auto found = offsets_.find(Ends{packet.destination, packet.source});
+  return found == offsets_.end() ? 0 : found->second;
+}
+
+}  // namespace rtrs::roce

@@ -1,0 +1,126 @@
+// RoCEv2 packets: Ethernet, IP, UDP to port 4791, the InfiniBand transport headers, payload, ICRC.
+#pragma once
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/lib/trace/roce/big_endian.hpp"
+
+namespace rtrs::roce {
+
+inline constexpr std::uint16_t kUdpPort = 4791;
+inline constexpr std::uint32_t kPsnMask = 0xffffff;
+inline constexpr std::uint32_t kCmQueuePair = 1;
+
+// BTH opcodes of the reliable connection that RTRS can meet, and the datagram that carries CM messages.
+enum class Opcode : std::uint8_t {
+  send_first = 0,
+  send_middle = 1,
+  send_last = 2,
+  send_last_imm = 3,
+  send_only = 4,
+  send_only_imm = 5,
+  write_first = 6,
+  write_middle = 7,
+  write_last = 8,
+  write_last_imm = 9,
+  write_only = 10,
+  write_only_imm = 11,
+  read_request = 12,
+  read_response_first = 13,
+  read_response_middle = 14,
+  read_response_last = 15,
+  read_response_only = 16,
+  acknowledge = 17,
+  atomic_acknowledge = 18,
+  compare_swap = 19,
+  fetch_add = 20,
+  send_last_inv = 22,
+  send_only_inv = 23,
+  datagram_send_only = 100,
+};
+
+// Which extended headers follow the BTH, in the order of the packet.
+struct HeaderSet {
+  bool deth = false;
+  bool reth = false;
+  bool aeth = false;
+  bool imm = false;
+  bool ieth = false;
+  bool known = false;  // false: an opcode that is not listed above
+};
+[[nodiscard]] HeaderSet headers_of(Opcode) noexcept;
+
+// IPv4 addresses are mapped: ::ffff:a.b.c.d.
+struct Address {
+  std::array<std::uint8_t, 16> bytes{};
+  auto operator<=>(const Address&) const = default;
+  [[nodiscard]] bool is_ipv4() const noexcept;
+};
+[[nodiscard]] Address ipv4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) noexcept;
+[[nodiscard]] std::string to_string(const Address&);
+
+// AETH syndromes (the upper three bits; timer, credits or error code below).
+enum class Acknowledgement : std::uint8_t { ack = 0, rnr_nak = 1, nak = 3 };
+enum class NakCode : std::uint8_t {
+  psn_sequence = 0,
+  invalid_request = 1,
+  remote_access = 2,
+  remote_operation = 3,
+};
+
+struct Packet {
+  Address source;
+  Address destination;
+  std::uint16_t source_port = 0;
+  Opcode opcode = Opcode::send_only;
+  bool solicited = false;
+  bool ack_request = false;
+  std::uint16_t pkey = 0xffff;
+  std::uint32_t dest_qp = 0;       // 24 bits
+  std::uint32_t psn = 0;           // 24 bits
+  std::uint32_t qkey = 0;          // DETH
+  std::uint32_t source_qp = 0;     // DETH
+  std::uint64_t remote_addr = 0;   // RETH
+  std::uint32_t rkey = 0;          // RETH, IETH
+  std::uint32_t dma_length = 0;    // RETH
+  std::uint32_t imm = 0;           // host order
+  std::uint8_t syndrome = 0;       // AETH
+  std::uint32_t msn = 0;           // AETH
+  std::uint32_t payload_cut = 0;   // bytes of the payload that the capture left out
+  bool bad_icrc = false;           // decoded: the ICRC is there and wrong
+  std::vector<std::byte> payload;  // without padding
+
+  [[nodiscard]] Acknowledgement acknowledgement() const noexcept {
+    return static_cast<Acknowledgement>(syndrome >> 5);
+  }
+  [[nodiscard]] std::uint8_t syndrome_value() const noexcept { return syndrome & 0x1fU; }
+};
+
+// Link types of captures that can be read; the numbers of pcap.
+enum LinkType : std::uint16_t {
+  link_null = 0,
+  link_ethernet = 1,
+  link_raw = 101,
+  link_cooked = 113,
+  link_ipv4 = 228,
+  link_ipv6 = 229,
+  link_cooked2 = 276,
+};
+[[nodiscard]] bool readable_link(std::uint16_t link) noexcept;
+
+enum class Decoded : std::uint8_t {
+  packet,
+  other,      // not RoCEv2
+  malformed,  // RoCEv2 whose headers do not fit or whose opcode is unknown
+};
+// `original` is the length on the wire; `frame` may hold less. Fills `packet` when it answers `packet`.
+[[nodiscard]] Decoded decode(std::uint16_t link, Bytes frame, std::size_t original, Packet& packet);
+
+// An Ethernet frame with IPv4 or IPv6, as the addresses ask for; MAC addresses are made from them.
+// Precondition: both addresses are of one family, and the payload fits (2^16 - 100 bytes).
+[[nodiscard]] std::vector<std::byte> encode(const Packet& packet);
+
+}  // namespace rtrs::roce

@@ -1,0 +1,172 @@
+#include "tools/lib/trace/roce/synthesis.hpp"
+
+#include <utility>
+
+#include "core/wire/messages.hpp"
+
+namespace rtrs::roce {
+namespace {
+
+using trace::WireCmKind;
+using trace::WireOp;
+
+std::string text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+Synthesis::Synthesis(const Recordings& recordings, const SynthesisOptions& options, Out out)
+    : recordings_(recordings),
+      options_(options),
+      out_(std::move(out)),
+      links_(recordings.connections().size()) {}
+
+void Synthesis::run() {
+  for (const Recordings::Told& told : recordings_.story()) {
+    const StoredNote& note = *told.note;
+    const bool ends =
+        note.kind == StoredNote::Kind::cm && (note.cm == WireCmKind::dreq || note.cm == WireCmKind::rej);
+    if (ends) links_[recordings_.halves()[note.half].connection].ends = true;
+  }
+  for (const Recordings::Told& told : recordings_.story()) {
+    now_ = told.time;
+    tell(*told.note);
+  }
+}
+
+// Each path has a pair of addresses, 10.SESSION.PATH.1 > .2, each connection a pair of queue pairs.
+void Synthesis::place(Link& link, const Half& half) {
+  ++counters_.connections;
+  link.known = true;
+  link.setup = !half.request.empty();
+  if (!link.setup) ++counters_.without_setup;
+  const auto parsed = wire::parse_conn_req(half.request);
+  std::string session = "?";
+  std::string path = "?" + std::to_string(half.file) + "/" + std::to_string(half.key.path);
+  link.attempt = path + "/" + std::to_string(half.key.epoch);
+  if (parsed) {
+    session = text_of(std::as_bytes(std::span(parsed.value.paths_uuid.bytes)));
+    path = session + text_of(std::as_bytes(std::span(parsed.value.sess_uuid.bytes)));
+    link.attempt = path + std::to_string(parsed.value.recon_cnt);
+  }
+  attempts_[link.attempt].connections.push_back(half.connection);
+  const auto number = session_numbers_.try_emplace(session, session_numbers_.size()).first->second;
+  const auto way = path_numbers_.try_emplace(path, path_numbers_.size()).first->second;
+  const auto high = static_cast<std::uint8_t>(10 + (number >> 8) % 200);
+  const auto middle = static_cast<std::uint8_t>(number & 0xffU);
+  const auto low = static_cast<std::uint8_t>(way & 0xffU);
+  link.client = ipv4(high, middle, low, 1);
+  link.server = ipv4(high, middle, low, 2);
+  const std::uint32_t index = half.connection + 1;
+  link.client_qpn = (2 * index) & kPsnMask;
+  link.server_qpn = (2 * index + 1) & kPsnMask;
+  link.transaction = (std::uint64_t{1} << 32) + index;
+  link.port = static_cast<std::uint16_t>(0xc000U + index % 0x4000U);
+  // Far apart, and soon around the end of the 24 bits.
+  link.to_server.next_psn = (0xfffff0U + index * 0x10101U) & kPsnMask;
+  link.to_client.next_psn = (0x7ffff0U + index * 0x20203U) & kPsnMask;
+}
+
+void Synthesis::tell(const StoredNote& note) {
+  const Half& half = recordings_.halves()[note.half];
+  Link& link = links_[half.connection];
+  if (!link.known) place(link, half);
+  if (note.kind == StoredNote::Kind::cm) return cm(link, half, note);
+  said(link, half, note);
+}
+
+void Synthesis::cm(Link& link, const Half& half, const StoredNote& note) {
+  const ConnectionEnds& ends = recordings_.connections()[half.connection];
+  const bool alone = ends.client == ConnectionEnds::kNone || ends.server == ConnectionEnds::kNone;
+  CmMessage message;
+  message.private_data = note.bytes;
+  const bool first_hand = note.cm_sent || alone;  // whoever did it tells it, if both tell
+  switch (note.cm) {
+    case WireCmKind::req:
+      if (!first_hand) return;
+      message.attribute = CmAttribute::request;
+      message.service = kTcpServicePrefix + options_.port;
+      message.qpn = link.client_qpn;
+      message.psn = link.to_client.next_psn;
+      message.path_mtu = mtu_code(options_.path_mtu);
+      message.source_port = link.port;
+      message.source = link.client;
+      message.destination = link.server;
+      return send_cm(link, true, std::move(message));
+    case WireCmKind::rep:
+      return connected(link, half, note, alone);
+    case WireCmKind::rej:
+      if (!first_hand || link.closed) return;
+      message.attribute = CmAttribute::reject;
+      message.reason = kRejectConsumer;
+      link.closed = true;
+      return send_cm(link, false, std::move(message));
+    case WireCmKind::dreq:
+      // A client that takes leave has had what it was sent, on all connections of the path: when the first of
+      // them ends, the server ends the others.
+      if (ends.client == ConnectionEnds::kNone && !note.cm_sent) client_was_there(link);
+      return disconnect(link, half.client == note.cm_sent);
+    case WireCmKind::closed:
+      return;
+  }
+}
+
+void Synthesis::connected(Link& link, const Half& half, const StoredNote& note, bool alone) {
+  if (half.key.con == 0) attempts_[link.attempt].chunks.connected(note.bytes);
+  if (note.cm_sent || alone) {
+    link.replied = link.setup;
+    CmMessage message;
+    message.attribute = CmAttribute::reply;
+    message.private_data = note.bytes;
+    message.qpn = link.server_qpn;
+    message.psn = link.to_server.next_psn;
+    send_cm(link, false, std::move(message));
+  }
+  if (alone || !note.cm_sent) {
+    link.ready = true;
+    CmMessage message;
+    message.attribute = CmAttribute::ready;
+    send_cm(link, true, std::move(message));
+  }
+}
+
+// The first that disconnects; the other side agrees at once.
+void Synthesis::disconnect(Link& link, bool from_client) {
+  // An attempt that never came to an answer ends without a word.
+  if (link.closed || !link.replied) return;
+  link.closed = true;
+  CmMessage message;
+  if (from_client && !link.ready) {  // it gave up before the reply came
+    message.attribute = CmAttribute::reject;
+    message.reason = kRejectTimeout;
+    return send_cm(link, true, std::move(message));
+  }
+  if (!link.held.empty()) {  // their responses did not arrive
+    for (const Message& invalidation : link.held) post(link, false, invalidation, true);
+    link.held.clear();
+    acknowledge_all(link, false);
+  }
+  message.attribute = CmAttribute::disconnect_request;
+  message.qpn = from_client ? link.server_qpn : link.client_qpn;
+  send_cm(link, from_client, std::move(message));
+  message = CmMessage{};
+  message.attribute = CmAttribute::disconnect_reply;
+  send_cm(link, !from_client, std::move(message));
+}
+
+void Synthesis::said(Link& link, const Half& half, const StoredNote& note) {
+  const ConnectionEnds& ends = recordings_.connections()[half.connection];
+  const bool sent = note.kind == StoredNote::Kind::sent;
+  const bool to_server = half.client == sent;
+  learn(link, to_server, note);
+  if (ends.server == ConnectionEnds::kNone) return client_alone(link, note);
+  if (ends.client == ConnectionEnds::kNone) return server_alone(link, note);
+  if (sent) {
+    post(link, to_server, message_of(note), note.op != WireOp::write);
+  } else {
+    acknowledge_next(link, to_server);
+  }
+}
+
+}  // namespace rtrs::roce

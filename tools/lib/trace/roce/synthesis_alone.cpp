@@ -1,0 +1,172 @@
+// Connections of which only one end recorded.
+#include <algorithm>
+#include <utility>
+
+#include "core/wire/imm.hpp"
+#include "tools/lib/trace/roce/synthesis.hpp"
+
+namespace rtrs::roce {
+namespace {
+
+using trace::WireOp;
+
+// What a message to the server waits for: the response on a chunk, or one of these.
+constexpr std::uint32_t kAwaitsInfo = 0x10000000;
+constexpr std::uint32_t kAwaitsHeartbeat = 0x10000001;
+constexpr std::uint32_t kAwaitsFence = 0x20000000;  // plus serial
+
+// No chunk is longer.
+constexpr std::uint32_t kMaxRead = std::uint32_t{1} << 28;
+
+bool is_response(std::uint32_t imm) noexcept {
+  const wire::ImmType type = wire::imm_type(imm);
+  return type == wire::ImmType::io_rsp || type == wire::ImmType::io_rsp_w_inv;
+}
+
+// Of a SEND without immediate, in either direction: what waits, or what has been waited for.
+std::uint32_t awaited_by_send(wire::Bytes bytes) noexcept {
+  const auto type = wire::send_type(bytes);
+  if (!type || bytes.size() < wire::kFenceBytes) return kAwaitsInfo;
+  const bool fence = type.value == wire::MsgType::fence_req || type.value == wire::MsgType::fence_rsp;
+  return fence ? kAwaitsFence + (wire::load_le32(bytes, 4) & 0xfffffffU) : kAwaitsInfo;
+}
+
+}  // namespace
+
+// Chunks, keys and destinations of reads, as they pass by.
+void Synthesis::learn(Link& link, bool to_server, const StoredNote& note) {
+  Attempt& attempt = attempts_[link.attempt];
+  if (to_server) {
+    if (note.op != WireOp::write_imm || wire::imm_type(note.imm) != wire::ImmType::io_req) return;
+    const auto layout = find_request(ChunkTable{}, note.imm, 0, note.bytes);
+    if (!layout || attempt.chunks.depth() == 0) return;
+    const std::uint32_t chunk = wire::decode_io_req(attempt.chunks.depth(), note.imm).buf_id;
+    attempt.reads.erase(chunk);
+    if (layout->descriptor) attempt.reads[chunk] = *layout->descriptor;
+    return;
+  }
+  if (note.op == WireOp::send) attempt.chunks.offered(note.bytes);
+  if (note.op != WireOp::send_imm) return;
+  const auto key = wire::parse_rkey_rsp(note.bytes, attempt.chunks.depth());
+  if (key) attempt.chunks.renewed(key.value.buf_id, key.value.rkey);
+}
+
+// What the server answers, it has received.
+void Synthesis::answered(Link& link, std::uint32_t awaited) {
+  const auto found = link.awaiting.find(awaited);
+  if (found == link.awaiting.end()) return;
+  acknowledge(link, true, found->second);
+  link.awaiting.erase(found);
+}
+
+void Synthesis::client_alone(Link& link, const StoredNote& note) {
+  const std::uint32_t depth = attempts_[link.attempt].chunks.depth();
+  const wire::ImmType type = wire::imm_type(note.imm);
+  if (note.kind == StoredNote::Kind::sent) {
+    post(link, true, message_of(note), true);
+    std::uint32_t awaited = awaited_by_send(note.bytes);
+    if (note.has_imm)
+      awaited = type == wire::ImmType::hb_msg                 ? kAwaitsHeartbeat
+                : type == wire::ImmType::io_req && depth != 0 ? wire::decode_io_req(depth, note.imm).buf_id
+                                                              : ~std::uint32_t{0};
+    if (awaited != ~std::uint32_t{0}) link.awaiting[awaited] = link.to_server.posted;
+    return;
+  }
+  // Only a trace that was made from a capture has the data of reads.
+  if (note.op == WireOp::write) {
+    auto& reads = attempts_[link.attempt].reads;
+    std::erase_if(reads, [&note](const auto& read) {
+      return read.second.addr == note.remote_addr && read.second.key == note.rkey;
+    });
+    return post(link, false, message_of(note), false);
+  }
+  // Whether data came before an invalidation is known only when the response tells of an error or of none.
+  if (note.op == WireOp::send_inv) {
+    link.held.push_back(message_of(note));
+    return;
+  }
+  if (note.has_imm && is_response(note.imm)) return respond(link, note);
+  if (note.has_imm && type == wire::ImmType::hb_ack) answered(link, kAwaitsHeartbeat);
+  if (!note.has_imm) answered(link, awaited_by_send(note.bytes));
+  post(link, false, message_of(note), true);
+  acknowledge_all(link, false);
+}
+
+// The data of a read, where there was no error and the response does not have it; invalidations; the
+// response. The response carries the data where that was agreed and nothing stands between.
+void Synthesis::respond(Link& link, const StoredNote& note) {
+  Attempt& attempt = attempts_[link.attempt];
+  const std::uint32_t chunk = attempt.chunks.answered(note.imm);
+  answered(link, chunk);
+  Message response = message_of(note);
+  const auto read = attempt.reads.find(chunk);
+  if (read != attempt.reads.end()) {
+    const bool keyless = note.op == WireOp::write_imm;
+    const bool told = keyless && note.length != 0;
+    if (!told && wire::decode_io_rsp(note.imm).error == 0 && read->second.len <= kMaxRead) {
+      const bool joined = keyless && attempt.chunks.joins_data() && link.held.empty();
+      Message data;
+      data.op = Message::Op::write;
+      Message& carrier = joined ? response : data;
+      carrier.remote_addr = read->second.addr;
+      carrier.rkey = read->second.key;
+      carrier.payload.resize(read->second.len);
+      if (!joined) post(link, false, data, false);
+      ++counters_.made_up_reads;
+    }
+    attempt.reads.erase(read);
+  }
+  for (const Message& invalidation : link.held) post(link, false, invalidation, true);
+  link.held.clear();
+  post(link, false, response, true);
+  acknowledge_all(link, false);
+}
+
+// On all connections of the path of which it has no trace itself.
+void Synthesis::client_was_there(const Link& link) {
+  for (const std::uint32_t other : attempts_[link.attempt].connections)
+    if (recordings_.connections()[other].client == ConnectionEnds::kNone)
+      acknowledge_all(links_[other], false);
+}
+
+void Synthesis::server_alone(Link& link, const StoredNote& note) {
+  if (note.kind == StoredNote::Kind::sent) {
+    post(link, false, message_of(note), true);
+    // A server that falls silent had its last answers acknowledged like all others. At once, because a reader
+    // takes a message for lost that nobody acknowledges for long, and the rest of the trace may take longer.
+    if (!link.ends) acknowledge_all(link, false);
+    return;
+  }
+  // A client that speaks again has had what it was sent: a connection that fails takes its path along.
+  client_was_there(link);
+  Message message = message_of(note);
+  if (message.op == Message::Op::write_imm && !message.payload.empty()) put_in_place(link, note, message);
+  post(link, true, message, true);
+  acknowledge_all(link, true);
+}
+
+// A server does not see where a request was written; the chunk's address and the immediate tell. A message
+// begins where its chunk does, so the immediate tells where in it the header is; for one that begins
+// elsewhere the header is looked for at the end, where other bytes may look like it.
+void Synthesis::put_in_place(const Link& link, const StoredNote& note, Message& message) {
+  const ChunkTable& chunks = attempts_[link.attempt].chunks;
+  const auto chunk = chunks.chunk(note.imm);
+  std::optional<RequestLayout> layout;
+  if (chunk) {
+    const std::uint64_t off = wire::decode_io_req(chunks.depth(), note.imm).off;
+    const std::uint64_t behind = note.length - std::min<std::uint64_t>(off, note.length);
+    if (behind <= note.bytes.size())
+      layout = find_request(chunks, note.imm, chunk->addr + off + behind - note.bytes.size(), note.bytes);
+  }
+  if (!layout) layout = find_request(ChunkTable{}, note.imm, 0, note.bytes);
+  if (!layout || !chunk) {
+    ++counters_.unplaced_writes;
+    return;
+  }
+  const std::uint64_t header = note.bytes.size() - layout->header;
+  message.rkey = chunk->key;
+  message.remote_addr =
+      chunk->addr + wire::decode_io_req(chunks.depth(), note.imm).off + header - note.length;
+}
+
+}  // namespace rtrs::roce

@@ -1,0 +1,211 @@
+"""A run over TCP as a capture: urtrsd and the plugin in nbdkit record it, `urtrs-replay pcap` makes RoCEv2 of it,
+Wireshark decodes every frame, `import` gives the same messages back, and `check` finds nothing wrong with them."""
+import collections
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+from programs import PLUGIN, free_port, program
+
+REPLAY, URTRSD = program("urtrs-replay"), program("urtrsd")
+LUA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../wireshark/urtrs.lua")
+SIZE = 2 << 20
+CON_REQ_HEX = 2 * 56
+
+pytestmark = pytest.mark.skipif(not all(map(shutil.which, ("tshark", "nbdkit", "nbdcopy"))),
+                                reason="needs tshark, nbdkit and nbdcopy")
+
+
+def run(*command, code=0):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, (command, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
+    return done
+
+
+def messages(trace, by_client):
+    """What was said on each connection to the server and to the client, as the client's trace would name it. What only
+    one side can know is left out: data of reads, keys and addresses of requests, data that is kept as a digest."""
+    said = collections.defaultdict(lambda: ([], []))
+    names, seen = {}, collections.Counter()
+    for text in run(REPLAY, "cat", trace, "--json").stdout.splitlines():
+        record = json.loads(text)
+        event = record.get("event", "")
+        if event not in ("WireSent", "WireReceived", "WireCm"):
+            continue
+        fields = record["fields"]
+        key = (record["instance"], fields["key.path"], fields["key.con"], fields["key.epoch"])
+        if event == "WireCm":
+            if fields["kind"] == "req":
+                request = fields["private_data"][:CON_REQ_HEX]
+                names[key] = (request, seen[request])
+                seen[request] += 1
+            continue
+        if fields["op"] == "write":
+            continue
+        to_server = (event == "WireSent") == by_client
+        length = 0 if fields["op"] == "write_imm" and not to_server else fields["length"]
+        said[names[key]][0 if to_server else 1].append(
+            (fields["op"], fields["has_imm"], fields["imm"], length, fields["head"]))
+    return said
+
+
+def io_messages(trace, by_client):
+    """Requests, and all that went to the client but heartbeats and SENDs; of these, those that carry data."""
+    requests, answers, with_data = 0, 0, 0
+    for text in run(REPLAY, "cat", trace, "--json").stdout.splitlines():
+        record = json.loads(text)
+        event, fields = record.get("event", ""), record.get("fields", {})
+        if event not in ("WireSent", "WireReceived") or fields["op"] == "send":
+            continue
+        kind = fields["imm"] >> 28 if fields["has_imm"] else None
+        if kind in (8, 9):
+            continue
+        if (event == "WireSent") == by_client:
+            requests += kind == 0
+        else:
+            answers += 1
+            with_data += fields["op"] == "write_imm" and fields["length"] != 0
+    return requests, answers, with_data
+
+
+def tshark(capture, *options, show):
+    return run("tshark", *options, "-r", capture, "-Y", show).stdout
+
+
+class TestRun:
+    @pytest.fixture(autouse=True)
+    def given(self, tmp_path):
+        self.folder = tmp_path
+        with open(self.file("disk.img"), "wb") as image:
+            image.write(b"".join(hashlib.sha512(str(i).encode()).digest() for i in range(SIZE // 64)))
+        with open(self.file("target"), "wb") as target:
+            target.truncate(SIZE)
+        self.port = free_port()
+        self.server = None
+        yield
+        self.end_server()
+
+    def file(self, name):
+        return os.path.join(self.folder, name)
+
+    def start_server(self, trace):
+        self.server = subprocess.Popen(
+            [URTRSD, "--listen=127.0.0.1", "--listen=127.0.0.2", f"--port={self.port}", "--trace-detail=wire",
+             f"--trace={self.file(trace)}", f"--export=target={self.file('target')}"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        seen = ""
+        for line in self.server.stdout:
+            seen += line
+            if line.rstrip().endswith(" ready"):
+                return
+        raise RuntimeError(f"urtrsd did not start:\n{seen}")
+
+    def end_server(self, how=signal.SIGTERM):
+        if self.server is None:
+            return
+        self.server.send_signal(how)
+        self.server.stdout.read()
+        self.server.stdout.close()
+        self.server.wait()
+        self.server = None
+
+    def client(self, commands):
+        return subprocess.Popen(
+            ["nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", "path=127.0.0.2", f"port={self.port}",
+             "reconnect_min=50ms", "reconnect_max=200ms", "connect_timeout=60s", "device=target", "trace_detail=wire",
+             f"trace={self.file('client.rtrc')}", f"status={self.file('status.json')}", "--run", commands],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def capture(self, name, *traces, restarted=False):
+        """The traces as a capture that Wireshark has nothing to say about, and as a trace again. A server that was
+        restarted answers requests of before with ENOTCONN, because it does not know their device."""
+        capture, again = self.file(name + ".pcapng"), self.file(name + ".rtrc")
+        done = run(REPLAY, "pcap", *traces, "-o", capture, "--json")
+        made = json.loads(done.stdout)
+        assert (made["drifting_clocks"], made["without_setup"]) == (0, 0), made
+        assert made["frames"] > SIZE // 1024
+        assert tshark(capture, show="!infiniband || _ws.malformed || _ws.expert") == ""
+        dissector = ("-X", f"lua_script:{LUA}")
+        told = "(_ws.expert && !(rtrs.errno == 107))" if restarted else "_ws.expert"
+        assert tshark(capture, *dissector, show=f"!infiniband || _ws.malformed || {told} || _ws.lua.error || "
+                                "rtrs.malformed || rtrs.type == UNKNOWN || rtrs.missing || rtrs.retransmission") == ""
+        assert tshark(capture, *dissector, show="rtrs.type == IO_RSP && rtrs.response_to") != ""
+        assert tshark(capture, *dissector, show="rnbd.op == 1") != ""
+        found = json.loads(run(REPLAY, "import", capture, again, "--json").stdout)
+        assert (found["gaps"], found["malformed_packets"], found["bad_icrc"]) == (0, 0, 0), found
+        assert found["connections"] == made["connections"]
+        return again
+
+    def judged(self, traces, *allowed):
+        done = subprocess.run([REPLAY, "check", "--json", *traces], capture_output=True, text=True, check=False)
+        verdict = json.loads(done.stdout)
+        assert verdict["verdict"] in allowed, verdict
+        for trace in verdict["traces"]:
+            assert (trace["verdict"] == "inconclusive") == bool(trace["not_judged"]), trace
+        return verdict
+
+    def test_a_copy_over_two_paths(self):
+        self.start_server("server.rtrc")
+        # The second path may need longer than one copy.
+        both_up = f"test $(grep -o '\"state\": *\"connected\"' {self.file('status.json')} | wc -l) = 2"
+        with self.client(f"set -e; until nbdcopy --flush {self.file('disk.img')} $uri && {both_up}; do :; done; "
+                         f"nbdcopy $uri {self.file('back')}") as client:
+            _, errors = client.communicate()
+        assert client.returncode == 0, errors
+        self.end_server()
+        client_trace, server_trace = self.file("client.rtrc"), self.file("server.rtrc")
+        verdict = self.judged([client_trace, server_trace], "conforming")
+        assert verdict["laws"]["connections"] > 0
+        client, server = messages(client_trace, True), messages(server_trace, False)
+        # Both service connections; of those for IO the ones that had something to do.
+        assert len(client) > 2
+        assert server.keys() == client.keys()
+        for name, told in client.items():
+            assert server[name] == told
+        # Two messages an IO, reads too: the request, and the answer with the data.
+        counted = io_messages(server_trace, False)
+        assert counted[0] == counted[1] and counted[2] >= 2 * SIZE // (256 << 10), counted
+        assert messages(self.capture("by-client", client_trace), True) == client
+        for name in ("by-server", "both"):
+            traces = [server_trace] if name == "by-server" else [client_trace, server_trace]
+            again = messages(self.capture(name, *traces), True)
+            assert again.keys() == server.keys()
+            # Whether the last answers reached a client that left is more than a server knows.
+            for key, told in again.items():
+                assert told[0] == server[key][0]
+                assert told[1] == server[key][1][:len(told[1])]
+                if key in client:
+                    assert told == client[key]
+        self.judged([self.file(name + ".rtrc") for name in ("by-client", "by-server", "both")], "conforming")
+        assert io_messages(self.file("both.rtrc"), True) == counted
+        dissected = ("-X", f"lua_script:{LUA}")
+        assert tshark(self.file("both.pcapng"), *dissected, show="rtrs.type == DATA && rtrs.imm") == ""
+        with_data = tshark(self.file("both.pcapng"), *dissected, show="rtrs.type == IO_RSP && rtrs.data_len")
+        assert len(with_data.splitlines()) == counted[2]
+
+    def test_a_server_that_was_killed(self):
+        self.start_server("server1.rtrc")
+        os.mkfifo(self.file("begun"))
+        commands = (f"nbdcopy {self.file('disk.img')} $uri & echo >{self.file('begun')}; wait $! && "
+                    f"nbdcopy $uri {self.file('back')}")
+        with self.client(commands) as client:
+            with open(self.file("begun"), encoding="utf-8") as begun:
+                begun.read()
+            self.end_server(signal.SIGKILL)
+            self.start_server("server2.rtrc")
+            _, errors = client.communicate()
+        assert client.returncode == 0, errors
+        self.end_server()
+        client_trace = self.file("client.rtrc")
+        self.judged([client_trace], "conforming")
+        client = messages(client_trace, True)
+        assert messages(self.capture("by-client", client_trace, restarted=True), True) == client
+        self.judged([self.file("by-client.rtrc")], "conforming")
+        # What the first server had not written down when it was killed is missing, at most its last second.
+        self.capture("by-server", self.file("server2.rtrc"), restarted=True)
+        self.judged([self.file("server1.rtrc")], "conforming", "inconclusive")
+        self.judged([self.file("server2.rtrc"), self.file("by-server.rtrc")], "conforming")

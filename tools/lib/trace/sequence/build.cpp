@@ -1,0 +1,92 @@
+#include "tools/lib/trace/sequence/build.hpp"
+
+#include "tools/lib/trace/command/exit_codes.hpp"
+#include "tools/lib/trace/command/files.hpp"
+#include "tools/lib/trace/reader/reader.hpp"
+#include "tools/lib/trace/sequence/explain.hpp"
+
+namespace rtrs::tools::sequence {
+
+namespace {
+
+// Answers an exit code; of a damaged trace what is sound has been added.
+int read_file(Story& story, const std::string& path) {
+  InputFile input(path);
+  if (!input.is_open()) return exit_usage;
+  trace::FdSource source(input.fd());
+  trace::Reader reader(source);
+  trace::Reader::Status status = reader.open();
+  if (status != trace::Reader::Status::ok) {
+    // Without a sound header there is no file to tell of: the story's files are numbered like those given.
+    report_stop(path, status, reader);
+    return exit_cannot_read;
+  }
+
+  const trace::Header& header = reader.header();
+  TraceFile file;
+  file.name = path;
+  file.tool = header.origin.tool;
+  file.role = header.origin.role;
+  file.backend = header.origin.backend;
+  file.seed = header.origin.seed;
+  file.options = header.origin.options;
+  file.beginning_missing = (header.flags & trace::partial) != 0;
+  story.files.push_back(file);
+  const auto index = static_cast<Index>(story.files.size() - 1);
+  Explainer explainer(story, index);
+  Progress progress(input.size(), true);
+  trace::Record record;
+  while ((status = reader.next(record)) == trace::Reader::Status::ok) {
+    progress.at(reader.bytes());
+    explainer.add(Fields(record, header.schema));
+  }
+  TraceFile& read = story.files.back();
+  read.records = reader.records();
+  if (status != trace::Reader::Status::end)
+    read.stopped = "byte " + std::to_string(reader.stop().offset) + ": " + reader.stop().reason;
+  return report_stop(path, status, reader);
+}
+
+bool set_marks(Story& story, const std::vector<WantedMark>& wanted) {
+  std::vector<bool> found(wanted.size(), false);
+  for (std::size_t i = 0; i < story.steps.size(); ++i) {
+    Step& step = story.steps[i];
+    for (std::size_t mark = 0; mark < wanted.size(); ++mark) {
+      const WantedMark& one = wanted[mark];
+      if (static_cast<std::size_t>(step.file) != one.file || step.record != one.record) continue;
+      step.mark += (step.mark.empty() ? "" : "; ") + one.text;
+      story.marks.push_back({static_cast<Index>(i), one.text});
+      found[mark] = true;
+    }
+  }
+  for (std::size_t mark = 0; mark < wanted.size(); ++mark) {
+    if (found[mark]) continue;
+    error("there is no record " + std::to_string(wanted[mark].record) + " in file " +
+          std::to_string(wanted[mark].file + 1) + "; records are numbered as in `cat --json`, from 0");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Story build_story(const std::vector<std::string>& files, const std::vector<WantedMark>& marks, int& code) {
+  Story story;
+  code = exit_ok;
+  for (const std::string& file : files) {
+    const int one = read_file(story, file);
+    if (one == exit_usage || one == exit_cannot_read) {
+      code = one;
+      return story;
+    }
+    if (one != exit_ok) code = one;
+  }
+  pair_messages(story);
+  order_steps(story);
+  follow_requests(story);
+  lay_out(story);
+  if (!set_marks(story, marks)) code = exit_usage;
+  return story;
+}
+
+}  // namespace rtrs::tools::sequence

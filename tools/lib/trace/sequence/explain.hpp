@@ -1,0 +1,115 @@
+// Turns the records of one file into steps: what kind of step it is, on which connection, and in words.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/record/kinds.hpp"
+#include "tools/lib/trace/sequence/fields.hpp"
+#include "tools/lib/trace/sequence/story.hpp"
+
+namespace rtrs::tools::sequence {
+
+class Explainer {
+ public:
+  // Adds steps, machines and connections of file `file` to the story.
+  Explainer(Story& story, Index file);
+  void add(const Fields& record);
+
+ private:
+  // What is known of a machine while its records go by.
+  struct Known {
+    Index machine = kNone;
+    std::map<ConKey, Index> connections;
+    struct Submitted {
+      bool write = false;
+      std::uint32_t bytes = 0;
+    };
+    std::map<std::uint16_t, Submitted> permits;  // client
+    std::map<std::uint32_t, ConKey> requests;    // server: handles of connect requests
+    // Steps that wait for the words of the message: of a client by permit, of a server by chunk and serial.
+    std::map<std::uint32_t, Index> posted, delivered;
+    bool speaks_rnbd = false;  // a request of it had a message of RNBD
+  };
+  using Handler = void (Explainer::*)(const Fields&, Step&);
+  static const std::map<std::string_view, Handler>& handlers();
+
+  Known& known(const Fields& record);
+  Known& begin(const Fields& record, Side side, bool registry);
+  Side guess_side(const Fields& record) const;
+  Machine& machine() { return story_.machines[static_cast<std::size_t>(now_->machine)]; }
+  bool on_server() { return machine().side == Side::server; }
+  std::string chunk_or_permit(std::uint64_t number);
+  void attach(const Fields& record, Step& step);
+  Step step_of(const Fields& record) const;
+  // explain_devices.cpp
+  bool is_of_devices(const Fields& record);
+  void add_of_devices(const Fields& record);
+  std::optional<InstanceId> session_of_devices(InstanceId instance) const;
+  bool say_at_delivery(const Fields& record, const std::string& words);
+  void say_message(const Fields& record, Step& step, std::uint32_t permit);
+  Connection& connection_of(Step& step) {
+    return story_.connections[static_cast<std::size_t>(step.connection)];
+  }
+  void send(Step& step, std::uint64_t signature);
+  void receive(Step& step, std::uint64_t signature);
+  // Words for an immediate that a response or heartbeat carries; sets group and tone.
+  std::string imm_words(std::uint32_t imm, Step& step);
+
+  // explain_control.cpp
+  void on_begin_client(const Fields&, Step&);
+  void on_begin_server(const Fields&, Step&);
+  void on_end(const Fields&, Step&);
+  void on_connect(const Fields&, Step&);
+  void on_connected(const Fields&, Step&);
+  void on_connect_failed(const Fields&, Step&);
+  void on_addresses_found(const Fields&, Step&);
+  void on_connect_requested(const Fields&, Step&);
+  void on_accept(const Fields&, Step&);
+  void on_reject(const Fields&, Step&);
+  void on_info(const Fields&, Step&);
+  void on_fence(const Fields&, Step&);
+  void on_disconnect(const Fields&, Step&);
+  void on_lost(const Fields&, Step&);
+  void on_closed(const Fields&, Step&);
+  void on_path_changed(const Fields&, Step&);
+  void on_link_changed(const Fields&, Step&);
+  void on_end_session(const Fields&, Step&);
+  void on_operator(const Fields&, Step&);
+  // explain_io.cpp
+  void on_submitted(const Fields&, Step&);
+  void on_post_request(const Fields&, Step&);
+  void on_arrived(const Fields&, Step&);
+  void on_deliver(const Fields&, Step&);
+  void on_responded(const Fields&, Step&);
+  void on_post_response(const Fields&, Step&);
+  void on_post_imm(const Fields&, Step&);
+  void on_probe_delivery(const Fields&, Step&);
+  void on_imm(const Fields&, Step&);
+  void on_complete(const Fields&, Step&);
+  void on_failed_over(const Fields&, Step&);
+  void on_key_invalidated(const Fields&, Step&);
+  void on_peer_broke(const Fields&, Step&);
+  void on_wire(const Fields&, Step&);
+  void on_wire_cm(const Fields&, Step&);
+
+  Story& story_;
+  Index file_;
+  std::map<std::uint16_t, Known> by_instance_;
+  std::set<std::uint16_t> devices_;  // instances that are no sessions but devices
+  Known* now_ = nullptr;             // whose record is being explained
+};
+
+// "errno 5 (EIO)"
+std::string errno_words(std::uint64_t number);
+// "4096 B", "128 KiB"
+std::string size_words(std::uint64_t bytes);
+// One of the kinds of messages, and what tells one of them from the next.
+constexpr std::uint64_t signature(char kind, std::uint64_t what) {
+  return static_cast<std::uint64_t>(static_cast<unsigned char>(kind)) << 56 | (what & ((1ULL << 56) - 1));
+}
+
+}  // namespace rtrs::tools::sequence

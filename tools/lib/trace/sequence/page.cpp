@@ -1,0 +1,226 @@
+#include "tools/lib/trace/sequence/page.hpp"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tools/lib/text/json_text.hpp"
+#include "tools/lib/trace/sequence/page_parts.hpp"
+
+namespace rtrs::tools::sequence {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// Indices into the steps of the page, which begin at window.from.
+class PageData {
+ public:
+  PageData(const Story& story, const Window& window) : story_(story), window_(window) {}
+
+  Json all() {
+    Json data;
+    data["format"] = 1;
+    data["before"] = window_.from;
+    data["after"] = story_.steps.size() - window_.to;
+    data["sameClock"] = story_.same_clock;
+    Json groups = Json::array();
+    for (unsigned group = 0; group < kGroups; ++group)
+      groups.push_back(
+          {{"name", to_string(static_cast<Group>(group))}, {"shown", (window_.groups >> group & 1U) != 0}});
+    data["groups"] = groups;
+    data["files"] = files();
+    data["lanes"] = lanes();
+    data["paths"] = paths();
+    data["requests"] = requests();  // numbers them for the others
+    data["steps"] = steps();
+    data["pathSpans"] = path_spans();
+    data["storageSpans"] = storage_spans();
+    return data;
+  }
+
+ private:
+  Index inside(Index step) const {
+    const auto at = static_cast<std::size_t>(step);
+    return step == kNone || at < window_.from || at >= window_.to ? kNone
+                                                                  : static_cast<Index>(at - window_.from);
+  }
+  // The part of [from, to] inside the window; an open end is the end of the window. False: none.
+  bool clip(Index from, Index to, Index& first, Index& last) const {
+    const auto begin = static_cast<Index>(window_.from), end = static_cast<Index>(window_.to) - 1;
+    if (from > end || (to != kNone && to < begin)) return false;
+    first = std::max(from, begin) - begin;
+    last = (to == kNone ? end : std::min(to, end)) - begin;
+    return true;
+  }
+
+  Json files() const {
+    Json out = Json::array();
+    for (const TraceFile& file : story_.files) {
+      out.push_back({{"name", file.name},
+                     {"tool", file.tool},
+                     {"role", file.role},
+                     {"backend", file.backend},
+                     {"seed", file.seed},
+                     {"options", file.options},
+                     {"records", file.records},
+                     {"beginningMissing", file.beginning_missing},
+                     {"stopped", file.stopped},
+                     {"clock", file.clock}});
+    }
+    return out;
+  }
+
+  Json lanes() const {
+    constexpr const char* kKinds[] = {"client", "connection", "server", "storage"};
+    Json out = Json::array();
+    for (const Lane& lane : story_.lanes) {
+      out.push_back({{"kind", kKinds[static_cast<unsigned>(lane.kind)]},
+                     {"name", lane.name},
+                     {"owner", lane.owner},
+                     {"path", lane.path},
+                     {"con", lane.con},
+                     {"recorded", lane.recorded}});
+    }
+    return out;
+  }
+
+  Json paths() const {
+    Json out = Json::array();
+    for (const Path& path : story_.paths) {
+      out.push_back({{"owner", path.owner},
+                     {"number", path.number},
+                     {"name", story_.clients[static_cast<std::size_t>(path.owner)].name + " path " +
+                                  std::to_string(path.number)}});
+    }
+    return out;
+  }
+
+  Json intern(const std::string& text) {
+    const auto [at, fresh] = strings_.try_emplace(text, strings_.size());
+    if (fresh) table_.push_back(text);
+    return at->second;
+  }
+
+  // Columns rather than objects: a page of 5,000 steps stays below a megabyte.
+  Json steps() {
+    Json out;
+    constexpr const char* kColumns[] = {"file",  "record", "time",  "at",    "lane",   "wire",
+                                        "shape", "group",  "tone",  "lost",  "path",   "io",
+                                        "peer",  "key",    "event", "title", "fields", "mark"};
+    for (const char* column : kColumns) out[column] = Json::array();
+    for (std::size_t at = window_.from; at < window_.to; ++at) {
+      const Step& step = story_.steps[at];
+      Json wire = kNone, key = "";
+      if (step.connection != kNone) {
+        const Connection& connection = story_.connections[static_cast<std::size_t>(step.connection)];
+        wire = connection.lane;
+        key = std::to_string(connection.key.path) + '.' + std::to_string(connection.key.con) + '.' +
+              std::to_string(connection.key.epoch);
+      }
+      out["file"].push_back(step.file);
+      out["record"].push_back(step.record);
+      out["time"].push_back(step.time);
+      out["at"].push_back(step.at);
+      out["lane"].push_back(story_.lane_of(step));
+      out["wire"].push_back(wire);
+      out["shape"].push_back(static_cast<unsigned>(step.shape));
+      out["group"].push_back(static_cast<unsigned>(step.group));
+      out["tone"].push_back(static_cast<unsigned>(step.tone));
+      out["lost"].push_back(step.lost ? 1 : 0);
+      out["path"].push_back(step.path);
+      out["io"].push_back(request_number(step.io));
+      out["peer"].push_back(inside(step.peer));
+      out["key"].push_back(intern(key.get<std::string>()));
+      out["event"].push_back(intern(step.event));
+      out["title"].push_back(intern(step.title));
+      out["fields"].push_back(intern(step.fields));
+      out["mark"].push_back(step.mark);
+    }
+    out["strings"] = table_;
+    return out;
+  }
+
+  // Only those that the window shows a part of.
+  Json requests() {
+    Json out = Json::array();
+    numbers_.assign(story_.requests.size(), kNone);
+    for (std::size_t io = 0; io < story_.requests.size(); ++io) {
+      const Request& request = story_.requests[io];
+      Index first = 0, last = 0;
+      if (!clip(request.first, request.last, first, last)) continue;
+      numbers_[io] = static_cast<Index>(out.size());
+      const bool cut = static_cast<std::size_t>(request.first) < window_.from;
+      const bool open = request.last == kNone || static_cast<std::size_t>(request.last) >= window_.to;
+      out.push_back(Json::array({first, last, open ? 1 : 0, request.write ? 1 : 0,
+                                 request.failed_over ? 1 : 0, request.failed ? 1 : 0, request.bytes,
+                                 request.permit, client_of(request.machine), cut ? 1 : 0}));
+    }
+    return out;
+  }
+  Index request_number(Index io) const {
+    return io == kNone ? kNone : numbers_[static_cast<std::size_t>(io)];
+  }
+
+  // kNone for a machine of a server.
+  Index client_of(Index machine) const {
+    const Machine& one = story_.machines[static_cast<std::size_t>(machine)];
+    for (std::size_t i = 0; i < story_.clients.size(); ++i) {
+      if (story_.clients[i].file == one.file && story_.clients[i].instance == one.instance)
+        return static_cast<Index>(i);
+    }
+    return kNone;
+  }
+
+  Json path_spans() const {
+    Json out = Json::array();
+    for (const PathSpan& span : story_.path_spans) {
+      Index first = 0, last = 0;
+      if (clip(span.from, span.to, first, last))
+        out.push_back(Json::array(
+            {span.path, span.side == Side::client ? 0 : 1, span.state, span.reason, first, last}));
+    }
+    return out;
+  }
+  Json storage_spans() const {
+    Json out = Json::array();
+    for (const StorageSpan& span : story_.storage_spans) {
+      Index first = 0, last = 0;
+      if (clip(span.from, span.to, first, last))
+        out.push_back(Json::array({request_number(span.io), first, last, span.to == kNone ? 1 : 0}));
+    }
+    return out;
+  }
+
+  const Story& story_;
+  const Window& window_;
+  std::map<std::string, std::size_t> strings_;
+  std::vector<std::string> table_;
+  std::vector<Index> numbers_;  // of requests on the page, by request
+};
+
+void replace(std::string& text, std::string_view what, std::string_view with) {
+  const auto at = text.find(what);
+  if (at != std::string::npos) text.replace(at, what.size(), with);
+}
+
+}  // namespace
+
+std::string story_json(const Story& story, const Window& window) {
+  // Names and fields come from a file: bytes that are no UTF-8 must not end the work.
+  return tools::json_text(PageData(story, window).all());
+}
+
+std::string story_page(const Story& story, const Window& window) {
+  std::string json = story_json(story, window);
+  // Nothing in the data may end the script that holds it.
+  for (auto at = json.find('<'); at != std::string::npos; at = json.find('<', at + 6))
+    json.replace(at, 1, "\\u003c");
+  std::string page(page_parts::html());
+  replace(page, "/*STYLE*/", page_parts::style());
+  replace(page, "/*SCRIPT*/", page_parts::script());
+  replace(page, "/*DATA*/", json);
+  return page;
+}
+
+}  // namespace rtrs::tools::sequence

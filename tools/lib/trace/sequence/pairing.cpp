@@ -1,0 +1,260 @@
+// Which connection of the server is which of a client, and which message arrived as which. Connections are
+// reliable and ordered, so what one side received is, but for an end that never arrived, what the other sent:
+// the sequences tell it without clocks. The fit that explains most goes first; what it says of the clocks
+// limits the others, and where several fit equally, the nearest in time is taken.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "tools/lib/trace/sequence/build.hpp"
+
+namespace rtrs::tools::sequence {
+
+namespace {
+
+// What messages between two files say of the server's clock minus the client's.
+struct ClockRange {
+  std::int64_t least = std::numeric_limits<std::int64_t>::min() / 4;
+  std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
+  void add(const ClockRange& other) {
+    least = std::max(least, other.least);
+    most = std::min(most, other.most);
+  }
+  bool agrees(const ClockRange& other, std::int64_t slack) const {
+    return std::max(least, other.least) <= std::min(most, other.most) + slack;
+  }
+};
+
+struct Pairs {
+  std::vector<std::pair<Index, Index>> of;  // sent, received
+  std::size_t unexplained = 0;              // received, and never sent
+  bool hopeless() const { return unexplained > 16 + of.size() / 8; }
+};
+
+// Two connections that may be the two ends of one.
+struct Candidate {
+  Index client = kNone, server = kNone;
+  std::size_t matched = 0, unexplained = 0;
+  Nanos distance = 0;
+  ClockRange clock;
+};
+using PathName = std::tuple<Index, std::uint16_t, std::uint16_t>;  // file, instance, number
+using UuidName = std::pair<Index, std::string>;                    // file, uuid of the path
+
+class Pairing {
+ public:
+  explicit Pairing(Story& story) : story_(story) {}
+
+  void run() {
+    place_clocks();
+    collect();
+    // Traces of one machine have one clock; unless that leaves much unexplained, it is taken for granted.
+    const std::size_t anyhow = choose(false);
+    if (choose(true) * 10 < anyhow * 9) choose(false);
+    for (Connection& one : story_.connections) {
+      if (one.peer != kNone && machine(one).side == Side::client) join(one);
+    }
+    find_lost();
+  }
+
+ private:
+  const Step& step(Index at) const { return story_.steps[static_cast<std::size_t>(at)]; }
+  Connection& connection(Index at) { return story_.connections[static_cast<std::size_t>(at)]; }
+  const Machine& machine(const Connection& of) const {
+    return story_.machines[static_cast<std::size_t>(of.machine)];
+  }
+  PathName path_name(const Connection& one) const {
+    return {machine(one).file, machine(one).instance, one.key.path};
+  }
+  UuidName uuid_name(const Connection& one) const {
+    // Without a connect request, in a trace that lost its beginning, the path's number has to do.
+    return {machine(one).file, one.path_uuid.empty()
+                                   ? std::to_string(one.machine) + '/' + std::to_string(one.key.path)
+                                   : one.path_uuid};
+  }
+
+  std::int64_t slack(const Connection& of) const {
+    return clock_slack(story_.files[static_cast<std::size_t>(machine(of).file)]);
+  }
+
+  // Of one direction; notes of the wire are a sequence of their own.
+  void pair_direction(const std::vector<Index>& sent, const std::vector<Index>& received, bool notes,
+                      Pairs& out) const {
+    constexpr std::size_t kFarthest = 1024;
+    std::size_t next = 0;
+    for (const Index arrival : received) {
+      if (step(arrival).signature == 0 || (step(arrival).group == Group::wire) != notes) continue;
+      if (out.hopeless()) return;
+      std::size_t at = next;
+      const std::size_t end = std::min(sent.size(), next + kFarthest);
+      while (at < end && step(sent[at]).signature != step(arrival).signature) ++at;
+      if (at >= end) {
+        ++out.unexplained;
+        continue;
+      }
+      out.of.emplace_back(sent[at], arrival);
+      next = at + 1;
+    }
+  }
+
+  Pairs pairs_of(const Connection& client, const Connection& server) const {
+    Pairs pairs;
+    for (const bool notes : {false, true}) {
+      pair_direction(client.sent, server.received, notes, pairs);
+      pair_direction(server.sent, client.received, notes, pairs);
+    }
+    return pairs;
+  }
+
+  ClockRange clock_of(const Pairs& pairs, Index client_file) const {
+    ClockRange range;
+    for (const auto& [sent, received] : pairs.of) {
+      const auto took = static_cast<std::int64_t>(step(received).time - step(sent).time);
+      if (step(sent).file == client_file) {
+        range.most = std::min(range.most, took);
+      } else {
+        range.least = std::max(range.least, -took);
+      }
+    }
+    return range;
+  }
+
+  // Clocks of different hosts begin anywhere. Files whose times do not overlap are taken to begin together.
+  void place_clocks() {
+    begin_.assign(story_.files.size(), kNever);
+    std::vector<Nanos> end(story_.files.size(), 0);
+    for (const Step& one : story_.steps) {
+      const auto file = static_cast<std::size_t>(one.file);
+      begin_[file] = std::min(begin_[file], one.time);
+      end[file] = std::max(end[file], one.time);
+    }
+    bool overlap = true;
+    for (std::size_t file = 1; file < begin_.size(); ++file)
+      overlap = overlap && begin_[file] <= end[0] && begin_[0] <= end[file];
+    if (overlap) begin_.assign(begin_.size(), 0);
+  }
+  Nanos distance(const Connection& a, const Connection& b) const {
+    const auto place = [this](const Connection& of) {
+      Nanos first = kNever;
+      for (const auto* list : {&of.sent, &of.received}) {
+        if (!list->empty()) first = std::min(first, step(list->front()).time);
+      }
+      return static_cast<std::int64_t>(first - begin_[static_cast<std::size_t>(machine(of).file)]);
+    };
+    const std::int64_t apart = place(a) - place(b);
+    return static_cast<Nanos>(apart < 0 ? -apart : apart);
+  }
+
+  void collect() {
+    std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<Index>> clients;  // con, attempt
+    const auto count = static_cast<Index>(story_.connections.size());
+    for (Index at = 0; at < count; ++at) {
+      const Connection& one = connection(at);
+      if (machine(one).side == Side::client) clients[{one.key.con, one.attempt}].push_back(at);
+    }
+    for (Index at = 0; at < count; ++at) {
+      const Connection& theirs = connection(at);
+      if (machine(theirs).side != Side::server) continue;
+      for (const Index other : clients[{theirs.key.con, theirs.attempt}]) {
+        const Connection& ours = connection(other);
+        if (!ours.path_uuid.empty() && !theirs.path_uuid.empty() && ours.path_uuid != theirs.path_uuid)
+          continue;
+        const Pairs pairs = pairs_of(ours, theirs);
+        const ClockRange clock = clock_of(pairs, machine(ours).file);
+        if (pairs.of.empty() || pairs.hopeless() || clock.least > clock.most + slack(ours)) continue;
+        fits_[{path_name(ours), uuid_name(theirs)}].push_back(
+            {other, at, pairs.of.size(), pairs.unexplained, distance(ours, theirs), clock});
+      }
+    }
+  }
+
+  // Answers how many messages it explains.
+  std::size_t choose(bool one_clock) {
+    for (Connection& one : story_.connections) one.peer = kNone;
+    clocks_.clear();
+    owner_.clear();
+    struct Fit {
+      std::size_t matched = 0, unexplained = 0;
+      Nanos distance = 0;
+      const std::pair<PathName, UuidName>* names = nullptr;
+    };
+    std::vector<Fit> order;
+    for (auto& [names, candidates] : fits_) {
+      std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+        return std::tuple(b.matched, a.unexplained, a.distance) <
+               std::tuple(a.matched, b.unexplained, b.distance);
+      });
+      Fit fit;
+      fit.names = &names;
+      for (const Candidate& one : candidates) {
+        fit.matched += one.matched;
+        fit.unexplained += one.unexplained;
+        fit.distance = std::max(fit.distance, one.distance);
+      }
+      order.push_back(fit);
+    }
+    std::sort(order.begin(), order.end(), [](const Fit& a, const Fit& b) {
+      return std::tuple(b.matched, a.unexplained, a.distance) <
+             std::tuple(a.matched, b.unexplained, b.distance);
+    });
+    std::size_t explained = 0;
+    for (const Fit& fit : order) explained += take(*fit.names, one_clock);
+    return explained;
+  }
+
+  // Every connection has one peer, every uuid is one path, and two files have one difference of clocks.
+  std::size_t take(const std::pair<PathName, UuidName>& names, bool one_clock) {
+    std::size_t explained = 0;
+    const auto owner = owner_.find(names.second);
+    if (owner != owner_.end() && owner->second != names.first) return 0;
+    for (const Candidate& one : fits_[names]) {
+      Connection& ours = connection(one.client);
+      Connection& theirs = connection(one.server);
+      ClockRange& clock = clocks_[{machine(ours).file, machine(theirs).file}];
+      if (ours.peer != kNone || theirs.peer != kNone || !clock.agrees(one.clock, slack(ours))) continue;
+      if (one_clock && !one.clock.agrees({0, 0}, slack(ours))) continue;
+      clock.add(one.clock);
+      ours.peer = one.server;
+      theirs.peer = one.client;
+      owner_[names.second] = names.first;
+      explained += one.matched;
+    }
+    return explained;
+  }
+
+  void join(const Connection& client) {
+    for (const auto& [sent, received] : pairs_of(client, connection(client.peer)).of) {
+      story_.steps[static_cast<std::size_t>(sent)].peer = received;
+      story_.steps[static_cast<std::size_t>(received)].peer = sent;
+    }
+  }
+
+  // Only where the peer was recorded can be said that something never arrived.
+  void find_lost() {
+    for (const Connection& one : story_.connections) {
+      const Side side = machine(one).side;
+      if (!story_.has(side == Side::client ? Side::server : Side::client)) continue;
+      for (const Index at : one.sent) {
+        Step& sent = story_.steps[static_cast<std::size_t>(at)];
+        // A connection without a peer: a connect request that never arrived, or a client that is not here.
+        if (one.peer == kNone && (side == Side::server || sent.group != Group::connect)) continue;
+        sent.lost = sent.peer == kNone && !sent.may_vanish;
+      }
+    }
+  }
+
+  Story& story_;
+  std::vector<Nanos> begin_;  // by file, 0 where clocks are comparable
+  std::map<std::pair<PathName, UuidName>, std::vector<Candidate>> fits_;
+  std::map<std::pair<Index, Index>, ClockRange> clocks_;  // of a client's file and a server's
+  std::map<UuidName, PathName> owner_;
+};
+
+}  // namespace
+
+void pair_messages(Story& story) {
+  Pairing(story).run();
+}
+
+}  // namespace rtrs::tools::sequence

@@ -1,0 +1,172 @@
+// Follows every request from the application through its messages to storage and back.
+#include <map>
+#include <tuple>
+
+#include "core/wire/imm.hpp"
+#include "tools/lib/trace/sequence/build.hpp"
+#include "tools/lib/trace/sequence/fields.hpp"
+
+namespace rtrs::tools::sequence {
+
+namespace {
+
+std::uint64_t field(const Step& step, std::string_view name) {
+  return number_of(step.fields, name);
+}
+
+class Follower {
+ public:
+  explicit Follower(Story& story) : story_(story) {}
+
+  void run() {
+    for (std::size_t i = 0; i < story_.steps.size(); ++i) {
+      at_ = static_cast<Index>(i);
+      Step& step = story_.steps[i];
+      if (step.machine == kNone) continue;
+      const Machine& machine = story_.machines[static_cast<std::size_t>(step.machine)];
+      if (step.event.starts_with("Begin") || step.event == "End") forget(machine);
+      machine.side == Side::client ? client(step, machine) : server(step);
+      if (step.io != kNone && step.tone == Tone::bad) request(step.io).failed = true;
+    }
+    for (std::size_t i = 0; i < story_.steps.size(); ++i) {
+      Step& step = story_.steps[i];
+      if (step.io != kNone && !closed_[static_cast<std::size_t>(step.io)]) request(step.io).last = kNone;
+    }
+  }
+
+ private:
+  Request& request(Index io) { return story_.requests[static_cast<std::size_t>(io)]; }
+
+  Index open(const Step& step, std::uint16_t permit, bool write) {
+    Request one;
+    one.first = at_;
+    one.machine = step.machine;
+    one.permit = permit;
+    one.write = write;
+    one.bytes = static_cast<std::uint32_t>(field(step, "data_len"));
+    story_.requests.push_back(one);
+    closed_.push_back(false);
+    return static_cast<Index>(story_.requests.size() - 1);
+  }
+  void close(Index io) {
+    request(io).last = at_;
+    closed_[static_cast<std::size_t>(io)] = true;
+  }
+
+  // A process that ends, or begins anew, has no requests any more.
+  void forget(const Machine& owner) {
+    const auto same = [&](Index machine) {
+      const Machine& other = story_.machines[static_cast<std::size_t>(machine)];
+      return other.file == owner.file && other.instance == owner.instance;
+    };
+    for (auto it = permits_.begin(); it != permits_.end();) {
+      const bool gone = same(it->first.first);
+      if (gone) close(it->second.io);
+      it = gone ? permits_.erase(it) : std::next(it);
+    }
+    for (auto it = delivered_.begin(); it != delivered_.end();) {
+      const bool gone = same(std::get<0>(it->first));
+      if (gone) story_.storage_spans[static_cast<std::size_t>(it->second.second)].to = at_;
+      it = gone ? delivered_.erase(it) : std::next(it);
+    }
+  }
+
+  // The id of a response; kNone for other immediates and for a late one of a former request in the permit.
+  Index answered(const Step& step, const Machine& machine) {
+    const auto imm = static_cast<std::uint32_t>(field(step, "imm"));
+    const wire::ImmType type = wire::imm_type(imm);
+    if (type != wire::ImmType::io_rsp && type != wire::ImmType::io_rsp_w_inv) return kNone;
+    std::uint32_t id = wire::decode_io_rsp(imm).msg_id;
+    std::uint32_t generation = 0;
+    if (machine.generations && machine.depth != 0) {
+      const wire::TaggedMsgId tagged = wire::split_msg_id(machine.depth, id);
+      id = tagged.buf_id;
+      generation = tagged.generation;
+    }
+    const auto found = permits_.find({step.machine, static_cast<std::uint16_t>(id)});
+    if (found == permits_.end()) return kNone;
+    const std::uint32_t mask = machine.depth != 0 ? wire::generation_mask(machine.depth) : 0;
+    if (machine.generations && ((found->second.generation ^ generation) & mask) != 0) return kNone;
+    return found->second.io;
+  }
+
+  void client(Step& step, const Machine& machine) {
+    const auto permit = static_cast<std::uint16_t>(field(step, "permit"));
+    const auto found = permits_.find({step.machine, permit});
+    if (step.event == "Submitted") {
+      step.io = open(step, permit, value_of(step.fields, "direction") == "write");
+      permits_[{step.machine, permit}] = {step.io, 0};
+    } else if (step.event == "ImmReceived" || step.event == "KeyedResponseReceived") {
+      step.io = answered(step, machine);
+    } else if (found == permits_.end()) {
+      return;
+    } else if (step.event == "PostRequest") {
+      step.io = found->second.io;
+      found->second.generation = static_cast<std::uint32_t>(field(step, "generation"));
+    } else if (step.event == "FailedOver") {
+      step.io = found->second.io;
+      request(step.io).failed_over = true;
+    } else if (step.event == "KeyInvalidated") {
+      step.io = found->second.io;
+    } else if (step.event == "Complete") {
+      step.io = found->second.io;
+      close(step.io);
+      permits_.erase(found);
+    }
+  }
+
+  void server(Step& step) {
+    const auto chunk = static_cast<std::uint16_t>(field(step, "chunk"));
+    if (step.event == "RequestArrived") {
+      if (step.peer != kNone) step.io = story_.steps[static_cast<std::size_t>(step.peer)].io;
+      if (step.io == kNone) {
+        step.io = open(step, chunk, value_of(step.fields, "direction") == "write");
+        own_[step.io] = true;
+      }
+      arrived_[{step.connection, chunk}] = step.io;
+    } else if (step.event == "InvalidateChunk" || step.event == "ChunkInvalidated") {
+      step.io = known(step.connection, chunk);
+    } else if (step.event == "Deliver") {
+      step.io = known(step.connection, chunk);
+      if (step.io == kNone) return;
+      const auto serial = static_cast<std::uint16_t>(field(step, "serial"));
+      delivered_[{step.machine, chunk, serial}] = {step.io, static_cast<Index>(story_.storage_spans.size())};
+      story_.storage_spans.push_back({step.io, at_, kNone});
+    } else if (step.event == "Responded") {
+      const auto serial = static_cast<std::uint16_t>(field(step, "serial"));
+      const auto found = delivered_.find({step.machine, chunk, serial});
+      if (found == delivered_.end()) return;
+      step.io = found->second.first;
+      story_.storage_spans[static_cast<std::size_t>(found->second.second)].to = at_;
+      delivered_.erase(found);
+    } else if (step.event == "PostResponse") {
+      step.io = known(step.connection, chunk);
+      if (step.io != kNone && own_.contains(step.io)) close(step.io);
+    }
+  }
+
+  Index known(Index connection, std::uint16_t chunk) const {
+    const auto found = arrived_.find({connection, chunk});
+    return found == arrived_.end() ? kNone : found->second;
+  }
+
+  struct Holder {
+    Index io = kNone;
+    std::uint32_t generation = 0;
+  };
+  Story& story_;
+  Index at_ = kNone;
+  std::vector<bool> closed_;                                   // by request
+  std::map<std::pair<Index, std::uint16_t>, Holder> permits_;  // machine, permit
+  std::map<std::pair<Index, std::uint16_t>, Index> arrived_;   // connection, chunk
+  std::map<std::tuple<Index, std::uint16_t, std::uint16_t>, std::pair<Index, Index>> delivered_;  // + serial
+  std::map<Index, bool> own_;  // requests that only the server saw
+};
+
+}  // namespace
+
+void follow_requests(Story& story) {
+  Follower(story).run();
+}
+
+}  // namespace rtrs::tools::sequence

@@ -1,0 +1,317 @@
+#include "tools/lib/trace/to_scenario/infer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/wire/imm.hpp"
+#include "core/wire/messages.hpp"
+#include "tools/lib/trace/to_scenario/device_story.hpp"
+
+namespace rtrs::tools {
+
+namespace {
+
+using sim::Step;
+using Verb = Step::Verb;
+using Trace = ClientInputs;
+
+constexpr std::uint32_t kSectors = 16;  // few, so that requests meet
+constexpr std::uint32_t kMaxSectors = 8;
+constexpr std::uint32_t kSectorBytes = 512;
+
+// Slower ones are nothing that the books of disks allow for.
+Nanos slow_disk(Nanos interval) {
+  return std::min(interval / 2, milliseconds(2500));
+}
+
+class Story {
+ public:
+  // `devices`: null where requests are the session's own.
+  Story(const Trace& trace, const DeviceStory* devices) : trace_(trace), devices_(devices) {}
+
+  // Reads the trace; false when the client never connected.
+  bool read() {
+    for (std::size_t at = 0; at < trace_.inputs.size(); ++at)
+      std::visit([&](const auto& input) { this->on(input, static_cast<std::uint32_t>(at)); },
+                 trace_.inputs[at]);
+    for (auto& [path, cut] : cuts_)
+      if (cut) add(last_, step(Verb::heal, path));
+    if (devices_ != nullptr) steps_.insert(steps_.end(), devices_->steps.begin(), devices_->steps.end());
+    return first_info_ != 0;
+  }
+
+  sim::Scenario scenario() const {
+    sim::Scenario s;
+    const Nanos i = trace_.config.heartbeat.interval;
+    s.directed = true;
+    s.paths = static_cast<std::uint32_t>(std::max<std::size_t>(paths_.size(), 1));
+    s.other_server = last_leads_astray();
+    if (s.other_server) --s.paths;
+    s.interval = i;
+    s.client = trace_.config;
+    s.server.queue_depth = accepted_->queue_depth;
+    s.server.chunk_size = accepted_->max_io_size + accepted_->max_hdr_size;
+    s.server.max_hdr_size = accepted_->max_hdr_size;
+    s.server.max_sessions = 16;
+    s.server.heartbeat = trace_.config.heartbeat;
+    s.server.always_invalidate = (accepted_->flags & wire::kConnRspNewRkey) != 0;
+    s.server.extensions = wire::granted_extensions(accepted_->flags);
+    s.network.capabilities =
+        trace_.config.imm_consumes_receive ? sim::default_capabilities() : sim::weak_capabilities();
+    s.server.imm_consumes_receive = s.network.capabilities.imm_consumes_receive;
+    s.server.send_invalidate = s.network.capabilities.send_invalidate;
+    s.client.offer_invalidation &=
+        s.network.capabilities.per_io_keys && s.network.capabilities.send_invalidate;
+    s.server.always_invalidate &= s.network.capabilities.invalidation;
+    s.network.retry_budget = s.network.retry_spread = i;
+    s.storage.sectors = kSectors;
+    s.workload.requests = 0;
+    s.workload.window = std::max<std::uint32_t>(most_, 2);
+    if (devices_ != nullptr) {
+      s.workload.disks = devices_->disks;
+      s.workload.disk_time = std::min(std::max(devices_->slowest, microseconds(50)), slow_disk(i));
+    }
+    s.fenced = s.client.fence_failed == UnfencedReplay::wait &&
+               (s.can_fence() || s.client.kernel_peer == UnfencedReplay::wait);
+    s.script = script();
+    const Nanos length = last_ > first_info_ ? last_ - first_info_ : 0;
+    s.safety = length + sim::liveness_bound(s).requests();
+    return s;
+  }
+
+ private:
+  static Step step(Verb verb, std::uint32_t path) {
+    Step step;
+    step.verb = verb;
+    step.path = path;
+    return step;
+  }
+  void add(Nanos time, const Step& step) { steps_.push_back({time, step}); }
+  bool another_is_up(std::uint16_t path) const {
+    return std::any_of(up_.begin(), up_.end(),
+                       [path](const auto& one) { return one.first != path && one.second; });
+  }
+  // In a world it is the last path of a client that leads to another server.
+  bool last_leads_astray() const {
+    if (paths_.size() < 2) return false;
+    const auto last = strange_.find(*paths_.rbegin());
+    return last != strange_.end() && last->second >= 2 && joined_.count(last->first) == 0;
+  }
+
+  sim::Script script() const {
+    std::vector<Timed> sorted;
+    for (std::size_t at = 0; at < steps_.size(); ++at) {
+      const auto slow = slow_.find(at);
+      if (slow != slow_.end()) sorted.push_back({steps_[at].time, slow->second});
+      sorted.push_back(steps_[at]);
+    }
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Timed& a, const Timed& b) { return a.time < b.time; });
+    sim::Script script;
+    Nanos clock = first_info_;
+    for (const Timed& one : sorted) {
+      if (one.time > clock) {
+        Step pass;
+        pass.verb = Verb::pass;
+        pass.time = one.time - clock;
+        script.push_back(pass);
+        clock = one.time;
+      }
+      script.push_back(one.step);
+    }
+    return script;
+  }
+
+  template <class Input>
+  void on(const Input& input, std::uint32_t index) {
+    last_ = std::max(last_, input.now);
+    if constexpr (std::is_same_v<Input, PathAdded>) {
+      removed_.erase(input.path);
+      if (!paths_.insert(input.path).second) add(input.now, step(Verb::add, input.path));
+    } else if constexpr (std::is_same_v<Input, Connected>) {
+      if (!accepted_) accepted_ = input;
+    } else if constexpr (std::is_same_v<Input, InfoAccepted>) {
+      if (first_info_ == 0) first_info_ = input.now;
+      end_cut(input.key.path, input.now);
+      if (another_is_up(input.key.path)) joined_.insert(input.key.path);
+      up_[input.key.path] = true;
+      heard(input.key.path, input.now);
+    } else if constexpr (std::is_same_v<Input, ConnectionLost>) {
+      lost(input.key.path, input.now, input.reason);
+    } else if constexpr (std::is_same_v<Input, ConnectionClosed>) {
+      // Given up without any sign of the peer: it was silent.
+      if (up_[input.key.path] && !asked_[input.key.path]) cut(input.key.path, heard_[input.key.path]);
+      asked_[input.key.path] = up_[input.key.path] = false;
+    } else if constexpr (std::is_same_v<Input, ConnectFailed>) {
+      // The server of this path does not know the session that another path has.
+      if (input.peer_errno == ENXIO && another_is_up(input.key.path)) ++strange_[input.key.path];
+      // Nobody answers: the link is still cut.
+      if (input.peer_errno == 0 && first_info_ != 0) cut(input.key.path, heard_[input.key.path]);
+    } else if constexpr (std::is_same_v<Input, ImmReceived> || std::is_same_v<Input, KeyedResponseReceived>) {
+      heard(input.key.path, input.now);
+      answered(trace_.metas[index].request, input.now);
+    } else if constexpr (std::is_same_v<Input, Submitted>) {
+      submitted(input, index);
+    } else {
+      operated(input);
+    }
+  }
+
+  template <class Input>
+  void operated(const Input& input) {
+    if constexpr (std::is_same_v<Input, PathDisconnectRequested>) {
+      asked_[input.path] = true;
+      add(input.now, step(Verb::disconnect, input.path));
+    } else if constexpr (std::is_same_v<Input, PathReconnectRequested>) {
+      asked_[input.path] = true;
+      add(input.now, step(Verb::reconnect, input.path));
+    } else if constexpr (std::is_same_v<Input, PathRemoveRequested>) {
+      asked_[input.path] = true;
+      // Once more does nothing.
+      if (removed_.insert(input.path).second) add(input.now, step(Verb::remove, input.path));
+    } else if constexpr (std::is_same_v<Input, PolicyChanged>) {
+      Step policy = step(Verb::policy, 0);
+      policy.number = static_cast<std::uint32_t>(input.policy);
+      add(input.now, policy);
+    }
+  }
+
+  void heard(std::uint16_t path, Nanos now) { heard_[path] = now; }
+  void cut(std::uint16_t path, Nanos now) {
+    if (cuts_[path]) return;
+    cuts_[path] = true;
+    add(now, step(Verb::cut, path));
+  }
+  void end_cut(std::uint16_t path, Nanos now) {
+    if (!cuts_[path]) return;
+    cuts_[path] = false;
+    add(now > microseconds(100) ? now - microseconds(100) : now, step(Verb::heal, path));
+  }
+  void lost(std::uint16_t path, Nanos now, Reason reason) {
+    if (!up_[path]) return;
+    up_[path] = false;
+    asked_[path] = true;
+    add(now, step(reason == Reason::peer_closed ? Verb::drop : Verb::break_path, path));
+  }
+
+  void submitted(const Submitted& input, std::uint32_t index) {
+    if (devices_ != nullptr) return;
+    Step request = step(input.direction == Direction::write ? Verb::write : Verb::read, 0);
+    request.con = input.affinity;
+    request.number = std::clamp<std::uint32_t>(input.data_len / kSectorBytes, 1, kMaxSectors);
+    // Neighbours overlap, others come back to the same place.
+    request.time = count_++ % (kSectors - kMaxSectors);
+    begun_[index] = {input.now, steps_.size()};
+    add(input.now, request);
+    most_ = std::max(most_, static_cast<std::uint32_t>(begun_.size()));
+  }
+  // A slow answer was slow storage, unless the path was lost meanwhile.
+  void answered(std::uint32_t request, Nanos now) {
+    const auto found = begun_.find(request);
+    if (found == begun_.end()) return;
+    const auto [since, at] = found->second;
+    begun_.erase(found);
+    constexpr Nanos kSlow = milliseconds(5);
+    if (now - since < kSlow) return;
+    Step slow = step(Verb::storage, 0);
+    slow.number = 1;
+    slow.time = slow.length = now - since;
+    slow_[at] = slow;
+  }
+
+  const Trace& trace_;
+  const DeviceStory* devices_;
+  std::optional<Connected> accepted_;
+  Nanos first_info_ = 0;
+  Nanos last_ = 0;
+  std::vector<Timed> steps_;
+  std::map<std::size_t, Step> slow_;  // storage of the request that is this step
+  std::set<std::uint16_t> paths_, removed_;
+  std::set<std::uint16_t> joined_;             // that came up beside another path
+  std::map<std::uint16_t, unsigned> strange_;  // refusals as one of no known session
+  std::map<std::uint16_t, bool> up_, asked_, cuts_;
+  std::map<std::uint16_t, Nanos> heard_;
+  std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;  // time, step
+  std::uint32_t most_ = 0;
+  std::uint32_t count_ = 0;
+};
+
+// Late messages, slow drains and slow storage: what a client does not see and what makes its races.
+sim::Scenario rough(sim::Scenario s) {
+  const auto chance = [&s](const char* name, Nanos per_million) {
+    Step rate;
+    rate.verb = Verb::rate;
+    rate.number = *sim::rate_named(name);
+    rate.time = per_million;
+    s.script.insert(s.script.begin(), rate);
+  };
+  chance("ghost_delay", 400'000);
+  chance("slow_drain", 400'000);
+  chance("late_placement", 200'000);
+  const Nanos dead = (s.server.heartbeat.missed_max + 2) * s.interval;
+  s.storage.slow_rate = 300'000;
+  s.storage.slow_latency = dead;
+  if (s.workload.disks != 0) s.workload.disk_time = slow_disk(s.interval);
+  s.network.ghost_hold = dead / 2;
+  s.safety += sim::liveness_bound(s).requests();
+  return s;
+}
+
+// The paths that were lost by themselves are lost because the server died.
+std::optional<sim::Scenario> crashed(sim::Scenario s) {
+  bool any = false;
+  sim::Script script;
+  for (const Step& step : s.script) {
+    script.push_back(step);
+    if (step.verb != Verb::break_path && step.verb != Verb::drop) continue;
+    any = true;
+    script.back() = Step{};
+    script.back().verb = Verb::crash;
+    script.back().client = 0;
+    Step wait;
+    wait.verb = Verb::pass;
+    wait.time = s.interval;
+    script.push_back(wait);
+    wait.verb = Verb::restart;
+    wait.client = 0;
+    wait.time = 0;
+    script.push_back(wait);
+  }
+  s.safety += script.size() * s.interval;
+  s.script = std::move(script);
+  return any ? std::optional(s) : std::nullopt;
+}
+
+// Disks are judged by what a fence tells, and a server without any extension cannot say that its cache is
+// another one.
+bool may_have_disks(const sim::Scenario& s) {
+  return s.fenced && has(s.client.extensions & s.server.extensions,
+                         wire::Extensions::fence | wire::Extensions::generation);
+}
+
+// Nothing when the client never connected.
+std::optional<sim::Scenario> world_of(const Trace& trace, const DeviceStory* devices) {
+  Story story(trace, devices);
+  return story.read() ? std::optional(story.scenario()) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Guess> infer(const Trace& trace, const ClientDevicesInputs* devices) {
+  DeviceStory of_devices;
+  if (devices != nullptr) of_devices = device_story(*devices, trace);
+  const bool has_devices = of_devices.disks != 0;
+  auto world = world_of(trace, has_devices ? &of_devices : nullptr);
+  if (has_devices && world && !may_have_disks(*world)) world = world_of(trace, nullptr);
+  if (!world) return {};
+  const sim::Scenario& plain = *world;
+  std::vector<Guess> guesses{{"paths as they were lost", plain}, {"and a rough network", rough(plain)}};
+  if (const auto crash = crashed(plain)) guesses.push_back({"the server crashed", *crash});
+  return guesses;
+}
+
+}  // namespace rtrs::tools

@@ -1,0 +1,119 @@
+#include "tools/lib/trace/to_scenario/trace_to_scenario.hpp"
+
+#include <chrono>
+#include <numeric>
+
+#include "tools/lib/trace/minimize/last_step.hpp"
+#include "tools/lib/trace/minimize/rerun.hpp"
+
+namespace rtrs::tools {
+
+namespace {
+
+// The devices of the `number`-th session of a client. They begin with the first that is mapped, also before
+// their session; where a session had none, nobody tells whose they are but their place.
+const ClientDevicesInputs* devices_of(const LoadedTrace& trace, std::size_t session, std::size_t number) {
+  std::vector<const ClientDevicesInputs*> all;
+  std::size_t sessions = 0;
+  const ClientDevicesInputs* next = nullptr;
+  for (std::size_t at = 0; at < trace.machines.size(); ++at) {
+    if (std::holds_alternative<ClientInputs>(trace.machines[at].machine)) ++sessions;
+    const auto* devices = std::get_if<ClientDevicesInputs>(&trace.machines[at].machine);
+    if (devices == nullptr) continue;
+    all.push_back(devices);
+    if (next == nullptr && at > session && sessions == number + 1) next = devices;
+  }
+  return all.size() == sessions ? all[number] : next;
+}
+
+// The first client that ever connected.
+std::vector<Guess> guesses_of(const LoadedTrace& trace) {
+  std::size_t number = 0;
+  for (std::size_t at = 0; at < trace.machines.size(); ++at) {
+    const auto* client = std::get_if<ClientInputs>(&trace.machines[at].machine);
+    if (client == nullptr) continue;
+    auto guesses = infer(*client, devices_of(trace, at, number++));
+    if (!guesses.empty()) return guesses;
+  }
+  return {};
+}
+
+// Why no world fails.
+void explain(const LoadedTrace& trace, FoundScenario& found) {
+  const tools::TraceScratch scratch;
+  Rerun rerun(scratch.prefix(), judge_by_check());
+  for (const MachineTrace& machine : trace.machines) {
+    const LastStep last(machine);
+    if (last.differs() || last.hidden_since()) {
+      found.why = "this core does not do what the trace says" +
+                  (last.differs() ? " (" + last.seen() + ")" : std::string()) +
+                  ": search it with the urtrs-replay of the build that recorded it";
+      return;
+    }
+    if (scratch.prefix().empty() || !rerun.works()) continue;
+    Inputs all(machine.size());
+    std::iota(all.begin(), all.end(), 0U);
+    if (const auto failing = rerun.run(machine, all)) {
+      found.why = "this core fails again on these inputs (" + failing->failure +
+                  "), but no world made of them does: what it takes is not in the trace of a client";
+      return;
+    }
+  }
+  found.sound = true;
+  found.why = "nothing is wrong with the trace: it replays, and its client keeps every rule";
+}
+
+bool is_not_played(const tools::IsolatedResult& result) {
+  return result.signature.find("(not played)") != std::string::npos;
+}
+
+}  // namespace
+
+FoundScenario find_scenario(const LoadedTrace& trace, const ScenarioSearch& options) {
+  using Clock = std::chrono::steady_clock;
+  const auto began = Clock::now();
+  const auto elapsed = [began] { return std::chrono::duration<double>(Clock::now() - began).count(); };
+  FoundScenario found;
+  const std::vector<Guess> guesses = guesses_of(trace);
+  if (guesses.empty()) {
+    found.error = "no client session of this trace ever connected; take the trace of a client";
+    return found;
+  }
+  tools::IsolatedRunner runner;
+  if (!runner.works()) {
+    found.error = "no memory to share with the runs";
+    return found;
+  }
+  runner.ask_specification();
+  // The guesses side by side: a faithful one that never fails must not take all the time.
+  for (std::uint64_t seed = 0; seed < options.seeds && !found.fails; ++seed) {
+    for (const Guess& guess : guesses) {
+      if (elapsed() > options.seconds / 2) break;
+      if (options.progress) options.progress("seed " + std::to_string(seed) + ", " + guess.words);
+      sim::WorldOptions world;
+      world.seed = seed;
+      world.scenario = &guess.scenario;
+      const tools::MakeChoice choice = [seed] { return std::make_unique<sim::SeededChoice>(seed); };
+      ++found.tried;
+      const tools::IsolatedResult result = runner.run(world, choice);
+      if (!result.failed || is_not_played(result)) continue;
+      found.fails = true;
+      found.words = guess.words;
+      found.seed = seed;
+      found.scenario = guess.scenario;
+      tools::ShrinkRunOptions shrinking;
+      shrinking.seconds = options.seconds - elapsed();
+      if (options.progress)
+        shrinking.progress = [&](const sim::LogSize& size, std::uint64_t runs) {
+          options.progress(std::to_string(runs) + " runs, " + sim::to_text(size));
+        };
+      world.scenario = &found.scenario;
+      found.run = shrink_run(runner, world, choice, shrinking);
+      break;
+    }
+  }
+  if (!found.fails) explain(trace, found);
+  return found;
+}
+
+}  // namespace rtrs::tools

@@ -1,0 +1,35 @@
+// Compares the responses of two servers to one request, field by field.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/lib/trace/workload/workload.hpp"
+
+namespace rtrs::workload {
+
+// Response of the server that the workload is replayed against.
+struct Told {
+  bool answered = false;
+  std::uint16_t peer_errno = 0;               // Linux errno
+  std::optional<wire::rnbd::OpenRsp> opened;  // successful OPEN only
+  std::string failure;                        // error message if there was no response
+};
+
+struct Difference {
+  std::string field;  // "errno", "nsectors", ..., or "answer": one server sent no response
+  // Position of the field in the response, in bytes; both 0 if the difference is not in a field.
+  std::size_t offset = 0;
+  std::size_t length = 0;
+  std::string recorded;  // value as a number or as text
+  std::string told;
+};
+
+// Returns the differences; empty if the responses agree. Fields whose value is specific to one server (ids,
+// cache instances) are not compared. Returns no difference if the trace has no response.
+std::vector<Difference> compare(const Asked&, const Told&);
+
+// One-line description of a request: "READ 4096 B at sector 8 of \"disk\"", "OPEN \"disk\" rw".
+std::string words_of(const Workload&, const Asked&);
+
+}  // namespace rtrs::workload

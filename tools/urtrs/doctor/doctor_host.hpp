@@ -1,0 +1,11 @@
+// The host that this process runs on, for doctor.hpp.
+#pragma once
+#include <memory>
+
+#include "tools/urtrs/doctor/doctor.hpp"
+
+namespace rtrs::admin {
+
+std::unique_ptr<Host> this_host();
+
+}  // namespace rtrs::admin

@@ -1,0 +1,12 @@
+// The lines of a probe of RDMA devices as a table.
+#pragma once
+#include "tools/lib/control/rdma_probe/line.hpp"
+#include "tools/urtrs/views/table.hpp"
+
+namespace rtrs::admin {
+
+// Each with its remedy below it.
+Table rdma_checks(const probe::Lines&);
+bool any_failed(const probe::Lines&);
+
+}  // namespace rtrs::admin

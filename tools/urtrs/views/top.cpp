@@ -1,0 +1,110 @@
+#include "tools/urtrs/views/top.hpp"
+
+#include <cmath>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/driver/service_times.hpp"
+#include "tools/urtrs/views/views.hpp"
+
+namespace rtrs::admin {
+
+using nlohmann::json;
+using Kind = Field::Kind;
+
+namespace {
+
+// The same path of the same session.
+std::pair<std::string, std::string> key_of(const json& row) {
+  return {row.value("sessname", ""), row.value("peer", "")};
+}
+
+using Times = ServiceTimes::Times;
+
+// How many requests took how long, as the daemon counted them in one direction.
+void add_times(Times& to, const json& row, const char* direction) {
+  const json shown = row.value("service_time", json::object()).value(direction, json::object());
+  for (const json& bucket : shown.value("buckets", json::array()))
+    if (bucket.is_array() && bucket.size() == 2 && bucket[0].is_number_unsigned() &&
+        bucket[1].is_number_unsigned())
+      to.add(Times::bucket_of(bucket[0].get<std::uint64_t>()), bucket[1].get<std::uint64_t>());
+}
+
+// Those of `now` that `before` does not have; all of them where the path began anew meanwhile.
+Times newer(const Times& now, const Times& before) {
+  Times difference;
+  for (std::size_t i = 0; i < Times::kBuckets; ++i) {
+    if (now.count(i) < before.count(i)) return now;
+    difference.add(i, now.count(i) - before.count(i));
+  }
+  return difference;
+}
+
+double micros(std::uint64_t nanos) {
+  return std::round(static_cast<double>(nanos) / 100) / 10;
+}
+
+// "p50_us" and "p99_us" of what came between the two, of the directions that are named.
+void add_percentiles(json& values, const std::string& prefix, const json& before, const json& now,
+                     const std::vector<const char*>& directions) {
+  Times old;
+  Times all;
+  for (const char* direction : directions) {
+    add_times(old, before, direction);
+    add_times(all, now, direction);
+  }
+  const Times times = newer(all, old);
+  values[prefix + "p50_us"] = micros(times.percentile(50));
+  values[prefix + "p99_us"] = micros(times.percentile(99));
+}
+
+}  // namespace
+
+Table rates(const json& before, const json& now, double seconds) {
+  std::map<std::pair<std::string, std::string>, json> earlier;
+  for (Row& row : paths(before, {}).rows) earlier.emplace(key_of(row.values), std::move(row.values));
+  Table table{"paths",
+              {{"sessname", "Session", "name of the session"},
+               {"pathname", "Path", "both ends"},
+               {"state", "State", "of the path"},
+               {"read_iops", "Reads/s", "requests to read a second", Kind::number, true, true},
+               {"read_bytes_s", "Read/s", "bytes a second", Kind::bytes, true, true},
+               {"write_iops", "Writes/s", "requests to write a second", Kind::number, true, true},
+               {"write_bytes_s", "Write/s", "bytes a second", Kind::bytes, true, true},
+               {"inflights", "Inflight", "requests that are not answered", Kind::number, true, true},
+               {"p50_us", "p50/us", "microseconds from request to answer: half of all", Kind::number},
+               {"p99_us", "p99/us", "99 of 100", Kind::number},
+               {"read_p50_us", "Read p50/us", "half of the reads", Kind::number, false},
+               {"read_p99_us", "Read p99/us", "99 of 100 reads", Kind::number, false},
+               {"write_p50_us", "Write p50/us", "half of the writes", Kind::number, false},
+               {"write_p99_us", "Write p99/us", "99 of 100 writes", Kind::number, false}},
+              {},
+              {"state", "inflights", "p50_us", "read_iops", "write_iops"}};
+  for (const Row& row : paths(now, {}).rows) {
+    const auto found = earlier.find(key_of(row.values));
+    const auto rate = [&](const char* key) -> std::uint64_t {
+      const std::uint64_t value = number(row.values, key);
+      const std::uint64_t was = found == earlier.end() ? 0 : number(found->second, key);
+      return static_cast<std::uint64_t>(static_cast<double>(value < was ? value : value - was) / seconds +
+                                        0.5);
+    };
+    table.rows.push_back({{{"sessname", row.values.value("sessname", "")},
+                           {"pathname", row.values.value("pathname", "")},
+                           {"state", row.values.value("state", "")},
+                           {"read_iops", rate("reads")},
+                           {"read_bytes_s", rate("read_bytes")},
+                           {"write_iops", rate("writes")},
+                           {"write_bytes_s", rate("write_bytes")},
+                           {"inflights", number(row.values, "inflights")}},
+                          {}});
+    const json was = found == earlier.end() ? json::object() : found->second;
+    json& values = table.rows.back().values;
+    add_percentiles(values, "", was, row.values, {"read", "write"});
+    add_percentiles(values, "read_", was, row.values, {"read"});
+    add_percentiles(values, "write_", was, row.values, {"write"});
+  }
+  return table;
+}
+
+}  // namespace rtrs::admin

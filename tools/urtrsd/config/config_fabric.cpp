@@ -1,0 +1,39 @@
+// The fabric that a configuration asks for.
+#include "core/proto/config.hpp"
+#include "tools/lib/control/fabric/open_fabric.hpp"
+#include "tools/urtrsd/config/config.hpp"
+
+namespace rtrs::daemon {
+
+tools::FabricChoice fabric_choice(const DaemonConfig& config) {
+  tools::FabricChoice choice;
+  choice.fabric = config.fabric;
+  choice.provider = config.provider;
+  choice.crc = config.crc;
+  choice.device = config.rdma_device;
+  choice.retry_count = config.rdma_retry_count;
+  // Nothing is to be said then of devices that cannot take keys back.
+  const bool unused = config.fabric == "verbs" && !config.always_invalidate.value_or(true);
+  choice.invalidation = unused ? "off" : config.rdma_invalidation;
+  choice.addresses = config.listen;
+  choice.ack_timeout = config.rdma_ack_timeout;
+  choice.tos = config.rdma_tos;
+  choice.relaxed_ordering = config.rdma_relaxed_ordering;
+  choice.thread_domains = config.rdma_thread_domains;
+  choice.post = config.rdma_post;
+  choice.tls = tls_of(config);
+  choice.auth = auth_of(config);
+  choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;
+  choice.undelivered_timeout =
+      dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});
+  return choice;
+}
+
+std::string setting_of_another_fabric(const DaemonConfig& config) {
+  tools::FabricChoice choice = fabric_choice(config);
+  choice.tls = {};  // these have words of their own
+  choice.auth = {};
+  return tools::of_another_fabric(choice);
+}
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,106 @@
+#include <algorithm>
+
+#include "tools/urtrsd/config/config.hpp"
+#include "tools/urtrsd/config/config_values.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+std::string toml_string(const std::string& text) {
+  constexpr char kHex[] = "0123456789ABCDEF";
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      result += "\\u00";
+      result += kHex[byte >> 4];
+      result += kHex[byte & 0xf];
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string value_of(const DaemonConfig& config, const Setting& setting) {
+  if (const auto* integer = std::get_if<IntegerRule>(&setting.rule))
+    return std::to_string(config.*integer->member);
+  if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule))
+    return config.*boolean->member ? "true" : "false";
+  if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule))
+    return (config.*optional->member).value_or(false) ? "true" : "false";
+  return toml_string(config.*std::get<TextRule>(setting.rule).member);
+}
+
+// What is unset, or a text that is empty and may not be given as such, is simply left out.
+bool is_unset(const DaemonConfig& config, const Setting& setting) {
+  if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule))
+    return !(config.*optional->member).has_value();
+  const auto* text = std::get_if<TextRule>(&setting.rule);
+  return text != nullptr && !text->may_be_empty && (config.*text->member).empty();
+}
+
+// A comment of TOML has no control bytes, and the name of a file may have any.
+std::string in_comment(const std::string& origin) {
+  const std::string quoted = in_quotes(origin);
+  return quoted == '"' + origin + '"' ? origin : quoted;
+}
+
+}  // namespace
+
+std::vector<std::string> different_settings(const DaemonConfig& a, const DaemonConfig& b) {
+  std::vector<std::string> keys;
+  if (a.listen != b.listen) keys.emplace_back("listen");
+  for (const Setting& setting : settings())
+    if (is_unset(a, setting) != is_unset(b, setting) || value_of(a, setting) != value_of(b, setting))
+      keys.push_back(setting.key);
+  return keys;
+}
+
+std::string print_config(const DaemonConfig& config, const ConfigReader::Origins* origins) {
+  // A line, with the origin of `key` behind it.
+  const auto line = [origins](std::string text, const std::string& key) {
+    if (origins == nullptr) return text + "\n";
+    constexpr std::size_t kColumn = 36;
+    const auto found = origins->find(key);
+    text.resize(std::max(text.size() + 1, kColumn), ' ');
+    return text + "# " + (found == origins->end() ? "default" : in_comment(found->second)) + "\n";
+  };
+  std::string addresses;
+  for (const std::string& address : config.listen)
+    addresses += (addresses.empty() ? "" : ", ") + toml_string(address);
+  std::string text = line("listen = [" + addresses + "]", "listen");
+  std::string tables;
+  std::string current_table;
+  for (const Setting& setting : settings()) {
+    if (is_unset(config, setting)) continue;
+    const std::size_t dot = setting.key.find('.');
+    if (dot == std::string::npos) {
+      text += line(setting.key + " = " + value_of(config, setting), setting.key);
+      continue;
+    }
+    const std::string table = setting.key.substr(0, dot);
+    if (table != current_table) tables += "\n[" + table + "]\n";
+    current_table = table;
+    tables += line(setting.key.substr(dot + 1) + " = " + value_of(config, setting), setting.key);
+  }
+  text += tables;
+  for (const ExportSpec& spec : config.exports) {
+    text += "\n[[export]]\n" + line("name = " + toml_string(spec.name), "export " + spec.name);
+    text += spec.memory_bytes != 0 ? "mem = " + std::to_string(spec.memory_bytes) + "\n"
+                                   : "path = " + toml_string(spec.path) + "\n";
+    text += std::string("read_only = ") + (spec.read_only ? "true" : "false") + "\n";
+    if (spec.force) text += "force = true\n";
+    text += "delay_ms = " + std::to_string(spec.delay_ms) + "\n";
+    constexpr const char* kLists[] = {"allow_addresses", "allow_identities", "allow_sessions"};
+    for (unsigned i = 0; i < 3; ++i)
+      if (!spec.allow.text[i].empty())
+        text += std::string(kLists[i]) + " = " + toml_string(spec.allow.text[i]) + "\n";
+  }
+  return text;
+}
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,112 @@
+#include "tools/urtrsd/config/listen_check.hpp"
+
+#include <grp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "backends/platform/address/socket_address.hpp"
+#include "tools/urtrsd/config/config_text.hpp"
+#include "tools/urtrsd/storage/unique_fd.hpp"
+
+namespace rtrs::daemon {
+
+namespace {
+
+bool is_six(const std::string& address) {
+  return address.find(':') != std::string::npos;
+}
+
+// Where the system does not say otherwise, :: stands for the addresses of IPv4 too.
+bool six_takes_four() {
+  const UniqueFd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  int only = 0;
+  socklen_t size = sizeof only;
+  return fd && ::getsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, &size) == 0 && only == 0;
+}
+
+bool includes(const std::string& any, const std::string& other) {
+  if (any == "0.0.0.0") return !is_six(other);
+  return any == "::" && (is_six(other) || six_takes_four());
+}
+
+// The one before `address` that leaves it no port; nullptr: none.
+const std::string* in_the_way(const std::vector<std::string>& listen, const std::string& address) {
+  for (const std::string& other : listen) {
+    if (other == address) break;
+    const std::string one = plain_address(other);
+    const std::string two = plain_address(address);
+    if (includes(one, two) || includes(two, one)) return &other;
+  }
+  return nullptr;
+}
+
+std::string remedy(int error) {
+  switch (error) {
+    case EADDRINUSE:
+      return "an urtrsd that runs has it, or another program, which has to end first ('ss -ltnp' names it)";
+    case EADDRNOTAVAIL:
+      return "this host does not have this address; 'ip address' lists what it has";
+    case EACCES:
+      return "this user may not use ports below 1024; choose a higher one";
+    default:
+      return errno_text(error);
+  }
+}
+
+}  // namespace
+
+int try_address(const net::SocketAddress& address) {
+  const UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return errno;
+  // Connections of a server that has ended do not hold the port.
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  return ::bind(fd.get(), address.get(), address.length) == 0 ? 0 : errno;
+}
+
+std::vector<AddressProblem> try_addresses(const DaemonConfig& config) {
+  std::vector<AddressProblem> problems;
+  const auto port = static_cast<std::uint16_t>(config.fabric == "verbs" ? 0 : config.port);
+  for (const std::string& address : config.listen) {
+    const std::string what = "cannot listen on " + address + " port " + std::to_string(config.port) + ": ";
+    // Any free port is another one for each.
+    if (const std::string* const other = port == 0 ? nullptr : in_the_way(config.listen, address)) {
+      problems.push_back({what + *other +
+                          " is to be listened on too, and 0.0.0.0 and :: include other addresses; "
+                          "leave one of the two out"});
+      continue;
+    }
+    if (address.rfind("gid:", 0) == 0) continue;
+    std::string why;
+    const std::vector<net::SocketAddress> found = net::resolve(address, port, &why);
+    if (found.empty()) problems.push_back({what + why});
+    for (const net::SocketAddress& one : found) {
+      const int error = try_address(one);
+      if (error == 0) continue;
+      const std::string which = is_ip_address(address) ? "" : net::to_text(one) + ": ";
+      problems.push_back({what + which + remedy(error), error == EADDRINUSE});
+    }
+  }
+  return problems;
+}
+
+std::vector<std::string> control_warnings(const DaemonConfig& config) {
+  std::vector<std::string> warnings;
+  if (config.control.empty()) return warnings;
+  const std::string& group = config.control_group;
+  if (!group.empty() && ::getgrnam(group.c_str()) == nullptr)
+    warnings.push_back("control_group: there is no group " + in_quotes(group) +
+                       ", so urtrs will not reach this urtrsd; \"getent group\" lists them");
+  if (config.control == "auto") return warnings;
+  const std::string folder = std::filesystem::absolute(config.control).parent_path();
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    warnings.push_back("control: no socket can be made in " + in_quotes(folder) + ": " + errno_text(errno) +
+                       ", so urtrs will not reach this urtrsd until that is mended");
+  return warnings;
+}
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,11 @@
+// Prints the table of settings for docs/man: key, what is expected, default and meaning, separated by tabs.
+#include <cstdio>
+
+#include "tools/urtrsd/config/config_values.hpp"
+
+int main() {
+  using namespace rtrs::daemon;
+  for (const Setting& setting : settings())
+    std::printf("%s\t%s\t%s\t%s\n", setting.key.c_str(), expected(setting).c_str(),
+                default_of(setting).c_str(), setting.help.c_str());
+}

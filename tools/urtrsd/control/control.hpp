@@ -1,0 +1,109 @@
+// Control socket of urtrsd: JSON-RPC (docs/management.md lists the methods). Answers show the state at the
+// time of the request. No function here is on the IO path.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "core/driver/block_server.hpp"
+#include "core/driver/path_event.hpp"
+#include "tools/lib/control/attributes/server_tree.hpp"
+#include "tools/lib/control/rpc/server.hpp"
+#include "tools/urtrsd/storage/catalog.hpp"
+#include "tools/urtrsd/storage/missing_list.hpp"
+
+namespace rtrs::daemon {
+
+// A limit of tools/lib/control/limits with its value in this server.
+struct LimitInUse {
+  const char* name;
+  std::uint64_t set = 0;
+  // Current use; for a limit per session, path or client address, the largest one. Unset: unknown.
+  std::optional<std::uint64_t> used;
+};
+
+// Interface of the daemon for its control socket.
+class Controlled : public attributes::ServerOperations {
+ public:
+  virtual attributes::ServerModel model() const = 0;
+  virtual std::vector<ExportSpec> exports() const = 0;
+  virtual std::vector<std::string> lost_nbd() const = 0;  // exports; see Catalog
+  virtual const MissingList& missing() const = 0;
+  virtual ServerStats transport_stats() const = 0;
+  virtual BlockServerStats block_stats() const = 0;
+  virtual std::vector<LimitInUse> limits() const = 0;
+  virtual Nanos now() const = 0;
+  virtual Nanos started() const = 0;
+  virtual std::string fabric_name() const = 0;
+  // The members "credentials" and "warnings" of tools::credentials_json().
+  virtual nlohmann::json credentials() const = 0;
+  virtual int close_session(std::uint16_t session) = 0;  // 0 or an errno
+  // Result of adding an export; delivered when the file has been examined, which may take as long as the disk
+  // does.
+  struct Added {
+    std::string refused;                // "" if it was added, otherwise the error
+    std::vector<std::string> warnings;  // about its size
+  };
+  virtual void add_export(const ExportSpec& spec, std::function<void(const Added&)> tell) = 0;
+  // Returns "" if the export was removed, otherwise the error. `force`: also closes it in sessions that have
+  // it open.
+  virtual std::string remove_export(const std::string& name, bool force) = 0;
+  // Result of reading the configuration again, as messages; delivered when new exports were added.
+  struct Reloaded {
+    std::vector<std::string> problems;  // if not empty, nothing was changed
+    std::vector<std::string> changed;
+    std::vector<std::string> kept;  // changed settings that need a restart, with the reason
+  };
+  virtual void reload(std::function<void(const Reloaded&)> tell) = 0;
+  // Returns "" if the recording to `path` started, otherwise the error.
+  virtual std::string start_trace(const std::string& path) = 0;
+  virtual std::string stop_trace() = 0;
+  virtual std::string dump_trace(const std::string& path) = 0;
+  // Everything pending and what it waits for. `from`: "" for the first page, or the "next" of the previous
+  // page. Returns null if `from` is neither.
+  virtual nlohmann::json debug_dump(const std::string& from) const = 0;
+  virtual bool set_log_level(const std::string& level) = 0;  // false if there is no such level
+};
+
+class Control {
+ public:
+  // Version of the JSON answers. The meaning of a version never changes.
+  static constexpr int kSchemaVersion = 1;
+
+  // `socket`: a path, or "auto" for a path in the run-time directory. The error is a message. `target` must
+  // outlive the result.
+  static tl::expected<std::unique_ptr<Control>, std::string> open(boost::asio::io_context&,
+                                                                  const std::string& socket,
+                                                                  const std::string& group,
+                                                                  Controlled& target);
+  const std::string& path() const noexcept { return path_; }
+  // Sends an event to the clients that watch.
+  void tell(const PathEvent&);
+  void tell(const std::string& what, const nlohmann::json& fields);
+
+ private:
+  explicit Control(Controlled& target) : target_(target) {}
+  void handle(const rpc::Caller&, const rpc::Request&, const rpc::Reply&);
+
+  Controlled& target_;
+  std::string path_;
+  std::uint64_t events_ = 0;  // events sent so far
+  std::unique_ptr<rpc::Server> server_;
+};
+
+// --- answers, public for tests ---
+nlohmann::json to_json(const attributes::ServerModel&, Nanos now, bool buckets);
+nlohmann::json to_json(const ServerStats&, const BlockServerStats&);
+// `lost`: names of exports that lost their NBD server.
+nlohmann::json to_json(const std::vector<ExportSpec>&, const std::vector<std::string>& lost);
+nlohmann::json to_json(const MissingList&, Nanos now);
+nlohmann::json to_json(const std::vector<LimitInUse>&);
+nlohmann::json to_json(const PathEvent&);
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,229 @@
+// Exports of this daemon: the configured devices by name, then the files under dev_search_path.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "core/driver/access.hpp"
+#include "tools/urtrsd/storage/access_table.hpp"
+#include "tools/urtrsd/storage/cache_identity.hpp"
+#include "tools/urtrsd/storage/export.hpp"
+#include "tools/urtrsd/storage/image_locks.hpp"
+#include "tools/urtrsd/storage/search_path.hpp"
+
+namespace rtrs::daemon {
+
+// A configured device. Exactly one of `path` and `memory_bytes` is set.
+struct ExportSpec {
+  std::string name;  // name that peers request; leading slashes are ignored
+  std::string path;  // file, or URI of an NBD server; may lie anywhere, because the administrator wrote it
+  std::uint64_t memory_bytes = 0;  // > 0: a memory device of this size
+  bool read_only = false;
+  std::uint32_t delay_ms = 0;
+  AccessRules allow{};  // who may open it under this name
+  bool force = false;   // allow writers even if this host uses the device
+  bool is_memory() const noexcept { return memory_bytes != 0; }
+  bool is_nbd() const noexcept { return !is_memory() && NbdDisk::is_uri(path); }
+  bool is_file() const noexcept { return !is_memory() && !is_nbd(); }
+  bool operator==(const ExportSpec&) const = default;
+};
+
+std::string describe(const ExportSpec& spec);  // for messages
+
+// True if both names select the same export: leading slashes are ignored.
+bool same_export(std::string_view a, std::string_view b);
+
+// Device opened by one session. The destructor closes the device and then releases lock and lease. It may
+// block; only the lease can be released earlier without blocking.
+struct OpenedDevice {
+  Lease lease;
+  ImageLocks::Hold lock;
+  std::unique_ptr<Export> device;
+  std::uint64_t instance = 0;                  // of its cache (CacheIdentity); 0: unknown
+  std::string name = {};                       // as the peer requested it
+  std::optional<std::size_t> configured = {};  // number of its export; empty: found under dev_search_path
+};
+
+// Must outlive every OpenedDevice that it returned. Only find() may be called from other threads. Memory
+// devices keep their content from the first open until the catalog is destroyed.
+class Catalog {
+ public:
+  // Closes connections to NBD servers that no open device uses. Waits up to kEndPatience for their threads;
+  // no thread calls Tell afterwards.
+  ~Catalog();
+  Catalog(const Catalog&) = delete;
+  Catalog& operator=(const Catalog&) = delete;
+
+  // Time limit for checks of exports that no peer has requested yet.
+  static constexpr std::chrono::seconds kPatience{3};
+  static constexpr std::chrono::seconds kEndPatience{1};
+
+  // `search_path` nullopt: only configured devices can be opened. Error EEXIST: a name is configured twice.
+  static tl::expected<std::unique_ptr<Catalog>, OpenError> create(
+      std::vector<ExportSpec> specs, const std::optional<std::string>& search_path,
+      Confinement how = Confinement::automatic);
+
+  // Calls find() and admit(). Errors: ENOENT, ENOTBLK (not a file or block device), EACCES (read-only,
+  // outside the search path, or not permitted), EBUSY (locked by another process), EPERM (too many writers),
+  // EINVAL (invalid name, empty device), and those of open(2).
+  tl::expected<OpenedDevice, OpenError> open(std::string_view session, std::string_view name,
+                                             AccessMode mode);
+
+  // Opens and locks the device. Blocks as long as the device does. Thread-safe.
+  tl::expected<OpenedDevice, OpenError> find(std::string_view session, std::string_view name,
+                                             AccessMode mode);
+  // Acquires the lease for a device that find() returned for the same arguments. Never blocks. Error: EPERM.
+  tl::expected<void, OpenError> admit(OpenedDevice& opened, std::string_view session, std::string_view name,
+                                      AccessMode mode);
+
+  // Export that peers could not open now, for reading and, unless it is exported read-only, for writing.
+  struct Problem {
+    std::string name;  // of the export; empty: dev_search_path
+    OpenError why;
+    bool late = false;  // no answer within kPatience; the export may be fine
+  };
+  // Tries dev_search_path and every configured device in parallel, as peers would open them, without a lease.
+  // A device that another process has locked is a problem. With `ask` no lock is taken, and such a device
+  // only produces a warning.
+  enum class CheckLocks : std::uint8_t { ask, take };
+  std::vector<Problem> check(CheckLocks locks);
+  // Checks one name again (empty: dev_search_path). Blocks at most kPatience. While a thread of an earlier
+  // call still waits for the same name, no second thread is started and the result is a `late` problem.
+  // Thread-safe.
+  struct Checked {
+    std::optional<Problem> problem;
+    std::vector<std::string> warnings;  // about its size
+  };
+  Checked check_again(const std::string& name);
+  // Facts about an export's file that add() needs. Reads the file, so it blocks as long as the disk does; may
+  // run in any thread. The error says why peers could not open the file.
+  struct Prepared {
+    std::string path;  // without symbolic links; empty for memory
+    DeviceId id;
+    std::vector<std::string> warnings;  // of its size
+  };
+  tl::expected<Prepared, OpenError> prepare(const ExportSpec& spec) const;
+  // Adds an export. Error: EEXIST. Without `prepared` the file is unknown, and check_again() must follow.
+  tl::expected<void, OpenError> add(const ExportSpec& spec, const Prepared* prepared);
+  // Removes an export: it can no longer be opened, and open devices stay open. The content of a memory device
+  // is freed when the last of them is closed. Returns false if there is no such export.
+  bool remove(std::string_view name);
+
+  // Name of the export whose file has this path, now or once it appears; empty if there is none.
+  std::string exported_as(const std::string& path) const;
+  // Reports a failed sync of the device, whatever its export name: later opens get a new cache instance.
+  void on_failed_sync(const DeviceId& id) { cache_.on_failed_sync(id); }
+  // True if opening the export uses file descriptors, so for all but memory devices.
+  bool takes_descriptors(std::string_view name) const;
+  // The configured exports.
+  std::vector<ExportSpec> specs() const;
+  // Sets the access rules for later opens of the export.
+  void allow(const std::string& name, const AccessRules&);
+  const AccessTable& access() const { return access_; }
+  // Sets the function that receives log lines about lost and reconnected NBD servers, also from other
+  // threads. When this returns, the previous function is no longer called. Empty: no log.
+  void tell_with(NbdDisk::Tell tell);
+  // Sets how long IO waits for a lost NBD server; applies to servers connected later. Initially 0.
+  void wait_for_nbd(Nanos time);
+  // Names of open exports whose NBD server is lost.
+  std::vector<std::string> lost_nbd() const;
+  // Fails all IO that waits for an NBD server, and all later IO that would wait.
+  void stop_waiting_for_nbd();
+  // Warnings about the search path and about properties that the protocol cannot tell peers.
+  std::vector<std::string> warnings() const;
+
+ private:
+  Catalog() = default;
+  // Export with its number. The number never changes, because open devices refer to it.
+  struct Numbered {
+    std::size_t index = 0;
+    ExportSpec spec;
+  };
+  std::optional<Numbered> named(std::string_view name) const;
+  std::string name_of(std::size_t index) const;
+  std::vector<Numbered> numbered() const;
+  tl::expected<OpenedDevice, OpenError> find_spec(const Numbered& asked, std::string_view session,
+                                                  AccessMode mode);
+  tl::expected<OpenedDevice, OpenError> open_located(Located located, const Export::Options& options,
+                                                     bool force, const std::string& described);
+  void look_for_missing_read_only();
+  tl::expected<void, OpenError> may_write(const Located& located, const std::string& described,
+                                          std::string_view session, AccessMode mode);
+  // `session` and `name` must stay valid until the result is opened.
+  tl::expected<Located, OpenError> locate(std::string_view session, std::string_view name,
+                                          const std::string& described);
+  void look_at_read_only_files();
+
+  // Guards data that one thread changes and threads in find() read. Locked after all other mutexes.
+  mutable std::mutex names_mutex_;
+  std::map<std::size_t, ExportSpec> specs_;  // by number
+  std::map<std::string, std::size_t, std::less<>> by_name_;
+  std::size_t next_ = 0;  // number
+
+  // State shared with threads in find(), and with threads that still wait for a disk after the catalog was
+  // destroyed.
+  struct ReadOnly {
+    std::string path;  // without symbolic links
+    DeviceId id;
+    bool known = false;   // the id is known
+    bool looked = false;  // the path was examined
+  };
+  // Sessions that open one NBD export share a connection; an open waits while another one connects. The
+  // connection ends with the last open device. It stays if there are unflushed writes, so that a later open
+  // learns when the server loses them.
+  struct NbdPlace {
+    std::mutex mutex;
+    std::shared_ptr<NbdDisk> disk;
+    std::weak_ptr<NbdDisk> lent;
+  };
+  struct NbdLease;
+  struct Shared {
+    ImageLocks locks;
+    std::mutex mutex;
+    std::map<std::size_t, ReadOnly> read_only;     // read-only exports
+    std::multimap<DeviceId, std::size_t> checked;  // exports of each device
+    std::set<std::size_t> asking;                  // numbers of exports whose check has not returned
+    std::map<std::size_t, std::shared_ptr<NbdPlace>> nbd;
+    std::mutex tell_mutex;  // held while `tell` is called
+    NbdDisk::Tell tell;
+    Nanos nbd_wait = 0;
+    std::optional<SearchPath> search_path;  // never changed
+  };
+  static constexpr std::size_t kSearchPath =
+      ~std::size_t{0};  // stands for dev_search_path where a number of an export is expected
+  static void look_at(Shared& shared, std::size_t index, const ExportSpec& spec);
+  // catalog_nbd.cpp
+  static tl::expected<std::shared_ptr<NbdDisk>, OpenError> nbd_disk(const std::shared_ptr<Shared>& shared,
+                                                                    std::size_t index,
+                                                                    const ExportSpec& spec);
+  static std::optional<OpenError> check_nbd(const ExportSpec& spec);
+  static std::optional<OpenError> check_memory(const ExportSpec& spec);
+  tl::expected<OpenedDevice, OpenError> find_nbd(const Numbered& asked, const Export::Options& options);
+  static void remember_read_only(Shared& shared, std::size_t index, const DeviceId* id);
+  static Checked check_one(Shared& shared, const Numbered& one, CheckLocks locks);
+  static Checked check_file(Shared& shared, const Numbered& one, CheckLocks locks);
+  // As check_one(), for a thread that may never end.
+  static std::function<void()> check_task(std::shared_ptr<Shared> shared, const Numbered& one,
+                                          CheckLocks locks, std::shared_ptr<Checked> answer);
+  static Problem late(const ExportSpec& spec);
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  std::vector<std::string> odd_;  // warnings of check() about sizes
+  std::map<std::size_t, std::shared_ptr<MemoryRegion>> memory_;
+
+  // For admit().
+  AccessTable access_;
+  CacheIdentity cache_ = CacheIdentity::of_system();
+  std::map<DeviceId, std::weak_ptr<SlotShare>> shares_;
+};
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,34 @@
+// Commands that wait for an NBD server that was lost.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "tools/urtrsd/storage/nbd_disk.hpp"
+
+namespace rtrs::daemon {
+
+void NbdDisk::hold(NbdCommand& command, Nanos now) {
+  command.wait_until = link_.wait_until(now, command.wait_until);
+  if (command.wait_until == 0 || !waits_.load(std::memory_order_relaxed)) return finish(command, -ENOTCONN);
+  held_until_ = std::min(held_until_, command.wait_until);
+  held_.push(command);
+}
+
+void NbdDisk::fail_overdue(Nanos now) {
+  if (held_.empty() || (now < held_until_ && waits_.load(std::memory_order_relaxed))) return;
+  if (waits_.load(std::memory_order_relaxed))
+    tell_(described_ + ": its NBD server was not back in time; IO fails until it is");
+  NbdCommands waiting = std::exchange(held_, {});
+  held_until_ = kNever;
+  while (NbdCommand* command = waiting.pop()) hold(*command, now);
+}
+
+// In the order in which they came. Those that were in flight may have been carried out before: they are the
+// same changes of the same blocks, and no later one was answered.
+void NbdDisk::send_held() {
+  NbdCommands waiting = std::exchange(held_, {});
+  held_until_ = kNever;
+  while (NbdCommand* command = waiting.pop()) begin(*command);
+}
+
+}  // namespace rtrs::daemon

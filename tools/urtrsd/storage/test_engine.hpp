@@ -1,0 +1,74 @@
+// Engines under test, and operations for them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/urtrsd/storage/storage_engine.hpp"
+
+namespace rtrs::daemon {
+
+using Buffer = std::vector<std::byte>;
+
+enum class Runs : std::uint8_t { io_uring, threads };
+
+inline std::string runner_name(const ::testing::TestParamInfo<Runs>& tested) {
+  return tested.param == Runs::threads ? "threads" : "io_uring";
+}
+
+// True where a test with io_uring has to be skipped.
+inline bool lacks_runner(Runs how) {
+  if (how == Runs::threads) return false;
+  const auto engine = StorageEngine::create({1, false});
+  return !engine || !(*engine)->warning().empty();
+}
+
+inline std::unique_ptr<StorageEngine> make_engine(Runs how, std::uint32_t depth = 64, bool pollable = true) {
+  auto engine = StorageEngine::create({depth, pollable, how == Runs::threads});
+  EXPECT_TRUE(engine) << engine.error().sentence;
+  EXPECT_STREQ((*engine)->runner(), how == Runs::threads ? "threads" : "io_uring");
+  return std::move(*engine);
+}
+
+inline std::int32_t run(StorageEngine& engine, const StorageOp& op) {
+  EXPECT_TRUE(engine.submit(op));
+  std::array<StorageResult, 1> done;
+  EXPECT_EQ(engine.wait(done), 1U);
+  EXPECT_EQ(done[0].cookie, op.cookie);
+  return done[0].error;
+}
+
+inline Buffer filled(std::size_t size, std::uint8_t seed) {
+  Buffer buffer(size);
+  for (std::size_t i = 0; i < size; ++i) buffer[i] = static_cast<std::byte>(seed + i * 7 + (i >> 9));
+  return buffer;
+}
+
+inline StorageOp io(Export& target, Opcode opcode, std::uint64_t sector, Buffer& buffer, bool fua = false) {
+  return {sector + 1, &target, opcode, sector, static_cast<std::uint32_t>(buffer.size()), buffer.data(), fua};
+}
+
+inline StorageOp range(Export& target, Opcode opcode, std::uint64_t sector, std::uint32_t bytes,
+                       bool fua = false) {
+  return {sector + 1, &target, opcode, sector, bytes, nullptr, fua};
+}
+
+// A test with each of the two runners.
+class WithRunner : public ::testing::TestWithParam<Runs> {
+ protected:
+  void SetUp() override {
+    if (lacks_runner(GetParam())) GTEST_SKIP() << "io_uring is refused here";
+  }
+  static std::unique_ptr<StorageEngine> engine_of(std::uint32_t depth = 64) {
+    return make_engine(GetParam(), depth);
+  }
+};
+
+}  // namespace rtrs::daemon
