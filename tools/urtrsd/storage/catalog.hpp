@@ -49,9 +49,9 @@ struct OpenedDevice {
   Lease lease;
   ImageLocks::Hold lock;
   std::unique_ptr<Export> device;
-  std::uint64_t instance = 0;                  // of its cache (CacheIdentity); 0: unknown
+  std::uint64_t instance = 0;                  // identity of its cache (CacheIdentity); 0: unknown
   std::string name = {};                       // as the peer requested it
-  std::optional<std::size_t> configured = {};  // number of its export; empty: found under dev_search_path
+  std::optional<std::size_t> configured = {};  // number of its export; nullopt: found under dev_search_path
 };
 
 // Must outlive every OpenedDevice that it returned. Only find() may be called from other threads. Memory
@@ -88,7 +88,7 @@ class Catalog {
 
   // Export that peers could not open now, for reading and, unless it is exported read-only, for writing.
   struct Problem {
-    std::string name;  // of the export; empty: dev_search_path
+    std::string name;  // name of the export; empty: dev_search_path
     OpenError why;
     bool late = false;  // no answer within kPatience; the export may be fine
   };
@@ -110,7 +110,7 @@ class Catalog {
   struct Prepared {
     std::string path;  // without symbolic links; empty for memory
     DeviceId id;
-    std::vector<std::string> warnings;  // of its size
+    std::vector<std::string> warnings;  // about its size
   };
   tl::expected<Prepared, OpenError> prepare(const ExportSpec& spec) const;
   // Adds an export. Error: EEXIST. Without `prepared` the file is unknown, and check_again() must follow.

@@ -14,7 +14,8 @@
 namespace rtrs::daemon {
 namespace {
 
-// Completions do not interrupt this thread, because it enters the kernel often enough. Since Linux 5.19.
+// Completions do not interrupt this thread, because it enters the kernel often enough. Supported since Linux
+// 5.19.
 constexpr unsigned kQuietly = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
 
 void prepare(io_uring_sqe* sqe, const FileStep& step) noexcept {
@@ -40,8 +41,8 @@ void prepare(io_uring_sqe* sqe, const FileStep& step) noexcept {
       io_uring_prep_fsync(sqe, step.fd, IORING_FSYNC_DATASYNC);
       break;
   }
-  // The first attempt for a file may wait: read-ahead for room in the queue of the disk, and a file system
-  // in user space for the answer whether the file is ready. Block devices are not waited for.
+  // For a file, even the non-blocking first attempt can block: read-ahead waits for a free request of the
+  // disk, and a FUSE file system for its daemon. Block devices do not block then.
   if (step.may_wait) sqe->flags |= IOSQE_ASYNC;
 }
 
@@ -61,8 +62,8 @@ class UringRunner final : public StepRunner {
     if (result < 0) return tools::explain_io_uring_refusal("io_uring_setup", -result);
     ready_ = true;
     // One thread for each operation: with the kernel's default of four threads a processor, a device that
-    // hangs could block all threads. The kernel starts a thread only when all others are blocked. Since
-    // Linux 5.15.
+    // hangs could block all threads. The kernel starts a thread only when all others are blocked. The call is
+    // supported since Linux 5.15.
     std::array<unsigned, 2> threads{depth, 0};
     io_uring_register_iowq_max_workers(&ring_, threads.data());
     return tools::try_ring(ring_.ring_fd);
@@ -75,7 +76,7 @@ class UringRunner final : public StepRunner {
   }
   void start_delay(std::uint32_t index, const __kernel_timespec& delay) noexcept override {
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
-    io_uring_prep_timeout(sqe, const_cast<__kernel_timespec*>(&delay), 0, 0);  // only read
+    io_uring_prep_timeout(sqe, const_cast<__kernel_timespec*>(&delay), 0, 0);  // the kernel only reads it
     io_uring_sqe_set_data64(sqe, index);
   }
   void watch(int watched) noexcept override {
@@ -115,7 +116,7 @@ class UringRunner final : public StepRunner {
   const char* name() const noexcept override { return "io_uring"; }
 
  private:
-  // The kernel has results that it puts into the ring when it is entered.
+  // True if the kernel has completions that it adds to the ring only at the next system call (COOP_TASKRUN).
   bool done_in_kernel() const noexcept {
     return (IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_TASKRUN) != 0;
   }
