@@ -24,8 +24,8 @@ int openat2_path(int directory, const char* name, std::uint64_t resolve, int fla
   return static_cast<int>(::syscall(SYS_openat2, directory, name, &how, sizeof how));
 }
 
-// If the search path is "/", no link can lead out of it, and absolute links are common, so they are resolved
-// from "/".
+// If the search path is "/", every link stays below it. Absolute links are common there and are resolved from
+// "/".
 std::uint64_t resolve_flags(bool below_slash) {
   return RESOLVE_NO_MAGICLINKS | (below_slash ? RESOLVE_IN_ROOT : RESOLVE_BENEATH);
 }
