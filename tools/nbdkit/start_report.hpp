@@ -12,16 +12,16 @@
 
 namespace rtrs::nbdkit {
 
-// Call in get_ready. From here on the next fork() waits, at most `bound`. 0 or an errno. `print` gets the
-// reason in the process that waited; `asked_to_end` is asked there whether a signal wants its end.
+// Call it in get_ready. The next fork() then waits in the parent, at most `bound`. Returns 0 or an errno. In
+// the parent, `print` receives the reason of a failure, and `asked_to_end` is polled for a signal.
 int await_start_in_fork(Nanos bound, void (*print)(const char* why), bool (*asked_to_end)());
 
-// Whether the process that waits is asked to end, or is gone: there is nobody to start for. Between the fork
-// and report_start(), on the thread that calls that; false where nbdkit did not fork.
+// True if the waiting parent received a signal or has exited, so the start should be cancelled; false if
+// nbdkit did not fork. Call it between the fork and report_start(), in the thread that calls report_start().
 bool starter_ends();
 
-// Call once in after_fork; an empty `why` is a success. True when another process waits and prints `why`;
-// false when nbdkit did not fork and the caller has to print it.
+// Call it once in after_fork; an empty `why` means success. Returns true if the waiting parent prints `why`;
+// false if the caller has to print it, because nbdkit did not fork.
 bool report_start(const std::string& why);
 
 }  // namespace rtrs::nbdkit
