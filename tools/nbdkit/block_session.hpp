@@ -74,7 +74,7 @@ class BlockSession : private SharedPoller::Source {
   // Number of requests in flight.
   unsigned under_way() const noexcept { return under_way_; }
 
-  // Runs a request and waits for it. Returns 0 or an errno. The session uses the data until then.
+  // Runs a request until it completes. Returns 0 or an errno. The session uses the data until then.
   int io(rnbd::DeviceHandle, const asio::DeviceIo&);
 
  private:

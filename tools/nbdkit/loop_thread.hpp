@@ -33,7 +33,7 @@ class LoopThread {
     boost::asio::post(context_, [&waiter, &start] { start([&waiter](Error error) { waiter.tell(error); }); });
     return waiter.wait();
   }
-  // Runs `task()` in the loop and waits for it.
+  // Runs `task()` in the loop and waits until it returns.
   template <class Task>
   void run(Task&& task) {
     call([&task](auto done) {

@@ -17,7 +17,7 @@ namespace rtrs::nbdkit {
 
 class SharedPoller {
  public:
-  // Its functions may call only finish() and announce() of the poller.
+  // A source may call only finish() and announce() of the poller.
   class Source {
    public:
     virtual ~Source() = default;
@@ -31,7 +31,7 @@ class SharedPoller {
     virtual Nanos next_deadline() = 0;
   };
 
-  // One operation, on the stack of the thread that waits for it.
+  // One operation, on the stack of the waiting thread.
   class Waiter : private PollWaiter {
    public:
     Waiter() { ::sem_init(&woken_, 0, 0); }
@@ -45,7 +45,7 @@ class SharedPoller {
     Waiter* next_ = nullptr;  // next in the list of threads to wake
   };
 
-  // Holds the mutex. Wakes threads after releasing the mutex, so that they need not wait for it.
+  // Holds the mutex. Wakes threads after releasing the mutex, so that woken threads can take it at once.
   class Lock {
    public:
     explicit Lock(SharedPoller& poller) : poller_(poller), held_(poller.mutex_) {}

@@ -1,5 +1,5 @@
-"""urtrsd --auth-keys over libfabric: only a client that proves a shared key is accepted, with the identity of the key. A
-client rejects a server that does not prove the key."""
+"""urtrsd --auth-keys over libfabric: only a client that proves a shared key is accepted, with the identity of the key.
+A client rejects a server that does not prove the key."""
 import json
 import os
 import pathlib
