@@ -1,4 +1,4 @@
-"""Paths given by host names with several addresses and by link-local addresses: every address is tried, scopes are kept."""
+"""Paths by host names with several addresses and by link-local addresses: all addresses are tried, scopes are kept."""
 import ctypes
 import os
 import pathlib

@@ -55,7 +55,7 @@ class Client:
 
 
 def client_with_etc(folder, ends, name, text):
-    """Returns the file mounted as /etc/NAME for nbdkit, which can be changed at any time, and a function to start nbdkit."""
+    """Returns the file mounted as /etc/NAME for nbdkit, which a test may change, and a function to start nbdkit."""
     file = folder / name
     file.write_text(text)
     inside = ["unshare", "-m", "sh", "-c", f'mount --make-rprivate / && mount --bind "$0" /etc/{name} && exec "$@"', str(file)]

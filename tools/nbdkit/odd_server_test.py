@@ -83,7 +83,7 @@ def test_a_block_size_that_is_no_power_of_two_is_rounded(odd, client, said, show
     handle.pwrite(bytes(4096), 0)
 
 
-# If write-zeroes is not supported, nbdkit writes zeroes. It fails an assertion if a write returns EOPNOTSUPP.
+# If write-zeroes is not supported, nbdkit writes zeroes. If that write returns EOPNOTSUPP, nbdkit fails an assertion.
 def test_a_server_that_supports_nothing_does_not_end_nbdkit(odd, client):
     handle = client(odd(on_io="unsupported"), "device=d")
     for io in lambda: handle.zero(4096, 0), lambda: handle.pwrite(bytes(512), 0), lambda: handle.pread(512, 0):
