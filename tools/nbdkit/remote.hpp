@@ -27,9 +27,9 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   // Opens fabric, threads and session, and the device if device= lists exactly one. Call it after the last
   // fork. Blocks at most for taken_name_timeout() plus close_timeout. `lines` is called from any thread and
   // must not block. The error is a sentence. `ending` returns true if the program should end; may be empty.
-  // It is polled during the start from this thread, and true cancels the start; and while requests are in
-  // flight from the loop thread. Then the session is closed: at once if no path is connected, otherwise after
-  // a grace period, so that pending requests do not keep the program alive.
+  // During the start, this thread polls `ending`, and true cancels the start. While requests are in flight,
+  // the loop thread polls `ending`, and true closes the session, so that pending requests do not keep the
+  // program alive: at once if no path is connected, otherwise after a grace period.
   using Ending = std::function<bool(bool at_start)>;
   static tl::expected<std::unique_ptr<Remote>, std::string> open(const Settings&, Status::Lines lines,
                                                                  Ending ending = {});
