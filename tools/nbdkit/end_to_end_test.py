@@ -145,7 +145,7 @@ class TestEndToEnd:
 
     @pytest.mark.parametrize("how", [("-f",), (), ("-U", "-", "--run", "true")], ids=["foreground", "background", "run"])
     def test_a_start_ends_at_a_signal(self, how):
-        """The status file appears when the session starts to connect. connect_timeout exceeds the time limit of the test."""
+        """The status file appears when the session starts to connect. connect_timeout is longer than the test."""
         self.server.end()
         status, socket_file = self.file("status"), self.file("socket")
         where = () if "-U" in how else ("-U", str(socket_file))

@@ -1,4 +1,4 @@
-"""NBD clients used by tools/demo and by users: fio, which verifies its data, and nbdfuse, which shows a device as file."""
+"""NBD clients used by tools/demo and by users: fio, which verifies its data, and nbdfuse, which mounts a device."""
 import contextlib
 import filecmp
 import hashlib

@@ -49,7 +49,7 @@ def test_devices_outlive_the_service_and_its_files_stay(units):
 
 
 def test_only_what_asks_the_kernel_is_privileged(units):
-    """urtrs-nbd starts with urtrs-mapd, and its files are in a directory that the user of urtrs-mapd cannot write to."""
+    """urtrs-nbd starts with urtrs-mapd. Its files are in a directory that the user of urtrs-mapd cannot write to."""
     text = (units / "urtrs-nbd.service").read_text()
     assert "urtrs-mapd --kernel-devices\n" in text and "CapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE\n" in text
     assert "RuntimeDirectory=urtrs-kernel-devices\n" in text
