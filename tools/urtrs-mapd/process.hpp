@@ -1,5 +1,5 @@
-// The process that serves a session. It holds a lock on a file as long as it lives, so there is at most one
-// per session, and a restarted urtrs-mapd finds it.
+// The process that serves a session. The process holds a lock on a file until it ends, so there is at most
+// one per session, and a restarted urtrs-mapd finds the process.
 #pragma once
 #include <sys/types.h>
 

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// Maps 0 (unknown) to null.
+// Maps 0, which means "none", to null.
 json known(std::uint64_t number) {
   return number == 0 ? json() : json(number);
 }
