@@ -55,7 +55,7 @@ def test_cases(port, tmp_path):
     where = ["--target", "127.0.0.1", "--target", "127.0.0.2", "--port", port, "--role", "server",
              "--device", "disk0", "--scratch"]
     report = tmp_path / "report.json"
-    # --quick skips case 118, which waits for a response that the server need not send.
+    # Case C118 waits for a response that the server may intentionally not send.
     done = conform(*where, "--quick", "--json", report, "--junit", tmp_path / "report.xml")
     assert done.returncode == 0, (done.stdout, done.stderr)
     cases = json.loads(report.read_text())["cases"]

@@ -1,10 +1,11 @@
-"""Checks the counts and latencies of urtrs-perf, and those of fio, against traces. fio measures a device through the plugin,
-urtrs-perf a session, so each is compared with the trace of its own session. Speed is not tested.
+"""Checks the counts and latencies of urtrs-perf, and those of fio, against traces. fio measures a device through the
+plugin, urtrs-perf a session, so each is compared with the trace of its own session. Speed is not tested.
 
   counts     are equal in the tool, the trace and the server
-  latency    The trace records a request inside the session, so the tool sees it longer: each percentile of the tool is at least
-             that of the trace. urtrs-perf starts the next request of a slot when the previous one has completed. So the time
-             between two starts in the trace is the latency that it measured, and must have about the same rank there.
+  latency    The trace records a request inside the session, so the tool sees it longer: each percentile of the tool is
+             at least that of the trace. urtrs-perf starts the next request of a slot when the previous one has
+             completed. So the time between two starts in the trace is the latency that it measured, and must have
+             about the same rank there.
   rates      At most `iodepth` requests are in flight, so the sum of all latencies is limited by the time of the run.
 """
 import bisect

@@ -132,7 +132,7 @@ def test_bare(start):
 
 
 def test_an_io_takes_two_messages(start, tmp_path):
-    """A request and its response, also for reads, whose response is the write with the data. From the trace of the server."""
+    """A request and its response; the response of a read is the write with the data. From the trace of the server."""
     for workload in ("read", "write"):
         trace = tmp_path / f"{workload}.rtrc"
         server, port = start("--events", "--record", str(trace), "--record-detail", "wire")
@@ -155,7 +155,7 @@ def test_an_io_takes_two_messages(start, tmp_path):
 
 
 def counted(capture):
-    """Number of RTRS messages of each kind in a capture, without heartbeats. A message counts in the frame in which it ends."""
+    """Number of RTRS messages by kind in a capture, without heartbeats. A message counts in its last frame."""
     lua = ROOT / "tools/wireshark/urtrs.lua"
     shown = subprocess.run(["tshark", "-X", f"lua_script:{lua}", "-r", capture, "-Y", "rtrs.type", "-T", "fields", "-e", "rtrs.type",
                             "-E", "aggregator= "], capture_output=True, text=True, timeout=120, check=True)
@@ -166,8 +166,8 @@ def counted(capture):
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
 @pytest.mark.parametrize("workload", ["read", "write"])
 def test_an_io_takes_two_messages_in_a_capture(start, tmp_path, workload):
-    """Counted by Wireshark in a capture that urtrs-replay makes from the trace of the server. There are no other messages
-    below RTRS: no writes without immediate, and no SENDs as responses."""
+    """Counted by Wireshark in a capture that urtrs-replay makes from the trace of the server. There are no other
+    messages below RTRS: no writes without immediate, and no SENDs as responses."""
     trace, capture = tmp_path / "server.rtrc", tmp_path / "run.pcapng"
     server, port = start("--events", "--record", str(trace), "--record-detail", "wire")
     assert client(port, "127.0.0.1", "--events", "--rw", workload, "-n", "100", "-q", "4").returncode == 0

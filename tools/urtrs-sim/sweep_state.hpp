@@ -17,7 +17,7 @@ struct SweepIdentity {
 class SweepState {
  public:
   // Reads the state; a new state if the file does not exist. The error is a sentence: the file belongs to
-  // another sweep or version, or is not a state file. It is then not changed.
+  // another sweep or version, or is not a state file. The file is then not changed.
   static tl::expected<SweepState, std::string> open(const std::string& file, const SweepIdentity& identity);
 
   std::uint64_t next() const noexcept { return next_; }  // all seeds below are done
