@@ -1,4 +1,4 @@
-"""urtrs-replay check on traces of simulated worlds. Effects of the network, a restart or a late copy are not violations.
+"""urtrs-replay check on traces of simulated worlds. Effects of the network, restarts or late copies are no violations.
 A message modified between the ends is never conforming. Traces of two different runs are inconclusive."""
 import collections
 import json
