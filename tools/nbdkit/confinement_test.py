@@ -1,4 +1,4 @@
-"""Server and clients in containers: no io_uring, no /proc, a read-only root, keys that a group may read."""
+"""Server and clients in containers without io_uring and /proc, with a read-only root, and with group-readable keys."""
 import os
 import pathlib
 import re

@@ -113,7 +113,7 @@ Ticket Keeper::wait(Then then, const std::string& session, const std::string& de
 
 void Keeper::map(const std::string& session, const SessionWish& wish, const std::string& device,
                  DeviceWish how, Then then) {
-  // Errors of an earlier mapping under this name do not belong to the new one.
+  // Clear errors of an earlier mapping with the same name.
   if (const auto found = served_.find(session); found != served_.end())
     if (const auto known = machine_.sessions().find(session);
         known == machine_.sessions().end() || !known->second.in_use())

@@ -1,4 +1,4 @@
-// The log of urtrs-mapd: lines on standard error.
+// Log of urtrs-mapd on standard error.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-"""diff, grep, seq and merge with the records of block devices."""
+"""diff, grep, seq and merge with records of block devices."""
 
 import json
 import re

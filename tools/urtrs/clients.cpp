@@ -315,8 +315,8 @@ bool has_path(const json& paths, const json& path) {
                      [&path](const json& one) { return one.at("path") == path.at("path"); });
 }
 
-// Name on this host of the session of urtrs-mapd whose nbdkit has this control socket; at the server the
-// session may have another name. Empty: the socket is not one of urtrs-mapd.
+// Name on this host of the urtrs-mapd session whose nbdkit has this control socket; the session may have
+// another name at the server. Empty if the socket does not belong to urtrs-mapd.
 std::string mapping_of(const std::string& socket) {
   constexpr std::string_view kBegin = "client-map-", kEnd = ".sock";
   const std::string name = std::filesystem::path(socket).filename().string();
@@ -324,8 +324,8 @@ std::string mapping_of(const std::string& socket) {
   return name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
 }
 
-// Adds or removes a path of a session of urtrs-mapd through urtrs-mapd, which keeps the change. nullopt: the
-// session belongs to another program.
+// Adds or removes a path of an urtrs-mapd session through urtrs-mapd, which saves the change. Returns nullopt
+// if the session does not belong to urtrs-mapd.
 std::optional<int> change_kept_path(const Command& command, All& all) {
   constexpr std::chrono::milliseconds kKeepPatience{150'000};
   const std::string method = command.verb == "add" ? "path.add" : "path.remove";

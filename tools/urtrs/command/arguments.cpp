@@ -109,7 +109,7 @@ bool take_switch(std::string word, Options& options) {
   return true;
 }
 
-// "--name=value" or "--name value"; the value of `at`, which may move on.
+// Parsed option "--name=value" or "--name value". split() advances `at` if the value is the next word.
 struct Valued {
   std::string name;
   std::string value;
@@ -130,7 +130,7 @@ Valued split(const Words& words, std::size_t& at) {
   return one;
 }
 
-// Where the text of an option of `map` is kept; null: it has none.
+// Member for the text of a `map` option; nullptr if the option has no text.
 std::string* text_option(const std::string& name, MapOptions& map) {
   if (const Words& all = credential_options(); std::find(all.begin(), all.end(), name) != all.end()) {
     std::string key = name;

@@ -207,7 +207,7 @@ namespace {
 // Entry of the export in "missing"; nullptr if it is served.
 const json* missing_export(const json& shown, const std::string& name) {
   const auto all = shown.find("missing");
-  if (all == shown.end()) return nullptr;  // an older urtrsd
+  if (all == shown.end()) return nullptr;  // urtrsd of an older release
   for (const json& one : *all)
     if (one.value("kind", "") == "export" && one.value("name", "") == name) return &one;
   return nullptr;

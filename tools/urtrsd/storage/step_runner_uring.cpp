@@ -53,10 +53,10 @@ class UringRunner final : public StepRunner {
     if (ready_) io_uring_queue_exit(&ring_);
   }
 
-  // Returns nullopt, or why io_uring cannot be used.
+  // Returns the reason why io_uring cannot be used, or nullopt.
   std::optional<tools::IoUringRefusal> open(std::uint32_t depth) {
-    // Each operation has at most one request in the ring, and one waits for the watched descriptor, so
-    // neither queue of the ring can overflow.
+    // Each operation has at most one request in the ring, and the watched descriptor has one, so neither
+    // queue of the ring can overflow.
     int result = io_uring_queue_init(depth + 1, &ring_, kQuietly);
     if (result == -EINVAL) result = io_uring_queue_init(depth + 1, &ring_, 0);
     if (result < 0) return tools::explain_io_uring_refusal("io_uring_setup", -result);
@@ -86,7 +86,8 @@ class UringRunner final : public StepRunner {
     io_uring_sqe_set_data64(sqe, kWatched);
   }
   void hand_over() noexcept override {
-    // After EAGAIN or EBUSY the rest stays queued, and has_news() returns true, so the caller tries again.
+    // After EAGAIN or EBUSY the other requests stay queued, and has_news() returns true, so the caller
+    // retries.
     while (io_uring_sq_ready(&ring_) != 0) {
       const int result = io_uring_submit(&ring_);
       if (result <= 0 && result != -EINTR) break;
@@ -110,8 +111,8 @@ class UringRunner final : public StepRunner {
     return count;
   }
   void wait() noexcept override { io_uring_submit_and_wait(&ring_, 1); }
-  // The descriptor of the ring, not an eventfd: a request that completes during its submission wakes no
-  // thread.
+  // The descriptor of the ring instead of an eventfd, because then a request that completes during its
+  // submission wakes no thread.
   int fd() const noexcept override { return ring_.ring_fd; }
   const char* name() const noexcept override { return "io_uring"; }
 
