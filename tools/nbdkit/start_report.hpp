@@ -2,8 +2,8 @@
 //
 // nbdkit forks between get_ready and after_fork, either into the background or away from the command of
 // --run. Threads and sockets do not survive a fork, so the device can be opened only in after_fork, when the
-// user already has an exit status and the command already waits for the socket. Therefore the
-// parent waits inside fork() until the child reports whether the device is open. If it is not, the parent
+// user already has an exit status and the command already waits for the socket. Therefore the parent waits
+// inside fork() until the child reports whether the device is open. If the device is not open, the parent
 // prints the reason and exits with status 1, before --run starts its command.
 #pragma once
 #include <string>

@@ -43,8 +43,8 @@ std::string describe(const ExportSpec& spec);  // for messages
 // True if both names select the same export: leading slashes are ignored.
 bool same_export(std::string_view a, std::string_view b);
 
-// Device opened by one session. The destructor closes the device and then releases lock and lease. It may
-// block; only the lease can be released earlier without blocking.
+// Device opened by one session. The destructor closes the device, then releases lock and lease, and may
+// block. Only the lease can be released earlier, without blocking.
 struct OpenedDevice {
   Lease lease;
   ImageLocks::Hold lock;
@@ -179,8 +179,8 @@ class Catalog {
     bool looked = false;  // the path was examined
   };
   // Sessions that open one NBD export share a connection; an open waits while another one connects. The
-  // connection ends with the last open device. It stays if there are unflushed writes, so that a later open
-  // learns when the server loses them.
+  // connection ends with the last open device, unless there are unflushed writes. In that case the connection
+  // stays, so that a later open can report their loss.
   struct NbdPlace {
     std::mutex mutex;
     std::shared_ptr<NbdDisk> disk;

@@ -1,4 +1,5 @@
-// dev_search_path: the directory in which names from peers are looked up. A name cannot lead out of it.
+// dev_search_path: the directory in which names from peers are looked up. No name can lead out of the
+// directory.
 #pragma once
 
 #include <fcntl.h>
