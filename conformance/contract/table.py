@@ -4,7 +4,10 @@
 Usage:
   table.py --write PROGRAM...   runs the contract programs (build/release/conformance/contract/*_contract_test) and writes
                                 the tables
-  table.py --check PROGRAM...   fails when the tables name other cases or variants than the programs have (runs nothing)
+  table.py --check PROGRAM...   fails when the page names other cases or variants than the programs have (runs nothing)
+
+The tables list the cases that need a capability. All others run on every fabric; the table of clauses, which is written by
+hand, must name each case.
 
 A fabric that this machine cannot run (verbs without an RDMA device) is listed as what its sources declare. A case that
 fails is no row: --write says so and changes nothing. Exit code: 0 good, 1 otherwise, 2 for wrong usage.
@@ -107,26 +110,35 @@ def tables(programs):
     for capability in CAPABILITIES:
         yield f"| `{capability}` | " + " | ".join("yes" if can[capability] else "no" for _, _, can in columns) + " |"
     yield ""
-    everywhere = [case for case in cases if not any(cells[case] for _, cells, _ in columns)]
-    yield f"{len(cases)} cases. {len(everywhere)} run on every fabric; `-` is a case that needs what the fabric has not."
+    wanted = needs()
+    some = [case for case in cases if wanted[case]]
+    yield f"{len(cases)} cases. {len(cases) - len(some)} need no capability and run on every fabric. The others:"
     yield ""
     yield "| case | needs | " + " | ".join(names) + " |"
     yield "|---" * (len(names) + 2) + "|"
-    wanted = needs()
-    for case in cases:
-        need = f"`{wanted[case]}`" if wanted[case] else ""
-        yield f"| `{case}` | {need} | " + " | ".join("-" if cells[case] else "runs" for _, cells, _ in columns) + " |"
+    for case in some:
+        yield f"| `{case}` | `{wanted[case]}` | " + " | ".join("-" if cells[case] else "runs" for _, cells, _ in columns) + " |"
 
 
 def check(programs):
-    text = DOCUMENT.read_text().split(BEGIN, 1)[1].split(END, 1)[0]
-    rows = {case: need for case, need in re.findall(r"^\| `(\w+)` \| (?:`(\w+)`)? \| (?:runs|-)", text, re.MULTILINE)}
+    before, rest = DOCUMENT.read_text().split(BEGIN, 1)
+    text = rest.split(END, 1)[0]
+    wanted = needs()
+    named = set(re.findall(r"`(\w+)`", before))
+    rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+)` \| (?:runs|-)", text, re.MULTILINE))
     heads = re.search(r"^\| case \| needs \| (.*) \|$", text, re.MULTILINE).group(1).split(" | ")
     heads = {f"{head.split(' ', 1)[0]} {variant}" for head in heads
              for variant in head.removesuffix(" (declared)").split(" ", 1)[1].split(", ")}
     good = True
-    for case, _ in sorted(set(needs().items()) ^ set(rows.items())):
+    for case, _ in sorted({item for item in wanted.items() if item[1]} ^ set(rows.items())):
         print(f"docs/fabric.md: {case} is not in both contract_*_cases.cpp and the table, or needs something else")
+        good = False
+    for case in sorted(set(wanted) - named):
+        print(f"docs/fabric.md: the table of clauses does not name {case}")
+        good = False
+    counted = re.search(r"^(\d+) cases\. (\d+) need no capability", text, re.MULTILINE)
+    if not counted or [int(number) for number in counted.groups()] != [len(wanted), len(wanted) - len(rows)]:
+        print("docs/fabric.md: the number of cases is wrong")
         good = False
     for program in programs:
         seen = list(listed(program))
@@ -135,8 +147,8 @@ def check(programs):
         for variant in sorted(variants ^ of_suite):
             print(f"docs/fabric.md: {variant} is not in both {pathlib.Path(program).name} and the table")
             good = False
-        for case in sorted({case for _, _, case in seen} ^ set(rows)):
-            print(f"docs/fabric.md: {case} is not in both {pathlib.Path(program).name} and the table")
+        for case in sorted({case for _, _, case in seen} ^ set(wanted)):
+            print(f"docs/fabric.md: {case} is not in both {pathlib.Path(program).name} and contract_*_cases.cpp")
             good = False
     if not good:
         print("write it again: conformance/contract/table.py --write build/release/conformance/contract/*_contract_test")
