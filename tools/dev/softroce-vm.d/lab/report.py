@@ -164,7 +164,7 @@ def not_green(results):
     for name, result in sorted(results.items()):
         if result["verdict"] in ("fail", "known", "skip"):
             # Where the sources of the modules lie on this machine says nothing.
-            reason = re.sub(r"/\S+/source/(drivers/)", r"\1", result["reason"]) or "no reason given"
+            reason = re.sub(r"/\S+/source/(?:[^/\s]+/)?(drivers/)", r"\1", result["reason"]) or "no reason given"
             lines.append(f"- `{name}`: {result['verdict']}: {reason}")
     return "\n".join(lines) or "None."
 
