@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
-"""Which cases of the fabric contract run on which fabric, and how fabrics differ, as the tables of docs/fabric.md.
+"""Writes the tables of docs/fabric.md: which cases of the fabric contract run on which fabric, and the capabilities of each.
 
 Usage:
   table.py --write PROGRAM...   runs the contract programs (build/release/conformance/contract/*_contract_test) and writes
                                 the tables
-  table.py --check PROGRAM...   fails when the page names other cases or variants than the programs have (runs nothing)
+  table.py --check PROGRAM...   fails if the tables name other cases or variants than the programs have (runs nothing)
 
-The tables list the cases that need a capability. All others run on every fabric; the table of clauses, which is written by
-hand, must name each case.
-
-A fabric that this machine cannot run (verbs without an RDMA device) is listed as what its sources declare. A case that
-fails is no row: --write says so and changes nothing. Exit code: 0 good, 1 otherwise, 2 for wrong usage.
+If this machine cannot run a fabric (verbs without an RDMA device), the table lists what its sources declare. If a case
+fails, --write reports it and changes nothing. Exit code: 0 on success, 1 on failure, 2 for wrong usage.
 """
 
 import argparse
@@ -29,7 +26,7 @@ CAPABILITIES = ["imm_consumes_receive", "send_invalidate", "send_invalidate_is_s
 
 
 def listed(program):
-    """(suite, variant, case) of every test."""
+    """Yields (suite, variant, case) of every test."""
     suite = ""
     output = subprocess.run([program, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
     for line in output.splitlines():
@@ -42,7 +39,7 @@ def listed(program):
 
 
 def needs():
-    """The capability without which a case skips itself, by case."""
+    """Maps each case to the capability that it needs, if any."""
     found = {}
     for path in sorted((ROOT / "conformance/contract").glob("contract_*_cases.cpp")):
         for case, body in re.findall(r"TEST_P\(FabricContract, (\w+)\) \{(.*?)\n\}\n", path.read_text(), re.DOTALL):
@@ -52,15 +49,15 @@ def needs():
 
 
 def declared():
-    """What the verbs backend says of itself, for machines without a device."""
+    """Capabilities that the verbs backend declares in its source, for machines without a device."""
     text = (ROOT / "backends/verbs/verbs_device.cpp").read_text()
     true = set(re.findall(r"can\.(\w+) = (?:true|options\.invalidation != Invalidation::off);", text))
     return {name: name in true for name in CAPABILITIES}
 
 
 def played(program):
-    """{variant: ({case: left out for want of a capability}, capabilities)}, without those when nothing could be run;
-    raises for a case that failed."""
+    """Runs a program; returns {variant: ({case: skipped for a missing capability}, capabilities)}. Capabilities are empty if
+    no case could run. Raises if a case failed."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         subprocess.run([program, f"--gtest_output=json:{file.name}", "--gtest_brief=1"], check=True)
         report = json.load(open(file.name))
@@ -75,7 +72,7 @@ def played(program):
 
 
 def columns_of(programs):
-    """(suite, variants that are alike, declared only, cells, capabilities)"""
+    """Yields (suite, variants with equal results, declared only, cells, capabilities)."""
     wanted = needs()
     for program in programs:
         suite = next(listed(program))[0].lower()
