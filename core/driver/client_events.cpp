@@ -153,7 +153,7 @@ void Client::Impl::handle_info(Fabric& fabric, Nanos now, const event::MessageRe
   feed(fabric, InfoAccepted{now, event.key});
 }
 
-// Called once, when the first path is about to connect and thereby fixes the session's queue depth.
+// Allocates the session's memory when the first path is about to connect, which fixes the queue depth.
 bool Client::Impl::prepare_memory(Fabric& fabric) {
   if (session.opened()) return true;
   const std::size_t depth = std::min<std::size_t>(session.queue_depth(), options.protocol.max_depth);

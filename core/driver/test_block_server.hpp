@@ -24,7 +24,7 @@ class BlockServerTest : public testing::Test {
  protected:
   BlockServerTest() { EXPECT_EQ(server.listen(fabric, now, {}), Errc::ok); }
 
-  // Polls the server; stores all actions.
+  // Polls the server until it is idle; stores its actions.
   void turn() {
     std::array<block::Action, 3> out;
     do {
