@@ -1,5 +1,5 @@
-// A server of memory disks on the loop fabric of the benchmarks. It runs only when step() is called, so a
-// test decides when it answers.
+// A server of memory disks on the loop fabric of the benchmarks. The server runs only when step() is called,
+// so a test decides when it answers.
 #pragma once
 #include <memory>
 #include <utility>

@@ -1,4 +1,4 @@
-// Fuzzes a client session with random peer, fabric and operator inputs. Its state must stay consistent, every
+// Fuzzes a client session with random peer, fabric and operator inputs. The state must stay consistent, every
 // request must complete once, and the session must end when it is closed.
 #include <algorithm>
 #include <array>

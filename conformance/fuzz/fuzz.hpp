@@ -7,7 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
-// Aborts the process if the expression is false. It must hold for all input bytes.
+// Aborts the process if the expression is false. The expression must hold for all input bytes.
 #define RTRS_FUZZ_CHECK(expression)                                                  \
   do {                                                                               \
     if (!(expression)) {                                                             \

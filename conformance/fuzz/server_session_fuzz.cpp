@@ -1,4 +1,4 @@
-// Fuzzes a server session with random client, fabric and operator inputs. Its state must stay consistent, a
+// Fuzzes a server session with random client, fabric and operator inputs. The state must stay consistent, a
 // chunk must serve one request at a time, each request must be answered once or dropped with its path, and
 // the session must end when it is closed.
 #include <algorithm>
