@@ -4,7 +4,7 @@
 
 namespace rtrs::sim {
 
-// When the node has to be polled next.
+// Returns the time of the next poll of the node.
 Nanos Timeline::wake(const Node& node, Nanos deadline, Nanos timer) const {
   constexpr unsigned kFruitless = 4;
   deadline = node.clock.true_time(deadline);
@@ -108,7 +108,7 @@ void Timeline::faults_due() {
   for (const WorldFault& fault : faults) processes_.carry_out(fault);
 }
 
-// The place of a fault in the format of the journal.
+// Packs the place of a fault for the journal.
 std::uint64_t Timeline::place_of(const Strike& strike) const {
   constexpr std::uint64_t kAny = 0xffff;
   const auto packed = [](std::uint64_t client, std::uint64_t path, std::uint64_t con, std::uint64_t way) {
