@@ -5,9 +5,9 @@
 //   - a read returns the data of the last successful write; zeroes if nothing was written, or after a discard
 //   - no IO reaches a disk other than its own, or a disk that no session has open
 //   - data that was written with FUA, or before a successful flush, survives the death of the server
-//   - after a successful flush, all changes survive that were acknowledged through the same mapping before
-//   it,
-//     unless an earlier flush reported a loss; no flush reports a loss if only the server's process died
+//   - after a successful flush, all changes survive that were acknowledged through the same mapping
+//     before it, unless an earlier flush reported a loss; no flush reports a loss if only the server's
+//     process died
 //   - a disk opened read-only does not change
 //   - storage receives a request as it was made, no new request for a device that was taken away, and no
 //     request twice, unless a path, a server or a cache was lost in between, or the device was reopened
@@ -55,8 +55,8 @@ class DiskBook {
     // when the server refuses the device.
     unsigned disruptions = 0;
     Nanos disrupted = 0;  // time of the last disruption
-    // since when the server does not know the device, because its session ended; reset when an IO submitted
-    // later succeeds
+    // Since when the server does not know the device, because its session ended; reset when an IO submitted
+    // later succeeds.
     Nanos unknown = kNever;
     Nanos refused = 0;  // last time at which it was known to be refused, by the clock of the client node
     Nanos refused_since = kNever;  // first refusal since it was open; kNever: not refused
@@ -213,7 +213,7 @@ class DiskBook {
   unsigned reads_ = 0;
   PathlessWait without_path_;
   Nanos holds_since_ = kNever;  // since when the client sends no request, by its clock
-  // since when the session has no request and a device is not open, by the client clock
+  // Since when the session has no request and a device is not open, by the client clock.
   Nanos asks_since_ = kNever;
   Nanos clock_ = 0;  // clock of the client node at its last poll
   // When refused devices are retried, by the client's clock. kNever: no pause is running.

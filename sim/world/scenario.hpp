@@ -91,7 +91,7 @@ struct Scenario {
   bool same_identity = false;  // a restarted client keeps its uuids
   Nanos admin_gap = kNever;    // mean time between operations of an operator
   Nanos recover_gap = kNever;  // mean time between recoveries of a session
-  // mean time between closings of a client or the server, which restarts afterwards
+  // Mean time between closings of a client or the server, which restarts afterwards.
   Nanos close_gap = kNever;
   // The server never executes a request after the client gave up its path, because a replay waits for proof.
   bool fenced = true;

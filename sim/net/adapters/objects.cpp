@@ -131,7 +131,7 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
     if (found == world().queue_pairs.end() || found->second != of) continue;
     QueuePair& pair = *found->second;
     if ((completion.opcode & IBV_WC_RECV) != 0) {
-      // receives from before a reset are not counted as held
+      // Receives from before a reset are not counted as held.
       if (pair.held_receives != 0) --pair.held_receives;
       continue;
     }

@@ -37,7 +37,7 @@ struct NetworkEvent {
     receives_posted,    // qp, length = number of receives
     placed,             // qp = responder, peer = requester, wr, rkey, value = address, length: bytes written
     executed,           // qp = responder, peer = requester, wr, op, imm, length, flag = consumed a receive;
-                        // local operation: qp = peer = poster
+                        // Local operation: qp = peer = poster.
     refused,            // qp = responder, peer = requester, wr: access refused
     completed,          // qp, wr, ending; on success only signalled ones are reported
     acknowledged,       // qp, wr: everything below wr has arrived (or was copied, on a weak network)

@@ -17,7 +17,7 @@ class FpduWalk {
   [[nodiscard]] bool has_greeted() const noexcept { return greeted_; }
 
  private:
-  // in bytes; the last two contain the length of the private data
+  // Length in bytes; the last two bytes contain the length of the private data.
   static constexpr std::size_t kGreeting = 20;
 
   void pass(std::uint8_t octet) noexcept {

@@ -72,7 +72,7 @@ class MockFabric final : public PlainFabric {
   Capabilities capabilities_;
   std::map<RegionId, std::unique_ptr<std::byte[]>> memory_;
   std::map<RemoteKeyId, std::pair<QpId, std::uint32_t>> offers_;  // keys made for single requests
-  // rkeys in invalidation, by connection and cookie
+  // Rkeys in invalidation, by connection and cookie.
   std::map<std::pair<QpId, std::uint64_t>, std::uint32_t> dying_;
   mutable bool asleep_ = false;  // reset by the next call into the backend
 };
