@@ -4,7 +4,7 @@
 //
 //   open a                                  map the disk and wait until it is open
 //   write a sector=0..50 sectors=8 as=first submit a write of 8 sectors within the first 57
-//   break_path path=0                       without path=: both paths
+//   break_path path=0                       break the path's connections; without path=: both
 //   done first is=ok                        wait for that write, which must succeed
 //   flush a is=EIO                          submit a flush and wait; it must fail with EIO
 //   repeat number=4 ... end                 four times; stops when a rule is broken

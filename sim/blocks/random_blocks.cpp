@@ -237,7 +237,7 @@ class RandomPlay {
       unmapped.push_back(at->first);
     }
     w.until("the crowd is over", [this] { return w.unjudged().size() == kCrowd; });
-    // They may also wait for a slow OPEN of another device, or for a server whose death was not detected.
+    // Requests may also wait for a slow OPEN of another device, or for a server whose death was not detected.
     const bool may_expire =
         w.client_config().queue_timeout != kNever || w.client_config().request_timeout != kNever;
     for (const BlockCompletion& one : w.unjudged())
