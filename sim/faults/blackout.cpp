@@ -1,13 +1,14 @@
-// A client that loses its connections at once.
+// A client loses all connections at once.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {
 
-// What its connections had sent may still act at the server, which is not told. Where connections may hang,
-// in one of three cases one link stays and one of its connections hangs, often that of the service, while the
-// others are away for long: what has to go over this link meets the connection that delivers nothing.
+// Messages that its connections sent may still take effect at the server, which is not notified. If
+// connections may hang, then in one of three cases one link stays, and one of its connections hangs (often
+// the service connection) while the other links are down for a long time: all traffic has to use the link
+// with the hung connection.
 bool FaultDriver::strike_client(Net& network, ChoiceSource& choice, Nanos hold) {
-  constexpr std::uint32_t both = 3;  // a bit for each Way
+  constexpr std::uint32_t both = 3;  // one bit per Way
   if (network.link_count() == 0) return false;
   const LinkId chosen = choice.draw(static_cast<std::uint32_t>(network.link_count()), Label::cruel);
   const NodeId client = network.link_info(chosen).client;

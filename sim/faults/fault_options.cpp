@@ -1,4 +1,4 @@
-// Faults that are drawn from streams of their own.
+// Options of faults that use separate random streams.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {

@@ -214,7 +214,8 @@ bool FaultDriver::strike_link(FaultClass which, Net& network, ChoiceSource& choi
   }
 }
 
-// Both directions of every link of the port, what is open there, and what would be opened.
+// Removes an adapter: cuts every link of the port in both directions, breaks its connections, and fails new
+// ones.
 bool FaultDriver::strike_device(Net& network, ChoiceSource& choice, Nanos hold) {
   if (network.link_count() == 0) return false;
   const LinkId link = choice.draw(static_cast<std::uint32_t>(network.link_count()), Label::fault_target);
@@ -281,7 +282,7 @@ bool FaultDriver::strike_node(FaultClass which, Net& network, ChoiceSource& choi
   return true;
 }
 
-// Every link goes up and down on a beat of its own, so that at any time some are cut and some are back.
+// Cuts and heals every link at its own times, so that at any time some links are down and some are up.
 void FaultDriver::strike_flap(Net& network, ChoiceSource& choice, Nanos hold) {
   strikes_.push_back({FaultClass::flap, kNone, Way::to_server, 0});
   for (LinkId link = 0; link < network.link_count(); ++link) {

@@ -1,4 +1,4 @@
-// Faults in words.
+// Texts for faults.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {
