@@ -13,91 +13,91 @@
 namespace rtrs::sim {
 
 // Append only, because stored choice logs contain the numbers.
-#define RTRS_SIM_LABELS(X)                                                                                   \
-  X(none)                                                                                                    \
-  X(swarm)       /* options of a run */                                                                      \
-  X(step)        /* group: one step of the world */                                                          \
-  X(latency)     /* latency of a message */                                                                  \
-  X(ack_latency) /* latency of an acknowledgement */                                                         \
-  X(source_read) /* 0: as late as possible, 1: when posted */                                                \
-  X(torn_write)  /* part of the payload lands before the rest */                                             \
-  X(torn_range)                                                                                              \
-  X(torn_delay)                                                                                              \
-  X(rnr_placement) /* payload of a write arrives without a posted receive */                                 \
-  X(rnr_delay)                                                                                               \
-  X(retransmit_delay) /* delay after a link is healed */                                                     \
-  X(retry_budget)                                                                                            \
-  X(ghost_count) /* messages in flight when their queue pair broke */                                        \
-  X(ghost_delay)                                                                                             \
-  X(drain_delay)    /* time from disconnect to ConnectionClosed */                                           \
-  X(late_placement) /* a write arrives between disconnect and ConnectionClosed */                            \
-  X(qp_error)       /* a queue pair breaks at a post or a delivery */                                        \
-  X(qp_error_side)                                                                                           \
-  X(cm_lost)                                                                                                 \
-  X(cm_late)                                                                                                 \
-  X(cm_latency)                                                                                              \
-  X(cm_request)                                                                                              \
-  X(cm_reply)                                                                                                \
-  X(cm_reject)                                                                                               \
-  X(cm_disconnect)                                                                                           \
-  X(info_cut)    /* the link is cut while a message (not an immediate) is in flight */                       \
-  X(fault_class) /* enables a class of faults in a run */                                                    \
-  X(fault_weight)                                                                                            \
-  X(fault_budget)                                                                                            \
-  X(fault_gap)    /* time until the next fault */                                                            \
-  X(fault_pick)   /* class of the next fault */                                                              \
-  X(fault_target) /* link, queue pair or node of a fault */                                                  \
-  X(fault_direction)                                                                                         \
-  X(fault_hold)                                                                                              \
-  X(fault_flaps)                                                                                             \
-  X(fault_span) /* group: one fault */                                                                       \
-  X(storage_delay)                                                                                           \
-  X(storage_error)                                                                                           \
-  X(storage_order)                                                                                           \
-  X(workload) /* group and draws of the application */                                                       \
-  X(workload_op)                                                                                             \
-  X(workload_block)                                                                                          \
-  X(workload_length)                                                                                         \
-  X(workload_gap)                                                                                            \
-  X(admin)      /* operations on paths and sessions */                                                       \
-  X(poll_order) /* order in which nodes run */                                                               \
-  X(clock)                                                                                                   \
-  X(test)                                                                                                    \
-  X(option)  /* group: one option of a run */                                                                \
-  X(request) /* group: one request of an application */                                                      \
-  X(planned) /* group: one step of a directed scenario */                                                    \
-  /* The next labels have a separate stream in SeededChoice, so that other draws of a seed stay the same. */ \
-  X(rare_swarm)     /* options of a run: rare faults */                                                      \
-  X(resource_short) /* allocation of memory, a key or a connection fails */                                  \
-  X(resolve_failed) /* an address does not resolve */                                                        \
-  X(accept_failed)  /* accept() of a connect request fails */                                                \
-  X(post_short)     /* post() accepts fewer work requests than offered */                                    \
-  X(armed)          /* the next fault comes soon, during a rare situation */                                 \
-  X(clock_rate)     /* a clock is fast or slow */                                                            \
-  X(channel)        /* additional latency of one connection */                                               \
-  /* Third stream. */                                                                                        \
-  X(dead_link) /* permanently dead links */                                                                  \
-  X(crowd)     /* connect requests of clients that never complete a path */                                  \
-  /* Fourth stream. */                                                                                       \
-  X(hang) /* permanently hung connections, and support of the probe */                                       \
-  /* Fifth stream. */                                                                                        \
-  X(disk) /* block devices: operations, operators, server deaths */                                          \
-  /* Sixth stream. */                                                                                        \
-  X(cruel) /* options that leave no slack: short times, small limits, all paths lost at once */              \
-  /* Seventh stream. */                                                                                      \
-  X(closing) /* clients and servers that close during the run and restart */                                 \
-  /* Eighth stream. */                                                                                       \
-  X(recover) /* operators recover a session */                                                               \
-  /* Ninth stream: byte streams below the TCP fabric. */                                                     \
-  X(pipe_size)  /* buffer sizes of a socket */                                                               \
-  X(pipe_cut)   /* number of bytes that one step transfers */                                                \
-  X(pipe_order) /* order of ready sockets */                                                                 \
-  X(pipe_break) /* a stream is reset, or a byte of it changed */                                             \
-  /* Tenth stream. */                                                                                        \
-  X(late_disk) /* a server restarts before its disks are available */                                        \
-  /* Eleventh stream. */                                                                                     \
-  X(host_name) /* host names with several addresses */                                                       \
-  /* Twelfth stream. */                                                                                      \
+#define RTRS_SIM_LABELS(X)                                                                      \
+  X(none)                                                                                       \
+  X(swarm)       /* options of a run */                                                         \
+  X(step)        /* group: one step of the world */                                             \
+  X(latency)     /* latency of a message */                                                     \
+  X(ack_latency) /* latency of an acknowledgement */                                            \
+  X(source_read) /* 0: as late as possible, 1: when posted */                                   \
+  X(torn_write)  /* part of the payload lands before the rest */                                \
+  X(torn_range)                                                                                 \
+  X(torn_delay)                                                                                 \
+  X(rnr_placement) /* payload of a write arrives without a posted receive */                    \
+  X(rnr_delay)                                                                                  \
+  X(retransmit_delay) /* delay after a link is healed */                                        \
+  X(retry_budget)                                                                               \
+  X(ghost_count) /* messages in flight when their queue pair broke */                           \
+  X(ghost_delay)                                                                                \
+  X(drain_delay)    /* time from disconnect to ConnectionClosed */                              \
+  X(late_placement) /* a write arrives between disconnect and ConnectionClosed */               \
+  X(qp_error)       /* a queue pair breaks at a post or a delivery */                           \
+  X(qp_error_side)                                                                              \
+  X(cm_lost)                                                                                    \
+  X(cm_late)                                                                                    \
+  X(cm_latency)                                                                                 \
+  X(cm_request)                                                                                 \
+  X(cm_reply)                                                                                   \
+  X(cm_reject)                                                                                  \
+  X(cm_disconnect)                                                                              \
+  X(info_cut)    /* the link is cut while a message (not an immediate) is in flight */          \
+  X(fault_class) /* enables a class of faults in a run */                                       \
+  X(fault_weight)                                                                               \
+  X(fault_budget)                                                                               \
+  X(fault_gap)    /* time until the next fault */                                               \
+  X(fault_pick)   /* class of the next fault */                                                 \
+  X(fault_target) /* link, queue pair or node of a fault */                                     \
+  X(fault_direction)                                                                            \
+  X(fault_hold)                                                                                 \
+  X(fault_flaps)                                                                                \
+  X(fault_span) /* group: one fault */                                                          \
+  X(storage_delay)                                                                              \
+  X(storage_error)                                                                              \
+  X(storage_order)                                                                              \
+  X(workload) /* group and draws of the application */                                          \
+  X(workload_op)                                                                                \
+  X(workload_block)                                                                             \
+  X(workload_length)                                                                            \
+  X(workload_gap)                                                                               \
+  X(admin)      /* operations on paths and sessions */                                          \
+  X(poll_order) /* order in which nodes run */                                                  \
+  X(clock)                                                                                      \
+  X(test)                                                                                       \
+  X(option)  /* group: one option of a run */                                                   \
+  X(request) /* group: one request of an application */                                         \
+  X(planned) /* group: one step of a directed scenario */                                       \
+  /* Second stream of SeededChoice. A new stream keeps all other draws of a seed unchanged. */  \
+  X(rare_swarm)     /* options of a run: rare faults */                                         \
+  X(resource_short) /* allocation of memory, a key or a connection fails */                     \
+  X(resolve_failed) /* an address does not resolve */                                           \
+  X(accept_failed)  /* accept() of a connect request fails */                                   \
+  X(post_short)     /* post() accepts fewer work requests than offered */                       \
+  X(armed)          /* the next fault comes soon, during a rare situation */                    \
+  X(clock_rate)     /* a clock is fast or slow */                                               \
+  X(channel)        /* additional latency of one connection */                                  \
+  /* Third stream. */                                                                           \
+  X(dead_link) /* permanently dead links */                                                     \
+  X(crowd)     /* connect requests of clients that never complete a path */                     \
+  /* Fourth stream. */                                                                          \
+  X(hang) /* permanently hung connections, and support of the probe */                          \
+  /* Fifth stream. */                                                                           \
+  X(disk) /* block devices: operations, operators, server deaths */                             \
+  /* Sixth stream. */                                                                           \
+  X(cruel) /* options that leave no slack: short times, small limits, all paths lost at once */ \
+  /* Seventh stream. */                                                                         \
+  X(closing) /* clients and servers that close during the run and restart */                    \
+  /* Eighth stream. */                                                                          \
+  X(recover) /* operators recover a session */                                                  \
+  /* Ninth stream: byte streams below the TCP fabric. */                                        \
+  X(pipe_size)  /* buffer sizes of a socket */                                                  \
+  X(pipe_cut)   /* number of bytes that one step transfers */                                   \
+  X(pipe_order) /* order of ready sockets */                                                    \
+  X(pipe_break) /* a stream is reset, or a byte of it changed */                                \
+  /* Tenth stream. */                                                                           \
+  X(late_disk) /* a server restarts before its disks are available */                           \
+  /* Eleventh stream. */                                                                        \
+  X(host_name) /* host names with several addresses */                                          \
+  /* Twelfth stream. */                                                                         \
   X(wide) /* many paths, or many connections of a path */
 
 enum class Label : std::uint16_t {
