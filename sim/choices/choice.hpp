@@ -133,7 +133,7 @@ struct ChoiceLog {
   bool operator==(const ChoiceLog&) const = default;
 };
 
-// Receives every draw at once.
+// Receives each draw when it happens.
 class ChoiceObserver {
  public:
   virtual ~ChoiceObserver() = default;

@@ -2,7 +2,8 @@
 //
 // Only one IO at a time uses a sector, so that its content is known: each written sector contains the disk,
 // the sector and the number of the IO. Rules that are always checked:
-//   - a read returns the data of the last successful write; zeroes if nothing was written, or after a discard
+//   - a read returns the data of the last successful write; zeroes if nothing was written, or after a
+//     discard or write-zeroes
 //   - no IO reaches a disk other than its own, or a disk that no session has open
 //   - data that was written with FUA, or before a successful flush, survives the death of the server
 //   - after a successful flush, all changes survive that were acknowledged through the same mapping

@@ -7,8 +7,7 @@
 //   connections named in the order of path and cid, not by number; likewise the paths of the server, and the
 //               incarnations that its chunks remember
 //   blocks      distinguished by their state, not by number
-//   leftovers   state of free permits, idle chunks and closed connections that is overwritten before it is
-//   read
+//   leftovers   state of free permits, idle chunks and closed connections that is never read again
 // Paths and permits keep their numbers: the machines prefer the lower number, so two worlds that differ in a
 // number have different futures.
 #pragma once

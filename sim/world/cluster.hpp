@@ -46,7 +46,7 @@ class Cluster {
   bool has_events(const Node&) const noexcept;
   // `deadline`: by the clock of the node.
   bool due(const Node&, Nanos deadline) const;
-  ClientNode* client_of(const Step&);  // null if it is down
+  ClientNode* client_of(const Step&);  // nullptr if it is down
   std::uint32_t client_named(std::string_view name) const;
   // True if all permits of the client belong to requests that it gave up without proof.
   bool out_of_permits(const ClientNode&) const;
@@ -96,7 +96,7 @@ class Cluster {
   std::unique_ptr<Disks> disks;  // nullptr if the load does not use block devices with caches
   ServerNode server;
   Clients clients;
-  std::unique_ptr<OtherServer> other_server;  // null if there is none
+  std::unique_ptr<OtherServer> other_server;  // nullptr if there is none
   std::string trace_file;                     // first trace file that could not be written
   int trace_errno = 0;
   bool links_killed = false;

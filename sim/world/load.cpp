@@ -224,7 +224,7 @@ void Load::act_on_disks(ClientNode& client) {
   disk_result(client);
 }
 
-// In order: a step that waits for another IO of its sectors delays the steps behind it.
+// Executes steps in order: a step that waits for another IO of its sectors delays all later steps.
 void Load::disk_steps_due(ClientNode& client) {
   if (client.disk_steps.empty() || client.paused_until > now()) return;
   const DiskLoad::Call call{*client.fabric, now(), now(client)};

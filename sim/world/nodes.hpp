@@ -107,7 +107,7 @@ struct ClientNode : Node {
   std::vector<PathAddress> missing;               // removed paths that are to be added again
   std::array<PathAddress, kMaxPaths> address_of;  // by path
   std::uint64_t failovers_seen = 0;
-  std::array<std::uint64_t, kMaxPaths> lost_for{};  // by path, a bit for each Reason
+  std::array<std::uint64_t, kMaxPaths> lost_for{};  // by path, one bit per Reason
   std::uint32_t losses = 0;                         // number of lost connected paths
   std::uint32_t reads_under_way = 0;
   bool probing = false;
@@ -129,7 +129,7 @@ struct ServerNode : Node {
   std::vector<bool> session_up;
   std::vector<unsigned> came_up;        // by session index, number of paths that connected
   std::vector<PathState> path_state;    // by the path of its ConKeys
-  std::vector<std::uint64_t> lost_for;  // by link, a bit for each Reason
+  std::vector<std::uint64_t> lost_for;  // by link, one bit per Reason
   bool retired = false;                 // a script closed it
 };
 

@@ -281,8 +281,7 @@ void draw_dead_links(ChoiceSource& choice, Scenario& s) {
   s.dead_links.ways = kWays[choice.draw(kWays.size(), Label::dead_link)];
   s.dead_links.from_start = choice.hits(40, 100, Label::dead_link);
   s.dead_links.others_late = !s.dead_links.from_start && choice.hits(50, 100, Label::dead_link);
-  // Starts the faults at once, because the links that work at the start are dead at the end and all paths are
-  // never connected.
+  // At no time do all links work, so the faults start without waiting for all paths.
   s.faults_from_start = s.faults_from_start || s.dead_links.others_late;
 }
 

@@ -132,9 +132,9 @@ struct Step {
 using Script = std::vector<Step>;
 
 // Limits of the steps.
-inline constexpr std::uint32_t kMostDepth = 64;                        // of depth
-inline constexpr std::uint32_t kLongestRequest = 8;                    // of write and read, sectors or blocks
-inline constexpr std::uint32_t kSmallestDisk = 8, kLargestDisk = 256;  // of resize, sectors
+inline constexpr std::uint32_t kMostDepth = 64;      // maximum queue depth
+inline constexpr std::uint32_t kLongestRequest = 8;  // maximum size of a write or read, in sectors or blocks
+inline constexpr std::uint32_t kSmallestDisk = 8, kLargestDisk = 256;  // limits of resize, in sectors
 
 std::string to_text(const Step&);
 // The name of the verb.

@@ -6,7 +6,7 @@
 namespace rtrs::sim {
 
 namespace {
-constexpr std::uint32_t kOneIn = 150;  // probability: 1 in 150 seeds
+constexpr std::uint32_t kOneIn = 150;  // seeds per wide world
 }  // namespace
 
 Wide draw_wide(ChoiceSource& choice) {

@@ -16,7 +16,7 @@ namespace rtrs::sim {
 inline constexpr unsigned kLawOfAdapters = 100;
 
 struct Violation {
-  unsigned law = 0;  // 1..18; 0: the network event makes no sense
+  unsigned law = 0;  // 1..18; 0: invalid network event
   std::string text;
   Nanos time = 0;
 };
