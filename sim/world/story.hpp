@@ -1,4 +1,13 @@
 // End-to-end tests in a few lines: clients, a server, and steps as text.
+//
+//   const WorldResult result = play_story({.clients = 2}, R"(
+//     cut client=1 path=0
+//     lost client=1 path=0
+//   )");
+//   EXPECT_FALSE(result.failed) << result.failure.text;
+//
+// sim/world/script.hpp and `urtrs-sim list --steps` describe the steps. After the last step all faults end,
+// and World judges the rest of the run: every path reconnects in time, every request ends, nothing leaks.
 #pragma once
 #include <cstdint>
 #include <string_view>

@@ -7,6 +7,8 @@
 //
 // The laws in sim/net/basic/law_monitor.hpp say what a queue pair may do. Among the legal alternatives, each
 // call draws from the ChoiceSource that it gets. The Network keeps no reference to the ChoiceSource.
+//
+// sim/net/basic/net.hpp describes the overridden functions.
 #pragma once
 #include <cstddef>
 #include <cstdint>
