@@ -6,13 +6,16 @@
 //   A3  work requests complete in post order
 //   A4  success means that the message was delivered, and retires all earlier work requests
 //   A5  data that was written before an arrival is in place when the arrival is reported
-//   A7  the first failure has the cause, all later ones are flushed, and each outstanding one ends exactly
-//   once A9  a refused access breaks both ends; exhausted retries break only the requester A10 with infinite
-//   RNR retries there is no RNR error A12 an outage shorter than the retry budget breaks nothing A13 no
-//   message of an old queue pair reaches a new one A14 access needs a valid key, and an address within its
-//   range A15 local operations keep their place in the send queue A16 each connection has one connect request
-//   and is established once A17 nothing completes or arrives that was not posted A18 an overrun completion
-//   queue stays unusable
+//   A7  the first failure has the cause, all later ones are flushed, each outstanding one ends exactly once
+//   A9  a refused access breaks both ends; exhausted retries break only the requester
+//   A10 with infinite RNR retries there is no RNR error
+//   A12 an outage shorter than the retry budget breaks nothing
+//   A13 no message of an old queue pair reaches a new one
+//   A14 access needs a valid key, and an address within its range
+//   A15 local operations keep their place in the send queue
+//   A16 each connection has one connect request and is established once
+//   A17 nothing completes or arrives that was not posted
+//   A18 an overrun completion queue stays unusable
 // A6 (torn writes), A8 (unknown fate) and A11 (payload without completion) are permissions, which cannot be
 // violated.
 #pragma once
