@@ -56,6 +56,7 @@ void ChoiceSource::note_skip(Label label) {
 }
 
 std::uint32_t SeededChoice::choose(std::uint32_t n, Label label) {
+  if (label >= Label::late_fault) return random_below(late_fault_, n);
   if (label >= Label::wide) return random_below(wide_, n);
   if (label >= Label::host_name) return random_below(host_name_, n);
   if (label >= Label::late_disk) return random_below(late_disk_, n);

@@ -376,6 +376,7 @@ Scenario draw_scenario(ChoiceSource& choice, bool over_tcp, bool over_adapters) 
   draw_keys(s);
   draw_late_disks(choice, s);
   draw_names(choice, s);
+  draw_late_faults(choice, s.faults);
   widen(s, wide);
   return s;
 }

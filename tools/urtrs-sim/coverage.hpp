@@ -8,7 +8,8 @@ namespace rtrs::tools {
 
 // Plays the seeds and prints every mark with its count, and which states the two ends of a path were in at a
 // time. `rare`: a file of marks that a sweep need not reach, a line each: the mark, and the directed scenario
-// that is played instead, and must. The exit code: kViolated when a mark was not reached.
+// that is played instead, and must. Also prints how often each timed fault struck. Returns kViolated if a
+// mark was not reached or a fault never struck.
 int coverage(const SweepOptions&, const std::string& rare);
 
 }  // namespace rtrs::tools

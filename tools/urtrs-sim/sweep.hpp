@@ -35,7 +35,8 @@ struct SweepOptions {
 // What the runs of a sweep passed through.
 struct SweepTotals {
   std::uint64_t seeds = 0;
-  std::array<std::uint64_t, sim::kMarks> marks{};  // seeds
+  std::array<std::uint64_t, sim::kMarks> marks{};          // seeds
+  std::array<std::uint64_t, sim::kFaultClasses> faults{};  // strikes of timed faults
   // Seeds by the states of the two ends of a path: [client's][server's].
   std::array<std::array<std::uint64_t, sim::kPathStates>, sim::kPathStates> pairs{};
 };
