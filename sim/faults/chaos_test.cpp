@@ -87,6 +87,27 @@ TEST(Chaos, EveryFaultStrikesInSomeRun) {
   EXPECT_GT(sum.late_placements, 0u);
 }
 
+TEST(Chaos, NothingArrivesWhileAllLinksAreCut) {
+  SeededChoice choice(3);
+  FaultOptions options;
+  options.weight[static_cast<unsigned>(FaultClass::cut_all)] = 1;
+  options.budget = 1;
+  options.mean_gap = milliseconds(1);
+  options.min_hold = milliseconds(30);
+  options.mean_hold = milliseconds(1);
+  Chaos chaos(quick(false), options);
+  chaos.run(50, choice);
+  chaos.arm(choice);
+  while (chaos.faults.struck(FaultClass::cut_all) == 0) chaos.run(1, choice);
+  chaos.run(2, choice);  // messages that were in flight
+  const std::uint64_t cut = chaos.arrived;
+  chaos.run(20, choice);
+  EXPECT_EQ(chaos.arrived, cut);
+  chaos.run(300, choice);
+  EXPECT_GT(chaos.arrived, cut);
+  expect_lawful(chaos, 3);
+}
+
 TEST(Chaos, SameSeedSameRun) {
   for (const std::uint64_t seed : {1u, 2u, 3u}) EXPECT_EQ(run_seed(seed), run_seed(seed));
   EXPECT_NE(run_seed(1), run_seed(2));
