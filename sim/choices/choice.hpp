@@ -12,94 +12,94 @@
 
 namespace rtrs::sim {
 
-// Append only: the numbers are in stored choice logs.
-#define RTRS_SIM_LABELS(X)                                                                        \
-  X(none)                                                                                         \
-  X(swarm)       /* options of a run */                                                           \
-  X(step)        /* group: one step of the world */                                               \
-  X(latency)     /* of one message */                                                             \
-  X(ack_latency) /* of one acknowledgement */                                                     \
-  X(source_read) /* 0: as late as possible, 1: when posted */                                     \
-  X(torn_write)  /* part of the payload lands before the rest */                                  \
-  X(torn_range)                                                                                   \
-  X(torn_delay)                                                                                   \
-  X(rnr_placement) /* payload of a write lands though no receive is posted */                     \
-  X(rnr_delay)                                                                                    \
-  X(retransmit_delay) /* after a link healed */                                                   \
-  X(retry_budget)                                                                                 \
-  X(ghost_count) /* messages already on the wire when their queue pair died */                    \
-  X(ghost_delay)                                                                                  \
-  X(drain_delay)    /* from disconnect to connection_closed */                                    \
-  X(late_placement) /* a write still lands between disconnect and connection_closed */            \
-  X(qp_error)       /* a queue pair breaks when something is posted on it or delivered to it */   \
-  X(qp_error_side)                                                                                \
-  X(cm_lost)                                                                                      \
-  X(cm_late)                                                                                      \
-  X(cm_latency)                                                                                   \
-  X(cm_request)                                                                                   \
-  X(cm_reply)                                                                                     \
-  X(cm_reject)                                                                                    \
-  X(cm_disconnect)                                                                                \
-  X(info_cut)    /* the link is cut when a message (not an immediate) is under way */             \
-  X(fault_class) /* is this class of faults on in this run? */                                    \
-  X(fault_weight)                                                                                 \
-  X(fault_budget)                                                                                 \
-  X(fault_gap)    /* time to the next fault */                                                    \
-  X(fault_pick)   /* which class */                                                               \
-  X(fault_target) /* which link, queue pair or node */                                            \
-  X(fault_direction)                                                                              \
-  X(fault_hold)                                                                                   \
-  X(fault_flaps)                                                                                  \
-  X(fault_span) /* group: one fault */                                                            \
-  X(storage_delay)                                                                                \
-  X(storage_error)                                                                                \
-  X(storage_order)                                                                                \
-  X(workload) /* group and draws of the application */                                            \
-  X(workload_op)                                                                                  \
-  X(workload_block)                                                                               \
-  X(workload_length)                                                                              \
-  X(workload_gap)                                                                                 \
-  X(admin)      /* operations on paths and sessions */                                            \
-  X(poll_order) /* which node runs first */                                                       \
-  X(clock)                                                                                        \
-  X(test)                                                                                         \
-  X(option)  /* group: one option of a run */                                                     \
-  X(request) /* group: one request of an application */                                           \
-  X(planned) /* group: one step of a directed scenario */                                         \
-  /* From here on SeededChoice has a stream of its own, so that a seed draws the rest as ever. */ \
-  X(rare_swarm)     /* options of a run: faults that most runs do without */                      \
-  X(resource_short) /* memory, a key or a connection cannot be had */                             \
-  X(resolve_failed) /* an address does not resolve */                                             \
-  X(accept_failed)  /* a connect request that was accepted cannot be served */                    \
-  X(post_short)     /* fewer work requests are taken than were posted */                          \
-  X(armed)          /* the next fault comes soon, because something rare is going on */           \
-  X(clock_rate)     /* a clock is fast or slow */                                                 \
-  X(channel)        /* how much slower than the others the messages of one connection are */      \
-  /* The same again, with a third stream. */                                                      \
-  X(dead_link) /* links that nothing heals */                                                     \
-  X(crowd)     /* connect requests of clients that never complete a path */                       \
-  /* And with a fourth. */                                                                        \
-  X(hang) /* connections that hang for good, and who knows the probe that finds them */           \
-  /* And with a fifth. */                                                                         \
-  X(disk) /* block devices: what their applications and operators do, how their servers die */    \
-  /* And with a sixth. */                                                                         \
-  X(cruel) /* options that leave no slack: short times, small limits, all paths lost at once */   \
-  /* And with a seventh. */                                                                       \
-  X(closing) /* clients and servers that are closed in the middle of it all, and come back */     \
-  /* And with an eighth. */                                                                       \
-  X(recover) /* operators who recover a session */                                                \
-  /* And with a ninth: streams of octets under the TCP fabric. */                                 \
-  X(pipe_size)  /* what the buffers of a socket hold */                                           \
-  X(pipe_cut)   /* how much of what is there one step takes */                                    \
-  X(pipe_order) /* which of the sockets that are ready is named first */                          \
-  X(pipe_break) /* a stream is reset, or an octet of it changed */                                \
-  /* And with a tenth. */                                                                         \
-  X(late_disk) /* a server is back before its disks */                                            \
-  /* And with an eleventh. */                                                                     \
-  X(host_name) /* paths lead to names with several addresses */                                   \
-  /* And with a twelfth. */                                                                       \
-  X(wide) /* many paths, or many connections of a path */                                         \
-  /* And with a thirteenth. */                                                                    \
+// Append only, because stored choice logs contain the numbers.
+#define RTRS_SIM_LABELS(X)                                                                      \
+  X(none)                                                                                       \
+  X(swarm)       /* options of a run */                                                         \
+  X(step)        /* group: one step of the world */                                             \
+  X(latency)     /* latency of a message */                                                     \
+  X(ack_latency) /* latency of an acknowledgement */                                            \
+  X(source_read) /* 0: as late as possible, 1: when posted */                                   \
+  X(torn_write)  /* part of the payload lands before the rest */                                \
+  X(torn_range)                                                                                 \
+  X(torn_delay)                                                                                 \
+  X(rnr_placement) /* payload of a write arrives without a posted receive */                    \
+  X(rnr_delay)                                                                                  \
+  X(retransmit_delay) /* delay after a link is healed */                                        \
+  X(retry_budget)                                                                               \
+  X(ghost_count) /* messages in flight when their queue pair broke */                           \
+  X(ghost_delay)                                                                                \
+  X(drain_delay)    /* time from disconnect to ConnectionClosed */                              \
+  X(late_placement) /* a write arrives between disconnect and ConnectionClosed */               \
+  X(qp_error)       /* a queue pair breaks at a post or a delivery */                           \
+  X(qp_error_side)                                                                              \
+  X(cm_lost)                                                                                    \
+  X(cm_late)                                                                                    \
+  X(cm_latency)                                                                                 \
+  X(cm_request)                                                                                 \
+  X(cm_reply)                                                                                   \
+  X(cm_reject)                                                                                  \
+  X(cm_disconnect)                                                                              \
+  X(info_cut)    /* the link is cut while a message (not an immediate) is in flight */          \
+  X(fault_class) /* enables a class of faults in a run */                                       \
+  X(fault_weight)                                                                               \
+  X(fault_budget)                                                                               \
+  X(fault_gap)    /* time until the next fault */                                               \
+  X(fault_pick)   /* class of the next fault */                                                 \
+  X(fault_target) /* link, queue pair or node of a fault */                                     \
+  X(fault_direction)                                                                            \
+  X(fault_hold)                                                                                 \
+  X(fault_flaps)                                                                                \
+  X(fault_span) /* group: one fault */                                                          \
+  X(storage_delay)                                                                              \
+  X(storage_error)                                                                              \
+  X(storage_order)                                                                              \
+  X(workload) /* group and draws of the application */                                          \
+  X(workload_op)                                                                                \
+  X(workload_block)                                                                             \
+  X(workload_length)                                                                            \
+  X(workload_gap)                                                                               \
+  X(admin)      /* operations on paths and sessions */                                          \
+  X(poll_order) /* order in which nodes run */                                                  \
+  X(clock)                                                                                      \
+  X(test)                                                                                       \
+  X(option)  /* group: one option of a run */                                                   \
+  X(request) /* group: one request of an application */                                         \
+  X(planned) /* group: one step of a directed scenario */                                       \
+  /* Second stream of SeededChoice. A new stream keeps all other draws of a seed unchanged. */  \
+  X(rare_swarm)     /* options of a run: rare faults */                                         \
+  X(resource_short) /* allocation of memory, a key or a connection fails */                     \
+  X(resolve_failed) /* an address does not resolve */                                           \
+  X(accept_failed)  /* accept() of a connect request fails */                                   \
+  X(post_short)     /* post() accepts fewer work requests than offered */                       \
+  X(armed)          /* the next fault comes soon, during a rare situation */                    \
+  X(clock_rate)     /* a clock is fast or slow */                                               \
+  X(channel)        /* additional latency of one connection */                                  \
+  /* Third stream. */                                                                           \
+  X(dead_link) /* permanently dead links */                                                     \
+  X(crowd)     /* connect requests of clients that never complete a path */                     \
+  /* Fourth stream. */                                                                          \
+  X(hang) /* permanently hung connections, and support of the probe */                          \
+  /* Fifth stream. */                                                                           \
+  X(disk) /* block devices: operations, operators, server deaths */                             \
+  /* Sixth stream. */                                                                           \
+  X(cruel) /* options that leave no slack: short times, small limits, all paths lost at once */ \
+  /* Seventh stream. */                                                                         \
+  X(closing) /* clients and servers that close during the run and restart */                    \
+  /* Eighth stream. */                                                                          \
+  X(recover) /* operators recover a session */                                                  \
+  /* Ninth stream: byte streams below the TCP fabric. */                                        \
+  X(pipe_size)  /* buffer sizes of a socket */                                                  \
+  X(pipe_cut)   /* number of bytes that one step transfers */                                   \
+  X(pipe_order) /* order of ready sockets */                                                    \
+  X(pipe_break) /* a stream is reset, or a byte of it changed */                                \
+  /* Tenth stream. */                                                                           \
+  X(late_disk) /* a server restarts before its disks are available */                           \
+  /* Eleventh stream. */                                                                        \
+  X(host_name) /* host names with several addresses */                                          \
+  /* Twelfth stream. */                                                                         \
+  X(wide) /* many paths, or many connections of a path */                                       \
+  /* Thirteenth stream. */                                                                      \
   X(late_fault) /* classes of faults after blackout in sim/faults/fault_list.hpp */
 
 enum class Label : std::uint16_t {
