@@ -12,7 +12,7 @@ struct ExploreCommand {
   unsigned threads = 1;
   std::size_t most_bytes = std::size_t{2} << 30;  // that one search may use
   bool drop_late = false;                         // sim::MachineConfig::drop_late; not with `out`
-  bool markdown = false;  // the table of docs/exhaustive.md and nothing else on stdout
+  bool markdown = false;  // the results as a Markdown table and nothing else on stdout
   std::string out;        // file for the counter-example of the first rule that is broken
   std::string replay;     // such a file, to be played instead
 };
