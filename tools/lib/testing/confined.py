@@ -4,8 +4,8 @@
     confined.py [--host=NAME] [--no-groups] FOLDER COMMAND...
 
 The command runs as user 1000 and group 1000 of a user namespace, as process 1 of a PID namespace, on a host called NAME
-(default: web). Without --no-groups it also has the supplementary group GROUP. /proc is not mounted, every file system except
-FOLDER is read-only, and the io_uring calls fail with EPERM. Needs root."""
+(default: web). Without --no-groups it also has the supplementary group GROUP. /proc is not mounted, every file system
+except FOLDER is read-only, and the io_uring calls fail with EPERM. Needs root."""
 import ctypes
 import os
 import signal
@@ -69,8 +69,8 @@ def _wait(child):
 
 
 def _namespace(mapped, groups, command):
-    """Runs in the child of main(): creates the namespaces, waits until main() has mapped the users, starts process 1 and
-    waits for it."""
+    """Runs in the child of main(): creates the namespaces, waits until main() has mapped the users, starts process 1
+    and waits for its exit."""
     _check(_LIBC.unshare(_NEWUSER | _NEWPID))
     mapped[0].write("\n")
     mapped[0].close()

@@ -39,8 +39,8 @@ def listens(port):
 
 
 def until(what, condition, seconds=BOUND):
-    """Waits until condition() is true and returns its result. `what` describes the condition in the error message; it may
-    be a function that returns the description."""
+    """Waits until condition() is true and returns its result. `what`, a text or a function that returns it, describes
+    the condition in the error message."""
     end = time.monotonic() + seconds
     while not (result := condition()):
         if time.monotonic() > end:

@@ -3,7 +3,8 @@
 
 Prints each difference: a file that is missing or not in the listing, another mode, another format, another errno of a
 write. With ROOT, for example class/rtrs-server, only files below it are compared; without ROOT, all files.
-The writes that succeed are done last, in the order of the listing, because some of them remove the file that is written.
+The writes that succeed are done last, in the order of the listing, because some of them remove the file that is
+written.
 """
 import errno
 import os
@@ -25,8 +26,8 @@ def pattern_of(path):
 
 
 def read_listing(path, net=NET):
-    """Returns the files of the listing, and patterns of the entries that every Linux device has. Addresses are moved to the
-    network `net`."""
+    """Returns the files of the listing, and patterns of the entries that every Linux device has. Addresses are moved to
+    the network `net`."""
     listing = tomllib.loads(pathlib.Path(path).read_text(encoding="utf-8").replace(NET, net))
     return listing["file"], [pattern_of(path) for path in listing["driver_core"]]
 
@@ -36,8 +37,8 @@ def is_below(path, roots):
 
 
 def entries(sysfs, listed):
-    """Returns all paths below the folders in which the listing has files, relative to sysfs. The links directly in a class
-    folder are followed."""
+    """Returns all paths below the folders in which the listing has files, relative to sysfs. The links directly in a
+    class folder are followed."""
     tops = sorted({"/".join(path.split("/")[:2 if path.startswith("class/") else 3]) for path in listed})
     found = []
 

@@ -1,5 +1,5 @@
-"""Runs the examples in the help of each program. Addresses are replaced by addresses of this host, folders by folders of
-the test, large numbers by small ones. For urtrs-replay see tools/urtrs-replay/examples_test.py."""
+"""Runs the examples in the help of each program. Addresses are replaced by addresses of this host, folders by folders
+of the test, large numbers by small ones. For urtrs-replay see tools/urtrs-replay/examples_test.py."""
 import pathlib
 import re
 import shutil
