@@ -33,7 +33,7 @@ struct FabricChoice : options::FabricOptions {
   std::function<void(LogLevel, const std::string&)> log;
 };
 
-// Names of all fabrics. A build may lack some of them.
+// Names of all fabrics. A build may lack some fabrics.
 const std::vector<std::string>& fabric_names();
 
 // Methods by which verbs invalidates a key; see docs/security.md.
