@@ -1,4 +1,4 @@
-// Reads and writes the state file, which has the wishes. Every call blocks until the file system has
+// Reads and writes the state file, which has the desired state. Every call blocks until the file system has
 // finished.
 #pragma once
 #include <string>
@@ -28,9 +28,9 @@ class StateDisk {
   virtual void remove(const std::string& file) = 0;
 };
 
-// Replaces the file atomically: writes a new file next to it, syncs it, and renames it. Returns 0 or a
-// positive errno. After an error the file has its old content, with one exception: if only syncing the folder
-// failed, it has the new content, which a loss of power can undo.
+// Replaces the file atomically: writes and syncs a new file in the same folder, then renames it. Returns 0 or
+// a positive errno. After an error the file has its old content, with one exception: if only syncing the
+// folder failed, it has the new content, which a loss of power can undo.
 int write_state(const std::string& file, const std::string& text);
 int write_state(const std::string& file, const std::string& text, StateDisk&);
 

@@ -1,4 +1,4 @@
-// Converts wishes to and from the JSON text of the state file. Pure. The text is not trusted.
+// Converts the desired state to and from the JSON text of the state file. Pure. The text is not trusted.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -10,7 +10,7 @@
 namespace rtrs::mapping {
 
 // Latest version of the format. Version 2 added credentials, version 3 added names at servers. state_text()
-// writes the lowest version that the wishes need, so that an older program can read the file.
+// writes the lowest version that the content needs, so that an older program can read the file.
 inline constexpr int kStateVersion = 3;
 inline constexpr std::size_t kMostStateBytes = std::size_t{4} << 20;
 

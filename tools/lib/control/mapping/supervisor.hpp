@@ -1,6 +1,6 @@
-// State machine that makes the running processes match the wishes: which sessions are served, and which
-// devices each process maps. The machine is a value: inputs and time in, actions out. Its driver starts and
-// ends processes, sends them requests, and writes the state file.
+// State machine that makes the running processes match the desired state (`Wishes`): which sessions are
+// served, and which devices each process maps. The machine is a value: inputs and time in, actions out. Its
+// driver starts and ends processes, sends them requests, and writes the state file.
 //
 // One process serves one session. If it ends, it is restarted after a pause that doubles from `least_pause`
 // to `most_pause`; if it ran for `calm`, the pause is `least_pause` again. A device that a process refuses is
@@ -61,14 +61,15 @@ struct Hurry {
 // A process of this session already runs. Given once per session, before all other inputs.
 struct Found {
   std::string session;
-  SessionWish wish{};  // wish that it was started for; used if the wishes were lost
+  SessionWish wish{};  // wish that it was started for; used if the desired state was lost
 };
 // The process responds and reports its mapped devices. The first such input moves the session to `up`.
 struct Answers {
   std::string session;
   std::vector<std::string> devices;
-  std::map<std::string, DeviceWish> modes{};  // modes of the devices; used if the wishes were lost
-  std::vector<std::string> paths{};  // used if the wishes were lost; empty: the paths it was started with
+  std::map<std::string, DeviceWish> modes{};  // modes of the devices; used if the desired state was lost
+  std::vector<std::string>
+      paths{};  // used if the desired state was lost; empty: the paths it was started with
 };
 // The process has ended, or could not be started.
 struct Ended {
@@ -95,7 +96,7 @@ struct PathChanged {
 struct Saved {
   int error = 0;
 };
-// The time of next_tick() has come.
+// The time next_tick() is reached.
 struct Tick {};
 using Input = std::variant<MapAsked, UnmapAsked, PathAsked, Hurry, Found, Answers, Ended, Mapped, Unmapped,
                            PathChanged, Saved, Tick>;
@@ -129,7 +130,7 @@ struct ChangePath {  // the driver answers with PathChanged, unless Ended comes 
   bool add = true;
   bool force = false;
 };
-// Write wishes() to the state file. Always the last action; the next input must be Saved.
+// Write the desired state to the state file. Always the last action; the next input must be Saved.
 struct Save {};
 struct Done {
   Ticket ticket = 0;
@@ -151,7 +152,8 @@ class Supervisor {
     // Time limit of a request while the process does not respond.
     Nanos silence = seconds(30);
     Nanos save_pause = seconds(5);  // from a failed save to the next try
-    // False: the wishes were lost, so the devices that the found processes have mapped become the wishes.
+    // False: the desired state was lost, so the devices that the found processes have mapped become the
+    // desired state.
     bool ends_strays = true;
   };
   enum class State : std::uint8_t { absent, starting, up, ending };
@@ -162,12 +164,12 @@ class Supervisor {
   struct Device {
     DeviceWish wish;
     bool wanted = false;
-    bool kept = false;     // included in wishes()
+    bool kept = false;     // part of the desired state
     bool mapped = false;   // mapped in the process
     bool asked = false;    // a Map or Unmap is in progress
     bool there = false;    // mapped according to the last Answers without a pending Map or Unmap
     bool force = false;    // value for the next Unmap
-    bool dropped = false;  // removed from wishes(); restored if the process refuses the unmap
+    bool dropped = false;  // removed from the desired state; restored if the process refuses the unmap
     Change change = Change::none;
     Ticket ticket = 0;
     Nanos asked_at = 0;    // time of the request of `ticket`
@@ -194,8 +196,8 @@ class Supervisor {
     std::map<std::string, Device> devices;
     PathChange paths;
     State state = State::absent;
-    bool found = false;       // its process was found running and has not answered yet
-    bool stray = false;       // like `found`, and the wishes were lost: its answer becomes the wishes
+    bool found = false;  // its process was found running and has not answered yet
+    bool stray = false;  // like `found`, and the desired state was lost: its answer becomes the desired state
     bool outdated = false;    // its process serves an earlier wish and must end first
     Nanos since = 0;          // time when the state began
     Nanos heard = 0;          // time of the last Answers
@@ -217,7 +219,7 @@ class Supervisor {
   // Time at which the machine needs a Tick; kNever: none needed now.
   Nanos next_tick() const;
 
-  // The wishes to save in the state file.
+  // The desired state to save in the state file.
   Wishes wishes() const;
   const std::map<std::string, Session>& sessions() const noexcept { return sessions_; }
 
@@ -238,7 +240,7 @@ class Supervisor {
   Session* find(const std::string& session);
   Device* find(const std::string& session, const std::string& device);
   void move(Session&, State, Nanos now);
-  // Makes the devices and paths of the process the wishes of the session.
+  // Makes the devices and paths of the process the desired state of the session.
   void adopt(Session&, const Answers&);
   Nanos longer(Nanos pause) const;
   void done(Device&, int error, bool unsaved = false);

@@ -21,7 +21,7 @@ TEST(SupervisorFound, NothingIsStartedBeforeAllThatRunIsFound) {
   EXPECT_TRUE(machine.on(Answers{"t", {"a"}}, 0).empty()) << "it has what is wished";
 }
 
-// The wishes were lost, and the process has more devices than the state file can have.
+// The desired state was lost, and the process has more devices than the state file can have.
 TEST(SupervisorFound, OfMoreDevicesThanASessionMayHaveTheFirstAreWished) {
   Supervisor::Options options;
   options.ends_strays = false;

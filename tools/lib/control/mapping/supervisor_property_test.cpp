@@ -1,5 +1,5 @@
 // Property test of Supervisor against a random world: processes die, hang and refuse, answers are late or
-// missing, users map and unmap. Then all faults end, and the processes must converge to the wishes.
+// missing, users map and unmap. Then all faults end, and the processes must converge to the desired state.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -67,7 +67,7 @@ class World {
   void adopt() {
     for (const std::string& session : running()) give(Found{session});
   }
-  // Like adopt(), with lost wishes. Each process answers at once.
+  // Like adopt(), with a lost desired state. Each process answers at once.
   void adopt_as_wished() {
     SessionWish wish;
     wish.paths = {"10.0.0.2"};

@@ -260,7 +260,7 @@ TEST(Supervisor, AProcessThatNobodyWishesIsEnded) {
   EXPECT_EQ(play.on(Found{"s"}), Words{"end s"});
 }
 
-// Returns a Play in which the wishes were lost and a process was found.
+// Returns a Play in which the desired state was lost and a process was found.
 Play lost() {
   Supervisor::Options options;
   options.ends_strays = false;

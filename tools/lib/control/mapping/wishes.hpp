@@ -1,4 +1,5 @@
-// Wishes: the sessions to keep connected, with their paths, and the devices to map. Data types and checks.
+// Desired state: the sessions to keep connected, with their paths, and the devices to map. Data types and
+// checks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
