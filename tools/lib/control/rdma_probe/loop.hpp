@@ -59,7 +59,7 @@ class Loop {
 
   End near, far;
 
-  // The next four functions post at the near end. They return 0 or a positive errno.
+  // The next four functions post at the near end and return 0 or a positive errno.
   int write(const Buffer& from, std::size_t bytes, std::uint64_t address, std::uint32_t key,
             bool signalled = true);
   int write_with_immediate(const Buffer* from, std::size_t bytes, std::uint64_t address, std::uint32_t key,
