@@ -23,7 +23,7 @@ constexpr std::uint32_t kSectors = 16;  // few sectors, so that requests overlap
 constexpr std::uint32_t kMaxSectors = 8;
 constexpr std::uint32_t kSectorBytes = 512;
 
-// Returns the longest storage delay that the disk oracles of the simulator allow.
+// Upper limit of storage delays, because the disk oracles of the simulator do not allow for slower storage.
 Nanos slow_disk(Nanos interval) {
   return std::min(interval / 2, milliseconds(2500));
 }
