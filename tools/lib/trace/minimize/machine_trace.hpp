@@ -1,4 +1,4 @@
-// Inputs of one recorded machine, with the meta data needed to replay a subset of them.
+// Inputs of one recorded machine, with the meta data needed to replay a subset.
 #pragma once
 #include <cstdint>
 #include <optional>
