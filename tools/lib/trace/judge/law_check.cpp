@@ -170,8 +170,7 @@ class LawCollector::Direction {
   void judge(LawCheck& check, Contents contents) {
     std::size_t next = 0;
     for (const Message& seen : to_.received) {
-      // The receiver does not see writes without immediate. They arrived before the message that was sent
-      // after them.
+      // The receiver does not see writes without immediate. Each counts as arrived before the next message.
       while (next < from_.sent.size() && from_.sent[next].op == spec::WireOp::write) {
         effect(next, from_.sent[next]);
         ++next;
@@ -275,7 +274,7 @@ class LawCollector::Direction {
 };
 
 // Finds traces that do not belong to the same run as the others. Two traces belong to one run if a connection
-// has an end in each of them, even if a second server or a restarted server received the same request, or if
+// has one end in each trace, even if a second server or a restarted server received the same request, or if
 // packets are missing.
 void LawCollector::pair_traces(LawCheck& check) const {
   std::vector<bool> busy(traces_), known(traces_);

@@ -28,8 +28,8 @@ struct LawCheck {
   // Messages with different content that prove nothing, because another request may have written to the same
   // chunk: a late copy of an older request, or a request that is not in the traces.
   std::uint64_t unproven = 0;
-  // Indexes (from 0) of traces that match no other trace: they have connections with messages, there are
-  // traces of the other side, but no connection has its other end in one of them.
+  // Indexes (from 0) of traces that match no other trace. Such a trace has connections with messages, and
+  // there are traces of the other side, but none has the other end of a connection.
   std::vector<unsigned> strangers;
   bool one_sided = false;  // all connections were recorded by clients, or all by servers
   bool silent = false;     // there are connections, but none has a recorded message

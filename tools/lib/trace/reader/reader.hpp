@@ -88,7 +88,7 @@ class Reader {
   std::vector<std::uint8_t> block_;
   const std::uint8_t* at_ = nullptr;  // position in the block
   const std::uint8_t* end_ = nullptr;
-  std::uint64_t block_offset_ = 0;  // file offset of the current block
+  std::uint64_t block_offset_ = 0;  // file offset of the block's first record
   std::uint64_t block_left_ = 0;    // records left in the block
   std::uint64_t seq_ = 0;
   Nanos time_ = 0;

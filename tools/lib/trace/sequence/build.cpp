@@ -9,7 +9,8 @@ namespace rtrs::tools::sequence {
 
 namespace {
 
-// Adds a file to the story and returns an exit code. Of a damaged trace, the part before the damage is added.
+// Adds a file to the story and returns an exit code. If the trace is damaged, adds the part before the
+// damage.
 int read_file(Story& story, const std::string& path) {
   InputFile input(path);
   if (!input.is_open()) return exit_usage;
