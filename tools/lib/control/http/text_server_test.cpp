@@ -169,7 +169,8 @@ TEST_F(TextServerTest, ASocketThatAKilledProcessLeftIsReplacedAndNothingElse) {
   EXPECT_EQ(std::filesystem::file_size(options.address), 8U);
 }
 
-// A stream socket cannot connect to a datagram socket, although a process uses it.
+// Connecting to a datagram socket fails although a process uses it. The failure must not count as a dead
+// socket.
 TEST_F(TextServerTest, ASocketOfAnotherKindIsLeftAlone) {
   const trace::ScratchFolder folder;
   TextServerOptions options;

@@ -24,7 +24,7 @@ struct Attachment {
 
 // Returns the backend text for the kernel: one line of printable ASCII.
 std::string identity_of(const Attachment&);
-// Returns nullopt if the text is not of identity_of(), so that another program attached the device.
+// Parses such a text. Returns nullopt for another text, which means that another program attached the device.
 std::optional<Attachment> parse_identity(std::string_view text);
 
 struct Attached {

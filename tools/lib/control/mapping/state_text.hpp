@@ -22,7 +22,7 @@ struct BadState {
   std::string why;       // a sentence
 };
 // Parses the text. Fails if a member is unknown, missing or of another type, or if check() refuses the
-// wishes.
+// result.
 tl::expected<Wishes, BadState> parse_state(std::string_view text);
 
 }  // namespace rtrs::mapping

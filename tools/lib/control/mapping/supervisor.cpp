@@ -157,7 +157,7 @@ void Supervisor::settle_devices(const std::string& name, Session& session, Nanos
   std::size_t asked = asked_of(session);
   for (auto at = session.devices.begin(); at != session.devices.end();) {
     Device& device = at->second;
-    // Keeps the device in state `starting`, because it is not known yet what a found process has mapped.
+    // While the session is `starting`, the device is kept, because a found process may have mapped it.
     if (!device.wanted && !device.mapped && !device.asked && session.state != State::starting) {
       done(device, device.outcome, device.unsaved);
       at = session.devices.erase(at);

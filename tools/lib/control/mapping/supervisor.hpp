@@ -1,11 +1,11 @@
 // State machine that makes the running processes match the desired state (`Wishes`): which sessions are
-// served, and which devices each process maps. The machine is a value: inputs and time in, actions out. Its
+// served, and which devices each process maps. The machine is a value: inputs and time in, actions out. The
 // driver starts and ends processes, sends them requests, and writes the state file.
 //
 // One process serves one session. If it ends, it is restarted after a pause that doubles from `least_pause`
 // to `most_pause`; if it ran for `calm`, the pause is `least_pause` again. A device that a process refuses is
 // retried in the same way. A Map request of a user does not wait for these pauses. The first refusal fails
-// the request and removes the wish.
+// the request and removes the device from the desired state.
 //
 // Done with error 0 is sent only after the change is saved.
 // - Map: the process maps the device, then the file is saved. If saving fails, the device is unmapped.

@@ -33,7 +33,7 @@ struct Error {
 };
 
 struct Request {
-  nlohmann::json id;          // may be null, also if the request wants a response
+  nlohmann::json id;          // may be null, even if the request needs a response
   bool notification = false;  // the request has no id and gets no response
   std::string method;
   nlohmann::json params = nlohmann::json::object();  // always an object

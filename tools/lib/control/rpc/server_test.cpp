@@ -300,7 +300,7 @@ TEST_F(RpcServerTest, ASocketInUseAndAFileAreLeftAlone) {
   EXPECT_TRUE(client().call("who", json::object()));
 }
 
-// Returns a listening socket with a queue of one connection. Nothing accepts from the queue.
+// Returns a listening socket with a queue of one connection. No process accepts connections.
 int listen_at(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

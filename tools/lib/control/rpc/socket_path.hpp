@@ -10,8 +10,8 @@
 namespace rtrs::rpc {
 
 // Returns the folder of control sockets: the first of $URTRS_RUNTIME_DIR, $RUNTIME_DIRECTORY, /run/urtrs
-// (only for root), $XDG_RUNTIME_DIR/urtrs, /tmp/urtrs-UID. The other functions ignore or refuse the folder if
-// it belongs to another user, except root and except /run/urtrs.
+// (only for root), $XDG_RUNTIME_DIR/urtrs, /tmp/urtrs-UID. The other functions ignore or refuse a folder that
+// belongs to another user, unless that user is root or the folder is /run/urtrs.
 std::string runtime_folder();
 
 // Returns the path of a socket for this process in runtime_folder(): "PROGRAM-PID.sock". Creates the folder

@@ -11,7 +11,7 @@ from example_lines import ended, here
 from programs import BOUND, PLUGIN, ROOT, free_port, listens, program, until
 
 HAS = {name: pathlib.Path(program(name)).exists() for name in ("urtrsd", "urtrs-perf", "urtrs-conform", "urtrs-mapd")}
-FAILING = "scenario U\n  delivered number=20\n  expect O9\n"  # O9 does not fail
+FAILING = "scenario U\n  delivered number=20\n  expect O9\n"  # oracle O9 does not fire, so the expectation fails
 
 
 def help_of(name, *words):
@@ -98,9 +98,9 @@ def test_urtrs_conform(urtrsd, tmp_path):
             line += f" --port {server.port}"
         if "--role client" in line:
             line += f" --port {free_port()} --wait 1s"
-            expected = {4}  # it does not come
+            expected = {4}  # no server connects in time
         if "verbs" in line:
-            expected = {3, 4}  # no such device, or nobody listens there
+            expected = {3, 4}  # no such device, or no server listens there
         done = shell(line, tmp_path)
         assert done.returncode in expected, (line, done.stdout, done.stderr)
 

@@ -55,7 +55,7 @@ struct AnalyzerCounters {
   std::uint64_t lost_packets = 0;
   std::uint64_t unacknowledged =
       0;  // messages and replies to a client without an acknowledgement in the capture; left out
-  std::uint64_t acknowledgements = 0;  // positive and negative
+  std::uint64_t acknowledgements = 0;  // ACKs and NAKs
   std::uint64_t unproven = 0;  // messages to a client in a capture without acknowledgements; assumed received
   std::uint64_t strangers = 0;  // packets of queue pairs whose connection request is not in the capture
 };
@@ -107,7 +107,7 @@ class Analyzer {
   };
   struct End {
     ConnectionNumber connection = 0;
-    bool at_server = false;  // packets to this queue pair go to the server
+    bool at_server = false;  // the queue pair is the server's
   };
 
   void doubt(const Pending& pending, Connection& connection);

@@ -1,4 +1,4 @@
-// Invariant CRC at the end of a RoCEv2 packet. It covers all fields that routers do not change.
+// Invariant CRC at the end of a RoCEv2 packet. The CRC covers all fields that routers do not change.
 #pragma once
 #include <cstdint>
 

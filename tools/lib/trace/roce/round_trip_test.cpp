@@ -125,7 +125,7 @@ unsigned told_as(const Recordings& recordings, const Half& half, unsigned seen) 
                     [&](const Half& one) { return one.client && one.request == half.request; }));
 }
 
-// Returns the messages of the halves of one side. Of the CM messages, includes only requests and replies,
+// Returns the messages of the halves of one side. Only CM requests and replies are included,
 // because the two traces can differ in which side disconnects first.
 Story told_by(const Recordings& recordings, bool client) {
   Story story;
@@ -239,7 +239,8 @@ void check_both(const Files& files, std::uint32_t mtu) {
     RC_ASSERT(without_cm(only(again, false, false)) == without_cm(only(lines, false, false)));
     const auto server = servers.find(name);
     if (server == servers.end()) continue;
-    // The data of reads is the data that servers wrote, as far as it was acknowledged.
+    // The data of reads must be a prefix of the data that servers wrote, because unacknowledged data is
+    // missing.
     std::vector<Line> data = only(again, false, true);
     std::vector<Line> wrote = only(server->second, false, true);
     for (Line& line : data) line.bytes.clear();

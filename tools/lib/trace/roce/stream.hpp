@@ -1,5 +1,5 @@
 // One direction of a reliable connection. Assembles packets in capture order to messages in order of sequence
-// numbers. Drops retransmissions; a packet that overtook another one waits for it.
+// numbers. Drops retransmissions; a packet that overtook others waits for these packets.
 #pragma once
 #include <cstdint>
 #include <functional>

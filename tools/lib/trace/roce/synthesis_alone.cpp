@@ -122,8 +122,8 @@ void Synthesis::respond(Link& link, const StoredNote& note) {
   acknowledge_all(link, false);
 }
 
-// The client has received everything: acknowledges all messages to it, on all connections of the path without
-// a client trace.
+// The client has received everything: acknowledges all messages to the client, on all connections of the path
+// without a client trace.
 void Synthesis::client_was_there(const Link& link) {
   for (const std::uint32_t other : attempts_[link.attempt].connections)
     if (recordings_.connections()[other].client == ConnectionEnds::kNone)
@@ -133,7 +133,7 @@ void Synthesis::client_was_there(const Link& link) {
 void Synthesis::server_alone(Link& link, const StoredNote& note) {
   if (note.kind == StoredNote::Kind::sent) {
     post(link, false, message_of(note), true);
-    // If the connection has no recorded end, its messages are acknowledged at once. Otherwise the last
+    // If the connection has no recorded end, its messages are acknowledged at once. Without this, the last
     // responses of a server that becomes silent would stay unacknowledged for so long that a reader takes
     // them for lost.
     if (!link.ends) acknowledge_all(link, false);

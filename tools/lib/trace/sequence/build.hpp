@@ -15,8 +15,9 @@ struct WantedMark {
   std::string text;
 };
 
-// Reads the files and runs all stages. Prints read errors on stderr and sets `code` to the exit code. Of a
-// damaged trace, the part before the damage is used. A mark on a record that does not exist is a usage error.
+// Reads the files and runs all stages. Prints read errors on stderr and sets `code` to the exit code. If a
+// trace is damaged, the part before the damage is used. A mark on a record that does not exist is a usage
+// error.
 Story build_story(const std::vector<std::string>& files, const std::vector<WantedMark>& marks, int& code);
 
 // Returns the time in ns by which a receive may appear to be earlier than its send. A driver gives events the

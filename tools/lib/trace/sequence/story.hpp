@@ -75,7 +75,7 @@ struct Connection {
 struct Step {
   Index file = kNone;
   std::uint64_t record = 0;  // number of the record in its file
-  Nanos time = 0;            // as recorded
+  Nanos time = 0;            // time as recorded, in ns
   std::int64_t at = 0;       // common time in ns; 0 is the first step
   Index machine = kNone;
   Shape shape = Shape::point;
@@ -94,7 +94,7 @@ struct Step {
   std::string mark;             // violation at this step, given by the caller
 };
 
-// A request from its submission to its end, as far as it is in the traces.
+// A request from its submission to its end, if the traces contain both.
 struct Request {
   Index first = kNone, last = kNone;  // steps; `last` is kNone if the request has no end in the traces
   Index machine = kNone;
