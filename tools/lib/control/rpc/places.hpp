@@ -8,8 +8,8 @@
 
 namespace rtrs::rpc {
 
-// Rights of a client. stranger: may only read. member: may also change things. owner: root or the user of the
-// server.
+// Rights of a client. stranger: read access only. member: may also change things. owner: root or the user of
+// the server.
 enum class Rank : std::uint8_t { stranger, member, owner };
 
 struct Place {

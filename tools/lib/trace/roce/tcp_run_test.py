@@ -27,8 +27,8 @@ def run(*command, code=0):
 
 
 def messages(trace, by_client):
-    """Returns the messages of each connection in both directions, in the form of the client's trace. Facts that only one
-    side knows are left out: data of reads, keys and addresses of requests, data that is recorded as a digest."""
+    """Returns the messages of each connection in both directions, in the form of the client's trace. Facts that only
+    one side knows are left out: data of reads, keys and addresses of requests, data that is recorded as a digest."""
     said = collections.defaultdict(lambda: ([], []))
     names, seen = {}, collections.Counter()
     for text in run(REPLAY, "cat", trace, "--json").stdout.splitlines():
