@@ -168,16 +168,14 @@ std::string destination_of(const ClientPathModel&);
 std::string pathname_of(const ClientPathModel&);  // "SRC@DST", or "DST" if the source is empty
 std::string address_of(const ClientPathModel&);   // as the user gave it, with port: [SRC@]DST:PORT
 
-nlohmann::json to_json(const ClientModel&, Nanos now);  // "sessions" and "devices"
-nlohmann::json to_json(const ClientStats&);             // counters by name
-nlohmann::json debug_json(const ClientModel&,
-                          Nanos now);         // all waiting objects: for what they wait, and since when
-nlohmann::json event_json(const PathEvent&);  // does not contain the name of the path
+nlohmann::json to_json(const ClientModel&, Nanos now);     // "sessions" and "devices"
+nlohmann::json to_json(const ClientStats&);                // counters by name
+nlohmann::json debug_json(const ClientModel&, Nanos now);  // waiting objects, for what and since when
+nlohmann::json event_json(const PathEvent&);               // does not contain the name of the path
 // Returns an event with the number of requests that failed over to the path since the count `before`; null if
 // none. Sets `before` to the current count.
 nlohmann::json failover_json(const ClientPathModel&, std::uint64_t& before);
-std::optional<MultipathPolicy> parse_policy(
-    std::string text);                             // accepts the same words as mp_policy of Linux
-const char* short_name(MultipathPolicy) noexcept;  // RR, MI, ML
+std::optional<MultipathPolicy> parse_policy(std::string text);  // words as for mp_policy of Linux
+const char* short_name(MultipathPolicy) noexcept;               // RR, MI, ML
 
 }  // namespace rtrs::control

@@ -35,7 +35,7 @@ struct Opened {
 struct NotOpened {
   Serial serial = 0;
   std::string why;
-  bool is_dead = false;  // nobody listens on the socket, so no earlier connection to it is alive
+  bool is_dead = false;  // no process listens on the socket, so no earlier connection to it is alive
 };
 struct HandedOver {
   unsigned index = 0;

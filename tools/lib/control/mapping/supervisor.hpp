@@ -8,12 +8,12 @@
 // the request and removes the device from the desired state.
 //
 // Done with error 0 is sent only after the change is saved.
-// - Map: the process maps the device, then the file is saved. If saving fails, the device is unmapped.
-// - Unmap: the device is removed from the file, then unmapped. If the process refuses, the device is saved
-// again.
-// - Add or remove a path: the process does it, then the file is saved. If saving fails, the process undoes
-// the change. After a crash at any step, each change with a Done is in effect; a change without a Done may be
-// in effect or not.
+//  - Map: the process maps the device, then the file is saved. If saving fails, the device is unmapped.
+//  - Unmap: the device is removed from the file, then unmapped. If the process refuses, the file is restored.
+//  - Add or remove a path: the process does it, then the file is saved. If saving fails, it is undone.
+//
+// After a crash at any step, each change with a Done is in effect; a change without a Done may be in effect
+// or not.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -68,8 +68,8 @@ struct Answers {
   std::string session;
   std::vector<std::string> devices;
   std::map<std::string, DeviceWish> modes{};  // modes of the devices; used if the desired state was lost
-  std::vector<std::string>
-      paths{};  // used if the desired state was lost; empty: the paths it was started with
+  // Paths of the process; used if the desired state was lost. Empty: the paths it was started with.
+  std::vector<std::string> paths{};
 };
 // The process has ended, or could not be started.
 struct Ended {

@@ -268,8 +268,7 @@ class World {
       return give(Mapped{session, map->device, error});
     }
     if (const auto* change = std::get_if<ChangePath>(&action)) {
-      if (change->force)
-        error = 0;  // undoing a change: a refusal would leave the process wrong until its next start
+      if (change->force) error = 0;  // undo: after a refusal the process is wrong until its next start
       if (error == 0) process.added = change->add;
       return give(PathChanged{session, change->path, error});
     }
@@ -284,8 +283,7 @@ class World {
   std::map<std::string, Process> processes_;
   std::map<Ticket, Waiter> waiting_;
   std::map<std::pair<std::string, std::string>, bool> last_word_;
-  std::set<std::pair<std::string, std::string>>
-      going_on_;  // unmaps in progress whose request failed with ETIMEDOUT
+  std::set<std::pair<std::string, std::string>> going_on_;  // unmaps whose request timed out
   Ticket tickets_ = 0;
   bool disk_fails_ = true;
   Wishes saved_;

@@ -22,8 +22,7 @@ struct Settings {
   // One device: every NBD client gets it, and it is opened at the start. Several: each is an export. None:
   // every device of the server is an export.
   std::vector<std::string> devices;
-  bool only_mapped =
-      false;  // if `devices` is empty: export only devices that were mapped through the control socket
+  bool only_mapped = false;  // if `devices` is empty: export only devices mapped by the control socket
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
   bool access_mode_given = false;
   bool reconnect_min_given = false;  // if false, a smaller reconnect_max also lowers reconnect_min

@@ -2,11 +2,9 @@
 //
 //   request (private data): "URTRSPRB", version 1 (4 bytes), 16 bytes of 0
 //   response (private data): "URTRSPRB", version 1, then rkey (4 bytes), address (8) and length (4) of the
-//   memory that the
-//     client may write to
+//     memory that the client may write to
 //   round N: the client writes pattern N to the memory, then sends an empty write with immediate N. The
-//   server answers
-//     with an empty write: immediate N if the memory has the pattern, otherwise kWrong.
+//     server answers with an empty write: immediate N if the memory has the pattern, otherwise kWrong.
 #pragma once
 #include <array>
 #include <cstddef>

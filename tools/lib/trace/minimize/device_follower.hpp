@@ -24,11 +24,10 @@ class ClientDevicesFollower {
                             std::uint64_t, std::uint64_t, bool, bool, bool>;
   template <class Event>
   static Ticket ticket_of(rnbd::DeviceHandle, const Event&);
-  std::map<rnbd::DeviceHandle, std::uint32_t> maps_;  // device -> index of the input that mapped it
-  std::map<std::uint64_t, std::size_t> sent_;         // token -> number of the SendMessage action
-  std::map<Ticket, std::deque<std::uint32_t>>
-      begun_;                         // indexes of the inputs that began such IOs, oldest first
-  rnbd::DeviceHandle beginning_ = 0;  // device of the last IoBegun
+  std::map<rnbd::DeviceHandle, std::uint32_t> maps_;   // device -> index of the input that mapped it
+  std::map<std::uint64_t, std::size_t> sent_;          // token -> number of the SendMessage action
+  std::map<Ticket, std::deque<std::uint32_t>> begun_;  // inputs that began such IOs, oldest first
+  rnbd::DeviceHandle beginning_ = 0;                   // device of the last IoBegun
 };
 
 class ServerDevicesFollower {

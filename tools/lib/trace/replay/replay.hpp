@@ -85,8 +85,7 @@ enum class Verdict : std::uint8_t {
 const char* to_string(Verdict) noexcept;
 
 struct Divergence {
-  std::uint64_t seq =
-      0;  // number of the different record, or of the record before which an action is missing
+  std::uint64_t seq = 0;  // different record, or the record before which an action is missing
   Nanos time = 0;
   InstanceId instance = 0;
   std::uint64_t input_seq = 0;      // number of the last input record of the machine

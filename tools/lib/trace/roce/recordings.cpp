@@ -292,8 +292,8 @@ std::vector<Recordings::Told> Recordings::story() const {
   std::vector<std::size_t> next(files_.size());
   for (;;) {
     std::size_t best = files_.size();
-    std::size_t first =
-        files_.size();  // used if each file waits for another one; drifting clocks do not cause this
+    // Used if each file waits for another one. Drifting clocks do not cause this.
+    std::size_t first = files_.size();
     for (std::size_t file = 0; file < files_.size(); ++file) {
       if (next[file] == files_[file].notes.size()) continue;
       const auto time_of = [&](std::size_t one) {

@@ -82,8 +82,8 @@ void Synthesis::cm(Link& link, const Half& half, const StoredNote& note) {
   const bool alone = ends.client == ConnectionEnds::kNone || ends.server == ConnectionEnds::kNone;
   CmMessage message;
   message.private_data = note.bytes;
-  const bool first_hand =
-      note.cm_sent || alone;  // if both ends recorded the event, the note of the acting end is used
+  // If both ends recorded an event, the note of the acting end is used.
+  const bool first_hand = note.cm_sent || alone;
   switch (note.cm) {
     case WireCmKind::req:
       if (!first_hand) return;

@@ -87,8 +87,7 @@ class TraceImport {
   int error_ = 0;
   std::vector<Connection> connections_;  // index: ConnectionNumber
   std::map<wire::Uuid, Session> sessions_;
-  std::map<std::pair<wire::Uuid, wire::Uuid>, std::size_t>
-      path_index_;  // (session, path) -> index into paths_
+  std::map<std::pair<wire::Uuid, wire::Uuid>, std::size_t> path_index_;  // key: session, path
   std::vector<Path> paths_;
   std::uint32_t unparsed_ = 0;
 };

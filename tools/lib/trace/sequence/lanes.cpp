@@ -95,8 +95,7 @@ class Layout {
       const auto owner = static_cast<Index>(client);
       story_.lanes.push_back({Lane::Kind::client, story_.clients[client].name, owner, kNone, 0,
                               story_.clients[client].file != kNone});
-      std::set<std::tuple<std::uint16_t, std::uint16_t, Index>>
-          wanted;  // path number, connection number, path
+      std::set<std::tuple<std::uint16_t, std::uint16_t, Index>> wanted;  // path number, con, path
       for (const Connection& one : story_.connections) {
         if (one.path == kNone) continue;
         const Path& path = story_.paths[static_cast<std::size_t>(one.path)];
@@ -182,13 +181,12 @@ class Layout {
   }
 
   Story& story_;
-  std::map<std::pair<Index, std::uint16_t>, Index> views_;  // (file, instance) -> client
-  std::map<std::pair<Index, std::uint16_t>, Index>
-      ghosts_;  // (file of the server, session) -> unrecorded client
-  std::map<std::pair<Index, std::uint16_t>, Index> paths_;  // (client, path number) -> path
-  std::map<std::pair<Index, std::uint16_t>, Index> lanes_;  // (path, connection number) -> lane
-  std::map<SpanKey, Index> numbers_;                        // (machine, path number) -> path
-  std::map<std::pair<Index, Side>, Index> open_;            // (path, side) -> open span
+  std::map<std::pair<Index, std::uint16_t>, Index> views_;   // (file, instance) -> client
+  std::map<std::pair<Index, std::uint16_t>, Index> ghosts_;  // (server file, session) -> client
+  std::map<std::pair<Index, std::uint16_t>, Index> paths_;   // (client, path number) -> path
+  std::map<std::pair<Index, std::uint16_t>, Index> lanes_;   // (path, connection number) -> lane
+  std::map<SpanKey, Index> numbers_;                         // (machine, path number) -> path
+  std::map<std::pair<Index, Side>, Index> open_;             // (path, side) -> open span
 };
 
 }  // namespace

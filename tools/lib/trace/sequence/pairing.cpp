@@ -148,8 +148,7 @@ class Pairing {
   }
 
   void collect() {
-    std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<Index>>
-        clients;  // (connection number, attempt) -> client connections
+    std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<Index>> clients;  // key: con, attempt
     const auto count = static_cast<Index>(story_.connections.size());
     for (Index at = 0; at < count; ++at) {
       const Connection& one = connection(at);

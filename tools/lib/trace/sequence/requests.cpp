@@ -160,8 +160,8 @@ class Follower {
   std::vector<bool> closed_;                                   // index: request
   std::map<std::pair<Index, std::uint16_t>, Holder> permits_;  // (machine, permit) -> request
   std::map<std::pair<Index, std::uint16_t>, Index> arrived_;   // (connection, chunk) -> request
-  std::map<std::tuple<Index, std::uint16_t, std::uint16_t>, std::pair<Index, Index>>
-      delivered_;              // key with serial
+  // (machine, chunk, serial) -> (request, storage span)
+  std::map<std::tuple<Index, std::uint16_t, std::uint16_t>, std::pair<Index, Index>> delivered_;
   std::map<Index, bool> own_;  // requests that only the server recorded
 };
 

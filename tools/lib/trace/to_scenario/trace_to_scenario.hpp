@@ -9,9 +9,8 @@
 namespace rtrs::tools {
 
 struct ScenarioSearch {
-  std::uint64_t seeds =
-      200;               // seeds per guess; a seed decides delays and orders that the trace does not contain
-  double seconds = 120;  // time limit; half of it is for the search
+  std::uint64_t seeds = 200;  // per guess; a seed decides delays and orders that are not in the trace
+  double seconds = 120;       // time limit; half of it is for the search
   std::function<void(const std::string& what)> progress;  // may be empty
 };
 struct FoundScenario {
