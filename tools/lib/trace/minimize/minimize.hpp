@@ -2,8 +2,7 @@
 //
 // Without other options, failures are searched in this order:
 //  - Rerun: the core of this program, run again on the inputs of one machine, crashes, breaks an invariant,
-//  or
-//    violates the specification. Inputs are removed, together with inputs that become impossible.
+//    or violates the specification. Inputs are removed, together with inputs that become impossible.
 //  - Different core: this core does something else than recorded. Inputs before the different step are
 //    removed, and the different step is kept (LastStep).
 //  - Recorded violation: the recorded trace violates the specification. Records are removed.
