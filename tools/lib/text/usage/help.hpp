@@ -14,8 +14,7 @@ namespace rtrs::tools {
 // Sets up --help of the program and of the subcommands that are added after this call.
 void use_help(CLI::App& app);
 
-// Like use_help(), for a program whose options do not fit on a screen. --help shows only the options in
-// `common`
+// Like use_help(), for a program whose options do not fit on a screen. --help shows only the options `common`
 // ("--port") and the footer; --help-all shows all options, the footer and `notes`.
 void use_short_help(CLI::App& app, std::vector<std::string> common, std::string notes = {});
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMaxEntries = std::size_t{8} << 20;
 constexpr std::size_t kTextBytes = 4096;
-// Limit of CPU time; a normal run takes milliseconds.
+// Time limit of a run (wall clock); a normal run takes milliseconds.
 constexpr unsigned kMaxSeconds = 20;
 
 struct Entry {
