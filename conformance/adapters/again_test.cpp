@@ -1,4 +1,4 @@
-// What is used again after its first use, and what there are two of at a time.
+// Reuse of keys, windows, devices and message buffers, also with two of them in use at the same time.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -26,7 +26,7 @@ class Again : public TwoEnds {
     work.op = WorkRequest::Op::write_imm;
     return work;
   }
-  // Messages of the client, as many as there is room for without a poll; their number.
+  // Sends up to `most` messages from the client without polling; returns how many the send queue accepted.
   std::size_t say(std::size_t most, std::size_t bytes) {
     const std::vector<std::byte> text(bytes, std::byte{1});
     WorkRequest work;
@@ -38,7 +38,7 @@ class Again : public TwoEnds {
     client.fabric->try_wait();
     return said;
   }
-  // So many of the server's events, with a receive for each.
+  // Takes `count` events of this kind from the server and posts the receives that they need.
   void hear(Kind kind, std::size_t count, std::uint32_t bytes_each) {
     for (std::size_t i = 0; i < count; ++i) {
       if (server.count(kind, kFar) == 0) server.fabric->post_receive(kFar, 1, bytes_each);
@@ -46,7 +46,8 @@ class Again : public TwoEnds {
     }
     poll_both();
   }
-  // The server has a request's key of the client killed, of which the client hears.
+  // The server invalidates a request key of the client remotely (send with invalidate); the client gets the
+  // event.
   void kill(std::uint32_t rkey) {
     WorkRequest work;
     work.key = kFar;
@@ -58,7 +59,8 @@ class Again : public TwoEnds {
   }
 };
 
-// The flag of a key that its peer killed is not the next one's, which has the same place.
+// A new key reuses the slot of a key that the peer invalidated. The old "invalidated" flag must not apply to
+// it.
 TEST_F(Again, AKeyAfterOneThatWasKilledIsOpen) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = client.fabric->allocate(4096);
@@ -70,7 +72,7 @@ TEST_F(Again, AKeyAfterOneThatWasKilledIsOpen) {
   const auto second = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
   ASSERT_TRUE(second && carries());
   ASSERT_EQ(second->id, first->id);
-  client.fabric->release_key(second->id);  // nobody closed it
+  client.fabric->release_key(second->id);  // released without having been invalidated
   const auto third = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
   ASSERT_TRUE(third);
   EXPECT_NE(third->rkey >> 8, second->rkey >> 8);
@@ -116,7 +118,7 @@ TEST_F(Again, WindowsThatServeAgainGoWithTheirDevice) {
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
 }
 
-// Where one device is left of two, memory is registered with it at once.
+// When one of two devices is removed, new memory is registered with the remaining device only.
 TEST_F(Again, ADeviceThatIsGoneIsNotCounted) {
   mock_hca::Profile second = mock_hca::mlx5();
   second.name = "mlx5_1";
@@ -140,7 +142,7 @@ TEST_F(Again, ADeviceThatIsGoneIsNotCounted) {
   EXPECT_TRUE(server.fabric->make_key(memory->id, 0, 4096)) << "for whoever comes later";
 }
 
-// Who has not left yet holds the one of before.
+// The first connection is not disconnected, so it still references the old context of the removed device.
 TEST_F(Again, ADeviceThatIsBackIsOpenedOnce) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   mock_hca::take_out(0);
@@ -155,7 +157,7 @@ TEST_F(Again, ADeviceThatIsBackIsOpenedOnce) {
   EXPECT_TRUE(carries(kNearAgain, kFarAgain) && carries({0, 0, 5}, {0, 0, 6}));
 }
 
-// Windows that were given back before they were bound go when they are.
+// A window that is released before its bind completes is freed when the bind has completed.
 TEST_F(Again, WindowsThatWereKeptGoWhileTheConnectionLives) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = client.fabric->allocate(4096);
@@ -170,7 +172,8 @@ TEST_F(Again, WindowsThatWereKeptGoWhileTheConnectionLives) {
   EXPECT_LE(mock_hca::held(0).windows, 20U);
 }
 
-// What a peer says tells nothing of the queue that the binding waits in.
+// The bind waits in the send queue behind work for which the peer has no receives. A message from the peer
+// must not be taken as proof that the bind completed.
 TEST_F(Again, AWindowOfAChunkOutlivesTheWorkThatBindsIt) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = server.fabric->allocate(4096);
@@ -266,7 +269,8 @@ class KeysThatWait : public Again {
   std::array<Far, 2> fars{Far{kFar, {}}, Far{kFarAgain, {}}};
 };
 
-// By the poll that finds it, and not by the next look at everything.
+// Invalidations that found the send queue full are posted by the first poll that frees queue entries, not
+// only by the next full scan.
 TEST_F(KeysThatWait, WhatFoundNoRoomGoesOutWhenThereIsSome) {
   ASSERT_NO_FATAL_FAILURE(open_two());
   take_all_back();
@@ -285,7 +289,7 @@ TEST_F(KeysThatWait, NothingIsAskedOfOneThatLeft) {
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
 }
 
-// Also where the library chooses the key by a call of its own.
+// Also tests an adapter where the library itself chooses the rkey, in a separate bind call.
 TEST_F(KeysThatWait, AKeyIsTheOneThatItsLastRenewalTold) {
   for (const auto chain : {mock_hca::Profile::Type1Chain::takes, mock_hca::Profile::Type1Chain::refuses}) {
     ASSERT_NO_FATAL_FAILURE(open_two(chain));
@@ -309,7 +313,8 @@ TEST_F(KeysThatWait, AKeyIsTheOneThatItsLastRenewalTold) {
   }
 }
 
-// Of every eighth message its end is heard of, whatever was posted before.
+// Every eighth message is signalled regardless of earlier work, so that at most seven message buffers are
+// unknown to be free.
 TEST_F(Again, PlacesForMessagesAreFreeSoonAfterOtherWork) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::hfi1(), depths(1024, 1024, 0)));
   const std::vector<WorkRequest> work(40, immediate(kNear));
@@ -335,7 +340,8 @@ TEST_F(Again, WritesGiveNoPlacesForMessagesBack) {
 
 TEST_F(Again, OnlyReceivesWithoutAPlaceTakeMemory) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5(), depths(16, 64, 0)));
-  for (unsigned i = 0; i < 8; ++i) ASSERT_TRUE(carries());  // eight places of 64 bytes are free again
+  for (unsigned i = 0; i < 8; ++i)
+    ASSERT_TRUE(carries());  // eight receive buffers of 64 bytes are free again
   const std::uint64_t before = mock_hca::held(0).bytes;
   server.fabric->post_receive(kFar, 8, 64);
   EXPECT_EQ(mock_hca::held(0).bytes, before);
@@ -347,7 +353,8 @@ TEST_F(Again, OnlyReceivesWithoutAPlaceTakeMemory) {
 TEST_F(Again, ALongMessageNeedsNoMemoryOnceThereWasOneAsLong) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::hfi1(), depths(2, 64, 0)));
   server.fabric->post_receive(kFar, 12, 256);
-  for (unsigned i = 0; i < 8; ++i) ASSERT_TRUE(carries());  // by the first eight receives, which are shorter
+  for (unsigned i = 0; i < 8; ++i)
+    ASSERT_TRUE(carries());  // consumes the first eight receives, which are shorter
   for (unsigned i = 0; i < 12; ++i) {
     if (i == 4) mock_hca::fall_short(0, 1);
     ASSERT_EQ(say(1, i < 4 ? 200 : 200 - i), 1U);
@@ -358,7 +365,7 @@ TEST_F(Again, ALongMessageNeedsNoMemoryOnceThereWasOneAsLong) {
   mock_hca::fall_short(0, 0);
 }
 
-// An adapter grants more than was asked for.
+// The adapter grants more inline data than was requested.
 TEST_F(Again, LongMessagesAreTheirOwnWhereMoreGoesInline) {
   mock_hca::Profile wide = mock_hca::mlx5();
   wide.work_unit = 512;
@@ -368,7 +375,7 @@ TEST_F(Again, LongMessagesAreTheirOwnWhereMoreGoesInline) {
   poll_both();
   std::vector<std::vector<std::byte>> texts;
   for (unsigned i = 0; i < 3; ++i) texts.emplace_back(300, static_cast<std::byte>('a' + i));
-  // The first eight receives are shorter.
+  // Consumes the first eight receives, which are shorter.
   const std::vector<WorkRequest> before(8, immediate(kNear));
   ASSERT_EQ(client.fabric->post(before), before.size());
   for (const auto& text : texts) {

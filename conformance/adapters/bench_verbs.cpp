@@ -1,6 +1,6 @@
-// What a 4 KiB request asks of the adapters at both ends, as a table in Markdown. With the number of a line
-// of the table and a number of requests it plays only those, for a profiler. Behind `wr`, both ends post by
-// ibv_wr_*().
+// Prints a Markdown table of the adapter work (doorbells, work requests, completions, ...) per 4 KiB request
+// at both ends. With two arguments, a table line number and a number of requests, it runs only those, for use
+// under a profiler. With a leading argument `wr`, both ends post with ibv_wr_*().
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,4 @@
-// That the adapters find mistakes in the use of ibv_wr_*() at all.
+// Checks that the in-memory adapters detect wrong use of ibv_wr_*().
 #include <gtest/gtest.h>
 
 #include <array>
@@ -181,7 +181,7 @@ TEST_F(CallMistakes, WhatTheLibraryOfSoftRoceGetsWrong) {
   EXPECT_TRUE(found("miscounts"));
 }
 
-// No mistakes: a batch that is thrown away, and one for which there is no room.
+// Two cases that are not mistakes: an aborted batch, and a batch that does not fit in the send queue.
 TEST_F(CallMistakes, OfABatchThatIsAbortedOrHasNoRoomNothingIsPosted) {
   ibv_wr_start(calls);
   send_empty();

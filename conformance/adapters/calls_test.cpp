@@ -1,5 +1,5 @@
-// Work that is posted by ibv_wr_*(): where the library has them for all of it, what goes by ibv_post_send()
-// nevertheless, and what a refusal leaves behind.
+// Posting with ibv_wr_*(): used only if the adapter's library supports it for all operations. Also tests
+// which work still goes through ibv_post_send(), and the state after a failed batch.
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -52,18 +52,18 @@ class Calls : public TwoEnds {
     return work;
   }
   void post(std::span<const WorkRequest> work) { ASSERT_EQ(client.fabric->post(work), work.size()); }
-  // All that the client has posted since, which went out together.
+  // Doorbells and ibv_wr_*() batches since construction.
   struct Since {
     std::uint64_t doorbells = mock_hca::counts(0).doorbells, batches = mock_hca::counts(0).batches;
     std::uint64_t all() const { return mock_hca::counts(0).doorbells - doorbells; }
     std::uint64_t by_calls() const { return mock_hca::counts(0).batches - batches; }
   };
-  // Ends a key of the server's.
+  // Invalidates a key of the server.
   void take_back(const RemoteKey& one, ConKey on) {
     server.fabric->invalidate(on, one.id, 1);
     EXPECT_EQ(take(server, Kind::chunk_invalidated, on).cookie, 1U);
   }
-  // The client's keys die by the server's word, and each comes under a new one.
+  // The server invalidates each of the client's keys remotely; each new key has another rkey.
   void windows_of_type_2() {
     std::uint32_t last = 0;
     for (unsigned i = 0; i < 3; ++i) {
@@ -88,7 +88,8 @@ class Calls : public TwoEnds {
   RemoteKey key;
 };
 
-// Empty, of one part, of two and inline, with and without an immediate, in order.
+// Work requests without data, with one part, with two parts and inline, with and without an immediate. Order
+// is kept.
 TEST_F(Calls, PostAllKindsOfWorkInOneBatch) {
   connected(mock_hca::mlx5());
   EXPECT_EQ(mock_hca::queue_pairs_with_calls(), 2U);
@@ -120,7 +121,7 @@ TEST_F(Calls, PostAllKindsOfWorkInOneBatch) {
   EXPECT_TRUE(same(4096, 0, 4096));
 }
 
-// What only a completion tells of comes by the flag of its work request.
+// Only work with the signalled flag produces a completion event.
 TEST_F(Calls, TellOfWhatTheyAreAskedToTellOf) {
   connected(mock_hca::mlx5());
   std::array work{write(0, {64}, 1), write(64, {64}, 2), write(128, {64}, 3)};
@@ -148,7 +149,8 @@ mock_hca::Profile without(std::uint64_t op, bool granted) {
   return one;
 }
 
-// Of those that have them not at all, lack one that is needed, or grant what they have not.
+// Adapters that do not support ibv_wr_*(), lack a needed operation, or grant an operation that they do not
+// have.
 TEST_F(Calls, AreLeftWhereTheLibraryHasNotAllOfThem) {
   for (const mock_hca::Profile& adapter :
        {mock_hca::irdma(), mock_hca::bnxt_re(), mock_hca::hfi1(), without(IBV_QP_EX_WITH_BIND_MW, false),
@@ -186,7 +188,7 @@ TEST_F(Calls, AreMadeInThreadDomainsToo) {
   EXPECT_TRUE(carries());
 }
 
-// Windows need an operation that an adapter without windows is not asked for.
+// The bind operation is not required of an adapter without memory windows.
 TEST_F(Calls, NeedNoMoreThanTheAdapterCan) {
   mock_hca::Profile adapter = without(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV, false);
   adapter.windows_type_1 = adapter.windows_type_2b = adapter.send_invalidate = false;
@@ -195,7 +197,7 @@ TEST_F(Calls, NeedNoMoreThanTheAdapterCan) {
   EXPECT_TRUE(carries());
 }
 
-// Another adapter under the name of the one that was tried.
+// The adapter stops granting ibv_wr_*() after the first connection was made, as a replaced adapter might.
 TEST_F(Calls, AreLeftByAConnectionThatIsNotGrantedThem) {
   connected(mock_hca::mlx5());
   mock_hca::forget_calls(0);
@@ -210,7 +212,7 @@ TEST_F(Calls, AreLeftByAConnectionThatIsNotGrantedThem) {
   EXPECT_EQ(since.by_calls(), 1U);
 }
 
-// Nothing of it reaches the peer, its connection is lost, and the next one is as good as the first.
+// No work of a failed batch reaches the peer, its connection is lost, and the next connection works.
 TEST_F(Calls, OfARefusedBatchNothingIsPosted) {
   connected(mock_hca::mlx5());
   const auto own = client.fabric->make_request_key(kNear, source.id, 0, 4096);
@@ -232,7 +234,8 @@ TEST_F(Calls, OfARefusedBatchNothingIsPosted) {
   EXPECT_EQ(client.count(Kind::send_done, kNear), 0U);
 }
 
-// The library of mlx5 would make them of type 2, and that of soft-RoCE takes them as they are.
+// With ibv_wr_*(), the mlx5 library would bind a type 1 window as type 2; the soft-RoCE library binds it as
+// type 1.
 TEST_F(Calls, WindowsOfType1AreBoundByThemOnSoftRoceAlone) {
   for (const auto& [adapter, by_calls] :
        {std::pair{mock_hca::mlx5(), false}, std::pair{mock_hca::rxe(), true}}) {
@@ -254,7 +257,7 @@ TEST_F(Calls, WindowsOfType1AreBoundByThemOnSoftRoceAlone) {
   }
 }
 
-// Also one that is not the first work request of its chain: on a device that is known to take them there.
+// Also if the bind is not the first work request of its chain, on a device that accepts it there.
 TEST_F(Calls, AChainWithAWindowOfType1AnywhereIsPostedWithoutThem) {
   connected(mock_hca::mlx5());
   const auto revocable = server.fabric->make_revocable_key(kFar, memory.id, 0, 4096);
@@ -279,7 +282,7 @@ mock_hca::Profile only_type_2() {
   return one;
 }
 
-// The peer kills the key, and the window is bound again under the next.
+// The peer invalidates the key, and the window is bound again with the next key.
 TEST_F(Calls, WindowsOfType2AreBoundByThem) {
   for (const mock_hca::Profile& adapter : {mock_hca::mlx5(), only_type_2()}) {
     close();
@@ -288,7 +291,7 @@ TEST_F(Calls, WindowsOfType2AreBoundByThem) {
   }
 }
 
-// Its library would count twice the first part.
+// The soft-RoCE library would count the first part twice.
 TEST_F(Calls, DataInTwoPlacesIsPostedWithoutThemOnSoftRoce) {
   connected(mock_hca::rxe());
   for (const std::uint32_t first : {2000U, 20U}) {

@@ -6,7 +6,7 @@ namespace rtrs::mock_hca {
 namespace {
 
 constexpr std::size_t kBytes = 4096;
-constexpr unsigned kPatience = 2000;  // rounds in which nothing is done
+constexpr unsigned kPatience = 2000;  // consecutive rounds without a completion before run() fails
 constexpr std::array<std::byte, 24> kUserHeader{};
 
 std::unique_ptr<verbs::VerbsFabric> open_on(const Profile& profile, const Load& load) {

@@ -1,5 +1,5 @@
-// What a 4 KiB request asks of the adapters at both ends, in doorbells, work requests and completions. A
-// bound that no longer holds is a cost that hardware would have.
+// Upper bounds of doorbells, work requests and completions per 4 KiB request at both ends. Exceeding a bound
+// means that real hardware would do more work.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -40,7 +40,7 @@ BothEnds measure(const Load& load) {
   return {each(server, counts(CountedIo::kServer)), each(client, counts(CountedIo::kClient))};
 }
 
-// The last requests of one measurement are not done when it ends.
+// Tolerance: the last requests of a measurement are still in flight when it ends.
 constexpr double kEdge = 0.07;
 
 TEST(Counts, AReadTakesOneDoorbellAndTwoWorkRequestsOfTheServer) {
@@ -62,8 +62,8 @@ TEST(Counts, AWriteTakesOneWorkRequestOfEach) {
   EXPECT_LE(one.client.work_requests, 1 + kEdge);
 }
 
-// What one round posts leaves together, whatever came in between and over however many connections; so do
-// receives that are posted again.
+// All work of one round is posted together, regardless of events in between and of the number of connections.
+// The same holds for reposted receives.
 TEST(Counts, ManyRequestsOfOneRoundTakeFewDoorbells) {
   for (const auto& [load, most] : {std::pair{Load{Direction::read, Keys::stay, 32, 1}, 0.08},
                                    {{Direction::read, Keys::stay, 32, 4}, 0.15},
@@ -87,7 +87,7 @@ TEST(Counts, WithoutKeysThatDieOneCompletionTellsOfManyWorkRequests) {
   }
 }
 
-// What kills the key is in the chain of the answer, what makes it in that of the request.
+// The response's chain invalidates the key, the request's chain binds it.
 TEST(Counts, AKeyOfARequestTakesNoDoorbellOfItsOwn) {
   const BothEnds one = measure({Direction::read, Keys::of_requests, 1, 1});
   EXPECT_LE(one.server.doorbells, 1 + kEdge);
@@ -97,12 +97,13 @@ TEST(Counts, AKeyOfARequestTakesNoDoorbellOfItsOwn) {
   EXPECT_LE(one.client.work_requests, 2 + kEdge);
 }
 
-// One that kills the key of the chunk before the request is served, one that renews it with data and answer.
+// One doorbell invalidates the chunk's key before the request is served; the other renews the key together
+// with the data and the response.
 TEST(Counts, ARequestWhoseChunkGetsAKeyTakesTwoDoorbells) {
   for (const Direction direction : {Direction::read, Direction::write}) {
     const BothEnds one = measure({direction, Keys::of_chunks, 1, 1});
     EXPECT_LE(one.server.doorbells, 2 + kEdge);
-    // Data and answer, or answer alone, and two bindings, of which one is told of.
+    // Data (reads only), response, and two binds, one of them signalled.
     EXPECT_LE(one.server.work_requests, (direction == Direction::read ? 4 : 3) + kEdge);
     EXPECT_LE(one.server.completions, 2.1);
     EXPECT_LE(one.client.doorbells, 1 + kEdge);
@@ -110,7 +111,8 @@ TEST(Counts, ARequestWhoseChunkGetsAKeyTakesTwoDoorbells) {
   }
 }
 
-// Which of the two functions posts changes nothing else. What binds windows of type 1 is not posted by it.
+// Posting with ibv_wr_*() instead of ibv_post_send() changes no other count. Binds of type 1 windows are
+// still posted with ibv_post_send().
 TEST(Counts, ByCallsTheSameGoesOutAsOften) {
   for (Load load : {Load{Direction::read, Keys::stay, 1, 1},
                     {Direction::write, Keys::stay, 32, 1},
@@ -133,7 +135,7 @@ TEST(Counts, ByCallsTheSameGoesOutAsOften) {
 
 TEST(Counts, WhatIsCountedIsThere) {
   const BothEnds one = measure({Direction::read, Keys::of_requests, 1, 1});
-  // Two of data and answer, one that kills the key; one that makes the key, one that asks.
+  // Server: data, response, and the invalidation of the key. Client: the bind of the key, and the request.
   EXPECT_GE(one.server.work_requests, 3 - kEdge);
   EXPECT_GE(one.client.work_requests, 2 - kEdge);
   EXPECT_GE(one.server.receives, 1 - kEdge);

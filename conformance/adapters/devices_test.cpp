@@ -1,4 +1,4 @@
-// Hosts with several adapters: each is judged by itself, and only those that are used.
+// Hosts with several adapters: capabilities are decided per adapter, and only adapters in use are examined.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -20,7 +20,7 @@ constexpr const char* kSecond = "192.0.2.2";
 
 class Devices : public TwoEnds {
  protected:
-  // What a connection of the server can that comes over this address.
+  // Connects to this address; returns the capabilities of the server's connection.
   Capabilities over(const std::string& address, ConKey near, ConKey far) {
     client.fabric->connect(
         near, {.source = {}, .destination = address, .port = server.fabric->listening_port()}, params(), {});
@@ -59,7 +59,7 @@ TEST_F(Devices, SoftRoceBesideAnAdapterTakesNothingFromIt) {
   EXPECT_TRUE(soft.send_invalidate_is_slow);
 }
 
-// Whichever of them is looked at first.
+// The combined capabilities must not depend on the order of the adapters.
 TEST_F(Devices, WhatOneOfThemCanAllCanAndTheSlowestTells) {
   for (const auto& adapters :
        {std::vector{mock_hca::mlx5(), mock_hca::rxe()}, std::vector{mock_hca::rxe(), mock_hca::mlx5()}}) {
@@ -97,7 +97,7 @@ TEST_F(Devices, RequestsHaveKeysWhereWindowsAreOfTypeTwoAlone) {
   EXPECT_TRUE(carries());
 }
 
-// What is done by system calls alone goes over no wire.
+// Re-registering memory takes only system calls and no packets, so packet loss cannot break it.
 TEST_F(Devices, WherePacketsAreLostRegistrationsBreakNothing) {
   for (const Invalidation how : {Invalidation::windows, Invalidation::registration}) {
     verbs::VerbsOptions options;
@@ -208,7 +208,7 @@ class Sessions : public Devices {
  protected:
   static constexpr std::uint16_t kDepth = 8;
 
-  // Of another session with a path to each of these addresses.
+  // Options of a new session with a path to each of these addresses.
   ClientOptions options_to(const std::vector<std::string>& addresses) {
     ++count_;
     ClientOptions options;
@@ -225,7 +225,7 @@ class Sessions : public Devices {
       options.paths.push_back({"", address, server.fabric->listening_port()});
     return options;
   }
-  // One session with one path to this address, until it is up.
+  // Connects one session with one path to this address; returns how many windows it took on the adapter.
   std::size_t windows_of_session(const std::string& address, std::size_t adapter) {
     const std::size_t before = mock_hca::held(adapter).windows;
     const ClientOptions options = options_to({address});
@@ -236,7 +236,7 @@ class Sessions : public Devices {
     EXPECT_EQ(one.paths().front().state, PathState::connected);
     return mock_hca::held(adapter).windows - before;
   }
-  // How many requests are done well.
+  // Polls client and server once; returns how many requests completed successfully.
   std::size_t turn(Client& one, Fabric& fabric) {
     std::array<IoCompletion, kDepth> done;
     std::array<ServerEvent, kDepth> events;
@@ -291,7 +291,7 @@ TEST_F(Sessions, WhatIsAskedForEverywhereIsDoneEverywhere) {
   EXPECT_EQ(warnings_of("undoes and makes a registration"), 1U);
 }
 
-// Each of two adapters counts its keys by itself, so requests on different paths may have equal ones.
+// Each adapter numbers its keys independently, so requests on different paths may have equal rkeys.
 TEST_F(Sessions, AKeyThatAServerKillsIsOneOfTheConnectionThatSaysSo) {
   mock_hca::Profile second = mock_hca::mlx5();
   second.name = "mlx5_1";

@@ -1,4 +1,4 @@
-// What the connection manager and devices of real hardware report, and soft-RoCE in a quiet lab never does.
+// Events that the connection manager and real devices report, but soft-RoCE in a quiet lab never does.
 #include <algorithm>
 
 #include "conformance/adapters/test_two_ends.hpp"
@@ -53,7 +53,7 @@ TEST_P(Events, ABondComesBackToADeviceThatWasChangedMeanwhile) {
   listen(kAddress);
   mock_hca::fail_over(0, 1);
   poll_both();
-  mock_hca::take_out(0, mock_hca::Told::removal);  // to nobody: nothing of it is in use
+  mock_hca::take_out(0, mock_hca::Told::removal);  // no connection is affected: the device is not in use
   mock_hca::put_back(0);
   mock_hca::fail_over(1, 0);
   poll_both();
@@ -91,7 +91,7 @@ TEST_P(Events, AStaleRejectionFailsTheAttemptAndTheNextIsTaken) {
   leave(kNearAgain, kFar);
 }
 
-// One end leaves and the other follows, or both leave at once.
+// One end disconnects and the other follows, or both disconnect at the same time.
 TEST_P(Events, ANumberInTimewaitIsNotUsedAgain) {
   for (const bool at_once : {false, true}) {
     ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
@@ -108,7 +108,7 @@ TEST_P(Events, ANumberInTimewaitIsNotUsedAgain) {
 
     connect_whole(kAddress, kNearAgain, kFarAgain);
     part(kNearAgain, kFarAgain);
-    // With the old number the request would be a stale one.
+    // If the old queue pair number were reused, the connection request would be rejected as stale.
     connect_whole(kAddress, {0, 0, 5}, {0, 0, 6});
     EXPECT_TRUE(carries({0, 0, 5}, {0, 0, 6}));
     part({0, 0, 5}, {0, 0, 6});
@@ -142,7 +142,7 @@ TEST_P(Events, TimewaitThatNeverEndsIsGivenUp) {
   EXPECT_EQ(client.fabric->stats().unanswered_farewells + server.fabric->stats().unanswered_farewells, 0U);
 }
 
-// Its connection is gone by then: the address sanitizer watches.
+// The connection has already been freed; AddressSanitizer would report a use of it.
 TEST_P(Events, AnEventOfAQueuePairInTimewaitNamesNobody) {
   ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
   leave();
@@ -165,7 +165,8 @@ TEST_P(Events, ADeviceThatGoesTakesTimewaitAlong) {
   expect_nothing_of_devices(0);
 }
 
-// The accepting side learns by the first data that it is connected.
+// If the final handshake message (RTU) is lost, the first data establishes the connection at the accepting
+// side.
 TEST_P(Events, DataMakesUpForALostLastWordOfConnecting) {
   open({mock_hca::mlx5()});
   listen(kAddress);
@@ -217,7 +218,7 @@ TEST_P(Events, AQueueThatIsOverrunEndsItsConnection) {
   leave();
 }
 
-// Without an allocation for each request: type 2 windows whose keys the peer killed are bound anew.
+// A type 2 window whose key the peer invalidated is bound again, so requests need no new window each.
 TEST_P(Events, WindowsOfKilledKeysServeAgain) {
   ASSERT_NO_FATAL_FAILURE(connected());
   const auto region = client.fabric->allocate(4096);
@@ -241,7 +242,7 @@ TEST_P(Events, WindowsOfKilledKeysServeAgain) {
   leave();
 }
 
-// A peer without receives holds the send queue up, and what binds a window in it.
+// A peer without receives blocks the send queue, including the bind of a window in it.
 TEST_P(Events, AWindowOutlivesTheWorkThatBindsIt) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::hostile(mock_hca::mlx5())}));
   const auto region = client.fabric->allocate(4096);
@@ -255,7 +256,8 @@ TEST_P(Events, AWindowOutlivesTheWorkThatBindsIt) {
   leave();
 }
 
-// It was posted behind the binding, so the window may go although nobody has told of that yet.
+// The response proves that the bind executed, because the request was posted behind it. So the window may be
+// freed although the bind's own completion is not known yet.
 TEST_P(Events, TheKeyOfARequestThatWasAnsweredIsDeadWhenItIsGivenBack) {
   ASSERT_NO_FATAL_FAILURE(connected());
   const auto region = client.fabric->allocate(4096);
@@ -281,7 +283,7 @@ TEST_P(Events, TheKeyOfARequestThatWasAnsweredIsDeadWhenItIsGivenBack) {
   leave();
 }
 
-// With ack timeout 17 and 6 retries the device gives up after 3.76 s, and without work never.
+// With ack timeout 17 and 6 retries the device fails pending work after 3.76 s. Without work it never would.
 TEST_P(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::set_port(0, false);

@@ -1,4 +1,4 @@
-// How connections are asked for, refused and left, and what is said of it.
+// Connection requests, rejections and disconnects, and the messages exchanged for them.
 #include <arpa/inet.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
@@ -35,7 +35,8 @@ class Farewells : public TwoEnds {
   static std::vector<std::byte> data(std::size_t bytes) { return std::vector(bytes, std::byte{5}); }
 };
 
-// The server leaves before it hears that the client has connected, which it is then told.
+// The server disconnects before the handshake has completed, so the disconnect is sent once the client is
+// connected.
 TEST_F(Farewells, WhoLeavesEarlySaysSoWhenThePeerHasConnected) {
   start();
   const std::uint32_t request = ask();
@@ -125,7 +126,7 @@ TEST_F(Farewells, ARejectionHasAllOfItsDataOrNone) {
   }
 }
 
-// Of a server that died with the request, whose kernel has nothing to say.
+// The server process ended while the request was pending, so its kernel rejects without private data.
 TEST_F(Farewells, ARejectionOfZerosHasNoData) {
   start();
   rdma_event_channel* const channel = rdma_create_event_channel();
@@ -157,7 +158,8 @@ TEST_F(Farewells, NobodyListensOnLoopback) {
   EXPECT_EQ(server.fabric->listen({.source = {}, .destination = "127.0.0.1", .port = 0}), Errc::bad_address);
 }
 
-// By its own code: the kernel's client takes the other one for an answer.
+// Uses a separate reject code, because Linux's client takes code 28 (consumer reject) for a response with
+// data.
 TEST_F(Farewells, ARejectionWithoutDataIsNoneOfAConsumer) {
   start();
   server.fabric->reject(ask(), {});
@@ -203,7 +205,7 @@ TEST_F(Farewells, OnlyTheDeviceThatIsNamedIsConnectedOver) {
   EXPECT_TRUE(client.logged("only mlx5_0 is to be used"));
 }
 
-// Told by an event alone.
+// The device reports the failure only through an asynchronous event.
 TEST_F(Farewells, AQueuePairThatFailsIsNoDeviceThatIsGone) {
   start();
   connect_whole(kAddress);
@@ -218,7 +220,7 @@ TEST_F(Farewells, AQueuePairThatFailsIsNoDeviceThatIsGone) {
   EXPECT_EQ(lost.reason, Reason::transport_error);
 }
 
-// What it had posted fails, because the peer is gone.
+// Posted work fails because the peer has disconnected.
 TEST_F(Farewells, AnErrorAfterAFarewellIsTheFarewell) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.gives_up_after = 0;
@@ -230,7 +232,8 @@ TEST_F(Farewells, AnErrorAfterAFarewellIsTheFarewell) {
   work.key = kNear;
   work.op = WorkRequest::Op::write_imm;
   ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
-  client.fabric->try_wait();  // with the device, and the next poll looks at the connection manager first
+  client.fabric
+      ->try_wait();  // posts to the device, and makes the next poll read the connection manager first
   mock_hca::tick();
   EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::peer_closed);
 }
@@ -279,7 +282,7 @@ TEST_F(Farewells, ASourceOfAnotherFamilyIsNone) {
   EXPECT_EQ(take(client, Kind::connect_failed, kNear).reason, Reason::source_unavailable);
 }
 
-// Both are looked up at a time, and no adapter leads there.
+// Both names are looked up concurrently, and no adapter reaches the address.
 TEST_F(Farewells, TwoNamesMayBeAskedForAtATime) {
   start();
   for (const ConKey key : {kNear, kNearAgain})
@@ -293,7 +296,7 @@ TEST_F(Farewells, TwoNamesMayBeAskedForAtATime) {
     EXPECT_EQ(take(client, Kind::connect_failed, key).reason, Reason::address_unresolved);
 }
 
-// A poll without room for all events comes between.
+// A poll whose array cannot take all events comes in between.
 TEST_F(Farewells, WhoLeavesTakesNoEventsOfOthersAlong) {
   start();
   const auto too_much = data(client.fabric->capabilities().connect_data + 1U);
@@ -317,7 +320,7 @@ TEST_F(Farewells, WhatIsPostedBeforeThereIsAConnectionWaitsForIt) {
   };
   ask_with();
   EXPECT_EQ(posted(), 0U);
-  for (unsigned i = 0; i < 80; ++i) poll(client);  // its request is with the server
+  for (unsigned i = 0; i < 80; ++i) poll(client);  // its request has reached the server
   EXPECT_EQ(posted(), 0U);
   SeenEvent request;
   ASSERT_TRUE(until([&] { return server.side->take(Kind::connect_requested, request); }));
@@ -342,7 +345,7 @@ TEST_F(Farewells, AConnectionThatWasLostBeforeItsAnswerIsNotAccepted) {
   take(client, Kind::connect_failed, kNear);
 }
 
-// Client first, at both ends.
+// Both ends name the connection "client > server".
 TEST_F(Farewells, BothEndsCallAConnectionTheSame) {
   start();
   connect_whole(kAddress);
@@ -356,7 +359,7 @@ TEST_F(Farewells, BothEndsCallAConnectionTheSame) {
   }
 }
 
-// By its address, without the port: limits count by it.
+// The host is the address without the port, because connection limits apply per host.
 TEST_F(Farewells, ARequestTellsTheHostThatItComesFrom) {
   start();
   const std::uint16_t port = server.fabric->listening_port();

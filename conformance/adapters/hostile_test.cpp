@@ -1,4 +1,4 @@
-// Adapters that keep no order, and to which all happens that may happen: by seeds.
+// Randomised test by seed: adapters complete work in any order, and every possible event and failure occurs.
 #include <cinttypes>
 #include <cstdio>
 #include <map>
@@ -11,7 +11,7 @@ namespace {
 
 using Kind = SeenEvent::Kind;
 
-// URTRS_HOSTILE_SEEDS=FIRST-LAST: these instead.
+// Seeds to run; URTRS_HOSTILE_SEEDS=FIRST-LAST overrides the default.
 std::pair<std::uint64_t, std::uint64_t> seeds() {
   std::pair<std::uint64_t, std::uint64_t> range{1, 300};
   if (const char* const given = std::getenv("URTRS_HOSTILE_SEEDS"))
@@ -29,8 +29,8 @@ class Hostile : public TwoEnds {
     bool ended = false;  // lost, or failed
     bool left = false;   // disconnect() was called
     unsigned closed = 0;
-    std::uint32_t sent = 0;  // immediates
-    std::uint32_t seen = 0;  // of the peer
+    std::uint32_t sent = 0;  // immediates to the peer
+    std::uint32_t seen = 0;  // immediates from the peer
     std::vector<RemoteKeyId> keys{};
   };
   using Ones = std::map<std::uint16_t, One>;
@@ -152,7 +152,7 @@ void Hostile::post_one(End& end, Ones& own) {
 void Hostile::leave_one(End& end, Ones& own) {
   std::uint16_t con = 0;
   One* const one = any_of(own, con);
-  // Whoever is lost goes soon, and whoever is not, sometimes.
+  // Always disconnects a lost connection, and a working one with probability 1/4.
   if (one == nullptr || (!one->ended && pick(4) != 0)) return;
   one->left = true;
   one->up = false;
@@ -164,7 +164,7 @@ void Hostile::release_keys(End& end, One& one) {
   one.keys.clear();
 }
 
-// Of the first region.
+// Makes, renews or releases a key on the first region.
 void Hostile::use_key(End& end, Ones& own) {
   std::uint16_t con = 0;
   One* const one = any_of(own, con);
@@ -266,8 +266,9 @@ void Hostile::play(std::uint64_t chosen) {
   port = server.fabric->listening_port();
   for (unsigned i = 0; i < kSteps && !HasFatalFailure(); ++i) step();
 
-  // All ends once, and when everything is back so is the service.
-  for (unsigned i = 0; i < 6; ++i) end_all(), turn(20);  // and what is accepted meanwhile
+  // Each connection must close exactly once, and service must resume when all devices and ports are back.
+  for (unsigned i = 0; i < 6; ++i)
+    end_all(), turn(20);  // also closes connections that are accepted meanwhile
   for (const Ones* side : {&near, &far})
     for (const auto& [con, one] : *side) EXPECT_EQ(one.closed, 1U) << con;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -278,7 +279,7 @@ void Hostile::play(std::uint64_t chosen) {
   for (unsigned i = 0; i < 12; ++i) now += seconds(1), turn(10);
   near.clear(), far.clear();
   connect_one();
-  // The fabrics look at their kernel every 32 polls.
+  // A fabric reads kernel events only every 32nd poll.
   turn(150);
   ASSERT_EQ(far.size(), 1U) << "nobody listens";
   EXPECT_TRUE(near.begin()->second.up);
@@ -303,7 +304,7 @@ TEST_F(Hostile, EachConnectionEndsOnceAndTheServiceComesBack) {
     for (const std::string& problem : mock_hca::problems()) ADD_FAILURE() << problem;
     EXPECT_EQ(mock_hca::objects(), 0U);
   }
-  // It is no use if nothing happens.
+  // The test is useless if too little happens.
   const std::uint64_t count = last - first + 1;
   if (count < 100) return;
   EXPECT_GT(connected, 3 * count);

@@ -1,4 +1,4 @@
-// What is on its way when a connection or a device ends: who is told of it, and what is left behind.
+// Work in flight when a connection or a device ends: which events are reported, and that no object is leaked.
 #include <array>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ using mock_hca::Told;
 
 class Leftovers : public TwoEnds {
  protected:
-  static constexpr std::size_t kMany = 100;  // more than a queue is asked for at a time
+  static constexpr std::size_t kMany = 100;  // more than one read of a completion queue returns
   static ConnectionParams many() {
     ConnectionParams one;
     one.send_depth = kMany + 16;
@@ -28,7 +28,7 @@ class Leftovers : public TwoEnds {
     ASSERT_TRUE(carries());
     poll_both();
   }
-  // With the device.
+  // Posts `count` immediates to the device.
   static void send(End& end, ConKey key, std::size_t count, bool signalled = false) {
     WorkRequest work;
     work.key = key;
@@ -38,7 +38,8 @@ class Leftovers : public TwoEnds {
     ASSERT_EQ(end.fabric->post(all), count);
     end.fabric->try_wait();
   }
-  // Immediates of the client, of which there are less than a poll has room for.
+  // Number of immediates that the client gets before the connection is lost. Their number must fit in one
+  // poll.
   std::size_t arrives_before_the_end() {
     std::array<FabricEvent, 2 * kMany> events;
     std::size_t arrived = 0;
@@ -65,13 +66,13 @@ TEST_F(Leftovers, WhatArrivedIsToldBeforeTheEnd) {
   client.fabric->post_receive(kNear, kMany, 0);
   poll_both();
   ASSERT_NO_FATAL_FAILURE(send(server, kFar, kMany));
-  for (unsigned i = 0; i < 4; ++i) client.fabric->poll(now, {});  // all have come
+  for (unsigned i = 0; i < 4; ++i) client.fabric->poll(now, {});  // all have arrived
   server.fabric->disconnect(kFar);
-  client.fabric->try_wait();  // so that the next poll looks at the connection manager too
+  client.fabric->try_wait();  // makes the next poll also read the connection manager
   EXPECT_EQ(arrives_before_the_end(), kMany);
 }
 
-// Whether it lies with the device, was read already, or was read when another left.
+// Completions may still be in the device's queue, already read, or read when another connection closed.
 TEST_F(Leftovers, WhatWasDoneIsCountedOnce) {
   for (const unsigned looks : {0U, 1U, 2U, 3U, 4U, 5U}) {
     for (const bool other_first : {false, true}) {
@@ -91,7 +92,7 @@ TEST_F(Leftovers, WhatWasDoneIsCountedOnce) {
   }
 }
 
-// Adapters that do not clean their queues tell of it after the end of the queue pair.
+// An adapter that does not clean its completion queue reports the work after the queue pair was destroyed.
 TEST_F(Leftovers, WhatIsToldLateWasDone) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::rxe()));
   WorkRequest work;
@@ -121,7 +122,7 @@ TEST_F(Leftovers, WhatArrivedIsDroppedOnce) {
   }
 }
 
-// What was read when nobody could sleep for it is not all that has arrived.
+// try_wait() read some completions; more arrive afterwards and must be reported before the connection's end.
 TEST_F(Leftovers, WhatCameAfterTheLastLookIsToldBeforeTheEnd) {
   ASSERT_NO_FATAL_FAILURE(connected());
   client.fabric->post_receive(kNear, 11, 0);
@@ -163,7 +164,8 @@ TEST_F(Leftovers, ARenewedKeyGoesOutWithTheNextPoll) {
   EXPECT_EQ(mock_hca::counts(0).work_requests, before + 1);
 }
 
-// One more as the last, and the last was another size than those before.
+// The last free 64-byte buffers are used up, so the receive must get a buffer of the requested, different
+// size.
 TEST_F(Leftovers, AReceiveIsAsLongAsItWasAskedFor) {
   ASSERT_NO_FATAL_FAILURE(connected());
   for (unsigned i = 0; i < 7; ++i) ASSERT_TRUE(carries());  // eight of 64 bytes are free again
@@ -179,7 +181,7 @@ TEST_F(Leftovers, AReceiveIsAsLongAsItWasAskedFor) {
   }
 }
 
-// One by one, and more than go to the device by one call.
+// Receives are posted one by one, more than one call hands to the device.
 TEST_F(Leftovers, ReceivesMayBeManyBetweenTwoPolls) {
   ASSERT_NO_FATAL_FAILURE(connected());
   for (unsigned round = 0; round < 3; ++round) {
@@ -222,7 +224,7 @@ TEST_F(Leftovers, AConnectionInTheMakingIsNotLostBeforeItIsThere) {
                            {.source = {}, .destination = kAddress, .port = server.fabric->listening_port()},
                            params(), {});
     client.fabric->post_receive(kNearAgain, 4, 64);
-    for (unsigned i = 0; i < 80; ++i) poll(client);  // its request is with the server
+    for (unsigned i = 0; i < 80; ++i) poll(client);  // its request has reached the server
     if (how == told) mock_hca::tell_of_last_queue_pair(IBV_EVENT_QP_FATAL);
     if (how == overrun) mock_hca::overrun_last_queue();
     if (how == failed) mock_hca::fail_last_queue_pair(IBV_EVENT_QP_FATAL);
@@ -310,7 +312,7 @@ TEST_F(Leftovers, OneOfTwoListenersListensAgain) {
   EXPECT_TRUE(carries());
 }
 
-// It was back, and nothing of it could be had but its listener.
+// The device returned, but only its listener could be created; opening the device itself failed.
 TEST_F(Leftovers, AListenerGoesWithADeviceThatWasNotOpened) {
   open({mock_hca::mlx5()});
   listen(kAddress);
@@ -333,7 +335,7 @@ TEST_F(Leftovers, AListenerGoesWithADeviceThatWasNotOpened) {
   EXPECT_TRUE(carries());
 }
 
-// The server leaves before it hears that the client has connected.
+// The server disconnects before the handshake has completed.
 TEST_F(Leftovers, WhoLeavesEarlyHoldsItsNumberToo) {
   open({frugal()});
   listen(kAddress);

@@ -1,4 +1,4 @@
-// What queue pairs of an adapter can be, and connections that ask for more.
+// Queue pair limits of an adapter, and connections that request more.
 #include <string>
 #include <vector>
 
@@ -23,7 +23,7 @@ mock_hca::Profile little_inline(std::uint32_t bytes) {
 
 class LimitsOf : public TwoEndsBothWays {
  protected:
-  // Both ends with these parameters.
+  // Connects both ends with these parameters.
   void connect_with(const ConnectionParams& wanted, unsigned receives = 8) {
     listen(kAddress);
     client.fabric->connect(
@@ -43,7 +43,7 @@ class LimitsOf : public TwoEndsBothWays {
     one.key_depth = keys;
     return one;
   }
-  // A message of the client arrives.
+  // Sends a message of this size from the client; true if it arrives.
   bool says(std::size_t bytes) {
     const std::vector<std::byte> text(bytes, std::byte{7});
     WorkRequest work;
@@ -54,7 +54,7 @@ class LimitsOf : public TwoEndsBothWays {
     SeenEvent event;
     if (!heard(server, Kind::message_received, kFar)) return false;
     server.side->take(Kind::message_received, kFar, event);
-    poll(server);  // after which its place serves again
+    poll(server);  // frees the message's receive buffer
     server.fabric->post_receive(kFar, 1, 256);
     return event.text.size() == bytes;
   }
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(MockHca, LimitsOf, kBothWays, way_name);
 
 TEST_P(LimitsOf, TheDepthIsThatOfAQueueOfBindings) {
   open({mock_hca::mlx5()});
-  // 2 MiB hold 6,553 of 320 bytes.
+  // A send queue of 2 MiB holds 6,553 work requests of 320 bytes.
   EXPECT_EQ(server.fabric->capabilities().max_send_depth, 6553U);
 }
 
@@ -99,7 +99,7 @@ TEST_P(LimitsOf, KeysDoNotTakeInlineDataAway) {
   EXPECT_TRUE(carries());
 }
 
-// A kernel client has a connection for each CPU.
+// The size matters because a Linux client opens a connection per CPU.
 TEST_P(LimitsOf, TheQueueOfAConnectionOfTheDefaultDepthTakesHalfAMebibyte) {
   open({mock_hca::mlx5()});
   connect_with(depths(3 * 512 + 32, 2 * 512));
@@ -132,7 +132,7 @@ TEST_P(LimitsOf, WithoutInlineDataMessagesNeedNoNewRegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// More messages than the place that they wait in.
+// More messages than the send buffers hold at a time.
 TEST_P(LimitsOf, WithoutInlineDataABurstOfMessagesArrives) {
   open({mock_hca::hfi1()});
   ConnectionParams wanted = depths(1024, 0);
@@ -168,7 +168,7 @@ TEST_P(LimitsOf, AsManyMayAskAtATimeAsTheSystemLets) {
     client.fabric->connect({0, i, 1},
                            {.source = {}, .destination = kAddress, .port = server.fabric->listening_port()},
                            depths(8, 0), {});
-  for (unsigned i = 0; i < 80; ++i) poll(client);  // the server is busy
+  for (unsigned i = 0; i < 80; ++i) poll(client);  // the server has not answered yet
   EXPECT_EQ(client.side->count(Kind::connect_failed), 0U);
   EXPECT_TRUE(until([&] { return server.side->count(Kind::connect_requested) == kMany; }));
 }
@@ -187,7 +187,7 @@ TEST_P(LimitsOf, CompletionsOfFabricsAreSpreadOverTheInterruptsOfAnAdapter) {
   EXPECT_EQ(found, (std::vector<std::size_t>{1, 2})) << "two fabrics";
 }
 
-// What docs/fabric.md says of it.
+// docs/fabric.md states this number.
 TEST_P(LimitsOf, TheKeyOfAWindowComesAgainAfter128Renewals) {
   for (const auto& profile : {mock_hca::mlx5(), mock_hca::irdma()}) {
     open({profile});
@@ -211,7 +211,7 @@ TEST_P(LimitsOf, TheKeyOfAWindowComesAgainAfter128Renewals) {
   }
 }
 
-// Keys of a connection with more of them than its queue holds work requests.
+// A connection with more keys than its send queue holds work requests.
 class ManyKeys : public LimitsOf {
  protected:
   static constexpr std::size_t kKeys = 300, kBytes = 64;
@@ -231,7 +231,8 @@ class ManyKeys : public LimitsOf {
       keys.push_back(*key);
     }
   }
-  // The peer hears of a key over the connection, behind what makes it good.
+  // Sends an immediate to the client. It is queued behind the binds, so its arrival proves that they
+  // executed.
   void server_says_something() {
     WorkRequest work;
     work.key = kFar;
@@ -293,7 +294,7 @@ TEST_P(ManyKeys, AllDieAndAreRenewed) {
   }
 }
 
-// The windows of keys that wait go, or the region of all.
+// Keys whose binds still wait for room in the send queue are released.
 TEST_P(ManyKeys, TheyMayBeReleasedBeforeTheyAreMade) {
   open_keys();
   for (std::size_t i = 0; i < kKeys; i += 2) server.fabric->release_key(keys[i].id);

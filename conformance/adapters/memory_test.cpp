@@ -1,4 +1,4 @@
-// Where memory is registered, and whose window a peer killed, when one fabric uses several adapters.
+// Memory registration, and remote invalidation of windows, if one fabric uses several adapters.
 #include <string>
 
 #include "conformance/adapters/test_two_ends.hpp"
@@ -10,7 +10,7 @@ using Kind = SeenEvent::Kind;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// A fabric of both ends over two adapters.
+// Both ends use the same two adapters.
 class TwoAdapters : public TwoEnds {
  protected:
   static constexpr ConKey kNear2{0, 0, 3}, kFar2{0, 0, 4};
@@ -27,7 +27,7 @@ class TwoAdapters : public TwoEnds {
     return one;
   }
   static std::uint64_t bytes_at(std::size_t adapter) { return mock_hca::held(adapter).bytes; }
-  // Through a key of the server over this connection, whole.
+  // Writes 4096 bytes with this key over this connection; true if the server gets the immediate.
   bool writes(ConKey near, ConKey far, const Region& from, const RemoteKey& to) {
     WorkRequest work;
     work.key = near;
@@ -122,7 +122,7 @@ TEST_F(TwoAdapters, MemoryThatCannotBeRegisteredWhereItIsSentFromIsNoFaultOfTheQ
   EXPECT_TRUE(carries());
 }
 
-// Keys of two adapters may be equal.
+// Two adapters may use equal rkeys.
 TEST_F(TwoAdapters, AKeyThatAPeerKillsIsOneOfTheAdapterThatItCameBy) {
   open_both();
   const auto memory = client.fabric->allocate(4096);

@@ -1,5 +1,5 @@
-// The fabric contract on verbs over adapters in memory, one profile after another, with each way to kill a
-// key that it has.
+// Runs the fabric contract on the verbs backend over in-memory adapters, for each adapter profile and each
+// way to invalidate a key that the profile supports.
 #include <sys/socket.h>
 
 #include "conformance/contract/contract.hpp"
@@ -32,7 +32,7 @@ template <mock_hca::Profile (*Of)()>
 std::unique_ptr<FabricPair> make_calling() {
   return make_pair<Of, Invalidation::automatic, AF_INET, false, Posting::calls>();
 }
-// An adapter whose library does not take windows of type 1 in ibv_post_send().
+// An adapter whose library rejects type 1 binds in ibv_post_send().
 mock_hca::Profile binds_alone() {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.type_1_in_chain = mock_hca::Profile::Type1Chain::refuses;

@@ -1,4 +1,4 @@
-// What soft-RoCE does not do to backends/verbs, and what the adapters in memory find wrong with a program.
+// Behaviour of adapters that soft-RoCE does not show, and the program errors that in-memory adapters detect.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -45,7 +45,7 @@ TEST_P(AdapterTest, both_ends_lose_the_connections_of_an_adapter_that_dies) {
   const Link link = open_link();
   make_revocable(link, 4096);
   mock_hca::take_out(0);
-  // By the flushed work or by the event of the device, whichever is read first.
+  // Reported by the flushed work or by the device event, whichever is read first.
   expect(client(), Kind::connection_lost, link.client);
   expect(server(), Kind::connection_lost, link.server);
   close_link(link);
@@ -106,7 +106,8 @@ TEST_P(AdapterTest, what_was_posted_goes_out_before_the_end) {
   run_until_quiet();
 }
 
-// One connection from its beginning to its end, without a word about what fails. True: it went through.
+// Opens a connection, writes and disconnects. Returns true if the write arrived; a failure is not a test
+// failure.
 bool play(FabricPair& pair) {
   Side client(pair.client()), server(pair.server());
   const ConKey near{0, 0, 1}, far{0, 0, 2};
@@ -143,7 +144,7 @@ bool play(FabricPair& pair) {
     write.remote_addr = key->remote_addr;
     write.parts[0] = {source->id, 0, 512};
     write.part_count = 1;
-    // A new key is good for whoever hears of it over the connection: this poll binds it.
+    // This poll posts the bind, so the key is valid before the client can use it.
     server.poll(pair.now());
     if (client.fabric().post(std::span(&write, 1)) != 1) break;
   }
@@ -166,8 +167,8 @@ TEST(Ordering, RegionsAreRegisteredSoThatTheAdapterMayWriteInAnyOrderWhereThatIs
   }
 }
 
-// Whatever cannot be had, wherever: nothing is left behind, nothing used that is not there, and the next one
-// goes through.
+// Lets the creation of each verbs object fail in turn. No object may leak, no missing object may be used, and
+// the next connection must work.
 TEST(MockHcaShortage, EveryObjectMayBeTheOneThatCannotBeHad) {
   unsigned failures = 0;
   bool fell_short = true;
@@ -186,7 +187,7 @@ TEST(MockHcaShortage, EveryObjectMayBeTheOneThatCannotBeHad) {
   EXPECT_GT(failures, 10U);
 }
 
-// --- that the adapters find mistakes at all ---
+// --- the adapters detect program errors ---
 
 class MistakeTest : public ::testing::Test {
  protected:
@@ -216,7 +217,7 @@ class MistakeTest : public ::testing::Test {
     EXPECT_EQ(mock_hca::objects(), 0U);
     mock_hca::problems();
   }
-  // Once and no more.
+  // True if exactly one problem was reported and it contains `part`.
   static bool found(const std::string& part) {
     const std::vector<std::string> problems = mock_hca::problems();
     return problems.size() == 1 && problems[0].find(part) != std::string::npos;

@@ -1,4 +1,4 @@
-// The verbs backend on adapters in memory as a network of the simulator: who is joined with whom.
+// The verbs backend on in-memory adapters as a network of the simulator: which queue pairs are connected.
 #include "sim/net/verbs/mock_net.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class MockNetTest : public ::testing::Test {
   static NetworkConfig config() {
     NetworkConfig made;
     made.cm_timeout = milliseconds(100);
-    made.cm_late_hold = seconds(100);  // a tenth of it at least
+    made.cm_late_hold = seconds(100);  // actual delay: at least a tenth of it
     return made;
   }
   void SetUp() override {
@@ -45,7 +45,7 @@ class MockNetTest : public ::testing::Test {
     ASSERT_EQ(server->listen(PathAddress{{}, {}, 7}), Errc::ok);
   }
   void pass(Nanos time) { network.run_until(network.now() + time, choice); }
-  // The first event of the kind that the process reports; nobody else runs meanwhile.
+  // Polls this process alone until it reports an event of this kind; returns that event.
   Seen until(Fabric& fabric, Seen::Kind kind) {
     for (unsigned steps = 0; steps < 10'000; ++steps) {
       std::array<FabricEvent, 4> batch;
@@ -58,7 +58,7 @@ class MockNetTest : public ::testing::Test {
     ADD_FAILURE() << "nothing of the kind " << static_cast<int>(kind);
     return {};
   }
-  // It does what there is to do, and what it says is under way.
+  // Polls this process until it is idle and its messages are in flight.
   void turn(Fabric& fabric) {
     for (unsigned steps = 0; steps < 5; ++steps) {
       std::array<FabricEvent, 4> batch;
@@ -79,7 +79,7 @@ class MockNetTest : public ::testing::Test {
   std::unique_ptr<Fabric> client, server;
 };
 
-// It comes to the next process of the server, which knows of no connection.
+// The duplicate request reaches the restarted server process, which has no such connection.
 TEST_F(MockNetTest, ARequestThatComesTwiceLeavesTheClientWithTheEndThatItIsConnectedTo) {
   network.rates().request_late = kAlways;
   client->connect(kClientKey, {"n0.p0", "n1.p0", 7}, {64, 64}, bytes_of("req"));

@@ -1,4 +1,4 @@
-// How long an adapter tries before it gives a peer up, and what its packets are marked with.
+// Retry and timeout settings of queue pairs, and the type of service (TOS) of their packets.
 #include <algorithm>
 
 #include "conformance/adapters/test_two_ends.hpp"
@@ -38,7 +38,7 @@ TEST_F(PatienceOfAdapters, OptionsReachTheQueuePairsOfBothEnds) {
   leave();
 }
 
-// Of a client without options, such as Linux's.
+// The client sets no options, like Linux's.
 TEST_F(PatienceOfAdapters, AServerHasItsOwn) {
   mock_hca::reset({mock_hca::mlx5()});
   ASSERT_NO_FATAL_FAILURE(connected({}));
@@ -62,7 +62,7 @@ TEST_F(PatienceOfAdapters, AServerHasItsOwn) {
   leave(kNearAgain, kFarAgain);
 }
 
-// By the connection manager; a server without options takes them.
+// The connection manager carries the client's values; a server without options uses them.
 TEST_F(PatienceOfAdapters, AServerHearsOfThoseOfItsClient) {
   ASSERT_NO_FATAL_FAILURE(connected({}));
   leave();

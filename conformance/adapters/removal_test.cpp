@@ -1,4 +1,4 @@
-// A device goes and comes back, however that is told.
+// Hot removal and return of a device, for each way in which the removal may be reported.
 #include "conformance/adapters/test_two_ends.hpp"
 
 namespace rtrs::conformance::removal_test {
@@ -22,7 +22,7 @@ mock_hca::Profile flushing() {
 }
 class Removal : public TwoEnds, public ::testing::WithParamInterface<Way> {
  protected:
-  // Regions, keys of each kind and a connection with work in flight.
+  // Sets up regions, keys of each kind and a connection with work in flight.
   void use_device() {
     open({GetParam().profile()});
     listen("192.0.2.1");
@@ -89,7 +89,7 @@ TEST_P(Removal, WhileItIsThereNobodyListensAndConnectingFails) {
   expect_nothing_of_devices(0);
 }
 
-// The words of removal may find the connection at any point of its making.
+// The removal may be reported at any step of the handshake.
 TEST_P(Removal, AConnectionInTheMakingEndsOnce) {
   for (unsigned steps = 0; steps < 12; ++steps) {
     open({GetParam().profile()});
@@ -120,7 +120,7 @@ TEST_P(Removal, AConnectionInTheMakingEndsOnce) {
 
 class GuestRemoval : public TwoEnds {};
 
-// Its connections are lost, and it does not answer.
+// The device is removed without any event: its connections are lost, and calls to it fail.
 TEST_F(GuestRemoval, ADeviceThatGoesWithoutAWordIsNoticed) {
   for (const bool by_errors : {false, true}) {
     open({by_errors ? flushing() : mock_hca::mlx5()});

@@ -1,4 +1,4 @@
-// What peers may do with memory, where it is registered, and that all of it is given back.
+// Access rights of peers to memory, where memory is registered, and that all registrations are freed.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -82,7 +82,7 @@ TEST_F(Rights, OfSeveralAdaptersNoneRegistersMemoryThatItDoesNotUse) {
 
 TEST_F(Rights, MemoryThatIsUsedAgainIsTheRightAdaptersStill) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
-  // So that keys of both are not equal.
+  // Registers more memory at one end than at the other, so that their keys differ.
   client.fabric->post_receive(kNear, 1, 4096);
   server.fabric->post_receive(kFar, 1, 4096);
   poll_both();
@@ -139,7 +139,7 @@ TEST_F(Rights, AWindowThatNobodyClosedIsNotBoundAgain) {
   EXPECT_EQ(client.count(Kind::connection_lost, kNear), 0U);
 }
 
-// An adapter gives the number of a window that is gone to the next one, and word of the old key's end comes
+// The adapter reuses the number of a freed window, and the event that the old key was invalidated arrives
 // late.
 TEST_F(Rights, WordOfAnEarlierKeyEndsNoOther) {
   mock_hca::Profile frugal = mock_hca::mlx5();
@@ -161,20 +161,20 @@ TEST_F(Rights, WordOfAnEarlierKeyEndsNoOther) {
   work.op = WorkRequest::Op::send_inv;
   work.rkey = first->rkey;
   ASSERT_EQ(server.fabric->post(std::span(&work, 1)), 1U);
-  server.fabric->try_wait();  // with the client's adapter, which the client has not asked since
+  server.fabric->try_wait();  // delivered to the client's adapter, but the client has not polled it yet
   client.fabric->release_key(first->id);
   const auto next = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
   ASSERT_TRUE(next);
   ASSERT_EQ(next->rkey >> 8, first->rkey >> 8);
   EXPECT_EQ(take(client, Kind::key_invalidated, kNear).rkey, first->rkey);
   client.fabric->release_key(next->id);
-  // That one is still open, so its window may not be bound once more.
+  // The second key is still valid, so its window must not be bound to another key.
   ASSERT_TRUE(client.fabric->make_request_key(kNear, memory->id, 0, 4096));
   EXPECT_TRUE(carries());
   EXPECT_EQ(client.count(Kind::connection_lost, kNear), 0U);
 }
 
-// Neither the key that was told, nor the one that comes after it.
+// After an invalidation, neither the old rkey nor the next one gives access.
 TEST_F(Rights, BehindAKeyThatWasTakenBackNothingIsOpen) {
   for (const std::uint32_t step : {0U, 1U}) {
     ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5()}));

@@ -1,4 +1,4 @@
-// Room: of queues, of places for messages and of what a connection may have outstanding.
+// Capacity of queues and message buffers, and the outstanding work that a connection may have.
 #include <array>
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ class Rooms : public TwoEnds {
     work.cookie = imm;
     return work;
   }
-  // As long as there is room, without polling; their number.
+  // Posts up to `most` messages without polling; returns how many the send queue accepted.
   std::size_t post_messages(std::size_t most, std::size_t bytes) {
     std::size_t posted = 0;
     for (; posted < most; ++posted) {
@@ -58,7 +58,7 @@ class Rooms : public TwoEnds {
   std::uint8_t next_text = 0, seen_text = 0;
 };
 
-// All that is posted comes back at once, and nobody reads it: the adapter has gone.
+// The adapter is removed and flushes all posted work at once, while nobody reads the queue.
 TEST_F(Rooms, AQueueHoldsAllThatItsConnectionsMayHave) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.flushes_when_taken_out = true;
@@ -66,7 +66,7 @@ TEST_F(Rooms, AQueueHoldsAllThatItsConnectionsMayHave) {
   listen(kAddress);
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
-  constexpr std::uint32_t kSends = 16, kReceives = 262, kKeys = 64;  // three times these are 1,026
+  constexpr std::uint32_t kSends = 16, kReceives = 262, kKeys = 64;  // of three connections: 1,026
   for (std::uint16_t i = 0; i < 6; ++i) {
     const ConKey near{0, i, 1}, far{0, i, 2};
     ASSERT_NO_FATAL_FAILURE(connect_with(depths(kSends, kReceives, kKeys), 0, near, far));
@@ -83,7 +83,7 @@ TEST_F(Rooms, AQueueHoldsAllThatItsConnectionsMayHave) {
   for (std::uint16_t i = 0; i < 6; ++i) take(client, Kind::connection_lost, {0, i, 1});
 }
 
-// However many come and go.
+// Space of closed connections in a shared queue is reused, for any number of connections.
 TEST_F(Rooms, TheRoomOfWhoLeftIsTakenAgain) {
   open({mock_hca::mlx5()});
   listen(kAddress);
@@ -129,7 +129,7 @@ TEST_F(Rooms, TheGreatestDepthIsFoundToTheLastWorkRequest) {
   }
 }
 
-// Completions are asked for as often as the depth that is left needs it.
+// Unsignalled work is signalled as often as needed to free entries of a shallow send queue.
 TEST_F(Rooms, NoDepthIsTooSmallForWorkThatNobodyWantsToHearOf) {
   struct {
     int cqe;
@@ -176,8 +176,8 @@ TEST_F(Rooms, KeysLeaveNoMoreRoomToMessagesThanWasAskedFor) {
   EXPECT_EQ(client.fabric->post(work), 64U);
 }
 
-// Messages that wait at an adapter without inline data, or with less than they are long, keep their places,
-// whatever had been in the queue before.
+// A message that is longer than the adapter's inline data keeps its send buffer until it is sent, regardless
+// of earlier work in the queue.
 TEST_F(Rooms, AMessageKeepsItsPlaceUntilItIsSent) {
   for (const std::uint32_t inline_bytes : {0U, 64U}) {
     mock_hca::Profile profile = mock_hca::mlx5();
@@ -212,14 +212,14 @@ TEST_F(Rooms, PlacesForMessagesAreFewerThanADeepQueueHolds) {
   for (unsigned round = 0; round < 4; ++round) {
     const std::size_t bytes = round % 2 == 0 ? 96 : 1;
     const std::size_t posted = post_messages(1000, bytes);
-    // Of every eighth its end is heard of, so that the last seven may not be known to be free.
+    // Only every eighth message is signalled, so up to seven free buffers may be unknown.
     EXPECT_LE(posted, 256U);
     EXPECT_GE(posted, round == 0 ? 256U : 249U);
     ASSERT_NO_FATAL_FAILURE(expect_messages(posted, bytes));
   }
 }
 
-// Whatever goes through the queue in between.
+// Binds in between must not free the send buffers of messages.
 TEST_F(Rooms, BindingsGiveNoPlacesForMessagesBack) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.send_queue_bytes = 0;
@@ -257,14 +257,14 @@ TEST_F(Rooms, WorkThatWasNotDoneIsCountedAtTheEnd) {
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(16, 16, 0), 2));
   std::vector<WorkRequest> work(7, immediate(kNear, 1, true));
   ASSERT_EQ(client.fabric->post(work), 7U);
-  client.fabric->try_wait();  // with the device
+  client.fabric->try_wait();  // hands the work to the device
   client.fabric->disconnect(kNear);
   EXPECT_EQ(client.fabric->stats().discarded_work, 5U);
   poll(client), poll(client);
   EXPECT_EQ(client.fabric->stats().discarded_work, 5U) << "once";
 }
 
-// Word of it may come after that of the peer's end, depending on what is looked at first.
+// The completions may be reported after the loss of the connection, depending on which queue is read first.
 TEST_F(Rooms, WorkThatWasDoneIsNotCountedAtTheEndWhenTheLossWasTold) {
   bool late = false;
   for (unsigned polls = 0; polls < 33; ++polls) {
@@ -274,7 +274,7 @@ TEST_F(Rooms, WorkThatWasDoneIsNotCountedAtTheEndWhenTheLossWasTold) {
     for (unsigned i = 0; i < polls; ++i) poll(client);
     std::vector<WorkRequest> work(7, immediate(kNear, 1, true));
     ASSERT_EQ(client.fabric->post(work), 7U);
-    poll(client);  // with the device, which does it
+    poll(client);  // hands the work to the device, which executes it
     server.fabric->disconnect(kFar);
     for (unsigned i = 0; i < 80 && client.count(Kind::connection_lost, kNear) == 0; ++i) poll(client);
     const std::size_t told = client.count(Kind::send_done, kNear);
@@ -288,7 +288,7 @@ TEST_F(Rooms, WorkThatWasDoneIsNotCountedAtTheEndWhenTheLossWasTold) {
   EXPECT_TRUE(late);
 }
 
-// Bytes of an event are good until the next poll(), also where the same step asks for a receive.
+// The bytes of an event stay valid until the next poll(), also if a receive is posted in between.
 TEST_F(Rooms, AMessageIsNotOverwrittenWhileItIsLookedAt) {
   open({mock_hca::mlx5()});
   listen(kAddress);
@@ -311,7 +311,7 @@ mock_hca::Profile binds_alone() {
   return profile;
 }
 
-// What was asked for before a binding goes before it, the first time and later.
+// Work that was posted before a bind executes before it, for the first bind and for later ones.
 TEST_F(Rooms, NoBindingOvertakesWhatWasPostedBefore) {
   open({binds_alone()});
   listen(kAddress);
@@ -331,7 +331,7 @@ TEST_F(Rooms, NoBindingOvertakesWhatWasPostedBefore) {
   }
 }
 
-// The binding that ends a key waits for room, and there is some by the time that the key is renewed.
+// The bind that invalidates a key waits for queue space; there is space again when the key is renewed.
 TEST_F(Rooms, ARenewalDoesNotOvertakeTheEndOfItsKey) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.send_queue_bytes = 0;

@@ -1,5 +1,5 @@
-// Connections that share a completion queue: none gets what is another's, and the queue is never overrun,
-// whatever a device leaves in it or throws out of it when a queue pair ends.
+// Connections that share a completion queue: no connection gets another's completions, and the queue never
+// overruns, regardless of whether the device keeps or discards completions when a queue pair is destroyed.
 #include <sys/socket.h>
 
 #include <array>
@@ -37,7 +37,7 @@ class SharedQueueTest : public FabricContract {
       work.cookie = i + 1;
       ASSERT_EQ(from.fabric().post(std::span(&work, 1)), 1U);
     }
-    // It may wait for the end of the step.
+    // The post may be deferred to the end of the step; try_wait() hands it to the device.
     from.fabric().try_wait();
   }
   const verbs::VerbsStats client_stats() {
@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(MockHca, SharedQueueTest,
                                            FabricCase{"rxe_small_queues", make_pair<mock_hca::rxe, 400>}),
                          case_name);
 
-// Some devices throw completions away with their queue pair.
+// Some devices discard unread completions when the queue pair is destroyed.
 TEST_P(SharedQueueTest, what_was_done_before_the_end_is_not_counted_as_discarded) {
   const Link link = open_link(kMany, 0);
   post_many(client(), link.client);
@@ -70,7 +70,7 @@ TEST_P(SharedQueueTest, the_completions_of_a_connection_that_ended_are_nobodys) 
     post_many(server(), first.server);
     client().fabric().disconnect(first.client);
     server().fabric().disconnect(first.server);
-    // It takes the place of the first.
+    // The new connection takes the slot of the first.
     const Link second = open_link(kMany, 0);
     post_one(client(), empty_imm(second.client, 1000));
     post_one(server(), empty_imm(second.server, 1001));
@@ -92,7 +92,7 @@ TEST_P(SharedQueueTest, a_connection_that_ends_loses_nothing_of_the_others) {
   const Link second = open_link(kMany, 0);
   post_many(server(), first.server);
   post_many(server(), second.server);
-  // Whatever lies in the queue of both by now.
+  // The shared queue may already hold completions of both.
   client().fabric().try_wait();
   client().fabric().disconnect(first.client);
   for (std::uint32_t i = 0; i < kMany; ++i)
@@ -102,7 +102,7 @@ TEST_P(SharedQueueTest, a_connection_that_ends_loses_nothing_of_the_others) {
   EXPECT_EQ(client().count(Kind::imm_received, first.client), 0U);
 }
 
-// They were read when it ended.
+// Completions of one connection were read while another was closed; try_wait() must not report idle.
 TEST_P(SharedQueueTest, nobody_sleeps_over_what_the_end_of_another_brought_to_light) {
   const Link first = open_link(kMany, 0);
   const Link second = open_link(kMany, 0);

@@ -1,5 +1,5 @@
-// What peers and callers of the verbs backend are told where something cannot be had, or is not read in one
-// go: found by the simulator on adapters in memory.
+// Errors and events if the verbs backend cannot get a resource, or cannot read all completions at once. The
+// simulator found these cases on in-memory adapters.
 #include <array>
 
 #include "conformance/adapters/test_two_ends.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 class Shortage : public TwoEnds {
  protected:
-  // Asks, without an answer yet.
+  // Sends a connection request, which the server has not answered yet.
   SeenEvent ask() {
     client.fabric->connect(
         kNear, {.source = {}, .destination = "192.0.2.1", .port = server.fabric->listening_port()}, params(),
@@ -41,7 +41,7 @@ TEST_F(Shortage, WhoDiesWithARequestSaysNothing) {
   listen("192.0.2.1");
   ask();
   server.side.reset();
-  server.fabric.reset();  // rejects what nobody has answered
+  server.fabric.reset();  // rejects unanswered requests
   for (unsigned i = 0; i < 80; ++i) poll(client);
   SeenEvent failed;
   ASSERT_TRUE(client.side->take(SeenEvent::Kind::connect_failed, kNear, failed));
@@ -71,7 +71,7 @@ TEST_F(Shortage, NobodySleepsOverCompletionsThatAPollHadNoRoomFor) {
     work.imm = imm;
     ASSERT_EQ(client.fabric->post(std::span(&work, 1)), 1U);
   }
-  client.fabric->try_wait();  // what was posted is with the device
+  client.fabric->try_wait();  // hands the work to the device
   std::vector<std::uint32_t> seen;
   for (unsigned polls = 0; polls < 400 && seen.size() < kMany; ++polls) {
     std::array<FabricEvent, 1> one;
@@ -83,12 +83,12 @@ TEST_F(Shortage, NobodySleepsOverCompletionsThatAPollHadNoRoomFor) {
   EXPECT_EQ(seen, (std::vector<std::uint32_t>{1, 2, 3, 4, 5, 6}));
 }
 
-// What completed of a connection that left lies in a completion queue until somebody reads it, and poll() may
-// be asked for no event for a while.
+// Completions of a closed connection stay in the completion queue until they are read, and the caller may
+// poll without room for events for some time.
 TEST_F(Shortage, WhoeverComesTakesNoRoomOfWhatLiesUnread) {
   for (const bool looks : {false, true}) {
     mock_hca::Profile profile = mock_hca::rxe();
-    profile.max_cqe = 128;  // what one connection may have outstanding
+    profile.max_cqe = 128;  // outstanding work of one connection
     open({profile});
     listen("192.0.2.1");
     ConnectionParams wanted;
@@ -113,7 +113,7 @@ TEST_F(Shortage, WhoeverComesTakesNoRoomOfWhatLiesUnread) {
     come(kNear, kFar);
     ASSERT_EQ(send_all(client, kNear), 64U);
     client.fabric->disconnect(kNear);
-    // With nothing else pending, the next polls look at the queue, and read a part of it.
+    // With nothing else pending, the next polls read part of the queue.
     std::array<FabricEvent, 1> one;
     if (looks) {
       ASSERT_EQ(client.fabric->poll(now, one), 1U);

@@ -23,7 +23,7 @@ inline mock_hca::Profile second() {
   one.name = "mlx5_1";
   return one;
 }
-// mlx5 that reuses numbers and so has a timewait state.
+// mlx5 that reuses queue pair numbers, so that queue pairs have a timewait state.
 inline mock_hca::Profile frugal() {
   mock_hca::Profile one = mock_hca::mlx5();
   one.reuses_numbers = true;
@@ -95,7 +95,7 @@ class TwoEnds : public ::testing::Test {
   void poll_both(unsigned times = 80) {
     for (unsigned i = 0; i < times; ++i) poll(client), poll(server);
   }
-  // Polls both ends until so() is true. Virtual time stands still.
+  // Polls both ends until so() is true, without advancing virtual time. Returns false if that never happens.
   bool until(const std::function<bool()>& so) {
     for (unsigned i = 0; i < 400; ++i) {
       if (so()) return true;
@@ -122,7 +122,7 @@ class TwoEnds : public ::testing::Test {
     take(server, SeenEvent::Kind::connection_closed, far);
     poll_both();
   }
-  // Connects, and accepts on the server.
+  // Connects the client to `address` and accepts at the server.
   void connect(const std::string& address, ConKey near = kNear, ConKey far = kFar,
                const ConnectionParams& wanted = params()) {
     client.fabric->connect(
@@ -155,7 +155,8 @@ class TwoEnds : public ::testing::Test {
   void expect_nothing_of_devices(unsigned identifiers) { EXPECT_EQ(mock_hca::objects(), 2U + identifiers); }
 
   bool expects_removal = true;
-  verbs::Posting usual_posting = verbs::Posting::send;  // unless the test selects another
+  verbs::Posting usual_posting =
+      verbs::Posting::send;  // posting of both ends, unless the test selects another
   std::uint64_t seed = 1;
   Nanos now = seconds(1);
   std::uint32_t last_imm = 0;

@@ -1,5 +1,5 @@
-// Queue pairs in a thread domain: where the adapter has them, where it has none, and where one of the two
-// objects that it takes cannot be had.
+// Queue pairs in a thread domain: with and without support by the adapter, and if one of the two objects that
+// it needs (thread domain, parent domain) cannot be created.
 #include <utility>
 
 #include "conformance/adapters/test_two_ends.hpp"
@@ -45,8 +45,8 @@ TEST_F(ThreadDomains, AreDoneWithoutOnAnAdapterThatHasNone) {
   leave();
 }
 
-// Whatever cannot be had when the server opens its adapter: what is left of the two goes back, and the
-// queue pairs are made as usual.
+// If one of the two objects cannot be created, the other is freed and queue pairs are created without a
+// thread domain.
 TEST_F(ThreadDomains, AreDoneWithoutWhereOneOfTheirTwoObjectsCannotBeHad) {
   unsigned without = 0;
   bool fell_short = true;
@@ -87,7 +87,7 @@ TEST_F(ThreadDomains, GoWithAnAdapterThatIsTakenOutAndComeBackWithIt) {
   EXPECT_EQ(mock_hca::queue_pairs_of_threads(), 2U);
 }
 
-// --- that the adapters find mistakes at all ---
+// --- the adapters detect program errors ---
 
 class ThreadDomainMistakes : public ::testing::Test {
  protected:

@@ -1,4 +1,4 @@
-// The verbs backend goes by the time that poll() is given.
+// The verbs backend uses only the time that is passed to poll().
 #include <poll.h>
 
 #include "backends/verbs/verbs_fabric.hpp"
@@ -9,12 +9,12 @@ namespace {
 
 class Timers : public TwoEnds {
  protected:
-  // Within a time that a busy machine does not reach.
+  // True if the descriptor becomes readable within 10 s, which is enough on a busy machine.
   static bool wakes(const End& end) {
     pollfd one{.fd = end.fabric->wait_fd(), .events = POLLIN, .revents = 0};
     return ::poll(&one, 1, 10'000) == 1;
   }
-  // When poll() has something to do although nothing can be read.
+  // Time at which poll() has work even if no descriptor is readable.
   static Nanos due(const End& end) { return static_cast<const verbs::FabricImpl&>(*end.fabric).next_timer(); }
 };
 
@@ -24,7 +24,7 @@ TEST_F(Timers, AFarewellThatNobodyAnswersIsGivenUpByTheTimeOfPoll) {
   connect_whole("192.0.2.1");
   ASSERT_TRUE(carries());
   client.fabric->disconnect(kNear);
-  for (unsigned i = 0; i < 80; ++i) poll(client);  // the server says nothing
+  for (unsigned i = 0; i < 80; ++i) poll(client);  // the server does not answer
   EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
   now += milliseconds(9'999);
   poll(client);
@@ -46,7 +46,7 @@ TEST_F(Timers, AnAnswerThatIsThereByTheDeadlineCounts) {
   EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
 }
 
-// Another thread posts while the one that polls sleeps: nobody else would send it.
+// Another thread posts while the polling thread sleeps. The post itself must reach the device.
 TEST_F(Timers, WhatIsPostedToASleepingFabricGoesOut) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
@@ -62,13 +62,13 @@ TEST_F(Timers, WhatIsPostedToASleepingFabricGoesOut) {
   SeenEvent event;
   ASSERT_TRUE(server.side->take(SeenEvent::Kind::imm_received, kFar, event));
   EXPECT_EQ(event.imm, 77U);
-  // A receive too, for whoever answers.
+  // Also receives, because the peer may answer.
   const std::uint64_t before = mock_hca::counts(0).receives;
   client.fabric->post_receive(kNear, 1, 64);
   EXPECT_EQ(mock_hca::counts(0).receives, before + 1);
 }
 
-// Once it has slept.
+// After the fabric has slept once.
 TEST_F(Timers, WhatIsPostedBetweenTwoPollsRingsOneDoorbell) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
@@ -85,7 +85,8 @@ TEST_F(Timers, WhatIsPostedBetweenTwoPollsRingsOneDoorbell) {
   EXPECT_EQ(mock_hca::counts(0).doorbells, before + 1);
 }
 
-// The descriptor may wake who sleeps before it is time by poll(): then it does so once more.
+// The timer descriptor may fire before the time passed to poll() reaches the deadline; then it must fire
+// again.
 TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
@@ -95,7 +96,7 @@ TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
   poll(client);
   now += milliseconds(9'999);
   poll(client);
-  client.fabric->disconnect(kNearAgain);  // sets the timer anew, for the first of both
+  client.fabric->disconnect(kNearAgain);  // sets the timer again, for the earlier deadline
   for (unsigned i = 0; i < 3; ++i) {
     for (unsigned polls = 0; polls < 80 && !client.fabric->try_wait(); ++polls) poll(client);
     EXPECT_TRUE(wakes(client)) << i;
@@ -146,7 +147,7 @@ TEST_F(Timers, WhoListensAgainWaitsForNothing) {
   EXPECT_EQ(due(server), kNever);
 }
 
-// A port that nobody goes over never ends anything, and comes first.
+// A port without connections comes first in the list and must not end the check early.
 TEST_F(Timers, APortThatStaysDownEndsAllOfItsConnections) {
   mock_hca::Profile second = mock_hca::mlx5();
   second.name = "mlx5_1";
@@ -179,7 +180,7 @@ TEST_F(Timers, APortThatNobodyGoesOverEndsNothing) {
   EXPECT_TRUE(carries());
 }
 
-// Another thread asks for more receives than there are, or leaves, while the one that polls sleeps.
+// While the polling thread sleeps, another thread posts more receives than the queue allows, or disconnects.
 TEST_F(Timers, WhoSleepsIsWokenByWhatHappensMeanwhile) {
   for (const bool leaves : {false, true}) {
     open({mock_hca::mlx5()});

@@ -1,5 +1,5 @@
-// The rules of Boost.Asio for asynchronous operations are tested over a loop without a network: the test
-// decides when the client and when the server takes a step.
+// Fixture for tests of Boost.Asio's rules for asynchronous operations. There is no network: the test decides
+// when the client and the server take a step.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ class Contract : public ::testing::Test {
     serve_until([&mapped] { return mapped.has_value(); });
     ASSERT_FALSE(*mapped) << mapped->message();
   }
-  // The client alone, long enough for whatever it can do without the server.
+  // Runs only the client, until it can do nothing more without the server.
   void turn(unsigned times = 100) {
     for (unsigned i = 0; i < times; ++i) {
       context.restart();

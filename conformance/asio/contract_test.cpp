@@ -1,4 +1,4 @@
-// What Boost.Asio asks of asynchronous operations, held by RemoteDevice: completion tokens,
+// Checks that RemoteDevice follows Boost.Asio's rules for asynchronous operations: completion tokens,
 // executors, work guards, allocators, cancellation, destruction.
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ namespace {
 
 using net::cancellation_type;
 
-// Counts what is allocated and not given back.
+// Counts allocations and deallocations.
 struct Books {
   int allocated = 0;
   int freed = 0;
@@ -189,7 +189,7 @@ TEST_F(Contract, AHandlerRunsOnItsStrand) {
   EXPECT_TRUE(*inside);
 }
 
-// The pool ends when it has no work: the operation is work for it from the beginning.
+// The pool ends when it has no work, so the pending operation must count as work of the pool.
 TEST_F(Contract, AHandlerRunsOnItsThreadPoolWhichWaitsForIt) {
   make_mapped_device();
   net::thread_pool pool(1);
@@ -290,7 +290,7 @@ TEST_F(Contract, WhatTheServerHasIsNotCancelled) {
   serve_until([&result] { return result.has_value(); });
   EXPECT_FALSE(*result);
   EXPECT_EQ(data[0], std::byte{42});
-  signal.emit(cancellation_type::all);  // nobody listens any more
+  signal.emit(cancellation_type::all);  // the operation has completed and ignores the signal
 }
 
 // --- destruction ---
@@ -329,7 +329,7 @@ TEST_F(Contract, DestroyingTheDeviceAbortsAMap) {
   }
 }
 
-// The coroutine owns the device, and the device the handler that owns the coroutine.
+// Ownership cycle: the coroutine owns the device, and the device owns the handler that owns the coroutine.
 TEST_F(Contract, DestroyingTheContextDestroysACoroutineThatOwnsTheDevice) {
   const auto alive = std::make_shared<int>(1);
   std::optional<Error> mapped;

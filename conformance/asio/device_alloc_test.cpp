@@ -1,5 +1,5 @@
-// Once the most requests that were under way together are, a RemoteDevice allocates nothing for a request:
-// neither itself, nor its event loop, nor the block server in the same thread.
+// Checks that a request allocates no memory once the number of requests in flight has reached its maximum:
+// neither in RemoteDevice, nor in its event loop, nor in the block server in the same thread.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -46,7 +46,7 @@ class DeviceAllocations : public testing::TestWithParam<asio::WaitMode> {
     ASSERT_TRUE(mapped);
     ASSERT_LT(device_->session().max_io_size(), kLarge);
   }
-  // kDepth at a time, each next one submitted by the handler of one before.
+  // Runs `requests` requests, kDepth at a time; the handler of each submits the next.
   bool run(unsigned requests) {
     left_ = requests;
     for (unsigned i = 0; i < kDepth; ++i) next();

@@ -21,7 +21,7 @@ inline auto into(Error& error) {
   return boost::asio::redirect_error(boost::asio::use_awaitable, error);
 }
 
-// Runs the loop until `done` is true, also while no operation is outstanding. Throws after a minute.
+// Runs the loop until `done` returns true, even if no operation is outstanding. Throws after one minute.
 template <class Done>
 void run_until(boost::asio::io_context& context, Done done) {
   const auto work = boost::asio::make_work_guard(context);

@@ -1,5 +1,5 @@
-// A server of memory disks over the loop of the benchmarks, for tests that decide when the server answers: it
-// takes a step only when step() is called.
+// A server of memory disks on the loop fabric of the benchmarks. The server runs only when step() is called,
+// so a test decides when it answers.
 #pragma once
 #include <memory>
 #include <utility>
@@ -17,7 +17,7 @@ class LoopServer {
     bench::LoopFabric::join(*near_, far_);
     server_.listen(far_, asio::steady_now(), {});
   }
-  // The client's end. Once only. No step() after the client has destroyed it.
+  // Returns the client's fabric. Call it only once, and do not call step() after the fabric was destroyed.
   std::unique_ptr<Fabric> take_client_fabric() { return std::move(near_); }
 
   void step() { store_.serve(server_, far_, asio::steady_now()); }

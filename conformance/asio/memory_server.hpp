@@ -1,5 +1,5 @@
-// A server of memory disks for tests: a BlockServer over libfabric, in the same event loop as the test.
-// Destroying it is what a killed server looks like: nobody is told goodbye.
+// A server of memory disks for tests: a BlockServer on libfabric, in the event loop of the test. Its
+// destructor does not disconnect clients, like a killed server.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
@@ -17,12 +17,12 @@ class MemoryServer {
  public:
   struct Options {
     std::vector<std::string> listen{"127.0.0.1"};
-    std::uint16_t port = 0;  // 0: any
+    std::uint16_t port = 0;  // 0: any free port
     std::uint32_t first_generation = 0;
     HeartbeatConfig heartbeat{};
   };
 
-  // `disks` must outlive the server. Throws std::runtime_error when it cannot listen.
+  // `disks` must outlive the server. Throws std::runtime_error if it cannot listen.
   MemoryServer(boost::asio::io_context&, MemoryDisks& disks, const Options&);
   MemoryServer(const MemoryServer&) = delete;
   MemoryServer& operator=(const MemoryServer&) = delete;

@@ -1,4 +1,4 @@
-// What a RemoteDevice tells of a server that comes back, maybe as another.
+// Events and errors of a RemoteDevice when its server restarts, possibly with other settings.
 #include <algorithm>
 #include <cerrno>
 
@@ -32,7 +32,7 @@ TEST_F(RemoteDeviceTest, ARefusalIsToldOnceUntilTheDeviceWasOpenAgain) {
   for (int times = 1; times <= 2; ++times) {
     server.reset();
     run_until(context, [&] { return remote.state() == rnbd::DeviceState::closed; });
-    disks["disk"].writers = 1;  // somebody else
+    disks["disk"].writers = 1;  // another client has the device open for writing
     start_server();
     run_until(context, [&] { return refusals() == times; });
     disks["disk"].writers = 0;

@@ -1,4 +1,4 @@
-// A RemoteDevice, and the real server over TCP on loopback, in one process.
+// A RemoteDevice and the real server, on TCP over loopback in one process.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ class RemoteDeviceTest : public ::testing::Test {
     device = std::make_unique<asio::RemoteDevice>(context, std::move(*fabric), std::move(options));
     return *device;
   }
-  // Runs one operation to its end.
+  // Runs one operation until it completes.
   template <class Start>
   Error wait(Start start) {
     std::optional<Error> result;

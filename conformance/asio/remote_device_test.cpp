@@ -1,4 +1,4 @@
-// RemoteDevice against the real server over TCP on loopback, in one process.
+// RemoteDevice with the real server, on TCP over loopback in one process.
 #include "backends/bindings/asio/remote_device.hpp"
 
 #include <array>
@@ -78,7 +78,7 @@ TEST_F(RemoteDeviceTest, ForceUnitAccessIsAFlagOrAFlushOrNothing) {
   MemoryDisk& disk = disks["disk"];
   write_once();
   EXPECT_EQ(disk.fua_writes, 1U);
-  EXPECT_EQ(disk.flushes, 1U);  // of the zeroes, which carry no such flag
+  EXPECT_EQ(disk.flushes, 1U);  // for the write zeroes, which has no FUA flag
   disk.fua = false;
   write_once();
   EXPECT_EQ(disk.fua_writes, 1U);

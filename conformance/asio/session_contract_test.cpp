@@ -1,4 +1,4 @@
-// What Boost.Asio asks of asynchronous operations, held by Session.
+// Checks that Session follows Boost.Asio's rules for asynchronous operations.
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/deferred.hpp>
@@ -28,7 +28,7 @@ class SessionContract : public Contract {
   std::unique_ptr<asio::Session> session;
 };
 
-// A message that the server answers.
+// A request that the server answers (SESS_INFO).
 struct Question {
   Question() {
     EXPECT_EQ(wire::rnbd::encode(wire::rnbd::SessInfo{}, question), question.size());

@@ -1,4 +1,4 @@
-// Session against the real server over TCP on loopback, in one process.
+// Session with the real server, on TCP over loopback in one process.
 #include "backends/bindings/asio/session.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ struct SessInfo {
   bool answered() const { return static_cast<bool>(wire::rnbd::parse_sess_info_rsp(answer)); }
 };
 
-// Never answers, and can be slept on.
+// A fabric that never answers; its wait_fd() is never readable.
 class SilentFabric final : public test::HeldFabric {
  public:
   SilentFabric() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -79,7 +79,7 @@ TEST_F(SessionTest, ServesCoroutines) {
   EXPECT_TRUE(session.client().closed());
 }
 
-// Clients that lose their server in one moment must not come back in one.
+// Clients that lose their server at the same moment must not all reconnect at the same moment.
 TEST_F(SessionTest, L09EverySessionWaitsForTimesOfItsOwn) {
   std::uint16_t port = 0;
   {
@@ -166,7 +166,7 @@ TEST_F(SessionTest, ErrorsOfACallComeThroughItsHandler) {
   EXPECT_EQ(late, asio::to_error_code(Errc::session_closed)) << late.message();
 }
 
-// Nothing else wakes the loop.
+// Only the paths' deadlines can wake the loop.
 TEST_F(SessionTest, WhatIsAskedOfPathsGetsItsDeadlines) {
   asio::SessionSettings settings = settings_for(1);
   settings.client.protocol.connect_timeout = milliseconds(1);
@@ -178,7 +178,7 @@ TEST_F(SessionTest, WhatIsAskedOfPathsGetsItsDeadlines) {
     const Nanos end = asio::steady_now() + seconds(60);
     while (!waits() && asio::steady_now() < end) context.run_one_for(std::chrono::milliseconds(10));
     EXPECT_TRUE(waits()) << path;
-    // It sleeps.
+    // Runs until the loop has nothing to do.
     while (context.poll() != 0) continue;
   };
   until_waits(0);

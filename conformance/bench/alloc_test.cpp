@@ -1,4 +1,4 @@
-// After the connections are made, neither side allocates: counted over 100,000 requests.
+// Checks that neither side allocates memory during 100,000 requests after the connections are established.
 #include <gtest/gtest.h>
 
 #include "conformance/bench/count_allocations.hpp"
@@ -11,7 +11,7 @@ TEST(Allocations, NoneInAHundredThousandRequests) {
   for (const unsigned paths : {1U, 4U}) {
     Pair pair(paths, true);
     ASSERT_TRUE(pair.ready(paths));
-    // The first of each kind make what is kept, such as the key of the application's memory.
+    // The first request of each kind allocates cached objects, such as the key of the application's memory.
     for (const Direction direction : {Direction::write, Direction::read})
       ASSERT_TRUE(pair.one(direction, 4096));
     const std::uint64_t before = allocations();
@@ -22,7 +22,7 @@ TEST(Allocations, NoneInAHundredThousandRequests) {
   }
 }
 
-// The same over the simulated fabric: its own pools have their size after the first requests.
+// The same check on the simulated fabric, whose own pools reach their final size during the first requests.
 TEST(Allocations, NoneOverTheSimulatedFabric) {
   sim::CalmChoice choice;
   sim::Network network;

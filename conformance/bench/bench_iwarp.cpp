@@ -1,6 +1,6 @@
-// What the wire of the TCP fabric costs: `bench_iwarp [crc] [IOS]`. An IO is a write of 4 KiB with immediate
-// one way and an immediate the other way; 32 IOs lie together in one buffer, as a poll round takes and sends
-// them. To count the instructions of the receiving halves (or, by measured_send, of the sending ones):
+// Cost of the TCP fabric's iWARP layer: `bench_iwarp [crc] [IOS]`. An IO is a 4 KiB write with immediate in
+// one direction and an immediate in the other. 32 IOs are in one buffer, like in one poll round. To count the
+// instructions of the receiving side (or of the sending side, with measured_send):
 //   valgrind --tool=callgrind --toggle-collect='*measured_receive*' bench_iwarp
 #include <cstdio>
 #include <cstdlib>

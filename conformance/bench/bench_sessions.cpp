@@ -1,7 +1,6 @@
-// What a session costs the server as sessions grow: `bench_sessions [SESSIONS ...]`. For each number:
-// processor time and memory to connect them, then processor time of one IO, sent over all of them in turn.
-// The clients are the fabric itself, which knows only the messages: what is measured is the server's driver,
-// machines and recorder.
+// Cost of server sessions by their number: `bench_sessions [SESSIONS ...]`. Prints CPU time and memory per
+// session setup, and CPU time per IO, with IOs sent on all sessions in turn. A special fabric plays the
+// clients, so only the server's driver, state machines and recorder are measured.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -38,7 +37,7 @@ class StarFabric final : public PlainFabric {
   }
   const Capabilities& capabilities() const noexcept override { return can_; }
   Result<Region> allocate(std::size_t bytes) override {
-    // As a real backend: pages take memory once they are used.
+    // Like a real backend: a page takes memory only after its first use.
     void* memory = std::calloc(1, bytes);
     if (memory == nullptr) return tl::unexpected(Errc::no_memory);
     regions_.push_back({static_cast<std::byte*>(memory), bytes});
@@ -88,7 +87,7 @@ class StarFabric final : public PlainFabric {
   std::size_t waiting_ = 0;
   bool rejected_ = false;
   ConKey accepted_{};
-  std::byte* target_ = nullptr;  // by the last make_key()
+  std::byte* target_ = nullptr;  // target of the last make_key()
 };
 
 struct Client {
@@ -102,7 +101,7 @@ class Star {
     if (server_.listen(fabric_, now_, {}) != Errc::ok) fail("listen");
     for (unsigned i = 0; i < sessions; ++i) connect(i);
   }
-  // One write of 4 KiB in the next session, answered.
+  // Sends a 4 KiB write on the next session and completes it.
   void io() {
     Client& client = clients_[next_];
     next_ = next_ + 1 == clients_.size() ? 0 : next_ + 1;
@@ -189,7 +188,7 @@ void measure(unsigned sessions) {
   const double begun = processor_seconds();
   const auto star = std::make_unique<Star>(sessions);
   const double connected = processor_seconds();
-  // Every chunk in use has been touched once, and the ring is full, before the measurement.
+  // Warm-up: touches every chunk in use once and fills the recorder's ring.
   for (unsigned i = 0; i < std::max(kIos / 4, 40 * sessions); ++i) star->io();
   const double warm = processor_seconds();
   for (unsigned i = 0; i < kIos; ++i) star->io();

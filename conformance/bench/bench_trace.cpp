@@ -1,4 +1,4 @@
-// What recording costs an input: nothing recorded, ring only, hash, file.
+// Recording cost per input: off, ring only, hash, file.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>

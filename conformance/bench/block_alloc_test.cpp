@@ -1,5 +1,5 @@
-// Once the most requests that were under way together are, neither the client nor the server of the block
-// layer allocates: counted over requests of every kind and size, from submit() to storage and back.
+// Checks that RNBD client and server allocate memory only while the number of requests in flight reaches a
+// new maximum. Covers requests of every kind and size, from submit() to storage and back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,11 +36,11 @@ constexpr std::array kKinds{
     Kind{Opcode::discard, kLarge, false}, Kind{Opcode::write_zeroes, kLarge, true},
 };
 
-// A client and a server of the block layer between two fabrics, with two devices; one of them takes a flush
-// behind each write with FUA.
+// An RNBD client and server on two fabrics, with two devices. One device does not support FUA, so each FUA
+// write is followed by a flush.
 class Blocks {
  public:
-  // `advance` lets time pass, and returns what it is then.
+  // `advance` advances the time and returns the new time.
   Blocks(Fabric& near, Fabric& far, const PathAddress& path, std::function<Nanos()> advance)
       : near_(near),
         far_(far),
@@ -52,7 +52,7 @@ class Blocks {
     disks_["flushed"].fua = false;
   }
 
-  // False: the devices did not open.
+  // Returns false if the devices did not open.
   bool open(const PathAddress& at) {
     if (server_.listen(far_, now_, at) != Errc::ok || client_.open(near_, now_) != Errc::ok) return false;
     for (unsigned i = 0; i < devices_.size(); ++i)
@@ -62,7 +62,7 @@ class Blocks {
     return all_open() && client_.session().max_io_size() < kLarge;
   }
 
-  // So many requests of each kind to each device, kDepth at a time. False: one failed.
+  // Runs `rounds` requests of each kind on each device, kDepth at a time. Returns false if one failed.
   bool run(unsigned rounds) {
     for (unsigned round = 0; round < rounds; ++round)
       for (const Kind& kind : kKinds)

@@ -7,7 +7,7 @@
 
 namespace {
 thread_local std::uint64_t count = 0;
-thread_local std::size_t failing_bytes = 0;  // 0: none fails
+thread_local std::size_t failing_bytes = 0;  // minimum size of the failing allocation; 0: none fails
 thread_local unsigned before_failing = 0;
 thread_local bool failed = false;
 

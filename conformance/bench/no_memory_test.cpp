@@ -1,5 +1,5 @@
-// A server that has no memory for a session, or for recording it, goes on without that session. A client of
-// block devices that cannot be recorded does not begin.
+// Memory shortage: a server without memory for a session, or for its recording, keeps running without that
+// session. A block client that cannot be recorded does not start.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@
 namespace rtrs::bench {
 namespace {
 
-constexpr std::size_t kLarge = 4096;  // what the simulated network allocates is smaller
+constexpr std::size_t kLarge = 4096;  // larger than any allocation of the simulated network
 
 ClientOptions client_options() {
   ClientOptions options;
@@ -30,7 +30,8 @@ ClientOptions client_options() {
   return options;
 }
 
-// A client connects while one allocation of the server fails. False when there are no more than `before`.
+// Connects a client while one server allocation, after `before` others, fails. Returns false if there were no
+// more than `before` allocations.
 bool survives_failure(unsigned before) {
   sim::CalmChoice choice;
   sim::Network network;
@@ -62,7 +63,7 @@ TEST(NoMemory, EveryLargeAllocationOfANewSessionMayFail) {
   EXPECT_GE(failures, 4U) << "session, two copies of its state for the recorder, events";
 }
 
-// What the record says of a client's devices.
+// Counts the recorded events of a client's devices.
 class Devices final : public trace::Listener {
  public:
   void on(const trace::Record& record) override {
@@ -74,8 +75,8 @@ class Devices final : public trace::Listener {
   unsigned begun = 0, ended = 0, outside = 0;
 };
 
-// The first call of a client, `first`, lacks one allocation and is made again. How often it failed: 0 when it
-// makes no more than `before`.
+// Runs the client's first call, `first`, with one failing allocation after `before` others, then repeats it.
+// Returns the number of failures: 0 if the call makes no more than `before` allocations.
 template <class First>
 unsigned begins_although_memory_is_short(unsigned before, First&& first) {
   sim::CalmChoice choice;
@@ -84,7 +85,7 @@ unsigned begins_although_memory_is_short(unsigned before, First&& first) {
   Devices devices;
   Recorder recorder(1024);
   EXPECT_EQ(recorder.open_listener(devices, trace::Detail::machines), 0);
-  // What the first record of all allocates.
+  // Makes the allocations of the recorder's first record in advance.
   recorder.begin(0, InstanceId{100}, MachineKind::server_registry, ServerConfig{});
   BlockClientOptions options;
   options.session = client_options();

@@ -1,4 +1,4 @@
-// A connected client and server over a loop, with an application on each side that does nothing.
+// A connected client and server on the loop fabric; the application at each side does nothing.
 #pragma once
 #include <array>
 #include <string>
@@ -32,7 +32,7 @@ class Pair {
   Server& server() { return server_; }
   std::size_t header_bytes() const { return header_.size(); }
 
-  // One request from submit to completion. False when something is wrong.
+  // Runs one request from submit to completion. Returns false on failure.
   bool one(Direction direction, std::size_t bytes) {
     IoRequest request;
     request.direction = direction;
@@ -46,8 +46,8 @@ class Pair {
     return false;
   }
 
-  // So many requests that the server answers together. How often it called its fabric for that; 0: something
-  // is wrong.
+  // Runs `count` requests that the server answers together. Returns the number of its post() calls for that;
+  // 0 on failure.
   unsigned many(unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
       IoRequest request;

@@ -1,4 +1,4 @@
-// Answers that are gathered reach the client all the same, by one call of the fabric.
+// Batched responses reach the client with one fabric call.
 #include <gtest/gtest.h>
 
 #include "conformance/bench/pair.hpp"

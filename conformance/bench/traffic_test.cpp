@@ -1,4 +1,4 @@
-// What both ends count of a path, and what sets it to 0.
+// Traffic counters of a path at both ends, and when they are reset.
 #include <gtest/gtest.h>
 
 #include "conformance/bench/pair.hpp"

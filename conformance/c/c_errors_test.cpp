@@ -1,5 +1,5 @@
-// What the functions of urtrs.h say where no server is needed for it: settings, paths, files, and waiting for
-// a server that is not there.
+// Errors of the functions in urtrs.h that need no server: settings, paths, files, and waiting for an
+// unreachable server.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -47,7 +47,7 @@ class CErrors : public ::testing::Test {
   int add(const char* destination, const char* source = nullptr) {
     return urtrs_session_add_path(session_, source, destination, port_);
   }
-  // A session that connects to a port at which nobody listens.
+  // Opens a session to a port where nobody listens.
   void open() {
     EXPECT_EQ(add("127.0.0.1"), 0);
     EXPECT_EQ(urtrs_session_open(session_), 0) << message();
@@ -55,13 +55,13 @@ class CErrors : public ::testing::Test {
   bool says(const char* words) const { return message().find(words) != std::string::npos; }
 
   urtrs_session* session_ = nullptr;
-  int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // bound, and does not listen
+  int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // bound, but not listening
   std::uint16_t port_ = 0;
 };
 
 TEST_F(CErrors, WithoutDescriptorsItIsNotMemoryThatIsMissing) {
   EXPECT_EQ(add("127.0.0.1"), 0);
-  urtrs_session* before = nullptr;  // with enough of them
+  urtrs_session* before = nullptr;  // opened while enough descriptors are free
   ASSERT_EQ(urtrs_session_new("before", &before), 0);
   EXPECT_EQ(urtrs_session_add_path(before, nullptr, "127.0.0.1", port_), 0);
   EXPECT_EQ(urtrs_session_open(before), 0);
@@ -69,7 +69,7 @@ TEST_F(CErrors, WithoutDescriptorsItIsNotMemoryThatIsMissing) {
   std::vector<int> taken;
   for (int one = ::dup(socket_); one >= 0; one = ::dup(socket_)) taken.push_back(one);
   ASSERT_EQ(errno, EMFILE);
-  // Some are left, and a session takes more.
+  // Two descriptors are free; a session needs more.
   for (int left = 0; left < 2; ++left, taken.pop_back()) ::close(taken.back());
   const int error = urtrs_session_open(session_);
   for (const int one : taken) ::close(one);
@@ -108,7 +108,7 @@ TEST_F(CErrors, AttemptsThatAreUsedUpTellWhatTheLastOneFailedOf) {
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -EIO);
   EXPECT_EQ(message(),
             "disk: Input/output error (127.0.0.1: attempts_exhausted, the last with connect_refused)");
-  // Nothing will change it any more.
+  // The path makes no further attempts, so a second open fails the same way.
   EXPECT_EQ(urtrs_device_open(session_, "disk", 0, -1, &device), -EIO);
   urtrs_path path{};
   EXPECT_EQ(urtrs_session_get_path(session_, 0, &path, sizeof path), 0);

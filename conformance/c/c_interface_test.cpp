@@ -1,4 +1,4 @@
-// The functions of urtrs.h against the real server.
+// The functions of urtrs.h with the real server.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -36,7 +36,7 @@ TEST_F(CInterfaceTest, ReadsBackWhatItWroteWithAndWithoutATimeout) {
   EXPECT_TRUE(info.is_open != 0 && info.writable != 0 && info.can_zero != 0 && info.write_cache != 0);
   EXPECT_EQ(urtrs_device_close(device, kLong), 0);
   EXPECT_EQ(urtrs_session_close(session_, kLong), 0);
-  EXPECT_EQ(disks_["disk"].flushes, 2U + 2U);  // and of the zeroes with FUA
+  EXPECT_EQ(disks_["disk"].flushes, 2U + 2U);  // two more for the write zeroes with FUA
 }
 
 TEST_F(CInterfaceTest, AnOlderProgramKnowsASmallerStructure) {
@@ -70,7 +70,7 @@ TEST_F(CInterfaceTest, CallbacksRunInPollAloneAndMayBeginMore) {
     static void on_done(void* user, int error) {
       Chain& chain = *static_cast<Chain*>(user);
       EXPECT_EQ(error, 0);
-      // What waits would wait for itself.
+      // Inside a callback, a blocking call would wait for itself.
       EXPECT_EQ(urtrs_read(chain.device, chain.data.data(), 4096, 0, -1), -EDEADLK);
       EXPECT_EQ(urtrs_session_poll(chain.session), -EDEADLK);
       EXPECT_EQ(urtrs_session_wait(chain.session, 1), -EDEADLK);
@@ -124,7 +124,7 @@ TEST_F(CInterfaceTest, AfterATimeoutTheMemoryIsTheCallersAgain) {
   urtrs_device* device = open();
   std::vector<char> written(8192, 'w');
   answers_ = false;
-  // Both go out of use at once; a sanitizer tells if the library looks at them later.
+  // Both buffers are freed right after the timeout; a sanitizer would report a later access by the library.
   {
     std::vector<char> copy = written;
     EXPECT_EQ(urtrs_write(device, copy.data(), copy.size(), 0, 0, 20), -ETIMEDOUT);

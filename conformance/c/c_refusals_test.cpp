@@ -1,4 +1,4 @@
-// What the functions of urtrs.h refuse, and what they say about it, against the real server.
+// Calls that the functions of urtrs.h refuse, and their error messages, with the real server.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -35,7 +35,7 @@ TEST_F(CInterfaceTest, ErrorsAreThoseOfTheServerOfTheDeviceAndOfTheCall) {
   EXPECT_EQ(urtrs_session_close(session_, kLong), 0);
   EXPECT_EQ(urtrs_read(device, data.data(), data.size(), 0, -1), -ESHUTDOWN);
   EXPECT_STREQ(urtrs_session_message(session_), "disk: read: the session is closed");
-  // Otherwise for ever.
+  // Must not block forever.
   EXPECT_EQ(urtrs_session_wait(session_, -1), -ESHUTDOWN);
 }
 

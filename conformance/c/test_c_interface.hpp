@@ -1,5 +1,5 @@
-// Sessions of urtrs.h and the real server, over TCP on loopback. The server runs in a thread of its own,
-// because half of the functions wait.
+// Sessions of urtrs.h and the real server, on TCP over loopback. The server runs in its own thread, because
+// many functions block.
 #pragma once
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -49,7 +49,7 @@ class CInterfaceTest : public ::testing::Test {
     }
   }
 
-  // A session over one path, and the device.
+  // Opens a session with one path, and the device.
   urtrs_device* open(const char* name = "disk", unsigned flags = 0) {
     EXPECT_EQ(urtrs_session_add_path(session_, nullptr, "127.0.0.1", port_), 0);
     EXPECT_EQ(urtrs_session_open(session_), 0) << urtrs_session_message(session_);

@@ -1,4 +1,4 @@
-// What a peer is known to do differently, so that only news counts: a file in JSON.
+// Known deviations of a peer, stored as JSON, so that only new deviations fail a run:
 //     {"schema_version": 1, "peer": "Linux 6.12", "deviations": [{"case": "C038-path-half-open", "seen":
 //     "..."}]}
 #pragma once
@@ -13,16 +13,17 @@
 namespace rtrs::conformance {
 
 struct Baseline {
-  std::string peer;                         // whom it describes
-  std::map<std::string, std::string> seen;  // case id: what it does instead
-  std::set<std::string> hazards;            // of these: those that it does not survive
+  std::string peer;                         // name of the peer that the file describes
+  std::map<std::string, std::string> seen;  // case id: what the peer does instead
+  std::set<std::string> hazards;            // the ids among them that crash the peer
 };
 
-// Errors are sentences with the file's name.
+// An error is a sentence that names the file.
 tl::expected<Baseline, std::string> load_baseline(const std::string& file);
-// The failures of these results as a baseline; a deviation that was known and not looked at now is kept.
+// Makes a baseline from the failures in these results. Keeps a deviation of `before` if its case was not run.
+// `before` may be null.
 Baseline make_baseline(const std::string& peer, const std::vector<Result>&, const Baseline* before);
-// 0 or an errno.
+// Returns 0 or an errno.
 int save_baseline(const std::string& file, const Baseline&);
 
 }  // namespace rtrs::conformance

@@ -1,4 +1,4 @@
-// A case: one rule of the protocol, and what shows whether a live peer keeps it.
+// A case: one rule of the protocol, and the check that a live peer keeps it.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,17 +11,17 @@ class ServerTester;
 class ClientTester;
 
 enum class Level : std::uint8_t {
-  must,    // peers that break it cannot work together, or can be harmed
-  should,  // the protocol says so, and peers get along without
-  quirk,   // what kernel peers do and no rule asks for; nobody should lean on it
+  must,    // breaking it prevents interoperation or harms a peer
+  should,  // required by the protocol, but peers interoperate without it
+  quirk,   // behaviour of kernel peers that no rule requires; do not rely on it
 };
-enum class Role : std::uint8_t { server, client };  // of the peer under test
+enum class Role : std::uint8_t { server, client };  // role of the peer under test
 
 const char* to_string(Level) noexcept;
 const char* to_string(Role) noexcept;
 
 struct Case {
-  const char* id;      // "C012-connect-bad-magic"; the number never changes and is never used again
+  const char* id;      // "C012-connect-bad-magic"; the number never changes and is never reused
   const char* title;   // "group: what holds"
   const char* source;  // "protocol.md section 2.1"
   Level level = Level::must;
@@ -33,10 +33,10 @@ struct Case {
   std::string_view number() const noexcept { return std::string_view(id).substr(0, 4); }
 };
 
-// All cases against a peer of that role, in the order of their numbers.
+// All cases against a peer of this role, sorted by number.
 std::vector<const Case*> cases(Role);
 
-// Parts of that list, one a file.
+// Parts of that list, one for each source file.
 std::span<const Case> connect_cases();
 std::span<const Case> reconnect_cases();
 std::span<const Case> info_cases();

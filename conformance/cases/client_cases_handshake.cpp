@@ -1,4 +1,5 @@
-// How a client connects, and what it does with answers that are none (protocol.md sections 2.1 to 2.4 and 3).
+// Connect handshake of a client, and its reaction to malformed responses (protocol.md sections 2.1 to 2.4 and
+// 3).
 #include <algorithm>
 
 #include "conformance/cases/case.hpp"
@@ -6,6 +7,7 @@
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace client_handshake_checks {
 namespace {
 
 void request_form(ClientTester& tester) {
@@ -37,7 +39,7 @@ void one_identity(ClientTester& tester) {
 
 void reserved(ClientTester& tester) {
   for (const Message& one : tester.healthy().requests) {
-    // Byte 45 holds the extensions that a urtrs client offers.
+    // Byte 45 is not checked: a urtrs client offers extensions in it.
     require((std::to_integer<unsigned>(one[44]) & 0xfeU) == 0, "reserved bits of byte 44 are set");
     for (std::size_t at = 46; at < wire::kConnReqBytes; ++at)
       require(one[at] == std::byte{0}, "byte {} of CON_REQ is not zero", at);
@@ -85,7 +87,7 @@ void one_lost_all_lost(ClientTester& tester) {
   tester.healthy();
 }
 
-// Spoils the next accept; the client has to give the attempt up and come back.
+// Corrupts the next accept; the client must abandon the attempt and reconnect.
 void expect_again(ClientTester& tester, const std::function<void(Message&)>& spoil) {
   Attempt& old = tester.healthy();
   const std::size_t seen = tester.attempts();
@@ -135,7 +137,7 @@ void rejected_zero(ClientTester& tester) {
   rejected(tester, 0);
 }
 
-// Spoils the next INFO_RSP; the client has to give the attempt up and come back.
+// Corrupts the next INFO_RSP; the client must abandon the attempt and reconnect.
 void expect_info_again(ClientTester& tester, const std::function<bool(Message&)>& spoil,
                        bool patient = false) {
   Attempt& old = tester.healthy();
@@ -253,9 +255,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace client_handshake_checks
 
 std::span<const Case> client_handshake_cases() {
-  return kCases;
+  return client_handshake_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

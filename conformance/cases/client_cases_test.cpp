@@ -1,4 +1,4 @@
-// Every case against our own client, in simulated time.
+// Runs every client case against the urtrs client in simulated time.
 #include <gtest/gtest.h>
 
 #include <iostream>

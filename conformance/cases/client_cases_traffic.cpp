@@ -1,4 +1,4 @@
-// Requests of a client, and answers that nobody asked for (protocol.md sections 2.5 to 2.8, 5 and 7).
+// Requests of a client, and unsolicited responses to it (protocol.md sections 2.5 to 2.8, 5 and 7).
 #include <algorithm>
 
 #include "conformance/cases/case.hpp"
@@ -6,6 +6,7 @@
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace client_traffic_checks {
 namespace {
 
 using wire::ImmType;
@@ -52,7 +53,7 @@ void heartbeat_own(ClientTester& tester) {
   require(came && attempt.up(), "no HB_MSG within three intervals");
 }
 
-// Nothing comes from here any more, neither answers nor heartbeats.
+// The tester sends nothing any more, neither responses nor heartbeats.
 void silent_server(ClientTester& tester) {
   Attempt& attempt = tester.healthy();
   for (Con* one : attempt.cons) one->mute = true;
@@ -76,7 +77,7 @@ void acks_keep_it(ClientTester& tester) {
   tester.be_honest();
 }
 
-// A chunk that no request is outstanding on.
+// A chunk without an outstanding request.
 std::uint32_t idle_chunk() {
   return ClientTester::kDepth - 1;
 }
@@ -96,14 +97,14 @@ void answer_twice(ClientTester& tester) {
   }
   Attempt& attempt = *request.attempt;
   tester.hold_requests = true;
-  // Both are posted before the client can use the chunk again.
+  // Both responses are posted before the client can reuse the chunk.
   const std::uint32_t imm = wire::encode_io_rsp(ImmType::io_rsp, request.io.buf_id, 5);
   tester.answer_with({imm, imm}, request);
   tester.expect_alive(attempt, "a second answer to one request");
   tester.be_honest();
 }
 
-// Ignored, or the path is closed and comes back.
+// The client must ignore the immediate, or close the path and reconnect.
 void ignored_or_again(ClientTester& tester, std::uint32_t imm) {
   Attempt& attempt = tester.healthy();
   tester.endpoint().write_imm(*attempt.cons.back(), imm);
@@ -133,7 +134,8 @@ void stray_message(ClientTester& tester) {
 void error_answer(ClientTester& tester) {
   const ClientRequest request = tester.take_request();
   const auto type = wire::rnbd::message_type(request.user);
-  // A client whose OPEN fails may rightly give up its device; IO that fails is the application's business.
+  // The failed request must be IO: a client may close its device if OPEN fails, but an IO error goes to the
+  // application.
   if (!type || type.value != wire::rnbd::MsgType::io) {
     tester.answer(request, 0);
     not_run("the request that came was no IO: let the client do IO all the time");
@@ -166,7 +168,8 @@ void fresh_keys(ClientTester& tester) {
   tester.healthy();
 }
 
-// One write is data and answer. A client that did not take it would have no device: OPEN is answered so.
+// The response of a READ carries its data in the same RDMA write. OPEN is also answered this way, so a client
+// that cannot handle it gets no device.
 void data_with_answer(ClientTester& tester, std::uint32_t flags) {
   Attempt& old = tester.healthy();
   tester.flags = flags;
@@ -191,7 +194,7 @@ void data_with_answer(ClientTester& tester, std::uint32_t flags) {
 void data_with_answer_plain(ClientTester& tester) {
   data_with_answer(tester, 0);
 }
-// The key of the chunk stays as it is with such an answer, and is renewed with each other one.
+// A response that carries data keeps the chunk's key; every other response renews it.
 void data_with_answer_and_keys(ClientTester& tester) {
   data_with_answer(tester, wire::kConnRspNewRkey);
 }
@@ -252,9 +255,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace client_traffic_checks
 
 std::span<const Case> client_traffic_cases() {
-  return kCases;
+  return client_traffic_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

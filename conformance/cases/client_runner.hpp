@@ -1,4 +1,4 @@
-// Runs cases against a client that comes by itself.
+// Runs cases against a client that connects and reconnects without being asked.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,9 +15,10 @@ class ClientRunner {
 
   ClientRunner(Endpoint&, const ClientSetup&, MakeRecorder = {});
 
-  // Waits for the client to come up. A sentence when it does not; then nothing can be run.
+  // Waits until the client has connected. Returns an empty string, or an error sentence; then no case can be
+  // run.
   std::string start();
-  // Afterwards the client has to be served by an honest server as before.
+  // Runs one case. Afterwards the client must work with a correct server again.
   Result run(const Case&);
 
  private:

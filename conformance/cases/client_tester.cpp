@@ -7,7 +7,7 @@
 namespace rtrs::conformance {
 
 namespace {
-constexpr std::size_t kMostKept = 64;  // breaches and messages of an attempt
+constexpr std::size_t kMostKept = 64;  // recorded breaches, and messages, per attempt
 }
 
 bool Attempt::up() const noexcept {
@@ -151,7 +151,7 @@ void ClientTester::send_info(Attempt& attempt) {
   for (std::uint16_t i = 0; i < runs; ++i) {
     wire::Descriptor one{whole_.remote_addr + std::uint64_t{i} * each,
                          fabric.rkey_of(attempt.cons[0]->key, whole_), each};
-    // With fresh keys each chunk has one of its own, which can die alone.
+    // With fresh keys, each chunk has its own key, which can be invalidated separately.
     if ((flags & wire::kConnRspNewRkey) != 0) {
       const auto own = fabric.make_key(chunks_.id, std::size_t{i} * each, each);
       if (!own) not_run("the fabric has no more keys");
@@ -222,7 +222,7 @@ void ClientTester::answer(const ClientRequest& request, int error) {
     endpoint_.write(*request.con, room, request.io.desc.addr, request.io.desc.key);
   }
   if (attempt.remote_keys.empty()) return endpoint_.write_imm(*request.con, imm);
-  // The old key dies before the client can use the fresh one.
+  // The old key is invalidated before the client can use the new one.
   Fabric& fabric = endpoint_.fabric();
   RemoteKeyId& old = attempt.remote_keys[request.io.buf_id];
   const auto fresh = fabric.make_key(chunks_.id, std::size_t{request.io.buf_id} * kChunk, kChunk);
@@ -316,7 +316,7 @@ Attempt& ClientTester::healthy_within(Nanos limit) {
   };
   come();
   bool answered = answers_heartbeat(*found);
-  // A program that starts may connect for a trial before it connects to stay, as our nbdkit plugin does.
+  // A starting program may open and close a first session as a test, as the urtrs nbdkit plugin does.
   if (!answered && !found->up() && !trial_seen_) {
     trial_seen_ = true;
     come();

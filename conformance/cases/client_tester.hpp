@@ -1,5 +1,5 @@
-// The server that cases against a client work with: honest, with one memory disk, up to what a case spoils.
-// The client comes by itself and comes back by itself; the tester only waits for it.
+// The server that client cases use: correct, with one memory disk, except for what a case corrupts. The
+// client connects and reconnects on its own; the tester only waits for it.
 #pragma once
 #include <deque>
 #include <functional>
@@ -17,23 +17,23 @@ namespace rtrs::conformance {
 
 struct ClientSetup {
   Deadlines deadlines;
-  Nanos first_wait = seconds(120);  // for the client to come at all
+  Nanos first_wait = seconds(120);  // until the client connects for the first time
 };
 
 // One attempt of the client to bring up a path.
 struct Attempt {
   std::uint16_t number = 0;
-  std::vector<Message> requests;           // CON_REQs as they came, in order
-  std::vector<wire::ConnReq> parsed;       // likewise
-  std::vector<Con*> cons;                  // by cid; null: not there yet
+  std::vector<Message> requests;           // CON_REQs as received, in order
+  std::vector<wire::ConnReq> parsed;       // the same CON_REQs, parsed
+  std::vector<Con*> cons;                  // by cid; null: not connected yet
   std::optional<Message> info;             // INFO_REQ
-  bool answered = false;                   // INFO_RSP is out
-  bool joins_data = false;                 // granted: the answer of a READ carries its data
-  unsigned joined = 0;                     // READs that were answered so
+  bool answered = false;                   // INFO_RSP was sent
+  bool joins_data = false;                 // granted: the response of a READ carries its data
+  unsigned joined = 0;                     // READs that were answered this way
   unsigned io = 0;                         // requests that were answered
-  std::vector<std::string> breaches;       // of rules that every request has to keep
-  std::vector<std::string> user_messages;  // kinds of RNBD messages in order, as long as they are few
-  std::vector<RemoteKeyId> remote_keys;    // of the chunks, where each has its own
+  std::vector<std::string> breaches;       // broken rules that hold for every request
+  std::vector<std::string> user_messages;  // types of the first RNBD messages, in order
+  std::vector<RemoteKeyId> remote_keys;    // keys of the chunks, if each has its own
 
   bool up() const noexcept;
   bool over() const noexcept;
@@ -60,37 +60,38 @@ class ClientTester {
   Endpoint& endpoint() noexcept { return endpoint_; }
   const Deadlines& deadlines() const noexcept { return setup_.deadlines; }
   Nanos now() { return endpoint_.now(); }
-  // As Endpoint::wait(), serving the client meanwhile.
+  // Like Endpoint::wait(), but serves the client meanwhile.
   bool wait(const std::function<bool()>& done, Nanos limit);
 
-  // A path of the client that is up and whose heartbeat is answered. Fails when it does not come back.
+  // Returns a connected path whose client answers heartbeats. Fails the case if the client does not reconnect
+  // in time.
   Attempt& healthy();
   Attempt& healthy_within(Nanos limit);
-  // The path is closed from here; what comes next is spoiled.
+  // Disconnects the path, so that the client reconnects and the case can corrupt the next handshake.
   void drop(Attempt&);
-  // The attempt has to be given up by the client within `limit`.
+  // Fails unless the client abandons the attempt within `limit`.
   void expect_given_up(const Attempt&, Nanos limit, const char* because);
-  // The next attempt that begins, in whatever state.
+  // Waits for the next attempt after the first `seen` ones; it may be in any state.
   Attempt& next_attempt(std::size_t seen);
   std::size_t attempts() const noexcept { return attempts_.size(); }
   // Waits for a request that the case answers itself.
   ClientRequest take_request();
   void answer(const ClientRequest&, int error);
-  // Answers with these immediates, all at once and nothing else.
+  // Posts these immediates together, without data.
   void answer_with(std::initializer_list<std::uint32_t> immediates, const ClientRequest&);
-  // One HB_MSG there, one HB_ACK back; what was sent before has been dealt with by then.
+  // Sends HB_MSG and waits for HB_ACK, which proves that the client has processed everything sent before.
   void expect_alive(Attempt&, const char* after);
-  // Undoes what a case spoiled.
+  // Resets everything that a case corrupts.
   void be_honest();
 
-  // --- what a case may spoil ---
+  // --- settings with which a case misbehaves ---
   std::function<void(std::uint16_t cid, Message&)> spoil_accept;
   std::function<int(std::uint16_t cid)> reject_with;  // negative: accept
-  std::function<bool(Message&)> spoil_info;           // false: send nothing
-  std::uint16_t runs = 1;                             // descriptors of INFO_RSP
-  std::uint32_t flags = 0;                            // of the accept
-  bool grants_data_with_answer = false;               // to a client that asks for it
-  bool hold_requests = false;                         // take_request() gets them
+  std::function<bool(Message&)> spoil_info;           // returns false: send no INFO_RSP
+  std::uint16_t runs = 1;                             // number of descriptors in INFO_RSP
+  std::uint32_t flags = 0;                            // flags of the accept
+  bool grants_data_with_answer = false;               // granted to a client that requests it
+  bool hold_requests = false;                         // requests wait for take_request()
 
  private:
   void serve();
@@ -113,10 +114,10 @@ class ClientTester {
   Region chunks_;
   RemoteKey whole_;
   std::deque<Attempt> attempts_;
-  std::vector<bool> busy_;  // chunks
+  std::vector<bool> busy_;  // by chunk
   std::deque<ClientRequest> held_;
   std::vector<std::byte> disk_;
-  bool trial_seen_ = false;  // a path was given up right after it came up; that is excused once in a run
+  bool trial_seen_ = false;  // a path closed right after it connected; allowed once per run
 };
 
 }  // namespace rtrs::conformance

@@ -23,7 +23,7 @@ constexpr Cve kCves[] = {
      "mainline commit 54bf38b27afc; the stable versions are not known here"},
 };
 
-// The server was there when the case of `result` began.
+// True if the server was still serving when the case of `result` began.
 bool was_there(const Result& result, const std::vector<Result>& results) noexcept {
   return std::none_of(results.data(), &result, [](const Result& earlier) { return earlier.gone; });
 }

@@ -1,4 +1,4 @@
-// Published weaknesses of Linux's RTRS and RNBD servers, and the cases that tell whether a peer has them.
+// Published vulnerabilities (CVEs) of Linux's RTRS and RNBD servers, and the cases that detect them.
 #pragma once
 #include <span>
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace rtrs::conformance {
 
-// In server_cases_cve.cpp.
+// Defined in server_cases_cve.cpp.
 std::span<const Case> cve_cases();
 
 struct Cve {
   const char* id;
-  const char* number;  // of the case; null: nothing that a client sends shows it
+  const char* number;  // number of the case; null: a client cannot detect it
   const char* what;
-  const char* fixed;  // versions of Linux, by the CVE record
+  const char* fixed;  // fixed Linux versions from the CVE record
 };
 std::span<const Cve> cves() noexcept;
-// All cases that a CVE names, sorted by case number.
+// All cases that detect a CVE, sorted by number.
 std::vector<const Case*> cases_of_cves();
 
 enum class Exposure : std::uint8_t { not_vulnerable, vulnerable, unknown };
@@ -27,8 +27,8 @@ Exposure exposure(const Cve&, const std::vector<Result>&) noexcept;
 
 // One line for each CVE: id, exposure, description.
 std::string cve_text(const std::vector<Result>&);
-// kSomeFailed: the server is vulnerable to a CVE. kNothingRun: no case of a CVE was run. kAllPassed: the
-// server has no CVE that a client can see.
+// kSomeFailed: the server is vulnerable to a CVE. kNothingRun: no CVE case was run. kAllPassed: no case
+// detected a CVE.
 int cve_exit_code(const std::vector<Result>&) noexcept;
 
 }  // namespace rtrs::conformance

@@ -38,7 +38,7 @@ Endpoint::~Endpoint() {
   fabric_.release(memory_.id);
 }
 
-// Sets the address for each connection: here the connections of one path have different epochs.
+// The address is set for each connection, because here the connections of one path have different epochs.
 ConnectionParams Endpoint::params() const noexcept {
   ConnectionParams params = kParams;
   params.address = address_;
@@ -258,7 +258,8 @@ void Endpoint::handle(const FabricEvent& event) {
              event);
 }
 
-// What the fabric refuses no case sees: the keys of the peer are not what is judged.
+// A request that the fabric refused is rejected here and not passed to the case, because cases do not test
+// the peer's authentication keys.
 void Endpoint::take_request(const event::ConnectRequested& request) {
   const Incoming incoming{request.request, copy_of(request.private_data), now()};
   if (request.refusal == Reason::none) return incoming_.push_back(incoming);
@@ -267,8 +268,8 @@ void Endpoint::take_request(const event::ConnectRequested& request) {
   reject(incoming, refusal);
 }
 
-// The same request again, as another connection, now with the proof of the key: for the case it is the one it
-// asked for.
+// Repeats the connect request with the proof of the key, as a new connection. The case sees only one
+// connection.
 void Endpoint::answer_challenge(std::uint32_t epoch) {
   auto node = cons_.extract(epoch);
   Con& con = *node.mapped();
@@ -315,7 +316,7 @@ bool Endpoint::is_heartbeat(Con& con, const Arrival& arrival) {
   work.imm = wire::encode_hb(wire::ImmType::hb_ack);
   work.signalled = true;
   tap_.sent(kInstance, now(), fabric_, work);
-  // A full queue means that the peer gets other signs of life.
+  // If the send queue is full, other messages already show the peer that this end is alive.
   static_cast<void>(fabric_.post(std::span(&work, 1)));
   return true;
 }

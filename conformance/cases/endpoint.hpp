@@ -1,5 +1,5 @@
-// The tester's end of the wire: connections that say whatever a case wants, bytes and all. Answers heartbeats
-// and replaces used receives; everything else that arrives waits in the inbox of its connection.
+// The tester's connections, which send any bytes that a case chooses. Answers heartbeats and replaces used
+// receives; everything else that arrives waits in the inbox of its connection.
 #pragma once
 #include <deque>
 #include <functional>
@@ -31,17 +31,17 @@ struct Con {
   enum class State : std::uint8_t { connecting, up, refused, lost };
   ConKey key{};
   State state = State::connecting;
-  Reason reason = Reason::none;  // of refused and lost
-  bool closed = false;           // the fabric has forgotten it
+  Reason reason = Reason::none;  // of a refused or lost connection
+  bool closed = false;           // the fabric has released the connection
   bool mute = false;             // heartbeats are not answered
   Message answer;                // private data of the accept or reject
   Nanos lost_at = 0;
-  unsigned heartbeats = 0;             // HB_MSGs of the peer
-  unsigned heartbeat_acks = 0;         // HB_ACKs of the peer
-  std::uint32_t receive_bytes = 64;    // of the receives that replace used ones
-  std::optional<Nanos> last_received;  // anything
+  unsigned heartbeats = 0;             // HB_MSGs from the peer
+  unsigned heartbeat_acks = 0;         // HB_ACKs from the peer
+  std::uint32_t receive_bytes = 64;    // size of receives that replace used ones
+  std::optional<Nanos> last_received;  // time of the last arrival of any kind
   std::deque<Arrival> inbox;
-  // Of the connect request, to answer a challenge with.
+  // The connect request, kept to answer a challenge.
   PathAddress to;
   Message asked;
   bool answers_challenge = false;
@@ -58,23 +58,23 @@ struct Incoming {  // a connect request, until it is accepted or rejected
 
 class Endpoint {
  public:
-  static constexpr unsigned kReceives = 128;  // of an established connection, beside that of the INFO message
-  // Bytes of work memory: sources and destinations of writes are cut from it in turn.
+  static constexpr unsigned kReceives = 128;  // per established connection, besides the receive for INFO
+  // Bytes of memory from which sources and destinations of writes are taken in turn.
   static constexpr std::size_t kMemory = std::size_t{16} << 20;
 
   Endpoint(Fabric&, Bench&);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
-  // False: there is no memory to work with.
+  // False if the work memory could not be allocated.
   bool usable() const noexcept { return memory_.id != kNoRegion; }
 
   Fabric& fabric() noexcept { return fabric_; }
   Nanos now() { return bench_.now(); }
-  // Notes what goes over the wire from now on; null ends that.
+  // Records the wire traffic from now on; null stops recording.
   void record(Recorder* recorder) { tap_ = WireTap(recorder); }
 
-  // Of targets that are host names: the most addresses that one was found to have, and which one is used.
+  // For host names: the maximum number of addresses that a name resolved to, and the index of the one to use.
   std::uint16_t addresses() const noexcept { return addresses_; }
   void use_address(std::uint16_t index) noexcept { address_ = index; }
 
@@ -83,25 +83,26 @@ class Endpoint {
   void reject(const Incoming&, wire::Bytes private_data);
   void post_receives(Con&, unsigned count, std::uint32_t bytes_each);
   void disconnect(Con&);
-  // Ends every connection that was made since `mark` and waits until the fabric has forgotten them. False
-  // when it did not within `limit`.
+  // forget_since() disconnects every connection made since `mark` and waits until the fabric has released
+  // them. Returns false if that takes longer than `limit`.
   std::uint32_t mark() const noexcept { return epoch_; }
   bool forget_since(std::uint32_t mark, Nanos limit);
 
   void send(Con&, wire::Bytes message);
   void send_imm(Con&, std::uint32_t imm, wire::Bytes message);
   void send_inv(Con&, std::uint32_t rkey);
-  // Writes `payload`, of which the last `head` bytes are what the peer parses, and raises the immediate.
+  // RDMA write of `payload` with an immediate. The last `head` bytes of the payload are the headers that the
+  // peer parses.
   void write_imm(Con&, std::uint32_t imm, wire::Bytes payload = {}, std::size_t head = 0,
                  std::uint64_t remote_addr = 0, std::uint32_t rkey = 0);
-  // Without an immediate.
+  // RDMA write without an immediate.
   void write(Con&, wire::Bytes payload, std::uint64_t remote_addr, std::uint32_t rkey);
-  // Several at once, so that the peer finds all of them; prepared by write_work().
+  // post() posts several requests together, so that they reach the peer at once; write_work() prepares each.
   WorkRequest write_work(Con&, std::uint32_t imm, wire::Bytes payload, std::size_t head,
                          std::uint64_t remote_addr, std::uint32_t rkey);
   void post(std::span<const WorkRequest>);
 
-  // Memory for the peer to write into, `bytes` long; valid until kMemory more were asked for.
+  // Memory of `bytes` bytes for the peer to write into; valid until kMemory more bytes were requested.
   struct Landing {
     std::span<std::byte> bytes;
     std::uint64_t addr = 0;
@@ -109,13 +110,13 @@ class Endpoint {
   };
   Landing landing(const Con&, std::size_t bytes);
 
-  // Polls until `done`; false when it did not come true in time.
+  // Polls until `done` returns true; returns false on timeout.
   bool wait(const std::function<bool()>& done, Nanos limit);
-  // Takes what there is, without waiting.
+  // Handles pending events without waiting.
   void pump();
 
   std::deque<Incoming>& incoming() noexcept { return incoming_; }
-  // Called for everything that arrives, before it is put into its inbox; true: it was dealt with.
+  // Called for each arrival before it goes to the inbox. Returns true if it has been handled.
   std::function<bool(Con&, const Arrival&)> on_arrival;
 
  private:

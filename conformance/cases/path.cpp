@@ -48,7 +48,7 @@ Con& Path::try_connect(std::uint16_t cid, wire::Bytes private_data) {
           deadlines_.connect / seconds(1));
   if (!con.up()) return con;
   if (cid < cons_.size()) cons_[cid] = &con;
-  // The INFO_RSP comes first on the service connection, and only there a long message.
+  // The first message on the service connection is INFO_RSP, which needs a longer receive than all others.
   if (cid == 0) {
     judge_accept(con);
     endpoint_.post_receives(con, 1, static_cast<std::uint32_t>(wire::info_rsp_bytes(depth())));
@@ -130,7 +130,7 @@ void Path::open_within(Nanos limit) {
         fail("not accepted within {} s, last: {}", limit / seconds(1), refused.what());
     }
     disconnect();
-    // An attempt leaves nothing behind before the next one.
+    // Nothing of this attempt may remain when the next one starts.
     std::fill(cons_.begin(), cons_.end(), nullptr);
     ++recon_cnt_;
     endpoint_.wait([] { return false; }, std::min(limit / 20, seconds(2)));

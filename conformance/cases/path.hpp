@@ -1,5 +1,5 @@
-// A path to a server under test, as a client holds it: connects, asks and judges the form of every answer.
-// Says anything else too: a case spoils what it wants.
+// A client's path to the server under test: connects, sends requests and checks the form of every response. A
+// case can corrupt any message.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,17 +19,17 @@ struct Identity {
   std::string name;
 };
 
-// One request. What is not set is what an honest client would send.
+// One request. Fields that are not set get the values that a correct client would send.
 struct Ask {
   Direction direction = Direction::read;
   std::uint16_t cid = 0;
   std::uint16_t chunk = 0;
   Message user;            // user header
-  Message data;            // of a write
-  std::uint32_t room = 0;  // of a read: bytes wanted back
+  Message data;            // data of a write
+  std::uint32_t room = 0;  // of a read: requested bytes
   bool need_inval = false;
-  bool descriptor = true;  // of a read with room
-  // Spoiled fields of the RTRS header and of the immediate.
+  bool descriptor = true;  // a read with `room` has a descriptor
+  // Values that override fields of the RTRS header and of the immediate.
   std::optional<std::uint16_t> type, usr_len, flags, sg_cnt;
   std::optional<std::uint32_t> desc_len, desc_key, off, chunk_key;
   std::optional<std::uint64_t> desc_addr;
@@ -37,15 +37,15 @@ struct Ask {
 
 struct Answer {
   int error = 0;             // 0 or a positive errno
-  bool invalidated = false;  // announced by the type of the immediate
+  bool invalidated = false;  // the immediate's type says that the key was invalidated
   std::uint16_t cid = 0;
-  Message data;      // of a read: what the peer wrote into the room
-  Message overflow;  // and behind it, as far as it is not the pattern put there
+  Message data;      // of a read: the bytes that the peer wrote
+  Message overflow;  // bytes that the peer wrote behind the buffer
 };
 
 class Path {
  public:
-  static constexpr std::size_t kGuard = 256;  // bytes behind the room of a read that nobody may write
+  static constexpr std::size_t kGuard = 256;  // bytes behind a read buffer that the peer must not write
 
   Path(Endpoint&, const Deadlines&, PathAddress to, Identity, std::uint16_t con_num, std::uint16_t index);
   Path(const Path&) = delete;
@@ -54,47 +54,48 @@ class Path {
   // --- handshake ---
   wire::ConnReq request(std::uint16_t cid) const;
   static Message encoded(const wire::ConnReq&);
-  // Asks for one connection and waits for the outcome.
+  // Requests one connection and waits until it is accepted or refused.
   Con& try_connect(std::uint16_t cid, wire::Bytes private_data);
   Con& try_connect(std::uint16_t cid) { return try_connect(cid, encoded(request(cid))); }
-  // The outcome has to be an accept.
+  // Like try_connect(), but fails unless accepted.
   Con& connect(std::uint16_t cid);
   void connect_all();
   Message info_request() const;
-  // Sends INFO_REQ, or what stands for it; the answer is parsed and kept.
+  // exchange_info() sends INFO_REQ, and parses and stores the response; send_info() sends any message in its
+  // place.
   void exchange_info();
   void send_info(wire::Bytes message);
-  // Waits for the answer. False: the path was cut off.
+  // Waits for the response. Returns false if the server closed the path.
   bool await_info();
   void open() {
     connect_all();
     exchange_info();
   }
-  // As open(), until it is accepted: as long as the server may take to let go of an older path.
+  // Repeats open() until it succeeds or `limit` is over, because the server may still hold an older path.
   void open_within(Nanos limit);
 
   // --- requests ---
   void send(const Ask&);
-  // Posts all at once.
+  // Posts all requests together.
   void send_all(const std::vector<Ask>&);
   std::optional<Answer> await_answer(std::uint16_t chunk, Nanos limit);
-  // The answer has to come.
+  // Fails unless the request is answered.
   Answer ask(const Ask&);
   enum class Fate : std::uint8_t { answered, cut_off, neither };
-  // What becomes of the last request on the chunk.
+  // Waits for the outcome of the last request on the chunk.
   Fate fate(std::uint16_t chunk, Answer* answer = nullptr);
-  // Answers to requests that are not outstanding.
+  // Number of responses without an outstanding request.
   unsigned surplus_answers() const noexcept { return surplus_; }
   unsigned invalidations() const noexcept { return invalidations_; }
 
-  // --- the end ---
-  // Every connection has to be lost within `limit`.
+  // --- disconnect ---
+  // Fails unless the server closes every connection in time.
   void expect_cut_off(const char* because);
   bool cut_off_within(Nanos limit);
-  bool whole() const noexcept;  // every connection is up
+  bool whole() const noexcept;  // every connection is established
   void disconnect();
 
-  // Which has to be connected.
+  // The connection must exist.
   Con& con(std::uint16_t cid) const;
   std::uint16_t con_num() const noexcept { return con_num_; }
   Identity& identity() noexcept { return identity_; }
@@ -102,7 +103,7 @@ class Path {
   std::uint32_t chunk_size() const noexcept { return static_cast<std::uint32_t>(limits_.chunk_size()); }
   std::uint16_t depth() const noexcept { return limits_.queue_depth; }
   bool fresh_keys() const noexcept { return (limits_.flags & wire::kConnRspNewRkey) != 0; }
-  // Agreed: the answer of a READ carries its data, and leaves the key of its chunk as it is.
+  // True if it was negotiated that the response of a READ carries its data and keeps the chunk's key.
   bool joins_data() const noexcept {
     return has(offered_ & wire::granted_extensions(limits_.flags), wire::Extensions::data_with_answer);
   }

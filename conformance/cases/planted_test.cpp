@@ -1,4 +1,5 @@
-// Cases can fail: for each group of rules a peer that breaks one of them, and the case that has to notice.
+// Proof that cases can fail: for each group of rules, a peer that breaks one of them and the case that must
+// detect it.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -38,7 +39,7 @@ int error_of(const WorkRequest& work) {
 
 struct Plant {
   const char* name;
-  const char* number;  // of the case that fails
+  const char* number;  // number of the case that must fail
   void (*lie)(RuleBreakingFabric&);
   void (*configure)(ServerConfig&);
 };
@@ -76,7 +77,8 @@ void hide_enotconn(RuleBreakingFabric& liar) {
     return 1U;
   };
 }
-// As Linux did: its answer is built in the chunk, of which two fields are set.
+// As Linux did: builds the response in the chunk and sets only two fields, so old bytes of the chunk are
+// sent.
 void leave_held_bytes(RuleBreakingFabric& liar) {
   liar.work_lie = [&liar](WorkRequest& work) {
     const LocalPart& part = work.parts[0];
@@ -86,14 +88,15 @@ void leave_held_bytes(RuleBreakingFabric& liar) {
     return 1U;
   };
 }
-// A request as it stands in its chunk.
+// A request, parsed from its chunk.
 struct Heard {
   ConKey key;
-  std::uint32_t chunk = 0, off = 0;  // its number, and where the header is
+  std::uint32_t chunk = 0, off = 0;  // chunk number, and offset of the header
   std::uint32_t usr_len = 0, desc_len = 0, desc_key = 0;
   std::uint64_t desc_addr = 0;
 };
-// The request that has arrived, if it is a bad one. Each session has a region of chunks.
+// Returns the request that arrived if is_bad() is true for it. Searches all regions, because each session has
+// its own region of chunks.
 std::optional<Heard> bad_request(RuleBreakingFabric& liar, const FabricEvent& event,
                                  bool (*is_bad)(const Heard&)) {
   const auto* arrived = std::get_if<event::ImmReceived>(&event);
@@ -120,8 +123,8 @@ void answer(RuleBreakingFabric& liar, const Heard& heard, int error) {
   response.imm = wire::encode_io_rsp(ImmType::io_rsp, heard.chunk, error);
   EXPECT_EQ(liar.post(std::span(&response, 1)), 1U);
 }
-// Linux before its fix: a user header that is longer than its offset is read from before the chunk, and the
-// request is answered.
+// Linux before its fix: if the user header is longer than its offset, it is read from before the chunk and
+// the request is answered.
 void judge_what_is_before_the_chunk(RuleBreakingFabric& liar) {
   liar.deaf = [&liar](const FabricEvent& event) {
     const auto heard = bad_request(liar, event, [](const Heard& one) { return one.usr_len > one.off; });
@@ -130,8 +133,8 @@ void judge_what_is_before_the_chunk(RuleBreakingFabric& liar) {
     return true;
   };
 }
-// Linux before its fix: a read sends as many bytes as its descriptor says. They come from a region of its
-// own, because the server releases its chunks while the write is in flight.
+// Linux before its fix: a read sends as many bytes as its descriptor requests, beyond the chunk's end. The
+// bytes come from a separate region, because the server releases its chunks while the write is in flight.
 void send_what_is_behind_the_chunk(RuleBreakingFabric& liar) {
   const auto leaked = liar.allocate(SimServer::kChunk + 1);
   ASSERT_TRUE(leaked);
@@ -151,7 +154,7 @@ void send_what_is_behind_the_chunk(RuleBreakingFabric& liar) {
     return true;
   };
 }
-// The type byte is not in the way of the bystander, who looks at the version only.
+// Changes the type byte. The bystander session still works, because it checks only the version.
 void accept_reserved(RuleBreakingFabric& liar) {
   liar.accept_lie = [](Bytes& bytes) { bytes[40] = std::byte{1}; };
 }
@@ -247,7 +250,7 @@ constexpr Plant kServerPlants[] = {
 INSTANTIATE_TEST_SUITE_P(Rules, PlantedServerTest, testing::ValuesIn(kServerPlants),
                          [](const auto& one) { return std::string(one.param.name); });
 
-// What comes after a server that serves nobody any more is told so, case by case.
+// After the server has stopped serving, every further case must report that.
 TEST(DeadServerTest, OneThatServesNobodyFailsEveryCase) {
   SimBench bench;
   RuleBreakingFabric liar(bench.peer_fabric);

@@ -13,7 +13,7 @@ namespace rtrs::conformance {
 namespace {
 
 constexpr unsigned kVerdicts = 6;
-// TAP's word for a failure that was expected.
+// TAP's directive for an expected failure.
 const std::string kExpected =
     " # TO"
     "DO ";
@@ -51,7 +51,7 @@ std::string xml(const std::string& text) {
   return out;
 }
 
-// In a cell of a table of Markdown.
+// Escapes text for a Markdown table cell.
 std::string cell(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -62,7 +62,8 @@ std::string cell(const std::string& text) {
   return out;
 }
 
-// `head`, and `text` cut between words, at most `columns` wide; further lines begin below `text`.
+// Appends `text` to `head`, wrapped between words at `columns`; continuation lines are indented by the length
+// of `head`.
 std::string wrapped(const std::string& head, const std::string& text, std::size_t columns) {
   std::string out = head;
   std::size_t column = head.size();

@@ -1,4 +1,4 @@
-// What became of a case.
+// Result of a case.
 #pragma once
 #include <string>
 
@@ -12,9 +12,9 @@ enum class Outcome : std::uint8_t { passed, failed, not_run };
 struct Result {
   const Case* about = nullptr;
   Outcome outcome = Outcome::passed;
-  std::string detail;  // of what failed, or why it was not run
+  std::string detail;  // what failed, or why it was not run
   Nanos took = 0;
-  bool gone = false;  // the server takes no new session afterwards
+  bool gone = false;  // the server accepted no new session afterwards
 };
 
 }  // namespace rtrs::conformance

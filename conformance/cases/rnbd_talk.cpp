@@ -50,7 +50,7 @@ Ask io_ask(const Io& io, Message data) {
 std::uint8_t exchange_versions(Path& path, std::uint8_t version) {
   const Answer answer = path.ask(sess_info_ask(version));
   require(answer.error == 0, "SESS_INFO was answered with errno {}", answer.error);
-  // The type of this answer is judged by a case of its own.
+  // A separate case checks the type of this response.
   return wire::load_u8(answer.data, 4);
 }
 
@@ -93,7 +93,7 @@ Device open_device(ServerTester& tester, AccessMode mode) {
   Path& path = tester.opened();
   exchange_versions(path);
   if (mode == AccessMode::read_only) return open_on(path, name, mode);
-  return open_when_free(tester, path, mode);  // the case before may still be ending at the server
+  return open_when_free(tester, path, mode);  // the server may still be closing the previous case's session
 }
 
 Device open_scratch_device(ServerTester& tester) {

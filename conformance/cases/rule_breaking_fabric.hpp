@@ -1,5 +1,5 @@
-// A fabric that stands between our own peer and the wire and breaks one rule for it, so that the case of that
-// rule can be seen to fail.
+// A fabric between the urtrs peer and the wire that breaks one rule, to show that the case for that rule
+// fails.
 #pragma once
 #include <functional>
 #include <string>
@@ -14,14 +14,14 @@ class RuleBreakingFabric final : public ForwardingFabric {
   explicit RuleBreakingFabric(Fabric& inner) : ForwardingFabric(inner) {}
   using Bytes = std::vector<std::byte>;
 
-  // --- lies; empty: the truth ---
-  std::function<void(Bytes&)> accept_lie;          // private data of what it accepts
-  std::function<void(Bytes&)> reject_lie;          // likewise
-  std::function<void(Bytes&)> connect_lie;         // of what it asks for
-  std::function<void(Bytes&)> hear;                // private data of requests and accepts that it sees
-  std::function<void(Bytes&)> message_lie;         // SENDs without immediate
-  std::function<unsigned(WorkRequest&)> work_lie;  // how often it is posted
-  std::function<bool(const FabricEvent&)> deaf;    // true: the event is not seen
+  // --- misbehaviour; an empty function changes nothing ---
+  std::function<void(Bytes&)> accept_lie;   // changes the private data of accepts
+  std::function<void(Bytes&)> reject_lie;   // changes the private data of rejects
+  std::function<void(Bytes&)> connect_lie;  // changes the private data of connect requests
+  std::function<void(Bytes&)> hear;         // changes the private data of received requests and accepts
+  std::function<void(Bytes&)> message_lie;  // changes sent messages without immediate
+  std::function<unsigned(WorkRequest&)> work_lie;  // changes work; returns how often to post it
+  std::function<bool(const FabricEvent&)> deaf;    // returns true: the event is dropped
   bool clings = false;                             // never disconnects
 
   void connect(ConKey key, const PathAddress& to, const ConnectionParams& params,
@@ -42,7 +42,7 @@ class RuleBreakingFabric final : public ForwardingFabric {
     regions_[id] = {};
     inner_.release(id);
   }
-  // Regions of the user that are `bytes` long.
+  // The user's regions of exactly `bytes` bytes.
   std::vector<RegionId> regions_of(std::size_t bytes) const;
   std::size_t post(std::span<const WorkRequest> work) noexcept override;
   std::size_t poll(Nanos now, std::span<FabricEvent> events) noexcept override;

@@ -1,13 +1,14 @@
-// Requests no client may send, and immediates that are none (protocol.md sections 2.7 and 2.8).
+// Requests that no client may send, and invalid immediates (protocol.md sections 2.7 and 2.8).
 #include "conformance/cases/case.hpp"
 #include "conformance/cases/rnbd_talk.hpp"
 #include "conformance/cases/server_tester.hpp"
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace bad_request_checks {
 namespace {
 
-// The path has to be closed, and the request not answered before.
+// Fails unless the server closes the path without answering the request.
 void expect_closed(Path& path, const Ask& ask, const char* what) {
   path.send(ask);
   require(path.fate(ask.chunk) != Path::Fate::answered, "{} was answered", what);
@@ -42,7 +43,7 @@ void chunk_is_depth(ServerTester& tester) {
 
 void header_cut_off(ServerTester& tester) {
   Path& path = tester.opened();
-  // Two bytes of a header at the very end of the chunk.
+  // Only two bytes of a header, at the end of the chunk.
   Message type(2);
   wire::store_le16(type, 0, static_cast<std::uint16_t>(wire::MsgType::write));
   const wire::ChunkRef& chunk = path.chunk(0);
@@ -138,7 +139,8 @@ void outside_the_chunks(ServerTester& tester) {
   path.expect_cut_off("a write that ends behind the chunks");
 }
 
-// Closed or ignored; an answer to it, or a path that hangs, is neither.
+// The server must close the path or ignore the immediate. It must not answer the immediate, and the path must
+// not hang.
 void unknown_immediate(ServerTester& tester, std::uint32_t imm) {
   Path& path = tester.opened();
   tester.endpoint().write_imm(path.con(1), imm);
@@ -237,9 +239,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace bad_request_checks
 
 std::span<const Case> bad_request_cases() {
-  return kCases;
+  return bad_request_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

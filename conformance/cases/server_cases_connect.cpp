@@ -1,5 +1,4 @@
-// Connect requests: what is accepted, what is refused, and with which answer (protocol.md sections 2.1
-// to 3.2).
+// Connect requests: which are accepted or refused, and the response (protocol.md sections 2.1 to 3.2).
 #include <functional>
 
 #include "conformance/cases/case.hpp"
@@ -9,12 +8,13 @@
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::conformance {
+namespace connecting_checks {
 namespace {
 
 using wire::linux_errno::kEconnreset;
 using wire::linux_errno::kEnxio;
 
-// The outcome of a connect request of a new session, spoiled.
+// Sends a corrupted connect request for a new session; returns the connection when accepted or refused.
 Con& outcome(ServerTester& tester, const std::function<void(Message&)>& spoil) {
   Path& path = tester.path();
   Message request = Path::encoded(path.request(0));
@@ -86,7 +86,8 @@ void no_private_data(ServerTester& tester) {
 }
 
 void cut_private_data(ServerTester& tester) {
-  // InfiniBand pads private data with zeroes: then it says "not the first connection" of an unknown session.
+  // InfiniBand pads private data with zeroes, so the request then says "not the first connection" of an
+  // unknown session.
   const Con& con = outcome(tester, [](Message& m) { m.resize(20); });
   require(!con.up(), "it was accepted");
   const int got = wire::reject_errno(con.answer);
@@ -126,7 +127,7 @@ void not_first(ServerTester& tester) {
 void reserved_of_request(ServerTester& tester) {
   expect_accepted(tester, [](Message& m) {
     m[44] = std::byte{0xff};
-    m[45] = std::byte{0xc0};  // the six lowest bits ask for extensions of urtrs
+    m[45] = std::byte{0xc0};  // the six lowest bits, which request urtrs extensions, stay clear
     for (std::size_t at = 46; at < wire::kConnReqBytes; ++at) m[at] = std::byte{0xff};
   });
 }
@@ -135,8 +136,8 @@ void recon_cnt_any(ServerTester& tester) {
     expect_accepted(tester, [count](Message& m) { wire::store_le16(m, 10, count); });
   }
 }
-// A peer may do either: the kernel's server accepts such an identity, and urtrsd rejects it, because clients
-// that forgot theirs would share one session. That ours rejects each of the two is held by messages_test.
+// A server may accept or reject all-zero UUIDs. The kernel's server accepts them. urtrsd rejects them,
+// because clients without a UUID would share one session; messages_test checks that.
 void zero_uuids(ServerTester& tester) {
   const Con& con =
       outcome(tester, [](Message& m) { std::fill(m.begin() + 12, m.begin() + 44, std::byte{0}); });
@@ -242,9 +243,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace connecting_checks
 
 std::span<const Case> connect_cases() {
-  return kCases;
+  return connecting_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -1,5 +1,5 @@
-// Published weaknesses of Linux's server that a client can see (docs/interop.md has the list). Each case
-// passes against a server with the fix, whatever else that does, and fails against one without.
+// Published vulnerabilities of Linux's server that a client can detect (listed in docs/interop.md). Each case
+// passes against any server with the fix and fails against a server without it.
 #include <algorithm>
 
 #include "conformance/cases/cves.hpp"
@@ -8,6 +8,7 @@
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace cve_checks {
 namespace {
 
 // CVE-2026-97413: the offset of the user header underflows. Without the fix Linux parses the bytes before the
@@ -26,7 +27,7 @@ void header_before_chunk(ServerTester& tester) {
       answer.error);
 }
 
-// CVE-2026-64269. There is room for all that the server could send.
+// CVE-2026-64269. The read buffer has room for all bytes that the server could send.
 void read_behind_chunk(ServerTester& tester) {
   Path& path = tester.opened();
   constexpr std::byte kUntouched{0xa5};
@@ -49,7 +50,8 @@ void read_behind_chunk(ServerTester& tester) {
   require(landing.bytes.back() == kUntouched, "the byte behind the chunk was sent");
 }
 
-// CVE-2026-43184: what an answer does not set is what its chunk held. Known bytes are put there first.
+// CVE-2026-43184: fields that a response does not set contain old bytes of the chunk. The case first writes
+// known bytes into the chunk.
 void answer_shows_chunk(ServerTester& tester) {
   Path& path = tester.opened();
   Message held(wire::rnbd::kSessInfoRspBytes);
@@ -59,7 +61,7 @@ void answer_shows_chunk(ServerTester& tester) {
   require(answer.error == 0, "SESS_INFO was answered with errno {}", answer.error);
   unsigned stale = 0;
   for (std::size_t i = 5; i < answer.data.size(); ++i) stale += answer.data[i] == held[i] ? 1 : 0;
-  // A few may be equal by chance, or have a meaning.
+  // A few bytes may be equal by chance or be valid fields.
   require(stale < 8, "{} bytes of SESS_INFO_RSP are what the chunk held before", stale);
 }
 
@@ -73,9 +75,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace cve_checks
 
 std::span<const Case> cve_cases() {
-  return kCases;
+  return cve_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

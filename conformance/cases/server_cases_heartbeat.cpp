@@ -1,10 +1,11 @@
-// Heartbeats (protocol.md section 7). Silence in one direction is what the tester does, not the network.
+// Heartbeats (protocol.md section 7). The tester stops sending; the network loses nothing.
 #include "conformance/cases/case.hpp"
 #include "conformance/cases/rnbd_talk.hpp"
 #include "conformance/cases/server_tester.hpp"
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace heartbeat_checks {
 namespace {
 
 void beat(Path& path, std::uint16_t cid = 0, std::uint32_t payload = 0) {
@@ -57,7 +58,7 @@ void sends_its_own(ServerTester& tester) {
   require(came, "no HB_MSG within three intervals");
 }
 
-// The server has to notice, and not before the bound that the protocol gives a peer.
+// The server must detect the silent client, but not before the protocol's lower bound.
 void silent_client(ServerTester& tester) {
   Path& path = tester.opened();
   for (std::uint16_t cid = 0; cid < 2; ++cid) path.con(cid).mute = true;
@@ -79,7 +80,7 @@ void acks_keep_it(ServerTester& tester) {
   exchange_versions(path);
 }
 
-// Its answers to heartbeats are lost, its requests arrive.
+// The client sends requests but does not answer heartbeats; the path must stay up.
 void traffic_keeps_it(ServerTester& tester) {
   Path& path = tester.opened();
   path.con(0).mute = true;
@@ -115,9 +116,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace heartbeat_checks
 
 std::span<const Case> heartbeat_cases() {
-  return kCases;
+  return heartbeat_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

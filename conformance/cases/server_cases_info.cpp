@@ -7,6 +7,7 @@
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace info_checks {
 namespace {
 
 void form(ServerTester& tester) {
@@ -21,7 +22,7 @@ void reserved(ServerTester& tester) {
   require(wire::load_le32(path.info(), 4) == 0, "bytes 4 to 7 of INFO_RSP are not zero");
 }
 
-// A path whose INFO_REQ is spoiled has to be closed.
+// Fails unless the server closes a path whose INFO_REQ is corrupted.
 void expect_closed(ServerTester& tester, const std::function<void(Message&)>& spoil) {
   Path& path = tester.path();
   path.connect_all();
@@ -112,7 +113,8 @@ void on_io_connection(ServerTester& tester) {
   path.expect_cut_off("a SEND on an IO connection");
 }
 
-// It takes the only receive there is; the server must get out of that, one way or the other.
+// A heartbeat before INFO_REQ consumes the server's only receive. The server must still answer or close the
+// path.
 void heartbeat_before(ServerTester& tester) {
   Path& path = tester.path();
   path.connect_all();
@@ -127,7 +129,7 @@ void nothing_behind(ServerTester& tester) {
   Path& path = tester.path();
   path.connect_all();
   path.exchange_info();
-  // A kernel client posts its other receives only when it has read the answer.
+  // A kernel client posts its other receives only after it has processed INFO_RSP.
   exchange_versions(path);
   require(path.con(0).heartbeats == 0, "a heartbeat came right behind INFO_RSP");
 }
@@ -171,9 +173,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace info_checks
 
 std::span<const Case> info_cases() {
-  return kCases;
+  return info_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -1,4 +1,4 @@
-// RNBD IO that changes nothing (protocol.md sections 9.1 to 9.3).
+// RNBD IO that does not change the device (protocol.md sections 9.1 to 9.3).
 #include <algorithm>
 
 #include "conformance/cases/case.hpp"
@@ -8,6 +8,7 @@
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::conformance {
+namespace rnbd_io_checks {
 namespace {
 
 using namespace wire::rnbd;
@@ -20,7 +21,7 @@ Answer read(const Device& device, const Io& io) {
   return answer;
 }
 
-// As much as client and server can do at once, in whole blocks.
+// Largest request that client and server support, in whole blocks.
 std::uint32_t largest(const Device& device) {
   const std::uint64_t size = device.about.nsectors * kSectorBytes;
   const std::uint64_t most = std::min<std::uint64_t>({device.path->limits().max_io_size, size, 512U << 10});
@@ -142,7 +143,7 @@ void many_reads(ServerTester& tester) {
   }
 }
 
-// A server that does not know the offer writes the data first, as to everybody.
+// A server that does not know the extension writes the data separately before the response.
 void read_with_answer(ServerTester& tester) {
   const Device plain = open_device(tester);
   const Answer expected = read(plain, plain.io(Opcode::read, plain.block()));
@@ -158,7 +159,7 @@ void read_with_answer(ServerTester& tester) {
   expect_refused(path, io_ask(behind), "a read behind the end");
 }
 
-// Kernel clients leave what they like in the fields of a flush.
+// Kernel clients may leave any values in the unused fields of a flush.
 void flush(ServerTester& tester) {
   const Device device = open_device(tester);
   expect_errno(*device.path, io_ask(device.io(Opcode::flush, 0)), 0, "a flush");
@@ -223,9 +224,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace rnbd_io_checks
 
 std::span<const Case> rnbd_io_cases() {
-  return kCases;
+  return rnbd_io_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -1,4 +1,4 @@
-// Duplicate, stale and half-open paths, and how they come back (protocol.md sections 3.2 to 3.6).
+// Duplicate, stale and half-open paths, and reconnects (protocol.md sections 3.2 to 3.6).
 #include "conformance/cases/case.hpp"
 #include "conformance/cases/rnbd_talk.hpp"
 #include "conformance/cases/server_tester.hpp"
@@ -6,6 +6,7 @@
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::conformance {
+namespace reconnect_checks {
 namespace {
 
 using wire::linux_errno::kEconnreset;
@@ -14,14 +15,14 @@ using wire::linux_errno::kEnxio;
 
 void expect_rejected(const Con& con, int error, const char* what) {
   require(!con.up(), "{} was accepted", what);
-  // With shared keys a request that is the same as one before has the same proof, which is good once.
+  // With shared keys, a repeated request carries the same proof, and a proof is valid only once.
   if (con.reason == Reason::key_refused) return;
   const int got = wire::reject_errno(con.answer);
   require(con.reason == Reason::rejected && got == error, "{} was refused with {}, errno {} instead of {}",
           what, to_string(con.reason), got, error);
 }
 
-// Asks for one connection and leaves the path's own as they are.
+// Requests one more connection; the path keeps its existing connections.
 Con& side_request(ServerTester& tester, const Path& path, std::uint16_t cid, const wire::ConnReq& request) {
   Con& con = tester.endpoint().connect(99, cid, tester.setup().targets[0], Path::encoded(request));
   const bool decided =
@@ -91,7 +92,7 @@ void second_path(ServerTester& tester) {
   exchange_versions(path);
 }
 
-// The old incarnation is told goodbye: nothing is in the way of the next one for long.
+// The old incarnation disconnects, so the next one must be accepted soon.
 void back_after_goodbye(ServerTester& tester) {
   Path& path = tester.opened();
   const std::uint16_t depth = path.depth();
@@ -103,7 +104,7 @@ void back_after_goodbye(ServerTester& tester) {
   exchange_versions(next);
 }
 
-// The old incarnation says nothing any more and was not told goodbye either, as after a cut cable.
+// The old incarnation is silent and does not disconnect, as after a pulled cable.
 void back_after_silence(ServerTester& tester) {
   Path& path = tester.opened();
   for (std::uint16_t cid = 0; cid < 2; ++cid) path.con(cid).mute = true;
@@ -209,9 +210,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace reconnect_checks
 
 std::span<const Case> reconnect_cases() {
-  return kCases;
+  return reconnect_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -1,5 +1,4 @@
-// Requests as a correct client may send them, and the form of their answers (protocol.md sections 2.5 to 2.8,
-// 5.3 and 5.5).
+// Valid requests, and the form of their responses (protocol.md sections 2.5 to 2.8, 5.3 and 5.5).
 #include <algorithm>
 
 #include "conformance/cases/case.hpp"
@@ -8,6 +7,7 @@
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace request_checks {
 namespace {
 
 void same_connection(ServerTester& tester) {
@@ -68,7 +68,7 @@ void full_queue(ServerTester& tester) {
   require(path.surplus_answers() == 0, "{} answers too many", path.surplus_answers());
 }
 
-// More than there are receives on either side, and than a key byte counts.
+// More requests than either side has receives, and more than the 8-bit part of a key can count.
 void many_rounds(ServerTester& tester) {
   Path& path = tester.opened();
   const unsigned rounds = std::min(2U * path.depth() + 16U, 1200U);
@@ -153,7 +153,7 @@ void inval(ServerTester& tester) {
   }
   const unsigned killed = path.invalidations();
   const bool arrived = region->bytes[0] != std::byte{0xa5};
-  // The key goes when nothing can use it any more.
+  // The key is released only after the connections are closed.
   path.disconnect();
   endpoint.wait([&] { return path.con(0).closed && path.con(1).closed; }, tester.deadlines().connect);
   if (offered) fabric.release_key(offered->id);
@@ -224,9 +224,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace request_checks
 
 std::span<const Case> request_cases() {
-  return kCases;
+  return request_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -1,4 +1,4 @@
-// RNBD messages beside IO (protocol.md sections 2.9, 9.3 and 9.4).
+// RNBD messages other than IO (protocol.md sections 2.9, 9.3 and 9.4).
 #include <algorithm>
 
 #include "conformance/cases/case.hpp"
@@ -8,6 +8,7 @@
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::conformance {
+namespace rnbd_message_checks {
 namespace {
 
 using namespace wire::rnbd;
@@ -138,7 +139,7 @@ void open_no_room(ServerTester& tester) {
 }
 void open_garbage(ServerTester& tester) {
   Ask ask = open_ask(device_name(tester));
-  // What a kernel client leaves in padding and behind the name.
+  // A kernel client leaves arbitrary bytes in the padding and behind the name.
   wire::store_le16(ask.user, 2, 0xabcd);
   ask.user[5] = std::byte{0xff};
   std::fill(ask.user.begin() + 6 + static_cast<int>(tester.setup().device.size()) + 1, ask.user.end(),
@@ -237,9 +238,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace rnbd_message_checks
 
 std::span<const Case> rnbd_message_cases() {
-  return kCases;
+  return rnbd_message_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -1,5 +1,5 @@
-// Every case against our own server, in simulated time; and that each case can fail is shown beside it
-// (planted_test.cpp).
+// Runs every server case against the urtrs server in simulated time. planted_test.cpp shows that cases can
+// fail.
 #include <gtest/gtest.h>
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// RNBD IO that changes the device; only with a device whose content nobody needs (protocol.md section 9).
+// RNBD IO that changes the device; runs only on a scratch device (protocol.md section 9).
 #include <algorithm>
 
 #include "conformance/cases/case.hpp"
@@ -8,6 +8,7 @@
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::conformance {
+namespace rnbd_write_checks {
 namespace {
 
 using namespace wire::rnbd;
@@ -90,7 +91,7 @@ void write_as_read(ServerTester& tester) {
   Ask ask = io_ask(device.io(Opcode::write, device.block()));
   ask.direction = Direction::read;
   ask.room = device.block();
-  ask.chunk = 1;  // what is in there is not what was written
+  ask.chunk = 1;  // this chunk holds other data than was written
   expect_refused(*device.path, ask, "a write that brings no data");
 }
 
@@ -100,7 +101,8 @@ void size_differs(ServerTester& tester) {
   expect_errno(*device.path, ask, kEinval, "a write of another size than its data");
 }
 
-// Not every device can; what can has to do it, what cannot has to say so.
+// Discard and write zeroes are optional: a device that supports one must execute it, others must return an
+// error.
 void unmap(ServerTester& tester, Opcode opcode, const char* what) {
   const Device device = open_scratch_device(tester);
   const std::uint32_t most =
@@ -194,9 +196,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace rnbd_write_checks
 
 std::span<const Case> rnbd_write_cases() {
-  return kCases;
+  return rnbd_write_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -43,7 +43,7 @@ std::string ServerRunner::try_device() {
     bystander_->ask(close_ask(parse_opened(answer).device_id));
     return {};
   } catch (const Failed&) {
-    return {};  // the cases of RNBD say what is wrong with the answers
+    return {};  // the RNBD cases report malformed responses
   }
 }
 

@@ -1,4 +1,5 @@
-// Runs cases against a server, beside a session that has nothing to do with them and must not notice.
+// Runs cases against a server. An independent session (the bystander) runs meanwhile and must not be
+// disturbed.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,20 +14,22 @@ namespace rtrs::conformance {
 
 class ServerRunner {
  public:
-  // `make_recorder` may be empty: called before each case; what it returns records the case and ends with it.
+  // `make_recorder` (may be empty) is called before each case; its result records that case and is then
+  // destroyed.
   using MakeRecorder = std::function<std::shared_ptr<Recorder>(const Case&)>;
 
   ServerRunner(Endpoint&, const ServerSetup&, MakeRecorder = {});
 
-  // Opens the bystander's session. A sentence when the server cannot be reached; then nothing can be run.
+  // Opens the bystander's session. Returns an empty string, or an error sentence; then no case can be run.
   std::string start();
-  // After start(): opens and closes the device of the setup once. A sentence when the server answers with an
-  // errno, which is a mistake of the operator; what is wrong with the answers themselves is for the cases.
+  // After start(): opens and closes the device of the setup once. Returns an error sentence if the server
+  // answers with an errno, which is a configuration error. Malformed responses are left to the cases.
   std::string try_device();
   Result run(const Case&);
 
  private:
-  // A sentence when the bystander was disturbed, or a new client is not served any more, which `gone` says.
+  // Returns an error sentence if the bystander was disturbed, or if a new client is not served; the latter
+  // sets `gone`.
   std::string look_around(bool& gone);
   void open_bystander();
 

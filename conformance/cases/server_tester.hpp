@@ -1,4 +1,4 @@
-// What a case against a server works with: paths of new sessions, and the settings of the run.
+// Services for a server case: paths of new sessions, and the settings of the run.
 #pragma once
 #include <deque>
 #include <random>
@@ -11,12 +11,13 @@
 namespace rtrs::conformance {
 
 struct ServerSetup {
-  // The server; further addresses, or sources of the first, where a session can have a second path.
+  // The first is the server; the others are its further addresses, or other source addresses, for a second
+  // path.
   std::vector<PathAddress> targets;
-  std::string device;    // that the server exports; empty: cases that need one are not run
-  bool scratch = false;  // its content may be overwritten
+  std::string device;    // device name on the server; empty: cases that need a device are not run
+  bool scratch = false;  // the device's content may be overwritten
   Deadlines deadlines;
-  std::uint64_t seed = 1;  // of the identities, which are never used twice in a run
+  std::uint64_t seed = 1;  // seed of the session UUIDs, which are unique within a run
 };
 
 class ServerTester {
@@ -31,12 +32,12 @@ class ServerTester {
 
   Identity fresh_identity();
   wire::Uuid fresh_uuid();
-  // A path that is not connected yet; belongs to the case and ends with it.
+  // Creates an unconnected path, valid until the end of the case.
   Path& path(std::uint16_t con_num = 2) { return path(fresh_identity(), con_num); }
   Path& path(Identity identity, std::uint16_t con_num = 2, std::size_t target = 0);
-  // The path of an honest session.
+  // Opens a path of a new, correct session.
   Path& opened(std::uint16_t con_num = 2);
-  // Ends the case's paths and waits until nothing of them is left here. False: the fabric holds on to one.
+  // Closes the case's paths and waits until the fabric has released them. Returns false on timeout.
   bool clean_up(std::uint32_t mark);
 
  private:
@@ -44,7 +45,7 @@ class ServerTester {
   const ServerSetup& setup_;
   std::mt19937_64 random_;
   unsigned sessions_ = 0;
-  std::uint16_t next_path_ = 1;  // 0 is the witness
+  std::uint16_t next_path_ = 1;  // path 0 is the bystander
   std::deque<Path> paths_;
 };
 

@@ -51,7 +51,7 @@ ServerSetup SimServer::setup() const {
 
 namespace {
 
-// What a request of the client is for; its user_data.
+// Purpose of a client request, stored in its user_data.
 enum Kind : std::uint64_t { sess_info, open, io };
 
 wire::Uuid uuid(std::uint8_t fill) {

@@ -1,4 +1,4 @@
-// The tester and its peer in one simulated world: virtual time, so that waiting for heartbeats costs nothing.
+// The tester and its peer in one simulation. Time is virtual, so waiting for heartbeats takes no real time.
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace rtrs::conformance {
 
-// Two nodes; the peer's is moved by `step`.
+// Two nodes; `step` drives the peer's node.
 class SimBench final : public Bench {
  public:
   explicit SimBench(const Capabilities& capabilities = sim::default_capabilities());
@@ -27,7 +27,7 @@ class SimBench final : public Bench {
   std::function<Nanos()> deadline = [] { return kNever; };
 };
 
-// Our server with a memory disk, as the peer.
+// The urtrs server with a memory disk, as the peer.
 class SimServer {
  public:
   using Change = std::function<void(ServerConfig&)>;
@@ -35,7 +35,7 @@ class SimServer {
   static constexpr std::uint32_t kChunk = 65536;  // bytes
   explicit SimServer(SimBench& bench, const Change& change = {})
       : SimServer(bench, bench.peer_fabric, change) {}
-  // The server talks through `fabric`, which is the bench's own unless a test stands between.
+  // The server uses `fabric`: the bench's own, or a test's fabric on top of it.
   SimServer(SimBench&, Fabric& fabric, const Change& change);
   ServerSetup setup() const;
 
@@ -44,12 +44,13 @@ class SimServer {
   conformance::MemoryStore store;
 };
 
-// Our client as the peer, with a device opened; reads and writes, at most two at a time, a hundred a second.
+// The urtrs client with an open device, as the peer. Reads and writes 100 times per second, at most two at a
+// time.
 class SimClient {
  public:
-  // The client talks through `fabric`, which is the bench's own unless a test stands between.
+  // The client uses `fabric`: the bench's own, or a test's fabric on top of it.
   SimClient(SimBench&, Fabric& fabric, const std::function<void(ClientConfig&)>& change = {});
-  // Closes its session; another one is opened when that is over.
+  // Closes the session, then opens a new one.
   void start_over();
 
  private:

@@ -1,4 +1,4 @@
-// How a case ends early.
+// Exceptions that end a case early.
 #pragma once
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 namespace rtrs::conformance {
 
-// The peer did not do what the rule asks for; the text says what was seen instead.
+// The peer broke the rule; the text says what was observed.
 struct Failed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

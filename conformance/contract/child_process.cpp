@@ -49,7 +49,7 @@ std::string read_line(int fd) {
   }
 }
 
-// True when the process has ended; its status is still to be taken.
+// Waits up to kPatienceMs; true if the process has ended. Its exit status must still be collected.
 bool has_ended(pid_t pid) {
   const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0) return false;

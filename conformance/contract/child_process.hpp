@@ -1,4 +1,4 @@
-// This program run a second time as another process: as `PROGRAM --child ROLE`. Roles are in child_roles.cpp.
+// Runs this program as a child process, `PROGRAM --child ROLE`. Roles are in child_roles.cpp.
 #pragma once
 #include <sys/types.h>
 
@@ -8,17 +8,18 @@ namespace rtrs::conformance {
 
 class ChildProcess {
  public:
-  // PSM's switches are taken out of its environment, so that PSM installs its signal handlers; sanitizers
-  // leave SIGSEGV alone.
+  // Removes PSM's variables from the child's environment, so that PSM installs its signal handlers, and keeps
+  // sanitizers from handling SIGSEGV.
   explicit ChildProcess(const char* role);
-  // Kills it when it still runs.
+  // Kills the child if it still runs.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // The line it prints once it is ready; empty when none comes within ten seconds.
+  // The line that the child prints when it is ready; empty if none comes within 10 s.
   const std::string& greeting() const noexcept { return greeting_; }
-  // The signal it died of, sent `number`; 0 when it went on for ten seconds or ended in another way.
+  // Sends signal `number`; returns the signal that killed the child, or 0 if it ran for 10 s more or ended
+  // otherwise.
   int end_by(int number);
 
  private:
@@ -26,7 +27,7 @@ class ChildProcess {
   std::string greeting_;
 };
 
-// What a child does; returns the exit status, if ever.
+// Runs a role in the child; returns the exit status. Some roles never return.
 int play_child_role(const std::string& role);
 
 }  // namespace rtrs::conformance

@@ -14,7 +14,7 @@
 namespace rtrs::conformance {
 namespace {
 
-// Sleeps until a descriptor of the fabric is readable; gives up for good when nothing comes.
+// Sleeps until the fabric's descriptor is readable; returns false after 10 s.
 bool await(ofi::OfiFabric& fabric) {
   if (!fabric.try_wait()) return true;
   pollfd waiting{.fd = fabric.wait_fd(), .events = POLLIN, .revents = 0};
@@ -25,7 +25,7 @@ bool await(ofi::OfiFabric& fabric) {
   for (;;) ::pause();
 }
 
-// Has a fabric open and does nothing.
+// Opens a fabric and then sleeps.
 int hold() {
   const auto fabric = ofi::open_ofi_fabric({});
   if (!fabric) return 1;
@@ -42,8 +42,7 @@ int hold_with_handler() {
   return hold();
 }
 
-// Accepts one connection, tells its client where to write, and is never heard of again once it got an
-// immediate.
+// Accepts one connection, sends the client a memory target, and stops reacting after the first immediate.
 int go_deaf() {
   const auto opened = ofi::open_ofi_fabric({});
   if (!opened) return 1;

@@ -54,7 +54,7 @@ std::size_t Side::count(Kind kind) const {
 
 namespace {
 
-// For the table of docs/fabric.md (table.py).
+// Records the capabilities for the table in docs/fabric.md (table.py).
 void record(const Capabilities& can) {
   const auto note = [](const char* name, bool value) {
     ::testing::Test::RecordProperty(name, value ? 1 : 0);

@@ -1,10 +1,10 @@
-// The contract of core/fabric/fabric.hpp as tests. A fabric takes part by providing a FabricPair and
+// Tests of the contract in core/fabric/fabric.hpp. To test a fabric, provide a FabricPair and
 //
 //     INSTANTIATE_TEST_SUITE_P(Sim, FabricContract, ::testing::Values(FabricCase{"sim", make_sim_pair}),
 //     case_name);
 //
-// in a program that is linked with the contract_*_cases.cpp. Cases differ between fabrics by capabilities
-// alone: a case never asks which fabric it runs on.
+// in a program that is linked with contract_*_cases.cpp. Cases depend only on capabilities, never on the kind
+// of fabric.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -28,26 +28,27 @@ class FabricPair {
   virtual ~FabricPair() = default;
   virtual Fabric& client() = 0;
   virtual Fabric& server() = 0;
-  // The server listens at the first, the client reaches it at the second, nobody listens at the third.
+  // Address to listen at, address at which the client reaches the server, and an address where nobody
+  // listens.
   virtual PathAddress listen_address() = 0;
   virtual PathAddress server_address() = 0;
   virtual PathAddress nobody_address() = 0;
-  // Time for poll().
+  // Current time for poll().
   virtual Nanos now() = 0;
-  // Called after both polls reported nothing. Lets the world go on: a simulated one goes to its next event, a
-  // real one sleeps until a wait_fd() is readable, for a short time. False when nothing happened.
+  // Called after both polls returned no events. A simulation advances to its next event; a real fabric sleeps
+  // briefly until a wait_fd() is readable. Returns false if nothing happened.
   virtual bool idle() = 0;
-  // Fruitless idle() calls in a row after which an expected event will not come any more.
+  // Number of consecutive idle() calls without effect after which a wait fails.
   virtual unsigned patience() const { return 1; }
-  // The server process dies: its connections are reset, server() must not be used any more. False where that
-  // cannot be done.
+  // Simulates the death of the server process: its connections are reset; do not use server() afterwards.
+  // Returns false if not supported.
   virtual bool kill_server() { return false; }
 };
 
 struct FabricCase {
   const char* name;
   std::unique_ptr<FabricPair> (*make)();
-  // What this machine lacks for the fabric: the cases are skipped with that reason. Empty: nothing.
+  // Returns why this machine cannot run the fabric, so that all cases are skipped; empty if it can.
   std::string (*lacking)() = nullptr;
 };
 inline std::string case_name(const ::testing::TestParamInfo<FabricCase>& info) {
@@ -56,14 +57,14 @@ inline std::string case_name(const ::testing::TestParamInfo<FabricCase>& info) {
 
 using test::SeenEvent;
 
-// One fabric of the pair with everything it reported and nobody has taken yet.
+// One fabric of the pair, and its events that the test has not taken yet.
 class Side {
  public:
   explicit Side(Fabric& fabric) : fabric_(&fabric) {}
   Fabric& fabric() { return *fabric_; }
-  // Polls once; the number of events.
+  // Polls once; returns the number of events.
   std::size_t poll(Nanos now);
-  // Removes the oldest event of this kind (and key) into `out`; false when there is none.
+  // Moves the oldest event of this kind (and key) to `out`; false if there is none.
   bool take(SeenEvent::Kind, SeenEvent& out);
   bool take(SeenEvent::Kind, ConKey, SeenEvent& out);
   std::size_t count(SeenEvent::Kind, ConKey) const;
@@ -75,20 +76,20 @@ class Side {
   std::deque<SeenEvent> events_;
 };
 
-// One connection that is up, seen from both sides.
+// The two ends of an established connection.
 struct Link {
   ConKey client{};
   ConKey server{};
 };
 
-// Memory of one side and the key under which the other side may write to it.
+// Memory of one side, and the key with which the other side may write to it.
 struct Target {
   Region region;
   RemoteKey remote_key;
 };
 
 std::span<const std::byte> bytes_of(std::string_view);
-// Private data without the zeros by which some fabrics fill it up to their greatest length.
+// Private data without trailing zeros: some fabrics pad it to their maximum length.
 std::string unpadded(std::string_view);
 
 class FabricContract : public ::testing::TestWithParam<FabricCase> {
@@ -102,41 +103,42 @@ class FabricContract : public ::testing::TestWithParam<FabricCase> {
   bool server_alive() const { return server_alive_; }
   void kill_server_now();
 
-  // Polls both sides until `done`; false when it did not come true within the patience of the pair.
+  // Polls both sides until `done` returns true; returns false after patience() idle calls.
   bool run_until(const std::function<bool()>& done);
-  // Polls both sides until nothing happens any more.
+  // Polls both sides until no event is pending.
   void run_until_quiet();
-  // Waits for one event of this kind and takes it; fails the test when it does not come.
+  // Waits for an event of this kind and takes it; fails the test if none comes.
   SeenEvent expect(Side&, SeenEvent::Kind);
   SeenEvent expect(Side&, SeenEvent::Kind, ConKey);
 
   ConKey fresh_key();
   static ConnectionParams params(std::uint32_t send_depth = 64, std::uint32_t receive_depth = 64);
-  // The same with room to make and kill keys.
+  // params() with capacity to make and invalidate keys.
   static ConnectionParams keyed();
-  // A connection with `receives` receives of `receive_bytes` posted at both ends.
+  // Opens a connection with `receives` receives of `receive_bytes` bytes posted at both ends.
   Link open_link(unsigned receives = 32, std::uint32_t receive_bytes = 256);
   Link open_link(const ConnectionParams&, unsigned receives, std::uint32_t receive_bytes);
-  // Ends the connection at both sides and waits for both ConnectionClosed.
+  // Disconnects both ends and waits for both ConnectionClosed events.
   void close_link(const Link&);
-  // Memory of `owner` that its peers may write to.
+  // Allocates memory of `owner` that its peers may write to.
   Target make_target(Side& owner, std::size_t bytes);
-  // Memory of the server with a key that it can kill, for the peer of this connection.
+  // Allocates memory of the server, with a key for this connection's peer that the server can invalidate.
   Target make_revocable(const Link&, std::size_t bytes);
-  // A new key is good for whoever learns of it over the connection that it was made for.
+  // Sends a message on the connection, because a new key is valid only after the peer got a later message on
+  // it.
   void tell_of_key(const Link&);
-  // Memory of `owner` to write from, holding `text`.
+  // Allocates memory of `owner` as a source of writes, filled with `text`.
   Region make_source(Side& owner, std::string_view text);
 
   static WorkRequest write_imm(ConKey, const Region& from, std::uint32_t length, const Target& to,
                                std::uint64_t offset, std::uint32_t imm);
   static WorkRequest empty_imm(ConKey, std::uint32_t imm);
   static WorkRequest message(ConKey, std::string_view text);
-  // Posts all, polling in between when the fabric takes only a part.
+  // Posts all work; polls in between if the fabric accepts only part of it.
   void post_all(Side&, std::span<const WorkRequest>);
   void post_one(Side&, const WorkRequest&);
 
-  // Posts a write that must not be let in: both sides lose the connection, and nothing is written.
+  // Posts a write that must be refused: both sides lose the connection, and the target is unchanged.
   void expect_refused(const Link&, const WorkRequest&, const Target&);
 
  private:

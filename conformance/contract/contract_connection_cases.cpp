@@ -1,4 +1,4 @@
-// Connections: how they come about and how they end.
+// Setup and end of connections.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -42,7 +42,7 @@ TEST_P(FabricContract, private_data_of_the_greatest_length_arrives_whole) {
   const ConKey server_key = fresh_key();
   client().fabric().connect(client_key, pair().server_address(), params(), bytes_of(question));
   const SeenEvent request = expect(server(), Kind::connect_requested);
-  // Some fabrics pad private data to their greatest length.
+  // Some fabrics pad private data to their maximum length.
   EXPECT_EQ(request.text.substr(0, question.size()), question);
   server().fabric().accept(request.request, server_key, params(), bytes_of(answer));
   EXPECT_EQ(expect(client(), Kind::connected, client_key).text.substr(0, answer.size()), answer);
@@ -131,7 +131,7 @@ TEST_P(FabricContract, a_connect_can_be_called_off) {
   run_until_quiet();
   EXPECT_EQ(client().count(Kind::connected), 0u);
   EXPECT_EQ(client().count(Kind::connect_failed), 0u);
-  // The server may have seen the request; to accept it must do no harm.
+  // If the server already got the request, accepting it must be harmless.
   SeenEvent request;
   if (!server().take(Kind::connect_requested, request)) return;
   const ConKey server_key = fresh_key();

@@ -1,4 +1,4 @@
-// Work requests: what arrives, in which order, and when it may be posted.
+// Work requests: what arrives, in which order, and when posting is allowed.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -136,7 +136,7 @@ TEST_P(FabricContract, receives_can_be_posted_again_and_again) {
 TEST_P(FabricContract, a_message_without_a_receive_is_never_dropped_in_silence) {
   const Link link = open_link(0, 0);
   post_one(client(), message(link.client, "early"));
-  // A waiting message may keep wait_fd() readable, so quiet need not come.
+  // run_until_quiet() might not return, because a waiting message may keep wait_fd() readable.
   unsigned polls = 0;
   run_until([&] { return ++polls > 200; });
   EXPECT_EQ(server().count(Kind::message_received), 0u);
@@ -182,7 +182,7 @@ TEST_P(FabricContract, post_accepts_a_prefix_within_the_send_depth_and_later_the
   const std::size_t first = client().fabric().post(work);
   EXPECT_GE(first, 1u);
   EXPECT_LE(first, kDepth);
-  // Nothing is signalled, and still the rest is taken in time.
+  // No work is signalled, yet the rest must be accepted in time.
   post_all(client(), std::span(work).subspan(first));
   std::uint32_t next = 0;
   SeenEvent event;
@@ -216,7 +216,7 @@ TEST_P(FabricContract, outstanding_work_ends_with_the_connection) {
   client().fabric().post(work);
   client().fabric().disconnect(link.client);
   expect(client(), Kind::connection_closed, link.client);
-  // The memory is the caller's again.
+  // The caller owns the memory again and may free it.
   client().fabric().release(source->id);
   run_until_quiet();
   EXPECT_TRUE(client().events().empty());

@@ -1,5 +1,5 @@
-// The fabric contract behind proofs of a shared key (core/keyed): in front of the simulated network and of
-// real fabrics.
+// Runs the fabric contract with shared-key authentication (core/keyed) over the simulated network and real
+// fabrics.
 #include "conformance/contract/keyed_pair.hpp"
 #include "conformance/contract/sim_pair.hpp"
 #include "conformance/contract/tcp_pair.hpp"

@@ -1,4 +1,4 @@
-// Several connections: each for itself, whatever becomes of the others, and any number of them one after the
+// Several connections: each is independent of the others, and any number of them can be opened one after the
 // other.
 #include <algorithm>
 #include <array>
@@ -109,7 +109,7 @@ TEST_P(FabricContract, the_successor_of_a_connection_gets_nothing_of_it) {
   const std::vector<WorkRequest> late(32, write_imm(old.client, source, 256 * 1024, target, 0, 1));
   client().fabric().post(late);
   client().fabric().disconnect(old.client);
-  // The same path and connection, one attempt later, while the former one still ends.
+  // Reconnects the same path and connection while the old one is still closing.
   Link next{.client = fresh_key(), .server = fresh_key()};
   next.client.path = old.client.path, next.client.con = old.client.con;
   next.server.path = old.server.path, next.server.con = old.server.con;

@@ -1,4 +1,4 @@
-// Memory and the keys that open it to peers.
+// Memory, and the keys that give peers access to it.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -187,7 +187,7 @@ TEST_P(FabricContract, nothing_about_invalidation_comes_after_closed) {
   expect(client(), Kind::connection_closed, link.client);
 }
 
-// On soft-RoCE a queue pair with open windows takes most of a minute to end, and its kernel warns.
+// On soft-RoCE, destroying a queue pair with bound windows takes almost a minute and logs a kernel warning.
 TEST_P(FabricContract, a_connection_ends_with_the_keys_that_it_offered_still_open) {
   if (!capabilities().per_io_keys) GTEST_SKIP() << "no capability per_io_keys";
   const Link other = open_link();

@@ -1,4 +1,4 @@
-// Order: what work requests, directions and connections promise to each other.
+// Ordering guarantees between work requests, directions and connections.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -11,7 +11,7 @@ namespace {
 
 using Kind = SeenEvent::Kind;
 
-// Takes what arrived first over this connection, whatever it is.
+// Takes the oldest arrival (message or immediate) on this connection.
 bool take_arrival(Side& side, ConKey key, SeenEvent& out) {
   const auto is_arrival = [key](const SeenEvent& e) {
     return e.key == key && (e.kind == Kind::imm_received || e.kind == Kind::message_received);

@@ -42,7 +42,7 @@ CarriedData::Bytes con_rsp(int error) {
   return bytes;
 }
 
-// Some fabrics fill private data up with zeros.
+// True if `bytes` start with `front`: some fabrics pad private data with zeros.
 bool begins_with(std::span<const std::byte> bytes, const CarriedData::Bytes& front) {
   return bytes.size() >= front.size() && std::equal(front.begin(), front.end(), bytes.begin());
 }
@@ -76,7 +76,7 @@ std::unique_ptr<keyed::KeyedFabric> keyed_server(Fabric& inner) {
 
 void CarrierFabric::connect(ConKey key, const PathAddress& to, const ConnectionParams& params,
                             std::span<const std::byte> private_data) {
-  // More than any fabric takes is the fabric's to refuse.
+  // Oversized private data is passed on, because the fabric must refuse it.
   if (private_data.size() > capabilities().connect_data) return inner_.connect(key, to, params, private_data);
   Asked one{++carried_.count, to, params, {}, {}};
   carried_.requests[one.number] = copy_of(private_data);
@@ -125,7 +125,7 @@ std::size_t CarrierFabric::poll(Nanos now, std::span<FabricEvent> events) noexce
 
 bool CarrierFabric::passes(FabricEvent& event) {
   if (auto* const requested = std::get_if<event::ConnectRequested>(&event)) return judged(*requested);
-  bool of_first = false;  // of the connection that was challenged
+  bool of_first = false;  // the event belongs to the challenged connection
   std::visit(
       [&](auto& one) {
         if constexpr (requires { one.key; }) {
@@ -187,7 +187,7 @@ KeyedPair::KeyedPair(std::unique_ptr<FabricPair> inner)
       client_(std::make_unique<CarrierFabric>(keyed_client(inner_->client()), carried_)),
       server_(std::make_unique<CarrierFabric>(keyed_server(inner_->server()), carried_)) {}
 
-// Each path is one of its own, and so is its nonce.
+// If any connection was answered, at least one challenge must have taken place.
 KeyedPair::~KeyedPair() {
   EXPECT_TRUE(carried_.answers.empty() || carried_.challenges != 0);
 }

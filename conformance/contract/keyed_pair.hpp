@@ -1,6 +1,6 @@
-// A pair of fabrics behind proofs of a shared key (core/keyed), for the contract: whatever private data a
-// case has is carried by connect requests and answers of RTRS, which proofs are part of, and a challenge is
-// answered on the way.
+// A pair of fabrics with shared-key authentication (core/keyed), for the contract. Connect requests are real
+// RTRS messages, because the proofs are part of them; the private data of a case is passed beside them.
+// Challenges are answered here, invisibly for the case.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,14 +14,14 @@
 
 namespace rtrs::conformance {
 
-// What the two ends of a pair have to tell each other beside the wire: private data of any length. Each
-// connect request is one number, which its CON_REQ carries.
+// Private data of any length that the two ends exchange in memory instead of on the wire. Each connect
+// request has a number, which its CON_REQ carries.
 struct CarriedData {
   using Bytes = std::vector<std::byte>;
   std::map<std::uint64_t, Bytes> requests;
   std::map<std::uint64_t, Bytes> answers;
   std::uint64_t count = 0;
-  unsigned challenges = 0;  // that were answered
+  unsigned challenges = 0;  // number of answered challenges
 };
 
 class CarrierFabric final : public ForwardingFabric {
@@ -62,13 +62,13 @@ class CarrierFabric final : public ForwardingFabric {
     CarriedData::Bytes request;
     std::vector<std::pair<unsigned, std::uint32_t>> receives;
   };
-  // A connection that answers a challenge is another one below, whose epoch has this bit.
+  // Answering a challenge opens another connection of the inner fabric, whose epoch has this bit set.
   static constexpr std::uint32_t kSecond = 0x4000'0000;
   ConKey inside(ConKey key) const {
     if (second_.count(key.epoch) != 0) key.epoch |= kSecond;
     return key;
   }
-  // False: the event is not for the case.
+  // Returns false if the event must not reach the case.
   bool passes(FabricEvent&);
   bool judged(event::ConnectRequested&);
   bool answered(event::ConnectFailed&);
@@ -77,7 +77,7 @@ class CarrierFabric final : public ForwardingFabric {
   CarriedData& carried_;
   std::map<std::uint32_t, Asked> asked_;             // by epoch
   std::set<std::uint32_t> second_;                   // epochs
-  std::map<std::uint32_t, std::uint64_t> requests_;  // of peers, to be answered
+  std::map<std::uint32_t, std::uint64_t> requests_;  // pending requests of peers: request id to number
 };
 
 class KeyedPair final : public FabricPair {

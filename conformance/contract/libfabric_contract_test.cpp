@@ -1,4 +1,4 @@
-// The fabric contract on provider tcp of libfabric, over IPv4 and IPv6.
+// Runs the fabric contract on libfabric's tcp provider over IPv4 and IPv6.
 #include "conformance/contract/contract.hpp"
 #include "conformance/contract/libfabric_pair.hpp"
 

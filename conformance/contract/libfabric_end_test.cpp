@@ -1,4 +1,4 @@
-// Connections that end with work outstanding, peers that are killed, and progress that only polling makes.
+// Connections that end with outstanding work, killed peers, and progress that happens only during polling.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -17,7 +17,7 @@ namespace {
 using Kind = SeenEvent::Kind;
 
 constexpr std::uint32_t kBig = 64 * 1024;
-// More than sockets take.
+// More writes than the socket buffers hold.
 constexpr unsigned kBigWrites = 400;
 
 std::unique_ptr<FabricPair> make_tcp_pair() {
@@ -28,7 +28,7 @@ class LibfabricEnds : public FabricContract {
  protected:
   ofi::OfiStats client_stats() { return static_cast<LibfabricPair&>(pair()).client().stats(); }
 
-  // Connects to a child that takes nothing more once it got the immediate sent here.
+  // Connects to a child process that stops receiving after the immediate that is sent here.
   ConKey connect_to_deaf(const ChildProcess& child, Target& target) {
     const ConKey key = fresh_key();
     const auto port = static_cast<std::uint16_t>(std::strtoul(child.greeting().c_str(), nullptr, 10));
@@ -42,7 +42,7 @@ class LibfabricEnds : public FabricContract {
     return key;
   }
 
-  // Posts `count` signalled copies of `work`, with cookies from `first_cookie` on.
+  // Posts `count` signalled copies of `work` with consecutive cookies from `first_cookie`.
   void post_copies(WorkRequest work, unsigned count, std::uint64_t first_cookie) {
     work.signalled = true;
     for (unsigned i = 0; i < count; ++i) {
@@ -51,7 +51,8 @@ class LibfabricEnds : public FabricContract {
     }
   }
 
-  // What must follow the death of the peer of `key`: completions each once, one loss, one end.
+  // After the peer of `key` was killed: each work completes once, then one ConnectionLost and one
+  // ConnectionClosed.
   void expect_clean_end(ConKey key) {
     expect(client(), Kind::connection_lost, key);
     client().fabric().disconnect(key);
@@ -91,7 +92,7 @@ TEST_P(LibfabricEnds, a_killed_peer_with_many_small_requests_outstanding_ends_in
   Target target;
   const ConKey key = connect_to_deaf(child, target);
   const Region source = make_source(client(), std::string(kBig, 's'));
-  // What the socket takes first is large, so that the small ones stay behind.
+  // The large writes fill the socket, so that the small ones stay queued in the provider.
   post_copies(write_imm(key, source, kBig, target, 0, 2), kBigWrites, 0);
   post_copies(message(key, "copied into the provider"), 200, 1000);
   post_copies(write_imm(key, source, 16, target, 0, 3), 200, 2000);
@@ -151,7 +152,7 @@ TEST(LibfabricSignals, a_process_with_an_open_fabric_dies_of_the_signals_it_gets
   }
 }
 
-// A program whose first fabric is another one, or that opens one late.
+// For programs that open a libfabric fabric late, after they have installed their own signal handlers.
 TEST(LibfabricSignals, a_process_keeps_its_handlers_when_it_opens_a_fabric) {
   ChildProcess child("hold-with-handler");
   ASSERT_FALSE(child.greeting().empty());

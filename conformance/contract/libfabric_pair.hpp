@@ -15,12 +15,12 @@ inline Nanos steady_now() {
   return static_cast<Nanos>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-// A port of this host where nobody listens: one that was free a moment ago and is not given out again soon.
+// A port of this host where nobody listens. It was just free, and the kernel does not assign it again soon.
 std::uint16_t unused_port();
 
 class LibfabricPair final : public FabricPair {
  public:
-  // nullptr when this libfabric has no such provider.
+  // nullptr if this libfabric does not have the provider.
   static std::unique_ptr<LibfabricPair> open(const char* provider, const char* host,
                                              ofi::OfiOptions options = {});
 

@@ -1,4 +1,4 @@
-// Bugs and traps of the provider that no contract clause covers, each contained by the backend
+// Bugs and pitfalls of the provider that the contract does not cover and that the backend works around
 // (docs/fabric.md).
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ int tcp_client(std::uint16_t port) {
   return fd;
 }
 
-// True when the server closed the socket within five seconds.
+// True if the server closes the socket within 5 s.
 bool closed_by_server(int fd) {
   pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
   char byte = 0;
@@ -60,8 +60,7 @@ TEST(LibfabricTraps, a_client_that_sends_half_a_header_is_closed) {
   ::close(stalled);
 }
 
-// The first bytes of a connect request of the provider: its header, which announces private data that do not
-// follow.
+// The header of the provider's connect request, which announces private data. The caller may leave them out.
 std::string header_of_a_request() {
   constexpr std::size_t kPrivateData = 100;
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -105,7 +104,8 @@ int stalled_client(std::uint16_t port, const std::string& header) {
   return fd;
 }
 
-// Together they hold up the admission of others for longer than a silent client is suffered.
+// Number of stalled clients that together would block other clients for longer than one silent client is
+// tolerated.
 constexpr unsigned kStalled = 8;
 
 class LibfabricStalls : public FabricContract {
@@ -118,7 +118,7 @@ class LibfabricStalls : public FabricContract {
   }
 };
 
-// A server that would wait for ten minutes for the rest of a request.
+// Tests with a server whose timeout for the rest of a request is 10 minutes.
 class LibfabricLongStalls : public LibfabricStalls {};
 
 TEST_P(LibfabricLongStalls, clients_that_stall_hold_up_neither_io_nor_the_admission_of_others) {
@@ -141,7 +141,7 @@ TEST_P(LibfabricLongStalls, clients_that_stall_hold_up_neither_io_nor_the_admiss
   close_link(link);
 }
 
-// A connect request arrives within some five seconds, while the client makes progress too.
+// True if a connect request arrives within about 5 s. Polls `client` too, unless null.
 bool is_requested(ofi::OfiFabric& server, ofi::OfiFabric* client = nullptr) {
   std::array<FabricEvent, 4> events;
   for (unsigned round = 0; round < 5000; ++round) {
@@ -172,8 +172,8 @@ TEST(LibfabricTraps, of_too_many_handshakes_the_oldest_is_closed_and_a_request_s
   std::array<int, 5> silent{};
   for (int& fd : silent) {
     fd = tcp_client(port);
-    // Clients are accepted in order, so behind a whole request the silent one has its time of arrival. The
-    // next one gets another.
+    // Clients are accepted in order. When the complete request has arrived, the silent client was accepted
+    // too. Waiting 2 ms gives the next client a later arrival time.
     whole.push_back(stalled_client(port, request));
     EXPECT_TRUE(is_requested(pair->server()));
     const Nanos arrived = steady_now();
@@ -208,7 +208,7 @@ TEST_P(LibfabricStalls, clients_are_admitted_although_others_stall_behind_a_whol
   close_link(link);
 }
 
-// An address that answers nothing: a socket whose queue of waiting clients is full drops what more come.
+// An address that does not answer: a listening socket with a full backlog, so the kernel drops further SYNs.
 class SilentAddress {
  public:
   SilentAddress() {
@@ -248,7 +248,7 @@ TEST_P(LibfabricStalls, connecting_to_an_address_that_never_answers_blocks_nobod
   EXPECT_EQ(client().count(SeenEvent::Kind::connected, key), 0u) << "the address did answer";
   client().fabric().disconnect(key);
   expect(client(), SeenEvent::Kind::connection_closed, key);
-  // TCP itself gives up after two minutes; whoever waits for that is caught.
+  // TCP itself gives up after two minutes; the backend must not wait for that.
   EXPECT_LT(pair().now() - start, Nanos{60'000'000'000});
   run_until_quiet();
   EXPECT_TRUE(client().events().empty());
@@ -256,7 +256,7 @@ TEST_P(LibfabricStalls, connecting_to_an_address_that_never_answers_blocks_nobod
   close_link(open_link());
 }
 
-// TCP sockets of this process by their TCP_USER_TIMEOUT in milliseconds; those that listen are left out.
+// TCP_USER_TIMEOUT in milliseconds of each TCP socket of this process, except listening sockets.
 std::vector<unsigned> user_timeouts() {
   std::vector<unsigned> found;
   for (int fd = 0; fd < 1024; ++fd) {

@@ -1,4 +1,4 @@
-// The fabric contract on the simulated network.
+// Runs the fabric contract on the simulated network.
 #include "conformance/contract/sim_pair.hpp"
 
 namespace rtrs::conformance {

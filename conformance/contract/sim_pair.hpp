@@ -1,4 +1,4 @@
-// Two fabrics of one simulated network.
+// Two fabrics on one simulated network.
 #pragma once
 #include <memory>
 
@@ -43,7 +43,7 @@ class SimPair final : public FabricPair {
   std::unique_ptr<sim::SimFabric> client_, server_;
 };
 
-// What never breaks a connection, but is awkward.
+// Rates of faults that are difficult to handle but never break a connection.
 inline sim::Rates awkward() {
   sim::Rates rates;
   rates.source_read_early = rates.torn_write = rates.rnr_placement = 500'000;

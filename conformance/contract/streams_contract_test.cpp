@@ -1,4 +1,5 @@
-// The fabric contract on the TCP fabric over simulated streams: whole ones, and ones that are cut anywhere.
+// Runs the fabric contract on the TCP fabric over simulated streams, with data in one piece or split
+// anywhere.
 #include <memory>
 
 #include "conformance/contract/contract.hpp"

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Which cases of the fabric contract run on which fabric, and how fabrics differ, as the tables of docs/fabric.md.
+"""Writes the tables of docs/fabric.md: which cases of the fabric contract run on which fabric, and the capabilities of each.
 
 Usage:
   table.py --write PROGRAM...   runs the contract programs (build/release/conformance/contract/*_contract_test) and writes
                                 the tables
-  table.py --check PROGRAM...   fails when the tables name other cases or variants than the programs have (runs nothing)
+  table.py --check PROGRAM...   fails if the tables name other cases or variants than the programs have (runs nothing)
 
-A fabric that this machine cannot run (verbs without an RDMA device) is listed as what its sources declare. A case that
-fails is no row: --write says so and changes nothing. Exit code: 0 good, 1 otherwise, 2 for wrong usage.
+If this machine cannot run a fabric (verbs without an RDMA device), the table lists what its sources declare. If a case
+fails, --write reports it and changes nothing. Exit code: 0 on success, 1 on failure, 2 for wrong usage.
 """
 
 import argparse
@@ -26,7 +26,7 @@ CAPABILITIES = ["imm_consumes_receive", "send_invalidate", "send_invalidate_is_s
 
 
 def listed(program):
-    """(suite, variant, case) of every test."""
+    """Yields (suite, variant, case) of every test."""
     suite = ""
     output = subprocess.run([program, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
     for line in output.splitlines():
@@ -39,7 +39,7 @@ def listed(program):
 
 
 def needs():
-    """The capability without which a case skips itself, by case."""
+    """Maps each case to the capability that it needs, if any."""
     found = {}
     for path in sorted((ROOT / "conformance/contract").glob("contract_*_cases.cpp")):
         for case, body in re.findall(r"TEST_P\(FabricContract, (\w+)\) \{(.*?)\n\}\n", path.read_text(), re.DOTALL):
@@ -49,15 +49,15 @@ def needs():
 
 
 def declared():
-    """What the verbs backend says of itself, for machines without a device."""
+    """Capabilities that the verbs backend declares in its source, for machines without a device."""
     text = (ROOT / "backends/verbs/verbs_device.cpp").read_text()
     true = set(re.findall(r"can\.(\w+) = (?:true|options\.invalidation != Invalidation::off);", text))
     return {name: name in true for name in CAPABILITIES}
 
 
 def played(program):
-    """{variant: ({case: left out for want of a capability}, capabilities)}, without those when nothing could be run;
-    raises for a case that failed."""
+    """Runs a program; returns {variant: ({case: skipped for a missing capability}, capabilities)}. Capabilities are empty if
+    no case could run. Raises if a case failed."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         subprocess.run([program, f"--gtest_output=json:{file.name}", "--gtest_brief=1"], check=True)
         report = json.load(open(file.name))
@@ -72,7 +72,7 @@ def played(program):
 
 
 def columns_of(programs):
-    """(suite, variants that are alike, declared only, cells, capabilities)"""
+    """Yields (suite, variants with equal results, declared only, cells, capabilities)."""
     wanted = needs()
     for program in programs:
         suite = next(listed(program))[0].lower()
@@ -107,26 +107,35 @@ def tables(programs):
     for capability in CAPABILITIES:
         yield f"| `{capability}` | " + " | ".join("yes" if can[capability] else "no" for _, _, can in columns) + " |"
     yield ""
-    everywhere = [case for case in cases if not any(cells[case] for _, cells, _ in columns)]
-    yield f"{len(cases)} cases. {len(everywhere)} run on every fabric; `-` is a case that needs what the fabric has not."
+    wanted = needs()
+    some = [case for case in cases if wanted[case]]
+    yield f"{len(cases)} cases. {len(cases) - len(some)} need no capability and run on every fabric. The others:"
     yield ""
     yield "| case | needs | " + " | ".join(names) + " |"
     yield "|---" * (len(names) + 2) + "|"
-    wanted = needs()
-    for case in cases:
-        need = f"`{wanted[case]}`" if wanted[case] else ""
-        yield f"| `{case}` | {need} | " + " | ".join("-" if cells[case] else "runs" for _, cells, _ in columns) + " |"
+    for case in some:
+        yield f"| `{case}` | `{wanted[case]}` | " + " | ".join("-" if cells[case] else "runs" for _, cells, _ in columns) + " |"
 
 
 def check(programs):
-    text = DOCUMENT.read_text().split(BEGIN, 1)[1].split(END, 1)[0]
-    rows = {case: need for case, need in re.findall(r"^\| `(\w+)` \| (?:`(\w+)`)? \| (?:runs|-)", text, re.MULTILINE)}
+    before, rest = DOCUMENT.read_text().split(BEGIN, 1)
+    text = rest.split(END, 1)[0]
+    wanted = needs()
+    named = set(re.findall(r"`(\w+)`", before))
+    rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+)` \| (?:runs|-)", text, re.MULTILINE))
     heads = re.search(r"^\| case \| needs \| (.*) \|$", text, re.MULTILINE).group(1).split(" | ")
     heads = {f"{head.split(' ', 1)[0]} {variant}" for head in heads
              for variant in head.removesuffix(" (declared)").split(" ", 1)[1].split(", ")}
     good = True
-    for case, _ in sorted(set(needs().items()) ^ set(rows.items())):
+    for case, _ in sorted({item for item in wanted.items() if item[1]} ^ set(rows.items())):
         print(f"docs/fabric.md: {case} is not in both contract_*_cases.cpp and the table, or needs something else")
+        good = False
+    for case in sorted(set(wanted) - named):
+        print(f"docs/fabric.md: the table of clauses does not name {case}")
+        good = False
+    counted = re.search(r"^(\d+) cases\. (\d+) need no capability", text, re.MULTILINE)
+    if not counted or [int(number) for number in counted.groups()] != [len(wanted), len(wanted) - len(rows)]:
+        print("docs/fabric.md: the number of cases is wrong")
         good = False
     for program in programs:
         seen = list(listed(program))
@@ -135,8 +144,8 @@ def check(programs):
         for variant in sorted(variants ^ of_suite):
             print(f"docs/fabric.md: {variant} is not in both {pathlib.Path(program).name} and the table")
             good = False
-        for case in sorted({case for _, _, case in seen} ^ set(rows)):
-            print(f"docs/fabric.md: {case} is not in both {pathlib.Path(program).name} and the table")
+        for case in sorted({case for _, _, case in seen} ^ set(wanted)):
+            print(f"docs/fabric.md: {case} is not in both {pathlib.Path(program).name} and contract_*_cases.cpp")
             good = False
     if not good:
         print("write it again: conformance/contract/table.py --write build/release/conformance/contract/*_contract_test")

@@ -1,4 +1,4 @@
-// Once a connection is warm, posting and polling allocate nothing.
+// After warm-up of a connection, posting and polling allocate no memory.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -24,8 +24,8 @@ std::unique_ptr<FabricPair> make_crc() {
 
 class TcpAllocation : public FabricContract {
  protected:
-  // Each link in turn: a write with an immediate and a signal, a message, and a key that is offered and ended
-  // by the peer, until `count` of each have arrived. False when they do not.
+  // On each link in turn: a signalled write with an immediate, a message, and a key that is offered and
+  // invalidated by the peer, until `count` of each have arrived. Returns false if they do not arrive.
   bool run_io(const std::vector<Link>& links, const Region& source, const Target& target, unsigned count) {
     std::array<FabricEvent, 16> events;
     unsigned posted = 0;

@@ -1,4 +1,4 @@
-// The fabric contract on TCP sockets of our own, over IPv4 and IPv6, with and without CRC.
+// Runs the fabric contract on the TCP fabric over IPv4 and IPv6, with and without CRC.
 #include "conformance/contract/contract.hpp"
 #include "conformance/contract/tcp_pair.hpp"
 

@@ -1,5 +1,5 @@
-// What the contract cannot say of every fabric: a key that dies in the middle of a write, what wakes a
-// sleeper, and limits.
+// TCP fabric tests beyond the common contract: a key invalidated in the middle of a write, wakeups of a
+// sleeping poller, and limits.
 #include <poll.h>
 
 #include <algorithm>
@@ -54,8 +54,8 @@ std::unique_ptr<FabricPair> make_poor() {
   return TcpPair::open("127.0.0.1", options);
 }
 constexpr std::uint32_t kDeep = 4096;
-// Two connections of depth kDeep, and a part of the memory for requests that such a connection may have
-// outstanding. The share of one address is seven eighths of `max_memory`.
+// Memory for two connections of depth kDeep, but for only part of the work that such a connection may have
+// outstanding. One address may use seven eighths of `max_memory`.
 std::unique_ptr<FabricPair> make_tight() {
   tcp::TcpOptions options;
   const std::uint64_t cost = tcp::Connection::cost({.send_depth = kDeep, .receive_depth = 64}, false, {});
@@ -65,7 +65,7 @@ std::unique_ptr<FabricPair> make_tight() {
 
 class TcpFence : public FabricContract {
  protected:
-  // A large write that has begun to land, and has not landed whole.
+  // Starts a large write and polls until part of it has arrived.
   void begin_write(const Link& link, const Region& source, const Target& target) {
     post_one(client(), write_imm(link.client, source, kSize, target, 0, 1));
     while (target.region.bytes[0] == std::byte{0}) {
@@ -96,7 +96,7 @@ TEST_P(TcpFence, nothing_lands_after_the_death_of_a_key_in_the_middle_of_a_write
   }
 }
 
-// Whoever posts may leave the polling to another, who sleeps.
+// One thread may post while another one, which polls, is asleep.
 TEST_P(TcpFence, a_sleeping_fabric_wakes_when_there_is_something_to_do) {
   const Link link = open_link();
   const auto sleep_now = [&] {
@@ -127,7 +127,7 @@ TEST_P(TcpFence, a_sleeper_that_got_what_woke_it_does_not_look_for_more) {
   run_until_quiet();
   EXPECT_EQ(server().fabric().post(std::array{empty_imm(link.server, 7)}), 1U);
   EXPECT_EQ(expect(client(), Kind::imm_received, link.client).imm, 7U);
-  // It has looked just now, and asks this connection directly.
+  // The client has just called epoll_wait(), so the next polls read this recently active connection directly.
   for (const std::uint64_t before = looks(); looks() == before;) client().poll(pair().now());
   while (!client().fabric().try_wait()) client().poll(pair().now());
   EXPECT_EQ(server().fabric().post(std::array{empty_imm(link.server, 8)}), 1U);
@@ -165,7 +165,7 @@ TEST_P(TcpFence, nobody_sleeps_on_what_has_come_already) {
   expect(server(), Kind::connection_closed, link.server);
 }
 
-// The message is in memory already, and the transport has nothing to say of it any more.
+// The message has already been read from the socket, so the socket causes no further wakeup.
 TEST_P(TcpFence, a_receive_that_comes_late_wakes_a_sleeper) {
   const Link link = open_link(0, 256);
   post_one(client(), message(link.client, "early"));
@@ -179,7 +179,7 @@ TEST_P(TcpFence, a_receive_that_comes_late_wakes_a_sleeper) {
   close_link(link);
 }
 
-// One that spoke lately is asked directly; what else there is may not wait until it is silent.
+// A recently active connection is read directly; other connections must not wait until it is idle.
 TEST_P(TcpFence, a_connection_that_always_has_something_leaves_time_for_others) {
   const Link busy = open_link();
   const ConKey other = fresh_key();
@@ -214,7 +214,8 @@ TEST_P(TcpFence, a_revocable_key_is_good_on_its_path_alone) {
   close_link(link);
 }
 
-// Also towards another connection of the same path: the peer answers each request where it was asked.
+// Also refused on another connection of the same path, because the peer answers a request on its own
+// connection.
 TEST_P(TcpFence, a_key_of_a_request_is_good_on_its_connection_alone) {
   for (const bool ends_it : {false, true}) {
     const Link link = open_link(keyed(), 32, 256);
@@ -258,7 +259,7 @@ INSTANTIATE_TEST_SUITE_P(Tcp, TcpFence,
 
 class TcpLimit : public FabricContract {
  protected:
-  // What a request beyond a limit gets: the caller's own answer.
+  // A request beyond a limit is rejected with the caller's own private data.
   void expect_refusal() {
     const Link link{.client = fresh_key(), .server = fresh_key()};
     client().fabric().connect(link.client, pair().server_address(), params(), bytes_of("hello"));
@@ -301,7 +302,8 @@ TEST_P(TcpLimitOfOutstanding, a_connection_takes_memory_for_the_requests_that_it
     EXPECT_EQ(server().fabric().post(work), work.size());
     EXPECT_GT(fabric.stats().memory, before);
     for (unsigned i = 0; i < 64; ++i) expect(client(), Kind::imm_received, link.client);
-    // Beyond the limit one connection is lost. The work of another one behind it is posted all the same.
+    // The connection that exceeds the limit is lost. Work of another connection in the same batch is still
+    // posted.
     work.assign(kDeep, empty_imm(link.server, 1));
     work.push_back(empty_imm(other.server, 2));
     EXPECT_EQ(server().fabric().post(work), work.size());
@@ -309,7 +311,7 @@ TEST_P(TcpLimitOfOutstanding, a_connection_takes_memory_for_the_requests_that_it
     EXPECT_EQ(expect(client(), Kind::imm_received, other.client).imm, 2U);
     expect(client(), Kind::connection_lost, link.client);
     close_link(link);
-    // Only accepted connections are counted.
+    // Only accepted connections count towards the limit.
     work.assign(kDeep, empty_imm(other.client, 3));
     EXPECT_EQ(client().fabric().post(work), kDeep);
     expect(server(), Kind::imm_received, other.server);
@@ -324,7 +326,7 @@ TEST_P(TcpLimitOfOutstanding, requests_keep_their_order_and_bytes_when_their_rin
   const auto post = [&](unsigned from, unsigned to) {
     for (unsigned i = from; i < to; ++i) post_one(client(), message(link.client, std::to_string(i)));
   };
-  // The ring of 16 is full after it has wrapped.
+  // The ring of 16 entries fills up after it has wrapped around.
   post(0, 10);
   for (unsigned i = 0; i < 10; ++i)
     EXPECT_EQ(expect(server(), Kind::message_received, link.server).text, std::to_string(i));
@@ -334,7 +336,8 @@ TEST_P(TcpLimitOfOutstanding, requests_keep_their_order_and_bytes_when_their_rin
   close_link(link);
 }
 
-// Neither TCP nor the limits of a server end it, whose owner has the request.
+// The server's application has the request but does not answer. Neither TCP nor server limits end the
+// attempt, so the client must.
 class TcpReply : public FabricContract {};
 TEST_P(TcpReply, a_request_that_nobody_answers_fails) {
   const Link answered = open_link();
@@ -352,7 +355,7 @@ TEST_P(TcpReply, a_request_that_nobody_answers_fails) {
   close_link(answered);
 }
 
-// Without a bound, not with one of no time.
+// A timeout of 0 means no limit.
 class TcpBoundless : public FabricContract {};
 TEST_P(TcpBoundless, a_request_is_answered_at_leisure) {
   const ConKey key = fresh_key();

@@ -14,7 +14,7 @@ namespace rtrs::conformance {
 
 class TcpPair final : public FabricPair {
  public:
-  // nullptr when they cannot be opened.
+  // nullptr if the fabrics cannot be opened.
   static std::unique_ptr<TcpPair> open(const char* host, const tcp::TcpOptions& options = {},
                                        const tcp::TlsOptions& tls = {});
 

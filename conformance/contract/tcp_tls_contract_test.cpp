@@ -1,4 +1,4 @@
-// The fabric contract over TLS: with a pre-shared key and with certificates.
+// Runs the fabric contract over TLS, with a pre-shared key and with certificates.
 #include "backends/platform/tls/test_credentials.hpp"
 #include "conformance/contract/contract.hpp"
 #include "conformance/contract/tcp_pair.hpp"
@@ -23,15 +23,14 @@ std::unique_ptr<FabricPair> make_key() {
 std::unique_ptr<FabricPair> make_certificate() {
   return TcpPair::open("[::1]", {}, with(credentials().issue({})));
 }
-// A new key every 20 MiB.
+// Changes the TLS key every 20 MiB.
 std::unique_ptr<FabricPair> make_hasty() {
   tls::Credentials given = credentials().keys({"alice"});
   given.records_per_key = 1200;
   return TcpPair::open("127.0.0.1", {}, with(given));
 }
 
-// The kernel seals where it can: with the module tls (tools/dev/softroce-vm, ktls). Elsewhere OpenSSL goes
-// on.
+// The kernel encrypts if the module `tls` is loaded (tools/dev/softroce-vm, ktls); otherwise OpenSSL does.
 std::unique_ptr<FabricPair> make_kernel() {
   tls::Credentials given = credentials().keys({"alice"});
   given.kernel = true;

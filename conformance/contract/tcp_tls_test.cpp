@@ -1,4 +1,4 @@
-// What is counted of TLS, and what it costs.
+// TLS statistics and limits.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -29,7 +29,7 @@ tls::TestCredentials& credentials() {
   return made;
 }
 
-// Sealed here and not by the kernel, so that it does not matter what it can.
+// Encrypts with OpenSSL, so that the result does not depend on the kernel's features.
 tcp::TlsOptions with(tls::Credentials given) {
   given.kernel = false;
   const auto context = tls::open_context(given);
@@ -41,7 +41,7 @@ std::unique_ptr<FabricPair> make_certificate() {
   return TcpPair::open("127.0.0.1", {}, with(credentials().issue({})));
 }
 
-// A client that says what it likes, over TLS.
+// A client that sends arbitrary bytes over TLS.
 class Stranger {
  public:
   Stranger(const tcp::TlsOptions& tls, const net::SocketAddress& to)
@@ -63,7 +63,7 @@ class Stranger {
     seal(bytes);
     flush();
   }
-  // All at once, the last octet of `second` changed on the way.
+  // Sends both in one piece and corrupts the last encrypted byte of `second`.
   void say_and_spoil(std::span<const std::byte> first, std::span<const std::byte> second) {
     seal(first);
     seal(second);
@@ -95,7 +95,8 @@ class TcpTls : public FabricContract {
   void use(Side& side, const tcp::TlsOptions& tls) {
     tcp::set_tls(dynamic_cast<tcp::TcpFabric&>(side.fabric()), tls);
   }
-  // The connection of the server, accepted once the stranger has said `too_early` behind its request.
+  // Accepts the client after it has sent `too_early` directly behind its connect request; returns the
+  // server's key.
   ConKey come_in(Stranger& stranger, std::string_view too_early) {
     EXPECT_TRUE(run_until([&] {
       stranger.go_on();
@@ -152,14 +153,14 @@ TEST_P(TcpTls, who_is_refused_is_counted) {
   use(client(), with(credentials().issue({})));
   EXPECT_EQ(attempt().reason, Reason::tls_failed);
   EXPECT_EQ(stats(server()).tls_refused, 4U);
-  // Neither of the two has finished one.
+  // Neither client has finished a handshake.
   EXPECT_EQ(stats(server()).tls_connections, 0U);
   use(client(), {});
   close_link(open_link());
   EXPECT_EQ(stats(server()).tls_refused, 4U);
 }
 
-// The files of the client are replaced while it runs, as by an administrator.
+// The client's certificate files are replaced while it runs.
 TEST_P(TcpTls, a_client_uses_renewed_files_from_the_next_attempt_on) {
   tls::TestCredentials own;
   tls::TestCredentials others;
@@ -167,12 +168,12 @@ TEST_P(TcpTls, a_client_uses_renewed_files_from_the_next_attempt_on) {
   use(client(), with(files));
   use(server(), with(own.issue({})));
   close_link(open_link());
-  // Both ends go over to another CA.
+  // Both ends switch to another CA.
   const tls::Credentials next = others.issue({});
   use(server(), with(next));
   EXPECT_EQ(attempt().reason, Reason::tls_failed);
   std::filesystem::rename(next.cert, files.cert);
-  // A certificate without its key is no set: the one from before is used.
+  // Certificate and key do not match yet, so the client keeps using the old files.
   EXPECT_EQ(attempt().reason, Reason::tls_failed);
   std::filesystem::rename(next.key, files.key);
   std::filesystem::copy_file(next.ca, files.ca, std::filesystem::copy_options::overwrite_existing);
@@ -181,7 +182,7 @@ TEST_P(TcpTls, a_client_uses_renewed_files_from_the_next_attempt_on) {
   EXPECT_EQ(tcp::tls_context(dynamic_cast<tcp::TcpFabric&>(client().fabric())), nullptr);
 }
 
-// A fabric that began without, as urtrsd whose configuration is read again.
+// TLS is switched on for a fabric that started without it, as when urtrsd reloads its configuration.
 TEST_P(TcpTls, it_is_switched_on_and_off_while_connections_stay) {
   const tcp::TlsOptions sealed = with(credentials().issue({}));
   for (Side* const side : {&client(), &server()}) use(*side, {});
@@ -200,14 +201,14 @@ TEST_P(TcpTls, it_is_switched_on_and_off_while_connections_stay) {
   links.push_back(open_link());
   EXPECT_EQ(stats(server()).tls_connections, 1U);
   all_work();
-  // The numbers of sockets come again, with TLS where there was none and the other way round.
+  // Socket numbers are reused, with TLS where there was none before and vice versa.
   for (const Link& link : links) close_link(link);
   links = {open_link(), open_link(), open_link()};
   all_work();
   for (const Link& link : links) close_link(link);
 }
 
-// The arithmetic for strangers would hold up those who are in.
+// Handshake computations for new clients must not delay established connections.
 TEST_P(TcpTls, of_many_handshakes_a_few_are_worked_on_in_a_round) {
   const auto to = net::parse_address("127.0.0.1", pair().server_address().port);
   ASSERT_TRUE(to);
@@ -240,7 +241,7 @@ TEST_P(TcpTls, a_record_that_was_changed_ends_the_connection_behind_what_came_be
   ASSERT_TRUE(to);
   Stranger stranger(with(credentials().issue({})), *to);
   const ConKey key = come_in(stranger, {});
-  // The empty write by which a client begins.
+  // The empty write that every client sends first.
   std::array<std::byte, 20> begin{std::byte{0}, std::byte{14}, std::byte{0xc1}, std::byte{0x40}};
   stranger.say_and_spoil(begin, begin);
   const SeenEvent lost = expect(server(), Kind::connection_lost, key);
@@ -279,7 +280,7 @@ class TcpTlsSilence : public FabricContract {
   }
 };
 
-// Its kernel takes the connection, and nobody says anything over it.
+// The kernel completes the TCP handshake, but no program answers.
 TEST_P(TcpTlsSilence, a_handshake_that_nobody_answers_fails) {
   const net::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -300,12 +301,12 @@ TEST_P(TcpTlsSilence, a_handshake_that_nobody_answers_fails) {
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpTlsSilence, ::testing::Values(FabricCase{"impatient", TcpTlsSilence::make}),
                          case_name);
 
-// Enough for a connection that is plain.
+// Memory for one connection without TLS, which does not suffice for TLS.
 class TcpTlsMemory : public FabricContract {
  public:
   static std::unique_ptr<FabricPair> make() {
     tcp::TcpOptions options;
-    // Of one address all but an eighth of it.
+    // One address may use seven eighths of `max_memory`.
     options.max_memory = (tcp::Connection::cost(params(), true, {}) + (std::uint64_t{16} << 10)) * 8 / 7;
     return TcpPair::open("127.0.0.1", options);
   }

@@ -1,5 +1,5 @@
-// The fabric contract on verbs, over IPv4 and IPv6, with each way to kill a key and of posting. Runs where
-// there is an RDMA device, such as in tools/dev/softroce-vm.
+// Runs the fabric contract on verbs over IPv4 and IPv6, with each way to invalidate a key and to post. Needs
+// an RDMA device, such as in tools/dev/softroce-vm.
 #include <sys/socket.h>
 
 #include "conformance/contract/contract.hpp"
@@ -19,7 +19,7 @@ std::unique_ptr<FabricPair> make_registering_pair() {
   options.invalidation = verbs::Invalidation::registration;
   return VerbsPair::open(verbs_address(AF_INET), options);
 }
-// On a device without ibv_wr_*() the same as "windows".
+// On a device without ibv_wr_*(), this is the same as "windows".
 std::unique_ptr<FabricPair> make_calling_pair() {
   verbs::VerbsOptions options;
   options.posting = verbs::Posting::calls;

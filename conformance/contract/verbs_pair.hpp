@@ -8,13 +8,13 @@
 
 namespace rtrs::conformance {
 
-// An address of this family (AF_INET or AF_INET6) that belongs to an RDMA device of this machine; empty when
-// there is none. Link-local ones do not count.
+// A non-link-local address of this family (AF_INET or AF_INET6) of an RDMA device of this machine; empty if
+// there is none.
 std::string verbs_address(int family);
 
 class VerbsPair final : public FabricPair {
  public:
-  // `idle_ms`: how long an idle() sleeps at most; 400 of them in a row are the patience.
+  // `idle_ms`: maximum sleep of an idle() call; patience() is 400 calls.
   static std::unique_ptr<VerbsPair> open(const std::string& host, const verbs::VerbsOptions& = {},
                                          int idle_ms = 50);
 

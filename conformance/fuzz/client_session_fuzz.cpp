@@ -1,5 +1,5 @@
-// Any peer, any fabric, any operator: a client session keeps its books, answers every request once, and ends
-// when it is closed.
+// Fuzzes a client session with random peer, fabric and operator inputs. The state must stay consistent, every
+// request must complete once, and the session must end when it is closed.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -24,7 +24,7 @@ ClientConfig drawn_config(fuzz::Draws& draws) {
   config.max_depth = static_cast<std::uint16_t>(1 + draws.below(4));
   config.send_depth = draws.below(2) == 0 ? 8 : 64;
   config.extensions = static_cast<wire::Extensions>(draws.below(4));
-  // Not drawn, so that what the corpus found stays what it was.
+  // Not a random draw, so that existing corpus files keep their meaning.
   if (has(config.extensions, wire::Extensions::generation)) config.extensions |= wire::Extensions::probe;
   config.imm_consumes_receive = draws.below(2) != 0;
   config.probe_deliveries = config.imm_consumes_receive;
@@ -87,7 +87,8 @@ class World {
     }
   }
 
-  // Closes, and does what the fabric owes: the session must end, every request answered.
+  // Closes the session and delivers the events that the fabric owes. The session must end with every request
+  // completed.
   void end() {
     event_ = 16;
     if (!over()) feed(CloseRequested{now_});
@@ -149,7 +150,7 @@ class World {
     RTRS_FUZZ_CHECK(open_.empty());
     ledger_.session_ended();
   }
-  // News, and what the driver keeps for itself.
+  // Actions that need no reaction here.
   void perform(const StoreKey&) {}
   void perform(const PathChanged&) {}
   void perform(const LinkChanged&) {}
@@ -182,11 +183,11 @@ class World {
     in.affinity = static_cast<std::uint16_t>(draws_.below(4));
     in.data_len = draws_.rarely(16) ? 1U << 20 : 4096;
     in.usr_len = 32;
-    // Gone from next_permit(): the application may not name it again before its answer.
+    // The permit is in use now, so next_permit() must not return it again before the response.
     RTRS_FUZZ_CHECK(open_.insert(permit).second);
     feed(in);
   }
-  // Right, or wrong in its generation, connection, errno or claim.
+  // Sends a correct response, or one with a wrong generation, connection, errno or invalidation flag.
   void respond(ConKey key) {
     const std::uint32_t permit = draws_.below(5);
     const auto known = static_cast<std::uint16_t>(permit);
@@ -201,7 +202,7 @@ class World {
     if (draws_.rarely(3)) return feed(KeyedResponseReceived{now_, key, imm, draws_.below(99), known});
     feed(ImmReceived{now_, key, imm});
   }
-  // Depths that the peer announces are 3, 8 or 1; what the session opened with decides.
+  // Queue depth of the session if it is open, otherwise 3.
   std::uint32_t announced_depth() const {
     std::uint32_t depth = 3;
     ClientSession::visit_fields(session_, [&depth](std::string_view name, const auto& field) {
@@ -248,8 +249,8 @@ class World {
   fuzz::StatePairs pairs_;
   fuzz::SessionLedger ledger_;
   ClientSession session_;
-  std::set<ConKey> keys_;         // every one that was ever used
-  std::set<std::uint16_t> open_;  // permits of requests that are not answered
+  std::set<ConKey> keys_;         // every key that was ever used
+  std::set<std::uint16_t> open_;  // permits of unanswered requests
   Nanos now_ = seconds(1);
   std::uint32_t event_ = 0;
 };

@@ -1,4 +1,4 @@
-// The bytes of a fuzzer as decisions.
+// Turns the fuzzer's input bytes into random decisions.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,9 +14,9 @@ class Draws {
   Draws(const std::uint8_t* data, std::size_t size) : choice_({data, size}) {}
 
   bool left() const noexcept { return !choice_.exhausted(); }
-  // In [0, n).
+  // A number in [0, n).
   std::uint32_t below(std::uint32_t n) { return choice_.draw(n, sim::Label::test); }
-  // One in n.
+  // True with probability 1/n.
   bool rarely(std::uint32_t n) { return below(n) == n - 1; }
   template <class Key, class Value>
   auto one_of(std::map<Key, Value>& map) {

@@ -1,4 +1,4 @@
-// What libFuzzer calls, and the test that stands in for it.
+// The entry point that libFuzzer and corpus_test call, and the check macro for fuzz targets.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
-// A rule that no bytes may break.
+// Aborts the process if the expression is false. The expression must hold for all input bytes.
 #define RTRS_FUZZ_CHECK(expression)                                                  \
   do {                                                                               \
     if (!(expression)) {                                                             \

@@ -1,4 +1,5 @@
-// A peer that is heard from, or not, at any time: it is declared dead within the bounds of the heartbeat.
+// Fuzzes the heartbeat with arrivals at random times. A silent peer must be declared dead within the
+// specified bounds.
 #include "core/proto/heartbeat.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Nanos now = seconds(1);
   Nanos heard = now;
   std::uint64_t sent = 0;
-  bool late = false;  // a tick came later than it should since the peer was heard
+  bool late = false;  // a tick ran late since the last arrival
   heartbeat.start(now, config);
   while (draws.left()) {
     const std::uint32_t what = draws.below(4);
@@ -41,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (tick == Heartbeat::Tick::send) ++sent;
     if (tick != Heartbeat::Tick::dead) {
       RTRS_FUZZ_CHECK(heartbeat.deadline() == now + config.interval);
-      // Ticks in time: a peer that was silent for longer would be dead.
+      // If all ticks ran on time, a peer that was silent for longer would have been declared dead.
       RTRS_FUZZ_CHECK(late || now - heard <= (config.missed_max + 2) * config.interval);
       continue;
     }

@@ -1,6 +1,6 @@
-// Any octets are refused, are an MPA request or reply, or are the beginning of one; the same in one piece and
-// octet by octet. The first byte chooses which of the two. What is read as a request can be answered, and its
-// answer is read.
+// Fuzzes the parser of MPA requests and replies. Any bytes must be rejected, or be a complete or incomplete
+// message; the result must be the same for bytes in one piece and byte by byte. The first input byte selects
+// request or reply. A parsed request must be answerable, and the answer must parse.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -22,7 +22,7 @@ void check_answer(const Greeting& request) {
     RTRS_FUZZ_CHECK(size != 0);
     GreetingReader reader(GreetingKind::reply);
     const Fault fault = reader.feed(Bytes(out).first(size));
-    // An initiator of ours takes no accept but that of what it asks for.
+    // A urtrs initiator requests enhanced mode and accepts only a matching reply.
     RTRS_FUZZ_CHECK(fault == Fault::none || (accept && !request.enhanced));
     if (fault != Fault::none) continue;
     const Greeting reply = reader.greeting();

@@ -1,9 +1,9 @@
-// Any octets in any pieces: the same events and the same memory as in one piece, nothing written but where a
-// key or a receive is, no event behind a violation.
+// Fuzzes the iWARP receive stream. Bytes in any pieces must give the same events and memory as in one piece;
+// only memory of a valid key or a receive may be written; no event may follow a violation.
 //
-// First byte: 1 CRC, 2 SEND with immediate agreed, 4 initiator, 8 the CRC of each FPDU is made right first,
-// 16 pieces go straight to their place. Second byte: the size of pieces. Third: room for events. Fourth: of
-// how many octets the first key dies. Then octets of the wire.
+// Input: byte 1: flags (1: CRC, 2: SEND with immediate negotiated, 4: initiator, 8: correct the CRC of each
+// FPDU first, 16: place data directly). Byte 2: size of pieces. Byte 3: room for events. Byte 4: number of
+// received bytes after which the first key is invalidated. Then the wire bytes.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -24,7 +24,8 @@ constexpr std::uint32_t kLast = 0x02020202;
 constexpr std::size_t kWindow = 256;
 constexpr std::size_t kReceive = 96;
 constexpr unsigned kReceives = 8;
-// Gap, window of the first key, gap, window of the last, gap, receives, gap; gaps as large as a window.
+// Memory layout: gap, window of the first key, gap, window of the last key, gap, receives, gap. A gap is as
+// large as a window.
 constexpr std::size_t kReceivesAt = 5 * kWindow;
 constexpr std::size_t kSize = kReceivesAt + kReceives * kReceive + kWindow;
 

@@ -1,5 +1,5 @@
-// Any order of what may happen between a client and its server, longer than a search can look: no rule
-// breaks, and when nothing else goes wrong every request is answered.
+// Random sequences of events between client and server, longer than an exhaustive search can reach. No rule
+// may be broken, and once faults stop, every request must complete.
 #include "sim/model/machine_world.hpp"
 
 #include "conformance/fuzz/draws.hpp"
@@ -23,7 +23,7 @@ sim::MachineConfig drawn_config(fuzz::Draws& draws) {
   config.losses = 3;
   config.operators = 3;
   config.close = draws.rarely(4);
-  // The smallest queues make requests and answers wait for room.
+  // Minimal send queues, so that requests and responses wait for room.
   if (draws.rarely(2)) config.client.send_depth = config.server.send_depth = 8;
   return config;
 }

@@ -1,5 +1,5 @@
-// Any answers from any server, links that come and go, requests that are sent again: no IO and no CLOSE is
-// under way while an OPEN is, and when all is well again every mapped device is usable or refused.
+// Fuzzes the RNBD client with random responses, link losses and resends. No IO or CLOSE of a device may be in
+// flight while its OPEN is. After recovery, every mapped device must be usable or refused.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -41,7 +41,7 @@ class World {
     if (what == 10) return step(ResizeRequested{device, draws_.below(64)}, what);
     if (!pending_.empty()) finish(draws_.below(static_cast<std::uint32_t>(pending_.size())), false);
   }
-  // Calm: a server that opens everything.
+  // Recovery: connects to a server that accepts every OPEN.
   void heal() {
     step(LinkUp{}, 1);
     for (unsigned turn = 0; turn < 1000 && (!pending_.empty() || client_.retry_wanted()); ++turn) {
@@ -134,7 +134,7 @@ class World {
     } else if (message.kind == MessageKind::open) {
       Geometry geometry;
       geometry.nsectors = 8;
-      // Ids are given out anew when the server was another one meanwhile; a lying one repeats them.
+      // A correct server assigns new ids; a misbehaving one repeats ids.
       const std::uint32_t id = calm ? 1000 + ++last_id_ : draws_.below(4);
       bytes.resize(encode(make_open_rsp(id, geometry, draws_.below(3)), bytes));
     } else {

@@ -1,5 +1,5 @@
-// Any bytes are refused by name as RNBD messages, or are a value whose encoding parses to the same value. The
-// first byte chooses the parser.
+// Fuzzes the RNBD parsers. Any bytes must give a named error, or a value whose encoding parses to the same
+// value. The first byte selects the parser.
 #include <array>
 #include <span>
 

@@ -1,5 +1,6 @@
-// Any requests, exports that open or do not, storage in any order: every request is answered once, storage
-// stays inside its device, and a session that ends leaves nothing open.
+// Fuzzes the RNBD server with random requests, failing exports and storage completions in any order. Every
+// request must be answered once, storage access must stay inside the device, and a session that ends must
+// leave no device open.
 #include <map>
 #include <vector>
 
@@ -154,7 +155,7 @@ class World {
     Geometry geometry;
     geometry.nsectors = 64;
     geometry.max_discard_sectors = geometry.max_write_zeroes_sectors = 64;
-    // Now and then one that no peer could use.
+    // Sometimes an unusable block size.
     if (mood == 4) geometry.logical_block_size = static_cast<std::uint16_t>(draws_.below(1U << 16));
     const int error = mood == 5 ? 2 : 0;
     if (error == 0) exports_[++last_handle_] = OpenedExport{geometry, asked.mode, 0};
@@ -188,7 +189,7 @@ class World {
   rnbd::ServerActions actions_;
   std::uint64_t last_request_ = 0;
   std::uint64_t last_handle_ = 0;
-  std::map<std::uint64_t, std::uint32_t> unanswered_;  // request and its data length
+  std::map<std::uint64_t, std::uint32_t> unanswered_;  // data length by request
   std::vector<OpenExport> opens_;
   std::vector<MeasureExport> measures_;
   std::vector<Storage> storage_;

@@ -1,4 +1,4 @@
-// Any clients, names and ends of sessions: the registry agrees with a plain account of them.
+// Fuzzes the registry with random clients, names and session ends, and compares it with a simple model.
 #include <cstdio>
 
 #include "conformance/fuzz/draws.hpp"

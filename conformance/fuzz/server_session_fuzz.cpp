@@ -1,5 +1,6 @@
-// Any clients, any fabric, any operator: a server session keeps its books, gives each chunk to one request at
-// a time, answers each once or drops it with its path, and ends when it is closed.
+// Fuzzes a server session with random client, fabric and operator inputs. The state must stay consistent, a
+// chunk must serve one request at a time, each request must be answered once or dropped with its path, and
+// the session must end when it is closed.
 #include <algorithm>
 #include <map>
 #include <variant>
@@ -23,7 +24,7 @@ ServerConfig drawn_config(fuzz::Draws& draws) {
   config.queue_depth = static_cast<std::uint16_t>(1 + draws.below(4));
   config.send_depth = draws.below(2) == 0 ? 8 : 64;
   config.extensions = static_cast<wire::Extensions>(draws.below(4));
-  // Not drawn, so that what the corpus found stays what it was.
+  // Not a random draw, so that existing corpus files keep their meaning.
   if (has(config.extensions, wire::Extensions::generation)) config.extensions |= wire::Extensions::probe;
   config.always_invalidate = draws.below(2) != 0;
   config.imm_consumes_receive = draws.below(2) != 0;
@@ -141,7 +142,7 @@ class World {
     RTRS_FUZZ_CHECK(in_service_.count(action.chunk) == 0);
     invalidations_.push_back(action);
   }
-  // Each request that was given to the application and answered there, once.
+  // Only requests that the application has answered may be answered, each once.
   void perform(const PostResponse& action) {
     const auto owed = owed_.find(action.chunk);
     RTRS_FUZZ_CHECK(owed != owed_.end() && owed->second == action.key);
@@ -158,7 +159,7 @@ class World {
     RTRS_FUZZ_CHECK(in_service_.empty());
     ledger_.session_ended();
   }
-  // News.
+  // Actions that need no reaction here.
   void perform(const PathChanged&) {}
   void perform(const LinkChanged&) {}
 
@@ -197,7 +198,7 @@ class World {
     in.now = now_;
     in.key = key;
     in.chunk = static_cast<std::uint16_t>(draws_.below(config_.queue_depth));
-    // A client has one request a chunk; one that does not loses its path.
+    // A correct client has one request per chunk. Sends a second one only rarely, because it ends the path.
     if (!session_.chunk_idle(in.chunk) && !draws_.rarely(4)) return;
     in.data_len = draws_.below(2) * 4096;
     in.usr_len = 32;
@@ -240,7 +241,7 @@ class World {
         if (draws_.rarely(8)) feed(CloseRequested{now_});
         return;
       default:
-        // An answer of the fabric for work that was never asked for.
+        // A fabric event for an invalidation that was never requested.
         return feed(
             ChunkInvalidated{now_, key, static_cast<std::uint16_t>(draws_.below(config_.queue_depth)), true});
     }
@@ -252,11 +253,11 @@ class World {
   ServerConfig config_;
   ServerSession session_;
   std::map<std::uint16_t, Deliver> in_service_;  // by chunk
-  std::map<std::uint16_t, ConKey> owed_;         // answered by the application, on a living connection
+  std::map<std::uint16_t, ConKey> owed_;         // answered by the application, on an established connection
   std::vector<InvalidateChunk> invalidations_;
   Nanos now_ = seconds(1);
   std::uint32_t epoch_ = 0;
-  std::uint32_t asked_ = 0;  // connect request that waits for its verdict
+  std::uint32_t asked_ = 0;  // connect request that is not accepted or rejected yet
   std::uint32_t event_ = 0;
 };
 

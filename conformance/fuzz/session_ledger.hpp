@@ -1,5 +1,5 @@
-// What a driver and its fabric know about the connections of a session machine, for fuzzers: which are open,
-// which were told to end, what was posted on them.
+// Model of a session's connections for fuzzers: which are open, which were told to end, and the work posted
+// on them.
 #pragma once
 #include <map>
 #include <vector>
@@ -13,7 +13,7 @@ class SessionLedger {
  public:
   struct Connection {
     bool ending = false;
-    std::vector<std::uint64_t> cookies;  // of signalled work that has not completed
+    std::vector<std::uint64_t> cookies;  // cookies of signalled work in flight
   };
 
   std::map<ConKey, Connection>& connections() noexcept { return connections_; }
@@ -33,7 +33,7 @@ class SessionLedger {
     RTRS_FUZZ_CHECK(!ended_ && connections_.empty());
     ended_ = true;
   }
-  // Any connection, or one that never was.
+  // A random existing connection, or rarely one that never existed.
   template <class Draws>
   ConKey some(Draws& draws) {
     const auto at = draws.one_of(connections_);
@@ -41,7 +41,7 @@ class SessionLedger {
     return {static_cast<std::uint16_t>(draws.below(kMaxPaths)), static_cast<std::uint16_t>(draws.below(3)),
             draws.below(8)};
   }
-  // The completion of the oldest signalled work of the connection; rarely one that cannot be. 0: none.
+  // Cookie of the connection's oldest signalled work, or rarely an invalid one. 0: no signalled work.
   template <class Draws>
   std::uint64_t completion(Draws& draws, ConKey key) {
     if (draws.rarely(64)) return draws.below(1024);

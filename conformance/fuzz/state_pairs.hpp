@@ -1,5 +1,5 @@
-// What a fuzzer of a state machine wants more of: pairs of states, one after the other, that it has not seen.
-// libFuzzer takes these counters for coverage, beside that of the code.
+// Coverage counters for state machines: libFuzzer treats each new pair of consecutive states as new coverage,
+// in addition to code coverage.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@ inline std::uint8_t state_pair_counters[kStatePairs];
 
 class StatePairs {
  public:
-  // `state` is small and says only what matters; `event` is what led to it.
+  // `state`: a small summary of the state that was reached; `event`: the event that led to it.
   void reached(std::uint64_t state, std::uint64_t event) noexcept {
     std::uint64_t pair = (last_ * 31 + event) * 0x9e3779b97f4a7c15ULL ^ state;
     pair *= 0xbf58476d1ce4e5b9ULL;

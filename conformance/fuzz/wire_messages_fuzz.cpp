@@ -1,5 +1,6 @@
-// Any bytes are refused by name as RTRS messages, or are a value whose encoding parses to the same value.
-// The first byte chooses the parser, the next eight are depth and chunk size, or where a request's header is.
+// Fuzzes the RTRS parsers. Any bytes must give a named error, or a value whose encoding parses to the same
+// value. The first byte selects the parser; the next eight are queue depth and chunk size, or the offset of a
+// request's header.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -24,7 +25,7 @@ void check_stable(const Parsed<Value>& first, Parse parse) {
   RTRS_FUZZ_CHECK(second && second.value == first.value);
 }
 
-// What proofs add comes off, and nothing is left of it.
+// Removing a key offer must leave no trace of the offer.
 void key_offers(Bytes bytes) {
   const auto offer = key_offer(bytes);
   if (!offer) return;
@@ -54,7 +55,7 @@ void info_response(Bytes bytes, std::uint32_t depth, std::uint32_t chunk_size) {
   for (std::uint32_t chunk = 0; chunk < depth; ++chunk) {
     const auto next = walk.next();
     RTRS_FUZZ_CHECK(next);
-    // To find one by itself takes a walk over the runs.
+    // info_rsp_chunk() walks over all descriptors, so only some chunks are checked.
     if (chunk % 257 != 0) continue;
     RTRS_FUZZ_CHECK(info_rsp_chunk(bytes, chunk, chunk_size).value == next.value);
   }
@@ -101,7 +102,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     }
     case 2:
-      // What it is called is the session's to judge, and only such names are sent.
+      // The parser accepts any name; only valid session names are encoded.
       if (const auto parsed = parse_info_req(bytes); parsed && valid_session_name(parsed.value.name.view()))
         check_stable(parsed, parse_info_req);
       break;

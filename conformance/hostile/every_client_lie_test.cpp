@@ -1,5 +1,5 @@
-// Every lie of a client, in every state of its path: the server answers or cuts it off within a bound, keeps
-// nothing of it, and an honest session beside it does not notice.
+// Sends every kind of invalid client message in every state of the path. The server must answer or disconnect
+// in time, free all resources, and an independent correct session must not be disturbed.
 #include <memory>
 
 #include "conformance/hostile/spoil.hpp"
@@ -12,7 +12,8 @@ constexpr ConKey kService{0, 0, 1};
 constexpr ConKey kIo{0, 1, 1};
 const PathAddress kServer{"n0.p0", "n1.p0", 1234};
 constexpr std::uint32_t kChunk = 16384;
-// Far below the heartbeat and the handshake timeout: what ends a path by then is the answer to the lie.
+// Far below the heartbeat and handshake timeouts, so a path that ends in this time was closed because of the
+// message.
 constexpr Nanos kBound = seconds(4);
 
 enum class State { nothing, one_connection, all_connections, connected, serving };
@@ -27,7 +28,7 @@ Message con_req_of(std::uint16_t cid) {
   return bytes;
 }
 
-// A server with an honest client and a liar.
+// A server with a correct client and a misbehaving one.
 class Scene {
  public:
   Scene()
@@ -61,7 +62,7 @@ class Scene {
     hold_ = true;
     peer_.write_imm(kIo, wire::encode_io_req(8, 0, 4096 + 32), write_request(4096), chunk_);
     ASSERT_TRUE(world_.run_until([this] { return held_.size() == 1; }));
-    hold_ = false;  // of others
+    hold_ = false;  // later requests are answered
   }
 
   void connect(const Message& bytes) { peer_.connect({0, 2, 9}, bytes, kServer); }
@@ -70,7 +71,7 @@ class Scene {
     peer_.write_imm(key, imm, bytes, chunk_);
   }
 
-  // `quiet`: what was sent wants no answer.
+  // `quiet`: the sent message need not be answered.
   void expect_answered_and_gone(bool quiet) {
     const std::size_t before = answers();
     const bool answered = world_.run_until([&] { return answers() > before; }, kBound);
@@ -124,7 +125,7 @@ class Scene {
     if (world_.network.has_events(third_)) world_.network.run_until(now, world_.choice);
   }
   unsigned count(SeenEvent::Kind kind) const { return peer_.count(kind); }
-  // Everything that the server says to the liar, heartbeats of its own aside.
+  // Number of events that the server caused at the misbehaving client, except heartbeats.
   std::size_t answers() const {
     return static_cast<std::size_t>(
         std::count_if(peer_.seen.begin(), peer_.seen.end(), [](const SeenEvent& event) {
@@ -167,7 +168,7 @@ class Scene {
   RawPeer peer_;
   sim::NodeId third_;
   sim::SimFabric honest_sim_;
-  // For their books alone: what is owed to a heartbeat is judged elsewhere.
+  // Needed only to construct WatchedFabric, whose holdings() show leaks. Other tests judge heartbeats.
   sim::Judge unused_;
   sim::HeartbeatWatch server_hearts_{unused_, HeartbeatConfig{}};
   sim::HeartbeatWatch honest_hearts_{unused_, HeartbeatConfig{}};
@@ -181,7 +182,7 @@ class Scene {
   unsigned honest_ok_ = 0;
 };
 
-// Plays one lie in one state.
+// Sends one invalid message in one state.
 template <class Tell>
 void play(State state, const std::string& name, bool quiet, const Tell& tell) {
   SCOPED_TRACE("state " + std::to_string(static_cast<int>(state)) + ", " + name);
@@ -214,7 +215,8 @@ TEST(EveryClientLie, InInfoReq) {
     for (const Lie& lie :
          lies(info_req(), {{"type", 0, 2}, {"name", 2, 1}, {"name_end", 256, 1}, {"tail", 264, 8}})) {
       play(state, lie.name, false, [&](Scene& scene) { scene.send(kService, lie.bytes); });
-      // Before INFO_REQ the server posts no receive there: the message waits, and is over with the path.
+      // Before INFO_REQ the server has no receives on this connection, so the message waits until the path
+      // ends.
       if (state == State::one_connection) continue;
       play(state, lie.name + ", other connection", state == State::all_connections,
            [&](Scene& scene) { scene.send(kIo, lie.bytes); });
@@ -237,11 +239,12 @@ TEST(EveryClientLie, InFenceReq) {
     for (const Lie& lie :
          lies(honest, {{"type", 0, 2}, {"recon_cnt", 2, 2}, {"serial", 4, 4}, {"path", 8, 8}}))
       play(state, lie.name, false, [&](Scene& scene) { scene.send(kService, lie.bytes); });
-    // Its own path, and the wrong connection.
+    // An INFO_REQ with the client's own path name, and one on the wrong connection.
     Message own = honest;
     std::fill(own.begin() + 8, own.end(), std::byte{0x11});
     play(state, "own path", false, [&](Scene& scene) { scene.send(kService, own); });
-    // Before INFO_REQ the server posts no receive there: the message waits, and is over with the path.
+    // Before INFO_REQ the server has no receives on this connection, so the message waits until the path
+    // ends.
     if (state != State::one_connection)
       play(state, "other connection", state == State::all_connections,
            [&](Scene& scene) { scene.send(kIo, honest); });

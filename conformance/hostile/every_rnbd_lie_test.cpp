@@ -1,5 +1,5 @@
-// Every lie in every message of the block layer, in every state of its device, both ways: each request is
-// answered once, storage is asked only for what lies inside of a device that is open, and nothing stays open.
+// Sends every invalid RNBD message in every device state, to the server and to the client. Each request must
+// be answered once, storage must be accessed only inside an open device, and no device may stay open.
 #include <set>
 
 #include "conformance/hostile/spoil.hpp"
@@ -23,7 +23,7 @@ Message rnbd_message(const Value& value) {
   return Message(header.begin(), header.end());
 }
 
-// The server's end of a session, with one device on its way.
+// Server end of a session, with one device in a chosen stage.
 class Server {
  public:
   explicit Server(Stage stage) {
@@ -39,7 +39,7 @@ class Server {
     if (stage == Stage::closing) session_.close(id_);
     if (stage == Stage::taken_away) session_.step(rnbd::DeviceForceClosed{id_});
   }
-  // Of the device, or what might be one.
+  // Id of the device, or an arbitrary id if none is open.
   std::uint32_t id() const { return id_; }
 
   void expect_answered(Direction direction, std::uint32_t data_len, const Message& header) {
@@ -100,7 +100,7 @@ class Server {
   std::uint32_t id_ = 0;
 };
 
-// `make`: the honest message for a device id.
+// `make` builds the valid message for a device id.
 template <class Make>
 void play_to_server(const wire::rnbd::Framing& honest, std::initializer_list<Field> fields,
                     const Make& make) {
@@ -171,7 +171,7 @@ TEST(EveryRnbdLie, InIo) {
 
 constexpr std::uint16_t kErrnos[] = {0, 2, 107, 511, 65535};
 
-// The client's end of a session with two devices.
+// Client end of a session with two devices.
 class Victim {
  public:
   explicit Victim(bool after_outage) {
@@ -182,7 +182,8 @@ class Victim {
     client_.step(rnbd::LinkDown{});
     client_.step(rnbd::LinkUp{});
   }
-  // Answers truthfully until such a message is asked for, and that with a lie.
+  // Answers requests correctly until one of this kind comes, and answers that with `peer_errno` and
+  // `response`.
   void lie(rnbd::MessageKind kind, std::uint16_t peer_errno, wire::Bytes response) {
     for (unsigned turn = 0; turn < 8 && !client_.answer(kind, peer_errno, response); ++turn) answer_one();
     expect_sound();
@@ -206,7 +207,7 @@ class Victim {
     expect_sound();
     for (const rnbd::DeviceHandle device : devices_) {
       const bool usable = client_.devices.state(device) == rnbd::DeviceState::open;
-      // IO waits while the reason of a refusal may pass.
+      // IO waits if the refusal may be temporary.
       const bool waits = !usable && rnbd::may_pass(client_.devices.last_refusal(device));
       EXPECT_EQ(client_.devices.gate(device), usable  ? rnbd::Gate::go
                                               : waits ? rnbd::Gate::hold

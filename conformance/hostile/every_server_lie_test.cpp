@@ -1,5 +1,6 @@
-// Every lie of a server, in every state of the path: the client ignores it, or leaves the path and comes back
-// to a server that behaves; every request is answered once, and the session can be closed.
+// Sends every kind of invalid server message in every state of the path. The client must ignore it, or close
+// the path and reconnect to a correct server. Every request must complete once, and the session must be
+// closable.
 #include <map>
 
 #include "conformance/hostile/spoil.hpp"
@@ -10,12 +11,12 @@ namespace {
 
 constexpr std::uint32_t kChunk = 16384;
 constexpr std::uint16_t kDepth = 8;
-// Beyond the reconnect delays, heartbeats and the queue timeout.
+// Longer than reconnect delays, heartbeat timeouts and the queue timeout together.
 constexpr Nanos kBound = seconds(300);
 
 enum class When { connecting_first, connecting_other, rejecting, informing };
 
-// A client and a server that lies once.
+// A client, and a server that sends one invalid message.
 class Scene {
  public:
   explicit Scene(std::uint32_t flags)
@@ -28,7 +29,7 @@ class Scene {
     world_.deadline = [this] { return client_.next_deadline(); };
   }
 
-  // In the handshake: of the first attempt, or of one after a path that was up.
+  // Sends the invalid message in the handshake of the first connect, or of a reconnect.
   void lie_in_handshake(When when, const Message& bytes, bool reconnect) {
     if (reconnect) connect();
     lie_ = bytes;
@@ -46,7 +47,7 @@ class Scene {
     EXPECT_EQ(client_.open(client_fabric_, 0), Errc::ok);
     EXPECT_TRUE(world_.run_until([this] { return client_.link_up(); }));
   }
-  // A request that the server does not answer before it told its lie.
+  // Submits a request that the server does not answer before it has sent the invalid message.
   void submit_and_hold() {
     hold_ = true;
     submit();
@@ -74,10 +75,10 @@ class Scene {
     close();
     expect_closed();
   }
-  // The lie opened the session with another depth than the server has: each attempt is refused for that.
+  // True if the invalid message gave the session another queue depth, so that later attempts are refused.
   bool has_other_depth() { return client_.paths()[0].reason == Reason::depth_changed; }
   void close() { client_.close(client_fabric_, world_.network.now()); }
-  // Of one that is closing: what was lied to it changes nothing about that.
+  // For a closing session: it must still close.
   void expect_ends() {
     world_.run_until([] { return false; }, seconds(3));
     hold_ = false;
@@ -118,8 +119,9 @@ class Scene {
       made.path_uuids.push_back(uuid(static_cast<std::uint8_t>(2 + i)));
     made.protocol.con_num = 2;
     made.protocol.send_depth = 64;
-    // A server that claims generations and returns none is one that does not answer. It is found out by what
-    // else it claims: keys.
+    // If the invalid response grants `generation` but later responses carry none, the client ignores them
+    // like stale responses. It detects the error only because these responses renew no chunk keys, which it
+    // grants too. With data_with_answer, responses need not renew keys, so the client would wait forever.
     made.protocol.extensions &= ~wire::Extensions::data_with_answer;
     return made;
   }
@@ -201,7 +203,7 @@ class Scene {
 
   World world_;
   sim::SimFabric client_sim_;
-  // For its books alone: what is owed to a heartbeat is judged elsewhere.
+  // Needed only to construct WatchedFabric, whose holdings() show leaks. Other tests judge heartbeats.
   sim::Judge unused_;
   sim::HeartbeatWatch hearts_{unused_, HeartbeatConfig{}};
   sim::WatchedFabric client_fabric_{client_sim_, hearts_, sim::ClockRate{}};
@@ -210,7 +212,7 @@ class Scene {
   std::uint32_t flags_;
   Region chunks_;
   RemoteKey remote_key_{};
-  std::map<std::uint16_t, ConKey> keys_;  // living connections by cid
+  std::map<std::uint16_t, ConKey> keys_;  // established connections by cid
   std::uint32_t epoch_ = 0;
   Message lie_;
   When when_ = When::informing;
@@ -260,8 +262,8 @@ TEST(EveryServerLie, InInfoRsp) {
 
 enum class Moment { idle, in_flight, closing };
 
-// Of a connected path: without a request, with one that waits for its answer, and while the session closes
-// with one.
+// Runs `tell` on a connected path: idle, with a request in flight, and while the session closes with one in
+// flight.
 template <class Tell>
 void play_connected(const std::string& name, const Tell& tell) {
   for (const std::uint32_t flags : {0U, wire::kConnRspNewRkey}) {

@@ -1,5 +1,5 @@
-// Clients that break the protocol against the real server: each is told so or cut off within a bound, nothing
-// is left behind, and an honest session beside it does not notice.
+// Misbehaving clients against the real server: each gets an error or is disconnected in time, no resource is
+// leaked, and an independent correct session is not disturbed.
 #include "conformance/hostile/test_hostile.hpp"
 #include "core/wire/linux_errno.hpp"
 
@@ -46,7 +46,7 @@ class HostileClientTest : public testing::Test {
     ASSERT_TRUE(wire::parse_info_rsp(info, 8, 16384));
     chunk = wire::info_rsp_chunk(info, 0, 16384).value;
   }
-  // One connection lost on our side means that the server closed the whole path; then nothing of it is left.
+  // The server must close both connections of the path and free its session.
   void expect_cut_off() {
     EXPECT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connection_lost) == 2; }));
     EXPECT_TRUE(world.run_until([this] { return server.session_count() == 0; }));
@@ -168,7 +168,7 @@ TEST_F(HostileClientTest, HalfOpenPathIsReaped) {  // R01
 struct BadRequest {
   const char* name;
   std::uint32_t imm;
-  Message at_chunk_start;  // written there, the immediate points behind it as it likes
+  Message at_chunk_start;  // written to the start of the chunk; the immediate gives any offset
 };
 void PrintTo(const BadRequest& bad, std::ostream* out) {
   *out << bad.name;
@@ -182,7 +182,7 @@ TEST_P(HostileRequestTest, ClosesThePathAndReachesNobody) {
   expect_cut_off();
 }
 
-// Sixteen bytes of user header, then an RTRS header of these 16-bit words.
+// 16 bytes of user header, then an RTRS header made of these 16-bit words.
 Message request(std::initializer_list<std::uint16_t> words, std::uint32_t desc_len = 0) {
   Message bytes(16 + 24);
   std::size_t at = 16;

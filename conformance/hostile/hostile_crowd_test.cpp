@@ -1,5 +1,5 @@
-// Clients that are too slow, too many, or the same twice: others are served, bounds hold, and nothing is
-// left.
+// Clients that are too slow, too many, or use the same identity: other clients are served, limits hold, and
+// no resource is leaked.
 #include <algorithm>
 #include <memory>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kChunk = 8192;
 
-// A server, honest clients on nodes of their own, and a liar on node 0.
+// A server, correct clients each on its own node, and a misbehaving client on node 0.
 class HostileCrowdTest : public testing::Test {
  protected:
   class Party {
@@ -20,7 +20,7 @@ class HostileCrowdTest : public testing::Test {
     sim::SimFabric sim;
     sim::Judge unused;
     sim::HeartbeatWatch hearts{unused, HeartbeatConfig{}};
-    sim::WatchedFabric fabric{sim, hearts, sim::ClockRate{}};  // for its books
+    sim::WatchedFabric fabric{sim, hearts, sim::ClockRate{}};  // holdings() shows leaks
   };
   struct Honest : Party {
     Honest(HostileCrowdTest& test, const ClientOptions& options)
@@ -29,7 +29,7 @@ class HostileCrowdTest : public testing::Test {
     unsigned answered = 0, ok = 0;
   };
 
-  // `paths` from node `node` on. Equal identities are for those who lie about them.
+  // Options with `paths` paths from a new node. Two clients with equal `identity` have the same UUIDs.
   ClientOptions options(std::uint16_t identity, unsigned paths) {
     ClientOptions made;
     made.session_name = "client" + std::to_string(identity);
@@ -154,7 +154,7 @@ TEST_F(HostileCrowdTest, R01AHandshakeThatTakesItsTimeIsEndedByATimerThatNobodyR
   start(8);
   for (std::uint16_t cid = 0; cid < 3; ++cid) {
     Message request = conn_req(cid);
-    wire::store_le16(request, 8, 5);  // connections that the path will have
+    wire::store_le16(request, 8, 5);  // number of connections of the path
     connect({0, cid, 1}, request);
     EXPECT_TRUE(run_until([&] { return heard(SeenEvent::Kind::connected) == cid + 1U; }, seconds(2)));
     pass(seconds(14));
@@ -178,7 +178,7 @@ TEST_F(HostileCrowdTest, R26SessionsThatOneClientUsesUpAreMissedByNobodyForLong)
   Honest& late = join(options(2, 2));
   write(early);
   EXPECT_TRUE(run_until([&] { return early.ok == 1; }, seconds(2)));
-  // Sessions that are not used give way, long before the time that a handshake may take.
+  // Unused half-open sessions are closed to make room, long before the handshake timeout.
   EXPECT_TRUE(run_until([&] { return late.client.link_up(); }, seconds(5)));
   write(late);
   EXPECT_TRUE(run_until([&] { return late.ok == 1; }, seconds(2)));
@@ -219,7 +219,7 @@ TEST_F(HostileCrowdTest, EachSessionThatGivesWayIsCountedOnce) {
   expect_nothing_left();
 }
 
-// Connect requests of one address without end, 20 for each time that an honest client tries.
+// One address sends connect requests without end, 20 for each attempt of a correct client.
 TEST_F(HostileCrowdTest, R26ACrowdOfHalfOpenSessionsKeepsNobodyOut) {
   start(16, 4);
   std::vector<Honest*> honest;
@@ -247,7 +247,7 @@ TEST_F(HostileCrowdTest, TwoLivingClientsOfOneIdentityTroubleEachOtherAndNobodyE
   Honest& bystander = join(options(1, 2));
   Honest& first = join(options(7, 2));
   EXPECT_TRUE(run_until([&] { return is_whole(first) && is_whole(bystander); }));
-  Honest& twin = join(options(7, 2));  // a cloned machine
+  Honest& twin = join(options(7, 2));  // a cloned machine with the same UUIDs
   unsigned submitted = 0;
   for (; submitted < 30; ++submitted) {
     write(bystander);
@@ -257,7 +257,7 @@ TEST_F(HostileCrowdTest, TwoLivingClientsOfOneIdentityTroubleEachOtherAndNobodyE
   }
   EXPECT_EQ(bystander.client.paths()[0].reconnects, 0U);
   EXPECT_EQ(bystander.client.paths()[1].reconnects, 0U);
-  // When one of them is gone the other is well.
+  // After one of the twins has closed, the other works normally.
   leave(twin);
   EXPECT_TRUE(run_until([&] { return twin.client.closed() && is_whole(first) && first.client.link_up(); }));
   const unsigned before = first.answered;

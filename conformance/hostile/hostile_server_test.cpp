@@ -1,5 +1,5 @@
-// Servers that break the protocol against the real client: the path is closed with a reason and tried again,
-// nothing completes that was not answered, nothing hangs.
+// Misbehaving servers against the real client: the client closes the path with a reason and reconnects,
+// completes no unanswered request, and does not hang.
 #include "conformance/hostile/test_hostile.hpp"
 
 namespace rtrs::hostile::hostile_server_test {
@@ -37,7 +37,7 @@ class HostileServerTest : public testing::Test {
     made.protocol.send_depth = 64;
     return made;
   }
-  // An honest server up to what a test spoils.
+  // Acts as a correct server, except for what a test corrupts.
   void serve(const SeenEvent& event) {
     if (event.kind == SeenEvent::Kind::connect_requested) {
       const auto request = wire::parse_conn_req(event.bytes());

@@ -1,4 +1,4 @@
-// Every field of a message with every value that a liar would try.
+// Generates invalid variants of a message: each field with many wrong values.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -31,8 +31,8 @@ inline void store(Message& bytes, const Field& field, std::uint64_t value) {
   for (unsigned i = 0; i < field.width; ++i) bytes[field.at + i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-// What a number is replaced with: 0, 1, all ones, one more, one less, a sign bit, its bytes in the other
-// order (a big-endian peer), and two that were drawn.
+// Replacement values for a number: 0, 1, all ones, plus 1, minus 1, only the sign bit, byte-swapped (a
+// big-endian peer), and two random values.
 inline std::vector<std::uint64_t> lies_about(std::uint64_t honest, unsigned width, Jitter& random) {
   const std::uint64_t all = width == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * width)) - 1;
   std::vector<std::uint64_t> lies;
@@ -44,7 +44,7 @@ inline std::vector<std::uint64_t> lies_about(std::uint64_t honest, unsigned widt
   return lies;
 }
 
-// The message with one lie each, and with other lengths.
+// Variants of the message with one wrong field each, and variants with a wrong length.
 inline std::vector<Lie> lies(const Message& honest, std::initializer_list<Field> fields) {
   Jitter random(honest.size());
   std::vector<Lie> made;

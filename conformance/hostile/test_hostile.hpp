@@ -1,4 +1,4 @@
-// A peer that says whatever a test wants, on a calm simulated network.
+// A peer that sends any bytes that a test chooses, on a simulated network without faults.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ inline wire::Uuid uuid(std::uint8_t fill) {
 using Message = std::vector<std::byte>;
 using test::SeenEvent;
 
-// Names a case of a table by its `name`.
+// Names a parameterised test by the `name` of its parameter.
 struct ByName {
   template <class Info>
   std::string operator()(const Info& case_) const {
@@ -55,14 +55,14 @@ inline Message info_req(const std::string& name = "raw") {
   return bytes;
 }
 
-// Two nodes and what moves them: the driver under test is polled by `step`.
+// Two nodes and their event loop; `step` polls the driver under test.
 class World {
  public:
   World() {
     network.add_node();
     network.add_node();
   }
-  // Runs until `done`, at most `limit` of virtual time; false when it never came true.
+  // Runs until `done` returns true, for at most `limit` of virtual time; returns false on timeout.
   bool run_until(const std::function<bool()>& done, Nanos limit = seconds(120)) {
     const Nanos end = network.now() + limit;
     for (unsigned turn = 0; turn < 1'000'000; ++turn) {
@@ -81,7 +81,7 @@ class World {
   std::function<Nanos()> deadline = [] { return kNever; };
 };
 
-// Connections of the lying peer on its own node.
+// Connections of the misbehaving peer on its own node.
 class RawPeer {
  public:
   RawPeer(World& world, sim::NodeId node) : fabric(world.network, node, world.choice) {}
@@ -99,7 +99,7 @@ class RawPeer {
     work.cookie = 1;
     ASSERT_EQ(fabric.post(std::span(&work, 1)), 1U);
   }
-  // Writes `bytes` to the peer and raises `imm`.
+  // RDMA write of `bytes` to the peer with the immediate `imm`.
   void write_imm(ConKey key, std::uint32_t imm, const Message& bytes = {}, wire::ChunkRef to = {}) {
     WorkRequest work;
     work.key = key;

@@ -1,6 +1,6 @@
-// Writes a capture of a session as core/iwarp speaks it: `iwarp_session FILE SEGMENT [crc] [reject]`, with at
-// most SEGMENT octets in a TCP segment. Prints a line for each FPDU, its direction and opcode, for
-// tshark_test.py to compare with what tshark finds.
+// Writes a packet capture of a session with the messages of core/iwarp: `iwarp_session FILE SEGMENT [crc]
+// [reject]`, with at most SEGMENT bytes per TCP segment. Prints direction and opcode of each FPDU, which
+// tshark_test.py compares with tshark's output.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +20,7 @@ using Octets = std::vector<std::byte>;
 constexpr unsigned kIpBytes = 20;
 constexpr unsigned kTcpBytes = 20;
 
-// A pcap of IPv4 packets without a link header, between 10.0.0.1 (the client) and 10.0.0.2.
+// A pcap file of IPv4 packets without a link header, between 10.0.0.1 (client) and 10.0.0.2 (server).
 class Capture {
  public:
   explicit Capture(const char* path) : file_(path, std::ios::binary) {
@@ -71,7 +71,8 @@ class Capture {
   std::uint32_t seconds_ = 0;
 };
 
-// One end: what it wrote since the last flush goes into as few segments as there can be.
+// One end of the connection. flush() sends everything written since the last flush in as few segments as
+// possible.
 class End {
  public:
   End(Capture& capture, unsigned side, std::size_t segment, bool crc)
@@ -102,7 +103,8 @@ class End {
   std::size_t segment_;
 };
 
-// Twice requests that lie together and their answers, once each kind of SEND, a write of 128 KiB, and an end.
+// Writes the session: each kind of SEND once, two rounds of eight requests and responses, a write of 128 KiB,
+// and a TERMINATE.
 bool converse(End& client, End& server) {
   const Octets data(std::size_t{128} << 10U, std::byte{0x5a});
   const Octets some(60, std::byte{0x21});

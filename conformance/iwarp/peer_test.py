@@ -1,4 +1,4 @@
-"""The script that the lab runs between the fabric and siw, here between two fabrics: it holds, and it finds what is wrong."""
+"""Runs the interoperability test of the lab (TCP fabric and siw) between two TCP fabrics, without and with planted errors."""
 import os
 import pathlib
 import socket
@@ -23,14 +23,14 @@ def listens(responder):
 
 
 def talk(of_initiator=(), of_responder=()):
-    """(exit code, output) of the initiator and of the responder."""
+    """Runs both ends; returns (exit code, output) of the initiator and of the responder."""
     port = free_port()
     with subprocess.Popen([PEER, "fabric", "responder", "127.0.0.1", port, *of_responder], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as responder:
         assert listens(responder)
         initiator = subprocess.run([PEER, "fabric", "initiator", "127.0.0.1@127.0.0.1", port, *of_initiator],
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
-        heard = responder.stdout.read()  # it ends by itself: each of its waits has a limit
+        heard = responder.stdout.read()  # returns because each wait of the responder has a limit
         return (initiator.returncode, initiator.stdout), (responder.wait(60), heard)
 
 

@@ -1,4 +1,4 @@
-"""tshark decodes what core/iwarp writes: every FPDU, nothing malformed, right CRCs; so the wire is not only our own idea of it."""
+"""Checks with tshark, an independent decoder, that core/iwarp writes well-formed FPDUs with correct CRCs."""
 import collections
 import os
 import pathlib
@@ -9,7 +9,7 @@ import pytest
 
 BUILD = pathlib.Path(os.environ.get("URTRS_BUILD_DIR", pathlib.Path(__file__).parents[2] / "build/release"))
 SESSION = BUILD / "conformance/iwarp/iwarp_session"
-# They take short SENDs for something else. tshark prints nothing at all for a name that it does not know.
+# Heuristic dissectors that misread short SENDs. An unknown name would make tshark print nothing at all.
 OFF = ("rpcrdma_iwarp", "smb_direct_iwarp")
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
@@ -34,7 +34,7 @@ def session(path, *arguments):
 
 
 def found(path):
-    """(direction, opcode) of each FPDU, as often as it is there."""
+    """Counts the FPDUs that tshark finds, by (direction, opcode)."""
     count = collections.Counter()
     for line in decoded(path, "ip.src", "iwarp_rdma.opcode").splitlines():
         source, _, opcodes = line.partition("\t")

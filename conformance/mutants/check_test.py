@@ -1,4 +1,4 @@
-"""The check of anchors finds one that is no longer what it was, and the kill matrix can be read back."""
+"""Tests that `run --check` finds a broken anchor, and that the kill matrix can be read back."""
 import importlib.machinery
 import importlib.util
 import pathlib

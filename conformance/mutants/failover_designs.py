@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What each way to fail over is worth: every order of a small world, for the real core and for planted variants of it.
+"""Compares failover designs: explores every order of a small world with the real core and with planted variants.
 
 Usage: failover_designs.py BUILD_DIR [--config WORLD] [--write FILE]
 
-Prints a table: states, shortest way to a chunk race and to a lost update, requests that can never be answered. --write
-puts it between the lines "<!-- failover designs -->" and "<!-- end -->" of FILE. The world is one of urtrs-sim explore
-(default: small).
-Exit code: 0 when every design comes out as it must, 1 when one does not, 2 for wrong usage.
+Prints a table: states, shortest sequence to a chunk race and to a lost update, requests that can never complete.
+--write puts it between the lines "<!-- failover designs -->" and "<!-- end -->" of FILE. WORLD is a world of
+urtrs-sim explore (default: small).
+Exit code: 0 if every design has the expected result, 1 if not, 2 for wrong usage.
 
 Example: failover_designs.py build/release --write docs/exhaustive.md
 """
@@ -21,7 +21,8 @@ BEGIN = "<!-- failover designs -->\n"
 END = "<!-- end -->\n"
 SHARED = "a chunk has one user at a time: "
 
-# The design, the planted bug that makes it (conformance/mutants), the words for explore, and what must break.
+# The design, the planted bug that implements it (conformance/mutants), the arguments for explore, and the rule that
+# must break.
 DESIGNS = [
     ("replay at once, no gate (the kernel)", "M28", ["--fence", "off"], {"race", "lost"}),
     ("replay at once, no gate, late requests dropped by magic", "M28", ["--fence", "off", "--drop-late"], {"race"}),
@@ -32,7 +33,7 @@ DESIGNS = [
     ("wait until the old incarnation is closed and drained, gate (urtrs)", "", ["--fence", "on"], set()),
 ]
 
-# That READs are judged: this bug, in this world, must break this rule.
+# Proof that READs are checked: this bug, in this world, must break this rule.
 READS = ("M20", "crash", "data lands only in the buffer of a request that waits for it")
 
 
@@ -41,7 +42,7 @@ def steps(cell):
 
 
 def searched(program, world, bug, words):
-    """The row that explore prints: states, and the shortest ways to what breaks, by name."""
+    """Parses the output of explore: states, and the shortest sequence to each broken rule."""
     environment = {key: value for key, value in os.environ.items() if key != "URTRS_MUTANT"}
     if bug:
         environment["URTRS_MUTANT"] = bug

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes copies of sources with all bugs of the catalogue in them, each to be switched on by URTRS_MUTANT.
+"""Writes copies of source files with all planted bugs in them; URTRS_MUTANT selects the bug to run.
 
 Usage: plant.py OUT FILE...
 
-The files are named from the top of the tree, and so they are in OUT. Every place that the catalogue changes must be in
-one of them. bugs.txt in OUT lists the bugs of core/proto: "id, tab, the bug" a line.
+FILEs are relative to the top of the tree, and so are the copies in OUT. They must contain every anchor of the
+catalogue. bugs.txt in OUT lists the bugs of core/proto, one "id<TAB>bug" per line.
 """
 
 import importlib.machinery
@@ -18,7 +18,7 @@ _LOADER.exec_module(run)
 
 
 def write(path, text):
-    """Leaves alone what is the same, which need not be compiled again."""
+    """Keeps an unchanged file, so that it is not compiled again."""
     if not path.is_file() or path.read_text() != text:
         path.write_text(text)
 
@@ -40,7 +40,7 @@ def main():
     write(out / f"{run.SWITCH}.hpp", run.HEADER)
     protocol = [mutant for mutant in mutants if mutant["id"] != "canary"
                 and all(edit["file"].startswith("core/proto/") for edit in mutant["edit"])]
-    # Always, to be newer than what it is made of.
+    # Written always, so that it is newer than its inputs.
     (out / "bugs.txt").write_text("".join(f"{mutant['id']}\t{mutant['bug']}\n" for mutant in protocol))
     return 0
 

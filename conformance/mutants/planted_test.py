@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A planted bug in a copy of the core: replay names the first divergence, min makes the trace short, scenario makes a
-simulated run that fails with the bug and not without it.
+"""Tests the replay tools with planted bugs: `replay` finds the first divergence, `min` shortens the trace, and
+`scenario` makes a simulated run that fails only with the bug.
 
 Usage: planted_test.py BUILD_DIR [scenarios | BUG...]
 
-Without BUG the bugs of the table below are used and everything must hold. "scenarios": `urtrs-sim scenarios` and `sweep`
-must find the bugs that only the specification or the server's invariants see. With names out of bugs.txt, or "all",
-what holds for each is printed as a table instead, and nothing is demanded.
+Without BUG, the bugs of the table below are used and every check must pass. "scenarios": `urtrs-sim scenarios` and
+`sweep` must find the bugs that only the specification or the server's invariants detect. With ids from bugs.txt, or
+"all", prints a table of the results for each bug; no check is required to pass.
 """
 
 import json
@@ -18,11 +18,11 @@ import tempfile
 import time
 import tomllib
 
-LONG = 2500   # records of a trace that is to be made short
+LONG = 2500   # records of a trace before it is shortened
 SHORT = 50
 
-# The bug, the seed of a run whose client's trace is long, how the difference begins (what was recorded, what the sound
-# core does), and the rule that is broken.
+# The bug, the seed of a run with a long client trace, the first difference (the recorded action and the one of the
+# correct core), and the broken rule.
 BUGS = [
     ("M29", 862, "FailedOver", "SendFenceReq", "replay-proof"),
     ("M20", 862, "FailedOver", "no further action", "replay-drained"),
@@ -30,14 +30,14 @@ BUGS = [
 ]
 
 
-# Bugs that no oracle of the simulator sees in their directed scenario: the scenario, and the rule of the specification
-# that the run breaks.
+# Bugs that no simulator oracle detects in their directed scenario: the scenario, and the rule of the specification that
+# the run breaks.
 SPECIFIED = [
     ("M20", "R58", "replay-drained"),
     ("M29", "L01e", "replay-proof"),
     ("P5", "F20g", "hb-ack"),
 ]
-# Bugs that break an invariant of the server: the scenario, and the invariant.
+# Bugs that break a server invariant: the scenario, and the invariant.
 INVARIANTS = [
     ("M04", "R02", "a connected path has all its connections"),
     ("M42", "L02a", "a used chunk belongs to a path that is there"),
@@ -59,7 +59,7 @@ class Bench:
         return [line.split("\t")[0] for line in (self.planted / "bugs.txt").read_text().splitlines()]
 
     def run(self, bug, program, *words):
-        """With the bug, or of the sound build where `bug` is empty."""
+        """Runs the build with the bug, or the correct build if `bug` is empty."""
         name = f"urtrs-{program}"
         path = self.planted / f"planted-{name}" if bug else {"replay": self.sound_replay, "sim": self.sound_sim}[program]
         environment = {key: value for key, value in os.environ.items() if key != "URTRS_MUTANT"}
@@ -92,7 +92,7 @@ def demand(holds, what, *shown):
 def show_divergence(bench, bug, trace, recorded, rerun):
     code, replay = bench.json("", "replay", trace)
     demand(code == 1 and replay["verdict"] == "diverged", f"{bug}: the sound core diverges", code, replay)
-    # With the hashes of the states left out of account, the first action that differs is this one.
+    # If state hashes are ignored, this is the first action that differs.
     code, found = bench.json("", "min", trace, "--out", "short.rtrc")
     demand(code == 1 and found["fails"], f"{bug}: min of the sound build finds the difference", code, found)
     demand(found["records_before"] >= LONG, f"{bug}: the trace is long", found["records_before"])
@@ -130,7 +130,7 @@ def show_scenario(bench, bug, trace):
 
 
 def show_corpus(bench):
-    """A trace of a bug that can be planted again shows it."""
+    """A stored trace of a bug must still show the bug."""
     folder = pathlib.Path(__file__).resolve().parents[2] / "tools/dev/traces"
     entries = tomllib.loads((folder / "corpus.toml").read_text())["trace"]
     planted = [entry for entry in entries if "planted" in entry]
@@ -142,7 +142,7 @@ def show_corpus(bench):
 
 
 def show_last_records(bench, bug, seed):
-    """A broken invariant ends the run; the traces are there, up to the input that broke it."""
+    """A broken invariant ends the run. The traces must exist and end with the input that broke it."""
     ran = bench.run(bug, "sim", "run", "--seed", seed, "--trace", "aborted")
     demand(ran.returncode < 0 and "broken invariant" in ran.stderr, f"{bug}: the run aborts", ran.returncode, ran.stderr)
     broken = 0
@@ -156,7 +156,7 @@ def show_last_records(bench, bug, seed):
 
 
 def show_scenarios(bench):
-    """`scenarios` and `sweep` ask the specification in every run."""
+    """`scenarios` and `sweep` must check every run against the specification."""
     for bug, scenario, rule in SPECIFIED:
         ran = bench.run(bug, "sim", "scenarios", "--only", scenario, "--seeds", "0..3")
         demand(ran.returncode == 1 and f" {rule}" in ran.stdout, f"{bug}: {scenario} breaks {rule}", ran.returncode,

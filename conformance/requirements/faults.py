@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks conformance/requirements/faults.toml: no row missing or empty, no name that does not exist, no fault that no row names.
+"""Checks conformance/requirements/faults.toml: no row is missing or empty, every name exists, and every label is in a row.
 
 Usage: faults.py --sim URTRS-SIM [--print]
 
-URTRS-SIM is the program whose `list` names scenarios, classes of faults and labels. --print writes the table for
-docs/simulation.md: the rows that cannot be expressed in full, with the reason. Exit code: 0 when all is well, 1 otherwise,
-2 for wrong usage.
+`URTRS-SIM list` must print scenarios, fault classes and labels. --print writes the table for docs/simulation.md: the
+faults that the simulator cannot inject completely, with the reason.
+Exit code: 0 on success, 1 on errors, 2 for wrong usage.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SETS = {"other_labels": {"labels", "driver"}}
 
 
 def listed(sim, section):
-    """The first words of one section of `urtrs-sim list`."""
+    """Returns the first word of each line in one section of `urtrs-sim list`."""
     words, inside = set(), False
     for line in subprocess.run([sim, "list"], capture_output=True, text=True, check=True).stdout.splitlines():
         if not line.startswith(" "):
@@ -49,7 +49,7 @@ def problems(table, known):
     for row in ROWS:
         if row not in table:
             yield f"{row} is missing"
-    named = {"classes": set(), "labels": set(table["other_labels"]["labels"]) | set(table["other_labels"]["driver"])}
+    named = {"labels": set(table["other_labels"]["labels"]) | set(table["other_labels"]["driver"])}
     for label in sorted(named["labels"] - known["labels"]):
         yield f"other_labels: there is no {label}"
     for row, entry in table.items():

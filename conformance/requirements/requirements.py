@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks conformance/requirements/requirements.toml: no row missing, no row empty, no name that does not exist.
+"""Checks conformance/requirements/requirements.toml: no row is missing or empty, and every name exists.
 
 Usage: requirements.py [--sim URTRS-SIM] [--print]
 
-URTRS-SIM is the program whose `list` names the scenarios; without it those of the sources are taken. --print writes the
-table of rows and what holds them. Exit code: 0 when all is well, 1 otherwise, 2 for wrong usage.
+`URTRS-SIM list` must print the scenarios; without --sim they are read from the sources. --print writes the table of
+rows and their checks. Exit code: 0 on success, 1 on errors, 2 for wrong usage.
 """
 
 import argparse

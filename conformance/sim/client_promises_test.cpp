@@ -1,4 +1,4 @@
-// O20: histories that it must refuse, and ones that it must accept.
+// Oracle O20: histories that it must reject, and histories that it must accept.
 #include "sim/oracles/client_promises.hpp"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,8 @@ TEST(ClientPromises, NoPathBeforeQueueTimeoutWithoutAPathIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
-// A message of it failed in an outage of queue_timeout, and the last one ended when a path was back.
+// One message of the request may have failed in the outage of queue_timeout, and another may have ended after
+// a path was connected again.
 TEST(ClientPromises, NoPathAfterAnOutageIsFoundUnlessTheRequestHasSeveralMessages) {
   for (const bool whole_requests : {true, false}) {
     Judge judge;
@@ -109,7 +110,7 @@ TEST(ClientPromises, ARequestWithoutAnAnswerAfterRequestTimeoutIsFound) {
   Judge judge;
   ClientPromises promises(judge, hurried(), true);
   promises.note(path_event(PathState::draining, Reason::heartbeat_lost, seconds(100)));
-  promises.check_oldest(seconds(100), seconds(200));  // it may have been sent again
+  promises.check_oldest(seconds(100), seconds(200));  // the request may have been resent
   promises.check_oldest(seconds(101), seconds(106) - 1);
   EXPECT_FALSE(judge.failed());
   promises.check_oldest(seconds(101), seconds(106));
@@ -173,7 +174,7 @@ PathStatus status(PathState state, Nanos retry_at = 0, bool held_back = false) {
   return one;
 }
 
-// Whether the history of one recover is refused.
+// True if the oracle rejects this history of one recover command.
 bool refused(std::vector<PathStatus> before, std::vector<PathStatus> after, unsigned tried) {
   Judge judge;
   ClientPromises promises(judge, hurried(), true);
@@ -250,7 +251,7 @@ TEST(FenceWatch, AFenceMayBeAskedAgainWhenItsTimeIsOver) {
     return fails_with(judge, Oracle::promises);
   };
   EXPECT_FALSE(fails({{1, 0}, {1, seconds(60)}, {1, seconds(120)}, {1, seconds(180)}}));
-  // The fabric may take what was asked first when it is asked again.
+  // The fabric may accept the first fence only when the second one is posted.
   EXPECT_FALSE(fails({{1, seconds(59)}, {1, seconds(60)}, {1, seconds(120)}}));
   EXPECT_TRUE(fails({{1, 0}, {1, 1}, {1, 2}}));
   EXPECT_FALSE(fails({{1, 0}, {2, 1}, {3, 2}})) << "each attempt has a fence of its own";

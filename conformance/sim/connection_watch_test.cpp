@@ -1,5 +1,5 @@
-// O24, and what O20 asks of connections and of closing: histories that they must refuse, and ones that they
-// must accept.
+// Oracle O24, and the rules of O20 for connections and close: histories that they must reject, and histories
+// that they must accept.
 #include "sim/oracles/connection_watch.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace rtrs::sim::connection_watch_test {
 namespace {
 
 constexpr ConnectionWatch::Limits kLimits{seconds(6), seconds(2), 2};
-constexpr Nanos kLater = milliseconds(2);  // than the rounding
+constexpr Nanos kLater = milliseconds(2);  // more than the rounding error
 
 ConKey con(std::uint16_t number, std::uint32_t epoch = 1) {
   return {0, number, epoch};
@@ -22,7 +22,7 @@ struct History {
   Judge judge;
   ConnectionWatch watch{judge, "client 1", kLimits};
 
-  // A path that asked for its first connection at time 0, and whose connections are up at 1 s and 2 s.
+  // A path that requests its first connection at time 0; its connections are established at 1 s and 2 s.
   void connects() {
     watch.asked(con(0));
     watch.poll_ends(0);
@@ -32,7 +32,7 @@ struct History {
     watch.up(con(1), seconds(2));
     watch.poll_ends(seconds(2));
   }
-  // `since`: when the path began to wait, as its node shows it.
+  // `since`: the time at which the path started to wait, according to its node.
   void begins(Nanos now, Nanos since = seconds(10)) { watch.poll_begins(now, std::span(&since, 1)); }
   void loses(Reason news, Nanos now) {
     watch.ended(con(0));
@@ -104,7 +104,7 @@ TEST(ConnectionWatch, APathThatIsNotTriedAgainIsFound) {
   EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
 }
 
-// An operator ended it, or began anew, and the news of that are not taken yet.
+// The operator ended or restarted the path, and the event is not polled yet.
 TEST(ConnectionWatch, APathThatWaitsNoMoreNeedNotBeTried) {
   History one;
   one.watch.news(0, PathState::waiting, Reason::peer_closed, seconds(3), seconds(10));
@@ -113,7 +113,7 @@ TEST(ConnectionWatch, APathThatWaitsNoMoreNeedNotBeTried) {
   EXPECT_FALSE(one.judge.failed());
 }
 
-// One attempt on an address of several, refused at `now`.
+// One attempt on one of two addresses, refused at `now`.
 void fails(History& one, std::uint32_t epoch, std::uint16_t address, Nanos now,
            Reason reason = Reason::connect_refused) {
   one.watch.asked(con(0, epoch), address);
@@ -147,7 +147,7 @@ TEST(ConnectionWatch, AWaitBeforeAllAddressesWereTriedIsFound) {
   EXPECT_TRUE(fails_with(one.judge, Oracle::addresses));
 }
 
-// A server that is there is asked again later.
+// The server is reachable, so the client waits before the next attempt.
 TEST(ConnectionWatch, AWaitAfterARefusalByTheServerIsAccepted) {
   History one;
   fails(one, 1, 0, seconds(1), Reason::rejected);
@@ -208,7 +208,7 @@ TEST(ConnectionWatch, ANameIsRefusedByADisconnectOnly) {
   }
 }
 
-// Its server ended the path for a newer attempt.
+// The server itself closed the path in favour of a newer attempt.
 TEST(ConnectionWatch, AServerThatIsBusyWithAPathNeedsNoReport) {
   Judge judge;
   ConnectionWatch watch(judge, "server", {});
@@ -219,7 +219,7 @@ TEST(ConnectionWatch, AServerThatIsBusyWithAPathNeedsNoReport) {
   EXPECT_FALSE(judge.failed());
 }
 
-// The poll before said so, of the incarnation before.
+// The loss was reported in the previous poll and belongs to the previous incarnation.
 TEST(ConnectionWatch, AnOldLossExplainsNothing) {
   History one;
   one.connects();

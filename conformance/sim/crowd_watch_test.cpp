@@ -1,4 +1,4 @@
-// The oracle of crowds against short histories that break its rule, and against those that keep it.
+// The oracle for too many clients: short histories that break its rules, and histories that keep them.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ bool fails(const Judge& judge) {
 
 }  // namespace
 
-// A server with room for three sessions, two of one address, one of them half open.
+// A server with limits: three sessions, two per address, one half-open session.
 class Crowds : public ::testing::Test {
  protected:
   static ServerConfig limits() {
@@ -53,7 +53,8 @@ class Crowds : public ::testing::Test {
   CrowdWatch watch{judge, limits()};
 };
 
-// Its connections have ended, and the server still works for it when a path joins it again.
+// The session's connections have ended, but the server still executes its requests when a path joins it
+// again.
 TEST_F(Crowds, APathThatComesBackToItsSessionMakesNoHalfOpenOne) {
   open(0, 7);
   watch.named(key(0));

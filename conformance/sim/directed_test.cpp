@@ -1,5 +1,4 @@
-// Every directed scenario can be played and breaks no rule; their scripts are text that comes back as
-// written.
+// Every directed scenario runs without breaking a rule, and its script survives writing and parsing.
 #include "sim/scenarios/directed.hpp"
 
 #include <gtest/gtest.h>
@@ -34,29 +33,30 @@ TEST(Directed, EveryScenarioIsPlayedAndBreaksNoRule) {
   }
 }
 
-// Of a client that waits for a reply: none comes, or a part of it.
+// Seeds in which a waiting client gets no reply, or only part of one.
 TEST(Directed, SeldomSeedsOfStreamsPass) {
   for (const std::uint64_t seed : {1278, 1502, 2374}) plays(*find_directed("TS01"), seed);
 }
 
-// Where the TCP fabric can be played, which has TLS in place of keys.
+// True for scenarios with a misbehaving peer that can run on the TCP fabric, which uses TLS instead of shared
+// keys.
 bool has_liar(const Directed& one) {
   CalmChoice calm;
   const Scenario scenario = make_directed(one, calm);
   return scenario.liar != kNone && !scenario.keys;
 }
 
-// Over streams the end whose memory is meant says that its peer broke the protocol; on queue pairs both ends
-// only see that the connection failed, and most of these scenarios wait for that. A connection of R49b has
-// ended when the world asks whose it was, F08b waits for retries of an adapter, and L14b delays a goodbye
-// that is no message of its own over streams.
+// Scenarios that work only on queue pairs. On a stream, the end whose memory is accessed wrongly reports a
+// protocol violation; on queue pairs both ends see only a failed connection, and most of these scenarios wait
+// for that. R49b: the connection has already ended when the world looks up its owner. F08b waits for retries
+// of an adapter. L14b delays the disconnect message, which streams do not have.
 bool is_of_queue_pairs(const Directed& one) {
   constexpr std::array<std::string_view, 9> kIds{"F08b", "HS04", "HS09", "L14b", "L16j",
                                                  "L16k", "R49b", "R66d", "R66e"};
   return std::find(kIds.begin(), kIds.end(), one.id) != kIds.end();
 }
 
-// The shipped TCP fabric between a peer that breaks the protocol and one that has to notice.
+// Runs the real TCP fabric between a misbehaving peer and a peer that must detect the violation.
 TEST(Directed, EveryLiarIsPlayedOverStreamsToo) {
   unsigned liars = 0;
   for (const Directed& one : directed_scenarios()) {

@@ -1,4 +1,4 @@
-// Leaving faults out by name, and clocks that are slow or fast.
+// Excluding faults by name, and slow or fast clocks.
 #include "sim/world/fault_filter.hpp"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(FaultFilter, AnUnknownNameIsAnErrorThatSaysWhereTheNamesAre) {
   std::string why;
   EXPECT_FALSE(without("crash,crahs", why));
   EXPECT_EQ(why, "no fault is called 'crahs'; urtrs-sim list prints them");
-  EXPECT_FALSE(only("cm_lost", why));  // a label is no class
+  EXPECT_FALSE(only("cm_lost", why));  // cm_lost is a label, not a fault class
   EXPECT_FALSE(without("crash,,flap", why));
 }
 

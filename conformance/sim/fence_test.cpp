@@ -1,4 +1,4 @@
-// What the fence is for, shown by taking it away: the same worlds, judged as strictly, lose data without it.
+// Shows that the fence is necessary: without it, the same worlds under the same rules lose data.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -17,7 +17,7 @@ struct Loss {
   Failure failure;
 };
 
-// The first of the seeds that breaks a rule.
+// Returns the first seed that breaks a rule, if any.
 std::optional<Loss> first_loss(const char* id, bool fence) {
   const Directed* directed = find_directed(id);
   if (directed == nullptr) return Loss{0, Failure{Oracle::liveness, "no such scenario"}};
@@ -56,8 +56,7 @@ TEST_P(FenceTest, WithItEverySeedIsRight) {
 INSTANTIATE_TEST_SUITE_P(Races, FenceTest, testing::Values("L01e", "L02d"),
                          [](const auto& one) { return std::string(one.param); });
 
-// With a kernel server there is no fence to ask for: the rule for such a peer holds where the strict one does
-// not.
+// A kernel server has no fence. The weaker rule for kernel peers holds where the strict rule fails.
 TEST(KernelPeer, TheWindowOfAWriteIsWhatTheServerLeavesOpen) {
   const auto loss = first_loss("L01f", true);
   EXPECT_FALSE(loss.has_value()) << "seed " << loss->seed << ": " << loss->failure.text;

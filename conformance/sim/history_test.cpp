@@ -1,4 +1,4 @@
-// The register checker: golden histories, and agreement with a search through all states on random ones.
+// The register checker: handwritten histories, and comparison with an exhaustive search on random histories.
 #include "sim/oracles/history.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,8 @@ std::vector<Instant> instants_of(const Writes& writes, const Reads& reads) {
   return instants;
 }
 
-// All states that the register may be in: content, writes that had an effect, reads that found their value.
+// Exhaustive search over all possible states of the register: content, writes that took effect, reads that
+// returned their value.
 class Search {
  public:
   Search(const Writes& writes, const Reads& reads) : writes_(writes), reads_(reads) {}
@@ -65,7 +66,7 @@ class Search {
       if ((reading_ >> at & 1U) != 0 && reads_[at].value == content) found |= 1U << at;
     return state;
   }
-  // Any open write may take effect any number of times.
+  // Adds all states that are reachable if unanswered writes take effect any number of times.
   void spread() {
     std::vector<State> work;
     std::set<State> all;
@@ -109,7 +110,8 @@ class Search {
   unsigned reading_ = 0;
 };
 
-// A history of up to four writes and four reads at distinct times; most are close to legal.
+// Draws a history of up to four writes and four reads at distinct times. Most histories are valid or almost
+// valid.
 void draw_history(Writes& writes, Reads& reads) {
   const auto write_count = *rc::gen::inRange<unsigned>(0, 5);
   const auto read_count = *rc::gen::inRange<unsigned>(1, 5);
@@ -160,7 +162,7 @@ TEST(History, AReadOfTheFutureIsFound) {
 }
 
 TEST(History, AnAcknowledgedWriteThatLeftNoRoomIsFound) {
-  // 0 is read before and after a write that was acknowledged in between.
+  // Wrong: 0 is read again after an acknowledged write.
   EXPECT_NE(broken_register(Writes{{1, 2, 3, 3}}, Reads{{0, 1, 4}, {0, 5, 6}}), nullptr);
 }
 

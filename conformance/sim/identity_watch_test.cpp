@@ -1,4 +1,4 @@
-// O25: histories that it must refuse, and ones that it must accept.
+// Oracle O25: histories that it must reject, and histories that it must accept.
 #include "sim/oracles/identity_watch.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Each oracle against a short history that breaks its rule, and against the same history made right.
+// Each oracle with a short history that breaks its rule, and with the corrected history.
 #include <gtest/gtest.h>
 
 #include <array>

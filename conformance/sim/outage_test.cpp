@@ -1,4 +1,4 @@
-// The rules for requests without a path: how long they wait, and when a write that failed must be over.
+// Rules for requests without a path: how long they wait, and until when a failed write may still take effect.
 #include <gtest/gtest.h>
 
 #include "sim/oracles/io_book.hpp"
@@ -42,7 +42,7 @@ TEST(PathlessWait, BeginsWhenAPathThatWasConnectedIsDrained) {
   EXPECT_EQ(wait.since(5), kNever);
   wait.note(path(0, PathState::waiting, 14));
   EXPECT_EQ(wait.since(5), 14U);
-  // An attempt that fails carried no request.
+  // A failed attempt carries no requests, so it does not restart the wait.
   wait.note(path(0, PathState::connecting, 20));
   wait.note(path(0, PathState::draining, 30));
   wait.note(path(0, PathState::waiting, 31));
@@ -71,7 +71,7 @@ class FailedWrite : public testing::Test {
 
   IoBook book;
   const std::uint32_t failed;
-  const std::uint32_t under_way;  // when the write failed
+  const std::uint32_t under_way;  // a request in flight when the write failed
   std::uint32_t later = 0;
 };
 

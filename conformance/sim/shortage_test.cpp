@@ -1,5 +1,5 @@
-// Whatever it is that a process cannot have once - memory, a key, a connection - it gives back what it had,
-// tries again and serves.
+// If a process once fails to get a resource (memory, a key, a connection), it must free what it had, retry,
+// and serve.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,8 +11,8 @@
 namespace rtrs::sim::shortage_test {
 namespace {
 
-// The things that one node needs from the start of a session until the third path of its life is up: twelve
-// connections, the memory of the session and a key a chunk are fewer.
+// More than the number of resources that a node needs from the start of a session until its third path is
+// connected: twelve connections, the session's memory, and a key per chunk.
 constexpr std::uint32_t kThings = 48;
 
 std::string without_thing(std::uint32_t node, std::uint32_t thing, std::uint32_t count, bool fresh_keys) {
@@ -67,7 +67,7 @@ TEST(Fit, AServerTakesNoMoreThanTheFabricHas) {
   EXPECT_EQ(fitted.send_depth, 100);
   EXPECT_FALSE(fitted.send_invalidate);
   EXPECT_FALSE(fitted.imm_consumes_receive);
-  EXPECT_TRUE(fitted.always_invalidate);  // never lost unasked: listen() refuses instead
+  EXPECT_TRUE(fitted.always_invalidate);  // never disabled silently: listen() fails instead
 }
 
 }  // namespace

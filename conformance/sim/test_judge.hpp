@@ -1,4 +1,4 @@
-// What tests of oracles ask a judge.
+// Helper for tests of oracles.
 #pragma once
 #include "sim/oracles/judge.hpp"
 

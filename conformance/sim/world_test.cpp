@@ -15,7 +15,7 @@ WorldResult play(std::uint64_t seed) {
   options.seed = seed;
   return run_seed(options);
 }
-// The load goes to the session itself, also where the seed has a block device.
+// Sends the load directly to the session, even if the seed would use a block device.
 WorldResult play_without_block_device(std::uint64_t seed) {
   FaultFilter filter;
   filter.block_device = true;
@@ -69,8 +69,8 @@ TEST(World, SeedsThatOnceFailedPass) {
   EXPECT_GE(played, 8U);
 }
 
-// 3068 finds the planted bug C6, which few seeds do. In 42574 a path is still on its way out when it is added
-// again.
+// Seed 3068 finds the planted bug C6, which few seeds do. In seed 42574, a path is added again while it is
+// still being removed.
 TEST(World, SeldomSeedsPass) {
   for (const std::uint64_t seed : {3068, 42574}) {
     const WorldResult result = play(seed);

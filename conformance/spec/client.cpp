@@ -9,7 +9,7 @@ ClientSpec::ClientSpec(Findings& findings, unsigned machine, const Settings* set
       machine_(machine),
       whole_(settings != nullptr),
       counts_known_(settings != nullptr) {
-  // What the server grants was asked for.
+  // Unknown settings: assume that the client requested every extension that the server grants.
   settings_.extensions = 0xff;
   if (settings == nullptr) return;
   settings_ = *settings;
@@ -25,7 +25,7 @@ ClientSpec::Path& ClientSpec::path_at(unsigned index) {
   return paths_[index];
 }
 
-// Null for one of an attempt whose beginning was not seen.
+// Returns null for a connection of an attempt whose beginning was not seen.
 Connection* ClientSpec::find(const Key& key) {
   Path& path = path_at(key.path);
   if (path.epoch != key.epoch || key.con >= path.cons.size()) return nullptr;
@@ -40,7 +40,7 @@ ClientSpec::Permit& ClientSpec::permit_at(std::uint16_t id) {
   return permits_[id];
 }
 
-// Permits in use at most; 0: not known.
+// Maximum number of permits in use; 0: unknown.
 std::uint16_t ClientSpec::depth() const noexcept {
   if (queue_depth_ == 0 || settings_.depth == 0) return queue_depth_;
   return std::min(queue_depth_, settings_.depth);
@@ -85,7 +85,7 @@ void ClientSpec::input() {
     case Kind::PathRemoveRequested:
     case Kind::PathDisconnectRequested:
     case Kind::PathReconnectRequested:
-      // What follows is what the operator wants.
+      // The operator's request replaces the pending challenge.
       if (event_.path < paths_.size()) paths_[event_.path].challenged = false;
       return;
     case Kind::AttemptsChanged:
@@ -138,7 +138,7 @@ void ClientSpec::action() {
   }
 }
 
-// What the step had to do and did not.
+// Reports the actions that the step was required to take but did not.
 void ClientSpec::end_step(bool continued) {
   if (!began_) return;
   if (answered_) {

@@ -41,7 +41,7 @@ class ClientSpec {
     std::uint32_t flying = 0;  // requests in flight
     std::optional<Time> latency{
         0};  // time of the last heartbeat since it connected; 0: none yet; empty: unknown
-    // Of the step under way:
+    // State of the current step:
     bool must_end = false;  // an event says that the path is lost
     Rule must_end_rule = Rule::path_teardown;
     bool ended = false;  // the path left the states connecting and connected
@@ -163,7 +163,7 @@ class ClientSpec {
   bool counts_known_;
   bool closing_ = false;
   bool ended_ = false;
-  // Of the step under way:
+  // State of the current step:
   std::optional<std::uint16_t> answered_;  // permit that must be completed
   bool key_due_ = false;
   Event keyed_;

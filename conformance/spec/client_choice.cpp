@@ -1,11 +1,12 @@
-// Which path and connection a request takes, and in which order requests go out.
+// Choice of path and connection for a request, and the order in which requests are posted.
 #include <algorithm>
 
 #include "conformance/spec/client.hpp"
 
 namespace rtrs::spec {
 
-// Surely: a client keeps some entries of the queue back, and nobody promises how many.
+// True if the connection certainly has room. A client reserves an unspecified small number of send queue
+// entries.
 bool ClientSpec::has_room(const Path& path, const Permit& permit) const {
   constexpr std::uint32_t kSpare = 5;
   if (path.cons.size() < 2) return false;
@@ -13,7 +14,7 @@ bool ClientSpec::has_room(const Path& path, const Permit& permit) const {
   return path.cons[con].has_room(settings_.send_depth, kSpare);
 }
 
-// The policy puts path `index` before `other`, as far as that is known.
+// True if the multipath policy certainly prefers path `index` to path `other`.
 bool ClientSpec::is_preferred(unsigned index, unsigned other) const {
   const Path& path = paths_[index];
   const Path& than = paths_[other];

@@ -1,4 +1,4 @@
-// Paths of a client: connecting, the INFO exchange, losing, fences.
+// Paths of a client: connect, INFO exchange, loss of the path, fences.
 #include "conformance/spec/client.hpp"
 #include "conformance/spec/immediate.hpp"
 
@@ -8,8 +8,8 @@ namespace {
 
 using S = PathState;
 
-// Protocol section 4.1; `draining` is RECONNECTING until nothing is outstanding, `waiting` the delay after
-// it.
+// Protocol section 4.1. `draining` is RECONNECTING while work is outstanding; `waiting` is the delay after
+// that.
 bool may_change(S from, S to) {
   switch (to) {
     case S::connecting:
@@ -21,7 +21,8 @@ bool may_change(S from, S to) {
     case S::closing:
       return from == S::connecting || from == S::connected;
     case S::waiting:
-      // From closing: an operator asked for it again before it had ended, while another path leads.
+      // From closing: the operator requested a reconnect before the path had closed, while another path
+      // creates the session.
       return from == S::draining || from == S::absent || from == S::waiting || from == S::closed ||
              from == S::closing;
     case S::closed:
@@ -151,7 +152,7 @@ void ClientSpec::connect() {
     path.info_sent = false;
     path.attempted = true;
   } else {
-    if (path.epoch == 0) return;  // its beginning was not seen
+    if (path.epoch == 0) return;  // the beginning of the attempt was not seen
     const bool next = event_.key.con == path.cons.size() && !path.cons.empty() && path.cons.back().up();
     at.check(
         next, Rule::connect_order, [&] { return "Connect of " + to_string(event_.key); },
@@ -206,9 +207,9 @@ void ClientSpec::path_changed() {
   if (to == S::connected && from != S::unknown)
     context().check(path.info_accepted, Rule::path_connected, "the path is connected without INFO_RSP",
                     "InfoAccepted first");
-  // It asks for the session that another path has created: the next attempt joins.
+  // Another path has created the session, so the next attempt of this path joins that session.
   if (event_.reason == Reason::other_path_leads) {
-    // The path that leads may be lost again before this one has drained.
+    // Checked only from connecting: the other path may be lost again before this one has drained.
     if (from == S::connecting)
       context().check(connected_ > 0, Rule::first_conn, "a path gives way and no other is connected",
                       "the attempt goes on");
@@ -219,8 +220,8 @@ void ClientSpec::path_changed() {
   path.ended = path.ended || from == S::connecting || from == S::connected;
   if (to == S::connected) {
     opened_ = true;
-    // Those that asked for a session of their own before ask for this one from now on; all do when it may be
-    // at another server.
+    // Paths that requested their own session now join this one. If no path was connected before, the session
+    // may be on another server, so all other paths join it.
     const bool anew = connected_ == 0 && !path.came_up;
     for (auto& other : paths_)
       if (other.state != S::connected && (anew || !other.came_up)) other.came_up = false;

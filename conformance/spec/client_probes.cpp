@@ -7,7 +7,7 @@
 
 namespace rtrs::spec {
 
-// Whether a request is in flight on the connection, or a fence waits for its answer there.
+// True if a request is in flight on the connection, or a fence sent there is unanswered.
 bool ClientSpec::outstanding(const Key& key) const {
   const auto flies = [&key](const Slot& slot) {
     return slot.phase == Phase::flying && slot.path == key.path && slot.con == key.con &&
@@ -56,7 +56,7 @@ void ClientSpec::probe_delivery() {
   if (con != nullptr && con->live(at)) con->post(at, 1, event_.cookie, settings_.send_depth);
 }
 
-// The path was given up because one of its connections delivered nothing.
+// The path was declared lost because one of its connections delivered nothing.
 void ClientSpec::check_silence(const Path& path) {
   if (settings_.heartbeat_interval == 0) return;
   const Time least = (settings_.heartbeat_missed_max + 1) * settings_.heartbeat_interval;

@@ -1,4 +1,4 @@
-// Requests of a client: from Submitted to Complete.
+// Requests of a client, from Submitted to Complete.
 #include <algorithm>
 
 #include "conformance/spec/client.hpp"
@@ -10,7 +10,7 @@ namespace {
 constexpr PathState kConnected = PathState::connected;
 }  // namespace
 
-// What could have happened to a permit here, for the report.
+// Text for the report: the events that were allowed for a permit.
 std::string ClientSpec::allowed_now(const Permit& permit) const {
   if (permit.slot.anything()) return "anything";
   std::string text;
@@ -116,7 +116,7 @@ void ClientSpec::key_invalidated(Path& path) {
   });
 }
 
-// How ids are made is not known: it may have answered any request of this path.
+// The id format is unknown, so the response may belong to any request of this path.
 void ClientSpec::forget_flights() {
   for (Permit& permit : permits_)
     if (permit.slot.any(
@@ -124,7 +124,7 @@ void ClientSpec::forget_flights() {
       permit.slot.forget();
 }
 
-// Which request it answers; late and repeated ones answer none.
+// Finds the request that the response answers. Late and repeated responses answer none.
 void ClientSpec::response(Path& path) {
   if (queue_depth_ == 0) return forget_flights();
   std::uint32_t id = response_id(event_.imm);
@@ -146,7 +146,7 @@ void ClientSpec::response(Path& path) {
   const bool honest = permit.slot.any([&](const Slot& slot) {
     return waits(slot) && slot.con == event_.key.con && (!claims || slot.invalidated);
   });
-  // With NEW_RKEY the answer of a READ alone may come without a key.
+  // With NEW_RKEY, only the response of a READ may carry no key.
   const bool keyless = path.fresh_keys && event_.kind == Kind::ImmReceived;
   const bool may = !keyless || (!claims && (!permit.described || permit.reads));
   if (!honest || !may) return must_end(path, Rule::peer_violation);
@@ -219,7 +219,7 @@ void ClientSpec::check_request(const Path& path, Permit& permit) {
   }
 }
 
-// Whether the result under way can be that of a request in this state.
+// True if the reported result is possible for a request in this state.
 bool ClientSpec::result_fits(const Slot& slot) const {
   const bool waits = slot.phase == Phase::queued || slot.phase == Phase::held;
   switch (event_.result) {
@@ -241,13 +241,13 @@ bool ClientSpec::result_fits(const Slot& slot) const {
   return false;
 }
 
-// Its path was lost later than both timeouts together after it was first sent.
+// True if, at `now`, both timeouts together have passed since the request was first sent.
 bool ClientSpec::worn_out(const Slot& slot, Time now) const {
   return settings_.request_timeout != kNever && settings_.queue_timeout != kNever &&
          now >= slot.first + settings_.request_timeout + settings_.queue_timeout;
 }
 
-// Whether a request was given up no earlier than its timeout allows.
+// True if the request was failed no earlier than its timeout allows.
 bool ClientSpec::given_up_in_time(const Slot& slot) const {
   if (event_.result == Result::no_path) {
     const bool idle = closing_ || connected_ == 0 || !counts_known_;
@@ -267,7 +267,8 @@ void ClientSpec::complete() {
     if (!result_fits(slot)) return;
     in_time = in_time && given_up_in_time(slot);
     next.push_back(Slot{});
-    // Given up with its path lost, it stays out of use until the server's copy can no longer act.
+    // If the request was failed after its path was lost, its permit stays unusable until the server can no
+    // longer execute the old copy.
     if (slot.phase == Phase::held && event_.result != Result::session_closed)
       next.push_back(Slot{Phase::abandoned, false, slot.path, 0, slot.epoch, 0, 0, 0});
   });

@@ -1,6 +1,6 @@
-// Protocol events as the specification represents them, with own types, so that it shares nothing with the
-// code that it judges. Events and fields have the names of the trace format (docs/trace_format.md). Fields
-// that an event does not have are zero.
+// Protocol events of the specification. It has its own types, so that it shares no code with the product that
+// it checks. Events and fields have the names of the trace format (docs/trace_format.md). Fields that an
+// event does not have are zero.
 #pragma once
 #include <array>
 #include <compare>

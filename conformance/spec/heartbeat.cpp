@@ -104,7 +104,7 @@ void Heartbeat::end_step(const RuleContext& context, bool room) {
 void Heartbeat::time_passed(const RuleContext& context, Time now) {
   if (!running_ || now <= last_) return;
   last_ = now;
-  // What was due at the former time ran then.
+  // Time has advanced, so every tick that was due before must have run.
   if (states_.keep([](const State& state) { return !state.skipped; })) return;
   const bool dying = states_.any([&](const State& state) { return state.missed > missed_max_; });
   context.check(false, dying ? Rule::hb_dead_late : Rule::hb_period, "a tick that was due did not run",

@@ -36,7 +36,7 @@ class ServerSpec {
     bool overdue = false;
     bool info_sent = false;
     Heartbeat heartbeat;
-    // Of the step under way:
+    // State of the current step:
     bool must_end = false;
     Rule must_end_rule = Rule::path_teardown;
     bool ended = false;
@@ -132,9 +132,9 @@ class ServerSpec {
   bool continued_ = false;  // the last input was Continued
   Path paths_[kPaths];
   std::vector<PossibleStates<Chunk>> chunks_;
-  std::vector<std::uint16_t> touched_;  // chunks of the step under way
+  std::vector<std::uint16_t> touched_;  // chunks changed in the current step
   std::vector<Question> questions_;
-  std::optional<Event> connect_;  // of the step under way, not answered yet
+  std::optional<Event> connect_;  // connect request of the current step, unanswered
   std::uint32_t next_incarnation_ = 0;
   unsigned connected_ = 0;
   std::optional<bool> link_;

@@ -1,4 +1,4 @@
-// Requests at a server: a chunk from the arrival of a request to its answer, over all paths.
+// Requests at a server: states of each chunk from the arrival of a request to its response, over all paths.
 #include <algorithm>
 
 #include "conformance/spec/immediate.hpp"
@@ -52,7 +52,7 @@ bool ServerSpec::live(const Use& use) const noexcept {
   return path.state == PathState::connected && path.incarnation == use.incarnation;
 }
 
-// The chunk's user is over; one that waited comes next.
+// State of the chunk after its request has ended: a parked request becomes the next user.
 ServerSpec::Chunk ServerSpec::ended(Chunk chunk) const {
   Chunk next;
   if (chunk.has_parked && live(chunk.parked)) {
@@ -84,7 +84,7 @@ void ServerSpec::request_arrived(Path& path) {
   const auto same = [&user](const Use& other) {
     return other.key.path == user.key.path && other.incarnation == user.incarnation;
   };
-  // A read that was given up still fills the chunk, over the data of a write.
+  // An abandoned READ may still fill the chunk and overwrite the data of a new WRITE.
   const auto refuses = [&](const Chunk& state) {
     const bool smashed = state.user.reads && state.user.has_data && !user.reads && user.has_data;
     return state.phase != Phase::idle &&
@@ -109,7 +109,7 @@ void ServerSpec::request_arrived(Path& path) {
   });
 }
 
-// ChunkInvalidated, or the end of the connection that would have told.
+// ChunkInvalidated, or the end of the connection, after which ChunkInvalidated cannot come.
 void ServerSpec::chunk_invalidated() {
   if (event_.kind == Kind::ConnectionClosed) {
     for (PossibleStates<Chunk>& chunk : chunks_)

@@ -1,4 +1,4 @@
-// Paths of a server session: connect requests, the INFO exchange, fences, closing.
+// Paths of a server session: connect requests, INFO exchange, fences, close.
 #include <algorithm>
 
 #include "conformance/spec/immediate.hpp"
@@ -283,7 +283,7 @@ void ServerSpec::probe_delivery() {
     con->post(at, 1, event_.cookie, settings_.send_depth);
 }
 
-// The path was given up because one of its connections delivered nothing.
+// The path was declared lost because one of its connections delivered nothing.
 void ServerSpec::check_silence(const Path& path) {
   if (settings_.heartbeat_interval == 0) return;
   const Time least = (settings_.heartbeat_missed_max + 1) * settings_.heartbeat_interval;

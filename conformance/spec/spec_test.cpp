@@ -1,4 +1,4 @@
-// Each rule is broken by hand in a conversation that keeps all of them, and must be named.
+// Breaks each rule by hand in an otherwise correct sequence of events; the checker must report that rule.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ TEST(Spec, IdsAreUnique) {
     EXPECT_TRUE(ids.insert(info_of(static_cast<Rule>(rule)).id).second);
 }
 
-// Whoever begins in the middle sees no breach in what was right.
+// A checker that starts in the middle of a correct sequence must report nothing.
 TEST(Spec, AnyTailOfAConformingConversationConforms) {
   for (const Suite& suite : kSuites) {
     const Story whole = suite.story();

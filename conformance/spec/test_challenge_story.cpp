@@ -1,4 +1,5 @@
-// A client that has a key: its server asks for a proof, and refuses the next attempt's.
+// A client with a shared key: the server challenges it, accepts one proof and rejects the proof of the next
+// attempt.
 #include "conformance/spec/test_story.hpp"
 
 namespace rtrs::spec {

@@ -41,7 +41,7 @@ void connect(Story& story, std::uint16_t path, std::uint32_t epoch, std::uint32_
   story.add(Kind::PathChanged, path_is(path, PathState::connected));
 }
 
-// What a message took is posted again.
+// Reposts the receive that a message consumed.
 void give_back(Story& story, std::uint16_t path, std::uint16_t con) {
   story.add(Kind::PostReceive, on(path, con, 1, [](Event& e) { e.count = 1; }));
 }

@@ -1,5 +1,5 @@
-// The stories of a server and of the wire once more, between two ends that agreed on keys_stay and on data
-// with the answer: the response of the READ is the write of its data, and nothing invalidates its key.
+// The server and wire stories with the extensions keys_stay and data_with_answer: the response of a READ is
+// the RDMA write that carries its data, and the client's key is not invalidated.
 #include <deque>
 #include <string>
 
@@ -13,7 +13,8 @@ namespace {
 constexpr std::uint8_t kExtensions = kKeysStayExtension | kDataWithAnswerExtension;
 constexpr std::uint32_t kFlags = kKeysStayFlag | kDataWithAnswerFlag;
 
-// Sets bits of a byte of the event, and clears others. Keeps the bytes of all stories.
+// Sets `bits` and clears `none` in one byte of the event. Stores the new bytes permanently, because events do
+// not own them.
 void set_bits(Event& event, std::size_t at, unsigned bits, unsigned none = 0) {
   static std::deque<std::string> kept;
   std::string& bytes = kept.emplace_back(event.bytes);

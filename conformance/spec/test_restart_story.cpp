@@ -1,4 +1,4 @@
-// A server that is started again with another depth before the session was up.
+// The server restarts with another queue depth before the session is established.
 #include <deque>
 #include <string>
 
@@ -8,7 +8,7 @@ namespace rtrs::spec {
 
 namespace {
 
-// Keeps the bytes of the story.
+// Returns a changed copy of the bytes, stored permanently, because events do not own them.
 std::string_view with_number(std::string_view bytes, std::size_t at, char low) {
   static std::deque<std::string> kept;
   std::string& copy = kept.emplace_back(bytes);
@@ -21,7 +21,7 @@ std::string_view with_number(std::string_view bytes, std::size_t at, char low) {
 Story restarted_wire_story() {
   Story story = wire_story();
   Event request = story.at(Kind::WireCm, 0), answer = story.at(Kind::WireCm, 1);
-  // An attempt before the first: recon_cnt 0, and a depth of 4.
+  // An earlier attempt with recon_cnt 0 and queue depth 4.
   request.key.epoch = answer.key.epoch = 77;
   request.bytes = with_number(request.bytes, 10, 0);
   answer.bytes = with_number(answer.bytes, 6, 4);

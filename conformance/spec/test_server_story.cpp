@@ -71,7 +71,7 @@ Story::Change heartbeat(std::uint16_t path, std::uint32_t epoch, unsigned type) 
   return on(path, 0, epoch, [=](Event& e) { e.imm = type << 28; });
 }
 
-// What a message took is posted again.
+// Reposts the receive that a message consumed.
 void give_back(Story& story, std::uint16_t path, std::uint16_t con, std::uint32_t epoch) {
   story.add(Kind::PostReceive, on(path, con, epoch, [](Event& e) { e.count = 1; }));
 }
@@ -119,7 +119,7 @@ void begin(Story& story) {
 }
 
 void fence(Story& story) {
-  // The client lost path 0 and asks for its end; its replay waits for the chunk.
+  // The client lost path 0 and sends a fence to close it; the replayed request waits for the chunk.
   story.add(Kind::FenceRequested,
             on(1, 0, 20, [](Event& e) { e.serial = 7, e.recon_cnt = 1, e.uuid = uuid_of(1); }));
   give_back(story, 1, 0, 20);

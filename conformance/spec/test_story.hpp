@@ -1,4 +1,4 @@
-// Handmade sequences of events, which tests then change to break rules.
+// Handwritten sequences of events, which tests change to break rules.
 #pragma once
 #include <functional>
 #include <stdexcept>
@@ -107,7 +107,7 @@ Story challenged_client_story();
 Story server_story();
 Story keyed_server_story();
 Story registry_story();
-// Wire notes of such a session, recorded by the client.
+// Wire notes of a session, recorded by the client.
 Story wire_story();
 Story keyed_wire_story();
 // Wire notes recorded by the server: a request arrives over another path before the abandoned one is

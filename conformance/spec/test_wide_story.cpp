@@ -1,4 +1,4 @@
-// A path with more connections than one step deals with: it comes up and ends in steps that are continued.
+// A path with more connections than one step processes: Continued steps complete its setup and its close.
 #include "conformance/spec/connection.hpp"
 #include "conformance/spec/test_story.hpp"
 
@@ -20,7 +20,7 @@ Settings settings() {
   return settings;
 }
 
-// One action for each connection, the last four of them in a second step.
+// Adds one action for each connection; the last four are in a second step.
 void in_two_steps(Story& story, Kind action, const std::function<void()>& first_ends) {
   const Story::Change receives = [](Event& e) { e.count = 16; };
   for (std::uint16_t con = 0; con < kCons; ++con) {
@@ -42,7 +42,7 @@ void end(Story& story, PathState gone) {
   story.add(Kind::EndSession);
 }
 
-// The last message of the step that brings the path up.
+// Adds the input that completes the path's setup, and its actions.
 void come_up(Story& story, Kind asked) {
   story.add(asked, on(0, 0, 1));
   in_two_steps(story, Kind::PostReceive, [] {});

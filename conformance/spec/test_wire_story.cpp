@@ -12,7 +12,7 @@ constexpr std::uint32_t kDepth = 2, kChunk = 8192, kMaxHdr = 4096;
 constexpr std::uint64_t kPool = 0x10000;
 constexpr std::uint32_t kPoolKey = 40;
 
-// Keeps the bytes of all stories.
+// Stores bytes permanently, because events do not own them.
 std::string_view keep(std::string bytes) {
   static std::deque<std::string> kept;
   return kept.emplace_back(std::move(bytes));
@@ -21,7 +21,7 @@ std::string_view keep(std::string bytes) {
 void put(std::string& bytes, std::size_t at, std::uint64_t value, unsigned width) {
   for (unsigned i = 0; i < width; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
 }
-// The event's bytes with another number in them.
+// Overwrites a number in the event's bytes.
 void rewrite(Event& event, std::size_t at, std::uint64_t value, unsigned width) {
   std::string bytes(event.bytes);
   put(bytes, at, value, width);
@@ -94,7 +94,7 @@ void connect(Story& story, std::uint16_t path, std::uint16_t attempt, std::uint3
   message(story, false, Key{path, 0, attempt}, WireOp::send, info_rsp(), kInfoRspHeader + kDescriptorBytes);
 }
 
-// A WRITE of 512 bytes, or a READ of as many into the buffer at 0x5000.
+// Adds a request: a WRITE of 512 bytes, or a READ of 512 bytes into the buffer at 0x5000.
 void request(Story& story, Key key, std::uint32_t buf_id, bool reads, std::uint8_t generation,
              std::uint32_t rkey = kPoolKey) {
   const std::uint32_t header = reads ? kReadHeader + kDescriptorBytes : kWriteHeader;
@@ -198,7 +198,7 @@ Story failover_wire_story() {
   return story;
 }
 
-// A request with this user header, and its answer.
+// Adds a request with this user header, and its response.
 void rnbd(Story& story, Key key, std::uint32_t chunk, bool reads, std::string user, std::uint32_t data_len) {
   const auto usr_len = static_cast<std::uint32_t>(user.size());
   const std::uint32_t off = data_len + usr_len;
@@ -382,7 +382,7 @@ const std::vector<Spoiled> kFailoverWireCases = {
     {Rule::io_rsp_known, "two responses over the lost path",
      [](Story& s) {
        s.at(Kind::WireSent, -1).key = s.at(Kind::WireSent, -2).key;
-       // Of a capture that ended here its request might be missing.
+       // One more message, because in a capture that ended here the request might be missing.
        s.events().push_back(s.at(Kind::WireReceived, -2));
      }},
     {Rule::io_req_slot, "two requests over the living path",

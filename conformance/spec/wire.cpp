@@ -21,7 +21,7 @@ void WireSpec::begin(unsigned machine, const Event& event) {
 
 namespace {
 
-// Whether what breaks the rule can look so because another message was not seen.
+// True if a missing message can make a correct peer look like it breaks the rule.
 bool needs_all_messages(Rule rule) noexcept {
   switch (rule) {
     case Rule::info_req_wire:
@@ -46,8 +46,9 @@ bool needs_all_messages(Rule rule) noexcept {
 
 }  // namespace
 
-// Messages of this connection are missing: what they may have changed is open. They stood anywhere since the
-// last message in their direction, so the other direction may have shown their effects already.
+// Messages of this connection are missing from the capture, so their effects are unknown. They may have come
+// at any time since the last message in their direction, so findings in the other direction since then are
+// withdrawn too.
 void WireSpec::gap() {
   ++counts_.gaps;
   const auto found = of_->connections.find(event_->key);
@@ -62,15 +63,15 @@ void WireSpec::gap() {
   path.open = true;
 }
 
-// Some of the path's setup is missing from a capture, and with it what was said on some of its connections.
+// Part of the path's setup is missing from a capture, and so are messages on some of its connections.
 void WireSpec::incomplete(Path& path) {
   if (path.partial) return;
   path.partial = path.open = true;
   ++counts_.partial;
 }
 
-// An answer to nothing, after which the capture has no more from the side that would have asked: where that
-// side's last message is missing, no gap shows it.
+// True if the finding is an answer without a request, and the capture has no later message from the
+// requesting side. Then the request may be missing without a visible gap.
 bool WireSpec::may_be_the_end(const Recording& recording, const Finding& finding) const {
   const bool answers = finding.rule == Rule::hb_wire_ack || finding.rule == Rule::io_rsp_known;
   const auto found = recording.connections.find(finding.key);
@@ -136,7 +137,7 @@ void WireSpec::message(Connection& con, Path& path) {
   context().check(!con.closed && !(sent() && con.ended_here), Rule::cm_once,
                   "a message after the connection's end", "nothing more of it");
   con.last_seq[sent() ? 0 : 1] = event_->seq;
-  // What was agreed on stands in the answer for cid 0.
+  // The response for cid 0 contains the negotiated values.
   if (!of_->machine && path.depth == 0) incomplete(path);
   const bool to_server = of_->client == sent();
   const bool info = event_->op == WireOp::send && event_->key.con == 0 && event_->bytes.size() >= 2 &&
@@ -144,7 +145,7 @@ void WireSpec::message(Connection& con, Path& path) {
   if (!info)
     context().check(path.info_answered || path.open, Rule::wire_before_info,
                     "a message before the INFO exchange", "INFO_REQ, then INFO_RSP");
-  // Asks for a completion and changes nothing at the peer.
+  // An empty write only produces a local completion and changes nothing at the peer.
   if (event_->op == WireOp::write && event_->length == 0) return;
   to_server ? from_client(con, path) : from_server(con, path);
 }
@@ -220,11 +221,11 @@ void WireSpec::heartbeat(Connection& con, Path& path) {
     return;
   }
   ++con.heartbeats[own];
-  // How the other side is set is not known to a machine, and nothing on the wire tells it.
+  // A recording machine does not know the peer's heartbeat interval, because it is not sent on the wire.
   Time interval = of_->machine ? of_->settings.heartbeat_interval : capture_heartbeat_;
   if (of_->machine && !sent()) interval = 0;
   if (interval == 0 || !path.info_answered) return;
-  const std::uint64_t slack = of_->machine ? 0 : 1;  // for what the network delayed
+  const std::uint64_t slack = of_->machine ? 0 : 1;  // allows for network delay
   const std::uint64_t most = (event_->now - path.up) / interval + slack;
   at.check(
       con.heartbeats[own] <= most, Rule::hb_wire_period,

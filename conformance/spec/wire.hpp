@@ -1,5 +1,5 @@
-// Checks wire messages against the protocol, from the notes of one side or from a capture. The sender does
-// not matter, so kernel peers are judged as urtrs is.
+// Checks wire messages against the protocol, from the notes of one side or from a capture. Kernel peers and
+// urtrs peers are checked alike.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -94,9 +94,9 @@ class WireSpec {
     bool open = false;                    // a message is missing: negotiated values and requests are unknown
     bool info_asked = false;
     bool info_answered = false;
-    bool was_up = false;  // it was used, or may have been used
+    bool was_up = false;  // the path was used, or may have been used
     bool over = false;    // a connection of the path ended
-    bool left = false;    // this side started to close it
+    bool left = false;    // this side started to close the path
     Time up = 0;
     std::vector<Buffer> chunks;         // empty: unknown
     std::vector<std::uint32_t> fences;  // serial numbers of unanswered fences
@@ -105,7 +105,7 @@ class WireSpec {
     Key key;
     std::uint32_t path = 0;
     bool answered = false;
-    bool ended_here = false;  // this side closed it
+    bool ended_here = false;  // this side closed the connection
     bool closed = false;
     // Record of the last message, [0] from the recording side, [1] from its peer.
     std::uint64_t last_seq[2] = {0, 0};

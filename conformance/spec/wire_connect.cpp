@@ -1,4 +1,4 @@
-// Connect requests, their answers, the INFO exchange.
+// Connect requests, their answers, and the INFO exchange.
 #include <algorithm>
 
 #include "conformance/spec/bytes.hpp"
@@ -27,7 +27,8 @@ void WireSpec::cm() {
   if (event_->cm == CmKind::closed) return ended(con);
   if (event_->cm == CmKind::dreq) {
     con.ended_here = con.ended_here || event_->sent;
-    // Its INFO_RSP was refused at once, for want of memory for example: it never came up.
+    // This side disconnected at the time of INFO_RSP, for example for lack of memory: the path was never
+    // established.
     Path& path = of_->paths[con.path];
     if (event_->sent && path.up == event_->now) path.was_up = false;
     path.left = path.left || event_->sent;
@@ -57,7 +58,7 @@ void WireSpec::requested() {
                std::to_string(cid_num);
       },
       [] { return std::string("56 bytes, magic 0x1bbd, version 2.x, cid below cid_num"); });
-  // One that got no connection has no key of its own.
+  // A request that led to no connection has no key.
   if (!readable || event_->key.epoch == 0) return;
   const bool again = of_->connections.count(event_->key) != 0;
   at.check(!again, Rule::cm_once, "a second connect request of one connection", "one request");
@@ -78,15 +79,15 @@ void WireSpec::requested() {
   ++counts_.connections;
 }
 
-// Of the same path and counter, on this side's view: requests of older attempts may arrive late.
+// Finds or creates the attempt with this path UUID and reconnect counter. Searches all attempts, because
+// requests of older attempts may arrive late.
 WireSpec::Path& WireSpec::attempt(const Uuid& uuid, const Uuid& session, std::uint16_t recon_cnt,
                                   std::uint16_t cid_num, std::uint16_t cid) {
   const RuleContext at = context();
   for (std::size_t back = of_->paths.size(); back-- > 0;) {
     Path& path = of_->paths[back];
     if (path.uuid != uuid || path.recon_cnt != recon_cnt) continue;
-    // A server sees the same number again when the client's request is repeated after a restart of the
-    // server.
+    // A client may repeat its request with the same counter after a restart of the server: a new attempt.
     if (has(path.asked, cid) && path.over) break;
     at.check(path.session == session && path.cid_num == cid_num, Rule::con_req_attempt,
              "a connection with other numbers than the attempt it belongs to",
@@ -118,7 +119,7 @@ void WireSpec::accepted(Connection& con) {
   at.check(readable && u16_at(bytes, 4) == 0, Rule::con_rsp_layout, "CON_RSP of an accept",
            "56 bytes, magic, version 2.x, errno 0");
   Path& path = of_->paths[con.path];
-  // Of a capture only this shows that INFO_REQ came too early: the answer may have been missing before.
+  // In a capture, only this reveals that INFO_REQ came too early, because answers may be missing before it.
   if (!of_->machine)
     at.check(!path.info_asked, Rule::info_req_wire, "a connection is accepted after INFO_REQ",
              "all of them before");
@@ -145,8 +146,8 @@ void WireSpec::accepted(Connection& con) {
   session.max_hdr_size = max_hdr;
 }
 
-// Once a path was up the limits of a session stay; before, as long as an attempt that was accepted with them
-// goes on. Between two such attempts the server may have been started again with others.
+// The limits of a session are fixed once a path was established, and before that while an accepted attempt is
+// in progress. Between two such attempts the server may have restarted with other limits.
 bool WireSpec::limits_are_held(const Path& path) {
   if (session_of(path).depth == 0) return false;
   return std::any_of(of_->paths.begin(), of_->paths.end(), [&path](const Path& other) {
@@ -157,7 +158,7 @@ bool WireSpec::limits_are_held(const Path& path) {
 
 void WireSpec::rejected() {
   const std::string_view bytes = event_->bytes;
-  // A rejection by the fabric itself has no message.
+  // A rejection by the fabric itself has no CON_RSP.
   if (bytes.size() < kConRspBytes) return;
   const bool fine = u16_at(bytes, 0) == kMagic && static_cast<std::uint8_t>(bytes[3]) == kMajor &&
                     (u16_at(bytes, 4) & 0x8000) != 0;
@@ -169,7 +170,7 @@ void WireSpec::ended(Connection& con) {
   con.closed = true;
   Path& path = of_->paths[con.path];
   path.over = true;
-  // Nothing of it is outstanding here any more: its requests may go another way.
+  // The connection has no outstanding requests any more; they may be resent on another path.
   for (PossibleStates<Slot>& slot : session_of(path).slots)
     slot.step([&](Slot state, auto& next) {
       if (state.phase == Phase::under_way && state.key == con.key) state = Slot{};
@@ -216,7 +217,7 @@ void WireSpec::info_response(Path& path) {
   path.up = event_->now;
 }
 
-// Left empty where the runs are malformed.
+// Parses the chunk descriptors of INFO_RSP. Leaves the chunks unknown if the descriptors are malformed.
 void WireSpec::read_chunks(Path& path) {
   const std::string_view bytes = event_->bytes;
   if (bytes.size() < kInfoRspHeader || path.chunk_size == 0) return;

@@ -23,7 +23,7 @@ void WireSpec::request(Connection& con, Path& path) {
           }))
     return;
   if (event_->bytes.empty() && event_->length == 0 && !sent()) {
-    // A server that is about to refuse it did not look into the chunk.
+    // The server recorded no header, because it refuses the request without reading the chunk.
     if (PossibleStates<Slot>* slot = slot_of(session_of(path), buf_id)) slot->forget();
     return;
   }
@@ -45,7 +45,7 @@ void WireSpec::request(Connection& con, Path& path) {
   take_slot(con, path, *request, buf_id, off);
 }
 
-// The header stands at the end of what was written; a WRITE also wrote everything before it.
+// The RTRS header is at the end of the written bytes. For a WRITE, user data and user header come before it.
 std::optional<WireSpec::Request> WireSpec::read_header(const Path& path, std::uint32_t off) const {
   const std::string_view head = event_->bytes;
   const bool tags = agreed(path, kGenerationFlag, kGenerationExtension);
@@ -77,7 +77,7 @@ std::optional<WireSpec::Request> WireSpec::read_header(const Path& path, std::ui
 
 void WireSpec::check_target(const Path& path, const Request& request, std::uint32_t buf_id,
                             std::uint32_t off) {
-  // Only who wrote it, and the wire, know where to.
+  // Only the sender's notes and captures contain the target address.
   if (event_->rkey == 0 || buf_id >= path.chunks.size()) return;
   const Buffer& chunk = path.chunks[buf_id];
   const std::uint64_t end = chunk.addr + off + request.header;
@@ -92,7 +92,8 @@ void WireSpec::check_target(const Path& path, const Request& request, std::uint3
         return "an end at " + std::to_string(end) + " in chunk " + std::to_string(buf_id) + ", which is " +
                std::to_string(chunk.len) + " bytes at " + std::to_string(chunk.addr);
       });
-  // Fresh keys come over any connection of the path.
+  // If setup messages are missing, the key is unknown, because fresh keys arrive on any connection of the
+  // path.
   context().check(
       event_->rkey == chunk.key || path.partial, Rule::io_req_key,
       [&] { return "key " + std::to_string(event_->rkey); },
@@ -114,8 +115,9 @@ void WireSpec::take_slot(Connection& con, Path& path, const Request& request, st
   taken.path = path.number;
   taken.key = con.key;
   rnbd_request(path, request, off, taken);
-  // Of another incarnation it may be over for reasons that only the client's side sees: it drained its path.
-  // Its server may still answer it, until that incarnation ends: several states are several requests.
+  // A request of another incarnation may have ended because the client drained that path, which only the
+  // client's trace shows. The server may still answer it until that incarnation ends. So several states can
+  // mean several requests.
   const bool strict = of_->machine && of_->client;
   const bool free = slot->all([&](const Slot& state) {
     return state.phase == Phase::idle || (!strict && state.path != path.number);
@@ -136,7 +138,7 @@ void WireSpec::take_slot(Connection& con, Path& path, const Request& request, st
   context().findings.ambiguity(slot->size());
 }
 
-// The data that an answer carries is judged as that of a message of its own.
+// Data that a response carries is checked like a separate RDMA write.
 void WireSpec::response_form(Connection& con, Path& path, bool has_key) {
   const bool keyed = (path.flags & kNewRkeyFlag) != 0;
   const bool joins = path.open || agreed(path, kDataWithAnswerFlag, kDataWithAnswerExtension);
@@ -158,7 +160,7 @@ void WireSpec::response_form(Connection& con, Path& path, bool has_key) {
 }
 
 void WireSpec::response(Connection& con, Path& path) {
-  if (path.partial) return;  // how responses look was agreed before
+  if (path.partial) return;  // the negotiated response format is unknown
   const RuleContext at = context();
   const std::string_view bytes = event_->bytes;
   const bool has_key =
@@ -214,7 +216,7 @@ void WireSpec::check_response(const Path& path, const Slot& slot) {
       claims == slot.invalidated, Rule::io_rsp_invalidate,
       claims ? "type 2 without a SEND_WITH_INV of the offered key" : "type 1 after a SEND_WITH_INV",
       slot.invalidated ? "type 2" : "type 1");
-  // A server whose own configuration is known may have been told that its clients can do without.
+  // A server may be configured to send no invalidations, because its clients do not need them.
   const bool told = of_->machine && !of_->client && !of_->settings.send_invalidate;
   const bool left = slot.need_invalidate && !slot.invalidated;
   context().check(
@@ -222,7 +224,7 @@ void WireSpec::check_response(const Path& path, const Slot& slot) {
       "the key of a READ with NEED_INVAL is left to the client: a kernel client before 6.12 hangs",
       "SEND_WITH_INV of the offered key first");
   if (!of_->sees_data) return;
-  // A buffer without data is that of a request that wants none.
+  // A request with an empty buffer expects no data.
   const bool failed = response_errno(event_->imm) != 0;
   const bool missing = !failed && slot.has_buffer && slot.buffer.len != 0 && !slot.data_written;
   context().check(

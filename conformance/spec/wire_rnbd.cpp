@@ -1,5 +1,5 @@
-// RNBD inside the requests of a session, as its client said it. Other users of RTRS are left alone: a session
-// is one of RNBD when a SESS_INFO or OPEN went over its service connection.
+// Checks the RNBD messages in the requests of a session. A session counts as RNBD if a SESS_INFO or OPEN was
+// sent on its service connection; sessions of other RTRS users are not checked.
 #include <algorithm>
 
 #include "conformance/spec/bytes.hpp"
@@ -33,7 +33,7 @@ bool within_device(std::string_view user) noexcept {
 
 }  // namespace
 
-// What the user header is, where it is well-formed.
+// True if the user header is a well-formed RNBD message.
 bool WireSpec::well_formed(const Request& request, std::string_view user, std::uint32_t data_len) const {
   const bool service = event_->key.con == 0;
   switch (u16_at(user, 0)) {
@@ -79,7 +79,7 @@ void WireSpec::rnbd_request(const Path& path, const Request& request, std::uint3
   rnbd_order(path, rnbd, slot);
 }
 
-// Who saw no SESS_INFO joined later, and cannot know what was opened before.
+// Not checked if the capture starts after SESS_INFO, because earlier OPENs are unknown.
 void WireSpec::rnbd_order(const Path& path, Rnbd& rnbd, const Slot& slot) {
   if (path.open || session_of(path).open || !(of_->machine || rnbd.introduced)) return;
   const RuleContext at = context();
@@ -112,7 +112,7 @@ void WireSpec::rnbd_response(const Path& path, const Slot& slot, std::uint16_t e
   if (slot.rnbd == kClose) rnbd.closed.push_back(slot.device);
   if (slot.rnbd == kOpen) {
     ++rnbd.opened;
-    // It may have got a number that was in use before.
+    // The new device may have got a reused id.
     rnbd.closed.clear();
   }
 }

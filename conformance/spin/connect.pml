@@ -1,27 +1,28 @@
 /*
- * Connecting a path with a reconnect counter. A client makes CONS connections one after the other, may give an attempt up
- * at any time and begins the next one with a higher counter. Connect requests travel as datagrams: each arrives once, late
- * or never, in any order. The server must never put connections of two attempts together into one path.
+ * Connecting a path with a reconnect counter. A client makes CONS connections one after the other. It may abandon an
+ * attempt at any time and starts the next one with a higher counter. Connect requests are datagrams: each arrives
+ * once, late or never, in any order. The server must never combine connections of two attempts in one path.
  *
- * The rule: equal counter = the same attempt; a newer one closes the old incarnation and is told to come back; an older one
- * is rejected. With -DBUG the server does not compare the counter, as the kernel does not.
+ * Rule: requests with an equal counter belong to the same attempt. A newer counter closes the old incarnation and is
+ * rejected with "busy", so the client retries. An older counter is rejected. With -DBUG the server does not compare
+ * the counter, like the kernel server.
  */
 #define CONS 2
 #define ATTEMPTS 3
 #define AT(attempt, con) ((attempt) * CONS + (con))
 
-bool request[(ATTEMPTS + 1) * CONS];  /* on its way to the server */
-bool accepted[(ATTEMPTS + 1) * CONS]; /* on its way to the client */
+bool request[(ATTEMPTS + 1) * CONS];  /* in flight to the server */
+bool accepted[(ATTEMPTS + 1) * CONS]; /* in flight to the client */
 bool refused[(ATTEMPTS + 1) * CONS];
-bool broken[(ATTEMPTS + 1) * CONS];   /* the client let go of it; the server does not know yet */
-bool info;                            /* INFO_REQ of the current attempt, on the connection itself */
+bool broken[(ATTEMPTS + 1) * CONS];   /* abandoned by the client; the server has not noticed */
+bool info;                            /* INFO_REQ of the current attempt was sent */
 
-byte attempt = 0;    /* client: the current one */
-byte connected = 0;  /* client: connections of it that were accepted */
+byte attempt = 0;    /* client: current attempt */
+byte connected = 0;  /* client: accepted connections of the current attempt */
 bool client_up = false;
 
-byte held[CONS];     /* server: attempt of each connection, 0 none */
-byte counter = 0;    /* server: of the path, 0: no path */
+byte held[CONS];     /* server: attempt of each connection, 0: none */
+byte counter = 0;    /* server: counter of the path, 0: no path */
 bool closing = false;
 bool server_up = false;
 
@@ -55,7 +56,7 @@ active proctype Client() {
   :: d_step { connected < CONS && refused[AT(attempt, connected)] && attempt < ATTEMPTS ->
        give_up(); begin_attempt() }
   :: d_step { connected == CONS && server_up && !client_up -> client_up = true }
-  /* An error, a timeout, an operator. */
+  /* An error, a timeout, or an operator ends the attempt. */
   :: d_step { attempt < ATTEMPTS -> give_up(); begin_attempt() }
   :: attempt == ATTEMPTS && (client_up || refused[AT(attempt, connected % CONS)]) -> break
   od
@@ -106,7 +107,7 @@ end:
        :: held[c] == a && broken[AT(a, c)] && !closing -> closing = true
        :: else -> skip
        fi;
-       /* What this model is for. */
+       /* The property that this model checks. */
        assert(held[0] == 0 || held[1] == 0 || held[0] == held[1]) }
   :: d_step { closing -> drop_path() }
   :: d_step { info && held[0] == attempt && !server_up && !closing ->

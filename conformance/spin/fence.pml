@@ -1,27 +1,27 @@
 /*
- * A permit, a failover and a fence. The client writes 1, then 2, to one block; 2 only when 1 was acknowledged. Path 0 may
- * die at the client at any time: what was on its way is then still on its way, in a queue or in storage, and the server
- * does not know. The request is sent again over path 1. The second write must not be undone by a late first one, and the
- * chunk belongs to one request at a time.
+ * A permit, a failover and a fence. The client writes 1 to a block and, when that is acknowledged, writes 2. The
+ * client may lose path 0 at any time. The old request is then still in flight, in a queue or in storage, and the
+ * server does not know of the loss. The client resends the request over path 1. A late first write must not undo the
+ * second write, and a chunk must serve one request at a time.
  *
- * The rule: before a request is sent again the client asks over a living path to close and drain the old incarnation (the
- * fence), and the server lets no request use a chunk that another incarnation still uses (the gate). With -DBUG the client
- * sends again at once, as the kernel does. The gate alone does not help: -DBUG keeps it.
+ * Rule: before the client resends a request, it asks the server over a connected path to close and drain the old
+ * incarnation (the fence). The server lets no request use a chunk that another incarnation still uses (the gate). With
+ * -DBUG the client resends at once, like the kernel client. The gate alone is not sufficient: -DBUG keeps it.
  */
 #define FENCE 9
 
-chan to_server[2] = [2] of { byte }; /* a path is reliable and ordered while it lives */
+chan to_server[2] = [2] of { byte }; /* a path is reliable and ordered while it is connected */
 chan to_client[2] = [2] of { byte };
-bool fault = false;                  /* path 0 died at the client */
-bool open[2] = true;                 /* server: takes what arrives on the path */
-byte serving[2];                     /* server: what storage works at for the path, 0 nothing */
-byte chunk = 0;                      /* 1 + the path whose request uses it, 0 free */
+bool fault = false;                  /* the client has lost path 0 */
+bool open[2] = true;                 /* server: accepts messages on the path */
+byte serving[2];                     /* server: the path's write in storage, 0: none */
+byte chunk = 0;                      /* 1 + the path whose request uses it, 0: free */
 byte disk = 0;
 byte acknowledged = 0;
 
 inline storage_finishes(p) {
   disk = serving[p];
-  assert(disk >= acknowledged); /* a write that was acknowledged is undone */
+  assert(disk >= acknowledged); /* fails if an acknowledged write is undone */
   serving[p] = 0;
   chunk = 0;
   if :: p == 1 || !fault -> to_client[p]!disk :: else -> skip fi
@@ -47,7 +47,7 @@ end:
        open[0] = false;
        serving[0] == 0; /* drained */
        to_client[1]!FENCE }
-  /* Storage takes its time. */
+  /* Storage completes at any later time. */
   :: atomic { serving[p] != 0 -> storage_finishes(p) }
   od
 }
@@ -72,6 +72,6 @@ active proctype Client() {
   byte over = 0;
   write(1);
   write(2);
-  /* Nothing is left anywhere: the last word was the last write. */
+  /* Nothing is in flight: the disk must contain the last write. */
   (len(to_server[1]) == 0 && serving[0] == 0 && serving[1] == 0 && (len(to_server[0]) == 0 || !open[0])) -> assert(disk == 2)
 }

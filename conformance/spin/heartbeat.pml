@@ -1,25 +1,26 @@
 /*
- * Heartbeats between two processes that may be stopped for a while. Time goes in intervals. A running process sends in each
- * of them, looks at what arrived, and counts in a timer the intervals without anything; more than MISSED and it declares the
- * other dead. A stopped one does neither, and what is sent to it waits. When it goes on, its timer is long overdue, and may
- * run before it looks at what has arrived.
+ * Heartbeats between two processes that may be paused. Time advances in heartbeat intervals. In each interval a
+ * running process sends a message, handles what has arrived, and runs a timer that counts intervals without arrivals.
+ * If the count exceeds MISSED, the process declares its peer dead. A paused process does none of this, and messages to
+ * it wait. When it continues, its timer is overdue and may run before it handles the messages that have arrived.
  *
- * The rules: nobody is declared dead who was not silent for MISSED whole intervals in between (the first and the last one
- * are parts); who is silent for good is declared dead after at most MISSED + 2 intervals in which the other runs. An overdue
- * timer counts as one interval. With -DBUG it counts as all the intervals that went by.
+ * Rules: a peer is declared dead only if it was silent for at least MISSED whole intervals (partial intervals at both
+ * ends do not count). A peer that is silent forever is declared dead after at most MISSED + 2 intervals in which the
+ * other process runs. An overdue timer counts as one interval. With -DBUG it counts all the intervals that have
+ * passed.
  */
 #define MISSED 2
-#define LONGEST 5 /* intervals of a pause */
+#define LONGEST 5 /* maximum length of a pause in intervals */
 
-bool waiting[2];    /* something of the other one waits to be looked at */
+bool waiting[2];    /* a message of the peer has arrived and is not handled */
 byte missed[2];
-bool declared[2];   /* the other is dead */
-byte stopped[2];    /* intervals still to be stopped */
-byte overdue[2];    /* intervals since its timer ran last */
-bool gone[2];       /* for good */
-byte silence[2];    /* of the other, in intervals of true time */
-byte longest[2];    /* the longest silence since it looked at something that had arrived */
-byte watched[2];    /* intervals in which it ran while the other was silent for good */
+bool declared[2];   /* has declared its peer dead */
+byte stopped[2];    /* remaining intervals of the pause */
+byte overdue[2];    /* intervals since the last run of its timer */
+bool gone[2];       /* stopped forever */
+byte silence[2];    /* of the peer, in intervals of real time */
+byte longest[2];    /* the longest silence since it handled a message */
+byte watched[2];    /* intervals in which it ran while its peer was stopped forever */
 byte pauses = 2, deaths = 1;
 
 inline look(me) {

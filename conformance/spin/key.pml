@@ -1,13 +1,13 @@
 /*
- * Proofs of a shared key in the connect exchange. A client and a server have the key; whoever is between them has not, is
- * the network, and gives either end whatever he has seen or made up, in any order, as often as he likes: he replays,
- * reflects, holds back, lets other nonces through. A proof is a value that he can only copy: it says of which nonce,
- * of which attempt and from which end it is.
+ * Proofs of a shared key in the connect handshake. Client and server have the key. An attacker without the key
+ * controls the network: it sends to either end any message that it has seen or invented, in any order and any number
+ * of times. It can replay, reflect and drop messages and change nonces. It can copy a proof but not compute one: a
+ * proof identifies its nonce, its attempt and the end that made it.
  *
- * The rules: the server accepts what somebody with the key asked for, under a nonce of one of the last epochs, and each
- * proof once; the client goes on with a server that showed the proof for this very request. That whoever is between
- * passes on what both say is no break of them (docs/security.md). With -DBUG a proof does not say from which end it is:
- * the client takes its own proof for that of a server.
+ * Rules: the server accepts only requests from an owner of the key, with a nonce of the current or previous epoch, and
+ * each proof once. The client continues only with a server that sent the proof for this request. An attacker that only
+ * forwards the messages of both ends breaks no rule (docs/security.md). With -DBUG a proof does not identify the end
+ * that made it, so the client accepts its own proof as the server's.
  */
 #define EPOCHS 5
 #define ATTEMPTS 3
@@ -23,12 +23,12 @@
 
 chan to_server = [0] of { byte, byte };   /* attempt, proof: a connect request */
 chan to_client = [0] of { bool, byte };   /* accepted, proof; or a challenge and its nonce */
-bool known[PROOFS];                       /* what went over the wire */
+bool known[PROOFS];                       /* proofs that were sent on the wire */
 bool asked[PROOFS];                       /* the client made this proof */
-bool shown[PROOFS];                       /* the server made this one */
+bool shown[PROOFS];                       /* the server made this proof */
 bool accepted[PROOFS];
 byte epoch = 1;                           /* of the server; a nonce is the epoch in which it was made */
-byte attempt = 0;                         /* of the client, and its proof; all may see them */
+byte attempt = 0;                         /* of the client; public */
 
 active proctype Server() {
   byte number, proof, nonce;
@@ -38,7 +38,7 @@ end:
   :: d_step { to_server?number, proof ->
        nonce = epoch;
        do
-       :: nonce == 0 || nonce + 1 < epoch -> nonce = 0; break  /* good in its epoch and the next one */
+       :: nonce == 0 || nonce + 1 < epoch -> nonce = 0; break  /* valid in its epoch and the next one */
        :: else ->
             if
             :: proof == OF_CLIENT(nonce, number) && !remembered[proof] -> break
@@ -47,17 +47,17 @@ end:
        od;
        if
        :: nonce != 0 ->
-            assert(asked[proof]);      /* somebody without the key comes in */
-            assert(!accepted[proof]);  /* somebody comes in with what was said before */
+            assert(asked[proof]);      /* fails if a client without the key is accepted */
+            assert(!accepted[proof]);  /* fails if a replayed proof is accepted */
             remembered[proof] = true;
             accepted[proof] = true;
             proof = OF_SERVER(nonce, number);
             shown[proof] = true;
             known[proof] = true
-       :: else -> skip                 /* a challenge, which says no more than the epoch */
+       :: else -> skip                 /* a challenge, which contains only the epoch */
        fi;
        nonce = 0; number = 0; proof = 0 }
-  /* Time passes. What is remembered of epochs that are over is not needed any more. */
+  /* The next epoch starts. Proofs of expired epochs need not be remembered any more. */
   :: d_step { epoch < EPOCHS - 1 ->
        epoch = epoch + 1;
        number = 1;
@@ -86,10 +86,10 @@ active proctype Client() {
      to_client?good, answer;
      if
      :: good && nonce != 0 && answer == OF_SERVER(nonce, attempt) ->
-          /* It goes on with one that has no key, or that answers something else. */
+          /* Fails if the server has no key, or answered another request. */
           assert(shown[answer]);
           break
-     :: good -> break  /* key_refused: this end leaves */
+     :: good -> break  /* key_refused: the client disconnects */
      :: !good -> nonce = answer
      fi
   :: attempt == ATTEMPTS - 1 -> break
@@ -100,7 +100,7 @@ active proctype Attacker() {
   byte number, proof, nonce;
 end:
   do
-  :: /* A request of any attempt, with any proof that he has seen, or none, or one that he makes up. */
+  :: /* A request of any attempt, with any proof that was seen, with an invented one, or without. */
      select(number : 1 .. ATTEMPTS - 1);
      select(proof : 0 .. PROOFS - 1);
      if

@@ -1,23 +1,23 @@
 /*
- * A write that fails because every path is lost, and the write after it. The client writes 1 over path 0; when path 0 dies
- * it fences it and sends again over path 1. When both are dead the write fails to the application, although the server may
- * still have it: in a queue or in storage. Then one of the two paths connects again, and the application writes 2 to the same
- * block. A failed write may take effect, but not after a later one that was acknowledged.
+ * A write that fails because every path is lost, and the next write. The client writes 1 over path 0. If path 0 is
+ * lost, the client fences it and resends over path 1. If both paths are lost, the write fails to the application,
+ * although the server may still have it in a queue or in storage. Then one of the two paths reconnects, and the
+ * application writes 2 to the same block. A failed write may take effect, but not after a later acknowledged write.
  *
- * Links 0 and 1 are the first incarnations of paths 0 and 1, link 2 is the second incarnation of either. The server accepts
- * it only when it has closed and drained the first one of that path.
+ * Links 0 and 1 are the first incarnations of paths 0 and 1. Link 2 is the second incarnation of either path. The
+ * server accepts link 2 only after it has closed and drained the first incarnation of that path.
  *
- * The rule: nothing new is sent before the failed write is known to be dead, by a fence of its link or because its own path
- * was accepted again. Its permit stays taken until then, so the two writes never share a chunk. With -DBUG the client sends
- * the second write as soon as it has a path.
+ * Rule: the client sends nothing new before it knows that the failed write can no longer execute: by a fence of its
+ * link, or because its own path was accepted again. The failed write keeps its permit until then, so the two writes
+ * never share a chunk. With -DBUG the client sends the second write as soon as it has a path.
  */
 #define FENCE(link) (8 + link)
 
 chan to_server[3] = [3] of { byte };
 chan to_client[3] = [3] of { byte };
-bool dead[3] = false;  /* at the client */
-bool open[3] = true;   /* server: takes what arrives on the link */
-byte serving[3];       /* server: the write that storage works at, 0 none */
+bool dead[3] = false;  /* lost at the client */
+bool open[3] = true;   /* server: accepts messages on the link */
+byte serving[3];       /* server: the write in storage, 0: none */
 byte disk = 0;
 byte acknowledged = 0;
 
@@ -38,23 +38,23 @@ end:
             to_client[p]!value
        :: else -> serving[p] = value
        fi }
-  /* Storage takes its time. */
+  /* Storage completes at any later time. */
   :: atomic { serving[p] != 0 ->
        disk = serving[p];
-       assert(disk >= acknowledged); /* a write that was acknowledged is undone */
+       assert(disk >= acknowledged); /* fails if an acknowledged write is undone */
        if :: !dead[p] -> to_client[p]!disk :: else -> skip fi;
        serving[p] = 0 }
   od
 }
 
 active proctype Client() {
-  byte over = 0; /* the link that has the first write, or had it last */
+  byte over = 0; /* the link on which the first write was sent last */
   byte back;
   bool failed = false;
   to_server[0]!1;
   do
   :: to_client[over]?1 -> acknowledged = 1; break
-  /* A failover: path 0 died, path 1 lives and dies now or later. */
+  /* A failover: path 0 is lost; path 1 is connected and may be lost now or later. */
   :: over == 0 && !dead[0] ->
        dead[0] = true;
        to_server[1]!FENCE(0);
@@ -80,7 +80,7 @@ active proctype Client() {
   to_server[over]!2;
   to_client[over]?2;
   acknowledged = 2;
-  /* Nothing is left anywhere: the last word was the last write. */
+  /* Nothing is in flight: the disk must contain the last write. */
   (serving[0] == 0 && serving[1] == 0 && serving[2] == 0 && (len(to_server[0]) == 0 || !open[0]) &&
    (len(to_server[1]) == 0 || !open[1])) -> assert(disk == 2)
 }

@@ -1,5 +1,5 @@
 // The main function of test programs. One program holds the tests of a folder; CTest runs it once for each
-// `urtrs_test` of that folder, with the names of the source files whose tests it wants.
+// `urtrs_test` of that folder, with the names of the source files whose tests to run.
 //
 //     core_proto_tests --files=client_requests_test.cpp,client_keys_test.cpp
 //
@@ -26,7 +26,7 @@ std::vector<std::string> split(std::string_view list) {
   return names;
 }
 
-// GoogleTest's filter for all tests that stand in one of the files; empty if there is none.
+// GoogleTest filter for all tests in the given source files; empty if there are none.
 std::string filter_for(const std::vector<std::string>& files) {
   std::string filter;
   const auto* unit_test = testing::UnitTest::GetInstance();

@@ -11,7 +11,7 @@ namespace rtrs {
 namespace {
 
 constexpr unsigned kAddressBits = 128;
-constexpr unsigned kMappedBits = 96;  // in front of an IPv4 address in IPv6
+constexpr unsigned kMappedBits = 96;  // prefix of an IPv4-mapped IPv6 address
 
 std::optional<AddressRange> parse_address(std::string_view text) {
   std::array<char, INET6_ADDRSTRLEN> word{};
@@ -74,7 +74,7 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// No session name has a '.': an identity has '_' for it there.
+// Session names contain no '.', so a '.' of the identity matches '_' in the name.
 bool begins_with(std::string_view name, std::string_view identity) {
   const auto is_letter = [](char of_name, char of_identity) {
     return of_name == (of_identity == '.' ? '_' : of_identity);
@@ -111,7 +111,7 @@ tl::expected<AccessRules, std::string> parse_access(std::string_view addresses, 
   const std::string_view given[] = {addresses, identities, sessions};
   const bool empty[] = {rules.addresses.empty(), rules.identities.empty(), rules.sessions.empty()};
   for (unsigned i = 0; i < 3; ++i) {
-    // Otherwise a list meant to restrict clients would allow all of them.
+    // An empty list would allow every client, although a restriction was intended.
     if (!given[i].empty() && empty[i]) return tl::unexpected<std::string>("a list without a word in it");
     rules.text[i] = given[i];
   }

@@ -13,7 +13,7 @@ namespace rtrs {
 // notations match the same address.
 struct AddressRange {
   std::array<std::uint8_t, 16> bytes{};
-  unsigned bits = 128;  // of the front that have to be the same
+  unsigned bits = 128;  // prefix length in bits
   bool operator==(const AddressRange&) const = default;
 };
 

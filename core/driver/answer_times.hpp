@@ -14,7 +14,7 @@ namespace rtrs {
 class AnswerTimes {
  public:
   void record(std::uint64_t time) noexcept {
-    // The number of bits less one, written so that it is one instruction: it takes no 0.
+    // Index: number of bits of the time, minus one. `| 1` avoids 0, for which __builtin_clzll() is undefined.
     ++counts_[63U - static_cast<unsigned>(__builtin_clzll(time | 1U))];
     ++count_;
     sum_ += time;

@@ -16,7 +16,7 @@ namespace rtrs::block {
 // plain number, for example in the user data of an IO queue.
 enum class OpId : std::uint64_t {};
 
-// Index of the session that it belongs to.
+// Index of the session of the operation.
 constexpr std::uint16_t session_of(OpId id) noexcept {
   return static_cast<std::uint16_t>(static_cast<std::uint64_t>(id) >> 48);
 }
@@ -43,7 +43,7 @@ struct StartStorage {
   // fabrics in backends/ do.
   std::span<std::byte> data{};
 };
-// Ends with export_opened().
+// Open the export; ends with export_opened().
 struct OpenExport {
   OpId id{};
   std::uint16_t session = 0;
@@ -55,24 +55,24 @@ struct CloseExport {
   std::uint16_t session = 0;
   std::uint64_t handle = 0;
 };
-// How large is the export now? Ends with export_measured().
+// Query the current size of the export; ends with export_measured().
 struct MeasureExport {
   OpId id{};
   std::uint16_t session = 0;
   std::uint64_t handle = 0;
 };
-// Storage could not make durable what was written before. The BlockServer has told every session that has the
-// export open: each flush there fails until the device is closed. Later opens need another instance.
+// Storage failed to make earlier writes durable. The BlockServer has informed every session that has the
+// export open: their flushes fail until the device is closed. Later opens need another instance.
 struct CacheDamaged {
-  std::uint16_t session = 0;  // that met the error
+  std::uint16_t session = 0;  // session whose operation failed
   std::uint16_t error = 0;    // errno, 1..511
   std::uint64_t handle = 0;
   std::uint64_t export_id = 0;
 };
-// The first path of a session is up.
+// The first path of a session is connected.
 struct SessionOpened {
   std::uint16_t session = 0;
-  std::uint64_t serial = 0;  // of the session, from 1; never used again, unlike its index
+  std::uint64_t serial = 0;  // of the session, from 1; never reused, unlike its index
   std::string_view name{};   // valid until the next poll()
 };
 // No memory for the devices of the session. The session is being closed and its requests are answered with
@@ -85,7 +85,7 @@ struct SessionRefused {
 struct SessionClosed {
   std::uint16_t session = 0;
   std::uint64_t serial = 0;
-  std::uint64_t unknown_flags = 0;  // IOs with flags of rw that nobody has defined; served without them
+  std::uint64_t unknown_flags = 0;  // IOs with undefined flags in rw; executed without these flags
 };
 
 using Action = std::variant<StartStorage, OpenExport, CloseExport, MeasureExport, CacheDamaged, SessionOpened,
@@ -93,10 +93,10 @@ using Action = std::variant<StartStorage, OpenExport, CloseExport, MeasureExport
 
 // --- results ---
 
-// Of OpenExport. With an error (a positive errno) the rest is not read.
+// Result of OpenExport. With an error (a positive errno), the other fields are ignored.
 struct ExportOpened {
   int error = 0;
-  // The caller's name of this open; no two exports that are open have the same. Free again after CloseExport.
+  // Handle chosen by the caller, unique among open exports. May be reused after CloseExport.
   std::uint64_t handle = 0;
   // Identity of the export: opens of the same storage have the same number, regardless of name and session.
   std::uint64_t export_id = 0;

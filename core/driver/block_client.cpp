@@ -215,7 +215,7 @@ void BlockClient::Impl::perform(Fabric& fabric, Nanos now) {
   if (close_begun && devices.mapped_count() == 0) close_session(fabric, now);
 }
 
-// False when the session did not take it.
+// Returns false if the session did not accept the message.
 bool BlockClient::Impl::send(Fabric& fabric, Nanos now, const rnbd::SendMessage& action) {
   const auto free =
       std::find_if(messages.begin(), messages.end(), [](const auto& m) { return m.token == 0; });

@@ -25,7 +25,7 @@
 namespace rtrs {
 
 struct BlockClientOptions {
-  // At least 256 of max_queued: messages of the devices find room beside those of requests.
+  // max_queued must be at least 256, so that there is room for device messages besides those of requests.
   ClientOptions session;
   std::uint32_t max_requests = 65536;  // requests in flight, over all devices
 };
@@ -37,9 +37,9 @@ struct BlockRequest {
   std::uint64_t length = 0;
   // Read, write: `length` bytes, owned by the client until the completion is polled; a write only reads them.
   std::byte* data = nullptr;
-  RegionId region = kNoRegion;      // `data` lies in this region of the fabric, from `region_offset` on
+  RegionId region = kNoRegion;      // fabric region that contains `data`, at `region_offset`
   std::uint32_t region_offset = 0;  // bytes
-  bool fua = false;                 // durable before it completes
+  bool fua = false;                 // durable before the request completes
   bool nounmap = false;             // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
   // Linux ioprio, for the server's storage; 0: none. A server ignores it until it has SESS_INFO.
   std::uint16_t prio = 0;
@@ -60,7 +60,7 @@ struct BlockRequest {
 //                the link was up or flapping. The time counts from the submission of the request, or from the
 //                end of the client's last request in flight, whichever is later. With queue_timeout 0 no
 //                request waits: it fails so at the next poll()
-//   no_path, no_permit, session_closed: of the session, see Client::submit()
+//   no_path, no_permit, session_closed: errors of the session, see Client::submit()
 //
 // A request split into several messages reports the first error of any of them. An unanswered message takes
 // precedence, because a server may still execute it.
@@ -132,8 +132,8 @@ class BlockClient {
   // Geometry from the last OPEN response; nullptr for a dead handle. Valid until the next call.
   const rnbd::Geometry* geometry(rnbd::DeviceHandle) const noexcept;
   bool writable(rnbd::DeviceHandle) const noexcept;  // false for dead handles
-  unsigned mapped_count() const noexcept;            // those being unmapped included
-  unsigned messages_in_flight() const noexcept;      // SESS_INFO, OPEN and CLOSE without an answer
+  unsigned mapped_count() const noexcept;            // including devices being unmapped
+  unsigned messages_in_flight() const noexcept;      // unanswered SESS_INFO, OPEN and CLOSE
   std::uint32_t under_way() const noexcept;          // requests whose completion was not polled yet
 
  private:

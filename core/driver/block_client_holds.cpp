@@ -14,7 +14,7 @@ void BlockClient::Impl::note_held(const Request& request) noexcept {
   ++queued;
 }
 
-// Every request held at `now` began to wait no later than that.
+// All held requests were submitted at `now` or earlier, so a refusal limits their wait from `now` on.
 void BlockClient::Impl::note_change(Nanos now, const rnbd::DeviceChanged& change) noexcept {
   Device& device = device_of(change.device);
   if (change.state == rnbd::DeviceState::open || change.state == rnbd::DeviceState::unmapped)
@@ -40,7 +40,8 @@ Nanos BlockClient::Impl::hold_ends(Nanos since) const noexcept {
   return std::min(session.queue_ends(since), own);
 }
 
-// While the server refuses the device, IO of other devices may be at the server all the time.
+// A separate limit for refused devices: IO of other devices may be in flight all the time, so idle_since may
+// never be set.
 Nanos BlockClient::Impl::refusal_ends(const Request& request) const noexcept {
   const Nanos since = device_of(request.device).refused_since;
   return since == kNever ? kNever : later(std::max(request.since, since), queue_timeout);

@@ -12,7 +12,7 @@
 namespace rtrs {
 
 struct BlockClient::Impl {
-  // SESS_INFO, and an OPEN or a CLOSE of each device, are unanswered at most.
+  // At most SESS_INFO, and an OPEN and a CLOSE of each device, are unanswered.
   static constexpr unsigned kMaxMessages = 1 + 2 * rnbd::kMaxClientDevices;
   static constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;  // in user_data of the session's requests
   static constexpr std::size_t kEvents = 1024;
@@ -22,9 +22,9 @@ struct BlockClient::Impl {
   struct Result {
     Errc result = Errc::ok;
     std::uint16_t error = 0;
-    explicit operator bool() const noexcept { return result != Errc::ok; }  // it failed
+    explicit operator bool() const noexcept { return result != Errc::ok; }  // true if failed
   };
-  // The peer answered, with 0 or an errno. Otherwise nobody knows what it did.
+  // True if the peer answered, with 0 or an errno. Otherwise it is unknown whether it executed the message.
   static bool was_delivered(Errc result) noexcept { return result == Errc::ok || result == Errc::peer_error; }
   // True if the message is unanswered and a server may still execute it.
   static bool may_still_act(Errc result) noexcept {
@@ -34,14 +34,14 @@ struct BlockClient::Impl {
     BlockRequest io;
     rnbd::IoArrival arrival{};
     rnbd::DeviceHandle device = 0;
-    Nanos since = 0;                // it was submitted
-    std::uint64_t sent = 0;         // bytes of it that are in pieces already
-    std::uint32_t outstanding = 0;  // pieces
+    Nanos since = 0;                // time of submission
+    std::uint64_t sent = 0;         // bytes already split into pieces
+    std::uint32_t outstanding = 0;  // unfinished pieces
     std::uint32_t next = kNoIndex;
     bool all_sent = false;
-    bool all_fua = true;             // every piece of it made itself durable
-    std::uint32_t cache = kNoCache;  // the oldest in which a piece of it changed something, see IoTicket
-    // The oldest of the device in which a piece of it changed something that only a flush makes durable.
+    bool all_fua = true;             // every piece was a write with FUA
+    std::uint32_t cache = kNoCache;  // oldest cache in which a piece made a change, see IoTicket
+    // Oldest opening of the device in which a piece made a change that only a flush makes durable.
     std::uint32_t opening = kNoOpening;
     bool flushing = false;  // all pieces are written and the final flush is pending
     bool misfit = false;    // a piece does not fit the reopened device: the whole request is split again
@@ -52,7 +52,7 @@ struct BlockClient::Impl {
     std::uint32_t next = kNoIndex;
     rnbd::IoPiece what;
     rnbd::IoTicket ticket;
-    std::uint64_t at = 0;  // bytes into the request's data
+    std::uint64_t at = 0;  // offset in the request's data, bytes
   };
   struct Message {
     std::array<std::byte, wire::rnbd::kOpenRspBytes> response{};
@@ -62,9 +62,9 @@ struct BlockClient::Impl {
   struct Device {
     rnbd::DeviceHandle handle = 0;
     bool writable = false;
-    IndexQueue again;              // pieces to be sent again, before anything new
-    IndexQueue backlog;            // requests with pieces that are not sent yet
-    Nanos refused_since = kNever;  // by the server, since the device was open
+    IndexQueue again;              // pieces to resend, before new pieces
+    IndexQueue backlog;            // requests with unsent pieces
+    Nanos refused_since = kNever;  // time of the first refusal since the device was open
   };
 
   Impl(const BlockClientOptions&, Recorder*);
@@ -73,7 +73,7 @@ struct BlockClient::Impl {
   // block_client.cpp: session and devices
   template <class Input>
   void feed(Fabric&, Nanos now, const Input&);
-  // Every input of the devices but begin_io() goes through here: recorded, stepped, its actions left in
+  // Feeds an input, except begin_io(), to the devices: records it, steps the machine, leaves its actions in
   // `actions`.
   template <class Input>
   auto step(Nanos now, const Input& input) {
@@ -137,29 +137,29 @@ struct BlockClient::Impl {
 
   Client session;
   Recorder* recorder;
-  bool begun = false;  // the devices, in the recorder
+  bool begun = false;  // the recording of the devices has begun
   std::uint32_t max_requests;
   Nanos queue_timeout;
-  std::uint32_t max_pieces;  // at the session, so that messages of the devices find room there
+  std::uint32_t max_pieces;  // maximum in the session; leaves room for device messages
   bool can_open;
   rnbd::ClientDevices devices;
   rnbd::ClientActions actions;
-  FixedVector<std::uint64_t, kMaxMessages> unsent;  // tokens of messages that the session did not take
+  FixedVector<std::uint64_t, kMaxMessages> unsent;  // tokens of messages that the session did not accept
   std::array<Message, kMaxMessages> messages;
   std::array<Device, rnbd::kMaxClientDevices> devices_by_slot;
-  unsigned slots = 0;  // of devices_by_slot that were ever used
-  unsigned turn = 0;   // the slot that issues first
+  unsigned slots = 0;  // number of slots ever used in devices_by_slot
+  unsigned turn = 0;   // slot that sends first
   std::vector<Request> requests;
   std::vector<Piece> pieces;
   IndexQueue free_requests;
   IndexQueue free_pieces;
-  IndexQueue finished;          // requests
-  std::uint32_t queued = 0;     // in `again` and `backlog` of all devices
-  Nanos oldest_held = kNever;   // none of those was submitted before
-  Nanos refusals_end = kNever;  // no request of a refused device is overdue before
-  Nanos idle_since = kNever;    // something is held, and no piece of any request is at the session
-  std::uint32_t in_flight = 0;  // pieces
-  std::uint32_t under_way = 0;  // requests
+  IndexQueue finished;          // completed requests, not polled
+  std::uint32_t queued = 0;     // entries in `again` and `backlog` of all devices
+  Nanos oldest_held = kNever;   // no queued request was submitted before this time
+  Nanos refusals_end = kNever;  // no request of a refused device is overdue before this time
+  Nanos idle_since = kNever;    // since then, requests are held and no piece is in the session
+  std::uint32_t in_flight = 0;  // pieces in the session
+  std::uint32_t under_way = 0;  // requests, until polled
   AffinityRun affinity;
   Ring<BlockEvent> events;
   // Buffer of one poll(). A member, because initialising it in each call costs more than an empty poll.

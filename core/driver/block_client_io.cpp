@@ -65,7 +65,7 @@ rnbd::Gate BlockClient::Impl::gate_of(Nanos now, std::uint32_t request) const no
   return blocked ? rnbd::Gate::hold : gate;
 }
 
-// False: nothing of the device can be sent now.
+// Returns false if nothing can be sent for the device now.
 bool BlockClient::Impl::issue_one(Fabric& fabric, Nanos now, Device& device) {
   if (!device.again.empty()) {
     const std::uint32_t piece = device.again.front();
@@ -107,7 +107,8 @@ void BlockClient::Impl::issue_next(Fabric& fabric, Nanos now, Device& device, rn
   } else {
     ++request.outstanding;
   }
-  // Off the backlog before the piece is sent: one that the session does not take may end the request.
+  // Removed from the backlog before the piece is sent, because a piece that the session does not accept may
+  // end the request.
   if (request.all_sent) {
     device.backlog.pop_front(requests);
     --queued;
@@ -201,7 +202,7 @@ void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
   }
 }
 
-// A write with FUA to a device without a volatile cache is sent as a plain one, and promises the same.
+// A write with FUA to a device without a volatile cache is sent without FUA; its guarantee is the same.
 rnbd::IoNature BlockClient::Impl::nature_of(const Piece& piece) const {
   const Request& request = requests[piece.request];
   if (request.flushing) return {false, true, true};
@@ -240,7 +241,7 @@ void BlockClient::Impl::on_piece_done(Fabric& fabric, Nanos now, std::uint32_t i
     Request& request = requests[pieces[index].request];
     if (disposition == rnbd::Disposition::ok && ticket.nature.changes) {
       request.cache = std::min(request.cache, ticket.cache);
-      // No OPEN is answered while the piece is at a server.
+      // No OPEN is answered while a piece is in flight, so openings() is that of the piece.
       if (!ticket.nature.durable) request.opening = std::min(request.opening, devices.openings(device));
     }
     const std::uint16_t error = result == Errc::peer_error ? peer_errno : to_linux_errno(result);

@@ -15,7 +15,7 @@ static_assert(rnbd::kMaxServerOperations >= kMaxPermits,
 
 namespace {
 
-// Messages that are no IO, under the names of Linux.
+// Trace points for messages other than IO, under Linux's names.
 void trace_message(const ServerEvent& event) {
   const auto type = wire::rnbd::message_type(event.user_header);
   if (!type) return;
@@ -122,10 +122,10 @@ void BlockServer::Impl::begin_record(Nanos now, const Session& session) {
   recorder->watch(instance, MachineKind::server_devices, session.devices);
 }
 
-// The transport ends a session when its last request is answered, so that nothing of it is with the caller.
+// The transport ends a session after its last request was answered, so the caller has no operation of it.
 void BlockServer::Impl::close_session(Fabric& fabric, Nanos now, std::uint16_t index) {
   Session* session = find(index);
-  if (session == nullptr) return;  // it was refused
+  if (session == nullptr) return;  // the session was refused
   RTRS_PROBE(rnbd_srv, destroy_sess, index);
   feed(fabric, now, *session, rnbd::SessionClosed{});
   RTRS_ASSERT(session->drained);
@@ -219,7 +219,7 @@ std::vector<RequestInFlight> BlockServer::in_flight(std::uint16_t index) const {
   for (std::uint16_t i = 0; i < session->operations.size(); ++i) {
     const Impl::Session::Operation& operation = session->operations[i];
     if (operation.kind != Impl::OpKind::storage && operation.kind != Impl::OpKind::open) continue;
-    // The user of the chunk comes before the request that waits for it.
+    // The current user of the chunk is listed before the waiting request.
     const auto request =
         std::lower_bound(all.begin(), all.end(), operation.chunk,
                          [](const RequestInFlight& one, std::uint16_t chunk) { return one.chunk < chunk; });

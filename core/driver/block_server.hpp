@@ -2,14 +2,14 @@
 // storage. urtrsd, the simulator and the tests run the same object code and perform its actions.
 //
 // Rules
-//   - One thread owns it, and all calls take the same fabric. It owns no thread, clock or socket, and never
-//     calls up. `now` never goes back.
+//   - One thread owns a block server, and all calls take the same fabric. The server owns no thread, clock or
+//     socket, and never calls user code. `now` must never decrease.
 //   - poll() hands out actions (core/driver/block_actions.hpp). Perform them in the order handed out.
 //     Results may be given at any time between two calls, also while actions are being performed, and in any
 //     order. The next poll() hands out the consequences of a result; next_deadline() is 0 while
 //     any are pending.
 //   - Each StartStorage, OpenExport and MeasureExport ends with exactly one result, however long it takes. A
-//     session ends only after the last of them, and its memory stays until then. A result that no
+//     session ends, and its memory is freed, only after its last result. A result that no
 //     request waits for (closed session, or a second result) is counted and ignored.
 //   - Data from the peer is not trusted: lengths, direction, access mode and range are checked before
 //     storage sees a request (core/rnbd/server_devices.hpp).
@@ -29,8 +29,8 @@ namespace rtrs {
 
 struct BlockServerStats {
   std::uint64_t storage_operations = 0;  // handed out
-  std::uint64_t stale_results = 0;       // that no request waited for
-  std::uint64_t sync_failures = 0;       // that storage reported: CacheDamaged
+  std::uint64_t stale_results = 0;       // results that no request waited for
+  std::uint64_t sync_failures = 0;       // failures reported by storage: CacheDamaged
 };
 
 class BlockServer {

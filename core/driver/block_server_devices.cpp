@@ -120,7 +120,7 @@ bool BlockServer::Impl::opened(Fabric& fabric, Nanos now, block::OpId id, const 
     }
   }
   feed(fabric, now, *session, input);
-  // The caller does not know of these yet, and gave the instance of before.
+  // Damage that the caller has not polled yet: the instance in its result is from before the damage.
   for (const Damage& damage : untold)
     if (input.error == 0 && damage.export_id == result.export_id)
       step(now, *session, rnbd::SyncFailed{result.handle, damage.error}, actions);
@@ -159,7 +159,7 @@ bool BlockServer::force_close(Fabric& fabric, Nanos now, std::uint64_t handle) {
     impl_->feed(fabric, now, session, rnbd::DeviceForceClosed{device.id});
     return true;
   }
-  return true;  // it is being closed
+  return true;  // the device is already closing
 }
 
 }  // namespace rtrs

@@ -26,11 +26,11 @@ struct BlockServer::Impl {
       RequestId id;
       std::span<std::byte> data;
     };
-    // With the caller, by rnbd's number of the operation. There is at most one a request.
+    // Operation that the caller executes; by rnbd's number of the operation, at most one per request.
     struct Operation {
       Nanos since = 0;
       std::uint32_t serial = 0;
-      std::uint16_t chunk = 0;  // of its request; of `measure` none
+      std::uint16_t chunk = 0;  // of its request; unused by `measure`
       OpKind kind = OpKind::none;
     };
     rnbd::ServerDevices devices;
@@ -67,7 +67,7 @@ struct BlockServer::Impl {
   void handle_request(Fabric&, Nanos now, const ServerEvent&);
 
   // --- devices ---
-  // Every input of the devices goes through here: recorded, stepped, its actions left in `list`.
+  // Feeds an input to the devices: records it, steps the machine, leaves its actions in `list`.
   template <class Input>
   void step(Nanos now, Session& session, const Input& input, rnbd::ServerActions& list) {
     if (recorder != nullptr) record(now, session, input);
@@ -93,7 +93,7 @@ struct BlockServer::Impl {
   void feed(Fabric& fabric, Nanos now, Session& session, const Input& input) {
     step(now, session, input, actions);
     for (const rnbd::ServerAction& action : actions) {
-      // The two of every IO come first.
+      // The two actions of every IO are tested first, for speed.
       if (const auto* storage = std::get_if<rnbd::Storage>(&action))
         perform(fabric, now, session, *storage);
       else if (const auto* respond = std::get_if<rnbd::Respond>(&action))
@@ -119,7 +119,7 @@ struct BlockServer::Impl {
   Session::Request& request(Session& session, std::uint64_t name) noexcept {
     return session.requests[static_cast<std::uint16_t>(name >> 16)];
   }
-  // The operation is with the caller from now on.
+  // Registers an operation that is handed to the caller.
   block::OpId begin(Nanos now, Session& session, std::uint16_t operation, OpKind kind,
                     std::uint64_t request) noexcept {
     session.operations[operation] = {now, ++last_operation, static_cast<std::uint16_t>(request >> 16), kind};
@@ -129,14 +129,14 @@ struct BlockServer::Impl {
     return block::OpId{std::uint64_t{session.index} << 48 | std::uint64_t{operation} << 32 |
                        session.operations[operation].serial};
   }
-  // The session that waits for this result, and no longer does; null when there is none.
+  // Ends an operation; returns its session, or null if no session waits for this result.
   Session* end(block::OpId id, OpKind kind) noexcept;
   static std::uint16_t operation_of(block::OpId id) noexcept {
     return static_cast<std::uint16_t>(static_cast<std::uint64_t>(id) >> 32);
   }
   std::vector<Export>::iterator export_of(std::uint64_t handle) noexcept;
 
-  // The place of the next action: in what poll() was given, or where it waits for the next poll().
+  // Where to store the next action: in the span given to poll(), or else in `waiting`.
   block::Action& place() noexcept {
     return waiting.empty() && handed < out.size() ? out[handed++] : waiting.push();
   }
@@ -151,15 +151,15 @@ struct BlockServer::Impl {
   std::uint16_t depth;
   std::uint32_t generation;
   Recorder* recorder;
-  Nanos last_input = 0;  // that was recorded
+  Nanos last_input = 0;  // time of the last recorded input
   std::uint32_t last_operation = 0;
   std::uint64_t last_session = 0;
   unsigned live = 0;
   std::vector<std::unique_ptr<Session>> sessions;  // by index
-  std::vector<Export> exports;                     // open
-  std::vector<Damage> untold;                      // of the CacheDamaged that wait
+  std::vector<Export> exports;                     // open exports
+  std::vector<Damage> untold;                      // CacheDamaged actions not handed out yet
 
-  // Of one poll().
+  // Output of the current poll().
   std::span<block::Action> out;
   std::size_t handed = 0;
 
@@ -167,12 +167,12 @@ struct BlockServer::Impl {
   Ring<block::Action> waiting;
   std::size_t capacity = 0;
 
-  // Events of the transport: those before `next` are dealt with.
+  // Events of the transport; those before `next` are handled.
   std::array<ServerEvent, 64> events;
   std::size_t next = 0;
   std::size_t count = 0;
 
-  rnbd::ServerActions actions;  // of one step of one session
+  rnbd::ServerActions actions;  // actions of the current step
   BlockServerStats counted;
 };
 

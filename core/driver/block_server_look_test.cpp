@@ -54,7 +54,7 @@ TEST_F(BlockServerLookTest, WhatIsInFlightSaysWhatItWaitsForAndSinceWhen) {
   EXPECT_TRUE(server.in_flight(7).empty()) << "a session that is not there";
 }
 
-// One that has to know first how large the export is.
+// A request beyond the known size is handed to storage only after the export was measured.
 TEST_F(BlockServerLookTest, WhatComesToStorageLateWaitsForItFromThenOn) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");

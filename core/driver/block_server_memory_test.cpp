@@ -1,4 +1,4 @@
-// A server without memory for a session refuses that session, and neither its books nor its record suffer.
+// A server without memory for a session refuses it, and its state and its recording stay consistent.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -30,7 +30,7 @@ ServerConfig config() {
   return config;
 }
 
-// While one lives, every allocation succeeds.
+// While an object of this class exists, every allocation succeeds.
 class Calm {
  public:
   Calm() : left_(std::exchange(allocations_left, 0)) {}
@@ -42,7 +42,7 @@ class Calm {
   std::size_t left_;
 };
 
-// The fabric of the test has memory.
+// The test's fabric never fails to allocate.
 class CalmFabric final : public ForwardingFabric {
  public:
   using ForwardingFabric::ForwardingFabric;
@@ -80,12 +80,12 @@ class Living final : public trace::Listener {
 };
 
 struct Outcome {
-  bool failed = false;  // an allocation did
+  bool failed = false;  // an allocation failed
   unsigned opened = 0, refused = 0, closed = 0;
   std::map<InstanceId, int> alive;
 };
 
-// A session is opened, and the allocation with this number fails while the server learns of it.
+// Opens a session; allocation number `number` of the server fails meanwhile.
 Outcome open_with(std::size_t number) {
   test::ServerSideFabric inside;
   CalmFabric fabric(inside);

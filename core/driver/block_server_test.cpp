@@ -117,7 +117,7 @@ TEST_F(BlockServerTest, MemoryOfASessionStaysUntilStorageIsDoneWithIt) {
   EXPECT_TRUE(closed.empty());
   EXPECT_TRUE(done(storage[1].id, EIO));
   turn();
-  // How large the export is now is asked when storage failed; the session waits for that too.
+  // After a storage error the export is measured; the session waits for the result too.
   ASSERT_EQ(measures.size(), 1U);
   EXPECT_TRUE(ended.empty());
   EXPECT_TRUE(server.export_measured(fabric, now, measures[0].id, 1024));
@@ -235,7 +235,7 @@ TEST_F(BlockServerTest, EverySessionLearnsThatTheCacheOfItsExportIsDamaged) {
   EXPECT_EQ(same.answer(1), ENOSPC);
   ASSERT_EQ(storage.size(), 2U) << "only that of the other export";
   EXPECT_EQ(storage[1].session, sessions[2].session);
-  // Closed and opened again it works.
+  // After a close and a reopen the device works.
   same.close(2, same_device);
   turn();
   same.io(1, opened(same, "d"), Opcode::flush);
@@ -253,14 +253,14 @@ TEST_F(BlockServerTest, AnExportOpenedBesideADamageThatIsNotHandedOutIsDamagedTo
   turn();
   ASSERT_EQ(opens.size(), 1U);
   EXPECT_TRUE(done(storage[0].id, EIO, true));
-  // The caller gives the instance of before, because it does not know yet.
+  // The caller reports the old instance, because it has not polled the damage yet.
   EXPECT_TRUE(server.export_opened(fabric, now, opens[0].id, good("disk")));
   turn();
   EXPECT_EQ(late.answer(0), 0);
   late.io(1, late.device_id(0), Opcode::flush);
   turn();
   EXPECT_EQ(late.answer(1), EIO);
-  // Opened once more it has the new instance.
+  // A reopen gets the new instance.
   late.close(2, late.device_id(0));
   turn();
   holds_opens = false;
@@ -302,7 +302,7 @@ TEST_F(BlockServerTest, ADamageThatIsNotHandedOutIsOfItsExportOnly) {
   EXPECT_EQ(storage.size(), 2U);
 }
 
-// One action a poll, and every session closes many devices at once.
+// Each poll hands out one action, while every session closes many devices at once.
 TEST_F(BlockServerTest, ActionsWaitInTheirOrderForACallerWithLittleRoom) {
   at_a_time = 1;
   std::vector<RawClient> several{connect(), connect(), connect()};

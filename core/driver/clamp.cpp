@@ -8,7 +8,7 @@ namespace rtrs {
 
 namespace {
 
-// The uuid is random; a seed that somebody chose, to repeat a run, stays.
+// Derives the seed from the random UUID. A seed that the caller set, to repeat a run, is kept.
 void seed_jitter(ClientOptions& options) {
   if (options.protocol.seed != ClientConfig{}.seed) return;
   std::memcpy(&options.protocol.seed, options.session_uuid.bytes.data(), sizeof options.protocol.seed);
@@ -37,7 +37,7 @@ ClientOptions clamp_to(const ClientOptions& wanted, const Capabilities& fabric) 
   ClientConfig& protocol = options.protocol;
   protocol.offer_invalidation = protocol.offer_invalidation && fabric.per_io_keys;
   clamp_common(protocol, fabric);
-  // A request takes a receive, with invalidation two; the rest is for service messages.
+  // A request needs one receive, or two with invalidation; the rest is for service messages.
   constexpr std::uint32_t kServiceReceives = 128;
   const std::uint32_t per_request = protocol.offer_invalidation ? 2 : 1;
   if (fabric.max_receive_depth > kServiceReceives) {

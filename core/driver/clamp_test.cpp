@@ -34,7 +34,7 @@ TEST(Clamp, EachRequestFindsItsReceives) {
   EXPECT_EQ(clamped(wanted, fabric).max_depth, 512);
   fabric.max_receive_depth = 128 + 511;
   EXPECT_EQ(clamped(wanted, fabric).max_depth, 511);
-  // A request whose key the server invalidates takes two.
+  // A request whose key the server invalidates needs two receives.
   wanted.offer_invalidation = true;
   fabric.max_receive_depth = 128 + 1024;
   EXPECT_EQ(clamped(wanted, fabric).max_depth, 512);

@@ -49,7 +49,7 @@ Errc Client::add_path(Fabric& fabric, Nanos now, const PathAddress& address) {
   impl_->bind(fabric);
   Impl& impl = *impl_;
   if (impl.session.closing()) return Errc::session_closed;
-  std::uint16_t index = kMaxPaths;  // the first that is free
+  std::uint16_t index = kMaxPaths;  // first free index
   for (std::uint16_t i = kMaxPaths; i-- > 0;) {
     if (impl.session.path(i).state() == PathState::absent)
       index = i;
@@ -172,7 +172,7 @@ void Client::Impl::start(Fabric& fabric, Nanos now, const IoRequest& request,
                          std::span<const std::byte> header) {
   const std::uint16_t permit = session.next_permit();
   Slot& slot = slots[permit];
-  // slot.remote_key is that of a new slot: a request that ends leaves none.
+  // slot.remote_key is empty, because a request releases its key when it ends.
   slot.user_data = request.user_data;
   slot.data = request.data;
   slot.direction = request.direction;
@@ -200,7 +200,7 @@ void Client::Impl::start_waiting(Fabric& fabric, Nanos now) {
   }
 }
 
-// The permits may belong to requests that failed and that the server may still execute: those free none.
+// Needed because permits of failed requests that the server may still execute are not freed.
 void Client::Impl::fail_waiting(Nanos now) noexcept {
   while (waiting_deadline() <= now) {
     const Errc result = session.connected_paths() > 0 ? Errc::no_permit : Errc::no_path;
@@ -229,7 +229,8 @@ void Client::Impl::take_events(Fabric& fabric, Nanos now) {
     if (got != 0) {
       empty = 0;
     } else if (++empty == 2 || fabric.try_wait()) {
-      // try_wait() also has a fabric look where it looks rarely; what it finds comes with the next poll().
+      // try_wait() also makes a fabric check sources that it polls rarely; the next poll() returns what it
+      // found.
       break;
     }
   }

@@ -45,10 +45,10 @@ struct IoRequest {
   bool service = false;        // administrative message, over the service connection; at most 4 KiB of data
   std::uint16_t affinity = 0;  // requests with equal affinity share a connection and stay in order on it
   std::span<const std::byte> user_header;  // copied before submit() returns; at most kMaxUserHeader bytes
-  // The data: sent (write) or filled (read). Owned by the client until the completion is polled. With a
+  // Data to send (write) or buffer to fill (read). Owned by the client until the completion is polled. With a
   // region the fabric works on it directly, otherwise it is copied through memory of the client.
   std::span<std::byte> data;
-  RegionId region = kNoRegion;  // `data` lies in this region, from `region_offset` on
+  RegionId region = kNoRegion;  // fabric region that contains `data`, at `region_offset`
   std::uint32_t region_offset = 0;
   std::uint64_t user_data = 0;  // returned in the completion
 };
@@ -76,7 +76,7 @@ struct ClientStats {
   std::uint64_t stale_events = 0;      // events of older incarnations, dropped
   std::uint64_t refused_messages = 0;  // messages of the server that did not parse
   std::uint64_t stale_responses = 0;   // responses to requests that no longer waited for them, dropped
-  std::uint64_t copied_reads = 0;      // into a region of the application that the fabric gave no key for
+  std::uint64_t copied_reads = 0;      // reads into an application region for which the fabric gave no key
 };
 
 class Client {
@@ -108,8 +108,8 @@ class Client {
   // request waits for neither a path nor a permit.
   Nanos queue_ends(Nanos since) const noexcept;
 
-  // Adds a path. Its index is a free one, or path_count() - 1 after the call. path_exists: a path with the
-  // same address text exists; the server accepts one path per address pair.
+  // Adds a path. The new path gets a free index, or path_count() - 1 after the call. path_exists: a path with
+  // the same address text exists; the server accepts one path per address pair.
   Errc add_path(Fabric&, Nanos now, const PathAddress&);
   Errc remove_path(Fabric&, Nanos now, unsigned path);
   Errc disconnect_path(Fabric&, Nanos now, unsigned path);

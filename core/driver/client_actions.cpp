@@ -8,7 +8,7 @@
 
 namespace rtrs {
 
-// Where the server writes the data of a READ.
+// Address and key to which the server writes the data of a READ.
 RemoteKey Client::Impl::destination(Fabric& fabric, std::uint16_t permit) {
   Slot& slot = slots[permit];
   if (!slot.copied) {
@@ -17,7 +17,7 @@ RemoteKey Client::Impl::destination(Fabric& fabric, std::uint16_t permit) {
     if (whole.id == kNoRemoteKey)
       whole = fabric.make_key(slot.region, 0, fabric.bytes(slot.region).size()).value_or(RemoteKey{});
     if (whole.id == kNoRemoteKey) {
-      // No key for it now: the data goes the way of memory that the application did not register.
+      // The fabric gave no key, so the data is copied, as for memory that the application did not register.
       ++stats.copied_reads;
       slot.copied = true;
       slot.region = buffers.id;
@@ -29,7 +29,7 @@ RemoteKey Client::Impl::destination(Fabric& fabric, std::uint16_t permit) {
   return part;
 }
 
-// Puts the RTRS header behind the user header; its size.
+// Appends the RTRS header to the user header; returns its size.
 std::size_t Client::Impl::append_header(std::uint16_t permit, const PostRequest& action,
                                         const RemoteKey& target) noexcept {
   const Slot& slot = slots[permit];
@@ -45,7 +45,7 @@ std::size_t Client::Impl::append_header(std::uint16_t permit, const PostRequest&
   header.usr_len = usr_len;
   header.generation = action.generation;
   header.has_descriptor = !slot.data.empty();
-  header.need_inval = slot.remote_key.id != kNoRemoteKey;  // never of a key that others use
+  header.need_inval = slot.remote_key.id != kNoRemoteKey;  // never for a key that other requests use
   if (header.has_descriptor)
     header.desc =
         wire::Descriptor{target.remote_addr, target.rkey, static_cast<std::uint32_t>(slot.data.size())};
@@ -120,7 +120,7 @@ void Client::Impl::perform(Fabric& fabric, Nanos now, const Complete& action) {
   Slot& slot = slots[action.permit];
   const bool ok = action.result == Errc::ok;
   if (ok) {
-    // Before all that calls something, so that nothing has to be kept over a call.
+    // Done before any function call, so that no value must be saved across a call.
     PathData& path = path_data[session.permit(action.permit).path];
     path.times[static_cast<std::size_t>(slot.direction)].record(now - slot.posted);
   }
@@ -158,7 +158,7 @@ void Client::Impl::control(Fabric& fabric, Nanos now, const Connect& action) {
   request.extensions = action.extensions;
   std::array<std::byte, wire::kConnReqBytes> bytes{};
   const std::size_t size = wire::encode(request, bytes);
-  // An invalidation takes a receive of its own before its response; the rest is for messages.
+  // An invalidation uses one more receive, before the response; the rest is for messages.
   const unsigned per_request = options.protocol.offer_invalidation ? 2U : 1U;
   ConnectionParams params{options.protocol.send_depth, per_request * options.protocol.max_depth + 128U,
                           per_request > 1 ? options.protocol.max_depth : 0U};

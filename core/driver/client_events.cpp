@@ -92,9 +92,9 @@ void Client::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
                  [&](const event::KeyInvalidated& one) {
                    feed(fabric, KeyInvalidated{now, one.key, permit_of(one.key, one.rkey)});
                  },
-                 // A client does not listen.
+                 // A client does not listen for connections.
                  [&](const event::ConnectRequested& one) { fabric.reject(one.request, {}); },
-                 // Nor does it invalidate anything.
+                 // A client does not invalidate its own keys.
                  [](const event::ChunkInvalidated&) {},
              },
              event);
@@ -153,7 +153,7 @@ void Client::Impl::handle_info(Fabric& fabric, Nanos now, const event::MessageRe
   feed(fabric, InfoAccepted{now, event.key});
 }
 
-// Once, when the session's depth is known for good: the first path that comes up decides it.
+// Allocates the session's memory when the first path is about to connect, which fixes the queue depth.
 bool Client::Impl::prepare_memory(Fabric& fabric) {
   if (session.opened()) return true;
   const std::size_t depth = std::min<std::size_t>(session.queue_depth(), options.protocol.max_depth);

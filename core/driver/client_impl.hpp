@@ -23,15 +23,15 @@ struct Client::Impl {
 
   struct Slot {
     std::uint64_t user_data = 0;
-    std::span<std::byte> data;    // of the application
-    RegionId region = kNoRegion;  // where the fabric finds it
+    std::span<std::byte> data;    // memory of the application
+    RegionId region = kNoRegion;  // region that contains `data`
     std::uint32_t region_offset = 0;
     std::uint32_t usr_len = 0;
     Direction direction = Direction::read;
-    bool copied = false;   // through our own memory
-    RemoteKey remote_key;  // READ: the destination's key, when it is this request's alone
-    ConKey key_on{};   // the only connection that the key is good on: those of another device may be equal
-    Nanos posted = 0;  // last
+    bool copied = false;   // data is copied through `buffers`
+    RemoteKey remote_key;  // READ: the destination's key, if only this request uses it
+    ConKey key_on{};       // connection of the key; keys on other devices may have equal values
+    Nanos posted = 0;      // time of the last post
   };
   struct Waiting {
     IoRequest request;
@@ -40,8 +40,8 @@ struct Client::Impl {
   };
   struct PathData {
     PathAddress address;
-    std::string peer;   // of the first connection when it was last made
-    DevicePort device;  // likewise
+    std::string peer;   // Fabric::describe() of the first connection
+    DevicePort device;  // Fabric::device_of() of the same
     std::uint64_t ios_before_reset = 0;
     wire::Uuid uuid{};
     std::vector<wire::ChunkRef> chunks;  // by permit; empty while the path is down
@@ -51,14 +51,14 @@ struct Client::Impl {
   Impl(const ClientOptions&, Recorder*);
   ~Impl();
 
-  // The first fabric is the only one for life: keys, regions and events of another mean something else.
+  // Binds the client to its first fabric: keys, regions and events of another fabric would be invalid.
   void bind(const Fabric& fabric) noexcept {
     if (bound == nullptr) bound = &fabric;
     RTRS_ASSERT(bound == &fabric);
   }
   const Fabric* bound = nullptr;
 
-  // Every input goes through here: recorded, stepped, its actions performed.
+  // Feeds an input: records it, steps the machine, performs its actions.
   template <class Input>
   void feed(Fabric& fabric, const Input& input) {
     if (recorder != nullptr) recorder->input(kInstance, input);
@@ -72,7 +72,7 @@ struct Client::Impl {
     posts.flush(fabric);
   }
 
-  // client_events.cpp: what the fabric reports
+  // client_events.cpp: events of the fabric
   void handle(Fabric&, Nanos now, const FabricEvent&);
   void note(Nanos now, const FabricEvent&);
   void handle_connected(Fabric&, Nanos now, const event::Connected&);
@@ -81,7 +81,7 @@ struct Client::Impl {
   void refuse(Fabric&, Nanos now, ConKey, wire::Refusal);
   std::uint16_t permit_of(ConKey, std::uint32_t rkey) const noexcept;
 
-  // client_actions.cpp: what the session asks for
+  // client_actions.cpp: actions of the session
   void perform(Fabric&, Nanos, const PostRequest&);
   void perform(Fabric&, Nanos, const PostImm&);
   void perform(Fabric&, Nanos, const PostReceive&);
@@ -111,16 +111,16 @@ struct Client::Impl {
   void start(Fabric&, Nanos now, const IoRequest&, std::span<const std::byte> header);
   void start_waiting(Fabric&, Nanos now);
   void fail_waiting(Nanos now) noexcept;
-  // When the oldest request without a permit fails.
+  // Time at which the oldest request without a permit fails.
   Nanos waiting_deadline() noexcept {
     return waiting.empty() ? kNever : session.path_wait_ends(waiting.front().since);
   }
-  // Requests that ended well over the path.
+  // Number of successful requests over the path.
   std::uint64_t ios_over(unsigned path) const noexcept {
     const PathData& data = path_data[path];
     return data.ios_before_reset + data.times[0].count() + data.times[1].count();
   }
-  // Makes room for a path without history. False: no memory.
+  // Creates an empty PathData for the path. Returns false if out of memory.
   bool provide_path(unsigned index);
   bool prepare_memory(Fabric&);
   RemoteKey destination(Fabric&, std::uint16_t permit);
@@ -138,22 +138,23 @@ struct Client::Impl {
   WireTap tap;
   ClientSession session;
   PostQueue posts;
-  // By path, of those that were ever used.
+  // By path index, for all paths ever used.
   std::vector<PathData> path_data;
   std::vector<PathStatus> status;
   std::vector<Slot> slots;  // by permit
-  Region headers;           // kHeaderBytes a permit
-  Region buffers;           // max_io_size a permit, for data that is copied
+  Region headers;           // kHeaderBytes per permit
+  Region buffers;           // max_io_size per permit, for data that is copied
   RemoteKey buffers_key;
-  std::vector<RemoteKey> remote_keys;  // by RegionId: of memory that the application registered
-  Ring<Waiting> waiting;               // for a permit
+  std::vector<RemoteKey> remote_keys;  // by RegionId, for memory that the application registered
+  Ring<Waiting> waiting;               // requests that wait for a permit
   Ring<IoCompletion> finished;
   Ring<PathEvent> news;
   std::vector<std::byte> scratch;  // for messages being built
   // Buffer of one poll(). A member, because initialising it in each call costs more than an empty poll.
   std::array<FabricEvent, 64> fabric_events;
   ClientStats stats;
-  // The session's next deadline, until the next step: most polls find nothing, and should find it quickly.
+  // Cache of the session's next deadline, valid until the next step, because most polls have nothing to do
+  // and should be fast.
   mutable Nanos deadline = 0;
   mutable bool deadline_known = false;
   unsigned inflight = 0;

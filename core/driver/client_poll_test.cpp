@@ -36,12 +36,12 @@ class ClientPollTest : public testing::Test {
     const wire::Descriptor all{0x10000, 77, kDepth * static_cast<std::uint32_t>(accept.chunk_size())};
     chunks.resize(wire::encode_info_rsp(std::span(&all, 1), chunks));
   }
-  // `others` events that nobody waits for, then the answer to the first connect request.
+  // Queues `others` irrelevant events, then the answer to the first connect request.
   void answer_behind(std::size_t others) {
     fabric.events.assign(others, event::SendDone{{0, 0, 77}, 0});
     fabric.events.emplace_back(event::Connected{fabric.connects.front(), accepted});
   }
-  // The clock jumps over the deadline of the connect request: the process was stopped.
+  // Polls after the deadline of the connect request has passed, as after a pause of the process.
   void poll_late(Client& client) {
     std::array<IoCompletion, 8> done;
     client.poll(fabric, seconds(1) + options.protocol.connect_timeout + seconds(7), done);
@@ -61,7 +61,7 @@ class ClientPollTest : public testing::Test {
     poll(client, now);
     ASSERT_TRUE(client.link_up());
   }
-  // All connections break, and are drained.
+  // All connections are lost and drained.
   void lose_path(Client& client, Nanos now) {
     for (const ConKey key : fabric.connects)
       fabric.events.emplace_back(event::ConnectionLost{key, Reason::peer_closed});
@@ -177,7 +177,7 @@ TEST_F(ClientPollTest, TheReasonOfAFailedAttemptStaysWhileTheNextOneIsUnderWay) 
   ASSERT_EQ(fabric.connects.size(), 2U);
   EXPECT_EQ(client.paths()[0].state, PathState::connecting);
   EXPECT_EQ(client.paths()[0].reason, Reason::connect_refused);
-  // That a key is asked for is a step of an attempt.
+  // A challenge is part of an attempt, not a failure.
   fabric.events.emplace_back(event::ConnectFailed{fabric.connects.back(), Reason::challenged, {}});
   client.poll(fabric, seconds(121), done);
   EXPECT_EQ(client.paths()[0].failed_attempts, 1U);
@@ -218,8 +218,8 @@ TEST_F(ClientPollTest, AFloodDoesNotPutDeadlinesOffForEver) {
   EXPECT_EQ(client.paths()[0].reason, Reason::connect_timeout);
 }
 
-// The permits stay with writes that failed without an answer, so the last request gets none. The path is not
-// tried again before its wait ends.
+// Failed, unanswered writes keep their permits, so the last request gets none. The path does not reconnect
+// before that request times out.
 TEST_F(ClientPollTest, ARequestThatWaitsForAPermitHasATimer) {
   options.protocol.queue_timeout = seconds(20);
   options.protocol.kernel_peer = UnfencedReplay::wait;
@@ -331,7 +331,7 @@ TEST_F(ClientPollTest, ARecoverDoesNotBringBackWhatIsRemoved) {
   EXPECT_EQ(client.recover(fabric, seconds(3)), 0U);
 }
 
-// The time is that of its turn, not of the moment at which it began to wait.
+// The reported time is when the path's turn comes, not when it started to wait.
 TEST_F(ClientPollTest, APathThatIsHeldBackSaysWhenItsTurnComes) {
   options.paths.push_back({"", "held", 2});
   options.protocol.lead_head_start = seconds(7);

@@ -1,5 +1,5 @@
-// Timers of many sessions, each named by a small index: which is due first, in logarithmic time. Equal
-// deadlines come by index, so that a run does not depend on what happened before. Memory is reserved at
+// Timers of many sessions, each identified by a small index; finds the earliest in logarithmic time. Equal
+// deadlines are ordered by index, so that a run does not depend on earlier events. Memory is reserved at
 // set-up.
 #pragma once
 #include <cstddef>
@@ -25,7 +25,7 @@ class DeadlineHeap {
     RTRS_ASSERT(!heap_.empty());
     return heap_.front().index;
   }
-  // kNever takes it out.
+  // Sets a deadline; kNever removes it.
   void set(std::uint16_t index, Nanos when) noexcept {
     std::size_t at = where_[index];
     if (when == kNever) {

@@ -23,7 +23,7 @@ TEST(DeadlineHeap, EqualDeadlinesComeByIndex) {
   EXPECT_EQ(heap.first_index(), 0);
 }
 
-// Against a plain table that is searched from one end to the other.
+// Compares the heap with a plain table and linear search.
 RC_GTEST_PROP(DeadlineHeap, NamesTheSameAsATable, ()) {
   constexpr std::uint16_t kCount = 20;
   DeadlineHeap heap(kCount);

@@ -1,4 +1,4 @@
-// Requests that a server has not answered yet, to look at: what each waits for, and since when.
+// Unanswered requests of a server, for display: what each waits for, and since when.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace rtrs {
 
 struct RequestInFlight {
   enum class Waits : std::uint8_t {
-    key,         // the key of its chunk is being taken back
+    key,         // the key of its chunk is being invalidated
     gate,        // an older request uses its chunk
-    devices,     // the device machine holds it: for another operation of the device, or for its size
+    devices,     // held by the device machine: for another operation of the device, or for its size
     storage,     // StartStorage was handed out
     open,        // OpenExport was handed out
-    send_queue,  // its answer waits for room in the send queue
+    send_queue,  // its response waits for room in the send queue
   };
   std::uint16_t session = 0;  // index
   std::uint16_t chunk = 0;    // the client's permit
@@ -26,7 +26,7 @@ struct RequestInFlight {
   Direction direction = Direction::read;
   std::uint32_t data_len = 0;  // bytes
   Nanos arrived = 0;
-  Nanos since = 0;              // that it waits for this; of `storage` and `open` exactly, else as `arrived`
+  Nanos since = 0;              // start of this wait for `storage` and `open`, else equal to `arrived`
   std::uint64_t operation = 0;  // of `storage` and `open`: the block::OpId
   // As the client sent it. Valid until the next call of the server that is not const.
   std::span<const std::byte> user_header{};

@@ -12,7 +12,7 @@ struct Item {
   std::uint32_t next = kNoIndex;
 };
 
-// Against a plain queue each; an item goes from one to the other.
+// Compares each queue with a plain queue; items move between the queues.
 RC_GTEST_PROP(IndexQueue, HoldsTheSameAsAPlainQueue, ()) {
   std::vector<Item> items(6);
   IndexQueue free, taken;

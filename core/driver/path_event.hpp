@@ -16,7 +16,7 @@ struct PathEvent {
     link_up,
     link_down,
     session_ended,
-    refused,  // server: a connect request; it belongs to no session, or to one that did not take it
+    refused,  // server: refused a connect request, which belongs to no session or was refused by its session
   };
   Kind kind = Kind::path;
   Nanos at = 0;
@@ -27,10 +27,10 @@ struct PathEvent {
   std::uint16_t refusal = 0;     // kind refused: Linux errno sent to the client
   // Server, kind path: Fabric::describe() of its first connection. Kind refused: Fabric::describe_request().
   std::string peer{};
-  std::string identity{};  // server: that the client showed, Fabric::identity_of_request()
+  std::string identity{};  // server: identity of the client, Fabric::identity_of_request()
   // Kind refused: Fabric::refusal_of_request(). Kind path: the session that holds refused_name.
   std::string refusal_words{};
-  std::string refused_name{};  // server, kind path: what an INFO_REQ asked for that was refused for its name
+  std::string refused_name{};  // server, kind path: session name for which an INFO_REQ was refused
 };
 
 struct PathStatus {
@@ -39,19 +39,20 @@ struct PathStatus {
   Reason reason = Reason::none;  // why it was last lost or refused; none once it is connected again
   std::uint16_t peer_errno = 0;
   Reason last_cause = Reason::none;  // for attempts_exhausted: reason of the last failed attempt; else none
-  std::uint32_t attempt = 0;         // since it was last connected
+  std::uint32_t attempt = 0;         // attempts since it was last connected
   std::uint64_t reconnects = 0;      // reconnects after the first connection
   std::uint64_t failed_attempts = 0;
   std::uint64_t ios = 0;        // requests completed over this path
   std::uint64_t failovers = 0;  // requests taken over from other paths
   std::uint32_t inflight = 0;
   Nanos heartbeat_latency = 0;  // of the last heartbeat; 0: none measured
-  Nanos silent_since = kNever;  // connected: when a heartbeat left that nothing was received after
+  Nanos silent_since = kNever;  // connected: send time of a heartbeat after which nothing was received
   Nanos since = 0;              // when the state was entered
   Nanos lost_at = kNever;       // when a connection last ended; kNever: none has
-  // State waiting: when the next attempt begins; kNever: when another path is connected. 0 in other states.
+  // State waiting: time of the next attempt; kNever: it starts when another path has connected. 0 in other
+  // states.
   Nanos retry_at = 0;
-  bool held_back = false;  // state waiting: another path is to open the session first
+  bool held_back = false;  // state waiting: another path must create the session first
   Traffic traffic;
 };
 

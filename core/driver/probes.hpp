@@ -1,6 +1,6 @@
 // Static probes for bpftrace, perf and gdb under the names of Linux's tracepoints (docs/management.md lists
-// them). A probe that nobody watches is one nop; its arguments should be at hand where it stands, so that it
-// costs little else. Without sys/sdt.h there are none.
+// them). A disabled probe is one nop; use arguments that are already computed at the probe, so that it costs
+// little else. Without sys/sdt.h there are no probes.
 #pragma once
 #ifdef URTRS_HAS_USDT
 #define SDT_USE_VARIADIC

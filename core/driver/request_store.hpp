@@ -1,5 +1,5 @@
 // Headers of the requests in a session's chunks, copied out of memory that the peer can still write. Each
-// chunk has two places: for its user, and for a request that waits until the user is done.
+// chunk has two places: for the request that uses it, and for one that waits for it.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -38,12 +38,12 @@ class RequestStore {
     if (chunk >= chunks_.size()) chunks_.resize(chunk + 1U);
     store(now, chunk, chunks_[chunk].current, key, request, header);
   }
-  // Stores a request that waits behind the chunk's user; replaces one that waited before.
+  // Stores a request that waits for the chunk; replaces an earlier waiting request.
   void store_waiting(Nanos now, std::uint16_t chunk, ConKey key, const wire::IoRequest& request,
                      wire::Bytes header) {
     store(now, chunk, chunks_[chunk].current ^ 1U, key, request, header);
   }
-  // The chunk's user is the request of `key`, which may have waited.
+  // Makes the request of `key`, which may have waited, the user of the chunk.
   void select(std::uint16_t chunk, ConKey key) noexcept {
     Places& places = chunks_[chunk];
     if (places.items[places.current].key != key) places.current ^= 1U;
@@ -54,7 +54,7 @@ class RequestStore {
   std::span<const std::byte> user_header(std::uint16_t chunk) const noexcept {
     return {headers_.get() + header_at(chunk, chunks_[chunk].current), current(chunk).usr_len};
   }
-  // Stored request of `key`, which is either the chunk's user or waits for it; null if it is neither.
+  // Returns the request of `key` that uses the chunk or waits for it; null if there is none.
   const StoredRequest* of(std::uint16_t chunk, ConKey key) const noexcept {
     if (chunk >= chunks_.size()) return nullptr;
     for (const StoredRequest& one : chunks_[chunk].items)
@@ -78,8 +78,8 @@ class RequestStore {
              wire::Bytes header);
 
   std::size_t header_bytes_;
-  std::vector<Places> chunks_;  // up to the last one that was ever in use; reserved room occupies no memory
-  // Not zeroed: pages that no request was stored in take no memory (4 MiB a session with the defaults).
+  std::vector<Places> chunks_;  // up to the last chunk ever used; reserved room occupies no memory
+  // Not zeroed, so that unused pages take no memory (4 MiB per session with the defaults).
   std::unique_ptr<std::byte[]> headers_;
 };
 

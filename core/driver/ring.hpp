@@ -11,7 +11,7 @@ namespace rtrs {
 template <class T>
 class Ring {
  public:
-  // Reserves room alone: a queue that is never full never touches all of its memory.
+  // Reserves the memory without touching it, so a queue that is never full does not use all of it.
   void open(std::size_t capacity) {
     items_.reserve(capacity);
     capacity_ = capacity;
@@ -21,7 +21,7 @@ class Ring {
   std::size_t size() const noexcept { return size_; }
   T& front() noexcept { return items_[head_]; }
   T& back() noexcept { return items_[place(size_ - 1)]; }
-  // The next free item, which keeps what it last held: fill it in place.
+  // Returns the next free item for filling in place. It still contains its previous value.
   T& push() noexcept {
     RTRS_ASSERT(!full());
     const std::size_t at = place(size_++);
@@ -40,7 +40,7 @@ class Ring {
     return at < capacity_ ? at : at - capacity_;
   }
 
-  std::vector<T> items_;  // those that were ever in use
+  std::vector<T> items_;  // items ever used
   std::size_t capacity_ = 0;
   std::size_t head_ = 0;
   std::size_t size_ = 0;

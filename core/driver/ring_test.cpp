@@ -36,7 +36,7 @@ RC_GTEST_PROP(Ring, IsAQueueInAnyOrderOfUse, (const std::vector<bool>& pushes)) 
   RC_ASSERT(places.size() <= capacity);
 }
 
-// Buffers of items are made once.
+// Items keep their buffers, so these are allocated once.
 TEST(Ring, AnItemKeepsWhatItLastHeld) {
   Ring<std::vector<int>> ring;
   ring.open(2);

@@ -21,7 +21,7 @@ Server::Impl::Impl(const ServerConfig& options, Recorder* r)
   reserve_events();
 }
 
-// Every chunk may hold one request, and every session may have begun and ended, before the application polls.
+// Before the application polls, every chunk may hold one request, and every session may have begun and ended.
 void Server::Impl::reserve_events() {
   constexpr std::size_t kSpare = 64;
   const std::size_t needed =
@@ -112,13 +112,13 @@ bool Server::Impl::may_hold_more(Fabric& fabric, std::size_t got, bool due, unsi
   if (got == fabric_events.size()) return true;
   if (!due) return false;
   empty = got == 0 ? empty + 1 : 0;
-  // try_wait() also has a fabric look where it looks rarely; what it finds comes with the next poll().
+  // try_wait() also makes a fabric check sources that it polls rarely; the next poll() returns what it found.
   return got != 0 || (empty < 2 && !fabric.try_wait());
 }
 
 void Server::Impl::run_deadlines(Fabric& fabric, Nanos now) {
-  // One step may leave another path of its session overdue. The bound holds for a machine whose deadline does
-  // not move; what is left is due again at the next poll.
+  // One step may leave another path of its session overdue. The loop is bounded in case a machine does not
+  // advance its deadline; remaining deadlines are due again at the next poll.
   for (std::size_t left = (kMaxPaths + 1) * sessions.size(); left > 0 && deadlines.first() <= now; --left) {
     const std::uint16_t index = deadlines.first_index();
     if (sessions[index]->machine.next_deadline() <= now) feed(fabric, *sessions[index], DeadlineReached{now});
@@ -144,7 +144,7 @@ std::size_t Server::Impl::take(std::span<ServerEvent> out) {
       if (waiting.kind == ServerEvent::Kind::session_opened) event.name = session.name;
       continue;
     }
-    // Member by member: an event is larger than what a request has to say.
+    // Set member by member, because a request needs only part of the large event.
     event.kind = ServerEvent::Kind::request;
     event.session = session.machine.index();
     event.name = {};
@@ -181,7 +181,7 @@ Errc check(const ServerConfig& config, const Capabilities& fabric) noexcept {
   const bool rest = config.send_depth >= 8 && config.max_sessions >= 1 && config.heartbeat.interval > 0;
   if (!geometry || !rest) return Errc::invalid;
   ServerConfig fitted = clamp_to(config, fabric);
-  fitted.probe_deliveries = fitted.probe_deliveries && config.probe_deliveries;  // it may be left out
+  fitted.probe_deliveries = fitted.probe_deliveries && config.probe_deliveries;  // config may disable it
   const bool receives =
       fabric.max_receive_depth == 0 || server_receives(config, 0, false) < fabric.max_receive_depth;
   const bool fences = !config.always_invalidate || fabric.invalidation;
@@ -227,7 +227,7 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
       if (count < out.size()) continue;
       break;
     }
-    // The message that the deadline misses may be a delayed one.
+    // A delayed message may be the one that the deadline waits for.
     if (due && !impl.set_ups.empty() && impl.put_off < Impl::kMostEvents) {
       impl.put_off += Impl::kEventsOfShare;
       break;
@@ -263,7 +263,7 @@ Nanos Server::next_timer() const noexcept {
   return impl_->deadlines.first();
 }
 
-// Work requests that the fabric did not take, and delayed set-ups, need another poll at once.
+// Work requests that the fabric did not accept, and delayed set-ups, need another poll at once.
 Nanos Server::next_deadline() const noexcept {
   const bool idle = impl_->events.empty() && impl_->posts.idle() && impl_->set_ups.empty();
   return idle ? next_timer() : 0;

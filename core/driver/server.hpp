@@ -42,8 +42,8 @@ struct ServerEvent {
   Direction direction = Direction::read;
   std::uint16_t session = 0;
   RequestId id{};
-  // request: the payload of a write, or where to put the data of a read (`data.size()` bytes at most; a
-  // read's data is sent from here). The application may use both spans until it calls respond().
+  // request: the payload of a write, or the buffer for the data of a read (at most `data.size()` bytes; the
+  // response is sent from here). The application may use both spans until it calls respond().
   std::span<std::byte> data{};
   std::span<const std::byte> user_header{};
   std::string_view name{};  // session_opened: valid until the next poll()
@@ -67,28 +67,28 @@ struct ServerStats {
 struct ServerPathStatus {
   unsigned path = 0;                    // index, for disconnect_path()
   PathState state = PathState::absent;  // connecting, connected or closing
-  Reason reason = Reason::none;         // why it closes
+  Reason reason = Reason::none;         // why the path closes
   std::string peer{};                   // "10.0.0.7:40112 > 10.0.0.2:1234"
   DevicePort device{};
-  std::uint32_t in_service = 0;   // requests that are not answered yet
-  std::uint32_t connections = 0;  // that are open
-  wire::Extensions extensions{};  // granted
+  std::uint32_t in_service = 0;   // unanswered requests
+  std::uint32_t connections = 0;  // open connections
+  wire::Extensions extensions{};  // granted extensions
   Nanos since = 0;                // when the state was entered
   Traffic traffic;
   // Times from the arrival of a request to the post of its response. Null before the path is connected. Valid
   // until the next non-const call of the server.
   const ServiceTimes* times = nullptr;
-  std::uint32_t connections_wanted = 0;  // of a complete path
-  std::uint32_t answers_waiting = 0;     // for room in a send queue; part of in_service
-  std::uint32_t fences_waiting = 0;      // that ask for the end of this path
-  Nanos handshake_deadline = kNever;     // connecting: closed then
-  Nanos heartbeat_deadline = kNever;     // connected: next look whether something was received
+  std::uint32_t connections_wanted = 0;  // number of connections of a complete path
+  std::uint32_t answers_waiting = 0;     // responses that wait for send queue room; part of in_service
+  std::uint32_t fences_waiting = 0;      // fences that wait for the end of this path
+  Nanos handshake_deadline = kNever;     // connecting: time at which the path is closed
+  Nanos heartbeat_deadline = kNever;     // connected: time of the next heartbeat check
   Nanos silent_since = kNever;  // connected: send time of a heartbeat after which nothing was received
 };
 struct ServerSessionStatus {
   std::uint16_t session = 0;  // index
   bool opened = false;        // session_opened was reported or is pending
-  bool closing = false;       // it was asked to close
+  bool closing = false;       // a close was requested
   std::string name{};         // empty before the first INFO_REQ
   std::string identity{};     // Server::identity()
   std::vector<ServerPathStatus> paths{};
@@ -141,7 +141,7 @@ class Server {
   // "10.0.0.7:40112 > 10.0.0.2:1234" of the first connected path, else of the last path that sent a connect
   // request; empty if the session does not exist.
   std::string peer(std::uint16_t session) const;
-  // Fabric::identity_of_request() of the client that made the session; empty where there is none.
+  // Fabric::identity_of_request() of the client that created the session; empty if it has none.
   std::string identity(std::uint16_t session) const;
   // Sets the access rules for clients that connect and sessions that are opened from now on.
   void set_access(AccessRules);

@@ -87,7 +87,7 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Pr
 }
 
 void Server::Impl::perform(Fabric& fabric, Nanos, Session&, const PostReceive& action) {
-  // INFO_REQ is the longest message that a server takes.
+  // INFO_REQ is the longest message that a server accepts.
   const bool empty = action.kind == ReceiveKind::empty;
   fabric.post_receive(action.key, action.count, empty ? 0U : static_cast<std::uint32_t>(wire::kInfoReqBytes));
 }
@@ -125,7 +125,7 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Ac
   params.send_depth = config.send_depth;
   const bool probe = has(wire::granted_extensions(action.flags), wire::Extensions::probe);
   params.receive_depth = server_receives(config, action.key.con, probe) + 1;
-  // Each chunk loses its key when its request arrives and gets the next with the answer.
+  // Each chunk's key is invalidated when a request arrives and renewed with the response.
   params.key_depth = session.always_invalidate ? 2U * config.queue_depth : 0U;
   params.refusal = encoded(wire::make_reject(wire::linux_errno::kEnomem), refusal);
   const auto message = encoded(answer, bytes);
@@ -170,7 +170,7 @@ bool Server::Impl::provide_chunks(Fabric& fabric, Session& session) {
   return true;
 }
 
-// The session's chunks become writable for one path.
+// Makes the session's chunks writable for one path.
 bool Server::Impl::make_chunk_keys(Fabric& fabric, Session& session, ConKey key) {
   if (!provide_chunks(fabric, session)) return false;
   const std::size_t parts = session.always_invalidate ? config.queue_depth : 1U;

@@ -202,7 +202,7 @@ void Server::Impl::admit(Fabric& fabric, Nanos now, const event::ConnectRequeste
                          const wire::ConnReq& request, const AdmitSession& admission) {
   Session* session =
       admission.create ? create(now, admission.session, fabric, event.request) : find(admission.session);
-  // A session without room rejects whatever the path.
+  // If the session could not be created, the request is rejected and the path index is not used.
   const auto path = static_cast<std::uint16_t>(
       session == nullptr ? 0U : session->machine.assign(request.sess_uuid) % kMaxPaths);
   if (session == nullptr || !provide_path(*session, path)) {

@@ -29,8 +29,8 @@ struct Server::Impl {
   static constexpr InstanceId kRegistry = 0;
   static constexpr std::size_t kNewsCapacity = 1024;
   static constexpr std::size_t kFabricBatch = 64;
-  // Events that come before a deadline that is due, and that one poll takes. A peer that floods puts no
-  // deadline off for longer.
+  // Maximum number of events that are handled before a due deadline, and in one poll, so that a flooding peer
+  // cannot delay deadlines further.
   static constexpr std::size_t kMostEvents = 4096;
   // Each step of a connection set-up takes this thread 50 us (TCP) to 20 ms (registering memory with an RDMA
   // device). Steps beyond the share of one poll are delayed, so that the IO of other sessions does not wait
@@ -39,48 +39,49 @@ struct Server::Impl {
   static constexpr unsigned kConnectCost = 1;
   static constexpr unsigned kInfoCost = 4;  // INFO_REQ: memory and keys of a path
   static constexpr std::size_t kMostSetUps = 4096;
-  // Events that a poll which delays set-ups counts as, see `put_off`.
+  // A poll that delays set-ups counts as this many events in `put_off`.
   static constexpr std::size_t kEventsOfShare = 128;
 
   // A connect request or an INFO_REQ.
   using SetUpEvent = std::variant<event::ConnectRequested, event::MessageReceived>;
   struct SetUp {
     SetUpEvent event;
-    std::vector<std::byte> bytes;  // copy of what the span of the event refers to
+    std::vector<std::byte> bytes;  // copy of the bytes that the event's span refers to
   };
 
   struct Path {
-    std::vector<RemoteKey> chunk_keys;  // one of all chunks, or one a chunk
+    std::vector<RemoteKey> chunk_keys;  // one for all chunks, or one per chunk
     bool up = false;
-    std::string peer;  // of the last attempt
+    std::string peer;  // client address of the last attempt
     DevicePort device{};
     Traffic traffic;
-    std::unique_ptr<ServiceTimes> times;  // once it has been connected
-    Nanos since = 0;                      // when it entered its state
+    std::unique_ptr<ServiceTimes> times;  // set when the path is connected
+    Nanos since = 0;                      // time at which the path entered its state
   };
   struct Session {
     Session(const ServerConfig& config, std::uint16_t index)
         : machine(config, index), always_invalidate(config.always_invalidate) {}
     ServerSession machine;
     bool always_invalidate;
-    // Both are empty until the first INFO_REQ: a connect request is too cheap to be given memory for.
+    // `requests` and `chunks` are empty until the first INFO_REQ, because sending a connect request costs a
+    // client almost nothing.
     RequestStore requests{0, 0};
     Region chunks;            // queue_depth * chunk_size
-    std::vector<Path> paths;  // those that a connect request named, and before them
+    std::vector<Path> paths;  // up to the highest index that a connect request has used
     Path& path_of(ConKey key) noexcept { return paths[key.path]; }
     std::string name;
-    std::string refused_name;    // of the last INFO_REQ that was refused for it
-    std::string identity;        // of the client that made it
-    bool opened = false;         // the application knows it
-    bool timer_changed = false;  // an action of this step may have made the machine's deadline an earlier one
-    // A connection that an action could not serve; lost as soon as the step's actions are done.
+    std::string refused_name;    // name of the last INFO_REQ that was refused for its name
+    std::string identity;        // of the client that created the session
+    bool opened = false;         // session_opened was reported or is pending
+    bool timer_changed = false;  // this step may have moved the machine's deadline to an earlier time
+    // Connection for which an action failed; treated as lost after the step's actions.
     ConKey failed{};
   };
 
   Impl(const ServerConfig& options, Recorder* r);
   ~Impl();
 
-  // The first fabric is the only one for life: keys, regions and events of another mean something else.
+  // Binds the server to its first fabric: keys, regions and events of another fabric would be invalid.
   void bind(const Fabric& fabric) noexcept {
     if (bound == nullptr) bound = &fabric;
     RTRS_ASSERT(bound == &fabric);
@@ -102,7 +103,7 @@ struct Server::Impl {
         break;
       }
     }
-    // A session that ends takes the memory with it that its answers are sent from.
+    // Flushed before the session ends, because its responses are sent from its memory.
     if (!gathering || session.machine.ended()) posts.flush(fabric);
     if (session.machine.ended()) return retire(fabric, input.now, session);
     if (std::exchange(session.timer_changed, false)) set_timer(session);
@@ -115,7 +116,7 @@ struct Server::Impl {
     session.machine.on(input, actions);
     if (recorder != nullptr) recorder->actions(instance, actions);
     for (const ServerAction& action : actions) {
-      // The two of every request come first.
+      // The two actions of every request are tested first, for speed.
       if (const auto* deliver = std::get_if<Deliver>(&action))
         perform(fabric, input.now, session, *deliver);
       else if (const auto* respond = std::get_if<PostResponse>(&action))
@@ -134,7 +135,7 @@ struct Server::Impl {
     if (recorder != nullptr) recorder->actions(kRegistry, answer);
   }
 
-  // server_events.cpp: what the fabric reports
+  // server_events.cpp: events of the fabric
   void handle(Fabric&, Nanos now, const FabricEvent&);
   void on(Fabric&, Nanos now, Session&, const event::ImmReceived&);
   void on(Fabric&, Nanos now, Session&, const event::MessageReceived&);
@@ -143,7 +144,7 @@ struct Server::Impl {
   void on(Fabric&, Nanos now, Session&, const event::ConnectionClosed&);
   void on(Fabric&, Nanos now, Session&, const event::KeyInvalidated&);
   void on(Fabric&, Nanos now, Session&, const event::ChunkInvalidated&);
-  // A server connects to nobody.
+  // A server opens no connections.
   void on(Fabric&, Nanos, Session&, const event::Connected&) {}
   void on(Fabric&, Nanos, Session&, const event::AddressesFound&) {}
   void on(Fabric&, Nanos, Session&, const event::ConnectFailed&) {}
@@ -158,8 +159,8 @@ struct Server::Impl {
   void note(Nanos, Session&, const event::Connected&) {}
   void note(Nanos, Session&, const event::AddressesFound&) {}
   void note(Nanos, Session&, const event::ConnectFailed&) {}
-  // True: the share of this poll is spent, and continue_set_ups() will handle the event, in the order of
-  // arrival.
+  // Returns true if the share of this poll is used up; then continue_set_ups() handles the event later, in
+  // the order of arrival.
   bool delay_set_up(const SetUpEvent&, wire::Bytes bytes, unsigned cost) noexcept;
   void continue_set_ups(Fabric&, Nanos now);
   void handle_connect(Fabric&, Nanos now, const event::ConnectRequested&);
@@ -168,7 +169,7 @@ struct Server::Impl {
   void handle_request(Fabric&, Nanos now, Session&, const event::ImmReceived&);
   void refuse(Fabric&, Nanos now, Session&, ConKey, wire::Refusal);
 
-  // server_actions.cpp: what a session asks for
+  // server_actions.cpp: actions of a session
   void perform(Fabric&, Nanos, Session&, const PostResponse&);
   void perform(Fabric&, Nanos, Session&, const PostImm&);
   void perform(Fabric&, Nanos, Session&, const PostReceive&);
@@ -186,11 +187,10 @@ struct Server::Impl {
   void control(Fabric&, Nanos, Session&, const ReleasePath&);
   void control(Fabric&, Nanos, Session&, const EndSession&);
   void control(Fabric&, Nanos, Session&, const ProbeDelivery&);
-  // False: memory or keys cannot be had.
+  // Returns false if memory or keys cannot be allocated.
   bool provide_chunks(Fabric&, Session&);
   bool make_chunk_keys(Fabric&, Session&, ConKey);
-  // `instance` and `key` for the trace: the session that decided, or the registry.
-  // `fill` names who: peer and identity.
+  // Reports a refused connect request. `fill` sets the peer and the identity.
   template <class Fill>
   void tell_refused(Nanos now, Reason reason, std::uint16_t refusal, Fill&& fill) noexcept {
     tell(PathEvent::Kind::refused, now, [&](PathEvent& one) {
@@ -211,9 +211,9 @@ struct Server::Impl {
   }
   ServerConfig config_over(const Fabric&, std::uint32_t request) const noexcept;
   Session* create(Nanos now, std::uint16_t index, const Fabric&, std::uint32_t request);
-  // False: there is no memory for the path.
+  // Returns false if out of memory.
   static bool provide_path(Session&, unsigned path) noexcept;
-  // Without memory, the path shows no address.
+  // If out of memory, the path shows no address.
   static void note_peer(Path&, const Fabric&, std::uint32_t request) noexcept;
   void retire(Fabric&, Nanos now, Session&);
   std::string holder_of(const std::string& name) const;  // server_actions.cpp
@@ -228,7 +228,7 @@ struct Server::Impl {
   void announce(ServerEvent::Kind, Session&);
   std::size_t take(std::span<ServerEvent> out);
   void reserve_events();
-  // For people: what there is no memory to tell is not told.
+  // Stores an event for operators. If out of memory, the event is dropped.
   template <class Fill>
   void tell(PathEvent::Kind kind, Nanos now, Fill&& fill) noexcept try {
     PathEvent one;
@@ -247,7 +247,7 @@ struct Server::Impl {
   AccessRules access;
   bool where_it_protects = false;
   std::vector<std::unique_ptr<Session>> sessions;  // by index
-  std::vector<std::unique_ptr<Session>> retired;   // whose events are not all handed out
+  std::vector<std::unique_ptr<Session>> retired;   // sessions whose events are not all handed out
   PostQueue posts;
   // Events that the application has not polled yet. A closed session stays in `retired` until its events are
   // handed out.
@@ -265,17 +265,17 @@ struct Server::Impl {
   std::array<FabricEvent, kFabricBatch> fabric_events;
   std::vector<wire::Descriptor> runs;
   std::uint32_t epoch = 0;
-  ConKey judged{};  // of the connect request that a session answers in this step
+  ConKey judged{};  // key of the connect request that a session answers in this step
   unsigned live = 0;
   bool listening = false;
-  bool gathering = false;  // a ResponseBatch lives
+  bool gathering = false;  // a ResponseBatch exists
   bool closing = false;
-  bool invalidates = false;  // a key was taken back in this batch
-  // Of the sessions. An entry may be earlier than its machine's deadline, never later.
+  bool invalidates = false;  // a key was invalidated in this batch
+  // By session. An entry may be earlier than its machine's deadline, never later.
   DeadlineHeap deadlines;
   std::size_t put_off = 0;  // events taken since a deadline became due
   std::deque<SetUp> set_ups;
-  unsigned set_up_spent = 0;  // cost in this poll
+  unsigned set_up_spent = 0;  // cost of the set-ups of this poll
   ServerStats counted;
   ServerSession::Counters of_retired;
   mutable ServerStats shown;

@@ -38,13 +38,14 @@ class ServerPollTest : public testing::Test {
     const std::size_t count = server.poll(fabric, now, out);
     return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count)};
   }
-  // Events that nobody waits for, then the INFO_REQ of the only path.
+  // Queues `others` irrelevant events, then the INFO_REQ of the only path.
   void ask_behind(std::size_t others) {
     ASSERT_EQ(fabric.accepts.size(), 1U);
     fabric.events.assign(others, event::SendDone{{9, 0, 77}, 0});
     fabric.events.emplace_back(event::MessageReceived{fabric.accepts.front(), {}, named});
   }
-  // The clock jumps over the deadline of the handshake: the process was stopped. Whether the path is up.
+  // Polls after the handshake deadline has passed, as after a pause of the process; true if the path is
+  // connected.
   bool comes_up_late() {
     const std::vector<ServerEvent> events = poll(seconds(8) + config().handshake_timeout);
     return events.size() == 1 && events[0].kind == ServerEvent::Kind::session_opened;
@@ -130,12 +131,12 @@ TEST_F(ServerPollTest, AFloodDoesNotPutDeadlinesOffForEver) {
 class SetUpStormTest : public ServerPollTest {
  protected:
   static constexpr std::size_t kShare = 8;
-  // `count` connect requests of strangers, which the server refuses.
+  // Queues `count` connect requests of unknown clients, which the server refuses.
   void storm(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i)
       fabric.events.emplace_back(event::ConnectRequested{++request, 1, 1, asked, {}, Reason::none});
   }
-  // A write of no data into chunk 0.
+  // Sends a write without data to chunk 0.
   void ask_for_io() {
     constexpr std::uint32_t kOffset = 512;
     const auto chunk = std::span(fabric.memory.front());

@@ -1,5 +1,5 @@
-// A server's fabric without a network, and clients that write its bytes by hand: requests stand in the chunks
-// as a client's RDMA writes leave them, and answers are read from what the server posts.
+// A server's fabric without a network, and handwritten clients: requests are placed in the chunks like a
+// client's RDMA writes, and responses are read from the server's posts.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -39,7 +39,7 @@ class ServerSideFabric final : public PlainFabric {
     return RemoteKey{id, 1, 4096};
   }
   void release_key(RemoteKeyId) override {}
-  // At once, as most fabrics do.
+  // Completes at once, as on most fabrics.
   void invalidate(ConKey key, RemoteKeyId, std::uint64_t cookie) override {
     events.emplace_back(event::ChunkInvalidated{key, cookie, true});
   }
@@ -93,10 +93,10 @@ std::size_t write_message(const Message& message, std::span<std::byte> out) {
 inline constexpr std::uint16_t kTestDepth = 8;
 inline constexpr std::uint32_t kTestChunk = 16384;
 
-// Session with one path. Its messages are available at the server's next poll().
+// A client session with one path. The server gets its messages at the next poll().
 class RawClient {
  public:
-  // `turn` lets the server work until nothing is left to do.
+  // `turn` runs the server until it is idle.
   template <class Turn>
   RawClient(ServerSideFabric& fabric, std::uint8_t number, const Turn& turn) : fabric_(fabric) {
     wire::ConnReq connect;
@@ -145,13 +145,13 @@ class RawClient {
     }
     fabric_.events.emplace_back(event::ImmReceived{keys_[1], wire::encode_io_req(kTestDepth, index, off)});
   }
-  // `room`: bytes for the answer.
+  // `room`: bytes for the response.
   void open(std::uint16_t index, std::string_view name, std::uint32_t room = wire::rnbd::kOpenRspBytes) {
     std::array<std::byte, wire::rnbd::kOpenBytes> header;
     write_message(wire::rnbd::Open{wire::rnbd::AccessMode::read_write, wire::make_name(name).value}, header);
     request(index, Direction::read, room, header);
   }
-  // That the answer in this chunk names.
+  // Device id in the response in this chunk.
   std::uint32_t device_id(std::uint16_t index) {
     return wire::rnbd::parse_open_rsp(chunk(index)).value.device_id;
   }
@@ -172,7 +172,7 @@ class RawClient {
     write_message(message, header);
     request(index, framing.direction, framing.data_len, header);
   }
-  // The errno of the last answer in this chunk, once; nothing when there is none.
+  // Takes the errno of the last response in this chunk; empty if there is none.
   std::optional<int> answer(std::uint16_t index) {
     for (auto one = fabric_.answers.begin(); one != fabric_.answers.end(); ++one) {
       const bool response = wire::imm_type(one->imm) == wire::ImmType::io_rsp;

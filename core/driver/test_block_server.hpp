@@ -1,4 +1,4 @@
-// A block server on a fabric without a network, whose caller keeps what it is asked for.
+// A block server on a fabric without a network; the caller stores the actions that it gets.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ class BlockServerTest : public testing::Test {
  protected:
   BlockServerTest() { EXPECT_EQ(server.listen(fabric, now, {}), Errc::ok); }
 
-  // Opens are answered at once with an export named `name`; all else is kept.
+  // Polls the server until it is idle; stores its actions.
   void turn() {
     std::array<block::Action, 3> out;
     do {
@@ -36,7 +36,7 @@ class BlockServerTest : public testing::Test {
   RawClient connect() {
     return RawClient(fabric, ++clients, [this] { turn(); });
   }
-  // The id of the device.
+  // Opens a device and answers the open; returns the device id.
   std::uint32_t opened(RawClient& client, std::string_view name) {
     client.open(0, name);
     turn();

@@ -1,4 +1,4 @@
-// A fabric that gives its user the events which a test puts into it, when the test lets it.
+// A fabric whose events come from the test.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -49,7 +49,7 @@ class HeldFabric : public PlainFabric {
     return work.size();
   }
   std::size_t poll(Nanos, std::span<FabricEvent> out) noexcept override {
-    // As a fabric that reads its quiet connections only now and then.
+    // Like a fabric that reads its idle connections only rarely.
     if (blind_polls != 0) {
       --blind_polls;
       return 0;
@@ -66,7 +66,7 @@ class HeldFabric : public PlainFabric {
 
   std::vector<ConKey> connects, accepts;
   std::vector<std::uint32_t> rejects;
-  std::vector<ConKey> requested;  // the connection of each request that was posted
+  std::vector<ConKey> requested;  // connection of each posted request
   std::deque<FabricEvent> events;
   std::size_t at_a_time = 64;
   unsigned blind_polls = 0;

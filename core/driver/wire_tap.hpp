@@ -12,8 +12,8 @@ class WireTap {
   explicit WireTap(Recorder* recorder) noexcept : recorder_(recorder) {}
   bool on() const noexcept { return recorder_ != nullptr && recorder_->records_wire(); }
 
-  // Notes a work request before its post. The last part of a request is its header; a response has data at
-  // most.
+  // Notes a work request before its post. The last part of a request is its header; a response has at most
+  // data.
   void sent(InstanceId instance, Nanos now, const Fabric& fabric, const WorkRequest& work) {
     if (on()) [[unlikely]]
       note_sent(instance, now, fabric, work);
@@ -54,7 +54,7 @@ class WireTap {
   static Payload of_send(wire::Bytes message);
 
   Recorder* recorder_;
-  std::vector<std::byte> whole_;  // a payload that is recorded whole
+  std::vector<std::byte> whole_;  // buffer for a payload that is recorded as a whole
 };
 
 }  // namespace rtrs

@@ -1,5 +1,5 @@
-// The hashes of the format, both XXH3-64: over all records of a trace in the order of the file, and over data
-// that is not in it.
+// Hashes of the trace format, both XXH3-64: the hash of all records of a trace in file order, and the digest
+// of data that is not in the file.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@ class ChainHash {
   ChainHash();
   void add(const void* bytes, std::size_t size) noexcept;
   std::uint64_t value() const noexcept;
-  // The value after `size` more bytes.
+  // The hash after `size` more bytes.
   std::uint64_t value_with(const void* bytes, std::size_t size) const noexcept;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace rtrs::trace {
 
-// A machine is made.
+// A machine was created.
 struct BeginClientDevices {
   Nanos now = 0;
   RTRS_FIELDS(now)
@@ -66,7 +66,7 @@ struct IoBegun {
   rnbd::IoNature nature;
   RTRS_FIELDS(now, arrival, device, nature)
 };
-// In this order it fits a slot of the ring.
+// The order of the members makes it fit in a slot of the ring.
 struct IoDone {
   Nanos now = 0;
   rnbd::IoArrival arrival;
@@ -98,7 +98,7 @@ ResizeRequested recorded(Nanos now, const rnbd::ResizeRequested&) noexcept;
 MessageDone recorded(Nanos now, const rnbd::MessageDone&) noexcept;
 RetryDue recorded(Nanos now, const rnbd::RetryDue&) noexcept;
 ReopenDue recorded(Nanos now, const rnbd::ReopenDue&) noexcept;
-// The two of every IO.
+// Conversions for the two inputs of every IO.
 inline IoBegun recorded(Nanos now, rnbd::DeviceHandle device, const rnbd::IoTicket& ticket) noexcept {
   return {now, ticket.arrival, device, ticket.nature};
 }

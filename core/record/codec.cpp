@@ -41,7 +41,7 @@ bool is_blob(FieldType type) noexcept {
 
 std::uint8_t* put_record(std::uint8_t* out, KindId kind, InstanceId instance, const void* value,
                          Nanos& last) noexcept {
-  // The value may lie in a slot of the ring, which is no object of its type: it is copied into one.
+  // Copied into an object of its type, because the value may be in a ring slot, which is raw memory.
 #define RTRS_TRACE_PUT(number, event_class, type)               \
   case number: {                                                \
     type copy;                                                  \
@@ -134,7 +134,7 @@ Compatibility::Compatibility(const Schema& file) {
       for (std::size_t i = 0; i < theirs->fields.size(); ++i) {
         const FieldInfo& other = theirs->fields[i];
         if (other.name != field.name) continue;
-        // A number that was narrower once has the same bytes.
+        // A number that was narrower in an older version has the same encoding.
         const bool fits = other.width == field.width ||
                           (field.type == FieldType::unsigned_number && other.width < field.width);
         if (other.type != field.type || !fits) {

@@ -22,21 +22,21 @@ struct Value {
   std::string_view bytes;
 };
 
-// One record as read. Everything in it is borrowed and lives until the next record is read.
+// One record as read. Everything in it is borrowed and valid until the next record is read.
 struct Record {
   const EventInfo* event = nullptr;
   std::uint64_t seq = 0;  // from 0
   InstanceId instance = 0;
   Nanos time = 0;
-  std::span<const Value> values;  // one a field of `event`
-  std::string_view fields;        // the same, encoded
+  std::span<const Value> values;  // one per field of `event`
+  std::string_view fields;        // the same values, encoded
   std::uint64_t offset = 0;       // of the record in the file
 };
 
-// Enough for every record of this build, the bytes in notes not counted.
+// Maximum size of a record of this build, without the bytes in notes.
 inline constexpr std::size_t kMaxBuiltinRecord = 1280;
 
-// `out` has room for kMaxBuiltinRecord bytes and those that notes hold; returns the end.
+// Encodes a record. `out` has room for kMaxBuiltinRecord bytes plus the bytes of a note; returns the end.
 template <class T>
 std::uint8_t* put_fields(std::uint8_t* out, const T& value) noexcept {
   visit_leaves(value, [&out](const auto& field) {
@@ -81,9 +81,10 @@ std::uint8_t* put_record(std::uint8_t* out, InstanceId instance, const T& value,
 std::uint8_t* put_record(std::uint8_t* out, KindId kind, InstanceId instance, const void* value,
                          Nanos& last) noexcept;
 
-// Any event by its description. False when a value does not fit its field.
+// Encodes any event by its description. Returns false if a value does not fit its field.
 bool put_values(std::string& out, const EventInfo& event, std::span<const Value> values);
-// Decodes the fields of one record; null when they are malformed, else the end. `values` has room for all.
+// Decodes the fields of one record; returns the end, or null if they are malformed. `values` has room for
+// all.
 const std::uint8_t* get_values(const std::uint8_t* at, const std::uint8_t* end, const EventInfo& event,
                                Value* values) noexcept;
 
@@ -124,13 +125,13 @@ T get_struct(const Record& record, const FieldMap& map) noexcept {
 // Encodes the fields of a record of built-in kind as this build would; `out` has room for kMaxBuiltinRecord.
 std::uint8_t* put_fields(std::uint8_t* out, const Record& record, const FieldMap& map) noexcept;
 
-// How the events of a file relate to those of this build.
+// Compares the events of a file with those of this build.
 class Compatibility {
  public:
   explicit Compatibility(const Schema& file);
   // Null if values of this kind can be built from the file's records; otherwise the reason why not.
   const char* problem(KindId) const noexcept;
-  // Fields in the same order and of the same types: encoded bytes can be compared.
+  // True if the fields have the same order and types, so that encoded bytes can be compared.
   bool same(KindId) const noexcept;
   const FieldMap& map(KindId kind) const noexcept { return entries_[kind].map; }
 

@@ -1,4 +1,5 @@
-// The name of a device as text. Names are bytes of the user or of a peer, texts of a trace are UTF-8.
+// Converts a device name to text. Names are arbitrary bytes of the user or a peer; texts of a trace are
+// UTF-8.
 #pragma once
 #include <string_view>
 
@@ -7,7 +8,7 @@
 
 namespace rtrs::trace {
 
-// A byte more than a name may have, so that one that is too long is recorded as one. An escaped byte takes
+// One byte more than a valid name, so that the record shows that a name is too long. An escaped byte takes
 // four characters.
 inline constexpr std::size_t kMaxNameText = 4 * (wire::kMaxNameBytes + 1);
 using NameText = InlineText<kMaxNameText>;

@@ -12,10 +12,10 @@
 
 namespace rtrs::trace {
 
-inline constexpr std::uint16_t kMajor = 1;  // another major version cannot be read
+inline constexpr std::uint16_t kMajor = 1;  // readers reject other major versions
 inline constexpr std::uint16_t kMinor = 2;  // a higher minor version has additions that can be skipped
 
-// The first byte and the line ends show a file that was taken for text on its way.
+// The first byte and the line ends reveal a file that was transferred as text.
 inline constexpr std::string_view kMagic{"\x89RTRC\r\n\x1a", 8};
 inline constexpr std::string_view kEndMagic{"RTRCEND\n", 8};
 inline constexpr std::size_t kPreambleSize = 16;  // magic, major, minor, size of the TLVs
@@ -68,9 +68,9 @@ struct IndexEntry {
   bool operator==(const IndexEntry&) const = default;
 };
 
-// The whole header with its CRC; empty when it exceeds the bounds.
+// Encodes the whole header with its CRC; empty if it exceeds the bounds.
 std::string encode_header(const Header&);
-// `tlvs` are the bytes between preamble and CRC. Null or the reason why they are malformed.
+// `tlvs` are the bytes between preamble and CRC. Returns null, or the reason why they are malformed.
 const char* parse_header(std::span<const std::uint8_t> tlvs, Header&);
 
 void encode_frame_head(const FrameHead&, std::uint8_t* out) noexcept;
@@ -85,7 +85,7 @@ std::uint32_t get_u32(const std::uint8_t* from) noexcept;
 std::uint64_t get_u64(const std::uint8_t* from) noexcept;
 
 bool is_utf8(std::string_view text) noexcept;
-// The same text where it is UTF-8 of at most kMaxText bytes; else with '?' for what is not, and cut.
+// Returns the text with '?' for bytes that are not UTF-8, truncated to kMaxText bytes.
 std::string clean_text(std::string_view text);
 
 }  // namespace rtrs::trace

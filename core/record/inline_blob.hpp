@@ -1,5 +1,5 @@
-// Bytes or text of bounded length that an event holds itself, because a slot of the recorder's ring borrows
-// nothing.
+// Bytes or text of bounded length, stored in the event itself, because a slot of the recorder's ring cannot
+// borrow memory.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace rtrs::trace {
 
-// `Unit`: std::byte for bytes; char for text, which then is UTF-8.
+// `Unit`: std::byte for bytes, char for UTF-8 text.
 template <class Unit, std::size_t Capacity>
 struct InlineBlob {
   using Length = std::conditional_t<Capacity <= 0xff, std::uint8_t, std::uint16_t>;

@@ -1,10 +1,10 @@
-// The invariants of any machine that is recorded or replayed.
+// Invariant check for any recorded or replayed machine.
 #pragma once
 #include "core/proto/server_invariants.hpp"
 
 namespace rtrs::trace {
 
-// Name of the first broken rule of the whole state; null when all hold, or when the machine has none.
+// Name of the first violated invariant; null if there is none, or if the machine has no invariants.
 template <class Machine>
 const char* broken_rule(const Machine& machine) noexcept {
   if constexpr (requires { machine.broken_invariant(); })

@@ -1,5 +1,5 @@
 // The numbers of all recorded events, in one table. A trace stores the number; a tool of another version
-// finds the name and fields in the trace's own header. Append only: a number is never changed or used again.
+// finds the name and fields in the trace's own header. Append only: a number is never changed or reused.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace rtrs {
 
-// One recorded machine. The driver chooses the numbers, unique within a recorder among the machines that
-// live.
+// Identifies a recorded machine. The driver chooses the numbers, unique among the existing machines of a
+// recorder.
 using InstanceId = std::uint16_t;
 enum class MachineKind : std::uint8_t {
   client_session,
@@ -28,10 +28,10 @@ enum class MachineKind : std::uint8_t {
   server_devices
 };
 const char* to_string(MachineKind) noexcept;
-// In the recorder of a BlockClient: the devices of the session, which is instance 0.
+// Instance of the devices in the recorder of a BlockClient; the session is instance 0.
 inline constexpr InstanceId kClientDevices = 1;
-// In that of a server instance 0 is the registry. Session i is instance i + 1, and its devices, of a
-// BlockServer, are 1024 instances further. From session 1024 on they are instances 2 i + 1 and 2 i + 2.
+// In the recorder of a server, instance 0 is the registry. Session i is instance i + 1, and its devices (in a
+// BlockServer) are instance i + 1 + 1024. From session 1024 on, they are instances 2 i + 1 and 2 i + 2.
 inline constexpr InstanceId kServerDevices = 1024;
 constexpr InstanceId session_instance(unsigned session) noexcept {
   return static_cast<InstanceId>(session < kServerDevices ? session + 1 : 2 * session + 1);
@@ -51,12 +51,12 @@ constexpr unsigned session_of_instance(InstanceId instance) noexcept {
 namespace trace {
 
 using KindId = std::uint16_t;
-// Readers print events of other classes that a later version adds.
+// Readers must also print events of classes that a later version adds.
 enum class EventClass : std::uint8_t { control = 0, input = 1, action = 2, note = 3 };
 
 // --- control events: written by the recorder itself ---
 
-// A machine is made. A second begin of a living instance replaces it.
+// A machine was created. A second begin of an existing instance replaces it.
 struct BeginClient {
   Nanos now = 0;
   ClientConfig config;
@@ -89,19 +89,19 @@ struct StateHash {
   std::uint64_t fingerprint = 0;
   RTRS_FIELDS(fingerprint)
 };
-// The whole state of a machine before its next input (core/record/state.hpp), in parts of at most
-// kMaxStatePart bytes that follow one another. `layout` names the fields that it is made of.
+// The whole state of a machine before its next input (core/record/state.hpp), in consecutive parts of at most
+// kMaxStatePart bytes. `layout` identifies the fields of the state.
 struct Snapshot {
   Nanos now = 0;
   MachineKind machine = MachineKind::client_session;
   std::uint64_t layout = 0;
-  std::uint32_t size = 0;    // of the whole
+  std::uint32_t size = 0;    // of the whole state
   std::uint32_t offset = 0;  // of this part
   wire::Bytes part;          // borrowed
   RTRS_FIELDS(now, machine, layout, size, offset, part)
 };
 inline constexpr std::size_t kMaxStatePart = 32 * 1024;
-// In dumps of the ring instead of actions: how many the input before caused.
+// Used in ring dumps instead of actions: the number of actions of the previous input.
 struct ActionCount {
   std::uint16_t count = 0;
   RTRS_FIELDS(count)
@@ -214,7 +214,7 @@ struct ActionCount {
   X(87, action, CrowdOut)               \
   X(88, action, ProbeDelivery)
 
-// Not in slots of the ring, because they are as long as the bytes in them.
+// Notes of variable length. Not stored in ring slots.
 #define RTRS_TRACE_NOTES(X) \
   X(48, note, WireSent)     \
   X(49, note, WireReceived) \

@@ -1,5 +1,5 @@
-// The records of a recorder as values, handed to a listener while they are made: what a reader of the file
-// would find, without encoding, checksums and a file.
+// Passes the records of a recorder to a listener as they are made: the same records that a reader of the file
+// would get, without encoding, checksums or a file.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rtrs::trace {
 class Listener {
  public:
   virtual ~Listener() = default;
-  // The record of a trace with the schema builtin_schema(), borrowed until the call returns. `fields` is
+  // Receives a record (schema: builtin_schema()), borrowed until the call returns. `fields` is
   // empty and `offset` is 0, because nothing is encoded.
   virtual void on(const Record&) = 0;
 };
@@ -22,7 +22,7 @@ class LiveRecords {
   explicit LiveRecords(Listener& listener) noexcept : listener_(listener) {}  // borrowed
   // `value` points to an object of the type of built-in kind `kind`.
   void append(KindId kind, InstanceId instance, const void* value);
-  // A note of the wire.
+  // Appends a wire note.
   template <class Note>
   void append_note(InstanceId instance, const Note& note) {
     tell(instance, note);

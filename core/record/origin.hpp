@@ -6,12 +6,13 @@
 
 namespace rtrs::trace {
 
-// Texts are UTF-8 of at most 1023 bytes; a writer replaces or cuts what is not. At most 256 options count.
+// Texts are UTF-8 of at most 1023 bytes; a writer replaces invalid bytes and truncates. At most 256 options
+// are stored.
 struct Origin {
   std::string tool;                  // name and version
   std::string role;                  // client, server, both
   std::string backend;               // of the fabric
-  std::uint64_t seed = 0;            // of the run, 0 where there is none
+  std::uint64_t seed = 0;            // of the run; 0: none
   std::vector<std::string> options;  // key=value
   bool operator==(const Origin&) const = default;
 };

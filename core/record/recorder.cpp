@@ -16,7 +16,7 @@ namespace rtrs {
 namespace trace {
 namespace {
 
-// Bytes of a value of each kind; 0 where there is none.
+// Size of a value of each kind; 0: no such kind.
 constexpr auto kEventSizes = [] {
   std::array<std::size_t, kKindLimit> sizes{};
 #define RTRS_TRACE_SIZE(number, event_class, type) sizes[number] = sizeof(type);
@@ -150,7 +150,7 @@ void Recorder::forget(InstanceId instance, const void* machine) noexcept {
   if (instance < watched_.size() && watched_[instance].machine == machine) forget(instance);
 }
 
-// Twice a round of the ring, so that half of it can be replayed at least.
+// Taken twice per round of the ring, so that at least half of the ring can be replayed.
 bool Recorder::take_snapshot(Nanos now, trace::Watched& watched) noexcept {
   if (watched.machine == nullptr) return true;
   trace::Watched::Kept& kept = watched.kept[watched.next];
@@ -164,7 +164,8 @@ bool Recorder::take_snapshot(Nanos now, trace::Watched& watched) noexcept {
   return true;
 }
 
-// Takes memory only after the machine did. False: there is none, and the snapshot is left out.
+// Allocates only after the machine's state has grown. Returns false if out of memory; the snapshot is then
+// omitted.
 bool Recorder::make_room(const trace::Watched& watched, trace::Watched::Kept& kept) noexcept {
   const std::size_t needed = watched.bound(watched.machine);
   if (needed <= kept.room) return true;
@@ -219,7 +220,7 @@ template void Recorder::append_note(InstanceId, const trace::WireCm&) noexcept;
 void Recorder::stop_writing(int error) noexcept {
   writing_ = false;
   file_errno_ = error;
-  // The record that failed and those of its block, which are in no file.
+  // The record that failed and the others of its block, which are lost.
   lost_ = writer_->unflushed() + 1;
   failed_at_ = head_;
 }
@@ -248,7 +249,7 @@ int Recorder::open_next(bool partial) {
 
 int Recorder::open_file(const char* path, const trace::Origin& origin, const trace::FileOptions& options) {
   if (writing_) return EBUSY;
-  // Those that rotation replaces, too.
+  // Also checks the files that rotation replaces.
   for (unsigned number = 1; options.rotate_bytes != 0 && number < options.rotate_files; ++number)
     if (const int error = trace::may_replace((std::string(path) + '.' + std::to_string(number)).c_str()))
       return error;
@@ -297,7 +298,7 @@ int Recorder::rotate() noexcept {
     const auto name = [this](unsigned number) {
       return number == 0 ? path_ : path_ + '.' + std::to_string(number);
     };
-    // With one file to keep, the new one replaces it.
+    // If only one file is kept, the new file replaces it.
     for (unsigned number = std::max(options_.rotate_files, 1U) - 1; number > 0; --number) {
       if (std::rename(name(number - 1).c_str(), name(number).c_str()) != 0 && errno != ENOENT) return errno;
     }
@@ -333,7 +334,7 @@ std::uint64_t Recorder::chain_hash() const noexcept {
   return writer_ ? writer_->chain_hash() : 0;
 }
 
-// Snapshots that stand in the ring, in their order.
+// Snapshots for records in the ring, in order.
 std::vector<Recorder::KeptAt> Recorder::kept_since(std::uint64_t first) const {
   std::vector<KeptAt> all;
   for (std::size_t instance = 0; instance < watched_.size(); ++instance)
@@ -364,7 +365,7 @@ int Recorder::dump_ring(const char* path, const trace::Origin& origin) const {
     }
     if (error != 0) break;
     const Slot& slot = slots_[at & mask_];
-    if (slot.kind == kContinuation) continue;  // of a value that was put together or overwritten
+    if (slot.kind == kContinuation) continue;  // part of a value that was already assembled or overwritten
     const std::size_t size = trace::kEventSizes[slot.kind];
     std::byte value[trace::kMaxEventSize];
     std::memcpy(value, slot.bytes, std::min(kSlotBytes, size));

@@ -40,14 +40,14 @@ class Writer;
 // Content of a file in addition to inputs and actions.
 enum class Detail : std::uint8_t {
   machines,  // nothing
-  wire,      // notes of what went over the wire, user data as digests
-  payload,   // the same with the user data
+  wire,      // notes of wire traffic, user data as digests
+  payload,   // notes of wire traffic with user data
 };
 
 struct FileOptions {
   Detail detail = Detail::machines;
-  std::uint32_t state_every = 4096;  // inputs of a watched machine from one hash of its state to the next
-  Nanos flush_every = 0;             // a block is written when it is older than this; 0: when it is full
+  std::uint32_t state_every = 4096;  // inputs of a watched machine between two hashes of its state
+  Nanos flush_every = 0;             // maximum age of a block before it is written; 0: only when full
   // 0: one file of unlimited size. Otherwise a file that reaches this size is completed and renamed to
   // PATH.1, PATH.1 to PATH.2 and so on; the oldest beyond rotate_files is deleted. Each file can be replayed
   // on its own.
@@ -59,10 +59,10 @@ struct FileOptions {
 
 struct RecorderCounters {
   std::uint64_t ring_records = 0;       // slots written since the recorder was made
-  std::uint64_t ring_overwritten = 0;   // of which lost to newer ones
+  std::uint64_t ring_overwritten = 0;   // slots overwritten by newer records
   std::uint64_t file_records = 0;       // inputs, actions and control events of the current or last file
   std::uint64_t file_bytes = 0;         // handed to the operating system
-  std::uint64_t file_records_lost = 0;  // not written since the file failed; later actions do not count
+  std::uint64_t file_records_lost = 0;  // not written since the file failed, without later actions
   std::uint64_t files_rotated = 0;
   std::uint64_t snapshots = 0;  // of machines
 };
@@ -72,9 +72,9 @@ class Recorder {
   static constexpr std::size_t kDefaultRingRecords = std::size_t{1} << 14;
   static constexpr std::size_t kMachinesOfARing = 16;
 
-  // `ring_records` is rounded up to a power of two, at least 16; each takes 64 bytes. The ring grows by as
-  // much for every kMachinesOfARing machines that are watched beyond the first so many, so that the snapshots
-  // of many machines cost an input no more than those of few.
+  // `ring_records` is rounded up to a power of two, at least 16; each takes 64 bytes. The ring grows by the
+  // same size for each further kMachinesOfARing watched machines, so that the cost of snapshots per input
+  // does not grow with the number of machines.
   explicit Recorder(std::size_t ring_records = kDefaultRingRecords);
   ~Recorder();  // closes an open file
   Recorder(const Recorder&) = delete;
@@ -85,7 +85,7 @@ class Recorder {
   // `kind` is server_session, made with index `session`, or server_registry.
   void begin(Nanos now, InstanceId, MachineKind kind, const ServerConfig&,
              std::uint16_t session = 0) noexcept;
-  // A machine of devices; `event` is the begin event of its kind.
+  // For a machine of devices; `event` is the begin event of its kind.
   template <class Begin>
   void begin(InstanceId instance, const Begin& event) noexcept {
     static_assert(trace::KindOf<Begin>::category == trace::EventClass::control);
@@ -138,7 +138,7 @@ class Recorder {
       end_step(instance);
     }
   }
-  // The machine's fingerprint() now, for replay to compare.
+  // Records the machine's current fingerprint(), which replay compares.
   void state(InstanceId instance, std::uint64_t fingerprint) noexcept {
     put(trace::kKindOf<trace::StateHash>, instance, trace::StateHash{fingerprint});
   }
@@ -168,7 +168,7 @@ class Recorder {
   const char* broken_invariant() const noexcept { return broken_; }
   // Writes the buffered records (up to 64 KiB) as one block. Does nothing without a file.
   void flush_file() noexcept;
-  // Completes and closes the file. 0 or the errno of the first failure since it was opened.
+  // Completes and closes the file. Returns 0 or the errno of the first failure since it was opened.
   int close_file() noexcept;
   bool recording() const noexcept { return writing_; }
   bool file_failed() const noexcept { return file_errno_ != 0; }
@@ -204,7 +204,7 @@ class Recorder {
     if (writing_) [[unlikely]]
       append(kind, instance, &value);
   }
-  // A value longer than a slot.
+  // Records a value that is longer than a slot.
   void put_large(trace::KindId kind, InstanceId instance, const void* value, std::size_t size) noexcept;
   void append(trace::KindId kind, InstanceId instance, const void* value) noexcept;
   template <class Actions>
@@ -215,7 +215,7 @@ class Recorder {
   void append_event(InstanceId instance, const Event& event) noexcept {
     if (writing_) append(trace::kKindOf<Event>, instance, &event);
   }
-  // After the actions of a step in a file or at a listener.
+  // Called after the actions of a step were recorded to a file or listener.
   void end_step(InstanceId instance) noexcept;
   struct KeptAt {
     InstanceId instance;
@@ -224,7 +224,7 @@ class Recorder {
   std::vector<KeptAt> kept_since(std::uint64_t first) const;
   void watch(InstanceId instance, trace::Watched watched);
   void forget(InstanceId instance) noexcept;
-  // False: no memory for the snapshot.
+  // Returns false if there is no memory for the snapshot.
   bool take_snapshot(Nanos now, trace::Watched&) noexcept;
   static bool make_room(const trace::Watched&, trace::Watched::Kept&) noexcept;
   void grow_ring(std::size_t records);
@@ -245,9 +245,9 @@ class Recorder {
 
   std::unique_ptr<Slot[]> slots_;
   std::size_t mask_ = 0;
-  std::size_t first_ring_ = 0;  // records that the ring was made with
+  std::size_t first_ring_ = 0;  // initial capacity of the ring in records
   std::size_t watched_count_ = 0;
-  std::uint64_t ring_begin_ = 0;  // records before it are overwritten
+  std::uint64_t ring_begin_ = 0;  // earlier records are overwritten
   std::uint64_t head_ = 0;
   bool writing_ = false;
   bool checking_ = false;
@@ -255,10 +255,10 @@ class Recorder {
   bool snapshots_owed_ = false;  // the file begins in the middle of a run
   trace::Detail detail_ = trace::Detail::machines;
   int file_errno_ = 0;
-  std::uint64_t lost_ = 0;       // by the failure itself
-  std::uint64_t failed_at_ = 0;  // head_ at that time
+  std::uint64_t lost_ = 0;       // records lost by the failure itself
+  std::uint64_t failed_at_ = 0;  // head_ at the time of the failure
   std::unique_ptr<trace::Writer> writer_;
-  std::unique_ptr<trace::LiveRecords> live_;  // instead of the writer
+  std::unique_ptr<trace::LiveRecords> live_;  // used instead of writer_
   std::vector<trace::Watched> watched_;       // by instance
   trace::FileOptions options_;
   std::string path_;

@@ -1,4 +1,4 @@
-// The actions of machines of devices, for a file or a listener.
+// Records the actions of device machines to a file or listener.
 #include "core/record/recorder.hpp"
 
 namespace rtrs {

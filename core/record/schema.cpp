@@ -31,7 +31,7 @@ const char* to_string(MachineKind kind) noexcept {
 namespace rtrs::trace {
 namespace {
 
-// The enumerator's own word, which is not always the sentence of to_string().
+// Name of the enumerator, which is not always the text of to_string().
 const char* errc_word(Errc errc) noexcept {
   switch (errc) {
     case Errc::ok:
@@ -236,7 +236,7 @@ class Builder {
       if constexpr (std::is_same_v<Field, bool>) {
         info.type = FieldType::boolean;
       } else if constexpr (std::is_same_v<Field, wire::Extensions>) {
-        info.type = FieldType::unsigned_number;  // a set, no list of words
+        info.type = FieldType::unsigned_number;  // a bit set, not an enumeration
       } else if constexpr (std::is_enum_v<Field>) {
         info.type = FieldType::enumeration;
         info.enumeration = enumeration<Field>();
@@ -248,7 +248,7 @@ class Builder {
     return info;
   }
 
-  // Enumerations are dense from 0, so the words end where there is none.
+  // Enumerations are dense from 0, so the first value without a word ends the list.
   template <class E>
   std::uint16_t enumeration() {
     static_assert(kEnumName<E> != nullptr && std::is_same_v<std::underlying_type_t<E>, std::uint8_t>);

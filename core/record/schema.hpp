@@ -22,9 +22,9 @@ enum class FieldType : std::uint8_t {
 };
 
 struct FieldInfo {
-  std::string name;  // members of members are joined by a dot: key.path
+  std::string name;  // nested members are joined by a dot: key.path
   FieldType type = FieldType::unsigned_number;
-  std::uint8_t width = 0;         // of numbers, booleans, enumerations: bytes, 1, 2, 4 or 8; else 0
+  std::uint8_t width = 0;         // bytes of a number, boolean or enumeration: 1, 2, 4 or 8; else 0
   std::uint16_t enumeration = 0;  // index into Schema::enums
   bool operator==(const FieldInfo&) const = default;
 };
@@ -47,7 +47,7 @@ struct EnumInfo {
   std::vector<EnumWord> words;
   // Empty for a value without a word.
   std::string_view word_of(std::uint64_t value) const noexcept;
-  // False for an unknown word.
+  // Returns false for an unknown word.
   bool value_of(std::string_view word, std::uint64_t& value) const noexcept;
   bool operator==(const EnumInfo&) const = default;
 };

@@ -12,7 +12,7 @@
 
 namespace rtrs::trace {
 
-// A machine is made, for session `session` of the server.
+// A machine was created for session `session` of the server.
 struct BeginServerDevices {
   Nanos now = 0;
   std::uint16_t session = 0;
@@ -22,7 +22,7 @@ struct BeginServerDevices {
 
 // --- inputs ---
 
-// rnbd::DeviceRequest with a header of at most kIoBytes, as an IO has it: it fits a slot of the ring.
+// rnbd::DeviceRequest with a header of at most kIoBytes, like every IO; fits in a slot of the ring.
 struct DeviceRequest {
   Nanos now = 0;
   std::uint64_t request = 0;

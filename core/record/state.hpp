@@ -1,5 +1,5 @@
-// The state of a machine as bytes and back, and as text: every reflected field, in order. Bytes are only
-// understood by a build whose state has the same fields (state_layout()).
+// Converts the state of a machine to bytes and back, and to text: every reflected field, in order. Only a
+// build whose state has the same fields (state_layout()) can read the bytes.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -28,12 +28,12 @@ template <class T>
 inline constexpr bool is_uuid = std::is_same_v<T, wire::Uuid>;
 template <class T>
 inline constexpr bool is_name = std::is_same_v<T, wire::Name>;
-// std::array has a fixed length, FixedVector and GrowingVector one that is part of the state.
+// True for FixedVector and GrowingVector, whose length is part of the state; std::array has a fixed length.
 template <class T>
 concept Resizable = requires(T& list) {
   list.resize(1);
 };
-// Never takes memory.
+// Never allocates.
 template <class T>
 concept Fixed = requires {
   typename std::integral_constant<std::size_t, T::capacity()>;
@@ -41,7 +41,7 @@ concept Fixed = requires {
 template <class List>
 using Item = std::remove_cvref_t<decltype(*std::declval<List&>().begin())>;
 
-// Most bytes that `value` can take while its lists need no further memory.
+// Maximum encoded size of `value` until its lists allocate more memory.
 template <class T>
 std::size_t bound(const T& value) {
   if constexpr (is_scalar<T>) {
@@ -86,7 +86,7 @@ std::uint8_t* save(std::uint8_t* out, const T& value) noexcept {
   }
 }
 
-// Null when the bytes are not those of such a value.
+// Returns null if the bytes are no valid encoding of such a value.
 template <class T>
 const std::uint8_t* load(const std::uint8_t* at, const std::uint8_t* end, T& value) noexcept {
   if constexpr (is_scalar<T>) {
@@ -150,7 +150,7 @@ inline std::string printable(std::string_view name) {
   return text;
 }
 
-// Calls leaf(name, text) for every field; elements of lists that hold nothing but defaults are left out.
+// Calls leaf(name, text) for every field, except list elements that contain only default values.
 template <class T, class Leaf>
 void visit_text(const std::string& name, const T& value, Leaf&& leaf) {
   if constexpr (is_scalar<T>) {
@@ -187,7 +187,7 @@ void visit_text(const std::string& name, const T& value, Leaf&& leaf) {
 
 }  // namespace state
 
-// Changes when the fields of the state do.
+// Hash of the field names: changes if the fields of the state change.
 template <class Machine>
 std::uint64_t state_layout(const Machine& machine) {
   Fingerprint hash;
@@ -195,7 +195,7 @@ std::uint64_t state_layout(const Machine& machine) {
   return hash.value();
 }
 
-// The state as name=value, without what holds only defaults in lists.
+// The state as name=value, without list elements that contain only default values.
 using StateText = std::vector<std::pair<std::string, std::string>>;
 
 template <class Machine>
@@ -207,7 +207,7 @@ StateText state_text(const Machine& machine) {
   return text;
 }
 
-// The first place where two states are not alike, as name=value; empty texts when there is none.
+// First difference of two states, as name=value; empty texts if they are equal.
 struct StateDifference {
   std::string a;
   std::string b;

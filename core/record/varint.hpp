@@ -1,4 +1,5 @@
-// Numbers as in a trace: little-endian base 128, shortest form only, so that equal values have equal bytes.
+// Number encoding of traces: little-endian base 128, only the shortest form, so that equal values have equal
+// bytes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +8,7 @@ namespace rtrs::trace {
 
 inline constexpr std::size_t kMaxVarint = 10;  // bytes
 
-// Returns the end of what was written; `out` has room for kMaxVarint bytes.
+// Returns the end of the written bytes; `out` has room for kMaxVarint bytes.
 inline std::uint8_t* put_varint(std::uint8_t* out, std::uint64_t value) noexcept {
   while (value >= 0x80) {
     *out++ = static_cast<std::uint8_t>(value | 0x80);
@@ -17,7 +18,7 @@ inline std::uint8_t* put_varint(std::uint8_t* out, std::uint64_t value) noexcept
   return out;
 }
 
-// Returns the end of the number, or null when it is cut, overlong or above 64 bits.
+// Returns the end of the number, or null if it is truncated, overlong or above 64 bits.
 inline const std::uint8_t* get_varint(const std::uint8_t* at, const std::uint8_t* end,
                                       std::uint64_t& value) noexcept {
   std::uint64_t result = 0;

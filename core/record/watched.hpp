@@ -1,4 +1,4 @@
-// A machine whose state a recorder may look at between its steps.
+// A machine whose state a recorder may read between its steps.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -17,8 +17,8 @@ struct Watched {
     std::unique_ptr<std::uint8_t[]> bytes;  // `room` bytes; untouched pages take no memory
     std::size_t room = 0;
     std::size_t size = 0;  // 0: there is none
-    std::uint64_t at = 0;  // records before it
-    Nanos now = 0;         // of the input after it
+    std::uint64_t at = 0;  // number of records before the snapshot
+    Nanos now = 0;         // time of the input after the snapshot
   };
 
   const void* machine = nullptr;
@@ -27,12 +27,12 @@ struct Watched {
   std::uint64_t (*fingerprint)(const void* machine) noexcept = nullptr;
   // Name of the first violated invariant of the state, or null.
   const char* (*broken)(const void* machine) noexcept = nullptr;
-  // Bytes of the longest state, until the machine takes memory for more paths or connections.
+  // Maximum size of the encoded state, until the machine allocates memory for more paths or connections.
   std::size_t (*bound)(const void* machine) noexcept = nullptr;
   std::uint64_t layout = 0;
-  std::uint64_t due = ~std::uint64_t{0};  // number of records when the next snapshot is to be taken
-  std::uint32_t steps = 0;                // since the last hash of the state
-  unsigned next = 0;                      // which of the two is replaced
+  std::uint64_t due = ~std::uint64_t{0};  // number of records at which the next snapshot is due
+  std::uint32_t steps = 0;                // steps since the last hash of the state
+  unsigned next = 0;                      // index of the snapshot to replace
   std::array<Kept, 2> kept;
 
   template <class Machine>

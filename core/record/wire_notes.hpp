@@ -1,6 +1,6 @@
-// Notes of wire traffic, as one side saw it. They are no inputs of a machine and replay skips them. They
-// serve for display, for `check` and for conversion to packets (`pcap`). A trace made from a capture consists
-// of notes only.
+// Notes of wire traffic as one side saw it, for display, for `check` and for conversion to packets (`pcap`).
+// Notes are not inputs of a machine, so replay skips them. A trace made from a capture consists of notes
+// only.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,25 +19,24 @@ enum class WireCmKind : std::uint8_t {
   rep,     // accept
   rej,     // reject
   dreq,    // one side disconnects
-  closed,  // nothing of the connection is outstanding any more
+  closed,  // the connection has no outstanding work any more
 };
 const char* to_string(WireCmKind) noexcept;
 
-// Payloads are kept in two parts. `head` is what a machine or RNBD parses: of SENDs the message, of requests
-// the user header and the RTRS header, which stand behind the data. `digest` is content_digest() of the data,
-// which is what stands before `head` (writes) or after it (SENDs longer than kMaxHead); 0 when there is none.
-// Recorded with whole payloads, `head` also holds the data, or as much of its end as kMaxHead leaves room
-// for.
+// Payloads are stored in two parts. `head` is the part that a machine or RNBD parses: the message of a SEND;
+// the user header and RTRS header of a request, which follow the data. `digest` is content_digest() of the
+// data, which is before `head` (writes) or after it (SENDs longer than kMaxHead); 0: no data. If whole
+// payloads are recorded, `head` also contains the data, or as much of its end as fits in kMaxHead.
 inline constexpr std::size_t kMaxHead = 60 * 1024;
 
-// Message that this side posted to its fabric. It may not have reached the wire.
+// Message that this side posted to its fabric; possibly it never reached the wire.
 struct WireSent {
   Nanos now = 0;
   ConKey key;
   WireOp op = WireOp::write;
   bool has_imm = false;
   std::uint32_t imm = 0;   // host order, as core/wire/imm.hpp uses it
-  std::uint32_t rkey = 0;  // of writes: where to; of send_inv: which one is to die; else 0
+  std::uint32_t rkey = 0;  // write: key of the target; send_inv: key to invalidate; else 0
   std::uint64_t remote_addr = 0;
   std::uint32_t length = 0;  // bytes of the whole payload
   std::uint64_t digest = 0;

@@ -31,8 +31,8 @@ FdSink::~FdSink() {
 
 namespace {
 
-// A write beyond the limit of file sizes (ulimit -f) raises a signal that ends the program: held back for the
-// length of a write, it becomes the error EFBIG.
+// A write beyond the file size limit (ulimit -f) raises a signal that ends the program. If the signal is
+// blocked during the write, the write fails with EFBIG instead.
 class NoFileSizeSignal {
  public:
   NoFileSizeSignal() noexcept {
@@ -75,9 +75,9 @@ bool is_own(const struct stat& status) noexcept {
   return status.st_uid == ::geteuid() || status.st_uid == 0;
 }
 
-// In a folder where everybody may create files, such as /tmp, another user could choose where a trace goes:
-// by a symbolic link, or by a file that this user keeps open. Linux refuses both where fs.protected_symlinks
-// and fs.protected_regular are set, which not every system does.
+// In a folder where every user may create files, such as /tmp, another user could redirect a trace: by a
+// symbolic link, or by a file that this user keeps open. Linux prevents both only if fs.protected_symlinks
+// and fs.protected_regular are set.
 bool is_public_folder(const std::string& path) noexcept {
   struct stat status {};
   const std::size_t slash = path.rfind('/');
@@ -86,8 +86,8 @@ bool is_public_folder(const std::string& path) noexcept {
          (status.st_mode & S_IWOTH) != 0;
 }
 
-// open(2) of a file for a trace. Follows a symbolic link unless another user made it in a public folder.
-// EPERM: the link or the file there is another user's.
+// open(2) of a file for a trace. Follows a symbolic link unless another user created it in a public folder.
+// EPERM: the link or the file belongs to another user.
 int open_own(const char* path, int flags) noexcept {
   std::string name = path;
   const bool is_public = is_public_folder(name);
@@ -100,7 +100,7 @@ int open_own(const char* path, int flags) noexcept {
     return -1;
   }
   if (!is_public || errno != ELOOP) return -1;
-  // The owner is asked of the link that is read, not of its name, which may mean another link by then.
+  // The owner is read from the opened link, not by name, because the name may refer to another link by then.
   const int link = ::open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (link < 0) return -1;
   char target[PATH_MAX];
@@ -127,7 +127,7 @@ int open_replaceable(const char* path) noexcept {
   char begin[kMagic.size()];
   ssize_t size = -1;
   if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) size = ::pread(fd, begin, sizeof begin, 0);
-  // A trace whose disk was full at once may have less than all of the magic.
+  // If the disk was full from the start, the file may contain only part of the magic.
   if (size >= 0 && kMagic.substr(0, static_cast<std::size_t>(size)) ==
                        std::string_view(begin, static_cast<std::size_t>(size)))
     return fd;
@@ -157,14 +157,14 @@ std::string file_error_text(int error) {
 
 std::unique_ptr<FdSink> FdSink::create(const char* path, int& error) {
   int fd = open_replaceable(path);
-  // Not O_EXCL, because the name may be a link to where nothing is yet.
+  // No O_EXCL, because the name may be a link to a file that does not exist yet.
   if (fd < 0 && errno == ENOENT) fd = open_own(path, O_WRONLY | O_CREAT);
   if (fd < 0) {
     error = errno;
     return nullptr;
   }
-  // A file that is replaced keeps its mode otherwise. Where that is not ours to change, the owner has chosen
-  // it.
+  // A replaced file would otherwise keep its mode. Failure is ignored: then another user owns the file and
+  // has chosen its mode.
   (void)!::fchmod(fd, 0600);
   error = ::ftruncate(fd, 0) == 0 ? 0 : errno;
   auto sink = std::make_unique<FdSink>(fd);
@@ -219,7 +219,7 @@ int Writer::append_values(const EventInfo& event, InstanceId instance, Nanos tim
   return error;
 }
 
-// last_time_ is already that of the record.
+// Precondition: last_time_ is the time of the record.
 int Writer::commit(const void* record, std::size_t size) noexcept {
   if (used_ + size > kMaxBlock) {
     // flush() needs the time of the last record in this block for the next block.
@@ -271,7 +271,7 @@ int Writer::finish() noexcept {
                     bytes);
   std::uint32_t crc = crc32c(bytes, kFrameHeadSize);
   if (const int error = write(bytes, kFrameHeadSize)) return error;
-  // Through the block's buffer, which is empty now.
+  // Uses the block's buffer, which is empty now.
   std::size_t filled = 0;
   for (std::size_t i = 0; i < index_.size(); ++i) {
     encode_index_entry(index_[i], frame_.data() + filled);

@@ -1,4 +1,4 @@
-// Writes a trace: header, blocks of at most 64 KiB, trailer. The same records always give the same bytes.
+// Writes a trace: header, blocks of at most 64 KiB, trailer. Equal records always give equal bytes.
 #pragma once
 #include <cerrno>
 #include <cstddef>
@@ -29,8 +29,8 @@ class FdSink final : public Sink {
   FdSink(const FdSink&) = delete;
   FdSink& operator=(const FdSink&) = delete;
   int write(const void* bytes, std::size_t size) noexcept override;
-  // Creates the file, or replaces an empty one or a trace, readable by its owner alone, because traces may
-  // hold user data. Null and `error` on failure: see may_replace().
+  // Creates the file, or replaces an empty file or a trace. The file is readable only by its owner, because
+  // traces may contain user data. On failure returns null and sets `error`: see may_replace().
   static std::unique_ptr<FdSink> create(const char* path, int& error);
 
  private:
@@ -62,9 +62,9 @@ class Writer {
   explicit Writer(std::unique_ptr<Sink> sink);
   // Call first. EOVERFLOW if the header exceeds the limits of the format.
   int start(const Header& header);
-  // A value of built-in kind `kind`. An event without `now` happens at the time of the one before.
+  // Appends a value of built-in kind `kind`. An event without `now` gets the time of the previous one.
   int append(KindId kind, InstanceId instance, const void* value) noexcept;
-  // A note of the wire or a Snapshot. EOVERFLOW when its bytes are longer than kMaxHead.
+  // Appends a wire note or a Snapshot. EOVERFLOW if its bytes are longer than kMaxHead.
   template <class Note>
   int append_note(InstanceId instance, const Note& note) noexcept {
     std::size_t size = 0;
@@ -76,7 +76,8 @@ class Writer {
     const std::uint8_t* end = put_record(note_.data(), instance, note, last_time_);
     return commit(note_.data(), static_cast<std::size_t>(end - note_.data()));
   }
-  // Any event of the header's schema. EINVAL when the values do not fit, EOVERFLOW when they fill a block.
+  // Appends any event of the header's schema. EINVAL if the values do not fit, EOVERFLOW if they exceed a
+  // block.
   int append_values(const EventInfo& event, InstanceId instance, Nanos time, std::span<const Value> values);
   // Ends the block.
   int flush() noexcept;
@@ -98,12 +99,12 @@ class Writer {
   bool reserve_note() noexcept;
 
   std::unique_ptr<Sink> sink_;
-  std::vector<std::uint8_t> note_;   // one record; made with the first note
-  std::vector<std::uint8_t> frame_;  // head, payload and CRC of the block that is being filled
-  std::size_t used_ = 0;             // of the payload
+  std::vector<std::uint8_t> note_;   // one record; allocated with the first note
+  std::vector<std::uint8_t> frame_;  // head, payload and CRC of the current block
+  std::size_t used_ = 0;             // used bytes of the payload
   std::uint32_t count_ = 0;
   std::uint64_t first_seq_ = 0;
-  Nanos base_time_ = 0;  // of the last record of the block before
+  Nanos base_time_ = 0;  // time of the last record of the previous block
   Nanos last_time_ = 0;
   std::uint64_t offset_ = 0;
   std::vector<IndexEntry> index_;

@@ -12,7 +12,7 @@ constexpr IoNature kChange{true, false, false};
 constexpr IoNature kFua{true, true, false};
 constexpr IoNature kFlush{false, false, true};
 
-// A device that is mapped, and opened at servers whose caches have instances.
+// A mapped device that is opened on servers whose caches have instance numbers.
 class ClientCache : public testing::Test {
  protected:
   void open_at(std::uint64_t instance, bool extended = true) {
@@ -88,7 +88,7 @@ TEST_F(ClientCache, EveryFlushThatBeganBeforeOneToldTells) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-// The first is answered while the others are held.
+// The first flush is answered while the others are held.
 TEST_F(ClientCache, EveryFlushThatArrivedBeforeOneToldTells) {
   open_at(1);
   io(kChange);
@@ -231,7 +231,7 @@ TEST_F(ClientCache, AnUnknownInstanceSaysNothingAndHidesNothing) {
   EXPECT_EQ(io(kFlush), Disposition::lost);
 }
 
-// Before Linux 7.0 a kernel server leaves in the reserved bytes of its answers what its memory held.
+// Before Linux 7.0, a kernel server does not initialise the reserved bytes of its responses.
 TEST_F(ClientCache, ThePeerThatGrantedNoExtensionIsNotAsked) {
   open_at(0x1122334455667788, false);
   io(kChange);
@@ -240,7 +240,7 @@ TEST_F(ClientCache, ThePeerThatGrantedNoExtensionIsNotAsked) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-// As when a kernel server takes the place of one of ours.
+// For example when a kernel server replaces a urtrs server.
 TEST_F(ClientCache, ThePeerThatGrantsNoExtensionIsNotAskedAlthoughOneBeforeItDid) {
   open_at(1);
   io(kChange);

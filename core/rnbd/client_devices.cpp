@@ -167,7 +167,7 @@ Disposition ClientDevices::on(const IoDone& input, ClientActions& actions) noexc
   } else if (device->futile_reopens == kMaxFutileReopens) {
     refuse_device(*device, kEnotconn, actions);
   } else {
-    // The server restarted, or its operator took the device away.
+    // The server restarted, or its operator removed the device.
     ++device->futile_reopens;
     change(*device, DeviceState::closed, kEnotconn, actions);
     needs_info_ = true;

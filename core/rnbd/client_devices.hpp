@@ -52,17 +52,17 @@
 
 namespace rtrs::rnbd {
 
-inline constexpr unsigned kMaxClientDevices = 64;  // of one session, those being unmapped included
-// Re-opens of one device in a row without one IO that succeeded, before its IO is failed.
+inline constexpr unsigned kMaxClientDevices = 64;  // per session, including devices being unmapped
+// Number of consecutive reopens of a device without a successful IO after which its IO fails.
 inline constexpr unsigned kMaxFutileReopens = 3;
 
-// Names a mapped device; never used again for another one.
+// Identifies a mapped device; never reused for another device.
 using DeviceHandle = std::uint32_t;
 
 enum class DeviceState : std::uint8_t {
   init,  // never opened yet
   open,
-  closed,     // mapped but disconnected, or being opened again, or refused by the server
+  closed,     // mapped but disconnected, being reopened, or refused by the server
   unmapping,  // its pending IO and messages are completing
   unmapped,   // the handle is dead
 };
@@ -70,31 +70,30 @@ enum class DeviceState : std::uint8_t {
 
 // --- inputs ---
 
-// The session has a connected path. `extended`: its peer granted an extension, hence is no kernel server, and
-// sets the bytes of its answers that are reserved to a kernel server.
+// The session has a connected path. `extended`: its peer granted an extension, so it is not a kernel server
+// and initialises the response bytes that are reserved for a kernel server.
 struct LinkUp {
   bool extended = false;
 };
-struct LinkDown {};  // it has none
+struct LinkDown {};  // the session has no connected path
 struct MapRequested {
-  std::string_view name;  // 1..254 bytes, as the server knows it
+  std::string_view name;  // device name on the server, 1..254 bytes
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_write;
 };
 struct UnmapRequested {
   DeviceHandle device = 0;
 };
-// Try again to open a device that the server refused.
+// Retries to open a device that the server refused.
 struct RemapRequested {
   DeviceHandle device = 0;
 };
-// An open device has this size from now on, until a server opens it again. Ignored where no device can have
-// it.
+// Sets the size of an open device until a server reopens it. Ignored if the size is impossible.
 struct ResizeRequested {
   DeviceHandle device = 0;
   std::uint64_t nsectors = 0;  // of 512 bytes
 };
-// A SendMessage completed. Not delivered: the transport failed it (no path, session closed, queue full), and
-// the server may or may not have executed it. Unexpected tokens are ignored.
+// A SendMessage completed. `delivered` false: the transport failed it (no path, session closed, queue full),
+// and the server may or may not have executed it. Unexpected tokens are ignored.
 struct MessageDone {
   std::uint64_t token = 0;
   bool delivered = true;
@@ -122,13 +121,13 @@ struct IoArrival {
   std::uint64_t changes = 0;     // changes that had succeeded
   RTRS_FIELDS(flush_told, fua_told, changes)
 };
-// Of one begin_io(), for its IoDone. The caller sets `nature` and `arrival`.
+// Result of begin_io(), to pass to its IoDone. The caller sets `nature` and `arrival`.
 struct IoTicket {
   IoNature nature{};
   IoArrival arrival{};
-  bool doomed = false;       // fails with EIO even if the server says that it is well
-  std::uint64_t losses = 0;  // that were known when it began
-  std::uint32_t cache = 0;   // caches() when it began
+  bool doomed = false;       // fails with EIO even if the server reports success
+  std::uint64_t losses = 0;  // losses known when the IO began
+  std::uint32_t cache = 0;   // caches() when the IO began
 };
 struct IoDone {
   DeviceHandle device = 0;
@@ -136,16 +135,16 @@ struct IoDone {
   std::uint16_t peer_errno = 0;
   IoTicket ticket{};
 };
-// Send again what failed undelivered while the link was up; see retry_wanted().
+// Resends undelivered messages that failed while the link was up; see retry_wanted().
 struct RetryDue {};
-// Open again what the server refused; see reopen_wanted().
+// Reopens devices that the server refused; see reopen_wanted().
 struct ReopenDue {};
 
 // --- actions ---
 
 enum class MessageKind : std::uint8_t { sess_info, open, close };
 
-// Send as a request of the service connection. READ: room for `response_length` bytes; WRITE: no data.
+// Send a request over the service connection. READ: room for `response_length` bytes; WRITE: no data.
 struct SendMessage {
   std::uint64_t token;
   MessageKind kind;
@@ -185,7 +184,7 @@ struct MapOutcome {
 
 enum class Gate : std::uint8_t {
   go,      // begin_io() and submit
-  hold,    // keep the IO and ask again after the next input
+  hold,    // keep the IO and call gate() again after the next input
   refuse,  // fail it with refusal_errno()
 };
 
@@ -193,7 +192,7 @@ enum class Disposition : std::uint8_t {
   ok,
   retry_after_remap,  // keep the IO, call gate() and resubmit the IO with its new id
   fail,               // with the peer's errno, or EIO when it was not delivered
-  lost,               // fail with EIO: changes that succeeded before it are lost
+  lost,               // fail with EIO: earlier successful changes are lost
 };
 
 struct IoStart {
@@ -206,7 +205,8 @@ class ClientDevices {
   void on(const LinkUp& input, ClientActions& actions) noexcept;
   void on(const LinkDown& input, ClientActions& actions) noexcept;
   [[nodiscard]] MapOutcome on(const MapRequested& input, ClientActions& actions) noexcept;
-  // Unknown handles are ignored. Ends with DeviceChanged{unmapped}. Sends CLOSE only when the device is open.
+  // Unmaps a device; ends with DeviceChanged{unmapped}. Sends CLOSE only if the device is open. Unknown
+  // handles are ignored.
   void on(const UnmapRequested& input, ClientActions& actions) noexcept;
   void on(const RemapRequested& input, ClientActions& actions) noexcept;
   void on(const ResizeRequested& input, ClientActions& actions) noexcept;
@@ -216,11 +216,11 @@ class ClientDevices {
   void on(const ReopenDue& input, ClientActions& actions) noexcept;
 
   [[nodiscard]] Gate gate(DeviceHandle device) const noexcept;
-  // Errno of a refused IO: ENODEV (not mapped), else what closed the device.
+  // Errno of a refused IO: ENODEV (not mapped), else the errno that closed the device.
   [[nodiscard]] std::uint16_t refusal_errno(DeviceHandle device) const noexcept;
-  // Errno of the last refusal since the device was open, also while it is tried again; 0: there is none.
+  // Errno of the last refusal since the device was open, also during a retry; 0: none.
   [[nodiscard]] std::uint16_t last_refusal(DeviceHandle device) const noexcept;
-  // Of an IO that arrives now, whatever gate() says; all zeroes for dead handles.
+  // State to store for an IO that arrives now, regardless of gate(); all zeroes for dead handles.
   [[nodiscard]] IoArrival arrive(DeviceHandle device) const noexcept;
   // `before`: the previous ticket of an IO that is resubmitted after retry_after_remap; for a new IO, its
   // nature and arrival only. Precondition: gate() returns go.
@@ -229,7 +229,7 @@ class ClientDevices {
   // A message failed although the link is up: feed RetryDue after a pause of the caller's choice. IO is held
   // until then.
   [[nodiscard]] bool retry_wanted() const noexcept { return paused_; }
-  // The server refused this one, and it has not been tried again yet.
+  // True if the server refused the device and no retry has started.
   [[nodiscard]] bool refused(DeviceHandle) const noexcept;
   // The server refused a device that was open before: its file may be missing or locked for a moment only.
   // Feed ReopenDue after reopen_pause_s().
@@ -242,7 +242,7 @@ class ClientDevices {
   // nullptr for dead handles; valid until the next input.
   [[nodiscard]] const Geometry* geometry(DeviceHandle device) const noexcept;
   [[nodiscard]] bool link_up() const noexcept { return link_up_; }
-  [[nodiscard]] unsigned mapped_count() const noexcept;  // those being unmapped included
+  [[nodiscard]] unsigned mapped_count() const noexcept;  // including devices being unmapped
   [[nodiscard]] unsigned io_in_flight() const noexcept { return io_in_flight_; }
   [[nodiscard]] unsigned io_in_flight(DeviceHandle device) const noexcept;  // 0 for dead handles
   // Number of times that another instance of the export's cache answered an OPEN; 0 for dead handles. Changes
@@ -252,10 +252,10 @@ class ClientDevices {
   // a failed sync, and the next process reports the same instance. Therefore a successful FLUSH proves only
   // for changes of the same opening that no sync failed after them.
   [[nodiscard]] std::uint32_t openings(DeviceHandle device) const noexcept;
-  // Changes that ended well and that no FLUSH covers yet; 0 for dead handles.
+  // Successful changes that no FLUSH covers yet; 0 for dead handles.
   [[nodiscard]] std::uint64_t unflushed(DeviceHandle device) const noexcept;
   [[nodiscard]] unsigned messages_in_flight() const noexcept;
-  // 0 until the server told.
+  // RNBD version of the server; 0 until SESS_INFO was answered.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
 
   // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
@@ -268,7 +268,7 @@ class ClientDevices {
               needs_info_, paused_, holding_, ending_)
 
  private:
-  // Told to the caller; nothing is decided by it here.
+  // Counter for the caller only; does not affect this machine.
   struct Openings {
     std::uint32_t count = 0;
   };
@@ -280,7 +280,7 @@ class ClientDevices {
     std::uint64_t instance = 0;     // of the export's cache, from the last OPEN response; 0: never received
     std::uint64_t changes = 0;      // successful changes without FUA
     std::uint64_t flushed = 0;      // of these, flushed or known to be lost
-    std::uint64_t losses = 0;       // times that another instance answered while some were not flushed
+    std::uint64_t losses = 0;       // times that another instance answered while changes were unflushed
     std::uint64_t flush_told = 0;   // of these, reported by a FLUSH
     std::uint64_t fua_told = 0;     // of these, reported by a FLUSH or a FUA change
     DeviceHandle handle = 0;
@@ -297,7 +297,7 @@ class ClientDevices {
     bool id_known = false;    // device_id is that of the last server that answered
     bool needs_open = false;  // in the next round
     bool refused = false;     // until the link is up again or a remap is requested
-    bool close_due = false;   // once nothing of it is in flight and no OPEN is unanswered
+    bool close_due = false;   // CLOSE is due when no IO is in flight and no OPEN is unanswered
     bool operator==(const Device&) const = default;
     RTRS_FIELDS(name, geometry, open_token, close_token, instance, changes, flushed, losses, flush_told,
                 fua_told, handle, caches, uses, device_id, in_flight, peer_errno, futile_reopens, mode, state,
@@ -339,12 +339,12 @@ class ClientDevices {
   std::uint64_t info_token_ = 0;  // 0: none unanswered
   std::uint32_t io_in_flight_ = 0;
   std::uint8_t version_ = 0;
-  std::uint8_t reopens_ = 0;  // in vain, since a device opened; at most kReopenPauseMax
+  std::uint8_t reopens_ = 0;  // failed reopens since a device opened; at most kReopenPauseMax
   bool link_up_ = false;
   bool extended_ = false;
-  bool needs_info_ = true;  // before the next OPEN
+  bool needs_info_ = true;  // SESS_INFO must be sent before the next OPEN
   bool paused_ = false;
-  // Derived by advance(), so that an IO looks at no other device than its own.
+  // Cached by advance(), so that an IO needs to check only its own device.
   bool holding_ = false;  // no IO may begin
   bool ending_ = false;   // some device waits for its last IO
 };

@@ -19,17 +19,17 @@ using Bytes = std::vector<std::byte>;
 // Requests that the transport holds. They are resent until answered, so a server may receive one twice.
 struct Pending {
   bool is_io = false;
-  SendMessage message{};        // when not an IO
+  SendMessage message{};        // if not an IO
   DeviceHandle device = 0;      // of an IO
   std::uint32_t device_id = 0;  // in the header of an IO
   std::string expected;         // the device an IO is meant for
-  bool answered = false;        // the answer is on its way back
+  bool answered = false;        // the response is in flight
   std::uint16_t peer_errno = 0;
   Bytes response;
 };
 
-// A client over a server like the kernel's: device ids are the lowest free ones, so that after a restart the
-// same ids name other devices.
+// A client with a server like the kernel's: it assigns the lowest free device ids, so that after a restart
+// the same ids name other devices.
 struct World {
   ClientDevices client;
   ClientActions actions;
@@ -66,7 +66,7 @@ struct World {
       entry = entry->second == change.device ? mapped.erase(entry) : std::next(entry);
     }
   }
-  // While an OPEN is unanswered, no IO and no CLOSE is.
+  // Checks the invariant: while an OPEN is unanswered, no IO and no CLOSE is.
   void check_law() const {
     const auto count = [this](auto which) { return std::count_if(pending.begin(), pending.end(), which); };
     const auto opens =
@@ -92,7 +92,7 @@ struct World {
     pending.push_back(io);
     check_law();
   }
-  // The server carries out one request.
+  // The server executes one request.
   void serve(Pending& request) {
     request.answered = true;
     request.peer_errno = 0;
@@ -133,7 +133,7 @@ struct World {
     request.response.resize(wire::rnbd::kOpenRspBytes);
     RC_ASSERT(encode(make_open_rsp(id, geometry), request.response) != 0U);
   }
-  // The answer of a request reaches the client, or the transport gives it up.
+  // The response reaches the client, or the transport fails the request.
   void finish(std::size_t index, bool delivered) {
     const Pending done = pending[index];
     pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(index));
@@ -142,7 +142,7 @@ struct World {
     RC_ASSERT((disposition == Disposition::ok) == (delivered && done.peer_errno == 0));
     RC_ASSERT(delivered || disposition == Disposition::fail);
   }
-  // Answers on their way are lost: the transport sends those requests again.
+  // Responses in flight are lost, so the transport resends their requests.
   void lose_answers() {
     for (Pending& request : pending) request.answered = false;
   }
@@ -169,7 +169,7 @@ void random_step(World& world) {
     const std::size_t index = some_index(world.pending.size());
     if (world.pending[index].answered) world.finish(index, true);
   }
-  if (what == 5) world.restart_server();  // nobody is told
+  if (what == 5) world.restart_server();  // the client gets no event
   if (what == 6) world.lose_answers();
   if (what == 7) world.step(LinkDown{});
   if (what == 8) world.step(LinkUp{});
@@ -195,7 +195,7 @@ RC_GTEST_PROP(ClientDevicesProperty, NoIoReachesAnotherDeviceAndAllComeBack, ())
     random_step(world);
     const char* const broken = world.client.broken_invariant();
     if (broken != nullptr) RC_FAIL(broken);
-    // A field that one of the two leaves out would show.
+    // Finds a field that equality or the fingerprint omits.
     RC_ASSERT((before == world.client) == (before.fingerprint() == world.client.fingerprint()));
   }
   heal(world);
@@ -221,7 +221,7 @@ RC_GTEST_PROP(ClientDevicesProperty, ArbitraryAnswersNeverCrash, ()) {
     request.response.clear();
     for (const std::uint8_t byte : answer) request.response.push_back(std::byte{byte});
     if (*rc::gen::arbitrary<bool>()) {
-      // Well-formed up to its type, so that what follows is read.
+      // Header and type are valid, so that the rest is parsed.
       request.response.resize(*rc::gen::inRange<std::size_t>(0, 2 * wire::rnbd::kOpenRspBytes), std::byte{1});
       if (!request.response.empty()) {
         request.response[0] = request.message.kind == MessageKind::open ? std::byte{3} : std::byte{1};

@@ -1,4 +1,4 @@
-// Devices that the server refused, or took away too often, and what opens them again.
+// Devices that the server refused or removed too often, and how they are reopened.
 #include <gtest/gtest.h>
 
 #include "core/rnbd/test_client.hpp"
@@ -133,7 +133,7 @@ TEST(ClientRefusal, ThePauseBeforeARefusedDeviceIsOpenedAgainGrowsUntilADeviceOp
   }
 }
 
-// More refusals than any counter of bits or bytes has room for.
+// More refusals than a narrow counter or shift can represent.
 TEST(ClientRefusal, ThePauseStaysLongHoweverOftenTheDeviceIsRefused) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);

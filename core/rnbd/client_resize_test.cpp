@@ -1,4 +1,4 @@
-// The size that an operator of the client gives a device.
+// Device size set by an operator of the client.
 #include <gtest/gtest.h>
 
 #include "core/rnbd/test_client.hpp"

@@ -101,7 +101,7 @@ void ClientDevices::finish_sess_info(const MessageDone& input, ClientActions& ac
     version_ = wire::rnbd::negotiated_version(response.value.version);
     return;
   }
-  if (needs_info_) return;  // asked before the link came up again: the next round counts
+  if (needs_info_) return;  // sent before the link was up again: only the next round counts
   needs_info_ = true;
   const std::uint16_t error = input.peer_errno != 0 ? input.peer_errno : std::uint16_t{kEinval};
   for (Device& device : devices_) {
@@ -112,7 +112,7 @@ void ClientDevices::finish_sess_info(const MessageDone& input, ClientActions& ac
 void ClientDevices::finish_open(Device& device, const MessageDone& input, ClientActions& actions) noexcept {
   if (!input.delivered) return undelivered_open(device);
   if (input.peer_errno != 0) {
-    // Asked before the link came up again: the next round counts.
+    // Sent before the link was up again: only the next round counts.
     if (!device.needs_open) refuse_device(device, input.peer_errno, actions);
     return;
   }
@@ -130,7 +130,7 @@ void ClientDevices::finish_open(Device& device, const MessageDone& input, Client
 void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& response,
                                 ClientActions& actions) noexcept {
   if (is_id_held_by_another(device, response.device_id)) {
-    // One server gives one id to one device.
+    // A correct server does not use one id for two devices.
     distrust_ids();
     if (device.futile_reopens == kMaxFutileReopens) return refuse_device(device, kEio, actions);
     ++device.futile_reopens;

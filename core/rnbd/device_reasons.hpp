@@ -9,7 +9,7 @@ namespace rtrs::rnbd {
 
 enum class DeviceReason : std::uint8_t {
   none,
-  // The server refused to open the device, for a reason that may pass.
+  // The server refused to open the device, for a temporary reason.
   absent,     // no device of that name
   gone,       // no hardware behind the name
   forbidden,  // no permission, or write protection
@@ -20,7 +20,7 @@ enum class DeviceReason : std::uint8_t {
   not_allowed,
   closed_by_operator,
   refused,  // any other errno
-  // The device is open, and its geometry is not that of before.
+  // The device is open, and its geometry has changed.
   block_size_changed,
   shrunk,
   grown,
@@ -32,7 +32,8 @@ struct DeviceReasonText {
   const char* sentence;       // without a capital and a full stop, for the end of a line
   const char* hint;           // what to do, likewise; empty only for DeviceReason::none
   std::uint16_t linux_errno;  // errno with this meaning; 0: nothing failed
-  // The reason may pass, as when a server restarts before its disk appears: requests wait for queue_timeout.
+  // The reason may be temporary, for example if a server restarts before its disk appears: requests wait for
+  // queue_timeout.
   bool may_pass;
 };
 

@@ -1,4 +1,4 @@
-// The table of reasons of devices: complete, of one form, and the same as in docs/reasons.md.
+// The table of device reasons is complete, uniform, and equal to docs/reasons.md.
 #include "core/rnbd/device_reasons.hpp"
 
 #include <gtest/gtest.h>

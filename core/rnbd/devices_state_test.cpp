@@ -23,8 +23,8 @@ using test::Session;
 using wire::rnbd::AccessMode;
 using wire::rnbd::Opcode;
 
-// Names of the structs in a machine whose fields are not all of their members. Those of the machine itself,
-// which is no aggregate, are left to the property tests.
+// Names of the structs in a machine that do not list all of their members as fields. The members of the
+// machine itself, which is no aggregate, are checked by the property tests.
 class Incomplete {
  public:
   template <class T>
@@ -37,7 +37,7 @@ class Incomplete {
     });
     if constexpr (std::is_aggregate_v<T>) {
       ++structs;
-      // What equality ignores is no field; the struct says how many it has.
+      // Members that equality ignores are not fields; kNoFields is their number.
       if constexpr (requires { T::kNoFields; }) listed += T::kNoFields;
       if (listed != rtrs::test::members<T>()) names += name + ' ';
     }
@@ -62,11 +62,11 @@ TEST(DevicesState, EveryMemberOfEveryStructIsAField) {
   incomplete.look<ClientDevices>("ClientDevices");
   incomplete.look<ServerDevices>("ServerDevices");
   EXPECT_EQ(incomplete.names, "");
-  // Device and geometry of both; options, operation and IO of the server.
+  // Device and geometry of both machines; options, operation and IO of the server.
   EXPECT_EQ(incomplete.structs, 7U);
 }
 
-// A Machine in memory that held `filler` before: what no member initialises keeps it.
+// Creates a Machine in memory filled with `filler`, so that uninitialised members keep that value.
 template <class Machine>
 class Placed {
  public:

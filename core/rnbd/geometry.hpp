@@ -12,15 +12,15 @@ namespace rtrs::rnbd {
 struct Geometry {
   std::uint64_t nsectors = 0;                  // below 2^54
   std::uint32_t logical_block_size = 512;      // bytes, power of two, 512..32768
-  std::uint32_t physical_block_size = 512;     // bytes; what 16 bits cannot hold is sent as 0, unknown
-  std::uint32_t max_hw_sectors = 0;            // 0: not told
-  std::uint32_t max_segments = 0;              // 0: not told
+  std::uint32_t physical_block_size = 512;     // bytes; values above 16 bits are sent as 0, unknown
+  std::uint32_t max_hw_sectors = 0;            // 0: unknown
+  std::uint32_t max_segments = 0;              // 0: unknown
   std::uint32_t max_discard_sectors = 0;       // 0: not supported
   std::uint32_t max_write_zeroes_sectors = 0;  // 0: not supported
   std::uint32_t discard_granularity = 0;       // bytes
   std::uint32_t discard_alignment = 0;         // bytes
-  bool write_cache = false;  // volatile: what was written needs a flush, or FUA, to be durable
-  bool fua = false;          // a single write can be made durable
+  bool write_cache = false;                    // volatile: writes need a flush or FUA to be durable
+  bool fua = false;                            // a single write can be made durable
   std::uint8_t features =
       0;  // wire::rnbd::kFeature* bits: flags of IO that the server is known to understand
   bool operator==(const Geometry&) const = default;
@@ -29,24 +29,24 @@ struct Geometry {
               write_cache, fua, features)
 };
 
-// Block size and sector count have a wire form and a whole number of blocks.
+// True if block size and sector count have a wire form and the size is a whole number of blocks.
 [[nodiscard]] bool valid(const Geometry& geometry) noexcept;
 
-// Secure erase is never offered. `instance`: of the export's cache, 0 when it is not known.
+// Secure erase is never offered. `instance`: instance of the export's cache; 0: unknown.
 [[nodiscard]] wire::rnbd::OpenRsp make_open_rsp(std::uint32_t device_id, const Geometry& geometry,
                                                 std::uint64_t instance = 0) noexcept;
 // FUA counts only together with a write cache (protocol section 2.9).
 [[nodiscard]] Geometry geometry_of(const wire::rnbd::OpenRsp& response) noexcept;
 
-// 0, or the errno that the request deserves on this device: EOPNOTSUPP (secure erase, or an operation that
+// Returns 0 or the errno for a request on this device: EOPNOTSUPP (secure erase, or an operation that
 // the device cannot do), EPERM (a change of a device opened read-only), EINVAL (no bytes, or not whole
 // logical blocks), EIO (beyond the end). A flush always fits.
 [[nodiscard]] std::uint16_t check_io(const Geometry& geometry, bool writable,
                                      const wire::rnbd::Io& io) noexcept;
 
-// The largest errno an IO response can carry (protocol section 1.3).
+// Largest errno in an IO response (protocol section 1.3).
 inline constexpr int kMaxWireErrno = 511;
-// 0 or an errno a response can carry: what is negative or too large becomes EIO, never success.
+// Converts an errno for a response: negative or too large values become EIO, never 0.
 [[nodiscard]] std::uint16_t to_wire_errno(int error) noexcept;
 
 [[nodiscard]] constexpr bool is_writable(wire::rnbd::AccessMode mode) noexcept {

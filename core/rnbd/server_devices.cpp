@@ -13,7 +13,7 @@ using namespace wire::linux_errno;
 using wire::Refusal;
 using wire::rnbd::MsgType;
 
-// A message of the session, not of a device, that must leave room for its answer.
+// True for a session message (not of a device) with room for its response.
 bool is_query(const DeviceRequest& input, std::size_t answer_bytes) noexcept {
   return input.direction == Direction::read && input.data_len >= answer_bytes;
 }
@@ -243,7 +243,7 @@ std::uint16_t ServerDevices::slot_by_id(std::uint32_t id) const noexcept {
   return static_cast<std::uint16_t>(slot);
 }
 
-// Not one that is closing: the name can be opened again.
+// Ignores a closing device, so that its name can be reopened.
 std::uint16_t ServerDevices::slot_by_name(const wire::Name& name) const noexcept {
   for (std::uint16_t slot = 0; slot < devices_.size(); ++slot) {
     const Device& device = devices_[slot];

@@ -27,20 +27,21 @@ namespace rtrs::rnbd {
 
 inline constexpr unsigned kMaxServerDevices = kMaxSlots;  // open in one session; one more: ENOSPC
 inline constexpr unsigned kMaxServerOperations = 1024;    // unanswered in one session; one more: EBUSY
-// Unanswered OPEN or CLOSE messages of one device, which happen when a client sends again; one more: EBUSY.
+// Unanswered OPEN or CLOSE messages of one device (caused by resends of a client); one more: EBUSY.
 inline constexpr unsigned kMaxDeviceWaiters = 8;
 
 // --- inputs ---
 
-// `request` is the caller's name of the request and only given back. `user_header` is read during the call.
+// `request` is the caller's id of the request, returned in its actions. `user_header` is read during the
+// call.
 struct DeviceRequest {
   std::uint64_t request = 0;
   Direction direction = Direction::read;
-  std::uint32_t data_len = 0;  // bytes of data, or of room for the answer
+  std::uint32_t data_len = 0;  // bytes of data, or of room for the response
   wire::Bytes user_header{};
 };
 // `error` is 0 or a positive errno; with 0, `handle` names the export in later actions, until CloseExport.
-// A geometry that is not valid() is answered with EIO and the export closed again.
+// If the geometry is not valid(), the OPEN is answered with EIO and the export is closed.
 struct ExportOpened {
   std::uint16_t operation = 0;
   int error = 0;
@@ -50,14 +51,14 @@ struct ExportOpened {
   // same instance exactly if the second sees all data written by the first, flushed or not.
   std::uint64_t instance = 0;
 };
-// The size of the export now, in sectors of 512 bytes; a rest that is no whole block is not exported. 0:
-// cannot be told, the size stays what it was.
+// Current size of the export in sectors of 512 bytes; an incomplete last block is not exported. 0: unknown,
+// the size does not change.
 struct ExportMeasured {
   std::uint16_t operation = 0;
   std::uint64_t nsectors = 0;
 };
 // `error` is 0 or a positive errno. ENOTCONN becomes EIO: to a client it means that the device is not open.
-// `sync_failed`: the error is that of making durable what was written before, of this or of other requests.
+// `sync_failed`: the error concerns the durability of data written earlier, by this or other requests.
 struct StorageDone {
   std::uint16_t operation = 0;
   int error = 0;
@@ -68,12 +69,12 @@ struct SyncFailed {
   std::uint64_t handle = 0;
   int error = 0;
 };
-// An operator closes the device. Its id is answered with ENOTCONN from now on; requests in flight complete
-// first. The client may open the device again and then gets another id.
+// An operator closes the device. New requests with its id get ENOTCONN; requests in flight complete first.
+// The client may reopen the device and then gets another id.
 struct DeviceForceClosed {
   std::uint32_t device_id = 0;
 };
-// No path of the session is left: every device is closed as soon as nothing of it is in flight. Ends with
+// The session has no path any more. Each device is closed when its last request has completed. Ends with
 // SessionDrained.
 struct SessionClosed {};
 
@@ -104,10 +105,11 @@ struct Storage {
   std::uint16_t prio;         // Linux ioprio; 0 from peers that do not speak version 2
   wire::rnbd::Opcode opcode;  // never secure_erase
   bool fua;                   // durable before StorageDone (write, discard, write_zeroes)
-  bool preflush;              // what was reported before is made durable first; never of a flush
-  bool nounmap;               // write_zeroes: the blocks stay allocated; else they may be freed
+  bool preflush;              // makes earlier reported writes durable first; never set for a flush
+  bool nounmap;               // write_zeroes: the blocks stay allocated; otherwise they may be freed
 };
-// Put the answer into the data of the request, see fill(). Always followed by its Respond with 0.
+// Copy the response into the request's data, see fill(). Always followed by Respond with 0 for the same
+// request.
 struct WriteBack {
   std::uint64_t request;
   std::uint32_t length;
@@ -125,12 +127,12 @@ struct CacheDamaged {
   std::uint64_t handle;
   std::uint16_t error;
 };
-// Every device is closed and every request answered; the session takes no further input.
+// Every device is closed and every request answered; the session accepts no further input.
 struct SessionDrained {};
 
 using ServerAction = std::variant<Storage, Respond, WriteBack, OpenExport, CloseExport, CacheDamaged,
                                   MeasureExport, SessionDrained>;
-// Enough for the largest steps: one closes every device at once, one answers every request.
+// Capacity for the largest steps, which close every device or answer every request.
 using ServerActions =
     FixedVector<ServerAction, kMaxServerDevices + 4 * kMaxDeviceWaiters + kMaxServerOperations>;
 
@@ -142,7 +144,7 @@ struct ServerOptions {
   // First device id. Use a different one for every session of every run, so that ids of an earlier run of the
   // server are unknown instead of naming another device.
   std::uint32_t first_generation = 0;
-  std::uint32_t generations = kMaxGenerations;  // 1..kMaxGenerations ids a slot, then it is retired
+  std::uint32_t generations = kMaxGenerations;  // 1..kMaxGenerations ids per slot, then the slot is retired
   bool operator==(const ServerOptions&) const = default;
   RTRS_FIELDS(first_generation, generations)
 };
@@ -162,9 +164,9 @@ class ServerDevices {
   enum class DeviceState : std::uint8_t {
     vacant,
     queued,   // waits until the device of the same name is closed
-    opening,  // OpenExport given, ExportOpened outstanding
+    opening,  // OpenExport handed out, ExportOpened pending
     open,
-    closing,  // waits for what is in flight
+    closing,  // waits for requests in flight
   };
   struct Device {
     wire::Name name{};
@@ -180,22 +182,22 @@ class ServerDevices {
     std::uint32_t sync_failures = 0;                                  // reported by storage to this device
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // of the first OPEN; the one enforced
     DeviceState state = DeviceState::vacant;
-    std::uint16_t sync_error = 0;  // of every flush, until it is closed; 0: none
+    std::uint16_t sync_error = 0;  // errno of every flush until the device is closed; 0: none
     std::uint8_t waiters = 0;
-    bool doomed = false;  // taken away while it was being opened
+    bool doomed = false;  // removed by the operator while it was being opened
     bool operator==(const Device&) const = default;
     RTRS_FIELDS(name, geometry, handle, instance, id, uses, in_flight, syncs_started, syncs_running, settling,
                 sync_failures, mode, state, sync_error, waiters, doomed)
   };
-  // Slots in order; those vacant are to be skipped.
+  // Iterates over all slots in order; skip vacant ones.
   [[nodiscard]] const Device* begin() const noexcept { return devices_.begin(); }
   [[nodiscard]] const Device* end() const noexcept { return devices_.end(); }
   [[nodiscard]] unsigned open_count() const noexcept;
-  [[nodiscard]] unsigned unanswered() const noexcept { return unanswered_; }  // requests
+  [[nodiscard]] unsigned unanswered() const noexcept { return unanswered_; }  // unanswered requests
   // Number of IO messages with undefined flags in rw. The flags are ignored: flags of newer kernels only
   // affect how an IO is executed, and mandatory ones have an opcode of their own.
   [[nodiscard]] std::uint64_t unknown_flags() const noexcept { return unknown_flags_; }
-  // 0 until the client told.
+  // RNBD version of the client; 0 until its SESS_INFO.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
 
   // Fingerprint of the whole state. Equal states have equal fingerprints, on every compiler.
@@ -217,10 +219,10 @@ class ServerDevices {
     storage,
     open,
     close,
-    late,      // an IO behind the known end waits for ExportMeasured
+    late,      // an IO beyond the known end waits for ExportMeasured
     failed,    // storage failed with EIO; answered after ExportMeasured
     reopen,    // an OPEN of an open device waits for ExportMeasured
-    settling,  // a sync that succeeded waits for those that ran at the same time
+    settling,  // a successful sync waits for syncs that ran concurrently
   };
   struct Operation {
     std::uint64_t request = 0;
@@ -247,7 +249,8 @@ class ServerDevices {
 
   void start_storage(std::uint16_t operation, const wire::rnbd::Io& io, ServerActions& actions) noexcept;
   void end_sync(std::uint16_t operation, ServerActions& actions) noexcept;
-  // Answers each settling operation of the device for which no sync of before its success runs any more.
+  // Answers each settling operation of the device for which all syncs that started before its success have
+  // ended.
   void settle(std::uint16_t slot, ServerActions& actions) noexcept;
   // Continues the requests that waited for ExportMeasured.
   void finish_measured(std::uint16_t operation, ServerActions& actions) noexcept;
@@ -258,7 +261,7 @@ class ServerDevices {
   void start_opening(std::uint16_t slot, ServerActions& actions) noexcept;
   void answer_open(std::uint64_t request, std::uint32_t data_len, const Device& device,
                    ServerActions& actions) noexcept;
-  // Answers every waiter of the slot: with OPEN_RSP when `error` is 0 and the device is open.
+  // Answers every waiter of the slot; with OPEN_RSP if `error` is 0 and the device is open.
   void answer_waiters(std::uint16_t slot, std::uint16_t error, ServerActions& actions) noexcept;
   void start_closing(std::uint16_t slot, ServerActions& actions) noexcept;
   void finish_closing(std::uint16_t slot, ServerActions& actions) noexcept;

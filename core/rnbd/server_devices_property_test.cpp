@@ -23,13 +23,13 @@ struct OpenedExport {
   bool damaged = false;
 };
 
-// Storage that checks what it is told, and a ledger of requests.
+// Storage that checks the actions it gets, and a record of unanswered requests.
 struct World {
   ServerDevices devices;
   ServerActions actions;
   std::uint64_t last_request = 0;
   std::uint64_t last_handle = 0;
-  std::map<std::uint64_t, std::uint32_t> unanswered;  // request -> its data length
+  std::map<std::uint64_t, std::uint32_t> unanswered;  // data length by request
   std::vector<OpenExport> opens;
   std::vector<MeasureExport> measures;
   std::vector<Storage> storage;
@@ -106,7 +106,7 @@ struct World {
     target.damaged = target.damaged || sync_failed;
     step(StorageDone{asked.operation, error, sync_failed});
   }
-  // 0: the export cannot tell.
+  // 0: size unknown.
   void finish_measure(std::size_t index, std::uint64_t nsectors) {
     const MeasureExport asked = measures.at(index);
     measures.erase(measures.begin() + static_cast<std::ptrdiff_t>(index));
@@ -136,7 +136,7 @@ std::uint32_t some_id() {
          static_cast<std::uint32_t>(*rc::gen::inRange(0, 3));
 }
 
-// A plausible message, now and then damaged.
+// A plausible message, sometimes corrupted.
 Bytes some_header() {
   Bytes bytes;
   switch (*rc::gen::weightedElement<int>({{1, 0}, {3, 1}, {3, 2}, {12, 3}, {1, 4}})) {
@@ -226,7 +226,7 @@ RC_GTEST_PROP(ServerDevicesProperty, EveryRequestIsAnsweredOnceAndStorageStaysIn
   for (int i = 0; i < steps; ++i) {
     const ServerDevices before = world.devices;
     random_step(world);
-    // A field that one of the two leaves out would show.
+    // Finds a field that equality or the fingerprint omits.
     RC_ASSERT((before == world.devices) == (before.fingerprint() == world.devices.fingerprint()));
   }
   const bool lost_early = *rc::gen::arbitrary<bool>();

@@ -46,7 +46,7 @@ TEST(ServerDevices, R68AnswersLeaveNothingOfTheOldMemory) {
 
 TEST(ServerDevices, OpenTellsTheGeometryOfTheExport) {
   Session session;
-  // Each of another value, so that none can stand in the place of another.
+  // All values differ, so that swapped fields are found.
   session.geometry = {.nsectors = 4096,
                       .logical_block_size = 4096,
                       .physical_block_size = 8192,
@@ -132,7 +132,7 @@ TEST(ServerDevices, L20LengthsOfEveryMessageAreChecked) {
                                      open_message("d", AccessMode::read_only), encoded(wire::rnbd::Close{0}),
                                      encoded(wire::rnbd::Io{})};
   for (const Header& message : messages) {
-    // 28 bytes of an IO are what a 32-bit peer sends.
+    // A 32-bit peer sends IO messages of 28 bytes.
     const std::size_t least = std::min<std::size_t>(message.size(), message == messages[3] ? 28 : 999);
     for (std::size_t length = 0; length < least; ++length) {
       for (const Direction direction : {Direction::read, Direction::write}) {
@@ -193,7 +193,7 @@ TEST(ServerDevices, CloseOfWhatIsNotOpenSucceeds) {
   Session session;
   EXPECT_EQ(session.errno_of(session.close(0)), 0);
   EXPECT_EQ(session.errno_of(session.close(0xffffffff)), 0);
-  session.open("disk");  // id 0, not told yet
+  session.open("disk");  // id 0, OPEN not answered yet
   EXPECT_EQ(session.errno_of(session.close(0)), 0);
   session.export_opened(0);
   EXPECT_EQ(session.devices.open_count(), 1U);

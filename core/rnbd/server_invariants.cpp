@@ -6,7 +6,7 @@ namespace rtrs::rnbd {
 
 namespace {
 
-// Operations of a device, by what they count as.
+// Number of a device's operations by kind.
 struct OperationCounts {
   std::uint32_t waiters = 0;
   std::uint32_t in_flight = 0;

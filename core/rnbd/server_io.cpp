@@ -19,7 +19,7 @@ int errno_of(Refusal why) noexcept {
     case Refusal::bad_opcode:
       return kEopnotsupp;
     case Refusal::bad_offset:
-      return kEio;  // as beyond the end of the device
+      return kEio;  // like an IO beyond the end of the device
     default:
       return kEinval;
   }
@@ -48,7 +48,7 @@ void ServerDevices::on_io(const DeviceRequest& input, ServerActions& actions) no
   if (operation == kNone) return respond(input.request, kEbusy, actions);
   operations_[operation].flushes = flushes;
   if (error == 0) return start_storage(operation, io, actions);
-  // Behind the known end: the export may have grown.
+  // The IO is beyond the known end, but the export may have grown.
   operations_[operation].io = io;
   actions.push_back(MeasureExport{device.handle, operation});
 }

@@ -1,4 +1,4 @@
-// A failure to make data durable is told by storage once, and by the server until the device is opened again.
+// Storage reports a failure to make data durable once; the server reports it until the device is reopened.
 #include <gtest/gtest.h>
 
 #include "core/rnbd/test_server_session.hpp"
@@ -58,7 +58,7 @@ TEST(ServerSync, AFlushThatStorageTookEarlierFailsToo) {
   EXPECT_EQ(session.errno_of(read), 0);
 }
 
-// Storage tells the failure to the first alone, and the success of the others overtakes that.
+// Storage reports the failure only to the first flush, and the success of the others is reported earlier.
 TEST(ServerSync, AFlushThatEndsBeforeOneOfTheSameTimeFailsFailsToo) {
   Session session;
   const std::uint32_t id = session.opened("disk");
@@ -80,7 +80,7 @@ TEST(ServerSync, AFlushThatEndsBeforeOneOfTheSameTimeFailsFailsToo) {
   EXPECT_EQ(session.devices.unanswered(), 0U);
 }
 
-// PREFLUSH makes durable what was reported before, so it is a sync whatever the operation behind it is.
+// PREFLUSH makes earlier reported writes durable, so any operation with it counts as a sync.
 TEST(ServerSync, AnOperationWithPreflushFailsForTheFlushOfTheSameTime) {
   for (const Opcode opcode : {Opcode::write, Opcode::discard, Opcode::write_zeroes}) {
     Session session;
@@ -170,8 +170,8 @@ TEST(ServerSync, OtherErrorsAreOfTheirRequestAlone) {
   EXPECT_EQ(session.errno_of(flush), 0);
 }
 
-// An error that is not one of a sync is answered when the export was measured, and the syncs that waited for
-// it before that.
+// An error that does not concern durability is answered after the export was measured; the syncs that waited
+// for this operation are answered before that.
 TEST(ServerSync, ASyncIsAnsweredWhenTheOneThatItWaitedForFailsByItself) {
   for (const bool preflush : {false, true}) {
     Session session;

@@ -1,5 +1,5 @@
-// Ids that name a slot of a table and are never handed out twice, so that a late message with the id of what
-// was there before can never mean what is there now.
+// Ids of table slots that are never reused, so that a late message with the id of a slot's previous user
+// cannot refer to its current user.
 #pragma once
 #include <cstdint>
 
@@ -7,11 +7,11 @@ namespace rtrs::rnbd {
 
 inline constexpr unsigned kSlotBits = 8;
 inline constexpr unsigned kMaxSlots = 1U << kSlotBits;
-// How often one slot can be used; after that it is retired.
+// Maximum number of uses of a slot, after which the slot is retired.
 inline constexpr std::uint32_t kMaxGenerations = 1U << (32 - kSlotBits);
 
 // slot < kMaxSlots, use < kMaxGenerations. `first_generation` shifts the sequence (only its low 24 bits
-// count): tables that start at different ones give ids that are unlikely to meet.
+// count): tables with different values are unlikely to give equal ids.
 constexpr std::uint32_t make_slot_id(std::uint32_t slot, std::uint32_t first_generation,
                                      std::uint32_t use) noexcept {
   return ((first_generation + use) << kSlotBits) | slot;

@@ -38,7 +38,7 @@ class Client {
     RTRS_ASSERT(outcome.error == 0);
     return outcome.device;
   }
-  // Answers the oldest message of this kind; false when there is none.
+  // Answers the oldest message of this kind; returns false if there is none.
   bool answer(MessageKind kind, std::uint16_t peer_errno, wire::Bytes response) {
     const std::uint64_t token = take(kind);
     if (token == 0) return false;
@@ -62,7 +62,7 @@ class Client {
     step(MessageDone{token, false, 0, {}});
     return true;
   }
-  // A mapped and opened device over a link that is up.
+  // Maps and opens a device while the link is up.
   DeviceHandle opened(std::string_view name, std::uint32_t id) {
     if (!devices.link_up()) step(LinkUp{});
     const DeviceHandle handle = map(name);
@@ -75,7 +75,7 @@ class Client {
   Disposition io_done(DeviceHandle handle, std::uint16_t peer_errno, bool delivered = true) {
     return step(IoDone{handle, delivered, peer_errno});
   }
-  // An IO that the cache of the export does not matter to.
+  // Begins an IO without effect on the export's cache.
   std::uint32_t begin(DeviceHandle handle) { return devices.begin_io(handle, IoTicket{}).device_id; }
   bool only_message_is(MessageKind kind) const { return messages.size() == 1 && messages[0].kind == kind; }
   const DeviceChanged& last_news() const { return news[news.size() - 1]; }
@@ -86,7 +86,7 @@ class Client {
   FixedVector<CacheReplaced, 64> replaced;
 
  private:
-  // Its token; 0: there is none.
+  // Takes the oldest message of this kind; returns its token, or 0 if there is none.
   std::uint64_t take(MessageKind kind) {
     for (std::size_t i = 0; i < messages.size(); ++i) {
       if (messages[i].kind != kind) continue;

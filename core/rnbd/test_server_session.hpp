@@ -75,14 +75,14 @@ class Session {
     message.preflush = true;
     return io(message);
   }
-  // Opens and answers the export; the device id.
+  // Opens a device and answers its OpenExport; returns the device id.
   std::uint32_t opened(std::string_view name, AccessMode mode = AccessMode::read_write) {
     const Request request = open(name, mode);
     export_opened(0);
     RTRS_ASSERT(errno_of(request) == 0);
     return response().device_id;
   }
-  // The oldest OpenExport, the oldest Storage.
+  // Completes the oldest OpenExport.
   void export_opened(int error) {
     const OpenExport asked = opens[0];
     opens.erase_at(0);
@@ -103,13 +103,13 @@ class Session {
     }
     while (!measures.empty() && measures_itself) measured(sectors_now);
   }
-  // The oldest MeasureExport.
+  // Completes the oldest MeasureExport.
   void measured(std::uint64_t nsectors) {
     const MeasureExport asked = measures[0];
     measures.erase_at(0);
     step(ExportMeasured{asked.operation, nsectors});
   }
-  // The last answer with a body.
+  // The last response with a body.
   wire::rnbd::OpenRsp response() const {
     std::array<std::byte, wire::rnbd::kOpenRspBytes> data{};
     fill(answers[answers.size() - 1], data);
@@ -125,8 +125,8 @@ class Session {
   ServerActions actions;
   Geometry geometry;              // of the exports opened next
   std::uint64_t instance = 0;     // of their cache
-  std::uint64_t sectors_now = 0;  // of every export, when asked; 0: unchanged
-  bool measures_itself = true;    // false: measured() answers
+  std::uint64_t sectors_now = 0;  // measured size of every export; 0: unchanged
+  bool measures_itself = true;    // false: the test calls measured()
   FixedVector<MeasureExport, 2048> measures;
   std::uint64_t next_handle = 100;
   FixedVector<OpenExport, 16> opens;

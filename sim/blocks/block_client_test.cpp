@@ -1,4 +1,4 @@
-// What a BlockClient says of requests that it refuses, and how it shares the session between its devices.
+// Results of requests that a BlockClient refuses, and sharing of the session between devices.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ TEST_F(BlockClientTest, WhatDoesNotFitTheDeviceIsRefusedWithItsErrno) {
   expect(result_of(device, {.offset = 0, .length = 0}), Errc::ok, 0);
   expect(result_of(device, {.offset = 0, .length = 64 * 512}), Errc::ok, 0);
   const DeviceHandle reader = open(w, "b", AccessMode::read_only);
-  // Also of what the server says that a device opened read-only cannot do.
+  // Applies also to operations that the server does not support for a read-only device.
   for (const Opcode change : {Opcode::write, Opcode::discard, Opcode::write_zeroes})
     expect(result_of(reader, {.opcode = change, .length = 512}), Errc::invalid, EPERM);
   expect(result_of(reader, {.opcode = Opcode::secure_erase, .length = 512}), Errc::invalid, EOPNOTSUPP);
@@ -37,7 +37,7 @@ TEST_F(BlockClientTest, RequestsOfAnUnmappedDeviceFail) {
   w.until("it is unmapped", [&] { return w.state(device) == rnbd::DeviceState::unmapped; });
   EXPECT_FALSE(w.client().writable(device)) << "it was";
   expect(result_of(device, {.length = 512}), Errc::not_open, ENODEV);
-  // Its slot is another device's now.
+  // Another device now uses its slot.
   const DeviceHandle next_device = open(w, "b", AccessMode::read_only);
   expect(result_of(device, {.length = 512}), Errc::not_open, ENODEV);
   expect(result_of(next_device, {.opcode = Opcode::write, .length = 512}), Errc::invalid, EPERM);
@@ -76,7 +76,7 @@ TEST_F(BlockClientTest, APieceOfARequestFindsItsPlaceInTheRegion) {
   w.client_fabric().release(region->id);
 }
 
-// The server comes back with a disk of larger blocks while requests wait that were made for smaller ones.
+// The server restarts with a larger block size while requests for the smaller size wait.
 TEST_F(BlockClientTest, WhatIsSentAgainIsMadeForTheDeviceAsItIsOpenNow) {
   const DeviceHandle device = open(w, "a");
   ASSERT_LT(w.client().session().max_io_size(), kSectors * 512);
@@ -96,7 +96,7 @@ TEST_F(BlockClientTest, WhatIsSentAgainIsMadeForTheDeviceAsItIsOpenNow) {
   EXPECT_EQ(w.geometry(device)->logical_block_size, 4096U);
 }
 
-// The server comes back with a disk that takes less at a time; the world judges what storage sees of it.
+// The server restarts with a disk with lower limits; the world judges the requests at storage.
 TEST_F(BlockClientTest, WhatIsSentAgainIsNotLargerThanTheNextServerTakes) {
   const DeviceHandle device = open(w, "a");
   const auto discard = w.submit(device, Opcode::discard, 0, kSectors);
@@ -139,7 +139,7 @@ class SlowStorageTest : public BlockClientTest {
   SlowStorageTest() : BlockClientTest(BlockOptions{.storage = seconds(1000)}) {}
 };
 
-// The server answers CLOSE behind the last request of the device.
+// The server answers CLOSE after the last request of the device.
 TEST_F(SlowStorageTest, HoldsUpTheEndForAWhileOnly) {
   const DeviceHandle device = open(w, "a");
   for (unsigned io = 0; io < 4; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
@@ -171,7 +171,7 @@ class CrowdedTest : public BlockClientTest {
   CrowdedTest() : BlockClientTest(BlockOptions{.depth = 1, .max_queued = 256}) {}
 };
 
-// A CLOSE that finds no room is not sent again, and the device stays open at the server.
+// A CLOSE without a free permit is not sent again, so that the device would stay open at the server.
 TEST_F(CrowdedTest, TheRequestsOfOneDeviceLeaveRoomForTheMessagesOfAllOthers) {
   w.add_disk("c", kSectors);
   const DeviceHandle busy = open(w, "a"), one = open(w, "b"), other = open(w, "c");
@@ -224,7 +224,7 @@ TEST_F(FewRequestsTest, AreTakenAtATime) {
   EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
 }
 
-// While one device waits to be opened for the first time, the other one works.
+// One device waits to be opened for the first time; the other one works.
 TEST_F(BlockClientTest, ADeviceThatWaitsHoldsUpNoOther) {
   const DeviceHandle device = open(w, "a");
   w.cut(0);

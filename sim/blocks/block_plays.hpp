@@ -1,4 +1,4 @@
-// What plays of block scenarios are made of.
+// Building blocks of block scenarios.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace rtrs::sim {
 
-inline constexpr std::uint32_t kSectors = 64;  // of each disk at the beginning
+inline constexpr std::uint32_t kSectors = 64;  // initial size of each disk
 
 DeviceHandle open(BlockWorld&, const std::string& name, AccessMode mode = AccessMode::read_write);
-// The errno of an IO, once it is over.
+// Waits until an IO completes. Returns its errno.
 std::uint16_t done(BlockWorld&, std::uint32_t io);
 void good(BlockWorld&, std::uint32_t io);
-// Reads, writes and the others, of any place.
+// Submits `count` random IOs of all kinds at random places.
 void load(BlockWorld&, DeviceHandle, unsigned count);
-// Writes and reads, up to eight, that wait for nothing: of other sectors each.
+// Submits up to eight writes and reads at once, each for other sectors, so that none waits for another.
 void spread(BlockWorld&, DeviceHandle, std::uint32_t count);
 void over(BlockWorld&);
 void restart(BlockWorld&, Nanos down);

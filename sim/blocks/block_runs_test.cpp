@@ -1,4 +1,4 @@
-// Which connections a BlockClient sends the requests of a device over.
+// Connections over which a BlockClient sends the requests of a device.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -23,14 +23,14 @@ class BlockRuns : public testing::Test {
     made.scenario = &scenario;
     return made;
   }
-  // The connections that the oldest request was seen on, of so many at a time.
+  // Submits `requests` requests at once. Returns the connections on which the oldest request was seen.
   std::set<unsigned> used(DeviceHandle device, unsigned requests, std::size_t length) {
     std::set<unsigned> connections;
     for (unsigned one = 0; one < requests; ++one) {
       BlockRequest request;
       request.length = length;
       request.data = data.data();
-      request.prio = 0xffff;  // no request of the book
+      request.prio = 0xffff;  // not a request of the book
       EXPECT_EQ(w.client().submit(w.client_fabric(), w.now(), device, request), Errc::ok);
     }
     w.until("all are over", [&] {

@@ -1,5 +1,4 @@
-// Directed scenarios of block devices, and random ones. sim/scenarios/directed.hpp lists them with the
-// others.
+// Directed and random scenarios of block devices. sim/scenarios/directed.hpp lists them with the others.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -14,18 +13,18 @@ struct BlockScenario {
   std::string_view id;
   std::string_view title;
   BlockOptions options;
-  void (*play)(BlockWorld&);  // from a session that is up, with the disks "a" and "b" of 64 sectors
-  bool random = false;        // the options are drawn from the seed, and there is a disk "c"
+  void (*play)(BlockWorld&);  // starts with a connected session and the disks "a" and "b" of 64 sectors
+  bool random = false;        // the options are drawn from the seed, and a disk "c" exists
 };
-// The one in which everything is drawn: `urtrs-sim sweep` plays it for each seed.
+// Id of the scenario in which everything is drawn; `urtrs-sim sweep` plays it for each seed.
 inline constexpr std::string_view kRandomBlocks = "BD24";
 std::span<const BlockScenario> block_scenarios();
-// The world of the scenario, and what drives it: the scenario, which has to outlive it, then the end of
-// everything. The choices are not those of the run.
+// Returns the world of a block scenario and sets its play: the scenario, then the orderly close. The
+// BlockScenario must outlive it. The choices are not those of the run.
 Scenario make_block_world(const BlockScenario&, ChoiceSource&);
-// Lets it drive the world.
+// Sets the play of a world to this block scenario.
 void drive(Scenario&, const BlockScenario&);
-// Null for an unknown id.
+// Returns nullptr for an unknown id.
 const BlockScenario* find_block_scenario(std::string_view id);
 
 }  // namespace rtrs::sim

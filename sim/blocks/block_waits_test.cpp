@@ -1,10 +1,10 @@
-// How long a BlockClient lets requests wait, and how those end that wait.
+// Waiting time and result of requests that a BlockClient holds.
 #include "sim/blocks/test_block_client.hpp"
 
 namespace rtrs::sim::block_waits_test {
 namespace {
 
-// queue_timeout of the session.
+// Clients with a `queue_timeout` of 3 s.
 class PatientTest : public BlockClientTest {
  protected:
   PatientTest() : BlockClientTest(options()) {}
@@ -28,8 +28,7 @@ class LateWriteTest : public BlockClientTest {
   }
 };
 
-// Whatever the device waits for, its requests wait as long as any other request does, and then say that there
-// is no path.
+// Whatever the device waits for, its requests wait as long as any other request and then fail with no_path.
 TEST_F(PatientTest, R78WhatWaitsForItsDeviceFailsAfterQueueTimeout) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });
@@ -54,7 +53,7 @@ class SlowOpenTest : public BlockClientTest {
   }
 };
 
-// The client is paused until OPEN was answered and queue_timeout has expired.
+// The client is paused until OPEN has been answered and queue_timeout has expired.
 TEST_F(SlowOpenTest, WhatCanBeSentByNowIsNotOverdue) {
   const DeviceHandle device = open(w, "a");
   for (std::uint32_t path = 0; path < BlockWorld::kPaths; ++path) w.break_path(path);
@@ -69,7 +68,7 @@ TEST_F(SlowOpenTest, WhatCanBeSentByNowIsNotOverdue) {
   expect(next(), Errc::ok, 0);
 }
 
-// A write of several messages: one is answered with an error, the others are with the server when it is lost.
+// A write of several messages: one fails with an error, the others are at the server when the path is lost.
 TEST_F(LateWriteTest, AMessageThatMayStillActCountsMoreThanOneThatFailed) {
   const DeviceHandle device = open(w, "a");
   ASSERT_LT(2 * w.client().session().max_io_size(), kSectors * 512);
@@ -105,7 +104,7 @@ TEST_F(SilentOpenTest, EndsARequestAfterQueueTimeoutAlthoughTheLinkIsUp) {
   }
 }
 
-// Storage answers nothing, and has the only permit.
+// Storage never responds, and its request holds the only permit.
 class NoPermitTest : public BlockClientTest {
  protected:
   NoPermitTest() : BlockClientTest(options()) {}
@@ -120,13 +119,13 @@ class NoPermitTest : public BlockClientTest {
 
 TEST_F(NoPermitTest, WhatFindsNoPermitSaysSoAlthoughThereIsAPath) {
   const DeviceHandle device = open(w, "a");
-  // It ends its path; the other one is there.
+  // This timeout ends the path; the other path is still connected.
   expect(result_of(device, {.length = 512}), Errc::request_timeout, ETIMEDOUT);
   expect(result_of(device, {.length = 512}), Errc::no_permit, EIO);
   EXPECT_TRUE(w.link_up());
 }
 
-// As at the session: what would have to wait fails at once.
+// As for the session: with queue_timeout 0, a request that would have to wait fails at once.
 class ImpatientTest : public BlockClientTest {
  protected:
   ImpatientTest() : BlockClientTest(options()) {}

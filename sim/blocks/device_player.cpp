@@ -30,7 +30,7 @@ class DevicePlayer {
  private:
   struct Io {
     std::uint32_t number = 0;
-    DeviceLine line;  // as it was drawn
+    DeviceLine line;  // with the drawn values
   };
 
   std::uint64_t draw(DeviceLine::Range range) {
@@ -126,7 +126,7 @@ class DevicePlayer {
         rule_of_device(line, device);
     }
   }
-  // Says what is so instead.
+  // Fails the run with the actual value if the rule is broken.
   void rule_of_device(const DeviceLine& line, DeviceHandle device) {
     const auto compare = [this](std::uint64_t is, std::uint64_t asked, const char* before,
                                 const char* after) {
@@ -182,7 +182,7 @@ class DevicePlayer {
     static constexpr Verb kVerbs[] = {Verb::write, Verb::read,    Verb::write,       Verb::read,
                                       Verb::flush, Verb::discard, Verb::write_zeroes};
     const std::uint64_t count = draw(line.number);
-    // Nothing said about sectors: one to eight of them.
+    // Default: one to eight sectors.
     const bool is_default = line.sectors.low == 8 && line.sectors.high == 9;
     for (std::uint64_t io = 0; io < count && !w_.failed(); ++io) {
       DeviceLine one = line;
@@ -294,7 +294,7 @@ class DevicePlayer {
   }
 
   BlockWorld& w_;
-  std::map<std::string, DeviceHandle, std::less<>> handles_;  // the last of each disk
+  std::map<std::string, DeviceHandle, std::less<>> handles_;  // last handle of each disk
   std::vector<DeviceHandle> used_;
   std::map<std::string, Io, std::less<>> ios_;
 };

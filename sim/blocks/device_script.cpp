@@ -26,9 +26,9 @@ constexpr VerbInfo kDeviceVerbs[] = {
 #undef RTRS_SIM_DEVICE_VERB
 };
 
-// A sector, a count or a path; larger ones are mistakes, and sums of them stay far from wrapping.
+// Maximum of a sector, count or path, so that sums cannot overflow.
 constexpr std::uint64_t kMostNumber = 1'000'000;
-constexpr std::uint64_t kMostSectors = 4096;  // of a disk
+constexpr std::uint64_t kMostSectors = 4096;  // maximum size of a disk
 constexpr Nanos kLongestTime = seconds(3600);
 constexpr std::size_t kMostNested = 8;
 constexpr std::uint64_t kMostSpread = kSectors / 8;
@@ -48,7 +48,7 @@ std::optional<std::uint64_t> plain_number(std::string_view text) {
   return value;
 }
 
-// "8" or "0..8".
+// Parses "8" or "0..8".
 bool read_range(std::string_view text, Range& range) {
   const std::size_t dots = text.find("..");
   const auto low = plain_number(text.substr(0, dots));
@@ -113,7 +113,7 @@ std::uint32_t word_of(std::string_view name) {
   return 0;
 }
 
-// Words without a value; null: there is none of this name for these verbs.
+// Returns the flag for a word without value; nullptr if these verbs do not accept it.
 bool* flag_of(DeviceLine& line, std::uint32_t words, std::string_view name) {
   if (name == "fua" && (words & kFua) != 0) return &line.fua;
   if (name == "read_only" && (words & (kReadOnly | kMemory)) != 0) return &line.read_only;
@@ -123,7 +123,7 @@ bool* flag_of(DeviceLine& line, std::uint32_t words, std::string_view name) {
   return nullptr;
 }
 
-// What cannot be done without its word; empty: nothing is missing.
+// Returns the required word that is missing; empty if there is none.
 std::string_view missing_word(const DeviceLine& line, std::string_view text) {
   const auto has = [text](std::string_view word) { return text.find(word) != std::string_view::npos; };
   if (line.verb == Verb::pass && !has(" time=")) return "time=";

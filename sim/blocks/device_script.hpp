@@ -1,17 +1,17 @@
-// What happens to block devices, as lines of text: the part of a scenario file
-// (sim/scenarios/scenario_text.hpp) behind its line `disks`. One client has mapped nothing yet, its session
-// is up, and its two paths are 0 and 1.
+// Script for block devices, as lines of text: the part of a scenario file (sim/scenarios/scenario_text.hpp)
+// after its line `disks`. At the start, one client has a connected session with the paths 0 and 1, and no
+// mapped device.
 //
-//   open a                                  map it, and wait until it is open
-//   write a sector=0..50 sectors=8 as=first submit a write of eight sectors, anywhere in the first 58
-//   break_path path=0                       without a path: both
-//   done first is=ok                        wait until that write is over: it has to succeed
-//   flush a is=EIO                          submit it and wait: it has to fail with EIO
-//   repeat number=4 ... end                 four times; not after a rule was broken
-//   either ... or ... end                   one of the parts, drawn
+//   open a                                  map the disk and wait until it is open
+//   write a sector=0..50 sectors=8 as=first submit a write of 8 sectors within the first 57
+//   break_path path=0                       break the path's connections; without path=: both
+//   done first is=ok                        wait for that write, which must succeed
+//   flush a is=EIO                          submit a flush and wait; it must fail with EIO
+//   repeat number=4 ... end                 four times; stops when a rule is broken
+//   either ... or ... end                   one of the parts, chosen at random
 //
-// A range LOW..HIGH means a draw, HIGH excluded; a time is drawn in its unit. Lines that wait do so for ten
-// virtual minutes at most; then the rule of the line is broken.
+// A range LOW..HIGH is drawn, HIGH excluded; a time is drawn in its unit. Lines wait for at most ten minutes
+// of virtual time; then the rule of the line is broken.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,7 +23,7 @@
 
 namespace rtrs::sim {
 
-// Which words a verb understands besides the disk.
+// Words that a verb accepts, besides the disk.
 enum DeviceWord : std::uint32_t {
   kDisk = 1,
   kNumber = 2,
@@ -36,12 +36,12 @@ enum DeviceWord : std::uint32_t {
   kReadOnly = 256,
   kProcess = 512,
   kMemory = 1024,      // memory, no_fua, writable and read_only of a disk
-  kName = 2048,        // of an IO, in the place of the disk
-  kNewDisk = 4096,     // any name
-  kSectorsWord = 8192  // sectors alone
+  kName = 2048,        // name of an IO instead of a disk
+  kNewDisk = 4096,     // any disk name
+  kSectorsWord = 8192  // only `sectors`
 };
 
-// X(verb, words, what it does, waits for or demands)
+// X(verb, words, description)
 #define RTRS_SIM_DEVICE_VERBS(X)                                                                         \
   X(disk, kDisk | kMemory, "what the disk is from now on: in memory, without FUA, not to be written")    \
   X(add_disk, kNewDisk | kSectorsWord, "the server has another disk, of `sectors`")                      \
@@ -94,21 +94,21 @@ struct DeviceLine {
   struct Range {
     std::uint64_t low = 0, high = 1;  // high excluded
   };
-  // What an IO has to end with.
+  // Expected result of an IO.
   enum class Outcome : std::uint8_t {
     unasked,  // the line does not wait
     ok,
-    failed,     // with whatever errno
-    error,      // with `error`
-    ok_at_last  // it may tell of a loss (EIO); then the same once more succeeds
+    failed,     // with any errno
+    error,      // with the errno `error`
+    ok_at_last  // the first try may report a loss (EIO); then a second one succeeds
   };
   Verb verb = Verb::pass;
-  std::string text;      // as it was written
-  std::size_t line = 0;  // in its file, from 1
-  std::string disk;      // or the name of an IO
+  std::string text;      // text of the line
+  std::size_t line = 0;  // line number in its file, from 1
+  std::string disk;      // disk name, or name of an IO
   std::string as;
   Range number{1, 2}, sector{0, 1}, sectors{8, 9}, path{0, 1}, time{0, 1};
-  Nanos unit = 1;  // of `time`
+  Nanos unit = 1;  // unit of `time`, ns
   bool both_paths = true, fua = false, read_only = false, process = false;
   bool memory = false, no_fua = false;
   Outcome is = Outcome::unasked;
@@ -119,13 +119,13 @@ using DeviceScript = std::vector<DeviceLine>;
 
 class DeviceScriptReader {
  public:
-  // `rest` of the line `disks`: "a b=128", 64 sectors where nothing is said. Why it is wrong; empty: it is
-  // not.
+  // Reads the `rest` of a line `disks`, for example "a b=128"; default size: 64 sectors. Returns the error;
+  // empty if valid.
   std::string take_disks(std::string_view rest);
-  // The same for a line behind it.
-  // `number`: of the line in its text.
+  // Reads a line after `disks`. `number`: line number in its text. Returns the error; empty if valid.
   std::string take(std::string_view line, std::size_t number);
-  // The same for the end of the scenario; `number` becomes that of the line that is not ended.
+  // Checks the end of the scenario. Returns the error, and in `number` the line that is not ended; empty if
+  // valid.
   std::string end(std::size_t& number) const;
 
   struct Disk {
@@ -137,24 +137,23 @@ class DeviceScriptReader {
 
  private:
   bool is_known(std::string_view disk) const noexcept;
-  // Why a device or an IO is not there when the line is played; empty: it may be.
+  // Returns the error if the device or IO of the line cannot exist when the line is played; empty if it may.
   std::string unborn(const DeviceLine&) const;
   std::string take_word(DeviceLine&, std::uint32_t words, std::string_view word);
 
-  std::vector<std::size_t> open_;    // blocks that are not ended: where each is in the one around it
-  std::vector<std::string> added_;   // by add_disk
-  std::vector<std::string> mapped_;  // so far, in whatever block
-  std::vector<std::string> named_;   // IOs, by as=
+  std::vector<std::size_t> open_;    // open blocks: index of each in the enclosing block
+  std::vector<std::string> added_;   // disks from add_disk
+  std::vector<std::string> mapped_;  // devices mapped so far, in any block
+  std::vector<std::string> named_;   // names of IOs from as=
   DeviceScript& innermost();
 };
 
-// What each verb does and which words it takes, a line each.
+// Help text: each verb with its words, one per line.
 std::string device_steps_text();
 
-// Plays the script in a world whose session is up.
+// Plays the script in a world whose session is connected.
 void play(BlockWorld&, const DeviceScript&);
-// A world from its beginning to its end: with these disks and a session that is up, `what` is played, and
-// everything is closed.
+// Runs a world with these disks: connects the session, calls `what`, and closes everything.
 void play_disks(World&, const std::vector<DeviceScriptReader::Disk>&,
                 const std::function<void(BlockWorld&)>& what);
 

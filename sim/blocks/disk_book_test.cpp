@@ -1,4 +1,4 @@
-// Rules of the book of an application over block devices, against histories that it must accept or refuse.
+// Rules of DiskBook, tested with histories that it must accept or reject.
 #include "sim/disks/disk_book.hpp"
 
 #include <gtest/gtest.h>
@@ -12,14 +12,14 @@ namespace {
 
 constexpr DeviceHandle kDevice = 7;
 
-// A book whose disk is touched by nobody but the test.
+// A book whose disk only the test changes.
 class DiskBookTest : public testing::Test {
  protected:
   DiskBookTest() : disk(disks.add("a", kSectors, book)) {
     disk.geometry.max_discard_sectors = disk.geometry.max_write_zeroes_sectors = kSectors;
     book.mapped(kDevice, "a", AccessMode::read_write);
   }
-  // Of an IO that begins now, its first message of `sectors`.
+  // Starts an IO. Returns its first message, with `sectors` sectors.
   block::StartStorage begin(Opcode opcode, bool fua, std::uint32_t sectors = 8) {
     const BlockRequest request = book.open(kDevice, opcode, 0, 8, fua, false, 0, 0);
     block::StartStorage action;
@@ -28,7 +28,8 @@ class DiskBookTest : public testing::Test {
     action.prio = request.prio;
     return action;
   }
-  // Storage sees it, and does it. Long after anything was lost.
+  // Passes the operation to storage, long after any loss, and executes it. Returns false if the book reports
+  // a violation.
   bool accepts(const block::StartStorage& action) {
     failure.clear();
     book.judge_request(action, "a", seconds(100));
@@ -59,7 +60,7 @@ TEST_F(DiskBookTest, WhatAPathLostIsAskedForAgain) {
   EXPECT_TRUE(accepts(action)) << "messages may be under way for some time";
 }
 
-// Long after the loss: the next path took its time.
+// Long after the loss, because the next path connected late.
 TEST_F(DiskBookTest, WhatALostPathHadUnderWayMayComeBesidesWhatIsAskedForAgain) {
   const auto action = begin(Opcode::write, false);
   book.something_lost(seconds(80));
@@ -135,7 +136,7 @@ TEST_F(DiskBookTest, ChangesAreLostOnlyWhereSomeAreNotFlushed) {
   EXPECT_EQ(told(), "") << "a part of it may have ended well";
 }
 
-// Changes that storage has done, and that are gone when nobody knows it yet but the disk.
+// Changes that storage executed and lost, while no process but the disk knows of the loss.
 class OwedChangeTest : public DiskBookTest {
  protected:
   OwedChangeTest() { book.begins(client); }
@@ -152,7 +153,7 @@ class OwedChangeTest : public DiskBookTest {
     book.over({request.user_data, Errc::ok, 0}, 0);
   }
   void replace() { book.event(rnbd::CacheReplaced{kDevice, 1}, 0); }
-  // What the book says when they are lost and a flush succeeds.
+  // Loses the changes, then completes a flush successfully. Returns the violation that the book reports.
   std::string of_a_loss() {
     for (std::size_t at = 0; at < 8; ++at) book.lost("a", at);
     failure.clear();

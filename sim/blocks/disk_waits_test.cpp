@@ -1,5 +1,4 @@
-// Rules of the book of an application over block devices about waits: for a device to be open, for one that
-// was refused to be tried again.
+// Rules of DiskBook about waiting: for a device to be open, and for the retry of a refused device.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -10,7 +9,7 @@
 namespace rtrs::sim::disk_waits_test {
 namespace {
 
-// A book of its own beside a world, whose client it looks at.
+// A separate book that observes the client of a world.
 class BesideAWorld : public testing::Test {
  protected:
   explicit BesideAWorld(const BlockOptions& how)
@@ -20,7 +19,7 @@ class BesideAWorld : public testing::Test {
     w.start_client();
     w.until("the session is up", [&] { return w.link_up(); });
   }
-  // From now on the book looks, and nothing of the world moves on.
+  // Starts observing. The world does not advance afterwards.
   void look() {
     disks.add("a", kSectors, book);
     book.mapped(device, "a", AccessMode::read_write);
@@ -36,7 +35,7 @@ class BesideAWorld : public testing::Test {
     config.queue_timeout = seconds(3);
     return config;
   }
-  // What the book says of the waits when so much time has passed.
+  // Returns the violation that the book reports if this time has passed.
   std::string waits(Nanos time) {
     failure.clear();
     book.check_waits(w.now() + time);
@@ -61,7 +60,7 @@ class OpenDeviceTest : public BesideAWorld {
     w.until("nothing is under way", [&] { return w.client().session().inflight() == 0; });
     look();
   }
-  // What the book says when a request ends because its device is gone.
+  // Returns the violation that the book reports if a request fails because its device was taken away.
   std::string gone() {
     const Nanos later = w.now() + milliseconds(1);
     const BlockRequest request = book.open(device, Opcode::read, 0, 8, false, false, later, later);
@@ -89,7 +88,7 @@ TEST_F(OpenDeviceTest, NoRequestEndsBecauseItsDeviceWasTakenAwayOnce) {
   EXPECT_EQ(gone(), "");
 }
 
-// Nobody opens it again where its session ended.
+// After the end of its session the device is not reopened.
 TEST_F(OpenDeviceTest, NorOneOfADeviceThatIsBeingUnmappedUnlessItsSessionEnded) {
   w.submit(device, Opcode::read, 0, 8);
   w.unmap(device);
@@ -99,7 +98,7 @@ TEST_F(OpenDeviceTest, NorOneOfADeviceThatIsBeingUnmappedUnlessItsSessionEnded) 
   EXPECT_EQ(gone(), "");
 }
 
-// An OPEN that is not answered ends its path, and the other one is there.
+// An unanswered OPEN ends its path; the other path stays connected.
 class UnansweredOpenTest : public BesideAWorld {
  protected:
   UnansweredOpenTest() : BesideAWorld({.opening = seconds(1000), .request_timeout = seconds(2)}) {
@@ -117,7 +116,7 @@ TEST_F(UnansweredOpenTest, IsAskedForAgainInTime) {
             "a device that is not open is asked for again in time");
 }
 
-// The server refuses to open the device again.
+// The server refuses to reopen the device.
 class RefusedDeviceTest : public BesideAWorld {
  protected:
   RefusedDeviceTest() : BesideAWorld({}) {
@@ -140,7 +139,7 @@ class RefusedDeviceTest : public BesideAWorld {
   }
 };
 
-// The client stays refused, because nothing of the world moves on.
+// The client stays refused, because the world does not advance.
 TEST_F(RefusedDeviceTest, IsTriedAgainWhenTheFirstPauseIsOver) {
   const Nanos begin = w.now();
   refused(begin);
@@ -155,7 +154,7 @@ TEST_F(RefusedDeviceTest, IsTriedAgainWhenTheFirstPauseIsOver) {
 TEST_F(RefusedDeviceTest, IsTriedAgainAfterTwiceThePauseUnlessADeviceOpened) {
   const Nanos begin = w.now();
   refused(begin);
-  refused(begin + seconds(1));  // of one poll, what the server answered comes before the timer
+  refused(begin + seconds(1));  // within a poll, results of the server come before the timer
   EXPECT_FALSE(accepts()) << "no pause runs";
   refused(begin + milliseconds(1001));
   EXPECT_TRUE(accepts());
@@ -178,7 +177,7 @@ TEST_F(RefusedDeviceTest, BeginsWithTheFirstPauseAgainWhenADeviceOpened) {
   EXPECT_FALSE(accepts());
 }
 
-// The client opens it again at once.
+// The client reopens the device at once.
 TEST_F(RefusedDeviceTest, WhatWasTakenAwayIsRefusedOnlyIfTheClientSaysSo) {
   const Nanos begin = w.now();
   w.disk("a").writable = true;
@@ -190,7 +189,7 @@ TEST_F(RefusedDeviceTest, WhatWasTakenAwayIsRefusedOnlyIfTheClientSaysSo) {
   EXPECT_TRUE(accepts());
 }
 
-// Storage has a request of another device, so that the client is never without one.
+// Storage executes a request of another device, so that the client always has one in flight.
 class AbsentDeviceTest : public BesideAWorld {
  protected:
   AbsentDeviceTest() : BesideAWorld({.storage = seconds(1000)}) {
@@ -213,7 +212,7 @@ class AbsentDeviceTest : public BesideAWorld {
     book.over({request.user_data, Errc::peer_error, error}, w.now() + time);
     return failure;
   }
-  // Long after the device was opened.
+  // Fails a flush long after the device was opened.
   std::string flush_fails(Nanos time) {
     return fails(book.open(device, Opcode::flush, 0, 0, false, false, kLater, w.now()), EIO, time);
   }
@@ -238,7 +237,7 @@ TEST_F(AbsentDeviceTest, EndsARequestNoEarlierThanQueueTimeout) {
   EXPECT_EQ(fails(seconds(3)), "");
 }
 
-// A sync that failed and a refusal both end a flush with EIO.
+// A failed sync and a refusal both fail a flush with EIO.
 TEST_F(AbsentDeviceTest, EndsAFlushWithEioWhenTheServerRefusedTheDeviceWithEioForQueueTimeout) {
   constexpr const char* kNoReason =
       "a flush of a fails because a sync failed since it was opened, or the server refused to open it";

@@ -66,7 +66,7 @@ class RandomPlay {
     heal();
     reopen();
     const bool deep = w.server_config().queue_depth >= 64;
-    // With many permits, most of a crowd is at the server before another device has its turn.
+    // With many permits, most requests of the crowd are at the server before another device gets its turn.
     if (w.load().max_queued == 256 && !deep) crowd();
     if (deep) fail_together();
     if (greedy_operator_) take_away_to_the_end();
@@ -91,7 +91,7 @@ class RandomPlay {
     const std::uint32_t sectors = opcode == Opcode::flush ? 0 : 1 + w.draw(w.draw(3) == 0 ? kSectors : 8);
     const std::uint32_t sector = opcode == Opcode::flush ? 0 : w.draw(kSectors - sectors + 1);
     const bool fua = opcode != Opcode::read && opcode != Opcode::flush && w.draw(4) == 0;
-    // To wait for another IO of these sectors could take until the trouble is over.
+    // Waiting for another IO of these sectors could take until the faults end.
     if (w.has_room() && !w.overlaps(at->first, sector, sectors))
       w.submit(at->second, opcode, sector, sectors, fua, opcode == Opcode::write_zeroes && w.draw(2) == 0);
   }
@@ -130,7 +130,7 @@ class RandomPlay {
     }
   }
 
-  // The next server may take less at a time, or more.
+  // The next server may have lower or higher limits.
   void start_another() {
     static constexpr std::array<std::uint32_t, 4> kMost{1U << 16, 4, 64, 0};
     const auto draw = [this](std::uint32_t n) { return w.choice().draw(n, Label::closing); };
@@ -139,14 +139,14 @@ class RandomPlay {
     w.start_server();
   }
 
-  // The next server is back before its disk.
+  // The next server starts before its disk is available.
   void keep_one_away() {
     const char* name = kNames[w.choice().draw(kNames.size(), Label::late_disk)];
     const Nanos time = milliseconds(w.choice().draw(20'000, Label::late_disk));
     w.keep_away(name, Disks::draw_absence(w.choice()), time);
   }
 
-  // Requests that tell of changes which died with the server.
+  // Submits requests that report changes which were lost with the server.
   void after_restart() {
     for (const auto& [name, device] : devices_) {
       for (const Opcode opcode : {Opcode::write, Opcode::flush, Opcode::flush}) {
@@ -156,7 +156,8 @@ class RandomPlay {
           w.submit(device, opcode, sector, sectors, opcode == Opcode::write);
         if (w.draw(2) == 0) w.pass(milliseconds(w.draw(1000)));
       }
-      // One flush tells, and another one that is as old goes out only when the device is open again.
+      // The first flush reports the loss. The second one, submitted at the same time, is sent only when the
+      // device is open again.
       if (w.draw(2) != 0 || !w.has_room()) continue;
       w.submit(device, Opcode::flush, 0, 0);
       if (w.has_room()) w.submit(device, Opcode::flush, 0, 0);
@@ -190,7 +191,7 @@ class RandomPlay {
 
   void map(const std::string& name) {
     const std::int64_t handle = w.map(name, w.draw(5) == 0 ? AccessMode::read_only : AccessMode::read_write);
-    // While it is being unmapped it can be mapped again.
+    // A device can be mapped again while it is being unmapped.
     w.expect(handle >= 0, "a map begins");
     if (handle >= 0) devices_[name] = static_cast<DeviceHandle>(handle);
   }
@@ -207,7 +208,7 @@ class RandomPlay {
     over(w);
   }
 
-  // Devices that the server refused come back by themselves.
+  // Refused devices are reopened automatically.
   void reopen() {
     w.until("every device is open", [this] {
       return std::all_of(devices_.begin(), devices_.end(), [this](const auto& one) {
@@ -218,7 +219,7 @@ class RandomPlay {
     over(w);
   }
 
-  // Many requests of one device keep no request of another one waiting, nor its CLOSE.
+  // Many requests of one device must not delay a request or the CLOSE of another device.
   void crowd() {
     std::erase_if(devices_, [this](const auto& one) { return w.state(one.second) != DeviceState::open; });
     if (devices_.size() < 2 || w.load().max_requests < kCrowd || w.failed()) return;
@@ -236,7 +237,7 @@ class RandomPlay {
       unmapped.push_back(at->first);
     }
     w.until("the crowd is over", [this] { return w.unjudged().size() == kCrowd; });
-    // An OPEN of another device that takes long holds them too, and so does a server that died unnoticed.
+    // Requests may also wait for a slow OPEN of another device, or for a server whose death was not detected.
     const bool may_expire =
         w.client_config().queue_timeout != kNever || w.client_config().request_timeout != kNever;
     for (const BlockCompletion& one : w.unjudged())
@@ -256,7 +257,7 @@ class RandomPlay {
       w.expect(w.client().submit(w.client_fabric(), w.now(), device, read) == Errc::ok, "a crowd is taken");
   }
 
-  // Storage fails all that it has at one moment, because the disk was cut short.
+  // All requests at storage fail at the same moment, because the disk was shortened.
   void fail_together() {
     if (devices_.empty() || w.state(devices_.begin()->second) != DeviceState::open || w.failed()) return;
     const auto& [name, device] = *devices_.begin();
@@ -270,12 +271,12 @@ class RandomPlay {
     w.expect(w.unjudged().size() > before, "a crowd is there");
   }
 
-  // An operator takes a device away each time that it is open, before its client reaches it: until the client
-  // gives up, and once more when it tries again.
+  // An operator takes a device away each time that it is open, before the client uses it: until the client
+  // gives up, and once more when the client retries.
   void take_away_to_the_end() {
     if (devices_.empty() || w.state(devices_.begin()->second) != DeviceState::open || w.failed()) return;
     const auto& [name, device] = *devices_.begin();
-    // It may have been taken away already, and no IO has found out.
+    // The device may have been taken away without any IO having detected it.
     w.submit(device, Opcode::read, 0, 1);
     over(w);
     reopen();
@@ -288,7 +289,8 @@ class RandomPlay {
     reopen();
   }
 
-  // A read finds out, and another one where the first was not sent in time, or not answered.
+  // Submits a read to detect the loss of the device, and another one if the first was not sent in time or not
+  // answered.
   void take_away_once_open(const std::string& name, DeviceHandle device) {
     const auto is_held = [&] {
       const bool held = w.disk(name).holders != 0;
@@ -302,7 +304,7 @@ class RandomPlay {
     w.until("it is opened again or given up", [&] { return is_held() || w.client().refused(device); });
   }
 
-  // A device that is unmapped while its OPEN is under way is not left open.
+  // A device that is unmapped during its OPEN must not stay open.
   void end_in_an_open() {
     if (w.load().opening == 0 || w.failed() || !w.link_up()) return;
     for (const char* name : kNames) {
@@ -314,12 +316,12 @@ class RandomPlay {
       w.unmap(device);
       devices_.erase(name);
       w.until("it is unmapped", [&] { return w.state(device) == DeviceState::unmapped; });
-      // Of an OPEN that nobody answers in time it is not known what it opened.
+      // If an OPEN is not answered in time, it is unknown whether it opened the device.
       if (w.client_config().request_timeout == kNever) w.until_closed(name, losses);
     }
   }
 
-  // The session closes under load.
+  // Closes the session under load.
   void leave() {
     if (!devices_.empty() && w.draw(3) == 0) gather(devices_.begin()->second, 0);
     if (w.draw(2) == 0) w.pass(microseconds(w.draw(1000)));
@@ -334,7 +336,7 @@ class RandomPlay {
   std::map<std::string, DeviceHandle> devices_;
   std::array<bool, BlockWorld::kPaths> cut_{};
   bool server_up_ = true;
-  bool greedy_operator_ = false;  // takes devices away and does nothing else
+  bool greedy_operator_ = false;  // an operator who only takes devices away
 };
 
 }  // namespace

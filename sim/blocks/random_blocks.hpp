@@ -1,4 +1,4 @@
-// Block devices under random load and random trouble.
+// Block devices under random load and random faults.
 #pragma once
 #include <cstdint>
 
@@ -7,9 +7,9 @@
 namespace rtrs::sim {
 
 BlockOptions draw_block_options(ChoiceSource&);
-// Devices are mapped and unmapped, opened for reading only, refused for a while, resized and taken away;
-// requests are of any length, also while no path is there; paths break and are cut; the server and its host
-// die and come back; syncs fail. Then everything heals.
+// Maps and unmaps devices, also read-only; lets the server refuse, resize and take away devices; submits
+// requests of any length, also without a path; breaks and cuts paths; crashes and restarts the server and its
+// host; fails syncs. Then ends all faults.
 void play_random_blocks(BlockWorld&);
 
 }  // namespace rtrs::sim

@@ -1,4 +1,4 @@
-// A block client in a world of its own, with two disks, and how its requests end.
+// Fixture: a block client in its own world, with two disks.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ class BlockClientTest : public testing::Test {
   }
   Errc submit(DeviceHandle device, BlockRequest request) {
     request.data = data.data();
-    request.prio = 0xffff;  // no request of the book
+    request.prio = 0xffff;  // not a request of the book
     return w.client().submit(w.client_fabric(), w.now(), device, request);
   }
   BlockCompletion result_of(DeviceHandle device, const BlockRequest& request) {

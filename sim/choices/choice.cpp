@@ -6,7 +6,7 @@
 namespace rtrs::sim {
 namespace {
 
-// splitmix64: one addition and a finaliser; good enough for choices and the same everywhere.
+// splitmix64: sufficient quality for choices, and the same on every platform.
 std::uint64_t next_random(std::uint64_t& state) noexcept {
   std::uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -42,7 +42,7 @@ void ChoiceSource::span_begin(Label label) {
 void ChoiceSource::span_end() {
   left();
   if (observer_ != nullptr) observer_->closed();
-  // Recording may have begun inside a group: its end has no beginning.
+  // Recording may have started inside this group.
   if (open_.empty()) return;
   log_.groups[open_.back()].end = log_.draws.size();
   open_.pop_back();
@@ -56,6 +56,7 @@ void ChoiceSource::note_skip(Label label) {
 }
 
 std::uint32_t SeededChoice::choose(std::uint32_t n, Label label) {
+  if (label >= Label::late_fault) return random_below(late_fault_, n);
   if (label >= Label::wide) return random_below(wide_, n);
   if (label >= Label::host_name) return random_below(host_name_, n);
   if (label >= Label::late_disk) return random_below(late_disk_, n);

@@ -1,8 +1,8 @@
-// The one source of everything that is not determined in a simulated run. Whoever needs a decision draws a
-// number from [0, n) under a label; 0 is always the calm choice (no fault, shortest delay, first in order),
-// so that lowering values removes faults. Spans group the draws that belong together, for shrinking.
+// The only source of randomness in a simulated run. Code that needs a decision draws a number from [0, n)
+// under a label. 0 is always the calm choice (no fault, shortest delay, first in order), so that lower values
+// mean fewer faults. Groups combine the draws that belong together, for shrinking.
 //
-// The values drawn, with their labels, are a choice log: the same choice log gives the same run. A source
+// The drawn values with their labels are a choice log: the same choice log gives the same run. A source
 // belongs to one run at a time and is passed by reference.
 #pragma once
 #include <cstddef>
@@ -12,93 +12,95 @@
 
 namespace rtrs::sim {
 
-// Append only: the numbers are in stored choice logs.
-#define RTRS_SIM_LABELS(X)                                                                        \
-  X(none)                                                                                         \
-  X(swarm)       /* options of a run */                                                           \
-  X(step)        /* group: one step of the world */                                               \
-  X(latency)     /* of one message */                                                             \
-  X(ack_latency) /* of one acknowledgement */                                                     \
-  X(source_read) /* 0: as late as possible, 1: when posted */                                     \
-  X(torn_write)  /* part of the payload lands before the rest */                                  \
-  X(torn_range)                                                                                   \
-  X(torn_delay)                                                                                   \
-  X(rnr_placement) /* payload of a write lands though no receive is posted */                     \
-  X(rnr_delay)                                                                                    \
-  X(retransmit_delay) /* after a link healed */                                                   \
-  X(retry_budget)                                                                                 \
-  X(ghost_count) /* messages already on the wire when their queue pair died */                    \
-  X(ghost_delay)                                                                                  \
-  X(drain_delay)    /* from disconnect to connection_closed */                                    \
-  X(late_placement) /* a write still lands between disconnect and connection_closed */            \
-  X(qp_error)       /* a queue pair breaks when something is posted on it or delivered to it */   \
-  X(qp_error_side)                                                                                \
-  X(cm_lost)                                                                                      \
-  X(cm_late)                                                                                      \
-  X(cm_latency)                                                                                   \
-  X(cm_request)                                                                                   \
-  X(cm_reply)                                                                                     \
-  X(cm_reject)                                                                                    \
-  X(cm_disconnect)                                                                                \
-  X(info_cut)    /* the link is cut when a message (not an immediate) is under way */             \
-  X(fault_class) /* is this class of faults on in this run? */                                    \
-  X(fault_weight)                                                                                 \
-  X(fault_budget)                                                                                 \
-  X(fault_gap)    /* time to the next fault */                                                    \
-  X(fault_pick)   /* which class */                                                               \
-  X(fault_target) /* which link, queue pair or node */                                            \
-  X(fault_direction)                                                                              \
-  X(fault_hold)                                                                                   \
-  X(fault_flaps)                                                                                  \
-  X(fault_span) /* group: one fault */                                                            \
-  X(storage_delay)                                                                                \
-  X(storage_error)                                                                                \
-  X(storage_order)                                                                                \
-  X(workload) /* group and draws of the application */                                            \
-  X(workload_op)                                                                                  \
-  X(workload_block)                                                                               \
-  X(workload_length)                                                                              \
-  X(workload_gap)                                                                                 \
-  X(admin)      /* operations on paths and sessions */                                            \
-  X(poll_order) /* which node runs first */                                                       \
-  X(clock)                                                                                        \
-  X(test)                                                                                         \
-  X(option)  /* group: one option of a run */                                                     \
-  X(request) /* group: one request of an application */                                           \
-  X(planned) /* group: one step of a directed scenario */                                         \
-  /* From here on SeededChoice has a stream of its own, so that a seed draws the rest as ever. */ \
-  X(rare_swarm)     /* options of a run: faults that most runs do without */                      \
-  X(resource_short) /* memory, a key or a connection cannot be had */                             \
-  X(resolve_failed) /* an address does not resolve */                                             \
-  X(accept_failed)  /* a connect request that was accepted cannot be served */                    \
-  X(post_short)     /* fewer work requests are taken than were posted */                          \
-  X(armed)          /* the next fault comes soon, because something rare is going on */           \
-  X(clock_rate)     /* a clock is fast or slow */                                                 \
-  X(channel)        /* how much slower than the others the messages of one connection are */      \
-  /* The same again, with a third stream. */                                                      \
-  X(dead_link) /* links that nothing heals */                                                     \
-  X(crowd)     /* connect requests of clients that never complete a path */                       \
-  /* And with a fourth. */                                                                        \
-  X(hang) /* connections that hang for good, and who knows the probe that finds them */           \
-  /* And with a fifth. */                                                                         \
-  X(disk) /* block devices: what their applications and operators do, how their servers die */    \
-  /* And with a sixth. */                                                                         \
-  X(cruel) /* options that leave no slack: short times, small limits, all paths lost at once */   \
-  /* And with a seventh. */                                                                       \
-  X(closing) /* clients and servers that are closed in the middle of it all, and come back */     \
-  /* And with an eighth. */                                                                       \
-  X(recover) /* operators who recover a session */                                                \
-  /* And with a ninth: streams of octets under the TCP fabric. */                                 \
-  X(pipe_size)  /* what the buffers of a socket hold */                                           \
-  X(pipe_cut)   /* how much of what is there one step takes */                                    \
-  X(pipe_order) /* which of the sockets that are ready is named first */                          \
-  X(pipe_break) /* a stream is reset, or an octet of it changed */                                \
-  /* And with a tenth. */                                                                         \
-  X(late_disk) /* a server is back before its disks */                                            \
-  /* And with an eleventh. */                                                                     \
-  X(host_name) /* paths lead to names with several addresses */                                   \
-  /* And with a twelfth. */                                                                       \
-  X(wide) /* many paths, or many connections of a path */
+// Append only, because stored choice logs contain the numbers.
+#define RTRS_SIM_LABELS(X)                                                                      \
+  X(none)                                                                                       \
+  X(swarm)       /* options of a run */                                                         \
+  X(step)        /* group: one step of the world */                                             \
+  X(latency)     /* latency of a message */                                                     \
+  X(ack_latency) /* latency of an acknowledgement */                                            \
+  X(source_read) /* 0: as late as possible, 1: when posted */                                   \
+  X(torn_write)  /* part of the payload lands before the rest */                                \
+  X(torn_range)                                                                                 \
+  X(torn_delay)                                                                                 \
+  X(rnr_placement) /* payload of a write arrives without a posted receive */                    \
+  X(rnr_delay)                                                                                  \
+  X(retransmit_delay) /* delay after a link is healed */                                        \
+  X(retry_budget)                                                                               \
+  X(ghost_count) /* messages in flight when their queue pair broke */                           \
+  X(ghost_delay)                                                                                \
+  X(drain_delay)    /* time from disconnect to ConnectionClosed */                              \
+  X(late_placement) /* a write arrives between disconnect and ConnectionClosed */               \
+  X(qp_error)       /* a queue pair breaks at a post or a delivery */                           \
+  X(qp_error_side)                                                                              \
+  X(cm_lost)                                                                                    \
+  X(cm_late)                                                                                    \
+  X(cm_latency)                                                                                 \
+  X(cm_request)                                                                                 \
+  X(cm_reply)                                                                                   \
+  X(cm_reject)                                                                                  \
+  X(cm_disconnect)                                                                              \
+  X(info_cut)    /* the link is cut while a message (not an immediate) is in flight */          \
+  X(fault_class) /* enables a class of faults in a run */                                       \
+  X(fault_weight)                                                                               \
+  X(fault_budget)                                                                               \
+  X(fault_gap)    /* time until the next fault */                                               \
+  X(fault_pick)   /* class of the next fault */                                                 \
+  X(fault_target) /* link, queue pair or node of a fault */                                     \
+  X(fault_direction)                                                                            \
+  X(fault_hold)                                                                                 \
+  X(fault_flaps)                                                                                \
+  X(fault_span) /* group: one fault */                                                          \
+  X(storage_delay)                                                                              \
+  X(storage_error)                                                                              \
+  X(storage_order)                                                                              \
+  X(workload) /* group and draws of the application */                                          \
+  X(workload_op)                                                                                \
+  X(workload_block)                                                                             \
+  X(workload_length)                                                                            \
+  X(workload_gap)                                                                               \
+  X(admin)      /* operations on paths and sessions */                                          \
+  X(poll_order) /* order in which nodes run */                                                  \
+  X(clock)                                                                                      \
+  X(test)                                                                                       \
+  X(option)  /* group: one option of a run */                                                   \
+  X(request) /* group: one request of an application */                                         \
+  X(planned) /* group: one step of a directed scenario */                                       \
+  /* Second stream of SeededChoice. A new stream keeps all other draws of a seed unchanged. */  \
+  X(rare_swarm)     /* options of a run: rare faults */                                         \
+  X(resource_short) /* allocation of memory, a key or a connection fails */                     \
+  X(resolve_failed) /* an address does not resolve */                                           \
+  X(accept_failed)  /* accept() of a connect request fails */                                   \
+  X(post_short)     /* post() accepts fewer work requests than offered */                       \
+  X(armed)          /* the next fault comes soon, during a rare situation */                    \
+  X(clock_rate)     /* a clock is fast or slow */                                               \
+  X(channel)        /* additional latency of one connection */                                  \
+  /* Third stream. */                                                                           \
+  X(dead_link) /* permanently dead links */                                                     \
+  X(crowd)     /* connect requests of clients that never complete a path */                     \
+  /* Fourth stream. */                                                                          \
+  X(hang) /* permanently hung connections, and support of the probe */                          \
+  /* Fifth stream. */                                                                           \
+  X(disk) /* block devices: operations, operators, server deaths */                             \
+  /* Sixth stream. */                                                                           \
+  X(cruel) /* options that leave no slack: short times, small limits, all paths lost at once */ \
+  /* Seventh stream. */                                                                         \
+  X(closing) /* clients and servers that close during the run and restart */                    \
+  /* Eighth stream. */                                                                          \
+  X(recover) /* operators recover a session */                                                  \
+  /* Ninth stream: byte streams below the TCP fabric. */                                        \
+  X(pipe_size)  /* buffer sizes of a socket */                                                  \
+  X(pipe_cut)   /* number of bytes that one step transfers */                                   \
+  X(pipe_order) /* order of ready sockets */                                                    \
+  X(pipe_break) /* a stream is reset, or a byte of it changed */                                \
+  /* Tenth stream. */                                                                           \
+  X(late_disk) /* a server restarts before its disks are available */                           \
+  /* Eleventh stream. */                                                                        \
+  X(host_name) /* host names with several addresses */                                          \
+  /* Twelfth stream. */                                                                         \
+  X(wide) /* many paths, or many connections of a path */                                       \
+  /* Thirteenth stream. */                                                                      \
+  X(late_fault) /* classes of faults after blackout in sim/faults/fault_list.hpp */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
@@ -118,22 +120,22 @@ struct Draw {
   std::uint32_t value = 0;
   bool operator==(const Draw&) const = default;
 };
-// Draws [begin, end) of a choice log belong together; groups nest.
+// A group of draws [begin, end) of a choice log; groups nest.
 struct ChoiceGroup {
   Label label = Label::none;
   std::uint32_t depth = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
-  bool left_out = false;  // what it stands for did not happen; it has no draws
+  bool left_out = false;  // the fault or request did not happen; the group has no draws
   bool operator==(const ChoiceGroup&) const = default;
 };
 struct ChoiceLog {
   std::vector<Draw> draws;
-  std::vector<ChoiceGroup> groups;  // in the order they began
+  std::vector<ChoiceGroup> groups;  // in order of their begin
   bool operator==(const ChoiceLog&) const = default;
 };
 
-// Sees everything that is drawn, as it is drawn.
+// Receives each draw when it happens.
 class ChoiceObserver {
  public:
   virtual ~ChoiceObserver() = default;
@@ -146,19 +148,19 @@ class ChoiceObserver {
 class ChoiceSource {
  public:
   virtual ~ChoiceSource() = default;
-  // A number in [0, n); n of 0 counts as 1. Always one entry on the choice log, so that a choice log stays in
-  // step.
+  // Draws a number in [0, n); n = 0 counts as 1. Always adds one entry to the choice log, so that replays
+  // stay aligned.
   std::uint32_t draw(std::uint32_t n, Label label) {
     n = n == 0 ? 1 : n;
     const std::uint32_t value = below(n, label);
     note(Draw{label, n, value});
     return value;
   }
-  // True with a chance of `per_million`. Nothing is drawn for 0, nor for a million and more: that is certain.
+  // Returns true with probability `per_million`. Draws nothing for 0, or for a million and more.
   bool fires(std::uint32_t per_million, Label label) {
     return per_million != 0 && (per_million >= kMillion || hits(per_million, kMillion, label));
   }
-  // True in `rate` of `n` cases. On the choice log is only whether it hit: 0 or n - 1.
+  // Returns true in `rate` of `n` cases. The choice log contains only the result: 0 or n - 1.
   bool hits(std::uint32_t rate, std::uint32_t n, Label label) {
     const bool hit = below(n, label) >= n - rate;
     note(Draw{label, n, hit ? n - 1 : 0});
@@ -166,25 +168,25 @@ class ChoiceSource {
   }
   void span_begin(Label);
   void span_end();
-  // Asked before a group that stands for something that may as well not happen (a fault, a request): true
-  // when it has to be left out. Only a shrunk choice log says so.
+  // Called before a group whose event is optional (a fault, a request): true if it must be left out. Only a
+  // shrunk choice log leaves groups out.
   bool skips(Label label) {
     if (!skip(label)) return false;
     note_skip(label);
     return true;
   }
 
-  // Recording is off unless asked for: a failing run is repeated to get its choice log.
+  // Recording is off by default: a failing run is repeated to get its choice log.
   void record(bool on) noexcept { recording_ = on; }
   const ChoiceLog& choice_log() const noexcept { return log_; }
-  // Not owned; null: nobody.
+  // Not owned; nullptr: no observer.
   void observe(ChoiceObserver* observer) noexcept { observer_ = observer; }
   std::uint64_t drawn() const noexcept { return drawn_; }
 
   static constexpr std::uint32_t kMillion = 1'000'000;
 
  protected:
-  // Any number; what is not below n is cut down to n - 1.
+  // May return any number; n - 1 replaces a number of n or more.
   virtual std::uint32_t choose(std::uint32_t n, Label) = 0;
   virtual bool skip(Label) { return false; }
   virtual void entered(Label) {}
@@ -204,7 +206,7 @@ class ChoiceSource {
 
   ChoiceLog log_;
   ChoiceObserver* observer_ = nullptr;
-  std::vector<std::size_t> open_;  // groups begun and not ended
+  std::vector<std::size_t> open_;  // open groups
   std::uint64_t drawn_ = 0;
   bool recording_ = false;
 };
@@ -236,31 +238,33 @@ class SeededChoice final : public ChoiceSource {
         pipe_(seed ^ 0x7069706500000001ULL),
         late_disk_(seed ^ 0x6c64697300000001ULL),
         host_name_(seed ^ 0x6e616d6500000001ULL),
-        wide_(seed ^ 0x7769646500000001ULL) {}
+        wide_(seed ^ 0x7769646500000001ULL),
+        late_fault_(seed ^ 0x6661756c74000001ULL) {}
 
  protected:
   std::uint32_t choose(std::uint32_t n, Label) override;
 
  private:
   std::uint64_t state_;
-  std::uint64_t rare_;     // of the labels from rare_swarm on
-  std::uint64_t late_;     // of those from dead_link on
-  std::uint64_t hang_;     // of those from hang on
-  std::uint64_t disk_;     // of those from disk on
-  std::uint64_t cruel_;    // of those from cruel on
-  std::uint64_t closing_;  // of those from closing on
-  std::uint64_t recover_;  // of those from recover on
-  std::uint64_t pipe_;     // of those from pipe_size on
+  std::uint64_t rare_;     // for the labels from rare_swarm on
+  std::uint64_t late_;     // for the labels from dead_link on
+  std::uint64_t hang_;     // for the labels from hang on
+  std::uint64_t disk_;     // for the labels from disk on
+  std::uint64_t cruel_;    // for the labels from cruel on
+  std::uint64_t closing_;  // for the labels from closing on
+  std::uint64_t recover_;  // for the labels from recover on
+  std::uint64_t pipe_;     // for the labels from pipe_size on
   std::uint64_t late_disk_;
   std::uint64_t host_name_;
   std::uint64_t wide_;
+  std::uint64_t late_fault_;
 };
 
 // Plays a choice log, then only calm choices. The draws are not owned.
 class LoggedChoice final : public ChoiceSource {
  public:
   explicit LoggedChoice(std::span<const Draw> draws) noexcept : draws_(draws) {}
-  // Draws whose label or range is not the choice log's: the run has left the recorded one.
+  // Number of draws whose label or range differs from the log: the run differs from the recorded one.
   std::uint64_t mismatches() const noexcept { return mismatches_; }
 
  protected:
@@ -272,7 +276,7 @@ class LoggedChoice final : public ChoiceSource {
   std::uint64_t mismatches_ = 0;
 };
 
-// Plays a choice log, then goes on at random: other futures of one past. The draws are not owned.
+// Plays a choice log, then continues at random, for other futures of the same past. The draws are not owned.
 class PrefixChoice final : public ChoiceSource {
  public:
   PrefixChoice(std::span<const Draw> prefix, std::uint64_t seed) noexcept : prefix_(prefix), state_(seed) {}
@@ -286,8 +290,8 @@ class PrefixChoice final : public ChoiceSource {
   std::uint64_t state_;
 };
 
-// Another source, calm under some labels. The other one draws all the same, so that only what those labels
-// stand for is missing from the run. It must outlive this.
+// Forwards to another source, but returns 0 for some labels. The other source still draws for these labels,
+// so that all other draws stay the same. It must outlive this object.
 class CalmedChoice final : public ChoiceSource {
  public:
   CalmedChoice(ChoiceSource& inner, std::span<const Label> calm);
@@ -306,10 +310,10 @@ class CalmChoice final : public ChoiceSource {
   std::uint32_t choose(std::uint32_t, Label) override { return 0; }
 };
 
-// A time of at least `minimum`, with an exponential tail of mean `mean` above it, at most `minimum` + 8
-// means. 0 drawn gives `minimum`.
+// Draws a time of `minimum` plus an exponentially distributed time with mean `mean`, at most `minimum` + 8
+// means. A draw of 0 gives `minimum`.
 std::uint64_t draw_exponential(ChoiceSource&, std::uint64_t minimum, std::uint64_t mean, Label);
-// A time in [0, range]; ranges above 2^32 are drawn coarsely.
+// Draws a time in [0, range]; coarse for ranges above 2^32.
 std::uint64_t draw_time(ChoiceSource&, std::uint64_t range, Label);
 
 }  // namespace rtrs::sim

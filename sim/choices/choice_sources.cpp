@@ -24,7 +24,7 @@ std::uint32_t OdometerChoice::choose(std::uint32_t n, Label) {
 
 bool OdometerChoice::next() {
   ++runs_;
-  // What was not drawn this time belongs to another beginning.
+  // Drops the digits that this run did not draw.
   digits_.resize(at_);
   at_ = 0;
   while (!digits_.empty()) {

@@ -1,5 +1,4 @@
-// Further sources of choices: bytes of a fuzzer, all combinations one after the other, and whatever the
-// caller decides.
+// More choice sources: bytes of a fuzzer, all combinations in turn, and a function of the caller.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +10,8 @@
 
 namespace rtrs::sim {
 
-// The bytes of a fuzzer, as few of them for each draw as its range needs. When they are used up everything is
-// calm, and exhausted() tells the caller to stop. The bytes are not owned.
+// Uses bytes of a fuzzer; each draw takes as few bytes as its range needs. After the last byte all choices
+// are calm, and exhausted() is true so that the caller can stop. The bytes are not owned.
 class BytesChoice final : public ChoiceSource {
  public:
   explicit BytesChoice(std::span<const std::uint8_t> bytes) noexcept : bytes_(bytes) {}
@@ -26,15 +25,16 @@ class BytesChoice final : public ChoiceSource {
   bool exhausted_ = false;
 };
 
-// Every combination of all draws, one a run; what is drawn may depend on what was drawn before:
+// Plays every combination of all draws, one per run; later draws may depend on earlier ones:
 //   OdometerChoice choice;
 //   do run(choice); while (choice.next());
-// The number of runs is the product of the ranges: for a dozen decisions, not for a simulated network.
+// The number of runs is the product of the ranges: suitable for a dozen decisions, not for a simulated
+// network.
 class OdometerChoice final : public ChoiceSource {
  public:
-  // Goes to the next combination; false when all have been played. The run before must be over.
+  // Advances to the next combination; false if all have been played. Call it between runs.
   bool next();
-  std::uint64_t runs() const noexcept { return runs_; }  // finished by next()
+  std::uint64_t runs() const noexcept { return runs_; }  // number of runs that next() has ended
 
  protected:
   std::uint32_t choose(std::uint32_t n, Label) override;
@@ -49,7 +49,8 @@ class OdometerChoice final : public ChoiceSource {
   std::uint64_t runs_ = 0;
 };
 
-// The caller's function decides: for searches that copy the state and try each value, and for tests.
+// Calls a function of the caller for each draw, for searches that copy the state and try each value, and for
+// tests.
 class ExplicitChoice final : public ChoiceSource {
  public:
   using Chooser = std::function<std::uint32_t(std::uint32_t n, Label)>;

@@ -26,7 +26,7 @@ TEST(OdometerChoice, PlaysEveryCombinationOnce) {
   OdometerChoice choice;
   std::set<std::string> seen;
   do {
-    // What is drawn next depends on the first draw.
+    // The number of further draws depends on the first one.
     std::string run = std::to_string(choice.draw(3, Label::test));
     const std::uint32_t more = run == "2" ? 2 : 1;
     for (std::uint32_t i = 0; i < more; ++i) run += std::to_string(choice.draw(2, Label::test));
@@ -48,7 +48,7 @@ TEST(ExplicitChoice, AsksTheCaller) {
   EXPECT_FALSE(choice.fires(1, Label::cm_late));
 }
 
-// A run of faults and delays; what it draws depends on what is left out.
+// A run with faults and delays; its draws depend on the groups that are left out.
 std::string play(ChoiceSource& choice) {
   std::string out;
   for (int i = 0; i < 3; ++i) {
@@ -86,7 +86,7 @@ TEST(GroupedChoice, WhatIsLeftOutDoesNotShiftTheRest) {
   GroupedChoice choice_log(edited);
   choice_log.record(true);
   EXPECT_EQ(play(choice_log), " d0 f12!h14 d15 - d19 f20!h22");
-  // The choice log of that run is a choice log like any other.
+  // The recorded choice log of that run can be played again.
   GroupedChoice again(choice_log.choice_log());
   EXPECT_EQ(play(again), " d0 f12!h14 d15 - d19 f20!h22");
 }

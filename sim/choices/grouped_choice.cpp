@@ -70,7 +70,7 @@ void GroupedChoice::left() {
 }
 
 ChoiceLog trimmed(const ChoiceLog& choice_log) {
-  // The innermost group of each draw, and the last draw that is not calm of each label in each group.
+  // `group_of`: innermost group of each draw. `last`: last draw that is not calm, by group and label.
   const std::size_t outside = choice_log.groups.size();
   std::vector<std::size_t> group_of(choice_log.draws.size(), outside);
   for (std::size_t group = 0; group < choice_log.groups.size(); ++group)
@@ -79,12 +79,12 @@ ChoiceLog trimmed(const ChoiceLog& choice_log) {
   std::map<std::pair<std::size_t, Label>, std::size_t> last;
   for (std::size_t at = 0; at < choice_log.draws.size(); ++at)
     if (choice_log.draws[at].value != 0) last[{group_of[at], choice_log.draws[at].label}] = at;
-  std::map<Label, std::size_t> last_kept;  // groups at the top that happened
+  std::map<Label, std::size_t> last_kept;  // last outermost group that is not left out, by label
   for (std::size_t group = 0; group < choice_log.groups.size(); ++group)
     if (!choice_log.groups[group].left_out) last_kept[choice_log.groups[group].label] = group;
 
   ChoiceLog out;
-  std::vector<std::size_t> moved(choice_log.draws.size() + 1);  // where a draw went
+  std::vector<std::size_t> moved(choice_log.draws.size() + 1);  // new index of each draw
   for (std::size_t at = 0; at < choice_log.draws.size(); ++at) {
     moved[at] = out.draws.size();
     const auto found = last.find({group_of[at], choice_log.draws[at].label});

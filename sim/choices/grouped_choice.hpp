@@ -1,7 +1,7 @@
-// Plays a choice log that has been edited. A flat choice log slips out of step as soon as one draw is gone;
-// here every group is looked up by its label among those of the group around it, and every draw by its label
-// within its group, so that what was left out or made calm does not shift what remains. What the choice log
-// does not have is calm, and groups that may be left out are left out.
+// Plays an edited choice log. A flat choice log gets misaligned when one draw is removed. This class finds
+// each group by its label within the enclosing group, and each draw by its label within its group, so that
+// removed or calmed entries do not shift the rest. Draws that are missing in the log are calm; missing groups
+// that may be left out are left out.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -21,11 +21,11 @@ class GroupedChoice final : public ChoiceSource {
   void left() override;
 
  private:
-  // What one group has under one label, in order.
+  // Entries of a group with the same label, in order.
   struct Queue {
     Label label = Label::none;
     std::size_t next = 0;
-    std::vector<std::uint32_t> items;  // values of draws, or numbers of nodes
+    std::vector<std::uint32_t> items;  // values of draws, or indices of nodes
     bool empty() const noexcept { return next == items.size(); }
   };
   struct Node {
@@ -36,12 +36,13 @@ class GroupedChoice final : public ChoiceSource {
   static Queue& queue_of(std::vector<Queue>&, Label);
   static Queue* find(std::vector<Queue>&, Label) noexcept;
 
-  std::vector<Node> nodes_;  // 0: the choice log itself
+  std::vector<Node> nodes_;  // index 0: the choice log itself
   std::vector<std::uint32_t> open_;
-  static constexpr std::uint32_t kCalm = 0xffff'ffff;  // a group that the choice log does not have
+  static constexpr std::uint32_t kCalm = 0xffff'ffff;  // a group that is not in the choice log
 };
 
-// The same run in fewer words: without what a GroupedChoice would draw and leave out anyway.
+// Returns an equivalent shorter choice log, without entries that GroupedChoice would replace by the same
+// default.
 ChoiceLog trimmed(const ChoiceLog&);
 
 }  // namespace rtrs::sim

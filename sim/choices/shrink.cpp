@@ -17,7 +17,7 @@ bool is_calm(const ChoiceLog& choice_log, const ChoiceGroup& group) {
                      [](const Draw& draw) { return draw.value == 0; });
 }
 
-// Draws inside a group that is shown as a whole.
+// Marks the draws inside a group that counts as one entry.
 std::vector<bool> covered_draws(const ChoiceLog& choice_log) {
   std::vector<bool> covered(choice_log.draws.size());
   for (const ChoiceGroup& group : choice_log.groups)
@@ -37,7 +37,7 @@ class Shrinker {
     ShrinkResult result;
     result.before = size_of(failing);
     result.choice_log = best_ = failing;
-    // The choice log as recorded has to fail to begin with.
+    // The recorded choice log must fail before any change.
     if (attempt(failing)) {
       while (!over() && round()) {
       }
@@ -55,7 +55,7 @@ class Shrinker {
 
   bool over() const { return runs_ >= options_.max_runs || (options_.out_of_time && options_.out_of_time()); }
 
-  // How good a choice log is, the most important first.
+  // Cost of a choice log, most important part first; lower is better.
   static std::array<std::uint64_t, 4> cost(const ChoiceLog& choice_log) {
     const LogSize size = size_of(choice_log);
     std::uint64_t sum = 0;
@@ -81,15 +81,15 @@ class Shrinker {
   }
   void zero(ChoiceLog& choice_log, std::size_t draw) const { choice_log.draws[draw].value = 0; }
 
-  // Edits as many of the items that `list` finds as possible: all, halves, quarters, ... single ones. A
-  // success renumbers everything, so the search goes on where it was, from the end of the run to its
-  // beginning.
+  // Edits as many of the items from `list` as possible: tries all, then halves, quarters, and so on down to
+  // single items. A success renumbers the items, so the search continues at the same position, from the end
+  // of the run to its beginning.
   template <class List>
   bool thin_out(List list, Edit edit) {
     bool any = false;
     std::size_t left = list(best_).size();
     for (std::size_t step = left; step != 0 && !over(); step = step == 1 ? 0 : (step + 1) / 2) {
-      std::size_t kept = 0;  // items at the end that have to stay
+      std::size_t kept = 0;  // number of items at the end that cannot be edited
       while (!over()) {
         const Ids items = list(best_);
         if (kept >= items.size()) break;
@@ -99,7 +99,7 @@ class Shrinker {
         for (std::size_t at = begin; at < end; ++at) (this->*edit)(candidate, items[at]);
         if (attempt(candidate)) {
           any = true;
-          // What was edited is gone from the list.
+          // The edited items are no longer in the list.
           continue;
         }
         kept += end - begin;
@@ -140,7 +140,7 @@ class Shrinker {
     return ids;
   }
 
-  // Delays and orders, all of a kind at once.
+  // Makes all delays and orders of a kind calm at once.
   template <class Chosen>
   bool calm_noise(Chosen chosen) {
     const Ids ids = uncovered(best_, chosen);
@@ -150,14 +150,14 @@ class Shrinker {
     return attempt(candidate);
   }
 
-  // Each value alone, as low as it goes.
+  // Lowers each value separately as far as possible.
   bool lower_values() {
     bool any = false;
     for (std::size_t at = 0; at < best_.draws.size() && !over(); ++at) {
       const std::uint32_t value = best_.draws[at].value;
       if (value == 0 || best_.draws[at].n == ChoiceSource::kMillion) continue;
       std::uint32_t low = 0;
-      std::uint32_t high = value;  // fails as it should
+      std::uint32_t high = value;  // known to fail in the same way
       while (low < high && !over()) {
         const std::uint32_t middle = low == 0 && high == value ? 0 : low + (high - low) / 2;
         ChoiceLog candidate = best_;
@@ -168,7 +168,7 @@ class Shrinker {
           high = middle;
         } else {
           low = middle + 1;
-          // A handful of steps finds what matters.
+          // A few steps are enough.
           if (high - low < high / 16 + 1) break;
         }
       }
@@ -242,7 +242,7 @@ LogSize size_of(const ChoiceLog& choice_log) {
     size.faults += group.label == Label::fault_span ? 1 : 0;
     size.requests += group.label == Label::request ? 1 : 0;
     size.operations += group.label == Label::admin || group.label == Label::planned ? 1 : 0;
-    // Of nested ones only the innermost.
+    // Of nested groups, counts only the innermost.
     const bool innermost =
         at + 1 == choice_log.groups.size() || choice_log.groups[at + 1].depth <= group.depth;
     size.options += group.label == Label::option && innermost && !is_calm(choice_log, group) ? 1 : 0;

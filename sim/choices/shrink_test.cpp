@@ -9,8 +9,7 @@
 namespace rtrs::sim::shrink_test {
 namespace {
 
-// A make-believe world: requests and faults in drawn orders, a load of delays, options. `Bug` looks at what
-// happened.
+// A toy world: requests and faults in drawn orders, delays and options. `Bug` inspects the result.
 struct Story {
   std::uint32_t paths = 1;
   std::vector<std::uint32_t> faults;  // kinds, in order

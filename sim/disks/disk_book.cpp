@@ -92,7 +92,7 @@ BlockRequest DiskBook::open(DeviceHandle device, Opcode opcode, std::uint64_t se
   });
   for (const Expected& known : expected_[disk])
     if (opcode == Opcode::flush) io.seen.push_back(known.any_of.size() == 1 ? known.changes : kChanging);
-  // It may act at any time from now on.
+  // The change may take effect at any time from now on.
   if (changes(opcode)) expect_change(io, number, false);
   ++under_way_;
   if (opcode == Opcode::read) ++reads_;
@@ -103,7 +103,7 @@ BlockRequest DiskBook::open(DeviceHandle device, Opcode opcode, std::uint64_t se
   request.data = io.data.data();
   request.fua = fua;
   request.nounmap = nounmap;
-  request.prio = static_cast<std::uint16_t>(number);  // storage tells by it which request it sees
+  request.prio = static_cast<std::uint16_t>(number);  // identifies the request at storage
   request.user_data = number;
   return request;
 }
@@ -112,7 +112,7 @@ void DiskBook::event(const BlockEvent& event, Nanos now) {
   if (const auto* news = std::get_if<PathEvent>(&event)) {
     without_path_.note(*news);
     if (news->kind == PathEvent::Kind::link_up) pathless_until_ = news->at;
-    // The next session knows no device.
+    // No device is known to the next session.
     if (news->kind == PathEvent::Kind::link_down)
       for (auto& [handle, mapped] : mapped_) disrupt(mapped, now);
     if (news->kind == PathEvent::Kind::path && news->path.state != PathState::connected) something_lost(now);
@@ -139,7 +139,7 @@ void DiskBook::over(const BlockCompletion& done, Nanos clock) {
   io.error = done.error;
   disks_.note([&] {
     const std::string what = "IO " + std::to_string(number) + " of " + io.disk + " is over: ";
-    // One result, told twice: to a block device as an errno, to us as the reason for it.
+    // A block device gets the result as an errno, this book also as a reason.
     return what + errno_text(done.error) +
            (done.error == 0 ? "" : std::string(", because: ") + to_string(done.result));
   });
@@ -168,11 +168,11 @@ void DiskBook::added(const std::string& disk, std::uint64_t sectors) {
 
 void DiskBook::resized(const std::string& disk, std::uint64_t sectors) {
   std::vector<Expected>& expected = expected_[disk];
-  // IO of what is cut off may still be under way; should the disk grow again, zeroes are there.
+  // IO beyond the new end may be in flight; if the disk grows again, these sectors are zero.
   for (std::size_t gone = sectors; gone < expected.size(); ++gone) {
     expected[gone].any_of.push_back(0);
     expected[gone].durable = false;
-    expected[gone].acked = 0;  // nobody is told of what an operator cuts off
+    expected[gone].acked = 0;  // no flush reports what an operator cuts off
     ++expected[gone].changes;
   }
   if (sectors > expected.size()) expected.resize(sectors, Expected{{0}, true, 0});
@@ -220,8 +220,7 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
   disks_.next_moment();
   for (Loss& loss : losses_[io.disk]) {
     if (loss.device != io.device) continue;
-    // A memory device keeps until its server dies what was flushed, no longer: this answer may come from
-    // there.
+    // A memory disk keeps flushed data only until its server dies. This result may come from that server.
     const bool outlived = disks_.at(io.disk).forgets() && io.deaths < loss.deaths && error == 0;
     if (outlived && loss.acked < io.moment) loss.told = 0;
     if (outlived) continue;
@@ -229,17 +228,17 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
     expect(error != 0 || loss.acked > io.moment || loss.told < io.moment,
            "no flush of " + io.disk + " succeeds over a change that was acknowledged and is lost");
   }
-  // What ended before its client knew of another cache counts as lost to it, and this flush spoke for that.
-  // What ended later is owed still: a flush that fails covers nothing.
+  // The client considers changes that completed before it learned of a new cache as lost, and this flush
+  // reported them. Later changes still need a flush, because a failed flush covers nothing.
   for (Expected& known : expected_[io.disk])
     if (error != 0 && known.by == io.device && known.acked < mapped_.at(io.device).replaced) known.acked = 0;
   if (error != 0) return;
   const BlockDisk& disk = disks_.at(io.disk);
   for (std::size_t sector = 0; sector < std::min(io.seen.size(), expected_[io.disk].size()); ++sector) {
     Expected& known = expected_[io.disk][sector];
-    // Of a sector whose content is one of several nobody can say that it is durable. Nor is a memory disk,
-    // which loses with its server what was flushed; nothing more is owed for what was acknowledged before the
-    // flush.
+    // A sector with several possible contents cannot be called durable. Nor can a memory disk, which loses
+    // flushed data with its server; a flush only ends the obligation for changes that were acknowledged
+    // before it.
     if (disk.forgets() && known.acked < io.moment) known.acked = 0;
     if (known.changes != io.seen[sector] || disk.forgotten[sector]) continue;
     known.durable = true;
@@ -247,7 +246,8 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
   }
 }
 
-// The flush behind a FUA change made durable what was acknowledged before it: that was not lost unflushed.
+// The flush after a FUA change made all changes durable that were acknowledged before it, so that they were
+// not lost unflushed.
 void DiskBook::cover(const Io& io) {
   for (Expected& known : expected_[io.disk])
     if (known.by == io.device && known.acked < io.synced) known.acked = 0;
@@ -255,14 +255,14 @@ void DiskBook::cover(const Io& io) {
     if (loss.device == io.device && loss.acked < io.synced) loss.told = 0;
 }
 
-// Several IOs that arrived before the first of them told so may say the same.
+// Several IOs that arrived before the first report may report the same loss.
 void DiskBook::judge_alarm(const Io& io) {
   BlockDisk& disk = disks_.at(io.disk);
   expect(disk.may_alarm || io.moment < disk.alarm_at,
          "nothing of " + io.disk + " was lost, and an IO says so");
   if (io.piece.opcode != Opcode::flush) return;
   if (disk.may_alarm) disk.alarm_at = disks_.moment() + 1;
-  // One that was submitted before the last loss may have told of an earlier one.
+  // A flush that was submitted before the last loss may have reported an earlier one.
   if (io.moment > disk.alarm_from) disk.may_alarm = false;
 }
 
@@ -276,8 +276,8 @@ void DiskBook::judge_read(const Io& io, std::uint32_t number) {
     expect(whole && fits, "read " + std::to_string(number) + " finds in sector " +
                               std::to_string(io.piece.sector + at) + " of " + io.disk +
                               " what belongs there");
-    // A write whose end nobody knows acted or not; from here on it is known, unless the answer left a server
-    // that died meanwhile.
+    // After this read it is known whether a write without a result took effect, unless the answer is from a
+    // server that has died since.
     if (known.any_of.size() > 1 && io.deaths == disks_.deaths() && io.cuts == disks_.cuts())
       known.any_of = {words[0]};
   }
@@ -291,7 +291,7 @@ void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
     const std::uint64_t content = writes ? stamp(disks_.at(io.disk).number, sector, number) : 0;
     Expected& known = expected_[io.disk][sector];
     ++known.changes;
-    // An answer may have left a server that died with what it had not made durable.
+    // The answer may be from a server that died before it made the change durable.
     const bool cut = io.cuts != disks_.cuts();
     const BlockDisk& disk = disks_.at(io.disk);
     const bool safe = !disk.forgets() && (io.piece.fua || !disk.volatile_cache);
@@ -308,8 +308,8 @@ void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
     if (there) known.acked = disks_.moment();
     if (!there) {
       Loss& loss = losses_[io.disk].emplace_back(Loss{io.device, disks_.moment(), disks_.deaths()});
-      // A piece of it may have been acknowledged by the server that died with what it knew of the failed
-      // sync.
+      // A part of the change may have been acknowledged by a server that died, together with its knowledge of
+      // the failed sync.
       if (io.moment < disk.lost_unknown_at.at(sector)) loss.told = 0;
     }
     known.by = io.device;

@@ -1,4 +1,4 @@
-// How disks lose what they cached: with their server, and when a sync fails.
+// Loss of cached data: with the server, and at a failed sync.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -16,7 +16,7 @@ void Disks::crash(Death death, Nanos now) {
   for (DiskBook* book : books_) book->server_died(now);
   openings_.clear();
   sessions_ = 0;
-  // A failure whose answer was under way is known to nobody.
+  // A failure whose answer was in flight is known to no process.
   for (const StorageOp& op : storage_)
     if (op.sync_failed)
       each_part(disks_.at(exports_.at(op.what.handle).disk),
@@ -28,7 +28,7 @@ void Disks::crash(Death death, Nanos now) {
     disk.holders = 0;
     disk.sync_elsewhere_fails = disk.is_to_be_taken_away = false;
     if (death == Death::host || disk.memory) revert(name, disk);
-    // Only the process knew that a sync had failed: the next one knows nothing, and gives the instance of
+    // Only the dead process knew that a sync had failed; the next process reports the same cache instance as
     // before.
     const bool untold = std::exchange(disk.failure_untold, false);
     if (std::exchange(disk.sync_failures, 0) == 0 && !untold) continue;
@@ -89,7 +89,7 @@ void Disks::fail_beside_open(BlockDisk& disk) {
   });
 }
 
-// What the kernel does when it cannot write back: it says so once, and takes the pages for clean.
+// Behaviour of the kernel when writeback fails: it reports the error once and marks the pages clean.
 void Disks::forget_unsynced(const std::string& name, Nanos now) {
   each_part(disks_.at(name),
             [&](const std::string& part, BlockDisk& disk) { forget_unsynced(part, disk, now); });
@@ -134,7 +134,7 @@ int Disks::sync(const std::string& name, Nanos now) {
   return 0;
 }
 
-// The sync of a medium that fails tries for long, and an open of another part gets on when it gives up.
+// A sync of a failing medium retries for a long time. An open of another part waits until the sync gives up.
 bool Disks::is_stuck_beside(const StorageOp& op, const Opening& opening) const {
   const BlockDisk& disk = disks_.at(exports_.at(op.what.handle).disk);
   const auto other = disks_.find(opening.disk);

@@ -1,4 +1,4 @@
-// What is asked of single requests and of waits, besides the content of the disks.
+// Rules about single requests and waiting times, in addition to the content of the disks.
 #include <algorithm>
 #include <cerrno>
 
@@ -25,7 +25,7 @@ void DiskBook::note_refused(Mapped& mapped, DeviceHandle device, Nanos clock) co
   if (client_->refused(device)) mapped.refused = clock;
 }
 
-// A device that is open already is measured only, so that its size can be another one by now.
+// If the device is open already, the server only measures it, so that the size may differ.
 void DiskBook::judge_geometry(const rnbd::DeviceChanged& change, const std::string& disk) {
   rnbd::Geometry told = disks_.at(disk).geometry;
   told.nsectors = change.geometry.nsectors;
@@ -33,8 +33,8 @@ void DiskBook::judge_geometry(const rnbd::DeviceChanged& change, const std::stri
          "the client knows " + disk + " as the server opened it");
 }
 
-// A device that is closed with ENOTCONN was taken away, and is opened again at once unless that was in vain
-// too often. In one poll, what the server answered comes before the timer.
+// A device closed with ENOTCONN was taken away and is reopened at once, unless this failed too often. Within
+// a poll, results of the server come before the timer.
 void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
   if (change.state == rnbd::DeviceState::open) {
     reopens_ = 0;
@@ -44,14 +44,14 @@ void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
   if (change.peer_errno == ENOTCONN && !client_->refused(change.device)) return;
   note_refused(mapped_.at(change.device), change.device, clock_);
   mapped_.at(change.device).disruptions = 0;
-  // Not set for a permanent refusal: requests of the device may still be in service at the server.
+  // Not set for a permanent refusal, because requests of the device may still be executing at the server.
   if (rnbd::may_pass(change.peer_errno))
     mapped_.at(change.device).refused_since = std::min(mapped_.at(change.device).refused_since, clock_);
   refused_ = true;
   if (reopen_at_ == kNever) reopen_at_ = clock_ + seconds(std::min(1U << reopens_, 15U));
 }
 
-// Of a pause that the last poll ended.
+// Ends the retry pause if it expired in the last poll.
 void DiskBook::end_pause() {
   if (reopen_at_ <= clock_) {
     reopen_at_ = kNever;
@@ -69,7 +69,7 @@ void DiskBook::check_reopens() {
            "a device that was refused is tried again in time");
 }
 
-// Messages that failed while the link was up are sent again after a pause that is always the same.
+// Messages that failed while the link was up are sent again after a constant pause.
 void DiskBook::check_asks(Nanos clock) {
   const bool waits = std::any_of(mapped_.begin(), mapped_.end(), [this](const auto& one) {
     const rnbd::DeviceState state = client_->state(one.first);
@@ -87,7 +87,7 @@ void DiskBook::check_waits(Nanos clock) {
   check_asks(clock);
   if (queue_timeout_ == kNever) return;
   check_refused(clock);
-  // Nothing but messages of devices is at the session: what is not over is held.
+  // If the session has only messages of devices, all other IO in flight is held back.
   const bool holds = client_->session().inflight() <= client_->messages_in_flight();
   holds_since_ = holds ? std::min(holds_since_, clock) : kNever;
   const bool pathless = !client_->session().link_up();
@@ -145,14 +145,14 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
                waited_for_refused(io, mapped, clock),
            "a flush of " + io.disk +
                " fails because a sync failed since it was opened, or the server refused to open it");
-  // What was sent before may have been made for the disk that was there then.
+  // A request that was sent before a loss may have been made for the previous disk.
   const bool malformed = done.error == EINVAL || done.error == EOPNOTSUPP;
   expect(done.result != Errc::peer_error || !malformed || losses_noted_ != io.losses,
          "a request is made for its device as it was opened the last time");
   const rnbd::DeviceState now_is = client_->state(io.device);
   const bool mapped_still = now_is != rnbd::DeviceState::unmapping && now_is != rnbd::DeviceState::unmapped;
-  // One that is being unmapped is not opened again. The server may have lost the session long before the
-  // client hears of it.
+  // A device that is being unmapped is not reopened. The server may have lost the session long before the
+  // client detects it.
   const bool lost = losses_noted_ != io.losses || mapped.disruptions != 0 || mapped.unknown != kNever;
   if (done.result == Errc::peer_error && done.error == ENOTCONN)
     expect(mapped.refused >= io.submitted_clock ||
@@ -163,18 +163,18 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   if (mapped.unknown != kNever && io.submitted > mapped.unknown) mapped.unknown = kNever;
 }
 
-// The server refused the device with EIO for as long as a request waits.
+// True if the server has refused the device with EIO for as long as a request waits.
 bool DiskBook::waited_for_refused(const Io& io, const Mapped& mapped, Nanos clock) const {
   return mapped.refused_since != kNever && mapped.refusal == EIO && queue_timeout_ != kNever &&
          clock - io.submitted_clock >= queue_timeout_;
 }
 
-// A change that failed may have come to nothing, and a part of it may have ended well.
+// A failed change may have had no effect, or a part of it may have succeeded.
 void DiskBook::note_changes(const Io& io, std::uint16_t error) {
   Mapped& mapped = mapped_.at(io.device);
   const rnbd::Geometry* geometry = client_->geometry(io.device);
   const bool changed = changes(io.piece.opcode);
-  // Where a write cannot be made durable by itself, a flush follows it.
+  // If a single write cannot be made durable, a flush follows it.
   const bool alone = io.piece.opcode == Opcode::write && geometry != nullptr && geometry->fua;
   const bool cached = geometry != nullptr && geometry->write_cache;
   const bool flushes = io.piece.opcode == Opcode::flush || (changed && io.piece.fua && cached && !alone);
@@ -185,8 +185,8 @@ void DiskBook::note_changes(const Io& io, std::uint16_t error) {
 
 void DiskBook::judge_replaced(const rnbd::CacheReplaced& event) {
   Mapped& mapped = mapped_.at(event.device);
-  // Of one that is under way, a part may have ended well. How much a disk discards at a time may have changed
-  // since its parts were made.
+  // A part of a change in flight may have succeeded. The maximum size of a discard may have changed since its
+  // parts were made.
   const bool under_way = std::any_of(ios_.begin() + 1, ios_.end(), [&](const Io& io) {
     const bool several =
         io.piece.fua || io.piece.opcode != Opcode::write || io.piece.bytes > client_->session().max_io_size();
@@ -205,7 +205,7 @@ bool DiskBook::is_part(const block::StartStorage& what) const {
 }
 
 void DiskBook::judge_request(const block::StartStorage& action, const std::string& disk, Nanos now) {
-  // Not judged; or the server does not know the client's version yet and says no priority.
+  // Not judged, or the server does not know the RNBD version of the client yet and ignores `prio`.
   if (action.prio == 0 || action.prio >= ios_.size()) return;
   const Io& io = ios_[action.prio];
   const std::uint64_t end = io.piece.sector + io.piece.bytes / kDiskSector;
@@ -222,15 +222,15 @@ void DiskBook::judge_request(const block::StartStorage& action, const std::strin
          "no message is larger than " + disk + " takes");
   const auto done = done_.find({action.prio, action.sector});
   if (flush || done == done_.end() || now - last_loss_ <= seconds(10)) return;
-  // What was under way at a loss may have come before what is sent again on the next path, whenever that is
-  // up.
+  // Messages that were in flight at a loss may arrive before the resent ones, however late the next path
+  // connects.
   const std::uint64_t besides = losses_noted_ - io.losses;
   expect(done->second <= times_again(io, disks_.at(disk), action.bytes) + besides,
          "storage sees request " + std::to_string(action.prio) + " once");
 }
 
-// How often a request may have begun again: one that a flush makes durable each time that its device was
-// opened in between, one of several messages each time that its cache was replaced.
+// Maximum number of times that a request may restart: a change that a flush makes durable restarts each time
+// its device was opened, and a change of several messages each time its cache was replaced.
 unsigned DiskBook::times_again(const Io& io, const BlockDisk& disk, std::uint32_t bytes) const {
   const bool by_itself =
       disk.memory || !disk.volatile_cache || (io.piece.opcode == Opcode::write && disk.fua);

@@ -117,7 +117,7 @@ void Disks::resize(const std::string& name, std::uint64_t sectors) {
 void Disks::take_away(const Host& host, const std::string& name) {
   for (const auto& [handle, device] : exports_) {
     if (device.disk != name) continue;
-    // What it has begun may still be handed out.
+    // Actions that the server created earlier may still be handed out.
     const bool nothing_waits = host.server.next_deadline() != 0;
     host.server.force_close(host.fabric, host.clock, handle);
     if (nothing_waits) exports_.at(handle).taken_away = true;
@@ -146,7 +146,7 @@ std::uint64_t Disks::instance_of(const BlockDisk& disk) const {
 void Disks::perform(const Host& host, const block::StartStorage& action) {
   const auto device = exports_.find(action.handle);
   if (device == exports_.end()) return expect(false, "IO reaches only what is open");
-  // Whoever submits IO here says who it is by its priority.
+  // Applications of the simulator identify each IO by its priority.
   expect(action.opcode != Opcode::flush || action.prio != 0 ||
              host.server.devices(action.session)->version() < wire::rnbd::kProtoMajor,
          "a flush has the priority of its request");
@@ -212,7 +212,7 @@ void Disks::finish_opening(const Host& host, const Opening& opening) {
          "an open waits for its export");
 }
 
-// What is a number of its own has a value of its own, so that none can stand in the place of another.
+// Each field has a different value, so that swapped fields are detected.
 rnbd::Geometry Disks::geometry_of(const BlockDisk& disk) {
   rnbd::Geometry geometry;
   geometry.nsectors = disk.now.size();
@@ -250,8 +250,8 @@ void Disks::perform(const Host& host, const block::MeasureExport& action) {
   if (found == exports_.end()) return expect(false, "only what is open is measured");
   found->second.shrunk = false;
   BlockDisk& disk = disks_.at(found->second.disk);
-  ++disk.openings;  // an open device that is opened again is measured only
-  // Behind the last whole block a file may have a part of one.
+  ++disk.openings;  // an open device that is opened again is only measured
+  // A file may end with a partial block.
   const std::uint64_t sectors = disk.now.size() + disk.block / kDiskSector - 1;
   expect(host.server.export_measured(host.fabric, host.clock, action.id, sectors),
          "a measurement is waited for");
@@ -263,8 +263,8 @@ void Disks::perform(const Host&, const block::SessionClosed& action) {
     expect(op.what.session != action.session, "a session that is closed has no IO");
 }
 
-// As from an engine that reports an operation when it is cancelled, and again when it ends. Meanwhile other
-// operations have begun.
+// Reports results a second time, as an engine does that reports an operation at its cancellation and again at
+// its end. Other operations may have begun since.
 void Disks::repeat_results(const Host& host) {
   if (storage_.empty()) return;
   for (const block::OpId id : reported_)
@@ -285,11 +285,12 @@ void Disks::storage_due(const Host& host) {
     if (!op.acted) {
       op.error = act(op, host.now);
       op.acted = true;
-      // A failure is told to one sync, and the success of another one may overtake its answer. Where several
-      // sessions have the export open, it comes at once: a server cannot know of it before.
+      // A failure is reported to one sync only, and the success of another sync may overtake its answer. If
+      // several sessions have the export open, the answer is immediate, because a server cannot know of the
+      // failure before.
       const bool at_once = op.sync_failed && is_shared(at(exports_.at(op.what.handle).disk));
       if (syncs && !at_once) op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
-      // The medium tries again for long before it gives up.
+      // The medium retries for a long time before it fails.
       if (op.sync_failed && op.what.preflush && !at_once) op.due += 8 * storage_time_;
       if (syncs) storage_.push_back(op);
       if (syncs) continue;
@@ -330,7 +331,7 @@ int Disks::act(StorageOp& op, Nanos now) {
   }
   expect(op.what.opcode == Opcode::read || device.writable, "a device that is read-only does not change");
   if (op.what.sector + op.what.bytes / kDiskSector > disk.now.size())
-    return EIO;  // it was cut short meanwhile
+    return EIO;  // the disk was shortened in the meantime
   for (std::size_t at = 0; at < op.what.bytes / kDiskSector; ++at) {
     std::uint64_t& content = disk.now[op.what.sector + at];
     if (op.what.opcode == Opcode::read) {

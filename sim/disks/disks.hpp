@@ -1,6 +1,6 @@
-// What a block server keeps its exports on: disks in memory whose caches can be lost, and storage that takes
-// its time. The disks outlive the server's process. What happens to one is told to the book of the
-// application that uses it (disk_book.hpp).
+// The disks of a block server: in-memory disks whose caches can be lost, and storage with random latency. The
+// disks outlive the server process. Events of a disk are reported to the book of the application that uses it
+// (disk_book.hpp).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,57 +23,59 @@ class DiskBook;
 std::string errno_text(std::uint16_t error);
 
 inline constexpr std::size_t kDiskSector = wire::rnbd::kSectorBytes;
-inline constexpr std::uint32_t kMostZeroes = 1U << 16;  // sectors that one write-zeroes may have
+inline constexpr std::uint32_t kMostZeroes = 1U << 16;  // maximum number of sectors per write-zeroes
 
-// An export of the server. It outlives the server's process.
+// An export of the server; outlives the server process.
 struct BlockDisk {
-  std::uint32_t number = 0;  // in what is written to it
-  // Disks with the same one are parts of one export and have one cache: a sync of one that fails loses what
-  // is cached of all.
+  std::uint32_t number = 0;  // number that each stamp on the disk contains
+  // Disks with the same id are parts of one export with one cache: if a sync of one part fails, cached data
+  // of all parts is lost.
   std::uint32_t export_id = 0;
-  DiskBook* book = nullptr;  // of the application that uses it; never null
-  bool writable = true;      // false: refused when it is opened for writing
-  // The server is back before it: until then it refuses to open the disk with this errno; 0: it does not.
+  DiskBook* book = nullptr;  // book of the application that uses the disk; never nullptr
+  bool writable = true;      // false: opening for writing is refused
+  // Errno with which the server refuses to open the disk until `absent_until`, because it started before the
+  // disk was available; 0: it does not refuse.
   std::uint16_t absent = 0;
   Nanos absent_until = kNever;
   bool volatile_cache = true;
-  bool fua = true;                        // a single write can be made durable, where there is a cache
-  bool memory = false;                    // of the server's process, and gone with it
-  unsigned exchanged = 0;                 // times that another, empty one was put in its place
-  std::uint32_t block = kDiskSector;      // bytes
-  std::uint32_t most_discard = 1U << 16;  // sectors; 0: it cannot
-  bool tells_instance = true;             // of its cache, when it is opened
-  std::vector<std::uint64_t> now;         // by sector: what a read sees; see DiskBook::stamp()
-  std::vector<std::uint64_t> durable;     // and after the death of the server's host
-  std::vector<bool> forgotten;            // the host takes it for clean, since a sync of it failed
-  std::uint64_t sync_failures = 0;        // that the server's process knows of
-  bool failure_untold = false;            // a sync failed, and the server has not said so yet
-  // By sector: the moment when a process died that alone knew of the failed sync which lost it.
+  bool fua = true;         // with a cache: a single write can be made durable
+  bool memory = false;     // the content is in the memory of the server process and is lost with it
+  unsigned exchanged = 0;  // number of times that an empty disk replaced it
+  std::uint32_t block = kDiskSector;      // block size in bytes
+  std::uint32_t most_discard = 1U << 16;  // in sectors; 0: discard is not supported
+  bool tells_instance = true;             // reports the instance of its cache when it is opened
+  std::vector<std::uint64_t> now;         // by sector: content that a read returns; see DiskBook::stamp()
+  std::vector<std::uint64_t> durable;     // by sector: content after the death of the server host
+  std::vector<bool> forgotten;            // by sector: the host considers it clean since a sync of it failed
+  std::uint64_t sync_failures = 0;        // number of failures that the server process knows of
+  bool failure_untold = false;            // a sync failed, and the server has not reported it yet
+  // By sector: moment of the death of the only process that knew of the failed sync which lost it.
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
-  bool fails_beside_open = false;  // and with it the opening of another part of the export ends
-  // An operator may do so: when a part of a larger change has ended well, the rest finds another cache.
+  bool fails_beside_open = false;  // and at that time the opening of another part of the export completes
+  // An operator may replace the medium in the middle of a large change: the first part succeeds, the rest
+  // uses another cache. `is_replaced_amid_write`: planned for the next such change.
   bool replaceable = false;
   bool is_replaced_amid_write = false;
-  // What happens to it as soon as its server runs: a flush by another session fails, an operator takes it
-  // away.
+  // Planned for when its server runs: a flush by another session fails; an operator takes the disk away.
   bool sync_elsewhere_fails = false, is_to_be_taken_away = false;
-  bool may_alarm = false;        // something may have been lost, and no flush of after it has told so
-  std::uint64_t alarm_from = 0;  // the moment when it may have been lost
-  std::uint64_t alarm_at = 0;    // the moment when the last flush told so
-  // What was flushed may be gone too.
+  bool may_alarm = false;  // something may have been lost, and no flush submitted afterwards has reported it
+  std::uint64_t alarm_from = 0;  // moment of the possible loss
+  std::uint64_t alarm_at = 0;    // moment when the last flush reported a loss
+  // True if flushed data may be lost too.
   bool forgets() const noexcept { return memory || exchanged != 0; }
-  unsigned holders = 0;          // exports that are open
-  std::uint64_t operations = 0;  // that acted on it
-  Nanos opened_at = 0;           // the last time
-  unsigned openings = 0;         // that were answered
-  unsigned caches = 0;           // instances of its cache that another one followed in an answer
-  std::uint64_t instance = 0;    // that was told, the last time; 0: none
-  rnbd::Geometry geometry;       // that was told, the last time; its size may have changed since
-  Nanos damaged_at = kNever;     // when a sync of it failed, or its server learnt so, the last time
+  unsigned holders = 0;          // number of open exports
+  std::uint64_t operations = 0;  // number of operations executed on it
+  Nanos opened_at = 0;           // time of the last opening
+  unsigned openings = 0;         // number of answered openings
+  unsigned caches = 0;           // number of cache instances that were replaced by another one in an answer
+  std::uint64_t instance = 0;    // last reported instance; 0: none
+  rnbd::Geometry geometry;       // last reported geometry; the size may have changed since
+  Nanos damaged_at = kNever;     // when a sync of it last failed, or its server last learned of a failure
 };
 
-// Of the server. With its process die the memory disks and what it knew, with its host also what was cached.
+// How the server dies. The death of the process loses the memory disks and the knowledge of the process; the
+// death of the host also loses cached data.
 enum class Death : std::uint8_t { process, host };
 
 const char* text_of(Opcode) noexcept;
@@ -81,7 +83,7 @@ const char* text_of(Opcode) noexcept;
 class Disks {
  public:
   using Fail = std::function<void(const std::string&)>;
-  // A running server. `now` is virtual time, `clock` that of the server's node.
+  // A running server. `now` is virtual time, `clock` the clock of the server node.
   struct Host {
     BlockServer& server;
     Fabric& fabric;
@@ -89,66 +91,66 @@ class Disks {
     Nanos clock = 0;
   };
 
-  // An operation takes up to `storage`; an export takes up to `opening` until it is open, 0: it is at once.
+  // `storage`: maximum time of an operation. `opening`: maximum time to open an export; 0: immediate.
   Disks(ChoiceSource&, Nanos storage, Nanos opening, Fail);
   Disks(const Disks&) = delete;
   Disks& operator=(const Disks&) = delete;
 
   BlockDisk& add(const std::string& name, std::uint64_t sectors, DiskBook&);
-  // From now on both are parts of one export.
+  // Makes both disks parts of one export.
   void join(const std::string& name, const std::string& other) { at(name).export_id = at(other).export_id; }
   BlockDisk& at(const std::string& name) { return disks_.at(name); }
   const std::map<std::string, BlockDisk>& all() const noexcept { return disks_; }
 
-  // What the server asks for.
+  // Executes an action of the server.
   void perform(const Host&, const block::Action&);
-  // What storage has done by now.
+  // Completes the operations that are due.
   void due(const Host&);
   Nanos next_time() const noexcept;
-  // Once the server has handed out all that it had.
+  // Called when the server has handed out all its actions.
   void check_measured();
-  // The server's process has died.
+  // The server process has died.
   void crash(Death, Nanos now);
 
-  // A flush by another session of the server fails, and with it everything that is not durable yet. `server`:
-  // null while none runs.
+  // A flush by another session of the server fails, and all data that is not durable is lost. `server`:
+  // nullptr if none is running.
   void fail_sync(const std::string& name, BlockServer* server, Nanos now);
-  // An operator of the server takes the disk away from its session.
+  // The server operator takes the disk away from its session.
   void take_away(const Host&, const std::string& name);
-  // The next sync of the disk takes long and fails, and an operator takes the other parts of its export away.
-  // It fails at the moment when one of them is open again.
+  // Makes the next sync of the disk slow, and makes an operator take the other parts of its export away. The
+  // sync fails at the moment when one of them is open again.
   void fail_beside_open(BlockDisk&);
   bool is_shared(const BlockDisk&);
-  // At any time, also under IO. What is cut off is lost; what is added reads as zeroes.
+  // Allowed at any time, also during IO. Data beyond the new size is lost; added sectors read as zeroes.
   void resize(const std::string& name, std::uint64_t sectors);
 
-  // While no server runs. An empty disk takes the place of the export's; the same disk is of another size; it
-  // has other blocks and limits.
+  // Call only while no server runs. exchange() puts an empty disk behind the export; reshape() changes blocks
+  // and limits of the disk.
   void exchange(const std::string& name);
   void reshape(BlockDisk&);
 
-  // Every disk may be written, and nothing that was to happen to one does any more.
+  // Makes all disks writable and cancels all planned events.
   void calm();
-  // The server refuses to open the disk with this errno for as long; 0: no longer.
+  // The server refuses to open the disk with this errno until `until`; error 0: it no longer refuses.
   void keep_away(const std::string& name, std::uint16_t error, Nanos until);
-  // An errno that may pass.
+  // Draws the errno of a temporary refusal.
   static std::uint16_t draw_absence(ChoiceSource&);
 
   std::size_t under_way() const noexcept { return storage_.size(); }
   unsigned sessions() const noexcept { return sessions_; }
-  // Nothing is open, and nothing under way.
+  // True if nothing is open and no operation is in flight.
   bool idle() const noexcept {
     return sessions_ == 0 && exports_.empty() && storage_.empty() && openings_.empty();
   }
-  // Where to say what happens to disks, for people; empty: nowhere.
+  // Sets the receiver of texts about events of disks; empty: none.
   void tell(Fail note) { note_ = std::move(note); }
   template <class Text>
   void note(Text&& text) const {
     if (note_) note_(text());
   }
-  unsigned deaths() const noexcept { return deaths_; }  // of servers
-  unsigned cuts() const noexcept { return cuts_; }      // of disks that became shorter
-  // Counts what applications do and learn.
+  unsigned deaths() const noexcept { return deaths_; }  // number of server deaths
+  unsigned cuts() const noexcept { return cuts_; }      // number of times that a disk was shortened
+  // Logical clock: counts the actions and observations of applications.
   std::uint64_t moment() const noexcept { return moment_; }
   std::uint64_t next_moment() noexcept { return ++moment_; }
   void allow_alarm(BlockDisk&);
@@ -158,7 +160,7 @@ class Disks {
     std::string disk;
     bool writable = false;
     bool taken_away = false;
-    bool shrunk = false;  // storage said so, and the server has not measured it since
+    bool shrunk = false;  // storage reported it, and the server has not measured the export since
   };
   struct Opening {
     Nanos due = 0;
@@ -170,8 +172,8 @@ class Disks {
     Nanos due = 0;
     block::StartStorage what;
     int error = 0;
-    bool sync_failed = false;  // that is the error
-    bool acted = false;        // and the answer is under way
+    bool sync_failed = false;  // the error is a failed sync
+    bool acted = false;        // executed; the answer is in flight
   };
 
   void expect(bool holds, const std::string& what) const {
@@ -196,7 +198,7 @@ class Disks {
   static void note_opening(BlockDisk&, std::uint64_t instance);
   void forget_unsynced(const std::string& name, Nanos now);
   void forget_unsynced(const std::string& name, BlockDisk&, Nanos now);
-  // The parts of the export that the disk is of.
+  // Calls `act` for each part of the export that the disk belongs to.
   template <class Do>
   void each_part(const BlockDisk& one, Do&& act) {
     for (auto& [name, disk] : disks_)
@@ -210,17 +212,17 @@ class Disks {
   Nanos storage_time_, opening_time_;
   Fail fail_, note_;
   std::map<std::string, BlockDisk> disks_;
-  std::vector<DiskBook*> books_;             // of all disks, each once
+  std::vector<DiskBook*> books_;             // books of all disks, each once
   std::map<std::uint64_t, Export> exports_;  // by handle
   std::vector<StorageOp> storage_;
   std::vector<Opening> openings_;
-  std::vector<block::OpId> reported_;  // ended, and to be reported once more
-  unsigned sessions_ = 0;              // of the server, that are open
+  std::vector<block::OpId> reported_;  // completed; their results are reported a second time
+  unsigned sessions_ = 0;              // number of open sessions of the server
   std::uint64_t next_handle_ = 1;
   std::uint64_t moment_ = 0;
   unsigned deaths_ = 0;
   unsigned cuts_ = 0;
-  unsigned hosts_ = 1;  // that there were
+  unsigned hosts_ = 1;  // number of hosts so far
 };
 
 }  // namespace rtrs::sim

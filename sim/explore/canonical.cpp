@@ -24,15 +24,15 @@ using ChunkMemory = MachineWorld::ChunkMemory;
 using IoState = MachineWorld::IoState;
 using ServerChunks = FixedVector<ServerChunk, kMaxPermits>;
 
-// Heartbeats of small worlds are this far away, runs are not.
+// Heartbeat intervals of small worlds are at least this long; runs are shorter.
 constexpr Nanos kBeyondAnyRun = seconds(500'000);
-// From this attempt on the delay before the next does not grow any more.
+// From this attempt on, the reconnect delay is constant.
 constexpr std::uint32_t kLongestDelay = 8;
 constexpr std::uint16_t kRoomyQueue = 1024;
 constexpr std::size_t kMostBlocks = 8;
 
-// Every field is hashed unless it is named here: one that is added to a machine counts until somebody shows
-// that it need not.
+// Hashes every field that is not named here, so that a new field of a machine counts until it is shown to be
+// irrelevant.
 class View {
  public:
   explicit View(const MachineWorld& world) : world_(world), config_(world.config()), names_(world) {
@@ -66,7 +66,7 @@ class View {
     const bool never = when == kNever || when > world_.now() + kBeyondAnyRun;
     hash_.add(never ? kNever : when - world_.now());
   }
-  // Since when something waits: read only where waiting has an end.
+  // Start of a wait; read only if the wait has a timeout.
   void since(Nanos when) {
     if (config_.client.queue_timeout == kNever) {
       hash_.add(when == kNever);
@@ -92,7 +92,7 @@ class View {
   void client_field(std::string_view name, const auto& field) {
     using Field = std::remove_cvref_t<decltype(field)>;
     if (name == "config_" || name == "jitter_" || name == "next_fence_serial_") return;
-    // Read only where there is a head start.
+    // Read only if there is a head start.
     if (name == "link_since_" || name == "alive_at_") return;
     if constexpr (std::is_same_v<Field, PathTable>) {
       for (const ClientPath& path : field) client_path(path);
@@ -336,7 +336,7 @@ class View {
   Renaming names_;
   Fingerprint hash_;
   std::array<Fingerprint, kMostBlocks> blocks_;
-  std::uint32_t places_ = 0;                     // where writes were met so far
+  std::uint32_t places_ = 0;                     // number of places that contained a request so far
   std::array<const ServerChunks*, 4> chunks_{};  // by session
 };
 

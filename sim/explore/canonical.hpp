@@ -1,15 +1,15 @@
-// The identity of a world for a search: two worlds have the same when whatever can happen in one can happen
-// in the other.
+// The identity of a world for a search: two worlds have the same identity if they have the same possible
+// futures.
 //
-// Left out or renamed, each because nothing that follows depends on it:
-//   time        counts from now; deadlines beyond any run are never
-//   attempts    of a path count back from its current one, fence serials from the next one
-//   connections are named in the order of their path and cid, not by their number; so are the paths of the
-//               server, and the incarnations that its chunks remember
-//   blocks      are told apart by what happened to them, not by their number
-//   leftovers   what is overwritten before it is read: of free permits, idle chunks, closed connections
-// Paths and permits keep their numbers: the machines prefer the lower one, so two worlds that differ in it go
-// on differently.
+// Omitted or renamed, because the future does not depend on it:
+//   time        relative to now; deadlines beyond any run count as never
+//   attempts    of a path: counted back from the current one; fence serials: from the next one
+//   connections named in the order of path and cid, not by number; likewise the paths of the server, and the
+//               incarnations that its chunks remember
+//   blocks      distinguished by their state, not by number
+//   leftovers   state of free permits, idle chunks and closed connections that is never read again
+// Paths and permits keep their numbers: the machines prefer the lower number, so two worlds that differ in a
+// number have different futures.
 #pragma once
 #include <cstdint>
 
@@ -17,11 +17,12 @@
 
 namespace rtrs::explore {
 
-// What the leaving out rests on: no jitter, no limit of attempts, no policy by latency, queues that never
-// fill, heartbeats out of reach. Null, or what is wrong.
+// Checks the conditions for canonical(): no jitter, no limit of attempts, no policy by latency, queues that
+// never fill, heartbeat intervals longer than any run. Returns the violated condition; nullptr if there is
+// none.
 const char* why_not_canonical(const sim::MachineConfig&) noexcept;
 
-// Not 0. Equal for worlds that are equal by fingerprint().
+// Never 0. Equal for worlds with equal fingerprint().
 std::uint64_t canonical(const sim::MachineWorld&);
 
 }  // namespace rtrs::explore

@@ -33,7 +33,7 @@ MachineConfig machines(const Shape& shape) {
   return config;
 }
 
-// Two or more paths: with and without the fence.
+// Configurations with two or more paths, searched with and without the fence.
 Configuration failover(const char* name, const char* text, const Shape& shape, unsigned connected_first,
                        std::uint64_t states) {
   return {name, text, machines(shape), connected_first, states, true, true, {}};
@@ -73,7 +73,7 @@ Configuration closing() {
   return one;
 }
 
-// Connect requests and answers are lost while somebody waits for them.
+// Connect requests and accepts are lost while one end waits for them.
 Configuration losing() {
   Configuration one = failover("losses", "from nothing: 2 writes of a block, 2 lost connect messages, 1 cut",
                                {2, 2, 2, 1, 1, 0, 0}, 0, 200'000);
@@ -81,14 +81,14 @@ Configuration losing() {
   return one;
 }
 
-// Requests of a block in this order: a write, a READ, and so on.
+// The requests of a block alternate: a write, a READ, and so on.
 Configuration reading(const char* name, const char* text, const Shape& shape, std::uint64_t states) {
   Configuration one = failover(name, text, shape, 2, states);
   one.machines.reads = 0b1010;
   return one;
 }
 
-// No block is written twice, so nothing can be lost without a fence.
+// No block is written twice, so that nothing can be lost without a fence.
 Configuration mixed() {
   Configuration one = reading("mixed", "a write and a READ of each of 2 blocks, 1 cut, 1 early deadline",
                               {2, 2, 4, 2, 1, 1, 0}, 182'000);

@@ -1,4 +1,4 @@
-// The small worlds that are searched, by name, and what must come out of them.
+// The small worlds to search, by name, and the expected result of each search.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,23 +9,24 @@ namespace rtrs::explore {
 
 struct Configuration {
   std::string name;
-  std::string text;              // what may happen in it, for people
-  sim::MachineConfig machines;   // of peers that agree on the fence
-  unsigned connected_first = 0;  // paths that are connected before anything else happens
-  std::uint64_t states = 0;      // roughly, with and without the fence together: for the time that is left
-  bool fence_off = false;        // to be searched without the fence as well
-  bool failover = false;         // without the fence, the rules of failover must break
-  std::string must_break;        // rule that this one is planted to break; empty: none
+  std::string text;              // description for people
+  sim::MachineConfig machines;   // configuration with the fence agreed
+  unsigned connected_first = 0;  // number of paths connected before the search starts
+  std::uint64_t states =
+      0;                   // approximate sum with and without the fence, for estimates of the remaining time
+  bool fence_off = false;  // searched without the fence too
+  bool failover = false;   // without the fence, the failover rules must be violated
+  std::string must_break;  // rule that its planted bug violates; empty: no bug
 };
 
 const std::vector<Configuration>& configurations();
-// Null for an unknown name.
+// Returns nullptr for an unknown name.
 const Configuration* configuration(const std::string& name);
 
-// The machines of a server that knows neither fence nor generations, as the kernel's: its clients replay at
-// once.
+// Returns the configuration for a server without fence and generations, as the kernel's: its clients replay
+// at once.
 sim::MachineConfig without_fence(sim::MachineConfig);
-// The world from which a search of these machines goes out.
+// Returns the world at which a search starts.
 sim::MachineWorld root_of(const Configuration&, bool fence);
 
 }  // namespace rtrs::explore

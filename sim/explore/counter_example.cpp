@@ -51,7 +51,7 @@ const char* lane(Kind kind) {
   return "clock";
 }
 
-// What a step changed that its words do not say.
+// Lists the changes of a step that its description does not contain.
 std::string changes(const MachineWorld& before, const MachineWorld& after) {
   std::string text;
   const auto note = [&text](const std::string& more) { text += "; " + more; };

@@ -1,4 +1,4 @@
-// The way to a broken rule: as a sequence diagram for people, and as a file that can be played again.
+// The steps to a violated rule, as a sequence diagram for people and as a file for replay.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,28 +9,29 @@
 namespace rtrs::explore {
 
 struct CounterExample {
-  std::string configuration;  // its name
+  std::string configuration;  // name of the configuration
   bool fence = true;
   std::string rule;
   std::vector<sim::MachineStep> steps;  // from the root of the configuration
 };
 
-// One line a step: who does what, and what it changes for paths and requests. The steps must be possible from
-// `root`; ends with the rule that is broken there, if one is.
+// Returns one line per step: the actor, the action, and the changes of paths and requests; at the end the
+// violated rule, if any. The steps must be possible from `root`.
 std::string diagram(const sim::MachineWorld& root, const std::vector<sim::MachineStep>& steps);
 
-// JSON; the steps with their words, which reading ignores.
+// JSON; includes descriptions of the steps, which from_json() ignores.
 std::string to_json(const CounterExample&);
 struct ReadExample {
   std::optional<CounterExample> example;
-  std::string error;  // what is wrong with the text
+  std::string error;  // error in the text
 };
 ReadExample from_json(const std::string& text);
 
-// What became of the steps from the root of their configuration.
+// Result of playing the steps from the root of their configuration.
 struct Replayed {
-  bool possible = false;  // every step could be taken
-  std::string broken;  // rule that is broken at the end, of those that end stuck after a search; empty: none
+  bool possible = false;  // every step was enabled
+  std::string
+      broken;  // rule violated at the end; for a stuck state, found by a search from the end; empty: none
   std::string diagram;
 };
 // The configuration must exist.

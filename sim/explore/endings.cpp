@@ -6,7 +6,7 @@ namespace rtrs::explore {
 
 std::vector<StateId> never_ending(std::vector<std::vector<Edge>> edges, const std::vector<StateId>& goals,
                                   std::size_t states) {
-  // Origins by target, each target's behind the ones of the target before.
+  // Origins of edges, grouped by target in ascending order.
   std::vector<std::size_t> end(states + 1);
   for (const auto& part : edges)
     for (const Edge& edge : part) ++end[edge.to + 1];

@@ -1,4 +1,4 @@
-// Which states can never get where they should: backwards from where that is.
+// Finds the states from which no goal state is reachable, by a backward search from the goals.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -12,7 +12,7 @@ struct Edge {
   StateId to = 0;
 };
 
-// The states below `states` from which no edges lead to one of `goals`.
+// Returns the states with ids below `states` from which no path of edges leads to one of `goals`.
 std::vector<StateId> never_ending(std::vector<std::vector<Edge>> edges, const std::vector<StateId>& goals,
                                   std::size_t states);
 

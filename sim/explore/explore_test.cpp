@@ -47,8 +47,7 @@ TEST(PackedWorld, ComesBackAsItWas) {
   }
 }
 
-// What can follow a state, as far as anybody can tell: how it is judged, and the identities of what comes
-// next.
+// The observable future of a state: its verdict, and the identities of its successors.
 struct Future {
   bool finished = false;
   std::string violation;
@@ -65,7 +64,8 @@ Future future_of(const MachineWorld& world) {
   return future;
 }
 
-// Every state that is told apart by its fingerprint; the ones that the search takes for one must go on alike.
+// Visits every state with a different fingerprint: states with the same canonical identity must have the same
+// futures.
 void expect_same_futures(const Configuration& configuration, bool fence) {
   std::unordered_map<std::uint64_t, Future> futures;
   std::set<std::uint64_t> seen;

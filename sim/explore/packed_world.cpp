@@ -10,7 +10,7 @@ namespace rtrs::explore {
 
 namespace {
 
-// All ones stands for "never" and "none" everywhere, so small negative numbers are short as well.
+// Zigzag encoding, because all ones means "never" or "none" everywhere: small negative numbers are short too.
 template <class T>
 std::uint64_t folded(T value) noexcept {
   using Signed = std::make_signed_t<T>;
@@ -22,7 +22,7 @@ T unfolded(std::uint64_t value) noexcept {
   return static_cast<T>((value >> 1) ^ (~(value & 1) + 1));
 }
 
-// Numbers above 0 begin with a byte above 0; a byte 0 says how many zeros follow.
+// A number above 0 begins with a non-zero byte; a zero byte is followed by the count of zeros.
 class Writer {
  public:
   explicit Writer(std::vector<std::uint8_t>& bytes) noexcept : bytes_(bytes) {}
@@ -84,7 +84,7 @@ class Reader {
   std::uint64_t zeros_ = 0;
 };
 
-// Most paths of a small world are not there.
+// Most paths of a small world are unused.
 template <class T>
 inline constexpr bool kOftenUnused = std::is_same_v<T, ClientPath> || std::is_same_v<T, ServerPath>;
 
@@ -108,7 +108,7 @@ void put(Writer& out, const T& value) {
   } else if constexpr (requires { value.bytes; }) {
     for (const auto byte : value.bytes) out.put(byte);
   } else {
-    // Arrays have a size of their own; those that grow tell it.
+    // Arrays have a fixed size; for growing containers the size is stored.
     if constexpr (requires(T & any) { any.clear(); }) out.put(value.size());
     for (const auto& item : value) put(out, item);
   }

@@ -1,5 +1,5 @@
-// Worlds as few bytes, so that millions wait their turn: zeros are counted, small numbers take one byte, and
-// what the configuration decides is left out.
+// Compact encoding of worlds, because a search stores millions: run-length encoding of zeros, one byte for
+// small numbers, and nothing that the configuration determines.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,9 +9,9 @@
 
 namespace rtrs::explore {
 
-// Appends the world, which must not have broken a rule.
+// Appends the world, which must not have violated a rule.
 void pack(const sim::MachineWorld&, std::vector<std::uint8_t>& bytes);
-// Makes `world`, which has the same configuration, equal to the one that was packed into `bytes`.
+// Restores into `world`, which must have the same configuration, the world that was packed into `bytes`.
 void unpack(std::span<const std::uint8_t> bytes, sim::MachineWorld& world);
 
 }  // namespace rtrs::explore

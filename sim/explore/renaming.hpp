@@ -1,5 +1,5 @@
-// Numbers of a world that only have to be told apart, or only be ordered, under names that do not depend on
-// how the world came to be.
+// Replaces numbers of a world of which only identity or order matters by names that do not depend on the
+// history of the world.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -15,30 +15,30 @@ namespace rtrs::explore {
 inline unsigned path_of(const ServerPath& path) {
   return path.uuid.bytes[0] - 1U;
 }
-// Whether the message names an attempt of a path.
+// True if the message names an attempt of a path.
 inline bool is_attempt(const sim::MachineWorld::Message& message) {
   using Kind = sim::MachineWorld::Message::Kind;
   return message.kind == Kind::connect || message.kind == Kind::fence_req;
 }
 
-// Of one world, which must outlive it and not change.
+// Names for one world, which must outlive this object and not change.
 class Renaming {
  public:
   using Connection = sim::MachineWorld::Connection;
 
   explicit Renaming(const sim::MachineWorld&);
 
-  // By path, attempt and cid.
+  // Connections in the order of path, attempt and cid.
   std::size_t connections() const noexcept { return connections_; }
   const Connection& connection(std::size_t i) const noexcept { return *order_[i]; }
-  // Of a number that the server knows a connection by, from 1: its place in that order. Those that are gone
-  // come behind, first asked for first. 0 stays 0.
+  // Returns the name of a connection that the server knows by number `id`: its place in that order, from 1.
+  // Connections that no longer exist follow in the order in which they are asked for. 0 stays 0.
   std::uint32_t name_of(std::uint32_t id);
-  // How many attempts of the path that anybody remembers are newer.
+  // Number of remembered attempts of the path that are newer.
   std::size_t age(unsigned path, std::uint32_t epoch) const;
-  // Fences ago.
+  // Age of a fence serial in fences.
   std::uint32_t serial(std::uint32_t number) const noexcept { return next_serial_ - number; }
-  // Uses of the permit ago, where the peers agreed on generations.
+  // Age of a generation in uses of the permit, if the peers agreed on generations.
   std::uint8_t generation(std::uint16_t permit, std::uint8_t value) const noexcept;
   bool tagged() const noexcept { return tagged_; }
 

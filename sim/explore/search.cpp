@@ -21,11 +21,11 @@ namespace {
 using sim::MachineStep;
 using sim::MachineWorld;
 
-// States that are stepped between two looks at the memory, and steps that one may have at most.
+// Number of states expanded between two checks of the memory, and maximum number of steps of a state.
 constexpr std::size_t kRound = 16'384;
 constexpr std::size_t kMostSteps = 48;
 
-// States of one level, packed.
+// States of one level in packed form.
 struct Waiting {
   std::vector<std::uint8_t> bytes;
   std::vector<std::pair<StateId, std::size_t>> items;  // id, end of its bytes
@@ -47,7 +47,7 @@ struct Broken {
   StateId id = 0;
 };
 
-// What one thread makes and nobody else touches.
+// State of one thread, which no other thread accesses during a round.
 struct Worker {
   explicit Worker(const MachineWorld& root) : world(root), next(root) {}
   MachineWorld world;
@@ -98,7 +98,7 @@ class Search {
     if (root_.finished()) workers_[0]->finished.push_back(root.id);
   }
 
-  // Steps every state of the level; true when there was a new one.
+  // Expands every state of the level. Returns true if a new state was found.
   bool step_level() {
     first_of_level_ = static_cast<StateId>(table_.size());
     for (const Waiting& part : level_) {
@@ -214,7 +214,7 @@ class Search {
     }
     result_.finished = done.size();
     if (options_.judge_endings && result_.exhausted()) {
-      // What runs into a broken rule is reported for that.
+      // States that reach a violated rule are reported for that rule.
       done.insert(done.end(), excused.begin(), excused.end());
       auto stuck = never_ending(std::move(edges), done, table_.size());
       if (!stuck.empty()) broken[kStuck] = std::move(stuck);
@@ -224,7 +224,7 @@ class Search {
     return result_;
   }
 
-  // Of the shortest ways the one to the lowest key.
+  // Among the shortest ways, returns the one to the lowest key.
   std::vector<MachineStep> way_to(const std::vector<StateId>& states) const {
     const auto way = [this](StateId id) {
       std::vector<StateId> ids;
@@ -241,7 +241,7 @@ class Search {
     }
     return replay(best);
   }
-  // Which steps they were follows from the identities.
+  // Derives the steps from the identities.
   std::vector<MachineStep> replay(const std::vector<StateId>& ids) const {
     std::vector<MachineStep> steps;
     MachineWorld world = root_;

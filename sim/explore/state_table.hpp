@@ -1,5 +1,6 @@
-// The states that a search has seen: a flat table of 64-bit identities, and how each was reached first.
-// insert() may be called from several threads; everything else, and reserve(), from one at a time.
+// The states that a search has visited: a flat table of 64-bit identities with the origin of each state.
+// Several threads may call insert() at the same time; all other functions, reserve() included, need exclusive
+// access.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace rtrs::explore {
 
-using StateId = std::uint32_t;  // in the order of arrival, from 0
+using StateId = std::uint32_t;  // in order of insertion, from 0
 
 class StateTable {
  public:
@@ -20,10 +21,11 @@ class StateTable {
     bool fresh = false;
   };
 
-  // Makes room for `more` further states. False when that would take more than `most_bytes` in all.
+  // Reserves space for `more` additional states. Returns false if the total would exceed `most_bytes`.
   bool reserve(std::size_t more, std::size_t most_bytes);
-  // `key` is not 0. A state that is as new as `first_of_level` and was reached from several states keeps the
-  // one with the lowest key as its origin, so that ways do not depend on who was faster.
+  // `key` must not be 0. If a state of the current level (id at least `first_of_level`) is reached from
+  // several states, its origin is the one with the lowest key, so that ways do not depend on the timing of
+  // threads.
   Inserted insert(std::uint64_t key, StateId from, StateId first_of_level) noexcept;
 
   std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
@@ -34,16 +36,16 @@ class StateTable {
  private:
   struct Slot {
     std::atomic<std::uint64_t> key{0};
-    std::atomic<std::uint32_t> id{0};  // plus 1; 0: its writer is about to set it
+    std::atomic<std::uint32_t> id{0};  // id plus 1; 0: not set yet by the inserting thread
   };
   std::size_t place(std::uint64_t key) const noexcept { return (key ^ (key >> 32)) & (slot_count_ - 1); }
   void grow(std::size_t slots);
 
   std::unique_ptr<Slot[]> slots_;
-  std::size_t slot_count_ = 0;  // a power of two
+  std::size_t slot_count_ = 0;  // power of two
   std::unique_ptr<std::uint64_t[]> keys_;
   std::unique_ptr<std::atomic<StateId>[]> origins_;
-  std::size_t room_ = 0;  // of keys_ and origins_
+  std::size_t room_ = 0;  // capacity of keys_ and origins_
   std::atomic<std::uint32_t> size_{0};
 };
 

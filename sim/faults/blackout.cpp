@@ -1,39 +1,43 @@
-// A client that loses its connections at once.
+// A client loses all its connections at once; each of its links is restored at its own time. Messages in
+// flight may still execute at the server, which is not notified. If hangs are on, in one of three strikes one
+// link stays up and one of its connections hangs, often connection 0, while the other links are cut for eight
+// times as long: failover must then deal with a connection that delivers nothing.
 #include "sim/faults/faults.hpp"
 
 namespace rtrs::sim {
+namespace {
 
-// What its connections had sent may still act at the server, which is not told. Where connections may hang,
-// in one of three cases one link stays and one of its connections hangs, often that of the service, while the
-// others are away for long: what has to go over this link meets the connection that delivers nothing.
-bool FaultDriver::strike_client(Net& network, ChoiceSource& choice, Nanos hold) {
-  constexpr std::uint32_t both = 3;  // a bit for each Way
-  if (network.link_count() == 0) return false;
-  const LinkId chosen = choice.draw(static_cast<std::uint32_t>(network.link_count()), Label::cruel);
-  const NodeId client = network.link_info(chosen).client;
-  const bool one_stays = options_.has(FaultClass::hang) && choice.hits(1, 3, Label::cruel);
-  strikes_.push_back({FaultClass::blackout, chosen, Way::to_server, network.now() + hold});
+bool blackout(Striking& s) {
+  if (s.network.link_count() == 0) return false;
+  const LinkId chosen = s.choice.draw(static_cast<std::uint32_t>(s.network.link_count()), Label::cruel);
+  const NodeId client = s.network.link_info(chosen).client;
+  const bool one_stays = s.options().has(FaultClass::hang) && s.choice.hits(1, 3, Label::cruel);
+  s.note(Strike::Target::link, chosen, s.until());
   std::vector<QpId> staying;
-  for (QpId id = 0; id < network.qp_count(); ++id) {
-    const QpInfo info = network.qp_info(id);
+  for (QpId id = 0; id < s.network.qp_count(); ++id) {
+    const QpInfo info = s.network.qp_info(id);
     if (info.node != client || !info.established) continue;
     if (one_stays && info.link == chosen)
       staying.push_back(id);
     else
-      network.break_qp(id, choice);
+      s.network.break_qp(id, s.choice);
   }
-  for (LinkId link = 0; link < network.link_count(); ++link) {
-    if (network.link_info(link).client != client || (one_stays && link == chosen)) continue;
-    cut(network, link, both);
-    const Nanos away = (one_stays ? 8 : 1) * hold;
-    const Nanos until = network.now() + options_.min_hold + draw_time(choice, away, Label::cruel);
-    undo_at(Ending{until, Ending::Kind::heal, link, both, 0});
+  for (LinkId link = 0; link < s.network.link_count(); ++link) {
+    if (s.network.link_info(link).client != client || (one_stays && link == chosen)) continue;
+    s.cut(link, kBothWays);
+    const Nanos away = (one_stays ? 8 : 1) * s.hold;
+    s.continue_at(s.network.now() + s.options().min_hold + draw_time(s.choice, away, Label::cruel),
+                  [link](Striking& end) { end.heal(link, kBothWays); });
   }
   if (staying.empty()) return true;
-  const bool any = choice.draw(2, Label::cruel) == 1;
-  const auto at = any ? choice.draw(static_cast<std::uint32_t>(staying.size()), Label::cruel) : 0;
-  network.hang(staying[at], choice);
+  const bool any = s.choice.draw(2, Label::cruel) == 1;
+  const auto at = any ? s.choice.draw(static_cast<std::uint32_t>(staying.size()), Label::cruel) : 0;
+  s.network.hang(staying[at], s.choice);
   return true;
 }
+
+}  // namespace
+
+const FaultKind blackout_fault{blackout};
 
 }  // namespace rtrs::sim

@@ -1,108 +1,140 @@
-// Faults of a run: which classes are on, how often they strike, and when. Everything is drawn, under labels,
-// from the ChoiceSource of the run. Whoever runs the world arms the driver, calls advance() whenever
-// next_time() is due, carries out the WorldFaults it returns, and ends the phase with stop_and_heal().
+// Faults of a run: which classes are on, how often they strike, and when. All of it is drawn from the
+// ChoiceSource of the run. The owner of the world arms the driver, calls advance() when next_time() is due,
+// carries out the WorldFaults that it returns, and ends the phase with stop_and_heal().
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "sim/choices/choice.hpp"
+#include "sim/faults/fault_list.hpp"
 #include "sim/net/basic/net.hpp"
 
 namespace rtrs::sim {
 
-// Append only. Some strike at drawn times, the others are chances at each opportunity (Rates): see
-// is_timed().
 enum class FaultClass : std::uint8_t {
-  cut_both,  // both directions of one link, for a while
-  cut_one_way,
-  cut_port,       // every link of one port, both directions
-  break_qp,       // one end of one connection
-  break_path,     // all connections of one link
-  starve,         // heartbeats of one link and direction wait
-  latency,        // one link becomes slow for a while
-  crash,          // a node dies in silence and restarts later
-  crash_orderly,  // its operating system disconnects for it
-  pause,          // a node is not polled for a while
-  flap,           // a train of cuts over all links, each link on its own beat
-  qp_error_at_step,
-  request_lost_or_late,
-  reply_lost_or_late,
-  reject_lost_or_late,
-  disconnect_lost_or_late,
-  info_cut,
-  torn_writes,
-  ghosts,
-  slow_drain,
-  black_hole,   // one connection of many gets nothing through, for a while
-  device_gone,  // an adapter is taken out of a node and comes back
-  resource_short,
-  resolve_failed,
-  accept_failed,
-  post_short,
-  crowd,     // somebody opens sessions without end and completes none, for a while
-  hang,      // one connection gets nothing through any more, for good, and nothing but a probe finds it
-  blackout,  // a client loses all its connections at once; each of its links comes back in its own time
-  count_,
+#define RTRS_SIM_FAULT(name, text) name,
+  RTRS_SIM_FAULTS(RTRS_SIM_FAULT)
+#undef RTRS_SIM_FAULT
+      count_,
 };
 inline constexpr unsigned kFaultClasses = static_cast<unsigned>(FaultClass::count_);
+// Name as in fault_list.hpp.
 const char* to_string(FaultClass) noexcept;
-// Strikes at drawn times.
-constexpr bool is_timed(FaultClass c) noexcept {
-  return c < FaultClass::qp_error_at_step || c == FaultClass::black_hole || c == FaultClass::device_gone ||
-         c == FaultClass::crowd || c == FaultClass::hang || c == FaultClass::blackout;
-}
+const char* text_of(FaultClass) noexcept;
 
 struct FaultOptions {
   std::array<std::uint32_t, kFaultClasses> weight{};  // 0: off
-  std::uint32_t budget = 0;                           // timed faults at most; kUnlimited: no bound
+  std::uint32_t budget = 0;                           // maximum number of timed faults, or kUnlimited
   Nanos mean_gap = seconds(2);                        // between timed faults
-  Nanos min_hold = milliseconds(10);
-  Nanos mean_hold = seconds(3);    // on top of min_hold, exponential
-  std::uint32_t pause_factor = 1;  // how many times as long as other faults a pause takes
+  Nanos min_hold = milliseconds(10);                  // minimum duration of a timed fault
+  Nanos mean_hold = seconds(3);                       // mean of the exponential time on top of min_hold
+  std::uint32_t pause_factor = 1;                     // a pause lasts this many times as long as other faults
   bool crash_client = true, crash_server = true;
-  // While something rare is going on (see FaultDriver::bias) chances are this many times as high and the next
-  // timed fault comes soon; 1: as always.
+  // While a path connects or disconnects (FaultDriver::bias) chances are multiplied by this and the next
+  // timed fault comes sooner. 1: no effect.
   std::uint32_t bias = 1;
   static constexpr std::uint32_t kUnlimited = ~std::uint32_t{0};
 
   bool has(FaultClass c) const noexcept { return weight[static_cast<unsigned>(c)] != 0; }
   std::string describe() const;
 };
-// Swarm: each class off with p = 1/2, else a weight of 1..100; budget of 0, 1, 2, 3 or no bound. All calm
-// draws give no faults. `time_scale`: typical time between interesting things, e.g. the heartbeat interval.
+// Turns each class up to slow_drain off with p = 1/2, else gives it a weight of 1..100; draws a budget of 0,
+// 1, 2, 3 or kUnlimited. A source of zeros gives no faults. `time_scale`: typical time between events, such
+// as the heartbeat interval.
 FaultOptions draw_fault_options(ChoiceSource&, Nanos time_scale);
-// The classes from black_hole to post_short and the bias: none of them in half of all cases.
+// The classes from black_hole to post_short, and the bias: all off with p = 1/2.
 void draw_rare_faults(ChoiceSource&, FaultOptions&);
-// Off in three quarters of all cases.
+// The class crowd: on with p = 1/4.
 void draw_crowd(ChoiceSource&, FaultOptions&);
-// The class hang: in a quarter of all cases. Only for worlds in which every hang is found.
+// The class hang: on with p = 1/4. Only for worlds in which a probe or a time-out finds every hang.
 void draw_hangs(ChoiceSource&, FaultOptions&);
-
-// The class blackout, and enough faults that it strikes.
+// Turns the class blackout on, with a budget of at least 3.
 void draw_blackouts(ChoiceSource&, FaultOptions&);
+// Every class after blackout in fault_list.hpp: on with p = 1/8 each, from a random stream of its own.
+void draw_late_faults(ChoiceSource&, FaultOptions&);
 
-// What the network cannot do alone.
+// A fault that the owner of the world carries out.
 struct WorldFault {
   enum class Kind : std::uint8_t {
-    crash,    // destroy the node's driver; the network has been told already
-    restart,  // make a new one; the network has been told already
+    crash,    // destroy the driver of the node; the network has crashed the node already
+    restart,  // create a new driver; the network has restarted the node already
     pause,    // do not poll the node before `until`
-    crowd,    // send connect requests that lead to nothing until `until`; no node
+    crowd,    // send connect requests that complete no path until `until`; has no node
   };
   Kind kind = Kind::crash;
   NodeId node = kNone;
   Nanos until = 0;
 };
 
-// A timed fault that struck.
+// A timed fault that struck, for the journal of the run.
 struct Strike {
+  enum class Target : std::uint8_t { everything, node, link, path, connection };
   FaultClass which = FaultClass::cut_both;
-  std::uint32_t target = kNone;  // link, queue pair or node; kNone: all links
-  Way way = Way::to_server;      // of those that have one
-  Nanos until = 0;               // 0: nothing to end
+  Nanos until = 0;  // end of the fault; 0: it has none
+  Target target = Target::everything;
+  std::uint32_t id = kNone;  // NodeId, LinkId, or QpId of the connection or of one connection of the path
+  bool one_way = false;
+  Way way = Way::to_server;  // if one_way
 };
+
+class FaultDriver;
+
+// What a fault may use while it strikes and while it ends.
+class Striking {
+ public:
+  Striking(FaultDriver& driver, FaultClass which, Net& network_, ChoiceSource& choice_,
+           std::vector<WorldFault>& world, Nanos hold_)
+      : network(network_), choice(choice_), hold(hold_), driver_(driver), world_(world), which_(which) {}
+
+  Net& network;
+  ChoiceSource& choice;
+  const Nanos hold;  // duration drawn for this fault; 0 while it ends
+  Nanos until() const { return network.now() + hold; }
+  const FaultOptions& options() const noexcept;
+  const std::vector<NodeId>& clients() const noexcept;
+  const std::vector<NodeId>& servers() const noexcept;
+
+  // A drawn index below `count`.
+  std::uint32_t pick(std::size_t count) {
+    return choice.draw(static_cast<std::uint32_t>(count), Label::fault_target);
+  }
+  // Notes the strike in the journal; once for each strike that happened.
+  void note(Strike::Target, std::uint32_t id, Nanos until);
+  void note_one_way(Strike::Target, std::uint32_t id, Way, Nanos until);
+  // Cuts are counted for each direction, so that the end of one leaves an overlapping one in force. The cut
+  // ends at `until`, or with the phase.
+  void cut_until(LinkId, std::initializer_list<Way>, Nanos until);
+  void cut(LinkId, std::initializer_list<Way>);
+  void heal(LinkId, std::initializer_list<Way>);
+  void world(const WorldFault& fault) { world_.push_back(fault); }
+  // Undoes the fault at `time`, or earlier when the phase ends.
+  void undo_at(Nanos time, std::function<void(Striking&)>);
+  // Continues the fault at `time`; not called when the phase ends before.
+  void continue_at(Nanos time, std::function<void(Striking&)>);
+  // No liveness is promised before `time`. Implied by undo_at, continue_at and cut_until.
+  void disturbed_until(Nanos time);
+
+ private:
+  FaultDriver& driver_;
+  std::vector<WorldFault>& world_;
+  FaultClass which_;
+};
+inline constexpr std::initializer_list<Way> kBothWays{Way::to_server, Way::to_client};
+
+// A class of faults; has one of the two functions.
+struct FaultKind {
+  // For faults at drawn times: strikes once. Returns false if there was nothing to strike.
+  bool (*strike)(Striking&) = nullptr;
+  // For chances at each opportunity: sets the chances for a weight of 1..100.
+  void (*set_rates)(Rates&, std::uint32_t weight) = nullptr;
+};
+const FaultKind& kind_of(FaultClass) noexcept;
+#define RTRS_SIM_FAULT(name, text) extern const FaultKind name##_fault;
+RTRS_SIM_FAULTS(RTRS_SIM_FAULT)
+#undef RTRS_SIM_FAULT
 
 class FaultDriver {
  public:
@@ -110,53 +142,42 @@ class FaultDriver {
   // `clients` and `servers`: nodes that may crash or pause.
   FaultDriver(const FaultOptions&, std::vector<NodeId> clients, std::vector<NodeId> servers);
 
-  // From now on faults happen: sets the network's rates and the time of the first fault.
+  // Starts the faults: sets the chances of the network and draws the time of the first timed fault.
   void arm(Net&, ChoiceSource&);
   Nanos next_time() const noexcept;
-  // Does what is due at network.now().
+  // Carries out everything due at network.now().
   void advance(Net&, ChoiceSource&, std::vector<WorldFault>& out);
-  // Something rare begins or ends: a path is on its way up or down.
+  // `armed`: a path connects or disconnects; see FaultOptions::bias.
   void bias(bool armed, Net&, ChoiceSource&);
-  // Ends all faults: rates to zero, links healed, latency restored, crashed nodes restarted. Pauses end by
+  // Ends all faults: chances to zero, links healed, latency restored, crashed nodes restarted. Pauses end by
   // themselves.
   void stop_and_heal(Net&, ChoiceSource&, std::vector<WorldFault>& out);
 
-  // What struck in the last advance().
+  // Faults that struck in the last advance().
   const std::vector<Strike>& strikes() const noexcept { return strikes_; }
   bool armed() const noexcept { return armed_; }
   const FaultOptions& options() const noexcept { return options_; }
   std::uint64_t struck(FaultClass c) const noexcept { return struck_[static_cast<unsigned>(c)]; }
-  // When the last timed fault ended or will end; liveness is promised from then on.
+  // Time when the last timed fault ended or will end; liveness is promised from then on.
   Nanos quiet_since() const noexcept { return quiet_since_; }
 
  private:
-  struct Ending {  // a timed fault to be undone, or a beat of a flap train
-    enum class Kind : std::uint8_t { heal, latency, restart, flap_cut, flap_heal, pass, plug };
+  friend class Striking;
+  struct Ending {
     Nanos time = 0;
-    Kind kind = Kind::heal;
-    std::uint32_t target = 0;  // link, node or queue pair
-    std::uint32_t ways = 0;    // bit per Way; plug: the port
-    std::uint32_t beats = 0;
+    FaultClass which = FaultClass::cut_both;
+    bool with_phase = true;  // also called when the phase ends
+    std::function<void(Striking&)> act;
   };
   void strike(Net&, ChoiceSource&, std::vector<WorldFault>& out);
-  bool strike_link(FaultClass, Net&, ChoiceSource&, Nanos hold);
-  bool strike_qp(FaultClass, Net&, ChoiceSource&, Nanos hold);
-  bool strike_node(FaultClass, Net&, ChoiceSource&, Nanos hold, std::vector<WorldFault>& out);
-  bool strike_device(Net&, ChoiceSource&, Nanos hold);
-  bool strike_client(Net&, ChoiceSource&, Nanos hold);
-  void strike_flap(Net&, ChoiceSource&, Nanos hold);
-  void end(const Ending&, Net&, ChoiceSource&, std::vector<WorldFault>& out);
   void set_rates(Net&) const;
-  void undo_at(const Ending&);
-  void cut(Net&, LinkId, std::uint32_t ways);
-  void heal(Net&, LinkId, std::uint32_t ways, ChoiceSource&);
+  void end_at(Ending);
 
   FaultOptions options_;
   std::vector<NodeId> clients_, servers_;
   std::vector<Ending> endings_;
   std::vector<Strike> strikes_;
-  // Overlapping cuts of one direction are counted, so that the end of one does not end the other.
-  std::vector<std::array<std::uint32_t, 2>> cuts_;
+  std::vector<std::array<std::uint32_t, 2>> cuts_;  // by link and direction
   std::array<std::uint64_t, kFaultClasses> struck_{};
   Nanos next_ = kNever;
   Nanos quiet_since_ = 0;

@@ -1,5 +1,5 @@
-// A small application on a faulty network, as a copyable value: connections come and go, carry tagged writes
-// both of whose ends are checked, and nodes crash. For tests of the network as a whole.
+// A small application on a faulty network, as a copyable value: it opens and closes connections with tagged
+// writes, checks the data at both ends, and crashes nodes. For tests of the whole network.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -45,8 +45,8 @@ class Chaos {
   struct Con {
     bool connected = false, lost = false, disconnected = false;
     std::uint32_t area = 0;
-    std::uint32_t next = 0;  // to send
-    std::uint32_t seen = 0;  // arrived so far
+    std::uint32_t next = 0;  // next number to send
+    std::uint32_t seen = 0;  // number of arrivals so far
     RemoteKey remote_key;
   };
   struct Host {
@@ -141,7 +141,7 @@ class Chaos {
     if (std::memcmp(slot, expected.data(), kSlotBytes) != 0) ++corrupt;
   }
 
-  // Nothing holds a sender back on a weak network: it may be once around the slots already.
+  // On a weak network a sender is not limited by receives: it may have overwritten the slot already.
   bool overrun(const Con& con, std::uint32_t imm) const {
     if (network.capabilities().imm_consumes_receive) return false;
     for (const auto& [epoch, writer] : hosts_[kClient].cons) {

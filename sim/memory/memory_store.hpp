@@ -1,4 +1,5 @@
-// Memory disks behind a BlockServer, on any fabric: what urtrsd's exports and storage engine are for tests.
+// Memory disks behind a BlockServer, on any fabric: a test replacement for urtrsd's exports and storage
+// engine.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace rtrs::conformance {
 
-// Content that outlives a server, as a disk does.
+// A disk, which outlives the server.
 struct MemoryDisk {
   std::vector<std::byte> bytes;
   std::uint32_t logical_block_size = 512;
@@ -21,9 +22,9 @@ struct MemoryDisk {
   unsigned flushes = 0;
   unsigned fua_writes = 0;
   unsigned opens = 0;
-  unsigned writers = 0;        // now; at most one
-  std::uint64_t instance = 0;  // of its cache; 0: not told
-  int next_error = 0;          // errno for the next request on its data, then 0 again
+  unsigned writers = 0;        // current number of writers; at most one
+  std::uint64_t instance = 0;  // instance of its cache; 0: not reported
+  int next_error = 0;          // errno for the next data request; then reset to 0
 };
 using MemoryDisks = std::map<std::string, MemoryDisk>;
 
@@ -31,12 +32,12 @@ class MemoryStore {
  public:
   // `disks` must outlive the store.
   explicit MemoryStore(MemoryDisks& disks) : disks_(disks) {}
-  // Closes what is open: no disk keeps a writer of a server that is gone.
+  // Closes all open exports, so that no disk keeps a writer of an ended server.
   ~MemoryStore();
   MemoryStore(const MemoryStore&) = delete;
   MemoryStore& operator=(const MemoryStore&) = delete;
 
-  // Polls the server once and carries out what it asks for, completely. False: it asked for nothing.
+  // Polls the server once and executes all its actions. Returns false if there were none.
   bool serve(BlockServer&, Fabric&, Nanos now);
 
  private:

@@ -29,9 +29,9 @@ MachineConfig small_machine_config(std::uint16_t depth) {
   return config;
 }
 
-// --- what may happen ---
+// --- enabled steps ---
 
-// An end learns of the other's going, or of the breaking, at any time after it.
+// An end may detect the closing of the other end, or the break of the connection, at any later time.
 bool MachineWorld::server_learns(const Connection& c) {
   return c.server == End::open && (c.broken || c.client == End::closing || c.client == End::closed);
 }
@@ -40,7 +40,7 @@ bool MachineWorld::client_learns(const Connection& c) {
   return up && (c.broken || c.server == End::closing || c.server == End::closed);
 }
 
-// Connect requests and accepts are datagrams: nobody sends them again.
+// Connect requests and accepts are datagrams that are not retransmitted.
 bool MachineWorld::waits_for_datagram(const Connection& c) {
   if (c.broken || c.client != End::connecting) return false;
   return c.server == End::none ? !c.to_server.empty() : !c.to_client.empty();
@@ -144,7 +144,7 @@ std::uint64_t MachineWorld::fingerprint() const {
   return hash.value();
 }
 
-// --- what the machines ask for ---
+// --- actions of the machines ---
 
 void MachineWorld::client_asks(const ClientAction& action) {
   if (const auto* control = std::get_if<ClientControlAction>(&action)) return client_asks(*control);
@@ -157,7 +157,7 @@ void MachineWorld::client_asks(const ClientAction& action) {
     return send(by_client(post->key), true, message);
   }
   const auto* request = std::get_if<PostRequest>(&action);
-  if (request == nullptr) return;  // receives and keys: always enough of them here
+  if (request == nullptr) return;  // receives and keys are always available here
   message.kind = Message::Kind::request;
   message.path = request->permit;
   message.extensions = request->generation;
@@ -185,7 +185,7 @@ void MachineWorld::client_asks(const ClientControlAction& action) {
     Connection* connection = by_client(disconnect->key);
     RTRS_ASSERT(connection != nullptr);
     connection->client = End::closing;
-    // The client makes nothing of messages that still arrive there: one order of them is as good as another.
+    // The client ignores messages that still arrive there, so that their order does not matter.
     auto& left = connection->to_client;
     left.erase(std::remove_if(left.begin(), left.end(),
                               [](const Message& one) { return one.kind != Message::Kind::data; }),
@@ -256,7 +256,7 @@ void MachineWorld::server_asks(std::uint16_t session, const ServerAction& action
     }
     const ChunkMemory& memory = memory_[session * config_.server.queue_depth + deliver->chunk];
     const std::uint16_t io = deliver->parked ? memory.parked_header : memory.header;
-    // Kept sorted: which came first does not matter, any of them may finish next.
+    // Kept sorted, because the order of arrival does not matter: any of them may complete next.
     const auto at = std::find_if(storage_.begin(), storage_.end(), [&](const StorageOp& op) {
       return op.session > session || (op.session == session && op.chunk > deliver->chunk);
     });
@@ -315,8 +315,7 @@ MachineWorld::Connection* MachineWorld::by_server(ConKey key) {
   return find(key.epoch);
 }
 
-// What is posted on a connection that broke, or is being closed, never leaves; nor does it reach an end that
-// is closed.
+// Messages posted on a broken or closing connection are not sent, and messages do not reach a closed end.
 void MachineWorld::send(Connection* c, bool to_server, const Message& message) {
   if (c == nullptr) return;
   const End from = to_server ? c->client : c->server;

@@ -1,16 +1,17 @@
-// The protocol machines of one client and its server, and everything that travels between them, as a value:
-// no drivers, no bytes, no pointers. What may happen next is a list; trying the other order is a copy and a
-// step. A world steps the same way on every machine and compiler.
+// A model of the protocol machines of one client and its server, and of all messages in flight between them,
+// as a copyable value: no drivers, no bytes, no pointers. enabled() lists the possible next steps; to try
+// another order, copy the world and apply another step. Steps give the same result on every machine and
+// compiler.
 //
-// Law of the connections, as in sim::Network: messages of one connection and direction arrive in order; what
-// was sent before a connection broke may still arrive until the receiving end is closed, and never at another
-// incarnation; an end reports its closing exactly once, after Disconnect. Messages take no time: the clock
-// moves only to deadlines.
+// Rules of the connections, as in sim::Network: messages of one connection and direction arrive in order.
+// Messages that were sent before a connection broke may still arrive until the receiving end is closed, but
+// never at another incarnation. An end reports its closing exactly once, after Disconnect. Messages take no
+// time: the clock only advances to deadlines.
 //
-// The application goes on with each block again and again, with one request outstanding a block; which block
-// it goes on with, and when, is a step too. The data of a READ travels in front of its response and may still
-// land when the client knows that the connection is lost. Keys last for ever: neither always_invalidate nor
-// offer_invalidation may be set. A server that crashes forgets everything but its disk and is back at once.
+// The application has at most one outstanding request per block; submitting the next request of a block is a
+// step. The data of a READ travels before its response and may still arrive after the client has detected the
+// loss of the connection. Keys are never invalidated: neither always_invalidate nor offer_invalidation may be
+// set. A crashed server loses everything but its disk and restarts at once.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,71 +25,72 @@
 
 namespace rtrs::sim {
 
-// A mistake between the machines, for searches that must find it.
+// Planted bug, which a search must find.
 enum class MachinePlant : std::uint8_t {
   none,
-  fence_too_early,  // the server answers a fence without closing and draining anything
-  never_drained,    // an end of a broken connection at the server is never reported closed
+  fence_too_early,  // the server answers a fence without closing and draining connections
+  never_drained,    // the server never reports an end of a broken connection as closed
 };
 
 struct MachineConfig {
   std::uint16_t paths = 2;   // 1 .. kMaxPaths
-  std::uint16_t ios = 2;     // requests in all; request i goes to block i % blocks
+  std::uint16_t ios = 2;     // total number of requests; request i goes to block i % blocks
   std::uint16_t blocks = 1;  // at least 1
-  std::uint16_t reads = 0;   // bit n: the n-th request of each block is a READ, else it is a write
-  std::uint16_t cuts = 0;    // connections that may break
-  // Deadlines that may pass although something else is still under way. Without, time stands still until
-  // nothing else can happen.
+  std::uint16_t reads = 0;   // bit n: the n-th request of each block is a READ; otherwise a write
+  std::uint16_t cuts = 0;    // number of connections that may break
+  // Number of deadlines that may pass while other steps are possible. Other deadlines pass only when nothing
+  // else can happen.
   std::uint16_t early_deadlines = 0;
-  std::uint16_t losses = 0;  // connect requests and accepts that may get lost though somebody waits for them
-  // Times that an operator has a path of the client reconnected, or one of the server disconnected.
+  std::uint16_t losses =
+      0;  // number of connect requests and accepts that may be lost while one end waits for them
+  // Number of times that an operator reconnects a path of the client or disconnects a path of the server.
   std::uint16_t operators = 0;
-  std::uint16_t crashes = 0;  // of the server
+  std::uint16_t crashes = 0;  // number of server crashes
   bool close = false;         // the application may close the session at any time
-  // What a client sent over a connection never arrives once its end there is closed. No network promises
-  // that.
+  // Drops all messages of a client on a connection once its end is closed. No real network guarantees this.
   bool drop_late = false;
   MachinePlant plant = MachinePlant::none;
   ClientConfig client;
   ServerConfig server;
 };
-// The rules that a replay without a fence can break.
+// Rules that a replay without a fence can violate.
 inline constexpr const char* kLostUpdate = "no older write takes effect after a newer acknowledged one";
 inline constexpr const char* kChunkRace = "a request is executed with its own data";
-// What reads must not show.
+// Rules for READs.
 inline constexpr const char* kWrongRead = "a READ returns what was acknowledged last";
 inline constexpr const char* kLateData = "data lands only in the buffer of a request that waits for it";
-// Both ends of a world keep the protocol, with a fence and without.
+// Both ends follow the protocol, with or without a fence.
 inline constexpr const char* kBlamed = "nobody is blamed for breaking the protocol";
 
-// Two connections a path, no jitter, heartbeats further away than any run, requests that wait for ever.
+// Returns a configuration with two connections per path, no jitter, heartbeat intervals longer than any run,
+// and requests that wait without limit.
 MachineConfig small_machine_config(std::uint16_t depth);
 
-// One thing that may happen next.
+// A possible next step.
 struct MachineStep {
   enum class Kind : std::uint8_t {
     to_server,       // the oldest message of connection `which` arrives
-    to_client,       //
-    forget,          // the connect request of `which`, given up by its client, gets lost
-    server_lost,     // an end of `which` learns that it is gone
-    client_lost,     //
-    server_closed,   // an end of `which` is drained
-    client_closed,   //
-    storage,         // operation `which` finishes
-    submit,          // the application writes block `which`
-    deadline,        // the earliest one passes
-    early_deadline,  // the same, though something else is still under way
+    to_client,       // likewise, to the client
+    forget,          // the connect request of `which`, which the client gave up, is lost
+    server_lost,     // the server end of `which` detects the loss of the connection
+    client_lost,     // likewise, the client end
+    server_closed,   // the server end of `which` is drained
+    client_closed,   // likewise, the client end
+    storage,         // storage operation `which` completes
+    submit,          // the application submits the next request of block `which`
+    deadline,        // the earliest deadline passes
+    early_deadline,  // the earliest deadline passes while other steps are possible
     cut,             // connection `which` breaks
-    lose,            // the connect request of `which`, or its accept, gets lost
-    reconnect,       // an operator has the client reconnect path `which`
+    lose,            // the connect request of `which`, or its accept, is lost
+    reconnect,       // an operator reconnects path `which` of the client
     disconnect,      // an operator disconnects path `which` of the server's first session
-    crash,           // the server does
+    crash,           // the server crashes and restarts
     close,           // the application closes the session
   };
   Kind kind = Kind::deadline;
   std::uint32_t which = 0;  // connection: its id; storage: index; submit: block; operators: path
   bool operator==(const MachineStep&) const = default;
-  // What breaks, comes at the wrong time, or is somebody's wish: a world must be able to finish without it.
+  // True for faults, early deadlines and operator actions: a world must be able to finish without them.
   bool is_fault() const noexcept { return kind >= Kind::early_deadline; }
 };
 const char* to_string(MachineStep::Kind) noexcept;
@@ -97,20 +99,21 @@ class MachineWorld {
  public:
   explicit MachineWorld(const MachineConfig&);
 
-  // In the calm order: always taking the first runs a world without faults in order of arrival. Empty when
-  // all is done, or when the world is stuck. No two are equal.
+  // Possible next steps, all different. Taking always the first one gives a run without faults, in order of
+  // arrival. Empty if everything is done or the world is stuck.
   std::vector<MachineStep> enabled() const;
-  // `step` is one of enabled().
+  // `step` must be one of enabled().
   void apply(const MachineStep& step);
-  // Every write acknowledged and nothing under way but deadlines.
+  // True if every request is acknowledged and only deadlines are pending.
   bool done() const;
-  // Every write is answered, and with a closed session, the client has ended. What is left is cleaning up.
+  // True if every request is answered and, if the session was closed, the client has ended. Only clean-up is
+  // left.
   bool finished() const;
-  // What `step`, one of enabled(), is about: for readers.
+  // Description of `step`, which must be one of enabled(), for people.
   std::string describe(const MachineStep& step) const;
-  // Of everything that decides what can happen; equal worlds have equal ones. Counters do not count.
+  // Hash of all state that determines the future; equal worlds have equal hashes. Excludes statistics.
   std::uint64_t fingerprint() const;
-  // Name of the first rule that was broken, or null. A world with a broken rule is not stepped further.
+  // Name of the first violated rule, or nullptr. No step may follow a violation.
   const char* violation() const noexcept { return violation_; }
 
   const ClientSession& client() const noexcept { return client_; }
@@ -119,7 +122,7 @@ class MachineWorld {
   unsigned acknowledged() const noexcept;
   Nanos now() const noexcept { return now_; }
 
-  // --- the parts of a world, for those who store and compare whole ones ---
+  // --- the state of a world, for code that stores and compares worlds ---
 
   static constexpr std::uint16_t kNoIo = 0xffff;
   struct Message {
@@ -143,7 +146,7 @@ class MachineWorld {
     std::uint16_t peer_errno = 0;
     std::uint16_t cid_num = 0;
     std::uint16_t io = 0;           // request, data: the request
-    std::uint16_t content = kNoIo;  // data: the write that it comes from
+    std::uint16_t content = kNoIo;  // data: the write that stored it
     std::uint32_t number = 0;       // imm; fence: serial; accept: flags
     std::uint64_t cookie = 0;
     RTRS_FIELDS(kind, extensions, first_conn, path, recon, peer_errno, cid_num, io, content, number, cookie)
@@ -160,12 +163,12 @@ class MachineWorld {
     std::vector<Message> to_client;
     RTRS_FIELDS(id, client_key, server_key, client, server, broken, to_server, to_client)
   };
-  // A chunk as the server's driver sees it: headers are copied at arrival, data stays in the chunk.
+  // A chunk as in the server's driver: headers are copied at arrival, data stays in the chunk.
   struct ChunkMemory {
-    std::uint16_t data = kNoIo;  // the write whose data is there
+    std::uint16_t data = kNoIo;  // the write whose data it holds
     std::uint16_t header = kNoIo;
     std::uint16_t parked_header = kNoIo;
-    std::uint16_t served = kNoIo;  // whose header storage got
+    std::uint16_t served = kNoIo;  // request whose header storage received
     RTRS_FIELDS(data, header, parked_header, served)
   };
   struct StorageOp {
@@ -187,7 +190,7 @@ class MachineWorld {
   template <class Input>
   void feed_server(ConKey key, const Input& input);
 
-  // What the machines asked for. `session` is that of the server side.
+  // Executes actions of the machines. `session`: session of the server.
   void client_asks(const ClientAction&);
   void client_asks(const ClientControlAction&);
   void server_asks(std::uint16_t session, const ServerAction&);
@@ -200,7 +203,7 @@ class MachineWorld {
   Connection* by_server(ConKey);
   static void send(Connection*, bool to_server, const Message&);
   bool is_read(std::uint16_t io) const noexcept { return (config_.reads >> (io / config_.blocks) & 1) != 0; }
-  // The newest write of the block before request `io`, whose data a READ there must return.
+  // Last write to the block before request `io`, whose data a READ must return.
   std::uint16_t write_before(std::uint16_t io) const noexcept;
   std::string request_text(std::uint16_t io) const;
   std::string message_text(const Connection&, const Message&) const;
@@ -236,15 +239,15 @@ class MachineWorld {
   std::vector<StorageOp> storage_;
   std::vector<ChunkMemory> memory_;       // by session * depth + chunk
   std::vector<std::uint16_t> permit_io_;  // by permit
-  std::vector<std::uint16_t> buffers_;    // by permit: the write whose data a READ got
+  std::vector<std::uint16_t> buffers_;    // by permit: the write whose data a READ received
   std::vector<IoState> ios_;              // by request
-  std::vector<std::uint16_t> disk_;       // by block: the write whose data is there
+  std::vector<std::uint16_t> disk_;       // by block: the write whose data it holds
   std::uint16_t cuts_;
   std::uint16_t early_deadlines_;
   std::uint16_t losses_;
   std::uint16_t operators_;
   std::uint16_t crashes_;
-  bool closing_ = false;  // the application asked for it
+  bool closing_ = false;  // the application has closed the session
   std::uint32_t next_connection_ = 1;
   Nanos now_ = seconds(1);
   const char* violation_ = nullptr;

@@ -1,4 +1,4 @@
-// What each step of a machine world does.
+// Execution of each step of a machine world.
 #include <algorithm>
 
 #include "core/base/assert.hpp"
@@ -21,7 +21,7 @@ wire::Uuid uuid_of(std::uint8_t number) {
   uuid.bytes.fill(number);
   return uuid;
 }
-// The identity of a path of the client, the one of its session being 0.
+// Uuid of a client path; that of the session is 0.
 wire::Uuid path_uuid(std::uint16_t path) {
   return uuid_of(static_cast<std::uint8_t>(path + 1));
 }
@@ -111,7 +111,7 @@ void MachineWorld::apply(const MachineStep& step) {
       break;
     case Kind::lose:
       --losses_;
-      find(step.which)->to_client.clear();  // the accept, if there is one; else it is the request
+      find(step.which)->to_client.clear();  // the accept if there is one, otherwise the request
       if (find(step.which)->server == End::none) find(step.which)->to_server.clear();
       break;
     case Kind::reconnect:
@@ -139,7 +139,7 @@ bool MachineWorld::is_over(const Connection& c) {
   return c.client == End::closed && (c.server == End::closed || never_opened);
 }
 
-// The sender hears of the arrival at once, if it still can.
+// The sender is notified of the arrival at once if it is still open.
 void MachineWorld::retire(std::uint32_t id, bool from_client, std::uint64_t cookie) {
   const Connection* c = find(id);
   if (cookie == 0 || c == nullptr || c->broken) return;
@@ -215,7 +215,8 @@ void MachineWorld::connect_arrives(std::uint32_t id, const Message& message) {
   feed_server(in.key, in);
 }
 
-// Data lands whatever the session makes of the request; headers are copied where a request is taken.
+// The data is written regardless of what the session does with the request; the header is copied if the
+// session takes the request.
 void MachineWorld::request_arrives(ConKey key, const Message& message) {
   const std::size_t index = key.session;
   const ServerSession& session = sessions_[index];
@@ -233,7 +234,7 @@ void MachineWorld::request_arrives(ConKey key, const Message& message) {
   if (session.path_state(key.path) == PathState::connected) {
     if (session.chunk_idle(message.path)) {
       chunk.header = message.io;
-      if (is_read(message.io)) chunk.data = kNoIo;  // whatever was left there, nobody will read it
+      if (is_read(message.io)) chunk.data = kNoIo;  // nothing will read the old data
     } else if (session.will_park(in)) {
       chunk.parked_header = message.io;
     }
@@ -327,13 +328,14 @@ std::uint16_t MachineWorld::write_before(std::uint16_t io) const noexcept {
   return kNoIo;
 }
 
-// Nothing announces it: the client hears of the response behind it.
+// The arrival is not reported; the response follows.
 void MachineWorld::data_lands(const Message& message) {
   if (permit_io_[message.path] != message.io) return break_rule(kLateData);
   buffers_[message.path] = message.content;
 }
 
-// What it had sent may still arrive; what was sent to it does not, except for those who look for a server.
+// Messages that the server sent may still arrive. Messages to the server are lost, except connect requests
+// that it has not received.
 void MachineWorld::crash() {
   for (Connection& c : connections_) {
     if (c.server == End::none) continue;

@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::is_copy_constructible_v<MachineWorld> && std::is_copy_assignable_v<MachineWorld>);
 
-// Takes the first enabled step until nothing is enabled; the number of steps.
+// Applies the first enabled step until none is enabled. Returns the number of steps.
 unsigned run_calm(MachineWorld& world) {
   for (unsigned steps = 0; steps < 1000; ++steps) {
     const auto next = world.enabled();
@@ -34,8 +34,8 @@ void run_until_connected(MachineWorld& world, unsigned paths) {
   }
 }
 
-// Breadth first over every order, from `root` on. Keeps the way to a world, not the world: it is made again
-// by stepping.
+// Breadth-first search over all orders from `root`. Stores the way to each world, not the world, and rebuilds
+// it by applying the steps.
 struct Search {
   struct Node {
     std::uint32_t parent;
@@ -43,9 +43,9 @@ struct Search {
   };
   std::vector<Node> nodes{{0, {}}};
   std::size_t transitions = 0;
-  std::size_t complete = 0;  // worlds in which all is done
-  bool exhausted = false;    // no world is left to be stepped
-  std::string found;         // rule, and the way to it
+  std::size_t complete = 0;  // number of worlds in which everything is done
+  bool exhausted = false;    // every world was expanded
+  std::string found;         // violated rule, and the way to it
 
   std::vector<MachineStep> way_to(std::uint32_t node) const {
     std::vector<MachineStep> way;
@@ -58,7 +58,7 @@ struct Search {
     for (const MachineStep& step : way_to(node))
       found += std::string("\n  ") + to_string(step.kind) + " " + std::to_string(step.which);
   }
-  // Ends at the cap, at a stuck world, or at the first broken rule, which `wanted` can narrow to one.
+  // Ends at the cap, at a stuck world, or at the first violated rule; `wanted` limits it to one rule.
   void run(const MachineWorld& root, std::size_t cap, const char* wanted = nullptr) {
     std::unordered_set<std::uint64_t> seen{root.fingerprint()};
     MachineWorld world = root;
@@ -158,7 +158,8 @@ TEST(MachineWorld, IndependentStepsCommute) {
   EXPECT_EQ(world.fingerprint(), other.fingerprint());
 }
 
-// Every order of two writes over two paths of two connections, from `connected` paths on, to the last world.
+// Searches all orders of two writes over two paths of two connections, starting with `connected` paths, to
+// the end.
 void expect_all_well(const MachineConfig& config, unsigned connected, std::size_t at_least) {
   MachineWorld root(config);
   run_until_connected(root, connected);
@@ -186,8 +187,8 @@ TEST(MachineWorld, OneCutAndADeadlineAtTheWrongTime) {
   expect_all_well(config, 2, 14'000);
 }
 
-// A server without the extensions, as the kernel's: the client replays at once, and the write that was still
-// under way over the old path lands last.
+// A server without extensions, as the kernel server: the client replays at once, and the write that was in
+// flight on the old path takes effect last.
 TEST(MachineWorld, ReplayWithoutFenceLosesAnUpdate) {
   MachineConfig config = one_block(1);
   config.client.extensions = wire::Extensions::none;

@@ -1,4 +1,4 @@
-// Worlds and their steps in words.
+// Texts for worlds and their steps.
 #include <string>
 
 #include "core/proto/generation.hpp"

@@ -1,5 +1,5 @@
-// An oracle that follows one client of a run: the world calls it for each event of the client. A new one is a
-// file NAME_oracle.cpp with the function make_NAME(), and rows in sim/oracles/judge.hpp.
+// Base class of oracles that follow one client of a run: the world calls it for each event of the client. To
+// add one, create a file NAME_oracle.cpp with the function make_NAME(), and rows in sim/oracles/judge.hpp.
 #pragma once
 #include <memory>
 #include <vector>
@@ -23,7 +23,7 @@ class ClientOracle {
   virtual void poll_ends(Nanos) {}
 };
 
-// One of each row of RTRS_SIM_CLIENT_ORACLES.
+// One oracle per row of RTRS_SIM_CLIENT_ORACLES.
 using ClientOracles = std::vector<std::unique_ptr<ClientOracle>>;
 ClientOracles make_client_oracles(Judge&);
 

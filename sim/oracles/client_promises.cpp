@@ -7,7 +7,7 @@ namespace rtrs::sim {
 
 namespace {
 
-// Only a deadline of the machine ends a path for one of these.
+// True if only a deadline of the machine ends a path with this reason.
 bool is_of_deadline(Reason reason) noexcept {
   return reason == Reason::heartbeat_lost || reason == Reason::info_timeout ||
          reason == Reason::request_timeout || reason == Reason::connection_silent;
@@ -60,7 +60,7 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
   if (at_once_[path.path] && path.state == PathState::waiting && path.delay != 0)
     fail(" waits for its next attempt although it was recovered");
   if (path.state != PathState::draining && path.state != PathState::closing) at_once_[path.path] = false;
-  // News of before the operator asked may come after it did.
+  // Events from before the call of the operator may arrive after the call.
   if (path.state == PathState::connecting && asked_[path.path] != kNever && at > asked_[path.path])
     asked_[path.path] = kNever;
   const bool ended = path.state == PathState::closed && config_.max_reconnect_attempts < 0;
@@ -84,7 +84,7 @@ void ClientPromises::recovered(std::span<const PathStatus> before, std::span<con
                   "path " + std::to_string(path) +
                       " is not tried at once when the session is recovered: " + to_string(after[path].state));
   }
-  // Of those that end, some are to be removed.
+  // Some of the ending paths are being removed.
   if (tried < down || tried > down + ending)
     judge_.fail(Oracle::promises, now,
                 "a recover of " + std::to_string(down) + " paths that are down and " +
@@ -112,7 +112,8 @@ void ClientPromises::check_oldest(Nanos since, Nanos now) {
                     " ns, has no answer within request_timeout, and its path is not lost");
 }
 
-// Since `since` the time until now is shorter than queue_timeout.
+// True if `since` is kNever, or less than queue_timeout has passed since the later of `submitted` and
+// `since`.
 bool ClientPromises::early(Nanos submitted, Nanos since, Nanos now) const noexcept {
   return since == kNever || now < std::max(submitted, since) + config_.queue_timeout;
 }
@@ -132,7 +133,8 @@ void ClientPromises::completed(std::uint32_t io, Errc result, Nanos submitted, N
 }
 
 void ClientPromises::poll_ends(std::size_t taken, bool all_results, Nanos now) {
-  // A client takes a bounded number of batches before its deadlines, so that a flood cannot put them off.
+  // A client reads a limited number of batches before its deadlines, so that a flood of events cannot delay
+  // them.
   constexpr std::size_t kBatches = 64;
   if (missed_ != Reason::none && taken < before_.held_events && taken < kBatches)
     judge_.fail(Oracle::promises, now,

@@ -1,13 +1,13 @@
-// O20, of one client: what its options and its documentation promise. Times are those of the client's clock.
-//   - a request fails for want of a path after queue_timeout without one, not before
-//   - a path that was lost for request_timeout fails at least one request with it
-//   - a request that was sent once is answered, or its path is lost, within request_timeout
-//   - an answer that the fabric holds comes before the deadline that would miss it
-//   - a path that nobody asked to end is tried again, after the longest delay of the options at most
-//   - a recover tries at once each path that was to be tried later, or not any more
-//   - the status says when the next attempt begins: of each path that waits for one, and never a time that is
-//     over when a poll ends
-//   - a connection is silent only while something that was posted on it is not delivered
+// O20 for one client: the promises of its options and its documentation. Times are those of the client's
+// clock.
+//   - a request fails with no_path after queue_timeout without a path, not before
+//   - a path that ends with request_timeout fails at least one request with that reason
+//   - within request_timeout after it was sent, a request is answered or its path is lost
+//   - a deadline does not end a path while the fabric holds the response
+//   - a path that no operator ended reconnects after at most the longest delay of the options
+//   - recover() reconnects at once each path that waits or has stopped trying
+//   - the status shows when the next attempt of a waiting path begins, never a time in the past after a poll
+//   - a path ends with connection_silent only if something posted on the connection is undelivered
 #pragma once
 #include <array>
 #include <bitset>
@@ -23,35 +23,35 @@ namespace rtrs::sim {
 
 class ClientPromises {
  public:
-  // What the world knows of a client just before it is polled.
+  // State of a client just before a poll.
   struct Before {
-    std::size_t held_events = 0;           // that the fabric has for it
-    Nanos without_permits_since = kNever;  // all permits are given up
+    std::size_t held_events = 0;           // events pending in the fabric
+    Nanos without_permits_since = kNever;  // since when all permits are given up
     std::bitset<kMaxPaths> delivered;      // paths on which everything posted was delivered
   };
 
-  // `whole_requests`: a request is one message, so that what fails is what the user gave.
+  // `whole_requests`: each request is one message, so that its failure is visible to the user.
   ClientPromises(Judge&, const ClientConfig&, bool whole_requests);
 
-  // An operator ends this path. It may be closed until it tries again.
+  // An operator ends this path, so that it may stay closed until it tries again.
   void asked_to_end(unsigned path, Nanos now) {
     asked_[path] = now;
     at_once_[path] = false;
   }
-  // An operator recovered the session: its paths before and after the call, and what the call answered.
+  // An operator recovered the session. `tried`: return value of the call.
   void recovered(std::span<const PathStatus> before, std::span<const PathStatus> after, unsigned tried,
                  Nanos now);
-  // When a poll has ended.
+  // Called after a poll.
   void check_attempts(std::span<const PathStatus> paths, Nanos now);
 
-  // When a poll has ended. `since`: time at which the oldest unanswered request was first sent.
+  // Called after a poll. `since`: time at which the oldest unanswered request was first sent.
   void check_oldest(Nanos since, Nanos now);
 
-  // Its session is closed.
+  // The client closes its session.
   void leaves() { leaving_ = true; }
 
   void poll_begins(const Before& before);
-  // All news of the client, in order. `news.at` by its clock.
+  // Gets all events of the client, in order. `news.at` is in its clock.
   void note(const PathEvent& news);
   void completed(std::uint32_t io, Errc result, Nanos submitted, Nanos now);
   // `taken`: events that the fabric reported during this poll; `all_results`: no result is left in the
@@ -67,22 +67,24 @@ class ClientPromises {
   bool whole_requests_;
   bool leaving_ = false;
   Before before_;
-  std::array<bool, kMaxPaths> at_once_{};  // is tried again at once when it is drained
-  std::array<Nanos, kMaxPaths> asked_;     // to end; kNever: the path has tried again since
-  // The last time without a path, and the one that counted when the poll began. From the start of the client.
+  std::array<bool, kMaxPaths> at_once_{};  // must reconnect at once after draining
+  std::array<Nanos, kMaxPaths> asked_;  // when an operator ended the path; kNever: it has tried again since
+  // Since when the client has had no path, now and at the start of the poll. Initially the start of the
+  // client.
   Nanos down_since_ = 0;
-  // The last time without a path that was as long as queue_timeout. A message that failed then may belong to
-  // a request whose other messages end later.
+  // The last period without a path that was as long as queue_timeout. A message that failed then may belong
+  // to a request whose other messages end later.
   struct Outage {
     Nanos since = kNever, until = 0;
   } outage_;
   Nanos down_before_ = 0;
-  Nanos lost_at_ = 0;             // the last path: what was sent before may have been sent again
-  Reason missed_ = Reason::none;  // of a path that a deadline ended in this poll
+  Nanos lost_at_ = 0;             // loss of the last path: older requests may have been resent
+  Reason missed_ = Reason::none;  // reason of a path that a deadline ended in this poll
   std::uint64_t timeouts_ = 0;    // requests that failed with request_timeout
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
-  std::array<std::uint64_t, kMaxPaths> timeouts_before_;  // the loss of this path; kNothing: none is owed
-  bool owed_ = false;                                     // one of them is due now
+  std::array<std::uint64_t, kMaxPaths>
+      timeouts_before_;  // `timeouts_` at the loss of this path; kNothing: no failure is owed
+  bool owed_ = false;    // such a failure is due now
 };
 
 }  // namespace rtrs::sim

@@ -1,5 +1,6 @@
-// O20, of a process that was told to close: it waits for what is in flight as long as its timeouts say, then
-// ends its connections, and has closed when they are drained, whatever is dead. Times are those of its clock.
+// O20 for a process that closes: it waits for requests in flight as long as its timeouts say, then ends its
+// connections, and has closed when they are drained, even if a link or the peer is dead. Times are those of
+// the process clock.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -11,15 +12,16 @@ namespace rtrs::sim {
 
 class CloseWatch {
  public:
-  // `wait`: until it ends its connections. `drain`: from then on.
+  // `wait`: maximum time until it ends its connections. `drain`: maximum time from then until it has closed.
   CloseWatch(Judge& judge, std::string who, Nanos now, Nanos wait, Nanos drain)
       : judge_(judge), who_(std::move(who)), since_(now), wait_(wait), drain_(drain) {}
 
-  // It stands still until then.
+  // The process is paused until `until`.
   void paused(Nanos until) noexcept { since_ = std::max(since_, until); }
-  // It has done everything that is due, and has not closed. `ended`: all its connections are asked to end.
+  // Called when the process has done everything that is due and has not closed. `ended`: it has disconnected
+  // all connections.
   void check(bool ended, Nanos now) const {
-    constexpr Nanos kRounding = milliseconds(1);  // of its clock
+    constexpr Nanos kRounding = milliseconds(1);  // of the process clock
     const Nanos bound = wait_ + kRounding + (ended ? drain_ : 0);
     if (now <= since_ + bound) return;
     judge_.fail(Oracle::promises, now,

@@ -7,7 +7,7 @@ namespace rtrs::sim {
 
 namespace {
 
-// Only a fabric knows of these.
+// True if only the fabric can report this reason.
 bool is_of_fabric(Reason reason) noexcept {
   switch (reason) {
     case Reason::address_unresolved:
@@ -24,7 +24,7 @@ bool is_of_fabric(Reason reason) noexcept {
   }
 }
 
-// The address is to blame, not the server behind it.
+// True if the reason indicates a bad address, not a problem of the server at the address.
 bool is_of_address(Reason reason) noexcept {
   switch (reason) {
     case Reason::address_unresolved:
@@ -92,8 +92,8 @@ void ConnectionWatch::found(ConKey key, std::uint16_t count, Nanos now) {
   path.since = now;
 }
 
-// Whether a path with all its connections was up is known from the news alone, which come later: then nothing
-// is demanded of the next address.
+// If all connections of the path exist, only later path events show whether it was up. In this case nothing
+// is required of the next address.
 void ConnectionWatch::attempt_ended(Path& path) {
   if (!std::exchange(path.attempting, false)) return;
   path.leaves = path.addresses > 1 && path.waits == Waits::for_answer && is_of_address(path.why);
@@ -136,7 +136,7 @@ void ConnectionWatch::lost(ConKey key, Reason reason) {
   Path& path = path_at(key.place());
   path.reported |= bit_of(reason);
   if (path.key.epoch == key.epoch && path.why == Reason::none) path.why = reason;
-  // The node may have ended it before it was told.
+  // The node may have ended the connection before the report.
   if (std::find(open_.begin(), open_.end(), key) != open_.end()) lost_.push_back(key);
 }
 
@@ -147,13 +147,14 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
   if (limits_.connections != 0) check_round(path, number, state, reason, delay, at);
   if (state == PathState::connected && path.waits == Waits::for_info) path.waits = Waits::for_nothing;
   if (state != PathState::draining && state != PathState::closing) return;
-  // A server ends a path for this reason when a newer attempt comes: nobody rejected it.
+  // rejected_busy: a server also ends a path with this reason when a newer attempt arrives; then nothing was
+  // rejected.
   const bool is_client = limits_.connections != 0;
-  // The driver of a client concludes from the moment of a disconnect that the name was refused.
+  // name_refused: the client driver derives this reason from the moment of a disconnect.
   const Reason told = is_client && reason == Reason::rejected_busy  ? Reason::rejected
                       : is_client && reason == Reason::name_refused ? Reason::peer_closed
                                                                     : reason;
-  // The second challenge in a row refuses the key.
+  // The second consecutive challenge means that the key was refused.
   const std::uint64_t bits = bit_of(told) | (told == Reason::key_refused ? bit_of(Reason::challenged) : 0);
   if (!is_of_fabric(told) || (path.reported & bits) != 0) return;
   judge_.fail(Oracle::losses, at,
@@ -162,7 +163,7 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
 }
 
 void ConnectionWatch::poll_begins(Nanos now, std::span<const Nanos> waiting) {
-  constexpr Nanos kRounding = milliseconds(1);  // of the clock of the node
+  constexpr Nanos kRounding = milliseconds(1);  // of the node clock
   for (std::size_t number = 0; number < paths_.size(); ++number) {
     const Path& path = paths_[number];
     const bool waits = number < waiting.size() && waiting[number] == path.retry_since;

@@ -1,13 +1,12 @@
-// What becomes of the connections of one node, seen from outside: by its calls to the fabric, what that
-// reported, and the news.
-//   O24  whose loss, or refusal, the fabric reported is ended in the same poll, and when the news blames the
-//        network or the peer for the end of a path, the fabric has just said so
-//   O20  of a client: it gives up a connection that is not answered for connect_timeout, and a path that has
-//        all connections and no INFO_RSP for info_timeout, and tries a path again when the delay that it told
-//        is over
-//   O28  of a client whose path leads to a name with several addresses: it gives up an address that does not
-//        answer after kAddressTimeout, twice as long in each further round, uses another address after one
-//        that failed, and does not wait before it has tried all
+// Checks the connections of one node from outside: by its calls to the fabric, the events of the fabric, and
+// the path events of the node.
+//   O24  the node ends a lost or refused connection in the poll that reports it; if a path event blames the
+//        network or the peer, the fabric has just reported such a reason
+//   O20  client: it gives up an unanswered connection after connect_timeout, and a path with all connections
+//        but without INFO_RSP after info_timeout; it retries a path when the announced delay has passed
+//   O28  client with a host name of several addresses: it gives up a silent address after kAddressTimeout,
+//        doubled in each further round; after a failed address it uses another one; it does not wait before
+//        it has tried all addresses
 // Times are those of the node's clock.
 #pragma once
 #include <cstddef>
@@ -23,28 +22,29 @@ namespace rtrs::sim {
 
 class ConnectionWatch {
  public:
-  // Of a client.
+  // Limits of a client.
   struct Limits {
     Nanos connect = kNever, info = kNever;
-    std::uint16_t connections = 0;  // of a path
+    std::uint16_t connections = 0;  // per path
   };
   ConnectionWatch(Judge& judge, std::string who, const Limits& limits)
       : judge_(judge), who_(std::move(who)), limits_(limits) {}
 
-  // What the node does.
+  // Actions of the node.
   void asked(ConKey, std::uint16_t address = 0);
   void accepted(ConKey key) { open_.push_back(key); }
   void ended(ConKey);
-  // What the fabric tells.
+  // Events of the fabric.
   void found(ConKey, std::uint16_t count, Nanos now);
   void up(ConKey, Nanos now);
   void lost(ConKey, Reason);
-  // All news of the node, in order, by the number of the path in ConKeys.
+  // Gets all path events of the node, in order. `path`: number of the path as in its ConKeys.
   void news(std::size_t path, PathState, Reason, Nanos delay, Nanos at);
-  // Nothing is left that it asked for or accepted and has not ended.
+  // True if the node has ended all connections that it requested or accepted.
   bool all_ended() const noexcept { return open_.empty(); }
-  // Before a poll that no pause has put off, and after every one. `waiting`: since when each path is to be
-  // tried again, as its node shows them; kNever: it is not. News of that may not be taken yet.
+  // poll_begins() is called before each poll that no pause delayed, poll_ends() after each poll. `waiting`:
+  // since when each path waits for its next attempt according to the node; kNever: it does not wait. The
+  // matching path events may still be pending.
   void poll_begins(Nanos now, std::span<const Nanos> waiting);
   void poll_ends(Nanos now);
 
@@ -53,18 +53,18 @@ class ConnectionWatch {
   struct Path {
     Waits waits = Waits::for_nothing;
     ConKey key{};
-    Nanos since = kNever;        // kNever: until the next poll
-    Nanos retry_since = kNever;  // it is to be tried again: since when, and when
+    Nanos since = kNever;        // start of the wait; kNever: starts at the next poll
+    Nanos retry_since = kNever;  // since when it waits for its next attempt, which begins at `retry_at`
     Nanos retry_at = kNever;
-    std::uint64_t reported = 0;   // in this poll, a bit for each Reason
-    std::uint16_t addresses = 0;  // of its name, as the attempt found them; 0: it has one
+    std::uint64_t reported = 0;   // reasons reported in this poll, one bit per Reason
+    std::uint16_t addresses = 0;  // number of addresses found in this attempt; 0: only one
     std::uint16_t address = 0;    // index of the one in use
-    std::uint16_t failed = 0;     // in this round, at most
-    std::uint32_t rounds = 0;     // without success
-    Reason why = Reason::none;    // the fabric gave for the end of the attempt
+    std::uint16_t failed = 0;     // maximum number of failed addresses in this round
+    std::uint32_t rounds = 0;     // number of unsuccessful rounds
+    Reason why = Reason::none;    // reason of the fabric for the end of the attempt
     bool attempting = false;
     bool leaves = false;  // the next attempt uses another address
-    bool was_up = false;  // by the news
+    bool was_up = false;  // according to path events
   };
   void attempt_ended(Path&);
   void check_round(Path&, std::size_t number, PathState, Reason, Nanos delay, Nanos at);
@@ -75,8 +75,8 @@ class ConnectionWatch {
   std::string who_;
   Limits limits_;
   std::vector<Path> paths_;
-  std::vector<ConKey> open_;  // asked for or accepted, and not ended
-  std::vector<ConKey> lost_;  // of these: the fabric said so in this poll
+  std::vector<ConKey> open_;  // connections requested or accepted and not ended
+  std::vector<ConKey> lost_;  // of these, connections whose loss was reported in this poll
 };
 
 }  // namespace rtrs::sim

@@ -64,8 +64,8 @@ void CrowdWatch::accepted(std::uint32_t request, ConKey key, Nanos now) {
     return;
   }
   check_who_gave_way(now);
-  // A session whose connections have all ended may go on at the server, which still works for it: a path
-  // that joins it then makes no half-open one.
+  // A session may continue at the server after all its connections have ended, while storage executes its
+  // requests: a path that joins it then does not create a half-open session.
   const bool is_new = std::find(former_.begin(), former_.end(), asked.uuid) == former_.end();
   sessions_.push_back({opened_++, key.session, asked.host, asked.uuid, 1, is_new});
   const auto of_host = static_cast<unsigned>(std::count_if(
@@ -111,7 +111,7 @@ void CrowdWatch::ended(ConKey key) {
   Session* session = find(key);
   if (session == nullptr || !session->half_open) return;
   session->half_open = false;
-  // Its own newer attempt closed the older one of a path; nobody gave way.
+  // A newer attempt of the same path closed the older one; this is no eviction.
   if (session->number == answered_) return;
   gave_way_ = session->number;
   gave_way_host_ = session->host;

@@ -1,7 +1,6 @@
-// O21: a server keeps no more sessions of one client address, and no more half-open ones, than its limits
-// say; the half-open session that gives way is the oldest of its address; and no client is refused for want
-// of room while a half-open session could give way. Seen from outside: by the calls of the server to its
-// fabric.
+// O21: for each client address, a server keeps at most the configured numbers of sessions and half-open
+// sessions. It evicts the oldest half-open session of the address. It refuses no client for lack of space
+// while a half-open session could be evicted. Checked from outside, by the server's calls to its fabric.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,27 +16,27 @@ namespace rtrs::sim {
 class CrowdWatch {
  public:
   CrowdWatch(Judge&, const ServerConfig&);
-  // The server polls: what it did before has nothing to do with the requests that it gets now.
+  // The server polls: earlier evictions do not belong to the requests of this poll.
   void polled() noexcept { gave_way_ = answered_ = kNobody; }
   void asked(std::uint32_t request, std::uint32_t host, wire::Bytes data);
   void accepted(std::uint32_t request, ConKey, Nanos now);
   void rejected(std::uint32_t request, wire::Bytes data, Nanos now);
-  // A message came: the session has a name.
+  // A message arrived: the session has a name.
   void named(ConKey);
   void lost(ConKey);
   // The server disconnects.
   void ended(ConKey);
-  // The connection is gone.
+  // ConnectionClosed was reported.
   void closed(ConKey);
 
  private:
   struct Session {
-    std::uint64_t number = 0;  // in the order in which they were opened
-    std::uint32_t index = 0;   // at the server
+    std::uint64_t number = 0;  // in order of creation
+    std::uint32_t index = 0;   // index at the server
     std::uint32_t host = 0;
     wire::Uuid uuid{};
     unsigned connections = 0;
-    bool half_open = true;  // and nothing ended it yet
+    bool half_open = true;  // and not ended yet
   };
   struct Asked {
     std::uint32_t request = 0;
@@ -56,11 +55,11 @@ class CrowdWatch {
   unsigned max_sessions_, max_host_sessions_, max_half_open_;
   std::vector<Asked> asked_;
   std::vector<Session> sessions_;
-  std::vector<wire::Uuid> former_;  // of sessions that have no connection any more
+  std::vector<wire::Uuid> former_;  // sessions without connections
   std::uint64_t opened_ = 0;
-  std::uint64_t gave_way_ = kNobody;  // since the last poll: its number
+  std::uint64_t gave_way_ = kNobody;  // number of the session evicted since the last poll
   std::uint32_t gave_way_host_ = 0;
-  std::uint64_t answered_ = kNobody;  // whose connect request was refused last, a session that is known
+  std::uint64_t answered_ = kNobody;  // known session whose connect request was last refused
 };
 
 }  // namespace rtrs::sim

@@ -1,5 +1,5 @@
-// O3: every sector on its way tells what it is. A sector carries its session, the number of the request that
-// wrote it, its address, its index in the request, the seed of the run, and a checksum over all of it; the
+// O3: every sector identifies itself. A sector contains its session, the number of the request that wrote it,
+// its address, its index in the request, the seed of the run, and a checksum over all of these. A
 // never-written sector is all zeros and belongs to request 0.
 #pragma once
 #include <cstddef>
@@ -23,19 +23,20 @@ struct SectorTag {
   std::uint64_t seed = 0;
 };
 void write_sector(const SectorTag&, std::span<std::byte> sector) noexcept;
-// The request that wrote the sector; nothing when it is not a whole sector of this run at this address.
+// Returns the request that wrote the sector; nullopt if it is not an intact sector of this run at this
+// address.
 std::optional<std::uint32_t> writer_of(std::span<const std::byte> sector, std::uint64_t lba,
                                        std::uint64_t seed) noexcept;
 
 class DataIntegrity {
  public:
   DataIntegrity(Judge& judge, std::uint64_t seed) : judge_(judge), seed_(seed) {}
-  // What storage is about to write must be what this request sent.
+  // Checks that the data for storage is what this request sent.
   void to_storage(std::span<const std::byte> data, std::uint64_t lba, std::uint32_t io, Nanos now);
-  // One sector of a completed read; its writer.
+  // Checks one sector of a completed read. Returns its writer.
   std::uint32_t to_application(std::span<const std::byte> sector, std::uint64_t lba, std::uint32_t io,
                                Nanos now);
-  // Memory that belongs to the application again must stay as it was left.
+  // Checks that memory returned to the application did not change.
   void private_memory(std::uint64_t before, std::uint64_t after, std::uint32_t io, Nanos now);
 
  private:

@@ -1,4 +1,4 @@
-// Small hashes of the simulation; the same on every machine and compiler.
+// Small hash functions of the simulation; equal results on every machine and compiler.
 #pragma once
 #include <cstddef>
 #include <cstdint>

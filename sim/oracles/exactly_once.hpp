@@ -1,6 +1,6 @@
-// O1: every accepted request gets exactly one callback, none after it was abandoned with its client; it is a
-// success only if the server reported 0, and an errno only if the server reported that one (or one that the
-// wire cannot carry and turns into EIO). Requests are numbered densely from 1.
+// O1: every accepted request gets exactly one callback, and none after its client died. The callback reports
+// success only if the server reported 0, and an errno only if the server reported it (or one that the wire
+// format replaces by EIO). Request numbers are consecutive from 1.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,11 +15,11 @@ class ExactlyOnce {
  public:
   explicit ExactlyOnce(Judge& judge) : judge_(judge) {}
   void accepted(std::uint32_t io, Nanos now);
-  // The upper layer of the server answered one execution of the request.
+  // The upper layer of the server completed one execution of the request.
   void served(std::uint32_t io, std::uint16_t error);
-  // `believed`: the server is honest, so the result is the one that it gave.
+  // `believed`: false if the server violates the protocol, so that its result is not checked.
   void completed(std::uint64_t io, Errc result, std::uint16_t peer_errno, Nanos now, bool believed = true);
-  // The client that submitted it is no more.
+  // The client that submitted the request has died.
   void abandoned(std::uint32_t io);
   std::uint64_t open() const noexcept { return open_; }
 

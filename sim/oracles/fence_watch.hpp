@@ -1,6 +1,5 @@
-// O20, of a client: fence_timeout. The client sends a fence again over the same connection after that time,
-// so that a server that refuses the fence is not flooded. All times are those of the clock of the node, which
-// may run fast or slow.
+// O20 for a client: it resends a fence over the same connection only after fence_timeout, so that it does not
+// flood a server that refuses the fence. All times are those of the node clock, which may run fast or slow.
 #pragma once
 #include <algorithm>
 #include <string>

@@ -1,7 +1,7 @@
-// O8: no path is declared dead while something was received from the peer within missed_max intervals, none
-// is given up by a deadline while a message of the peer has arrived and was not read yet, and a silent peer
-// is noticed within missed_max + 2. One watch a node; paths by the number in their ConKeys. A pause of the
-// process excuses: time counts from its end.
+// O8: a path is not declared dead while something was received from the peer within missed_max intervals, nor
+// while the fabric holds an unread message of the peer; a silent peer is detected within missed_max + 2
+// intervals. One watch per node; paths are numbered as in their ConKeys. After a pause of the process, time
+// counts from the end of the pause.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -14,21 +14,21 @@ namespace rtrs::sim {
 
 class HeartbeatWatch {
  public:
-  // `rounding`: what both bounds may be missed by.
+  // `rounding`: tolerance of both bounds, ns.
   HeartbeatWatch(Judge& judge, const HeartbeatConfig& config, Nanos rounding = 0)
       : judge_(judge), config_(config), rounding_(rounding) {}
   void connected(std::size_t path, Nanos now);
   void received(std::size_t path, Nanos now);
-  // The path ended. `unread`: its fabric held a message of the peer then.
+  // The path ended. `unread`: the fabric held an unread message of the peer at that time.
   void lost(std::size_t path, Reason reason, bool unread, Nanos now);
   bool is_connected(std::size_t path) const noexcept {
     return path < paths_.size() && paths_[path].connected;
   }
   void resumed(Nanos now) { resumed_ = now; }
-  // Between peers that know the probe: one connection of the path gets nothing through, and has had a request
-  // or response to deliver since then.
+  // Between peers that support the probe: one connection of the path delivers nothing, and has had an
+  // undelivered request or response since `since`.
   void withheld(std::size_t path, Nanos since, Nanos now);
-  // After the node has done everything that is due.
+  // Called when the node has done everything that is due.
   void check(Nanos now);
   void clear() { paths_.clear(); }
 

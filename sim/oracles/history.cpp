@@ -16,14 +16,14 @@ struct Pin {
 class Pins {
  public:
   void add(const Pin& pin) { pins_.push_back(pin); }
-  // False when two of them cannot both hold.
+  // Returns false if two pins contradict each other.
   bool order() {
     std::sort(pins_.begin(), pins_.end(), [](const Pin& a, const Pin& b) { return a.begin < b.begin; });
     for (std::size_t at = 1; at < pins_.size(); ++at)
       if (pins_[at].begin <= pins_[at - 1].end) return false;
     return true;
   }
-  // Some instant in the open interval is outside every pin of another value.
+  // True if some instant in the open interval lies outside all pins with other values.
   bool leaves_room(Tick after, Tick before, std::uint32_t value) const {
     if (after >= before) return false;
     const Pin* pin = last_from(after);
@@ -32,7 +32,7 @@ class Pins {
   bool overlaps(Tick from, Tick to, const Pin& pin) const { return pin.begin <= to && pin.end >= from; }
 
  private:
-  // The last pin that begins at or before `time`.
+  // Returns the last pin that begins at or before `time`.
   const Pin* last_from(Tick time) const {
     auto next = std::upper_bound(pins_.begin(), pins_.end(), time,
                                  [](Tick t, const Pin& pin) { return t < pin.begin; });
@@ -50,7 +50,7 @@ struct Value {
   bool pinned = false;
 };
 
-// Times are shifted by one, so that the initial content is there before everything else.
+// Shifts all times by one, so that the initial content precedes everything else.
 std::vector<Value> values_of(std::span<const RegisterWrite> writes) {
   std::vector<Value> values;
   values.reserve(writes.size() + 1);

@@ -1,6 +1,6 @@
-// O4: each sector is a register that is written at least once. A write may take effect several times (it is
-// sent again after a failover) between its invocation and the end of its window; an acknowledged one took
-// effect at least once before its answer. Times are any numbers that grow with the events, no two equal.
+// O4: each sector behaves as a register with at-least-once writes. A write may take effect several times (it
+// is resent after a failover) between its invocation and the end of its window; an acknowledged write took
+// effect at least once before its response. Ticks increase with each event, and no two are equal.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -13,9 +13,9 @@ using Tick = std::uint64_t;
 inline constexpr Tick kOpenEnd = std::numeric_limits<Tick>::max();
 
 struct RegisterWrite {
-  std::uint32_t value = 0;  // of its own; 0 is the initial content
+  std::uint32_t value = 0;  // unique per write; 0 is the initial content
   Tick invoked = 0;
-  Tick answered = kOpenEnd;  // of an acknowledged write; others promise nothing
+  Tick answered = kOpenEnd;  // response of an acknowledged write; kOpenEnd for others
   Tick window_end = kOpenEnd;
 };
 struct RegisterRead {
@@ -24,7 +24,8 @@ struct RegisterRead {
   Tick answered = 0;
 };
 
-// Null when some order of effects explains all reads, else why not. Exact; O(n log n).
+// Returns nullptr if some order of effects explains all reads, otherwise the reason why not. Exact; O(n log
+// n).
 const char* broken_register(std::span<const RegisterWrite>, std::span<const RegisterRead>);
 
 }  // namespace rtrs::sim

@@ -1,5 +1,5 @@
-// O25: no connection gets into a session that a client of another identity made. Seen from outside: by the
-// calls of the server to its fabric.
+// O25: no connection joins a session that a client with another identity created. Checked from outside, by
+// the server's calls to its fabric.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,7 @@ class IdentityWatch {
   void asked(std::uint32_t request, PeerIdentity);
   void accepted(std::uint32_t request, ConKey, Nanos now);
   void rejected(std::uint32_t request);
-  // The connection is gone.
+  // ConnectionClosed was reported.
   void closed(ConKey);
 
  private:
@@ -23,7 +23,7 @@ class IdentityWatch {
     std::uint32_t request = 0;
     PeerIdentity identity{};
   };
-  // A session of the server, as long as it has connections.
+  // A session of the server while it has connections.
   struct Session {
     std::uint32_t index = 0;
     PeerIdentity identity{};

@@ -1,5 +1,5 @@
-// O6: whenever the server accepts a connection, and when a path becomes connected, all its connections lead
-// to one path of one incarnation of one peer, connection by connection, and belong to one attempt.
+// O6: when the server accepts a connection, and when a path becomes connected, all connections of the path
+// lead to the same path and incarnation of one peer, in order, and belong to one attempt.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace rtrs::sim {
 
-// The peer's end of one connection; `known` is false when the network never paired it.
+// The peer's end of one connection; `known` is false if the network never paired it.
 struct PeerEnd {
   bool known = false;
   std::uint32_t node = 0;
@@ -27,8 +27,8 @@ inline std::string text_of(const PeerEnd& end) {
          std::to_string(end.key.epoch);
 }
 
-// `who`: "server, session 0 path 1". `same_attempt`: the peer's epochs count attempts, so they are equal
-// (seen from the server).
+// `who`: for example "server, session 0 path 1". `same_attempt`: the epochs of the peer count attempts, so
+// that they must be equal (checked from the server).
 inline void check_incarnation(Judge& judge, Nanos now, const std::string& who, std::span<const PeerEnd> ends,
                               bool same_attempt) {
   for (const PeerEnd& end : ends) {

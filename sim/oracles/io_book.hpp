@@ -1,5 +1,5 @@
-// Every request of a run, numbered from 1: what it was, when it was under way, what a read returned. Source
-// of the register histories.
+// Records every request of a run, numbered from 1: its kind, the period in which it was in flight, and the
+// result of a read. Source of the register histories.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -19,13 +19,13 @@ struct BookedIo {
   Direction direction = Direction::read;
   std::uint32_t lba = 0;
   std::uint32_t sectors = 0;
-  std::uint32_t deliveries = 0;  // to storage
+  std::uint32_t deliveries = 0;  // number of deliveries to storage
   Tick invoked = 0;
-  Tick answered = kOpenEnd;    // whatever the answer
+  Tick answered = kOpenEnd;    // with any result
   Tick window_end = kOpenEnd;  // no effect after this
   Tick last_effect = 0;        // 0: none so far
-  bool good = false;           // answered with success
-  Nanos submitted = 0;         // by the clock of its client
+  bool good = false;           // succeeded
+  Nanos submitted = 0;         // by the client clock
   std::size_t values = 0;      // good reads: index of the first of `sectors` values
 };
 
@@ -44,7 +44,7 @@ class IoBook {
     ios_.push_back(io);
     return static_cast<std::uint32_t>(ios_.size() - 1);
   }
-  // Request that was refused at once: it never was.
+  // Removes the last request, which was refused at submission.
   void forget_last() { ios_.pop_back(); }
   bool knows(std::uint64_t io) const noexcept { return io != 0 && io < ios_.size(); }
   std::size_t count() const noexcept { return ios_.size() - 1; }
@@ -54,17 +54,18 @@ class IoBook {
     if (index == 0) io.values = values_.size();
     values_.push_back(value);
   }
-  // Nothing of what this client gave up, or was told has failed, can take effect any more.
+  // Ends the windows of all requests of this client that have failed or were given up: they can no longer
+  // take effect.
   void close_windows(std::uint32_t client) {
     const Tick now = tick();
     for (BookedIo& io : ios_)
       if (io.client == client && io.answered != kOpenEnd && io.window_end == kOpenEnd) io.window_end = now;
   }
-  // The client failed this write without an answer of the server, which may still execute it. Its window
+  // The client failed this write without a response from the server, which may still execute it. Its window
   // stays open until end_failed() or close_windows().
   void failed_unanswered(std::uint32_t io, unsigned start) { failed_.push_back({io, start}); }
-  // A request of this start of the client, given to it at `invoked`, succeeded. Writes that had failed
-  // by then must not take effect any more.
+  // A request that this start of the client submitted at `invoked` succeeded. Writes that had failed by then
+  // must no longer take effect.
   void end_failed(std::uint32_t client, unsigned start, Tick invoked) {
     if (failed_.empty()) return;
     const Tick now = tick();
@@ -75,8 +76,8 @@ class IoBook {
       return true;
     });
   }
-  // `actual_windows`: without a fence a write may act as long as it did, as with a kernel server. Nothing
-  // when every sector's history is that of a register. Those that are `spoiled` are not judged.
+  // Returns nullopt if the history of every sector is that of a register. `actual_windows`: the window of a
+  // write ends at its last effect, as with a kernel server without a fence. `spoiled` sectors are not judged.
   std::optional<std::string> check(std::uint32_t sectors, bool actual_windows,
                                    const std::vector<bool>& spoiled) const;
 
@@ -86,7 +87,7 @@ class IoBook {
     unsigned start = 0;
   };
   std::vector<BookedIo> ios_;
-  std::vector<FailedWrite> failed_;  // with open windows
+  std::vector<FailedWrite> failed_;  // failed writes with open windows
   std::vector<std::uint32_t> values_;
   Tick tick_ = 0;
 };

@@ -1,4 +1,5 @@
-// What the oracles say: the first broken rule of a run, and which rare situations the run passed through.
+// Results of the oracles: the first violated rule of a run, and the rare situations (marks) that the run
+// reached.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 namespace rtrs::sim {
 
-// Id and rule of each oracle. The ids are cited in reports and never change their meaning. Those of traces
-// are judged after the run, by conformance/spec.
+// Id and rule of each oracle. Reports cite the ids, which never change their meaning. conformance/spec judges
+// the rules for traces after the run.
 #define RTRS_SIM_ORACLES(X)                                                                                 \
   X(exactly_once, "O1",                                                                                     \
     "every accepted request gets one callback, and success only if the server reported it")                 \
@@ -53,7 +54,7 @@ namespace rtrs::sim {
     "of a name with several addresses each is tried in turn, and a dead one holds up the path briefly")     \
   X(transitions, "O29", "a client path connects out of an attempt only, and drains before it is used again")
 
-// The oracles that are called for the events of a client (sim/oracles/client_oracle.hpp).
+// Oracles that are called for the events of a client (sim/oracles/client_oracle.hpp).
 #define RTRS_SIM_CLIENT_ORACLES(X) X(links) X(transitions)
 
 enum class Oracle : std::uint8_t {
@@ -70,19 +71,19 @@ inline constexpr unsigned kOracles = RTRS_SIM_ORACLES(RTRS_SIM_ORACLE);
 struct Failure {
   Oracle oracle = Oracle::liveness;
   std::string text;
-  Nanos time = 0;           // virtual
-  std::uint64_t event = 0;  // steps of the world until then
+  Nanos time = 0;           // virtual time
+  std::uint64_t event = 0;  // number of world steps until the failure
 };
 
 class Judge {
  public:
-  // Only the first failure is kept: later ones are often its consequences.
+  // Keeps only the first failure, because later ones are often its consequences.
   void fail(Oracle oracle, Nanos now, std::string text) {
     if (failed_ || excused_[static_cast<unsigned>(oracle)]) return;
     failed_ = true;
     failure_ = Failure{oracle, std::move(text), now, events_};
   }
-  // From now on this rule is not judged in this run.
+  // Disables this rule for the rest of the run.
   void excuse(Oracle oracle) noexcept { excused_[static_cast<unsigned>(oracle)] = true; }
   bool failed() const noexcept { return failed_; }
   const Failure& failure() const noexcept { return failure_; }

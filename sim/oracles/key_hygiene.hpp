@@ -1,5 +1,5 @@
-// O10: honest peers use only keys that are alive, so a peer never refuses one; and the key that a READ offers
-// is dead when the READ is over.
+// O10: honest peers use only valid keys, so that a peer never refuses one; the key that a READ offers is
+// invalid when the READ completes.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,20 +11,20 @@ namespace rtrs::sim {
 class KeyHygiene {
  public:
   explicit KeyHygiene(Judge& judge) : judge_(judge) {}
-  // How many messages the network has refused for their key so far.
+  // `count`: messages that the network has refused because of their key.
   void refused(std::uint64_t count, Nanos now) {
     if (count != 0)
       judge_.fail(Oracle::keys, now, "a peer refused a message: its key was dead or not its own");
   }
-  // Keys that READs of one client offer now, and its READs under way.
+  // `keys`: keys that READs of one client offer now. `reads`: its READs in flight.
   void offered(std::uint32_t client, std::uint64_t keys, std::uint64_t reads, Nanos now) {
     if (keys <= reads) return;
     judge_.fail(Oracle::keys, now,
                 "client " + std::to_string(client) + " offers " + std::to_string(keys) + " keys for " +
                     std::to_string(reads) + " READs: a key outlived its request");
   }
-  // Keys of one client's READs that its peers left alive although it asked for their invalidation and had not
-  // agreed to do without.
+  // `keys`: keys of one client's READs that its peers left valid although the client asked for their
+  // invalidation and had not agreed to do without.
   void left(std::uint32_t client, std::uint64_t keys, Nanos now) {
     if (keys == 0) return;
     judge_.fail(Oracle::keys, now,

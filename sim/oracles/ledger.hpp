@@ -1,5 +1,5 @@
-// O5: what a node holds of its fabric, counted at the interface. When nothing is under way it is what the
-// connected paths need and no more; after the close it is nothing.
+// O5: the resources that a node holds of its fabric, counted at the interface. When nothing is in flight,
+// they are exactly what the connected paths need; after the close, none.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 namespace rtrs::sim {
 
 struct Holdings {
-  std::int64_t connections = 0;  // keys given to connect() or accept() that have not seen ConnectionClosed
+  std::int64_t connections = 0;  // ConKeys passed to connect() or accept() without ConnectionClosed
   std::int64_t regions = 0;
   std::int64_t remote_keys = 0;
   bool operator==(const Holdings&) const = default;
@@ -27,7 +27,7 @@ inline void check_holdings(Judge& judge, Nanos now, const std::string& who, cons
                who + " holds " + to_string(holds) + " and should hold " + to_string(expected));
 }
 
-// Any other number that must have come back to its value.
+// Checks any other number that must return to its value.
 inline void check_balance(Judge& judge, Nanos now, const std::string& what, std::uint64_t value,
                           std::uint64_t expected) {
   if (value != expected)

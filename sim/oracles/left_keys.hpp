@@ -1,6 +1,6 @@
-// O10, for a client as strict as the kernel's before 6.12 (protocol section 5.6): a READ with NEED_INVAL that
-// is answered before its key was invalidated never completes there. Keys may be left only over a path whose
-// two ends agreed on it (wire::Extensions::keys_stay).
+// O10 for a client that is as strict as kernels before 6.12 (protocol section 5.6): there a READ with
+// NEED_INVAL never completes if it is answered before its key was invalidated. A server may leave keys valid
+// only if both ends of the path agreed (wire::Extensions::keys_stay).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace rtrs::sim {
 
-// Watches the fabric of one client. A key that the client takes back while its connection is up belongs to a
-// READ that was answered; so the peer must have invalidated it by then.
+// Watches the fabric of one client. If the client releases a key while its connection is up, the READ of the
+// key was answered, so that the peer must have invalidated the key by then.
 class LeftKeys {
  public:
   void asked(ConKey key, std::span<const std::byte> con_req);
@@ -26,9 +26,10 @@ class LeftKeys {
     ConKey con;
     RemoteKeyId id;
     std::uint32_t rkey;
-    bool excused;  // invalidated, or its connection is gone
+    bool excused;  // invalidated, or its connection was lost
   };
-  // One attempt of a path: what CON_REQ of its first connection asked for and CON_RSP granted.
+  // Attempt of a path: whether CON_REQ of its first connection requested the extension, and whether CON_RSP
+  // granted it.
   struct Path {
     bool asked = false;
     bool keys_stay = false;

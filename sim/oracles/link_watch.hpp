@@ -1,5 +1,5 @@
-// O14: link events of a client alternate, the first is "up", and each is reported when the number of
-// connected paths becomes or leaves zero.
+// O14: link events of a client alternate and start with "up". A link event is reported whenever the number of
+// connected paths changes from or to zero.
 #pragma once
 #include "sim/oracles/client_oracle.hpp"
 

@@ -1,10 +1,11 @@
-// Situations that a sweep should reach at least sometimes: what nobody reaches, nobody tests.
+// Rare situations that a sweep should reach at least sometimes, because a situation that no run reaches is
+// not tested.
 #pragma once
 #include <cstdint>
 
 namespace rtrs::sim {
 
-// X(name, what it is)
+// X(name, description)
 #define RTRS_SIM_MARKS(X)                                                                                   \
   X(failover_of_one, "failover with one request in flight")                                                 \
   X(failover_of_all, "failover with every permit in flight")                                                \
@@ -135,7 +136,7 @@ enum class Mark : std::uint8_t {
 };
 inline constexpr unsigned kMarks = static_cast<unsigned>(Mark::count_);
 const char* text_of(Mark) noexcept;
-// As in the source; scripts wait for marks by this name.
+// Name of the mark in the source; scripts use it.
 const char* name_of(Mark) noexcept;
 
 }  // namespace rtrs::sim

@@ -1,6 +1,6 @@
 // O9: while a client has no connected path, a request waits at most queue_timeout. The time counts from the
-// latest of three moments: the request was submitted; the last path was lost; a path that was connected has
-// been drained at the client, because memory of its requests belongs to the fabric until then.
+// latest of three moments: the submission of the request; the loss of the last path; the end of draining of a
+// path that was connected, because until then the fabric owns memory of its requests.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rtrs::sim {
 
 class PathlessWait {
  public:
-  // All news of a client, in order, with the times of its own clock.
+  // Gets all events of a client, in order, with the times of its own clock.
   void note(const PathEvent& news) noexcept {
     if (news.kind == PathEvent::Kind::link_up) down_since_ = kNever;
     if (news.kind == PathEvent::Kind::link_down) down_since_ = news.at;
@@ -31,15 +31,15 @@ class PathlessWait {
         draining_ &= ~bit;
     }
   }
-  // When the wait of a request began that was submitted at `submitted`; kNever: it does not wait for a path.
+  // Returns when the wait of a request submitted at `submitted` began; kNever: it does not wait for a path.
   Nanos since(Nanos submitted) const noexcept {
     if (down_since_ == kNever || draining_ != 0) return kNever;
     return std::max({submitted, down_since_, drained_at_});
   }
 
  private:
-  std::uint32_t connected_ = 0;  // a bit for each path
-  std::uint32_t draining_ = 0;   // lost while connected, and not drained yet
+  std::uint32_t connected_ = 0;  // one bit per path
+  std::uint32_t draining_ = 0;   // one bit per path: lost while connected, and not drained yet
   Nanos down_since_ = kNever;
   Nanos drained_at_ = 0;
 };

@@ -1,6 +1,5 @@
-// O2: a shadow of the server's chunk memory. From the moment a request is handed to storage until it is
-// answered, its bytes have no other user on any path, and they hold what was handed over (write) or filled in
-// (read).
+// O2: a shadow of the server's chunk memory. From its delivery to storage until its response, a request is
+// the only user of its bytes on all paths, and the bytes hold what was delivered (write) or read (read).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +14,12 @@ class SlotExclusivity {
  public:
   explicit SlotExclusivity(Judge& judge) : judge_(judge) {}
   void begin(std::span<const std::byte> bytes, std::uint32_t io, Nanos now);
-  // The user wrote into its own bytes (a read was filled).
+  // The request wrote its own bytes: a read was filled.
   void filled(std::span<const std::byte> bytes);
-  // The bytes are still those of begin() or filled().
+  // Checks that the bytes have not changed since begin() or filled().
   void check(std::span<const std::byte> bytes, std::uint32_t io, Nanos now);
   void end(std::span<const std::byte> bytes);
-  // The memory is gone with its process.
+  // The process, and its memory, has ended.
   void clear() { users_.clear(); }
 
  private:

@@ -1,4 +1,4 @@
-// Every scenario of block devices with some seeds, and the rules against disks that break them.
+// Plays every scenario of block devices with some seeds, and tests the rules with faulty disks.
 #include <gtest/gtest.h>
 
 #include "sim/blocks/block_scenarios.hpp"
@@ -33,8 +33,8 @@ TEST(Blocks, EveryScenarioBreaksNoRule) {
   EXPECT_GE(played, 49U);
 }
 
-// 3770 finds the planted bug C3, which comes up once in thousands of seeds; 26452 found that the reads of a
-// crowd may take longer than request_timeout where the server died.
+// Seed 3770 finds the planted bug C3, which only one of thousands of seeds finds. Seed 26452 showed that
+// reads of a crowd may take longer than request_timeout if the server died.
 TEST(Blocks, SeldomSeedsBreakNoRule) {
   const Directed& one = *find_directed("BD24");
   for (const std::uint64_t seed : {3770, 26452}) EXPECT_EQ(play_directed(one, seed).failure.text, "") << seed;
@@ -46,7 +46,7 @@ TEST(Blocks, ASeedGivesOneRun) {
   EXPECT_NE(play_directed(one, 7).hash, play_directed(one, 8).hash);
 }
 
-// A disk whose content changes by itself, and one that forgets what it was told to keep.
+// A disk whose content changes without a write, and one that loses durable data.
 void forgotten(BlockWorld& w) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   const auto write = w.submit(device, Opcode::write, 0, 4, true);
@@ -66,7 +66,7 @@ void left_open(BlockWorld& w) {
   ++w.disk("b").holders;
 }
 
-// The server's host dies over a write, and the next server does not say that it has another cache.
+// The server host dies after a write, and the next server does not report a new cache.
 void flushed_after_a_loss(BlockWorld& w) {
   w.disk("a").tells_instance = false;
   const auto device = static_cast<DeviceHandle>(w.map("a"));
@@ -77,7 +77,7 @@ void flushed_after_a_loss(BlockWorld& w) {
   const auto flush = w.submit(device, Opcode::flush, 0, 0);
   w.until("it is flushed", [&] { return w.is_over(flush); });
 }
-// A device that is opened again, with a new number for a cache that is the old one.
+// A reopened device reports a new instance although its cache is the old one.
 void lost_nothing(BlockWorld& w) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   const auto write = w.submit(device, Opcode::write, 0, 4);

@@ -18,12 +18,12 @@ struct Catalogue {
   std::vector<Directed> all;
 };
 
-// What `text` adds; false, and why, when it is wrong.
+// Adds the scenarios of `text`. Returns false for an invalid text, with the error in `why`.
 bool add(Catalogue& catalogue, std::string_view text, std::string& why) {
   Setups setups = catalogue.setups;
   auto parsed = parse_scenarios(text, setups, why);
   if (!parsed) return false;
-  if (parsed->empty()) catalogue.setups = std::move(setups);  // those that all may use
+  if (parsed->empty()) catalogue.setups = std::move(setups);  // setups for all files
   std::vector<Directed> fresh;
   const auto& kept = catalogue.texts.emplace_back(std::move(*parsed));
   for (const ScenarioText& one : kept) {

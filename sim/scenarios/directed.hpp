@@ -1,6 +1,6 @@
-// Directed scenarios: worlds that go straight to one race. The id says which; a seed varies delays, orders
-// and what the scenario itself leaves open. They are text (sim/scenarios/*.scenarios, which are in the
-// program); few of block devices need more than the words of the text and are functions (sim/blocks).
+// Directed scenarios: worlds that go straight to one race, which the id names. A seed varies delays, orders
+// and the random parts of the scenario. Most are text (sim/scenarios/*.scenarios, compiled into the program);
+// a few scenarios of block devices need more than the text format offers and are functions (sim/blocks).
 #pragma once
 #include <span>
 #include <string>
@@ -14,22 +14,22 @@
 namespace rtrs::sim {
 
 struct Directed {
-  std::string_view id;     // "L01"; those of one race begin alike: "R01a", "R01b"
-  std::string_view title;  // what is done, and what must come of it
-  // One of them is not null; without both it is the play of streams (sim/streams).
+  std::string_view id;     // "L01"; ids for the same race share a prefix: "R01a", "R01b"
+  std::string_view title;  // action and expected result
+  // At most one is set; if both are nullptr, it is the play of streams (sim/scenarios/stream_play.hpp).
   const ScenarioText* text = nullptr;
   const BlockScenario* blocks = nullptr;
 };
-// In the order of their ids, after those that add_scenarios() added.
+// All scenarios: first those of add_scenarios(), then the others, ordered by id.
 std::span<const Directed> directed_scenarios();
-// Null for an unknown id.
+// Returns nullptr for an unknown id.
 const Directed* find_directed(std::string_view id);
-// The world of this scenario for these choices, which are not those of the run.
+// Returns the scenario for these choices, which are not those of the run.
 Scenario make_directed(const Directed&, ChoiceSource&);
-// Lets a scenario of block devices drive the world; false: the id is not of one.
+// Sets the play of a block device scenario; returns false if the id is not one.
 bool drive(Scenario&, std::string_view id);
-// Adds those of a text, which may use the setups that are there; for the whole program, before it looks at
-// others. Why it cannot, from the line on; empty: it has, and `ids` are those that it added.
+// Adds the scenarios of a text, which may use existing setups. Affects the whole program; call it before the
+// other functions. Returns the error, starting with its line; empty on success, with the added ids in `ids`.
 std::string add_scenarios(std::string_view text, std::vector<std::string>& ids);
 
 }  // namespace rtrs::sim

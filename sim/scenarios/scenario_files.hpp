@@ -1,5 +1,5 @@
-// The texts of the files *.scenarios here, as they were when the program was built; setups that several use
-// come first. scenario_files.cpp.in is what CMake puts them into.
+// The texts of the *.scenarios files of this folder at build time; shared setups come first. CMake generates
+// the source from scenario_files.cpp.in.
 #pragma once
 #include <span>
 #include <string_view>

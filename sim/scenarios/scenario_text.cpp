@@ -22,7 +22,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// The next word, which is taken off the front.
+// Removes the next word from the front and returns it.
 std::string_view take_word(std::string_view& rest) {
   rest = trimmed(rest);
   const std::string_view word = rest.substr(0, rest.find(' '));
@@ -70,7 +70,7 @@ bool read_value(std::string_view text, bool& value) {
   value = text == "true";
   return true;
 }
-// "none", names joined by '+', or the number of the byte, which may have bits without a name.
+// Parses "none", names joined by '+', or the number of the byte, which may contain unnamed bits.
 bool read_value(std::string_view text, wire::Extensions& value) {
   std::uint8_t bits = 0;
   if (read_number(text, bits)) {
@@ -100,7 +100,7 @@ bool read_value(std::string_view text, T& value) {
   return read_number(text, value);
 }
 
-// Why it cannot be set; empty: it is.
+// Sets an option. Returns the error; empty if it was set.
 std::string set_option(Scenario& scenario, std::string_view name, std::string_view text) {
   std::string why = "no option '" + std::string(name) + "'";
   visit_all(scenario, [&](const std::string& each, auto& value) {
@@ -145,7 +145,7 @@ class Reader {
  public:
   explicit Reader(Setups& setups) : setups_(setups) {}
 
-  // Why the line, which is the `number`-th, or one before it is wrong; empty: none is.
+  // Reads line `number`. Returns the error of this line or an earlier one; empty if there is none.
   std::string take(std::string_view line, std::size_t number) {
     at_ = number;
     std::string_view rest = line;
@@ -172,7 +172,7 @@ class Reader {
     step_lines_.push_back(number);
     return {};
   }
-  // Of what is complete; empty: nothing is wrong.
+  // Checks the completed setup or scenario. Returns the error; empty if there is none.
   std::string check() {
     if (settings_ == nullptr) return {};
     if (std::string why = end_disks(); !why.empty()) return name_ + ": " + why;
@@ -189,7 +189,7 @@ class Reader {
     }
     return {};
   }
-  // Of what take() or check() found wrong, from 1.
+  // Line of the error that take() or check() returned, from 1.
   std::size_t line() const noexcept { return at_; }
   std::vector<ScenarioText> take_all() {
     std::vector<ScenarioText> all(std::make_move_iterator(scenarios_.begin()),
@@ -198,7 +198,7 @@ class Reader {
   }
 
  private:
-  // The world after the first `count` settings.
+  // Returns the scenario after the first `count` settings.
   Scenario tried(std::size_t count) const {
     CalmChoice calm;
     const bool has_disks = scenario_ != nullptr && !scenario_->disks.empty();
@@ -208,7 +208,8 @@ class Reader {
       set_option(world, (*settings_)[at].first, (*settings_)[at].second);
     return world;
   }
-  // After the settings before it there was none. Where that is one of a setup: the line that named the setup.
+  // Returns the line of the first setting that makes the scenario invalid. If the setting comes from a setup:
+  // the line that names the setup.
   std::size_t line_of_problem() const {
     std::size_t before = settings_->size();
     while (before != 0 && problem_of(tried(before)) != nullptr) --before;
@@ -277,13 +278,13 @@ class Reader {
 
   Setups& setups_;
   std::deque<ScenarioText> scenarios_;
-  ScenarioText* scenario_ = nullptr;         // null in a setup
-  std::optional<DeviceScriptReader> disks_;  // of the scenario that is being read, if it is one of devices
-  Settings* settings_ = nullptr;             // of what is being read; null: nothing yet
+  ScenarioText* scenario_ = nullptr;         // nullptr in a setup
+  std::optional<DeviceScriptReader> disks_;  // for a scenario of block devices
+  Settings* settings_ = nullptr;             // settings of the current setup or scenario; nullptr: none yet
   std::string name_;
-  std::size_t at_ = 0, began_ = 0;          // lines: that is read, or is wrong; of `name_`
-  std::vector<std::size_t> step_lines_;     // of the script that is read
-  std::vector<std::size_t> setting_lines_;  // of the last settings, which do not come from setups
+  std::size_t at_ = 0, began_ = 0;          // current or wrong line; first line of `name_`
+  std::vector<std::size_t> step_lines_;     // lines of the steps of the current script
+  std::vector<std::size_t> setting_lines_;  // lines of the last settings, without those of setups
 };
 
 Scenario device_world_of(const ScenarioText& scenario) {

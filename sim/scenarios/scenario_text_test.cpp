@@ -1,4 +1,4 @@
-// Scenarios as text: what is read, what is refused and in which words.
+// Scenarios as text: valid and invalid texts, and error messages.
 #include "sim/scenarios/scenario_text.hpp"
 
 #include <gtest/gtest.h>

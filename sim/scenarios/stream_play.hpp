@@ -1,7 +1,7 @@
-// A directed world without drivers: two TCP fabrics over simulated streams, which are asked for anything that
-// a fabric can be asked for, in any order, as no session does it: keys die while a write under them is on its
-// way, messages come without receives, connections end at any time. The laws of sim/net/streams judge it; in
-// the end everything that lives must arrive, and nothing is left.
+// A directed world without drivers: two TCP fabrics over simulated streams, which get any valid calls in
+// random order, also orders that no session uses. Keys are revoked while a write with them is in flight,
+// messages arrive without receives, connections end at any time. The laws of sim/net/streams judge the play.
+// At the end everything on live connections must arrive, and nothing may be left.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,7 @@ namespace rtrs::sim {
 inline constexpr std::string_view kRandomStreams = "TS01";
 inline constexpr std::string_view kStreamsTitle = "two TCP fabrics, asked for anything in any order";
 
-// Drawn from choices that are not those of the run.
+// Draws the scenario. The choices are not those of the run.
 Scenario make_stream_world(ChoiceSource&);
 void drive_streams(Scenario&);
 
@@ -40,16 +40,16 @@ class StreamPlay {
     bool asked = false;   // connect() or accept() was called
     bool up = false;      // may post
     bool left = false;    // disconnect() was called
-    bool closed = false;  // ConnectionClosed came
+    bool closed = false;  // ConnectionClosed was reported
     std::uint64_t receives = 0;
   };
-  // One connection. Its key is the same at both sides; the client writes to the server's memory.
+  // A connection. Its key is the same at both ends; the client writes to the server's memory.
   struct Link {
     ConKey key{};
     End ends[2];  // by node
     Region target;
     RemoteKey remote;
-    std::uint32_t rkey = 0;  // what the client knows
+    std::uint32_t rkey = 0;  // rkey that the client knows
     bool has_key = false;    // `remote` has not been released
   };
 
@@ -77,8 +77,8 @@ class StreamPlay {
   void check_arrived();
 
   World& w_;
-  // In a quarter of the seeds some connections carry one byte at a time. Not a draw, so that all other seeds
-  // stay as they were.
+  // In a quarter of the seeds some connections carry one byte at a time. Derived from the client seed instead
+  // of a draw, so that other seeds stay the same.
   bool slow_readers_;
   ChoiceSource& choice_;
   PipeNetwork& network_;

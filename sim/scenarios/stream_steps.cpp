@@ -1,4 +1,4 @@
-// What is asked of the fabrics, and what must be so in the end.
+// Steps of the play, and the checks at the end.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -26,7 +26,7 @@ void StreamPlay::step() {
   } else {
     network_fault();
   }
-  // Often nothing passes: what is done together meets on its way.
+  // Often no time passes, so that the effects of several steps meet in flight.
   static constexpr std::array<Nanos, 5> kTimes{0, 0, microseconds(20), milliseconds(1), milliseconds(60)};
   pass(kTimes[draw(kTimes.size())]);
 }
@@ -56,7 +56,7 @@ void StreamPlay::receives(Link& link, std::uint32_t node, unsigned count) {
   side(node).fabric->post_receive(link.key, count, kMessageBytes);
 }
 
-// Under the key that the client knows, which may be dead by now.
+// Writes with the key that the client knows, which may be revoked.
 void StreamPlay::write(Link& link) {
   if (!link.ends[kClient].up || link.rkey == 0) return;
   static constexpr std::array<std::uint32_t, 6> kMost{40, 200, 1000, 9000, 16'384, kTargetBytes};
@@ -86,7 +86,7 @@ void StreamPlay::message(Link& link, std::uint32_t node) {
   side(node).fabric->post({&work, 1});
 }
 
-// The server offers its memory, or takes that back. The client is not always told.
+// The server grants or revokes a key. The client is not always notified.
 void StreamPlay::change_key(Link& link) {
   if (!link.ends[kServer].up) return;
   Fabric& fabric = *server_.fabric;
@@ -146,7 +146,7 @@ void StreamPlay::network_fault() {
   }
 }
 
-// All is well from now on: what lives arrives.
+// All faults have ended: everything on live connections must arrive.
 void StreamPlay::check_arrived() {
   const Nanos longest = 4 * network_.config().retry_budget + network_.config().rnr_budget;
   for (unsigned round = 0; round < 6 && !failed(); ++round) {
@@ -156,7 +156,7 @@ void StreamPlay::check_arrived() {
   }
   for (Link& link : links_) {
     for (const std::uint32_t node : {kServer, kClient}) {
-      // Writes alone are not reported: a message is behind them.
+      // The arrival of a plain write is not reported, so that a message follows.
       if (link.ends[node].up) message(link, node);
     }
   }

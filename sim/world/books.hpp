@@ -27,7 +27,7 @@ struct Books {
   // Sectors that storage wrote from a chunk that already belonged to another request.
   std::vector<bool> spoiled;
   std::uint64_t deliveries = 0, completions = 0, errors = 0;
-  std::vector<std::uint32_t> open_ios;  // of all clients
+  std::vector<std::uint32_t> open_ios;  // requests in flight of all clients
 };
 
 }  // namespace rtrs::sim

@@ -10,7 +10,7 @@ namespace {
 bool says_bad_bytes(Reason reason) {
   return reason == Reason::protocol_violation || reason == Reason::bad_conn_rsp;
 }
-// Reasons that never occur between two peers that keep the protocol.
+// Reasons that never occur between two peers that follow the protocol.
 bool accuses(Reason reason) {
   constexpr std::array kAccusations{
       Reason::protocol_violation, Reason::bad_conn_rsp,        Reason::bad_info_rsp,
@@ -28,7 +28,7 @@ bool ClientHost::poll(std::uint32_t index) {
   const Nanos deadline = client.driver->next_deadline();
   // A missing timer can be detected only before the poll, because the poll fails overdue requests. A node
   // whose pause ends now is excused.
-  constexpr Nanos kRounding = milliseconds(1);  // of the clock of the node
+  constexpr Nanos kRounding = milliseconds(1);  // by the clock of the node
   if (client.paused_until != now()) {
     watch_.check_waits(client, index, kRounding);
     client.fabric->connections().poll_begins(now(client), watch_.waiting_since(client));

@@ -10,7 +10,7 @@ class ClientHost : private Part {
  public:
   ClientHost(Cluster& cluster, Watch& watch, Load& load) : Part(cluster), watch_(watch), load_(load) {}
 
-  // False if the poll did nothing.
+  // Returns false if the poll did nothing.
   bool poll(std::uint32_t index);
   void take_news(ClientNode&, std::uint32_t index);
 

@@ -6,16 +6,16 @@
 
 namespace rtrs::sim {
 
-// How fast the clock of a process goes: `num` / `den` of true time, from 1/4 to 4.
+// Rate of the clock of a process: `num` / `den` of true time, from 1/4 to 4.
 struct ClockRate {
   std::uint32_t num = 1, den = 1;
   Nanos local_time(Nanos world) const noexcept { return world / den * num + world % den * num / den; }
-  // The first moment at which the clock shows `local`.
+  // Returns the earliest true time at which the clock shows `local`.
   Nanos true_time(Nanos local) const noexcept {
     if (local >= kNever / 4) return local;
     return local / num * den + (local % num * den + num - 1) / num;
   }
-  // What a few conversions may lose.
+  // Maximum rounding error of a few conversions, in ns.
   Nanos rounding() const noexcept { return num == den ? 0 : 100; }
   bool operator==(const ClockRate&) const = default;
 };

@@ -1,5 +1,5 @@
-// The nodes of a run, the network and the disks between them, and what the run knows about all of them. It
-// makes no decision: the parts of World do.
+// The nodes of a run, the network and the disks between them, and the shared state of the run. Makes no
+// decisions; the parts of World do.
 #pragma once
 #include <memory>
 #include <string>
@@ -22,9 +22,9 @@ class Cluster {
   Cluster& operator=(const Cluster&) = delete;
   ~Cluster();
 
-  std::string describe() const;  // the scenario, and what the network has drawn
+  std::string describe() const;  // the scenario, and settings drawn by the network
   Nanos now() const noexcept { return network.now(); }
-  // By the clock of the node.
+  // Current time by the clock of the node.
   Nanos now(const Node& node) const noexcept { return node.clock.local_time(now()); }
   void note(Journal::Kind kind, std::uint32_t node, std::uint64_t a = 0, std::uint64_t b = 0,
             std::uint64_t c = 0) {
@@ -35,7 +35,7 @@ class Cluster {
   std::string unfinished();
 
   // --- traces and laws ---
-  // Gives the node a recorder, which stays when the node restarts.
+  // Gives the node a recorder, which it keeps when it restarts.
   void record(Node&, const char* role, const std::string& file);
   void save_traces() noexcept;
   void complete_traces();
@@ -46,21 +46,22 @@ class Cluster {
   bool has_events(const Node&) const noexcept;
   // `deadline`: by the clock of the node.
   bool due(const Node&, Nanos deadline) const;
-  ClientNode* client_of(const Step&);  // null if it is down
+  ClientNode* client_of(const Step&);  // nullptr if it is down
   std::uint32_t client_named(std::string_view name) const;
-  // Every permit of the client is given up.
+  // True if all permits of the client belong to requests that it gave up without proof.
   bool out_of_permits(const ClientNode&) const;
-  // The session of this client has a liar at one end.
+  // True if one end of the session of this client is the liar.
   bool lied_to(std::uint32_t client) const noexcept {
     return scenario.liar == 0 || scenario.liar == client + 1;
   }
   bool honest() const noexcept { return scenario.fenced && scenario.liar == kNone; }
-  // Whether its application submits now: the session itself takes requests only while a path is connected.
+  // True if the application of the client submits requests now. The session itself accepts requests only
+  // while a path is connected.
   bool takes_requests(const ClientNode& client) const {
     return scenario.workload.block_device || disks != nullptr || client.driver->session().link_up() ||
            (scenario.submits_always && client.driver->session().depth() != 0);
   }
-  // Sectors of the smallest request: one, or a block.
+  // Size of the smallest request in sectors: one sector, or one block.
   std::uint32_t unit() const noexcept { return scenario.workload.block_device ? kSectorsPerBlock : 1; }
   std::size_t max_io_bytes() const noexcept { return std::size_t{kMaxUnits} * unit() * kSectorBytes; }
   std::size_t in_storage() const noexcept;  // number of operations
@@ -69,18 +70,18 @@ class Cluster {
   // --- links (cluster_links.cpp) ---
   PathAddress address(std::uint32_t client, std::uint32_t path) const;
   LinkId link_of(const Step&);
-  // The link of a server path; kNone if the path has no connection any more.
+  // Link of a server path; kNone if the path has no connection.
   LinkId server_link(std::size_t path) const;
   // State of the server's end of a path.
   PathState server_state(LinkId);
   void kill_links(), cut_living();
   void kill_addresses(bool at_the_end);
-  // The link of this path of the client is dead for good by now.
+  // True if the link of this path of the client is permanently dead now.
   bool is_dead(const ClientNode&, unsigned path) const;
-  // Neither dead for good nor removed.
+  // True if the link of the port is neither permanently dead nor its path removed.
   bool lives(const ClientNode&, std::uint32_t port) const;
   std::uint32_t living_paths(const ClientNode&) const;
-  // The path leads to the wrong server.
+  // True if the path leads to the wrong server.
   bool is_astray(const ClientNode&, unsigned path) const;
 
   const WorldOptions options;
@@ -92,11 +93,11 @@ class Cluster {
   Judge judge;
   Journal journal;
   StorageModel storage;
-  std::unique_ptr<Disks> disks;  // null if the load does not use such devices
+  std::unique_ptr<Disks> disks;  // nullptr if the load does not use block devices with caches
   ServerNode server;
   Clients clients;
-  std::unique_ptr<OtherServer> other_server;  // null if there is none
-  std::string trace_file;                     // the first that could not be written
+  std::unique_ptr<OtherServer> other_server;  // nullptr if there is none
+  std::string trace_file;                     // first trace file that could not be written
   int trace_errno = 0;
   bool links_killed = false;
   bool reconfigured = false;  // the server restarted with other limits
@@ -111,7 +112,7 @@ class Cluster {
   std::string trace_path(const std::string& node) const { return options.trace + "." + node + ".rtrc"; }
 };
 
-// What every part of a world works with.
+// Base class of the parts of a world: references to the shared state.
 class Part {
  protected:
   explicit Part(Cluster& cluster) noexcept

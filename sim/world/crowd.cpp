@@ -60,7 +60,8 @@ void Crowd::send_stray_request() {
     request.sess_uuid.bytes[at] = static_cast<std::uint8_t>(byte ^ at);
     request.paths_uuid.bytes[at] = static_cast<std::uint8_t>(byte + at);
   }
-  // Every third request pretends to be another connection, or a newer attempt, of a path that was overheard.
+  // Every third request impersonates another connection, or a newer attempt, of a path whose request was
+  // overheard.
   const auto overheard =
       server_.fabric == nullptr ? std::nullopt : server_.fabric->overheard_by(stranger_.id + 1);
   if (overheard && stranger_.requests % 3 == 0) {

@@ -20,7 +20,7 @@ class Crowd : private Part {
  private:
   struct Stranger {
     NodeId id = kNone;
-    std::unique_ptr<Fabric> sim;  // null before the first crowd
+    std::unique_ptr<Fabric> sim;  // nullptr before the first crowd
     Fabric* bare = nullptr;       // the same fabric without a key
     std::vector<ConKey> open;
     std::uint32_t requests = 0;

@@ -45,7 +45,7 @@ bool DiskLoad::io(const Call& call) {
 
 bool DiskLoad::submit(const Call& call, DeviceHandle device, Opcode opcode, std::uint64_t sector,
                       std::uint32_t sectors, bool fua, bool nounmap) {
-  // To wait for another IO of these sectors could take until the trouble is over.
+  // Waiting for another IO of these sectors could take until the faults end.
   if (book_.overlaps(book_.at(device).disk, sector, sectors)) return false;
   const BlockRequest request =
       book_.open(device, opcode, sector, sectors, fua, nounmap, call.now, call.clock);
@@ -109,7 +109,7 @@ bool DiskLoad::map(const Call& call, const std::string& name) {
 
 bool DiskLoad::map(const Call& call, const std::string& name, AccessMode mode) {
   const rnbd::MapOutcome outcome = client_.map(call.fabric, call.clock, name, mode);
-  // While the device is being unmapped it can be mapped again.
+  // A device can be mapped again while it is being unmapped.
   book_.map_began(outcome, name, mode);
   if (outcome.error == 0) devices_[name] = outcome.device;
   return outcome.error == 0;

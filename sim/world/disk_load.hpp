@@ -1,5 +1,5 @@
-// An application over block devices that draws what it does, or does what a script says: maps and unmaps,
-// reads, writes, takes away, flushes. It does to the disks what an operator of the server does to them, too.
+// An application on block devices. It draws its operations or follows a script: maps and unmaps devices,
+// reads, writes, discards and flushes. It also performs the operations of the server operator on the disks.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,28 +16,29 @@ namespace rtrs::sim {
 
 inline constexpr std::uint32_t kSectorsOfADisk = 64;
 
-// The disks that only this client uses.
+// Names of the disks that only this client uses.
 std::vector<std::string> disk_names(std::uint32_t client, std::uint32_t disks);
 
 class DiskLoad {
  public:
-  // `client`, `book` and `disks` have to outlive the load, which is the client's as long as that lives.
+  // `client`, `book` and `disks` must outlive the load. Each start of a client has its own load.
   DiskLoad(BlockClient&, DiskBook&, Disks&, ChoiceSource&, std::vector<std::string> names);
 
-  // A caller of the client, with the times of its node.
+  // Call context: the fabric, the true time `now`, and the time by the clock of the node.
   struct Call {
     Fabric& fabric;
     Nanos now = 0;
     Nanos clock = 0;
   };
-  // One thing, whatever it is; `may_disturb`: also what an operator of the server does. False when it did
-  // nothing, because it would have had to wait.
+  // Performs one random operation; with `may_disturb` also one of the server operator. Returns false if it
+  // did nothing because it would have had to wait.
   bool act(const Call&, bool may_disturb);
-  // A step of a script; what it cannot do any more is left out. False while it has to wait for another IO.
+  // Performs a step of a script; skips a step that is no longer possible. Returns false if the step must wait
+  // for another IO.
   bool carry_out(const Call&, const Step&);
-  // Once nothing disturbs any more: maps what is not, and asks each device for something.
+  // Called after the faults have ended: maps all unmapped devices and sends a request to each device.
   void probe(const Call&);
-  // Every device that is mapped is open.
+  // True if every mapped device is open.
   bool all_open() const;
   BlockClient& client() noexcept { return client_; }
   std::string describe() const;

@@ -9,7 +9,7 @@ namespace rtrs::sim {
 
 namespace {
 
-// The user header of a raw request: operation, length, address and number, 24 bytes.
+// User header of a raw request, 24 bytes.
 struct RawHeader {
   std::uint32_t operation = 0;
   std::uint32_t sectors = 0;
@@ -80,7 +80,7 @@ class DiskClient final : public ClientEnd {
     request.data = wanted.data.data();
     request.region = wanted.region;
     request.region_offset = wanted.region_offset;
-    // The server's storage hands it back: so the world knows which request a message belongs to.
+    // The storage of the server gets this value, so that the world knows which request a message belongs to.
     request.prio = static_cast<std::uint16_t>(wanted.io);
     request.user_data = wanted.io;
     largest_ = std::max(largest_, request.length);
@@ -94,7 +94,7 @@ class DiskClient final : public ClientEnd {
       const BlockCompletion& result = results[at];
       const bool of_peer = result.result == Errc::peer_error;
       done[at] = IoCompletion{result.user_data, result.result, of_peer ? result.error : std::uint16_t{0}};
-      // The disk has no volatile cache, every request is a good one, and nobody unmaps it.
+      // The disk has no volatile cache, all requests are valid, and the device is never unmapped.
       if (result.result == Errc::invalid || result.result == Errc::not_open ||
           result.result == Errc::cache_lost)
         broken_ = "a good request of a disk that loses nothing ends well or with an error of the session";
@@ -110,7 +110,7 @@ class DiskClient final : public ClientEnd {
     while (client_.take_event(event)) {
       if (const auto* path = std::get_if<PathEvent>(&event)) {
         news = *path;
-        // Later the session may have no path again.
+        // Recorded now, because later the session may have no path.
         if (path->kind == PathEvent::Kind::link_up) extended_ = client_.session().peer_extends();
         return true;
       }
@@ -129,7 +129,7 @@ class DiskClient final : public ClientEnd {
   }
   bool closed() const noexcept override { return client_.closed(); }
   std::uint64_t most_reads(std::uint32_t reads) const noexcept override {
-    // Before the session knows its limits, no request was sent.
+    // No request is sent before the session knows its limits.
     const std::uint64_t message = std::max<std::uint64_t>(client_.session().max_io_size(), 1);
     return client_.messages_in_flight() + reads * ((largest_ + message - 1) / message);
   }
@@ -139,8 +139,8 @@ class DiskClient final : public ClientEnd {
   }
 
  private:
-  // A request of one message ends like that only when it waited for something. A session fails what its
-  // server does not answer with request_timeout too, where that is an option.
+  // True if the result means that a request of one message failed while it waited. With the option
+  // request_timeout, this error also means that the server did not respond.
   bool tells_of_a_wait(Errc result) const noexcept {
     const bool waited = result == Errc::no_path || result == Errc::no_permit ||
                         (result == Errc::request_timeout && !has_request_timeout_);
@@ -154,7 +154,7 @@ class DiskClient final : public ClientEnd {
   BlockClient client_;
   bool has_request_timeout_;
   rnbd::DeviceHandle device_ = 0;
-  std::uint64_t largest_ = 0;  // bytes of a request
+  std::uint64_t largest_ = 0;  // bytes of the largest request
   const char* broken_ = nullptr;
   bool closing_ = false;
   bool extended_ = false;  // the server granted an extension
@@ -236,7 +236,7 @@ class DiskServer final : public ServerEnd {
   }
 
  private:
-  static constexpr unsigned kGenerationsOfOneLife = 1000;  // each session takes one
+  static constexpr unsigned kGenerationsOfOneLife = 1000;  // each session uses one
 
   void expect(bool holds, const char* rule) noexcept {
     if (!holds && broken_ == nullptr) broken_ = rule;
@@ -259,9 +259,10 @@ class DiskServer final : public ServerEnd {
     expect(answer.error == 0, "the only export is asked for");
     answer.handle = ++last_handle_;
     answer.export_id = 1;
-    answer.instance = 1;  // nothing is ever lost
+    answer.instance = 1;  // this storage never loses data
     answer.geometry.nsectors = blocks_;
-    // Where no extension is granted, the client cannot tell it from what a kernel's memory held there.
+    // Without an extension, a client cannot distinguish these bits from the uninitialised bytes of a kernel
+    // server.
     answer.geometry.features = wire::rnbd::kFeaturePreflush | wire::rnbd::kFeatureNounmap;
     if (answer.error == 0) open_.push_back({answer.handle, action.session});
     expect(server_.export_opened(fabric, now, action.id, answer), "an open waits for its export");

@@ -1,5 +1,5 @@
-// What the nodes of a world run: a session, to which requests are given as they are, or the block layer that
-// users run on top of a session. The world knows neither; it sees sectors.
+// The drivers that the nodes of a world run: a plain session that takes requests directly, or the block layer
+// on top of a session. The world addresses both by sectors.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace rtrs::sim {
 
-// The name of the only block device of a world, and how many sectors of the world are a block of it.
+// Name of the only block device of a world, and number of world sectors per block.
 inline constexpr std::string_view kDiskName = "disk";
 inline constexpr std::uint32_t kSectorsPerBlock = wire::rnbd::kSectorBytes / kSectorBytes;
 
@@ -28,7 +28,7 @@ struct SectorRequest {
   Direction direction = Direction::read;
   bool service = false;
   std::uint16_t affinity = 0;
-  std::uint32_t io = 0;  // its number: the completion's user_data
+  std::uint32_t io = 0;  // request number, the completion's user_data
   std::uint64_t lba = 0;
   std::uint32_t sectors = 0;
   std::span<std::byte> data{};
@@ -39,7 +39,7 @@ struct SectorRequest {
 class ClientEnd {
  public:
   virtual ~ClientEnd() = default;
-  // To look at, and for what does not concern requests.
+  // The session, for observation and for operations that do not concern requests.
   virtual Client& session() noexcept = 0;
   virtual Errc open(Fabric&, Nanos now) = 0;
   virtual Errc submit(Fabric&, Nanos now, const SectorRequest&) = 0;
@@ -49,12 +49,12 @@ class ClientEnd {
   virtual bool take_news(PathEvent&) = 0;
   virtual void close(Fabric&, Nanos now) = 0;
   virtual bool closed() const noexcept = 0;
-  // READs of the session that may be under way while the user has `reads` under way, at most.
+  // Maximum number of READs of the session in flight while the user has `reads` reads in flight.
   virtual std::uint64_t most_reads(std::uint32_t reads) const noexcept = 0;
-  // A rule that it broke, in words; null: none.
+  // The violated rule as text; nullptr if there is none.
   virtual const char* broken() const noexcept = 0;
-  // The application over block devices, which submits by itself; poll() gives the results to its book and
-  // returns how many there were. Null: there is none.
+  // The application on block devices, which submits its requests itself. poll() passes the results to its
+  // book and returns how many there were. nullptr if there is none.
   virtual DiskLoad* disks() noexcept { return nullptr; }
 };
 std::unique_ptr<ClientEnd> make_raw_client(const ClientOptions&, Recorder*);
@@ -64,25 +64,25 @@ struct DiskUser {
   Disks& disks;
   ChoiceSource& choice;
   std::vector<std::string> names;
-  const Net& network;  // tells the virtual time
+  const Net& network;  // source of the virtual time
   std::uint32_t max_requests = 65536;
 };
 struct DiskHost {
   Disks& disks;
   const Net& network;
-  std::uint32_t actions = 64;  // that one poll hands out, at most
+  std::uint32_t actions = 64;  // maximum number of actions per poll
 };
 std::unique_ptr<ClientEnd> make_disks_client(const ClientOptions&, Recorder*, const DiskUser&);
 
-// Who carries out what a server asks for.
+// Executes the requests of a server.
 class ServerUser {
  public:
   virtual ~ServerUser() = default;
   virtual void session_opened(std::uint16_t session, std::string_view name) = 0;
   virtual void session_closed(std::uint16_t session) = 0;
-  // Of a server without block layer.
+  // A request of a server without block layer.
   virtual void raw_request(const ServerEvent&) = 0;
-  // Of a block server.
+  // A request of a block server.
   virtual void block_request(const block::StartStorage&) = 0;
 };
 
@@ -91,26 +91,26 @@ class ServerEnd {
   virtual ~ServerEnd() = default;
   virtual const Server& transport() const noexcept = 0;
   virtual Errc listen(Fabric&, Nanos now) = 0;
-  // How many events there are. Give them to the user before the next call of anything but take_news().
+  // Returns the number of events. Call hand_out() before any other function except take_news().
   virtual std::size_t poll(Fabric&, Nanos now) = 0;
   virtual void hand_out(Fabric&, Nanos now, ServerUser&) = 0;
   virtual Nanos next_deadline() const noexcept = 0;
   virtual bool take_news(PathEvent&) = 0;
-  // The end of a request that the user was given.
+  // Completes a request that the user was given.
   virtual void respond(Fabric&, Nanos now, const StorageModel::Op&, std::uint16_t error) = 0;
   virtual Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path) = 0;
   virtual void close_session(Fabric&, Nanos now, std::uint16_t session) = 0;
   virtual void close(Fabric&, Nanos now) = 0;
   virtual bool closed() const noexcept = 0;
-  // The session's client has told its RNBD version. Of a block server.
+  // Block server: true if the client of the session has sent its RNBD version.
   virtual bool knows_version(std::uint16_t) const noexcept { return false; }
   virtual const char* broken() const noexcept = 0;
-  // What storage has done by now. Of a server of disks.
+  // Disk server: processes the storage operations that are due.
   virtual void storage_due(Fabric&, Nanos /*now*/) {}
 };
 std::unique_ptr<ServerEnd> make_raw_server(const ServerConfig&, Recorder*);
-// `life`: how many servers this one had before it; their device ids are others. The disk has `sectors` of the
-// world.
+// `life`: number of earlier servers of this node, so that each uses other device ids. `sectors`: size of the
+// disk in sectors of the world.
 std::unique_ptr<ServerEnd> make_block_server(const ServerConfig&, Recorder*, unsigned life,
                                              std::uint32_t sectors);
 std::unique_ptr<ServerEnd> make_disks_server(const ServerConfig&, Recorder*, unsigned life, const DiskHost&);

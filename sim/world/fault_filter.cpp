@@ -7,7 +7,7 @@
 namespace rtrs::sim {
 namespace {
 
-// Calls `named` with each name; false, and why, when it says no.
+// Calls `named` with each name. If it returns false, returns false with the reason in `why`.
 template <class Named>
 bool for_each_name(std::string_view names, std::string& why, Named&& named) {
   while (!names.empty()) {
@@ -20,7 +20,7 @@ bool for_each_name(std::string_view names, std::string& why, Named&& named) {
   return true;
 }
 
-// The switch of a class or of one of the others; null: there is none.
+// Returns the switch of a fault class or of another option; nullptr if there is none.
 bool* switch_of(FaultFilter& filter, std::string_view name) {
   for (unsigned fault = 0; fault < kFaultClasses; ++fault)
     if (name == to_string(static_cast<FaultClass>(fault))) return &filter.off[fault];

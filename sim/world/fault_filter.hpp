@@ -1,4 +1,4 @@
-// Which faults a run does without, by name: to find out which of them a failure needs.
+// Leaves out faults of a run by name, to find out which of them a failure needs.
 #pragma once
 #include <array>
 #include <optional>
@@ -14,20 +14,20 @@ namespace rtrs::sim {
 struct Scenario;
 
 struct FaultFilter {
-  std::vector<Label> calm;                // nothing but calm choices under these
-  std::array<bool, kFaultClasses> off{};  // classes that never strike
-  bool operators = false, slow_storage = false, storage_errors = false;  // true: none
-  bool block_device = false;  // true: requests go to the session itself
-  bool keys = false;          // true: nobody has any
+  std::vector<Label> calm;                // labels under which all choices are calm
+  std::array<bool, kFaultClasses> off{};  // true: faults of this class never occur
+  bool operators = false, slow_storage = false, storage_errors = false;  // true: leave out
+  bool block_device = false;  // true: requests go directly to the session
+  bool keys = false;          // true: no keys
   bool names = false;         // true: each path leads to one address
 };
 // `names`: labels of choices, classes of faults, and "operator", "storage_slow", "storage_error",
-// "block_device", "keys" and "names", separated by commas. A name with two meanings is taken out in both.
+// "block_device", "keys" and "names", separated by commas. A name with two meanings applies to both. Returns
 // nullopt for an unknown name, with the reason in `why`.
 std::optional<FaultFilter> without(std::string_view names, std::string& why);
-// All classes but these, none of the others unless named; a block device stays where there is one.
+// Returns a filter that leaves out all classes and options except the named ones. A block device stays.
 std::optional<FaultFilter> only(std::string_view names, std::string& why);
-// All but the labels: those are CalmedChoice's.
+// Applies the filter to the scenario, except for labels, which CalmedChoice applies.
 void take_out(const FaultFilter&, Scenario&);
 
 }  // namespace rtrs::sim

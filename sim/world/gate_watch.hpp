@@ -1,6 +1,6 @@
-// O26: where keys are asked for, a stranger gets nothing but a refusal. Stands between the network and the
-// fabric that asks for them, so that it sees what goes over the wire; and it is the ear of the stranger, who
-// plays again what he has heard under the address of whom he heard it from.
+// O26: a server that requires keys refuses every client without a key, with EACCES. Placed between the
+// network and the server's KeyedFabric, so that it sees the wire traffic. It also records a client's connect
+// request, so that the stranger can replay it under the address of that client.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -18,11 +18,12 @@ namespace rtrs::sim {
 
 class GateWatch final : public ForwardingFabric {
  public:
-  // `clock`: of the process that calls.
+  // `clock`: clock of the process that calls.
   GateWatch(Fabric& inner, Judge& judge, const ClockRate& clock)
       : ForwardingFabric(inner), judge_(judge), clock_(clock) {}
 
-  // The last connect request with a proof that was not of `stranger`, the digest of his address; empty: none.
+  // Returns the last connect request with a proof that was not sent by `stranger` (digest of its address);
+  // empty if there is none.
   const std::vector<std::byte>& heard_by(std::uint32_t stranger) noexcept {
     stranger_ = stranger;
     return heard_;
@@ -70,9 +71,9 @@ class GateWatch final : public ForwardingFabric {
   ClockRate clock_;
   Nanos now_ = 0;
   std::uint32_t stranger_ = 0;
-  std::vector<std::uint32_t> strangers_;  // requests of his that are not answered
+  std::vector<std::uint32_t> strangers_;  // unanswered requests of the stranger
   std::vector<std::byte> heard_;
-  std::uint32_t host_ = 0;  // whose it was
+  std::uint32_t host_ = 0;  // sender of `heard_`
   PeerIdentity identity_{};
 };
 

@@ -18,7 +18,7 @@ std::string to_seconds(Nanos time) {
 
 namespace {
 
-// A place as Journal::place() packs it; 0xffff: any.
+// Formats a packed place, see Journal::Kind::struck; 0xffff: any.
 std::string place_text(std::uint64_t place) {
   const auto part = [place](unsigned shift) { return static_cast<unsigned>(place >> shift & 0xffff); };
   std::string text;

@@ -1,4 +1,4 @@
-// The last things that happened in a world, for reports. Cheap to add to; text is made when somebody asks.
+// The most recent events of a world, for reports. Adding an entry is cheap; text is formatted on demand.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,7 +22,7 @@ class Journal {
     crashed,
     restarted,
     paused,    // a = until
-    closing,   // its user closes it
+    closing,   // the user closes the node
     operated,  // a = operation, b = path
     phase,     // a = number
     struck,    // a = FaultClass, b = until, c = place: way << 48 | connection << 32 | path << 16 | client
@@ -37,10 +37,10 @@ class Journal {
     ring_[count_++ % kKept] = entry;
     if (print_) print(entry);
   }
-  // What a script did; only printed.
+  // Prints a step of a script; not stored.
   void add_step(Nanos time, const std::string& text);
   void print_all(bool on) noexcept { print_ = on; }
-  // The last ones, oldest first, a line each.
+  // Returns the last `lines` entries, oldest first, one per line.
   std::string tail(std::size_t lines) const;
 
  private:

@@ -9,8 +9,8 @@ namespace rtrs::sim {
 
 namespace {
 
-// A device that is being unmapped is not reopened at a server that lost the session. Whether its request took
-// effect before that is unknown.
+// True if the request failed because its device was being unmapped: such a device is not reopened at a server
+// that lost the session. Whether the request took effect before is unknown.
 bool says_not_open(const IoCompletion& done) {
   return done.result == Errc::peer_error && done.peer_errno == wire::linux_errno::kEnotconn;
 }
@@ -42,7 +42,7 @@ void Load::submit_due(std::uint32_t index) {
   client.next_submit = now() + draw_time(choice_, scenario_.workload.gap, Label::workload_gap);
 }
 
-// False when the window is full.
+// Returns false if the window is full.
 bool Load::submit_one(ClientNode& client, std::uint32_t index) {
   AppBuffer* buffer = free_buffer(client);
   if (buffer == nullptr) return false;
@@ -133,7 +133,7 @@ void Load::finished(ClientNode& client, std::uint32_t index, const IoCompletion&
   client.promises->completed(io, done.result, booked.submitted, now(client));
   booked.answered = books_.book.tick();
   booked.good = done.result == Errc::ok;
-  // Without an answer of the server, the request may linger until its session ends.
+  // If the server did not respond, the request may be executed until its session ends.
   const bool answered = done.result == Errc::ok || (done.result == Errc::peer_error && !unmapped);
   if (answered) booked.window_end = booked.answered;
   const bool unanswered = done.result == Errc::no_path || done.result == Errc::request_timeout || unmapped;
@@ -151,7 +151,7 @@ void Load::finished(ClientNode& client, std::uint32_t index, const IoCompletion&
   if (done.result != Errc::ok) ++books_.errors;
   for (AppBuffer& buffer : client.buffers) {
     if (!buffer.busy || buffer.io != io) continue;
-    // Data that a liar reads proves nothing.
+    // Data that a session with a liar reads is not judged.
     if (booked.direction == Direction::read) booked.good = booked.good && !cluster_.lied_to(index);
     if (booked.direction == Direction::read && booked.good) check_read(buffer, booked, io);
     buffer.busy = false;
@@ -224,7 +224,7 @@ void Load::act_on_disks(ClientNode& client) {
   disk_result(client);
 }
 
-// In order: a step that waits for another IO of its sectors delays the steps behind it.
+// Executes steps in order: a step that waits for another IO of its sectors delays all later steps.
 void Load::disk_steps_due(ClientNode& client) {
   if (client.disk_steps.empty() || client.paused_until > now()) return;
   const DiskLoad::Call call{*client.fabric, now(), now(client)};

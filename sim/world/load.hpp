@@ -1,4 +1,4 @@
-// The applications on top of the clients: they submit requests, drawn or of a script, and check the results.
+// The applications on top of the clients: they submit random or scripted requests and check the results.
 #pragma once
 #include "sim/world/books.hpp"
 #include "sim/world/cluster.hpp"
@@ -12,7 +12,7 @@ class Load : private Part {
 
   void submit_due(std::uint32_t index);
   void finished(ClientNode&, std::uint32_t index, const IoCompletion&);
-  // Takes over how many IOs the application over disks has in flight.
+  // Updates the number of IOs in flight from the application on disks.
   void disk_result(ClientNode&);
   // Number of requests of the script that wait for a buffer of their application.
   std::size_t backlog() const;
@@ -23,7 +23,7 @@ class Load : private Part {
   WantedRequest draw_request();
   void submit(ClientNode&, std::uint32_t index, AppBuffer&, const WantedRequest&);
   AppBuffer* free_buffer(ClientNode&);
-  // Judges whether a request may fail with this result now.
+  // Checks whether a request may fail with this result now.
   void check_failure(const ClientNode&, std::uint32_t io, Errc result);
   void check_read(AppBuffer&, BookedIo&, std::uint32_t io);
   void act_on_disks(ClientNode&);

@@ -1,5 +1,5 @@
 // A name service in front of a simulated network: "n0.p1|n0.p9" is a host name with these two addresses. The
-// fabric behind it must outlive it.
+// inner fabric must outlive this object.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,11 +16,11 @@ class NamedFabric final : public ForwardingFabric {
   void disconnect(ConKey) override;
   std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
   bool try_wait() noexcept override { return found_.empty() && inner_.try_wait(); }
-  // poll() has something to report, whatever the network has.
+  // True if poll() has an event to report that does not come from the network.
   bool has_events() const noexcept { return !found_.empty(); }
 
  private:
-  // Address to which the first connection of a path's last attempt went.
+  // Address that the first connection of a path's last attempt used.
   struct Pin {
     std::uint32_t epoch = 0;
     std::string destination;

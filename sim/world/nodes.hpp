@@ -1,5 +1,4 @@
-// The processes of a simulated run as the run sees them: each with its fabric, its driver and the load on
-// top.
+// The processes of a simulated run: each with its fabric, its driver and the load on top.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -38,17 +37,17 @@ struct Node {
   unsigned fruitless = 0;  // consecutive polls at one instant that did nothing
   unsigned overdue = 0;    // consecutive polls that left a timer due
   std::unique_ptr<Fabric> sim;
-  std::unique_ptr<LyingFabric> lies;   // null for an honest node
-  std::unique_ptr<NamedFabric> names;  // null if the run has no host names
+  std::unique_ptr<LyingFabric> lies;   // nullptr for an honest node
+  std::unique_ptr<NamedFabric> names;  // nullptr if the run has no host names
   std::unique_ptr<PreflushFabric> preflushes;
-  std::unique_ptr<GateWatch> gate;            // of a server that requires keys; otherwise null
-  std::unique_ptr<keyed::KeyedFabric> keyed;  // null if the run has no keys
+  std::unique_ptr<GateWatch> gate;            // for a server that requires keys; otherwise nullptr
+  std::unique_ptr<keyed::KeyedFabric> keyed;  // nullptr if the run has no keys
   std::unique_ptr<WatchedFabric> fabric;
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<HeartbeatWatch> hearts;
   unsigned starts = 0;
-  std::optional<CloseWatch> closing;  // set from the call of close() on
-  bool comes_back = false;            // restarts after that close
+  std::optional<CloseWatch> closing;  // set when close() is called
+  bool comes_back = false;            // restarts after it has closed
 
   std::string name() const { return id == 0 ? "server" : "client " + std::to_string(id); }
 
@@ -70,7 +69,7 @@ struct Node {
   }
 };
 
-inline constexpr std::uint32_t kMaxUnits = kLongestRequest;  // of a request
+inline constexpr std::uint32_t kMaxUnits = kLongestRequest;  // maximum size of a request in units
 
 struct AppBuffer {
   std::uint32_t io = 0;  // the last request that used the buffer; 0: none yet
@@ -90,26 +89,26 @@ struct WantedRequest {
 
 struct ClientNode : Node {
   std::unique_ptr<ClientEnd> driver;
-  std::unique_ptr<DiskBook> disks;  // of an application over block devices; otherwise null
+  std::unique_ptr<DiskBook> disks;  // for an application on block devices; otherwise nullptr
   ClientOracles oracles;
   std::unique_ptr<ClientPromises> promises;
   Nanos last_connected = 0;  // when any of its paths last connected
   PathlessWait without_path;
-  Nanos without_permits_since = kNever;  // all of them are given up
+  Nanos without_permits_since = kNever;  // since when all permits are given up; kNever: not
   std::vector<AppBuffer> buffers;
   std::vector<std::unique_ptr<std::vector<std::byte>>>
-      memory;  // of every start, because late writes may land
+      memory;  // memory of every start, because late writes may land there
   RegionId region = kNoRegion;
   std::uint32_t left = 0;  // requests still to submit
   std::uint32_t under_way = 0;
   Nanos next_submit = 0;
   std::deque<WantedRequest> wanted;
-  std::deque<Step> disk_steps;                    // of the script, for the application over disks
+  std::deque<Step> disk_steps;                    // steps of the script for the application on disks
   std::vector<PathAddress> missing;               // removed paths that are to be added again
   std::array<PathAddress, kMaxPaths> address_of;  // by path
   std::uint64_t failovers_seen = 0;
-  std::array<std::uint64_t, kMaxPaths> lost_for{};  // by path, a bit for each Reason
-  std::uint32_t losses = 0;                         // of connected paths
+  std::array<std::uint64_t, kMaxPaths> lost_for{};  // by path, one bit per Reason
+  std::uint32_t losses = 0;                         // number of lost connected paths
   std::uint32_t reads_under_way = 0;
   bool probing = false;
   bool link_lost_once = false;
@@ -130,7 +129,7 @@ struct ServerNode : Node {
   std::vector<bool> session_up;
   std::vector<unsigned> came_up;        // by session index, number of paths that connected
   std::vector<PathState> path_state;    // by the path of its ConKeys
-  std::vector<std::uint64_t> lost_for;  // by link, a bit for each Reason
+  std::vector<std::uint64_t> lost_for;  // by link, one bit per Reason
   bool retired = false;                 // a script closed it
 };
 

@@ -26,7 +26,7 @@ void Operator::change_paths() {
   if (client.driver->session().link_up() || adds) operate(client);
 }
 
-// Also without a connected path, because that is when an operator recovers a session.
+// Runs also without a connected path, because that is when an operator recovers a session.
 void Operator::recover_due() {
   next_recovery_ = now() + draw_exponential(choice_, microseconds(1), scenario_.recover_gap, Label::recover);
   if (choice_.skips(Label::recover)) return;
@@ -86,7 +86,7 @@ void Operator::operate(ClientNode& client, PathOperation operation, std::uint32_
       break;
     case PathOperation::remove:
       if (!scenario_.directed && !may_remove(client, path)) break;
-      // Without a fence, only the path itself can prove what its requests wait for.
+      // Without a fence, only the path itself can provide the proof that its requests wait for.
       if (!scenario_.can_fence() && scenario_.fenced) break;
       remove(client, path);
       if (client.missing.size() == scenario_.paths) judge_.mark(Mark::all_removed);

@@ -1,4 +1,4 @@
-// What the operators of the clients and of the server do to paths, and which processes they close at random.
+// Path operations of the client and server operators, and random closing of processes.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -19,8 +19,8 @@ class Operator : private Part {
   void stop_closing() noexcept { next_closing_ = kNever; }
   Nanos next_time() const noexcept { return std::min({next_operation_, next_closing_, next_recovery_}); }
   void due();
-  // Closes somebody when the time has come, and restarts whoever has closed, unless a script or the end of
-  // the run closed it.
+  // Closes a random process if its time has come. Restarts processes that have closed, unless a script or the
+  // end of the run closed them.
   void closings_due();
 
   void operate(ClientNode&, PathOperation, std::uint32_t path);

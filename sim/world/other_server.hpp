@@ -1,5 +1,5 @@
-// A server that clients are led to by a mistaken address: it opens sessions, and answers no request. No
-// oracle watches it.
+// A server that clients reach through a wrong address: it opens sessions and answers no request. No oracle
+// watches it.
 #pragma once
 #include <map>
 #include <memory>
@@ -12,26 +12,27 @@
 
 namespace rtrs::sim {
 
-// What a process does of what it is told to: keys are not taken back where its adapters have no way to.
+// Returns the configuration without options that the fabric does not support: keys are not revoked if its
+// adapters cannot do it.
 ServerConfig fitted(const ServerConfig&, const Fabric&);
 
 class OtherServer {
  public:
-  // A new node of the network; it outlives this, and so does `choice`.
+  // Adds a node to the network. The network and `choice` must outlive this object.
   OtherServer(Net&, ChoiceSource&, const ServerConfig&);
-  // Where `client` finds it, by a port of the client's own.
+  // Address of this server for `client`, from one of the client's own ports.
   PathAddress address(NodeId client, std::uint32_t port) const;
   bool is_at(const PathAddress&) const;
-  // When to poll, in true time; kNever: when something comes.
+  // True time of the next poll; kNever: when an event arrives.
   Nanos next_time() const noexcept;
   void poll();
-  // How many paths of the client's session have come up here, the last one included; 0: it has none.
+  // Number of paths that have connected in the client's session at this server; 0: no session.
   unsigned came_up(const std::string& session_name) const;
 
  private:
   struct Opened {
     std::string name;
-    unsigned paths = 0;  // that came up
+    unsigned paths = 0;  // number of paths that connected
   };
   Net& network_;
   NodeId id_;

@@ -25,7 +25,7 @@ bool Phases::connects_in_time() {
   return false;
 }
 
-// A path over a dead link alternates between no connection and an attempt, so an operator disconnects it.
+// An operator disconnects a path over a dead link, because it would keep trying to connect.
 void Phases::disconnect_dead() {
   for (const auto& client : clients_)
     for (unsigned path = 0; path < client->driver->session().paths().size(); ++path)
@@ -62,7 +62,7 @@ bool Phases::all_connected() {
         continue;
       }
       if (paths[path].state == PathState::connected) {
-        if (cluster_.is_dead(*client, path)) all = false;  // it is found out in time
+        if (cluster_.is_dead(*client, path)) all = false;  // the loss will be detected
         ++connected;
       }
       if (paths[path].state == PathState::closed)
@@ -101,7 +101,7 @@ bool Phases::work_off_backlog(Nanos each) {
   return true;
 }
 
-// Whether the client gets permits back only when an operator removes this path, because the path is dead and
+// True if the client gets permits back only when an operator removes this path, because the path is dead and
 // the server cannot be asked.
 bool Phases::keeps_permits(const ClientNode& client, unsigned path) const {
   if (scenario_.can_fence() || !cluster_.is_dead(client, path) || !cluster_.out_of_permits(client))
@@ -174,7 +174,7 @@ void Phases::probe() {
     client->next_submit = now();
   }
   const LivenessBound bound = liveness_bound(scenario_);
-  const Nanos gaps = 2 * kMost * scenario_.workload.gap;  // before each of them
+  const Nanos gaps = 2 * kMost * scenario_.workload.gap;  // before each request
   if (!timeline_.run_while(now() + 2 * bound.request + gaps, [this] { return load_.nothing_under_way(); }))
     cluster_.stalled("requests do not complete although every path is connected");
 }
@@ -254,7 +254,7 @@ bool Phases::finish_closings() {
   return !judge_.failed();
 }
 
-// False when a step never came or a rule was broken.
+// Returns false if a step never came or a rule was broken.
 bool Phases::follow_script() {
   if (!timeline_.run_while(now() + scenario_.safety, [this] { return script_.is_done(); })) {
     if (judge_.failed()) return false;

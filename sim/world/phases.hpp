@@ -1,5 +1,5 @@
-// The phases of a run, and what must hold at the end of each: connect, load under faults, all faults end and
-// everything recovers within its bounds, probe, check the books, close.
+// The phases of a run, and the condition that ends each: connect; load under faults; end of faults and
+// recovery within its bounds; probe; check of the books; close.
 #pragma once
 #include "sim/world/books.hpp"
 #include "sim/world/cluster.hpp"
@@ -31,7 +31,8 @@ class Phases : private Part {
  private:
   bool connects_in_time();
   bool follow_script();
-  // Waits for the processes that were closed at random, while faults go on, so that no dead link delays them.
+  // Waits for the processes that were closed at random. Faults continue meanwhile, so that no dead link
+  // delays a close.
   bool finish_closings();
   void heal();
   void liveness();

@@ -1,4 +1,4 @@
-// Starts the processes: the server and the clients, with what lies between them and the network.
+// Starts the server and client processes, with the layers between them and the network.
 #include "core/base/assert.hpp"
 #include "core/keyed/toy_mac.hpp"
 #include "sim/oracles/digest.hpp"
@@ -9,7 +9,7 @@ namespace rtrs::sim {
 
 namespace {
 
-constexpr std::uint32_t kUserHeaderBytes = 24;  // of every simulated request
+constexpr std::uint32_t kUserHeaderBytes = 24;  // user header of each simulated request
 
 // The client's options, without those that its adapters do not support.
 ClientConfig fitted(const Scenario& scenario, const Fabric& fabric) {

@@ -111,7 +111,7 @@ void Processes::settle_limits() {
   if (scenario_.server != usual_server_) restart_now(server_.id);
   for (const auto& client : clients_) {
     const Client& session = client->driver->session();
-    // A client at its own limit of permits does not show how many the server offers.
+    // The limits of a client reveal the server's queue depth only if the client's own limit is higher.
     const bool tells = session.depth() < scenario_.client.max_depth;
     const bool usual = tells && session.depth() == usual_server_.queue_depth &&
                        session.max_io_size() == usual_server_.chunk_size - usual_server_.max_hdr_size;
@@ -142,7 +142,7 @@ void Processes::change_disks() {
   }
 }
 
-// As after a reboot, when file systems and hardware appear one after the other.
+// As after a reboot, when file systems and hardware become available one after the other.
 void Processes::delay_disks() {
   if (!scenario_.disks_late || cluster_.healed) return;
   for (const auto& [name, disk] : disks_->all()) {

@@ -18,16 +18,16 @@ class Processes : private Part {
   void restart_now(NodeId);
   // Starts the nodes that the script left down, and plugs all ports in.
   void restart_all();
-  // Gives the server its usual limits and ends all sessions with other limits.
+  // Restores the usual limits of the server and restarts the nodes that use other limits.
   void settle_limits();
   void begin_close(ClientNode&), begin_shutdown();
   // Frees what the application of a closed client holds; nothing may be left.
   void let_go(ClientNode&);
   // Restarts a client that has closed.
   void rejoin(ClientNode&);
-  // How the server ends at its next crash. Otherwise drawn.
+  // Sets how the server ends at its next crash; otherwise drawn.
   void set_next_death(Death death) { next_death_ = death; }
-  // Ends all processes of a run over adapters, so that what they leave behind shows.
+  // Ends all processes of a run over in-memory adapters, so that leaked objects are detected.
   void end_all();
 
  private:
@@ -40,7 +40,7 @@ class Processes : private Part {
 
   Books& books_;
   Crowd& crowd_;
-  const ServerConfig usual_server_;  // with the limits that it has in the end
+  const ServerConfig usual_server_;  // configuration at the end of the run
   std::optional<Death> next_death_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kHeaderBytes = 4096;
 
-// Each option is a group of its own, so that a choice log stays in step when one of them is changed.
+// Each option is a group of its own, so that a choice log stays valid when an option is changed.
 template <class T, std::size_t N>
 T one_of(ChoiceSource& choice, const std::array<T, N>& values) {
   const ScopedGroup group(choice, Label::option);
@@ -28,7 +28,7 @@ bool chance(ChoiceSource& choice, std::uint32_t percent) {
   const ScopedGroup group(choice, Label::option);
   return choice.hits(percent, 100, Label::swarm);
 }
-// `value` in some of the runs.
+// Sets the option to `value` in `percent` of the runs.
 template <class Value, class T>
 void sometimes(ChoiceSource& choice, std::uint32_t percent, T& option, Value value) {
   const ScopedGroup group(choice, Label::option);
@@ -88,7 +88,7 @@ void draw_protocol(ChoiceSource& choice, Scenario& s) {
   client.busy_retry = i / 20;
   client.lead_head_start = i / 2;
   client.heartbeat = server.heartbeat;
-  // Peers of one configuration may differ: a slower or faster heart at the other side.
+  // The two ends may have different heartbeat limits.
   sometimes(choice, 20, client.heartbeat.missed_max, [&] {
     return one_of(choice, std::array<std::uint32_t, 3>{5, 3, 2});
   });
@@ -122,9 +122,9 @@ void draw_load(ChoiceSource& choice, Scenario& s) {
   storage.error_rate = one_of(choice, std::array<std::uint32_t, 3>{0, 0, 100'000});
 }
 
-// Who knows the probe: by default both. Otherwise, where completions prove delivery, both probe deliveries,
-// or one of them is like a kernel peer, which probes nothing. Connections may hang for good where every hang
-// is found.
+// Draws how hung connections are detected. By default both ends support the probe extension. Otherwise, if
+// completions prove delivery, both ends probe deliveries, or one end behaves as a kernel peer and probes
+// nothing. Connections may hang permanently only if every hang is detected.
 void draw_probe(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::hang);
   for (wire::Extensions* extensions : {&s.client.extensions, &s.server.extensions})
@@ -135,7 +135,8 @@ void draw_probe(ChoiceSource& choice, Scenario& s) {
   if (s.can_probe() || (s.client.probe_deliveries && s.server.probe_deliveries)) draw_hangs(choice, s.faults);
 }
 
-// What leaves no slack. In most worlds nothing of it, so that they have time for long stories.
+// Draws options that leave no slack. Most worlds have none of them, so that they have time for long sequences
+// of events.
 void draw_cruelty(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::cruel);
   if (!choice.hits(30, 100, Label::cruel)) return;
@@ -147,8 +148,8 @@ void draw_cruelty(ChoiceSource& choice, Scenario& s) {
   const Nanos dead = (s.server.heartbeat.missed_max + 2) * i;
   if (happens(50)) s.client.queue_timeout = i / 4 * (1 + choice.draw(8, Label::cruel));
   if (happens(30)) s.client.request_timeout = i / 2 * (1 + choice.draw(8, Label::cruel));
-  // A client that does not wait for proof gives the chunk of a request that it gave up to the next one, while
-  // storage that takes longer than fence_timeout still works on it.
+  // Only if the client waits for proof. Otherwise it would reuse the chunk of a request that it gave up while
+  // storage, slower than fence_timeout, still uses it.
   if (happens(40) && s.client.fence_failed == UnfencedReplay::wait) {
     s.storage.slow_rate = 300'000;
     s.storage.slow_latency = dead * (1 + choice.draw(3, Label::cruel));
@@ -158,23 +159,23 @@ void draw_cruelty(ChoiceSource& choice, Scenario& s) {
   if (happens(40) && hangs_are_found)
     s.faults.weight[static_cast<unsigned>(FaultClass::hang)] = 50 + choice.draw(100, Label::cruel);
   if (happens(40)) {
-    // After a long pause more has arrived than one poll reports, and every deadline is over.
+    // After a long pause, more events are pending than one poll reports, and all deadlines have passed.
     s.poll_batch = 1 + choice.draw(4, Label::cruel);
     s.faults.pause_factor = 10;
   }
   s.submits_always = happens(50);
   s.server_changes = happens(30);
-  // Disks are judged by what a fence tells.
+  // The oracle for disks depends on the results of fences.
   s.removes_for_good = happens(25) && (s.workload.disks == 0 || s.can_fence());
   if (!s.removes_for_good) return;
   if (s.admin_gap == kNever) s.admin_gap = 2 * i;
   s.removes_all = false;
-  // Without a fence nothing proves what a path that is gone for good does not do any more.
+  // Without a fence, nothing proves that the server has stopped executing the requests of a removed path.
   if (!s.can_fence()) s.fenced = false;
 }
 
-// A third of the worlds reads and writes a block device; in half of them a large request takes four messages.
-// Not a draw of its own either: see draw_rare_options().
+// A third of the worlds uses a block device; in half of these a large request takes four messages. Derived
+// from the client seed instead of a draw, see draw_rare_options().
 void draw_block_device(Scenario& s) {
   if (s.client.seed / 64 % 3 != 1) return;
   s.workload.block_device = true;
@@ -183,8 +184,8 @@ void draw_block_device(Scenario& s) {
     s.server.max_hdr_size = s.server.chunk_size - 2 * wire::rnbd::kSectorBytes;
 }
 
-// In half of them, as far as the fence tells what became of a request, the devices are several, and have
-// caches that can be lost. A server without any extension cannot say that its cache is another one.
+// Half of the worlds with a block device use several devices with volatile caches instead, if a fence
+// resolves all requests. Without an extension, a server cannot report that its cache was lost.
 void draw_disks(ChoiceSource& choice, Scenario& s) {
   const bool says_instance =
       has(s.client.extensions & s.server.extensions, wire::Extensions::fence | wire::Extensions::generation);
@@ -198,10 +199,10 @@ void draw_disks(ChoiceSource& choice, Scenario& s) {
   const std::array<Nanos, 4> times{microseconds(50), milliseconds(1), s.interval / 20, s.interval / 2};
   load.disk_time = times[choice.draw(times.size(), Label::disk)];
   if (choice.hits(30, 100, Label::disk)) load.opening = draw_time(choice, 2 * s.interval, Label::disk);
-  // Not draws of their own, so that the other worlds stay what they are.
+  // Derived from the client seed instead of a draw, so that other worlds stay the same.
   const std::uint64_t number = s.client.seed / 100'003;
   load.one_export = number % 3 == 1;
-  // A journal writes and flushes without a rest.
+  // A journal writes and flushes continuously.
   load.preflushes = number % 3 == 2;
   load.replaces = number % 3 == 0;
   if (!load.one_export) {
@@ -213,7 +214,8 @@ void draw_disks(ChoiceSource& choice, Scenario& s) {
     load.server_actions = static_cast<std::uint32_t>(1 + number / 6 % 3);
 }
 
-// Beside a crowd, limits that it reaches, in half of the worlds. Not a draw of its own either.
+// In half of the worlds with a crowd, sets limits that the crowd reaches. Derived from the client seed
+// instead of a draw.
 void draw_session_limits(Scenario& s) {
   const std::uint64_t number = s.client.seed / 768;
   if (s.faults.weight[static_cast<unsigned>(FaultClass::crowd)] == 0 || number % 2 != 0) return;
@@ -224,8 +226,8 @@ void draw_session_limits(Scenario& s) {
   if (number / 48 % 2 == 0) s.server.max_host_sessions = static_cast<std::uint16_t>(2 + number / 96 % 3);
 }
 
-// Nor are these draws of their own: more than two clients, an operator who removes a session's last paths
-// too, and paths that wait for as long as another one tries to create the session.
+// More than two clients, an operator who also removes the last path of a session, and paths that wait without
+// limit while another path tries to create the session. Derived from the client seed instead of a draw.
 void draw_company(Scenario& s) {
   const std::uint64_t number = s.client.seed / 1536;
   if (s.clients == 2 && number % 3 == 1) s.clients = 3 + number / 3 % 2;
@@ -238,7 +240,7 @@ bool rarely(ChoiceSource& choice, std::uint32_t percent) {
   return choice.hits(percent, 100, Label::rare_swarm);
 }
 
-// What most runs do without; drawn last, so that a seed is otherwise what it was without it.
+// Options that most runs do not have. Drawn last, so that the earlier draws of a seed stay the same.
 void draw_rare_options(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::rare_swarm);
   const Nanos i = s.interval;
@@ -251,22 +253,23 @@ void draw_rare_options(ChoiceSource& choice, Scenario& s) {
   }
   s.same_identity = rarely(choice, 10);
   if (rarely(choice, 15)) s.network.channel_spread = i / 40 * (1 + choice.draw(20, Label::rare_swarm));
-  // A server that leaves the keys of READs to clients that agree to it, as urtrsd over soft-RoCE. A draw of
-  // its own would move all later ones. Half of the clients agree; the others are as strict as old kernels
-  // are.
+  // A server that leaves the keys of READs valid for clients that agree, as urtrsd does over soft-RoCE. Half
+  // of the clients agree; the others are as strict as old kernels. Derived from the client seed instead of a
+  // draw, which would change all later draws.
   const bool leaves = s.client.offer_invalidation && s.client.seed % 4 == 0;
   const bool agrees = s.client.seed % 8 == 0;
   if (leaves) s.server.extensions |= wire::Extensions::keys_stay;
   if (!leaves || !agrees) s.client.extensions &= ~wire::Extensions::keys_stay;
   if (leaves && agrees) s.client.extensions |= wire::Extensions::keys_stay;
-  // Nor are these draws of their own. Each end without data in answers, or with nothing else, in a quarter.
+  // In a quarter of the seeds for each end: toggles the extension for data in responses. Derived from the
+  // client seed instead of a draw.
   if (s.client.seed / 64 % 4 == 1) s.client.extensions ^= wire::Extensions::data_with_answer;
   if (s.client.seed / 256 % 4 == 1) s.server.extensions ^= wire::Extensions::data_with_answer;
   if (s.client.seed % 16 == 7) s.client.request_timeout = i * (2 + s.client.seed / 16 % 38);
 }
 
-// Only where the requests of a dead path may go on over another: without a fence, a client that waits for the
-// path itself waits for ever.
+// Only if another path may take over the requests of a dead path. Without a fence, a client that waits for
+// the dead path would wait forever.
 void draw_dead_links(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
   if (!choice.hits(20, 100, Label::dead_link)) return;
@@ -278,12 +281,12 @@ void draw_dead_links(ChoiceSource& choice, Scenario& s) {
   s.dead_links.ways = kWays[choice.draw(kWays.size(), Label::dead_link)];
   s.dead_links.from_start = choice.hits(40, 100, Label::dead_link);
   s.dead_links.others_late = !s.dead_links.from_start && choice.hits(50, 100, Label::dead_link);
-  // The links that are there at the beginning are gone at the end, so nobody waits for all of them.
+  // At no time do all links work, so the faults start without waiting for all paths.
   s.faults_from_start = s.faults_from_start || s.dead_links.others_late;
 }
 
-// Where each hang is found by who is watched, and where an operator may take the mistaken path away: the
-// fence tells what became of its requests. Not a draw of its own.
+// Only without hangs, because no oracle watches the other server, and only if a fence resolves the requests
+// of the wrong path, so that an operator can remove it. Derived from the client seed instead of a draw.
 void draw_other_server(Scenario& s) {
   const bool hangs = s.faults.weight[static_cast<unsigned>(FaultClass::hang)] != 0;
   if (hangs || !s.can_fence() || s.same_identity || s.removes_for_good || s.dead_links.any() ||
@@ -292,7 +295,7 @@ void draw_other_server(Scenario& s) {
   s.other_server = s.client.seed / 73'728 % 5 == 1;
 }
 
-// Where the judge knows what a life left to the next one.
+// Closes processes at random. Only if the oracles can tell what a closed process left behind.
 void draw_closings(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
   if (!choice.hits(15, 100, Label::closing) || s.same_identity || s.other_server) return;
@@ -306,11 +309,11 @@ void draw_recoveries(ChoiceSource& choice, Scenario& s) {
   if (choice.hits(20, 100, Label::recover)) s.recover_gap = s.interval * (1 + choice.draw(6, Label::recover));
 }
 
-// Behind the name of an export stands another file, or another disk, when its server comes back.
+// When the server restarts, another file or disk may be behind the name of an export.
 void draw_other_disks(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
   s.disks_change = choice.hits(60, 100, Label::closing) && s.workload.disks != 0;
-  // Its server has to come back now and then.
+  // The server must restart occasionally.
   if (s.disks_change && s.close_gap == kNever && !s.other_server) s.close_gap = s.safety / 4;
 }
 
@@ -329,7 +332,8 @@ void draw_names(ChoiceSource& choice, Scenario& s) {
   s.names.dies = choice.draw(2, Label::host_name) == 1;
 }
 
-// Where there is one server, and each life of a client has names of its own. Not a draw of its own.
+// Only with one server and new uuids at each start of a client. Derived from the client seed instead of a
+// draw.
 void draw_keys(Scenario& s) {
   s.keys = !s.over_tcp && !s.other_server && !s.same_identity && s.client.seed / 1'299'709 % 4 == 1;
 }
@@ -372,6 +376,7 @@ Scenario draw_scenario(ChoiceSource& choice, bool over_tcp, bool over_adapters) 
   draw_keys(s);
   draw_late_disks(choice, s);
   draw_names(choice, s);
+  draw_late_faults(choice, s.faults);
   widen(s, wide);
   return s;
 }

@@ -1,5 +1,5 @@
-// What one seed plays: the shape of the system, its timers, its load and its faults, all drawn. Calm choices
-// give one path, one client, no faults.
+// The scenario of a seed: topology, timers, load and faults, all drawn. Calm choices give one client with one
+// path and no faults.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -19,37 +19,37 @@
 namespace rtrs::sim {
 
 struct WorkloadOptions {
-  std::uint32_t requests = 20;     // of each client during the faults
-  std::uint32_t window = 1;        // under way or waiting for a permit, at most
-  Nanos gap = 0;                   // between submissions, up to
-  std::uint32_t burst_rate = 0;    // per million: the whole window at once
-  std::uint32_t service_rate = 0;  // per million: over the service connection
+  std::uint32_t requests = 20;     // per client, during the faults
+  std::uint32_t window = 1;        // maximum number of requests in flight or waiting for a permit
+  Nanos gap = 0;                   // maximum time between submissions
+  std::uint32_t burst_rate = 0;    // per million: submits the whole window at once
+  std::uint32_t service_rate = 0;  // per million: uses the service connection
   std::uint32_t write_percent = 50;
   bool own_region = false;  // the application registers its memory
-  // Requests go through a block device of a block client and a block server; otherwise to the session itself.
+  // Requests use a block device (block client and block server) instead of the session directly.
   bool block_device = false;
-  // Instead of those: so many block devices with caches that can be lost, of each client (sim/disks).
+  // Number of block devices with volatile caches per client (sim/disks), used instead of the above; 0: none.
   std::uint32_t disks = 0;
-  Nanos disk_time = 0;  // an operation of theirs takes up to
-  Nanos opening = 0;    // and an export until it is open; 0: none
-  // The same, with the disks that a play adds.
+  Nanos disk_time = 0;  // maximum time of a disk operation
+  Nanos opening = 0;    // maximum time to open an export
+  // Uses such disks, which a play adds.
   bool own_disks = false;
-  std::uint32_t max_requests = 65536;  // of a client, under way together
-  std::uint32_t max_queued = 4096;     // that wait for a permit
-  std::uint32_t server_actions = 64;   // that one poll of the server may hand out
-  bool one_export = false;             // all disks are parts of one, with one cache
+  std::uint32_t max_requests = 65536;  // maximum number of requests of a client in flight
+  std::uint32_t max_queued = 4096;     // maximum number of requests waiting for a permit
+  std::uint32_t server_actions = 64;   // maximum number of actions per poll of the server
+  bool one_export = false;             // all disks are parts of one export with one cache
   bool replaces = false;               // the medium of a disk is replaced in the middle of a write
   bool preflushes = false;             // every second write is marked with PREFLUSH
 };
 
 inline constexpr std::uint32_t kMaxClients = 4;
 
-// Links that nothing heals. At least one link of each client lives, and what is left has to work.
+// Permanently dead links. At least one link of each client stays alive, and the rest of the system must work.
 struct DeadLinks {
   std::array<std::uint32_t, kMaxClients> paths{};  // by client: bit i stands for its path i
-  std::uint32_t ways = 3;    // 1: nothing goes to the server, 2: nothing to the client, 3: both
-  bool from_start = false;   // otherwise from the end of the other faults on
-  bool others_late = false;  // the links that live are cut until then
+  std::uint32_t ways = 3;    // dead directions: 1: to the server, 2: to the client, 3: both
+  bool from_start = false;   // false: dead from the end of the other faults on
+  bool others_late = false;  // the other links are cut until then
   bool any() const noexcept { return paths != decltype(paths){}; }
   bool holds(std::uint32_t client, std::uint32_t path) const noexcept {
     return path < 32 && (paths[client] >> path & 1U) != 0;
@@ -57,18 +57,18 @@ struct DeadLinks {
 };
 
 class World;
-// What drives a directed world instead of its script; see sim/blocks.
+// Program of a directed world that replaces its script; see sim/blocks.
 struct Play {
-  std::string id;                   // of the directed scenario
-  std::function<void(World&)> run;  // empty: the script does
-  bool adds_disks = false;          // it is one of block devices: workload.own_disks
+  std::string id;                   // id of the directed scenario
+  std::function<void(World&)> run;  // empty: the script is played
+  bool adds_disks = false;          // plays on block devices: sets workload.own_disks
 };
 
-// Addresses of the host name that a path leads to, beside the one that its link leads to.
+// Additional addresses of a path's host name, besides the address of its link.
 struct Names {
-  std::uint32_t before = 0, after = 0;  // dead from the start, in front of that one and behind it
-  // One more address follows that of the link. The address of the link dies when the faults end, and the path
-  // must reconnect at the other one.
+  std::uint32_t before = 0, after = 0;  // number of dead addresses before and after the address of the link
+  // A second working address follows that of the link. When the faults end, the address of the link dies, and
+  // the path must reconnect at the second one.
   bool dies = false;
   bool any() const noexcept { return before != 0 || after != 0 || dies; }
   std::uint32_t addresses() const noexcept { return before + 1 + (dies ? 1 : 0) + after; }
@@ -77,7 +77,7 @@ struct Names {
 struct Scenario {
   std::uint32_t paths = 1;
   std::uint32_t clients = 1;
-  Nanos interval = seconds(1);  // of the heartbeat: the unit of all other times
+  Nanos interval = seconds(1);  // heartbeat interval, and unit of all other times
   NetworkConfig network;
   ClientConfig client;
   ServerConfig server;
@@ -88,39 +88,40 @@ struct Scenario {
   Nanos safety = 0;  // length of the phase with faults
   bool faults_from_start = false;
   ClockRate client_clock, server_clock;
-  bool same_identity = false;  // a client that died comes back with the uuids that it had
-  Nanos admin_gap = kNever;    // between operations of an operator, mean
-  Nanos recover_gap = kNever;  // between recoveries of a session, mean
-  Nanos close_gap = kNever;    // between closings of a client or the server, which comes back, mean
-  // The server never executes a request after the client gave its path up: replays wait for proof.
+  bool same_identity = false;  // a restarted client keeps its uuids
+  Nanos admin_gap = kNever;    // mean time between operations of an operator
+  Nanos recover_gap = kNever;  // mean time between recoveries of a session
+  // Mean time between closings of a client or the server, which restarts afterwards.
+  Nanos close_gap = kNever;
+  // The server never executes a request after the client gave up its path, because a replay waits for proof.
   bool fenced = true;
-  // A directed world: what happens besides the load. `safety` bounds how long its waits may take.
+  // Directed world: events besides the load. `safety` limits the time of its waits.
   Script script;
   Play play;
   bool directed = false;
-  // This node says what its protocol machine does not (see sim/net/basic/lying_fabric.hpp). kNone: nobody.
+  // Node whose fabric violates the protocol (see sim/net/basic/lying_fabric.hpp). kNone: none.
   NodeId liar = kNone;
-  std::uint32_t poll_batch = 0;   // events that a poll of a fabric reports at most; 0: no bound
-  bool server_changes = false;    // a server that died may come back with other limits
-  bool disks_change = false;      // or with other disks behind the names of its exports
-  bool disks_late = false;        // or before some of its disks
-  bool submits_always = false;    // applications do not wait for a path
-  bool other_server = false;      // each client has one more path, to another server by mistake
-  bool removes_all = false;       // an operator may remove the last path too, and adds one again later
-  bool removes_for_good = false;  // what an operator removes does not come back
-  // The TCP fabric that ships, over simulated streams of octets (sim/net/streams); otherwise queue pairs.
+  std::uint32_t poll_batch = 0;   // maximum number of events per poll of a fabric; 0: no limit
+  bool server_changes = false;    // a restarted server may have other limits
+  bool disks_change = false;      // a restarted server may have other disks behind its export names
+  bool disks_late = false;        // a restarted server may start before some of its disks are available
+  bool submits_always = false;    // applications submit without waiting for a path
+  bool other_server = false;      // each client has one more path, which leads to another server by mistake
+  bool removes_all = false;       // an operator may also remove the last path, and adds one later
+  bool removes_for_good = false;  // removed paths are not added again
+  // Uses the production TCP fabric over simulated byte streams (sim/net/streams); otherwise queue pairs.
   bool over_tcp = false;
-  // The verbs backend that ships, on adapters in memory (sim/net/verbs). Each process asks for what
-  // its adapters can do.
+  // Uses the production verbs backend on in-memory adapters (sim/net/verbs). Each process uses the options
+  // that its adapters support.
   bool over_adapters = false;
-  // Judged as strictly as with a fence although there is none: the data must show what the fence is for.
+  // Judges the run as if it had a fence although it has none, to show that the data is then corrupted.
   bool fence_off = false;
-  // Each client shares a key with the server, which asks for it (core/keyed). Not over TCP.
+  // Each client shares a key with the server, which requires it (core/keyed). Not over TCP.
   bool keys = false;
-  // Each path leads to a host name whose other addresses are dead.
+  // Host names of the paths; their other addresses are dead.
   Names names;
 
-  // Both ends agree that the answer of a READ carries its data.
+  // Both ends agree that the response of a READ carries its data.
   bool data_with_answer() const noexcept {
     return has(client.extensions & server.extensions, wire::Extensions::data_with_answer);
   }
@@ -137,27 +138,27 @@ struct Scenario {
   std::string describe() const;
 };
 Scenario draw_scenario(ChoiceSource&, bool over_tcp = false, bool over_adapters = false);
-// What the TCP fabric of such a world may take and how long it waits.
+// Options of the TCP fabric for this world: CRC and timeouts.
 tcp::TcpOptions tcp_options(const Scenario&);
-// The same world with requests that go to the session itself.
+// Changes the scenario so that requests go directly to the session.
 void take_block_device_away(Scenario&);
-// The same world with the fence taken away, and judged as if it were there.
+// Disables the fence, but judges the world as if it were enabled.
 void take_fence_away(Scenario&);
 
-// When, after the last fault, everything has to be well again, term by term.
+// Time limits for the recovery after the last fault, term by term.
 struct LivenessBound {
-  Nanos detect = 0;    // the longer of retry budget and dead-peer time
+  Nanos detect = 0;    // maximum of retry budget and dead-peer time
   Nanos teardown = 0;  // slow drains, storage
-  Nanos stale = 0;     // the server lets go of a half-open or dead path
-  Nanos lead = 0;      // the turn to create the session, behind all other paths
-  Nanos attempt = 0;   // one more attempt, with the wait before it and one that fails
-  Nanos request = 0;   // a held request: fence, storage, those before it in the queue
+  Nanos stale = 0;     // the server closes a half-open or dead path
+  Nanos lead = 0;      // waiting for the turn to create the session, behind all other paths
+  Nanos attempt = 0;   // one attempt: its reconnect delay, and a failed attempt before it
+  Nanos request = 0;   // a waiting request: fence, storage, and the requests before it in the queue
   Nanos paths() const noexcept { return detect + teardown + stale + lead + 3 * attempt; }
   Nanos requests() const noexcept { return paths() + request; }
   std::string describe() const;
 };
 LivenessBound liveness_bound(const Scenario&);
-// From the end of a connection, asked for by its user, to the last event of it.
+// Maximum time from a disconnect by the user to the last event of the connection.
 Nanos drain_bound(const Scenario&);
 
 }  // namespace rtrs::sim

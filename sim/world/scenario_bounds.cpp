@@ -1,4 +1,4 @@
-// How long what has to happen may take.
+// Time limits for recovery.
 #include <algorithm>
 
 #include "sim/world/scenario.hpp"
@@ -8,7 +8,7 @@ namespace rtrs::sim {
 namespace {
 // Exponential draws reach at most eight means beyond their minimum.
 constexpr Nanos kTail = 9;
-// So many connections take no time that counts.
+// Up to this number of connections, connecting them takes negligible time.
 constexpr std::uint32_t kFewCons = 16;
 }  // namespace
 
@@ -18,7 +18,7 @@ Nanos drain_bound(const Scenario& s) {
 
 LivenessBound liveness_bound(const Scenario& s) {
   LivenessBound bound;
-  // Without heartbeats the network alone finds a dead peer.
+  // Without heartbeats only the network detects a dead peer.
   const Nanos silence = std::min(
       std::max(dead_peer_time(s.client.heartbeat), dead_peer_time(s.server.heartbeat)), seconds(3600));
   const Nanos budget = s.network.retry_budget + s.network.retry_spread + s.network.retransmit;
@@ -30,14 +30,14 @@ LivenessBound liveness_bound(const Scenario& s) {
   bound.lead = s.client.lead_head_start == kNever ? 0 : s.paths * s.client.lead_head_start;
   bound.attempt = s.client.reconnect_max + s.client.reconnect_jitter + s.client.connect_timeout +
                   s.client.info_timeout + kTail * s.network.cm_latency + bound.teardown;
-  // The connections of a path are made one after another.
+  // The connections of a path are created one after another.
   if (s.client.con_num > kFewCons) bound.attempt += s.client.con_num * kTail * s.network.cm_latency;
-  if (s.keys) bound.attempt *= 2;  // one that is challenged goes before each
+  if (s.keys) bound.attempt *= 2;  // an attempt that is challenged precedes each
   bound.attempt *= s.names.addresses();
-  // The dead addresses in front of the right one, for each path that tries to lead.
+  // Trying the dead addresses before the right one, for each path that tries to lead.
   bound.lead += s.paths * s.names.before *
                 (std::min(s.client.connect_timeout, Nanos{kAddressTimeout}) + bound.teardown);
-  // Each permit may be held by a request that waited for storage and one behind it for the chunk.
+  // Each permit may be held by a request that waits for storage, followed by one that waits for the chunk.
   const std::uint32_t depth = std::min<std::uint32_t>(s.server.queue_depth, s.client.max_depth);
   const Nanos turns = 3 + s.workload.window / depth;
   const auto slow = [](const ClockRate& rate) { return (rate.den + rate.num - 1) / rate.num; };
@@ -46,10 +46,10 @@ LivenessBound liveness_bound(const Scenario& s) {
   bound.stale *= stretch;
   bound.lead *= stretch;
   bound.attempt *= stretch;
-  // A device that was refused is asked for again after up to 15 s, and closed within 5 s.
+  // A refused device is retried within 15 s and closed within 5 s.
   const Nanos devices =
       s.workload.disks == 0 ? 0 : seconds(30) * stretch + 4 * (s.workload.opening + s.workload.disk_time);
-  // Where a fence may take for ever, requests end when its path is back.
+  // If a fence has no time limit, its requests end when the path reconnects.
   bound.request = devices + 2 * stretch * std::min(s.client.fence_timeout, seconds(3600)) +
                   turns * (storage + milliseconds(10) + 2 * apart) * s.clients + 4 * apart;
   return bound;

@@ -1,4 +1,4 @@
-// The members of a scenario by name, for whoever reads and writes them: choice logs, files of scenarios.
+// The members of a scenario by name, for readers and writers of choice logs and scenario files.
 #pragma once
 #include <array>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace rtrs::sim {
 
-// Each calls `visit` with name and member, for const and mutable scenarios.
+// Each function calls `visit` with name and member, for const and mutable scenarios.
 template <class S, class Visit>
 void visit_plain(S& s, Visit&& visit) {
   visit("paths", s.paths);
@@ -96,7 +96,7 @@ void visit_storage(S& s, Visit&& visit) {
   visit("slow_latency", s.slow_latency);
   visit("error_rate", s.error_rate);
 }
-// Members of members are joined by a dot.
+// Names of nested members are joined by a dot.
 template <class T, class Visit>
 void visit_reflected(T& value, const std::string& prefix, Visit&& visit) {
   std::remove_const_t<T>::visit_fields(value, [&](const char* name, auto& field) {
@@ -108,8 +108,8 @@ void visit_reflected(T& value, const std::string& prefix, Visit&& visit) {
   });
 }
 
-// All that a file of scenarios may set, those of a part as "client.con_num": not the script, and not
-// own_disks, which a line `disks` sets.
+// Visits all options that a scenario file may set, with names such as "client.con_num". Excludes the script,
+// and own_disks, which a line `disks` sets.
 template <class S, class Visit>
 void visit_all(S& s, Visit&& visit) {
   visit_plain(s, visit);
@@ -127,7 +127,7 @@ void visit_all(S& s, Visit&& visit) {
   });
 }
 
-// Names that files and texts give the extensions.
+// Names of the extensions in files and texts.
 inline constexpr std::array<std::pair<std::string_view, wire::Extensions>, 5> kExtensionWords{{
     {"fence", wire::Extensions::fence},
     {"generation", wire::Extensions::generation},
@@ -135,12 +135,12 @@ inline constexpr std::array<std::pair<std::string_view, wire::Extensions>, 5> kE
     {"keys_stay", wire::Extensions::keys_stay},
     {"data_with_answer", wire::Extensions::data_with_answer},
 }};
-// Those of the set, joined by '+'; "none"; a number where a bit has no name.
+// Formats a set: names joined by '+', "none", or a number if a bit has no name.
 std::string extensions_text(wire::Extensions);
 
-// What no world can be made of, in words; null: nothing. Its play has been set.
+// Returns why the scenario is invalid; nullptr if it is valid. `play` must be set before.
 const char* problem_of(const Scenario&);
-// Why the step means nothing in this world; empty: it means something.
+// Returns why the step is invalid in this world; empty if it is valid.
 std::string problem_of(const Step&, const Scenario&);
 
 }  // namespace rtrs::sim

@@ -1,4 +1,4 @@
-// Which steps mean something in a world: a script that names what is not there would test nothing.
+// Validates the steps of a script: a script with an invalid step would test nothing.
 #include <string>
 
 #include "sim/world/disk_load.hpp"
@@ -9,7 +9,7 @@ namespace rtrs::sim {
 
 namespace {
 
-// What `number` of the verb may be.
+// Valid range of `number` for a verb.
 struct Numbers {
   std::uint64_t low = 0, high = ~std::uint32_t{0};
 };
@@ -58,7 +58,8 @@ std::string one_of(std::string_view what, std::uint64_t low, std::uint64_t high,
          std::to_string(high) + " (set " + std::string(option) + "=)";
 }
 
-// Whom and what the step means.
+// Checks that the client, path, direction and connection of the step exist. Returns the error; empty if
+// valid.
 std::string stranger(const Step& step, const Scenario& world) {
   if (!word_of(step, "client").empty()) {
     if (step.client > world.clients) return one_of("clients", 1, world.clients, "clients");
@@ -100,7 +101,7 @@ std::string out_of_range(const Step& step, const Scenario& world) {
   return {};
 }
 
-// Requests go to disks, or to the session and its storage.
+// Checks that the step fits the kind of storage: disks, or the session and its storage.
 std::string other_kind(const Step& step, const Scenario& world) {
   if (world.play.adds_disks && step.verb != Step::Verb::rate)
     return " is no step of a scenario of block devices";

@@ -1,11 +1,11 @@
-// What a world over the TCP fabric has besides.
+// Additional options of a world over the TCP fabric.
 #include <algorithm>
 
 #include "sim/world/scenario.hpp"
 
 namespace rtrs::sim {
 
-// Not draws of their own, so that a seed is the same world over either fabric.
+// Derived from the client seed instead of a draw, so that a seed is the same world over each fabric.
 tcp::TcpOptions tcp_options(const Scenario& s) {
   const auto ms = [](Nanos time) {
     return static_cast<unsigned>(std::max<Nanos>(time / milliseconds(1), 1));

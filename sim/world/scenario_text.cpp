@@ -1,4 +1,4 @@
-// What a world is, in words.
+// Describes a scenario as text.
 #include <string>
 
 #include "sim/world/scenario_fields.hpp"

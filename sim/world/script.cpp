@@ -30,7 +30,7 @@ struct RateInfo {
   std::string_view name;
   std::uint32_t Rates::*member;
 };
-// Append only: the numbers are in stored scripts.
+// Append only, because stored scripts contain the numbers.
 constexpr auto kRates = std::to_array<RateInfo>({
     {"request_lost", &Rates::request_lost},
     {"request_late", &Rates::request_late},
@@ -76,7 +76,7 @@ std::optional<std::uint32_t> reason_named(std::string_view name) {
     if (to_string(static_cast<Reason>(at)) == name) return at;
   return std::nullopt;
 }
-// What `number` means by name.
+// Returns the value of a named `number`.
 std::optional<std::uint32_t> number_named(Step::Verb verb, std::string_view name) {
   switch (verb) {
     case Step::Verb::rate:
@@ -97,7 +97,7 @@ const VerbInfo& info_of(const Step& step) {
   return kVerbs[static_cast<std::size_t>(step.verb)];
 }
 
-// "client= path= ways="
+// Formats the words of a verb, for example "client= path= ways=".
 std::string words_text(const VerbInfo& verb) {
   std::string text;
   std::string_view words = verb.words;
@@ -113,7 +113,7 @@ bool is_time(std::string_view word) {
 constexpr std::pair<std::string_view, Nanos> kUnits[] = {
     {"s", seconds(1)}, {"ms", milliseconds(1)}, {"us", microseconds(1)}, {"ns", 1}};
 
-// "40s"; without a unit only 0.
+// Parses a time such as "40s". Only 0 may have no unit.
 bool read_time(std::string_view text, Nanos& time) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), time);
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
@@ -135,7 +135,7 @@ bool read_number(std::string_view text, T& value) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-// Why it cannot be set; empty: it is.
+// Sets a word of the step. Returns the error; empty if it was set.
 std::string set_word(Step& step, std::string_view name, std::string_view text) {
   const VerbInfo& verb = info_of(step);
   const std::string whole = "'" + std::string(name) + "=" + std::string(text) + "'";
@@ -175,7 +175,7 @@ bool number_exists(const Step& step) {
   }
 }
 
-// What a number of the step is called; empty: it has no name.
+// Name of the step's `number`; empty if it has none.
 std::string_view name_of_number(const Step& step) {
   if (!number_exists(step)) return {};
   switch (step.verb) {

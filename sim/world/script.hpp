@@ -1,9 +1,9 @@
-// What happens to a directed world, step by step. A step waits for something or does something; a wait holds
-// back all steps behind it. Written as one line of text each: the verb, then what is not at its default:
+// Script of a directed world. A step waits for a condition or performs an action; a wait delays all steps
+// after it. In text form, a step is one line: the verb, then the words that differ from their defaults:
 //   connections path=1 number=2      wait until the server holds 2 connections of path 1
-//   cut path=1 ways=1                nothing goes to the server any more on path 1
+//   cut path=1 ways=1                cut path 1 in the direction to the server
 //   pass time=40s                    wait 40 s
-// `number` may be the name of a chance, a reason, a mark or a lie where the verb has one. Times have a unit.
+// `number` may be the name of a rate, a reason, a mark or a lie if the verb has one. Times have a unit.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,8 +17,8 @@
 
 namespace rtrs::sim {
 
-// X(verb, waits, words, what it does or waits for). A word is a member of Step, or NAME:MEMBER where the text
-// calls it something else.
+// X(verb, waits, words, description). A word is a member of Step, or NAME:MEMBER if the text uses another
+// name.
 #define RTRS_SIM_VERBS(X)                                                                                    \
   X(until, true, "time", "the virtual time is `time`")                                                       \
   X(pass, true, "time", "`time` has passed since the step before")                                           \
@@ -113,14 +113,14 @@ struct Step {
 #undef RTRS_SIM_VERB
   };
   Verb verb = Verb::pass;
-  std::uint32_t client = 1;  // node; the first client
+  std::uint32_t client = 1;  // node; default: the first client
   std::uint32_t path = 0;
   std::uint32_t con = 0;
   std::uint32_t ways = 3;
   std::uint32_t number = 0;
   Nanos time = 0;
   Nanos length = 0;
-  std::uint32_t at = 0;  // byte of a message
+  std::uint32_t at = 0;  // byte offset in a message
   std::uint32_t size = 0;
   std::uint64_t value = 0;
   std::uint32_t count = 1;
@@ -131,24 +131,24 @@ struct Step {
 };
 using Script = std::vector<Step>;
 
-// What steps may say.
-inline constexpr std::uint32_t kMostDepth = 64;                        // of depth
-inline constexpr std::uint32_t kLongestRequest = 8;                    // of write and read, sectors or blocks
-inline constexpr std::uint32_t kSmallestDisk = 8, kLargestDisk = 256;  // of resize, sectors
+// Limits of the steps.
+inline constexpr std::uint32_t kMostDepth = 64;      // maximum queue depth
+inline constexpr std::uint32_t kLongestRequest = 8;  // maximum size of a write or read, in sectors or blocks
+inline constexpr std::uint32_t kSmallestDisk = 8, kLargestDisk = 256;  // limits of resize, in sectors
 
 std::string to_text(const Step&);
 // The name of the verb.
 std::string_view verb_of(const Step&) noexcept;
-// How the text calls this member of Step; empty: the verb does not take it.
+// Name of this member of Step in the text; empty if the verb does not take it.
 std::string_view word_of(const Step&, std::string_view member);
-// The step is about one of the disks that `workload.disks` gives each client.
+// True if the step concerns one of the disks that `workload.disks` gives each client.
 bool is_of_disk(const Step&) noexcept;
-// What each verb does and its words, a line each, and the names that `number` may have.
+// Help text: each verb with its words, one per line, and the names that `number` may have.
 std::string steps_text();
-// Nothing for a line that is no step; `why` says what is wrong with it.
+// Returns nullopt for an invalid line, with the reason in `why`.
 std::optional<Step> parse_step(std::string_view line, std::string& why);
 
-// The chances of the network by name and by the number that a step has; nothing, null: there is none.
+// Rates of the network by name and by step number; nullopt or nullptr if there is none.
 std::optional<std::uint32_t> rate_named(std::string_view name);
 std::uint32_t Rates::*rate_at(std::uint32_t number);
 

@@ -18,9 +18,9 @@ class ScriptPlayer : private Part {
     since_ = now();
   }
   bool is_done() const noexcept { return at_ == scenario_.script.size(); }
-  std::string place() const;  // the number of the next step, in words
+  std::string place() const;  // the number of the next step, as text
   std::string next() const;   // the next step, or the last one, as text
-  // When a wait for the clock ends; other waits end with whatever else happens.
+  // Time at which a wait for the clock ends; other waits are checked after each event.
   Nanos next_time() const;
   void due();
   void execute(const Step&);
@@ -38,8 +38,8 @@ class ScriptPlayer : private Part {
   Processes& processes_;
   Operator& operator_;
   bool on_ = false;
-  std::size_t at_ = 0;  // the step that is next
-  Nanos since_ = 0;     // when the step before ended
+  std::size_t at_ = 0;  // index of the next step
+  Nanos since_ = 0;     // time at which the previous step ended
 };
 
 }  // namespace rtrs::sim

@@ -131,7 +131,7 @@ void ServerHost::block_request(const block::StartStorage& action) {
   begin_storage(op);
 }
 
-// Whether a message of this session can be the request `io`, or a part of it.
+// True if a message of this session can be the request `io` or a part of it.
 bool ServerHost::belongs_to(const block::StartStorage& action, std::uint32_t io) const {
   if (!books_.book.knows(io) || books_.book[io].client != server_.session_of[action.session]) return false;
   const BookedIo& booked = books_.book[io];
@@ -141,9 +141,9 @@ bool ServerHost::belongs_to(const block::StartStorage& action, std::uint32_t io)
   return inside && count != 0 && writes == (booked.direction == Direction::write);
 }
 
-// Number of the request that `prio` names; 0: none. A server that does not know the client's version yet,
-// because SESS_INFO takes longer than OPEN, ignores `prio`. Then the data of a write names its request, and a
-// read is any matching request in flight.
+// Number of the request that `prio` names; 0 if there is none. A server that does not know the RNBD version
+// of the client yet, because SESS_INFO takes longer than OPEN, ignores `prio`. In this case the data of a
+// write identifies its request, and a read is matched with any fitting request in flight.
 std::uint32_t ServerHost::request_of(const block::StartStorage& action) const {
   // `prio` holds the low 16 bits of the request number.
   const auto newest = static_cast<std::uint32_t>(books_.book.count());
@@ -171,7 +171,7 @@ void ServerHost::begin_storage(const StorageModel::Op& op) {
   cluster_.storage.start(op, now(), choice_);
 }
 
-// Every sector carries the number of this request.
+// True if every sector carries the number of this request.
 bool ServerHost::is_written_by(std::span<const std::byte> data, std::uint64_t lba, std::uint32_t io) const {
   for (std::size_t at = 0; at < data.size(); at += kSectorBytes)
     if (writer_of(data.subspan(at, kSectorBytes), lba + at / kSectorBytes, cluster_.options.seed) != io)
@@ -222,12 +222,12 @@ void ServerHost::effect(const StorageModel::Op& op) {
   cluster_.hash = fold(cluster_.hash, op.io ^ now());
 }
 
-// The data belongs to the request that reused the chunk. Sectors that such a write leaves are not judged.
+// Called if the chunk already belongs to a later request. Sectors that such a write touches are not judged.
 void ServerHost::spoil(const StorageModel::Op& op) {
   for (std::size_t at = 0; at < op.data.size() / kSectorBytes; ++at) books_.spoiled[op.lba + at] = true;
 }
 
-// The answer may complete any matching request.
+// The response may complete any matching request.
 void ServerHost::served_nameless(const StorageModel::Op& op) {
   for (const std::uint32_t io : books_.open_ios) {
     const BookedIo& booked = books_.book[io];

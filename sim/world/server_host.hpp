@@ -1,4 +1,4 @@
-// Polls the server and plays the storage behind it.
+// Polls the server and simulates the storage behind it.
 #pragma once
 #include <span>
 #include <string_view>
@@ -13,7 +13,7 @@ class ServerHost : private Part, private ServerUser {
  public:
   ServerHost(Cluster& cluster, Books& books, Watch& watch) : Part(cluster), books_(books), watch_(watch) {}
 
-  // False if the poll did nothing.
+  // Returns false if the poll did nothing.
   bool poll();
   void storage_due();
   Nanos disks_time() const noexcept;

@@ -1,4 +1,4 @@
-// The keys that clients share with the server. Each client keeps its key over all restarts.
+// The keys that clients share with the server. Each client keeps its key when it restarts.
 #pragma once
 #include <cstdint>
 #include <string>

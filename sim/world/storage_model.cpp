@@ -40,7 +40,7 @@ void StorageModel::start(const Op& op, Nanos now, ChoiceSource& choice) {
   if (choice.fires(options_.error_rate, Label::storage_error))
     ops_[index].error =
         kErrors[choice.draw(static_cast<std::uint32_t>(kErrors.size()), Label::storage_error)];
-  // A failed write may have had its effect all the same.
+  // A failed write may still take effect.
   const bool acts = ops_[index].error == 0 || choice.draw(2, Label::storage_error) == 1;
   if (acts) push(now + effect, index, Instant::effect);
   push(now + length, index, Instant::end);

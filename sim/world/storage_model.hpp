@@ -1,6 +1,6 @@
-// A device in memory, behind the server of a simulated run. Requests take drawn times, overtake each other
-// and fail with drawn errnos; a write takes effect, and a read looks, at a drawn instant between its start
-// and its end. The sectors survive a crash of the server, requests under way do not.
+// An in-memory storage device behind the simulated server. Requests take random times, overtake each other
+// and fail with random errnos. A write takes effect, and a read copies the data, at a random instant between
+// its start and its end. The sectors survive a crash of the server; requests in flight are lost.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace rtrs::sim {
 
 struct StorageOptions {
   std::uint32_t sectors = 32;
-  Nanos latency = microseconds(50);  // up to
+  Nanos latency = microseconds(50);  // maximum
   std::uint32_t slow_rate = 0;       // per million: takes up to `slow_latency`
   Nanos slow_latency = 0;
   std::uint32_t error_rate = 0;  // per million
@@ -28,10 +28,10 @@ struct StorageOptions {
 class StorageModel {
  public:
   struct Op {
-    RequestId id{};           // of a raw request
-    block::OpId operation{};  // of a block server
+    RequestId id{};           // id of a raw request
+    block::OpId operation{};  // id of an operation of a block server
     std::uint32_t io = 0;
-    bool nameless = false;  // `io` is one of those that it can belong to
+    bool nameless = false;  // the request is not identified; `io` is one of the candidates
     Direction direction = Direction::read;
     std::uint64_t lba = 0;
     std::span<std::byte> data{};
@@ -43,8 +43,7 @@ class StorageModel {
     Op op;
   };
 
-  // What the next requests to be started meet instead of what is drawn: effect and end after these times, and
-  // this errno.
+  // Overrides the random values of the next requests: times from start to effect and to end, and errno.
   struct Planned {
     Nanos effect = 0;
     Nanos end = 0;
@@ -56,12 +55,12 @@ class StorageModel {
       : options_(options), bytes_(std::size_t{options.sectors} * kSectorBytes) {}
   void start(const Op&, Nanos now, ChoiceSource&);
   Nanos next_time() const noexcept { return heap_.empty() ? kNever : heap_.front().time; }
-  // What happens next, if it is due. The caller asks begin and end of each effect from its oracles and then
-  // calls perform().
+  // Returns the next event that is due. The caller notifies its oracles of the begin and end of each effect,
+  // and then calls perform().
   bool take(Nanos now, Due&);
-  // The effect on the sectors or on the request's memory.
+  // Applies the effect to the sectors or to the memory of the request.
   void perform(const Op&) noexcept;
-  // Requests under way are lost.
+  // Drops all requests in flight.
   void crash() {
     heap_.clear();
     ops_.clear();
@@ -70,7 +69,7 @@ class StorageModel {
   }
   std::size_t under_way() const noexcept { return ops_.size() - free_.size(); }
   const StorageOptions& options() const noexcept { return options_; }
-  // Where `sectors` from `lba` are on the device; empty when outside.
+  // Returns the memory of `bytes` bytes from sector `lba` on; empty if out of range.
   std::span<std::byte> at(std::uint64_t lba, std::size_t bytes) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Tests from end to end in a few lines: clients, a server and the steps that happen to them, as text.
+// End-to-end tests in a few lines: clients, a server, and steps as text.
 //
 //   const WorldResult result = play_story({.clients = 2}, R"(
 //     cut client=1 path=0
@@ -6,7 +6,7 @@
 //   )");
 //   EXPECT_FALSE(result.failed) << result.failure.text;
 //
-// sim/world/script.hpp and `urtrs-sim list --steps` describe the steps. After the last step all faults end
+// sim/world/script.hpp and `urtrs-sim list --steps` describe the steps. After the last step all faults end,
 // and World judges the rest of the run: every path reconnects in time, every request ends, nothing leaks.
 #pragma once
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace rtrs::sim {
 
-// A calm directed scenario: two paths of three connections, a heartbeat per second, eight permits, some load.
-// It differs only in the seed of the clients for different `choice`.
+// A calm directed scenario: two paths of three connections, one heartbeat per second, eight permits, some
+// load. Different `choice` only changes the seed of the clients.
 Scenario calm_scenario(ChoiceSource& choice);
 // Sets the script and the bounds that follow from it. Call it last, because the bounds depend on all options.
 void set_script(Scenario&, Script);
@@ -26,11 +26,11 @@ struct Story {
   std::uint32_t clients = 1;
   std::uint32_t paths = 2;     // per client
   std::uint32_t requests = 0;  // per client, besides those of the steps
-  std::uint64_t seed = 1;      // of delays and orders
+  std::uint64_t seed = 1;      // seed of delays and orders
   bool over_tcp = false;       // the TCP fabric instead of queue pairs
 };
 
-// Plays a step per line of `steps`. A line that is no step fails the run.
+// Plays one step per line of `steps`. An invalid line fails the run.
 WorldResult play_story(const Story&, std::string_view steps);
 
 }  // namespace rtrs::sim

@@ -4,7 +4,7 @@
 
 namespace rtrs::sim {
 
-// When the node has to be polled next.
+// Returns the time of the next poll of the node.
 Nanos Timeline::wake(const Node& node, Nanos deadline, Nanos timer) const {
   constexpr unsigned kFruitless = 4;
   deadline = node.clock.true_time(deadline);
@@ -108,37 +108,32 @@ void Timeline::faults_due() {
   for (const WorldFault& fault : faults) processes_.carry_out(fault);
 }
 
-// The place of a fault in the format of the journal.
+// Packs the place of a fault for the journal.
 std::uint64_t Timeline::place_of(const Strike& strike) const {
   constexpr std::uint64_t kAny = 0xffff;
   const auto packed = [](std::uint64_t client, std::uint64_t path, std::uint64_t con, std::uint64_t way) {
     return way << 48 | con << 32 | path << 16 | client;
   };
-  if (strike.target == kNone) return packed(kAny, kAny, kAny, 0);
-  const auto at = [&](LinkId link, std::uint64_t con, std::uint64_t way) {
+  const auto at = [&](LinkId link, std::uint64_t con) {
     const LinkInfo info = network_.link_info(link);
+    const std::uint64_t way = !strike.one_way ? 0 : strike.way == Way::to_server ? 1 : 2;
     return packed(info.client, info.client_port, con, way);
   };
-  const std::uint64_t way = strike.way == Way::to_server ? 1 : 2;
-  switch (strike.which) {
-    case FaultClass::crash:
-    case FaultClass::crash_orderly:
-    case FaultClass::pause:
-      return strike.target == 0 ? packed(kAny, kAny, kAny, 0) : packed(strike.target, kAny, kAny, 0);
-    case FaultClass::break_qp:
-    case FaultClass::black_hole:
-    case FaultClass::hang:
-    case FaultClass::break_path: {
-      const QpInfo qp = network_.qp_info(strike.target);
-      return at(qp.link, strike.which == FaultClass::break_path ? kAny : qp.key.con, way);
+  switch (strike.target) {
+    case Strike::Target::everything:
+      break;
+    case Strike::Target::node:
+      return strike.id == 0 ? packed(kAny, kAny, kAny, 0) : packed(strike.id, kAny, kAny, 0);
+    case Strike::Target::link:
+      return at(strike.id, kAny);
+    case Strike::Target::path:
+      return at(network_.qp_info(strike.id).link, kAny);
+    case Strike::Target::connection: {
+      const QpInfo qp = network_.qp_info(strike.id);
+      return at(qp.link, qp.key.con);
     }
-    case FaultClass::cut_one_way:
-    case FaultClass::device_gone:
-    case FaultClass::starve:
-      return at(strike.target, kAny, way);
-    default:
-      return at(strike.target, kAny, 0);
   }
+  return packed(kAny, kAny, kAny, 0);
 }
 
 bool Timeline::run_while(Nanos deadline, const std::function<bool()>& done) {

@@ -1,4 +1,4 @@
-// Virtual time: goes from event to event and does everything that is due.
+// Advances virtual time from event to event and runs everything that is due.
 #pragma once
 #include <functional>
 #include <vector>
@@ -15,7 +15,7 @@
 
 namespace rtrs::sim {
 
-// The parts that have something to do at a time of their own.
+// The parts that have events of their own.
 struct TimelineParts {
   Watch& watch;
   Crowd& crowd;
@@ -41,14 +41,14 @@ class Timeline : private Part {
         script_(parts.script) {}
 
   Nanos next_time();
-  // Goes to the next event and does all that is due then. False when no event will ever come, or the run
-  // failed.
+  // Advances to the next event and runs everything that is due then. Returns false if no event is left or the
+  // run failed.
   bool step();
-  // Plays until `done` or `deadline`. True when done.
+  // Runs until `done` or `deadline`. Returns true if done.
   bool run_while(Nanos deadline, const std::function<bool()>& done);
-  // False when the run has failed.
+  // Returns false if the run has failed.
   bool run_until(Nanos time);
-  // The run had more events than WorldOptions::max_events.
+  // True if the run exceeded WorldOptions::max_events.
   bool out_of_events() const noexcept { return out_of_events_; }
 
  private:

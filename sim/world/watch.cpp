@@ -69,7 +69,7 @@ void Watch::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
   }
 }
 
-// Between peers that know the probe, its answers come from the server, which may be paused.
+// Between peers that support the probe, the responses come from the server, which may be paused.
 ClientPromises::Before Watch::before_poll(const ClientNode& client) const {
   ClientPromises::Before before{network_.event_count(client.id), client.without_permits_since, {}};
   if (scenario_.can_probe() || !scenario_.client.probe_deliveries) return before;
@@ -111,8 +111,8 @@ void Watch::watch_timer(Node& node, Nanos timer) {
                      " times");
 }
 
-// A poll of an idle node that acts shows that next_deadline() leaves out a timer, which then runs only when
-// another event has the node polled.
+// If a poll of an idle node acts, next_deadline() has left out a timer, which would run only when another
+// event causes a poll.
 void Watch::check_idle(Nanos until) {
   if (until <= now() + 1) return;
   network_.run_until(until - 1, choice_);
@@ -133,8 +133,8 @@ void Watch::check_idle(Nanos until) {
   }
 }
 
-// Number of messages that a probe of the client covers: its own, and between peers that know the probe also
-// the answers.
+// Number of undelivered messages that a probe of the client covers: its own, and between peers that support
+// the probe also the responses.
 std::uint32_t Watch::withheld_messages(const ClientNode& client, QpId qp) const {
   const QpInfo info = network_.qp_info(qp);
   if (!client.up || !client.hearts->is_connected(info.key.place())) return 0;
@@ -142,8 +142,8 @@ std::uint32_t Watch::withheld_messages(const ClientNode& client, QpId qp) const 
   return scenario_.client.probe_deliveries ? network_.withheld_messages(qp) : 0;
 }
 
-// A hung connection is detected within the dead-peer time: by the client between peers that know the probe,
-// otherwise by the side that posted the withheld message, if that side probes deliveries.
+// A hung connection must be detected within the dead-peer time: by the client if both peers support the
+// probe, otherwise by the side that posted the undelivered message, if that side probes deliveries.
 void Watch::check_hung() {
   std::erase_if(withheld_, [this](const Withheld& one) {
     const auto& hung = network_.hung();
@@ -151,7 +151,7 @@ void Watch::check_hung() {
   });
   for (const QpId qp : network_.hung()) {
     const QpInfo info = network_.qp_info(qp);
-    if (info.node > clients_.size()) continue;  // a stranger's
+    if (info.node > clients_.size()) continue;  // connection of the stranger
     const ClientNode& client = *clients_[info.node - 1];
     auto at =
         std::find_if(withheld_.begin(), withheld_.end(), [qp](const Withheld& one) { return one.qp == qp; });
@@ -173,8 +173,8 @@ void Watch::check_hung() {
   }
 }
 
-// A client that waits for the answer to a fence probes the connection that carried the fence. The wait ends
-// when the fenced path reconnects: from then on only later messages count.
+// A client that waits for the response to a fence probes the connection that carried the fence. The wait ends
+// when the fenced path reconnects; then only later messages count.
 void Watch::watch_fence(const ClientNode& client, Withheld& one) {
   const std::uint32_t messages = withheld_messages(client, one.qp);
   if (one.of_fence != kNever && client.last_connected > one.of_fence) {
@@ -196,14 +196,14 @@ unsigned Watch::paths_that_came_up(const ClientNode& client, bool astray) const 
   return paths;
 }
 
-// Called when a path connects. The path may have joined a session that an earlier attempt of the client left
-// at the wrong server, if the goodbye of that attempt was lost or is late: the protocol cannot tell two
-// servers apart.
+// Called when a path connects. If the disconnect of an earlier attempt was lost or delayed, the path may have
+// joined a session that this attempt left at the wrong server: the protocol cannot distinguish the two
+// servers.
 void Watch::check_one_server(ClientNode& client, unsigned path) {
   const bool astray = cluster_.is_astray(client, path);
   if (astray) {
     judge_.mark(Mark::astray);
-    // The wrong server cannot vouch for requests that the right server still executes.
+    // The wrong server cannot prove anything about requests that the right server still executes.
     for (const Oracle which :
          {Oracle::slot_exclusivity, Oracle::data_integrity, Oracle::history, Oracle::devices})
       judge_.excuse(which);
@@ -215,7 +215,7 @@ void Watch::check_one_server(ClientNode& client, unsigned path) {
     ++(cluster_.is_astray(client, other) == astray ? beside : elsewhere);
   }
   if (elsewhere == 0 || beside != 0) return;
-  // The only path that ever connected has opened the session that it asked to join.
+  // If this path is the only one that ever connected, it created the session that it asked to join.
   if (client.fabric->joins(path) && paths_that_came_up(client, astray) != 1) {
     client.at_two_servers = true;
     judge_.mark(Mark::joined_astray);

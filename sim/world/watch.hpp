@@ -1,4 +1,4 @@
-// Feeds the oracles that look at nodes, and marks the rare situations that a run passed through.
+// Feeds the oracles that observe nodes, and marks the rare situations of a run.
 #pragma once
 #include <array>
 #include <vector>
@@ -16,19 +16,19 @@ class Watch : private Part {
   Watch(Cluster&, Books&);
 
   KeyHygiene& keys() noexcept { return keys_; }
-  // Pairs of states that the two ends of a path were in at one time.
+  // Pairs of states that the two ends of a path had at the same time.
   const Pairs& pairs() const noexcept { return pairs_; }
 
   // --- around a poll ---
-  // Just before something happens at `until`, polls the nodes that have nothing to do: they must do nothing.
+  // Called just before an event at `until`: polls the nodes that have nothing to do, which must do nothing.
   void check_idle(Nanos until);
   ClientPromises::Before before_poll(const ClientNode&) const;
-  // By path, when it began to wait for its next attempt; kNever: it does not wait.
+  // By path: when it began to wait for its next attempt; kNever: it does not wait.
   std::array<Nanos, kMaxPaths> waiting_since(const ClientNode&) const;
   void check_waits(ClientNode&, std::uint32_t index, Nanos slack);
-  // After a poll. `timer`: when the next timer is due, by the clock of the node.
+  // Called after a poll. `timer`: time of the next timer, by the clock of the node.
   void watch_timer(Node&, Nanos timer);
-  // `broken`: an invariant that does not hold now, or null. Recorded invariants are checked as well.
+  // `broken`: a violated invariant, or nullptr. Also checks the recorded invariants.
   void check_invariants(const Node&, const char* broken);
   void check_hung();
 
@@ -48,11 +48,11 @@ class Watch : private Part {
   void moved_marks(const BookedIo&);
 
  private:
-  // What a hung connection withholds, and since when; kNever: nothing.
+  // Undelivered messages of a hung connection, and since when; kNever: none.
   struct Withheld {
-    QpId qp = kNone;                               // the client's end
-    Nanos by_client = kNever, by_server = kNever;  // what each side has to detect
-    Nanos of_fence = kNever;                       // a fence or its answer
+    QpId qp = kNone;                               // client end
+    Nanos by_client = kNever, by_server = kNever;  // messages whose loss this side must detect
+    Nanos of_fence = kNever;                       // a fence or its response
     std::uint32_t fences_over = 0;                 // fences that no client waits for any more
   };
 

@@ -1,4 +1,4 @@
-// Marks: the rare situations that a run passed through.
+// Marks the rare situations of a run.
 #include <algorithm>
 #include <bit>
 
@@ -10,7 +10,7 @@ Watch::Watch(Cluster& cluster, Books& books) : Part(cluster), books_(books), key
   shape_marks();
 }
 
-// Marks of the options of a run.
+// Marks that depend on the options of a run.
 void Watch::shape_marks() {
   const Scenario& s = scenario_;
   const auto mark = [this](bool holds, Mark which) {
@@ -45,7 +45,7 @@ void Watch::shape_marks() {
   mark(s.storage.slow_latency > (s.server.heartbeat.missed_max + 2) * s.interval, Mark::slow_storage);
 }
 
-// Marks of the counters of the network and of the liar.
+// Marks that depend on the counters of the network and of the liar.
 void Watch::counted_marks() {
   const NetworkStats& stats = network_.stats();
   const auto mark = [this](std::uint64_t count, Mark which) {

@@ -1,5 +1,5 @@
-// A fabric that passes everything through and keeps the books: what its user holds, which connections live,
-// and who was heard when. The fabric behind it must outlive it.
+// A fabric that passes everything through and records what its user holds, which connections are alive, and
+// when each peer was last heard. The inner fabric must outlive this object.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -23,25 +23,25 @@ namespace rtrs::sim {
 
 class WatchedFabric final : public ForwardingFabric {
  public:
-  // `clock`: of the process that calls.
+  // `clock`: clock of the process that calls.
   WatchedFabric(Fabric& inner, HeartbeatWatch& watch, const ClockRate& clock)
       : ForwardingFabric(inner), watch_(watch), clock_(clock) {}
-  // Judges what a server does to those who want sessions.
+  // Judges how the server treats connect requests for sessions.
   void watch_crowds(Judge& judge, const ServerConfig& config) {
     crowds_.emplace(judge, config);
     identities_.emplace(judge);
   }
-  // Who knows what others say: the last connect request that the server heard of another than `host`.
+  // Returns the last connect request that the server received from a host other than `host`, for an impostor.
   const std::optional<wire::ConnReq>& overheard_by(std::uint32_t host) noexcept {
     stranger_ = host;
     return heard_;
   }
-  // Judges what becomes of its connections. Only where this was called may connections() be.
+  // Judges the connections of the process. Required before connections() may be called.
   void watch_connections(Judge& judge, std::string who, const ConnectionWatch::Limits& limits) {
     connections_.emplace(judge, std::move(who), limits);
   }
   ConnectionWatch& connections() noexcept { return *connections_; }
-  // Judges how often a client asks for a fence.
+  // Judges how often a client sends a fence.
   void watch_fences(Judge& judge, std::string who, Nanos timeout) {
     fences_.emplace(judge, std::move(who), timeout);
   }
@@ -50,15 +50,15 @@ class WatchedFabric final : public ForwardingFabric {
   // Connections opened since the last clear_fresh().
   const std::vector<ConKey>& fresh() const noexcept { return fresh_; }
   void clear_fresh() noexcept { fresh_.clear(); }
-  // The path asked last for a session that exists at its server.
+  // True if the last connect request of the path was to join an existing session.
   bool joins(std::size_t path) const noexcept { return joins_[path]; }
-  // Keys of single requests that have not ended.
+  // Number of keys of single requests in use.
   std::size_t offers() const noexcept { return offers_.size(); }
-  // Calls so far with which the user does something: it connects, posts, ends.
+  // Number of calls with which the user acts: connect, post, disconnect and similar.
   std::uint64_t acts() const noexcept { return acts_; }
-  // Events so far that the user was given.
+  // Number of events that the user was given.
   std::uint64_t taken() const noexcept { return taken_; }
-  // Keys that the peer left alive although it was asked to invalidate them and nothing else was agreed.
+  // Number of keys that the peer should have invalidated and did not, although nothing else was agreed.
   std::uint64_t left_keys() const noexcept { return left_keys_.left(); }
 
   Result<Region> allocate(std::size_t bytes) override { return booked(inner_.allocate(bytes)); }
@@ -157,15 +157,15 @@ class WatchedFabric final : public ForwardingFabric {
   std::vector<ConKey> fresh_;
   std::vector<RemoteKeyId> offers_;
   LeftKeys left_keys_;
-  std::array<bool, kMaxPaths> joins_{};  // of a client
+  std::array<bool, kMaxPaths> joins_{};  // for a client
   std::optional<CrowdWatch> crowds_;
   std::optional<IdentityWatch> identities_;
   std::optional<wire::ConnReq> heard_;
-  std::uint32_t stranger_ = 0;  // whose own requests are not meant
+  std::uint32_t stranger_ = 0;  // host whose own requests are ignored
   std::optional<ConnectionWatch> connections_;
   std::optional<FenceWatch> fences_;
-  Nanos now_ = 0;      // of the last poll, true time
-  Nanos own_now_ = 0;  // the same by the clock of the process
+  Nanos now_ = 0;      // true time of the last poll
+  Nanos own_now_ = 0;  // time of the last poll by the clock of the process
   std::uint64_t acts_ = 0;
   std::uint64_t taken_ = 0;
 };

@@ -1,4 +1,4 @@
-// Wide worlds, one seed in some hundred: many paths of a session, or many connections of a path.
+// Wide worlds, about one seed in 150: many paths of a session, or many connections of a path.
 #pragma once
 #include <cstdint>
 
@@ -7,14 +7,14 @@
 namespace rtrs::sim {
 
 struct Wide {
-  std::uint32_t paths = 0;        // 0: as drawn otherwise
-  std::uint16_t connections = 0;  // of a path; 0: as drawn otherwise
+  std::uint32_t paths = 0;        // 0: not changed
+  std::uint16_t connections = 0;  // per path; 0: not changed
 };
 Wide draw_wide(ChoiceSource&);
-// Before the options that follow from the size of the world: one client and a slow heartbeat where a path has
-// many connections, because the connections are made one after another.
+// Called before the options that depend on the size of the world: sets one client and a slow heartbeat if a
+// path has many connections, because connections are created one after another.
 void prepare(Scenario&, const Wide&);
-// After all other options.
+// Called after all other options.
 void widen(Scenario&, const Wide&);
 
 }  // namespace rtrs::sim

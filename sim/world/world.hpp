@@ -1,6 +1,6 @@
 // One simulated run: real clients and a real server over a simulated network, with storage, load, faults and
-// the oracles that watch them. A seed gives the scenario and all random draws of the run; time moves only
-// from event to event. World holds the parts of a run; each part is a class in a file of its own.
+// the oracles that watch them. A seed determines the scenario and all random draws of the run; virtual time
+// advances from event to event. World holds the parts of a run; each part is a class in its own file.
 #pragma once
 #include <string>
 
@@ -14,15 +14,15 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // A broken invariant of a machine ends the program; the traces are complete up to the step that broke it.
-  // Only one world runs at a time in a process.
+  // A violated invariant of a protocol machine ends the program; the traces are complete up to the step that
+  // violated it. Only one world can run at a time in a process.
   WorldResult run();
   const Scenario& scenario() const noexcept { return cluster_.scenario; }
   std::string describe() const { return cluster_.describe(); }
   const Journal& journal() const noexcept { return cluster_.journal; }
   Nanos now() const noexcept { return cluster_.now(); }
 
-  // The parts, for whoever drives a world step by step.
+  // The parts, for callers that drive a world step by step.
   Cluster& cluster() noexcept { return cluster_; }
   Processes& processes() noexcept { return processes_; }
   ClientHost& client_host() noexcept { return client_host_; }

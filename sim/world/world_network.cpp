@@ -1,4 +1,4 @@
-// What carries the messages of a world.
+// Creates the network of a world.
 #include "core/tcp/tcp_fabric.hpp"
 #include "sim/net/queue_pairs/network.hpp"
 #include "sim/net/streams/pipe_network.hpp"
@@ -20,12 +20,12 @@ std::unique_ptr<Net> make_network(Scenario& scenario, const WorldOptions& option
   }
   if (!scenario.over_tcp) return std::make_unique<Network>(scenario.network);
   const Capabilities can = scenario.network.capabilities = tcp::tcp_capabilities();
-  // A directed scenario may have been written for queue pairs.
+  // A directed scenario may be written for queue pairs.
   scenario.server = clamp_to(scenario.server, can);
   scenario.client.probe_deliveries = can.done_means_delivered;
   scenario.client.imm_consumes_receive = can.imm_consumes_receive;
   scenario.client.offer_invalidation = scenario.client.offer_invalidation && can.per_io_keys;
-  scenario.keys = false;  // there it would be TLS
+  scenario.keys = false;  // over TCP this would need TLS
   auto network = std::make_unique<PipeNetwork>(scenario.network, tcp_options(scenario), options.seed);
   if (scenario.liar != kNone) network->expect_lies();
   return network;

@@ -1,4 +1,4 @@
-// What a run of a world is asked for, and what it tells.
+// Options and result of a run.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,53 +15,53 @@ namespace rtrs::sim {
 
 inline constexpr unsigned kPathStates = static_cast<unsigned>(PathState::closed) + 1;
 
-// Who hears what the nodes of a world record, while it plays.
+// Receives the records of the nodes of a world while it runs.
 class NodeListeners {
  public:
   virtual ~NodeListeners() = default;
-  // Asked once for each node, 0 is the server. The listener has to outlive the world.
+  // Called once per node; 0 is the server. The listener must outlive the world.
   virtual trace::Listener& of(NodeId node) = 0;
 };
 
 struct WorldOptions {
   std::uint64_t seed = 0;
-  std::string trace;                   // prefix of trace files, one a node; empty: none
-  NodeListeners* listeners = nullptr;  // borrowed; null: none. Not asked where there are trace files
+  std::string trace;                   // prefix of the trace files, one per node; empty: no traces
+  NodeListeners* listeners = nullptr;  // borrowed; nullptr: none. Not used if there are trace files
   bool verbose = false;                // print the journal as it grows
   std::uint64_t max_events = 5'000'000;
-  const Scenario* scenario = nullptr;  // borrowed; null: drawn from the choices
-  bool over_tcp = false;               // see Scenario; one that says so itself is left as it is
-  MakeNet make_net = nullptr;          // of the adapters of Scenario::over_adapters; null: not over them
-  // Borrowed; null: none. Only the classes: see run_seed() for the labels.
+  const Scenario* scenario = nullptr;  // borrowed; nullptr: drawn
+  bool over_tcp = false;               // see Scenario; does not change a given scenario that sets it
+  MakeNet make_net = nullptr;  // creates the network for Scenario::over_adapters; nullptr: not over adapters
+  // Borrowed; nullptr: none. Only the fault classes apply; run_seed() handles the labels.
   const FaultFilter* filter = nullptr;
 };
 
 struct WorldResult {
   bool failed = false;
   Failure failure;
-  // Everybody kept the protocol: traces may be judged. Not so with a liar, nor with a client that came back
-  // as the one that it was.
+  // All nodes followed the protocol, so that traces may be judged. False with a liar, and if a client
+  // restarted with its old uuids.
   bool honest = true;
-  bool stalled = false;       // the failure is a lack of progress
-  bool exhausted = false;     // and that only for max_events
-  bool script_stuck = false;  // and that only because the scenario could not be played
+  bool stalled = false;       // the failure is lack of progress
+  bool exhausted = false;     // and the reason is only max_events
+  bool script_stuck = false;  // and the reason is only that the script could not be played
   std::uint64_t hash = 0;
   std::uint64_t events = 0;
   Nanos virtual_time = 0;
   std::uint64_t requests = 0;
   std::array<std::uint64_t, kFaultClasses> faults{};
   std::array<bool, kMarks> marks{};
-  // Which states the two ends of a path were in at a time: [client's PathState][server's].
+  // Pairs of states that the two ends of a path had at the same time: [client][server], each a PathState.
   std::array<std::array<bool, kPathStates>, kPathStates> pairs{};
-  // The first trace file that could not be written as a whole, and its errno; 0: none.
+  // First trace file that could not be written completely, and its errno; 0: none.
   std::string trace_file;
   int trace_errno = 0;
 };
 
-// Draws the scenario, or takes that of the options, and makes its network.
+// Draws the scenario, or takes it from the options, and creates its network.
 std::unique_ptr<Net> make_network(Scenario&, const WorldOptions&, ChoiceSource&);
 
-// One seed from beginning to end, without what the filter takes out.
+// Runs one seed, without the faults that the filter leaves out.
 WorldResult run_seed(const WorldOptions&);
 
 }  // namespace rtrs::sim

@@ -80,6 +80,23 @@ unsigned print_marks(const SweepTotals& totals, const Rare& rare) {
   return missing;
 }
 
+// Chances are counted by marks; only faults at drawn times are here.
+unsigned print_faults(const SweepTotals& totals) {
+  unsigned missing = 0;
+  auto& faults = answer()["faults"] = nlohmann::ordered_json::object();
+  std::printf("timed faults (strikes):\n");
+  for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault) {
+    const auto which = static_cast<sim::FaultClass>(fault);
+    if (sim::kind_of(which).strike == nullptr) continue;
+    faults[sim::to_string(which)] = totals.faults[fault];
+    const bool struck = totals.faults[fault] != 0;
+    std::printf("  %8llu  %-24s %s%s\n", static_cast<unsigned long long>(totals.faults[fault]),
+                sim::to_string(which), sim::text_of(which), struck ? "" : " NEVER STRUCK");
+    missing += struck ? 0 : 1;
+  }
+  return missing;
+}
+
 void print_pairs(const SweepTotals& totals) {
   // States of a server path; a server path is never waiting.
   constexpr PathState kServer[] = {PathState::absent, PathState::connecting, PathState::connected,
@@ -127,10 +144,10 @@ int coverage(const SweepOptions& given, const std::string& rare_file) {
   SweepTotals totals;
   const int code = sweep(options, &totals);
   if (code != kOk) return code;
-  const unsigned missing = print_marks(totals, rare);
+  const unsigned missing = print_marks(totals, rare) + print_faults(totals);
   answer()["missing"] = missing;
   print_pairs(totals);
-  std::printf("%u of %u marks not reached\n", missing, sim::kMarks);
+  std::printf("%u marks and faults not reached\n", missing);
   return missing == 0 ? kOk : kViolated;
 }
 

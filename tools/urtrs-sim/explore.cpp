@@ -240,7 +240,7 @@ CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
          "--memory", [&command](const std::string& text) { command.most_bytes = memory_of(text); },
          "what one search may use, e.g. 512M, a number alone is in MiB; it says when it is full")
       ->default_str("2G");
-  all->add_flag("--markdown", command.markdown, "print the table of docs/exhaustive.md");
+  all->add_flag("--markdown", command.markdown, "print the results as a Markdown table");
   CLI::Option* drop =
       all->add_flag("--drop-late", command.drop_late,
                     "a network that loses what is under way from a client whose end is closed (none does)");

@@ -12,7 +12,7 @@ struct ExploreCommand {
   unsigned threads = 1;
   std::size_t most_bytes = std::size_t{2} << 30;  // memory limit of one search
   bool drop_late = false;                         // sim::MachineConfig::drop_late; not with `out`
-  bool markdown = false;                          // print only the table of docs/exhaustive.md
+  bool markdown = false;                          // print only the results, as a Markdown table
   std::string out;                                // file for the counter-example of the first broken rule
   std::string replay;                             // counter-example file to run instead of a search
 };

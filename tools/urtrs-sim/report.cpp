@@ -217,7 +217,8 @@ void print_catalogue() {
                 sim::rule_of(static_cast<sim::Oracle>(oracle)));
   std::printf("faults:\n");
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
-    std::printf("  %s\n", sim::to_string(static_cast<sim::FaultClass>(fault)));
+    std::printf("  %-23s %s\n", sim::to_string(static_cast<sim::FaultClass>(fault)),
+                sim::text_of(static_cast<sim::FaultClass>(fault)));
   std::printf("  operator\n  storage_slow\n  storage_error\nload:\n  block_device\n  keys\nlabels:\n");
   for (std::size_t label = 1; label < sim::kLabels; ++label)
     std::printf("  %s\n", sim::to_string(static_cast<sim::Label>(label)));

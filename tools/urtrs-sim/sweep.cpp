@@ -89,6 +89,8 @@ class Sweep {
     for (unsigned job = 0; job < options_.jobs; ++job) {
       const Worker& worker = shared_.workers[job];
       for (unsigned mark = 0; mark < sim::kMarks; ++mark) totals.marks[mark] += worker.marks[mark];
+      for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
+        totals.faults[fault] += worker.faults[fault];
       for (unsigned client = 0; client < sim::kPathStates; ++client)
         for (unsigned server = 0; server < sim::kPathStates; ++server)
           totals.pairs[client][server] += worker.pairs[client][server];

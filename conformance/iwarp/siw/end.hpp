@@ -1,6 +1,6 @@
-// One end of one iWARP connection at a time: that of the TCP fabric, or that of an adapter behind libibverbs.
+// One end of an iWARP connection, one connection at a time: the TCP fabric, or an adapter with libibverbs.
 //
-// Every function waits for at most kPatience and throws Failure when what it waits for does not come.
+// Every function waits for at most kPatience, then throws Failure.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,10 +22,10 @@ struct Failure : std::runtime_error {
 
 inline constexpr unsigned kPatienceSeconds = 20;
 inline constexpr unsigned kMomentMs = 300;
-inline constexpr std::size_t kMemoryBytes = std::size_t{4} << 20;     // that the peer may write to
-inline constexpr std::size_t kSourceBytes = std::size_t{8} << 20;     // of what is being sent
-inline constexpr std::size_t kMessageBytes = std::size_t{128} << 10;  // of the largest SEND
-inline constexpr unsigned kReceives = 96;                             // SENDs that may be under way
+inline constexpr std::size_t kMemoryBytes = std::size_t{4} << 20;     // memory that the peer may write to
+inline constexpr std::size_t kSourceBytes = std::size_t{8} << 20;     // memory for outgoing data
+inline constexpr std::size_t kMessageBytes = std::size_t{128} << 10;  // size of the largest SEND
+inline constexpr unsigned kReceives = 96;                             // SENDs that may be in flight
 
 struct Place {
   std::uint64_t address = 0;
@@ -42,34 +42,34 @@ class End {
   virtual ~End() = default;
 
   virtual void listen(const std::string& address, std::uint16_t port) = 0;
-  // Private data of the next connect request, which then waits for accept() or reject().
+  // Waits for the next connect request and returns its private data. Call accept() or reject() next.
   virtual Octets request() = 0;
   virtual void accept(Bytes data) = 0;
   virtual void reject(Bytes data) = 0;
-  // From the address `source` of this machine.
+  // Connects from the local address `source`.
   virtual Answer connect(const std::string& source, const std::string& address, std::uint16_t port,
                          Bytes data) = 0;
-  // Octets of private data that fit, at the initiator and at the responder.
+  // Maximum bytes of private data, for the initiator or the responder.
   [[nodiscard]] virtual std::size_t most_data(bool initiator) const = 0;
 
-  // Of this connection.
+  // Memory of this connection that the peer may write to; place() is its address and key.
   [[nodiscard]] virtual MutableBytes memory() = 0;
   [[nodiscard]] virtual Place place() const = 0;
   virtual void send(Bytes message) = 0;
   virtual void write(const Place& to, Bytes payload) = 0;
-  // The next SEND of the peer.
+  // Waits for the peer's next SEND and returns it.
   virtual Octets message() = 0;
-  // Whether it is there, or comes within a moment.
+  // True if a SEND has arrived or arrives within kMomentMs.
   virtual bool has_message() = 0;
-  // Until it is told that the peer ended the connection; says in its own words how.
+  // Waits until the peer has ended the connection; returns a text that says how.
   virtual std::string wait_for_end() = 0;
-  // Ends it, if it is not ended yet, and frees what belongs to it.
+  // Ends the connection if necessary and frees its resources.
   virtual void disconnect() = 0;
 };
 
-// `crc`: ask for it. What the fabric has to say goes to standard error.
+// The TCP fabric. `crc`: request CRCs. The fabric logs to standard error.
 std::unique_ptr<End> fabric_end(bool crc);
-// An iWARP device of libibverbs, whichever has the address.
+// The iWARP device that has the address, with libibverbs.
 std::unique_ptr<End> verbs_end();
 
 }  // namespace rtrs::siw

@@ -1,4 +1,4 @@
-// The TCP fabric, as sessions use it.
+// End on the TCP fabric, used as sessions use it.
 #include <poll.h>
 
 #include <array>
@@ -63,7 +63,7 @@ class FabricEnd final : public End {
     return std::move(answer_);
   }
 
-  // Our field stands in front of that of a request, and siw takes 252 octets.
+  // siw accepts 252 bytes, of which urtrs uses kOwnFieldBytes in connect requests.
   [[nodiscard]] std::size_t most_data(bool initiator) const override {
     return initiator ? 252 - iwarp::kOwnFieldBytes : 252;
   }

@@ -1,7 +1,7 @@
 // iwarp_peer fabric|verbs responder ADDRESS PORT [crc] [spoil=WHAT]
 // iwarp_peer fabric|verbs initiator SOURCE@ADDRESS PORT [crc] [spoil=WHAT]
-// One side of the script; the other side is another process. With "verbs" its own address is that of an iWARP
-// device. Exit code 1: something did not hold.
+// One side of the test; the other side is another process. With `verbs`, the local address must belong to an
+// iWARP device. Exit code 1: a check failed.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

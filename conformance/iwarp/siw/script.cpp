@@ -8,25 +8,25 @@
 namespace rtrs::siw {
 namespace {
 
-// The first octet of a request's private data: what the connection is for.
+// Purpose of a connection: the first byte of the request's private data.
 enum class Plan : unsigned char {
-  initiator_ends = 'i',        // talk; then the initiator disconnects
-  responder_ends = 'r',        // talk; then the responder does
+  initiator_ends = 'i',        // exchange data, then the initiator disconnects
+  responder_ends = 'r',        // exchange data, then the responder disconnects
   refused = 'n',               // the responder rejects
-  short_data = 's',            // as the first, with one octet of private data each way
-  initiator_trespasses = 'x',  // talk; then it writes with a key that nobody gave
+  short_data = 's',            // like initiator_ends, with one byte of private data each way
+  initiator_trespasses = 'x',  // exchange data, then the initiator writes with an invalid key
   responder_trespasses = 'y',
-  last = 'l',  // nothing more comes
+  last = 'l',  // last connection of the run
 };
 
 constexpr std::array<std::size_t, 7> kWrites{0, 1, 4096, 65'536, 200'001, 1U << 20U, 3};
 constexpr std::array<std::size_t, 7> kMessages{0, 1, 7, 4096, 65'536, 100'003, 2};
 constexpr std::uint32_t kBurst = 64;  // less than kReceives
 constexpr unsigned kCalls = 40;
-constexpr std::size_t kSlot = 512;   // of memory for each write of the burst
-constexpr std::size_t kMargin = 64;  // around a write, which must stay as it was
+constexpr std::size_t kSlot = 512;   // bytes of memory for each write of the burst
+constexpr std::size_t kMargin = 64;  // bytes around a write that must not change
 
-// Octet `i` of the pattern with that number.
+// Byte `i` of pattern `number`.
 std::byte octet(std::uint32_t number, std::size_t i) {
   const std::uint64_t mixed = (std::uint64_t{number} << 32U | (i & 0xffffffffU)) * 0x9e3779b97f4a7c15U;
   return static_cast<std::byte>(mixed >> 56U);
@@ -62,7 +62,7 @@ T get(Bytes from, std::size_t at) {
   return value;
 }
 
-// One end of one connection. The ends take turns; the one whose turn it is first is the initiator.
+// Data exchange on one connection. The ends take turns, the initiator first.
 class Talk {
  public:
   Talk(End& end, bool first, Spoil spoil) : end_(end), first_(first), spoil_(spoil) {
@@ -78,7 +78,7 @@ class Talk {
     in_turns([&] { writes(); }, [&] { expect_writes(); });
     in_turns([&] { messages(); }, [&] { echo_messages(); });
     burst();
-    // What was last sent has arrived when this is answered.
+    // The answer to this message proves that everything before it has arrived.
     in_turns([&] { end_.send(pattern(99, 5)); },
              [&] { compare(next(), pattern(99, 5), "the last message"); });
   }
@@ -94,14 +94,14 @@ class Talk {
   }
   void fill() { std::fill(end_.memory().begin(), end_.memory().end(), std::byte{0xee}); }
 
-  // As a responder siw can miss what comes at once behind its reply, until more comes:
-  // so the first message is sent until it is answered.
+  // As a responder, siw can overlook a message that arrives directly after its reply until another one
+  // arrives. So the first message is repeated until it is answered.
   void call() {
     offer();
     for (unsigned i = 0; i < kCalls && !end_.has_message(); ++i) offer();
   }
 
-  // The next message that is not a call.
+  // The peer's next message, skipping repetitions of its first one.
   Octets next() {
     Octets message = end_.message();
     while (!first_ && message == called_) message = end_.message();
@@ -115,7 +115,7 @@ class Talk {
     end_.send(message);
   }
 
-  // Where a write goes: an odd place, so that nothing is aligned.
+  // Offset of a write: odd, so that writes are unaligned.
   static std::size_t place_of(std::size_t index) { return kMargin + 129 * index; }
 
   void writes() {
@@ -124,7 +124,7 @@ class Talk {
       if (spoil_ == Spoil::write && i == 3) payload[60'000] ^= std::byte{1};
       end_.write({peer_.address + place_of(i), peer_.key}, payload);
       end_.send(pattern(static_cast<std::uint32_t>(i), 8));
-      // The peer looks at its memory before it says so.
+      // The peer checks its memory before it answers.
       compare(next(), pattern(static_cast<std::uint32_t>(i), 9), "the answer to a write");
     }
   }
@@ -161,7 +161,8 @@ class Talk {
     }
   }
 
-  // Both ends at once: each write is there when the message behind it comes, and messages come in order.
+  // Both ends send at the same time. Each write must be complete when the message behind it arrives, and
+  // messages must arrive in order.
   void burst() {
     for (std::uint32_t i = 0; i < kBurst; ++i) {
       const std::uint32_t number = spoil_ == Spoil::order && i / 2 == 20 ? i ^ 1U : i;
@@ -182,18 +183,18 @@ class Talk {
   Octets called_;  // the peer's first message
 };
 
-constexpr std::size_t kLongData = 244;  // octets: what every end has for private data at least
+constexpr std::size_t kLongData = 244;  // bytes of private data that every end supports
 constexpr std::uint32_t kRequestNumber = 70;
 constexpr std::uint32_t kAnswerNumber = 71;
 
-// Private data of both ends: its first octet is the plan.
+// Private data whose first byte is the plan.
 Octets data_of(Plan plan, std::uint32_t number, std::size_t size) {
   Octets data = pattern(number, size);
   data[0] = static_cast<std::byte>(plan);
   return data;
 }
 
-// As much as fits, or as little as there can be.
+// Private data of maximum size, or one byte for short_data.
 Octets private_data(const End& end, Plan plan, bool initiator, Spoil spoil) {
   const std::size_t size = plan == Plan::short_data ? 1 : end.most_data(initiator);
   Octets data = data_of(plan, initiator ? kRequestNumber : kAnswerNumber, size);
@@ -212,7 +213,7 @@ void say(const char* who, Plan plan, const std::string& text) {
   std::fflush(stdout);
 }
 
-// One connection of an initiator.
+// Makes one connection as the initiator.
 void carry_out(End& end, const std::string& source, const std::string& address, std::uint16_t port, Plan plan,
                Spoil spoil) {
   const Octets data = private_data(end, plan, true, spoil);

@@ -1,4 +1,4 @@
-// What two ends do with each other and what they compare; the same script for whatever the ends are.
+// The test: data that two ends exchange and compare. Independent of the kind of each end.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace rtrs::siw {
 
-// One wrong octet, or one wrong order, on purpose: the other end has to find it.
+// A deliberate error (one wrong byte or a wrong order) that the other end must detect.
 enum class Spoil : std::uint8_t { nothing, private_data, write, message, order };
 
-// Answers requests until the initiator says that it was the last.
+// Serves connections until the initiator's last one.
 void be_responder(End&, const std::string& address, std::uint16_t port, Spoil);
-// Makes all connections of the script, one after the other.
+// Makes all connections of the test, one after the other.
 void be_initiator(End&, const std::string& source, const std::string& address, std::uint16_t port, Spoil);
 
 }  // namespace rtrs::siw

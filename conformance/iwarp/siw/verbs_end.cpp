@@ -1,4 +1,4 @@
-// An iWARP adapter, by librdmacm and libibverbs alone: nothing of ours is below it.
+// End on an iWARP adapter. Uses only librdmacm and libibverbs, no code of urtrs.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -23,9 +23,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr unsigned kSendDepth = 256;
-constexpr std::uint64_t kReceiveMark = std::uint64_t{1} << 32;  // in the number of a work request
+constexpr std::uint64_t kReceiveMark = std::uint64_t{1}
+                                       << 32;  // bit of a work request id that marks a receive
 constexpr int kResolveMs = 5000;
-// By which two ends of urtrs know each other: the front of the private data of its requests.
+// Start of the private data in requests of the TCP fabric, by which two urtrs ends recognise each other.
 constexpr std::array<unsigned char, 4> kOwnMagic{'u', 'R', 'T', 'R'};
 constexpr std::size_t kOwnBytes = 8;
 
@@ -35,7 +36,7 @@ constexpr std::size_t kOwnBytes = 8;
 
 void check(int result, const char* what) {
   if (result == 0) return;
-  // Some functions return the error and some set it.
+  // Some functions return the errno, others set it.
   if (result > 0) errno = result;
   give_up(what);
 }
@@ -57,7 +58,7 @@ class VerbsEnd final : public End {
   }
   VerbsEnd(const VerbsEnd&) = delete;
   VerbsEnd& operator=(const VerbsEnd&) = delete;
-  // The process ends: the kernel frees what a failure left behind.
+  // Frees nothing: the process ends, and the kernel frees what a failure left.
   ~VerbsEnd() override = default;
 
   void listen(const std::string& address, std::uint16_t port) override {
@@ -107,7 +108,8 @@ class VerbsEnd final : public End {
     return {established_, std::move(data_)};
   }
 
-  // siw takes 252, but has one octet for the length of what it sends, in which it counts four more.
+  // siw accepts 252 bytes, but its own length field has one byte and counts four bytes more, so it can send
+  // only 251.
   [[nodiscard]] std::size_t most_data(bool /*initiator*/) const override { return 251; }
 
   [[nodiscard]] MutableBytes memory() override { return target_; }
@@ -180,7 +182,7 @@ class VerbsEnd final : public End {
     return params;
   }
 
-  // Queue pair, memory and receives of a connection, before anything can arrive.
+  // Creates queue pair, memory and receives of a connection before anything can arrive.
   void prepare() {
     established_ = disconnected_ = rejected_ = expects_end_ = false;
     error_ = IBV_WC_SUCCESS;
@@ -247,7 +249,7 @@ class VerbsEnd final : public End {
   bool wait_until(Clock::time_point late, const char* what, Condition&& holds) {
     while (!holds()) {
       if (disconnected_ && !expects_end_) {
-        // What arrived before is looked at first.
+        // Completions that arrived before the disconnect are handled first.
         take_completions();
         if (holds()) return true;
         throw Failure(std::string("the connection ended while this waited for ") + what);

@@ -1,5 +1,5 @@
-// Queue pairs whose work is posted by ibv_wr_*(), in batches. What the functions answer nothing to, and real
-// libraries would crash, hang or lose data by, is a problem.
+// Queue pairs that post work with ibv_wr_*(), in batches. A call that returns no error but makes a real
+// library crash, hang or lose data is recorded as a problem.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -27,7 +27,7 @@ void check_data(Batch& batch) {
     spoil(batch, EINVAL, "a work request got no data: even where it has none, one of ibv_wr_set_*() ends it");
 }
 
-// The work request that a call begins. nullptr: there is no batch.
+// Returns the work request that a call begins; nullptr if no batch is open.
 Batch::Built* begin(Batch& batch, std::uint64_t op, ibv_wr_opcode opcode) {
   if (!batch.open) return world().problem("a work request was begun without ibv_wr_start()"), nullptr;
   check_data(batch);
@@ -84,7 +84,7 @@ void bind_mw(ibv_qp_ex* calls, ibv_mw* window, std::uint32_t key, const ibv_mw_b
   one->old_key = window->rkey;
 }
 
-// nullptr: there is no work request that waits for data.
+// Returns nullptr if no work request lacks its data.
 Batch::Built* end(Batch& batch, bool is_inline) {
   if (!batch.open || !std::exchange(batch.wants_data, false)) {
     spoil(batch, EINVAL, "data was set of no work request, or of one that has some");
@@ -147,7 +147,7 @@ void start(ibv_qp_ex* calls) {
   batch.error = 0;
 }
 
-// Whether there was a batch. What was built goes to `built`.
+// Ends the batch and moves its work requests to `built`. Returns false if no batch is open.
 bool close(Batch& batch, const char* call, std::deque<Batch::Built>& built) {
   if (!std::exchange(batch.open, false))
     return world().problem(std::string(call) + " was called without ibv_wr_start()"), false;

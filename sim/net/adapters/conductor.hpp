@@ -62,7 +62,7 @@ enum class Carried : std::uint8_t {
   done,
   nobody_there,  // the other end does not exist, or not yet
   no_receive,
-  refused,  // the other end rejected it; later work waits until this end learns that
+  refused,  // the other end rejected it; later work waits until this end is notified
 };
 Carried carry_out(std::uint32_t queue_pair);
 // Delivers the acknowledgement of a completed work request.

@@ -1,4 +1,4 @@
-// The adapters, what programs open of them, and their asynchronous events.
+// Adapters, the contexts that programs open, and asynchronous events.
 #include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -228,7 +228,7 @@ void reset(const std::vector<Profile>& profiles, std::uint64_t seed) {
   const std::scoped_lock lock(world().lock);
   World& all = world();
   if (left != 0) all.problem(std::to_string(left) + " objects were left behind");
-  // What was left behind still names them.
+  // Objects that were not destroyed still refer to their adapters.
   if (left != 0) std::move(all.adapters.begin(), all.adapters.end(), std::back_inserter(all.former));
   all.adapters.clear();
   all.answered.clear();
@@ -353,7 +353,7 @@ int ibv_query_port(ibv_context* context, std::uint8_t, _compat_ibv_port_attr* at
   port.link_layer = IBV_LINK_LAYER_ETHERNET;
   return 0;
 }
-// Link-local, IPv4, IPv6.
+// Index 0: link-local; 1: IPv4; 2: IPv6.
 int ibv_query_gid(ibv_context* context, std::uint8_t, int index, ibv_gid* gid) {
   std::memset(gid, 0, sizeof *gid);
   const auto addresses = addresses_of(*static_cast<Context*>(context)->adapter);
@@ -374,7 +374,7 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
   for (;;) {
     if (!one->signal.take()) return -1;
     const std::scoped_lock lock(world().lock);
-    if (one->events.empty()) continue;  // what it named is gone
+    if (one->events.empty()) continue;  // the object of the event was destroyed
     *event = one->events.front();
     one->events.pop_front();
     if (unsigned* const count = unacknowledged_of(*event)) ++*count;

@@ -1,4 +1,4 @@
-// What happens to adapters, to their ports, addresses and connections.
+// Faults of adapters, ports, addresses and connections.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -71,7 +71,7 @@ void put_back(std::size_t number) {
     adapter.of_manager->over = false;
     return;
   }
-  // Identifiers of before still name the one of before.
+  // Older identifiers still refer to the previous context.
   adapter.former.push_back(std::exchange(adapter.of_manager, make_context(adapter)));
 }
 

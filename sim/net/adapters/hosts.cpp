@@ -1,4 +1,4 @@
-// Hosts, and who leads them.
+// Hosts and the conductor.
 #include <netinet/in.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Queue pairs that a conductor leads.
+// Queue pairs driven by a conductor.
 #include <optional>
 #include <utility>
 

@@ -17,7 +17,7 @@ using State = Identifier::State;
 
 using Kind = Message::Kind;
 
-// net.rdma_ucm.max_backlog of Linux, which stands for 0 too.
+// Default of net.rdma_ucm.max_backlog in Linux; a backlog of 0 means this value.
 constexpr int kMostBacklog = 1024;
 
 bool port_taken(const Identifier& self, std::uint16_t port, const sockaddr& address) {
@@ -101,7 +101,7 @@ int rdma_destroy_id(rdma_cm_id* given) {
     world().problem(
         "an identifier was given back with events that nobody acknowledged: the call would wait for ever");
   if (id->pair != nullptr) world().problem("an identifier was given back before its queue pair");
-  // Requests that nobody has read go with their listener.
+  // Destroying a listener destroys its unread connect requests.
   std::vector<Identifier*> unread;
   for (const rdma_cm_event* event : id->events->events) {
     auto* const one = static_cast<Identifier*>(event->id);
@@ -288,7 +288,7 @@ int rdma_disconnect(rdma_cm_id* given) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
   Message message;
-  if (id.state == State::left) {  // the answer
+  if (id.state == State::left) {  // this call answers the disconnect of the peer
     id.state = State::over;
     message.kind = Kind::disconnected;
     say(id, std::move(message));
@@ -308,10 +308,11 @@ int rdma_get_cm_event(rdma_event_channel* given, rdma_cm_event** out) {
   for (;;) {
     if (!channel->signal.take()) return -1;
     const std::scoped_lock lock(world().lock);
-    if (channel->events.empty()) continue;  // what it was about is gone
+    if (channel->events.empty()) continue;  // the identifier of the event was destroyed
     *out = channel->events.front();
     channel->events.pop_front();
-    // Until its user gives it one of its own, a request counts for its listener.
+    // A new connection request counts as an unacknowledged event of its listener until the program assigns an
+    // event channel.
     auto* id = static_cast<Identifier*>((*out)->id);
     ++id->unacknowledged;
     if ((*out)->event == RDMA_CM_EVENT_CONNECT_REQUEST) id->request = ++channel->requests_shown;

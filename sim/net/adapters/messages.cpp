@@ -1,4 +1,4 @@
-// What the two ends of a connection say to each other, and what becomes of their identifiers.
+// Messages between the two ends of a connection, and the resulting states of their identifiers.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 using State = Identifier::State;
 using Kind = Message::Kind;
 
-// Who asks does not know the other end.
+// A message of a client that has no answer yet does not name the other end.
 Identifier* server_of(std::uint32_t client) {
   for (const auto& [number, one] : world().numbered)
     if (one->of_server && one->peer == client) return one;
@@ -27,10 +27,10 @@ Identifier* listener_for(const sockaddr& address, unsigned host) {
     const sockaddr& bound = one->route.addr.src_addr;
     if (one->events->host != host || one->state != State::listening || port_of(bound) != port_of(address))
       continue;
-    // It belongs to the adapter that had its address when it was bound.
+    // A listener belongs to the adapter that owned its address when it was bound.
     if (one->verbs != nullptr && (here == nullptr || one->verbs != here->of_manager.get())) continue;
     if (same_host(bound, address)) return one;
-    // One that takes any address of IPv6 takes IPv4 too.
+    // A listener on any IPv6 address also accepts IPv4.
     if (is_any(bound) && (bound.sa_family == address.sa_family || bound.sa_family == AF_INET6)) any = one;
   }
   return any;
@@ -47,14 +47,14 @@ Message answer_to(const Message& to, Kind kind, int reason = 0) {
   return message;
 }
 
-// Of a kernel, whoever it is about.
+// Reply of the kernel, which needs no identifier.
 void reply(const Message& message) {
   if (world().conductor != nullptr) return world().conductor->sent(message);
   hear(message);
 }
 
 void hear_request(const Message& message) {
-  if (server_of(message.from) != nullptr) return;  // once more
+  if (server_of(message.from) != nullptr) return;  // duplicate
   const auto& address = reinterpret_cast<const sockaddr&>(message.destination);
   Adapter& here = *world().adapters[message.receiver];
   const auto said = world().answered.find({here.host, message.from});
@@ -94,7 +94,7 @@ void hear_request(const Message& message) {
 }
 
 void hear_reply(Identifier& id, const Message& message) {
-  if (id.state == State::up && id.peer == message.from) {  // the last word was lost
+  if (id.state == State::up && id.peer == message.from) {  // the RTU was lost
     Message ready;
     ready.kind = Kind::ready;
     return say(id, std::move(ready));
@@ -125,7 +125,7 @@ void hear_disconnect(Identifier& id, const Message& message) {
     case State::answered:
       id.state = State::left;
       return tell(id, RDMA_CM_EVENT_DISCONNECTED);
-    case State::leaving:  // both at a time
+    case State::leaving:  // both ends disconnected at the same time
       id.state = State::over;
       reply(answer_to(message, Kind::disconnected));
       tell(id, RDMA_CM_EVENT_DISCONNECTED);
@@ -191,7 +191,7 @@ void hear(const Message& message) {
   if (message.kind == Kind::request) return hear_request(message);
   Identifier* const id = message.to == 0 ? server_of(message.from) : find(message.to);
   if (id == nullptr) {
-    // Nobody is left who could say more.
+    // The identifier was destroyed: the kernel answers.
     if (message.kind == Kind::disconnect) reply(answer_to(message, Kind::disconnected));
     if (message.kind == Kind::reply) reply(answer_to(message, Kind::reject, kByConsumer));
     return;
@@ -235,7 +235,7 @@ void deliver(const Message& message) {
   const std::scoped_lock lock(world().lock);
   const unsigned host = world().adapters[message.receiver]->host;
   if (world().severed.count(host) == 0) return hear(message);
-  // A host without the process: its kernel says that nobody is there.
+  // The process was killed: the kernel answers that there is no such service.
   if (message.kind == Kind::request) reply(answer_to(message, Kind::reject, kNoSuchService));
   if (message.kind == Kind::disconnect) reply(answer_to(message, Kind::disconnected));
 }

@@ -1,4 +1,4 @@
-// Completion queues and their channels, domains, parent domains and regions.
+// Completion queues, completion channels, protection domains, parent domains and regions.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -115,7 +115,8 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
   auto& queue = *static_cast<Queue*>(cq);
   if (world().queues.count(&queue) == 0)
     return world().problem("a completion queue that is gone was read"), -1;
-  // Libraries take that lock when they read of an error, which may be any queue pair's.
+  // Real libraries take this lock when they read an error completion, which may be one of any queue pair of
+  // the queue.
   for (const auto& [number, pair] : world().queue_pairs)
     if (pair->send_cq == cq || pair->recv_cq == cq) check_no_batch(*pair, "ibv_poll_cq()");
   if (world().hostile) kick_all();
@@ -130,7 +131,8 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
     if (found == world().queue_pairs.end() || found->second != of) continue;
     QueuePair& pair = *found->second;
     if ((completion.opcode & IBV_WC_RECV) != 0) {
-      if (pair.held_receives != 0) --pair.held_receives;  // none is held that came before a reset
+      // Receives from before a reset are not counted as held.
+      if (pair.held_receives != 0) --pair.held_receives;
       continue;
     }
     pair.released = std::max(pair.released, number + 1);
@@ -234,7 +236,7 @@ int ibv_destroy_comp_channel(ibv_comp_channel* given) {
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int vector) {
   const std::scoped_lock lock(world().lock);
   Adapter& adapter = *static_cast<Context*>(context)->adapter;
-  // Whoever makes a queue has asked the device before.
+  // A program must query the device limits before it creates a queue.
   if (entries > adapter.profile.max_cqe || vector < 0 || vector >= adapter.profile.vectors)
     world().problem("a completion queue was asked for that the device cannot have");
   if (entries < 1 || entries > adapter.profile.max_cqe || vector < 0 || vector >= adapter.profile.vectors)
@@ -278,7 +280,7 @@ int ibv_get_cq_event(ibv_comp_channel* given, ibv_cq** cq, void** owner) {
   for (;;) {
     if (!channel->signal.take()) return -1;
     const std::scoped_lock lock(world().lock);
-    if (channel->ready.empty()) continue;  // its queue is gone
+    if (channel->ready.empty()) continue;  // its queue was destroyed
     *cq = channel->ready.front();
     *owner = (*cq)->cq_context;
     channel->ready.pop_front();

@@ -4,7 +4,7 @@ namespace rtrs::mock_hca {
 namespace {
 
 // MLX5_SUPPORTED_SEND_OPS_FLAGS_RC and RXE_SUP_RC_QP_SEND_OPS_FLAGS of rdma-core 44. The libraries of irdma
-// and hfi1 have none, that of bnxt_re some since 56.
+// and hfi1 support no such operations, that of bnxt_re some since rdma-core 56.
 constexpr std::uint64_t kCalls = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                  IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
                                  IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |
@@ -14,7 +14,7 @@ constexpr std::uint64_t kCalls = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA
 }  // namespace
 
 // drivers/infiniband/sw/rxe/rxe_param.h of Linux 6.12: RXE_MAX_QP_WR_, RXE_MAX_SGE, RXE_MAX_CQE,
-// RXE_MAX_INLINE_DATA. Its completions have the kernel's flags (IB_WC_WITH_INVALIDATE of
+// RXE_MAX_INLINE_DATA. Completions carry the flag of the kernel (IB_WC_WITH_INVALIDATE in
 // include/rdma/ib_verbs.h).
 Profile rxe() {
   Profile one;
@@ -33,9 +33,9 @@ Profile rxe() {
   return one;
 }
 
-// providers/mlx5 of rdma-core cleans the queues in __mlx5_cq_clean(). _sq_overhead() of a connection has room
-// for a binding, mlx5_calc_send_wqe() and mlx5_calc_sq_size() count the rest; a queue holds max_qp_wr units
-// of 64 bytes.
+// providers/mlx5 of rdma-core removes completions of a destroyed queue pair in __mlx5_cq_clean().
+// _sq_overhead() of an RC queue pair includes room for a bind; mlx5_calc_send_wqe() and mlx5_calc_sq_size()
+// compute the rest. A send queue holds max_qp_wr units of 64 bytes.
 Profile mlx5() {
   Profile one;
   one.name = "mlx5_0";
@@ -47,8 +47,8 @@ Profile mlx5() {
   return one;
 }
 
-// drivers/infiniband/hw/irdma of Linux 6.12: IRDMA_QP_SW_MAX_WQ_QUANTA is 32,768 quanta of 32 bytes, of which
-// a work request with inline data takes up to eight.
+// drivers/infiniband/hw/irdma of Linux 6.12: IRDMA_QP_SW_MAX_WQ_QUANTA is 32,768 quanta of 32 bytes. A work
+// request with inline data takes up to 8 quanta.
 Profile irdma() {
   Profile one;
   one.name = "irdma0";
@@ -60,7 +60,7 @@ Profile irdma() {
   return one;
 }
 
-// drivers/infiniband/hw/bnxt_re of Linux 6.12 refuses windows to user space.
+// drivers/infiniband/hw/bnxt_re of Linux 6.12 does not offer memory windows to user space.
 Profile bnxt_re() {
   Profile one;
   one.name = "bnxt_re0";

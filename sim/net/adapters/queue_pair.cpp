@@ -1,4 +1,4 @@
-// Queue pairs: what is posted, and how it is carried out at the other end.
+// Queue pairs: posting of work requests, and their execution at the other end.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -54,7 +54,8 @@ bool inside(const MemoryRegion& region, std::uint64_t address, std::uint64_t byt
   return address >= start && address - start <= region.length && bytes <= region.length - (address - start);
 }
 
-// What a work request of this end reads. False: a part of it is not registered memory of the domain.
+// Copies the data of a work request to `bytes`. Returns false if a part is not in a registered region of the
+// domain.
 bool gather(const QueuePair& pair, const Work& work, std::vector<std::byte>& bytes) {
   if (work.is_inline) return bytes = work.inline_bytes, true;
   for (const ibv_sge& part : work.parts) {
@@ -95,10 +96,10 @@ bool invalidate(const QueuePair& pair, std::uint32_t key) {
 ibv_wc_status bind(QueuePair& pair, const Work& work) {
   Window& window = *work.window;
   if (world().windows.count(&window) == 0 || window.pd != protection_of(pair.pd)) return IBV_WC_LOC_PROT_ERR;
-  // Soft-RoCE looks for it, and to others it names another key.
+  // Soft-RoCE compares the old key. For other adapters a wrong old key names another window.
   if (work.old_key != window.key) return IBV_WC_MW_BIND_ERR;
   auto* const region = static_cast<MemoryRegion*>(work.bind.mr);
-  // A window of type 2 has to be free.
+  // A type 2 window must not be bound already.
   if (window.type == IBV_MW_TYPE_2 && window.region != nullptr) return IBV_WC_MW_BIND_ERR;
   if (window.region != nullptr) --window.region->windows;
   window.region = nullptr;
@@ -120,7 +121,7 @@ bool takes_receive(const Work& work) {
   return work.opcode != IBV_WR_RDMA_WRITE && work.opcode != IBV_WR_BIND_MW;
 }
 
-// Into the next receive. False: it does not fit, or its memory is not registered.
+// Copies the data into the receive. Returns false if it does not fit or the memory is not registered.
 bool place(QueuePair& peer, const Receive& receive, const std::vector<std::byte>& bytes) {
   std::size_t done = 0;
   for (const ibv_sge& part : receive.parts) {
@@ -133,7 +134,7 @@ bool place(QueuePair& peer, const Receive& receive, const std::vector<std::byte>
   return done == bytes.size();
 }
 
-// At the other end. What this end is told of it.
+// Executes a work request at the other end. Returns the completion status for this end.
 ibv_wc_status deliver(QueuePair& peer, const Work& work, const std::vector<std::byte>& bytes) {
   const bool writes = work.opcode == IBV_WR_RDMA_WRITE || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   if (writes && !bytes.empty()) {
@@ -212,7 +213,7 @@ Step carry_out(QueuePair& pair, ibv_wc_status& status) {
 
 namespace {
 
-// Whether it was done.
+// Returns true if the first work request was executed successfully.
 bool step(QueuePair& pair) {
   ibv_wc_status status = IBV_WC_SUCCESS;
   const Step made = carry_out(pair, status);
@@ -284,7 +285,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
   for (ibv_send_wr* wr = first; wr != nullptr && type_1 != Chain::takes; wr = wr->next) {
     if (wr->opcode != IBV_WR_BIND_MW || wr->bind_mw.mw->type != IBV_MW_TYPE_1) continue;
     if (type_1 == Chain::refuses) return *refused = wr, EINVAL;
-    // Nothing that it could be bound to.
+    // No region covers this range, so that the bind fails.
     wr->bind_mw.bind_info.addr = 0;
     wr->bind_mw.bind_info.length = ~std::uint64_t{0};
   }
@@ -307,7 +308,7 @@ int post_work(QueuePair& pair, ibv_send_wr* first, ibv_send_wr** refused) {
 namespace {
 
 int take_binding(const ibv_send_wr& wr, Work& work) {
-  // The library of soft-RoCE looks, though a binding has neither.
+  // Soft-RoCE's library checks these fields, although a bind uses neither.
   if (wr.num_sge != 0 || wr.imm_data != 0) return EINVAL;
   work.window = static_cast<Window*>(wr.bind_mw.mw);
   if (world().windows.count(work.window) == 0)

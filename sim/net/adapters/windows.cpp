@@ -1,4 +1,4 @@
-// Memory windows, and the queue pairs that they are bound through.
+// Memory windows, and creation and destruction of queue pairs.
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -39,7 +39,7 @@ int dealloc_mw(ibv_mw* mw) {
   Adapter& adapter = *static_cast<Context*>(mw->context)->adapter;
   if (adapter.profile.reuses_numbers) adapter.free_keys.push_back(mw->rkey);
   world().windows.erase(window);
-  // A binding that is on its way names it no more.
+  // No pending bind may name the window.
   for (auto& [number, pair] : world().queue_pairs)
     for (const Work& work : pair->sends)
       if (work.window == window) world().problem("a window was given back while a work request named it");
@@ -48,7 +48,7 @@ int dealloc_mw(ibv_mw* mw) {
   return answer;
 }
 
-// The library chooses the key of a window of type 1.
+// For a type 1 window the library chooses the key.
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* request) {
   ibv_send_wr wr{};
   wr.wr_id = request->wr_id;
@@ -75,7 +75,8 @@ ibv_qp_cap last_granted() {
 
 namespace {
 
-// False: the send queue would be too large. What a work request has room for anyway is granted.
+// Returns false if the send queue would be too large. Otherwise grants all inline data that a work request
+// has room for.
 bool fit_send_queue(const Profile& profile, ibv_qp_cap& cap) {
   if (profile.send_queue_bytes == 0) return true;
   const auto up = [](std::uint64_t bytes, std::uint64_t unit) { return (bytes + unit - 1) / unit * unit; };
@@ -108,8 +109,8 @@ void clean_queues(const QueuePair& pair) {
   }
 }
 
-// Back to its beginning: what was posted is forgotten, and what has completed is no more its own. Libraries
-// that clean a queue when its queue pair is destroyed do it here too.
+// Resets the queue pair: drops its work requests and forgets its completions. Libraries that clean a
+// completion queue when a queue pair is destroyed also do it at a reset.
 void clear(QueuePair& pair) {
   end_sends(pair);
   pair.state = IBV_QPS_RESET;

@@ -1,4 +1,4 @@
-// Names in words, so that a program on adapters in memory needs nothing of the libraries.
+// Texts for verbs and connection manager constants, so that a program on in-memory adapters needs no library.
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 

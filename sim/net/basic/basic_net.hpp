@@ -1,5 +1,5 @@
-// What all networks of the simulator have in common: time and its events, links between ports, and what a
-// node cannot have.
+// Base class of the simulated networks: virtual time, events, links between ports, and planned shortages of
+// node resources.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -16,32 +16,32 @@ struct NetNode {
   bool up = true;
   bool silent = false;
   std::uint32_t starts = 1;
-  std::unordered_map<std::uint64_t, QpId> by_key;  // looked up, never iterated
+  std::unordered_map<std::uint64_t, QpId> by_key;  // only looked up, never iterated
   std::vector<std::uint32_t> unplugged;            // ports
   std::uint32_t shortage_after = 0, shortage_count = 0;
-  unsigned short_posts = 0;  // in a row
+  unsigned short_posts = 0;  // consecutive short posts
 };
 
 struct NetLink {
   LinkInfo info;
   Nanos latency = 0, jitter = 0;
   Nanos starved[2] = {0, 0};
-  unsigned unplugged = 0;  // of its two ports
+  unsigned unplugged = 0;  // number of unplugged ports of the two
   bool is_of(NodeId node, std::uint32_t port) const noexcept {
     return (info.client == node && info.client_port == port) ||
            (info.server == node && info.server_port == port);
   }
 };
 
-// `Node` and `Link` are those above, or more. An `Event` has a time and a serial, the order among equal
-// times.
+// `Node` and `Link` are the structs above or derived from them. An `Event` has a time and a serial, which
+// orders events of equal time.
 template <class Node, class Link, class Event>
 class BasicNet : public Net {
  public:
   std::size_t node_count() const noexcept { return nodes_.size(); }
   Nanos now() const noexcept override { return now_; }
   Nanos next_time() const noexcept override { return heap_.empty() ? kNever : heap_.front().time; }
-  // Processes the next event and moves the clock to it. False when there was none.
+  // Moves the clock to the next event and processes it. Returns false if there is no event.
   bool step(ChoiceSource& choice) {
     if (heap_.empty()) return false;
     std::pop_heap(heap_.begin(), heap_.end(), later);
@@ -100,7 +100,7 @@ class BasicNet : public Net {
     nodes_[node].shortage_after = skip;
     nodes_[node].shortage_count = count;
   }
-  // Asked before memory, a key or a connection is made: true when it cannot be had.
+  // Called before memory, a key or a connection is created. Returns true if the creation must fail.
   bool falls_short(NodeId id, ChoiceSource& choice) {
     Node& node = nodes_[id];
     bool fails = choice.fires(rates_.resource_short, Label::resource_short);
@@ -112,7 +112,7 @@ class BasicNet : public Net {
     if (fails) ++stats_.shortages;
     return fails;
   }
-  // How many of `offered` work requests post() takes.
+  // Returns how many of the `offered` work requests post() accepts.
   std::size_t takes(NodeId id, std::size_t offered, ChoiceSource& choice) {
     constexpr unsigned kInARow = 2;
     Node& node = nodes_[id];
@@ -136,7 +136,7 @@ class BasicNet : public Net {
   const NetworkStats& stats() const noexcept override { return stats_; }
 
  protected:
-  // `hash`: of a network in which nothing has happened.
+  // `hash`: initial value of hash(), before any event.
   BasicNet(const NetworkConfig& config, std::uint64_t hash) : config_(config), hash_(hash) {}
 
   virtual void act(const Event&, ChoiceSource&) = 0;
@@ -151,7 +151,7 @@ class BasicNet : public Net {
   bool is_cut(LinkId link, Way way) const noexcept {
     return links_[link].info.cut[static_cast<unsigned>(way)] || links_[link].unplugged != 0;
   }
-  // Without the session: a server numbers the epochs of all its sessions together.
+  // Leaves out the session, because a server numbers the epochs of all its sessions together.
   static std::uint64_t packed(ConKey key) noexcept {
     return std::uint64_t{key.epoch} << 32 | std::uint64_t{key.path} << 16 | key.con;
   }
@@ -169,7 +169,7 @@ class BasicNet : public Net {
   NetworkStats stats_;
 
  private:
-  // Of a min-heap.
+  // Order of the min-heap.
   static bool later(const Event& a, const Event& b) noexcept {
     return a.time != b.time ? a.time > b.time : a.serial > b.serial;
   }

@@ -100,7 +100,7 @@ LawMonitor::Posted* LawMonitor::posted_of(Qp& qp, std::uint64_t serial) {
   return &qp.queue[qp.head + static_cast<std::size_t>(serial - qp.first)];
 }
 
-// Forgets what has had its effect and has ended.
+// Drops work requests that were executed and have ended.
 void LawMonitor::trim(Qp& qp) {
   while (qp.first < qp.executed) {
     const bool silent = qp.first < qp.acked && !qp.queue[qp.head].signalled;
@@ -132,7 +132,7 @@ void LawMonitor::on_paired(const NetworkEvent& h) {
   Qp& server = qp_at(h.peer);
   const bool is_free = client.peer == kNone || qp_at(client.peer).closed;
   check(is_free && server.peer == kNone, 13, h, "a queue pair was connected twice");
-  // An established client stays with whom it knows: its late request only reached a restarted server.
+  // An established client keeps its peer: only its late, repeated request reached a restarted server.
   if (!client.answered) client.peer = h.peer;
   server.peer = h.qp;
 }
@@ -152,7 +152,8 @@ void LawMonitor::on_posted(const NetworkEvent& h) {
   posted.time = h.time;
 }
 
-// The work request an effect comes from, when it may have one at all: it is the next of the peer.
+// Returns the work request that an effect belongs to: it must be the next unexecuted one of the peer. nullptr
+// if the effect is illegal.
 LawMonitor::Posted* LawMonitor::source(const NetworkEvent& h, const char* what) {
   if (!check(h.qp != kNone && h.peer != kNone, 17, h, "an effect without a sender")) return nullptr;
   qp_at(std::max(h.qp, h.peer));
@@ -308,8 +309,8 @@ void LawMonitor::on_reported(const NetworkEvent& h) {
   }
 }
 
-// May this queue pair give up? Only when nothing was acknowledged for the whole budget, and there still is a
-// reason why nothing could be.
+// True if the retries of this queue pair may be exhausted: nothing was acknowledged for its whole retry
+// budget, and the reason still exists.
 bool LawMonitor::excused(const NetworkEvent& h, Qp& qp) {
   const Posted* oldest = posted_of(qp, options_.done_means_delivered ? qp.done() : qp.executed);
   if (oldest == nullptr) return false;
@@ -336,7 +337,7 @@ void LawMonitor::on_broken(const NetworkEvent& h) {
   } else if (h.ending == Ending::remote_access) {
     check(qp.refused_peer || qp.refused_by_peer, 9, h, "broken by a refusal that never was");
     if (qp.refused_peer || qp.peer == kNone) return;
-    // The responder breaks first; its refusal is what the requester hears.
+    // The responder breaks first; its refusal breaks the requester.
     const Qp& peer = qp_at(qp.peer);
     check(peer.broken || peer.closed, 9, h, "a refusal left the responder alive");
   }
@@ -369,7 +370,7 @@ void LawMonitor::on_connection(const NetworkEvent& h) {
       check(qp.peer != kNone, 16, h, "established without having been accepted");
       check(!qp.answered, 16, h, "a connect request was answered twice");
       qp.answered = true;
-      // A late request may have reached a restarted server, which accepted it too.
+      // A repeated request may have reached a restarted server, which accepted it too.
       if (h.peer != kNone) qp.peer = h.peer;
       return;
     default:

@@ -1,22 +1,23 @@
-// Checks what a network of reliable connections does against the laws of such networks. It is fed with
-// network events only and shares no code with the network that makes them, so a mistake there shows here.
+// Checks the behaviour of a network of reliable connections against the laws of such networks. The monitor
+// gets only network events and shares no code with the network, so that it detects mistakes in the network.
 //
-//   A1  effects at a responder form a prefix of what was posted; only the last may be partial
-//   A2  nothing is executed twice, no receive is taken twice
+//   A1  effects at a responder are a prefix of what was posted; only the last effect may be partial
+//   A2  no work request is executed twice, and no receive is consumed twice
 //   A3  work requests complete in post order
-//   A4  success means delivered, and retires everything before it
-//   A5  what was written before an arrival is in place when the arrival is reported
+//   A4  success means that the message was delivered, and retires all earlier work requests
+//   A5  data that was written before an arrival is in place when the arrival is reported
 //   A7  the first failure has the cause, all later ones are flushed, each outstanding one ends exactly once
-//   A9  a refused access breaks both ends; running out of retries breaks only the requester
+//   A9  a refused access breaks both ends; exhausted retries break only the requester
 //   A10 with infinite RNR retries there is no RNR error
-//   A12 an outage below the retry budget breaks nothing
-//   A13 nothing of an old queue pair reaches a new one
-//   A14 access needs a valid key in range
+//   A12 an outage shorter than the retry budget breaks nothing
+//   A13 no message of an old queue pair reaches a new one
+//   A14 access needs a valid key, and an address within its range
 //   A15 local operations keep their place in the send queue
-//   A16 one connect request and one establishment for each connection
+//   A16 each connection has one connect request and is established once
 //   A17 nothing completes or arrives that was not posted
 //   A18 an overrun completion queue stays unusable
-// A6 (torn writes), A8 (unknown fate) and A11 (payload without completion) permit; they have no violation.
+// A6 (torn writes), A8 (unknown fate) and A11 (payload without completion) are permissions, which cannot be
+// violated.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,11 +28,12 @@
 
 namespace rtrs::sim {
 
-// Of Violation::law: not of the network, but of how its adapters are used (sim/net/verbs).
+// Value of Violation::law for wrong use of the in-memory adapters (sim/net/verbs), which is no law of the
+// network.
 inline constexpr unsigned kLawOfAdapters = 100;
 
 struct Violation {
-  unsigned law = 0;  // 1..18; 0: the network event makes no sense
+  unsigned law = 0;  // 1..18; 0: invalid network event
   std::string text;
   Nanos time = 0;
 };
@@ -42,13 +44,13 @@ class LawMonitor {
     bool done_means_delivered = true;  // A4 in full
     bool imm_consumes_receive = true;
     bool infinite_rnr = true;
-    bool invalidation_fences = true;  // a dead key stops even a write in progress
+    bool invalidation_fences = true;  // a revoked key stops even a write in progress
   };
   LawMonitor() = default;
   explicit LawMonitor(const Options& options) : options_(options) {}
 
   void on(const NetworkEvent&);
-  // The first few; `violation_count` has all.
+  // The first 16 violations; `violation_count` counts all.
   const std::vector<Violation>& violations() const noexcept { return violations_; }
   std::uint64_t violation_count() const noexcept { return violation_count_; }
 
@@ -72,10 +74,10 @@ class LawMonitor {
   struct Qp {
     bool known = false, broken = false, disconnected = false, closed = false, overrun = false;
     bool request_sent = false, answered = false;
-    bool failed = false;           // a work request ended badly: from then on all are flushed
-    bool refused_peer = false;     // as responder it refused an access
-    bool refused_by_peer = false;  // as requester
-    bool cut = false;              // nothing of it gets through
+    bool failed = false;           // a work request failed; all later ones are flushed
+    bool refused_peer = false;     // as responder, refused an access of the peer
+    bool refused_by_peer = false;  // as requester, was refused an access
+    bool cut = false;              // none of its messages reaches the peer
     NodeId node = kNone;
     LinkId link = kNone;
     QpId peer = kNone;
@@ -83,16 +85,16 @@ class LawMonitor {
     std::uint64_t budget = 0;
     std::uint64_t seen_at = ~std::uint64_t{0};  // start of the server that saw the connect request
     std::uint64_t first = 0;                    // serial of queue[head]
-    std::uint64_t acked = 0;                    // serials below have arrived, says the network
+    std::uint64_t acked = 0;                    // serials below have arrived, according to the network
     std::uint64_t ended = 0;                    // serials below have completed or failed
     std::uint64_t executed = 0;                 // serials below had their effect
     std::vector<Posted> queue;
     std::size_t head = 0;
-    std::uint64_t receives = 0;  // posted and not taken
+    std::uint64_t receives = 0;  // posted and not consumed
     std::vector<Arrival> arrivals;
     std::size_t first_arrival = 0;
     std::uint64_t reported = 0;
-    Nanos progress = 0;  // when something of it was last acknowledged
+    Nanos progress = 0;  // time of the last acknowledgement
 
     std::uint64_t posted() const noexcept { return first + (queue.size() - head); }
     std::uint64_t done() const noexcept { return acked > ended ? acked : ended; }

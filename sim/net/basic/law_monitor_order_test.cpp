@@ -1,4 +1,4 @@
-// The other laws: order, life and keys of queue pairs, connection management.
+// Laws of order, queue pair lifetime, keys and connection management.
 #include "sim/net/basic/test_story.hpp"
 
 namespace rtrs::sim::law_monitor_order_test {

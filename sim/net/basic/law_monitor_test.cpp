@@ -1,4 +1,4 @@
-// Planted bugs of a simulated network, S1 to S10: a legal history passes and each broken one is told.
+// Histories of the planted network bugs S1 to S10: a legal history passes, each broken one is a violation.
 #include "sim/net/basic/test_story.hpp"
 
 namespace rtrs::sim::law_monitor_test {

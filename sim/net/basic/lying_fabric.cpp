@@ -54,7 +54,7 @@ std::span<const std::byte> LyingFabric::changed(Lie what, const ConKey& key,
   return bytes_;
 }
 
-// The user header and behind it that of RTRS are the last part of a request.
+// The last part of a request contains the user header followed by the RTRS header.
 void LyingFabric::bend_header(const WorkRequest& work) {
   const Plan* plan = take(Lie::header, work.key);
   if (plan == nullptr || work.part_count == 0) return;
@@ -108,9 +108,9 @@ std::size_t LyingFabric::post(std::span<const WorkRequest> requests) noexcept {
     const unsigned times = bend(work);
     for (unsigned time = 0; time < times; ++time) {
       if (inner_.post(std::span(&work, 1)) == 0 && time == 0) return taken;
-      work.signalled = false;  // the second is not its user's
+      work.signalled = false;  // the user gets no completion of the second copy
       if (work.op == WorkRequest::Op::write_imm && wire::imm_type(work.imm) != wire::ImmType::io_req)
-        work.part_count = 0;  // nor does it bring the data again, over that of another request
+        work.part_count = 0;  // the second copy has no data: it could overwrite that of another request
     }
     ++taken;
   }

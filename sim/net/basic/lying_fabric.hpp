@@ -1,5 +1,5 @@
-// A fabric that lies for its user: what a script asks for is changed on its way out. The user keeps the
-// protocol and does not know. The fabric behind it must outlive it.
+// A fabric that violates the protocol on behalf of a script: it changes messages between its user and the
+// inner fabric. The user follows the protocol and is not informed. The inner fabric must outlive this object.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,23 +9,23 @@
 
 namespace rtrs::sim {
 
-// X(name): what is changed, and how.
-#define RTRS_SIM_LIES(X)                                                              \
-  X(connect)       /* bytes of CON_REQ: `size` at `at`; size 0: cut off at `at` */    \
-  X(accept)        /* of CON_RSP that accepts */                                      \
-  X(reject)        /* of CON_RSP that rejects */                                      \
-  X(message)       /* of INFO_REQ, INFO_RSP and fences */                             \
-  X(key)           /* of RKEY_RSP */                                                  \
-  X(header)        /* of the RTRS header of an IO request */                          \
-  X(request)       /* bits of the immediate of a request, inverted */                 \
-  X(response)      /* of a response */                                                \
-  X(request_twice) /* the message goes out twice */                                   \
-  X(response_twice)                                                                   \
-  X(unanswered)      /* an acknowledgement of a heartbeat instead of a response */    \
-  X(read_data)       /* READ data goes `value` bytes further */                       \
-  X(no_invalidation) /* the key of a READ is not invalidated, the response says so */ \
-  X(message_twice)   /* INFO_REQ, INFO_RSP or a fence goes out twice */               \
-  X(no_receives)     /* receives that should be posted are not */
+// X(name): message that is changed, and how.
+#define RTRS_SIM_LIES(X)                                                           \
+  X(connect)       /* CON_REQ: `size` bytes at `at`; size 0: truncated at `at` */  \
+  X(accept)        /* CON_RSP that accepts */                                      \
+  X(reject)        /* CON_RSP that rejects */                                      \
+  X(message)       /* INFO_REQ, INFO_RSP and fences */                             \
+  X(key)           /* RKEY_RSP */                                                  \
+  X(header)        /* RTRS header of an IO request */                              \
+  X(request)       /* inverts bits of the immediate of a request */                \
+  X(response)      /* inverts bits of the immediate of a response */               \
+  X(request_twice) /* sends the message twice */                                   \
+  X(response_twice)                                                                \
+  X(unanswered)      /* sends a heartbeat acknowledgement instead of a response */ \
+  X(read_data)       /* writes READ data `value` bytes too far */                  \
+  X(no_invalidation) /* leaves the key of a READ valid; the response says so */    \
+  X(message_twice)   /* sends INFO_REQ, INFO_RSP or a fence twice */               \
+  X(no_receives)     /* does not post receives */
 
 enum class Lie : std::uint8_t {
 #define RTRS_SIM_LIE(name) name,
@@ -39,18 +39,18 @@ class LyingFabric final : public ForwardingFabric {
  public:
   struct Plan {
     Lie what = Lie::connect;
-    std::uint32_t path = 0;  // of the session: only messages of this path (rejections: of any)
-    std::uint32_t con = 0;   // and connection
-    std::uint32_t at = 0;    // byte
-    std::uint32_t size = 0;  // bytes, little endian, at most 8
+    std::uint32_t path = 0;  // index within the session; only its messages are changed (rejections: any path)
+    std::uint32_t con = 0;   // index of the connection within the path
+    std::uint32_t at = 0;    // offset of the first changed byte
+    std::uint32_t size = 0;  // in bytes, 0 to 8; `value` is little-endian
     std::uint64_t value = 0;
-    std::uint32_t count = 1;  // of messages
+    std::uint32_t count = 1;  // number of messages to change
   };
-  // `user_header`: length of the user header of every request, bytes.
+  // `user_header`: length of the user header of each request, in bytes.
   LyingFabric(Fabric& inner, std::uint32_t user_header)
       : ForwardingFabric(inner), user_header_(user_header) {}
   void plan(const Plan& plan) { plans_.push_back(plan); }
-  // Messages changed so far.
+  // Number of messages changed so far.
   std::uint64_t told() const noexcept { return told_; }
 
   void connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
@@ -70,10 +70,10 @@ class LyingFabric final : public ForwardingFabric {
   std::size_t post(std::span<const WorkRequest>) noexcept override;
 
  private:
-  // The plan for such a message, used up by one; null: none.
+  // Returns the plan for such a message and decrements its count; nullptr if there is none.
   const Plan* take(Lie what, const ConKey& key);
   std::span<const std::byte> changed(Lie what, const ConKey& key, std::span<const std::byte> truth);
-  // How often the work is to be posted.
+  // Applies the plans to a work request. Returns how often to post it.
   unsigned bend(WorkRequest&);
   unsigned bend_response(WorkRequest&);
   void bend_data(WorkRequest&);

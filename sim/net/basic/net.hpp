@@ -1,6 +1,6 @@
-// What a world and its faults need of a simulated network, whatever carries the messages: queue pairs
-// (Network) or streams of octets under the TCP fabric (sim/net/streams). A QpId names one end of a
-// connection.
+// Interface of a simulated network for worlds and faults, independent of what carries the messages: queue
+// pairs (Network), byte streams below the TCP fabric (sim/net/streams) or in-memory adapters (sim/net/verbs).
+// A QpId names one end of a connection.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,83 +26,87 @@ class Net {
 
   // --- topology and time ---
   virtual NodeId add_node() = 0;
-  // The fabric of a process that starts on the node. It reports no more than `batch` events in one poll(). It
-  // must not outlive the network or `choice`.
+  // Returns the fabric of a process that starts on the node. poll() reports at most `batch` events per call.
+  // The fabric must not outlive the network or `choice`.
   virtual std::unique_ptr<Fabric> open(NodeId, ChoiceSource& choice, std::size_t batch) = 0;
   std::unique_ptr<Fabric> open(NodeId node, ChoiceSource& choice) {
     return open(node, choice, ~std::size_t{0});
   }
-  // What it has drawn so far beside the scenario, in words; empty: nothing.
+  // Settings that the network itself has drawn, as text; empty if there are none.
   virtual std::string describe() const { return {}; }
   virtual Nanos now() const noexcept = 0;
-  // When the next event is due; kNever when nothing is under way.
+  // Time of the next event; kNever if none is scheduled.
   virtual Nanos next_time() const noexcept = 0;
-  // Processes everything due at or before `time`, then sets the clock to it (never back).
+  // Processes all events due at or before `time`, then sets the clock to `time` unless it is later already.
   virtual void run_until(Nanos time, ChoiceSource&) = 0;
-  // True when poll() of this node would report something, or has something to do.
+  // True if poll() of this node would report an event or has other work to do.
   virtual bool has_events(NodeId) const noexcept = 0;
-  // Events that poll() would report now, as far as that is known.
+  // Number of events that poll() would report now; 0 if the network cannot know it.
   virtual std::size_t event_count(NodeId) const noexcept = 0;
-  // A message for this path of the node has arrived, and poll() has not reported it yet.
+  // True if a message for this path of the node has arrived and poll() has not reported it yet.
   virtual bool holds_message(NodeId, std::size_t path) const noexcept = 0;
 
   // --- faults ---
   virtual Rates& rates() noexcept = 0;
   virtual const NetworkConfig& config() const noexcept = 0;
-  // The link between two ports, made when it does not exist.
+  // Returns the link between two ports; creates it if it does not exist.
   virtual LinkId link(NodeId client, std::uint32_t client_port, NodeId server, std::uint32_t server_port) = 0;
   virtual std::size_t link_count() const noexcept = 0;
   virtual LinkInfo link_info(LinkId) const noexcept = 0;
   virtual void cut(LinkId, Way) = 0;
   virtual void heal(LinkId, Way, ChoiceSource&) = 0;
   virtual void heal_all(ChoiceSource&) = 0;
-  // Cuts the link for good: heal() and heal_all() leave it cut.
+  // Cuts the link permanently: heal() and heal_all() do not heal it.
   virtual void kill(LinkId, Way) = 0;
   virtual void set_latency(LinkId, Nanos latency, Nanos jitter) = 0;
-  // Heartbeats, and what is behind them, wait until `until`.
+  // Delays heartbeats, and all messages queued behind them, until `until`.
   virtual void starve(LinkId, Way, Nanos until) = 0;
   virtual std::size_t qp_count() const noexcept = 0;
   virtual QpInfo qp_info(QpId) const noexcept = 0;
-  // One connection gets nothing through in either direction, whatever its link does. No effect on a dead one.
+  // Drops all traffic of one connection in both directions, whatever the state of its link. No effect on a
+  // dead connection.
   virtual void swallow(QpId, bool on, ChoiceSource&) = 0;
-  // The same for good, and without a budget of retries: neither end breaks, and no disconnect gets through.
-  // False for a dead one.
+  // Drops all traffic of one connection permanently and without a retry budget: neither end breaks, and no
+  // disconnect arrives. Returns false for a dead connection.
   virtual bool hang(QpId, ChoiceSource&) = 0;
-  // Whether this end of a hung connection has a request or a response that did not arrive.
+  // True if a request or a response that this end of a hung connection posted has not arrived.
   virtual bool withholds(QpId) const noexcept = 0;
-  // The same of messages of the session, as fences and their answers: how many.
+  // Number of SEND messages (such as fences and their replies) that this end posted and that have not
+  // arrived.
   virtual std::uint32_t withheld_messages(QpId) const noexcept = 0;
-  // Everything that this end posted was delivered, and it was told so.
+  // True if everything that this end posted was delivered and acknowledged.
   virtual bool all_delivered(QpId) const noexcept = 0;
-  // Client ends of connections that hang and are still open there, oldest first.
+  // Client ends of hung connections that the client has not closed, oldest first.
   virtual const std::vector<QpId>& hung() noexcept = 0;
-  // An adapter is taken out of its node: what is open on the port breaks, nothing can be opened there, and
-  // the port's links are cut. The memory of the node and its keys stay.
+  // Removes the adapter of a port: its connections break, no connection can be opened on it, and its links
+  // are cut. Memory and keys of the node stay.
   virtual void unplug(NodeId, std::uint32_t port, ChoiceSource&) = 0;
   virtual void plug(NodeId, std::uint32_t port, ChoiceSource&) = 0;
   virtual bool is_unplugged(NodeId, std::uint32_t port) const noexcept = 0;
-  // Of what the node asks for from now on, `count` in a row cannot be had after `skip` that can.
+  // Makes `count` consecutive resource requests of the node fail, after `skip` that succeed.
   virtual void plan_shortage(NodeId, std::uint32_t skip, std::uint32_t count) = 0;
-  // Breaks one end now; the other learns by its own means. No effect on a dead one.
+  // Breaks one end now; the other end has to detect it. No effect on a dead connection.
   virtual void break_qp(QpId, ChoiceSource&) = 0;
-  // Crash: everything of the node is gone and nobody is told. With `orderly` the operating system lives on:
-  // it disconnects and refuses new connections; without, the node is silent. Fabrics made before the crash
-  // are inert; their memory stays readable until restart(), so that drivers can be destroyed in between.
+  // Crashes the node: all its connections and keys are lost, and its process gets no event. With `orderly`
+  // the operating system survives: it disconnects the peers and refuses new connections. Otherwise the node
+  // is silent. Fabrics created before the crash become inert. Their memory stays readable until restart(), so
+  // that drivers can be destroyed in between.
   virtual void crash(NodeId, bool orderly, ChoiceSource&) = 0;
   virtual void restart(NodeId) = 0;
   virtual bool is_up(NodeId) const noexcept = 0;
-  virtual QpId find_qp(NodeId, ConKey) const noexcept = 0;  // kNone when there is none
+  virtual QpId find_qp(NodeId, ConKey) const noexcept = 0;  // kNone if there is none
 
   // --- observation ---
   virtual const Capabilities& capabilities() const noexcept = 0;
-  // Of everything that happened so far, in order.
+  // Hash of all network events so far, in order.
   virtual std::uint64_t hash() const noexcept = 0;
-  // The first few laws that were broken.
+  // The first few violations of network laws.
   virtual const std::vector<Violation>& violations() const noexcept = 0;
   virtual const NetworkStats& stats() const noexcept = 0;
 };
 
-// Makes a network that is part of neither this folder nor sim/net/streams. Its capabilities are its own.
+// Creates a network that this library does not know (sim/net/verbs). Such a network sets its own
+// capabilities.
 using MakeNet = std::unique_ptr<Net> (*)(const NetworkConfig&, std::uint64_t seed);
 
 }  // namespace rtrs::sim

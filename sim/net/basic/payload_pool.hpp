@@ -1,5 +1,5 @@
-// Byte buffers by handle, reused: after warm-up nothing is allocated. A copy of the pool has the same
-// handles.
+// Pool of byte buffers named by handles. Released buffers are reused, so that the pool allocates only until
+// it has reached its maximum size. Handles stay valid in a copy of the pool.
 #pragma once
 #include <cstddef>
 #include <cstdint>

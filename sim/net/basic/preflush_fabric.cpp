@@ -6,7 +6,7 @@
 
 namespace rtrs::sim {
 
-// The user header is the first of what the last part of a request holds.
+// The last part of a request begins with the user header.
 void PreflushFabric::mark(const WorkRequest& work) {
   const LocalPart& part = work.parts[work.part_count - 1U];
   if (part.length < wire::rnbd::kIoBytes) return;

@@ -1,6 +1,6 @@
-// A fabric that makes of its user a foreign client: every second write of a block device is marked with
-// PREFLUSH, without the FUA that Linux adds. The user does not know, and is promised no less. The fabric
-// behind it must outlive it.
+// A fabric that makes its user look like a foreign client: it sets PREFLUSH on every second block device
+// write, without the FUA that Linux adds. The user is not informed, and its guarantees stay the same. The
+// inner fabric must outlive this object.
 #pragma once
 #include "core/fabric/forwarding_fabric.hpp"
 

@@ -1,4 +1,4 @@
-// Tells the law monitor hand-made histories.
+// Test fixture that feeds hand-made histories to the law monitor.
 #pragma once
 #include "sim/net/basic/law_monitor.hpp"
 
@@ -18,7 +18,6 @@ inline constexpr std::uint32_t kKey = 77;
 inline constexpr std::uint64_t kAddress = 4096;
 inline constexpr Nanos kBudget = 1000;
 
-// Tells the monitor a story in the words of the network events.
 class Story : public ::testing::Test {
  protected:
   Story() {
@@ -141,7 +140,7 @@ class Story : public ::testing::Test {
     EXPECT_EQ(monitor.violation_count(), 0u)
         << "A" << monitor.violations()[0].law << ": " << monitor.violations()[0].text;
   }
-  // Exactly this law was broken, and no other.
+  // Expects violations of this law and of no other.
   void expect_broken(unsigned law) {
     ASSERT_NE(monitor.violation_count(), 0u);
     for (const Violation& violation : monitor.violations()) {

@@ -191,7 +191,7 @@ void Network::cut(LinkId id, Way way) {
   ++stats_.cuts;
   if (was_cut) return;
   link_changed(id, way, true);
-  // Who waits for a receive asks again and again, and now gets no answer.
+  // A sender that waits for a receive retries, and its retries now get no reply.
   std::erase_if(link.qps, [this](QpId qp) { return qps_[qp].state == Qp::State::closed; });
   for (const QpId qp : link.qps) poke_rnr(qp);
 }

@@ -1,12 +1,14 @@
-// The simulated network of reliable connections: a copyable value. It holds nodes with their memory, links,
-// queue pairs and everything under way, and has a virtual clock of its own. A copy goes on exactly as the
-// original would, given the same choices. (Memory a caller registered, as opposed to allocated, is shared.)
+// The simulated network of reliable connections: nodes with their memory, links, queue pairs, messages in
+// flight and a virtual clock. A Network can be copied. With the same choices, a copy behaves exactly as the
+// original. Memory that a caller registered, as opposed to allocated, is shared between the copies.
 //
-// Addresses: a node has ports; a link is a pair (port of the client, port of the server), made at first use.
-// Each direction of a link can be cut. Time moves only in step() and run_until().
+// Addresses: a node has ports; a link is a pair (port of the client, port of the server) and is created at
+// its first use. Each direction of a link can be cut. Time advances only in step() and run_until().
 //
-// What a queue pair may and may not do is law (sim/net/basic/law_monitor.hpp); which of the allowed things
-// happens is drawn from the ChoiceSource that each call gets. The Network keeps no reference to it.
+// The laws in sim/net/basic/law_monitor.hpp say what a queue pair may do. Among the legal alternatives, each
+// call draws from the ChoiceSource that it gets. The Network keeps no reference to the ChoiceSource.
+//
+// sim/net/basic/net.hpp describes the overridden functions.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,20 +26,20 @@
 
 namespace rtrs::sim {
 
-// What its nodes, links and events are.
+// Types of the nodes, links and events of a Network.
 struct NetworkParts {
   struct Event {
     enum class Kind : std::uint8_t {
-      deliver,      // next message of qp
-      acknowledge,  // of what qp sent
-      budget,       // qp may have run out of retries
-      ghost,        // ghosts_[arg]
-      datagram,     // datagrams_[arg]
-      cm_retry,     // connect request of qp
+      deliver,      // the next message of qp arrives
+      acknowledge,  // what qp sent is acknowledged
+      budget,       // the retry budget of qp may be exhausted
+      ghost,        // ghosts_[arg] arrives
+      datagram,     // datagrams_[arg] arrives
+      cm_retry,     // qp may repeat its connect request
       close,        // qp: report ConnectionClosed
-      heal,         // link `qp`, way `arg`
-      broken_peer,  // qp learns that the peer refused it
-      rnr,          // qp may have waited too long for a receive of the peer
+      heal,         // heal link `qp`, direction `arg`
+      broken_peer,  // the refusal of the peer reaches qp
+      rnr,          // the RNR budget of qp may be exhausted
     };
     Nanos time;
     Kind kind;
@@ -65,12 +67,12 @@ struct NetworkParts {
     std::uint32_t port;
     std::uint16_t service;
   };
-  struct Pending {  // an event to be polled
+  struct Pending {  // event that poll() will report
     FabricEvent event;
     QpId qp = kNone;
     PayloadId payload = kNoPayload;
-    bool arrival = false;      // of a message, and then:
-    std::uint64_t serial = 0;  // among the arrivals of the queue pair
+    bool arrival = false;      // arrival of a message; the next members describe it
+    std::uint64_t serial = 0;  // index of the arrival on its queue pair
     WorkRequest::Op op = WorkRequest::Op::write;
     std::uint32_t imm = 0;
     std::uint32_t length = 0;
@@ -80,12 +82,12 @@ struct NetworkParts {
     std::vector<Key> keys;  // by RemoteKeyId
     std::vector<RemoteKeyId> free_keys;
     std::vector<Listener> listeners;
-    std::vector<Pending> events;  // [first, end) wait for poll()
+    std::vector<Pending> events;  // poll() has not reported [first, end)
     std::size_t first = 0;
-    std::vector<PayloadId> held;  // of the events of the last poll()
+    std::vector<PayloadId> held;  // payloads of the events of the last poll()
   };
   struct Link : NetLink {
-    std::vector<QpId> qps;  // of both ends; closed ones are dropped now and then
+    std::vector<QpId> qps;  // queue pairs of both ends; closed ones are removed occasionally
   };
 };
 
@@ -99,14 +101,12 @@ class Network final : private NetworkParts,
   NodeId add_node() override;
   using Net::open;
   std::unique_ptr<Fabric> open(NodeId, ChoiceSource&, std::size_t batch) override;
-  // True when poll() of this node would report something.
   bool has_events(NodeId node) const noexcept override {
     return nodes_[node].first != nodes_[node].events.size();
   }
   std::size_t event_count(NodeId node) const noexcept override {
     return nodes_[node].events.size() - nodes_[node].first;
   }
-  // A message for this path of the node has arrived, and poll() has not reported it yet.
   bool holds_message(NodeId node, std::size_t path) const noexcept override;
 
   // --- faults ---
@@ -115,36 +115,22 @@ class Network final : private NetworkParts,
   void heal_all(ChoiceSource&) override;
   std::size_t qp_count() const noexcept override { return qps_.size(); }
   QpInfo qp_info(QpId) const noexcept override;
-  // One connection gets nothing through in either direction, whatever its link does. No effect on a dead one.
   void swallow(QpId, bool on, ChoiceSource&) override;
-  // The same for good, and without a budget of retries: neither end breaks, and no disconnect gets through.
-  // False for a dead one.
   bool hang(QpId, ChoiceSource&) override;
-  // Whether this end of a hung connection has a request or a response that did not arrive.
   bool withholds(QpId) const noexcept override;
-  // The same of messages of the session, as fences and their answers: how many.
   std::uint32_t withheld_messages(QpId) const noexcept override;
-  // Everything that this end posted was delivered, and it was told so.
   bool all_delivered(QpId id) const noexcept override { return qps_[id].completed == qps_[id].posted; }
-  // Client ends of connections that hang and are still open there, oldest first.
   const std::vector<QpId>& hung() noexcept override;
-  // An adapter is taken out of its node: what is open on the port breaks, nothing can be opened there, and
-  // the port's links are cut. The memory of the node and its keys stay.
   void unplug(NodeId, std::uint32_t port, ChoiceSource&) override;
   void plug(NodeId, std::uint32_t port, ChoiceSource&) override;
-  // An address does not resolve this time; accept() cannot make its queue pair.
+  // Draw whether an address fails to resolve, and whether accept() fails to create its queue pair.
   bool unresolved(ChoiceSource&);
   bool refuses_accept(NodeId, std::uint32_t request, ChoiceSource&);
-  // Breaks one end now; the other learns by its own means. No effect on a dead one.
   void break_qp(QpId, ChoiceSource&) override;
-  // Crash: everything of the node is gone and nobody is told. With `orderly` the operating system lives on:
-  // it disconnects and refuses new connections; without, the node is silent. The memory stays readable until
-  // restart(), so that drivers can be destroyed in between; SimFabric objects made before the crash are
-  // inert.
   void crash(NodeId, bool orderly, ChoiceSource&) override;
   void restart(NodeId) override;
 
-  // --- what a fabric calls; `node` is up ---
+  // --- functions for the fabric; `node` must be up ---
   Region allocate(NodeId, std::size_t bytes);
   Region register_memory(NodeId, std::span<std::byte>);
   void release(NodeId, RegionId);
@@ -153,18 +139,18 @@ class Network final : private NetworkParts,
   void release_key(NodeId, RemoteKeyId);
   void invalidate(NodeId, ConKey, RemoteKeyId, std::uint64_t cookie, ChoiceSource&);
   std::uint32_t rebind(NodeId, RemoteKeyId);
-  // port kNone: any port of the node.
+  // `port` kNone: all ports of the node.
   Errc listen(NodeId, std::uint32_t port, std::uint16_t service);
   void connect(NodeId, ConKey, std::uint32_t port, NodeId peer, std::uint32_t peer_port,
                std::uint16_t service, const ConnectionParams&, std::span<const std::byte> data,
                ChoiceSource&);
-  // Reports ConnectFailed without a network having been asked.
+  // Reports ConnectFailed without sending anything.
   void fail_connect(NodeId, ConKey, Reason, ChoiceSource&);
   void accept(NodeId, std::uint32_t request, ConKey, const ConnectionParams&, std::span<const std::byte> data,
               ChoiceSource&);
-  // Refuses the request, if it is open, and reports `key` lost: an accept that could not be carried out.
+  // Fails an accept: refuses the request if it is open, and reports `key` lost.
   void fail_accept(NodeId, std::uint32_t request, ConKey, Reason, ChoiceSource&);
-  // Seen by this node, neither accepted nor rejected.
+  // True if poll() of this node reported the request and the node neither accepted nor rejected it.
   bool is_open_request(NodeId, std::uint32_t request) const noexcept;
   void reject(NodeId, std::uint32_t request, std::span<const std::byte> data, ChoiceSource&);
   void disconnect(NodeId, ConKey, ChoiceSource&);
@@ -183,28 +169,28 @@ class Network final : private NetworkParts,
     std::uint8_t part_count = 0;
     bool signalled = false;
     bool local_invalidate = false;
-    bool torn = false;  // its key was checked and some of its bytes are in place
+    bool torn = false;  // its key was checked and some of its bytes are written
     std::uint32_t imm = 0;
     std::uint32_t rkey = 0;  // local_invalidate: the RemoteKeyId
     std::uint32_t length = 0;
     std::uint64_t remote_addr = 0;
     std::uint64_t cookie = 0;
     std::array<LocalPart, 2> parts{};
-    PayloadId payload = kNoPayload;  // bytes that are no longer read from `parts`
-    Nanos due = 0;                   // earliest delivery
+    PayloadId payload = kNoPayload;  // copy of the data; if set, `parts` are not read
+    Nanos due = 0;                   // earliest time of delivery
   };
   struct Qp {
     enum class State : std::uint8_t { connecting, ready, broken, closing, closed };
     State state = State::connecting;
-    bool established = false;  // can take messages of its peer
+    bool established = false;  // accepts messages of its peer
     bool lost_reported = false;
     bool late_placement = false;
     bool rnr_waiting = false;  // the next message waits for a receive at the peer
     bool deliver_scheduled = false;
     bool ack_scheduled = false;
     bool budget_scheduled = false;
-    bool blocked = false;      // delivery gets no answer
-    bool ack_blocked = false;  // acknowledgements get lost
+    bool blocked = false;      // deliveries get no reply
+    bool ack_blocked = false;  // acknowledgements are lost
     bool swallowed = false;    // see Network::swallow
     bool hung = false;         // see Network::hang
     bool rnr_scheduled = false;
@@ -215,20 +201,20 @@ class Network final : private NetworkParts,
     ConKey key{};
     std::uint32_t send_depth = 0;
     std::uint16_t service = 0;
-    // Serials of work requests: retired <= completed, delivered <= posted. What is retired has freed its
-    // slot.
+    // Serials of work requests: retired <= completed, delivered <= posted. A retired work request has freed
+    // its slot in the send queue.
     std::uint64_t retired = 0, completed = 0, delivered = 0, posted = 0;
     std::uint64_t ack_until = 0;
-    std::uint64_t first_failed = kNever;  // of a broken one: the work request that has the cause
+    std::uint64_t first_failed = kNever;  // for a broken queue pair: the work request that fails with `cause`
     Ending cause = Ending::flushed;
-    std::uint64_t arrivals = 0;  // reported or to be reported to the application
-    std::vector<Wr> ring;        // power of two
+    std::uint64_t arrivals = 0;  // number of arrivals, reported or pending
+    std::vector<Wr> ring;        // size is a power of two
     Nanos stuck_since = kNever;
     Nanos rnr_since = kNever;
     Nanos budget = 0;
     Nanos last_due = 0;
-    Nanos slower = 0;  // see NetworkConfig::channel_spread
-    // Receives are used up in order; runs of equal size are kept together.
+    Nanos slower = 0;  // additional latency, see NetworkConfig::channel_spread
+    // Receives are consumed in order. Consecutive receives of equal size share an entry.
     struct Receives {
       std::uint32_t count;
       std::uint32_t bytes;
@@ -236,9 +222,9 @@ class Network final : private NetworkParts,
     std::vector<Receives> receives;
     std::size_t first_receives = 0;
     // Connection management.
-    std::uint32_t request = kNone;  // client: at the server, once seen; server: its own
+    std::uint32_t request = kNone;  // request id at the server; for a client kNone until the request arrives
     std::uint32_t cm_attempts = 0;
-    PayloadId cm_data = kNoPayload;  // client: of the request; server: of the reply
+    PayloadId cm_data = kNoPayload;  // client: private data of the request; server: of the reply
   };
   struct Ghost {
     QpId from = kNone;
@@ -248,13 +234,13 @@ class Network final : private NetworkParts,
   struct Datagram {
     enum class Kind : std::uint8_t { request, reply, reject, stale, refuse, disconnect };
     Kind kind = Kind::request;
-    QpId from = kNone;  // the queue pair it speaks of at the sending side; the client's for reject and refuse
+    QpId from = kNone;  // queue pair of the sending side; for reject and refuse: of the client
     QpId to = kNone;
     LinkId link = kNone;
     Way way = Way::to_server;
     PayloadId data = kNoPayload;
   };
-  struct Request {  // as the server's side sees it
+  struct Request {  // state at the server
     QpId client = kNone;
     NodeId node = kNone;
     std::uint32_t starts = 0;
@@ -277,7 +263,7 @@ class Network final : private NetworkParts,
   // network_memory.cpp
   std::uint32_t fresh_key(NodeId, RemoteKeyId);
   void revoke(NodeId, RemoteKeyId);
-  const Key* find_key(NodeId, const Wr&) const noexcept;  // null: access refused
+  const Key* find_key(NodeId, const Wr&) const noexcept;  // nullptr: access refused
   void gather(NodeId, const Wr&, std::uint32_t begin, std::uint32_t end, std::byte* to);
   PayloadId snapshot(NodeId, const Wr&);
   void place(QpId responder, QpId requester, std::uint64_t serial, const Wr&, std::uint32_t begin,

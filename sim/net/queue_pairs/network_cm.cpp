@@ -1,5 +1,5 @@
-// Connection management: requests, replies, rejects and disconnects are datagrams that may get lost or come
-// late; a request is repeated, and a repeated one is seen once.
+// Connection management. Requests, replies, rejects and disconnects are datagrams that can be lost or
+// delayed. A request is repeated until it is answered; the server reports it once.
 #include <algorithm>
 
 #include "core/base/assert.hpp"
@@ -148,7 +148,7 @@ void Network::on_datagram(std::uint32_t index, ChoiceSource& choice) {
     connect_failed(datagram.to, reason, datagram.data);
     return;
   }
-  // A disconnect, or word that the client has given up: the queue pair itself lives until its owner acts.
+  // A disconnect, or a notice that the client has given up. The queue pair exists until its owner closes it.
   if (!answers) report_lost(datagram.to, Reason::peer_closed);
   pool_.give_back(datagram.data);
 }
@@ -199,7 +199,7 @@ void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
   requested.address_pair =
       (info.client * 31 + info.client_port) * 65537 + info.server * 257 + info.server_port + 1;
   requested.host = info.client + 1;
-  // Each node shows a key of its own, the same in all of its lives.
+  // Each node has its own identity, which survives restarts.
   requested.identity = {.low = info.client + 1U, .high = ~std::uint64_t{info.client}};
   report(info.server, kNone, requested).payload = datagram.data;
 }
@@ -299,7 +299,7 @@ void Network::send_reject(std::uint32_t request_id, ChoiceSource& choice) {
                 choice);
 }
 
-// Tells the other side, as far as there is one, that this end is going away.
+// Notifies the other end, if there is one, that this end closes.
 void Network::say_goodbye(QpId id, ChoiceSource& choice) {
   const Qp& qp = qps_[id];
   if (qp.link == kNone || qp.hung) return;

@@ -1,5 +1,5 @@
-// What a node's own side cannot give: adapters that are taken out, memory and connections that cannot be had,
-// and single connections that get nothing through.
+// Local faults of a node: removed adapters, failed allocations and connection attempts, and connections whose
+// traffic is dropped.
 #include <algorithm>
 
 #include "core/wire/imm.hpp"
@@ -23,7 +23,7 @@ void Network::swallow(QpId id, bool on, ChoiceSource& choice) {
   }
   for (const QpId end : {id, peer}) {
     if (end == kNone) continue;
-    // Who waits for a receive asks again and again, and now gets no answer.
+    // A sender that waits for a receive retries, and its retries now get no reply.
     if (on)
       poke_rnr(end);
     else

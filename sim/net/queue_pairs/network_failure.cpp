@@ -1,4 +1,4 @@
-// Acknowledgements, and what happens when they stay out: retries, failures, flushes, closing.
+// Acknowledgements and their absence: retries, failures, flushes and closing.
 #include <algorithm>
 
 #include "core/base/assert.hpp"
@@ -12,7 +12,7 @@ void Network::on_acknowledge(QpId id, ChoiceSource& choice) {
   if (qp.state != Qp::State::ready) return;
   const bool weak = !config_.capabilities.done_means_delivered;
   if (!weak && (is_cut(qp.link, opposite(qp.way)) || qp.swallowed)) {
-    // Local operations need no answer of the peer.
+    // Local operations complete without a reply from the peer.
     std::uint64_t until = qp.completed;
     while (until < qp.ack_until && wr_at(qp, until).local_invalidate) ++until;
     if (until > qp.completed) complete_until(id, until);
@@ -63,7 +63,7 @@ void Network::complete_until(QpId id, std::uint64_t until) {
   if (!config_.strict_send_queue) qp.retired = until;
 }
 
-// No answer now: from the first such moment on, the retry budget runs.
+// The queue pair gets no reply. The first call starts its retry budget.
 void Network::stuck(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   if (qp.hung) return;
@@ -82,7 +82,7 @@ void Network::stuck(QpId id, ChoiceSource& choice) {
 void Network::on_budget(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   qp.budget_scheduled = false;
-  // A retransmission that is under way decides by itself.
+  // A retransmission in progress decides.
   if (qp.state != Qp::State::ready || qp.stuck_since == kNever) return;
   if (!qp.blocked && !qp.ack_blocked) return;
   stuck(id, choice);
@@ -116,7 +116,7 @@ void Network::wait_for_receive(QpId id) {
   schedule(qp.rnr_since + config_.rnr_budget, Event::Kind::rnr, id);
 }
 
-// The peer says "no receive" once more, and that was the last time.
+// The peer reports "receiver not ready", and the RNR retries are exhausted.
 void Network::on_rnr(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   qp.rnr_scheduled = false;
@@ -128,7 +128,7 @@ void Network::on_rnr(QpId id, ChoiceSource& choice) {
   }
   if (qp.swallowed || !reaches_peer(id)) return poke_rnr(id);
   if (is_cut(qp.link, opposite(qp.way))) {
-    // What the peer says gets lost: the requester counts from what it hears next.
+    // The RNR NAK is lost: the requester counts from the next one that it receives.
     qp.rnr_since = now_;
     qp.rnr_scheduled = true;
     return schedule(now_ + config_.rnr_budget, Event::Kind::rnr, id);
@@ -167,7 +167,7 @@ void Network::break_qp(QpId id, ChoiceSource& choice) {
   if (id < qps_.size()) fail(id, Ending::local_error, qps_[id].completed, choice);
 }
 
-// What had left the sender before it died may still be executed, in order, by the old peer.
+// Messages that were sent before the sender broke may still be executed, in order, by its old peer.
 void Network::spawn_ghosts(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   const std::uint64_t waiting = qp.posted - qp.delivered;
@@ -207,7 +207,7 @@ void Network::on_ghost(std::uint32_t index, ChoiceSource& choice) {
     const Outcome outcome = execute(from.peer, ghost.from, ghost.serial, ghost.wr, choice);
     if (outcome == Outcome::done) ++from.delivered;
     if (outcome == Outcome::refused) refuse(from.peer, ghost.from, ghost.serial, choice);
-    // Torn or without a receive: nobody is there to send it again.
+    // Torn or without a receive: no sender is left to retransmit it.
   }
   pool_.give_back(ghost.wr.payload);
 }
@@ -237,7 +237,7 @@ void Network::drop_queue(QpId id) {
   for (std::uint64_t serial = std::min(qp.completed, qp.delivered); serial < qp.posted; ++serial) {
     pool_.give_back(wr_at(qp, serial).payload);
   }
-  // Serials stay: ghosts of this queue pair still count on them.
+  // Keeps the serials, because ghosts of this queue pair refer to them.
   qp.completed = qp.retired = qp.posted;
   std::vector<Wr>().swap(qp.ring);
   std::vector<Qp::Receives>().swap(qp.receives);
@@ -282,7 +282,7 @@ void Network::on_close(QpId id, ChoiceSource& choice) {
   happened(h);
 }
 
-// The adapter finishes a transfer that it had begun, though the connection is gone already.
+// The adapter finishes a transfer in progress after the connection was closed.
 void Network::place_late(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   if (qp.peer == kNone) return;

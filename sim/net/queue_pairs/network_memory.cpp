@@ -1,4 +1,4 @@
-// Memory of nodes and the keys that let peers write to it.
+// Memory of nodes and the keys with which peers write to it.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -68,7 +68,7 @@ RemoteKey Network::make_key(NodeId node_id, RegionId region, std::size_t offset,
   if (node.free_keys.empty()) {
     id = static_cast<RemoteKeyId>(node.keys.size());
     RTRS_ASSERT(id < kMaxKeys);
-    // Keys of another start of the node are no keys of this one.
+    // Keys from an earlier start of the node are not valid in this one.
     node.keys.emplace_back().generation = static_cast<std::uint16_t>(node.starts * 0x1357u);
   } else {
     id = node.free_keys.back();
@@ -133,7 +133,7 @@ const Network::Key* Network::find_key(NodeId node_id, const Wr& wr) const noexce
   if (id >= node.keys.size()) return nullptr;
   const Key& key = node.keys[id];
   if (!key.used) return nullptr;
-  // Without fencing a write that has begun goes on after its key died.
+  // If an invalidation does not fence writes, a write in progress continues after its key was invalidated.
   const bool going_on = wr.torn && !config_.capabilities.invalidation_fences;
   if (!going_on && (!key.valid || key.rkey != wr.rkey)) return nullptr;
   if (wr.remote_addr < key.address) return nullptr;
@@ -154,7 +154,7 @@ void Network::gather(NodeId node_id, const Wr& wr, std::uint32_t begin, std::uin
     std::memcpy(to, pool_[wr.payload].data() + begin, end - begin);
     return;
   }
-  std::uint32_t at = 0;  // of the part in the message
+  std::uint32_t at = 0;  // offset of the part in the message
   for (unsigned i = 0; i < wr.part_count; ++i) {
     const LocalPart& part = wr.parts[i];
     const std::uint32_t first = std::max(begin, at);

@@ -1,4 +1,4 @@
-// What the simulated network does, case by case. The law monitor watches every test (see TearDown).
+// Behaviour of the simulated network. TearDown() fails each test in which the law monitor found a violation.
 #include "sim/net/queue_pairs/network.hpp"
 
 #include "sim/net/queue_pairs/test_network.hpp"
@@ -100,7 +100,7 @@ TEST_F(NetworkTest, TooLongMessageBreaksBothEnds) {
   post(*client, message(kClientKey, std::string(300, 'x')));
   EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::connection_lost});
   EXPECT_EQ(kinds(poll(*client)), Kinds{Kind::connection_lost});
-  // The receive that was too small is over with the others: nothing is outstanding when it closes.
+  // The receive that was too small was flushed with the others, so nothing is outstanding at the close.
   server->disconnect(kServerKey);
   EXPECT_EQ(kinds(run_and_poll(*server)), std::vector{Kind::connection_closed});
 }
@@ -196,7 +196,7 @@ TEST_F(NetworkTest, DisconnectReachesThePeerAndClosesOnce) {
   EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::connection_closed});
 }
 
-// Plays one value under one label, else calm.
+// Returns `value` for one label and 0 for all others.
 class OneChoice final : public ChoiceSource {
  public:
   OneChoice(Label label, std::uint32_t value) : label_(label), value_(value) {}

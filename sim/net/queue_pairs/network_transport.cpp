@@ -22,7 +22,7 @@ bool is_write(WorkRequest::Op op) noexcept {
 std::size_t Network::post(NodeId node, std::span<const WorkRequest> requests, ChoiceSource& choice) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const QpId id = find_qp(node, requests[i].key);
-    // What is lost takes everything and drops it.
+    // A lost connection accepts work requests and drops them.
     if (id == kNone || qps_[id].state != Qp::State::ready || qps_[id].lost_reported) continue;
     if (!enqueue(id, requests[i], choice)) return i;
   }
@@ -32,7 +32,7 @@ std::size_t Network::post(NodeId node, std::span<const WorkRequest> requests, Ch
 bool Network::enqueue(QpId id, const WorkRequest& request, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   if (qp.posted - qp.retired >= qp.send_depth) return false;
-  // Where completions only mean "copied", what is copied and not delivered is bounded as well.
+  // If a completion only means "copied", copied but undelivered work is limited too.
   if (qp.posted - std::min(qp.completed, qp.delivered) >= std::uint64_t{4} * qp.send_depth) return false;
   Wr wr;
   wr.op = request.op;
@@ -187,7 +187,7 @@ void Network::on_deliver(QpId id, ChoiceSource& choice) {
     const QpId broken = own_side ? id : qp.peer;
     qp.blocked = false;
     break_qp(broken, choice);
-    // An unharmed sender sends on, in vain.
+    // A sender that did not break keeps sending, without success.
     schedule_delivery(id, now_);
     return;
   }
@@ -202,11 +202,11 @@ void Network::deliver(QpId id, ChoiceSource& choice) {
     case Outcome::done:
       ++qp.delivered;
       qp.rnr_since = kNever;
-      if (serial < qp.completed) {  // was copied long ago
+      if (serial < qp.completed) {  // completed earlier, when it was copied
         pool_.give_back(wr.payload);
         wr.payload = kNoPayload;
       }
-      // Where completions say nothing of the peer, an arrival is the progress that ends an outage.
+      // If completions do not prove delivery, an arrival at the peer ends an outage.
       if (!config_.capabilities.done_means_delivered) qp.stuck_since = kNever;
       schedule_ack(id, choice);
       schedule_delivery(id, 0);
@@ -238,7 +238,7 @@ void Network::refuse(QpId responder, QpId requester, std::uint64_t serial, Choic
   fail(responder, Ending::remote_access, qps_[responder].completed, choice);
 }
 
-// The refusal reaches the requester, or gets lost and leaves it without an answer.
+// The refusal reaches the requester, or it is lost and the requester gets no reply.
 void Network::on_refusal(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   if (qp.state != Qp::State::ready) return;
@@ -273,7 +273,7 @@ Network::Outcome Network::execute(QpId responder_id, QpId requester, std::uint64
     }
   }
   if (needs_receive) {
-    // One that is too small is not used up: it is flushed with the others.
+    // A receive that is too small is not consumed; it is flushed with the others.
     if (!is_write(wr.op) && wr.length > responder.receives[responder.first_receives].bytes) {
       return Outcome::refused;
     }
@@ -357,7 +357,7 @@ void Network::invalidate(NodeId node, ConKey key, RemoteKeyId remote_key, std::u
   const QpId id = find_qp(node, key);
   if (id == kNone || qps_[id].state != Qp::State::ready || qps_[id].lost_reported) return;
   if (!config_.capabilities.done_means_delivered) {
-    // No operation of a send queue here: the registration is simply taken back.
+    // Not a send queue operation in this case: the key is revoked at once.
     revoke(node, remote_key);
     report(node, id, event::ChunkInvalidated{key, cookie, true});
     return;

@@ -1,4 +1,4 @@
-// Which writes a foreign client marks, and that it changes nothing else.
+// PreflushFabric marks the expected writes and changes nothing else.
 #include "sim/net/basic/preflush_fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace rtrs::sim::preflush_fabric_test {
 namespace {
 
-// Keeps what is posted.
+// Records posted work requests.
 class Kept final : public ForwardingFabric {
  public:
   using ForwardingFabric::ForwardingFabric;
@@ -26,7 +26,7 @@ class Kept final : public ForwardingFabric {
 
 class PreflushFabricTest : public testing::Test {
  protected:
-  static constexpr std::uint32_t kAt = 64;  // where the user header stands
+  static constexpr std::uint32_t kAt = 64;  // offset of the user header
 
   PreflushFabricTest() : region(fabric.allocate(4096).value()) {}
   static wire::rnbd::Io io(wire::rnbd::Opcode opcode, std::uint16_t prio) {
@@ -38,7 +38,7 @@ class PreflushFabricTest : public testing::Test {
     message.prio = prio;
     return message;
   }
-  // A request with data in front of its header.
+  // A write request: data followed by its header.
   WorkRequest request() const {
     WorkRequest work;
     work.op = WorkRequest::Op::write_imm;
@@ -48,7 +48,7 @@ class PreflushFabricTest : public testing::Test {
     work.parts[1] = {region.id, kAt, wire::rnbd::kIoBytes + 8};
     return work;
   }
-  // What stands in the memory behind a post of `work` with this message.
+  // Posts `work` with this message. Returns the message in memory afterwards.
   wire::rnbd::Io sent(const wire::rnbd::Io& message, const WorkRequest& work) {
     std::fill(region.bytes.begin(), region.bytes.end(), std::byte{0x5a});
     EXPECT_EQ(encode(message, region.bytes.subspan(kAt, wire::rnbd::kIoBytes)), wire::rnbd::kIoBytes);

@@ -8,7 +8,7 @@
 namespace rtrs::sim {
 namespace {
 
-// Takes a prefix and a number off the front of `text`.
+// Removes a prefix and a decimal number from the front of `text`. Returns false if they are missing.
 bool take_number(std::string_view& text, char prefix, std::uint32_t& value) noexcept {
   if (text.empty() || text.front() != prefix) return false;
   text.remove_prefix(1);

@@ -1,12 +1,12 @@
-// One node of a simulated network behind the fabric interface.
+// Fabric of one node of a simulated network.
 //
-// Addresses: "n<node>.p<port>", both decimal, e.g. PathAddress{"n0.p1", "n1.p1"}. An empty source of
-// connect() means port 0. listen() takes `source`, or `destination` when that is empty; both empty: any port.
-// A port is what one link is plugged into; PathAddress::port is the service number.
+// Addresses have the form "n<node>.p<port>" with decimal numbers, for example PathAddress{"n0.p1", "n1.p1"}.
+// An empty source of connect() means port 0. listen() uses `source`, or `destination` if `source` is empty;
+// both empty: any port. A port is the endpoint of links; PathAddress::port is the service number.
 //
-// poll() reports what is due at the network's current time and does not move it; its `now` is ignored.
-// Whoever runs the world calls Network::run_until(). Network and ChoiceSource must outlive the fabric. An
-// object made before its node crashed is inert for ever: calls do nothing, poll() reports nothing.
+// poll() reports the events due at the current time of the network and does not advance it; its argument
+// `now` is ignored. The owner of the world calls Network::run_until(). Network and ChoiceSource must outlive
+// the fabric. After a crash of its node an object is inert: calls have no effect, poll() reports nothing.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -22,7 +22,7 @@ struct PortAddress {
   NodeId node = 0;
   std::uint32_t port = 0;
 };
-// False when the text is not "n<node>.p<port>".
+// Returns false if the text is not "n<node>.p<port>".
 bool parse_port_address(std::string_view text, PortAddress&) noexcept;
 std::string to_text(const PortAddress&);
 
@@ -32,7 +32,7 @@ class SimFabric final : public PlainFabric {
   ~SimFabric() override = default;
 
   NodeId node() const noexcept { return node_; }
-  // poll() reports no more than `count` events, as a backend that looks at one queue at a time. At least 1.
+  // Limits the events per poll() to `count`, at least 1, like a backend that reads one queue at a time.
   void report_at_most(std::size_t count) noexcept { batch_ = count; }
 
   const Capabilities& capabilities() const noexcept override { return network_.capabilities(); }

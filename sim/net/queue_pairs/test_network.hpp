@@ -1,4 +1,4 @@
-// Two nodes with fabrics on a simulated network, for tests of the network itself.
+// Two nodes with fabrics on a simulated network, for tests of the network.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ class NetworkTest : public ::testing::Test {
   static std::span<const std::byte> bytes_of(std::string_view text) {
     return std::as_bytes(std::span(text.data(), text.size()));
   }
-  // Everything the node has to say now.
+  // Returns all events that the node reports now.
   std::vector<Seen> poll(SimFabric& fabric) {
     std::vector<Seen> all;
     std::array<FabricEvent, 4> batch;

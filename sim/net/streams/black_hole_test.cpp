@@ -1,5 +1,5 @@
-// A network that drops large packets, as the TCP fabric sees it over simulated streams: streams with data
-// stop while the stream with the heartbeats still delivers.
+// A network that drops large packets, below the TCP fabric on simulated streams: streams with data stall
+// while the stream with the heartbeats still delivers.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -34,7 +34,8 @@ TEST(DeliveryWatch, two_vain_attempts_beside_small_packets_are_a_black_hole) {
   EXPECT_FALSE(watch.is_black_hole(stalled(6), 1000, true)) << "told once for a stall";
 }
 
-// Small packets of the connection itself pass too: Linux then counts its attempts from 0 again.
+// Small packets of the stalled connection still pass, and Linux then resets its count of retransmissions to
+// 0.
 TEST(DeliveryWatch, a_count_of_attempts_that_begins_again_is_the_same_stall) {
   tcp::DeliveryWatch watch;
   Delivery later = stalled(1);
@@ -91,7 +92,7 @@ TEST(DeliveryWatch, a_connection_that_passed_its_greeting_only) {
   EXPECT_FALSE(tcp::passed_greeting_only(closed_window, 100));
 }
 
-// A path of two connections between two processes.
+// A path with two connections between two processes.
 class BlackHoleTest : public ::testing::Test {
  protected:
   BlackHoleTest() {
@@ -115,7 +116,7 @@ class BlackHoleTest : public ::testing::Test {
     pass(milliseconds(100));
     fabrics_[0]->post_receive(key, 1000, 64);
     fabrics_[1]->post_receive({.con = con, .epoch = con + 1U}, 1000, 64);
-    // A server speaks after the first message of the client.
+    // A server must not send before the first message of the client.
     send(0, key);
   }
   void pass(Nanos time) {
@@ -140,7 +141,7 @@ class BlackHoleTest : public ::testing::Test {
     work.inline_bytes = text;
     EXPECT_EQ(fabrics_[from]->post(std::span(&work, 1)), 1U);
   }
-  // Heartbeats of both ends, as often as by default.
+  // Sends heartbeats on both ends, at the default interval.
   void heartbeats(unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
       send(0, {.con = 0, .epoch = 1});
@@ -169,7 +170,7 @@ TEST_F(BlackHoleTest, is_told_once_while_heartbeats_pass) {
   EXPECT_NE(told_[0].find("same MTU"), std::string::npos) << told_[0];
 }
 
-// The log gets at most one such line a minute, however many connections there are.
+// The fabric logs at most one such line per minute, regardless of the number of connections.
 TEST_F(BlackHoleTest, of_two_connections_is_told_in_one_line) {
   for (std::uint16_t con = 0; con < 3; ++con) connect(con);
   heartbeats(2);
@@ -209,8 +210,8 @@ TEST_F(BlackHoleTest, an_outage_of_either_way_or_of_both_is_none) {
   EXPECT_TRUE(told_.empty()) << told_[0];
 }
 
-// The answer to a client's first request is the first large packet: no session comes up, and nobody has a
-// heartbeat.
+// The response to a client's first request is the first large packet. The session is not established, and
+// there are no heartbeats yet.
 TEST_F(BlackHoleTest, is_told_when_two_sessions_in_a_row_do_not_begin) {
   for (std::uint16_t attempt = 0; attempt < 2; ++attempt) {
     accepted_ = 0;
@@ -231,7 +232,7 @@ TEST_F(BlackHoleTest, is_told_when_two_sessions_in_a_row_do_not_begin) {
   EXPECT_EQ(told_.size(), 1U);
 }
 
-// A session that began between the two shows that large packets pass.
+// A session that is established between the two shows that large packets pass.
 TEST_F(BlackHoleTest, is_not_told_when_another_session_begins_in_between) {
   for (std::uint16_t attempt = 0; attempt < 3; ++attempt) {
     accepted_ = 0;
@@ -252,7 +253,8 @@ TEST_F(BlackHoleTest, is_not_told_when_another_session_begins_in_between) {
   EXPECT_TRUE(told_.empty()) << told_[0];
 }
 
-// Sessions that stop later are those of an outage, whichever large answers passed before.
+// Sessions that stall after they were established indicate an outage, because their first large response
+// passed.
 TEST_F(BlackHoleTest, of_sessions_that_began_nothing_is_told) {
   for (std::uint16_t attempt = 0; attempt < 3; ++attempt) {
     accepted_ = 0;

@@ -1,6 +1,6 @@
-// What networks have in common that are below a fabric that ships, whatever it sends through: outages that
-// last for a budget of retries, ports that are taken out, connections through which nothing gets. What the
-// fabric promises is judged from outside (sim/net/streams/pipe_laws.hpp).
+// Base class of the networks below a real fabric, whatever it sends through: outages with a retry budget,
+// removed ports, and connections whose traffic is dropped. sim/net/streams/pipe_laws.hpp checks from outside
+// what the fabric promises.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +18,7 @@ struct EngineEnd {
   NodeId node = kNone;
   QpId peer = kNone;
   LinkId link = kNone;
-  Way way = Way::to_server;  // of what it sends
+  Way way = Way::to_server;  // direction in which this end sends
   ConKey key{};
   bool swallowed = false;
   bool hung = false;
@@ -36,8 +36,8 @@ struct EngineEvent {
   std::uint64_t serial = 0;
 };
 
-// `Node` has the fabric of the process that runs, or null. Among the `Kinds` of events are `budget` and
-// `unstick`.
+// `Node` has a pointer to the fabric of the running process, or nullptr. The `Kinds` of events include
+// `budget` and `unstick`.
 template <class Node, class End, class Kinds>
 class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   using Base = BasicNet<Node, NetLink, EngineEvent<Kinds>>;
@@ -48,7 +48,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   bool has_events(NodeId id) const noexcept override {
     return nodes_[id].up && nodes_[id].fabric != nullptr && !sleeps(id);
   }
-  // Whether what waits for a process is whole is not known.
+  // The network cannot know whether the bytes that wait for a process are a complete message.
   std::size_t event_count(NodeId) const noexcept override { return 0; }
   bool holds_message(NodeId, std::size_t) const noexcept override { return false; }
 
@@ -122,11 +122,11 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   using Base::Base;
   using Base::config_, Base::links_, Base::nodes_, Base::now_, Base::stats_;
 
-  // The process has nothing to do.
+  // True if the process has nothing to do.
   virtual bool sleeps(NodeId) const noexcept = 0;
-  // What waited for a link, or for the peer, goes through again.
+  // Resumes the traffic that waited for the link or the peer.
   virtual void go_on(QpId, ChoiceSource&) = 0;
-  // An end that has a peer may still send to it.
+  // True if an end that has a peer may still send to it.
   virtual bool is_joined(const End&) const noexcept = 0;
   virtual void taken_out(NodeId, std::uint32_t port, ChoiceSource&) = 0;
   virtual void put_back(NodeId, std::uint32_t /*port*/) {}
@@ -135,7 +135,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   void happened(unsigned what, std::uint64_t a, std::uint64_t b, std::uint64_t c = 0) {
     this->hash_ = Base::mixed(Base::mixed(Base::mixed(this->hash_, now_), a << 8 | what), b << 32 ^ c);
   }
-  // False: it was down.
+  // Marks the node as down. Returns false if it was down already.
   bool goes_down(NodeId id, bool orderly) {
     Node& node = nodes_[id];
     if (!std::exchange(node.up, false)) return false;
@@ -144,7 +144,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
     node.by_key.clear();
     return true;
   }
-  // kNone too: it has gone on with another one.
+  // Returns kNone also if the peer is now connected to another end.
   QpId peer_of(QpId id) const noexcept {
     const QpId peer = ends_[id].peer;
     return peer != kNone && ends_[peer].peer == id ? peer : kNone;
@@ -158,23 +158,23 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
     info.key = end.key;
     return info;
   }
-  // Both ends, for good.
+  // Drops the traffic of both ends permanently.
   void make_hung(QpId id, ChoiceSource& choice) {
     swallow(id, true, choice);
     const End& end = ends_[id];
     ends_[id].hung = ends_[end.peer].hung = true;
     hung_.push_back(end.way == Way::to_server ? id : end.peer);
   }
-  // Nothing that it sends gets through now.
+  // True if nothing that this end sends arrives now.
   bool is_stopped(const End& end) const noexcept { return this->is_cut(end.link, end.way) || end.swallowed; }
-  // Nothing that the peer says, acknowledgements with it.
+  // True if nothing from the peer arrives at this end now, including acknowledgements.
   bool hears_nothing(const End& end) const noexcept {
     return this->is_cut(end.link, opposite(end.way)) || end.swallowed;
   }
   Nanos latency_of(const End& end, ChoiceSource& choice) const {
     return links_[end.link].latency + draw_time(choice, links_[end.link].jitter, Label::latency);
   }
-  // From the first such moment on, the budget of retries runs.
+  // Nothing gets through. The first call starts the retry budget.
   void stuck(QpId id, ChoiceSource& choice) {
     End& end = ends_[id];
     if (end.hung || end.stuck_since != kNever) return;
@@ -187,7 +187,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   PipeLaws laws_;
 
  private:
-  // What waits for the link goes on a while after it can: it is sent again by timers.
+  // Traffic resumes some time after the link is restored, because it depends on retransmission timers.
   void link_changed(LinkId id, ChoiceSource& choice) {
     for (QpId end = 0; end < ends_.size(); ++end) {
       if (ends_[end].link != id || ends_[end].stuck_since == kNever) continue;

@@ -1,5 +1,4 @@
-// Where the frames of a stream end, as an observer of its octets knows it: the MPA request or reply, then
-// FPDUs. It judges nothing.
+// Finds the frame boundaries of a stream: the MPA request or reply, then FPDUs. Validates nothing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,13 +11,14 @@ class FpduWalk {
   void pass(std::span<const std::byte> octets) noexcept {
     for (const std::byte one : octets) pass(static_cast<std::uint8_t>(one));
   }
-  // Octets of a frame came, and others of it did not.
+  // True in the middle of a frame: some of its bytes have arrived, others have not.
   [[nodiscard]] bool is_amid() const noexcept { return at_ != 0; }
-  // The request or reply came whole.
+  // True if the MPA request or reply has arrived completely.
   [[nodiscard]] bool has_greeted() const noexcept { return greeted_; }
 
  private:
-  static constexpr std::size_t kGreeting = 20;  // its last two octets: how many follow
+  // Length in bytes; the last two bytes contain the length of the private data.
+  static constexpr std::size_t kGreeting = 20;
 
   void pass(std::uint8_t octet) noexcept {
     const std::size_t header = greeted_ ? 2 : kGreeting;
@@ -31,7 +31,7 @@ class FpduWalk {
     greeted_ = true;
   }
 
-  std::size_t at_ = 0;  // in its frame
+  std::size_t at_ = 0;  // offset in the current frame
   std::uint32_t length_ = 0;
   bool greeted_ = false;
 };

@@ -1,4 +1,4 @@
-// Octets that wait, first in, first out.
+// FIFO queue of bytes.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -20,7 +20,7 @@ class OctetQueue {
     bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(first_));
     first_ = 0;
   }
-  // Moves as much as there is and `to` holds.
+  // Moves up to `to.size()` bytes out of the queue. Returns how many.
   std::size_t take(std::span<std::byte> to) {
     const std::size_t count = std::min(size(), to.size());
     if (count != 0) std::memcpy(to.data(), bytes_.data() + first_, count);

@@ -1,4 +1,4 @@
-// What a poll of the fabric may and may not have done.
+// Checks after each poll of the fabric.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -9,12 +9,13 @@
 namespace rtrs::sim {
 namespace {
 
-// What a deadline may be late: the engine takes those together that lie close.
+// Maximum delay of a deadline, because the engine combines deadlines that are close together.
 constexpr Nanos kSlack = milliseconds(50);
-// Polls after which it has looked at them, also behind a pause of the process.
+// Number of polls within which the engine must have checked its deadlines, even after a pause of the process.
 constexpr unsigned kLatePolls = 40;
 
-// Of a word in eight, in large memory: what lands is longer.
+// Hash of the memory. In large memory it covers every eighth word only, because a stray write would be
+// longer.
 std::uint64_t digest_of(std::span<const std::byte> bytes) noexcept {
   constexpr std::size_t kLarge = std::size_t{16} << 10;
   const std::size_t step = bytes.size() > kLarge ? 64 : 8;
@@ -33,7 +34,7 @@ bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) noexcep
 
 }  // namespace
 
-// Under another key.
+// True if another live key covers the memory.
 bool PipeFabric::is_open(const Dead& dead) const noexcept {
   return std::any_of(keys_.begin(), keys_.end(), [&dead](const auto& one) {
     return one.second.rkey != 0 && overlap(one.second.bytes, dead.bytes);
@@ -47,7 +48,7 @@ void PipeFabric::before_poll() {
   }
 }
 
-// The process itself does not run during a poll.
+// The process does not run during a poll, so that only the fabric can have changed the memory.
 void PipeFabric::check_dead_keys() {
   for (const Dead& one : dead_) {
     if (one.watched && digest_of(one.bytes) != one.digest)
@@ -67,12 +68,13 @@ void PipeFabric::check_arrival(const FabricEvent& event, std::vector<PipeLaws::P
   if (const auto* ended = std::get_if<event::KeyInvalidated>(&event)) {
     const auto found = std::find_if(keys_.begin(), keys_.end(),
                                     [&](const auto& one) { return one.second.rkey == ended->rkey; });
-    // The octets of writes before it may have come in this poll.
+    // Not added to `dead_`, because earlier writes under this key may land in this poll.
     if (found != keys_.end()) found->second.rkey = 0;
   }
   if (id == kNone || network_.ends_[id].peer == kNone) return;
   const QpId peer = network_.ends_[id].peer;
-  // A sender that is gone does not keep its memory as it was.
+  // A sender that has closed may change its memory before the bytes are read, so that its writes cannot be
+  // compared.
   std::vector<PipeLaws::Posted> now_written;
   network_.laws_.arrived(id, peer, event, network_.now(), now_written);
   if (network_.laws_.is_over(peer)) return;
@@ -92,7 +94,7 @@ void PipeFabric::check_writes(const std::vector<PipeLaws::Posted>& written) {
     }
     const auto place = memory.subspan(static_cast<std::size_t>(one.address), one.bytes.size());
     if (std::equal(place.begin(), place.end(), one.bytes.begin())) continue;
-    // A later one may have come to the same place.
+    // A later write may have overwritten the place.
     const bool again = std::any_of(written.begin() + static_cast<std::ptrdiff_t>(at) + 1, written.end(),
                                    [&](const PipeLaws::Posted& other) { return other.rkey == one.rkey; });
     if (!again && !network_.laws_.writes_to(one.rkey))
@@ -115,7 +117,7 @@ void PipeFabric::check_books() {
     fail("a socket is open that nothing is waited for on");
 }
 
-// What this end waits for longer than it may, in words; null: nothing.
+// Returns what this end waits for although the time limit has passed, as text; nullptr if there is nothing.
 const char* PipeFabric::overdue(PipeNetwork::End& end) noexcept {
   const Nanos now = network_.now();
   const tcp::TcpOptions& may = network_.tcp_;

@@ -8,7 +8,7 @@
 namespace rtrs::sim {
 namespace {
 
-// Of keys that are dead, so many are watched, the latest ones.
+// Number of most recently revoked keys whose memory is checked.
 constexpr std::size_t kWatchedKeys = 24;
 tcp::KeySequence::Secret secret_of(std::uint64_t seed) {
   tcp::KeySequence::Secret secret;
@@ -153,7 +153,7 @@ void PipeFabric::accept(std::uint32_t request, ConKey key, const ConnectionParam
     network_.bind(node_, static_cast<QpId>(socket), key);
     return;
   }
-  // It has no other end.
+  // The connection has no other end.
   const auto id = static_cast<QpId>(network_.ends_.size());
   PipeNetwork::End& end = network_.ends_.emplace_back();
   end.node = node_;

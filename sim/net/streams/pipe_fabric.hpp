@@ -1,6 +1,6 @@
-// The TCP fabric of one process on a node of a PipeNetwork: the engine that ships (core/tcp), over simulated
-// sockets, with an eye on the laws (sim/net/streams/pipe_laws.hpp). An object made before its node crashed is
-// inert for ever: calls do nothing, poll() reports nothing.
+// The TCP fabric of one process on a node of a PipeNetwork: the production engine (core/tcp) over simulated
+// sockets, with checks of the laws (sim/net/streams/pipe_laws.hpp). After a crash of its node an object is
+// inert: calls have no effect, poll() reports nothing.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,10 +15,10 @@
 
 namespace rtrs::sim {
 
-// Made before what forwards to it.
+// Base class, so that the engine exists before the ForwardingFabric that refers to it.
 struct PipeEngine {
   PipeEngine(PipeNetwork&, NodeId, ChoiceSource&, const tcp::TcpOptions&, std::uint64_t seed);
-  PipeTransport* transport = nullptr;  // of the engine
+  PipeTransport* transport = nullptr;  // owned by the engine
   tcp::FabricImpl engine;
 
  private:
@@ -30,7 +30,7 @@ class PipeFabric final : private PipeEngine, public ForwardingFabric {
   PipeFabric(PipeNetwork&, NodeId, ChoiceSource&, std::size_t batch);
   ~PipeFabric() override;
 
-  // The process sleeps until a socket of it is ready: it has asked whether it may.
+  // Calls try_wait() of the engine. Returns true if the process sleeps until one of its sockets is ready.
   bool sleeps();
 
   Result<Region> allocate(std::size_t bytes) override;
@@ -57,7 +57,7 @@ class PipeFabric final : private PipeEngine, public ForwardingFabric {
 
  private:
   struct Key {
-    std::uint32_t rkey = 0;  // 0: dead
+    std::uint32_t rkey = 0;  // 0: revoked
     RegionId region = kNoRegion;
     std::span<std::byte> bytes;
   };
@@ -65,7 +65,7 @@ class PipeFabric final : private PipeEngine, public ForwardingFabric {
     RegionId region = kNoRegion;
     std::span<std::byte> bytes;
     std::uint64_t digest = 0;
-    bool watched = false;  // in this poll: no other key opens it
+    bool watched = false;  // checked in this poll, because no live key covers the memory
   };
 
   bool live() const noexcept;

@@ -8,7 +8,7 @@
 namespace rtrs::sim {
 namespace {
 
-constexpr std::size_t kKept = 8;  // violations
+constexpr std::size_t kKept = 8;  // maximum number of recorded violations
 
 bool is_silent(const PipeLaws::Posted& one) noexcept {
   return one.op == WorkRequest::Op::write;
@@ -18,7 +18,7 @@ bool same(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
 }
 
-// What is wrong with `event` as the arrival of `one`; null: nothing.
+// Returns the difference between `event` and the arrival of `one`, as text; nullptr if there is none.
 const char* difference(const PipeLaws::Posted& one, const FabricEvent& event) noexcept {
   if (const auto* imm = std::get_if<event::ImmReceived>(&event)) {
     if (one.op != WorkRequest::Op::write_imm) return "an immediate arrives instead of something else";
@@ -49,7 +49,7 @@ void PipeLaws::posted(QpId from, Posted one) {
   of(from).queue.push_back(std::move(one));
 }
 
-// A write with immediate and a SEND take one each.
+// A write with immediate and a SEND consume one receive each.
 void PipeLaws::take_receive(QpId at, Nanos now) {
   Ledger& ledger = of(at);
   if (ledger.receives == 0) return violated(2, now, "more arrives than there are receives");

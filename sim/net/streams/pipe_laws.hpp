@@ -1,16 +1,16 @@
-// What a fabric over streams promises, checked from outside: by what is posted on one end and reported at the
-// other, by the memory that keys lead to, and by what the sockets do. It shares nothing with the fabric.
+// Checks the promises of a fabric from outside: compares what is posted on one end with what is reported at
+// the other, watches the memory behind keys, and watches the sockets. Shares no code with the fabric.
 //
 //   A1  arrivals are a prefix of what was posted, in order
-//   A2  nothing arrives twice, no receive is taken twice
+//   A2  nothing arrives twice, no receive is consumed twice
 //   A5  what was written before an arrival is in place when the arrival is reported
-//   A14 access needs a valid key: nothing lands under one that is dead
+//   A14 access needs a valid key: no data is written under a revoked key
 //   A17 nothing arrives that was not posted
-//   A19 a wait for a peer has a bound: a client that says nothing, a socket that takes nothing
-//   A20 what is held for connections ends with them
-//   A22 nobody sleeps over what he has to send or to report
-//   A21 an honest peer is never accused, unless octets were changed on the way
-//   A23 after disconnect() a connection reports only its end, and that of keys of this side
+//   A19 waiting for a peer has a time limit: for a silent client, and for a socket that accepts no data
+//   A20 resources held for a connection are freed when the connection ends
+//   A22 no process sleeps while it has something to send or to report
+//   A21 no fault is reported for an honest peer, unless bytes were changed in transit
+//   A23 after disconnect() a connection reports only its end, and the end of local keys
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,26 +27,27 @@ namespace rtrs::sim {
 
 class PipeLaws {
  public:
-  // One work request as it was posted.
+  // A posted work request.
   struct Posted {
     WorkRequest::Op op = WorkRequest::Op::write;
     std::uint32_t imm = 0;
     std::uint32_t rkey = 0;
     std::uint64_t address = 0;
-    std::vector<std::byte> bytes;  // of a SEND, or what a write reads
-    bool dead = false;             // the key of a write was dead when it was posted
+    std::vector<std::byte> bytes;  // payload of a SEND, or data of a write
+    bool dead = false;             // the key of a write was already revoked when it was posted
   };
 
   void violated(unsigned law, Nanos now, std::string text);
   void posted(QpId from, Posted);
-  // The end of the sender is over: what it posted may be changed by its process from now on.
+  // The sender has closed: its process may now change the memory of posted work.
   void over(QpId from) { of(from).over = true; }
   // disconnect() was called.
   void left(QpId at) { of(at).over = of(at).left = true; }
   void told(QpId at, const FabricEvent&, Nanos now);
-  // `at` reported `event`, posted by `from`. What was written with it and before it is appended to `written`.
+  // `at` reported `event`, which `from` posted. Appends the write of this event and the writes before it to
+  // `written`.
   void arrived(QpId at, QpId from, const FabricEvent&, Nanos now, std::vector<Posted>& written);
-  // Something that was posted and did not arrive writes under this key.
+  // True if a posted write that has not arrived uses this key.
   bool writes_to(std::uint32_t rkey) const noexcept;
   bool is_over(QpId from) const noexcept { return from < ends_.size() && ends_[from].over; }
   std::uint64_t receives(QpId at) const noexcept { return at < ends_.size() ? ends_[at].receives : 0; }
@@ -54,13 +55,14 @@ class PipeLaws {
 
   bool withholds(QpId) const noexcept;
   std::uint32_t withheld_messages(QpId) const noexcept;
-  // Something that its arrival is reported of was posted, and was not reported: not a write alone.
+  // True if a posted work request whose arrival must be reported (anything but a plain write) was not
+  // reported.
   bool is_awaited(QpId) const noexcept;
   const std::vector<Violation>& violations() const noexcept { return violations_; }
 
  private:
   struct Ledger {
-    std::deque<Posted> queue;  // posted here, and not arrived
+    std::deque<Posted> queue;  // posted by this end and not arrived
     std::uint64_t receives = 0;
     bool over = false;
     bool left = false;

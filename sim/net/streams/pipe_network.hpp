@@ -1,13 +1,13 @@
-// A simulated network of streams of octets, as TCP's, for the TCP fabric: what ships is core/tcp and
-// core/iwarp, and below them are pipes instead of sockets.
+// A simulated network of byte streams, as TCP provides them. The TCP fabric on top is the production code
+// (core/tcp, core/iwarp); simulated pipes replace its sockets.
 //
-// A stream keeps the order of its octets and loses none while it lives. Everything else is drawn: how much a
-// socket takes, how much of it one step delivers, how much one receive call gives, what the buffers hold,
-// when it goes on after an outage. An outage longer than the retry budget, a reset, or a crash ends a stream;
-// what was under way is lost. With CRC on, octets may be changed on the way.
+// A stream keeps its bytes in order and loses none while it exists. Everything else is drawn: how much a
+// socket accepts, how much of that one step delivers, how much one receive call returns, the buffer sizes,
+// and when traffic resumes after an outage. An outage longer than the retry budget, a reset, or a crash ends
+// a stream; bytes in flight are lost. With CRC enabled, bytes may be changed in transit.
 //
 // Addresses and links are those of the other network (sim/net/queue_pairs/sim_fabric.hpp). A QpId is one end
-// of a stream, and its number as a socket.
+// of a stream, and also its socket number.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,37 +30,37 @@ enum class PipeEvents : std::uint8_t { wake, syn, established, deliver, reset, b
 struct PipeEnd : EngineEnd {
   enum class State : std::uint8_t { connecting, open, dead };
   State state = State::connecting;
-  bool closed = false;    // by its process: the rest of `out` is still delivered
-  bool shut = false;      // nothing comes behind `out`
-  bool finished = false;  // the peer's stream ends behind `in`
+  bool closed = false;    // by its process; the rest of `out` is still delivered
+  bool shut = false;      // the stream ends after `out`
+  bool finished = false;  // the stream of the peer ends after `in`
   bool keyed = false;     // belongs to a connection of the fabric
-  bool accepted = false;  // a server's: taken from the queue of its listener
+  bool accepted = false;  // server: taken from the queue of its listener
   bool deliver_scheduled = false;
-  bool corrupted = false;  // some of what it sent was changed on the way
+  bool corrupted = false;  // some bytes that this end sent were changed in transit
   int error = 0;
   std::uint16_t service = 0;
-  std::uint32_t attempts = 0;  // of a connect request
-  std::size_t capacity = 0;    // of what it sends: `out`, and what nobody acknowledged
-  std::size_t window = 0;      // of `in`
+  std::uint32_t attempts = 0;  // transmissions of the connect request
+  std::size_t capacity = 0;    // send buffer in bytes: `out` and unacknowledged bytes
+  std::size_t window = 0;      // maximum size of `in`, bytes
   std::size_t unacknowledged = 0;
-  std::uint64_t offset = 0;  // octets delivered of what it sent
-  FpduWalk walk;             // over them
-  Nanos delivered = 0;       // the last of them
+  std::uint64_t offset = 0;  // bytes of this end that were delivered
+  FpduWalk walk;             // over the delivered bytes
+  Nanos delivered = 0;       // time of the last delivery
   OctetQueue out, in;
-  Nanos since = kNever;          // accepted, or seen to be connected
-  unsigned late_polls = 0;       // of its process, since a deadline of it was over
-  Nanos starved_since = kNever;  // something waits for a receive
-  Nanos owed_since = kNever;     // since then the socket takes less than the process offers
-  std::uint64_t taken = 0;       // bytes that the process has sent
-  std::uint64_t owed = 0;        // value of `taken` when all that was offered then is sent
-  Nanos trickle = 0;             // time between two bytes on the way to the peer; 0: no limit
-  Nanos pending_since = 0;       // when the oldest byte of `out` became the oldest
+  Nanos since = kNever;          // when accept() or outcome() reported the connection
+  unsigned late_polls = 0;       // polls of the process since it missed a deadline of this end
+  Nanos starved_since = kNever;  // since when received bytes wait for a posted receive
+  Nanos owed_since = kNever;     // since when the socket has accepted less than the process offers
+  std::uint64_t taken = 0;       // bytes that the socket has accepted
+  std::uint64_t owed = 0;        // value of `taken` at which all bytes offered then are accepted
+  Nanos trickle = 0;             // interval between two delivered bytes; 0: no limit
+  Nanos pending_since = 0;       // since when the oldest byte of `out` is the oldest
   tcp::Watched* watched = nullptr;
   std::uint32_t interest = 0;
 };
 
 struct PipeListener {
-  std::uint32_t port = kNone;  // kNone: any
+  std::uint32_t port = kNone;  // kNone: all ports
   std::uint16_t service = 0;
   std::vector<QpId> waiting;
   tcp::Watched* watched = nullptr;
@@ -68,7 +68,7 @@ struct PipeListener {
 };
 
 struct PipeNode : NetNode {
-  PipeFabric* fabric = nullptr;  // of the process that runs
+  PipeFabric* fabric = nullptr;  // fabric of the running process; nullptr if there is none
   std::vector<PipeListener> listeners;
   std::vector<QpId> watched;
   Nanos timer = kNever;
@@ -77,7 +77,7 @@ struct PipeNode : NetNode {
 
 class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
  public:
-  // `seed`: of the keys of the fabrics.
+  // `seed` determines the keys of the fabrics.
   PipeNetwork(const NetworkConfig&, tcp::TcpOptions, std::uint64_t seed);
   ~PipeNetwork() override;
   PipeNetwork(const PipeNetwork&) = delete;
@@ -94,12 +94,13 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
   void break_qp(QpId, ChoiceSource&) override;
   void crash(NodeId, bool orderly, ChoiceSource&) override;
 
-  // From now on peers may write under dead keys and send what finds no receive, which ends the connection.
+  // Allows peers from now on to write under revoked keys and to send without a posted receive, which ends the
+  // connection.
   void expect_lies() noexcept { lies_ = true; }
-  // Delivers what this end sends one byte at a time, `apart`. 0: without that limit.
+  // Limits the delivery from this end to one byte per interval `apart`; 0: no limit.
   void trickle(QpId id, Nanos apart) noexcept { ends_[id].trickle = apart; }
   std::size_t open_sockets() const noexcept;
-  // Octets that come to this end, or leave it, were changed.
+  // True if bytes to or from this end were changed in transit.
   bool was_changed(QpId id) const noexcept {
     return ends_[id].corrupted || (ends_[id].peer != kNone && ends_[ends_[id].peer].corrupted);
   }
@@ -137,7 +138,7 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
   void deliver(QpId, std::size_t count, ChoiceSource&);
   void corrupt(End&, std::span<std::byte>, ChoiceSource&);
   std::size_t some_of(std::size_t count, ChoiceSource&);
-  // The peer learns that there is nobody any more.
+  // Notifies an end that its peer no longer exists.
   void send_reset(QpId to, ChoiceSource&);
   static void end_well(End&) noexcept;
   void fail(QpId, int error);

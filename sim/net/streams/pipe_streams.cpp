@@ -1,4 +1,4 @@
-// How streams begin, carry octets and end.
+// Set-up of streams, delivery of their bytes, and their end.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -109,7 +109,7 @@ void PipeNetwork::on_budget(QpId id, ChoiceSource& choice) {
     end.budget_scheduled = true;
     return schedule(end.stuck_since + end.budget, Event::Kind::budget, id);
   }
-  // A retransmission just now decides.
+  // Retransmits now; the result decides.
   go_on(id, choice);
   if (ends_[id].stuck_since == kNever) return;
   ++stats_.retry_exceeded;
@@ -144,7 +144,7 @@ void PipeNetwork::on_deliver(QpId id, ChoiceSource& choice) {
   const std::size_t count = std::min(end.out.size(), room);
   if (count != 0) deliver(id, end.trickle != 0 ? 1 : some_of(count, choice), choice);
   if (!ends_[id].out.empty()) {
-    // A window that is closed opens when the peer reads.
+    // A closed window opens when the peer reads.
     if (room > 0) schedule_delivery(id, now_ + ends_[id].trickle, choice);
     return;
   }
@@ -184,7 +184,7 @@ void PipeNetwork::deliver(QpId id, std::size_t count, ChoiceSource& choice) {
   }
 }
 
-// One bit, of one octet.
+// Inverts one bit.
 void PipeNetwork::corrupt(End& end, std::span<std::byte> bytes, ChoiceSource& choice) {
   const std::uint32_t at = choice.draw(static_cast<std::uint32_t>(bytes.size()), Label::pipe_break);
   bytes[at] ^= static_cast<std::byte>(1U << choice.draw(8, Label::pipe_break));
@@ -198,7 +198,7 @@ void PipeNetwork::send_reset(QpId to, ChoiceSource& choice) {
   const End& end = ends_[to];
   if (end.state == End::State::dead) return;
   if (hears_nothing(end)) {
-    // What it sends next is answered in the same way, once it gets through.
+    // The next packet of this end that arrives is answered with a reset too.
     if (end.state == End::State::connecting) schedule(now_ + config_.cm_timeout, Event::Kind::syn, to);
     return;
   }
@@ -232,7 +232,7 @@ void PipeNetwork::close_end(QpId id, ChoiceSource& choice) {
   if (end.state == End::State::connecting) return fail(id, ECONNABORTED);
   if (end.state == End::State::dead) return;
   if (!end.in.empty()) {
-    // What was not read makes a reset of it, and what was not sent is lost.
+    // If received bytes were not read, the close is a reset and unsent bytes are lost.
     send_reset(end.peer, choice);
     return fail(id, ECONNABORTED);
   }

@@ -101,7 +101,7 @@ bool PipeTransport::lacks_descriptor() {
   return true;
 }
 
-// Where there is no descriptor the client goes on waiting, as with accept4().
+// Without a free descriptor the client stays in the queue, as with accept4().
 tcp::Transport::Client PipeTransport::accept(tcp::SocketId socket) {
   const PipeNetwork::Listener* const from = live() ? listener(socket) : nullptr;
   Client client;
@@ -132,7 +132,7 @@ tcp::Transport::Client PipeTransport::take_waiting(tcp::SocketId socket) {
   return client;
 }
 
-// Takes the descriptor that is kept for it, unless another part of the process has it.
+// Uses the reserved descriptor, unless another part of the process took it.
 tcp::Transport::Client PipeTransport::turn_away(tcp::SocketId socket) {
   Client client;
   client.error = EMFILE;
@@ -170,8 +170,8 @@ tcp::Transport::Moved PipeTransport::receive(tcp::SocketId socket, iwarp::Mutabl
   return {count, 0};
 }
 
-// The first send() that is not taken whole starts a deadline for all that was offered. Progress does not move
-// it.
+// The first send() that accepts less than offered starts a deadline for all bytes offered in that call.
+// Progress does not extend the deadline.
 void PipeTransport::note_taken(End& one, std::size_t count, std::size_t offered) const noexcept {
   one.taken += count;
   if (count == offered) {
@@ -197,7 +197,7 @@ tcp::Transport::Moved PipeTransport::send(tcp::SocketId socket, std::span<const 
     return {0, EAGAIN};
   }
   if (used == 0) one.pending_since = network_.now();
-  // What is sent first, a request or its answer, finds the buffer empty.
+  // The first bytes, a connect request or its reply, always find an empty buffer.
   const bool first = one.offset == 0 && used == 0;
   const std::size_t most = std::min(room, offered);
   const std::size_t count = first ? most : network_.some_of(most, choice_);
@@ -226,7 +226,7 @@ void PipeTransport::close(tcp::SocketId socket) noexcept {
   network_.close_end(static_cast<QpId>(socket), choice_);
 }
 
-// As Linux sends again: after 200 ms, and each time after twice as long.
+// Computes retransmissions as Linux: the first after 200 ms, each further one after twice the interval.
 tcp::Transport::Delivery PipeTransport::delivery(tcp::SocketId socket) const noexcept {
   const End& one = end(socket);
   Delivery result{.known = true, .packet_bytes = 1500, .acknowledged = one.offset - one.unacknowledged};
@@ -293,7 +293,7 @@ std::span<const tcp::Transport::Ready> PipeTransport::look() noexcept {
   for (std::size_t i = 0; i < sockets && count < ready_.size(); ++i) {
     const End& one = network_.ends_[node.watched[(first + i) % sockets]];
     const std::uint32_t events = network_.readiness(one) & (one.interest | tcp::kBroken);
-    // As of sockets: what is broken can be read.
+    // As with real sockets, a broken socket is readable.
     if (events != 0)
       ready_[count++] = {one.watched, (events & tcp::kBroken) != 0 ? events | tcp::kReadable : events};
   }

@@ -1,4 +1,4 @@
-// The sockets of one process on a node of a PipeNetwork. After a crash of the node it is inert.
+// The sockets of one process on a node of a PipeNetwork. Inert after a crash of the node.
 #pragma once
 #include <array>
 #include <map>
@@ -15,9 +15,9 @@ class PipeTransport final : public tcp::Transport {
  public:
   PipeTransport(PipeNetwork& network, NodeId node, ChoiceSource& choice);
 
-  // The connection that the next connect() is for.
+  // Sets the connection that the next connect() belongs to.
   void connecting(ConKey key) noexcept { key_ = key; }
-  // The next accepted stream that is to be watched cannot be.
+  // Makes watch() fail for the next accepted stream.
   void refuse_watch(bool on) noexcept { refuses_watch_ = on; }
 
   Nanos now() const noexcept override { return network_.now(); }
@@ -35,7 +35,7 @@ class PipeTransport final : public tcp::Transport {
   bool shut_down(tcp::SocketId) noexcept override;
   void close(tcp::SocketId) noexcept override;
   Delivery delivery(tcp::SocketId) const noexcept override;
-  // Each node shows a key of its own, the same in all of its lives.
+  // Each node has its own identity, which survives restarts.
   Peer peer(tcp::SocketId) const override;
   bool watch(tcp::SocketId, std::uint32_t interest, tcp::Watched&) noexcept override;
   void forget(tcp::SocketId) noexcept override;
@@ -47,7 +47,8 @@ class PipeTransport final : public tcp::Transport {
  private:
   using End = PipeNetwork::End;
   bool live() const noexcept;
-  // Another part of the process has them all, in half of the cases for up to 0.3 s.
+  // Draws whether other parts of the process use all file descriptors; in half of the cases this lasts for up
+  // to 0.3 s.
   bool lacks_descriptor();
   Client take_waiting(tcp::SocketId listener);
   void note_taken(End&, std::size_t count, std::size_t offered) const noexcept;

@@ -1,4 +1,4 @@
-// Simulated streams: what they carry, how they end, and what the laws of a fabric over them refuse.
+// Simulated streams: transfer, end of streams, and violations that the laws detect.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,7 +22,7 @@ struct Marker final : tcp::Watched {
   Marker() : Watched(Kind::connection) {}
 };
 
-// Two processes and one stream between them.
+// Two processes with one stream between them.
 class StreamsTest : public ::testing::Test {
  protected:
   void open(ChoiceSource& choice) {
@@ -52,7 +52,7 @@ class StreamsTest : public ::testing::Test {
     const auto rest = std::span(pieces).subspan(second ? 1 : 0);
     return client_->send(near_, rest, second ? from - pieces[0].size() : from).bytes;
   }
-  // What there is, in two parts a call.
+  // Receives all available bytes, into two buffers per call.
   std::string receive(int* error = nullptr) {
     std::string text;
     for (;;) {
@@ -73,7 +73,7 @@ class StreamsTest : public ::testing::Test {
   tcp::SocketId listener_ = tcp::kNoSocket, near_ = tcp::kNoSocket, far_ = tcp::kNoSocket;
 };
 
-// As with accept4(): the client stays in the queue of the listener.
+// As with accept4(), the client stays in the queue of the listener.
 TEST_F(StreamsTest, a_client_that_there_is_no_descriptor_for_waits) {
   SeededChoice choice(1);
   open(choice);
@@ -109,7 +109,7 @@ TEST_F(StreamsTest, however_it_is_cut_the_same_octets_arrive) {
     ASSERT_EQ(seen, text) << "seed " << seed;
     rounds += calls;
   }
-  EXPECT_GT(rounds, 30u);  // a socket takes a part only, now and then
+  EXPECT_GT(rounds, 30u);  // a socket sometimes accepts only a part
 }
 
 TEST_F(StreamsTest, a_full_socket_takes_nothing_and_is_not_writable) {
@@ -186,7 +186,8 @@ TEST_F(StreamsTest, a_timer_and_a_signal_make_a_process_ready_once) {
   EXPECT_TRUE(client_->look().empty());
 }
 
-// A server that answers a few connect requests a poll; the clients are of one host and come at once.
+// The server answers a few connect requests per poll. All clients are on one host and connect at the same
+// time.
 TEST(AdmissionTest, no_client_of_a_storm_is_closed_while_it_waits_for_its_answer) {
   constexpr unsigned kClients = 200;
   constexpr unsigned kAnswers = 4;
@@ -221,8 +222,8 @@ TEST(AdmissionTest, no_client_of_a_storm_is_closed_while_it_waits_for_its_answer
 TEST(FpduWalkTest, frames_end_where_their_length_says) {
   FpduWalk walk;
   std::vector<std::byte> octets(20 + 3 + 24);
-  octets[19] = std::byte{3};   // private data of three octets
-  octets[24] = std::byte{14};  // an FPDU of 2 + 14 + 4 octets
+  octets[19] = std::byte{3};   // 3 bytes of private data
+  octets[24] = std::byte{14};  // an FPDU of 2 + 14 + 4 bytes
   for (std::size_t at = 0; at < octets.size(); ++at) {
     EXPECT_EQ(walk.is_amid(), at != 0 && at != 23 && at < 43) << at;
     EXPECT_EQ(walk.has_greeted(), at >= 23) << at;
@@ -240,7 +241,7 @@ PipeLaws::Posted posted(WorkRequest::Op op, std::uint32_t imm, const std::string
   return one;
 }
 
-// 0: no law was broken.
+// Returns the number of the violated law; 0 if there is none.
 unsigned broken(const std::vector<PipeLaws::Posted>& work, const std::vector<FabricEvent>& events,
                 unsigned receives = 8) {
   PipeLaws laws;

@@ -1,6 +1,6 @@
-// The verbs fabric of one process on a node of a MockNet, with an eye on the laws
-// (sim/net/streams/pipe_laws.hpp). An object made before its node crashed is inert for ever: calls do
-// nothing, poll() reports nothing. The memory that it allocated stays until it goes itself.
+// The verbs fabric of one process on a node of a MockNet, with checks of the laws
+// (sim/net/streams/pipe_laws.hpp). After a crash of its node an object is inert: calls have no effect, poll()
+// reports nothing. Memory that it allocated stays until the object is destroyed.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -20,10 +20,11 @@ class MockFabric final : public PlainFabric {
   MockFabric(MockNet&, NodeId, ChoiceSource&, std::size_t batch, const verbs::VerbsOptions&);
   ~MockFabric() override;
 
-  // The process sleeps until something of its adapters can be read: it has asked whether it may.
+  // Calls try_wait() of the backend. Returns true if the process sleeps until a file descriptor of its
+  // adapters is readable.
   bool sleeps();
   Nanos next_timer() const noexcept { return engine_ == nullptr ? kNever : engine_->next_timer(); }
-  // The process is dead. Its objects go, and nobody hears of that.
+  // Kills the process: destroys its objects without messages to peers.
   void die();
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -51,14 +52,15 @@ class MockFabric final : public PlainFabric {
   bool try_wait() noexcept override { return sleeps(); }
 
  private:
-  // Calls of the backend come from this node, and what it asks for may be short.
+  // Scope of a call into the backend: sets the host of the call, and the node whose resource requests may
+  // fail.
   class Inside;
 
   bool live() const noexcept { return engine_ != nullptr; }
   void take_note(FabricEvent&);
   void end_engine();
   NodeId client_of(std::uint32_t request) const;
-  // A peer may still write under the key that this was, on the adapter of that connection.
+  // True if a peer can still write with this rkey to the adapter of the connection.
   bool is_open(QpId, std::uint32_t key) const;
 
   MockNet& network_;
@@ -66,12 +68,13 @@ class MockFabric final : public PlainFabric {
   ChoiceSource& choice_;
   std::size_t batch_;
   std::unique_ptr<verbs::VerbsFabric> opened_;
-  verbs::FabricImpl* engine_ = nullptr;  // what was opened; null: the process is dead
+  verbs::FabricImpl* engine_ = nullptr;  // the opened fabric; nullptr: the process is dead
   Capabilities capabilities_;
   std::map<RegionId, std::unique_ptr<std::byte[]>> memory_;
-  std::map<RemoteKeyId, std::pair<QpId, std::uint32_t>> offers_;   // keys of single requests
-  std::map<std::pair<QpId, std::uint64_t>, std::uint32_t> dying_;  // keys, by who asked for it and the cookie
-  mutable bool asleep_ = false;                                    // until something is done
+  std::map<RemoteKeyId, std::pair<QpId, std::uint32_t>> offers_;  // keys made for single requests
+  // Rkeys in invalidation, by connection and cookie.
+  std::map<std::pair<QpId, std::uint64_t>, std::uint32_t> dying_;
+  mutable bool asleep_ = false;  // reset by the next call into the backend
 };
 
 }  // namespace rtrs::mock_net

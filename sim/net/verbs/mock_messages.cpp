@@ -1,4 +1,4 @@
-// The messages of connection managers, on their way.
+// Messages of the connection managers in transit.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -47,7 +47,7 @@ LinkId MockNet::link_between(std::size_t from, std::size_t to, Way& way) const n
   return kNone;
 }
 
-// A connection through which nothing gets.
+// True if the message belongs to a connection whose traffic is dropped.
 bool MockNet::is_swallowed(const Message& message) const noexcept {
   const auto holds = [this](std::uint32_t identifier) {
     const auto found = by_identifier_.find(identifier);

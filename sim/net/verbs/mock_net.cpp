@@ -15,7 +15,7 @@ using mock_hca::Profile;
 constexpr std::array kMakes{mock_hca::mlx5, mock_hca::irdma, mock_hca::bnxt_re, mock_hca::hfi1,
                             mock_hca::rxe};
 
-// Of the process on a node that is started for the n-th time.
+// Returns the options of the n-th process on a node.
 verbs::VerbsOptions options_of(std::uint64_t number, bool windows) {
   verbs::VerbsOptions options;
   if (number % 4 == 1) options.invalidation = verbs::Invalidation::registration;
@@ -24,7 +24,7 @@ verbs::VerbsOptions options_of(std::uint64_t number, bool windows) {
   return options;
 }
 
-// As --rdma-invalidation and --rdma-post name it.
+// Formats the options with the words of `--rdma-invalidation` and `--rdma-post`.
 std::string words_of(const verbs::VerbsOptions& options) {
   const char* const keys = options.invalidation == verbs::Invalidation::registration ? "registration"
                            : options.invalidation == verbs::Invalidation::windows    ? "windows"
@@ -54,7 +54,7 @@ NodeId MockNet::add_node() {
   return id;
 }
 
-// A node has as many as somebody has asked for.
+// Returns the adapter of the port; creates the adapters up to it if necessary.
 std::size_t MockNet::adapter_of(NodeId id, std::uint32_t port) {
   Node& node = nodes_[id];
   while (node.adapters.size() <= port) {
@@ -68,7 +68,7 @@ std::size_t MockNet::adapter_of(NodeId id, std::uint32_t port) {
 
 std::unique_ptr<Fabric> MockNet::open(NodeId id, ChoiceSource& choice, std::size_t batch) {
   Node& node = nodes_[id];
-  // A host without any adapter would not start: it has one more for that.
+  // A process would not start without an adapter, so that a host has a spare one.
   if (node.unplugged.size() == node.adapters.size())
     adapter_of(id, static_cast<std::uint32_t>(node.adapters.size()));
   return std::make_unique<MockFabric>(*this, id, choice, batch, options_of_start(id, node.starts));
@@ -126,7 +126,7 @@ void MockNet::look_at_problems() {
   for (std::string& text : mock_hca::problems()) laws_.violated(kLawOfAdapters, now_, std::move(text));
 }
 
-// A process that has done its work sends what it posted before it sleeps.
+// A process sends what it posted before it sleeps.
 Nanos MockNet::next_time() const noexcept {
   Nanos next = kNever;
   for (const Node& node : nodes_) {
@@ -159,7 +159,7 @@ void MockNet::plug(NodeId node, std::uint32_t port, ChoiceSource& choice) {
 }
 
 void MockNet::taken_out(NodeId node, std::uint32_t port, ChoiceSource&) {
-  // By the device, by the connection manager, or by both in any order.
+  // Notifies the program by the device, by the connection manager, or by both in either order.
   const auto told = static_cast<mock_hca::Told>(mixed(seed_, stats_.unplugged) % 4);
   mock_hca::take_out(adapter_of(node, port), told);
 }

@@ -1,15 +1,15 @@
-// The verbs backend that ships, on adapters in memory (sim/net/adapters), as one more network of the
-// simulator: each process of a node is a backends/verbs of its own, on adapters of a make that is drawn for
-// the node. What the adapters do and when is led from here, in virtual time.
+// The production verbs backend on in-memory adapters (sim/net/adapters), as another network of the simulator.
+// Each process of a node has its own instance of backends/verbs, on adapters whose profile is drawn for the
+// node. This class drives the adapters in virtual time.
 //
-// Work requests of a queue pair arrive in their order, each after the latency of its link; the word of it
-// goes back. Messages of the connection manager get lost or come late, and are repeated. An outage longer
-// than the retry budget ends a queue pair. An adapter that is unplugged dies as a device does, and comes back
-// as a new one. Memory, keys and queues are short when they are asked for.
+// Work requests of a queue pair arrive in order, each after the latency of its link; their acknowledgements
+// return the same way. Messages of the connection manager are lost or delayed, and are repeated. An outage
+// longer than the retry budget breaks a queue pair. An unplugged adapter fails as a device does, and returns
+// as a new device. Allocations of memory, keys and queues may fail.
 //
 // Addresses and links are those of the other networks (sim/net/queue_pairs/sim_fabric.hpp). A QpId is one end
-// of a connection. There is one such network at a time in a process, for there is one set of the functions of
-// libibverbs.
+// of a connection. A process can have only one MockNet at a time, because it has one set of the libibverbs
+// functions.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,32 +25,32 @@
 
 namespace rtrs::mock_net {
 
-using namespace sim;  // its network is another one of the same kind
+using namespace sim;  // MockNet implements sim::Net
 
 class MockFabric;
 
 enum class MockEvents : std::uint8_t { wake, carry, word, budget, unstick, message, ask_again };
 
-// Of a connection: a client's from connect() on, a server's from accept() on.
+// One end of a connection: of a client from connect() on, of a server from accept() on.
 struct MockEnd : EngineEnd {
   std::uint32_t identifier = 0;
   std::uint32_t queue_pair = 0;
-  bool over = false;  // disconnected, or its process is gone
+  bool over = false;  // disconnected, or its process is dead
   bool failed = false;
   bool connected = false;
-  std::deque<Nanos> due;  // of each work request that is under way
+  std::deque<Nanos> due;  // time of arrival of each work request in flight
   bool carry_scheduled = false, word_scheduled = false;
 };
 
 struct MockNode : NetNode {
   unsigned make = 0;
-  MockFabric* fabric = nullptr;       // of the process that runs
+  MockFabric* fabric = nullptr;       // fabric of the running process; nullptr if there is none
   std::vector<std::size_t> adapters;  // by port
 };
 
 class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private mock_hca::Conductor {
  public:
-  // `seed`: of the makes of the adapters.
+  // `seed` determines the profiles of the adapters.
   MockNet(const NetworkConfig&, std::uint64_t seed);
   ~MockNet() override;
   MockNet(const MockNet&) = delete;
@@ -77,15 +77,15 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   using Node = MockNode;
   using End = MockEnd;
 
-  static constexpr std::uint32_t kPorts = 4;  // that a node has from the beginning
-  // An identifier that says the same again until there is an answer.
+  static constexpr std::uint32_t kPorts = 4;  // ports that a node has initially
+  // An identifier that repeats its message until it is answered.
   struct Asking {
     std::uint32_t identifier = 0;
     Message::Kind kind{};
     std::uint32_t attempts = 1;
   };
 
-  // The conductor: called by the adapters.
+  // Functions of the conductor, called by the adapters.
   std::uint64_t time() const override { return now_; }
   bool falls_short() override;
   using EngineNet::falls_short;
@@ -105,7 +105,7 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   void put_back(NodeId, std::uint32_t port) override;
   void look_at_problems();
   std::size_t adapter_of(NodeId, std::uint32_t port);
-  // `start`: of the processes of the node, from 1.
+  // `start`: number of the process on the node, counted from 1.
   verbs::VerbsOptions options_of_start(NodeId, std::uint32_t start) const;
   void enter(NodeId node) { mock_hca::on_host(node); }
 
@@ -126,15 +126,15 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   bool is_swallowed(const Message&) const noexcept;
 
   std::uint64_t seed_;
-  ChoiceSource* choice_ = nullptr;                          // the last one given
-  std::vector<std::pair<NodeId, std::uint32_t>> adapters_;  // whose they are
+  ChoiceSource* choice_ = nullptr;                          // choice source of the last call
+  std::vector<std::pair<NodeId, std::uint32_t>> adapters_;  // node and port of each adapter
   std::map<std::uint32_t, QpId> by_identifier_, by_queue_pair_;
   std::map<std::uint32_t, Message> messages_;
   std::map<std::uint32_t, Asking> asking_;
   std::uint32_t next_message_ = 0, next_asking_ = 0;
-  QpId connecting_ = kNone;  // the end that the next identifier is for
-  NodeId asks_ = kNone;      // of which node what is made may be short; kNone: nothing is
-  bool refuses_ = false;     // what the next accept() needs cannot be had
+  QpId connecting_ = kNone;  // the end that the next identifier belongs to
+  NodeId asks_ = kNone;      // node whose allocations may fail; kNone: none
+  bool refuses_ = false;     // resource requests of the current accept() fail
 };
 
 }  // namespace rtrs::mock_net

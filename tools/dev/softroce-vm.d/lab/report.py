@@ -68,12 +68,14 @@ def mark(result, results):
 
 
 def matrix(results, cases, kernel=DEFAULT):
-    """Markdown: one row a case, one column a pair of peers; four marks: on/1, on/2, off/1, off/2."""
+    """Markdown: one row a case, one column a pair of peers; four marks: on/1, on/2, off/1, off/2. Cases of which nothing
+    was run have a row for the default kernel only."""
     results = of_kernel(results, kernel)
+    ran = {result["case"] for result in results.values()}
     head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
     lines = [f"| case | {head} |", "|---|" + "---|" * len(pairs())]
     for name, case in cases.items():
-        if kernel not in case.kernels:
+        if kernel not in case.kernels or (kernel != DEFAULT and name not in ran):
             continue
         row = []
         for client, server in pairs():
@@ -111,7 +113,7 @@ def figures(results):
         row = [_spread(values_of(results, name, client=client, server=server, paths=paths)) for client, server in pairs()]
         if any(row):
             lines.append(f"| {words} | {paths} | " + " | ".join(row) + " |")
-    return "\n".join(lines)
+    return "\n".join(lines) if len(lines) > 2 else "None."
 
 
 def throughput(results):
@@ -162,7 +164,7 @@ def not_green(results):
     for name, result in sorted(results.items()):
         if result["verdict"] in ("fail", "known", "skip"):
             # Where the sources of the modules lie on this machine says nothing.
-            reason = re.sub(r"/\S+/source/(drivers/)", r"\1", result["reason"]) or "no reason given"
+            reason = re.sub(r"/\S+/source/(?:[^/\s]+/)?(drivers/)", r"\1", result["reason"]) or "no reason given"
             lines.append(f"- `{name}`: {result['verdict']}: {reason}")
     return "\n".join(lines) or "None."
 

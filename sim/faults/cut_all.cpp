@@ -1,0 +1,19 @@
+// A switch restarts: all links are cut at one moment and restored at one moment, so that every path of every
+// client fails and reconnects at the same time.
+#include "sim/faults/faults.hpp"
+
+namespace rtrs::sim {
+namespace {
+
+bool cut_all(Striking& s) {
+  if (s.network.link_count() == 0) return false;
+  s.note(Strike::Target::everything, kNone, s.until());
+  for (LinkId link = 0; link < s.network.link_count(); ++link) s.cut_until(link, kBothWays, s.until());
+  return true;
+}
+
+}  // namespace
+
+const FaultKind cut_all_fault{cut_all};
+
+}  // namespace rtrs::sim

@@ -1,0 +1,62 @@
+// Processes that die, or do not run for a while.
+#include <algorithm>
+
+#include "sim/faults/faults.hpp"
+
+namespace rtrs::sim {
+namespace {
+
+// A drawn node that is up; kNone if there is none.
+NodeId pick_node(Striking& s, bool clients, bool servers) {
+  std::vector<NodeId> nodes;
+  if (clients) nodes.insert(nodes.end(), s.clients().begin(), s.clients().end());
+  if (servers) nodes.insert(nodes.end(), s.servers().begin(), s.servers().end());
+  std::erase_if(nodes, [&](NodeId node) { return !s.network.is_up(node); });
+  return nodes.empty() ? kNone : nodes[s.pick(nodes.size())];
+}
+
+bool crash_node(Striking& s, bool orderly) {
+  const NodeId node = pick_node(s, s.options().crash_client, s.options().crash_server);
+  if (node == kNone) return false;
+  s.note(Strike::Target::node, node, s.until());
+  s.network.crash(node, orderly, s.choice);
+  s.world({WorldFault::Kind::crash, node, s.until()});
+  s.undo_at(s.until(), [node](Striking& end) {
+    end.network.restart(node);
+    end.world({WorldFault::Kind::restart, node, end.network.now()});
+  });
+  return true;
+}
+
+bool crash(Striking& s) {
+  return crash_node(s, false);
+}
+bool crash_orderly(Striking& s) {
+  return crash_node(s, true);
+}
+
+bool pause(Striking& s) {
+  const NodeId node = pick_node(s, true, true);
+  if (node == kNone) return false;
+  const Nanos until = s.network.now() + s.hold * s.options().pause_factor;
+  s.note(Strike::Target::node, node, until);
+  s.world({WorldFault::Kind::pause, node, until});
+  s.disturbed_until(until);
+  return true;
+}
+
+bool crowd(Striking& s) {
+  s.note(Strike::Target::everything, kNone, s.until());
+  s.world({WorldFault::Kind::crowd, kNone, s.until()});
+  s.disturbed_until(s.until());
+  return true;
+}
+
+}  // namespace
+
+const FaultKind crash_fault{crash};
+const FaultKind crash_orderly_fault{crash_orderly};
+const FaultKind pause_fault{pause};
+const FaultKind crowd_fault{crowd};
+
+}  // namespace rtrs::sim

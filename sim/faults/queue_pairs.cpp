@@ -1,0 +1,62 @@
+// Queue pairs that fail, or deliver nothing.
+#include "sim/faults/faults.hpp"
+
+namespace rtrs::sim {
+namespace {
+
+std::vector<QpId> established(const Net& network) {
+  std::vector<QpId> found;
+  for (QpId id = 0; id < network.qp_count(); ++id) {
+    if (network.qp_info(id).established) found.push_back(id);
+  }
+  return found;
+}
+
+bool break_qp(Striking& s) {
+  const std::vector<QpId> all = established(s.network);
+  if (all.empty()) return false;
+  const QpId chosen = all[s.pick(all.size())];
+  s.note_one_way(Strike::Target::connection, chosen, s.network.qp_info(chosen).way, 0);
+  s.network.break_qp(chosen, s.choice);
+  return true;
+}
+
+bool break_path(Striking& s) {
+  const std::vector<QpId> all = established(s.network);
+  if (all.empty()) return false;
+  const QpId chosen = all[s.pick(all.size())];
+  const QpInfo info = s.network.qp_info(chosen);
+  s.note_one_way(Strike::Target::path, chosen, info.way, 0);
+  for (const QpId id : all) {
+    const QpInfo other = s.network.qp_info(id);
+    if (other.link == info.link && other.way == info.way) s.network.break_qp(id, s.choice);
+  }
+  return true;
+}
+
+bool black_hole(Striking& s) {
+  const std::vector<QpId> all = established(s.network);
+  if (all.empty()) return false;
+  const QpId chosen = all[s.pick(all.size())];
+  s.note_one_way(Strike::Target::connection, chosen, s.network.qp_info(chosen).way, s.until());
+  s.network.swallow(chosen, true, s.choice);
+  s.undo_at(s.until(), [chosen](Striking& end) { end.network.swallow(chosen, false, end.choice); });
+  return true;
+}
+
+bool hang(Striking& s) {
+  const std::vector<QpId> all = established(s.network);
+  if (all.empty()) return false;
+  const QpId chosen = all[s.pick(all.size())];
+  s.note_one_way(Strike::Target::connection, chosen, s.network.qp_info(chosen).way, 0);
+  return s.network.hang(chosen, s.choice);
+}
+
+}  // namespace
+
+const FaultKind break_qp_fault{break_qp};
+const FaultKind break_path_fault{break_path};
+const FaultKind black_hole_fault{black_hole};
+const FaultKind hang_fault{hang};
+
+}  // namespace rtrs::sim
