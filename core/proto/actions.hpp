@@ -20,7 +20,7 @@
 //   Deliver                 protocol section 5.7: process_read, process_write
 //   FailedOver              protocol section 6.2: rtrs_clt_failover_req
 //   LinkChanged             protocol section 6.4: rtrs_clt_path_up, rtrs_srv_path_up and their opposites
-//   SendFenceReq, SendFenceRsp, ProbeDelivery  ours, protocol section 12
+// SendFenceReq, SendFenceRsp, ProbeDelivery  urtrs extensions, protocol section 12
 #pragma once
 #include <array>
 #include <cstdint>
@@ -54,7 +54,7 @@ struct PostRequest {
   std::uint32_t imm;
   std::uint16_t permit;
   std::uint8_t generation;  // goes into the header when the generation extension is negotiated, else 0
-  bool offer_invalidation;  // READ: set NEED_INVAL and offer a key of its own
+  bool offer_invalidation;  // READ: set NEED_INVAL and offer the key of this request
   std::uint64_t cookie;
   RTRS_FIELDS(key, imm, permit, generation, offer_invalidation, cookie)
 };
@@ -70,7 +70,7 @@ struct PostResponse {
   bool write_data;
   bool send_invalidate;
   bool fresh_key;
-  bool data_with_answer;  // only with write_data, and with nothing else between the two
+  bool data_with_answer;  // only with write_data and without send_invalidate or fresh_key
   std::uint64_t cookie;
   RTRS_FIELDS(key, imm, chunk, write_data, send_invalidate, fresh_key, data_with_answer, cookie)
 };
@@ -85,7 +85,7 @@ enum class ReceiveKind : std::uint8_t {
   empty,
   message,
   info
-};  // bytes a receive must hold: 0, any small SEND, INFO_RSP
+};  // size of the receive: 0 bytes, any small SEND, INFO_RSP
 struct PostReceive {
   ConKey key;
   std::uint16_t count;
@@ -137,7 +137,7 @@ struct Connect {
 struct Accept {
   ConKey key;
   std::uint32_t request;
-  std::uint32_t flags;  // of CON_RSP
+  std::uint32_t flags;  // flags of the CON_RSP
   RTRS_FIELDS(key, request, flags)
 };
 // `peer_errno` is positive. The request's key is not used.
@@ -220,7 +220,7 @@ struct FailedOver {
   std::uint16_t from;
   std::uint16_t to;
   bool fenced;  // false: resent without proof that the old incarnation is dead (kernel peer, or the
-                // configured fallback) fallback)
+                // configured fallback)
   RTRS_FIELDS(permit, from, to, fenced)
 };
 // The path is drained: the driver can free its registrations and tables.

@@ -47,7 +47,7 @@ class ClientPath {
   Nanos deadline() const noexcept { return std::min(deadline_, heartbeat_.deadline()); }
   Nanos latency() const noexcept { return latency_; }
   std::uint32_t inflight() const noexcept { return inflight_; }
-  // Invariant: `inflight` of the path equals the sum over its connections.
+  // True if the path's number of requests in flight equals the sum over its connections.
   bool counts_add_up() const noexcept;
   bool fresh_keys() const noexcept { return chunk_keys_ != ChunkKeys::stay; }
   bool can_fence() const noexcept { return fence_; }
@@ -55,17 +55,17 @@ class ClientPath {
   bool has_probe() const noexcept { return probe_; }
   // The response to a READ may be the write of its data, without a fresh key.
   bool reads_may_leave_keys() const noexcept { return chunk_keys_ == ChunkKeys::fresh_for_writes; }
-  // Waiting because another path is trying to create the session.
+  // True if the path waits because another path is trying to create the session.
   bool held_back() const noexcept { return state_ == PathState::waiting && held_back_; }
-  // This attempt asks the server to create the session, and the path was never connected in one. An earlier
-  // attempt may have created a session in which no path was connected.
+  // True if this attempt requests a new session and the path was never connected in one. An earlier attempt
+  // may have created a session in which no path was connected.
   bool leads() const noexcept { return first_ && !came_up_; }
   bool came_up() const noexcept { return came_up_; }
-  // The attempt in progress creates a session if the server does not know one.
+  // True if the attempt in progress creates a session on a server that has none.
   bool may_create() const noexcept { return state_ == PathState::connecting && first_; }
   // Time of the first "unknown session" rejection since the server last accepted the path; kNever: none.
   Nanos unknown_since() const noexcept { return unknown_since_; }
-  // The server sent that rejection more than once.
+  // True if the server sent that rejection more than once.
   bool unknown_again() const noexcept { return unknown_again_; }
   bool foreign() const noexcept { return foreign_; }
   std::uint16_t con_count() const noexcept { return static_cast<std::uint16_t>(cons_.size()); }
@@ -174,7 +174,7 @@ class ClientPath {
     heartbeat_.received();
     cons_[con].probe.received();
   }
-  void heartbeat_message(ClientActions&) noexcept;  // HB_MSG: answer
+  void heartbeat_message(ClientActions&) noexcept;  // HB_MSG arrived: replies
   void heartbeat_acknowledged(std::uint16_t con, Nanos now) noexcept {
     cons_[con].probe.answered();
     if (con == 0) latency_ = heartbeat_.acknowledged(now);
@@ -215,7 +215,7 @@ class ClientPath {
     static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
     std::uint16_t count = 0;                           // found for this attempt; 0: there is only one
     std::uint16_t next = 0;
-    std::uint16_t tried = 0;  // in this round, without success
+    std::uint16_t tried = 0;  // addresses that failed in this round
     bool operator==(const Addresses&) const = default;
     RTRS_FIELDS(count, next, tried)
   };
@@ -231,9 +231,9 @@ class ClientPath {
   Goal goal_ = Goal::retry;
   Reason reason_ = Reason::none;
   std::uint16_t peer_errno_ = 0;
-  std::uint32_t epoch_ = 0;     // attempts ever; its low 16 bits are recon_cnt
+  std::uint32_t epoch_ = 0;     // number of attempts so far; the low 16 bits are recon_cnt
   std::uint32_t attempts_ = 0;  // since the path was last connected
-  Nanos deadline_ = kNever;     // of the handshake step, or of the wait
+  Nanos deadline_ = kNever;     // deadline of the handshake step, or of the wait
   Heartbeat heartbeat_;
   Nanos latency_ = 0;
   std::uint32_t inflight_ = 0;
@@ -242,7 +242,7 @@ class ClientPath {
   bool generations_ = false;
   bool probe_ = false;
   bool first_ = false;
-  bool came_up_ = false;  // was connected in the session that its last attempts asked for
+  bool came_up_ = false;  // the path was connected in the session that its last attempts requested
   bool held_back_ = false;
   bool foreign_ = false;
   Nanos unknown_since_ = kNever;

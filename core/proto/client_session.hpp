@@ -22,8 +22,8 @@
 //   protocol section 6.3  operators: rtrs_clt_create_path_from_sysfs, rtrs_clt_reconnect_from_sysfs,
 //                         rtrs_clt_remove_path_from_sysfs
 //   protocol section 6.4  link events: rtrs_clt_path_up, rtrs_clt_path_down
-//   protocol section 7    heartbeat: hb_work, rtrs_send_hb_ack
-// The fence, generations and the probe are ours (protocol section 12).
+// protocol section 7    heartbeat: hb_work, rtrs_send_hb_ack The fence, generations and the probe are urtrs
+// extensions (protocol section 12).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +43,7 @@ namespace rtrs {
 struct ClientCounters {
   std::uint64_t stale_events = 0;     // events of older incarnations, ignored
   std::uint64_t stale_responses = 0;  // responses for a permit that no longer waits for one, ignored
-  std::uint64_t violations = 0;       // protocol violations of the server, each closed a path
+  std::uint64_t violations = 0;       // protocol violations of the server, each closes a path
   // Writes and service messages that failed with no_path although the server may still execute them, and for
   // which no fence delayed later requests (ClientConfig::kernel_peer, fence_failed).
   std::uint64_t unproven_failures = 0;
@@ -78,7 +78,7 @@ class ClientSession {
 
   // Latest time to feed DeadlineReached.
   Nanos next_deadline() const noexcept;
-  // True while work is left that needs no outside event: feed Continued.
+  // True if a batch is unfinished: feed Continued.
   bool wants_to_continue() const noexcept { return pump_; }
 
   // The permit that the next Submitted must name; kNoPermit when all are in use or the session was never
@@ -102,7 +102,9 @@ class ClientSession {
   unsigned permits_given_up() const noexcept { return permits_.given_up(); }
   bool permits_exhausted() const noexcept { return opened() && permits_.given_up() == permits_.depth(); }
   unsigned depth() const noexcept { return permits_.depth(); }
-  std::uint32_t queue_depth() const noexcept { return queue_depth_; }  // announced; of the immediate encoding
+  std::uint32_t queue_depth() const noexcept {
+    return queue_depth_;
+  }  // announced by the server; used to encode immediates
   std::uint32_t max_io_size() const noexcept { return max_io_size_; }
   std::uint32_t max_hdr_size() const noexcept { return max_hdr_size_; }
   // Upper bound of the indices of all paths ever added.
@@ -153,7 +155,7 @@ class ClientSession {
   ClientPath* current(const ConKey&) noexcept;  // null, and counted, for a key of an older incarnation
   void finish_step(Nanos now, ClientActions&) noexcept;
 
-  // client_leading.cpp: who creates the session
+  // client_leading.cpp: which path creates the session
   void start_path(unsigned index, Nanos now, ClientActions&) noexcept;
   void start_waiting_paths(unsigned after, Nanos now, ClientActions&) noexcept;
   bool has_home(unsigned index) const noexcept;
@@ -230,7 +232,7 @@ class ClientSession {
   PathTable paths_{};
   // No path was ever added at this index or above. Cached because every IO asks for the next deadline.
   Uncompared<PathEnd> path_end_;
-  GrowingVector<Fence, kPathsInside, kMaxPaths> fences_;  // by path, one for each
+  GrowingVector<Fence, kPathsInside, kMaxPaths> fences_;  // index: path
   // False: no fence lingers. Cached because every IO checks it and the value is nearly always false.
   Uncompared<Lingering> lingering_;
   PermitPool permits_;
@@ -239,20 +241,20 @@ class ClientSession {
   std::uint32_t max_hdr_size_ = 0;
   std::uint32_t connected_ = 0;
   Nanos down_since_ = 0;            // when the last path was lost; 0 while one is connected
-  Nanos exhausted_since_ = kNever;  // when the last permit was given up; kNever: one is not
+  Nanos exhausted_since_ = kNever;  // when the last usable permit was given up; kNever: some permit is usable
   std::uint32_t cursor_ = 0;
   std::uint32_t next_fence_serial_ = 1;
   std::uint16_t queue_head_ = kNoPermit;
   std::uint16_t queue_tail_ = kNoPermit;
   std::uint32_t queued_ = 0;
-  std::uint32_t overdue_ = 0;  // permits
+  std::uint32_t overdue_ = 0;  // number of overdue permits
   Nanos close_deadline_ = kNever;
-  Nanos link_since_ = 0;  // the last time that LinkChanged was reported
+  Nanos link_since_ = 0;  // time of the last LinkChanged
   Nanos alive_at_ = 0;  // send time of the newest message that the server answered: the session existed then
   bool ever_connected_ = false;
   bool pump_ = false;
-  bool giving_way_ = false;  // a path came up: others that lead are not yet told
-  bool new_home_ = false;    // and was the only one, and never up before
+  bool giving_way_ = false;  // a path connected; other leading paths were not changed yet
+  bool new_home_ = false;    // that path is the only connected one, and was never connected before
   bool closing_ = false;
   bool closing_paths_ = false;
   bool ended_ = false;

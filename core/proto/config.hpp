@@ -34,32 +34,31 @@ enum class UnfencedReplay : std::uint8_t {
 
 struct ClientConfig {
   std::uint64_t seed = 1;           // seed of the reconnect jitter; must differ between sessions
-  std::uint16_t con_num = 3;        // connections a path: one for service, the rest for IO; 2 .. kMaxCons
-  std::uint16_t max_depth = 512;    // permits to use at most, 1 .. kMaxPermits; the server may offer less
+  std::uint16_t con_num = 3;        // connections per path: one for service, the rest for IO; 2 .. kMaxCons
+  std::uint16_t max_depth = 512;    // maximum number of permits, 1 .. kMaxPermits; the server may offer fewer
   std::uint16_t send_depth = 1024;  // send queue entries of a connection, at least 8
   wire::Extensions extensions = wire::kKnownExtensions;  // offered
-  bool imm_consumes_receive = true;                      // of the fabric's capabilities
-  bool offer_invalidation = false;                       // READs offer keys of their own (needs per_io_keys)
+  bool imm_consumes_receive = true;                      // copied from the fabric's capabilities
+  bool offer_invalidation = false;                       // each READ offers its own key (needs per_io_keys)
   MultipathPolicy policy = MultipathPolicy::min_inflight;
   UnfencedReplay kernel_peer = UnfencedReplay::replay;  // policy for a server without the fence
   UnfencedReplay fence_failed =
       UnfencedReplay::wait;             // policy if a fence is not answered within fence_timeout
   Nanos connect_timeout = seconds(30);  // of each connection
   Nanos info_timeout = seconds(10);
-  Nanos fence_timeout = seconds(60);  // below kShortestFenceTimeout: that; kNever: waits for ever
+  Nanos fence_timeout = seconds(60);  // at least kShortestFenceTimeout; kNever: no limit
   Nanos queue_timeout =
-      seconds(120);  // how long a request waits for a path; kNever: for ever; 0: fails at once
+      seconds(120);  // how long a request waits for a path; kNever: no limit; 0: fails at once
   Nanos close_timeout = seconds(30);        // how long close() waits for requests in flight
-  Nanos reconnect_min = milliseconds(500);  // first delay; doubles a failed attempt
+  Nanos reconnect_min = milliseconds(500);  // first delay; doubles with each failed attempt
   Nanos reconnect_max = seconds(30);
-  Nanos reconnect_jitter = seconds(2);  // up to this much is added, at most the delay itself
-  Nanos busy_retry =
-      milliseconds(250);  // delay after the server said that it still closes the old incarnation
+  Nanos reconnect_jitter = seconds(2);   // maximum random addition to the delay; limited to the delay itself
+  Nanos busy_retry = milliseconds(250);  // delay if the server is still closing the old incarnation
   // Delay before another path also tries to create the session while one is still trying. Also the delay,
   // counted from the loss of the last path, before a path whose session the server does not know may create a
   // new one. kNever: never.
   Nanos lead_head_start = seconds(1);
-  std::int32_t max_reconnect_attempts = -1;  // -1: for ever; 0: never
+  std::int32_t max_reconnect_attempts = -1;  // -1: no limit; 0: never reconnect
   HeartbeatConfig heartbeat;
   // Longest time to wait for a response; kNever: no limit, as slow storage may need. A request that exceeds
   // this time closes its path and fails with request_timeout after the path is drained. The other requests of
@@ -77,13 +76,13 @@ struct ClientConfig {
 };
 
 struct ServerConfig {
-  std::uint16_t queue_depth = 512;  // chunks a session, 1 .. kMaxPermits
+  std::uint16_t queue_depth = 512;  // chunks per session, 1 .. kMaxPermits
   std::uint32_t chunk_size =
       131072;  // bytes; a power of two >= 8192; log2up(queue_depth) + log2(chunk_size) <= 28
   std::uint32_t max_hdr_size = 4096;
   std::uint16_t send_depth = 1024;  // send queue entries of a connection
   std::uint16_t max_sessions = 64;
-  std::uint16_t max_host_sessions = 0;  // sessions of one client address; 0: max_sessions
+  std::uint16_t max_host_sessions = 0;  // maximum number of sessions of one client address; 0: max_sessions
   std::uint16_t max_half_open =
       0;  // sessions of one client address that sent no INFO_REQ yet; 0: half of max_sessions
   // Extensions that are granted on request. keys_stay: the server leaves the keys of READs to a client that
@@ -91,8 +90,9 @@ struct ServerConfig {
   wire::Extensions extensions = wire::kKnownExtensions & ~wire::Extensions::keys_stay;
   bool always_invalidate = false;  // a fresh key for every IO (needs capability `invalidation`)
   bool imm_consumes_receive = true;
-  // Honour NEED_INVAL unless the path agreed on keys_stay (needs the capability). False leaves the keys to
-  // every client; a kernel client before 6.12 then never completes a READ (protocol section 5.6).
+  // Honour NEED_INVAL unless the path agreed on keys_stay (needs the capability). False: every client must
+  // invalidate its keys itself, and a kernel client before 6.12 never completes a READ (protocol section
+  // 5.6).
   bool send_invalidate = true;
   Nanos handshake_timeout = seconds(30);  // from the first connect request of a path to its INFO_REQ
   HeartbeatConfig heartbeat;

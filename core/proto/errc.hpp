@@ -25,7 +25,7 @@ enum class Errc : std::uint8_t {
   // returns it if a device was not open for queue_timeout.
   request_timeout,
   no_permit,    // all permits belong to failed requests that the server may still execute
-  cache_lost,   // the server's cache was replaced: changes that were acknowledged may be gone
+  cache_lost,   // the server's cache was replaced: acknowledged changes may be lost
   path_exists,  // the session has a path between these addresses
 };
 const char* to_string(Errc) noexcept;
@@ -39,20 +39,20 @@ enum class Reason : std::uint8_t {
   session_closed,        // the session is being closed
   path_removed,          // the path is being removed
   address_unresolved,    // there is no route to the address
-  connect_refused,       // nobody listens there
+  connect_refused,       // no server listens there
   connect_timeout,       // no answer to a connect request in time
   rejected,              // the peer rejected the connect request; the errno says why
-  rejected_busy,         // the peer still closes an older incarnation of this path: try again soon
+  rejected_busy,         // the peer is still closing an older incarnation of this path: retry soon
   bad_conn_rsp,          // the peer's answer to the connect request is malformed or unacceptable
   info_timeout,          // no answer to INFO_REQ in time
   bad_info_rsp,          // malformed INFO_RSP
   depth_changed,         // queue depth or chunk size differ from what the session was opened with
-  heartbeat_lost,        // nothing was received for the dead-peer time
+  heartbeat_lost,        // no data arrived for the dead-peer time
   peer_closed,           // the peer disconnected
   transport_error,       // a work request failed
   post_failed,           // a work request could not be posted
   protocol_violation,    // the peer sent something that the protocol forbids; the refusal says what
-  handshake_timeout,     // server: connections were made but the path was never completed
+  handshake_timeout,     // server: the client did not complete the path in time
   superseded,            // server: a newer incarnation of the path arrived
   fenced,                // server: the client asked over another path to close this incarnation
   stale_attempt,         // server: a connect request of an older attempt than the current one
@@ -67,16 +67,16 @@ enum class Reason : std::uint8_t {
   no_resources,        // memory or fabric objects could not be allocated
   fabric_gone,         // the device or provider was removed
   other_path_leads,    // client: another path created the session meanwhile; this one joins it
-  connection_silent,   // client: one connection delivered nothing for the dead-peer time, others may have
+  connection_silent,   // client: one connection delivered nothing for the dead-peer time; others may deliver
   request_timeout,     // client: a request was not answered within ClientConfig::request_timeout
   name_unresolved,     // no host has the name, or it is no address
   source_unavailable,  // client: the source address of the path is not one of this host
   unanswered,          // client: the peer ended the connection before it answered the connect request
-  tls_failed,          // TLS: one end does not accept the other, or what it sends
+  tls_failed,          // TLS: one end rejects the other end, or data from it
   other_identity,      // server: the session was made by a client of another identity
   not_allowed,         // server: no access rule lets the client in
-  challenged,          // the server asks for a proof of the shared key: the client answers at once
-  key_refused,         // one end has not proved that it has the shared key
+  challenged,   // the server requests a proof of the shared key; the client retries at once with the proof
+  key_refused,  // one end has not proved that it has the shared key
 };
 inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::key_refused) + 1;
 const char* to_string(Reason) noexcept;

@@ -14,7 +14,7 @@ namespace rtrs {
 constexpr unsigned generation_bits(std::uint32_t queue_depth) noexcept {
   return static_cast<unsigned>(std::bit_width(wire::generation_mask(queue_depth)));
 }
-// buf_id < queue_depth <= 65535; the generation is masked.
+// Precondition: buf_id < queue_depth <= 65535. The generation is masked.
 constexpr std::uint32_t pack_msg_id(std::uint32_t queue_depth, std::uint32_t buf_id,
                                     std::uint8_t generation) noexcept {
   return wire::tagged_msg_id(queue_depth, buf_id, generation);

@@ -40,8 +40,8 @@ struct ConKey {
 
   // Dense number of session and path; below kMaxPaths if the session is 0.
   constexpr std::uint32_t place() const noexcept { return session * kMaxPaths + path; }
-  // The number in traces, texts and hashes. Sessions once had 8 paths, numbered session * 8 + path. The first
-  // 8 paths of each session keep these numbers; further paths have higher numbers.
+  // Number in traces, texts and hashes. In older versions a session had at most 8 paths, numbered session * 8
+  // + path. The first 8 paths of each session keep these numbers; further paths have higher numbers.
   constexpr std::uint32_t number() const noexcept {
     return path % 8U + session * 8U + path / 8U * (kMaxSessions * 8U);
   }

@@ -19,7 +19,7 @@
 //   Responded                 protocol section 5.7: rtrs_srv_resp_rdma
 //   SessionSought             protocol sections 3.3 and 3.4: get_or_create_srv
 //   NameClaimed               protocol section 2.3: exist_pathname
-//   FenceRequested, FenceAnswered  ours, protocol section 12
+// FenceRequested, FenceAnswered  urtrs extensions, protocol section 12
 #pragma once
 #include <cstdint>
 #include <variant>
@@ -57,7 +57,7 @@ struct ImmReceived {
   std::uint32_t imm;
   RTRS_FIELDS(now, key, imm)
 };
-// A signalled work request completed. `cookie` is what the posting action carried.
+// A signalled work request completed. `cookie` is that of the action that posted it.
 struct SendDone {
   Nanos now;
   ConKey key;
@@ -71,7 +71,7 @@ struct PeerBroke {
   wire::Refusal why;
   RTRS_FIELDS(now, key, why)
 };
-// next_deadline() passed. May come late; an early one does nothing.
+// next_deadline() passed. May be late; if it is early, it has no effect.
 struct DeadlineReached {
   Nanos now;
   RTRS_FIELDS(now)
@@ -121,8 +121,8 @@ struct AttemptsChanged {
   std::int32_t max_reconnect_attempts;  // as in ClientConfig
   RTRS_FIELDS(now, max_reconnect_attempts)
 };
-// The path leads to a host name that has `count` addresses, at least 2. Comes during the first connection of
-// an attempt; the address in use is ClientPath::address().
+// The path's host name has `count` addresses, at least 2. Arrives during the first connection of an attempt;
+// the address in use is ClientPath::address().
 struct AddressesFound {
   Nanos now;
   ConKey key;
@@ -162,8 +162,8 @@ struct KeyedResponseReceived {
   std::uint16_t buf_id;
   RTRS_FIELDS(now, key, imm, rkey, buf_id)
 };
-// The peer invalidated a key of ours (SEND_WITH_INV). `permit` is the one whose request offered that key, or
-// kNoPermit when no request did.
+// The peer invalidated one of our keys (SEND_WITH_INV). `permit`: permit of the request that offered that
+// key; kNoPermit if none did.
 struct KeyInvalidated {
   Nanos now;
   ConKey key;
@@ -186,7 +186,7 @@ struct Submitted {
   Direction direction;
   bool service;              // an administrative message: goes over cid 0
   bool offers_invalidation;  // READ whose key the server may invalidate
-  std::uint16_t affinity;    // chooses the connection; requests of one affinity stay in order on a path
+  std::uint16_t affinity;  // selects the connection; requests with the same affinity stay in order on a path
   std::uint32_t data_len;
   std::uint32_t usr_len;
   RTRS_FIELDS(now, permit, direction, service, offers_invalidation, affinity, data_len, usr_len)
@@ -206,7 +206,7 @@ struct ConnectRequested {
   Nanos now;
   ConKey key;
   std::uint32_t request;       // handle of the fabric, to accept or reject
-  std::uint32_t address_pair;  // digest of (client address, server address), ports left out
+  std::uint32_t address_pair;  // digest of (client address, server address), without ports
   wire::Uuid sess_uuid;        // the path
   std::uint16_t cid_num;
   std::uint16_t recon_cnt;
@@ -214,7 +214,8 @@ struct ConnectRequested {
   bool first_conn;
   RTRS_FIELDS(now, key, request, address_pair, sess_uuid, cid_num, recon_cnt, extensions, first_conn)
 };
-// INFO_REQ parsed. `refusal_errno` is 0 when the name is granted and the upper layer takes the session.
+// INFO_REQ parsed. `refusal_errno` is 0 if the registry grants the name and the upper layer accepts the
+// session.
 struct InfoRequested {
   Nanos now;
   ConKey key;

@@ -1,5 +1,5 @@
-// Random numbers of the reconnect delays: a small generator that lives in the state, seeded by the
-// configuration, so that a run replays.
+// Random numbers for reconnect delays. The generator is part of the state and seeded by the configuration, so
+// that a recorded run can be replayed.
 #pragma once
 #include <cstdint>
 

@@ -15,7 +15,7 @@
 namespace rtrs {
 
 // Time at which a request was first sent. Part of the hashed state only if it limits the request (`bounds`);
-// otherwise it is informative only.
+// otherwise for information only.
 struct FirstSent {
   Nanos at = kNever;
   bool bounds = false;
@@ -33,12 +33,12 @@ struct Permit {
     free,
     queued,     // waits for a path with room
     in_flight,  // sent over (path, con, epoch)
-    fenced,     // its path is lost; waits for proof that the server will not execute it any more
-    abandoned,  // was fenced and given up: answered, but the server may still use its chunk
+    fenced,     // its path is lost; waits for proof that the server will not execute the request later
+    abandoned,  // failed while fenced: completed to the caller, but the server may still use the chunk
   };
   static constexpr std::uint8_t kNowhere = 0xff;
 
-  Nanos since = 0;  // queued, in flight, fenced: when that began
+  Nanos since = 0;  // start of state queued, in_flight or fenced
   std::uint32_t data_len = 0;
   std::uint32_t usr_len = 0;
   std::uint32_t epoch = 0;
@@ -46,7 +46,7 @@ struct Permit {
   std::uint16_t affinity = 0;
   std::uint16_t next = kNoPermit;  // in the queue
   std::uint8_t path = 0;
-  std::uint8_t failed_from = kNowhere;  // the lost path that this request comes from
+  std::uint8_t failed_from = kNowhere;  // lost path over which the request was sent
   std::uint8_t generation = 0;          // changes with every use of the permit on the wire
   State state = State::free;
   Direction direction = Direction::read;
@@ -86,7 +86,7 @@ class PermitPool {
     free_[id / 64] |= std::uint64_t{1} << (id % 64);
     --used_;
   }
-  // Keeps the permit in use although its request is, or soon will be, completed.
+  // Keeps the permit in use although its request is completed or is about to complete.
   void give_up(std::uint16_t id) noexcept {
     RTRS_ASSERT(permits_[id].state != Permit::State::free && permits_[id].state != Permit::State::abandoned);
     permits_[id].state = Permit::State::abandoned;

@@ -1,9 +1,9 @@
-// Whether one connection of a path still delivers (docs/architecture.md). The heartbeat speaks for the whole
-// path, so that a single connection that delivers nothing stays unnoticed under it. While something is
-// outstanding on a connection, a silent interval makes this side send a probe over it. Between peers that
-// agreed on the probe extension the client sends HB_MSG, which the server answers by HB_ACK over the same
-// connection. Otherwise, where a completion proves delivery, either side posts ProbeDelivery, and completions
-// are the answers. A value, driven by the ticks of the path's heartbeat.
+// Detects a connection that no longer delivers (docs/architecture.md). The heartbeat covers the path as a
+// whole, so it does not detect a single dead connection. If requests are outstanding on a connection and
+// nothing arrives for one interval, this side sends a probe over it. If the peers agreed on the probe
+// extension, the client sends HB_MSG and the server replies with HB_ACK on the same connection. Otherwise, on
+// fabrics where a completion proves delivery, either side posts ProbeDelivery, whose completion is the reply.
+// A value type; the path's heartbeat calls on_tick().
 #pragma once
 #include <cstdint>
 
@@ -14,12 +14,12 @@ namespace rtrs {
 
 class Probe {
  public:
-  // True when the connection is dead: between (missed_max + 1) and (missed_max + 2) intervals after the last
-  // arrival or, if that was later, after the first outstanding request was posted.
+  // True if the connection is dead, which is between (missed_max + 1) and (missed_max + 2) intervals after
+  // the last arrival or, if that was later, after the first outstanding request was posted.
   bool is_dead(bool outstanding, const HeartbeatConfig& config) const noexcept {
     return outstanding && missed_ > config.missed_max;
   }
-  // A tick that did not find it dead. At most one probe is unanswered, so that one receive suffices for
+  // Call on each tick unless is_dead(). At most one probe is unanswered, so that one receive suffices for
   // HB_MSG.
   void on_tick(bool outstanding) noexcept {
     if (!outstanding) {
@@ -31,7 +31,7 @@ class Probe {
   }
   void received() noexcept { missed_ = 0; }
   void answered() noexcept { unanswered_ = false; }
-  // A probe that waits for room in the send queue.
+  // True if a probe waits for room in the send queue.
   bool owed() const noexcept { return owed_; }
   void sent() noexcept { owed_ = false; }
 

@@ -13,16 +13,16 @@ namespace rtrs {
 
 class SendQueue {
  public:
-  // Most entries that one answer takes: data, invalidation, response.
+  // Maximum number of entries of one response: data, invalidation, response.
   static constexpr unsigned kMaxBatch = 3;
 
-  // A fresh connection with room for `depth` work requests (at least 8).
+  // Resets the queue for a new connection with room for `depth` work requests (at least 8).
   void open(unsigned depth) noexcept {
     RTRS_ASSERT(depth >= 8);
     room_ = depth_ = static_cast<std::uint16_t>(std::min(depth, 0xffffU));
     unsignalled_ = 0;
   }
-  // For requests, responses and control messages: leaves what heartbeats need.
+  // For requests, responses and control messages; keeps entries free for heartbeats.
   bool has_room(unsigned entries) const noexcept { return room_ >= entries + kHeartbeatReserve; }
   bool has_heartbeat_room() const noexcept { return room_ >= 1; }
 
@@ -43,13 +43,13 @@ class SendQueue {
     --room_;
     return static_cast<std::uint64_t>(std::exchange(unsignalled_, std::uint16_t{0})) + 1;
   }
-  // False when the cookie cannot be one of take(): the entries would exceed the queue.
+  // Returns false if take() cannot have returned the cookie, because the entries would exceed the queue.
   [[nodiscard]] bool retire(std::uint64_t cookie) noexcept {
     if (cookie == 0 || cookie > static_cast<unsigned>(depth_ - room_ - unsignalled_)) return false;
     room_ = static_cast<std::uint16_t>(room_ + cookie);
     return true;
   }
-  // Whether every entry ever taken is retired: all that was posted is done.
+  // True if everything that was posted has completed.
   bool all_done() const noexcept { return room_ == depth_; }
   bool idle() const noexcept { return room_ + unsignalled_ == depth_; }
 

@@ -21,26 +21,27 @@ namespace rtrs {
 
 inline constexpr std::uint16_t kNoChunk = 0xffff;
 
-// Receives of connection `cid` while its path is connected: what can arrive before the driver gets to post
-// the next. The service connection also takes heartbeats and fences beside requests. `probe`: was granted.
+// Number of receives of connection `cid` while its path is connected: the maximum number of messages that can
+// arrive before the driver posts new receives. The service connection also receives heartbeats and fences.
+// `probe`: the extension was granted.
 constexpr unsigned server_receives(const ServerConfig& config, std::uint16_t cid, bool probe) noexcept {
   constexpr unsigned kServiceMessages = 64;
-  constexpr unsigned kProbes = 1;  // a client has at most one unanswered
+  constexpr unsigned kProbes = 1;  // a client has at most one unanswered probe
   const unsigned requests = config.imm_consumes_receive ? config.queue_depth : 0U;
   return requests + (cid == 0 ? kServiceMessages : probe && config.imm_consumes_receive ? kProbes : 0U);
 }
 
-// Whether attempt `a` came after attempt `b` of the same path; the counter wraps at 16 bits.
+// True if attempt `a` is newer than attempt `b` of the same path; the counter wraps at 16 bits.
 constexpr bool newer_attempt(std::uint16_t a, std::uint16_t b) noexcept {
   return static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) > 0;
 }
 
 struct ServerCon {
   std::uint32_t epoch = 0;  // 0: no connection
-  bool owes_ack = false;    // the answer to a probe that found no room
+  bool owes_ack = false;    // a probe reply that waits for room in the send queue
   SendQueue queue;
-  Probe probe;  // of deliveries
-  // Answers that wait for room in the send queue, first come first served, linked through the chunks.
+  Probe probe;  // detects that nothing is delivered
+  // First-in first-out list of responses that wait for room in the send queue, linked through the chunks.
   std::uint16_t first_waiting = kNoChunk;
   std::uint16_t last_waiting = kNoChunk;
   bool operator==(const ServerCon&) const = default;
@@ -50,20 +51,20 @@ using ServerCons = GrowingVector<ServerCon, kConsInside, kMaxCons>;
 
 struct ServerPath {
   PathState state = PathState::absent;                   // absent, connecting, connected or closing
-  Reason reason = Reason::none;                          // why it closes
+  Reason reason = Reason::none;                          // why the path closes
   wire::Extensions extensions = wire::Extensions::none;  // granted
-  bool owes_ack = false;                                 // heartbeats of the path that found no room
+  bool owes_ack = false;                                 // heartbeats that wait for room in the send queue
   bool owes_heartbeat = false;
   std::uint16_t recon_cnt = 0;
   std::uint16_t open_cons = 0;    // connections that did not report ConnectionClosed
-  std::uint16_t in_use = 0;       // chunks with a request of this path: not parked, not yet answered
-  std::uint16_t waiting = 0;      // of which on the lists of its connections
-  std::uint32_t incarnation = 0;  // epoch of its first connection
+  std::uint16_t in_use = 0;       // chunks with an unanswered request of this path that is not parked
+  std::uint16_t waiting = 0;      // responses on the lists of its connections; included in in_use
+  std::uint32_t incarnation = 0;  // epoch of the path's first connection
   std::uint32_t address_pair = 0;
   wire::Uuid uuid{};
   Nanos handshake_deadline = kNever;
   Heartbeat heartbeat;
-  // connecting: receives are posted; connected: heartbeats are sent; closing: connections are ended
+  // Work of the batch. connecting: posts receives; connected: sends heartbeats; closing: closes connections.
   ConBatch batch;
   ServerCons cons;  // by cid
 
@@ -96,7 +97,7 @@ struct ServerChunk {
   bool from_park = false;   // the user had waited in `parked`
   bool has_parked = false;  // a request of another path incarnation waits for the chunk
   std::uint16_t serial = 0;
-  std::uint16_t peer_errno = 0;  // of the answer that waits for room
+  std::uint16_t peer_errno = 0;  // of the response that waits for room
   std::uint16_t next_waiting = kNoChunk;
   ChunkUser user;
   ChunkUser parked;

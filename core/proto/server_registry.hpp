@@ -27,7 +27,7 @@ class ServerRegistry {
   // message each, so the registry drops them to make room (CrowdOut): at `max_half_open` for one client
   // address, that address's oldest; at `max_sessions`, the oldest of the address that has most.
   void on(const SessionSought&, RegistryActions&) noexcept;
-  // Answered by AnswerName: EPERM when another session owns the name or this one has another.
+  // Answers with AnswerName: EPERM if another session owns the name or this session has another name.
   void on(const NameClaimed&, RegistryActions&) noexcept;
   // The session has ended: its index, identity and name are free again.
   void on(const SessionDropped&, RegistryActions&) noexcept;
@@ -45,7 +45,7 @@ class ServerRegistry {
     std::uint32_t host = 0;
     bool live = false;
     bool named = false;
-    PeerIdentity identity{};  // of the client that made it
+    PeerIdentity identity{};  // of the client that created the session
     bool operator==(const Entry&) const = default;
     RTRS_FIELDS(uuid, digest_low, digest_high, host, live, named, identity)
   };
@@ -55,14 +55,14 @@ class ServerRegistry {
   // Returns 0 for host 0 (unknown).
   unsigned half_open_of(std::uint32_t host) const noexcept;
   unsigned sessions_of(std::uint32_t host) const noexcept;
-  // Position in half_open_ of the oldest of `host`.
+  // Position in half_open_ of the oldest session of `host`.
   std::size_t oldest_of(std::uint32_t host) const noexcept;
   std::uint32_t most_crowded_host() const noexcept;
   void crowd_out(std::uint32_t host, RegistryActions&) noexcept;
   void forget_half_open(std::uint16_t session) noexcept;
 
   GrowingVector<Entry, kInside, kMaxSessions> entries_;  // by session index
-  Indices half_open_;                                    // oldest first; not those that were crowded out
+  Indices half_open_;                                    // oldest first, without crowded-out sessions
   std::uint16_t live_ = 0;
   std::uint16_t max_sessions_;
   std::uint16_t max_host_sessions_;

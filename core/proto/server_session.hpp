@@ -13,9 +13,9 @@
 //   protocol section 2.7  checks of a request: rtrs_srv_rdma_done, process_io_req
 //   protocol section 3.2  connect requests: rtrs_rdma_connect, rtrs_rdma_do_accept, rtrs_rdma_do_reject
 //   protocol section 4.3  states of a path, closing: rtrs_srv_change_state, close_path, rtrs_srv_close_work
-//   protocol section 5.5  answers: rdma_write_sg, send_io_resp_imm; keys: rtrs_srv_inv_rkey
+// protocol section 5.5  responses: rdma_write_sg, send_io_resp_imm; keys: rtrs_srv_inv_rkey
 //   protocol section 5.7  the upper layer: process_read, process_write, rtrs_srv_resp_rdma
-//   protocol section 5.8  requests in service, answers without room: rtrs_srv_get_ops_ids,
+// protocol section 5.8  requests in service, responses without room: rtrs_srv_get_ops_ids,
 //                         rtrs_srv_put_ops_ids, rtrs_rdma_process_wr_wait_list
 //   protocol section 6.4  link events: rtrs_srv_path_up, rtrs_srv_path_down
 //   protocol section 7    heartbeat: hb_work, rtrs_send_hb_ack
@@ -83,21 +83,21 @@ class ServerSession {
   }
   // Precondition: below path_limit().
   const ServerPath& path(unsigned index) const noexcept { return state_.paths[index]; }
-  // Whether the key is that of a connection that did not report ConnectionClosed yet.
+  // True if the connection of this key exists and has not reported ConnectionClosed.
   bool knows(ConKey key) const noexcept { return find(key) != nullptr; }
-  // Extensions granted on the path of a current connection; none for a stale key.
+  // Returns the extensions granted on the connection's path; none for a stale key.
   wire::Extensions granted(ConKey) const noexcept;
   bool chunk_idle(std::uint16_t chunk) const noexcept {
     return state_.chunks[chunk].state == ServerChunk::State::idle;
   }
-  // Whether a request of a living path waits for the chunk.
+  // True if a request of an open path waits for the chunk.
   bool is_awaited(std::uint16_t chunk) const noexcept {
     return state_.chunks[chunk].has_parked && live(state_.chunks[chunk].parked);
   }
-  // Whether the request will wait for its chunk, which another one uses; its headers then take the place of
-  // those that waited before.
+  // True if the request will wait because another one uses its chunk. Its headers then replace those of a
+  // request that already waits.
   bool will_park(const RequestArrived&) const noexcept;
-  // To look at: every chunk, and the fences that are not answered yet.
+  // Read-only state for status reports and tests: all chunks, and the unanswered fences.
   const auto& chunks() const noexcept { return state_.chunks; }
   const auto& fences() const noexcept { return state_.fences; }
   bool closing() const noexcept { return state_.closing; }
@@ -113,8 +113,8 @@ class ServerSession {
   };
   struct State {
     std::uint16_t index = 0;
-    std::uint16_t connected = 0;  // paths
-    std::uint16_t waiting = 0;    // answers on the lists of all connections
+    std::uint16_t connected = 0;  // number of connected paths
+    std::uint16_t waiting = 0;    // responses that wait for room, over all connections
     bool closing = false;
     bool ended = false;
     Batches batches;
@@ -132,13 +132,14 @@ class ServerSession {
 
   ConKey key_of(unsigned path, unsigned con) const noexcept;
   const ServerPath* find(ConKey) const noexcept;
-  // The path of a current connection; a stale key is counted and gives null.
+  // Returns the path of the connection. Counts a stale key and returns null.
   ServerPath* current(ConKey) noexcept;
 
   Verdict judge(const ConnectRequested&, std::uint16_t path) const noexcept;
   [[nodiscard]] bool provide(std::uint16_t path, std::uint16_t cons) noexcept;
   void close_path(std::uint16_t path, Reason, ServerActions&) noexcept;
-  // Continues the batch of the path at connection `next`, or ends it.
+  // Sets the connection at which the next step continues the batch; ends the batch if `next` is beyond the
+  // last one.
   void set_batch(ServerPath&, std::size_t next) noexcept;
   void continue_batch(Nanos now, ServerActions&) noexcept;
   void end_connections(std::uint16_t path, ServerActions&) noexcept;
@@ -147,27 +148,30 @@ class ServerSession {
   void finish_path(std::uint16_t path, ServerActions&) noexcept;
   void end_if_empty(Reason, ServerActions&) noexcept;
   void post_receive(ConKey, ServerActions&) const noexcept;
-  // Heartbeats and answers to probes that wait for room on connection `cid`.
+  // Sends heartbeats and probe replies that wait for room on connection `cid`.
   void send_owed(ServerPath&, unsigned cid, ServerActions&) noexcept;
   void answer_fences(ServerActions&) noexcept;
-  // False when it closed the path.
+  // Returns false if it closed the path.
   bool tick(std::uint16_t path, Nanos now, ServerActions&) noexcept;
   [[nodiscard]] bool probe_deliveries(ServerPath&) const noexcept;
 
   bool live(const ChunkUser&) const noexcept;
-  // Verdict on a request whose chunk is in use: none if the request waits, else the reason to close its path.
+  // For a request whose chunk is in use. Returns none if the request may wait, else the reason to close its
+  // path.
   Reason gate_refusal(const ServerChunk&, const ChunkUser&) const noexcept;
   void gate(std::uint16_t chunk, const ChunkUser&, ServerActions&) noexcept;
   void start(std::uint16_t chunk, const ChunkUser&, bool parked, ServerActions&) noexcept;
   void deliver(std::uint16_t chunk, ServerActions&) noexcept;
-  bool invalidates(const ChunkUser&) const noexcept;    // its answer begins with SEND_WITH_INV
-  bool may_join_data(const ChunkUser&) const noexcept;  // its answer is the write of its data, if it has any
-  bool renews_key(const ChunkUser&) const noexcept;     // the key of its chunk dies before it is served
+  bool invalidates(const ChunkUser&) const noexcept;    // the response begins with SEND_WITH_INV
+  bool may_join_data(const ChunkUser&) const noexcept;  // the write of the data may be the response
+  bool renews_key(
+      const ChunkUser&) const noexcept;  // the chunk's key is invalidated before the request is served
   bool joins_data(const ServerChunk&) const noexcept;
   unsigned answer_entries(const ServerChunk&) const noexcept;
   void answer(std::uint16_t chunk, ServerActions&) noexcept;
   void wait(std::uint16_t chunk) noexcept;
-  // Answers, or on a closing path drops, up to `budget` waiting answers; returns what is left of the budget.
+  // Posts up to `budget` waiting responses; drops them if the path is closing. Returns the rest of the
+  // budget.
   unsigned drain_waiting(std::uint16_t path, unsigned con, unsigned budget, ServerActions&) noexcept;
   void free_chunk(std::uint16_t chunk, ServerActions&) noexcept;
 

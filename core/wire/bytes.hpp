@@ -9,8 +9,8 @@
 #include <span>
 #include <type_traits>
 
-/// Little-endian loads and stores over byte spans. Every RTRS and RNBD integer is little-endian and none is
-/// aligned, so nothing here ever reinterprets memory. Stateless; safe from any thread.
+/// Little-endian loads and stores over byte spans. All integers of RTRS and RNBD are little-endian and may be
+/// unaligned, so no function casts pointers. Thread-safe.
 namespace rtrs::wire {
 
 /// Borrowed bytes: never owned, valid only for the duration of the call they are passed to.
@@ -23,14 +23,14 @@ struct Uuid {
   auto operator<=>(const Uuid&) const = default;
 };
 
-// Preconditions of every load and store: `at + width <= size`. Callers check lengths once a message, not once
-// a field.
+// Preconditions of every load and store: `at + width <= size`. Callers check the length once per message, not
+// per field.
 
 [[nodiscard]] constexpr std::uint8_t load_u8(Bytes from, std::size_t at) noexcept {
   return std::to_integer<std::uint8_t>(from[at]);
 }
 
-/// The integer of `sizeof(T)` bytes. One load where the processor keeps integers as the wire does.
+/// Loads an integer of `sizeof(T)` bytes. A single load instruction on little-endian processors.
 template <class T>
 [[nodiscard]] constexpr T load_le(Bytes from, std::size_t at) noexcept {
   T value = 0;

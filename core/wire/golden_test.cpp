@@ -1,5 +1,5 @@
-// Byte vectors of protocol Appendix A, plus the requests of protocol section 9.1: what a kernel peer puts on
-// the wire, compared byte for byte in both directions.
+// Byte vectors of protocol Appendix A, plus the requests of protocol section 9.1: messages of a kernel peer,
+// encoded and parsed, compared byte for byte.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace {
 
 using Buffer = std::vector<std::byte>;
 
-// Hex with blanks, then zeros up to `total`.
+// Converts hex digits (blanks are ignored) and appends zeros up to `total` bytes.
 Buffer from_hex(const std::string& hex, std::size_t total = 0) {
   Buffer bytes;
   int high = -1;
@@ -33,7 +33,7 @@ Buffer from_hex(const std::string& hex, std::size_t total = 0) {
   return bytes;
 }
 
-// Encodes into a buffer of garbage, so that a reserved byte left unwritten shows.
+// Encodes into a buffer of garbage, so that an unwritten reserved byte is detected.
 template <class Message>
 Buffer encoded(const Message& message, std::size_t bytes) {
   Buffer out(bytes + 8, std::byte{0xee});
@@ -70,7 +70,7 @@ TEST(Golden, ConnReq) {
   EXPECT_EQ(parsed.value, message);
 }
 
-// Our extension byte is the first reserved byte after first_conn (offset 45).
+// The byte for urtrs extensions is the first reserved byte after first_conn (offset 45).
 TEST(Golden, ConnReqExtensions) {
   ConnReq message;
   message.cid_num = 1;
@@ -139,11 +139,11 @@ TEST(Golden, RkeyRsp) {
 TEST(Golden, WriteHeader) {
   const Buffer wire = from_hex("0200 2000");
   EXPECT_EQ(encoded(RdmaWriteHeader{32, 0}, kWriteHeaderBytes), wire);
-  // Ours: the generation is the high byte of the type.
+  // urtrs extension: the generation is the high byte of the type.
   EXPECT_EQ(encoded(RdmaWriteHeader{32, 0xab}, kWriteHeaderBytes), from_hex("02ab 2000"));
 }
 
-// Protocol Appendix A, "rdma_read"; placed in a chunk as protocol section 5.3 says.
+// Protocol Appendix A, "rdma_read"; placed in a chunk as in protocol section 5.3.
 TEST(Golden, ReadHeader) {
   const Buffer wire = from_hex("0300 2000 0100 0100 0070665544332211 03c3b2a1 00100000");
   RdmaReadHeader header;
@@ -169,7 +169,7 @@ TEST(Golden, ReadHeader) {
   EXPECT_EQ(parsed.value, expected);
 }
 
-// Ours, no kernel vector exists: the layout of the two fence messages.
+// The two fence messages are a urtrs extension, so no kernel vector exists.
 TEST(Golden, Fence) {
   EXPECT_EQ(encoded(FenceReq{7, 0x01020304, counting_uuid(0x10)}, kFenceBytes),
             from_hex("0140 0700 04030201 101112131415161718191a1b1c1d1e1f"));
@@ -209,7 +209,7 @@ TEST(Golden, RnbdOpenCloseSessInfo) {
             from_hex("01000000 02", rnbd::kSessInfoRspBytes));
 }
 
-// Offsets of protocol section 2.9, one distinct value a field.
+// Offsets of protocol section 2.9; each field has a different value.
 TEST(Golden, RnbdOpenRsp) {
   rnbd::OpenRsp message;
   message.device_id = 0x04030201;
@@ -283,7 +283,7 @@ TEST(Golden, RnbdFraming) {
   }
 }
 
-// The header goes right behind the user header; the lengths written are those of protocol section 9.1.
+// The RTRS header directly follows the user header. The written lengths are those of protocol section 9.1.
 TEST(Golden, RnbdWrittenLengths) {
   RdmaReadHeader with_descriptor;
   with_descriptor.has_descriptor = true;

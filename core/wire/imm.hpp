@@ -8,8 +8,8 @@
 #include "core/wire/linux_errno.hpp"
 #include "core/wire/refusal.hpp"
 
-/// The 32-bit immediate of RTRS: 4 bits of type over 28 bits of payload (protocol section 1.3). Values here
-/// are in host order; imm_to_wire and imm_from_wire give the big-endian bytes of the wire.
+/// The 32-bit immediate of RTRS: type in the upper 4 bits, payload in the lower 28 bits (protocol section
+/// 1.3). Values are in host byte order; imm_to_wire() and imm_from_wire() convert to and from big-endian.
 namespace rtrs::wire {
 
 inline constexpr unsigned kImmTypeBits = 4;
@@ -29,7 +29,7 @@ enum class ImmType : std::uint8_t {
   hb_ack = 9,
 };
 
-/// Where a request put its RTRS header: chunk `buf_id`, `off` bytes into it.
+/// Position of a request's RTRS header: offset `off` bytes in chunk `buf_id`.
 struct IoReqImm {
   std::uint32_t buf_id = 0;
   std::uint32_t off = 0;
@@ -58,7 +58,7 @@ struct IoRspImm {
   return kImmPayloadBits - chunk_bits(queue_depth);
 }
 
-/// The type field as it came; it need not be one of the enumerators (see known_imm_type).
+/// Returns the type field, which may be an unknown type (see known_imm_type()).
 [[nodiscard]] constexpr ImmType imm_type(std::uint32_t imm) noexcept {
   return static_cast<ImmType>(imm >> kImmPayloadBits);
 }
@@ -75,14 +75,15 @@ struct IoRspImm {
   return false;
 }
 
-/// Preconditions: buf_id < queue_depth <= 65535, off < 2^mem_bits(queue_depth). The type bits stay IO_REQ
-/// even if they are broken.
+/// Preconditions: buf_id < queue_depth <= 65535, off < 2^mem_bits(queue_depth). If they are violated, the
+/// type is still IO_REQ.
 [[nodiscard]] constexpr std::uint32_t encode_io_req(std::uint32_t queue_depth, std::uint32_t buf_id,
                                                     std::uint32_t off) noexcept {
   return ((buf_id << mem_bits(queue_depth)) | off) & kImmPayloadMask;
 }
 
-/// Splits only; `buf_id` can be >= queue_depth when the depth is no power of two. See check_io_req.
+/// Only splits the payload: if the depth is not a power of two, `buf_id` may be >= queue_depth. See
+/// check_io_req().
 [[nodiscard]] constexpr IoReqImm decode_io_req(std::uint32_t queue_depth, std::uint32_t imm) noexcept {
   const std::uint32_t payload = imm & kImmPayloadMask;
   const unsigned bits = mem_bits(queue_depth);
@@ -101,8 +102,8 @@ struct IoRspImm {
   return accept(request);
 }
 
-/// `type` is io_rsp or io_rsp_w_inv; msg_id is cut to 19 bits. `error` is 0 or a positive errno; what does
-/// not fit the 9 bits becomes EIO, because cutting it could turn a failure into a success.
+/// `type` is io_rsp or io_rsp_w_inv; msg_id is cut to 19 bits. `error` is 0 or a positive errno; an errno
+/// that does not fit 9 bits becomes EIO, because cutting it could turn a failure into a success.
 [[nodiscard]] constexpr std::uint32_t encode_io_rsp(ImmType type, std::uint32_t msg_id, int error) noexcept {
   const bool fits = error >= 0 && error <= static_cast<int>(kImmMaxErrno);
   const auto number = static_cast<std::uint32_t>(fits ? error : linux_errno::kEio);
@@ -121,9 +122,9 @@ struct IoRspImm {
   return static_cast<std::uint32_t>(type) << kImmPayloadBits;
 }
 
-// Between peers that negotiated permit generations, the message id of a response carries as many low bits of
-// the generation as the 19 bits leave over the buffer id: 8 up to a depth of 2048, never less than 3.
-// RKEY_RSP keeps the plain buffer id.
+// If the peers negotiated permit generations, the 19-bit message id of a response has low bits of the
+// generation above the buffer id: 8 bits up to a depth of 2048, fewer (at least 3) above. RKEY_RSP has the
+// plain buffer id.
 
 [[nodiscard]] constexpr std::uint8_t generation_mask(std::uint32_t queue_depth) noexcept {
   const unsigned spare = kMsgIdBits - chunk_bits(queue_depth);

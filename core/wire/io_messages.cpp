@@ -1,4 +1,4 @@
-// The messages that describe chunks and live in them: INFO_RSP and the headers of reads and writes.
+// INFO_RSP, which describes the chunks, and the headers of reads and writes inside chunks.
 #include <array>
 #include <cstring>
 
@@ -39,7 +39,8 @@ std::uint16_t typed(MsgType type, std::uint8_t generation) noexcept {
                                     (static_cast<unsigned>(generation) << kGenerationShift));
 }
 
-// Forbids the compiler to read the chunk again after the copy: the peer can change it at any moment.
+// Prevents the compiler from reading the chunk again after the copy, because the peer can change the chunk at
+// any time.
 void read_no_more() noexcept {
   __asm__ __volatile__("" ::: "memory");
 }
@@ -54,7 +55,7 @@ HeaderCopy copy_header(Bytes chunk, std::size_t off) noexcept {
   HeaderCopy header;
   const Bytes rest = chunk.subspan(off);
   header.size = rest.size() < header.bytes.size() ? rest.size() : header.bytes.size();
-  // Nearly always whole, which is two moves instead of a loop.
+  // Nearly always the whole header fits; then the copy takes two move instructions instead of a loop.
   if (header.size == header.bytes.size())
     std::memcpy(header.bytes.data(), rest.data(), kMaxIoHeaderBytes);
   else

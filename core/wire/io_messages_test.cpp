@@ -22,7 +22,7 @@ Refusal judged(const std::vector<Descriptor>& runs, std::uint32_t depth, std::ui
   return parse_info_rsp(bytes.view(), depth, chunk).why;
 }
 
-// A random split of depth chunks into runs whose number divides the depth.
+// Random split of `depth` chunks into runs; the number of runs divides the depth.
 struct Layout {
   std::uint32_t chunk = 0;
   std::uint32_t depth = 0;
@@ -104,7 +104,7 @@ TEST(InfoRsp, RefusesByName) {
 }
 
 TEST(InfoRsp, SumOfLengthsDoesNotWrap) {
-  // 2^32 bytes more than wanted: in 32 bits the sum would look right.
+  // 2^32 bytes too many: a 32-bit sum would be correct.
   std::vector<Descriptor> runs(16, Descriptor{0, 1, 0x10000000});
   runs[0].len += 16 * 8192;
   EXPECT_EQ(judged(runs, 16, 8192), Refusal::bad_length);
@@ -128,7 +128,7 @@ TEST(InfoRsp, ChunkSizeZeroEnds) {
 
 constexpr std::size_t kChunk = 8192;
 
-// A chunk with `header` at `off`, cut at the chunk's end.
+// Returns a chunk with `header` at offset `off`, truncated at the end of the chunk.
 template <class Header>
 Buffer chunk_with(const Header& header, std::size_t off) {
   const Buffer bytes = test::encoded(header);
@@ -211,7 +211,7 @@ Buffer place(const IoRequest& r) {
   return chunk_with(RdmaReadHeader{r.usr_len, r.generation, r.need_inval, r.has_descriptor, r.desc}, r.off);
 }
 
-// Any bytes as a header, anywhere in or beyond the chunk.
+// Random bytes as a header, at any offset in or beyond the chunk.
 RC_GTEST_PROP(IoRequest, AnyHeaderIsRefusedOrStable, (bool generation)) {
   const bool write = *rc::gen::arbitrary<bool>();
   const auto usr_len = *rc::gen::inRange<std::uint16_t>(0, 256);

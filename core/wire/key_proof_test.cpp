@@ -46,7 +46,7 @@ std::array<std::byte, Size> counted(unsigned from) {
   return bytes;
 }
 
-// Protocol section 12: what stands where.
+// Offsets of protocol section 12.
 TEST(KeyProof, AnOfferIsInBytes45To55) {
   Message bytes = request();
   EXPECT_EQ(key_offer(bytes), std::nullopt);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The errno numbers that travel on the wire. They are Linux asm-generic numbers by protocol, whatever the
-/// host's own <errno.h> says. Always positive here; the sign exists only in CON_RSP (protocol section 2.2).
+/// Errno numbers on the wire. The protocol uses the asm-generic numbers of Linux, independent of <errno.h> of
+/// the host. Positive, except in CON_RSP (protocol section 2.2).
 namespace rtrs::wire::linux_errno {
 
 inline constexpr int kEperm = 1;
@@ -34,7 +34,7 @@ inline constexpr int kEconnrefused = 111;
 inline constexpr int kEhostunreach = 113;
 inline constexpr int kEalready = 114;
 
-/// Largest errno Linux ever uses; anything above is not an errno.
+/// Largest errno of Linux; larger numbers are not errnos.
 inline constexpr int kMaxErrno = 4095;
 
 }  // namespace rtrs::wire::linux_errno

@@ -6,7 +6,8 @@
 namespace rtrs::wire {
 namespace {
 
-// Offsets of protocol sections 2.1 to 2.5, tied together so that a slip in one breaks the build.
+// Offsets of protocol sections 2.1 to 2.5. The assertions check that the fields add up to the size of the
+// message.
 namespace conn_req {
 constexpr std::size_t kMagicAt = 2;
 constexpr std::size_t kVersionAt = 4;
@@ -53,7 +54,7 @@ constexpr std::uint16_t number(MsgType type) noexcept {
   return static_cast<std::uint16_t>(type);
 }
 
-// Prepares `out` for a message of `bytes` bytes: zeroed, so that reserved fields need no code.
+// Cuts `out` to `bytes` bytes and zeroes it, so that reserved fields need no code.
 bool begin(MutableBytes& out, std::size_t bytes) noexcept {
   if (out.size() < bytes) return false;
   out = out.first(bytes);
@@ -69,7 +70,7 @@ Refusal check_typed(Bytes bytes, std::size_t needed, MsgType type) noexcept {
 Refusal check_hello(Bytes bytes, std::size_t needed, std::size_t magic_at, std::size_t version_at) noexcept {
   if (bytes.size() < needed) return Refusal::too_short;
   if (load_le16(bytes, magic_at) != kMagic) return Refusal::bad_magic;
-  // Minor versions are compatible by definition; only the major one is ever compared.
+  // Minor versions are compatible, so only the major version is compared.
   if ((load_le16(bytes, version_at) >> 8) != kVersionMajor) return Refusal::bad_version;
   return Refusal::none;
 }
@@ -186,7 +187,7 @@ Parsed<ConnRsp> parse_conn_rsp(Bytes bytes, std::uint16_t cid) noexcept {
   if (const Refusal why = check_geometry(message.queue_depth, message.chunk_size()); why != Refusal::none) {
     return refuse<ConnRsp>(why);
   }
-  // Without room for data no IO is possible, without room for the longest RTRS header no read is.
+  // IO needs room for data; a read also needs room for the longest RTRS header.
   if (message.max_io_size == 0 || message.max_hdr_size < kMaxIoHeaderBytes) {
     return refuse<ConnRsp>(Refusal::bad_chunk_size);
   }

@@ -13,11 +13,11 @@
 
 /// RTRS messages, protocol 2.0 (protocol section 2), as values.
 ///
-/// encode(value, out) writes the whole message, reserved bytes zeroed, at the start of `out` and returns its
-/// length; it returns 0 and writes nothing when `out` is too small or the value has no wire form.
-/// parse_*(bytes) accepts trailing bytes unless it says otherwise, because CM private data arrives padded,
-/// and ignores reserved fields, because kernel senders leave garbage in some. Nothing allocates, throws or
-/// keeps a reference; all functions are safe from any thread.
+/// encode(value, out) writes the whole message at the start of `out`, with reserved bytes zeroed, and returns
+/// its length. It returns 0 and writes nothing if `out` is too small or the value cannot be encoded.
+/// parse_*(bytes) accepts trailing bytes unless documented otherwise, because CM private data arrives padded.
+/// It ignores reserved fields, because kernel senders leave garbage in some. No function allocates, throws or
+/// keeps a reference. All functions are thread-safe.
 namespace rtrs::wire {
 
 inline constexpr std::uint16_t kMagic = 0x1bbd;
@@ -39,7 +39,7 @@ inline constexpr std::size_t kMaxIoHeaderBytes = kReadHeaderBytes + kDescriptorB
 inline constexpr std::size_t kNameFieldBytes = 255;
 inline constexpr std::size_t kMaxNameBytes = kNameFieldBytes - 1;
 
-/// The u16 at offset 0 of every SEND and of the header inside a chunk.
+/// Message type: the u16 at offset 0 of every SEND and of the RTRS header inside a chunk.
 enum class MsgType : std::uint16_t {
   info_req = 0,
   info_rsp = 1,
@@ -50,7 +50,7 @@ enum class MsgType : std::uint16_t {
   fence_rsp = 0x4002,  ///< ours
 };
 
-/// ConnRsp::flags. A kernel client ignores all but the first.
+/// Bits of ConnRsp::flags. A kernel client ignores all except the first.
 inline constexpr std::uint32_t kConnRspNewRkey = 0x2;
 inline constexpr std::uint32_t kConnRspFence = 0x100;
 inline constexpr std::uint32_t kConnRspGeneration = 0x200;
@@ -59,7 +59,7 @@ inline constexpr std::uint32_t kConnRspKeysStay = 0x800;
 inline constexpr std::uint32_t kConnRspDataWithAnswer = 0x1000;
 inline constexpr std::uint32_t kConnRspKeyProof = 0x2000;  ///< key_proof.hpp
 
-/// The extensions that the flags of a ConnRsp grant.
+/// Returns the extensions that the flags of a ConnRsp grant.
 constexpr Extensions granted_extensions(std::uint32_t flags) noexcept {
   const auto of = [flags](std::uint32_t bit, Extensions one) {
     return (flags & bit) != 0 ? one : Extensions::none;
@@ -68,7 +68,7 @@ constexpr Extensions granted_extensions(std::uint32_t flags) noexcept {
          of(kConnRspProbe, Extensions::probe) | of(kConnRspKeysStay, Extensions::keys_stay) |
          of(kConnRspDataWithAnswer, Extensions::data_with_answer);
 }
-/// The flags of a ConnRsp that grant `extensions`.
+/// Returns the flags of a ConnRsp that grant `extensions`.
 constexpr std::uint32_t granting_flags(Extensions extensions) noexcept {
   const auto of = [extensions](Extensions one, std::uint32_t bit) { return has(extensions, one) ? bit : 0U; };
   return of(Extensions::fence, kConnRspFence) | of(Extensions::generation, kConnRspGeneration) |
@@ -76,7 +76,7 @@ constexpr std::uint32_t granting_flags(Extensions extensions) noexcept {
          of(Extensions::data_with_answer, kConnRspDataWithAnswer);
 }
 
-/// Flag of the read header: the client asks for SEND_WITH_INV of its key.
+/// Flag in the read header: the client requests that the server invalidates its key (SEND_WITH_INV).
 inline constexpr std::uint16_t kReadNeedInval = 0x1;
 
 /// A memory region of the peer.
@@ -96,13 +96,14 @@ struct Name {
   constexpr bool operator==(const Name& other) const noexcept { return view() == other.view(); }
 };
 
-/// bad_name when longer than 254 bytes or containing NUL.
+/// Error: bad_name if `text` is longer than 254 bytes or contains a NUL.
 [[nodiscard]] Parsed<Name> make_name(std::string_view text) noexcept;
 
-/// The 255-byte name field at `at`: too_short when it is not all there, bad_name without a NUL.
+/// Reads the 255-byte name field at offset `at`. Errors: too_short if the field is incomplete, bad_name if it
+/// has no NUL.
 [[nodiscard]] Parsed<Name> load_name(Bytes bytes, std::size_t at) noexcept;
 
-/// Writes the name without padding. Precondition: the field is there and already zeroed.
+/// Writes the name without padding. Precondition: the field lies within `to` and is zeroed.
 void store_name(const Name& name, MutableBytes to, std::size_t at) noexcept;
 
 /// True for a valid session name: 1..254 bytes without '/', '.' and control characters.
@@ -121,7 +122,7 @@ struct ConnReq {
 };
 
 [[nodiscard]] std::size_t encode(const ConnReq& message, MutableBytes out) noexcept;
-/// too_short, bad_magic, bad_version, bad_cid_num, bad_cid, bad_uuid.
+/// Errors: too_short, bad_magic, bad_version, bad_cid_num, bad_cid, bad_uuid.
 [[nodiscard]] Parsed<ConnReq> parse_conn_req(Bytes bytes) noexcept;
 
 /// Private data of an accept or a reject (protocol section 2.2).
@@ -133,26 +134,28 @@ struct ConnRsp {
   std::uint32_t flags = 0;         ///< kConnRsp* bits; unknown bits kept
   bool operator==(const ConnRsp&) const = default;
 
-  /// 64 bits because two hostile 32-bit fields must not wrap; fits 28 bits once parsed for cid 0.
+  /// 64 bits, because the sum of two 32-bit fields of a hostile peer must not overflow. At most 28 bits after
+  /// a successful parse for cid 0.
   [[nodiscard]] constexpr std::uint64_t chunk_size() const noexcept {
     return std::uint64_t{max_io_size} + max_hdr_size;
   }
 };
 
-/// ConnRsp of a reject; `positive_errno` outside 1..4095 becomes ECONNRESET, since 0 would leave a kernel
-/// client waiting for 30 s.
+/// Makes the ConnRsp of a reject. A `positive_errno` outside 1..4095 becomes ECONNRESET, because 0 would make
+/// a kernel client wait for 30 s.
 [[nodiscard]] ConnRsp make_reject(int positive_errno) noexcept;
 
 [[nodiscard]] std::size_t encode(const ConnRsp& message, MutableBytes out) noexcept;
-/// Of an accept. too_short, bad_magic, bad_version; a non-zero `error` is returned, not refused, and nothing
-/// after it is judged. With error 0 and cid 0 also bad_depth and bad_chunk_size; on other cids the numbers
-/// mean nothing and are not judged (protocol section 2.2).
+/// Parses the private data of an accept. Errors: too_short, bad_magic, bad_version. A message with a non-zero
+/// `error` field parses successfully, and the fields after `error` are not checked. With `error` 0 and cid 0
+/// also: bad_depth, bad_chunk_size. On other cids these fields have no meaning and are not checked (protocol
+/// section 2.2).
 [[nodiscard]] Parsed<ConnRsp> parse_conn_rsp(Bytes bytes, std::uint16_t cid = 0) noexcept;
 /// Errno of a reject: positive, 1..4095; ECONNRESET if the payload contains none.
 [[nodiscard]] int reject_errno(Bytes bytes) noexcept;
 
-/// none, bad_depth or bad_chunk_size: 1 <= depth <= 65535, chunk != 0, and both together within the 28 bits
-/// of the immediate (protocol section 1.3).
+/// Checks that 1 <= depth <= 65535, that the chunk size is not 0, and that both fit the 28 bits of the
+/// immediate (protocol section 1.3). Returns none, bad_depth or bad_chunk_size.
 [[nodiscard]] Refusal check_geometry(std::uint32_t queue_depth, std::uint64_t chunk_size) noexcept;
 
 /// SEND on cid 0, client to server (protocol section 2.3).
@@ -161,9 +164,9 @@ struct InfoReq {
   bool operator==(const InfoReq&) const = default;
 };
 
-/// 0 also when the name is not a valid session name.
+/// Returns 0 also if the name is not a valid session name.
 [[nodiscard]] std::size_t encode(const InfoReq& message, MutableBytes out) noexcept;
-/// too_short, bad_length (longer than 272), bad_type, bad_name.
+/// Errors: too_short, bad_length (longer than 272 bytes), bad_type, bad_name.
 [[nodiscard]] Parsed<InfoReq> parse_info_req(Bytes bytes) noexcept;
 
 /// SEND on cid 0, server to client (protocol section 2.4). The descriptors stay in the received bytes.
@@ -183,24 +186,25 @@ struct ChunkRef {
   return kInfoRspHeaderBytes + kDescriptorBytes * sg_cnt;
 }
 
-/// 0 also for no descriptor or more than 65535.
+/// Returns 0 also for no descriptor or more than 65535.
 [[nodiscard]] std::size_t encode_info_rsp(std::span<const Descriptor> runs, MutableBytes out) noexcept;
-/// Accepts only runs that cover exactly `queue_depth` chunks of `chunk_size` bytes: too_short, bad_type,
-/// bad_depth, bad_chunk_size, bad_count, bad_descriptor, bad_length.
+/// Accepts only runs that cover exactly `queue_depth` chunks of `chunk_size` bytes. Errors: too_short,
+/// bad_type, bad_depth, bad_chunk_size, bad_count, bad_descriptor, bad_length.
 [[nodiscard]] Parsed<InfoRsp> parse_info_rsp(Bytes bytes, std::uint32_t queue_depth,
                                              std::uint32_t chunk_size) noexcept;
-/// Descriptor i as it came; bad_count beyond the message or its sg_cnt.
+/// Returns descriptor `index` without checking it. Error: bad_count if `index` is beyond the message or its
+/// sg_cnt.
 [[nodiscard]] Parsed<Descriptor> info_rsp_descriptor(Bytes bytes, std::size_t index) noexcept;
-/// Chunk i, walking the runs: O(sg_cnt). Safe on any bytes; bad_buffer_id when no run holds the chunk. To
-/// fill a table of all chunks use ChunkWalk.
+/// Returns chunk `index`; O(sg_cnt), because it walks the runs. Safe on any bytes. Error: bad_buffer_id if no
+/// run contains the chunk. To fill a table of all chunks, use ChunkWalk.
 [[nodiscard]] Parsed<ChunkRef> info_rsp_chunk(Bytes bytes, std::uint32_t index,
                                               std::uint32_t chunk_size) noexcept;
 
-/// All chunks in order, O(1) each. Borrows `bytes`.
+/// Iterates over all chunks in order, O(1) each. Borrows the bytes of the message.
 class ChunkWalk {
  public:
   ChunkWalk(Bytes info_rsp, std::uint32_t chunk_size) noexcept : bytes_(info_rsp), chunk_size_(chunk_size) {}
-  /// The next chunk; refused with bad_buffer_id past the last one.
+  /// Returns the next chunk. Error: bad_buffer_id after the last one.
   [[nodiscard]] Parsed<ChunkRef> next() noexcept;
 
  private:
@@ -219,10 +223,10 @@ struct RkeyRsp {
 };
 
 [[nodiscard]] std::size_t encode(const RkeyRsp& message, MutableBytes out) noexcept;
-/// too_short, bad_type, bad_buffer_id. The caller still compares buf_id with the immediate's.
+/// Errors: too_short, bad_type, bad_buffer_id. The caller must compare buf_id with the one in the immediate.
 [[nodiscard]] Parsed<RkeyRsp> parse_rkey_rsp(Bytes bytes, std::uint32_t queue_depth) noexcept;
 
-/// Header of a read inside the chunk (protocol section 2.6): 8 bytes, 24 with a descriptor.
+/// RTRS header of a read, inside the chunk (protocol section 2.6): 8 bytes, 24 with a descriptor.
 struct RdmaReadHeader {
   std::uint16_t usr_len = 0;    ///< bytes of user header right before this header
   std::uint8_t generation = 0;  ///< high byte of the type; 0 unless negotiated
@@ -232,7 +236,7 @@ struct RdmaReadHeader {
   bool operator==(const RdmaReadHeader&) const = default;
 };
 
-/// Header of a write inside the chunk (protocol section 2.7): 4 bytes.
+/// RTRS header of a write, inside the chunk (protocol section 2.7): 4 bytes.
 struct RdmaWriteHeader {
   std::uint16_t usr_len = 0;
   std::uint8_t generation = 0;
@@ -245,8 +249,8 @@ struct RdmaWriteHeader {
 [[nodiscard]] std::size_t encode(const RdmaReadHeader& header, MutableBytes out) noexcept;
 [[nodiscard]] std::size_t encode(const RdmaWriteHeader& header, MutableBytes out) noexcept;
 
-/// A request as the server takes it from the chunk. Layout of the chunk: data_len bytes of data (or of room
-/// for the answer), usr_len bytes of user header, the RTRS header at `off` (protocol section 5.3).
+/// Request that the server reads from a chunk. Layout of the chunk: `data_len` bytes of data (or of room for
+/// the response), `usr_len` bytes of user header, the RTRS header at `off` (protocol section 5.3).
 struct IoRequest {
   Direction direction = Direction::write;
   std::uint8_t generation = 0;
@@ -256,20 +260,21 @@ struct IoRequest {
   std::uint16_t usr_len = 0;
   bool need_inval = false;      ///< never without a descriptor
   bool has_descriptor = false;  ///< reads only
-  Descriptor desc{};            ///< desc.len, not data_len, is what a read writes back; 1..chunk size
+  Descriptor desc{};            ///< the response to a read has desc.len bytes, not data_len; 1..chunk size
   bool operator==(const IoRequest&) const = default;
 };
 
-/// `chunk` is the whole chunk `buf_id`, `off` comes from the immediate (check_io_req has bounded both). The
-/// header is read exactly once into private memory, since the peer can still write the chunk. bad_offset (the
-/// header does not fit), bad_type, unnegotiated_generation, bad_sg_count, bad_user_length, bad_descriptor
-/// (length 0, longer than the chunk, address wrap).
+/// Parses the request in `chunk`, the whole chunk `buf_id`. `buf_id` and `off` come from the immediate and
+/// were checked by check_io_req(). Copies the header exactly once, because the peer can still write to the
+/// chunk. Errors: bad_offset (the header does not fit), bad_type, unnegotiated_generation, bad_sg_count,
+/// bad_user_length, bad_descriptor (length 0, longer than the chunk, or the address wraps).
 [[nodiscard]] Parsed<IoRequest> parse_io_request(Bytes chunk, std::uint32_t buf_id, std::uint32_t off,
                                                  bool generation_ext) noexcept;
-/// The user header of a request parsed from `chunk`.
+/// Returns the user header of a request parsed from `chunk`.
 [[nodiscard]] Bytes user_header(Bytes chunk, const IoRequest& request) noexcept;
 
-/// Ours, SEND on cid 0 of a living path: "close and drain the incarnation `recon_cnt` of `path`".
+/// Extension of urtrs, SEND on cid 0 of a connected path: asks the server to close and drain incarnation
+/// `recon_cnt` of `path`.
 struct FenceReq {
   std::uint16_t recon_cnt = 0;
   std::uint32_t serial = 0;  ///< echoed in the answer
@@ -277,7 +282,8 @@ struct FenceReq {
   bool operator==(const FenceReq&) const = default;
 };
 
-/// Ours, the answer on the same connection: the incarnation can no longer touch memory when error is 0.
+/// Extension of urtrs, response on the same connection. `error` 0: the incarnation can no longer access
+/// memory.
 struct FenceRsp {
   std::uint16_t error = 0;  ///< 0 or a positive errno up to 4095
   std::uint32_t serial = 0;
@@ -287,12 +293,12 @@ struct FenceRsp {
 
 [[nodiscard]] std::size_t encode(const FenceReq& message, MutableBytes out) noexcept;
 [[nodiscard]] std::size_t encode(const FenceRsp& message, MutableBytes out) noexcept;
-/// too_short, bad_type.
+/// Errors: too_short, bad_type.
 [[nodiscard]] Parsed<FenceReq> parse_fence_req(Bytes bytes) noexcept;
-/// too_short, bad_type, bad_errno.
+/// Errors: too_short, bad_type, bad_errno.
 [[nodiscard]] Parsed<FenceRsp> parse_fence_rsp(Bytes bytes) noexcept;
 
-/// The type of a SEND, to choose its parser; need not be an enumerator. too_short only.
+/// Returns the type of a SEND, to choose its parser. The type may be an unknown one. Error: too_short.
 [[nodiscard]] Parsed<MsgType> send_type(Bytes bytes) noexcept;
 
 }  // namespace rtrs::wire

@@ -275,7 +275,7 @@ RC_GTEST_PROP(RkeyRsp, RoundTripAndMutations, (std::uint16_t buf_id, std::uint32
   test::check_stable(test::damaged(test::encoded(message)), [](Bytes b) { return parse_rkey_rsp(b, 512); });
 }
 
-// Every message into every smaller buffer: nothing is written, nothing is claimed.
+// Encodes every message into every smaller buffer: writes nothing and returns 0.
 TEST(Encode, RefusesSmallBuffers) {
   test::check_small_buffers(ConnReq{});
   test::check_small_buffers(ConnRsp{});

@@ -4,8 +4,8 @@
 
 namespace rtrs::wire {
 
-/// Why a received message was refused. The word of to_string() is the one used in logs, statistics and
-/// traces. Traces store the number: append, never renumber.
+/// Reason why a received message was refused. Logs and statistics use the word of to_string(). Traces store
+/// the number: append new reasons at the end, never renumber.
 enum class Refusal : std::uint8_t {
   none = 0,
   too_short,                ///< fewer bytes than the message needs
@@ -16,9 +16,9 @@ enum class Refusal : std::uint8_t {
   bad_cid,                  ///< connection id not below the number of connections
   bad_cid_num,              ///< 0 connections or more than 4096
   bad_name,                 ///< empty, unterminated, or with characters that are not allowed
-  bad_count,                ///< a count of descriptors or sectors that cannot be
+  bad_count,                ///< an impossible count of descriptors or sectors
   bad_length,               ///< a length that contradicts the rest of the message
-  bad_key,                  ///< a memory key that cannot be
+  bad_key,                  ///< an impossible memory key
   bad_offset,               ///< the header would not lie inside the chunk, or a sector beyond 2^54
   bad_buffer_id,            ///< buffer id not below the queue depth
   bad_user_length,          ///< more user header bytes than lie before the RTRS header
@@ -32,7 +32,7 @@ enum class Refusal : std::uint8_t {
   bad_direction,            ///< RNBD operation carried by an RTRS request of the wrong direction
   bad_block_size,           ///< logical block size not a power of two from 512
   unnegotiated_generation,  ///< a permit generation from a peer that did not negotiate it
-  bad_uuid,                 ///< an identity of all zeroes: clients that forgot theirs would share a session
+  bad_uuid,                 ///< an identity of all zeroes: clients without an identity would share a session
 };
 
 inline constexpr unsigned kRefusalCount = static_cast<unsigned>(Refusal::bad_uuid) + 1;

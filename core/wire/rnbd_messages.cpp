@@ -53,7 +53,7 @@ bool valid_block_size(std::uint32_t bytes) noexcept {
 }
 
 bool beyond_any_device(const Io& io) noexcept {
-  // The kernel's flushes come with sector -1 and no size.
+  // Kernel clients send flushes with sector -1 and size 0.
   if (io.opcode == Opcode::flush) return false;
   const std::uint64_t sectors = (std::uint64_t{io.size} + kSectorBytes - 1) / kSectorBytes;
   return io.sector >= kMaxSectors || sectors > kMaxSectors - io.sector;

@@ -8,9 +8,9 @@
 #include "core/wire/messages.hpp"
 #include "core/wire/refusal.hpp"
 
-/// RNBD messages (protocol section 2.9): the user header of an RTRS request, or the body of its answer. The
-/// rules of encode and parse are those of messages.hpp; kernel senders leave garbage in padding and reserved
-/// bytes, so these are never judged.
+/// RNBD messages (protocol section 2.9): the user header of an RTRS request, or the body of its response.
+/// encode() and parse_*() follow the rules in messages.hpp. Padding and reserved bytes are not checked,
+/// because kernel senders leave garbage in them.
 namespace rtrs::wire::rnbd {
 
 inline constexpr std::uint8_t kProtoMajor = 2;
@@ -55,7 +55,7 @@ inline constexpr std::uint32_t kRwPreflush = 0x400;  ///< RNBD minor version 1: 
 inline constexpr std::uint32_t kRwNounmap = 0x800;   ///< minor version 2: write_zeroes keeps blocks allocated
 inline constexpr std::uint32_t kRwUnknown = ~(kOpcodeMask | kRwSync | kRwFua | kRwPreflush | kRwNounmap);
 
-/// OpenRsp::features. Ours; a kernel server sends 0, whatever it understands.
+/// Bits of OpenRsp::features, a urtrs extension. A kernel server always sends 0.
 inline constexpr std::uint8_t kFeaturePreflush = 0x1;
 inline constexpr std::uint8_t kFeatureNounmap = 0x2;
 
@@ -65,7 +65,7 @@ inline constexpr std::uint8_t kCacheWriteback = 0x2;
 [[nodiscard]] const char* to_string(Opcode opcode) noexcept;
 [[nodiscard]] const char* to_string(AccessMode mode) noexcept;
 
-/// The type at offset 0 of a user header; too_short, bad_type.
+/// Returns the type at offset 0 of a user header. Errors: too_short, bad_type.
 [[nodiscard]] Parsed<MsgType> message_type(Bytes bytes) noexcept;
 
 struct SessInfo {
@@ -84,7 +84,7 @@ struct SessInfoRsp {
 
 [[nodiscard]] std::size_t encode(const SessInfo& message, MutableBytes out) noexcept;
 [[nodiscard]] std::size_t encode(const SessInfoRsp& message, MutableBytes out) noexcept;
-/// too_short, bad_type.
+/// Errors: too_short, bad_type.
 [[nodiscard]] Parsed<SessInfo> parse_sess_info(Bytes bytes) noexcept;
 [[nodiscard]] Parsed<SessInfoRsp> parse_sess_info_rsp(Bytes bytes) noexcept;
 
@@ -94,9 +94,9 @@ struct Open {
   bool operator==(const Open&) const = default;
 };
 
-/// 0 also for an empty name.
+/// Returns 0 also for an empty name.
 [[nodiscard]] std::size_t encode(const Open& message, MutableBytes out) noexcept;
-/// too_short, bad_type, bad_access_mode, bad_name (empty or no NUL in its 255 bytes).
+/// Errors: too_short, bad_type, bad_access_mode, bad_name (empty or no NUL in its 255 bytes).
 [[nodiscard]] Parsed<Open> parse_open(Bytes bytes) noexcept;
 
 struct OpenRsp {
@@ -112,7 +112,7 @@ struct OpenRsp {
   std::uint16_t max_segments = 0;
   std::uint16_t secure_discard = 0;  ///< non-zero: secure erase supported
   std::uint8_t cache_policy = 0;     ///< kCache* bits
-  std::uint8_t features = 0;         ///< kFeature* bits; unknown bits kept; to be trusted as `instance`
+  std::uint8_t features = 0;         ///< kFeature* bits; unknown bits kept; valid as `instance` is
   /// urtrs only: id of the cache that holds written, unflushed data. If the value changes, that cache is
   /// lost. 0: unknown. A kernel server treats these bytes as reserved and before Linux 7.0 sends
   /// uninitialised memory in them, so they are valid only from a peer that granted an extension.
@@ -120,7 +120,7 @@ struct OpenRsp {
   bool operator==(const OpenRsp&) const = default;
 };
 
-/// Where its fields stand in the message, bytes.
+/// Offsets of the fields of OpenRsp in the message, in bytes.
 namespace open_rsp_at {
 inline constexpr std::size_t kDeviceId = 4;
 inline constexpr std::size_t kSectors = 8;
@@ -140,8 +140,9 @@ static_assert(kFeatures + 2 == kInstance && kInstance + 8 == kOpenRspBytes);
 }  // namespace open_rsp_at
 
 [[nodiscard]] std::size_t encode(const OpenRsp& message, MutableBytes out) noexcept;
-/// too_short, bad_type, bad_block_size, bad_count (2^54 sectors or more). With the last two `value` is filled
-/// all the same: the device is open at the server and its device_id is needed to close it.
+/// Errors: too_short, bad_type, bad_block_size, bad_count (2^54 sectors or more). For the last two errors
+/// `value` is filled nevertheless, because the device is open at the server and its device_id is needed to
+/// close it.
 [[nodiscard]] Parsed<OpenRsp> parse_open_rsp(Bytes bytes) noexcept;
 
 struct Close {
@@ -150,7 +151,7 @@ struct Close {
 };
 
 [[nodiscard]] std::size_t encode(const Close& message, MutableBytes out) noexcept;
-/// too_short, bad_type.
+/// Errors: too_short, bad_type.
 [[nodiscard]] Parsed<Close> parse_close(Bytes bytes) noexcept;
 
 struct Io {
@@ -169,12 +170,12 @@ struct Io {
 };
 
 [[nodiscard]] std::size_t encode(const Io& message, MutableBytes out) noexcept;
-/// too_short (below 28 bytes), bad_type, bad_opcode, bad_offset (ends beyond 2^54 sectors). Unknown flag bits
-/// are kept in unknown_flags. Size and alignment against the device are the server's to judge.
+/// Errors: too_short (below 28 bytes), bad_type, bad_opcode, bad_offset (ends beyond 2^54 sectors). Unknown
+/// flag bits are kept in unknown_flags. The server checks size and alignment against the device.
 [[nodiscard]] Parsed<Io> parse_io(Bytes bytes) noexcept;
 
-/// An Io with the flags a kernel client would send (protocol section 9.2): reads always sync, flushes always
-/// sync and FUA, a FUA write also sync, FUA on nothing else.
+/// Returns `io` with the flags that a kernel client would send (protocol section 9.2): SYNC on reads, SYNC
+/// and FUA on flushes and FUA writes, FUA on no other operation.
 [[nodiscard]] constexpr Io with_kernel_flags(Io io) noexcept {
   const bool flush = io.opcode == Opcode::flush;
   io.fua = flush || (io.opcode == Opcode::write && io.fua);
@@ -188,7 +189,7 @@ struct Framing {
   std::uint32_t data_len = 0;
   std::uint16_t usr_len = 0;
   bool has_descriptor = false;
-  bool service_connection = false;  ///< cid 0, never data-bearing writes
+  bool service_connection = false;  ///< sent on cid 0; never for writes with data
   bool operator==(const Framing&) const = default;
   [[nodiscard]] constexpr std::uint32_t off() const noexcept { return data_len + usr_len; }
 };
@@ -197,8 +198,8 @@ inline constexpr Framing kSessInfoFraming{Direction::read, kSessInfoRspBytes, kS
 inline constexpr Framing kOpenFraming{Direction::read, kOpenRspBytes, kOpenBytes, true, true};
 inline constexpr Framing kCloseFraming{Direction::write, 0, kCloseBytes, false, true};
 
-/// A flush travels as a read without descriptor, as the kernel's does; discard, write-zeroes and secure erase
-/// as writes without data.
+/// A flush is sent as a read without a descriptor, as in the kernel. Discard, write-zeroes and secure erase
+/// are sent as writes without data.
 [[nodiscard]] constexpr Framing io_framing(const Io& io) noexcept {
   switch (io.opcode) {
     case Opcode::read:

@@ -240,7 +240,8 @@ TEST(Rnbd, WrongFramingIsRefused) {
   for (const Opcode opcode : {Opcode::discard, Opcode::secure_erase, Opcode::write_zeroes}) {
     EXPECT_EQ(judge(opcode, Direction::read, 0), Refusal::bad_direction);
     EXPECT_EQ(judge(opcode, Direction::write, 0), Refusal::none);
-    // Up to Linux 5.17 opcode 5 was WRITE_SAME: its one block of data is not what is to be written.
+    // Up to Linux 5.17, opcode 5 was WRITE_SAME, which carries the block to write: data with opcode 5 must be
+    // rejected.
     EXPECT_EQ(judge(opcode, Direction::write, 4096),
               opcode == Opcode::write_zeroes ? Refusal::bad_length : Refusal::none);
     EXPECT_EQ(judge(opcode, Direction::write, 512), Refusal::bad_length);

@@ -10,14 +10,15 @@
 #include "core/wire/bytes.hpp"
 #include "core/wire/refusal.hpp"
 
-/// For the tests of this folder only: damaged messages in buffers whose end AddressSanitizer guards.
+/// For the tests of this folder only: damaged messages in buffers of exact size, so that AddressSanitizer
+/// detects reads beyond the end.
 namespace rtrs::wire::test {
 
 using Buffer = std::vector<std::byte>;
 
 inline constexpr std::size_t kMaxMessageBytes = 512;
 
-/// Encoded over garbage, cut to its length.
+/// Encodes the message into garbage and cuts the buffer to its length.
 template <class Message>
 Buffer encoded(const Message& message) {
   Buffer out(kMaxMessageBytes, std::byte{0xee});
@@ -30,7 +31,7 @@ inline Buffer with_byte(Buffer bytes, std::size_t at, unsigned value) {
   return bytes;
 }
 
-/// A heap copy of exactly the given size: a read of one byte more is an AddressSanitizer error.
+/// Heap copy of exactly the given size, so that AddressSanitizer detects a read beyond the end.
 class Exact {
  public:
   explicit Exact(Bytes from) : size_(from.size()), bytes_(new std::byte[from.size()]) {
@@ -44,7 +45,8 @@ class Exact {
   std::unique_ptr<std::byte[]> bytes_;
 };
 
-/// The message with up to 8 bytes overwritten, biased to its first 64, then perhaps cut or extended.
+/// Returns the message with up to 8 bytes overwritten, mostly among the first 64, and perhaps truncated or
+/// extended.
 inline Buffer damaged(Buffer bytes) {
   const auto hits = *rc::gen::inRange(0, 9);
   for (int i = 0; i < hits && !bytes.empty(); ++i) {
@@ -66,7 +68,8 @@ inline Buffer damaged(Buffer bytes) {
   return bytes;
 }
 
-/// The law of every parser: refuse with a name, or yield a value whose encoding parses to the same value.
+/// Rule of every parser: it refuses with a reason, or returns a value whose encoding parses to the same
+/// value.
 template <class Parse>
 void check_stable(const Buffer& bytes, Parse parse) {
   const Exact input{bytes};
