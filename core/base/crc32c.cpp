@@ -19,7 +19,7 @@ constexpr std::uint32_t kPolynomial = 0x82f63b78;  // bit 31 is x^0
 
 using Table = std::array<std::uint32_t, 256>;
 
-// tables[k][b]: the CRC of byte b followed by k zero bytes, so that eight bytes are taken at a time.
+// tables[k][b]: the CRC of byte b followed by k zero bytes, for processing eight bytes per step.
 constexpr std::array<Table, 8> make_tables() {
   std::array<Table, 8> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -37,7 +37,7 @@ constexpr std::array<Table, 8> make_tables() {
 }
 constexpr std::array<Table, 8> kTables = make_tables();
 
-// The register before the last inversion, from the register after the first.
+// Updates the CRC register; the caller inverts it before and after.
 std::uint32_t portable(const unsigned char* at, std::size_t size, std::uint32_t crc) noexcept {
   for (; size >= 8; size -= 8, at += 8) {
     crc ^= static_cast<std::uint32_t>(at[0]) | static_cast<std::uint32_t>(at[1]) << 8 |
@@ -138,7 +138,7 @@ RTRS_CRC_TARGET std::uint64_t three_lanes(const unsigned char*& at, std::size_t&
 
 RTRS_CRC_TARGET std::uint32_t by_instruction(const unsigned char* at, std::size_t size,
                                              std::uint32_t from) noexcept {
-  // 4,096 bytes of payload are one round of the first, 60 KiB fifteen.
+  // 4,096 bytes of payload take one round of three 1,360-byte lanes; 60 KiB take fifteen rounds.
   std::uint64_t crc = three_lanes<1360>(at, size, from);
   crc = three_lanes<64>(at, size, crc);
   for (; size >= 8; size -= 8, at += 8) crc = step8(crc, load(at));

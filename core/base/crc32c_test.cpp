@@ -24,7 +24,7 @@ TEST(Crc32c, KnownAnswers) {
   EXPECT_EQ(crc32c("", 0), 0U);
 }
 
-// Lengths on both sides of each block that the quick way takes at once, at every alignment.
+// Lengths around each block size of the fast code, at every alignment.
 TEST(Crc32c, BothWaysAgreeAtEveryLength) {
   std::vector<unsigned char> bytes(12'400);
   unsigned value = 1;

@@ -6,7 +6,7 @@
 #include <new>
 
 namespace rtrs::test {
-// Countdown to the allocation that fails, which is the only one; 0: none fails.
+// Number of allocations up to and including the only one that fails; 0: none fails.
 inline std::size_t allocations_left = 0;
 }  // namespace rtrs::test
 

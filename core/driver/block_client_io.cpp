@@ -1,4 +1,4 @@
-// Requests of the user and the messages they are made of.
+// Splits requests of the user into RNBD messages and combines their results.
 #include <algorithm>
 #include <utility>
 

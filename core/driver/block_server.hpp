@@ -91,7 +91,7 @@ class BlockServer {
   const Server& transport() const noexcept;
   // Path events, as Server::take_news().
   bool take_news(PathEvent&);
-  // As Server::in_flight(), with details about requests that are with the caller.
+  // As Server::in_flight(), with details about requests that the caller is processing.
   std::vector<RequestInFlight> in_flight(std::uint16_t session) const;
   // Null for a session that is not open.
   const rnbd::ServerDevices* devices(std::uint16_t session) const noexcept;

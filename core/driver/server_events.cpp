@@ -42,7 +42,7 @@ void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::
 }
 
 void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::ConnectionLost& event) {
-  // The fabric has answered the connect request with the refusal that Accept gave it.
+  // The fabric could not allocate the accepted connection and sent the reject in ConnectionParams::refusal.
   const unsigned path = event.key.path;
   if (event.reason == Reason::no_resources && session.machine.knows(event.key) &&
       session.machine.path_state(path) == PathState::connecting)
@@ -106,7 +106,7 @@ void Server::Impl::note(Nanos now, Session& session, const event::ImmReceived& e
   const std::size_t header = !read               ? wire::kWriteHeaderBytes
                              : io.has_descriptor ? wire::kMaxIoHeaderBytes
                                                  : wire::kReadHeaderBytes;
-  // A read writes only the headers, behind the place where its data would be.
+  // The client of a read writes only headers, after the area for the data.
   tap.received(instance, now, event, read ? wire::Bytes{} : chunk.first(io.data_len),
                chunk.subspan(io.data_len, io.usr_len + header));
 }

@@ -16,8 +16,8 @@ struct Capabilities {
   bool imm_consumes_receive = false;     // a write with immediate takes one posted receive
   bool send_invalidate = false;          // SEND_WITH_INV exists
   bool send_invalidate_is_slow = false;  // costs more than a local invalidation by the client
-  bool per_io_keys = false;              // Fabric::make_request_key gives a key that SEND_WITH_INV kills
-  bool invalidation = false;             // Fabric::invalidate exists
+  bool per_io_keys = false;   // the peer can invalidate keys of Fabric::make_request_key() by SEND_WITH_INV
+  bool invalidation = false;  // Fabric::invalidate exists
   bool invalidation_fences =
       false;  // after an invalidation, even a write in progress no longer reaches memory
   // A retransmission that covers an invalidation or a window bind ends the connection.

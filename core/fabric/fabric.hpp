@@ -13,8 +13,8 @@
 //   protocol section 1.2   depth of the queues (ConnectionParams)
 //   protocol section 3.6   events after a connection is established
 //   protocol section 10.1  what replaces the facilities of the kernel
-//   protocol section 10.4  what providers can do (Capabilities)
-// docs/fabric.md lists every promise made here with the test that holds it.
+// protocol section 10.4  what providers can do (Capabilities) docs/fabric.md lists each guarantee of this
+// interface with its test.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -33,25 +33,25 @@ namespace rtrs {
 template <class T>
 using Result = tl::expected<T, Errc>;
 
-// Where a path leads. `source` may be empty (any local address). Forms: "ip:10.0.0.1", "10.0.0.1", "ip:::1",
-// a host name where the fabric resolves names; the simulated fabric takes node and port numbers.
+// Addresses of a path. `source` may be empty (any local address). Forms: "ip:10.0.0.1", "10.0.0.1", "ip:::1",
+// a host name if the fabric resolves names; the simulated fabric takes node and port numbers.
 struct PathAddress {
   std::string source;
   std::string destination;
   std::uint16_t port = 1234;
-  bool operator==(const PathAddress&) const = default;  // of the words: "::1" is not "0::1"
+  bool operator==(const PathAddress&) const = default;  // compares the text: "::1" differs from "0::1"
 };
 
 struct ConnectionParams {
   std::uint32_t send_depth = 0;     // work requests that may be outstanding
   std::uint32_t receive_depth = 0;  // receives that may be posted
-  std::uint32_t key_depth = 0;      // keys that may be made or killed on the connection at a time
+  std::uint32_t key_depth = 0;      // keys that may be created or invalidated at the same time
   // accept(): private data of the reject that is sent if the resources of the connection cannot be allocated.
   // The key then ends like that of a lost connection.
   std::span<const std::byte> refusal{};
   // connect(), where the destination is a host name: index of the address to use, modulo their number
-  // (event::AddressesFound). Only con 0 of a path and epoch chooses; the other connections of that epoch go
-  // to the same address.
+  // (event::AddressesFound). Used only for con 0 of a path and epoch; the other connections of that epoch use
+  // the same address.
   std::uint16_t address = 0;
 };
 
@@ -82,8 +82,8 @@ struct DevicePort {
 class Fabric {
  public:
   virtual ~Fabric() = default;
-  // Capabilities of the fabric. If it spans several devices, those of one of them; single connections may
-  // differ.
+  // Capabilities of the fabric. If the fabric spans several devices, the capabilities of one device; those of
+  // a connection may differ.
   virtual const Capabilities& capabilities() const noexcept = 0;
 
   // --- memory (set-up calls; may allocate) ---
@@ -98,9 +98,9 @@ class Fabric {
   // Lets peers write to [offset, offset + length) of the region.
   virtual Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length) = 0;
   virtual void release_key(RemoteKeyId) = 0;
-  // The rkey of a remote key for the peer of this connection. If a fabric spans several devices, each device
-  // has its own keys, created on first use; a connection whose device has no room for a key is lost. With a
-  // single device, RemoteKey::rkey is valid everywhere.
+  // Returns the rkey of a remote key for the peer of this connection. If a fabric spans several devices, each
+  // device has its own keys, created on first use; a connection whose device has no room for a key is lost.
+  // With a single device, RemoteKey::rkey is valid everywhere.
   virtual std::uint32_t rkey_of(ConKey, const RemoteKey&) noexcept = 0;
   // As make_key(), but invalidate() can revoke the key. Valid for the peers of all connections of the path of
   // `key`, which must be connected, and for work requests posted on `key` from now on.
@@ -117,7 +117,7 @@ class Fabric {
 
   // --- connections ---
   virtual Errc listen(const PathAddress& local) = 0;
-  // Port of the last successful listen(), for a listen() on port 0; 0 where there are no ports.
+  // Port of the last successful listen(), for a listen() on port 0; 0 if the fabric has no ports.
   virtual std::uint16_t listening_port() const noexcept = 0;
   // Answered by Connected or ConnectFailed. If the peer does not answer, the network determines how long this
   // takes, up to many minutes. disconnect() ends the attempt earlier, as core/proto does after
@@ -153,14 +153,13 @@ class Fabric {
   // Makes progress and reports what happened.
   virtual std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept = 0;
 
-  // --- sleeping ---
-  // A descriptor that becomes readable when poll() has something to do; -1 where there is none.
+  // --- sleeping --- Descriptor that becomes readable when poll() has something to do; -1 if there is none.
   virtual int wait_fd() const noexcept = 0;
-  // True when it is safe to sleep on wait_fd(): nothing is pending.
+  // Returns true if it is safe to sleep on wait_fd() because nothing is pending.
   virtual bool try_wait() noexcept = 0;
 
  protected:
-  std::vector<std::span<std::byte>> regions_;  // by RegionId
+  std::vector<std::span<std::byte>> regions_;  // index: RegionId
 };
 
 }  // namespace rtrs

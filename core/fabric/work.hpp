@@ -56,9 +56,9 @@ namespace event {
 struct ConnectRequested {
   std::uint32_t request = 0;
   std::uint32_t address_pair = 0;  // the same for connections between the same two addresses
-  std::uint32_t host = 0;          // digest of the client's address, which limits count by
+  std::uint32_t host = 0;          // digest of the client's address; limits are counted per host
   std::span<const std::byte> private_data{};
-  PeerIdentity identity{};  // of the client, where the fabric knows it for sure
+  PeerIdentity identity{};  // identity of the client, if the fabric has authenticated it
   // Reason for which the fabric rejects the client, or none. The caller rejects the request with EACCES
   // before any other check.
   Reason refusal = Reason::none;
@@ -72,12 +72,12 @@ struct AddressesFound {
 // Client only.
 struct Connected {
   ConKey key{};
-  std::span<const std::byte> private_data{};  // of the accept
+  std::span<const std::byte> private_data{};  // private data of the accept
 };
 struct ConnectFailed {
   ConKey key{};
   Reason reason = Reason::none;
-  std::span<const std::byte> private_data{};  // of the reject, for Reason::rejected
+  std::span<const std::byte> private_data{};  // private data of the reject, for Reason::rejected
 };
 // First sign that the connection is lost; at most one per key.
 struct ConnectionLost {
@@ -96,7 +96,7 @@ struct ImmReceived {
 // A SEND arrived.
 struct MessageReceived {
   ConKey key{};
-  std::optional<std::uint32_t> imm;  // of a SEND with immediate
+  std::optional<std::uint32_t> imm;  // if the peer sent a SEND with immediate
   std::span<const std::byte> payload{};
 };
 // A SEND_WITH_INV arrived.
@@ -109,10 +109,10 @@ struct SendDone {
   ConKey key{};
   std::uint64_t cookie = 0;
 };
-// invalidate() is done.
+// invalidate() has completed.
 struct ChunkInvalidated {
   ConKey key{};
-  std::uint64_t cookie = 0;  // of invalidate()
+  std::uint64_t cookie = 0;  // from invalidate()
   bool ok = true;
 };
 

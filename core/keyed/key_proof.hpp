@@ -103,7 +103,7 @@ class Gate {
 // The client side.
 class Prover {
  public:
-  // Maximum age of a nonce that the client uses. Below the 20 s for which a server accepts a nonce at least.
+  // Maximum age of a nonce that the client uses. Less than the 20 s for which every server accepts a nonce.
   static constexpr Nanos kNonceUse = seconds(15);
   static constexpr std::size_t kMaxNonces = 128;
 

@@ -1,5 +1,4 @@
-// A path that leads to a host name with several addresses: each is tried in turn, and a dead one costs
-// little.
+// Path to a host name with several addresses: each is tried in turn, and a dead address costs little time.
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
@@ -14,7 +13,7 @@ class ClientAddressesTest : public ClientSessionFixture {
     feed(ConnectFailed{now, key(0, con), reason, peer_errno});
     drain(0);
   }
-  // The attempt that began in this step.
+  // Returns the address of the attempt that started in this step.
   unsigned address() {
     EXPECT_EQ(only<Connect>().key.con, 0);
     return session.path(0).address();
@@ -62,7 +61,7 @@ TEST_F(ClientAddressesTest, ASilentAddressIsLeftAfterAShortTime) {
   EXPECT_EQ(address(), 1U);
 }
 
-// A server that is slower than that is found all the same.
+// A server that is slower than the first time limit is reached in a later round.
 TEST_F(ClientAddressesTest, TheTimeOfAnAddressDoublesWithEachRound) {
   add_path(0);
   for (const Nanos time : {seconds(2), seconds(4), seconds(8), seconds(16), seconds(30), seconds(30)}) {
@@ -93,7 +92,7 @@ TEST_F(ClientAddressesTest, OnlyTheFirstConnectionIsInAHurry) {
   EXPECT_EQ(session.next_deadline(), now + session.config().connect_timeout);
 }
 
-// Small packets arrive, large ones do not: the path comes up at the other address.
+// The first address drops large packets, so the path connects at the other address.
 TEST_F(ClientAddressesTest, AnAddressThatFailsLaterIsLeftToo) {
   add_path(0);
   find(2);

@@ -1,5 +1,5 @@
 // Server that requires a proof of the shared key (protocol section 12): the attempt restarts at once, but
-// only one time.
+// only once.
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
@@ -77,7 +77,7 @@ TEST_F(ClientChallengeTest, ALaterAttemptMayBeChallengedToo) {
   EXPECT_EQ(session.path(0).attempts(), 0U);
 }
 
-// The path keeps its turn to create the session while its first connection drains.
+// The path remains the one that may create the session while its first connection drains.
 TEST_F(ClientChallengeTest, TheLeaderStaysTheLeader) {
   add_path(0);
   add_path(1);
@@ -90,7 +90,7 @@ TEST_F(ClientChallengeTest, TheLeaderStaysTheLeader) {
   EXPECT_TRUE(session.path(1).held_back());
 }
 
-// The head start has expired and both paths lead: neither waits for the other.
+// The head start has expired and both paths try to create the session, so neither waits for the other.
 TEST_F(ClientChallengeTest, AnAnswerWaitsForNobodysTurn) {
   add_path(0);
   add_path(1);
@@ -101,7 +101,7 @@ TEST_F(ClientChallengeTest, AnAnswerWaitsForNobodysTurn) {
   EXPECT_EQ(session.path(0).state(), PathState::connecting);
 }
 
-// Another path made the session while the challenged one drained: it joins.
+// Another path created the session while the challenged path drained, so the challenged path joins it.
 TEST_F(ClientChallengeTest, AnAnswerJoinsTheSessionThatCameMeanwhile) {
   add_path(0);
   add_path(1);

@@ -1,5 +1,5 @@
-// ProbeDelivery: a connection whose work does not complete, under a living heartbeat, to a server that does
-// not know the probe extension.
+// ProbeDelivery: work on a connection does not complete, although the heartbeat of the path is answered. The
+// server does not support the probe extension.
 #include <algorithm>
 
 #include "core/proto/test_client_session.hpp"
@@ -18,7 +18,8 @@ class ClientDeliveryProbeTest : public ClientSessionFixture {
   ClientDeliveryProbeTest() : ClientSessionFixture(probing_deliveries()) { flags = 0; }
 
   const HeartbeatConfig& heartbeat() const { return session.config().heartbeat; }
-  // One interval later; heartbeats arrive and complete on the service connection, as of a path that is alive.
+  // Advances time by one interval. Heartbeats arrive and complete on the service connection, so the path
+  // stays alive.
   std::vector<ProbeDelivery> tick() {
     feed(ImmReceived{now, key(0, 0), wire::encode_hb(wire::ImmType::hb_msg)});
     complete_heartbeats();
@@ -97,7 +98,7 @@ TEST_F(ClientDeliveryProbeTest, WaitsForRoomInTheSendQueue) {
   session = ClientSession(config);
   open(1);
   feed(Submitted{now, session.next_permit(), Direction::write, true, false, 0, 512, 32});
-  // Answers to heartbeats fill the queue, and nothing completes.
+  // Heartbeat replies fill the queue, and nothing completes.
   std::uint64_t cookie = 0;
   for (int i = 0; i < 20; ++i) {
     feed(ImmReceived{now, key(0, 0), wire::encode_hb(wire::ImmType::hb_msg)});

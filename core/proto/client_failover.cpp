@@ -1,14 +1,14 @@
-// Failover of the requests of a lost path. A request is held until the server cannot execute anything of the
-// old incarnation any more, and is resent only then:
+// Failover of the requests of a lost path. A request is held until both conditions hold, and is then resent:
 //   1. The client has drained the path: no response can arrive and no memory is in use.
-//   2. The server closed and drained its side: it answered a fence over another path, or it accepted a newer
-//      incarnation of the path, which it does only after draining the old one.
-// Without step 2 an old write could execute after a newer, acknowledged one. Kernel servers have no fence;
-// ClientConfig::kernel_peer sets the policy for them.
+//   2. The server has closed and drained the old incarnation, so it cannot execute the request any more.
+//   Proof:
+//      it answered a fence over another path, or it accepted a newer incarnation of the path.
+// Without condition 2, an old write could execute after a newer, acknowledged one. Kernel servers have no
+// fence; ClientConfig::kernel_peer sets the policy for them.
 //
-// If a held request fails because no path connects in time (fail_held), it keeps its permit, the fence of its
-// path keeps asking, and no new request is sent before the answer. Otherwise the failed write could execute
-// after a newer, acknowledged one.
+// If a held request fails because no path connects in time (fail_held), it keeps its permit, the fence
+// request is repeated, and no new request is sent before the fence is answered. Otherwise the failed write
+// could execute after a newer, acknowledged one.
 #include <algorithm>
 
 #include "core/proto/client_session.hpp"
@@ -17,7 +17,7 @@ namespace rtrs {
 
 namespace {
 
-// Whether it matters that the server executes the request late. READs of data leave no trace.
+// True if a late execution of the request has effects: all requests except READs of data.
 bool leaves_traces(const Permit& permit) noexcept {
   return permit.direction == Direction::write || permit.service;
 }
@@ -36,7 +36,7 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   for (std::uint16_t id = 0; id < permits_.depth(); ++id) {
     Permit& permit = permits_[id];
     if (permit.state != Permit::State::in_flight || permit.path != index) continue;
-    // Sent again, an overdue one would wait for the same storage.
+    // An overdue request fails instead of being resent, because it would wait for the same storage again.
     permit.first_sent.bounds = longest_life() != kNever;
     permit.overdue = overdue_at(permit) <= now;
     permit.overdue = permit.overdue || is_worn_out(permit, now);
@@ -52,7 +52,7 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   }
   if (!held) return;
   Fence& fence = fences_[index];
-  // Of requests that are all given up there is none to wait for: kNever.
+  // If all requests were given up, `since` is kNever, because no request waits.
   if (fence.state == Fence::State::idle || fence.since == kNever) fence.since = now;
   fence.state = Fence::State::wanted;
   fence.upto_epoch = path.epoch();
@@ -60,7 +60,7 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   fence.lingering = fence.lingering || failed_writes > 0;
   lingering_.possible = lingering_.possible || fence.lingering;
   if (path.can_fence() || config_.kernel_peer == UnfencedReplay::wait) return;
-  // Overdue requests are not sent again: their chunks stay out of use until the path's next incarnation.
+  // Overdue requests are not resent. Their chunks stay unused until the path's next incarnation.
   Fence kept = fence;
   release_requests(index, false, now);
   const bool waits = std::any_of(permits_.begin(), permits_.end(), [index](const Permit& permit) {
@@ -90,7 +90,7 @@ void ClientSession::release_requests(unsigned index, bool proven, Nanos now) noe
   }
 }
 
-// Asks over the first path that can, for each path that needs it.
+// Sends the wanted fence requests over the first connected path that supports the fence.
 void ClientSession::drive_fences(Nanos now, ClientActions& out) noexcept {
   for (unsigned index = 0; index < paths_.size(); ++index) {
     Fence& fence = fences_[index];
@@ -121,7 +121,7 @@ void ClientSession::on(const FenceAnswered& in, ClientActions& out) noexcept {
     if (in.peer_errno == 0 || config_.fence_failed == UnfencedReplay::replay) {
       release_requests(index, in.peer_errno == 0, in.now);
     } else {
-      // Asked again when the answer's deadline passes, not at once: a server that refuses must not be
+      // Repeated after the deadline of the response, not at once, so that a server that refuses is not
       // flooded.
       fence.asked_over = ConKey{};
     }
@@ -142,7 +142,8 @@ bool ClientSession::nobody_to_ask() const noexcept {
   return connected_ > 0 && std::none_of(paths_.begin(), paths_.end(), can);
 }
 
-// A request that failed may still act: whatever is sent now could be acknowledged before it does.
+// True if the server may still execute a failed write. A new request could be acknowledged before that write
+// executes.
 bool ClientSession::holds_new_requests() const noexcept {
   return lingering_.possible && any_lingers();
 }
@@ -151,7 +152,7 @@ bool ClientSession::any_lingers() const noexcept {
   return std::any_of(fences_.begin(), fences_.end(), [](const Fence& fence) { return fence.lingering; });
 }
 
-// The server has so long for a request in flight.
+// Deadline for the response to a request in flight.
 Nanos ClientSession::overdue_at(const Permit& permit) const noexcept {
   return later(permit.since, config_.request_timeout);
 }
@@ -182,8 +183,8 @@ void ClientSession::give_up_worn_out(unsigned index, Nanos now) noexcept {
   }
 }
 
-// When the request is to be given up; kNever: the request does not wait for the server, or its path is being
-// drained and hold_requests() decides then.
+// Time at which the request is given up. kNever: the request does not wait for the server, or its path is
+// being drained (hold_requests() then decides).
 Nanos ClientSession::answer_deadline(const Permit& permit) const noexcept {
   if (permit.state == Permit::State::in_flight && paths_[permit.path].connected()) return overdue_at(permit);
   return permit.state == Permit::State::fenced ? later(permit.first_sent.at, longest_life()) : kNever;
@@ -196,8 +197,8 @@ Nanos ClientSession::first_answer_deadline() const noexcept {
   return first;
 }
 
-// Loses at most one path, and none where the step has done so much that the end of the path does not fit.
-// Where more requests are overdue, the timer is due again at once.
+// Ends at most one path; none if its actions do not fit into this step. If more requests are overdue, the
+// timer is due again at once.
 void ClientSession::answers_are_due(Nanos now, ClientActions& out) noexcept {
   for (unsigned index = 0; index < paths_.size(); ++index)
     if (fences_[index].state != Fence::State::idle) give_up_worn_out(index, now);
@@ -211,7 +212,7 @@ void ClientSession::answers_are_due(Nanos now, ClientActions& out) noexcept {
 }
 
 // Fails the requests whose response is overdue. Their permits stay in use until the fence of their path is
-// answered. Returns false if the budget ran out.
+// answered. Returns false if the budget is exhausted.
 bool ClientSession::answer_overdue(unsigned& budget, ClientActions& out) noexcept {
   for (std::uint16_t id = 0; overdue_ > 0; ++id) {
     Permit& permit = permits_[id];
@@ -239,7 +240,7 @@ bool ClientSession::oldest_in_flight(OldestRequest& oldest) const noexcept {
   return found != nullptr;
 }
 
-// Whether an answer to a fence is outstanding on this connection.
+// True if a fence request on this connection is unanswered.
 bool ClientSession::is_fencing_over(const ConKey& key) const noexcept {
   return std::any_of(fences_.begin(), fences_.end(), [&key](const Fence& fence) {
     return fence.state == Fence::State::asked && fence.asked_over == key;
@@ -250,7 +251,8 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
   for (unsigned index = 0; index < paths_.size(); ++index) {
     Fence& fence = fences_[index];
     if (fence.state == Fence::State::idle || fence.deadline > now) continue;
-    // A removed path never reconnects; where the server cannot be asked either, no proof will ever come.
+    // A removed path never reconnects. If no connected path supports the fence either, there will never be a
+    // proof.
     const bool hopeless = paths_[index].state() == PathState::absent && nobody_to_ask();
     // Without a connected path the requests could not be resent, and releasing them would restart their wait
     // for a path.
@@ -263,7 +265,8 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
   }
 }
 
-// Requests that waited for too long without any path, or whose session closes. False when the budget ran out.
+// Fails requests that waited for queue_timeout without a path, or whose session is closing. Returns false if
+// the budget is exhausted.
 bool ClientSession::fail_held(Nanos now, unsigned& budget, ClientActions& out) noexcept {
   const auto expired = [&](const Permit& permit) { return closing_ || path_wait_ends(permit.since) <= now; };
   const Errc result = closing_ ? Errc::session_closed : Errc::no_path;
@@ -299,7 +302,7 @@ bool ClientSession::fail_held(Nanos now, unsigned& budget, ClientActions& out) n
       if (closing_) {
         complete(id, result, 0, out);
       } else {
-        // The permit stays taken: another request in its chunk would meet this one at the server.
+        // The permit stays in use, because the server may still execute this request in the same chunk.
         permits_.give_up(id);
         fence.lingering = fence.lingering || leaves_traces(permit);
         lingering_.possible = lingering_.possible || fence.lingering;

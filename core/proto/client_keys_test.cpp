@@ -1,4 +1,4 @@
-// Keys that responses bring, and keys that they invalidate.
+// Keys in responses: fresh keys of chunks, and invalidated keys of requests.
 #include "core/proto/test_client_session.hpp"
 
 namespace rtrs::client_keys_test {

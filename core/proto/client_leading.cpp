@@ -39,7 +39,7 @@ bool ClientSession::creates(unsigned index, Nanos now) const noexcept {
   return connected_ == 0 && late && path.unknown_since() != kNever && !path.foreign();
 }
 
-// The turn comes after all paths that already lead or wait to lead.
+// Time at which this path may try to create the session: after all paths that already try or wait to try.
 Nanos ClientSession::turn_to_lead(unsigned index, Nanos now) const noexcept {
   if (config_.lead_head_start == kNever) return kNever;
   Nanos turn = now;
@@ -71,7 +71,7 @@ void ClientSession::give_way(Nanos now, ClientActions& out) noexcept {
     ClientPath& path = paths_[index];
     if (!path.may_create() || !(new_home_ || path.leads())) continue;
     path.give_way();
-    // One path a step: it may take an action for each of its connections.
+    // One path per step, because it may take an action for each of its connections.
     return lose_path(index, now, Reason::other_path_leads, 0, out);
   }
   giving_way_ = new_home_ = false;
@@ -84,9 +84,9 @@ void ClientSession::join_next() noexcept {
       path.join_next();
 }
 
-// The server of this path said that it knows no such session while the session was served: what was sent
-// after its answer was answered over another path. The second refusal shows that the first one was not on its
-// way when the session began.
+// True if this path's server rejected the path with "unknown session" while the session existed: a message
+// sent after the rejection was answered over another path. A second rejection is required, because the server
+// may have sent the first one before the session was created.
 bool ClientSession::refused_beside_session(const ClientPath& path) const noexcept {
   return path.unknown_again() && link_since_ <= path.unknown_since() && path.unknown_since() <= alive_at_;
 }
@@ -95,7 +95,8 @@ void ClientSession::unknown_at_server(unsigned index, Nanos now) noexcept {
   ClientPath& path = paths_[index];
   if (!path.joins()) return;
   const Nanos silence = dead_peer_time(config_.heartbeat);
-  // Some path was connected all the time, and its server was heard after this one first refused.
+  // Some path stayed connected for the dead-peer time after the first rejection, so its server answered
+  // meanwhile.
   const bool lived = connected_ > 0 && path.unknown_since() != kNever &&
                      link_since_ <= path.unknown_since() && now >= later(path.unknown_since(), silence);
   path.not_known(now, lived);

@@ -1,4 +1,4 @@
-// Choice of the path that creates the session, and the time when others may.
+// Selection of the path that creates the session, and the times at which other paths may create it.
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
@@ -12,7 +12,7 @@ class ClientLeadingTest : public ClientSessionFixture {
     feed(ConnectFailed{now, key(path, 0), Reason::rejected, wire::linux_errno::kEnxio});
     drain(path);
   }
-  // Path 0 was up, path 1 never was; nothing is connected any more.
+  // Path 0 was connected and is lost. Path 1 was never connected.
   void lose_the_only_home() {
     add_path(0);
     bring_up(0);
@@ -21,7 +21,8 @@ class ClientLeadingTest : public ClientSessionFixture {
     lose(0);
     drain(0);
   }
-  // And its server does not answer, that of path 1 does not know the session: until path 1 may create it.
+  // As lose_the_only_home(). Then path 0 gets no response and path 1 is rejected with "unknown session",
+  // until path 1 may create the session.
   void let_path_1_bring_it_back() {
     lose_the_only_home();
     refuse(1);
@@ -102,7 +103,7 @@ TEST_F(ClientLeadingTest, ServersOfDifferentDepthDoNotMixBeforeTheSessionIsOpen)
   feed(accepted(key(1, 0), 8));
   EXPECT_EQ(session.path(1).reason(), Reason::depth_changed);
   EXPECT_EQ(session.queue_depth(), 4U);
-  // The path that fixed the limits is lost before it opened the session.
+  // The path that determined the limits is lost before it opened the session.
   lose(0);
   drain(0);
   drain(1);
@@ -141,7 +142,7 @@ TEST_F(ClientLeadingTest, APathThatIsNotKnownNeverLeadsBesideOneThatIsConnected)
   }
 }
 
-// Otherwise a wrong address among the paths would get the requests as soon as the right server is away.
+// Otherwise a path with a wrong address would get the requests as soon as the right server is down.
 TEST_F(ClientLeadingTest, AServerThatRefusedWhileTheSessionLivedNeverGetsOneOfItsOwn) {
   add_path(0);
   bring_up(0);
@@ -194,7 +195,7 @@ TEST_F(ClientLeadingTest, AServerThatRefusedBesideALivingOneIsForeignAtOnce) {
   }
 }
 
-// One refusal may have been on its way when the session began.
+// The server may have sent a single rejection before the session was created.
 TEST_F(ClientLeadingTest, OneRefusalProvesNothing) {
   add_path(0);
   bring_up(0);
@@ -217,7 +218,7 @@ class SilentLeadingTest : public ClientLeadingTest {
   }
 };
 
-// Without heartbeats no silence is long enough.
+// Without heartbeats there is no dead-peer time.
 TEST_F(SilentLeadingTest, WithoutHeartbeatsRefusalsAloneProveNothing) {
   add_path(0);
   bring_up(0);
@@ -229,7 +230,7 @@ TEST_F(SilentLeadingTest, WithoutHeartbeatsRefusalsAloneProveNothing) {
   EXPECT_FALSE(session.path(1).foreign());
 }
 
-// A server that was restarted refuses all paths alike.
+// A restarted server rejects all paths.
 TEST_F(ClientLeadingTest, ARestartedServerIsNotForeign) {
   add_path(0);
   bring_up(0);

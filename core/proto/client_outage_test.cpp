@@ -1,4 +1,4 @@
-// Requests while no path is connected, and what a request that failed then means for later ones.
+// Requests while no path is connected, and the effect of a failed request on later ones.
 #include <gtest/gtest.h>
 
 #include "core/proto/test_client_session.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 class ClientOutageTest : public ClientSessionFixture {
  protected:
-  // A write that was sent over the returned path, which is lost and drained.
+  // Sends a request over a path that is then lost and drained. Returns the path.
   std::uint16_t strand(Direction direction = Direction::write) {
     submit(direction);
     const std::uint16_t path = only<PostRequest>().key.path;
@@ -16,7 +16,7 @@ class ClientOutageTest : public ClientSessionFixture {
     drain(path);
     return path;
   }
-  // Loses the other path and lets every request fail that waits for one.
+  // Loses the other path, and advances time until the requests that wait for a path fail.
   void outlast(std::uint16_t other) {
     lose(other);
     drain(other);
@@ -85,7 +85,7 @@ TEST_F(ClientOutageTest, RequestsThatWaitedForAPathWaitForTheFenceToo) {
   EXPECT_EQ(asked<PostRequest>().size(), 1U);
 }
 
-// In either order of the two.
+// Read and write in both orders.
 class MixedOutageTest : public ClientOutageTest, public ::testing::WithParamInterface<bool> {};
 INSTANTIATE_TEST_SUITE_P(ReadFirst, MixedOutageTest, ::testing::Bool());
 
@@ -172,7 +172,7 @@ TEST_F(ClientOutageTest, TimeBeforeTheLastPathWasLostDoesNotCount) {
   config.send_depth = 8;
   session = ClientSession(config);
   open(1);
-  // Waits for room in the send queue, with a path.
+  // The last requests wait for room in the send queue, not for a path.
   for (int i = 0; i < 4; ++i) submit();
   now += config.queue_timeout;
   const Nanos lost = now;
@@ -207,14 +207,14 @@ TEST_F(ClientOutageTest, NoRequestWaitsForAPathWhileOneIsConnected) {
   EXPECT_EQ(session.path_wait_ends(now + 5), now + 5 + session.config().queue_timeout);
 }
 
-// 0: a request needs a path at once. While there is one it waits as any other does.
+// queue_timeout 0: a request fails if no path is connected, but waits for room in the send queue.
 TEST_F(ClientOutageTest, WithoutQueueTimeoutARequestFailsAtOnceWhereThereIsNoPath) {
   ClientConfig config = small_config();
   config.send_depth = 8;
   config.queue_timeout = 0;
   session = ClientSession(config);
   open(1);
-  // The last ones wait for room in the send queue.
+  // The last requests wait for room in the send queue.
   for (int i = 0; i < 4; ++i) submit();
   EXPECT_TRUE(asked<Complete>().empty());
   EXPECT_EQ(session.path_wait_ends(0), kNever);

@@ -14,7 +14,7 @@ class ClientOverdueTest : public ClientSessionFixture {
  protected:
   ClientOverdueTest() : ClientSessionFixture(impatient()) { flags |= wire::kConnRspProbe; }
 
-  // Time passes under a living heartbeat on every connection of every connected path.
+  // Advances time; the peer answers the heartbeats on every connection of every connected path.
   void live_until(Nanos end) {
     while (session.next_deadline() <= end) {
       for (std::uint16_t path = 0; path < 2; ++path)
@@ -52,7 +52,7 @@ TEST_F(ClientOverdueTest, ARequestThatTakesTooLongFailsAndTheOthersOfItsPathFail
   const PostRequest stuck = only<PostRequest>();
   const Nanos sent = now;
   live_until(sent + seconds(40));
-  // Two more: one of them over the path of the first.
+  // One of the two uses the path of the first request.
   submit();
   submit();
   live_until(sent + seconds(100));
@@ -84,7 +84,7 @@ TEST_F(ClientOverdueTest, EachPathOfAnOverdueRequestIsLostInAStepOfItsOwn) {
   EXPECT_GT(session.next_deadline(), now);
 }
 
-// A busy client would spend its time on the timer if each request set it.
+// Setting the timer for each request would be expensive for a busy client.
 TEST_F(ClientOverdueTest, AnsweredRequestsMakeTheTimerDueOnceInTheTimeout) {
   ClientConfig config = impatient();
   config.heartbeat.interval = kNever;
@@ -204,7 +204,8 @@ TEST_F(ClientOverdueTest, ARequestThatLosesItsPathAgainAndAgainFailsAfterBothTim
   EXPECT_EQ(only<Complete>().result, Errc::request_timeout);
   EXPECT_EQ(now, sent + seconds(90));
   EXPECT_GT(losses, 2U);
-  // As any that failed so: its chunk stays out of use, and a write holds later ones, until there is proof.
+  // The chunk stays unused, and a write delays later requests, until there is proof that the server will not
+  // execute the failed request.
   EXPECT_EQ(session.permits_given_up(), 1U);
 }
 

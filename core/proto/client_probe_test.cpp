@@ -1,4 +1,4 @@
-// The probe: one connection that delivers nothing, under a living heartbeat.
+// The probe detects one connection that delivers nothing, although the heartbeat of the path is answered.
 #include "core/proto/test_client_session.hpp"
 
 namespace rtrs::client_probe_test {
@@ -9,7 +9,7 @@ class ClientProbeTest : public ClientSessionFixture {
   ClientProbeTest() { flags |= wire::kConnRspProbe; }
 
   const HeartbeatConfig& heartbeat() const { return session.config().heartbeat; }
-  // One interval later; everything arrives on the service connection, as from a peer that is alive.
+  // Advances time by one interval. Everything arrives on the service connection, so the path stays alive.
   void tick() {
     feed(ImmReceived{now, key(0, 0), wire::encode_hb(wire::ImmType::hb_msg)});
     complete_sends();
@@ -54,7 +54,7 @@ TEST_F(ClientProbeTest, ARequestOnASilentConnectionEndsThePathWithinTheDeadPeerB
   EXPECT_EQ(session.path(0).reason(), Reason::connection_silent);
   EXPECT_GE(now - since, (heartbeat().missed_max + 1) * heartbeat().interval);
   EXPECT_LE(now - since, (heartbeat().missed_max + 2) * heartbeat().interval);
-  // Behind the fence, over the other path.
+  // After the fence, the request is resent over the other path.
   drain(0);
   const SendFenceReq fence = only<SendFenceReq>();
   EXPECT_EQ(fence.key.path, 1);
@@ -125,7 +125,7 @@ TEST_F(ClientProbeTest, AFenceWithoutAnswerIsOutstandingOnTheServiceConnection) 
   ASSERT_EQ(only<SendFenceReq>().key, key(1, 0));
   const Nanos since = now;
   while (session.path(1).connected() && now - since < seconds(59)) {
-    // Life of another connection.
+    // Another connection delivers.
     feed(ImmReceived{now, key(1, 1), wire::encode_io_rsp(wire::ImmType::io_rsp, 3, 0)});
     feed(DeadlineReached{session.next_deadline()});
   }
@@ -140,7 +140,7 @@ TEST_F(ClientProbeTest, AdministrativeRequestsCountOnTheServiceConnection) {
   EXPECT_EQ(only<PostRequest>().key.con, 0);
   const Nanos since = now;
   while (session.path(0).connected() && now - since < seconds(60)) {
-    // Life of another connection.
+    // Another connection delivers.
     feed(ImmReceived{now, key(0, 1), wire::encode_io_rsp(wire::ImmType::io_rsp, 3, 0)});
     feed(DeadlineReached{session.next_deadline()});
   }

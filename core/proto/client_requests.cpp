@@ -119,7 +119,7 @@ void ClientSession::finish_step(Nanos now, ClientActions& out) noexcept {
   if (permits_.used() == 0) closing_paths_ = true;
   if (!closing_paths_) return;
   close_deadline_ = kNever;
-  // One path a step: each may take an action for each of its connections.
+  // One path per step, because it may take an action for each of its connections.
   for (unsigned index = 0; index < paths_.size(); ++index) {
     const PathState state = paths_[index].state();
     if (state == PathState::waiting) {
@@ -186,7 +186,7 @@ void ClientSession::on(const ImmReceived& in, ClientActions& out) noexcept {
     case wire::ImmType::io_rsp:
     case wire::ImmType::io_rsp_w_inv:
       if (path->fresh_keys() && !path->reads_may_leave_keys()) {
-        violation(in.key.path, in.now, out);  // the response of this mode carries a key
+        violation(in.key.path, in.now, out);  // in this mode each response carries a key
       } else {
         response(in.key, in.now, in.imm, false, out);
       }
@@ -219,7 +219,8 @@ void ClientSession::on(const KeyedResponseReceived& in, ClientActions& out) noex
     return finish_step(in.now, out);
   }
   out.push(PostReceive{in.key, 1, ReceiveKind::message});
-  // Before the permit is free: its next user needs the new key (protocol section 11, invariant 16).
+  // Before the permit becomes free, because its next user needs the new key (protocol section 11, invariant
+  // 16).
   out.push(StoreKey{in.key.path, in.buf_id, in.rkey});
   response(in.key, in.now, in.imm, true, out);
   if (queued_ > 0 || closing_ || !path->connected()) finish_step(in.now, out);

@@ -34,7 +34,7 @@ void ClientSession::on(const PathAdded& in, ClientActions& out) noexcept {
   RTRS_ASSERT(in.path < kMaxPaths);
   if (closing_) return;
   const std::size_t count = std::max<std::size_t>(paths_.size(), in.path + 1U);
-  // Without memory the path stays absent.
+  // If there is no memory, the path stays absent.
   if (!paths_.reserve(count) || !fences_.reserve(count)) return;
   paths_.resize(count);
   fences_.resize(count);
@@ -81,7 +81,7 @@ void ClientSession::path_drained(unsigned index, Nanos now, ClientActions& out) 
       break;
     case ClientPath::Goal::answer_challenge:
     case ClientPath::Goal::next_address:
-      // The path keeps its turn: no other path started to lead meanwhile.
+      // The path may still create the session: no other path started to try meanwhile.
       path.same_attempt();
       path.start(now, config_, creates(index, now), out);
       report(index, 0, out);
@@ -153,7 +153,7 @@ void ClientSession::end_path(unsigned index, Nanos now, ClientPath::Goal goal, R
       break;
     case PathState::draining:
     case PathState::closing:
-      // A removal is final: nothing that is asked for later brings the path back.
+      // A removal is final: later operator requests do not restore the path.
       if (path.goal() != ClientPath::Goal::remove) path.set_goal(goal);
       break;
     case PathState::waiting:
@@ -212,8 +212,8 @@ void ClientSession::violation(unsigned index, Nanos now, ClientActions& out) noe
   lose_path(index, now, Reason::protocol_violation, 0, out);
 }
 
-// The limits of the session are fixed once it was opened, or once another path was accepted with them and may
-// still open it.
+// True if the limits of the session cannot change: it was opened, or another path was accepted with them and
+// may still open it.
 bool ClientSession::limits_are_held(unsigned index) const noexcept {
   if (opened()) return true;
   for (unsigned other = 0; other < paths_.size(); ++other)
@@ -310,7 +310,7 @@ void ClientSession::path_up(unsigned index, Nanos now, ClientActions& out) noexc
   start_waiting_paths(index, now, out);
 }
 
-// One path a step.
+// Continues the batch of one path per step.
 void ClientSession::continue_batch(Nanos now, ClientActions& out) noexcept {
   const auto in_batch = [](const ClientPath& path) { return path.in_batch(); };
   const auto found = std::find_if(paths_.begin(), paths_.end(), in_batch);
@@ -354,7 +354,7 @@ void ClientSession::path_deadline(unsigned index, Nanos now, ClientActions& out)
   }
 }
 
-// One path a step: ending a path may take an action for each of its connections.
+// One path per step, because ending a path may take an action for each of its connections.
 void ClientSession::on(const DeadlineReached& in, ClientActions& out) noexcept {
   for (unsigned index = 0; index < paths_.size(); ++index) {
     if (paths_[index].deadline() > in.now) continue;

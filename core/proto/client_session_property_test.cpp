@@ -1,5 +1,5 @@
-// Permits, heartbeats, the choice of a path and whole client sessions under any sequence of commands.
-// rapidcheck makes what fails short.
+// Permits, heartbeats, the choice of a path and whole client sessions under random sequences of commands.
+// rapidcheck shrinks a failing sequence.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -20,7 +20,7 @@
 namespace rtrs::client_session_property_test {
 namespace {
 
-using Command = std::pair<std::uint8_t, std::uint8_t>;  // what, and to which
+using Command = std::pair<std::uint8_t, std::uint8_t>;  // kind, and its object
 using Commands = std::vector<Command>;
 
 RC_GTEST_PROP(PermitPool, TheLowestFreeOneIsNext, (const std::vector<std::uint8_t>& commands)) {
@@ -87,8 +87,8 @@ RC_GTEST_PROP(HeartbeatBounds, SilenceIsNoticedNeitherEarlierNorLater,
   RC_ASSERT(sent > 0U);
 }
 
-// A client with the state that its fabric, server and application keep. Commands perform what these may do at
-// any time.
+// A client, and the state of its fabric, server and application. Each command does something that one of
+// these may do at any time.
 class Conversation {
  public:
   explicit Conversation(MultipathPolicy policy = MultipathPolicy::round_robin)
@@ -98,7 +98,7 @@ class Conversation {
     for (std::uint16_t path = 0; path < kPaths; ++path) feed(PathAdded{now, path});
     for (const auto& [what, which] : commands) obey(what % 9, which);
   }
-  // From now on no fault occurs and the server answers.
+  // Ends all faults: the server answers from now on.
   void heal() {
     for (unsigned turn = 0; turn < 2000 && !done(); ++turn) {
       if (!requests.empty()) {
@@ -119,12 +119,12 @@ class Conversation {
   static constexpr std::uint16_t kPaths = 3;
   ClientSession session;
   Nanos now = seconds(1);
-  std::set<std::uint16_t> outstanding;  // permits
-  std::vector<PostRequest> requests;    // that the server did not answer
+  std::set<std::uint16_t> outstanding;  // permits in use
+  std::vector<PostRequest> requests;    // unanswered requests
   std::vector<ConKey> connecting, closing;
   std::vector<SendFenceReq> fences;
-  std::map<std::uint16_t, std::uint32_t> sent_over;  // by permit: the attempt of the path
-  std::map<std::uint16_t, std::uint32_t> proven;     // by path: the last attempt that the server has drained
+  std::map<std::uint16_t, std::uint32_t> sent_over;  // permit -> attempt of the path
+  std::map<std::uint16_t, std::uint32_t> proven;     // path -> last attempt that the server has drained
 
  private:
   static ClientConfig config_with(MultipathPolicy policy) {
@@ -178,7 +178,7 @@ class Conversation {
   void answer(std::size_t which) {
     const auto request = taken(requests, which);
     if (!request) return;
-    // The fabric tells that the request went out before its answer comes.
+    // The fabric reports the send completion before the response.
     if (request->cookie != 0) feed(SendDone{now, request->key, request->cookie});
     const std::uint32_t id = pack_msg_id(session.queue_depth(), request->permit, request->generation);
     feed(ImmReceived{now, request->key, wire::encode_io_rsp(wire::ImmType::io_rsp, id, 0)});
@@ -252,7 +252,7 @@ class Conversation {
     } else if (const auto* fence = std::get_if<SendFenceReq>(&action)) {
       fences.push_back(*fence);
     } else if (const auto* moved = std::get_if<FailedOver>(&action)) {
-      // Drained here, and closed and drained at the server.
+      // The old incarnation must be drained here, and closed and drained at the server.
       const std::uint32_t epoch = sent_over[moved->permit];
       RC_ASSERT(std::none_of(closing.begin(), closing.end(), [&](const ConKey& key) {
         return key.path == moved->from && key.epoch == epoch;

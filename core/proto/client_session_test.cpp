@@ -1,4 +1,4 @@
-// Life of the paths of a client session.
+// Life cycle of the paths of a client session.
 #include <algorithm>
 #include <optional>
 
@@ -100,7 +100,7 @@ TEST_F(ClientSessionTest, EachHandshakeStepHasADeadline) {
 TEST_F(ClientSessionTest, BackOffDoublesUpToItsBoundAndJitters) {
   add_path(0);
   std::vector<Nanos> delays;
-  // More attempts than any counter of bits or bytes has room for.
+  // More attempts than an 8-bit counter can count.
   constexpr std::size_t kAttempts = 600;
   for (std::size_t attempt = 0; attempt < kAttempts; ++attempt) {
     feed(ConnectFailed{now, key(0, 0), Reason::connect_refused, 0});

@@ -1,5 +1,4 @@
-// Timeouts at both ends of their range: a deadline that is always due would have the machine work without
-// end.
+// Timeouts at both ends of their range: a deadline that is always due would make the machine loop forever.
 #include "core/proto/test_client_session.hpp"
 
 namespace rtrs::client_timeouts_test {
@@ -16,7 +15,7 @@ ClientConfig with_fence_timeout(Nanos timeout) {
 class FenceTimeoutTest : public ClientSessionFixture {
  protected:
   explicit FenceTimeoutTest(const ClientConfig& config) : ClientSessionFixture(config) {}
-  // The fence of a path that was lost with a WRITE in flight, which is not answered.
+  // Loses a path with a WRITE in flight. Returns the fence request, which is not answered.
   SendFenceReq ask() {
     open(2);
     submit();

@@ -10,14 +10,14 @@
 namespace rtrs::client_times_test {
 namespace {
 
-constexpr Nanos kTime = milliseconds(7300);  // no multiple of an interval of the heartbeat
+constexpr Nanos kTime = milliseconds(7300);  // not a multiple of the heartbeat interval
 
 class TimesFixture;
 struct Case {
   const char* option;
   Nanos ClientConfig::*field;
-  void (TimesFixture::*begin)();          // up to the moment from which the time counts
-  bool (TimesFixture::*is_over)() const;  // after the last step
+  void (TimesFixture::*begin)();          // brings the session to the start of the measured time
+  bool (TimesFixture::*is_over)() const;  // true when the measured time has ended
 };
 
 class TimesFixture : public ClientSessionFixture {
@@ -93,7 +93,7 @@ class TimesFixture : public ClientSessionFixture {
     config.heartbeat.interval = heartbeat;
     return config;
   }
-  // How long it took from the moment on from which the time counts.
+  // Returns the time from begin() until is_over().
   Nanos measure(const Case& one) {
     actions.clear();
     (this->*one.begin)();
@@ -149,7 +149,7 @@ TEST_P(ClientTimes, EachEndsWhatItBoundsInTime) {
   }
 }
 
-// A delay of twice the jitter, so that the jitter is not cut.
+// The delay is twice the jitter, so that the jitter is not limited.
 TEST_F(TimesFixture, TheJitterIsAddedUpToItsOption) {
   Nanos longest = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {

@@ -17,7 +17,7 @@ class ClientWideTest : public ClientSessionFixture {
  protected:
   explicit ClientWideTest(const ClientConfig& config = wide_config()) : ClientSessionFixture(config) {}
 
-  // All connections of path 0 are up, and the answer to INFO_REQ is awaited.
+  // Connects all connections of path 0, up to the response to INFO_REQ.
   void connect() {
     add_path(0);
     for (std::uint16_t con = 0; con < session.config().con_num; ++con) {
@@ -132,7 +132,7 @@ TEST_F(ManyPathsTest, AllAreLostAndComeBack) {
     EXPECT_EQ(session.path(path).state(), PathState::connecting) << path;
 }
 
-// The fences of all lost paths are asked for over the one that is left.
+// The fences of all lost paths are requested over the remaining path.
 TEST_F(ManyPathsTest, OnePathCarriesTheRequestsOfAllOthers) {
   open(kMaxPaths);
   feed(PolicyChanged{now, MultipathPolicy::round_robin});

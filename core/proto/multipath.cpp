@@ -4,8 +4,8 @@ namespace rtrs {
 
 namespace {
 
-// Lower is preferred. A path whose latency was never measured comes after those that were: an unmeasured path
-// must neither attract everything nor be excluded.
+// Cost of a path; the lowest is preferred. A path without a measured latency comes after all measured ones,
+// so that it neither attracts all requests nor is excluded.
 std::uint64_t cost(const ClientPath& path, MultipathPolicy policy) noexcept {
   switch (policy) {
     case MultipathPolicy::min_inflight:
@@ -37,7 +37,7 @@ unsigned choose_path(const PathTable& paths, MultipathPolicy policy, unsigned co
     return best;
   }
   std::uint64_t lowest = kNever;
-  // Stops behind the last connected one: each path is cache lines away from the next.
+  // Stops after the last connected path, because each further path costs cache misses.
   for (unsigned index = 0, left = connected; index < paths.size() && left > 0; ++index) {
     if (!paths[index].connected()) continue;
     --left;

@@ -1,4 +1,5 @@
-// A path takes memory for its connections when it comes. Where there is none, that path alone is refused.
+// A path allocates memory for its connections when it is added. If the allocation fails, only that path is
+// rejected.
 #include "core/base/test_short_memory.hpp"
 #include "core/proto/server_registry.hpp"
 #include "core/proto/test_client_session.hpp"

@@ -28,7 +28,7 @@ constexpr const char* kLimits =
     "end sessions that nobody needs, or raise max_sessions or max_host_sessions of urtrsd; urtrs limits "
     "shows "
     "what is set and used";
-// The two sentences below have these numbers in words.
+// Two sentences below contain these numbers.
 static_assert(kMaxPaths == 128 && kMaxCons == 4096);
 
 constexpr std::array<Row, kReasonCount> kTable{{
@@ -165,7 +165,7 @@ constexpr std::array<Row, kReasonCount> kTable{{
       kEacces, Kind::refused}},
 }};
 
-// Without a function of the C library, which this folder does not use.
+// Compares without a function of the C library, which this folder does not use.
 bool is_word(std::string_view text, const char* word) noexcept {
   for (const char c : text) {
     if (*word == '\0' || *word != c) return false;

@@ -30,7 +30,7 @@ TEST(Reasons, EachHasACodeASentenceAnErrnoAndAHint) {
     EXPECT_NE(text.linux_errno, 0) << text.code;
     for (const std::string_view part : {std::string_view(text.sentence), std::string_view(text.hint)}) {
       ASSERT_FALSE(part.empty()) << text.code;
-      // Both stand in the middle of lines and in cells of tables.
+      // Sentence and hint are printed inside lines and table cells.
       EXPECT_NE(part.back(), '.') << text.code;
       EXPECT_EQ(part.find_first_of("|\n\""), std::string_view::npos) << text.code;
     }
@@ -67,7 +67,7 @@ TEST(Reasons, AClientThatWasRefusedForItsKeyHearsWhatToGive) {
     EXPECT_NE(std::string_view(told.hint).find("--auth-keys"), std::string_view::npos) << told.hint;
     EXPECT_NE(std::string_view(told.hint).find("log"), std::string_view::npos) << told.hint;
   }
-  // A server is not sent to its own log.
+  // A server's hint must not refer to its own log.
   EXPECT_EQ(std::string_view(text_of(Reason::key_refused).hint).find("log"), std::string_view::npos);
 }
 

@@ -1,4 +1,4 @@
-// Requests of a server session: chunks, answers and the send queue.
+// Requests of a server session: chunks, responses and the send queue.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -74,7 +74,8 @@ TEST_F(ServerChunksTest, R67NothingIsInvalidatedWhenConfiguredSo) {
 TEST_F(ServerChunksTest, KeysAreLeftOnlyOverPathsThatAgreedOnIt) {
   config.extensions |= wire::Extensions::keys_stay;
   remake();
-  extensions = wire::Extensions::fence | wire::Extensions::generation;  // knows us, did not agree
+  extensions = wire::Extensions::fence |
+               wire::Extensions::generation;  // supports extensions, but did not agree to keys_stay
   const Keys strict = bring_up(1);
   extensions |= wire::Extensions::keys_stay;
   const Keys agreed = bring_up(2);
@@ -104,10 +105,14 @@ TEST_F(ServerChunksTest, DataComesWithTheAnswerWhereThatWasAgreed) {
     bool joined;
   };
   const Case cases[] = {
-      {keys.io, false, true, 0, true},    {keys.io, false, true, kEio, false},
-      {keys.io, false, false, 0, false},  {keys.io, true, true, 0, false},  // the invalidation stands between
-      {leaves.io, true, true, 0, true},   {leaves.io, true, true, kEio, false},
-      {kernel.io, false, true, 0, false}, {kernel.io, true, true, 0, false},
+      {keys.io, false, true, 0, true},
+      {keys.io, false, true, kEio, false},
+      {keys.io, false, false, 0, false},
+      {keys.io, true, true, 0, false},  // the invalidation is sent between data and response
+      {leaves.io, true, true, 0, true},
+      {leaves.io, true, true, kEio, false},
+      {kernel.io, false, true, 0, false},
+      {kernel.io, true, true, 0, false},
   };
   for (const Case& one : cases) {
     RequestArrived in = read(one.key, 2);
@@ -211,7 +216,7 @@ class FullSendQueueTest : public ServerSessionTest {
     remake();
     keys = bring_up(1);
   }
-  // Answers reads until an answer has to wait; the cookies of what was posted.
+  // Responds to reads until a response has to wait. Returns the cookies of the posted responses.
   std::vector<std::uint64_t> fill() {
     std::vector<std::uint64_t> cookies;
     for (std::uint16_t chunk = 0; chunk < config.queue_depth; ++chunk) {

@@ -20,7 +20,7 @@ std::uint32_t accept_flags(const ServerConfig& config, wire::Extensions extensio
 
 std::uint16_t ServerSession::assign(const wire::Uuid& sess_uuid) const noexcept {
   const auto count = static_cast<std::uint16_t>(state_.paths.size());
-  std::uint16_t unused = count;  // kMaxPaths: there is none
+  std::uint16_t unused = count;  // kMaxPaths: none
   for (std::uint16_t i = 0; i < count; ++i) {
     const bool absent = state_.paths[i].state == PathState::absent;
     if (!absent && state_.paths[i].uuid == sess_uuid) return i;
@@ -56,7 +56,7 @@ ServerSession::Verdict ServerSession::judge(const ConnectRequested& in, std::uin
   return {};
 }
 
-// Memory for a path that is new.
+// Allocates the memory of a new path.
 bool ServerSession::provide(std::uint16_t index, std::uint16_t cons) noexcept {
   if (path_state(index) != PathState::absent) return true;
   const std::size_t count = std::max<std::size_t>(state_.paths.size(), index + 1U);

@@ -1,5 +1,5 @@
-// Fences: a client asks over a living path to close and drain an incarnation of another, and replays its
-// requests on the answer.
+// Fences: a client requests over a connected path that the server closes and drains an incarnation of another
+// path. The client replays the requests of that path after the response.
 #include "core/proto/server_session.hpp"
 #include "core/wire/messages.hpp"
 
@@ -15,12 +15,12 @@ void ServerSession::on(const FenceRequested& in, ServerActions& out) noexcept {
     return;
   }
   path->heartbeat.received();
-  // A SEND takes a receive on every fabric.
+  // A SEND consumes a receive on every fabric.
   out.push(PostReceive{in.key, 1, ReceiveKind::message});
 
   PendingFence fence{in.key, in.serial, assign(in.sess_uuid), in.sess_uuid};
   const bool exists = path_state(fence.target) != PathState::absent;
-  // A slot holds one incarnation at a time: a newer one there means that the older is drained.
+  // A slot holds one incarnation at a time, so a newer incarnation means that the older one is drained.
   if (!exists || newer_attempt(state_.paths[fence.target].recon_cnt, in.recon_cnt)) fence.target = kMaxPaths;
   for (std::size_t i = state_.fences.size(); i-- > 0;) {
     const PendingFence& other = state_.fences[i];

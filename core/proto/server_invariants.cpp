@@ -35,7 +35,7 @@ const char* broken_in_path(const ServerPath& path, const ServerConfig& config) n
   }
 }
 
-// Users of every path, counted from the chunks in one pass.
+// Checks the number of chunks in use of every path, counted in one pass.
 template <class State>
 const char* broken_in_users(const State& state) noexcept {
   std::array<unsigned, kMaxPaths> users{};
@@ -55,7 +55,7 @@ const char* broken_in_users(const State& state) noexcept {
   return nullptr;
 }
 
-// The lists of answers that wait for room, of one path.
+// Checks the lists of one path's responses that wait for room.
 template <class State>
 const char* broken_in_waiting(const State& state, const ServerPath& path) noexcept {
   unsigned waiting = 0;
@@ -109,7 +109,7 @@ const char* broken_in(const State& state, const ServerConfig& config) noexcept {
 
 const char* broken_invariant(const ServerSession& session) noexcept {
   const char* rule = nullptr;
-  const ServerConfig* config = nullptr;  // which is visited first
+  const ServerConfig* config = nullptr;  // visited before the other fields
   ServerSession::visit_fields(session, [&](const char*, const auto& field) {
     if constexpr (requires { field.handshake_timeout; }) config = &field;
     if constexpr (requires { field.chunks; }) rule = broken_in(field, *config);

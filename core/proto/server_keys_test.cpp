@@ -55,7 +55,7 @@ TEST_F(FreshKeyTest, TheKeyOfAReadThatIsAnsweredByItsDataStays) {
     EXPECT_EQ(response.data_with_answer, error == 0);
     if (response.cookie != 0) feed(SendDone{0, keys.io, response.cookie});
   }
-  // A SEND_WITH_INV stands between data and answer; WRITEs change what is stored; a kernel did not agree.
+  // Cases that need a fresh key: a SEND_WITH_INV between data and response, a WRITE, and a kernel client.
   const RequestArrived asks_back = read(keys.io, 2);
   ASSERT_TRUE(asks_back.need_invalidate);
   for (const RequestArrived& in : {asks_back, write(keys.io, 2), read(kernel.io, 2)}) {

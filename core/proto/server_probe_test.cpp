@@ -1,4 +1,4 @@
-// The probe at the server: HB_MSG over any connection is answered over that connection.
+// The probe at the server: HB_MSG on any connection is answered on that connection.
 #include <algorithm>
 #include <vector>
 
@@ -41,7 +41,8 @@ TEST_F(ServerProbeTest, WaitsForRoomInTheSendQueueOfItsConnection) {
   config.send_depth = 8;
   remake();
   const Keys keys = bring_up(1);
-  // Fills the queue: probes may use the entries that answers leave, and repeated ones are answered once.
+  // Fills the queue: probe replies may use the entries reserved for heartbeats, and repeated probes get one
+  // reply.
   std::vector<std::uint64_t> cookies;
   unsigned answered = 0;
   for (int i = 0; i < 20; ++i) {
@@ -68,7 +69,7 @@ TEST_F(ServerProbeTest, IsOwedToNobodyOnceThePathCloses) {
   EXPECT_TRUE(none<PostImm>());
 }
 
-// Clients without the probe extension, as the kernel's.
+// Clients without the probe extension, such as kernel clients.
 class ServerDeliveryProbeTest : public ServerSessionTest {
  protected:
   ServerDeliveryProbeTest() {
@@ -76,7 +77,7 @@ class ServerDeliveryProbeTest : public ServerSessionTest {
     config.probe_deliveries = true;
     remake();
   }
-  // One interval later, with a heartbeat of the client.
+  // Advances time by one interval, with a heartbeat of the client.
   std::vector<ProbeDelivery> tick(const Keys& keys) {
     feed(ImmReceived{0, keys.service, wire::encode_hb(wire::ImmType::hb_msg)});
     now = session->next_deadline();
@@ -153,7 +154,7 @@ TEST_F(ServerDeliveryProbeTest, WaitsForRoomInTheSendQueue) {
   remake();
   const Keys keys = bring_up(1);
   feed(write(keys.io, 0));
-  // Answers to heartbeats fill the queue of the service connection, and nothing completes.
+  // Heartbeat replies fill the queue of the service connection, and nothing completes.
   std::uint64_t cookie = 0;
   for (int i = 0; i < 20; ++i) {
     feed(ImmReceived{0, keys.service, wire::encode_hb(wire::ImmType::hb_msg)});
@@ -167,7 +168,7 @@ TEST_F(ServerDeliveryProbeTest, WaitsForRoomInTheSendQueue) {
   EXPECT_EQ(only<ProbeDelivery>().key, keys.service);
 }
 
-// More connections than a step probes, and more paths than a session has room for at first.
+// More connections than one step probes, and more paths than a session initially has room for.
 TEST_F(ServerDeliveryProbeTest, EveryConnectionIsProbedInBatchesThoughPathsTakeTurns) {
   constexpr std::uint16_t kCons = 2 * kConsPerStep + 1;
   constexpr std::uint8_t kPaths = kPathsInside + 1;

@@ -36,7 +36,7 @@ std::size_t ServerRegistry::oldest_of(std::uint32_t host) const noexcept {
 }
 
 std::uint32_t ServerRegistry::most_crowded_host() const noexcept {
-  // Sorted, because a separate count for each host would be quadratic in the sessions.
+  // Sorted, because counting each host separately would take quadratic time in the number of sessions.
   FixedVector<std::uint32_t, kMaxSessions> hosts;
   for (const std::uint16_t session : half_open_) hosts.push_back(entries_[session].host);
   std::sort(hosts.begin(), hosts.end());
@@ -141,7 +141,7 @@ void ServerRegistry::on(const SessionDropped& in, RegistryActions&) noexcept {
   entries_[in.session] = Entry{};
   forget_half_open(in.session);
   --live_;
-  // Equal sets of sessions are equal values, whatever came before.
+  // Makes registries with equal sessions equal values, whatever their history.
   std::size_t used = entries_.size();
   while (used > 0 && !entries_[used - 1].live) --used;
   entries_.resize(used);

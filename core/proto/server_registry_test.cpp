@@ -176,7 +176,7 @@ TEST_F(CrowdedRegistryTest, OneAddressDoesNotGetMoreThanItsShare) {
   EXPECT_TRUE(ask<AdmitSession>(from(2, 5)).create) << "others have the rest";
 }
 
-// Knowing the uuid of a session is not enough: only its identity may join it or open it again.
+// A client that knows the uuid of a session may join or reopen it only with the same identity.
 TEST_F(ServerRegistryTest, ASessionIsOfTheIdentityThatMadeIt) {
   const auto asks = [](PeerIdentity who, bool first) { return SessionSought{0, 77, uuid(1), first, 0, who}; };
   const PeerIdentity alice{.low = 1, .high = 2};
@@ -198,7 +198,7 @@ TEST_F(ServerRegistryTest, ASessionIsOfTheIdentityThatMadeIt) {
   }
   EXPECT_EQ(ask<AdmitSession>(asks(alice, false)).session, made.session);
   EXPECT_EQ(registry.session_count(), 1U);
-  // Once it is dropped it is nobody's.
+  // After the session is dropped, a client of any identity may create it.
   drop(made.session);
   EXPECT_TRUE(ask<AdmitSession>(asks({}, true)).create);
   EXPECT_EQ(ask<Reject>(asks(alice, true)).reason, Reason::other_identity);

@@ -107,7 +107,7 @@ void ServerSession::on(const SendDone& in, ServerActions& out) noexcept {
   drain_waiting(in.key.path, in.key.con, kBatch, out);
 }
 
-// One path a step: ending all connections of several could exceed the action list.
+// One path per step, because ending all connections of several paths could exceed the action list.
 void ServerSession::on(const DeadlineReached& in, ServerActions& out) noexcept {
   for (std::uint16_t i = 0; i < state_.paths.size(); ++i) {
     const ServerPath& path = state_.paths[i];
@@ -155,7 +155,7 @@ void ServerSession::set_batch(ServerPath& path, std::size_t next) noexcept {
   state_.batches.paths = static_cast<std::uint16_t>(state_.batches.paths + is_left - was_left);
 }
 
-// One path a step.
+// Continues the batch of one path per step.
 void ServerSession::continue_batch(Nanos now, ServerActions& out) noexcept {
   for (std::uint16_t i = 0; i < state_.paths.size(); ++i) {
     ServerPath& path = state_.paths[i];
@@ -165,7 +165,8 @@ void ServerSession::continue_batch(Nanos now, ServerActions& out) noexcept {
   }
 }
 
-// A client that knows the probe extension probes both directions. False: a connection is dead.
+// Not needed for a client with the probe extension, which probes both directions. Returns false if a
+// connection is dead.
 bool ServerSession::probe_deliveries(ServerPath& path) const noexcept {
   if (!config_.probe_deliveries || has(path.extensions, wire::Extensions::probe)) return true;
   const auto outstanding = [&](const ServerCon& con) { return path.in_use > 0 || !con.queue.all_done(); };
@@ -283,7 +284,7 @@ void ServerSession::end_if_empty(Reason reason, ServerActions& out) noexcept {
   out.push(EndSession{state_.closing ? Reason::session_closed : reason});
 }
 
-// Gives the fabric a new receive for the one that a message took.
+// Posts a new receive in place of the consumed one.
 void ServerSession::post_receive(ConKey key, ServerActions& out) const noexcept {
   if (!config_.imm_consumes_receive) return;
   out.push(PostReceive{key, 1, key.con == 0 ? ReceiveKind::message : ReceiveKind::empty});

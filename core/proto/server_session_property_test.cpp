@@ -1,5 +1,5 @@
-// Any commands to a server session: whatever peers, fabric and application do within their rules, nothing is
-// lost, answered twice, or left behind. rapidcheck makes what fails short.
+// Random commands to a server session. While peers, fabric and application follow their rules, no request is
+// lost or answered twice, and nothing is left at the end. rapidcheck shrinks a failing sequence.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -17,7 +17,7 @@
 namespace rtrs::server_session_property_test {
 namespace {
 
-using Command = std::pair<std::uint8_t, std::uint32_t>;  // what, and everything about it
+using Command = std::pair<std::uint8_t, std::uint32_t>;  // kind, and entropy for its parameters
 using Commands = std::vector<Command>;
 
 class ServerSessionPropertyTest : public ServerSessionTest {
@@ -25,10 +25,10 @@ class ServerSessionPropertyTest : public ServerSessionTest {
   // State of one connection in the test world.
   struct Connection {
     bool disconnected = false;
-    std::vector<std::uint64_t> cookies;  // of posted, signalled work
+    std::vector<std::uint64_t> cookies;  // of signalled work requests in flight
   };
 
-  // Decisions of the command that is obeyed; 0 is what happens most.
+  // Draws a decision of the current command; 0 is the most common result.
   std::size_t below(std::size_t bound) {
     const std::size_t value = entropy % bound;
     entropy /= static_cast<std::uint32_t>(bound);
@@ -47,7 +47,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     if (ended) return;
     const ServerSession before = *session;
     feed(input);
-    // An equal state must react equally to the same input.
+    // Equal states must react equally to the same input.
     ServerSession twin = before;
     ServerActions out;
     input.now = now;
@@ -72,13 +72,13 @@ class ServerSessionPropertyTest : public ServerSessionTest {
       con.disconnected = true;
     } else if (const auto* deliver = action_if<Deliver>(action)) {
       RC_ASSERT_FALSE(connections.at(deliver->key).disconnected);
-      RC_ASSERT(in_service.emplace(deliver->chunk, *deliver).second);  // one user a chunk
+      RC_ASSERT(in_service.emplace(deliver->chunk, *deliver).second);  // one user per chunk
       ++delivered;
     } else if (const auto* invalidate = action_if<InvalidateChunk>(action)) {
       invalidations.push_back(*invalidate);
     } else if (const auto* response = action_if<PostResponse>(action)) {
       posted(response->key, response->cookie);
-      RC_ASSERT(owed.erase({response->chunk, response->key}) == 1U);  // one answer a request
+      RC_ASSERT(owed.erase({response->chunk, response->key}) == 1U);  // one response per request
     } else if (const auto* imm = action_if<PostImm>(action)) {
       posted(imm->key, imm->cookie);
     } else if (const auto* info = action_if<SendInfoRsp>(action)) {
@@ -96,7 +96,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
   }
   void posted(ConKey key, std::uint64_t cookie) {
     Connection& con = connections.at(key);
-    RC_ASSERT_FALSE(con.disconnected);  // nothing is posted behind a Disconnect
+    RC_ASSERT_FALSE(con.disconnected);  // nothing is posted after a Disconnect
     if (cookie != 0) con.cookies.push_back(cookie);
   }
   void released(std::uint16_t path) {
@@ -146,7 +146,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     if (!session->chunk_idle(chunk) && !rarely(20)) return;
     step(below(2) == 0 ? write(key, chunk) : read(key, chunk));
   }
-  // The whole handshake of a path, or a single connect request of any attempt.
+  // Performs the whole handshake of a path, or sends a single connect request of any attempt.
   void connect_some() {
     const auto path = static_cast<std::uint8_t>(1 + below(4));
     if (rarely(5)) {
@@ -158,7 +158,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     if (!rarely(20)) step(request(path, 1, recon));
     if (!rarely(20)) step(InfoRequested{0, service.key, 0});
   }
-  // Mostly what a peer may send now.
+  // Sends a message, mostly one that the peer may send now.
   void message() {
     const ConKey key = any_connection();
     if (session->path_state(key.path) != PathState::connected && !rarely(30)) return;
@@ -215,7 +215,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     for (const auto& [what, which] : commands) {
       entropy = which;
       obey(what);
-      // A batch may be interrupted by anything.
+      // Any command may interrupt a batch.
       if (what < 192) run_batches();
     }
     finish();
@@ -225,12 +225,12 @@ class ServerSessionPropertyTest : public ServerSessionTest {
   std::map<ConKey, Connection> connections;
   std::map<std::uint16_t, Deliver> in_service;
   std::vector<InvalidateChunk> invalidations;
-  std::set<std::pair<std::uint16_t, ConKey>> owed;  // answers not posted yet
+  std::set<std::pair<std::uint16_t, ConKey>> owed;  // responses not posted yet
   std::uint64_t delivered = 0, gated = 0, dropped = 0, fences = 0;
   bool ended = false;
 };
 
-// Each number from its whole range, however short the list is.
+// Draws each number from its whole range, even in a short list.
 Commands any_commands() {
   const auto any = [](auto number) {
     return rc::gen::resize(rc::kNominalSize, rc::gen::arbitrary<decltype(number)>());
@@ -248,7 +248,7 @@ RC_GTEST_FIXTURE_PROP(ServerSessionPropertyTest, EveryConversationEnds, ()) {
   play(any_commands());
 }
 
-// That such conversations go where it is dangerous.
+// Checks that such conversations reach the risky states.
 class ServerSessionReachTest : public ServerSessionPropertyTest, public testing::WithParamInterface<bool> {};
 
 TEST_P(ServerSessionReachTest, ConversationsWaitAtTheGateAskForFencesAndLosePathsUnderLoad) {

@@ -1,4 +1,4 @@
-// How paths of a server session come and go.
+// Life cycle of the paths of a server session.
 #include "core/proto/server_session.hpp"
 
 #include <string>

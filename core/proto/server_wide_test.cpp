@@ -12,7 +12,7 @@ class ServerWideTest : public ServerSessionTest {
  protected:
   static constexpr std::uint16_t kWide = 3 * kConsPerStep;  // connections
 
-  // Every connection of the only path was asked to close, once.
+  // Checks that each connection of the only path was disconnected once.
   void expect_all_ended(std::size_t cons) {
     std::vector<ConKey> ended;
     for (const Disconnect& one : all<Disconnect>()) ended.push_back(one.key);
@@ -114,7 +114,7 @@ TEST_F(ServerWideTest, EveryPathHasAHeartbeatThoughAllAreDueAtOnce) {
   EXPECT_EQ(sent, kMaxPaths);
 }
 
-// All paths but one are lost, and their fences asked for over that one.
+// All paths but one are lost, and their fences are requested over that path.
 TEST_F(ServerWideTest, FencesOfEveryPathAreAnswered) {
   extensions = wire::Extensions::fence;
   const Keys asker = bring_up(1);

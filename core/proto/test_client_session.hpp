@@ -1,4 +1,4 @@
-// A client session and a scripted server side: feeds inputs, keeps what the last step asked for.
+// A client session and a scripted server side. Feeds inputs and keeps the actions of the last step.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class ClientSessionFixture : public testing::Test {
     session.on(input, out);
     actions.insert(actions.end(), out.begin(), out.end());
   }
-  // The actions of the last feed() of one kind.
+  // Returns the actions of one kind from the last feed().
   template <class A>
   std::vector<A> asked() const {
     std::vector<A> found;
@@ -57,7 +57,7 @@ class ClientSessionFixture : public testing::Test {
   Connected accepted(ConKey key, std::uint16_t depth = 4) const {
     return Connected{now, key, 126976, 4096, flags, depth};
   }
-  // Answers connects and INFO until the path is connected.
+  // Answers connect requests and INFO_REQ until the path is connected.
   void bring_up(std::uint16_t path) {
     for (std::uint16_t con = 0; con < session.config().con_num; ++con)
       feed(accepted({path, con, session.path(path).epoch()}));

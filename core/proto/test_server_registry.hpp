@@ -1,4 +1,4 @@
-// ServerRegistry together with a simple reference model: which sessions exist, and who owns which name.
+// ServerRegistry together with a simple reference model of existing sessions and owners of names.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -26,8 +26,8 @@ class CheckedRegistry {
         }()),
         empty_(registry_) {}
 
-  // One command: `what` is reduced to a kind, `who` to an identity, `name` to a name. Null, or the rule that
-  // the registry broke.
+  // Executes one command. `what` selects the kind, `who` the identity, `name` the name; all values are valid.
+  // Returns null, or the rule that the registry broke.
   const char* obey(unsigned what, unsigned who, unsigned name) {
     const ServerRegistry before = registry_;
     const char* broken = what % 4 < 2    ? seek(who % kIdentities, what % 4 == 0)
@@ -139,11 +139,11 @@ class CheckedRegistry {
   }
 
   std::uint16_t max_sessions_;
-  std::vector<std::uint16_t> crowded_out_;  // by the last question
+  std::vector<std::uint16_t> crowded_out_;  // by the last input
   ServerRegistry registry_;
   ServerRegistry empty_;
-  std::map<std::uint16_t, Session> sessions_;  // by index
-  std::set<unsigned> owners_;                  // names that are taken
+  std::map<std::uint16_t, Session> sessions_;  // index -> session
+  std::set<unsigned> owners_;                  // names in use
   std::uint32_t request_ = 0;
 };
 

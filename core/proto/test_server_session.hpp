@@ -1,4 +1,4 @@
-// Shared by the tests of ServerSession: feeding inputs and inspecting the actions of the last step.
+// Fixture for tests of ServerSession: feeds inputs and keeps the actions of the last step.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ class ServerSessionTest : public testing::Test {
     config.send_depth = 16;
     remake();
   }
-  // After a change of `config`.
+  // Creates the session again; call after changing `config`.
   void remake() { session = std::make_unique<ServerSession>(config, kIndex); }
 
   template <class Input>
@@ -33,7 +33,7 @@ class ServerSessionTest : public testing::Test {
     session->on(input, out);
     actions.assign(out.begin(), out.end());
   }
-  // Runs batches until none is wanted, and keeps all their actions.
+  // Runs batches until none is left, and keeps all their actions.
   void settle() {
     std::vector<ServerAction> all = actions;
     while (session->wants_to_continue()) {
@@ -66,7 +66,7 @@ class ServerSessionTest : public testing::Test {
     value.bytes.fill(n);
     return value;
   }
-  // A connect request with a fresh key. `path` names its identity and its addresses.
+  // Returns a connect request with a new key. `path` selects its uuid and its address pair.
   ConnectRequested request(std::uint8_t path, std::uint16_t cid, std::uint16_t recon = 1) {
     ConnectRequested in{};
     in.sess_uuid = uuid(path);
@@ -97,7 +97,7 @@ class ServerSessionTest : public testing::Test {
     EXPECT_EQ(only<SendInfoRsp>().key, service);
     return {service, io};
   }
-  // A path of `cons` connections; its service connection.
+  // Connects a path with `cons` connections. Returns the key of its service connection.
   ConKey connect_wide(std::uint8_t path, std::uint16_t cons) {
     ConKey service{};
     for (std::uint16_t cid = 0; cid < cons; ++cid) {
@@ -141,7 +141,7 @@ class ServerSessionTest : public testing::Test {
     in.direction = Direction::write;
     return in;
   }
-  // A request that reaches the application at once.
+  // Feeds a request that must be delivered at once.
   Deliver serve(const RequestArrived& in) {
     feed(in);
     const auto delivered = only<Deliver>();

@@ -32,7 +32,7 @@ class FabricImpl final : public TcpFabric {
  public:
   // Resources in use now.
   struct Books {
-    std::size_t accepted = 0;  // connections, and their accounted memory in bytes
+    std::size_t accepted = 0;  // number of connections, and their accounted memory in bytes
     std::uint64_t memory = 0;
     std::size_t half_open = 0;
     std::size_t last_words = 0;
@@ -117,7 +117,7 @@ class FabricImpl final : public TcpFabric {
   void ask(Connection&);
   void fail_asking(Connection&, int error);
   void read_reply(Connection&);
-  // A guard already detects modified data, so a CRC would add nothing.
+  // `sealed`: the connection is encrypted. Encryption already detects modified data, so no CRC is needed.
   bool wants_crc(bool sealed) const noexcept { return options_.crc && !sealed; }
   // Returns the reason to reject the request, or Reason::none.
   Reason refusal_of(const HalfOpen&, std::uint64_t cost, std::string& why) const;
@@ -192,7 +192,7 @@ class FabricImpl final : public TcpFabric {
   bool heartbeat_heard_ = false;  // on the first connection of a path, since the last delivery check
   unsigned since_look_ = 0;
   unsigned dry_rounds_ = 0;
-  std::string last_refusal_;            // by a guard, of a client
+  std::string last_refusal_;            // last TLS failure of a connect attempt, which is logged only once
   std::vector<std::uint32_t> passing_;  // ConKey::place() of paths whose small packets are acknowledged
   Nanos next_delivery_look_ = 0;
   Nanos next_packet_warning_ = 0;
