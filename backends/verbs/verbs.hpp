@@ -27,8 +27,8 @@ enum class Invalidation : std::uint8_t {
 // API used to post work requests. docs/fabric.md lists the requirements of each.
 enum class Posting : std::uint8_t {
   send,       // ibv_post_send(), which every library supports
-  automatic,  // ibv_wr_*() if the library supports it for everything that is posted; otherwise `send`
-  calls,      // like `automatic`, and logs a warning for devices whose library does not support it
+  automatic,  // ibv_wr_*() if the library supports it for all posted operations; otherwise `send`
+  calls,      // like `automatic`, but logs a warning for devices whose library does not support ibv_wr_*()
 };
 
 struct VerbsOptions {

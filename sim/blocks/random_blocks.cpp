@@ -271,12 +271,12 @@ class RandomPlay {
     w.expect(w.unjudged().size() > before, "a crowd is there");
   }
 
-  // An operator takes a device away each time that it is open, before the client uses it: until the client
-  // gives up, and once more when the client retries.
+  // The operator removes a device each time that it is open, before the client uses it: until the client
+  // gives up, and again when the client retries.
   void take_away_to_the_end() {
     if (devices_.empty() || w.state(devices_.begin()->second) != DeviceState::open || w.failed()) return;
     const auto& [name, device] = *devices_.begin();
-    // The device may have been taken away without any IO having detected it.
+    // The device may have been removed without any IO having detected it.
     w.submit(device, Opcode::read, 0, 1);
     over(w);
     reopen();
@@ -336,7 +336,7 @@ class RandomPlay {
   std::map<std::string, DeviceHandle> devices_;
   std::array<bool, BlockWorld::kPaths> cut_{};
   bool server_up_ = true;
-  bool greedy_operator_ = false;  // an operator who only takes devices away
+  bool greedy_operator_ = false;  // the operator only removes devices
 };
 
 }  // namespace

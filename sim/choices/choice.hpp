@@ -206,7 +206,7 @@ class ChoiceSource {
 
   ChoiceLog log_;
   ChoiceObserver* observer_ = nullptr;
-  std::vector<std::size_t> open_;  // open groups
+  std::vector<std::size_t> open_;  // indexes of the groups that have not ended
   std::uint64_t drawn_ = 0;
   bool recording_ = false;
 };

@@ -21,7 +21,7 @@ namespace {
 using sim::MachineStep;
 using sim::MachineWorld;
 
-// Number of states expanded between two checks of the memory, and maximum number of steps of a state.
+// Number of states expanded between two checks of the memory use, and maximum number of steps of a state.
 constexpr std::size_t kRound = 16'384;
 constexpr std::size_t kMostSteps = 48;
 
@@ -224,7 +224,7 @@ class Search {
     return result_;
   }
 
-  // Among the shortest ways, returns the one to the lowest key.
+  // Returns a shortest path to one of `states`; of several, the path to the state with the lowest key.
   std::vector<MachineStep> way_to(const std::vector<StateId>& states) const {
     const auto way = [this](StateId id) {
       std::vector<StateId> ids;

@@ -7,7 +7,7 @@ namespace rtrs::sim {
 
 namespace {
 
-// True if only a deadline of the machine ends a path with this reason.
+// True if the machine ends a path for this reason only when one of its deadlines expires.
 bool is_of_deadline(Reason reason) noexcept {
   return reason == Reason::heartbeat_lost || reason == Reason::info_timeout ||
          reason == Reason::request_timeout || reason == Reason::connection_silent;
@@ -60,7 +60,7 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
   if (at_once_[path.path] && path.state == PathState::waiting && path.delay != 0)
     fail(" waits for its next attempt although it was recovered");
   if (path.state != PathState::draining && path.state != PathState::closing) at_once_[path.path] = false;
-  // Events from before the call of the operator may arrive after the call.
+  // Events that precede the operator's call may arrive after the call.
   if (path.state == PathState::connecting && asked_[path.path] != kNever && at > asked_[path.path])
     asked_[path.path] = kNever;
   const bool ended = path.state == PathState::closed && config_.max_reconnect_attempts < 0;

@@ -63,7 +63,8 @@ bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::ui
   return false;
 }
 
-// Runs a seed, and some seeds twice. Returns false after a failure, which ends the sweep.
+// Runs one seed; runs some seeds a second time to compare. Returns false after a failure, which ends the
+// sweep.
 bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOptions world,
           const SweepOptions& options) {
   if (options.specification) world.listeners = &specification;
@@ -78,7 +79,7 @@ bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOp
     shared.stop = true;
     return false;
   }
-  // The first seed is always run twice, because a percentage of few seeds may be none.
+  // The first seed is always run twice, because the percentage may select none of a few seeds.
   const bool first = world.seed == options.seeds.first && options.determinism_percent != 0;
   const bool twice = first || sim::mix(world.seed) % 100 < options.determinism_percent;
   return !twice || second_run(shared, worker, world, result.hash, result.honest, options);

@@ -25,7 +25,7 @@
 // the last path was lost while the device was being reopened, or if more than 3,900 pieces are in flight,
 // because such requests enter the session only later. After a server restart the device is reopened, and
 // requests unknown to the new server are sent again with the new device id. While the server rejects the open
-// for a temporary reason (docs/reasons.md), requests wait for queue_timeout. queue_timeout.
+// for a temporary reason (docs/reasons.md), requests wait for queue_timeout.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>
@@ -168,16 +168,16 @@ class RemoteDevice {
   // device is not mapped, or if the size is not a multiple of its logical blocks.
   bool resize(std::uint64_t sectors);
 
-  // From the last successful open or resize().
+  // Geometry from the last successful open or resize().
   const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   std::uint64_t size_bytes() const noexcept { return geometry_.nsectors * wire::rnbd::kSectorBytes; }
   bool writable() const noexcept { return rnbd::is_writable(options_.access_mode); }
   rnbd::DeviceState state() const noexcept { return client_.state(handle_); }
   const RemoteDeviceOptions& options() const noexcept { return options_; }
   std::span<const PathStatus> paths() const noexcept { return session().paths(); }
-  // Link, limits, statistics.
+  // The session: link state, limits, statistics.
   const Client& session() const noexcept { return client_.session(); }
-  // Errors: those of the functions of Client; path_exists for any spelling of the same addresses.
+  // Errors: as the functions of Client; path_exists also if the same addresses are spelled differently.
   Errc add_path(const PathAddress&);
   Errc reconnect_path(unsigned path);
   Errc disconnect_path(unsigned path);
@@ -216,7 +216,7 @@ class RemoteDevice {
   rnbd::Geometry geometry_;
   std::optional<boost::system::error_code> map_result_;
   bool map_begun_ = false;
-  bool map_pending_ = false;  // begun, and its result was not delivered to a handler yet
+  bool map_pending_ = false;  // started, and its result was not delivered to a handler yet
   bool close_begun_ = false;
   bool closed_ = false;
   std::uint16_t refused_errno_ = 0;  // errno reported last since the device was open

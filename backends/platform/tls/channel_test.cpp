@@ -226,7 +226,8 @@ std::string text_of(const std::string& file) {
   return text.str();
 }
 
-// A file that is read while it is being written looks like this; accepting the part would load a smaller set.
+// A file that is read while it is being written is truncated like this. Accepting its first part would load
+// an incomplete set.
 TEST_F(Tls, files_that_are_cut_off_behind_a_good_part_are_refused) {
   const Credentials good = files_.issue({});
   const std::string list = files_.write_crl({});
@@ -285,7 +286,7 @@ TEST_F(Tls, a_client_of_certificates_resumes_and_is_who_it_was) {
     EXPECT_EQ(talk.client.channel->resumed(), again);
     EXPECT_EQ(talk.server.channel->identity(), "carl");
   }
-  // After the credentials were loaded again, older tickets are invalid.
+  // After the credentials are reloaded, older tickets are invalid.
   Talk talk(client, context_of(files));
   talk.run();
   ASSERT_TRUE(talk.established());
@@ -330,7 +331,8 @@ TEST_F(Tls, what_a_client_said_once_does_nothing_when_it_is_said_again) {
   }
 }
 
-// The identity was not requested, and must be safe to write to a log.
+// The client sends an identity with terminal control sequences. The error text must be safe to write to a
+// log.
 TEST_F(Tls, an_identity_is_shown_without_what_a_terminal_would_obey) {
   static const SSL_psk_use_session_cb_func use = [](SSL* ssl, const EVP_MD*, const unsigned char** id,
                                                     std::size_t* size, SSL_SESSION** session) {

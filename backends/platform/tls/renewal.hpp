@@ -34,9 +34,8 @@ class Renewal {
   // Receives a line for the log; called from look().
   using Tell = std::function<void(bool warning, const std::string& sentence)>;
 
-  // `seen`: marks of `files`, taken before the set in use was read.
-  // `threads`: false if the process must not start threads; look() then reads the files itself, without a
-  // bound.
+  // `seen`: result of mark_files(files) from before the set in use was read. `threads`: false if the process
+  // must not start threads; look() then reads the files itself, without a bound.
   Renewal(std::vector<std::string> files, FileMarks seen, Read, Tell, bool threads = true);
   // Waits at most 1 s for the second thread; a thread that hangs longer outlives the object.
   ~Renewal();

@@ -17,7 +17,8 @@ class FpduWalk {
   [[nodiscard]] bool has_greeted() const noexcept { return greeted_; }
 
  private:
-  // Length in bytes; the last two bytes contain the length of the private data.
+  // Length in bytes of an MPA request or reply without private data. The last two bytes contain the length of
+  // the private data.
   static constexpr std::size_t kGreeting = 20;
 
   void pass(std::uint8_t octet) noexcept {

@@ -17,7 +17,7 @@ import tomllib
 
 BOUND = 60  # seconds to wait until a file that an earlier write removed exists again
 PAUSE = 0.1
-NET = "10.1.0."  # network of the addresses in the listing, also in the texts that are written
+NET = "10.1.0."  # address prefix in the listing; read_listing() replaces all occurrences, including those in texts to be written
 
 
 def pattern_of(path):

@@ -31,10 +31,10 @@ struct MapdFacts {
   std::string socket;
   std::string problem;  // why it does not answer; empty: it answered
   std::size_t devices = 0;
-  std::vector<std::string> unmapped;  // names of those that are not available now
+  std::vector<std::string> unmapped;  // names of the devices that are not available now
 };
 
-// Why this process cannot use io_uring.
+// Reason why this process cannot use io_uring, and a fix.
 struct StorageFacts {
   std::string problem;
   std::string remedy;

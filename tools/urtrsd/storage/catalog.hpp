@@ -30,7 +30,7 @@ struct ExportSpec {
   std::uint64_t memory_bytes = 0;  // > 0: a memory device of this size
   bool read_only = false;
   std::uint32_t delay_ms = 0;
-  AccessRules allow{};  // who may open it under this name
+  AccessRules allow{};  // clients that may open the export under this name
   bool force = false;   // allow writers even if this host uses the device
   bool is_memory() const noexcept { return memory_bytes != 0; }
   bool is_nbd() const noexcept { return !is_memory() && NbdDisk::is_uri(path); }
@@ -139,7 +139,8 @@ class Catalog {
   std::vector<std::string> lost_nbd() const;
   // Fails all IO that waits for an NBD server, and all later IO that would wait.
   void stop_waiting_for_nbd();
-  // Warnings about the search path and about properties that the protocol cannot tell peers.
+  // Warnings about the search path, and about properties of devices that the protocol cannot transmit to
+  // clients.
   std::vector<std::string> warnings() const;
 
  private:
@@ -168,7 +169,7 @@ class Catalog {
   mutable std::mutex names_mutex_;
   std::map<std::size_t, ExportSpec> specs_;  // by number
   std::map<std::string, std::size_t, std::less<>> by_name_;
-  std::size_t next_ = 0;  // number
+  std::size_t next_ = 0;  // number of the next export
 
   // State shared with threads in find(), and with threads that still wait for a disk after the catalog was
   // destroyed.

@@ -44,7 +44,7 @@ class Export {
   struct Options {
     bool read_only = false;
     std::uint32_t delay_ms = 0;  // every operation waits this long before it starts
-    bool only_checked = false;   // opened for a check only; must not change the times of the file
+    bool only_checked = false;   // opened only for a check; must not change atime and mtime of the file
   };
 
   // Opens for reading, or for reading and writing unless options.read_only.

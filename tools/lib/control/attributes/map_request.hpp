@@ -15,8 +15,8 @@ namespace rtrs::attributes {
 struct MapRequest {
   std::string session;
   std::string device;
-  std::vector<PathAddress> paths;  // each has the last dest_port before it in the text
-  std::uint16_t port = 1234;       // the last dest_port, for paths that are added later
+  std::vector<PathAddress> paths;  // each path uses the last dest_port that precedes it in the text
+  std::uint16_t port = 1234;       // last dest_port in the text, for paths added later
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_write;
   int poll_queues = 0;  // -1: one per processor
 };

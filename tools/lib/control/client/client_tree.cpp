@@ -131,8 +131,8 @@ std::string block_name(const ClientDeviceModel& device) {
   return fmt::format("rnbd{}", device.number);
 }
 
-// Returns a folder that `add(folder, name of the block device, index in the model)` fills, for each mapped
-// device.
+// Returns a folder with an entry for each mapped device, which `add(folder, name of the block device, index
+// in the model)` adds.
 template <class Add>
 Node devices(const ClientModel& model, Add add) {
   Node folder = Node::folder();

@@ -18,13 +18,13 @@ struct IsolatedResult {
   // Failure without numbers, to compare runs: the oracle's id (with the violated rule of the specification if
   // only the specification found the failure), or the signal and the assertion that ended the process.
   std::string signature;
-  std::string seen;  // what the oracle saw, as text
+  std::string seen;  // details from the oracle, as text
   std::string scenario;
   Nanos time = 0;
   std::uint64_t events = 0;
   std::uint64_t hash = 0;
   sim::ChoiceLog choice_log;
-  std::uint64_t log_entries = 0;  // number of draws, and begins and ends of groups
+  std::uint64_t log_entries = 0;  // number of entries: draws, group begins and group ends
 };
 using MakeChoice = std::function<std::unique_ptr<sim::ChoiceSource>()>;
 
@@ -37,10 +37,11 @@ class IsolatedRunner {
   IsolatedRunner& operator=(const IsolatedRunner&) = delete;
   // False if shared memory could not be allocated.
   bool works() const noexcept { return shared_ != nullptr; }
-  // Makes later runs in which no oracle fires be checked against the specification as well.
+  // Later runs in which no oracle fires are also checked against the specification.
   void ask_specification();
 
-  // Makes later runs end without a failure once their choice log has more entries (draws and groups).
+  // Later runs end without a failure as soon as their choice log has more than `entries` entries (draws and
+  // groups).
   void set_longest_log(std::uint64_t entries) noexcept { longest_log_ = entries; }
 
   IsolatedResult run(const sim::WorldOptions&, const MakeChoice&);

@@ -98,7 +98,7 @@ class LawCollector::Chunks {
         asked = asked || end.client;
         if (end.client) clients_[name.session].push_back(&end);
       }
-      // No trace has the client's end of this connection.
+      // The traces do not contain the client's end of this connection.
       if (!asked) unknown_.insert(name.session);
     }
   }
@@ -188,7 +188,7 @@ class LawCollector::Direction {
   }
 
  private:
-  // Compares the content of a message with that of the message that was sent in its place.
+  // Compares the received message `seen` with the sent message `wr`.
   void compare(std::size_t wr, const Message& seen, LawCheck& check) const {
     if (wr >= from_.sent.size() || (seen.known && seen.length == 0)) return;
     const Message& posted = from_.sent[wr];

@@ -28,8 +28,8 @@ struct LawCheck {
   // Messages with different content that prove nothing, because another request may have written to the same
   // chunk: a late copy of an older request, or a request that is not in the traces.
   std::uint64_t unproven = 0;
-  // Indexes (from 0) of traces that match no other trace. Such a trace has connections with messages, and
-  // there are traces of the other side, but none has the other end of a connection.
+  // Indexes (from 0) of traces that match no other trace: the trace has connections with messages, and there
+  // are traces of the other side, but none of them has the other end of one of these connections.
   std::vector<unsigned> strangers;
   bool one_sided = false;  // all connections were recorded by clients, or all by servers
   bool silent = false;     // there are connections, but none has a recorded message
@@ -98,7 +98,7 @@ class LawCollector {
 
   unsigned trace_ = 0;
   unsigned traces_ = 0;
-  std::size_t first_end_ = 0;  // index of the first end of this trace
+  std::size_t first_end_ = 0;  // index in ends_ of the first connection end in the current trace
   std::uint64_t records_ = 0;
   std::vector<End> ends_;
   std::map<std::pair<Place, spec::Key>, std::size_t> current_;

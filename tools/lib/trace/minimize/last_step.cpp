@@ -286,8 +286,8 @@ class SearchIn final : public Base {
 
   using Actions = std::remove_cvref_t<decltype(std::declval<const Machine&>().actions)>;
 
-  Player before_;             // state before the different step
-  Actions recorded_, rerun_;  // actions of that step
+  Player before_;             // player state before the different step
+  Actions recorded_, rerun_;  // actions of the different step, recorded and rerun
 };
 
 }  // namespace

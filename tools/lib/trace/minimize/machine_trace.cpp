@@ -104,7 +104,7 @@ class SessionFollower {
   std::uint32_t depth_ = 0;
 };
 
-// Followers for all kinds of machines; each machine uses one.
+// One follower per kind of machine; a machine uses only the follower of its kind.
 struct Follower {
   SessionFollower session;
   ClientDevicesFollower client_devices;

@@ -35,10 +35,10 @@ struct MinimizeOptions {
 
 struct Minimized {
   bool fails = false;       // false: no failure was found
-  std::string failure;      // failure, without details that differ between runs
+  std::string failure;      // failure text without details that differ between runs
   std::string seen;         // details of the failure of the shortest trace
   InstanceId instance = 0;  // machine that fails
-  bool recorded = false;    // the last step, or all records, are as recorded, not rerun
+  bool recorded = false;    // the last step (or every record) was copied from the recording, not rerun
   std::string file;         // the shortest trace, in MinimizeOptions::directory
   std::uint64_t records_before = 0, records = 0;
   std::uint64_t inputs_before = 0, inputs = 0;  // inputs of that machine; 0 if records were removed

@@ -169,7 +169,7 @@ void ServerPlayer::observe(const ServerActions& actions) {
       Connection* con = at(imm->key);
       if (con != nullptr && wire::imm_type(imm->imm) == wire::ImmType::hb_msg) ++con->heartbeats;
     } else if (const auto* deliver = std::get_if<Deliver>(&action)) {
-      // Belongs to the newest request in the chunk on that connection.
+      // The delivery belongs to the newest request in this chunk on that connection.
       for (auto at = requests_.rbegin(); at != requests_.rend(); ++at) {
         if (at->second.chunk != deliver->chunk || at->second.key != deliver->key) continue;
         at->second.delivered = deliver->serial;

@@ -28,7 +28,7 @@ std::string with_errno(std::string title, const Fields& record, const char* fiel
 using Title = std::string (*)(const Fields&);
 struct Row {
   Group group;
-  Title title;  // nullptr: an IO, which is shown by the steps of the session's request
+  Title title;  // nullptr: an IO, which gets no step of its own; the title of the session's request shows it
 };
 
 const std::map<std::string_view, Row>& client_rows() {
@@ -178,8 +178,8 @@ bool Explainer::say_at_delivery(const Fields& record, const std::string& words) 
 }
 
 // Appends the RNBD message in the wire note of a request to the titles of the note and of the step that sent
-// it. A session without block devices has other headers, so a header that is no RNBD message is no error
-// there.
+// it. A session without block devices has other user headers, so a header that is not an RNBD message is not
+// an error.
 void Explainer::say_message(const Fields& record, Step& step, std::uint32_t permit) {
   const wire::Bytes header = trace::user_header_of(message_in(record, "head"));
   if (header.empty()) return;

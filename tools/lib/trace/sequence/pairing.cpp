@@ -239,8 +239,8 @@ class Pairing {
       if (!story_.has(side == Side::client ? Side::server : Side::client)) continue;
       for (const Index at : one.sent) {
         Step& sent = story_.steps[static_cast<std::size_t>(at)];
-        // Without a peer, only the connect request of a client is certainly lost; a server's client may be
-        // unrecorded.
+        // If the other end of the connection is unknown, only a client's connect request was certainly lost.
+        // The other messages may have reached an end that was not recorded.
         if (one.peer == kNone && (side == Side::server || sent.group != Group::connect)) continue;
         sent.lost = sent.peer == kNone && !sent.may_vanish;
       }
