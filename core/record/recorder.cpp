@@ -42,7 +42,7 @@ Recorder::Recorder(std::size_t ring_records) {
   first_ring_ = size;
 }
 
-// Keeps the records in the ring; records overwritten before stay lost.
+// Keeps the records in the ring. Records that were overwritten earlier stay lost.
 void Recorder::grow_ring(std::size_t records) {
   const std::size_t size = std::bit_ceil(records);
   if (size <= mask_ + 1) return;

@@ -1,16 +1,15 @@
 // RNBD client of one session: maps remote devices and keeps them usable over path losses and server restarts.
 // A value type: feed inputs, perform the listed actions. No call blocks.
 //
-// Danger 1: a device id is valid only on the server that assigned it. After a path failure the transport
+// Risk 1: a device id is valid only on the server that assigned it. After a path failure the transport
 // resends requests to whatever server answers, and a restarted server may assign the same id to another
 // device. Hence the invariant of this machine:
-//   while an OPEN is unanswered, no IO and no CLOSE is.
-// A request with an old id can then only reach the server that assigned it, or one that knows no id at all
-// and answers ENOTCONN. Whenever the server may be a different one (the link is up again, or an IO was
-// answered with ENOTCONN), a round begins: new IO is held, IO in flight completes, then SESS_INFO and one
-// OPEN per device are sent.
+// while an OPEN is unanswered, no IO and no CLOSE is unanswered. A request with an old id can then only reach
+// the server that assigned it, or one that knows no id at all and answers ENOTCONN. Whenever the server may
+// be a different one (the link is up again, or an IO was answered with ENOTCONN), a round begins: new IO is
+// held, IO in flight completes, then SESS_INFO and one OPEN per device are sent.
 //
-// Danger 2: a server acknowledges a write that only its cache holds, its host crashes, and the next FLUSH
+// Risk 2: a server acknowledges a write that only its cache holds, its host crashes, and the next FLUSH
 // succeeds on the restarted server although the write is lost. Therefore OPEN_RSP carries the instance of the
 // export's cache, and a device counts the changes that succeeded and were not flushed. If another instance
 // answers an OPEN while there are such changes, the following FLUSHes and FUA changes fail with EIO
@@ -23,7 +22,7 @@
 // (reopen_wanted()). The owner of the machine limits how long IO is held.
 //
 // A FLUSH covers the changes that had succeeded when it arrived, and only if its success is reported to the
-// user. Nothing else was promised: a memory export loses flushed data with its process like all other data.
+// user. There is no other guarantee: a memory export loses all data with its process, including flushed data.
 //
 // Rules for the caller
 //   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
@@ -287,15 +286,15 @@ class ClientDevices {
     std::uint32_t caches = 0;  // instances that were replaced
     Uncompared<Openings> openings{};
     static constexpr std::size_t kNoFields = 1;  // openings
-    std::uint32_t uses = 0;                      // handles this slot has given out
+    std::uint32_t uses = 0;                      // number of handles that this slot has issued
     std::uint32_t device_id = 0;
     std::uint32_t in_flight = 0;
-    std::uint16_t peer_errno = 0;  // of `refused`
+    std::uint16_t peer_errno = 0;  // if `refused`
     std::uint8_t futile_reopens = 0;
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
     DeviceState state = DeviceState::unmapped;
     bool id_known = false;    // device_id is that of the last server that answered
-    bool needs_open = false;  // in the next round
+    bool needs_open = false;  // the next round must open it
     bool refused = false;     // until the link is up again or a remap is requested
     bool close_due = false;   // CLOSE is due when no IO is in flight and no OPEN is unanswered
     bool operator==(const Device&) const = default;
@@ -304,7 +303,7 @@ class ClientDevices {
                 id_known, needs_open, refused, close_due)
   };
 
-  // Proceeds without waiting: finishes unmaps, then starts a round.
+  // Does everything that need not wait: finishes unmaps, then starts a round.
   void advance(ClientActions& actions) noexcept;
   void send_closes(ClientActions& actions) noexcept;
   void send_opens(ClientActions& actions) noexcept;

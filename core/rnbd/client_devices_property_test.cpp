@@ -34,7 +34,7 @@ struct World {
   ClientDevices client;
   ClientActions actions;
   std::vector<Pending> pending;
-  std::map<std::uint32_t, std::string> devices;  // of the server
+  std::map<std::uint32_t, std::string> devices;  // device id -> name, on the server
   std::map<std::string, DeviceHandle> mapped;
 
   template <class Input>
@@ -66,7 +66,7 @@ struct World {
       entry = entry->second == change.device ? mapped.erase(entry) : std::next(entry);
     }
   }
-  // Checks the invariant: while an OPEN is unanswered, no IO and no CLOSE is.
+  // Checks the invariant: while an OPEN is unanswered, no IO and no CLOSE is unanswered.
   void check_law() const {
     const auto count = [this](auto which) { return std::count_if(pending.begin(), pending.end(), which); };
     const auto opens =

@@ -21,8 +21,7 @@ struct Geometry {
   std::uint32_t discard_alignment = 0;         // bytes
   bool write_cache = false;                    // volatile: writes need a flush or FUA to be durable
   bool fua = false;                            // a single write can be made durable
-  std::uint8_t features =
-      0;  // wire::rnbd::kFeature* bits: flags of IO that the server is known to understand
+  std::uint8_t features = 0;  // wire::rnbd::kFeature* bits: IO flags that the server supports
   bool operator==(const Geometry&) const = default;
   RTRS_FIELDS(nsectors, logical_block_size, physical_block_size, max_hw_sectors, max_segments,
               max_discard_sectors, max_write_zeroes_sectors, discard_granularity, discard_alignment,

@@ -25,9 +25,11 @@
 
 namespace rtrs::rnbd {
 
-inline constexpr unsigned kMaxServerDevices = kMaxSlots;  // open in one session; one more: ENOSPC
-inline constexpr unsigned kMaxServerOperations = 1024;    // unanswered in one session; one more: EBUSY
-// Unanswered OPEN or CLOSE messages of one device (caused by resends of a client); one more: EBUSY.
+inline constexpr unsigned kMaxServerDevices =
+    kMaxSlots;  // open devices per session; an OPEN beyond it fails with ENOSPC
+inline constexpr unsigned kMaxServerOperations =
+    1024;  // unanswered requests per session; a request beyond it fails with EBUSY
+// Unanswered OPEN or CLOSE messages per device (caused by resends of a client); one more fails with EBUSY.
 inline constexpr unsigned kMaxDeviceWaiters = 8;
 
 // --- inputs ---
@@ -174,7 +176,7 @@ class ServerDevices {
     std::uint64_t handle = 0;
     std::uint64_t instance = 0;
     std::uint32_t id = 0;
-    std::uint32_t uses = 0;  // ids this slot has given out
+    std::uint32_t uses = 0;  // number of ids that this slot has issued
     std::uint32_t in_flight = 0;
     std::uint64_t syncs_started = 0;
     std::uint32_t syncs_running = 0;                                  // in storage now
@@ -272,7 +274,7 @@ class ServerDevices {
   [[nodiscard]] std::uint16_t slot_by_name(const wire::Name& name) const noexcept;
   [[nodiscard]] bool is_name_closing(const wire::Name& name) const noexcept;
   [[nodiscard]] std::uint16_t vacant_slot() noexcept;
-  // kNone when the table is full.
+  // Returns kNone if the table is full.
   [[nodiscard]] std::uint16_t begin_operation(const DeviceRequest& input, std::uint16_t slot,
                                               Kind kind) noexcept;
   void end_operation(std::uint16_t operation) noexcept;

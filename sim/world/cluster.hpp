@@ -50,7 +50,7 @@ class Cluster {
   std::uint32_t client_named(std::string_view name) const;
   // True if all permits of the client belong to requests that it gave up without proof.
   bool out_of_permits(const ClientNode&) const;
-  // True if one end of the session of this client is the liar.
+  // True if the fabric of one end of this client's session falsifies messages.
   bool lied_to(std::uint32_t client) const noexcept {
     return scenario.liar == 0 || scenario.liar == client + 1;
   }

@@ -77,7 +77,7 @@ void Crowd::send_stray_request() {
   std::array<std::byte, wire::kConnReqBytes> bytes;
   const std::size_t length = wire::encode(request, bytes);
   RTRS_ASSERT(length == bytes.size());
-  // If the server requires keys, the stranger has no key, has a wrong key, or replays a client's request.
+  // If the server requires keys, the attacker has no key, has a wrong key, or replays a client's request.
   const bool bare = play_again(bytes) || stranger_.requests % 2 == 0;
   const ConKey key{0, 0, stranger_.requests};
   const PathAddress address{to_text(PortAddress{stranger_.id, 0}), to_text(PortAddress{0, 0}), 1234};

@@ -1,6 +1,6 @@
 // O26: a server that requires keys refuses every client without a key, with EACCES. Placed between the
 // network and the server's KeyedFabric, so that it sees the wire traffic. It also records a client's connect
-// request, so that the stranger can replay it under the address of that client.
+// request, so that the attacker can replay it under the address of that client.
 #pragma once
 #include <algorithm>
 #include <cstdint>

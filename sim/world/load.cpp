@@ -151,7 +151,7 @@ void Load::finished(ClientNode& client, std::uint32_t index, const IoCompletion&
   if (done.result != Errc::ok) ++books_.errors;
   for (AppBuffer& buffer : client.buffers) {
     if (!buffer.busy || buffer.io != io) continue;
-    // If the fabric falsifies messages of this session, its read data is not checked.
+    // Read data is not checked if a fabric falsifies messages of this session.
     if (booked.direction == Direction::read) booked.good = booked.good && !cluster_.lied_to(index);
     if (booked.direction == Direction::read && booked.good) check_read(buffer, booked, io);
     buffer.busy = false;

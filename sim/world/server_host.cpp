@@ -101,7 +101,8 @@ void ServerHost::raw_request(const ServerEvent& event) {
   }
   op.io = static_cast<std::uint32_t>(numbers[1]);
   op.lba = numbers[0];
-  // The content of a liar's write does not match its header; refusing it keeps it from other clients' reads.
+  // A falsified write has content that does not match its header. It is refused, so that other clients do not
+  // read it.
   if (lies && scenario_.liar != 0 && event.direction == Direction::write &&
       !is_written_by(event.data, op.lba, op.io))
     return refuse(op, 5);

@@ -151,7 +151,7 @@ void Watch::check_hung() {
   });
   for (const QpId qp : network_.hung()) {
     const QpInfo info = network_.qp_info(qp);
-    if (info.node > clients_.size()) continue;  // connection of the stranger
+    if (info.node > clients_.size()) continue;  // connection of the attacker
     const ClientNode& client = *clients_[info.node - 1];
     auto at =
         std::find_if(withheld_.begin(), withheld_.end(), [qp](const Withheld& one) { return one.qp == qp; });

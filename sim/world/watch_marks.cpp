@@ -45,7 +45,7 @@ void Watch::shape_marks() {
   mark(s.storage.slow_latency > (s.server.heartbeat.missed_max + 2) * s.interval, Mark::slow_storage);
 }
 
-// Marks that depend on the counters of the network and of the liar.
+// Marks that depend on the counters of the network and of the fabric that falsifies messages.
 void Watch::counted_marks() {
   const NetworkStats& stats = network_.stats();
   const auto mark = [this](std::uint64_t count, Mark which) {

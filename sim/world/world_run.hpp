@@ -39,8 +39,8 @@ struct WorldOptions {
 struct WorldResult {
   bool failed = false;
   Failure failure;
-  // All nodes followed the protocol, so that traces may be judged. False with a liar, and if a client
-  // restarted with its old uuids.
+  // All nodes followed the protocol, so that traces may be judged. False if a fabric falsifies messages, and
+  // if a client restarted with its old uuids.
   bool honest = true;
   bool stalled = false;       // the failure is lack of progress
   bool exhausted = false;     // and the reason is only max_events
