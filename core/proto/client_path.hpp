@@ -204,7 +204,7 @@ class ClientPath {
 
   // Challenge state of the attempt in progress.
   struct Challenge {
-    static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
+    static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
     bool answered = false;
     bool operator==(const Challenge&) const = default;
     RTRS_FIELDS(answered)
@@ -212,7 +212,7 @@ class ClientPath {
 
   // Addresses of the path's host name. One attempt, as attempts() counts, tries all addresses.
   struct Addresses {
-    static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
+    static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
     std::uint16_t count = 0;                           // found for this attempt; 0: there is only one
     std::uint16_t next = 0;
     std::uint16_t tried = 0;  // addresses that failed in this round

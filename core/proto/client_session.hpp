@@ -145,7 +145,7 @@ class ClientSession {
   };
   // Paths that have connections left to process (ClientPath::in_batch).
   struct Batches {
-    static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
+    static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
     bool left = false;
     bool operator==(const Batches&) const = default;
     RTRS_FIELDS(left)
@@ -221,7 +221,8 @@ class ClientSession {
   // No request is overdue before `at`. One timer serves all requests. Responses do not change it; when it
   // fires, it is set to the deadline of the oldest request.
   struct AnswersDue {
-    static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint: traces without request_timeout
+    static constexpr bool kDefaultIsNotHashed =
+        true;  // see fingerprint.hpp; for traces without request_timeout
     Nanos at = kNever;
     bool operator==(const AnswersDue&) const = default;
     RTRS_FIELDS(at)

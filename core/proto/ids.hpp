@@ -72,7 +72,7 @@ struct ConKey {
 
 // Progress of an operation on all connections of a path; each step handles kConsPerStep connections at most.
 struct ConBatch {
-  static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
+  static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
   std::uint16_t next = 0;                            // connection; 0: the operation is done
   bool operator==(const ConBatch&) const = default;
   RTRS_FIELDS(next)
@@ -81,7 +81,7 @@ struct ConBatch {
 // Identity of a client as determined by its fabric: a digest of the name in its certificate or of its key.
 // Different names have different digests. All zero: the fabric did not authenticate the client.
 struct PeerIdentity {
-  static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
+  static constexpr bool kDefaultIsNotHashed = true;  // see fingerprint.hpp
   std::uint64_t low = 0;
   std::uint64_t high = 0;
   bool operator==(const PeerIdentity&) const = default;
