@@ -226,14 +226,14 @@ void Daemon::begin_shutdown(const char* why) {
   if (config_.shutdown_timeout_s == 0) return;
   shutdown_.expires_after(std::chrono::seconds(config_.shutdown_timeout_s));
   shutdown_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) leave_at_once(fmt::format("shutdown_timeout_s = {} is over", config_.shutdown_timeout_s));
+    if (!error) leave_at_once(fmt::format("shutdown_timeout_s = {} has expired", config_.shutdown_timeout_s));
   });
 }
 
 // A hanging device may never complete an operation, and an operation cannot be cancelled.
 void Daemon::leave_at_once(const std::string& why) {
-  spdlog::warn("{}: leaving with {} operations in flight and {} devices that are being opened or closed{}",
-               why, engine_->in_flight(), jobs_.unfinished(), what_hangs());
+  spdlog::warn("{}: exiting with {} operations in flight and {} devices being opened or closed{}", why,
+               engine_->in_flight(), jobs_.unfinished(), what_hangs());
   recorder_.close_file();
   catalog_->tell_with({});  // the log is destroyed before the threads of NBD servers end
   forced_ = true;
@@ -245,7 +245,7 @@ void Daemon::log_refused(const PathEvent& news) {
   // With shared keys every connect is first rejected with a challenge. This must not use up the rate limit of
   // real errors.
   if (news.reason == Reason::challenged)
-    return spdlog::debug("asked {} for a proof of its key", client_of(news.peer));
+    return spdlog::debug("sent {} a key challenge", client_of(news.peer));
   std::string facts = news.refusal_words;
   if (news.reason == Reason::too_many_sessions) {
     const ServerConfig limits = protocol_config(config_, fabric_->capabilities());
