@@ -91,10 +91,14 @@ def matrix(results, cases, kernel=DEFAULT):
         lines.append(f"| `{name}` | " + " | ".join(row) + " |")
     mixed = [r for r in results.values() if r["extension"] != "on"]
     if mixed:
+        kinds = sorted({r["extension"] for r in mixed})
         lines += ["", "urtrs → urtrs with the extensions switched off on one side or both:", "",
-                  "| case | extensions | invalidate | paths | verdict |", "|---|---|---|---|---|"]
-        lines += [f"| `{r['case']}` | {r['extension']} | {r['invalidate']} | {r['paths']} | {mark(r, results)} |"
-                  for r in sorted(mixed, key=lambda r: (r["case"], r["extension"], r["invalidate"], r["paths"]))]
+                  "| case | invalidate | paths | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 3) + "|"]
+        rows = {}
+        for r in mixed:
+            rows.setdefault((r["case"], r["invalidate"], r["paths"]), {})[r["extension"]] = mark(r, results)
+        lines += [f"| `{case}` | {invalidate} | {paths} | " + " | ".join(row.get(kind, "") for kind in kinds) + " |"
+                  for (case, invalidate, paths), row in sorted(rows.items())]
     lines += [f"\nLeft out: {entry['name']}." for entry in cell_rules.LEFT_OUT if entry.get("kernel", kernel) == kernel]
     return "\n".join(lines)
 
