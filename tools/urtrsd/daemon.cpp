@@ -41,8 +41,8 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   protocol.send_invalidate = !config.assume_kernel_6_12_clients;
   if (fabric.send_invalidate_is_slow) protocol.extensions |= wire::Extensions::keys_stay;
   if (!config.extensions) protocol.extensions = wire::Extensions::none;
-  // A response takes at most three work requests (SendQueue::kMaxBatch). With 32 entries for other messages, a send
-  // queue of the default depth takes 512 KiB on mlx5; more would take 1 MiB.
+  // A response takes at most three work requests (SendQueue::kMaxBatch). With 32 entries for other messages,
+  // a send queue of the default depth takes 512 KiB on mlx5; more would take 1 MiB.
   protocol.send_depth =
       static_cast<std::uint16_t>(std::min<std::uint32_t>(3 * config.sess_queue_depth + 32, 4096));
   protocol.heartbeat.interval = milliseconds(config.heartbeat_interval_ms);
