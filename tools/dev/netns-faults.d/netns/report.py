@@ -5,7 +5,8 @@ import labs
 
 COLUMNS = ("requests", "failed", "taken over", "lost paths", "worst stall", "bound", "check")
 # The page has no check: a verdict of `urtrs-replay check` other than "conforming" stands behind that of the case.
-PAGE = ("failed", "taken over", "lost paths", "worst stall", "bound")
+PAGE = {"failed": "failed", "taken over": "taken over", "lost paths": "lost paths", "worst stall": "worst stall (s)",
+        "bound": "bound (s)"}
 
 
 def outcome(result):
@@ -16,13 +17,13 @@ def outcome(result):
                         {} if result.verdict == "skip" else dict(zip(COLUMNS, values)))
 
 
-def markdown(results, cases, provenance):
-    lines = [provenance, "", "| case | what happens | verdict | " + " | ".join(PAGE) + " |", "|---" * (len(PAGE) + 3) + "|"]
+def markdown(results, provenance):
+    lines = [provenance, "", "| case | verdict | " + " | ".join(PAGE.values()) + " |", "|---" * (len(PAGE) + 2) + "|"]
     for result in results:
         values = outcome(result).more
         verdict = result.verdict + (f", {result.check}" if result.check not in ("", None, "conforming") else "")
-        words = [verdict, *(str(values.get(name, "")) for name in PAGE)]
-        lines.append(f"| `{result.case}` | {cases[result.case].title} | " + " | ".join(words) + " |")
+        words = [verdict, *(str(values.get(name, "")).removesuffix(" s") for name in PAGE)]
+        lines.append(f"| `{result.case}` | " + " | ".join(words) + " |")
     total = sum(result.records for result in results)
     messages = sum(result.laws[1] for result in results)
     lines += ["", f"{labs.summary(results)}. {total:,} records of traces replayed, every state identical; {messages:,} messages "
