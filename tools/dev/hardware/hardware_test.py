@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""docs/hardware.md: what it shows of "urtrs doctor --rdma" was printed by the lab, and its commands are there.
+"""Checks docs/hardware.md: it shows every check of "urtrs doctor --rdma", and its commands exist.
 
-  tools/dev/hardware/hardware_test.py --write      runs the lab's case `doctor`, and writes what it printed
+  tools/dev/hardware/hardware_test.py --write      runs case `doctor` of softroce-vm and writes its output into the page
 """
 import json
 import pathlib
@@ -17,7 +17,7 @@ PAGE = ROOT / "docs/hardware.md"
 SOURCES = ROOT / "tools/lib/control/rdma_probe"
 CELL = ROOT / "build/softroce-vm/cells/doctor.urtrs-urtrs.on.1"
 GRADES = ("ok", "failed", "not there")
-# Not of a device that is whole, or of the other end.
+# Checks that appear only for a faulty device, or only for the peer.
 NOT_THERE = {"device", "tests", "RDMA devices", "listening", "peer"}
 
 
@@ -28,7 +28,7 @@ def block(name):
 
 
 def rows(lines):
-    """Grade, device, check and finding of each row, by the columns of the header; the remedies below them."""
+    """Returns grade, device, check and finding of each row, split at the columns of the header, and the remedies below rows."""
     starts = [lines[0].index(word) for word in ("Result", "Device", "Check", "Finding")] + [None]
     found, remedies = [], {}
     for line in lines[1:]:
@@ -55,7 +55,7 @@ def test_each_row_is_graded_and_says_something():
 
 
 def test_the_page_shows_every_check_that_there_is():
-    """So that one more check is one more row there."""
+    """Fails when a check was added to the program but not to the page."""
     shown = {check for _, _, check, _ in rows(block("doctor"))[0]}
     names = checks_of_sources([path.name for path in SOURCES.glob("*.cpp") if "peer" not in path.name and "test.cpp" not in path.name],
                               r'(?:\.check =|\bline\(|\btake\(|said\(device,|judged\(Line::Part::test, device\.name,|constexpr const char\* kType\d =|kInvalidate =)\s*"([^"]+)"')
@@ -66,7 +66,7 @@ def test_the_page_shows_every_check_that_there_is():
 
 
 def commands():
-    """The commands of the page, as words."""
+    """Commands of the page, split into words."""
     text = PAGE.read_text()
     lines = re.findall(r"^ {4,}(\S.*)$", text, re.MULTILINE) + re.findall(r"`((?:urtrs|tools/)[^`]*)`", text)
     return [re.sub(r"\s#.*|[|>].*", "", line).split() for line in lines]

@@ -1,4 +1,4 @@
-"""Length of files and functions, and small matters of text."""
+"""Length of files and functions, and text rules such as leftover markers."""
 
 import re
 
@@ -7,7 +7,7 @@ from source import Finding, blanked, is_code
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
-# Spelled in two halves, so that this file passes its own check.
+# Each word is split so that this file passes its own check.
 _LEFTOVERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 _NOT_A_FUNCTION = re.compile(r"(^|[\s;}])(namespace|class|struct|union|enum|extern)\b[^()]*$")
 _CONTROL = re.compile(r"\b(if|for|while|switch|catch)\s*(constexpr\s*)?$")
@@ -31,7 +31,7 @@ def text_findings(path, text):
 
 
 def _without_directives(code):
-    """Blanks preprocessor lines with their continuations: a macro body need not balance its braces."""
+    """Blanks preprocessor lines with their continuations, because braces of a macro body need not balance."""
     pattern = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
     return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), code)
 
@@ -53,7 +53,7 @@ def _opens_function(head):
     stripped = head.rstrip()
     if re.search(r"[=,]$", stripped) or _CONTROL.search(stripped.split("(")[0]):
         return False
-    # `Type name{` and `: member_{x}` end in an identifier that no parenthesis precedes as a parameter list.
+    # `Type name{` and `: member_{x}` end in an identifier without a parameter list before it.
     tail = stripped[stripped.rfind(")") + 1:]
     after_parameters = r"\s*(const|noexcept|override|final|mutable|&&?|try|->[\s\w:<>,&*]+|requires[^{]*|\s)*"
     return bool(re.fullmatch(after_parameters, tail))
@@ -64,7 +64,8 @@ _TABLE_LINE = re.compile(
 
 
 def _is_table(body):
-    """A switch that only maps enumerators to values grows with its enum, and splitting it helps nobody."""
+    """Whether a function is a switch that only maps enumerators to values. Such a switch grows with
+    its enum, and splitting it would not make it clearer."""
     return all(_TABLE_LINE.fullmatch(line) for line in body.split("\n"))
 
 
@@ -95,7 +96,7 @@ def functions(text):
 
 
 def read_ratchet(text):
-    """Lines `path function lines`; a `#` begins a comment."""
+    """Parses lines `path function lines`; `#` starts a comment."""
     entries = {}
     for line in text.split("\n"):
         words = line.split("#")[0].split()

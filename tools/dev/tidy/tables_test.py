@@ -16,8 +16,8 @@ COUNTS = re.compile(r"The table of the client names (\d+) files and (\d+) functi
 
 
 def tables(page):
-    """Of each table its rows: (files, functions). A file without a folder is in that of the file before it; what stands
-    behind a colon says what happens there."""
+    """Rows of each table: (files, functions). A file name without a folder is in the folder of the previous file; text after
+    a colon is a description."""
     for lines in TABLE.findall(page):
         rows = []
         for line in lines.splitlines():
@@ -31,7 +31,7 @@ def tables(page):
 
 
 def defines(text, function):
-    """`function` is a name, with classes in front of it or without, and with the type of an argument or without."""
+    """Whether the text defines `function`: a name, optionally with classes in front and the type of an argument."""
     name, argument = FUNCTION.fullmatch(function).groups()
     *classes, last = name.split("::")
     lines = text.splitlines()
