@@ -28,7 +28,8 @@ def block(name):
 
 
 def rows(lines):
-    """Returns grade, device, check and finding of each row, split at the columns of the header, and the remedies below rows."""
+    """Returns grade, device, check and finding of each row, split at the columns of the header, and the remedies below
+    rows."""
     starts = [lines[0].index(word) for word in ("Result", "Device", "Check", "Finding")] + [None]
     found, remedies = [], {}
     for line in lines[1:]:

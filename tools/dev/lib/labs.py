@@ -139,8 +139,9 @@ def tell(done, total, outcome, more=""):
 
 
 def play_all(items, play, jobs, ended):
-    """Calls play(item, number, stop) for each item, `jobs` at a time, and ended(result) for each result that is not None.
-    SIGINT or SIGTERM sets the event `stop`, and no further item starts. Returns whether all items were started."""
+    """Calls play(item, number, stop) for each item, `jobs` at a time, and ended(result) for each result that is not
+    None. SIGINT or SIGTERM sets the event `stop`, and no further item starts. Returns whether all items were
+    started."""
     stop = threading.Event()
     handlers = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
 

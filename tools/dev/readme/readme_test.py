@@ -1,5 +1,6 @@
-"""Runs the commands of README.md and docs/nbdkit.md on this host, with loopback addresses, small numbers and paths below a
-temporary folder. NOT_RUN lists the commands that cannot run here, each with a reason; any other command is run."""
+"""Runs the commands of README.md and docs/nbdkit.md on this host, with loopback addresses, small numbers and paths
+below a temporary folder. NOT_RUN lists the commands that cannot run here, each with a reason; any other command is
+run."""
 import filecmp
 import os
 import pathlib

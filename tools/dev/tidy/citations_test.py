@@ -1,4 +1,5 @@
-"""Every section and invariant of docs/protocol.md that the tree cites exists, and so does every file that a document names."""
+"""Every section and invariant of docs/protocol.md that the tree cites exists, and so does every file that a document
+names."""
 import pathlib
 import re
 import subprocess
@@ -40,8 +41,8 @@ def without_braces(name):
 
 
 def missing(names):
-    """Names that match no file. A name may contain wildcards and may lack the suffix of a source file; names with NAME are
-    skipped."""
+    """Names that match no file. A name may contain wildcards and may lack the suffix of a source file; names with NAME
+    are skipped."""
     for name in names:
         for one in without_braces(name):
             if "NAME" not in one and not any(any(TREE.glob(one.rstrip("/") + suffix)) for suffix in ("", ".hpp", ".cpp")):

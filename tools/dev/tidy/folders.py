@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Folders of the source tree and their include dependencies. The dependencies have no cycle, and docs/tree.md has a line
-for each folder.
+"""Folders of the source tree and their include dependencies. The dependencies have no cycle, and docs/tree.md has a
+line for each folder.
 
 Usage: folders.py [--root DIR] [--draw]
   (nothing)  lists each folder with its number of C++ files and the folders that it includes
-  --draw     prints a Mermaid graph: an arrow points to an included folder; it is dotted if only tests include the folder.
-             Arrows that follow from others are omitted
+  --draw     prints a Mermaid graph: an arrow points to an included folder; it is dotted if only tests include the
+             folder. Arrows that follow from others are omitted
 """
 
 import argparse

@@ -93,7 +93,8 @@ OUTSIDE = {
 
 # In these folders time is an argument and random numbers come from a seed; threads belong to backends and tools.
 CLOCKLESS = ("core/", "sim/")
-# Exceptions: the exhaustive search uses threads; the simulated adapters run in real time in the tests of backends/verbs.
+# Exceptions: the exhaustive search uses threads; the simulated adapters run in real time in the tests of
+# backends/verbs.
 WITH_CLOCKS = ("sim/explore/", "sim/net/adapters/")
 CLOCKS = {"chrono", "ctime", "time.h", "sys/time.h", "random", "thread", "mutex", "shared_mutex", "condition_variable",
           "future"}
@@ -128,7 +129,8 @@ def runs_up(path, target):
 
 
 def is_test(path):
-    """Whether a file belongs to tests. Tests may use any external header, but must respect the order of the layers."""
+    """Whether a file belongs to tests. The rules for clocks and pure headers do not apply to tests; the order of layers
+    does."""
     return bool(re.search(r"(^|/)test_|_test", path))
 
 
@@ -141,8 +143,8 @@ def _refusal(path, layer, target):
 
 
 def includes(text):
-    """Yields line, quoted and path of each include. Examples include installed headers: <urtrs/core/driver/client.hpp> is
-    core/driver/client.hpp."""
+    """Yields line, quoted and path of each include. Examples include installed headers: <urtrs/core/driver/client.hpp>
+    is core/driver/client.hpp."""
     for match in _INCLUDE.finditer(text):
         yield text.count("\n", 0, match.start()) + 1, match.group(1) == '"', match.group(2).removeprefix("urtrs/")
 

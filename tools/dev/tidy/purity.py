@@ -41,7 +41,8 @@ def read_allowed(path):
 
 
 def impure(nm, archives, allowed):
-    """Sorted (object, demangled name) of each undefined symbol that no archive defines and the allow-list does not name."""
+    """Sorted (object, demangled name) of each undefined symbol that no archive defines and the allow-list does not
+    name."""
     needed, defined = {}, set()
     for archive in archives:
         for member, name, kind in symbols(nm, archive):

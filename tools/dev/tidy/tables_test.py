@@ -16,8 +16,8 @@ COUNTS = re.compile(r"The table of the client names (\d+) files and (\d+) functi
 
 
 def tables(page):
-    """Rows of each table: (files, functions). A file name without a folder is in the folder of the previous file; text after
-    a colon is a description."""
+    """Rows of each table: (files, functions). A file name without a folder is in the folder of the previous file; text
+    after a colon is a description."""
     for lines in TABLE.findall(page):
         rows = []
         for line in lines.splitlines():

@@ -14,8 +14,8 @@ FUZZ = dict(sorted((path.name[: -len("_fuzz.cpp")], folder) for folder in ("conf
 
 @dataclasses.dataclass(frozen=True)
 class Item:
-    """Placeholders of `command`: {from} and {to} (seeds), {number} (of the chunk, from 1), {name}, {jobs}, {build} (folder of
-    the build), {work} and {root}."""
+    """Placeholders of `command`: {from} and {to} (seeds), {number} (of the chunk, from 1), {name}, {jobs}, {build}
+    (folder of the build), {work} and {root}."""
     name: str
     title: str
     build: str  # CMake preset
@@ -120,7 +120,8 @@ class Plan:
         return max(1, round(item.size * self.size / next(one.size for one in items() if one.name == "sweep")))
 
     def sequence(self):
-        """All chunks in running order. Items are interleaved evenly, so that an interrupted soak has run a part of each item."""
+        """All chunks in running order. Items are interleaved evenly, so that an interrupted soak has run a part of each
+        item."""
         order = []
         for item in self.items():
             count, size = self.count(item), self.size_of(item)

@@ -17,6 +17,6 @@ if [ "$SERVER" = urtrs ]; then
   compare "$RUN/sys" "${server[@]}" || fail "the server's attributes are not as listed"
   umount "$RUN/sys"
 else
-  # Both ends at once: the writes of the client's part come before those of the server that end paths.
+  # Compares both ends in one call: it writes attributes of the client before those server attributes that end paths.
   compare /sys || fail "the attributes are not as listed"
 fi

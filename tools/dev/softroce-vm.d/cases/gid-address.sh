@@ -9,6 +9,6 @@ cat "$RUN/gid.log"
 [ $code != 124 ] || fail "it waits"
 [ $code != 0 ] || fail "it says that it is connected"
 grep -q "gid:$gid" "$RUN/gid.log" || fail "it does not say which address"
-# The server is as it was.
+# The server still accepts clients.
 client_map 0
 client_unmap 0

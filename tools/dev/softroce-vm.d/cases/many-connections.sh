@@ -3,7 +3,7 @@
 # limit: 600
 # kernels: 6.1
 # possible_cpus: 256
-# The queues of each connection are as long as this, and the memory of the guest holds 514 of them.
+# The queues of each connection have this depth. At 16, the memory of the guest is sufficient for 514 connections.
 QUEUE_DEPTH=16
 [ "$(cat /sys/devices/system/cpu/possible)" = 0-255 ] || fail "possible processors: $(cat /sys/devices/system/cpu/possible)"
 server_start

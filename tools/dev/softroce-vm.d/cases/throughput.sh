@@ -2,7 +2,7 @@
 # only: client=kernel server=kernel paths=1
 # limit: 800
 # ours: yes
-# Both servers serve at one time; each pair has a disk of its own, and no program of ours writes a trace.
+# Both servers run at the same time. Each pair has its own disk. Our programs write no trace.
 DISKS=5
 QUEUE_DEPTH=512
 DISK_KIND=ram
