@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Copies the public headers and every header that they include, with includes as an application writes them:
-"core/driver/client.hpp" becomes <urtrs/core/driver/client.hpp>. A public header that moved is also installed at its old place,
-where it includes the new one.
+"core/driver/client.hpp" becomes <urtrs/core/driver/client.hpp>. A public header that was moved is also installed at its
+old path, where it includes the new one.
 
 Usage: install_headers.py SOURCE DESTINATION BACKEND...
   SOURCE       the root of the source tree; cmake/public_headers.txt there names the public headers
@@ -19,7 +19,7 @@ _PRIVATE = re.compile(r"(^|/)test_|_test\.|_impl\.")
 
 
 def public_headers(source, backends):
-    """Pairs of a header and the place that it had before, or None."""
+    """Yields each public header with its former path, or None."""
     for line in (source / "cmake/public_headers.txt").read_text().splitlines():
         name, _, before = line.split("#")[0].strip().partition(" was ")
         if name and (not name.startswith("backends/") or name.split("/")[-2] in backends):
@@ -27,7 +27,7 @@ def public_headers(source, backends):
 
 
 def needed(source, roots):
-    """Path -> text of the roots and of what they include, in whatever many steps."""
+    """Path -> text of the roots and of all headers that they include directly or indirectly."""
     found, todo = {}, [(name, "cmake/public_headers.txt") for name in roots]
     while todo:
         name, user = todo.pop()
