@@ -7,6 +7,7 @@
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace client_handshake_checks {
 namespace {
 
 void request_form(ClientTester& tester) {
@@ -254,9 +255,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace client_handshake_checks
 
 std::span<const Case> client_handshake_cases() {
-  return kCases;
+  return client_handshake_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -6,6 +6,7 @@
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace client_traffic_checks {
 namespace {
 
 using wire::ImmType;
@@ -254,9 +255,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace client_traffic_checks
 
 std::span<const Case> client_traffic_cases() {
-  return kCases;
+  return client_traffic_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

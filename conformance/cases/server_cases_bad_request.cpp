@@ -5,6 +5,7 @@
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace bad_request_checks {
 namespace {
 
 // Fails unless the server closes the path without answering the request.
@@ -238,9 +239,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace bad_request_checks
 
 std::span<const Case> bad_request_cases() {
-  return kCases;
+  return bad_request_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

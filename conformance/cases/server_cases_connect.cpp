@@ -8,6 +8,7 @@
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::conformance {
+namespace connecting_checks {
 namespace {
 
 using wire::linux_errno::kEconnreset;
@@ -242,9 +243,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace connecting_checks
 
 std::span<const Case> connect_cases() {
-  return kCases;
+  return connecting_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -8,6 +8,7 @@
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace cve_checks {
 namespace {
 
 // CVE-2026-97413: the offset of the user header underflows. Without the fix Linux parses the bytes before the
@@ -74,9 +75,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace cve_checks
 
 std::span<const Case> cve_cases() {
-  return kCases;
+  return cve_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -5,6 +5,7 @@
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace heartbeat_checks {
 namespace {
 
 void beat(Path& path, std::uint16_t cid = 0, std::uint32_t payload = 0) {
@@ -115,9 +116,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace heartbeat_checks
 
 std::span<const Case> heartbeat_cases() {
-  return kCases;
+  return heartbeat_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -7,6 +7,7 @@
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace info_checks {
 namespace {
 
 void form(ServerTester& tester) {
@@ -172,9 +173,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace info_checks
 
 std::span<const Case> info_cases() {
-  return kCases;
+  return info_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -8,6 +8,7 @@
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::conformance {
+namespace rnbd_io_checks {
 namespace {
 
 using namespace wire::rnbd;
@@ -223,9 +224,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace rnbd_io_checks
 
 std::span<const Case> rnbd_io_cases() {
-  return kCases;
+  return rnbd_io_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -6,6 +6,7 @@
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::conformance {
+namespace reconnect_checks {
 namespace {
 
 using wire::linux_errno::kEconnreset;
@@ -209,9 +210,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace reconnect_checks
 
 std::span<const Case> reconnect_cases() {
-  return kCases;
+  return reconnect_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

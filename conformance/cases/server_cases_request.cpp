@@ -7,6 +7,7 @@
 #include "conformance/cases/verdict.hpp"
 
 namespace rtrs::conformance {
+namespace request_checks {
 namespace {
 
 void same_connection(ServerTester& tester) {
@@ -223,9 +224,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace request_checks
 
 std::span<const Case> request_cases() {
-  return kCases;
+  return request_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

@@ -8,6 +8,7 @@
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::conformance {
+namespace rnbd_message_checks {
 namespace {
 
 using namespace wire::rnbd;
@@ -237,9 +238,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace rnbd_message_checks
 
 std::span<const Case> rnbd_message_cases() {
-  return kCases;
+  return rnbd_message_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

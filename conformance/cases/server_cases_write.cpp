@@ -8,6 +8,7 @@
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::conformance {
+namespace rnbd_write_checks {
 namespace {
 
 using namespace wire::rnbd;
@@ -195,9 +196,10 @@ constexpr Case kCases[] = {
 };
 
 }  // namespace
+}  // namespace rnbd_write_checks
 
 std::span<const Case> rnbd_write_cases() {
-  return kCases;
+  return rnbd_write_checks::kCases;
 }
 
 }  // namespace rtrs::conformance

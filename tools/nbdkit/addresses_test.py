@@ -1,4 +1,4 @@
-"""Paths by host names with several addresses, and by link-local addresses: each address is tried, and scopes are kept."""
+"""Paths by host names with several addresses and by link-local addresses: all addresses are tried, scopes are kept."""
 import ctypes
 import os
 import pathlib
@@ -15,7 +15,7 @@ DEBIAN = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
 
 @pytest.fixture(name="plugin")
 def _plugin(tmp_path, ends):
-    """Starts nbdkit where /etc/hosts has the given lines."""
+    """Starts nbdkit with an /etc/hosts that contains the given lines."""
     hosts, start = client_with_etc(tmp_path, ends, "hosts", DEBIAN)
 
     def with_lines(lines, *arguments):
@@ -29,12 +29,12 @@ def path_of(client):
 
 
 def address_of(client):
-    """The address in use, as the list of paths shows it."""
+    """Address in use, as shown in the list of paths."""
     return path_of(client)["pathname"].rsplit("@", 1)[-1]
 
 
 def silent(ends, address, port):
-    """An address that takes no connection and refuses none: its queue is full."""
+    """Makes an address that neither accepts nor refuses connections, because its listen queue is full."""
     listener = socket.create_server((address, port), backlog=0)
     ends.callback(listener.close)
     for _ in range(4):
@@ -90,7 +90,7 @@ def test_a_name_without_addresses_is_told(urtrsd):
 
 @pytest.fixture(name="link")
 def _link(ends):
-    """A network of its own with one interface, and its link-local address."""
+    """A network namespace with one interface, and the link-local address of the interface."""
     holder = subprocess.Popen(["unshare", "-n", "sh", "-c", "echo; exec sleep infinity"], stdout=subprocess.PIPE)
     ends.callback(holder.wait)
     ends.callback(holder.kill)

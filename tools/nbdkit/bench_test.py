@@ -1,4 +1,4 @@
-"""tools/dev/nbd-bench measures and prints its table; what it measures is nobody's promise."""
+"""tools/dev/nbd-bench runs and prints its table. The results are not checked."""
 import json
 import shutil
 import subprocess

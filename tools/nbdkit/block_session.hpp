@@ -1,6 +1,5 @@
-// A session and its block devices for threads that block: each thread starts its requests itself, and polls
-// the fabric while it waits (tools/nbdkit/shared_poller.hpp). No thread is handed anything on the way of a
-// request.
+// A session with its block devices, for blocking threads. Each thread starts its own requests and polls the
+// fabric while it waits (tools/nbdkit/shared_poller.hpp), so a request needs no handover to another thread.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -26,36 +25,37 @@ class BlockSession : private SharedPoller::Source {
  public:
   using Lock = SharedPoller::Lock;
 
-  // Called under the lock, by whichever thread polls. No call to the session from within.
+  // Called under the lock, in any thread that polls. Must not call the session.
   class Listener {
    public:
     virtual ~Listener() = default;
     virtual void on_event(const BlockEvent&) = 0;
-    // A request begins; on_io_end() is given what it answers.
+    // A request starts. The result is passed to on_io_end() as `begun`.
     virtual unsigned on_io_begin() = 0;
     virtual void on_io_end(unsigned begun, Nanos latency, bool failed) = 0;
   };
 
   BlockSession(std::unique_ptr<Fabric>, const BlockSessionOptions&, Listener&);
-  // Nobody may wait any more. A session that was opened and is not closed leaves the server without a word.
+  // Requires that no thread waits. A session that was opened and not closed ends without notifying the
+  // server.
   ~BlockSession() override;
   BlockSession(const BlockSession&) = delete;
   BlockSession& operator=(const BlockSession&) = delete;
 
   Recorder& recorder() noexcept { return recorder_; }
 
-  // Everything below needs the lock; those with a Lock argument give it up.
+  // All functions below require the lock; those with a Lock argument release it while they wait.
   Lock lock() { return Lock(poller_); }
   void wait_for_news(Lock& lock, Nanos until) { poller_.wait_for_news(lock, until); }
 
-  // As those of BlockClient (core/driver/block_client.hpp).
+  // Same as in BlockClient (core/driver/block_client.hpp).
   Errc open();
   rnbd::MapOutcome map(std::string_view name, wire::rnbd::AccessMode);
   void unmap(rnbd::DeviceHandle);
   void remap(rnbd::DeviceHandle);
   bool resize(rnbd::DeviceHandle, std::uint64_t sectors);
   void close();
-  // As those of Client (core/driver/client.hpp).
+  // Same as in Client (core/driver/client.hpp).
   Errc add_path(const PathAddress&);
   Errc remove_path(unsigned path);
   Errc disconnect_path(unsigned path);
@@ -69,12 +69,12 @@ class BlockSession : private SharedPoller::Source {
   bool closed() const noexcept { return client_.closed(); }
   const BlockClient& client() const noexcept { return client_; }
   const Client& session() const noexcept { return client_.session(); }
-  // Every path gave up for good.
+  // True if no path will try to connect again.
   bool hopeless() const noexcept;
-  // Requests that have not returned yet.
+  // Number of requests in flight.
   unsigned under_way() const noexcept { return under_way_; }
 
-  // Returns when the request is over: 0 or an errno. The data belongs to the session until then.
+  // Runs a request until it completes. Returns 0 or an errno. The session uses the data until then.
   int io(rnbd::DeviceHandle, const asio::DeviceIo&);
 
  private:
@@ -89,7 +89,7 @@ class BlockSession : private SharedPoller::Source {
   void step(Nanos now) override;
   Nanos next_deadline() override { return opened_ ? client_.next_deadline() : kNever; }
   void take_events();
-  // Does `act(session, now)`, and what follows from it.
+  // Calls `act(session, now)` and processes the events that it causes.
   template <class Act>
   auto steer(Act act);
 
@@ -99,10 +99,11 @@ class BlockSession : private SharedPoller::Source {
   BlockClient client_;
   bool opened_ = false;
   unsigned under_way_ = 0;
-  // Of one step. Kept, because initialising them anew costs more than an empty step.
+  // Buffers of one step. They are members because initialising them in each step costs more than an empty
+  // step.
   std::array<BlockCompletion, 64> completions_;
   BlockEvent event_;
-  SharedPoller poller_;  // its thread ends before everything that it uses
+  SharedPoller poller_;  // last member, so that its thread ends before the members that it uses are destroyed
 };
 
 }  // namespace rtrs::nbdkit

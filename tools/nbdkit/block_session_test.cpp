@@ -1,5 +1,5 @@
-// Threads that wait for a session whose server refuses every connection: they poll while paths try again, and
-// end when the session does.
+// Tests with threads that wait for requests while the server rejects every connection: the threads poll while
+// paths retry, and their requests fail when the session closes.
 #include "tools/nbdkit/block_session.hpp"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ class RefusingFabric : public PlainFabric {
   std::deque<std::vector<std::byte>> memory_;
 };
 
-// Never answers, and can be slept on.
+// A fabric that never answers and has a descriptor to sleep on.
 class SilentFabric final : public RefusingFabric {
  public:
   SilentFabric() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -88,7 +88,7 @@ class SilentFabric final : public RefusingFabric {
 
 class BlockSessionTest : public ::testing::Test, public BlockSession::Listener {
  protected:
-  // Not in the constructor: other threads call the virtual functions from here on.
+  // Not in the constructor, because other threads call virtual functions from here on.
   void SetUp() override {
     BlockSessionOptions options;
     options.session_name = "block_session_test";
@@ -135,7 +135,7 @@ class BlockSessionTest : public ::testing::Test, public BlockSession::Listener {
   std::array<int, 8> errors{};
 };
 
-// Nobody waits, and the thread of the session sleeps until its next deadline.
+// No thread waits; the keeper thread of the session sleeps until its next deadline.
 class SleepingSessionTest : public ::testing::Test, public BlockSession::Listener {
  protected:
   void start(Nanos reconnect) {
@@ -148,14 +148,14 @@ class SleepingSessionTest : public ::testing::Test, public BlockSession::Listene
     auto made = std::make_unique<SilentFabric>();
     fabric = made.get();
     session = std::make_unique<BlockSession>(std::move(made), options, *this);
-    // From its question until it sleeps it has the lock.
+    // The keeper holds the lock from try_wait() until it sleeps.
     until([this] { return fabric->waits != 0; });
   }
   void TearDown() override { session.reset(); }
   void on_event(const BlockEvent&) override {}
   unsigned on_io_begin() override { return 0; }
   void on_io_end(unsigned, Nanos, bool) override {}
-  // Not by waiting for news, which wakes the thread.
+  // Does not use wait_for_news(), because that would wake the keeper.
   template <class So>
   void until(So so) {
     const Nanos end = asio::steady_now() + seconds(60);

@@ -1,4 +1,4 @@
-"""Server and clients in containers: no io_uring, no /proc, a read-only root, keys that a group may read."""
+"""Server and clients in containers without io_uring and /proc, with a read-only root, and with group-readable keys."""
 import os
 import pathlib
 import re
@@ -17,7 +17,7 @@ SIZE = 1 << 20
 
 @pytest.fixture(name="folder")
 def _folder():
-    """What a container may write to: below no folder of one user, as tmp_path is."""
+    """Directory that the container may write to. Not below tmp_path, which only one user can enter."""
     if os.geteuid() != 0 or subprocess.run([*CONFINED, "/tmp", "test", "-x", program("urtrsd")], check=False).returncode != 0:
         pytest.skip("needs root that may make user and mount namespaces, and a build that all users may enter")
     with tempfile.TemporaryDirectory(prefix="urtrs-confined-") as name:
@@ -30,7 +30,7 @@ def _folder():
 
 @pytest.fixture(name="keys")
 def _keys(folder):
-    """root:GROUP, mode 0440."""
+    """Key file with owner root:GROUP and mode 0440."""
     file = folder / "keys"
     subprocess.run([program("urtrs"), "key", "new", "web", file], check=True, stdout=subprocess.DEVNULL)
     os.chown(file, confined.FIRST_ID, confined.FIRST_ID + confined.GROUP)
@@ -39,7 +39,7 @@ def _keys(folder):
 
 
 def contained(folder, *command, options=(), **how):
-    """`how`: of subprocess.Popen."""
+    """Runs a command in the container. `how`: arguments of subprocess.Popen."""
     environment = {"PATH": os.environ["PATH"], "HOME": "/", "HFI_NO_BACKTRACE": "1", "IPATH_NO_BACKTRACE": "1"}
     return subprocess.Popen([*CONFINED, *options, str(folder), *map(str, command)], env=environment, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **how)

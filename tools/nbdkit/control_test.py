@@ -1,4 +1,4 @@
-"""nbdkit with the plugin and its control socket: what it shows, and changes while IO runs."""
+"""Control socket of nbdkit with the plugin: queries, and changes during IO."""
 import json
 import os
 import pathlib
@@ -10,7 +10,7 @@ from programs import BOUND, PLUGIN, until
 
 
 class Client:
-    """nbdkit urtrs as a process, and its control socket."""
+    """nbdkit with the plugin as a process, and its control socket."""
 
     def __init__(self, folder, *arguments, inside=()):
         self.socket, self.nbd = folder / "client.sock", folder / "nbd.sock"
@@ -27,7 +27,7 @@ class Client:
         return f"nbd+unix:///{device}?socket={self.nbd}"
 
     def ask(self, method, **params):
-        """The result, or the error."""
+        """Returns the result or the error object."""
         with socket.socket(socket.AF_UNIX) as end:
             end.settimeout(BOUND)
             end.connect(str(self.socket))
@@ -55,7 +55,7 @@ class Client:
 
 
 def client_with_etc(folder, ends, name, text):
-    """The file that is /etc/NAME for nbdkit, and a function that starts nbdkit. The file can be written at any time."""
+    """Returns the file mounted as /etc/NAME for nbdkit, which a test may change, and a function to start nbdkit."""
     file = folder / name
     file.write_text(text)
     inside = ["unshare", "-m", "sh", "-c", f'mount --make-rprivate / && mount --bind "$0" /etc/{name} && exec "$@"', str(file)]
@@ -86,7 +86,7 @@ def _client(server, tmp_path, ends):
     def ended_well():
         assert client.end() == 0, client.text()
     ends.callback(ended_well)
-    # The socket is there a moment before somebody listens.
+    # The socket file exists shortly before the process listens on it.
     until("it answers", client.answers)
     until("the path is up", lambda: client.states() == ["connected"])
     return client
@@ -106,7 +106,7 @@ def test_it_shows_session_paths_and_devices(client):
 
 
 def test_paths_are_added_removed_and_disconnected_under_io(client, server):
-    """fio verifies what it wrote while paths come and go."""
+    """fio verifies its data while paths are added, disconnected and removed."""
     load = subprocess.Popen(["fio", "--name=verify", "--ioengine=nbd", f"--uri={client.uri()}", "--rw=randwrite", "--bs=4k", "--iodepth=8",
                              "--size=4M", "--verify=crc32c", "--loops=20", "--verify_fatal=1", "--verify_state_save=0",
                              "--output-format=terse"],
@@ -225,7 +225,7 @@ def test_events_are_told(client, server):
 
 
 def test_a_failover_is_told(client):
-    """As often as it takes until requests were on the path that goes."""
+    """Repeats until a disconnected path had requests in flight."""
     load = subprocess.Popen(["fio", "--name=load", "--ioengine=nbd", f"--uri={client.uri()}", "--rw=randread", "--bs=4k", "--iodepth=32",
                              "--size=4M", "--time_based", "--runtime=600", "--output-format=terse"], stdout=subprocess.DEVNULL)
     try:
@@ -326,7 +326,7 @@ def test_with_exports_mapped_only_what_is_mapped_can_be_opened(server, tmp_path,
 
 
 def test_a_mapping_without_a_server_is_told_why_the_start_failed(tmp_path, ends):
-    """And not of the paths that were closed for it, which somebody would have asked for."""
+    """The message must not show the state of the paths after the failed start, which is "closed by an operator"."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = Client(tmp_path, f"path=127.0.0.1:{silent.getsockname()[1]}", "exports=mapped", "connect_timeout=2s")
         ends.callback(client.end)
@@ -342,7 +342,7 @@ def is_read_only(client, device):
 
 
 def test_the_mode_of_a_mapping_ends_with_it(server, tmp_path, ends):
-    """Those of device= stay known, and are opened as the parameters say."""
+    """Devices of device= stay in the list and are opened in the mode of the parameters."""
     client = Client(tmp_path, f"path=127.0.0.1:{server.port}", "device=disk0", "device=disk1")
     ends.callback(client.end)
     until("it answers", client.answers)

@@ -1,4 +1,4 @@
-"""The plugin in nbdkit against urtrsd, used by NBD clients."""
+"""NBD clients, nbdkit with the plugin, and urtrsd together."""
 import hashlib
 import json
 import os
@@ -57,7 +57,7 @@ class TestEndToEnd:
     def test_a_signal_has_the_last_records_written(self):
         pid, seen = self.file("pid"), self.file("seen")
         os.mkfifo(seen)
-        # Who is answered knows that the plugin is at work. The bound is for a plugin that dies of the signal.
+        # nbdinfo succeeds only when the plugin runs. The timeout is for a plugin that the signal kills.
         commands = f"nbdinfo --size $uri && kill -USR1 $(cat {pid}) && timeout 60 cat {seen}"
         command = nbdkit_command(self.server.port, commands, "device=disk")
         command[1:1] = ["-P", str(pid)]
@@ -145,7 +145,7 @@ class TestEndToEnd:
 
     @pytest.mark.parametrize("how", [("-f",), (), ("-U", "-", "--run", "true")], ids=["foreground", "background", "run"])
     def test_a_start_ends_at_a_signal(self, how):
-        """The status file is there as soon as the session connects; connect_timeout is longer than the bound of the wait."""
+        """The status file appears when the session starts to connect. connect_timeout is longer than the test."""
         self.server.end()
         status, socket_file = self.file("status"), self.file("socket")
         where = () if "-U" in how else ("-U", str(socket_file))

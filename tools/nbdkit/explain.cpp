@@ -15,12 +15,12 @@
 namespace rtrs::nbdkit {
 namespace {
 
-// An NBD client chooses the name.
+// Escapes and shortens the name, because an NBD client chooses it.
 std::string quoted(const std::string& name) {
   return "'" + tools::printable(tools::shortened(name)) + "'";
 }
 
-// What a user can do about it, with the addresses of the path. `text`: that of path=.
+// Advice for the user, with the address of the path. `text`: value of path=.
 std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& settings,
                    const std::string& text) {
   const auto path = asio::parse_path(text, settings.port);
@@ -45,13 +45,13 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& sett
   }
 }
 
-// A path whose first attempt is under way.
+// Text for a path whose first attempt is pending.
 std::string unanswered(const Settings& settings, const std::string& text, const std::string& within) {
   return "no answer to the connect request" + within + " (" +
          advice(Reason::connect_timeout, 0, settings, text) + ")";
 }
 
-// `within`: how long they were tried, " within 2 s", or empty.
+// Text about every path. `within`: time limit, such as " within 2 s", or empty.
 std::string per_path(const Settings& settings, std::span<const PathStatus> paths,
                      const std::string& within = {}) {
   std::string text;
@@ -164,7 +164,7 @@ std::string explain_map_failure(const Settings& settings, const std::string& nam
     case ENOTBLK:
       return device + " is neither a file nor a block device at the server" + code;
     case EINVAL:
-      // Of the server, or of this end, which does not take the answer.
+      // EINVAL comes from the server, or from this client if it cannot use the geometry in the response.
       return "the server cannot open " + device +
              ", or tells a size or block size of it that no client takes" + code +
              ". The log of the server says which";

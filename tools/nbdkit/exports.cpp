@@ -48,7 +48,7 @@ Exports::Step Exports::next(const Export& one, Wish& wish) const {
   switch (one.state) {
     case Export::State::open: {
       const bool too_little = !rnbd::is_writable(one.mode) && rnbd::is_writable(mode_for(one, wish));
-      // The others have been promised that it stays open.
+      // If other connections use the device, it must stay open in their mode.
       return too_little && one.users == 1 ? Step::unmap : Step::serve;
     }
     case Export::State::opening:

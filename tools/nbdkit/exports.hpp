@@ -1,5 +1,5 @@
-// The devices of a session as the exports of an NBD server: when each is opened and closed. Decisions only:
-// no lock, thread or clock.
+// Devices of a session as exports of an NBD server: decides when each is opened and closed. Pure: has no
+// lock, thread or clock.
 #pragma once
 #include <cstdint>
 #include <list>
@@ -15,47 +15,48 @@ namespace rtrs::nbdkit {
 struct Export {
   enum class State : std::uint8_t { idle, opening, open, closing };
   std::string name;
-  bool kept = false;  // stays open once it is, and is remembered when it is not
+  bool kept = false;  // stays open without users, and stays in the list while idle
   State state = State::idle;
-  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // of the last opening
-  rnbd::DeviceHandle handle = 0;                                    // unless idle
-  unsigned number = 0;      // unless idle: the lowest that no other had when its opening began
-  rnbd::Geometry geometry;  // of the last open
-  unsigned users = 0;       // connections that have it or wait for it
-  // Of who mapped it by hand: no connection opens it in another one.
+  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // mode of the last opening
+  rnbd::DeviceHandle handle = 0;                                    // valid unless idle
+  unsigned number = 0;      // valid unless idle: lowest number that was free when the opening began
+  rnbd::Geometry geometry;  // as of the last successful open
+  unsigned users = 0;       // connections that use it or wait for it
+  // Mode of a mapping through the control socket; connections do not open it in another mode.
   std::optional<wire::rnbd::AccessMode> mapped_as;
-  std::uint64_t openings = 0;  // that began
-  std::uint16_t error = 0;     // of the last opening, if that failed
-  std::uint16_t refusal = 0;   // that was told last, since the device was open
-  bool reads_only = false;     // the server does not open it for writing
-  Nanos unused_since = 0;      // without users
+  std::uint64_t openings = 0;  // number of openings begun
+  std::uint16_t error = 0;     // errno of the last opening; 0: it did not fail
+  std::uint16_t refusal =
+      0;  // last errno with which the server rejected a reopen; 0: none since the device was open
+  bool reads_only = false;  // the server rejected opening for writing
+  Nanos unused_since = 0;   // valid without users
 };
 
 class Exports {
  public:
-  // A device that no connection uses any more stays open for this long, for the next one.
+  // An unused device stays open for this time, so that the next connection need not open it again.
   static constexpr Nanos kGrace = seconds(2);
 
-  // What a connection asks for.
+  // Request of a connection.
   struct Wish {
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_write;
-    // Read-only will do, where the server has write-protected the device.
+    // Accepts read-only if the server rejects opening for writing.
     bool or_read_only = false;
-    std::uint64_t opening = 0;  // that the connection began or waited for; kept by next()
+    std::uint64_t opening = 0;  // opening that the connection began or waited for; updated by next()
   };
   enum class Step : std::uint8_t {
-    serve,  // the device is open, in a mode that will do
-    map,    // open it, with mode_for(), then began()
-    unmap,  // close it, then ends(): it is open read-only, and somebody wants to write
-    wait,   // ask again after the next change
-    fail,   // with Export::error
+    serve,  // the device is open in a suitable mode
+    map,    // open the device with mode_for(), then call began()
+    unmap,  // close the device, then call ends(): it is open read-only, but writing was requested
+    wait,   // call next() again after the next change
+    fail,   // report Export::error
   };
 
-  // Stays where it is until it is dropped.
+  // Adds an export that is kept. The reference is valid until the export is dropped.
   Export& keep(std::string_view name);
-  // One more connection asks for it.
+  // Adds a user to the export; creates the export if necessary.
   Export& join(std::string_view name);
-  // A connection does without it; may drop the export.
+  // Removes a user; may drop the export.
   void leave(Export&, Nanos now);
 
   Step next(const Export&, Wish&) const;
@@ -63,12 +64,12 @@ class Exports {
   void began(Export&, rnbd::DeviceHandle, wire::rnbd::AccessMode);
   void ends(Export& one) { one.state = Export::State::closing; }
 
-  // nullptr: nobody has this handle.
+  // Returns nullptr if no export has this handle.
   Export* find(rnbd::DeviceHandle);
   void on_changed(Export&, const rnbd::DeviceChanged&);
-  // True: nobody needs it any more, and it is gone.
+  // Drops the export if it is idle, unused and not kept. Returns true if it was dropped.
   bool drop_if_unused(Export&);
-  // One that is to be closed by now, because nobody used it during kGrace; nullptr: there is none.
+  // Returns an export that should be closed, because it was unused for kGrace; nullptr if there is none.
   Export* unused(Nanos now);
 
   const std::list<Export>& all() const noexcept { return all_; }

@@ -1,4 +1,4 @@
-"""nbdkit with the plugin: its files, its socket and its session name."""
+"""nbdkit with the plugin: files, socket and session name."""
 import os
 import resource
 import signal
@@ -66,7 +66,7 @@ class TestFiles:
     def test_a_name_that_a_vanished_client_holds_is_waited_for(self):
         self.start_server("--heartbeat-interval-ms=3000")
         os.mkfifo(self.file("pid"))
-        # The command runs when the device is open.
+        # The command starts after the device is open.
         command = e2e.nbdkit_command(self.server.port, f"echo $$ > {self.file('pid')}; exec sleep {4 * BOUND}",
                                      "device=disk", "session=me")
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) as vanished:

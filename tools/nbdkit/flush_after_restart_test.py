@@ -1,7 +1,7 @@
-"""What a FLUSH says after urtrsd was started again.
+"""Result of a FLUSH after a restart of urtrsd.
 
-A restart of urtrsd alone loses nothing of a file, and everything of a memory device. A lost host is played by
-another file behind the export: one that has what the disk held before the write, as after a power cut."""
+A restart of urtrsd alone loses no data of a file, but all data of a memory device. To simulate a power failure of the
+host, the export gets another file with the content from before the write."""
 import pathlib
 import shutil
 import signal
@@ -20,20 +20,20 @@ FUA = 1
 
 
 class Disk:
-    """nbdkit with the plugin, and one NBD client of it that does one thing after another."""
+    """nbdkit with the plugin, and one NBD client that sends one request at a time."""
 
     def __init__(self, directory, port, device):
         self.log = pathlib.Path(directory, "nbdkit.log")
         self.ours, theirs = socket.socketpair()
         self.ours.settimeout(120)
-        # nbdkit -s serves one client over its standard input and output.
+        # nbdkit -s serves one client on its standard input and output.
         with theirs, self.log.open("w") as log:
             self.process = subprocess.Popen(
                 ["nbdkit", "-s", PLUGIN, "path=127.0.0.1", f"port={port}", f"device={device}", "reconnect_min=50ms",
                  "reconnect_max=200ms", "connect_timeout=60s"], stdin=theirs, stdout=theirs, stderr=log)
         assert self.take(16) == b"NBDMAGICIHAVEOPT"
         self.take(2)
-        # Neither zeroes behind the answer; the export that has no name.
+        # Client flags: fixed newstyle, no zeroes. Option EXPORT_NAME with an empty name.
         self.ours.sendall(struct.pack(">I8sII", 3, b"IHAVEOPT", 1, 0))
         size, _ = struct.unpack(">QH", self.take(10))
         assert size == SIZE
@@ -63,7 +63,7 @@ class Disk:
         return self.ask(READ, offset, len(DATA))[1]
 
     def logged(self, text):
-        # The plugin writes its lines in a thread of their own, so that an answer can be here before the line.
+        # The plugin logs in a separate thread, so a reply can arrive before the log line.
         until(lambda: f"{text} in {self.log.read_text()}", lambda: text in self.log.read_text())
 
     def end(self):

@@ -1,4 +1,4 @@
-"""A server that is back before its disk, or with another disk, and one that takes too long: what nbdkit's clients see."""
+"""NBD clients of nbdkit when a server returns before its disk, with another disk, or too late."""
 import errno
 import json
 import signal
@@ -22,7 +22,7 @@ def _disk(tmp_path):
 
 
 class Client:
-    """nbdkit with the plugin, and one NBD client of it."""
+    """nbdkit with the plugin, and one NBD client."""
 
     def __init__(self, folder, ends, port, device, *parameters):
         self.status_file, self.log = folder / "status", folder / "nbdkit.log"
@@ -39,7 +39,7 @@ class Client:
         self.handle.connect_unix(str(socket))
 
     def begin_write(self):
-        """A write that goes on; its errno in the list when it is over, 0: it went well."""
+        """Starts a write. Its result is appended to the returned list: an errno, or 0 for success."""
         results = []
 
         def completed(error):

@@ -1,4 +1,4 @@
-// How long requests took: before any path was lost, while one was missing, and after all were back.
+// Latency of requests in three phases: before any path was lost, while one was lost, after all reconnected.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,7 +15,7 @@ constexpr const char* to_string(Phase phase) noexcept {
 
 class LatencyByPhase {
  public:
-  // `all_connected`: of the paths that should be.
+  // `all_connected`: all paths that should be connected are.
   void set_paths(bool all_connected, bool any_lost) noexcept {
     if (any_lost) {
       phase_ = Phase::during;
@@ -24,7 +24,7 @@ class LatencyByPhase {
     }
   }
   Phase phase() const noexcept { return phase_; }
-  // A request counts for the worst phase that it saw: one that waited for a path counts as during.
+  // A request that started or ended in the phase `during` counts for that phase.
   void add(Phase began, Nanos latency) noexcept {
     const bool crossed = began == Phase::during || phase_ == Phase::during;
     of_[static_cast<unsigned>(crossed ? Phase::during : phase_)].record(latency);

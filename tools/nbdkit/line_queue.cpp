@@ -57,14 +57,14 @@ void LineQueue::push(Flood kind, const std::string& line) {
   {
     const std::lock_guard lock(state_->mutex);
     if (!state_->limiter.allow(static_cast<std::size_t>(kind), asio::steady_now())) {
-      state_->changed.notify_all();  // it has something to tell later
+      state_->changed.notify_all();  // wakes the thread, which prints the number of suppressed lines later
       return;
     }
   }
   push(true, line);
 }
 
-// What a limit kept back, once its time is over; all of it at the end.
+// Summary of suppressed lines whose time window has ended; at the end, of all of them. Empty: none.
 std::string LineQueue::kept_back(State& state) {
   const auto summary = state.ending ? state.limiter.rest() : state.limiter.due(asio::steady_now());
   if (!summary) return {};

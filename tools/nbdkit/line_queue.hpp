@@ -1,5 +1,5 @@
-// Lines for the user, printed by a thread of their own: standard error that nobody reads, or a syslog that
-// hangs, stops neither IO nor the session.
+// Prints lines for the user in a separate thread, so that neither a standard error that no process reads nor
+// a hanging syslog blocks IO or the session.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -15,11 +15,11 @@ class LineQueue {
   using Print = std::function<void(bool important, const std::string& line)>;
   static constexpr std::size_t kCapacity = 256;
 
-  // Returns the text in front of a line, for example the time. Called when the line is pushed.
+  // Returns a prefix for a line, for example the time. Called when the line is pushed.
   using Stamp = std::function<std::string()>;
 
-  // `print` is called from the thread only, and may block for as long as it likes. Not before the last fork.
-  // The destructor waits at most `patience` for lines that are not printed yet. `stamp`: from any thread.
+  // Starts the thread, so create it after the last fork. `print` is called only from that thread and may
+  // block. `stamp` is called from any thread. The destructor waits at most `patience` for queued lines.
   explicit LineQueue(
       Print print, std::chrono::milliseconds patience = std::chrono::seconds(1),
       Stamp stamp = [] { return std::string(); });
@@ -27,11 +27,11 @@ class LineQueue {
   LineQueue(const LineQueue&) = delete;
   LineQueue& operator=(const LineQueue&) = delete;
 
-  // From any thread; never blocks. Lines that find the queue full are left out, and their number is printed
-  // later.
+  // Thread-safe; never blocks. If the queue is full, the line is dropped; the number of dropped lines is
+  // printed later.
   void push(bool important, const std::string& line);
 
-  // Lines that clients can cause as often as they like. Of each kind a few in ten seconds are printed, and
+  // Kinds of lines that clients can cause without limit. Of each kind, a few in ten seconds are printed and
   // the others counted.
   enum class Flood : std::uint8_t { refused_export, failed_request, count };
   void push(Flood kind, const std::string& line);
@@ -41,7 +41,7 @@ class LineQueue {
   static std::string kept_back(State& state);
   static void run(const std::shared_ptr<State>& state);
 
-  // Shared with the thread, which outlives the queue where print() does not return.
+  // Shared with the thread, which outlives the queue if print() does not return.
   std::shared_ptr<State> state_;
   std::chrono::milliseconds patience_;
 };

@@ -10,7 +10,7 @@
 namespace rtrs::nbdkit::line_queue_test {
 namespace {
 
-// A reader that takes nothing until it is let go.
+// A reader that blocks until read() is called.
 class Reader {
  public:
   void take(bool important, const std::string& line) {
@@ -30,7 +30,7 @@ class Reader {
     const std::lock_guard lock(mutex_);
     reads_ = false;
   }
-  // Until the queue has handed over so many lines, of which the last may not be read yet.
+  // Waits until the queue has printed `count` lines; the last may still block.
   void wait_until_offered(std::size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return offered_ >= count; });
@@ -77,7 +77,7 @@ TEST(LineQueueTest, StampsALineWhenItIsPushedAndNotWhenItIsPrinted) {
 TEST(LineQueueTest, PushReturnsWhereNobodyReadsAndWhatWasLeftOutIsCounted) {
   const auto reader = std::make_shared<Reader>();
   LineQueue queue(into(reader));
-  // The thread may have taken the first line out of the queue already.
+  // One line more than the capacity, because the thread may already have taken the first line.
   const std::size_t kept = LineQueue::kCapacity + 1;
   for (std::size_t i = 0; i < kept + 100; ++i) queue.push(false, std::to_string(i));
   reader->read();
@@ -105,7 +105,7 @@ TEST(LineQueueTest, EachLineThatIsLeftOutIsCountedOnce) {
     EXPECT_EQ(
         reader->wait_for(printed).at(printed - 1),
         "! " + std::to_string(left_out) + " more lines were left out, because they were not read in time");
-    // One by one, so that the queue is empty behind each.
+    // One by one, so that the queue is empty after each line.
     for (const std::string later : {"second", "third"}) {
       queue.push(false, later);
       ++printed;

@@ -1,4 +1,4 @@
-// An event loop on a thread of its own, and the way for other threads to have something done there.
+// An event loop in its own thread. Other threads can run functions in it.
 #pragma once
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -16,24 +16,24 @@ class LoopThread {
  public:
   using Error = boost::system::error_code;
 
-  // The thread takes no signals: they are for the program whose guest we are.
+  // The thread blocks all signals, because they belong to the host program.
   LoopThread();
-  // Waits until the loop has run out of work. Nobody may be in call() any more.
+  // Waits until the loop has no more work. Requires that no thread is in call().
   ~LoopThread();
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;
 
   boost::asio::io_context& context() noexcept { return context_; }
 
-  // Runs `start(done)` on the loop and waits until done(error) was called there, exactly once. From any
-  // thread but the loop's; `start` may refer to the caller's stack.
+  // Runs `start(done)` in the loop and waits until done(error) is called there, which must happen exactly
+  // once. Call it from any other thread; `start` may refer to the caller's stack.
   template <class Start>
   Error call(Start&& start) {
     Waiter waiter;
     boost::asio::post(context_, [&waiter, &start] { start([&waiter](Error error) { waiter.tell(error); }); });
     return waiter.wait();
   }
-  // Runs `task()` on the loop and waits for it.
+  // Runs `task()` in the loop and waits until it returns.
   template <class Task>
   void run(Task&& task) {
     call([&task](auto done) {
@@ -43,8 +43,8 @@ class LoopThread {
   }
 
  private:
-  // Lives on the stack of the one who waits, who may leave as soon as the mutex is free: everything happens
-  // under it.
+  // On the stack of the waiting thread, which may return as soon as the mutex is released. So tell() must not
+  // access the object after that.
   class Waiter {
    public:
     void tell(Error error) {

@@ -18,7 +18,7 @@ TEST(LoopThread, ManyThreadsHaveManyThingsDoneInTheLoop) {
   constexpr int kThreads = 8;
   constexpr int kCalls = 2000;
   LoopThread loop;
-  long counter = 0;  // of the loop alone: a race detector sees whether that is true
+  long counter = 0;  // used only in the loop; ThreadSanitizer checks this
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
@@ -26,7 +26,7 @@ TEST(LoopThread, ManyThreadsHaveManyThingsDoneInTheLoop) {
         long seen = 0;
         const Error error = loop.call([&](auto done) {
           seen = ++counter;
-          // At once, and later from the loop.
+          // Half of the calls complete at once, half later from the loop.
           if (n % 2 == 0) return done(Error{EIO, boost::system::generic_category()});
           boost::asio::post(loop.context(), [done] { done(Error{}); });
         });
@@ -43,7 +43,7 @@ TEST(LoopThread, CallersWaitIndependently) {
   LoopThread loop;
   std::function<void(Error)> first;
   std::thread waiting([&] { loop.call([&](auto done) { first = done; }); });
-  // The second call is answered while the first waits, and releases it.
+  // The second call completes while the first waits, and completes the first.
   for (bool released = false; !released;) {
     loop.run([&] {
       if (!first) return;

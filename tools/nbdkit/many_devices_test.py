@@ -1,4 +1,4 @@
-"""One nbdkit process for every device of a session: exports, who opens what when, and what clients are told."""
+"""One nbdkit process for all devices of a session: exports, when devices are opened, and errors for clients."""
 import contextlib
 import json
 import re
@@ -47,7 +47,7 @@ class ManyDevices(unittest.TestCase):
 
     def connect(self, export):
         client = NbdClient(self.socket, export)
-        # nbdkit waits for clients that are idle.
+        # nbdkit waits at exit until idle clients disconnect.
         self.addCleanup(client.socket.close)
         return client
 
@@ -66,7 +66,7 @@ class ManyDevices(unittest.TestCase):
         return {one["name"]: one for one in json.loads(self.status.read_text())["devices"]}
 
     def opened(self, name):
-        """How often a session opened it, as far as the log is; it is written beside the answers."""
+        """Number of opens of the device in the log so far; the log is written asynchronously."""
         return len(re.findall(rf' opened "{name}" ', self.server.text()))
 
     def closed(self, name):

@@ -1,4 +1,4 @@
-"""Paths given by host name, with a name service that is silent, answers, and is silent again. IO over another path goes on."""
+"""Paths given by host name, with a name service that is sometimes silent. IO on another path must continue."""
 import socket
 import struct
 import threading
@@ -9,19 +9,19 @@ from control_test import client_with_etc
 from programs import until
 
 nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
-GOOD_TIME = 4  # seconds within which IO is answered; a silent name service holds up whoever asks it for 10 s and more
+GOOD_TIME = 4  # seconds: limit for an IO; a lookup at a silent name service blocks for 10 s or more
 NAMESERVER = "127.0.0.77"
 
 
 class NameService:
-    """A DNS server on the port that resolvers ask, which answers when it is told to."""
+    """A DNS server on port 53 that can be made silent."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((NAMESERVER, 53))
         self.socket.settimeout(0.1)
         self.over = False
-        self.address = None  # of every host; None: silent
+        self.address = None  # answer for every name; None: silent
         self.asked = 0
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
@@ -50,7 +50,7 @@ class NameService:
 
 
 class Io:
-    """Reads all the time; the longest took `slowest` seconds."""
+    """Reads continuously. `slowest`: longest read in seconds."""
 
     def __init__(self, socket_path):
         self.handle = nbd.NBD()
@@ -94,7 +94,7 @@ def _names(ends):
 
 @pytest.fixture(name="plugin")
 def _plugin(tmp_path, ends):
-    """Starts nbdkit where /etc/resolv.conf names the server of this test."""
+    """Starts nbdkit with an /etc/resolv.conf that names the DNS server of this test."""
     return client_with_etc(tmp_path, ends, "resolv.conf", f"nameserver {NAMESERVER}\n")[1]
 
 

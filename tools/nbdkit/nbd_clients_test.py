@@ -1,4 +1,4 @@
-"""NBD clients that tools/demo and users run: fio, which verifies what it wrote, and nbdfuse, which shows the device as a file."""
+"""NBD clients used by tools/demo and by users: fio, which verifies its data, and nbdfuse, which mounts a device."""
 import contextlib
 import filecmp
 import hashlib
@@ -26,7 +26,7 @@ def _image(tmp_path):
 
 @pytest.fixture(name="uri")
 def _uri(image, urtrsd, tmp_path, ends):
-    """nbdkit with the device disk0, which is the image, over two paths."""
+    """URI of nbdkit with the device disk0, the image file, over two paths."""
     server = urtrsd("--listen=127.0.0.1", "--listen=127.0.0.2", f"--export=disk0={image}")
     socket = tmp_path / "nbd.sock"
     process = subprocess.Popen(["nbdkit", "-f", "-U", socket, PLUGIN, "path=127.0.0.1", "path=127.0.0.2", f"port={server.port}",
@@ -55,7 +55,7 @@ def test_fio_reads_back_what_it_wrote(uri, tmp_path, mix):
 
 @pytest.fixture(name="mounted")
 def _mounted(uri, tmp_path):
-    """The device as a file."""
+    """The device as a file, mounted by nbdfuse."""
     folder = tmp_path / "mount"
     folder.mkdir()
     process = subprocess.Popen(["nbdfuse", folder / "disk0", uri], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

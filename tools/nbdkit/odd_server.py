@@ -1,5 +1,5 @@
-"""A server that takes every session and opens every device, and then misbehaves: RTRS over the frames of the fabric tcp
-(docs/iwarp.md, docs/protocol.md). Its chunks are bytes of this process that nobody reads but it."""
+"""A server that accepts every session, opens every device, and then violates the protocol. RTRS with the framing of the
+fabric tcp (docs/iwarp.md, docs/protocol.md)."""
 import contextlib
 import errno
 import os
@@ -19,13 +19,13 @@ SESS_INFO, OPEN, CLOSE, IO = 0, 2, 5, 4
 
 
 class OddServer:
-    """`on_open` and `on_io`: "answer", "silent", or for IO "close" (the connection), "no_data" (a good answer alone) and
-    "unsupported" (EOPNOTSUPP)."""
+    """`on_open` and `on_io`: "answer" or "silent"; `on_io` also "close" (close the connection), "no_data" (a successful
+    response without the data) and "unsupported" (EOPNOTSUPP)."""
 
     def __init__(self, on_open="answer", on_io="answer", physical_block_size=512):
         self.ways = {OPEN: on_open, IO: on_io}
         self.physical_block_size = physical_block_size
-        self.requests = 0  # of IO
+        self.requests = 0  # number of IO requests
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.sockets = []
@@ -50,7 +50,7 @@ class OddServer:
 
 
 class Connection:
-    """Of one path."""
+    """One connection of a path."""
 
     def __init__(self, server, sock):
         self.server, self.sock, self.number = server, sock, 0
@@ -94,7 +94,7 @@ class Connection:
                     self.request(value >> 22, request)
 
     def request(self, chunk, blob):
-        """`blob`: user header and RTRS header, of a WRITE behind its data."""
+        """Handles a request. `blob`: for a write its data, then user header and RTRS header."""
         read = len(blob) >= 24 and struct.unpack_from("<H", blob, len(blob) - 24)[0] & 0xff == 3
         header = len(blob) - (24 if read else 4)
         size = struct.unpack_from("<H", blob, header + 2)[0]

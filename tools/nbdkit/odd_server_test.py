@@ -1,4 +1,4 @@
-"""nbdkit with the plugin, and a server that takes everything and answers what it should not, or not at all."""
+"""nbdkit with the plugin, and a server that accepts everything and sends wrong responses or none."""
 import errno
 import json
 import subprocess
@@ -59,7 +59,7 @@ def test_io_ends_though_the_server_breaks_the_connection_each_time(odd, client, 
     assert handle.aio_in_flight() == 0, "the request is still there"
     with pytest.raises(nbd.Error) as failed:
         handle.pread(4096, 0)
-    assert failed.value.errnum == errno.EIO  # NBD has no ETIMEDOUT
+    assert failed.value.errnum == errno.EIO  # the NBD protocol has no ETIMEDOUT
     until("nbdkit's log has why", lambda: "lost its path each time that it was sent, for 3 s" in log.read_text())
     assert server.requests > 2
     assert any(one is not None and one["age_s"] > 1 for one in shown), shown
@@ -72,7 +72,7 @@ def test_a_start_ends_after_connect_timeout_though_open_is_not_answered(odd):
                            "connect_timeout=1s"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BOUND, check=False)
     assert done.returncode != 0
     assert "did not open 'd'" in done.stderr, done.stderr
-    # close_timeout, 30 s, is not waited for.
+    # The start does not wait for close_timeout (30 s).
     assert time.monotonic() - begin < 25
 
 
@@ -83,7 +83,7 @@ def test_a_block_size_that_is_no_power_of_two_is_rounded(odd, client, said, show
     handle.pwrite(bytes(4096), 0)
 
 
-# nbdkit zeroes by writing where write-zeroes are not supported, and ends with an assertion when a write is not either.
+# If write-zeroes is not supported, nbdkit writes zeroes. If that write returns EOPNOTSUPP, nbdkit fails an assertion.
 def test_a_server_that_supports_nothing_does_not_end_nbdkit(odd, client):
     handle = client(odd(on_io="unsupported"), "device=d")
     for io in lambda: handle.zero(4096, 0), lambda: handle.pwrite(bytes(512), 0), lambda: handle.pread(512, 0):
@@ -92,7 +92,7 @@ def test_a_server_that_supports_nothing_does_not_end_nbdkit(odd, client):
         assert failed.value.errnum == errno.EIO
 
 
-# docs/security.md says so.
+# Documented in docs/security.md.
 def test_a_read_answered_without_data_shows_what_the_session_had_in_its_buffer(odd, client):
     server = odd(on_io="no_data")
     one, other = client(server, export="a"), client(server, export="b")

@@ -1,4 +1,4 @@
-"""nbdkit with the plugin when the server is gone for good."""
+"""nbdkit with the plugin after the server has stopped for good."""
 import contextlib
 import fcntl
 import json
@@ -17,14 +17,14 @@ SIZE = 32 << 20
 
 
 class NbdClient:
-    """One NBD connection that knows nothing but writes."""
+    """One NBD connection that supports only writes."""
 
     def __init__(self, path, export=""):
         self.socket = socket.socket(socket.AF_UNIX)
-        # The file is there before nbdkit listens.
+        # The socket file exists before nbdkit listens.
         until("nbdkit accepts connections", lambda: self.socket.connect_ex(str(path)) == 0)
         self.read(18)  # NBDMAGIC IHAVEOPT, flags
-        # Fixed newstyle without zeroes; option EXPORT_NAME.
+        # Client flags: fixed newstyle, no zeroes. Option EXPORT_NAME.
         self.socket.sendall(struct.pack(">I", 3) + b"IHAVEOPT" + struct.pack(">II", 1, len(export)) + export.encode())
         self.read(10)  # size, flags
 
@@ -41,7 +41,7 @@ class NbdClient:
         self.socket.sendall(struct.pack(">IHHQQI", 0x25609513, 0, 1, 7, 0, len(data)) + data)
 
     def error(self):
-        """Of the answer; 0 for a success, -1 when nbdkit hung up."""
+        """Reads a reply. Returns its error, 0 for success, or -1 if nbdkit closed the connection."""
         try:
             magic, error, handle = struct.unpack(">IIQ", self.read(16))
         except (EOFError, ConnectionError):
@@ -54,7 +54,7 @@ class TestOutage:
     @pytest.fixture(autouse=True)
     def given(self, tmp_path, urtrsd, ends):
         self.ends = ends
-        # Slow, so that requests are in flight when the server dies.
+        # Slow, so that requests are in flight when the server is killed.
         self.server = e2e.start_server(urtrsd, "--export=slow=mem:32M,delay_ms=10000")
         self.ends.callback(self.server.end, signal.SIGKILL)
         self.status, self.socket = tmp_path / "status", tmp_path / "socket"
@@ -68,7 +68,7 @@ class TestOutage:
         self.ends.callback(nbdkit.wait)
         self.ends.callback(nbdkit.kill)
         self.lines = []
-        # Reads to the end, because a full pipe would stop nbdkit.
+        # Reads all output, because a full pipe would block nbdkit.
         reader = threading.Thread(target=lambda: self.lines.extend(nbdkit.stderr), daemon=True)
         reader.start()
         self.until(self.socket.exists, "nbdkit did not start")
@@ -88,7 +88,7 @@ class TestOutage:
         for client in clients:
             self.ends.callback(client.socket.close)
         data = bytes(SIZE)
-        # nbdkit takes a request when it has all of its data.
+        # nbdkit starts a write only after it has received all data.
         for client in clients:
             client.write(data)
         return clients
@@ -96,7 +96,7 @@ class TestOutage:
     def test_every_request_fails_within_queue_timeout(self):
         self.start("queue_timeout=3s")
         clients = self.writers(4)
-        # More than the session has permits: some requests wait for one.
+        # More requests than permits, so some wait for a permit.
         self.until(lambda: self.in_flight() >= 500, "not every permit is in use")
         self.server.end(signal.SIGKILL)
         for client in clients:
@@ -113,7 +113,7 @@ class TestOutage:
         for client in clients:
             client.socket.settimeout(BOUND)
             assert client.error() != 0
-            # nbdkit waits for clients that are idle.
+            # nbdkit waits at exit until idle clients disconnect.
             client.socket.close()
         nbdkit.wait(timeout=BOUND)
         self.until(lambda: any("no path is connected: requests" in line for line in self.lines),

@@ -7,7 +7,7 @@
 namespace rtrs::nbdkit {
 namespace {
 
-// Short options of nbdkit that take a value, and the long ones that take it as the next argument.
+// Options of nbdkit with a value: short ones, and long ones whose value may be the next argument.
 constexpr std::string_view kShortWithValue = "DegiPptuU";
 constexpr std::array<std::string_view, 19> kLongWithValue = {
     "--debug",         "--export",  "--export-name",    "--exportname", "--filter",  "--group", "--ip-addr",
@@ -33,11 +33,12 @@ std::vector<std::string> own_command_line() {
 namespace {
 
 struct Option {
-  std::string name;  // "-r", "--unix"
+  std::string name;  // examples: "-r", "--unix"
   std::string value;
 };
 
-// Options of nbdkit up to "--", in order. A cluster such as -fr ends at the first option that takes a value.
+// Parses the options of nbdkit up to "--". In a group of short options such as -fr, the first option that
+// takes a value ends the group.
 std::vector<Option> options_in(const std::vector<std::string>& command_line) {
   std::vector<Option> options;
   const auto next = [&](std::size_t& i) {

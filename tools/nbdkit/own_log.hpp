@@ -1,13 +1,13 @@
-// Where the lines of this process go once it has started.
+// Log output of this process after its start.
 #pragma once
 
 namespace rtrs::nbdkit {
 
-// Takes the standard error that urtrs-mapd handed over; does nothing where nobody did. Call once.
+// Switches standard output and error to the log descriptor passed by urtrs-mapd, if any. Call it once.
 void take_own_log();
 
-// Whether lines need the time in front: neither the journal nor syslog reads them, which note it themselves,
-// nor urtrs-mapd, which looks there for why the start failed until take_own_log().
+// True if log lines need a time stamp. False if the journal or syslog receives them, which add the time, or,
+// until take_own_log(), urtrs-mapd, which reads the reason of a failed start from them.
 bool log_needs_times();
 
 }  // namespace rtrs::nbdkit

@@ -1,16 +1,17 @@
-// Whether a signal has asked this process to end. nbdkit tells plugins by nbdkit_nanosleep(), which ends the
-// process by an assertion (1.32) where the signal went to the process that nbdkit forked from: both have one
-// pipe. So the handlers of nbdkit are called through one that remembers.
+// Records whether a signal requested the end of this process. nbdkit reports that through nbdkit_nanosleep().
+// In nbdkit 1.32 that call fails an assertion if the signal went to the parent of the fork, because both
+// processes share one pipe. Therefore a handler that sets a flag is installed in front of the handlers of
+// nbdkit.
 #pragma once
 
 namespace rtrs::nbdkit {
 
-// Puts the handler before those that are there for SIGTERM, SIGINT, SIGHUP and SIGQUIT; a signal without one
-// stays as it is. Any number of times, from one thread.
+// Installs the handler in front of the existing handlers of SIGTERM, SIGINT, SIGHUP and SIGQUIT; signals
+// without a handler are not changed. May be called repeatedly, from one thread.
 void watch_end_signals() noexcept;
-// From any thread.
+// Thread-safe.
 bool end_signalled() noexcept;
-// The handlers that were there before; for the time when this code is unloaded.
+// Restores the previous handlers. Required before this code is unloaded.
 void leave_end_signals() noexcept;
 
 }  // namespace rtrs::nbdkit

@@ -1,5 +1,5 @@
-// nbdkit-urtrs-plugin.so: remote devices for NBD clients. The glue between nbdkit's callbacks, which come
-// from many threads at once, and one Remote that all connections share.
+// nbdkit-urtrs-plugin.so: remote devices for NBD clients. Connects the callbacks of nbdkit, which many
+// threads call in parallel, with one Remote that all connections share.
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 #include <unistd.h>
@@ -38,7 +38,8 @@ using namespace rtrs;
 using wire::rnbd::Opcode;
 
 nbdkit::Settings settings;
-// From after_fork on. Before `remote`, which writes to it until its end.
+// Set in after_fork. Declared before `remote`, so that it outlives `remote`, which logs until it is
+// destroyed.
 std::unique_ptr<nbdkit::LineQueue> lines;
 std::atomic<bool> with_times{false};
 std::unique_ptr<nbdkit::Remote> remote;
@@ -51,11 +52,11 @@ int fail(const std::string& why) {
   return -1;
 }
 
-// From a thread that nbdkit does not know.
+// Called in a thread that was not created by nbdkit.
 void print(bool important, const std::string& text) {
-  // Names in it are chosen by NBD clients and servers.
+  // Escaped, because NBD clients and servers choose names in the text.
   const std::string line = tools::printable(text);
-  // nbdkit_error and not stderr: an nbdkit in the background has no stderr and writes to syslog.
+  // nbdkit_error() instead of stderr, because nbdkit in the background has no stderr and writes to syslog.
   if (important) {
     nbdkit_error("%s", line.c_str());
   } else {
@@ -90,10 +91,10 @@ int config_complete() {
   return why.empty() ? 0 : fail(why);
 }
 
-// The only device is opened once, in after_fork: a server may allow one writer only, so a trial before would
-// leave a moment in which somebody else takes the device.
+// A single device is opened only once, in after_fork. A trial open here would have to close the device again,
+// and another client could take the write access in between.
 int get_ready() {
-  // Opening ends after taken_name_timeout(), closing what did not open after close_timeout.
+  // Opening takes at most taken_name_timeout(); closing after a failure at most close_timeout.
   const Nanos bound = settings.taken_name_timeout() + settings.protocol.close_timeout + seconds(30);
   const int error = nbdkit::await_start_in_fork(
       bound, [](const char* why) { nbdkit_error("%s", why); }, nbdkit::end_signalled);
@@ -111,10 +112,11 @@ int after_fork() {
   });
   const bool printed = nbdkit::report_start(opened ? std::string() : opened.error());
   if (!opened) {
-    // nbdkit leaves it where after_fork fails, and could not be started again for it.
+    // nbdkit does not remove its socket if after_fork fails, and the file would block the next start.
     nbdkit::remove_own_socket(nbdkit::unix_socket_of(nbdkit::own_command_line(), settings.directory));
     lines.reset();
-    if (!printed) fail(opened.error());  // without the time: whoever started it reads this at once
+    if (!printed)
+      fail(opened.error());  // without a time stamp, because the user who started nbdkit reads it at once
     return -1;
   }
   remote = std::move(*opened);
@@ -140,13 +142,13 @@ std::string description_of(const std::string& device) {
   return "device " + device + " over RTRS from " + settings.paths.front() + ", session " + settings.session;
 }
 
-// NBD has names in UTF-8 only; nbdkit refuses others.
+// NBD export names are UTF-8; nbdkit rejects others.
 bool has_default() {
   return settings.one_device() && trace::is_utf8(settings.devices.front());
 }
 
-// For clients that name no export. Where there are several devices, none of them is everybody's:
-// open_connection() says so.
+// Export for clients that name none. With several devices there is no default, and open_connection() returns
+// an error.
 const char* default_export(int, int) {
   return has_default() ? settings.devices.front().c_str() : "";
 }
@@ -202,8 +204,8 @@ int can_trim(void* handle) {
 int can_zero(void* handle) {
   return geometry(handle).max_write_zeroes_sectors != 0 ? 1 : 0;
 }
-// Fast means: never slower than writing zeroes, or refused at once. What the server has to do for a zeroing
-// nobody tells us, so such requests are refused at once, which is allowed.
+// A fast-zero request must not be slower than writing zeroes, or must fail at once. The cost of zeroing at
+// the server is unknown, so zero() fails such requests at once, which the NBD protocol allows.
 int can_fast_zero(void*) {
   return 1;
 }
@@ -218,7 +220,7 @@ int block_size(void* handle, uint32_t* minimum, uint32_t* preferred, uint32_t* m
   constexpr uint32_t kLargest = 32U << 20;
   const rnbd::Geometry shape = geometry(handle);
   *minimum = shape.logical_block_size;
-  // A server may say any size; NBD and nbdkit take powers of two.
+  // A server may report any size, but NBD and nbdkit accept only powers of two.
   const uint32_t physical = std::bit_floor(uint32_t{shape.physical_block_size});
   const uint32_t good = std::max({physical, *minimum, uint32_t{4096}});
   *preferred = std::min(good, kLargest);
@@ -233,7 +235,7 @@ int perform(void* handle, Opcode opcode, uint64_t offset, uint64_t length, std::
   io.length = length;
   io.data = data;
   io.fua = (flags & NBDKIT_FLAG_FUA) != 0;
-  // NBD's NO_HOLE, which nbdkit hands over as the absence of MAY_TRIM.
+  // nbdkit translates NBD_CMD_FLAG_NO_HOLE to the absence of MAY_TRIM.
   io.nounmap = opcode == Opcode::write_zeroes && (flags & NBDKIT_FLAG_MAY_TRIM) == 0;
   const int error = remote->io(use_of(handle), io);
   if (error == 0) return 0;
@@ -247,7 +249,7 @@ int pread(void* handle, void* buffer, uint32_t count, uint64_t offset, uint32_t 
   return perform(handle, Opcode::read, offset, count, static_cast<std::byte*>(buffer), flags);
 }
 int pwrite(void* handle, const void* buffer, uint32_t count, uint64_t offset, uint32_t flags) {
-  // A write only reads its data.
+  // The data of a write is not modified.
   auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
   return perform(handle, Opcode::write, offset, count, data, flags);
 }
@@ -270,7 +272,7 @@ void dump_plugin() {
               settings.fabric.provider.c_str());
 }
 
-// Without `extents` and `cache`: RNBD does not tell what is allocated, and has no request that fills a cache.
+// Does not set `extents` and `cache`, because RNBD has no requests for allocation status and prefetching.
 nbdkit_plugin make_plugin() {
   nbdkit_plugin made{};
   made.name = "urtrs";

@@ -1,10 +1,10 @@
-// Which thread polls the fabric of a session that many threads use. Decisions only: no lock, thread or clock.
+// Decides which thread polls the fabric of a session that many threads use. Pure: no lock, thread or clock.
 //
-// One thread polls at a time, and completes the operations of all. A thread whose operation is not complete
-// polls when nobody else does, and sleeps otherwise. A poller whose own operation is complete leaves, and the
-// turn passes to a sleeping thread. While no operation is under way the keeper polls, a thread of the session
-// itself. It takes the turn only when no other thread has polled for a whole pause, so that IO one request at
-// a time does not wake it.
+// One thread at a time has the turn: it polls and completes the operations of all threads. A thread that
+// waits for its operation polls if no other thread does, otherwise it sleeps. When the operation of the
+// polling thread completes, it passes the turn to a sleeping thread. While no operation is in flight, the
+// keeper polls, a thread of the session itself. It takes the turn only if no other thread has polled for a
+// whole pause, so that consecutive single requests do not wake it.
 #pragma once
 #include <cstdint>
 
@@ -13,37 +13,37 @@ namespace rtrs::nbdkit {
 // One operation that a thread waits for.
 struct PollWaiter {
   bool done = false;   // the operation is complete
-  bool polls = false;  // its thread was given the turn; never false again
+  bool polls = false;  // its thread got the turn; stays true
   bool sleeps = false;
-  // Of the sleeping ones, by age.
+  // Neighbours in the list of sleeping waiters, ordered by age.
   PollWaiter* older = nullptr;
   PollWaiter* newer = nullptr;
 };
 
 class PollTurns {
  public:
-  // Who is to be woken up.
+  // Threads to wake.
   struct Next {
-    PollWaiter* waiter = nullptr;  // has the turn now
-    bool keeper = false;           // it was parked, and nobody polls
+    PollWaiter* waiter = nullptr;  // has the turn now; nullptr: none
+    bool keeper = false;           // wake the keeper, which was parked, because no thread polls
   };
 
-  // The operation was started and is not complete. True: its thread polls now; false: it sleeps until
-  // finish() or leave() names it.
+  // Call it for a started, incomplete operation. Returns true if its thread must poll now. Otherwise the
+  // thread must sleep until finish() or leave() selects it.
   bool begin(PollWaiter&) noexcept;
-  // The operation is complete. True: its thread sleeps and is to be woken up.
+  // Call it when the operation is complete. Returns true if its thread sleeps and must be woken.
   bool finish(PollWaiter&) noexcept;
-  // The poller's operation is complete. The turn passes to the newest operation: its completion comes last,
-  // as a rule, so that turns change seldom.
+  // Call it when the operation of the polling thread is complete. Passes the turn to the newest operation,
+  // which usually completes last, so that turns change rarely.
   Next leave(PollWaiter&) noexcept;
 
   enum class Keeper : std::uint8_t {
-    polls,   // it has the turn
-    pauses,  // looks again after a pause
-    parks,   // sleeps until leave() names it
+    polls,   // has the turn
+    pauses,  // must call keeper_looks() again after a pause
+    parks,   // must sleep until leave() or keeper_leaves() selects it
   };
   Keeper keeper_looks() noexcept;
-  // It has completed an operation: more will follow, and their threads poll themselves.
+  // True after the keeper completed an operation: more will follow, and their threads should poll.
   bool keeper_is_to_leave() const noexcept { return keeper_served_; }
   Next keeper_leaves() noexcept;
 
@@ -52,12 +52,12 @@ class PollTurns {
   void remove(PollWaiter&) noexcept;
 
   PollWaiter* poller_ = nullptr;
-  PollWaiter* newest_ = nullptr;  // of the sleeping ones
+  PollWaiter* newest_ = nullptr;  // newest sleeping waiter
   bool keeper_polls_ = false;
   bool keeper_served_ = false;
   bool parked_ = false;
-  std::uint64_t turns_ = 0;  // that began
-  std::uint64_t seen_ = 0;   // of which the keeper knew when it looked last
+  std::uint64_t turns_ = 0;  // number of turns begun
+  std::uint64_t seen_ = 0;   // value of turns_ at the last keeper_looks()
 };
 
 }  // namespace rtrs::nbdkit

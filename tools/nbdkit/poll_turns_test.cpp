@@ -120,8 +120,8 @@ TEST(PollTurns, WhatAThreadCompletedIsNoReasonForTheKeeperToLeave) {
   EXPECT_FALSE(turns.keeper_is_to_leave());
 }
 
-// The law that nothing is lost by: while an operation is under way somebody polls, or is woken up to poll,
-// and while none is, the keeper looks or is woken up.
+// Invariant: while an operation is in flight, a thread polls or is being woken to poll. While no operation is
+// in flight, the keeper calls keeper_looks() or is being woken.
 TEST(PollTurns, InAnyOrderSomebodyPollsWhileAnOperationIsUnderWay) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 draw(seed);

@@ -1,4 +1,4 @@
-"""QEMU as the user of a device: its tools, its storage daemon, a copy of a disk that is in use. docs/qemu.md shows the same."""
+"""QEMU with a device: its tools, its storage daemon, and a copy of a disk in use, as in docs/qemu.md."""
 import json
 import os
 import shutil
@@ -20,7 +20,7 @@ def run(*command):
 class Case:
     @pytest.fixture(autouse=True)
     def given(self, tmp_path, urtrsd, ends):
-        """nbdkit with the device disk0, which is a file."""
+        """nbdkit with the device disk0, which is backed by a file."""
         if shutil.which("qemu-io") is None:
             pytest.skip("without qemu-utils")
         self.folder, self.ends = tmp_path, ends

@@ -23,10 +23,10 @@ using Error = boost::system::error_code;
 
 const char* const kTool = "nbdkit-urtrs-plugin";
 
-// Between two looks at whether the program is to end, while requests are under way; and between two reports.
+// Intervals of tick(): with requests in flight, to check whether the program should end; and of reports.
 constexpr Nanos kEndCheck = milliseconds(200);
 constexpr Nanos kReportPause = seconds(1);
-// What a connected server gets to answer the requests that are under way when the program is to end.
+// Time for a connected server to answer pending requests when the program should end.
 constexpr Nanos kEndGrace = seconds(5);
 
 BlockSessionOptions options_of(const Settings& settings) {
@@ -53,15 +53,15 @@ tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& 
 Remote::Remote(const Settings& settings, Status::Lines lines, Ending ending)
     : settings_(settings), lines_(std::move(lines)), ending_(std::move(ending)) {}
 
-// Makes fabric and session; what went wrong, or nothing. On the loop's thread, because the fabric's threads
-// take its signal mask.
+// Creates fabric and session. Returns an error text or "". Runs in the loop thread, because threads of the
+// fabric inherit its signal mask.
 std::string Remote::start() {
   std::string why;
   loop_.run([&] {
     tools::FabricChoice choice = settings_.fabric;
     choice.client = true;
     choice.undelivered_timeout = dead_peer_time(settings_.protocol.heartbeat);
-    // Of paths that fail Status tells.
+    // Failures of paths are logged by Status.
     choice.log = [this](tools::LogLevel level, const std::string& text) {
       lines_(level == tools::LogLevel::error || level == tools::LogLevel::unmet, text);
     };
@@ -92,18 +92,17 @@ void Remote::make_session(std::unique_ptr<Fabric> fabric) {
     status_writer_ = std::make_unique<LatestWriter>(
         [file = settings_.status](const std::string& content) { return replace_file(file, content); });
   timer_ = std::make_unique<boost::asio::steady_timer>(loop_.context());
-  // The base is private, hence no make_unique.
+  // make_unique cannot convert *this to the private base.
   session_.reset(new BlockSession(std::move(fabric), options_of(settings_), *this));
   watch_for_trouble();
 }
 
-// The last records are written down when somebody asks for them by SIGUSR1, and when a broken invariant ends
-// the program.
+// Dumps the last trace records on SIGUSR1, and when a failed assertion ends the program.
 void Remote::watch_for_trouble() {
   signals_ = std::make_unique<boost::asio::signal_set>(loop_.context(), SIGUSR1);
   await_signal();
   if (settings_.trace_dump.empty()) return;
-  // The thread that found the broken invariant holds the lock.
+  // The thread with the failed assertion holds the lock.
   set_assert_hook([](void* remote) noexcept { static_cast<Remote*>(remote)->dump_trace(true); }, this);
 }
 
@@ -145,12 +144,12 @@ std::string Remote::open_session() {
   if (error) {
     why = explain(error, {}, settings_.access_mode, patience.bound);
   } else if (settings_.one_device()) {
-    // Held until the end, so that it is opened once.
+    // Never detached, so that the device is opened only once.
     const auto use = attach(lock, settings_.devices.front(), settings_.access_mode, patience);
     if (!use) why = use.error();
   }
   if (why.empty()) boost::asio::post(loop_.context(), [this] { tick(); });
-  // What is under way is an OPEN, and its answer would be of no use: connect_timeout is the bound of the
+  // Does not wait for a pending OPEN, because its response is not needed and connect_timeout limits the
   // start.
   if (!why.empty()) {
     not_started_ = why;
@@ -159,8 +158,7 @@ std::string Remote::open_session() {
   return why;
 }
 
-// Ends the session without the answers that it waits for. The server closes the devices of a session that
-// ends.
+// Closes the session without waiting for responses. The server closes the devices when the session ends.
 void Remote::give_up(Lock&) {
   for (unsigned path = 0; path < session_->session().paths().size(); ++path) session_->disconnect_path(path);
   close_begun_ = true;
@@ -194,7 +192,7 @@ void Remote::on_device(const rnbd::DeviceChanged& change) {
   Export* const one = exports_.find(change.device);
   if (one == nullptr) return;
   const bool refused = change.state == rnbd::DeviceState::closed && change.peer_errno != 0;
-  // The same refusal again is no news.
+  // A repeated rejection with the same errno is not reported.
   if (!refused || change.peer_errno != one->refusal)
     status_->on_device(one->name, {change.state, change.peer_errno, change.geometry, false, 0});
   exports_.on_changed(*one, change);
@@ -202,7 +200,7 @@ void Remote::on_device(const rnbd::DeviceChanged& change) {
   if (exports_.drop_if_unused(*one)) status_->forget(name);
 }
 
-// Where a path was lost and nobody asked for it. Not more often than every few seconds.
+// Dumps the trace when a path is lost for another reason than a command; at most every 10 s.
 void Remote::on_lost_path(const PathEvent& news) {
   const bool lost = news.kind == PathEvent::Kind::path && news.path.state == PathState::draining &&
                     text_of(news.path.reason).kind != ReasonKind::wanted;
@@ -279,7 +277,7 @@ void Remote::write_status() {
     paths.assign(session_->session().paths().begin(), session_->session().paths().end());
     stats = session_->session().stats();
   }
-  // Not under the lock, because it takes long.
+  // Outside the lock, because rendering takes long.
   status_writer_->put(status->render(asio::steady_now(), paths, stats));
   const int error = status_writer_->last_error();
   if (error != 0 && error != status_errno_)
@@ -313,7 +311,7 @@ Remote::~Remote() {
     while (!session_->closed()) session_->wait_for_news(lock, kNever);
     session_->recorder().close_file();
   }
-  // Whatever is left in the loop ends here, on its thread.
+  // Destroys the objects of the loop in its thread.
   loop_.run([this] {
     set_assert_hook(nullptr, nullptr);
     control_.reset();

@@ -1,6 +1,6 @@
-// The remote devices of a session for programs that block: its threads poll the fabric themselves
-// (tools/nbdkit/block_session.hpp); timers, signals and the status file have an event loop on a thread of its
-// own.
+// Remote devices of a session for programs with blocking threads, which poll the fabric themselves
+// (tools/nbdkit/block_session.hpp). Timers, signals and the status file are handled by an event loop in a
+// separate thread.
 #pragma once
 #include <bitset>
 #include <boost/asio/signal_set.hpp>
@@ -24,60 +24,60 @@ namespace rtrs::nbdkit {
 
 class Remote : private BlockSession::Listener, private control::ControlledClient {
  public:
-  // Opens fabric, threads and session, and the device where device= gives one only: not before the last fork.
-  // Blocks at most taken_name_timeout() and the time to close. `lines` is called from any thread and must not
-  // block. The error is a sentence. `ending`: whether the program is asked to end; may be empty. It is asked
-  // now and then: at the start from this thread, which ends the start, and while requests are under way from
-  // the loop's. The session is closed then, at once when no path is connected, so that none of them keeps the
-  // program alive.
+  // Opens fabric, threads and session, and the device if device= lists exactly one. Call it after the last
+  // fork. Blocks at most for taken_name_timeout() plus close_timeout. `lines` is called from any thread and
+  // must not block. The error is a sentence. `ending` returns true if the program should end; may be empty.
+  // During the start, this thread polls `ending`, and true cancels the start. While requests are in flight,
+  // the loop thread polls `ending`, and true closes the session, so that pending requests do not keep the
+  // program alive: at once if no path is connected, otherwise after a grace period.
   using Ending = std::function<bool(bool at_start)>;
   static tl::expected<std::unique_ptr<Remote>, std::string> open(const Settings&, Status::Lines lines,
                                                                  Ending ending = {});
-  // Closes the session and completes trace and status. No other call may be under way.
+  // Closes the session and completes trace and status. Requires that no other call is in progress.
   ~Remote() override;
   Remote(const Remote&) = delete;
   Remote& operator=(const Remote&) = delete;
 
-  // A device that a connection has. Ends with detach().
+  // Use of a device by a connection; valid until detach().
   struct Use {
     Export* device = nullptr;
     rnbd::DeviceHandle handle = 0;
   };
-  // From any thread. Opens the device if no other connection has it, at most for connect_timeout. `name`: of
-  // the export; of no importance where device= gives one only. The error is a sentence.
+  // Thread-safe. Opens the device if it is not open; waits at most connect_timeout. `name`: export name; if
+  // device= lists exactly one device, any other name selects that device. The error is a sentence.
   tl::expected<Use, std::string> attach(const std::string& name, bool read_only);
   void detach(const Use&);
 
-  // From any thread. 0 or an errno. The data belongs to the device until it returns, which is bounded by
-  // queue_timeout only while no path is connected.
+  // Thread-safe. Returns 0 or an errno. The device uses the data until then. Only while no path is connected,
+  // the time is limited, by queue_timeout.
   int io(const Use&, const asio::DeviceIo&);
-  // Why io() answered `error`, as a sentence.
+  // Explains the result `error` of io() in a sentence.
   std::string why_failed(const Use&, const asio::DeviceIo&, int error);
 
   struct Shape {
     std::string name;
-    rnbd::Geometry geometry;  // of the last time that the device was opened
+    rnbd::Geometry geometry;  // as of the last open
     bool writable = false;
   };
   Shape shape(const Use&);
-  // The devices of device=, and those that were mapped at run time.
+  // Devices of device=, and devices mapped at run time.
   std::vector<std::string> names();
 
  private:
   using Lock = BlockSession::Lock;
-  // What one event tells those who watch.
+  // Event for clients that watch through the control socket.
   struct News {
     BlockEvent event;
-    std::string about;              // the path or device
-    std::uint64_t size_before = 0;  // of a device, bytes
+    std::string about;              // name of the path or device
+    std::uint64_t size_before = 0;  // of the device, in bytes
   };
-  // A device that is being opened because somebody asked for it at the control socket.
+  // A device that is being opened on request of a client of the control socket.
   struct Mapping {
     Export* device = nullptr;
     Exports::Wish wish;
     bool was_kept = false;
     std::optional<wire::rnbd::AccessMode> was_mapped_as;
-    // In which it was kept open, until it was closed for this.
+    // Mode in which the device was open before it was closed for this mapping.
     std::optional<wire::rnbd::AccessMode> restore;
     Nanos until = 0;
     std::function<void(int error, const std::string& why)> tell;
@@ -87,7 +87,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   std::string start();
   void make_session(std::unique_ptr<Fabric>);
   std::string open_session();
-  // How long somebody waits, and for what at the start.
+  // Time limit of a wait.
   struct Patience {
     Nanos began = 0;
     Nanos bound = 0;
@@ -124,7 +124,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   void note_name_refusal(const PathEvent&);
   void on_lost_path(const PathEvent&);
 
-  // remote_control.cpp. On the loop's thread, where the control socket is.
+  // remote_control.cpp. Called in the loop thread, which serves the control socket.
   std::string open_control();
   void note_news(const BlockEvent&);
   void tell_news();
@@ -132,7 +132,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   bool is_mapped(Lock&, Mapping&, int& error);
   std::string why_not_mapped(const Mapping&, int error) const;
   void end_mapping(Mapping&, int error);
-  bool cancel_mappings(const std::string& device);  // whether there were some
+  bool cancel_mappings(const std::string& device);  // true if there were some
   int close_device(const std::string& name, bool force);
   const std::string* chosen_device(const std::string& name) const;
   wire::rnbd::AccessMode mode_of(const std::string& device, bool read_only) const;
@@ -156,37 +156,38 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   int remap_device(const std::string& name) override;
   int resize_device(const std::string& name, std::uint64_t sectors) override;
 
-  // Its paths change under the lock, on the loop's thread.
+  // The paths in it change under the lock, in the loop thread.
   Settings settings_;
   Status::Lines lines_;
   Ending ending_;
-  // Under the lock of the session.
+  // Guarded by the lock of the session.
   std::unique_ptr<Status> status_;
   Exports exports_;
-  unsigned attaching_ = 0;               // connections that wait for a device
-  std::bitset<kMaxPaths> name_refused_;  // by path: the last attempt, before one was connected
+  unsigned attaching_ = 0;  // connections that wait for a device
+  std::bitset<kMaxPaths>
+      name_refused_;  // by path: is_name_refusal() of the last attempt; cleared when a path connects
   Nanos next_dump_ = 0;
-  bool opened_ = false;  // before, no path is tried, and none is given up
+  bool opened_ = false;  // session_->open() was called; before that no path connects
   bool close_begun_ = false;
-  std::string not_started_;  // why, where the start failed
+  std::string not_started_;  // reason of a failed start; empty: none
   bool status_due_ = false;  // write_status() is posted
-  std::vector<News> news_;   // for tell_news(), which is posted; empty without a control socket
+  std::vector<News> news_;   // for the posted tell_news(); empty without a control socket
   std::uint64_t missed_news_ = 0;
   bool tells_news_ = false;
-  // Of the loop's thread.
+  // Used by the loop thread only.
   std::unique_ptr<LatestWriter> status_writer_;  // null without a status file
   std::unique_ptr<boost::asio::steady_timer> timer_;
   std::unique_ptr<boost::asio::signal_set> signals_;
   int status_errno_ = 0;
-  bool trace_ended_ = false;  // reported
-  Nanos end_by_ = kNever;     // close the session then
-  Nanos next_report_ = 0;     // of tick()
+  bool trace_ended_ = false;  // the failed trace was reported
+  Nanos end_by_ = kNever;     // time at which the session is closed
+  Nanos next_report_ = 0;     // next report of tick()
   const Nanos started_ = asio::steady_now();
   std::string fabric_name_;
-  Fabric* fabric_ = nullptr;  // of the session; under its lock
+  Fabric* fabric_ = nullptr;  // owned by the session; guarded by its lock
   tools::DailyWarning expiry_warning_{asio::steady_now()};
   std::vector<Mapping> mappings_;
-  std::unique_ptr<control::ClientControl> control_;  // null: none
+  std::unique_ptr<control::ClientControl> control_;  // null without a control socket
   LoopThread loop_;
   std::unique_ptr<BlockSession> session_;
 };

@@ -1,4 +1,4 @@
-// What the control socket shows and changes of a Remote.
+// Remote as the target of its control socket (ControlledClient).
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -16,7 +16,7 @@ namespace rtrs::nbdkit {
 namespace {
 
 constexpr std::size_t kMostNews = 1024;
-constexpr std::size_t kMostMappings = 16;  // at a time
+constexpr std::size_t kMostMappings = 16;  // maximum number of pending mappings
 
 std::uint64_t bytes_of(const rnbd::Geometry& geometry) {
   return geometry.nsectors * wire::rnbd::kSectorBytes;
@@ -26,9 +26,9 @@ std::string state_of(const Export& one, const BlockClient& client) {
   return one.state == Export::State::idle ? "idle" : rnbd::to_string(client.state(one.handle));
 }
 
-// Whether such a path can be connected from this host at all: 0, EHOSTUNREACH where its destination is no
-// address, EADDRNOTAVAIL where its source is none of this host's. A GID is left to the fabric, and so is a
-// host's name: the name service may be silent.
+// Checks whether this host can connect such a path. Returns 0, EHOSTUNREACH if the destination is no address,
+// or EADDRNOTAVAIL if the source is no address of this host. Does not check GIDs and host names, because only
+// the fabric knows GIDs and the name service may hang.
 int check_addresses(const PathAddress& path) {
   if (path.destination.rfind("gid:", 0) == 0) return 0;
   if (!net::host_name_in(path.destination).empty() || !net::host_name_in(path.source).empty()) return 0;
@@ -44,7 +44,7 @@ int check_addresses(const PathAddress& path) {
 
 }  // namespace
 
-// Without it the session works all the same, so only a socket that somebody asked for has to be there.
+// Fails only if control= names a socket explicitly, because the session works without one.
 std::string Remote::open_control() {
   if (settings_.control.empty()) return {};
   auto control = control::ClientControl::open(loop_.context(), settings_.control, settings_.control_group,
@@ -58,7 +58,7 @@ std::string Remote::open_control() {
   return {};
 }
 
-// Under the lock, from any thread.
+// Called under the lock, in any thread.
 void Remote::note_news(const BlockEvent& event) {
   if (!control_) return;
   if (news_.size() == kMostNews) {
@@ -129,7 +129,7 @@ control::ClientModel Remote::model() const {
     model.paths.push_back({index, paths[index], session.address(index), session.peer(index),
                            session.device(index), session.answer_times(index, Direction::read),
                            session.answer_times(index, Direction::write)});
-  // The plugin itself holds an only device.
+  // If device= lists exactly one device, the plugin itself is one of its users.
   const bool own = settings_.one_device();
   for (const Export& one : exports_.all())
     model.devices.push_back(
@@ -143,10 +143,10 @@ control::ClientModel Remote::model() const {
 }
 
 int Remote::add_path(const PathAddress& address, const std::string& text, unsigned& index) {
-  // Looking a name up takes time, so not under the lock.
+  // Outside the lock, because the check may take time.
   if (const int error = check_addresses(address); error != 0) return error;
   const Lock lock = session_->lock();
-  // The place that the client takes for it.
+  // Index that Client::add_path() will use: the first free one.
   const auto paths = session_->session().paths();
   index = 0;
   while (index < paths.size() && paths[index].state != PathState::absent) ++index;
@@ -198,7 +198,7 @@ std::vector<std::string> Remote::names() {
   return names;
 }
 
-// Of a connection that asks for export `name`; null: there is none. Under the lock.
+// Device for a connection that requests export `name`; nullptr if there is none. Requires the lock.
 const std::string* Remote::chosen_device(const std::string& name) const {
   for (const Export& one : exports_.all())
     if (one.kept && one.name == name) return &one.name;
@@ -225,13 +225,13 @@ void Remote::map_device(const std::string& name, wire::rnbd::AccessMode mode,
   go_on_mapping();
 }
 
-// Whether it is over. Under the lock.
+// Continues a mapping. Returns true if it is finished, with its result in `error`. Requires the lock.
 bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
   for (;;) {
     switch (exports_.next(*one.device, one.wish)) {
       case Exports::Step::serve:
         if (one.device->mode == one.wish.mode) return true;
-        // Those who have it were promised this mode.
+        // Connections use the device in its current mode, so the mode cannot change.
         if (one.device->users > 1) {
           error = one.device->reads_only ? EROFS : EBUSY;
           return true;
@@ -263,12 +263,12 @@ bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
   }
 }
 
-// Under the lock.
+// Requires the lock.
 std::string Remote::why_not_mapped(const Mapping& one, int error) const {
   const auto paths = session_->session().paths();
   if (error == ETIMEDOUT)
     return explain_timeout(settings_, one.device->name, settings_.connect_timeout, paths);
-  // Of a start that failed the paths tell no longer why: they were closed for it.
+  // After a failed start all paths are closed, and their state no longer shows the reason.
   if (error == ENOTCONN && !not_started_.empty()) return not_started_;
   if (error == ENOTCONN)
     return explain_map_failure(settings_, one.device->name, one.wish.mode, asio::to_error_code(Errc::no_path),
@@ -303,13 +303,14 @@ void Remote::go_on_mapping() {
   for (const Over& one : over) one.mapping.tell(one.error, one.why);
 }
 
-// Stays open without users where it was opened. Under the lock.
+// Ends a mapping. If it succeeded, the device stays open without users. Requires the lock.
 void Remote::end_mapping(Mapping& one, int error) {
   if (error != 0) {
     one.device->kept = one.was_kept;
     one.device->mapped_as = one.was_mapped_as;
   }
-  // What somebody mapped before stays as it was mapped. Should it not open any more, its state tells.
+  // After a failed change of the mode, reopens the device in its previous mode. If that fails, the state of
+  // the device shows it.
   const bool lost = error != 0 && one.restore && one.device->state == Export::State::idle;
   if (lost && !close_begun_) map(*one.device, *one.restore);
   leave(*one.device);
@@ -347,7 +348,7 @@ int Remote::close_device(const std::string& name, bool force) {
   Export& one = exports_.keep(name);
   const unsigned own = settings_.one_device() && name == settings_.devices.front() ? 1 : 0;
   if (one.users > own && !force) return EBUSY;
-  // Those of device= stay known: a connection that asks for one opens it again.
+  // Devices of device= stay in the list; the next connection opens the device again.
   one.kept = std::ranges::find(settings_.devices, name) != settings_.devices.end();
   one.mapped_as.reset();
   if (one.state == Export::State::closing) return EALREADY;

@@ -1,4 +1,4 @@
-// The devices of Remote: opened for the connections that ask for them, closed when nobody needs them.
+// Devices of Remote: opened when a connection requests them, closed when unused.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -15,7 +15,7 @@ using Error = boost::system::error_code;
 const Error kTimedOut{ETIMEDOUT, boost::system::system_category()};
 const Error kAskedToEnd{ECANCELED, boost::system::system_category()};
 
-// Between two looks at whether the program is asked to end, at the start.
+// Interval of checks whether the program should end, during the start.
 constexpr Nanos kStartLook = milliseconds(200);
 
 }  // namespace
@@ -53,7 +53,7 @@ bool Remote::go_on_trying(Patience& patience) {
   return true;
 }
 
-// Of a connection that asks for `device`.
+// Access mode for a connection that requests `device`.
 wire::rnbd::AccessMode Remote::mode_of(const std::string& device, bool read_only) const {
   const auto found = std::ranges::find(exports_.all(), device, &Export::name);
   const bool by_hand = found != exports_.all().end() && found->mapped_as.has_value();
@@ -129,13 +129,13 @@ void Remote::leave(Export& one) {
 }
 
 void Remote::show_use(const Export& one) {
-  // The plugin itself holds an only device.
+  // If device= lists exactly one device, the plugin itself is one of its users.
   const unsigned own = settings_.one_device() && one.users != 0 ? 1 : 0;
   status_->on_use(one.name, one.users - own, !rnbd::is_writable(one.mode));
   show_status_soon();
 }
 
-// At most one at a time: closing takes an answer of the server.
+// Starts to close one unused device per call.
 void Remote::close_unused(Nanos now) {
   const Lock lock = session_->lock();
   Export* const one = exports_.unused(now);

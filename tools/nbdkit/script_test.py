@@ -1,4 +1,4 @@
-"""nbdkit-urtrs: nbdkit with the plugin of the same installation, wherever that is."""
+"""nbdkit-urtrs runs nbdkit with the plugin of the same installation, at any prefix."""
 import shutil
 import subprocess
 

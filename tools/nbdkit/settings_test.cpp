@@ -164,7 +164,7 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(why(settings.set("xyzzy", "a")), "unknown parameter 'xyzzy'; nbdkit-urtrs --help lists them all");
 }
 
-// The help begins the description of a parameter with its name, or after the one of the line.
+// Each line of the help that starts with KEY= describes a parameter.
 TEST(Settings, EveryParameterOfTheHelpIsSuggestedForItsMisspelling) {
   const std::string help = settings_help();
   unsigned count = 0;
@@ -172,7 +172,7 @@ TEST(Settings, EveryParameterOfTheHelpIsSuggestedForItsMisspelling) {
     const std::size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", line);
     if (end == line || help[end] != '=') continue;
     const std::string key = help.substr(line, end - line);
-    if (key == "tls_key") continue;  // "tls_keyx" is as close to tls_keys
+    if (key == "tls_key") continue;  // "tls_keyx" is equally similar to tls_keys
     Settings settings;
     const std::string answer = settings.set(key + "x", "1").error();
     EXPECT_NE(answer.find("did you mean " + key + "=?"), std::string::npos) << answer;
@@ -181,7 +181,7 @@ TEST(Settings, EveryParameterOfTheHelpIsSuggestedForItsMisspelling) {
   EXPECT_GE(count, 20U);
 }
 
-// As that of all programs (help_test).
+// Same width as the help of all programs (help_test).
 TEST(Settings, TheHelpFitsTheWidth) {
   std::istringstream help(settings_help());
   for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80U) << line;
@@ -198,7 +198,7 @@ TEST(Settings, AChecksumIsForTheFabricThatHasOne) {
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "crc= belongs to fabric=tcp, and another fabric is given");
 }
 
-// nbdkit may change its folder before they are read.
+// nbdkit may change its working directory before the files are read.
 TEST(Settings, FilesOfTlsAreThoseOfTheFolderInWhichItWasStarted) {
   Settings settings;
   for (const auto& [key, value] : {std::pair<const char*, const char*>{"path", "10.0.0.2"},

@@ -18,7 +18,7 @@
 namespace rtrs::nbdkit {
 namespace {
 
-// Between two steps while nobody waits and the source has no descriptor.
+// Interval of steps of the keeper for a source without a descriptor.
 constexpr std::chrono::milliseconds kIdlePause{1};
 
 std::chrono::steady_clock::time_point time_point(Nanos at) {
@@ -41,7 +41,7 @@ void SharedPoller::Lock::release() {
   Waiter* next = std::exchange(poller_.to_wake_, nullptr);
   held_.unlock();
   while (next != nullptr) {
-    // Its thread may be gone once it is woken.
+    // Advance first: sem_post() may end the lifetime of the waiter.
     Waiter* const one = std::exchange(next, next->next_);
     ::sem_post(&one->woken_);
   }
@@ -72,7 +72,7 @@ void SharedPoller::wait(Lock& lock, Waiter& waiter) {
     lock.release();
     while (::sem_wait(&waiter.woken_) != 0) {
     }
-    // Not written any more once it was woken up.
+    // `polls` does not change after the wake-up, so no lock is needed.
     if (!waiter.polls) return;
     lock.acquire();
   }
@@ -114,8 +114,8 @@ void SharedPoller::nudge() {
   [[maybe_unused]] const ssize_t written = ::write(kick_, &one, sizeof one);
 }
 
-// Until the source has something, a deadline comes or somebody nudges. Returns at once where something is
-// pending.
+// Sleeps until the source has events, a deadline is reached, or nudge() is called. Returns at once if events
+// are pending.
 void SharedPoller::doze(Lock& lock) {
   const int descriptor = source_.wait_fd();
   if (descriptor >= 0 && !source_.try_wait()) return;
@@ -137,7 +137,7 @@ void SharedPoller::doze(Lock& lock) {
   [[maybe_unused]] const ssize_t taken = ::read(kick_, &count, sizeof count);
 }
 
-// The others need not wait for the poller's next sleep.
+// Wakes threads of completed operations at once, not only when the poller sleeps next.
 void SharedPoller::step(Lock& lock) {
   source_.step(asio::steady_now());
   wake_now(lock);

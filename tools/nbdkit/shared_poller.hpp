@@ -1,8 +1,8 @@
-// One source of events that many threads use and that none of them owns: whoever waits for an operation polls
-// it for all (tools/nbdkit/poll_turns.hpp), and a thread of the poller, the keeper, while nobody waits. So an
-// operation takes no switch of threads as long as one is under way at a time.
+// Shares one source of events between many threads. A thread that waits for an operation polls the source for
+// all threads (tools/nbdkit/poll_turns.hpp). While no thread waits, a thread of the poller, the keeper, does.
+// With one operation in flight at a time, no thread switch is needed.
 //
-// Every call to the source happens under one mutex, which a poller gives up only while it sleeps.
+// Every call to the source is made under one mutex, which a polling thread releases only while it sleeps.
 #pragma once
 #include <semaphore.h>
 
@@ -17,21 +17,21 @@ namespace rtrs::nbdkit {
 
 class SharedPoller {
  public:
-  // Its calls may call finish() and announce(), nothing else of the poller.
+  // A source may call only finish() and announce() of the poller.
   class Source {
    public:
     virtual ~Source() = default;
-    // Readable when step() has something to do; -1: there is none, and the source is asked without sleep.
+    // Descriptor that is readable when step() has work; -1: none, so the source is polled without sleeping.
     virtual int wait_fd() const noexcept = 0;
-    // True when it is safe to sleep on wait_fd(): nothing is pending.
+    // Returns true if nothing is pending, so it is safe to sleep on wait_fd().
     virtual bool try_wait() = 0;
     virtual void step(Nanos now) = 0;
-    // Of step(), also when wait_fd() is not readable. A deadline that comes while nobody waits may be served
-    // kPause later.
+    // Time of the next step() even if wait_fd() is not readable. While no thread waits, it may be called up
+    // to kPause later.
     virtual Nanos next_deadline() = 0;
   };
 
-  // One operation. Lives on the stack of the thread that waits for it.
+  // One operation, on the stack of the waiting thread.
   class Waiter : private PollWaiter {
    public:
     Waiter() { ::sem_init(&woken_, 0, 0); }
@@ -42,10 +42,10 @@ class SharedPoller {
    private:
     friend class SharedPoller;
     sem_t woken_;
-    Waiter* next_ = nullptr;  // to be woken up
+    Waiter* next_ = nullptr;  // next in the list of threads to wake
   };
 
-  // Holds the mutex. Threads are woken up when it is free, so that they do not run into it.
+  // Holds the mutex. Wakes threads after releasing the mutex, so that woken threads can take it at once.
   class Lock {
    public:
     explicit Lock(SharedPoller& poller) : poller_(poller), held_(poller.mutex_) {}
@@ -65,25 +65,25 @@ class SharedPoller {
 
   static constexpr Nanos kPause = milliseconds(5);
 
-  // The keeper takes no signals: they are for the program whose guest we are. `source` must not be asked by
-  // others without the lock from here on.
+  // Starts the keeper, which blocks all signals because they belong to the host program. From here on
+  // `source` must be called only under the lock.
   explicit SharedPoller(Source& source);
-  // Nobody may wait any more.
+  // Requires that no thread waits.
   ~SharedPoller();
   SharedPoller(const SharedPoller&) = delete;
   SharedPoller& operator=(const SharedPoller&) = delete;
 
-  // Sleeps or polls until finish(waiter) was called; call it under the lock under which the operation was
-  // started. The lock is free afterwards.
+  // Sleeps or polls until finish(waiter) is called. The lock must have been held since the operation was
+  // started. Releases the lock.
   void wait(Lock&, Waiter&);
-  // Under the lock: the operation is complete. Exactly once.
+  // Marks the operation as complete. Call it under the lock, exactly once.
   void finish(Waiter&);
 
-  // For waits that are rare: gives the lock up until announce() was called or `until` has come.
+  // For rare waits: releases the lock until announce() is called or `until` is reached.
   void wait_for_news(Lock&, Nanos until);
   void announce() { news_.notify_all(); }
-  // Under the lock, after anything but an operation with a waiter that may have made the next deadline
-  // earlier.
+  // Must be called under the lock after a change that may have made the next deadline earlier, except the
+  // start of an operation with a waiter.
   void nudge();
 
  private:
@@ -99,7 +99,7 @@ class SharedPoller {
   std::mutex mutex_;
   PollTurns turns_;
   Waiter* to_wake_ = nullptr;
-  Nanos sleeps_until_ = 0;  // the poller, outside the mutex; 0: it does not sleep
+  Nanos sleeps_until_ = 0;  // deadline of the sleeping poller; 0: it does not sleep
   bool kicked_ = false;     // kick_ is readable
   int kick_ = -1;
   bool stopping_ = false;

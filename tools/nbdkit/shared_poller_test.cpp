@@ -18,8 +18,9 @@
 namespace rtrs::nbdkit::shared_poller_test {
 namespace {
 
-// Answers from a thread of its own, as a server does: what arrived is handed over by step(). Everything but
-// the arrivals belongs to the lock of the poller: a race detector sees whether that is true.
+// Source whose answers come from another thread, like those of a server; step() completes the operations. All
+// members except `requests_` and `arrived_` are guarded by the lock of the poller; ThreadSanitizer checks
+// this.
 class Echo : public SharedPoller::Source {
  public:
   struct Operation : SharedPoller::Waiter {
@@ -32,13 +33,13 @@ class Echo : public SharedPoller::Source {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
 
-  // Under the lock.
+  // Requires the lock of the poller.
   void submit(Operation& operation) {
     operation.answer = ++submitted_;
     const std::lock_guard guard(mutex_);
     requests_.push_back(&operation);
   }
-  // From the server's thread: answers what was submitted; how many.
+  // Called in the server thread. Answers at most `most` operations and returns their number.
   std::size_t answer(std::size_t most) {
     const std::lock_guard guard(mutex_);
     std::size_t count = 0;
@@ -83,9 +84,9 @@ class Echo : public SharedPoller::Source {
   SharedPoller* poller = nullptr;
   int submitted_ = 0;
   int expired_ = 0;
-  int waits_ = 0;  // times that it was asked whether it can be slept on
+  int waits_ = 0;  // number of calls of try_wait()
   bool answers_at_deadline_ = false;
-  bool blocks_signals_ = false;  // the thread that expired the deadline
+  bool blocks_signals_ = false;  // the thread that served the deadline blocks SIGTERM
   Nanos deadline_ = kNever;
 
  private:
@@ -161,7 +162,7 @@ TEST(SharedPoller, TheKeeperServesDeadlinesWhileNobodyWaits) {
   while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
 }
 
-// The thread that waits sleeps without a deadline, and the operation never completes before it.
+// The waiting thread sleeps without a deadline, and its operation completes only after the nudge.
 TEST(SharedPoller, ADeadlineThatComesEarlierWakesThePoller) {
   Running running;
   std::thread waiting([&] { running.call(); });
@@ -177,7 +178,7 @@ TEST(SharedPoller, ADeadlineThatComesEarlierWakesThePoller) {
   waiting.join();
 }
 
-// As above, but each thing that wakes it is alone.
+// A sleeping poller; each test wakes it in a different way.
 class SleepingPoller : public testing::Test {
  protected:
   SleepingPoller() {
@@ -185,7 +186,7 @@ class SleepingPoller : public testing::Test {
       const SharedPoller::Lock lock(running.poller());
       running.echo.answers_at_deadline_ = true;
     }
-    // It keeps the lock from there until it sleeps.
+    // The poller holds the lock from submit() until it sleeps.
     while (submitted() == 0) std::this_thread::yield();
   }
   ~SleepingPoller() override { waiting.join(); }
@@ -225,7 +226,7 @@ TEST_F(SleepingPoller, IsWokenByAWaitForNews) {
   while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
 }
 
-// Ends the deadline by the thread that polls.
+// Lets the polling thread serve a deadline.
 void expire(Running& running) {
   SharedPoller::Lock lock(running.poller());
   running.echo.expired_ = 0;
@@ -233,7 +234,7 @@ void expire(Running& running) {
   while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
 }
 
-// Gives others the time of a few pauses.
+// Waits for the time of some keeper pauses.
 void pass_pauses(Running& running, int pauses) {
   SharedPoller::Lock lock(running.poller());
   const Nanos until = asio::steady_now() + static_cast<Nanos>(pauses) * SharedPoller::kPause;
@@ -262,11 +263,12 @@ TEST(SharedPoller, OneThatWasWokenSleepsAgain) {
   pass_pauses(running, 1);
   const int before = waits();
   pass_pauses(running, 4);
-  // A thread that got on late looks once more.
+  // A delayed thread may call try_wait() once more.
   EXPECT_LE(waits(), before + 1) << "it goes round and round";
 }
 
-// The keeper has the turn, because nobody polled for long. It leaves with the answer of the first one.
+// The keeper has the turn, because no thread polled for a long time. It passes the turn on after the first
+// answer.
 TEST(SharedPoller, TheKeeperWakesTheThreadThatItGivesItsTurn) {
   Running running;
   expire(running);
@@ -279,7 +281,7 @@ TEST(SharedPoller, TheKeeperWakesTheThreadThatItGivesItsTurn) {
   two.join();
 }
 
-// Nothing wakes it while a thread polls.
+// While a thread polls, the keeper is not woken.
 TEST(SharedPoller, TheKeeperPollsAgainAfterALongTurn) {
   Running running;
   std::thread waiting([&] { running.call(); });

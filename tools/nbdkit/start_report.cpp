@@ -15,14 +15,14 @@
 namespace rtrs::nbdkit {
 namespace {
 
-// pthread_atfork handlers take no argument, and a plugin exists once a process.
+// Global, because pthread_atfork() handlers take no argument. A process loads the plugin only once.
 struct State {
-  std::array<int, 2> ends{-1, -1};  // of one stream: [0] of the process that waits, [1] of the other
+  std::array<int, 2> ends{-1, -1};  // socket pair: [0] for the waiting parent, [1] for the child
   Nanos bound = 0;
   void (*print)(const char*) = nullptr;
   bool (*asked_to_end)() = nullptr;
-  bool armed = false;   // the next fork is nbdkit's
-  bool forked = false;  // this process is its child
+  bool armed = false;   // the next fork is the one of nbdkit
+  bool forked = false;  // this process is the child of that fork
 };
 State state;
 
@@ -40,13 +40,13 @@ Nanos monotonic_now() {
   return static_cast<Nanos>(now.tv_sec) * seconds(1) + static_cast<Nanos>(now.tv_nsec);
 }
 
-// Between two looks at whether a signal asks this process to end.
+// Interval of checks for a signal.
 constexpr Nanos kSignalLook = milliseconds(200);
-// What the other process gets to end, once it was told to.
+// Time for the child to end after the parent received a signal.
 constexpr Nanos kReportGrace = seconds(10);
 
-// What the other process wrote until it closed its end or `bound` passed. When this process is asked to end,
-// the other one learns it from the end of the stream.
+// Reads what the child writes, until it closes its end or `bound` has passed. If this process receives a
+// signal, it shuts down its sending side, which the child sees in starter_ends().
 std::string read_report() {
   std::string report;
   Nanos deadline = monotonic_now() + state.bound;

@@ -41,12 +41,12 @@ std::string in_seconds(Nanos time) {
   return text;
 }
 
-// Whether this side asked for the end of the path.
+// True if this side requested the end of the path.
 bool is_wanted(Reason reason) {
   return text_of(reason).kind == ReasonKind::wanted;
 }
 
-// "connection refused [connect_refused]": the sentence, and the word to look for in docs/reasons.md.
+// Example: "connection refused [connect_refused]", a sentence and the code listed in docs/reasons.md.
 std::string with_code(Reason reason, std::uint16_t peer_errno) {
   return reason_words(reason, peer_errno) + " [" + to_string(reason) + "]";
 }
@@ -241,7 +241,7 @@ void Status::on_device(const std::string& name, const asio::DeviceNews& news) {
   event.what = std::string("device_") + rnbd::to_string(news.state);
   event.error = news.error;
   if (has_reason) event.reason = rnbd::text_of(one.reason).code;
-  // A device that never opened is the caller's error to explain.
+  // Not important for a device that never opened, because the caller reports that error.
   lines_(has_reason && news.state != rnbd::DeviceState::unmapped,
          "device " + name + " " + rnbd::to_string(news.state) +
              device_words(news, one.news.geometry, one.reason));
@@ -249,7 +249,7 @@ void Status::on_device(const std::string& name, const asio::DeviceNews& news) {
   note(std::move(event));
 }
 
-// ": what it was and what it is now", or why it cannot be used, with what to do; empty without a reason.
+// Text ": " with the change of the device, or why it cannot be used and what to do; empty without a reason.
 std::string Status::device_words(const asio::DeviceNews& news, const rnbd::Geometry& before,
                                  rnbd::DeviceReason reason) const {
   if (reason == rnbd::DeviceReason::none) return {};

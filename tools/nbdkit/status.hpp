@@ -1,5 +1,5 @@
-// What became of the devices and paths of a session, told as lines for people and as a JSON file for programs
-// (docs of the fields: the keys of render()).
+// History of the devices and paths of a session, as log lines for people and as a JSON status file for
+// programs (render() defines the fields).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -16,25 +16,25 @@
 
 namespace rtrs::nbdkit {
 
-// Belongs to the thread of the event loop.
+// Not thread-safe; the owner serialises all calls.
 class Status {
  public:
-  // `lines`: gets one line for each thing that happened; important: a path was lost, cannot connect or is
-  // connected again, no path is left, the device closed. Of the failed attempts in a row on a path the 1st,
-  // 2nd, 4th, 8th and so on are important, so that a path that stays dead cannot fill a log.
+  // `lines` receives one line per event. Important events: a path was lost, failed to connect or reconnected,
+  // no path is left, the device was closed. Of consecutive failed attempts of a path, only numbers 1, 2, 4, 8
+  // and so on are important, so that a dead path cannot fill a log.
   using Lines = std::function<void(bool important, const std::string&)>;
   Status(const Settings&, Lines lines);
 
-  // Before the first event of a path that was added at run time, whose name the settings have now.
+  // Call it before the first event of a path that was added at run time, when Settings contains the path.
   void on_path_added(unsigned path);
   void on_path(const PathEvent&, std::span<const PathStatus>);
   void on_device(const std::string& name, const asio::DeviceNews&);
-  // Connections of NBD clients that have the device, and whether it is open read-only.
+  // Number of NBD connections that use the device, and whether it is open read-only.
   void on_use(const std::string& name, unsigned connections, bool read_only);
-  // Nobody needs it any more. Those of device= stay.
+  // Removes an unused device, unless device= lists it.
   void forget(const std::string& name);
-  // About once a second: the request that the server has not answered for longest, null without one. Says so
-  // after kSlowRequest, and again each time that its age has doubled.
+  // Call it about once a second with the oldest unanswered request, or null. Logs a line when its age reaches
+  // kSlowRequest, and each time its age has doubled.
   static constexpr Nanos kSlowRequest = seconds(30);
   void on_oldest_request(Nanos now, const OldestRequest*);
 
@@ -49,7 +49,7 @@ class Status {
   struct Event {
     Nanos at = 0;
     std::int64_t unix_ms = 0;
-    int path = -1;  // -1: of the device or the link
+    int path = -1;  // -1: event of the device or the session
     std::string device;
     std::string what;
     std::string reason;
@@ -62,15 +62,15 @@ class Status {
     bool ever = false;
     bool removed = false;
     Nanos lost_at = 0;
-    std::uint32_t failed = 0;  // attempts since it was last connected
-    std::string reason;        // why it was last lost or refused, in words; empty while it is connected
-    Reason last_cause = Reason::none;  // why it was lost the last time that it was; stays when it is back
+    std::uint32_t failed = 0;          // failed attempts since it was last connected
+    std::string reason;                // why it was lost or rejected, in words; empty while connected
+    Reason last_cause = Reason::none;  // why it was last lost; kept after a reconnect
   };
 
   struct Device {
     std::string name;
     asio::DeviceNews news{};
-    rnbd::DeviceReason reason{};  // why it cannot be used, or what changed when it was opened the last time
+    rnbd::DeviceReason reason{};  // why it cannot be used, or what changed at the last open
     unsigned connections = 0;
     bool read_only = false;
   };
@@ -80,7 +80,7 @@ class Status {
   void on_path_changed(Nanos at, const PathChanged&);
   void on_path_connected(Nanos at, Path&, const std::string& name);
   void on_attempt_failed(const PathChanged&, Path&, const std::string& name, const std::string& reason);
-  // "IO goes on over 1 of 2 paths".
+  // Example: "IO goes on over 1 of 2 paths".
   std::string what_is_left() const;
   std::string device_words(const asio::DeviceNews&, const rnbd::Geometry& before, rnbd::DeviceReason) const;
   void on_replaced_cache(const std::string& name, const asio::DeviceNews&);
@@ -94,9 +94,9 @@ class Status {
   LatencyByPhase latency_;
   std::uint64_t request_errors_ = 0;
   std::optional<OldestRequest> oldest_;
-  Nanos next_warning_ = kSlowRequest;  // age of the oldest request
+  Nanos next_warning_ = kSlowRequest;  // age of the oldest request at which the next line is due
   bool link_up_ = false;
-  std::vector<Device> devices_;  // those of device= first
+  std::vector<Device> devices_;  // devices of device= first
 };
 
 }  // namespace rtrs::nbdkit

@@ -112,7 +112,7 @@ TEST_F(StatusFileTest, ReplacingLeavesNothingOfAnEarlierFile) {
   EXPECT_FALSE(fs::exists(file("place.new")));
 }
 
-// A file system that hangs until it is let go.
+// A file system that hangs until let_go() is called.
 class Sink {
  public:
   int write(const std::string& content) {

@@ -1,4 +1,4 @@
-"""The status file of the plugin fits docs/schema/nbdkit-urtrs-status.json, whatever goes on."""
+"""The status file of the plugin always matches docs/schema/nbdkit-urtrs-status.json."""
 import subprocess
 
 import pytest

@@ -1,4 +1,4 @@
-"""urtrs-conform --auth-keys: peers that ask for a shared key, in both roles, and what it says without the right one."""
+"""urtrs-conform --auth-keys: peers that require a shared key, in both roles, and errors without the right key."""
 import subprocess
 
 import pytest
@@ -13,7 +13,7 @@ def run(*command):
 
 @pytest.fixture(name="keys")
 def _keys(tmp_path):
-    """Files: of the server, which has two keys, and of alice, who has one of them."""
+    """Key files: one with two keys for the server, and one for alice with her key."""
     for name in "alice", "bob":
         assert run(program("urtrs"), "key", "new", name, tmp_path / "server").returncode == 0
     alice = tmp_path / "alice"

@@ -1,4 +1,4 @@
-"""urtrs-conform as people use it: against urtrsd over TCP, its reports, its exit codes."""
+"""urtrs-conform with urtrsd over TCP: cases, reports and exit codes."""
 import json
 import signal
 import subprocess
@@ -55,7 +55,7 @@ def test_cases(port, tmp_path):
     where = ["--target", "127.0.0.1", "--target", "127.0.0.2", "--port", port, "--role", "server",
              "--device", "disk0", "--scratch"]
     report = tmp_path / "report.json"
-    # 118 waits for what the server may leave unanswered on purpose.
+    # Case C118 waits for a response that the server may intentionally not send.
     done = conform(*where, "--quick", "--json", report, "--junit", tmp_path / "report.xml")
     assert done.returncode == 0, (done.stdout, done.stderr)
     cases = json.loads(report.read_text())["cases"]

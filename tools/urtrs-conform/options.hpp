@@ -1,4 +1,4 @@
-// The command line of urtrs-conform.
+// Command line of urtrs-conform.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@ inline constexpr int kUsage = 2, kPrecondition = 3, kCannotConnect = 4;
 struct Options {
   Role role = Role::server;
   std::vector<PathAddress> targets;
-  std::string target_text;  // the first, as written
+  std::string target_text;  // first target as given
   std::string fabric = "tcp";
   std::string provider = "tcp";
   tools::TlsChoice tls;
@@ -26,11 +26,11 @@ struct Options {
   std::string device;
   bool scratch = false;
   bool slow = true;
-  bool hazardous = false;  // also what the peer is known not to survive
+  bool hazardous = false;  // also run cases that are known to crash the peer
   std::vector<const Case*> selected;
   double time_scale = 1;
-  Nanos wait = seconds(120);  // for a client to come
-  std::uint64_t seed = 0;     // 0: a random one
+  Nanos wait = seconds(120);  // time to wait for a client
+  std::uint64_t seed = 0;     // 0: random
   bool list = false;
   bool cve = false;
   bool tap = false;
@@ -39,7 +39,7 @@ struct Options {
 };
 
 struct CommandLine {
-  std::optional<Options> run;  // set: do this; else leave with exit_code
+  std::optional<Options> run;  // unset: exit with exit_code
   int exit_code = 0;
   std::string output;
   std::string errors;

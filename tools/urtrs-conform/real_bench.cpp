@@ -8,7 +8,8 @@
 namespace rtrs::conformance {
 
 namespace {
-// Sleeping longer than this at a time gains nothing, and a descriptor may miss what only polling finds.
+// Maximum time of one sleep, because some events do not make the descriptor readable and only polling finds
+// them.
 constexpr Nanos kLongest = milliseconds(50);
 }  // namespace
 

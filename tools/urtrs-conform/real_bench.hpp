@@ -1,4 +1,4 @@
-// Real time: sleeps until the fabric has something.
+// Bench in real time: sleeps until the fabric has events.
 #pragma once
 #include "conformance/cases/bench.hpp"
 

@@ -1,4 +1,4 @@
-"""Every answer of urtrs-conform with --json fits docs/schema/urtrs-conform.json, mistakes too."""
+"""All output of urtrs-conform with --json, including errors, matches docs/schema/urtrs-conform.json."""
 import subprocess
 
 import pytest

@@ -60,7 +60,7 @@ ServerRunner::MakeRecorder recorders(const Options& options, const std::string& 
   };
 }
 
-// True when written.
+// Returns true if the file was written.
 bool write_file(const std::string& file, const std::string& text) {
   std::ofstream out(file);
   out << text;
@@ -70,7 +70,7 @@ bool write_file(const std::string& file, const std::string& text) {
   return false;
 }
 
-// Lines as the cases end; on a terminal the running one is shown as well.
+// Prints a line for each finished case; on a terminal also shows the running case.
 class Lines {
  public:
   Lines(bool wanted, const Baseline* baseline)
@@ -109,7 +109,8 @@ int report(const Options& options, const Run& run, const std::vector<Result>& re
   return run.cve ? cve_exit_code(results) : exit_code(results, run.baseline);
 }
 
-// Before minutes of cases, whose results could not be written: false, and why on stderr.
+// Checks that the output files can be written before running cases for minutes. Returns false after printing
+// an error.
 bool can_write(const Options& options) {
   for (const std::string& file :
        {options.json_file, options.junit_file, options.markdown_file, options.new_baseline_file}) {
@@ -136,7 +137,7 @@ bool can_write(const Options& options) {
   return !error;
 }
 
-// On stderr, and where JSON is wanted on standard output too.
+// Prints an error on stderr, and with --json also on standard output. Returns `code`.
 int fail(const Options& options, int code, const std::string& why) {
   fmt::print(stderr, "urtrs-conform: {}\n", why);
   if (options.json && options.json_file.empty()) std::fputs(tools::json_error(code, why).c_str(), stdout);

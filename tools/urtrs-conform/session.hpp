@@ -1,10 +1,10 @@
-// One run of the tool.
+// Runs the selected cases.
 #pragma once
 #include "tools/urtrs-conform/options.hpp"
 
 namespace rtrs::conformance {
 
-// The exit code; prints results as they come.
+// Prints results as they become available. Returns the exit code.
 int run(const Options&);
 
 }  // namespace rtrs::conformance

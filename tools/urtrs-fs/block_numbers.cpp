@@ -48,7 +48,7 @@ std::optional<unsigned> block_number(std::string_view name) {
   unsigned number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  // One name for each number: not "rnbd01".
+  // Only the canonical name is valid, not "rnbd01".
   return block_name(number) == name ? std::optional(number) : std::nullopt;
 }
 

@@ -1,5 +1,5 @@
-// Numbers of block devices that are unique among all clients: rnbd<N> in the tree, where each client numbers
-// its own from 0. No lock, no socket.
+// Unique numbers N for the names rnbd<N> of the block devices of all clients in the tree, because each client
+// numbers its own devices from 0. Pure.
 #pragma once
 #include <map>
 #include <optional>
@@ -12,12 +12,13 @@ namespace rtrs::admin {
 
 class BlockNumbers {
  public:
-  // Whose device, and its number there.
+  // Client (its socket), and the number of the device there.
   using Device = std::pair<std::string, unsigned>;
 
-  // These are there now. A device keeps its number as long as it is; a new one gets the lowest free number.
+  // Sets the current devices. A device keeps its number as long as it exists; a new one gets the lowest free
+  // number.
   void set(const std::set<Device>& devices);
-  // Those of this client.
+  // Devices of one client.
   std::set<Device> devices_of(const std::string& client) const;
   std::optional<unsigned> number_of(const Device&) const;
   std::optional<Device> device_of(unsigned number) const;
@@ -26,10 +27,12 @@ class BlockNumbers {
   std::map<unsigned, Device> devices_;  // by number
 };
 
-std::string block_name(unsigned number);                      // "rnbd7"
-std::optional<unsigned> block_number(std::string_view name);  // of "rnbd7"; nothing: it is no such name
+std::string block_name(unsigned number);  // for example "rnbd7"
+std::optional<unsigned> block_number(
+    std::string_view name);  // of a name such as "rnbd7"; nullopt for other names
 
-// A path of a block device or below it, "block/rnbd7/rnbd/state" or "devices/virtual/block/rnbd7".
+// Parts of a path to or below a block device, such as "block/rnbd7/rnbd/state" or
+// "devices/virtual/block/rnbd7".
 struct BlockPath {
   std::string before;  // "block/"
   unsigned number = 0;

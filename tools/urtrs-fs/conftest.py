@@ -1,4 +1,4 @@
-"""What the tests of urtrs-fs share."""
+"""Fixtures for tests of urtrs-fs."""
 import os
 import subprocess
 
@@ -8,7 +8,8 @@ from programs import BOUND, PLUGIN, program, until
 
 @pytest.fixture(name="mount")
 def _mount(tmp_path, monkeypatch, ends):
-    """Mounts what runs; the folder. Called before the programs start, their sockets are in a folder of the test."""
+    """mount() mounts the tree of all running programs and returns the folder. Request this fixture before starting
+    programs, because it sets their run-time directory."""
     if not os.path.exists("/dev/fuse") or not PLUGIN.exists():
         pytest.skip("needs /dev/fuse and the nbdkit plugin")
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
@@ -27,7 +28,7 @@ def _mount(tmp_path, monkeypatch, ends):
 
 @pytest.fixture(name="client")
 def _client(tmp_path, ends):
-    """Starts nbdkit with a session; the process."""
+    """Starts nbdkit with a session. Returns the process."""
     def client(session, *arguments):
         process = subprocess.Popen(["nbdkit", "-f", "-U", tmp_path / f"{session}.sock", PLUGIN, f"session={session}", *arguments],
                                    stdin=subprocess.DEVNULL)
@@ -49,7 +50,7 @@ def exports(folder, size, *names):
 
 @pytest.fixture(name="mounted")
 def _mounted(mount, client, urtrsd, tmp_path):
-    """The tree of a server with two sessions, each with a device. The clients are not in it."""
+    """Tree of a server with two sessions, each with a device. It does not contain the clients."""
     server = urtrsd(*exports(tmp_path, 1 << 20, "disk0", "disk1"))
     for n in (0, 1):
         client(f"web{n}", f"path=127.0.0.1:{server.port}", f"device=disk{n}", "control=")
@@ -59,14 +60,14 @@ def _mounted(mount, client, urtrsd, tmp_path):
 
 
 def connected(sysfs, session):
-    """Its paths, where all are connected."""
+    """Paths of the session if all are connected, else None."""
     paths = list((sysfs / "class/rtrs-client" / session / "paths").iterdir())
     return paths if paths and all((path / "state").read_text() == "connected\n" for path in paths) else None
 
 
 @pytest.fixture(name="lab")
 def _lab(mount, client, urtrsd, tmp_path):
-    """The tree of what the listing calls the lab: session lab has mapped loop0, and loop2 is exported and not mapped."""
+    """Tree of the test setup of the listing: the session lab maps loop0; loop2 is exported but not mapped."""
     list(exports(tmp_path, 64 << 20, "loop0", "loop2"))
     server = urtrsd("--listen=127.1.0.2", f"--dev-search-path={tmp_path}")
     client("lab", f"path=ip:127.1.0.1@ip:127.1.0.2:{server.port}", f"port={server.port}", "reconnect_min=50ms")

@@ -1,4 +1,4 @@
-"""urtrs-fs of a server and two clients: one tree, with what a write to a client's attributes waits for."""
+"""urtrs-fs with a server and two clients: the merged tree, and writes to attributes of clients."""
 import errno
 import os
 import signal
@@ -15,7 +15,7 @@ MAP = "class/rnbd-client/ctl/map_device"
 
 @pytest.fixture(name="system")
 def _system(mount, client, urtrsd, tmp_path):
-    """The tree, the server, and the clients by session."""
+    """Returns the tree, the server, and the clients by session."""
     server = urtrsd(*exports(tmp_path, 1 << 20, "disk0", "disk1"), "--export=big=mem:4M")
     clients = {name: client(name, f"path=127.0.0.1@127.0.0.1:{server.port}", f"port={server.port}", "reconnect_min=50ms")
                for name in ("web0", "web1")}
@@ -27,7 +27,7 @@ def _system(mount, client, urtrsd, tmp_path):
 
 
 def error_of(path, text):
-    """The errno that one write ends with; 0: none."""
+    """Errno of one write; 0 for success."""
     file = os.open(path, os.O_WRONLY | os.O_TRUNC)
     try:
         os.write(file, text.encode())
@@ -138,7 +138,7 @@ def test_reads_go_on_while_a_write_waits(system):
     finally:
         server.process.send_signal(signal.SIGCONT)
     waits.join(BOUND)
-    # The first attempt fails where the server still closes the connection that it missed the end of; another follows by itself.
+    # The first attempt may fail, because the server is still closing the old connection. The client then retries.
     assert written in ([0], [errno.ENOTCONN])
     until("the path is back", lambda: (path / "state").read_text() == "connected\n")
 
@@ -177,7 +177,7 @@ def test_a_size_counts_for_new_connections(system, tmp_path):
     assert size() == 2 << 20
     assert (rnbd.parent / "size").read_text() == "4096\n"
     assert error_of(rnbd / "resize", f"{1 << 60}") == errno.EINVAL
-    # A busy server may still close the connection before, and refuses the first attempt then.
+    # The first attempt may be rejected, because a busy server may still be closing the old connection.
     assert error_of(path_of(sysfs, "web0") / "reconnect", "1") in (0, errno.ENOTCONN)
     until("the server tells its size", lambda: size() == 4 << 20)
 
@@ -193,7 +193,7 @@ def test_one_socket_shows_one(system, tmp_path, ends):
 
 
 def test_a_client_that_stops_in_between_is_late_and_not_missing(system):
-    """Its file was found, so that only the read or the write hears of it."""
+    """The file was found before the client stopped, so only the read or write fails, with ETIMEDOUT."""
     sysfs, _, clients = system
     path = path_of(sysfs, "web0")
     assert (path / "hca_port").read_text() == "1\n"
@@ -225,7 +225,7 @@ def test_several_that_do_not_answer_hold_up_the_others_once(system, client, tmp_
 
 
 def test_one_whose_queue_is_full_is_late_and_not_missing(system, tmp_path, ends):
-    """It takes no connection: what only it may have is not known to be missing, and what others have is there."""
+    """A process accepts no connection. Paths that only it may have fail with ETIMEDOUT; paths of others work."""
     sysfs, _, _ = system
     process = subprocess.Popen(["sleep", "1000"])
     ends.callback(process.wait)

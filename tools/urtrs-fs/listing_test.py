@@ -1,5 +1,5 @@
-"""urtrs-fs of a server against the listing of what Linux 6.12 shows: files, modes, formats, errnos. And the other way
-round: the comparison finds each kind of difference."""
+"""Compares urtrs-fs with a listing of the files, modes, formats and errnos of Linux 6.12. Also checks that the
+comparison finds each kind of difference."""
 import errno
 import os
 import pathlib
@@ -10,7 +10,7 @@ import sysfs_listing
 from programs import ROOT
 
 LISTING = ROOT / "tools/lib/control/attributes/linux-6.12.toml"
-# Below these, what a daemon shows is held against the listing.
+# Folders that are compared with the listing.
 SERVER = ("class/rtrs-server", "class/rnbd-server", "module/rtrs_server", "module/rnbd_server")
 CLIENT = ("class/rtrs-client", "class/rnbd-client", "block")
 
@@ -44,7 +44,7 @@ link = true
 
 @pytest.fixture(name="small")
 def _small(tmp_path):
-    """A tree that is as its listing says, and the listing."""
+    """Returns a tree that matches its listing, and the listing."""
     device = tmp_path / "sys/class/x/a"
     device.mkdir(parents=True)
     (device / "value").write_text("12\n")

@@ -56,7 +56,7 @@ RemoteTree* tree() {
   return static_cast<RemoteTree*>(fuse_get_context()->private_data);
 }
 
-// What was read when the file was opened, so that a reader that takes it in parts gets one moment.
+// Content read when the file was opened, so that a reader that reads in parts gets consistent data.
 struct Opened {
   std::string content;
 };
@@ -74,7 +74,7 @@ int get_attributes(const char* path, struct stat* into, fuse_file_info*) {
   *into = {};
   into->st_mode = type_of(entry->kind) | entry->mode;
   into->st_nlink = entry->kind == Entry::Kind::folder ? 2 : 1;
-  // sysfs shows a page, whatever the attribute holds.
+  // sysfs reports the page size for every attribute.
   into->st_size = entry->kind == Entry::Kind::link ? static_cast<off_t>(entry->target.size()) : 4096;
   into->st_uid = ::geteuid();
   into->st_gid = ::getegid();
@@ -110,7 +110,7 @@ int open_file(const char* path, fuse_file_info* file) {
   if (writes) {
     const auto entry = tree()->look(path);
     if (!entry) return -entry.error();
-    // As sysfs, which refuses this to root too.
+    // As in sysfs, this also applies to root.
     if ((entry->mode & 0222U) == 0) return -EACCES;
   }
   if (reads) {
@@ -118,7 +118,7 @@ int open_file(const char* path, fuse_file_info* file) {
     if (!content) return -content.error();
     state->content = std::move(*content);
   }
-  file->direct_io = 1;  // the length is that of what is read, not st_size
+  file->direct_io = 1;  // the read content defines the length, not st_size
   file->fh = reinterpret_cast<std::uint64_t>(state.release());
   return 0;
 }
@@ -129,13 +129,13 @@ int read_file(const char*, char* into, std::size_t size, off_t from, fuse_file_i
   return static_cast<int>(content.copy(into, size, static_cast<std::size_t>(from)));
 }
 
-// One write() is one value, as in sysfs.
+// As in sysfs, each write() sets one complete value.
 int write_file(const char* path, const char* from, std::size_t size, off_t, fuse_file_info*) {
   const int error = tree()->write(path, std::string(from, size));
   return error == 0 ? static_cast<int>(size) : -error;
 }
 
-// The shell's > truncates first, which changes nothing of an attribute.
+// No effect. Required because the shell truncates the file for ">".
 int truncate_file(const char*, off_t, fuse_file_info*) {
   return 0;
 }
@@ -147,7 +147,7 @@ int release_file(const char*, fuse_file_info* file) {
 
 bool answers_in_json = false;
 
-// Says why nothing is mounted, and ends with `code`.
+// Prints why nothing is mounted. Returns the exit code `code`.
 int refuse(int code, const std::string& why) {
   std::fprintf(stderr, "urtrs-fs: %s\n", why.c_str());
   if (answers_in_json) std::fputs(rtrs::tools::json_error(code, why).c_str(), stdout);
@@ -162,7 +162,7 @@ struct CommandLine {
   int folders = 0;
 };
 
-// What libfuse says, a line in several parts too, as this program says it.
+// Log function for libfuse: adds the prefix of this program. A line may arrive in several parts.
 void say(fuse_log_level, const char* format, va_list values) {
   static bool within_line = false;
   if (!within_line) std::fputs("urtrs-fs: ", stderr);
@@ -170,7 +170,7 @@ void say(fuse_log_level, const char* format, va_list values) {
   std::vfprintf(stderr, std::strncmp(format, "fuse: ", 6) == 0 ? format + 6 : format, values);
 }
 
-// Long options are all known; FOLDER is one.
+// Rejects unknown long options and accepts one FOLDER.
 int check_option(void* data, const char* word, int key, fuse_args*) {
   auto& line = *static_cast<CommandLine*>(data);
   if (key == FUSE_OPT_KEY_NONOPT && ++line.folders > 1) {
@@ -194,7 +194,7 @@ void on_signal(int number) {
   end_of_fuse(number);
 }
 
-// libfuse ends at these signals, and calls that a failure.
+// Replaces the signal handlers of libfuse, which would exit with an error.
 void* begin(fuse_conn_info*, fuse_config*) {
   for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
     struct sigaction action {};
@@ -208,7 +208,7 @@ void* begin(fuse_conn_info*, fuse_config*) {
   return tree();
 }
 
-// Empty, or why nothing can be mounted there.
+// Returns the reason why `folder` cannot be a mount point; empty if it can.
 std::string folder_problem(const char* folder) {
   struct stat found {};
   if (::stat(folder, &found) != 0)
@@ -272,9 +272,9 @@ int main(int argc, char** argv) {
   RemoteTree attributes(line.socket != nullptr ? line.socket : "");
   const std::string refused = attributes.check();
   if (!refused.empty()) return refuse(3, refused);
-  // libfuse 3.14 complains of its own default.
+  // libfuse 3.14 warns about its own default value.
   fuse_opt_insert_arg(&arguments, 1, "-omax_idle_threads=10");
-  // Modes hold for everybody who gets in with allow_other too.
+  // Makes the kernel check permissions, also for other users with allow_other.
   fuse_opt_add_arg(&arguments, "-odefault_permissions");
   const fuse_operations operations = operations_of_tree();
   const int code = fuse_main(arguments.argc, arguments.argv, &operations, &attributes);

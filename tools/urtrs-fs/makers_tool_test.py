@@ -1,6 +1,6 @@
-"""The command `rnbd` of RNBD's makers, unchanged, over urtrs-fs in a mount namespace of its own.
+"""The unmodified command `rnbd` of the RNBD developers, on urtrs-fs in a separate mount namespace.
 
-It is fetched and built by whoever tests: github.com/ionos-enterprise/rnbd, `make rnbd`, and URTRS_MAKERS_RNBD names it.
+To run this test, get github.com/ionos-enterprise/rnbd, run `make rnbd`, and set URTRS_MAKERS_RNBD to the program.
 """
 import json
 import os
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not TOOL, reason="URTRS_MAKERS_RNBD does not nam
 
 @pytest.fixture(name="rnbd")
 def _rnbd(mounted):
-    """Runs it with the tree as /sys; says what it printed."""
+    """Runs the command with the tree as /sys. Returns its output."""
     def run(*words, code=0):
         done = subprocess.run(["unshare", "-m", shutil.which("sh"), "-c", NAMESPACE, mounted, TOOL, "server", *words],
                               capture_output=True, text=True, timeout=BOUND, check=False)
@@ -28,7 +28,7 @@ def _rnbd(mounted):
 
 
 def sessions(rnbd):
-    """Names and counts of paths, as JSON says them; nothing is printed where there is none."""
+    """Number of paths by session name. The command prints nothing if there is no session."""
     printed = rnbd("session", "list", "json")
     found = json.loads(printed)["incoming sessions"] if printed.strip() else None
     return {one["sessname"]: one["path_cnt"] for one in found or []}
@@ -62,7 +62,7 @@ def test_it_disconnects_a_session(rnbd, mounted):
     rnbd("session", "disconnect", "web0")
     until("web0 has connected again", lambda: sessions(rnbd) == {"web0": 1, "web1": 1})
     after = (mounted / "class/rtrs-server/web1/paths/ip:127.0.0.1@ip:127.0.0.1/stats/rdma").read_text()
-    assert after.split()[0] == before.split()[0]  # the other one noticed nothing
+    assert after.split()[0] == before.split()[0]  # the other session is not affected
 
 
 def test_it_closes_a_device(rnbd):

@@ -1,4 +1,4 @@
-"""urtrs-fs mounted, with a real urtrsd and a real client behind it: what scripts for /sys of Linux do."""
+"""Mounted urtrs-fs with a real urtrsd and a real client, used like /sys of Linux."""
 import errno
 import os
 import pathlib
@@ -13,7 +13,7 @@ URTRS_FS = program("urtrs-fs")
 
 @pytest.fixture(name="system")
 def _system(mount, client, urtrsd, tmp_path):
-    """The mounted tree of a server that exports disk0 and has session web1, and the server."""
+    """Returns the mounted tree of a server with the export disk0 and the session web1, and the server."""
     image = tmp_path / "disk.img"
     image.write_bytes(bytes(1 << 20))
     server = urtrsd(f"--export=disk0={image}")
@@ -103,11 +103,11 @@ def test_a_name_that_is_not_there(system):
 
 
 def test_a_signal_ends_it_in_order(system, tmp_path):
-    """`system` shows that FUSE can mount here, and has a server that runs."""
+    """Uses `system`, because it skips the test if FUSE is not available, and starts a server."""
     folder = tmp_path / "second"
     folder.mkdir()
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        # A shell's jobs in the background ignore SIGINT, and so would this one.
+        # Background jobs of a shell ignore SIGINT, and the process would inherit that.
         process = subprocess.Popen([URTRS_FS, "-f", folder], stderr=subprocess.PIPE,
                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         until("it is mounted", folder.is_mount)

@@ -1,8 +1,8 @@
-// How long a process is waited for that may hang, and when it is not asked at all.
+// Time limit for requests to a process that may hang.
 //
-// Requests come one at a time, so a process that hangs holds up each that waits behind it. One that did not
-// answer is left out for a while, and has less time afterwards, where there are others. It may have been slow
-// once, so that it gets more again.
+// Requests are made one at a time, so a hanging process delays all others. A process that did not answer is
+// skipped for kSkipped. After that, its time limit is shorter if there are other processes, and grows again
+// with each timeout, because the process may only have been slow.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -16,7 +16,7 @@ class Patience {
   static constexpr std::chrono::milliseconds kWhole{5000}, kLeast{300}, kMostOfASilentOne{1200};
 
   bool asks(Time now) const { return now >= skipped_until_; }
-  // `alone`: there is no other.
+  // Time limit of the next request. `alone`: there is no other process.
   std::chrono::milliseconds time(bool alone) const { return alone ? kWhole : time_; }
   void answered() { time_ = kWhole; }
   void silent(Time now) {

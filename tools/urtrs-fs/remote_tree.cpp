@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-// A client answers a write after a minute at the latest.
+// A client replies to a write within one minute.
 constexpr std::chrono::seconds kWritePatience{65};
 constexpr std::string_view kMapDevice = "rnbd-client/ctl/map_device";
 
@@ -29,12 +29,12 @@ std::optional<Entry::Kind> kind_of(const json& word) {
   return std::nullopt;
 }
 
-// Of the connection, not of what was asked.
+// True for an error of the connection, not of the request.
 bool is_gone(const rpc::Error& error) {
   return error.error == EPIPE || error.error == ECONNRESET || error.error == ECONNREFUSED;
 }
 
-// As FUSE gives it, without the first slash.
+// Path from FUSE without the leading slash.
 std::string relative(const std::string& path) {
   return path.substr(std::min(path.find_first_not_of('/'), path.size()));
 }
@@ -83,7 +83,7 @@ int RemoteTree::nobody() const {
   return all_gone ? ENOTCONN : ENOENT;
 }
 
-// In the order in which they are asked.
+// Processes that may have the path, in the order in which they are queried.
 std::vector<RemoteTree::Place> RemoteTree::places_of(const std::string& path) {
   const Role role = role_of(path);
   std::vector<Place> places;
@@ -140,7 +140,7 @@ RemoteTree::Answer RemoteTree::call(Source& source, const char* method, const st
     return tl::unexpected(ETIMEDOUT);
   };
   if (!source.patience.asks(Clock::now())) return tl::unexpected(ETIMEDOUT);
-  // Once more over a new connection, when the one of before is that of a process that has ended.
+  // Retries once on a new connection, because the old one may belong to a process that has ended.
   for (const bool again : {true, false}) {
     if (const auto connected = connect(source); !connected) {
       if (connected.error().error == ETIMEDOUT) return silent();
@@ -165,7 +165,7 @@ void RemoteTree::renumber() {
   for (Source& source : sources_) {
     if (source.role == Role::server) continue;
     const Answer answer = call(source, "attribute.look", "block");
-    // It has them still: the number of one must not come to mean a device of another client.
+    // A client that does not answer keeps its devices, so that their numbers are not given to other clients.
     if (!answer && answer.error() == ETIMEDOUT) devices.merge(numbers_.devices_of(source.socket));
     if (!answer) continue;
     const auto entry = parse_entry(*answer);
@@ -176,7 +176,7 @@ void RemoteTree::renumber() {
   numbers_.set(devices);
 }
 
-// Of a block device, whose number is its client's there.
+// Translates the path of a block device to its client, with the number that the client uses.
 tl::expected<RemoteTree::Place, int> RemoteTree::place_of(const std::string& path) {
   const auto block = block_path(path);
   renumber();
@@ -188,7 +188,7 @@ tl::expected<RemoteTree::Place, int> RemoteTree::place_of(const std::string& pat
   return Place{&*source, block->before + block_name(device->second) + block->behind};
 }
 
-// With the numbers of this tree in it.
+// Entry of one process, with device numbers translated to those of this tree.
 tl::expected<Entry, int> RemoteTree::look_at(const Place& place) {
   const Answer answer = call(*place.source, "attribute.look", place.path);
   if (!answer) return tl::unexpected(answer.error());
@@ -213,14 +213,14 @@ tl::expected<Entry, int> RemoteTree::look_at(const Place& place) {
   return entry;
 }
 
-// Of all processes that have it. ENOENT: none does.
+// Merges the entries of all processes that have the path. Error ENOENT: no process has it.
 tl::expected<Entry, int> RemoteTree::join(const std::string& path) {
   std::optional<Entry> joined;
   int error = nobody();
   for (const Place& place : places_of(path)) {
     const auto entry = look_at(place);
     if (!entry) {
-      // That nobody has it is known only when all were asked.
+      // Any other error replaces ENOENT, because a process that did not answer may have the path.
       if (entry.error() != ENOTCONN && (error == ENOTCONN || error == ENOENT)) error = entry.error();
     } else if (!joined) {
       joined = *entry;
@@ -263,7 +263,7 @@ tl::expected<std::string, int> RemoteTree::read(const std::string& path) {
   return tl::unexpected(error);
 }
 
-// The client of the session that is to have the device.
+// Client of the session in which a device shall be mapped.
 tl::expected<RemoteTree::Place, int> RemoteTree::client_for(const std::string& path,
                                                             const std::string& map_request) {
   const auto request =
@@ -275,11 +275,11 @@ tl::expected<RemoteTree::Place, int> RemoteTree::client_for(const std::string& p
       return Place{one.source, path};
   }
   const int problem = attributes::new_session_problem(*request);
-  // Nobody opens a session for it.
+  // A write does not open a new session.
   return tl::unexpected(problem != 0 ? problem : ENODEV);
 }
 
-// The socket of the process that has the file, and the path there.
+// Socket of the process that has the file. `there`: path in that process.
 tl::expected<std::string, int> RemoteTree::socket_for(const std::string& path, const std::string& text,
                                                       std::string& there) {
   refresh();
@@ -292,7 +292,7 @@ tl::expected<std::string, int> RemoteTree::socket_for(const std::string& path, c
     for (Place& one : places_of(path)) {
       const auto entry = look_at(one);
       if (!entry) {
-        // As in join(): who does not answer may have it.
+        // As in join(): a process that does not answer may have the file.
         const bool unknown = place.error() == ENOTCONN || place.error() == ENOENT;
         if (entry.error() != ENOTCONN && unknown) place = tl::unexpected(entry.error());
         continue;
@@ -307,7 +307,7 @@ tl::expected<std::string, int> RemoteTree::socket_for(const std::string& path, c
 }
 
 int RemoteTree::write(const std::string& path, const std::string& text) {
-  // Linux reads what is written up to the first zero byte.
+  // Linux ignores everything after the first zero byte.
   const std::string until_zero = text.substr(0, text.find('\0'));
   std::string there;
   tl::expected<std::string, int> socket;
@@ -316,7 +316,7 @@ int RemoteTree::write(const std::string& path, const std::string& text) {
     socket = socket_for(relative(path), until_zero, there);
   }
   if (!socket) return socket.error();
-  // Over a connection of its own, since it may take long.
+  // Uses a separate connection without the mutex, because a write may take long.
   auto client = rpc::Client::connect(*socket);
   if (!client) return client.error().error == ETIMEDOUT ? ETIMEDOUT : ENOTCONN;
   const auto answer =

@@ -1,4 +1,4 @@
-// The attributes of daemons and clients, asked for through their control sockets and joined to one tree.
+// Attributes of servers and clients, read through their control sockets and merged into one tree.
 #pragma once
 #include <map>
 #include <mutex>
@@ -17,23 +17,24 @@ namespace rtrs::admin {
 struct Entry {
   enum class Kind { folder, file, link } kind = Kind::folder;
   unsigned mode = 0;                  // permission bits
-  std::string target;                 // of a link
-  std::map<std::string, Kind> names;  // in a folder
+  std::string target;                 // target of a link
+  std::map<std::string, Kind> names;  // entries of a folder
 };
 
-// From any thread. Processes that come and go are seen at the next call. Errors are positive errnos;
-// ENOTCONN: nobody can be asked. Where two processes have one name in a folder, the first by the name of its
-// socket is shown, servers before clients. A process that does not answer is not asked again for a while.
+// Thread-safe. Each call sees the processes that run now. Errors are positive errnos; ENOTCONN: no process
+// can be reached. If two processes have the same name in a folder, the first one is shown: servers before
+// clients, then in the order of their socket names. A process that does not answer is skipped for a while
+// (Patience).
 class RemoteTree {
  public:
-  // Empty: every server and client that runs.
+  // `socket`: control socket of one process; empty: all running servers and clients.
   explicit RemoteTree(std::string socket) : socket_(std::move(socket)) {}
 
-  // Why nobody can be asked, as a sentence; empty: somebody can.
+  // Returns a sentence that says why no process can be reached; empty if one can.
   std::string check();
   tl::expected<Entry, int> look(const std::string& path);
   tl::expected<std::string, int> read(const std::string& path);
-  // As in Linux it returns when what it began is over: other calls go on meanwhile.
+  // As in Linux, returns when the operation that it started has finished. Does not block other calls.
   int write(const std::string& path, const std::string& text);
 
  private:
@@ -44,20 +45,20 @@ class RemoteTree {
     std::optional<rpc::Client> client{};
     Patience patience{};
   };
-  // A file of one process: whose, and the path there.
+  // A path in the tree of one process.
   struct Place {
     Source* source = nullptr;
     std::string path;
   };
   using Answer = tl::expected<nlohmann::json, int>;
 
-  // Who can have it, by the first folders of the path.
+  // Role of the processes that may have the path, derived from its first folders.
   static Role role_of(const std::string& path);
   std::vector<Place> places_of(const std::string& path);
-  // The errno of what nobody has who can be asked.
+  // Errno for a path that no process has: ENOTCONN if no process can be reached, otherwise ENOENT.
   int nobody() const;
 
-  // Under the mutex.
+  // All functions below require the mutex.
   void refresh();
   tl::expected<void, rpc::Error> connect(Source&);
   Answer call(Source&, const char* method, const std::string& path);

@@ -1,4 +1,4 @@
-"""urtrs-mapd as a process, and what asks it."""
+"""Fixtures: urtrs-mapd as a process, and its clients."""
 import json
 import os
 import pathlib
@@ -14,13 +14,13 @@ NBDKIT = BUILD / "tools/nbdkit/nbdkit-urtrs"
 
 
 def size(uri):
-    """Of the device in bytes; None: there is none."""
+    """Size of the device in bytes; None if there is no device."""
     done = subprocess.run(["nbdinfo", "--size", uri], capture_output=True, text=True, timeout=BOUND, check=False)
     return int(done.stdout) if done.returncode == 0 else None
 
 
 class Mapd:
-    """Started again it has the same state file and run-time folder."""
+    """urtrs-mapd as a process. A restart uses the same state file and run-time directory."""
 
     def __init__(self, folder, *arguments):
         self.folder, self.arguments = folder, arguments
@@ -29,7 +29,7 @@ class Mapd:
         self.start()
 
     def start(self, ready=True):
-        """What is there of an earlier one stays."""
+        """Keeps state file, log and processes of an earlier start."""
         before = self.text()
         with self.log.open("a") as sink:
             self.process = subprocess.Popen([program("urtrs-mapd"), f"--state={self.state}", f"--nbdkit={NBDKIT}", *self.arguments],
@@ -48,7 +48,7 @@ class Mapd:
         return self.process.wait(BOUND)
 
     def ask(self, method, /, **params):
-        """The result, or the error."""
+        """Returns the result or the error object."""
         return self.ask_at(next(iter(self.run.glob("urtrs-mapd-*.sock"))), method, **params)
 
     @staticmethod
@@ -68,7 +68,7 @@ class Mapd:
         return {one["device"]: one for one in self.ask("device.list")["devices"]}
 
     def nbdkits(self):
-        """The numbers of the nbdkit processes that serve the sessions of this folder."""
+        """Ids of the nbdkit processes that serve sessions of this directory."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             try:
@@ -90,7 +90,7 @@ def _server(urtrsd, tmp_path, monkeypatch):
         pytest.skip("without the nbdkit plugin")
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("PATH", f"{NBDKIT.parent}:{os.environ['PATH']}")
-    # What is in memory is lost with the server, what is in a file is not.
+    # A memory export loses its data with the server, a file export does not.
     with (tmp_path / "file.img").open("wb") as image:
         image.truncate(16 << 20)
     return urtrsd("--export=disk0=mem:16M", "--export=disk1=mem:1M", "--export=disk2=mem:1M", f"--export=file={tmp_path}/file.img")
@@ -98,7 +98,7 @@ def _server(urtrsd, tmp_path, monkeypatch):
 
 @pytest.fixture(name="mapd")
 def _mapd(server, tmp_path, ends):
-    """With short pauses of the plugin; nothing of it is left at the end."""
+    """urtrs-mapd with short reconnect delays. All its processes are killed at the end."""
     mapd = Mapd(tmp_path, "reconnect_min=100ms", "reconnect_max=500ms", "connect_timeout=5s")
 
     def clean():
@@ -112,7 +112,7 @@ def _mapd(server, tmp_path, ends):
 @pytest.fixture(name="urtrs")
 def _urtrs(server):
     def urtrs(*arguments, code=0):
-        """Standard output and, where it is to fail, standard error."""
+        """Returns standard output; with an expected error also standard error."""
         done = subprocess.run([program("urtrs"), *map(str, arguments)], capture_output=True, text=True, timeout=BOUND, check=False)
         assert done.returncode == code, (arguments, done.stdout, done.stderr)
         assert code != 0 or done.stderr == "" or "--run" in str(arguments), done.stderr
@@ -122,7 +122,7 @@ def _urtrs(server):
 
 @pytest.fixture(name="mapped")
 def _mapped(mapd, server, urtrs):
-    """disk0 of the session HOST@127_0_0_1; its URI."""
+    """Maps disk0 in the session HOST@127_0_0_1. Returns its URI."""
     uri = urtrs("map", "disk0", "from", "127.0.0.1", f"--port={server.port}").strip()
     assert re.fullmatch(r"nbd\+unix:///disk0\?socket=\S+", uri)
     return uri
@@ -130,7 +130,7 @@ def _mapped(mapd, server, urtrs):
 
 @pytest.fixture(name="load")
 def _load(ends):
-    """Starts fio, which writes and verifies, on a URI; load.ends_well() waits for it."""
+    """load(uri) starts fio, which writes and verifies; ends_well() of the result waits for it."""
     def start(uri, loops=10):
         process = subprocess.Popen(["fio", "--name=verify", "--ioengine=nbd", f"--uri={uri}", "--rw=randwrite", "--bs=4k", "--iodepth=8",
                                     "--size=4M", "--verify=crc32c", f"--loops={loops}", "--verify_fatal=1", "--verify_state_save=0",

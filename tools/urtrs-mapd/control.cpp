@@ -26,7 +26,7 @@ namespace {
 
 struct Method {
   const char* name;
-  bool changes;  // needs rpc::Caller::may_change
+  bool changes;  // requires rpc::Caller::may_change
   std::vector<std::string_view> parameters;
   void (*serve)(const Asked&);
 };
@@ -74,11 +74,11 @@ void device_map(const Asked& asked) {
                    });
 }
 
-// The session that has the device; nothing after an answer.
+// Session that has the device; nullopt after sending an error reply.
 std::optional<std::string> session_with(const Asked& asked, const std::string& device) {
   const auto& sessions = asked.keeper.machine().sessions();
   std::string session = asked["session"];
-  // "from" made the long name of the short one, too.
+  // "urtrs map ... from NAME" creates the session HOST@NAME, so accept NAME for it.
   if (const std::string whole = session_name(host_name(), session);
       !sessions.contains(session) && sessions.contains(whole))
     return whole;
@@ -186,7 +186,7 @@ const std::vector<Method>& methods() {
   return all;
 }
 
-// A misspelt parameter would otherwise be taken for one that is left out.
+// Rejects unknown parameters, because otherwise a misspelt optional parameter would be ignored silently.
 std::string wrong_parameter(const Method& method, const json& params) {
   for (const auto& [key, value] : params.items()) {
     if (std::find(method.parameters.begin(), method.parameters.end(), key) == method.parameters.end())

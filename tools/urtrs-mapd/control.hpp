@@ -9,11 +9,11 @@
 
 namespace rtrs::mapd {
 
-// The socket, in the run-time folder. The error is a sentence.
+// Opens the control socket in the run-time directory. The error is a sentence.
 tl::expected<std::unique_ptr<rpc::Server>, std::string> open_control(boost::asio::io_context&, const Options&,
                                                                      Keeper&);
 
-// nbd+unix:///DEVICE?socket=FILE, with what a URI cannot have written as %XX.
+// Returns nbd+unix:///DEVICE?socket=FILE, percent-encoded.
 std::string uri_of(const std::string& device, const std::string& socket);
 
 }  // namespace rtrs::mapd

@@ -36,7 +36,7 @@ std::string words_of(const Credentials& credentials) {
   return text.empty() ? "the credentials of urtrs-mapd" : text;
 }
 
-// The session that "session" or "from" means.
+// Name of the session selected by "session" or "from".
 std::string session_of(const Asked& asked) {
   const auto& sessions = asked.keeper.machine().sessions();
   const std::string session = asked["session"];
@@ -54,7 +54,7 @@ tl::expected<std::uint16_t, Refusal> port_in(const std::string& text) {
   return static_cast<std::uint16_t>(number);
 }
 
-// "[SRC@]DST" with the port where that is given; as the session has it.
+// Path as "[SRC@]DST", with the port only if it differs from the port of the session.
 tl::expected<std::string, Refusal> path_in(const Asked& asked, std::uint16_t port_of_session) {
   std::uint16_t port = port_of_session;
   if (const std::string given = asked["port"]; !given.empty()) {
@@ -133,7 +133,7 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
       credentials.emplace(key, std::move(value));
   if (!credentials.empty()) one.wish.credentials = credentials;
   if (auto wrong = check_session(one.wish)) return tl::unexpected(std::move(*wrong));
-  // A name that the user chose goes to the server unchanged.
+  // A session name chosen by the user is sent to the server unchanged; other sessions get a generated name.
   if (!there && asked["session"].empty() && asked["from"] != one.session)
     one.wish.name = new_name(asked, one.wish, one.session);
   if (there)

@@ -1,4 +1,4 @@
-// A request to urtrs-mapd, and what it asks for.
+// Requests to urtrs-mapd: parameters, parsing, and replies.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -26,22 +26,22 @@ struct Asked {
 };
 
 nlohmann::json with_version(nlohmann::json answer);
-// The name of this host up to the first dot.
+// Name of this host up to the first dot.
 std::string host_name();
 
 struct Wanted {
   std::string session;
   mapping::SessionWish wish;
 };
-// Session and paths of a "device.map".
+// Session and its settings requested by "device.map".
 tl::expected<Wanted, mapping::Refusal> wanted(const Asked&);
-// Advice to the user after this refusal; may be empty.
+// Advice for the user about this error; may be empty.
 std::string hint_of(const Asked&, const mapping::Refusal&);
 
 // The methods "path.add" and "path.remove".
 void path_add(const Asked&);
 void path_remove(const Asked&);
-// Sends the result as the answer to the request.
+// Returns a callback that sends the result as the reply to the request.
 Keeper::Then answer_of(const Asked&);
 
 }  // namespace rtrs::mapd

@@ -1,4 +1,4 @@
-"""Mappings of servers that ask for TLS or a shared key: with keys of urtrs-mapd, with those of a session, and without."""
+"""Mapping from servers that require TLS or a shared key: with keys of urtrs-mapd, keys of a session, and no keys."""
 import json
 import os
 import signal
@@ -10,7 +10,7 @@ from programs import BOUND, program, until
 
 @pytest.fixture(name="keys")
 def _keys(tmp_path):
-    """Files: of the server, which has two keys, and one each of alice and bob."""
+    """Key files: one with both keys for the server, and one each for alice and bob."""
     folder = tmp_path / "keys"
     folder.mkdir()
     for name in "alice", "bob":
@@ -24,7 +24,7 @@ def _keys(tmp_path):
 
 @pytest.fixture(name="safe")
 def _safe(urtrsd, keys):
-    """Servers that ask for a key: one on tcp, one on libfabric."""
+    """Servers that require a key, by fabric."""
     return {"tcp": urtrsd("--export=disk0=mem:1M", "--sess-queue-depth=64", f"--tls-keys={keys / 'server'}"),
             "libfabric": urtrsd("--fabric=libfabric", "--export=disk0=mem:1M", "--sess-queue-depth=64", f"--auth-keys={keys / 'server'}")}
 
@@ -38,7 +38,7 @@ def test_a_session_has_keys_of_its_own(mapd, safe, keys, urtrs, monkeypatch, fab
     server = safe[fabric]
     said = urtrs("map", *of(server, fabric), code=1)
     assert "takes --tls-keys, --auth-keys and the like" in said, said
-    monkeypatch.chdir(keys)  # and at once again: the name of what failed is free
+    monkeypatch.chdir(keys)  # the retry can use the name of the failed session
     urtrs("map", *of(server, fabric), f"--{option}-keys=alice")
     session, = mapd.sessions().values()
     assert session["credentials"] == {f"{option}_keys": str(keys / "alice")}

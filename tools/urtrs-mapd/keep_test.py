@@ -1,4 +1,4 @@
-"""What somebody asked urtrs-mapd for is kept, or is not done: paths of a session, and a state file that cannot be written."""
+"""A change of paths is either saved or rejected, also when the state file cannot be written."""
 import contextlib
 import json
 import os
@@ -13,14 +13,14 @@ SECOND = "127.0.0.2@127.0.0.1"
 
 
 def paths(mapd):
-    """Of the process that serves the session, as it was asked for them; and those that are kept."""
+    """Returns the paths of the session in its process, and the saved paths."""
     session, = mapd.sessions().values()
     shown, = mapd.ask_at(session["control"], "client.show")["sessions"]
     return [path["address"] for path in shown["paths"]], session["paths"]
 
 
 def go_on(pid):
-    """A process that stands still; it may have ended."""
+    """Continues a stopped process, if it still exists."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGCONT)
 
@@ -37,7 +37,7 @@ def _session(mapd, mapped):
 
 @pytest.fixture(name="blocked")
 def _blocked(mapd):
-    """The state file cannot be written while the folder `blocked` is there."""
+    """Path at which a directory prevents writing the state file."""
     return mapd.folder / "state.json.new"
 
 

@@ -22,12 +22,12 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Between two looks at a process: while it starts, while it is asked for something, and else.
+// Intervals of state queries: while the process starts, while requests are pending, and otherwise.
 constexpr milliseconds kStarting{50};
 constexpr milliseconds kBusy{300};
 constexpr milliseconds kCalm{2000};
 constexpr milliseconds kLookPatience{5000};
-// Longer than nbdkit's own bounds: connect_timeout, or what it waits for a name that is taken.
+// Longer than the time limits of nbdkit: connect_timeout, or its wait for a used session name.
 constexpr milliseconds kAskPatience{300'000};
 constexpr milliseconds kEndPatience{60'000};
 
@@ -56,10 +56,10 @@ void Keeper::begin() {
   std::vector<std::string> names = sessions_with_locks(options_.folder);
   std::vector<Found> found;
   for (const std::string& session : names) {
-    if (check_session_name(session)) continue;  // none of ours
+    if (check_session_name(session)) continue;  // not a session of urtrs-mapd
     auto process = Process::adopt(context_, files_of(session), gone(session));
     if (!process) {
-      log(3, fmt::format("session {}: {}", session, process.error()));  // the others are spared
+      log(3, fmt::format("session {}: {}", session, process.error()));  // continue with the other sessions
       continue;
     }
     if (*process == nullptr) {
@@ -78,7 +78,7 @@ void Keeper::begin() {
     served(session).process = std::move(*process);
     found.push_back({session, std::move(*wish)});
   }
-  // First all that is there, so that nothing is started twice.
+  // First report all running processes, so that none is started twice.
   for (const Found& one : found) {
     give(one);
     look_at(one.session);
@@ -123,7 +123,7 @@ void Keeper::arm() {
   });
 }
 
-// Files of sessions that are no more; and the end, where it is waited for.
+// Removes files of ended sessions. After end_all(), calls its callback when no process is left.
 void Keeper::forget_unused() {
   bool any = false;
   for (auto at = served_.begin(); at != served_.end();) {
@@ -141,8 +141,8 @@ void Keeper::forget_unused() {
 std::vector<std::string> Keeper::command_of(const std::string& session) const {
   const SessionWish& wish = machine_.sessions().at(session).wish;
   const SessionFiles files = files_of(session);
-  // The kernel's NBD client has one connection, and requests of one that are carried out at once take a
-  // thread each.
+  // 64 threads, because the NBD client of the kernel uses one connection, and each parallel request of a
+  // connection needs a thread.
   std::vector<std::string> command{options_.nbdkit, "-f", "--threads=64", "-U", files.nbd};
   for (std::string& one : parameters_of(wish, options_.parameters)) command.push_back(std::move(one));
   command.push_back("session=" + (wish.name.empty() ? session : wish.name));
@@ -155,7 +155,7 @@ std::vector<std::string> Keeper::command_of(const std::string& session) const {
 Process::Gone Keeper::gone(const std::string& session) {
   return [this, session] {
     Served& one = served(session);
-    // One that answered has told itself how it is.
+    // A process that has answered before reported its state itself.
     if (const auto found = machine_.sessions().find(session);
         one.process && found != machine_.sessions().end() &&
         found->second.state == Supervisor::State::starting)
@@ -222,18 +222,18 @@ void Keeper::carry_out(const Map& map) {
                                ? found->second.devices.at(device).error
                                : 0;
         served(session).refusal = answer ? "" : answer.error().message;
-        // The same refusal again and again is one line.
+        // Log a repeated rejection only once.
         if (error != 0 && error != before)
           log(4, fmt::format("session {}: {}", session, answer.error().message));
         if (error == 0) log(6, fmt::format("session {}: device {} is mapped", session, device));
         give(Mapped{session, device, error});
         if (const auto one = served_.find(session); one != served_.end()) one->second.refusal.clear();
-        // Its size is of interest at once.
+        // Query the size immediately.
         if (!served(session).looking) look_at(session);
       });
 }
 
-// The process ends what it does for the device, whichever it is.
+// device.unmap also cancels a pending device.map.
 void Keeper::carry_out(const Cancel& cancel) {
   ask(cancel.session, "device.unmap", {{"device", cancel.device}}, [](const auto&) {});
 }
@@ -297,7 +297,7 @@ void Keeper::look_later(const std::string& session) {
 void Keeper::look_at(const std::string& session) {
   Served& one = served(session);
   if (!one.process) return;
-  if (one.link && one.link->is_over()) one.link.reset();  // who waited has been told
+  if (one.link && one.link->is_over()) one.link.reset();  // pending calls have already failed
   if (!one.link) {
     auto link = rpc::AsyncClient::connect(context_, files_of(session).control);
     if (!link) return look_later(session);

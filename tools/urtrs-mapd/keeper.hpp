@@ -1,5 +1,5 @@
-// Carries out what tools/lib/control/mapping decides: starts and ends processes, asks them over their control
-// sockets, writes the state file. Everything is on the thread of the event loop.
+// Carries out the decisions of tools/lib/control/mapping: starts and stops processes, calls them through
+// their control sockets, writes the state file. Must be used only in the thread of the event loop.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -22,31 +22,31 @@ namespace rtrs::mapd {
 
 class Keeper {
  public:
-  // Nothing, or why it was not done; the hint may be empty.
+  // Receives the error, or nullopt for success. The hint of the error may be empty.
   using Then = std::function<void(std::optional<rpc::Error>)>;
 
   Keeper(boost::asio::io_context&, const Options&, const mapping::Wishes&, mapping::Supervisor::Options);
 
-  // Takes over what runs and starts what is missing.
+  // Takes over running processes and starts missing ones.
   void begin();
-  // Ends all processes, then calls `then`. No other call may follow.
+  // Stops all processes, then calls `then`. No other function may be called after this.
   void end_all(std::function<void()> then);
 
   void map(const std::string& session, const mapping::SessionWish&, const std::string& device,
            mapping::DeviceWish, Then then);
   void unmap(const std::string& session, const std::string& device, bool force, Then then);
-  // One more path of a session, or one less.
+  // Adds or removes a path of a session.
   void change_path(const mapping::PathAsked&, Then then);
-  // Tries at once what waits: a device that was refused, or a process that ended.
+  // Retries immediately: reopens a rejected device, or restarts a process that ended.
   void remap(const std::string& session, const std::string& device, Then then);
 
   const mapping::Supervisor& machine() const noexcept { return machine_; }
   SessionFiles files_of(const std::string& session) const { return {options_.folder, session}; }
-  // What the process of this session said last of a device; zeros where it said nothing.
+  // Last state of the device reported by the process of the session; zeros if there is none.
   SeenDevice seen(const std::string& session, const std::string& device) const;
-  // 0: no process runs.
+  // Process of the session; 0 if none runs.
   pid_t process_of(const std::string& session) const;
-  // Why the session has no connection, as a sentence; empty: it has one, or nobody knows.
+  // Sentence that says why the session is not connected; empty if it is connected or the reason is unknown.
   std::string trouble(const std::string& session) const;
 
  private:
@@ -54,11 +54,11 @@ class Keeper {
     explicit Served(boost::asio::io_context& context) : look(context) {}
     std::unique_ptr<Process> process;
     std::unique_ptr<rpc::AsyncClient> link;
-    boost::asio::steady_timer look;  // until the process is asked again how it is
-    bool looking = false;            // asked, and no answer yet
+    boost::asio::steady_timer look;  // next query of the process state
+    bool looking = false;            // a query is pending
     std::map<std::string, SeenDevice> seen;
     Trouble trouble;
-    std::string refusal;  // of the last device, in words
+    std::string refusal;  // error text of the last rejected device
     rpc::Error path_refusal{};
   };
 
@@ -73,7 +73,7 @@ class Keeper {
   void carry_out(const mapping::Done&);
   std::vector<std::string> command_of(const std::string& session) const;
   Process::Gone gone(const std::string& session);
-  // Asks a process; `method` is one of its control socket.
+  // Calls `method` on the control socket of the process.
   using Answered = std::function<void(const tl::expected<nlohmann::json, rpc::Error>&)>;
   void ask(const std::string& session, const char* method, const nlohmann::json& parameters, Answered then);
   void look_at(const std::string& session);
@@ -99,15 +99,15 @@ class Keeper {
 
   boost::asio::io_context& context_;
   Options options_;
-  bool lost_;  // what was wished
+  bool lost_;  // the wishes are unknown, because the state file was damaged
   mapping::Supervisor machine_;
   boost::asio::steady_timer tick_;
   std::map<std::string, Served> served_;
   std::map<mapping::Ticket, Waiter> waiters_;
   mapping::Ticket tickets_ = 0;
   int save_error_ = 0;
-  std::optional<mapping::Saved> saved_;  // of the action that was carried out last
-  std::function<void()> ended_;          // set: everything is ended
+  std::optional<mapping::Saved> saved_;  // result of the last Save action
+  std::function<void()> ended_;          // set by end_all()
 };
 
 }  // namespace rtrs::mapd

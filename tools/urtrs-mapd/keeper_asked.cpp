@@ -1,4 +1,4 @@
-// Requests to the Keeper and their answers.
+// Requests to the Keeper, and error texts.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -49,7 +49,7 @@ rpc::Error Keeper::explain_path(int error, const std::string& session, const std
                     : error == ENOSPC ? rpc::Code::busy
                                       : rpc::Code::failed;
   const std::string what = fmt::format("{} \"{}\" of session \"{}\": ", doing, path, session);
-  // The process has words of its own for what it refuses.
+  // Prefer the error text of the process.
   if (const auto found = served_.find(session);
       found != served_.end() && found->second.path_refusal.error == error) {
     const rpc::Error& said = found->second.path_refusal;
@@ -88,7 +88,7 @@ rpc::Error Keeper::explain(int error, const std::string& session, const std::str
   const auto code = error == ENOENT   ? rpc::Code::no_such_thing
                     : error == ENOSPC ? rpc::Code::busy
                                       : rpc::Code::failed;
-  // The process says what the server answered, and what to do.
+  // The error text of the process contains the reply of the server and advice.
   const std::string said = found == served_.end() ? std::string() : found->second.refusal;
   if (maps && !link && !said.empty()) return {code, what + said, "", error};
   if (maps && error == ENOSPC) {
@@ -113,7 +113,7 @@ Ticket Keeper::wait(Then then, const std::string& session, const std::string& de
 
 void Keeper::map(const std::string& session, const SessionWish& wish, const std::string& device,
                  DeviceWish how, Then then) {
-  // Errors of an earlier mapping under this name do not belong to the new one.
+  // Clear errors of an earlier mapping with the same name.
   if (const auto found = served_.find(session); found != served_.end())
     if (const auto known = machine_.sessions().find(session);
         known == machine_.sessions().end() || !known->second.in_use())

@@ -1,4 +1,4 @@
-"""urtrs-mapd --kernel-devices as a process: it is there alone for as long as it runs, tells the service manager, and ends by a signal."""
+"""urtrs-mapd --kernel-devices: only one runs at a time, it notifies the service manager, and it ends on a signal."""
 import os
 import re
 import signal

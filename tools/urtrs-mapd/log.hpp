@@ -1,14 +1,15 @@
-// The log of urtrs-mapd: lines on standard error.
+// Log of urtrs-mapd on standard error.
 #pragma once
 #include <string>
 
 namespace rtrs::mapd {
 
-// `severity`: as of syslog, 3 error, 4 warning, 6 info; the journal of systemd is told.
+// `severity`: syslog(3) level: 3 error, 4 warning, 6 info. Passed on if standard error is the systemd
+// journal.
 void log(int severity, const std::string& line);
 
-// Lines from now on have the time in front, where the journal does not note it. Before, they are read at once
-// by whoever starts the program.
+// Adds a time stamp to all later lines, unless they go to the journal. Lines of the start need none, because
+// the user reads them at once.
 void log_times();
 
 }  // namespace rtrs::mapd

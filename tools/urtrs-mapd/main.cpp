@@ -1,4 +1,4 @@
-// urtrs-mapd: keeps devices mapped. What is decided is in tools/lib/control/mapping.
+// urtrs-mapd: keeps devices mapped. tools/lib/control/mapping makes the decisions.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -45,7 +45,7 @@ std::string errno_text(int error) {
   return fmt::format("{} (errno {})", std::strerror(error), error);
 }
 
-// One line to the service manager, as sd_notify(3) does; nothing where there is none.
+// Sends one line to the service manager, as sd_notify(3). No effect without NOTIFY_SOCKET.
 void notify(const std::string& line) {
   const char* name = std::getenv("NOTIFY_SOCKET");
   sockaddr_un address{};
@@ -63,8 +63,8 @@ void notify(const std::string& line) {
 }
 
 struct Lock {
-  const char* step = "";  // that failed
-  int error = 0;          // 0: it is held until the process ends
+  const char* step = "";  // step that failed
+  int error = 0;          // 0: the lock is held until the process ends
 };
 
 Lock try_lock(const std::string& file) {
@@ -76,7 +76,7 @@ Lock try_lock(const std::string& file) {
   return {"lock", error};
 }
 
-// Nothing, or why it cannot be had.
+// Takes the lock for the lifetime of the process. Returns an error text or "".
 std::string take_lock(const std::string& file) {
   const auto [step, error] = try_lock(file);
   if (error == 0) return {};
@@ -87,7 +87,7 @@ std::string take_lock(const std::string& file) {
                      errno_text(error));
 }
 
-// Folders of the state file and of sockets, and that nobody else works in them.
+// Creates the directory of the state file, and locks it and the socket directory against other processes.
 std::string prepare(const Options& options) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::path(options.state).parent_path();
@@ -99,10 +99,10 @@ std::string prepare(const Options& options) {
 
 struct Loaded {
   mapping::Wishes wishes;
-  bool lost = false;  // what was wished is not known
+  bool lost = false;  // the state file was damaged, so the wishes are unknown
 };
 
-// Of what read_state() found: somebody else's, to whom its name belongs.
+// True if the file is not a state file, so it must not be renamed or overwritten.
 bool is_foreign(const tl::expected<std::string, int>& text) {
   if (text) return !mapping::may_be_state(*text);
   const int error = text.error();
@@ -151,7 +151,7 @@ int serve(const Options& options, Loaded loaded) {
     return missing;
   }
   log_times();
-  keeper.begin();  // after the socket, so that nothing is started where this one cannot go on
+  keeper.begin();  // after opening the socket, so that no process is started if that fails
   boost::asio::signal_set signals(context, SIGTERM, SIGINT);
   signals.async_wait([&](const boost::system::error_code& error, int) {
     if (error) return;
@@ -167,7 +167,7 @@ int serve(const Options& options, Loaded loaded) {
   return done;
 }
 
-// Until a signal comes. The devices stay: the kernel holds IO of one that loses its connection meanwhile.
+// Runs until a signal. The devices stay: the kernel holds IO of a device that loses its connection meanwhile.
 int keep_kernel_devices() {
   if (!kernel_nbd::has_netlink()) {
     log(3,
@@ -176,10 +176,10 @@ int keep_kernel_devices() {
     return missing;
   }
   const std::string file = kernel_nbd::keeper_lock_file();
-  std::error_code ignored;  // try_lock() says what is wrong
+  std::error_code ignored;  // try_lock() reports the error
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
   Lock lock = try_lock(file);
-  // "urtrs map" looks at it for a moment.
+  // Retries, because "urtrs map" holds the lock briefly to test it.
   for (int turn = 0; turn < 10 && lock.error == EWOULDBLOCK; ++turn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     lock = try_lock(file);
@@ -209,7 +209,7 @@ int keep_kernel_devices() {
   return done;
 }
 
-// Finds what --nbdkit names, or nbdkit-urtrs. Nothing, or why that cannot be run.
+// Finds the program of --nbdkit, or nbdkit-urtrs. Returns an error text if it cannot be run, otherwise "".
 std::string find_nbdkit(std::string& program) {
   std::string found = program;
   if (program.empty() || program.find('/') == std::string::npos)
@@ -230,7 +230,7 @@ std::string find_nbdkit(std::string& program) {
   return {};
 }
 
-// It may be there when the first session needs it, so it is no reason not to start.
+// Only a warning, because the file may appear before the first session needs it.
 void warn_of_missing_files(const std::vector<std::string>& parameters) {
   for (const std::string& one : parameters) {
     const std::size_t equals = one.find('=');

@@ -1,4 +1,4 @@
-"""The completion of urtrs-mapd for bash, zsh and fish: each option of --help, and files and groups behind them."""
+"""Completion of urtrs-mapd for bash, zsh and fish: all options of --help, and file and group names as values."""
 import re
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ from programs import BOUND, ROOT, program
 
 FOLDER = ROOT / "tools/urtrs-mapd/completion"
 SCRIPT = FOLDER / "urtrs-mapd.bash"
-# Plays a key: sets what bash sets, calls the function, and prints what it offers.
+# Simulates the Tab key: sets the variables of bash, calls the function, and prints the suggestions.
 OFFERED = '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _urtrs_mapd; printf "%s\\n" "${COMPREPLY[@]}"'
 
 
@@ -20,7 +20,7 @@ def offered(*words):
 
 
 def options():
-    """Those of --help; what takes a value ends with an equals sign."""
+    """Options listed by --help; an option with a value ends with "="."""
     text = subprocess.run([program("urtrs-mapd"), "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
     return sorted(re.findall(r"^  (?:-h,)?(--[a-z-]+=?)", text, re.MULTILINE))
 
@@ -45,7 +45,7 @@ def test_bash_has_the_function_for_urtrs_mapd():
 
 
 def test_zsh_and_fish_have_the_same_options():
-    """As text; neither shell is needed."""
+    """Compares the text of the files, so that neither shell is needed."""
     zsh = (FOLDER / "_urtrs-mapd").read_text()
     assert zsh.startswith("#compdef urtrs-mapd\n")
     assert sorted(re.findall(r"(--[a-z-]+=?)(?=[\[}])", zsh)) == options()

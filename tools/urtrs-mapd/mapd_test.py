@@ -1,4 +1,4 @@
-"""urtrs-mapd keeps devices mapped: shared sessions, and what becomes of them when somebody dies."""
+"""urtrs-mapd keeps devices mapped: shared sessions, and killed processes."""
 import grp
 import json
 import os
@@ -89,7 +89,7 @@ def test_remap_opens_at_once_what_the_server_refused(mapd, server, mapped, urtrs
     urtrs("export", "add", "disk0=mem:16M")
     until("it is open again", lambda: "already in progress" in subprocess.run([program("urtrs"), "remap", "disk0"], capture_output=True, text=True,
                                                                              check=False, timeout=BOUND).stderr)
-    copy.wait(BOUND)  # what was on its way when the export was taken away may have failed
+    copy.wait(BOUND)  # may have failed, because requests were in flight when the export was removed
     subprocess.run(["nbdcopy", mapped, "null:"], check=True, timeout=BOUND)
     assert "no device \"disk7\" is mapped" in urtrs("remap", "disk7", code=1)
 
@@ -106,7 +106,7 @@ def test_names_of_sessions(mapd, server, mapped, urtrs):
     assert "goes over the fabric tcp, not verbs" in urtrs("map", "disk0", "from", "web1", "--fabric=verbs", code=1)
     urtrs("map", "disk0", "from", "web1", "ip:127.0.0.2,ip:127.0.0.1", "ro")
     assert "have a device \"disk0\"" in urtrs("unmap", "disk0", code=1)
-    urtrs("unmap", "disk0", "web1")  # as "from" takes it
+    urtrs("unmap", "disk0", "web1")  # short session name, as accepted by "from"
     assert list(mapd.sessions()[f"{host}@127_0_0_1"]["paths"]) == ["127.0.0.1"]
 
 

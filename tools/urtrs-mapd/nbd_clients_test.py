@@ -1,4 +1,4 @@
-"""What NBD clients in user space see when the nbdkit of a mapped device is killed and urtrs-mapd starts the next one."""
+"""NBD clients in user space when the nbdkit of a mapped device is killed and urtrs-mapd restarts it."""
 import os
 import shutil
 import signal
@@ -11,7 +11,7 @@ nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
 
 
 def kill(mapd):
-    """Ends the nbdkit, and waits for the next one."""
+    """Kills the nbdkit and waits for its replacement."""
     before = mapd.nbdkits()
     assert len(before) == 1
     os.kill(before[0], signal.SIGKILL)
@@ -20,7 +20,7 @@ def kill(mapd):
 
 @pytest.fixture(name="qemu")
 def _qemu(mapped, tmp_path, ends):
-    """qemu("reconnect-delay=60"): the storage daemon of QEMU serves the device anew; the URI of that."""
+    """qemu("reconnect-delay=60") exports the device again with the QEMU storage daemon. Returns the URI."""
     if shutil.which("qemu-storage-daemon") is None:
         pytest.skip("without qemu-system-common")
 

@@ -18,7 +18,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Of the plugin, and given by us or different for each session.
+// Plugin parameters that are set by urtrs-mapd or per session, so not allowed on the command line.
 constexpr std::array<std::string_view, 11> kOurs{"path",   "device",  "port",      "session",
                                                  "fabric", "exports", "control",   "control_group",
                                                  "status", "trace",   "trace_dump"};
@@ -28,7 +28,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The first of a list of folders that a service manager gives.
+// First directory of a colon-separated list, as in $STATE_DIRECTORY.
 std::string first_of(const std::string& folders) {
   return folders.substr(0, folders.find(':'));
 }

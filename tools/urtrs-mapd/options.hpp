@@ -1,4 +1,4 @@
-// The command line of urtrs-mapd.
+// Command line of urtrs-mapd.
 #pragma once
 #include <string>
 #include <tl/expected.hpp>
@@ -7,20 +7,20 @@
 namespace rtrs::mapd {
 
 struct Options {
-  std::string state;                    // file of what is to be mapped
-  std::string folder;                   // for sockets and locks
-  std::string group;                    // that may map and unmap; empty: that of the process
-  std::string nbdkit;                   // what is run for a session, with the plugin
-  bool end_devices = false;             // SIGTERM ends what was started, too
-  bool kernel_devices = false;          // nothing but keeping the kernel's NBD devices connected
-  std::vector<std::string> parameters;  // "key=value", of the plugin, for every session
-  bool json = false;                    // the version, and mistakes
+  std::string state;                    // file with the sessions and devices to map
+  std::string folder;                   // directory for sockets and locks
+  std::string group;                    // group that may map and unmap; empty: group of the process
+  std::string nbdkit;                   // program that serves a session: nbdkit with the plugin
+  bool end_devices = false;             // SIGTERM also stops the started processes
+  bool kernel_devices = false;          // only keep NBD devices of the kernel connected
+  std::vector<std::string> parameters;  // "key=value": plugin parameters for every session
+  bool json = false;                    // print version and errors as JSON
   bool help = false;
-  std::string topic;  // of help: an option, or a parameter of the plugin; empty: all
+  std::string topic;  // topic of --help: an option or a plugin parameter; empty: all
   bool version = false;
 };
 
-// `words` without the name of the program. The error is a sentence.
+// `words`: arguments without the program name. The error is a sentence.
 tl::expected<Options, std::string> parse(const std::vector<std::string>& words);
 
 extern const char* const kHelp;

@@ -1,5 +1,5 @@
-// The parameters of the plugin for a session: what "urtrs map" said of it, and what urtrs-mapd was given for
-// all.
+// Plugin parameters of a session: from "urtrs map" for this session, and from the command line of urtrs-mapd
+// for all sessions.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,25 +9,26 @@
 
 namespace rtrs::mapd {
 
-// "key=value" each. `given`: for all sessions. A session with credentials of its own has none of theirs; and
-// where they have both those of TLS and shared keys, it has those that are of its fabric.
+// Returns the parameters as "key=value". `given`: parameters for all sessions. If the session has its own
+// credentials, those in `given` are not used. If `given` has both TLS credentials and shared keys, only the
+// kind for the fabric of the session is used.
 std::vector<std::string> parameters_of(const mapping::SessionWish&, const std::vector<std::string>& given);
 
-// The way back: the session, without devices, of a process that was started with `command`. Nothing: that
-// says it not, or no session can be so with what is `given` now.
+// Inverse of parameters_of(): the session, without devices, of a process that was started with `command`.
+// nullopt if the command does not contain it, or if it is not valid together with `given`.
 std::optional<mapping::SessionWish> wish_in(const std::vector<std::string>& command,
                                             const std::vector<std::string>& given);
 
-// Identity that the session shows to its server, by its own credentials or those for all; the host name if it
-// has none. Reads the files of the credentials.
+// Identity of the session at its server, from its own credentials or those for all sessions; the host name if
+// there are none. Reads the credential files.
 std::string shown_as(const mapping::SessionWish&, const std::vector<std::string>& given);
 
-// Nothing, or what the plugin will not take, as a sentence.
+// Returns a sentence that says why the plugin rejects the parameters; empty if it accepts them.
 std::string wrong_parameters(const mapping::SessionWish&, const std::vector<std::string>& given);
-// What to tell of a session that cannot be or did not start, `why`: where that is for something that is
-// `given` to urtrs-mapd, this is named, because who maps the session has not said it.
+// Error text for a session that is invalid or did not start because of `why`. If parameters in `given` caused
+// the error, the text names them, because the user of "urtrs map" did not write them.
 std::string told_of(const mapping::SessionWish&, const std::vector<std::string>& given, std::string why);
-// Of those for all: what no session can have.
+// Checks parameters for all sessions: returns an error text if no fabric accepts them.
 std::string wrong_parameters(const std::vector<std::string>& given);
 
 }  // namespace rtrs::mapd

@@ -1,5 +1,5 @@
-// The process that serves a session, and how it is known that there is one only: it holds a lock on a file
-// for as long as it lives, whoever started it. So one that runs is found again by a later urtrs-mapd.
+// The process that serves a session. The process holds a lock on a file until it ends, so there is at most
+// one per session, and a restarted urtrs-mapd finds the process.
 #pragma once
 #include <sys/types.h>
 
@@ -13,14 +13,14 @@
 
 namespace rtrs::mapd {
 
-// In the run-time folder, of one session.
+// Files of one session in the run-time directory.
 struct SessionFiles {
-  std::string lock;     // with the number of the process
+  std::string lock;     // lock file; contains the process id
   std::string nbd;      // socket for NBD clients
   std::string control;  // socket for "urtrs client"
 
   SessionFiles(const std::string& folder, const std::string& session);
-  // What a process left behind; nothing while one holds the lock, known or not.
+  // Removes the files of an ended process. No effect while any process holds the lock.
   void remove() const;
 };
 // Sessions that have a lock file in `folder`.
@@ -28,38 +28,39 @@ std::vector<std::string> sessions_with_locks(const std::string& folder);
 
 class Process {
  public:
-  // It has ended: called once, from the event loop. It may destroy the Process.
+  // Called once from the event loop when the process has ended. May destroy the Process.
   using Gone = std::function<void()>;
 
-  // Runs `command`; the error is a sentence. It is in a session of its own, so that signals of a terminal do
-  // not reach it, and it goes on when this program ends.
+  // Starts `command`; the error is a sentence. The process runs in a new session (setsid), so that it
+  // receives no signals of a terminal, and continues when this program ends.
   static tl::expected<std::unique_ptr<Process>, std::string> start(boost::asio::io_context&,
                                                                    const SessionFiles&,
                                                                    const std::vector<std::string>& command,
                                                                    Gone);
-  // The one that holds the lock; nullptr: none does. The error is a sentence: somebody else has it.
+  // Returns the process that holds the lock; nullptr if there is none. The error is a sentence: the lock is
+  // held, but the file does not name the process.
   static tl::expected<std::unique_ptr<Process>, std::string> adopt(boost::asio::io_context&,
                                                                    const SessionFiles&, Gone);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Why it did not start, in its own words: what it said last, errors first. Empty: nothing.
+  // Last error line, or else last line, that the process printed during its start; may be empty.
   std::string last_error();
   void signal(int number) const;
-  // Its words, as the kernel has them; empty: it has ended.
+  // Its command line from /proc; empty if it has ended.
   std::vector<std::string> command() const;
   pid_t pid() const noexcept { return pid_; }
 
  private:
   Process(boost::asio::io_context&, pid_t pid, int pidfd, Gone);
   void watch(Gone gone);
-  // Hears its standard error while it starts.
+  // Reads the standard error of the process during its start.
   void listen(int said);
   struct Said;
   pid_t pid_;
-  std::shared_ptr<Said> said_;                 // null: one that was there before
-  boost::asio::posix::stream_descriptor end_;  // readable when it has ended
+  std::shared_ptr<Said> said_;                 // null for an adopted process
+  boost::asio::posix::stream_descriptor end_;  // pidfd; readable when the process has ended
 };
 
 }  // namespace rtrs::mapd

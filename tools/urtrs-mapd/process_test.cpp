@@ -1,4 +1,4 @@
-// One process a session, whoever started it.
+// Tests of Process: one process per session, also across restarts of urtrs-mapd.
 #include "tools/urtrs-mapd/process.hpp"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ class ProcessTest : public testing::Test {
   bool gone() {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!gone_ && std::chrono::steady_clock::now() < until) {
-      context_.restart();  // it stops where nothing is watched
+      context_.restart();  // the context stops when it has no work
       context_.run_one_for(std::chrono::seconds(1));
     }
     return std::exchange(gone_, false);
@@ -83,8 +83,8 @@ TEST_F(ProcessTest, WhyItDidNotStartIsKnownInItsOwnWords) {
   EXPECT_EQ((*without)->last_error(), "b") << "no line has an error";
 }
 
-// What it said last and its end may be known in one turn of the loop, and whoever hears of the end lets it
-// go.
+// The last output and the end of the process may be processed in one iteration of the loop, and the callback
+// for the end destroys the Process.
 TEST_F(ProcessTest, ItMayBeLetGoWhereItsEndIsTold) {
   const std::string go = (folder_.path() / "go").string();
   ASSERT_EQ(::mkfifo(go.c_str(), 0600), 0);
@@ -96,11 +96,11 @@ TEST_F(ProcessTest, ItMayBeLetGoWhereItsEndIsTold) {
     });
     ASSERT_TRUE(started) << started.error();
     process = std::move(*started);
-    // It ends once it is told to and not before, since one that has ended cannot be watched.
+    // The process ends only after the write to `go`, because pidfd_open() needs a running process.
     const int watched = static_cast<int>(::syscall(SYS_pidfd_open, process->pid(), 0));
     ASSERT_GE(watched, 0);
     std::ofstream(go) << "go\n";
-    // Now both are waiting.
+    // Wait until the process has ended, so that both events are pending.
     pollfd ended{watched, POLLIN, 0};
     EXPECT_EQ(::poll(&ended, 1, 60'000), 1);
     ::close(watched);
@@ -123,7 +123,7 @@ TEST_F(ProcessTest, FilesOfOneThatRunsAreNotRemoved) {
   EXPECT_FALSE(std::filesystem::exists(files_.lock));
 }
 
-// The plugin does what the script does.
+// The script switches to the log descriptor as the plugin does.
 TEST_F(ProcessTest, OneThatHasStartedWritesToOurLogItself) {
   const std::string script =
       "eval \"exec 2>&$URTRS_MAPD_LOG_FD 1>&2\"; echo ours; echo 'error: ours too' >&2; exec sleep 0.2";
@@ -136,7 +136,7 @@ TEST_F(ProcessTest, OneThatHasStartedWritesToOurLogItself) {
   EXPECT_EQ((*started)->last_error(), "");
 }
 
-// As nbdkit does.
+// nbdkit -f ends when its parent ends.
 TEST_F(ProcessTest, AProgramThatEndsWithItsParentOutlivesUs) {
   const std::string out = folder_ / "out";
   auto started = start({"/bin/sh", "-c", "ps -o ppid= -p $$ > \"$0\"; exec sleep 60", out});
@@ -169,7 +169,7 @@ TEST_F(ProcessTest, ASecondOneIsNotStartedButFound) {
   ASSERT_NE(*adopted, nullptr);
   EXPECT_EQ((*adopted)->pid(), (*started)->pid());
   EXPECT_EQ(sessions_with_locks(folder_.path().string()), std::vector<std::string>{"web1@10_0_0_2"});
-  started->reset();  // as where its urtrs-mapd was killed
+  started->reset();  // as if urtrs-mapd had been killed
   (*adopted)->signal(SIGTERM);
   EXPECT_TRUE(gone());
   EXPECT_EQ(adopt().value(), nullptr);
@@ -179,7 +179,7 @@ TEST_F(ProcessTest, ASecondOneIsNotStartedButFound) {
 
 TEST_F(ProcessTest, NothingOfThisProgramStaysOpenInItButTheLock) {
   const std::string out = folder_ / "out";
-  const int ours = ::open("/dev/null", O_RDONLY);  // as sockets of Asio are: not closed by exec
+  const int ours = ::open("/dev/null", O_RDONLY);  // without O_CLOEXEC, like sockets of Asio
   ASSERT_GE(ours, 3);
   auto started =
       start({"/bin/sh", "-c", "for fd in /proc/$$/fd/*; do readlink $fd; done > \"$0\"; sleep 1", out});

@@ -1,4 +1,4 @@
-"""urtrs map --run, with urtrs-mapd and without."""
+"""urtrs map --run, with and without urtrs-mapd."""
 import contextlib
 import json
 import os
@@ -13,7 +13,7 @@ from screens import Screen
 
 @pytest.fixture(name="prepared", params=["with urtrs-mapd", "without"])
 def _prepared(request, server):
-    """The way that the command takes; nothing is mapped afterwards."""
+    """Runs a test with or without urtrs-mapd, and checks that no mapping is left afterwards."""
     if request.param == "without":
         yield None
         return
@@ -63,7 +63,7 @@ def test_a_signal_ends_the_command_and_the_device_is_unmapped(mapd, server, tmp_
 
 
 def runs(pid):
-    """Whether the process is there and not only waited for."""
+    """True if the process exists and is not a zombie."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
         return stat.read().rpartition(") ")[2][0] != "Z"
     return False

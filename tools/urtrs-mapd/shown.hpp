@@ -1,4 +1,4 @@
-// What the process of a session says of its devices.
+// State of the devices of a session, as reported by its process.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,17 +13,17 @@ namespace rtrs::mapd {
 struct SeenDevice {
   std::uint64_t size_bytes = 0;
   std::uint64_t users = 0;
-  int refused = 0;  // errno: the server let it be opened once, and does so no more
+  int refused = 0;  // errno with which the server rejects reopening the device; 0: none
 };
 
 struct Shown {
-  std::vector<std::string> kept;  // that stay open without users
+  std::vector<std::string> kept;  // devices that stay open without users
   std::map<std::string, mapping::DeviceWish> modes;
   std::map<std::string, SeenDevice> devices;
   std::vector<std::string> paths;  // "[SRC@]DST"
 };
 
-// Of an answer to "client.show"; throws nlohmann::json::exception where it is none.
+// Parses a reply of "client.show". Throws nlohmann::json::exception if it is invalid.
 Shown devices_in(const nlohmann::json& shown);
 
 }  // namespace rtrs::mapd

@@ -1,4 +1,4 @@
-"""The state file of urtrs-mapd: damaged, hostile, of a later version, or none at all."""
+"""State file of urtrs-mapd: damaged, malicious, of a later version, or missing."""
 import json
 import os
 import subprocess

@@ -10,7 +10,7 @@ using nlohmann::json;
 
 namespace {
 
-// What may be given to prove who a session is, where a server refused it for that.
+// True if the server may have rejected the session because of missing or wrong credentials.
 bool asks_for_credentials(const std::string& reason) {
   return reason == "key_refused" || reason == "tls_failed" || reason == "rejected" ||
          reason == "bad_conn_rsp" || reason == "unanswered" || reason == "not_allowed";

@@ -1,4 +1,4 @@
-// Why a session has no connection, as its nbdkit tells it.
+// Reason why a session is not connected, as reported by its nbdkit.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,16 +7,16 @@
 namespace rtrs::mapd {
 
 struct Trouble {
-  std::string why;   // a sentence; empty: none that is known
+  std::string why;   // sentence; empty: unknown
   std::string hint;  // may be empty
 };
 
-// Of the answer to client.show; nothing where a path is connected, or none has been tried. Throws
+// Parses a reply of client.show. Empty if a path is connected or none has been tried. Throws
 // nlohmann::json::exception.
 Trouble trouble_of(const nlohmann::json& shown);
 
-// What somebody can do whose device met this errno while it was mapped, unmapped or opened again: `doing` is
-// "mapping", "unmapping" or "opening again". Empty: nothing that is known.
+// Advice for the user about an errno of a device. `doing`: "mapping", "unmapping" or "opening again". Empty
+// if there is no advice.
 std::string hint_of(int error, std::string_view doing);
 
 }  // namespace rtrs::mapd

@@ -1,4 +1,4 @@
-"""Names of sessions that nobody chose: two hosts of one name, rules of the server, and a name that is taken."""
+"""Generated session names: two hosts with the same name, access rules of the server, and a name already in use."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ SECURITY = pathlib.Path(__file__).parents[2] / "docs/security.md"
 
 
 def at_server(server):
-    """Names of the sessions that a server has."""
+    """Names of the sessions of a server."""
     listed = subprocess.run([program("urtrs"), "session", "list", "--json", f"--socket={server_socket(server)}"], capture_output=True, text=True,
                             timeout=BOUND, check=True).stdout
     return [one["sessname"] for one in json.loads(listed)["sessions"]]
@@ -26,7 +26,7 @@ def server_socket(server):
 
 @pytest.fixture(name="twin")
 def _twin(mapd, tmp_path, monkeypatch, ends):
-    """Another urtrs-mapd, as on a second host of the same name; with a way to ask it."""
+    """A second urtrs-mapd, as on another host with the same name; twin.urtrs() runs commands on it."""
     (tmp_path / "twin").mkdir()
     own = str(tmp_path / "twin/run")
     with monkeypatch.context() as there:
@@ -101,7 +101,7 @@ def test_a_chosen_name_is_the_one_that_the_server_hears(mapd, server, urtrs):
 
 @pytest.mark.parametrize("name", [(), ("session=web1",)])
 def test_two_nbdkit_at_once(server, tmp_path, ends, name):
-    """Without session= each has a name of its own. With the same name the second one's log tells it at once, long before it gives up."""
+    """Without session= the names differ. With the same name, the log of the second nbdkit reports it immediately."""
     logs = []
     for number in (1, 2):
         logs.append(tmp_path / f"nbdkit{number}.log")
@@ -129,7 +129,7 @@ def test_the_default_names_fit_the_rule_that_the_page_recommends(urtrsd, tmp_pat
                              "control=", "--run", "nbdinfo --size $uri"], capture_output=True, text=True, timeout=BOUND, check=False)
     assert nbdkit.stdout.strip() == str(1 << 20), nbdkit.stderr
     subprocess.run([program("urtrs-perf"), "127.0.0.1", "-p", str(server.port), "-n", "1", f"--tls-keys={keys}", "--connect-timeout=5s"],
-                   capture_output=True, timeout=BOUND, check=False)  # urtrsd has no block that urtrs-perf could read
+                   capture_output=True, timeout=BOUND, check=False)  # fails after connecting, as intended
     whose = identity.replace(".", "_")
     names = set(re.findall(rf'name="{whose}-([A-Za-z0-9_]+)-[0-9a-f]{{8}}"', server.text()))
     assert names == {"127_0_0_1", "nbdkit", "perf"}, server.text()

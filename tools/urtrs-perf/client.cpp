@@ -94,7 +94,7 @@ class PerfClient {
   bool told_loss_ = false;
 };
 
-// What happened to the paths, on standard error; the first connection is no news.
+// Prints lost and reconnected paths on standard error, but not the first connection.
 void PerfClient::tell_news() {
   PathEvent news;
   while (client_.take_news(news)) {
@@ -118,7 +118,7 @@ std::string PerfClient::path_states() const {
   std::string text;
   for (unsigned i = 0; i < client_.paths().size(); ++i) {
     const PathStatus& path = client_.paths()[i];
-    // It may wait for its first answer still.
+    // A path without a reason may still wait for its first reply.
     const Reason reason = path.reason == Reason::none ? Reason::connect_timeout : path.reason;
     const bool up = path.state == PathState::connected;
     text += fmt::format("{}{}{}{}", i == 0 ? "" : ", ", asio::to_text(paths_[i]), up ? " is " : ": ",
@@ -134,8 +134,7 @@ bool PerfClient::connect() {
     fail(kFailed, fmt::format("cannot open a session: {}", to_string(opened)));
     return false;
   }
-  // With several paths all of them are waited for: a measurement of one that was meant for two is worth
-  // nothing.
+  // Waits for all paths, because a measurement over fewer paths than intended is useless.
   const auto all_up = [this] {
     const auto paths = client_.paths();
     return std::all_of(paths.begin(), paths.end(),
@@ -215,7 +214,7 @@ bool PerfClient::measure_size(const Region& data, std::uint32_t bytes) {
   }
   if (!load.failed()) return true;
   const bool interrupted = load.exit_code() > kSignalBase;
-  // A server of block devices refuses what has no device.
+  // EINVAL: a server of block devices rejects requests without a device.
   const bool no_perf = load.failure().find("(errno 22)") != std::string::npos;
   fail(load.exit_code(), interrupted ? load.failure()
                                      : load.failure() + "; " + path_states() +

@@ -1,10 +1,10 @@
-// The client of urtrs-perf: connects, measures one size or all, disconnects.
+// Client of urtrs-perf: connects, measures one or all block sizes, and disconnects.
 #pragma once
 #include "tools/urtrs-perf/options.hpp"
 
 namespace rtrs::perf {
 
-// Prints as it goes; returns an exit code.
+// Prints results as they become available. Returns an exit code.
 int run_client(const Options&);
 
 }  // namespace rtrs::perf

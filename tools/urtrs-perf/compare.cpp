@@ -26,7 +26,9 @@ struct Metric {
   std::vector<Round> rounds;
 };
 
-// bare, ours, bare, ours ... bare: every run of ours has a bare one on both sides.
+// Order: bare, urtrs, bare, urtrs ... bare, so that each urtrs run is between two bare runs. Returns an error
+// text or
+// "".
 std::string measure(const Options& options, Metric& metric) {
   const auto bare = [&] { return run_pair(options, true, metric.iodepth); };
   auto before = bare();
@@ -75,7 +77,7 @@ nlohmann::ordered_json json_of(const Metric& metric) {
   return json;
 }
 
-// Says on stderr which figure has no round that counts.
+// Reports metrics without a valid round on stderr. Returns the exit code.
 int code_of(const std::vector<Metric>& metrics) {
   std::vector<Verdict> verdicts;
   for (const Metric& metric : metrics) {

@@ -1,4 +1,5 @@
-// The price of a session: urtrs and the bare fabric in turn, in fresh pairs of processes on this machine.
+// --compare-raw: measures the overhead of a session by running urtrs and the bare fabric alternately, each
+// time in a new pair of processes on this host.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,13 +8,13 @@
 
 namespace rtrs::perf {
 
-// One run with the bare one before and after it.
+// One urtrs run, with the bare runs before and after it.
 struct Round {
   double before = 0;
   double ours = 0;
   double after = 0;
   double ratio() const noexcept { return ours / ((before + after) / 2); }
-  // The two bare runs disagree by more than 15 %: whatever the ratio, it says nothing.
+  // True if the two bare runs differ by more than 15 %, so that the ratio is meaningless.
   bool noisy() const noexcept;
 };
 struct Verdict {
@@ -22,9 +23,9 @@ struct Verdict {
   double most = 0;
   unsigned valid = 0;
 };
-// Of the rounds that are not noisy; all zero when every one is.
+// Statistics of the rounds that are not noisy; all zero if there are none.
 Verdict judge(const std::vector<Round>&);
-// kNoVerdict where one of the figures has no round that counts, else kOk.
+// Returns kNoVerdict if any metric has no valid round, otherwise kOk.
 int comparison_code(const std::vector<Verdict>&);
 
 int run_comparison(const Options&);

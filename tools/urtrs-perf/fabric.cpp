@@ -14,7 +14,7 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
   static_cast<options::FabricOptions&>(choice) = options;
   choice.client = !options.addresses.empty();
   if (!options.rdma_invalidation.empty()) choice.invalidation = options.rdma_invalidation;
-  // Each attempt fails in the same way; once is enough.
+  // Prints a repeated warning only once, because each attempt fails in the same way.
   choice.log = [last = std::string()](tools::LogLevel level, const std::string& text) mutable {
     const bool tells = level == tools::LogLevel::warning || level == tools::LogLevel::unmet;
     if (tells && text != last) fmt::print(stderr, "urtrs-perf: {}\n", text);

@@ -1,4 +1,4 @@
-// What both ends need to begin.
+// Start-up of client and server.
 #pragma once
 #include <memory>
 
@@ -7,9 +7,9 @@
 
 namespace rtrs::perf {
 
-// Null when it cannot be opened; standard error says why.
+// Returns null after printing an error if the fabric cannot be opened.
 std::unique_ptr<Fabric> open_fabric(const Options&);
-// Runs this process on options.cpu. False and a message when that is not possible.
+// Pins this process to options.cpu. Returns false after printing an error if that fails.
 bool pin(const Options&);
 
 }  // namespace rtrs::perf

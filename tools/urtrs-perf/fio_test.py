@@ -1,12 +1,12 @@
-"""urtrs-perf and fio count and time alike. fio measures a device through the plugin, urtrs-perf a session, so each is compared
-with the trace of the session that it loaded: one ruler for both. How fast they are is no matter of this test.
+"""Checks the counts and latencies of urtrs-perf, and those of fio, against traces. fio measures a device through the
+plugin, urtrs-perf a session, so each is compared with the trace of its own session. Speed is not tested.
 
-  counts     exactly those of the trace and of the server
-  latency    a trace has the times at which the session was called, so an answer is there before whoever asked looks again:
-             both see each request for longer, hence every percentile is at least that of the trace. urtrs-perf begins the next
-             request of a slot when it has seen the last one end, so what lies between two beginnings in the trace is what it
-             measured, and each of its percentiles has a rank near to its name's there
-  rates      no more requests are under way than asked for: the sum of their times fits the time of the run
+  counts     are equal in the tool, the trace and the server
+  latency    The trace records a request inside the session, so the tool sees it longer: each percentile of the tool is
+             at least that of the trace. urtrs-perf starts the next request of a slot when the previous one has
+             completed. So the time between two starts in the trace is the latency that it measured, and must have
+             about the same rank there.
+  rates      At most `iodepth` requests are in flight, so the sum of all latencies is limited by the time of the run.
 """
 import bisect
 import collections
@@ -21,7 +21,7 @@ from programs import BOUND, PLUGIN, Urtrsd, program, until
 
 PERF, REPLAY, URTRS = program("urtrs-perf"), program("urtrs-replay"), program("urtrs")
 COUNT, DEPTH, BLOCK = 2000, 4, 4096
-ROUNDING = 1.03  # of the buckets of fio, 1/64, and of urtrs-perf, 1/128
+ROUNDING = 1.03  # histogram rounding: 1/64 in fio, 1/128 in urtrs-perf
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None or shutil.which("nbdkit") is None or not PLUGIN.exists(),
                                 reason="needs fio, nbdkit and the plugin")
@@ -29,7 +29,7 @@ Request = collections.namedtuple("Request", "direction length slot since latency
 
 
 def requests(trace):
-    """Those of a client's trace, in the order in which they ended, without the messages of the protocol itself."""
+    """Requests in a client trace in the order of completion, without messages of the protocol itself."""
     text = subprocess.run([REPLAY, "cat", "--json", trace], capture_output=True, text=True, timeout=BOUND, check=True).stdout
     begun, ended = {}, []
     for line in text.splitlines():
@@ -53,7 +53,7 @@ def percentile(values, percent):
 
 
 def check_rate(total_ns, elapsed_ns):
-    """The sum of all times against that of the run; a thing of units, not of speed."""
+    """Compares the sum of all latencies with the time of the run, to detect wrong units."""
     assert total_ns <= DEPTH * elapsed_ns * ROUNDING
     assert total_ns >= elapsed_ns / 10
 
@@ -106,7 +106,7 @@ def test_urtrs_perf_agrees_with_the_trace(tmp_path, workload):
         server.terminate()
     said, = json.loads(done.stdout)["results"]
     seen = requests(tmp_path / "client")
-    # What warms up comes before and is not counted.
+    # Without the requests of the warm-up.
     measured = seen[len(seen) - COUNT:]
     assert said["iterations"] == COUNT and len(seen) == COUNT + COUNT // 10
     assert {(one.direction, one.length) for one in seen} == {(workload.removeprefix("rand"), BLOCK)}

@@ -8,7 +8,7 @@ namespace {
 volatile std::sig_atomic_t g_signal = 0;
 
 void remember(int number) {
-  // The second one ends the program, should it hang.
+  // The second signal ends the program, in case it hangs.
   if (g_signal != 0) std::signal(number, SIG_DFL);
   g_signal = number;
 }

@@ -1,10 +1,10 @@
-// SIGINT and SIGTERM as a number to look at.
+// Records SIGINT and SIGTERM.
 #pragma once
 
 namespace rtrs::perf {
 
 void catch_signals() noexcept;
-// The first signal that came, 0 while none has.
+// First signal received; 0: none.
 int caught_signal() noexcept;
 
 }  // namespace rtrs::perf

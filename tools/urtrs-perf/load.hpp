@@ -12,17 +12,17 @@ namespace rtrs::perf {
 
 class Load {
  public:
-  // `data`: a region of at least iodepth * bytes. The client has a path.
+  // `data`: region of at least iodepth * bytes. The client must have a path.
   Load(const Options&, Client&, Fabric&, const Region& data, std::uint32_t bytes, Meter::Progress);
 
   void start(Nanos now);
-  // True: something completed, call again at once.
+  // Returns true if something completed; call it again at once.
   bool step(Nanos now);
   Nanos next_deadline() const noexcept;
-  // Nothing is in flight any more, or it failed.
+  // True after a failure, or when the measurement is over and no request is in flight.
   bool done() const noexcept { return failed() || (meter_.over() && inflight_ == 0); }
   bool failed() const noexcept { return exit_code_ != kOk; }
-  // Ends the measurement before its time; what is in flight is not waited for.
+  // Ends the measurement early, without waiting for requests in flight.
   void stop(Nanos now, int exit_code, std::string why);
 
   const std::string& failure() const noexcept { return failure_; }
@@ -57,7 +57,7 @@ class Load {
   std::uint64_t submitted_ = 0;
   std::uint64_t random_ = 0x853c49e6748fea9bu;
   unsigned inflight_ = 0;
-  // Without a completion for so long the session is stuck, whatever its timers say.
+  // The measurement fails if no request completes for this time.
   Nanos patience_;
   Nanos last_completion_ = 0;
   int exit_code_ = kOk;

@@ -1,5 +1,5 @@
-// Counts completed IOs over one measurement: warm-up, windows, progress lines, the end. Shared by the
-// session's load and the bare ping-pong, so that both are measured by the same code.
+// Counts completed IOs of one measurement: warm-up, windows, progress lines, end. Used for urtrs and for the
+// bare fabric, so that both are measured by the same code.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -9,13 +9,13 @@
 
 namespace rtrs::perf {
 
-// The first tenth, at most a second, does not count.
+// The warm-up is the first 1/kWarmUpShare of the measurement, at most one second, and is not counted.
 inline constexpr unsigned kWarmUpShare = 10;
 
 class Meter {
  public:
-  // `progress` is called every `interval` with the seconds since the start, the rate and the mean latency
-  // in microseconds since its last call; may be empty.
+  // `progress` is called every `interval` with the seconds since the start, and the rate and mean latency
+  // (microseconds) since its last call; may be empty.
   using Progress = std::function<void(double at, double iops, double latency)>;
   Meter(const Options& options, std::uint32_t bytes, Progress progress)
       : progress_(std::move(progress)),
@@ -32,7 +32,7 @@ class Meter {
     started_ = last_progress_ = now;
     if (warm_up_ios_ == 0 && warm_up_time_ == 0) begin(now);
   }
-  // IOs that may still be submitted, of all ever.
+  // Total number of IOs to submit, including the warm-up.
   std::uint64_t to_submit() const noexcept {
     return end_ios_ == ~std::uint64_t{0} ? end_ios_ : end_ios_ + warm_up_ios_;
   }
@@ -49,7 +49,7 @@ class Meter {
     ++window_ios_;
     if (result_.iterations >= end_ios_) finish(now);
   }
-  // Call often, at the latest at next_tick().
+  // Call it often, at the latest at next_tick().
   void tick(Nanos now) {
     if (measuring_ && !over_) {
       while (now >= window_end_) {

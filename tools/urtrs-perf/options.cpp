@@ -38,7 +38,7 @@ constexpr const char* kExamples =
     "--compare-raw has no verdict because every round was too noisy, 4 no server, or it stopped to "
     "answer, 128 and the number of the signal that ended it.";
 
-constexpr std::uint64_t kMaxIterations = 1'000'000'000'000'000;  // 31 years of a million a second
+constexpr std::uint64_t kMaxIterations = 1'000'000'000'000'000;  // 31 years at one million per second
 
 const std::map<std::string, Workload> kWorkloads{{"read", Workload::read},
                                                  {"write", Workload::write},
@@ -61,7 +61,7 @@ std::vector<std::string> names_of(const Map& map) {
   return names;
 }
 
-// What CLI11 stores as text and this program judges itself, to say what would have been right.
+// Options that CLI11 stores as text and this program parses, for better error messages.
 struct Texts {
   std::string rw = "write";
   std::string block_size = "4k";
@@ -217,7 +217,7 @@ class Judge {
   std::string& errors_;
 };
 
-// The server takes one path for one pair of addresses.
+// Rejects duplicate paths, because the server accepts only one path per pair of addresses.
 void judge_paths(const Options& options, Judge& judge) {
   for (std::size_t i = 0; i < options.addresses.size(); ++i) {
     const auto path = asio::parse_path(options.addresses[i], options.port);
@@ -230,7 +230,7 @@ void judge_paths(const Options& options, Judge& judge) {
   }
 }
 
-// What the other end's options would do is nothing, so they are refused.
+// Rejects options of the other role, because they would have no effect.
 void judge_role(const CLI::App& app, const Options& options, std::string& errors) {
   const bool client = !options.addresses.empty();
   const auto refuse = [&](std::initializer_list<const char*> names, const char* why) {

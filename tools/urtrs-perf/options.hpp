@@ -1,4 +1,4 @@
-// The command line of urtrs-perf.
+// Command line of urtrs-perf.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,65 +9,65 @@
 
 namespace rtrs::perf {
 
-// Exit codes, those of every tool of this project.
+// Exit codes, as in all programs of this project.
 inline constexpr int kOk = 0;
-inline constexpr int kFailed = 1;  // the measurement failed: wrong data, an error of the server
+inline constexpr int kFailed = 1;  // the measurement failed: wrong data, or an error from the server
 inline constexpr int kUsage = 2;
 inline constexpr int kPrecondition = 3;  // no such provider, port in use, no permission
 inline constexpr int kNoVerdict = 3;     // --compare-raw: every round was too noisy
-inline constexpr int kTimedOut = 4;      // no server, or it stopped to answer
+inline constexpr int kTimedOut = 4;      // no server, or it stopped answering
 inline constexpr int kSignalBase = 128;
 
 enum class Workload : std::uint8_t { read, write, randread, randwrite, rw };
 const char* to_string(Workload) noexcept;
 enum class Wait : std::uint8_t {
-  busy,    // a loop around the driver
-  pump,    // busy polling through the event loop's pump
-  events,  // sleeps
+  busy,    // busy polling in a simple loop
+  pump,    // busy polling in the event loop
+  events,  // sleeps until there are events
 };
 const char* to_string(Wait) noexcept;
 
-// Defaults of a client that measures: one IO connection, and short times.
+// Client defaults for measurements: one IO connection and short timeouts.
 ClientConfig measuring_client();
 
 struct Options : options::FabricOptions {
-  std::vector<std::string> addresses;  // of the server, one a path; none: be the server
+  std::vector<std::string> addresses;  // server addresses, one per path; empty: run as server
   std::uint16_t port = 18515;
-  std::string rdma_invalidation;  // of verbs; given at the server: every IO has a fresh key
+  std::string rdma_invalidation;  // for verbs; if set at the server, each IO uses a fresh rkey
   Workload rw = Workload::write;
-  unsigned read_percent = 50;  // of Workload::rw
+  unsigned read_percent = 50;  // percentage of reads in Workload::rw
   std::uint32_t block_size = 4096;
   bool all_sizes = false;
   unsigned iodepth = 1;
-  std::optional<std::uint64_t> iterations;  // else as long as `runtime`
+  std::optional<std::uint64_t> iterations;  // unset: run for `runtime`
   Nanos runtime = seconds(5);
-  std::uint64_t span = std::uint64_t{1} << 30;  // offsets are below it
+  std::uint64_t span = std::uint64_t{1} << 30;  // bytes; offsets are below this
   Wait wait = Wait::busy;
   bool verify = false;
   bool recorder = true;
-  std::string record;                      // file for a trace; empty: only the ring in memory
-  std::string record_detail = "machines";  // or wire, payload
-  std::optional<unsigned> cpu;             // to run on
+  std::string record;                      // trace file; empty: only the ring in memory
+  std::string record_detail = "machines";  // "machines", "wire" or "payload"
+  std::optional<unsigned> cpu;             // CPU to run on
   Nanos connect_timeout = seconds(5);
   ClientConfig protocol = measuring_client();
 
   bool json = false;
   std::string json_file;  // empty: standard output
   bool csv = false;
-  std::optional<Nanos> interval;  // of progress lines; unset: one a second on a terminal
+  std::optional<Nanos> interval;  // interval of progress lines; unset: 1 s on a terminal
 
-  // Server only.
-  std::string listen;  // empty: every address
+  // For the server only.
+  std::string listen;  // empty: all addresses
   std::uint16_t queue_depth = 512;
   std::uint32_t chunk_size = 262144;
 
-  bool raw = false;          // the bare ping-pong instead of the protocol
-  bool compare_raw = false;  // both in turn
+  bool raw = false;          // measure the bare fabric instead of the protocol
+  bool compare_raw = false;  // measure both alternately
   unsigned rounds = 3;
 };
 
 struct CommandLine {
-  std::optional<Options> run;  // else leave with `exit_code`
+  std::optional<Options> run;  // unset: exit with `exit_code`
   int exit_code = kOk;
   std::string output;
   std::string errors;

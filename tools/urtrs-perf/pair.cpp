@@ -19,7 +19,7 @@
 namespace rtrs::perf {
 namespace {
 
-// This program again, its standard output in a pipe; ended and reaped at the latest with the object.
+// Child process that runs this program with standard output in a pipe. The destructor kills and reaps it.
 class Child {
  public:
   explicit Child(const std::vector<std::string>& arguments) {
@@ -46,7 +46,7 @@ class Child {
     if (output_ >= 0) ::close(output_);
   }
 
-  // What it prints up to the end of its first line, or to the end; empty when nothing came in time.
+  // Returns its output up to the end of the first line, or all output; empty after a timeout.
   std::string read(bool one_line, Nanos patience) {
     std::string text;
     const Nanos end = asio::steady_now() + patience;

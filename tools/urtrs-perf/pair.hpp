@@ -1,4 +1,4 @@
-// One measurement in a fresh pair of processes on loopback: the server on processor 1, the client on 0.
+// One measurement in a new pair of processes on loopback: server on CPU 1, client on CPU 0.
 #pragma once
 #include <string>
 #include <tl/expected.hpp>
@@ -11,7 +11,7 @@ struct PairResult {
   double p50 = 0;   // microseconds
   double iops = 0;  // median of the 50 ms windows
 };
-// The error is a sentence. Takes at most the run time and some seconds, whatever the two do.
+// The error is a sentence. Takes at most the run time plus some seconds, even if a process hangs.
 tl::expected<PairResult, std::string> run_pair(const Options&, bool raw, unsigned iodepth);
 
 }  // namespace rtrs::perf

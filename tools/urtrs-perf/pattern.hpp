@@ -1,5 +1,5 @@
-// What urtrs-perf sends: a header that tells the server what to do, and data that both sides can compute, so
-// that neither needs to remember what it sent.
+// Requests of urtrs-perf: a header with options for the server, and data that both sides can compute, so that
+// neither has to store it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,16 +12,16 @@ struct PerfHeader {
   static constexpr std::size_t kBytes = 24;
   bool verify = false;       // the data is the pattern of (offset, seed)
   std::uint64_t offset = 0;  // bytes
-  std::uint64_t seed = 0;    // of this request
+  std::uint64_t seed = 0;    // seed of this request
 };
 
-// `out`: at least PerfHeader::kBytes, of which exactly so many are written.
+// Writes exactly PerfHeader::kBytes to `out`, which must be large enough.
 void encode(const PerfHeader&, std::span<std::byte> out) noexcept;
-// Nothing when the bytes are not such a header.
+// Returns nullopt if the bytes are not a valid header.
 std::optional<PerfHeader> parse_header(std::span<const std::byte>) noexcept;
 
 void fill_pattern(std::span<std::byte>, std::uint64_t offset, std::uint64_t seed) noexcept;
-// Index of the first byte that is not the pattern's.
+// Index of the first byte that differs from the pattern; nullopt if there is none.
 std::optional<std::size_t> first_difference(std::span<const std::byte>, std::uint64_t offset,
                                             std::uint64_t seed) noexcept;
 

@@ -1,4 +1,4 @@
-"""urtrs-perf against itself on loopback: checked data, two paths, a server that dies, Ctrl-C, bad input."""
+"""urtrs-perf client and server on loopback: verified data, two paths, a killed server, Ctrl-C, invalid options."""
 import collections
 import json
 import os
@@ -14,7 +14,7 @@ PERF = program("urtrs-perf")
 
 @pytest.fixture
 def start():
-    """Starts servers: (process, port)."""
+    """Starts a server. Returns (process, port)."""
     servers = []
 
     def server(*arguments):
@@ -67,7 +67,7 @@ def test_two_paths_and_all_sizes(start, tmp_path):
 
 
 def test_recorded(start, tmp_path):
-    """Traces of both sides are complete, and what cannot be written is said at once."""
+    """Traces of both sides are complete. A trace that cannot be written is reported at the start."""
     ours, theirs = tmp_path / "client.rtrc", tmp_path / "server.rtrc"
     server, port = start("--record", str(theirs))
     done = client(port, "127.0.0.1", "-n", "100", "--record", str(ours), "--record-detail", "wire")
@@ -84,7 +84,7 @@ def test_server_killed(start):
     server, port = start()
     running = subprocess.Popen([PERF, "127.0.0.1", "-p", port, "-D", "60", "--queue-timeout", "0.5", "--interval",
                                 "0.1", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert "IOPS" in running.stderr.readline()  # it runs
+    assert "IOPS" in running.stderr.readline()  # it is running
     server.kill()
     server.wait()
     output, errors = running.communicate(timeout=30)
@@ -101,7 +101,7 @@ def test_interrupted(start):
     assert "IOPS" in running.stderr.readline()
     assert "IOPS" in running.stderr.readline()
     assert running.poll() is None
-    # The warm-up of such a run is a second: lines until it is over.
+    # The warm-up takes one second: read progress lines until it is over.
     for _ in range(6):
         running.stderr.readline()
     running.send_signal(signal.SIGINT)
@@ -132,7 +132,7 @@ def test_bare(start):
 
 
 def test_an_io_takes_two_messages(start, tmp_path):
-    """A request and its answer, reads too: the answer of a read is the write that carries its data. As the server recorded them."""
+    """A request and its response; the response of a read is the write with the data. From the trace of the server."""
     for workload in ("read", "write"):
         trace = tmp_path / f"{workload}.rtrc"
         server, port = start("--events", "--record", str(trace), "--record-detail", "wire")
@@ -144,7 +144,7 @@ def test_an_io_takes_two_messages(start, tmp_path):
         for line in printed.stdout.splitlines():
             record = json.loads(line)
             fields = record.get("fields", {})
-            # Heartbeats, whose immediates begin with 8 and 9, come with time and not with IOs.
+            # Ignores heartbeats (immediate types 8 and 9), which do not depend on IO.
             if record.get("event") in ("WireSent", "WireReceived") and not (fields["has_imm"] and fields["imm"] >> 28 in (8, 9)):
                 said[record["event"], fields["op"], fields["imm"] >> 28 if fields["has_imm"] else None, fields["length"] >= 4096] += 1
         ios = said["WireReceived", "write_imm", 0, workload == "write"]
@@ -155,7 +155,7 @@ def test_an_io_takes_two_messages(start, tmp_path):
 
 
 def counted(capture):
-    """How often each kind of RTRS message is in a capture, without heartbeats. A message is shown in the frame in which it ends."""
+    """Number of RTRS messages by kind in a capture, without heartbeats. A message counts in its last frame."""
     lua = ROOT / "tools/wireshark/urtrs.lua"
     shown = subprocess.run(["tshark", "-X", f"lua_script:{lua}", "-r", capture, "-Y", "rtrs.type", "-T", "fields", "-e", "rtrs.type",
                             "-E", "aggregator= "], capture_output=True, text=True, timeout=120, check=True)
@@ -166,8 +166,8 @@ def counted(capture):
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
 @pytest.mark.parametrize("workload", ["read", "write"])
 def test_an_io_takes_two_messages_in_a_capture(start, tmp_path, workload):
-    """As Wireshark counts them in what urtrs-replay makes of the server's trace. Below RTRS nothing else is sent, too: neither writes
-    without an immediate nor SENDs that answer."""
+    """Counted by Wireshark in a capture that urtrs-replay makes from the trace of the server. There are no other
+    messages below RTRS: no writes without immediate, and no SENDs as responses."""
     trace, capture = tmp_path / "server.rtrc", tmp_path / "run.pcapng"
     server, port = start("--events", "--record", str(trace), "--record-detail", "wire")
     assert client(port, "127.0.0.1", "--events", "--rw", workload, "-n", "100", "-q", "4").returncode == 0
@@ -189,7 +189,7 @@ def test_an_io_takes_two_messages_in_a_capture(start, tmp_path, workload):
 
 
 def ended(capture):
-    """How many connections of TCP."""
+    """Number of TCP connections."""
     shown = subprocess.run(["tshark", "-r", capture, "-Y", "tcp.flags.fin == 1 || tcp.flags.reset == 1", "-T", "fields", "-e", "tcp.stream"],
                            capture_output=True, text=True, timeout=120, check=False)
     return len(set(shown.stdout.split()))
@@ -202,7 +202,7 @@ def can_capture():
 @pytest.mark.skipif(not can_capture(), reason="needs root, tcpdump and tshark")
 @pytest.mark.parametrize("workload", ["read", "write"])
 def test_an_io_takes_two_messages_on_the_wire(start, tmp_path, workload):
-    """As Wireshark counts them in what went over the loopback interface, with its own dissectors of iWARP below."""
+    """Counted by Wireshark, with its own iWARP dissectors, in a capture of the loopback interface."""
     capture = tmp_path / "wire.pcap"
     server, port = start("--events")
     with subprocess.Popen(["tcpdump", "-i", "lo", "-U", "--immediate-mode", "-B", "32768", "-w", capture, f"tcp port {port}"], stdout=subprocess.DEVNULL,
@@ -219,6 +219,6 @@ def test_an_io_takes_two_messages_on_the_wire(start, tmp_path, workload):
     assert "0 packets dropped by kernel" in dropped, dropped
     kinds = counted(capture)
     assert kinds["IO_REQ"] >= 100, dict(kinds)
-    # Data of a read that is told by itself is not yet what is wrong: in iWARP the write and its immediate are a segment each.
+    # A separate segment with the data of a read is correct: in iWARP the write and its immediate are one segment each.
     assert kinds["IO_RSP"] == kinds["IO_REQ"] and "RKEY_RSP" not in kinds, kinds
     assert set(kinds) <= {"CON_REQ", "CON_RSP", "INFO_REQ", "INFO_RSP", "IO_REQ", "IO_RSP", "DATA"}, kinds

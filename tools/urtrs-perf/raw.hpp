@@ -1,14 +1,14 @@
-// The bare fabric: the two messages of an RTRS request with nothing around them. What a session costs is
-// measured against it.
+// The bare fabric: only the two messages of an RTRS request. Reference for measuring the overhead of a
+// session.
 //     write: client writes `bytes` with immediate, server writes nothing with immediate
 //     read:  client writes 64 bytes with immediate, server writes `bytes` with immediate
-// One connection, busy polling, one completion in 32 asked for.
+// One connection, busy polling, one signalled completion in 32.
 #pragma once
 #include "tools/urtrs-perf/options.hpp"
 
 namespace rtrs::perf {
 
-// Serves one client, or until a signal. Both return an exit code.
+// The server serves one client, or runs until a signal. Both return an exit code.
 int run_raw_server(const Options&);
 int run_raw_client(const Options&);
 

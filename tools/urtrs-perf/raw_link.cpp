@@ -17,10 +17,10 @@ namespace rtrs::perf {
 namespace {
 
 constexpr unsigned kSignalEvery = 32;
-// The event queue is looked at so rarely; it tells that the peer left.
+// Number of idle polls between reads of the event queue, which reports that the peer disconnected.
 constexpr unsigned kIdlePolls = 4096;
 
-// An event with room for the private data behind it.
+// Event with space for its private data.
 union Event {
   fi_eq_cm_entry entry;
   std::byte bytes[sizeof(fi_eq_cm_entry) + 256];

@@ -1,4 +1,4 @@
-// One connection of libfabric and the memory of both ends, without any protocol.
+// One libfabric connection with the memory of both ends, without a protocol.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,29 +9,29 @@
 
 namespace rtrs::perf {
 
-// Travels in the private data of connect (client) and accept (server).
+// Private data of connect (client) and accept (server).
 struct RawGreeting {
   std::uint64_t key = 0;
   std::uint64_t address = 0;
-  std::uint32_t bytes = 0;  // of an IO, at most kMaxRawBytes
+  std::uint32_t bytes = 0;  // size of an IO, at most kMaxRawBytes
   std::uint16_t iodepth = 0;
   std::uint16_t reads = 0;
 };
 inline constexpr std::uint32_t kMaxRawBytes = 1U << 23;
-inline constexpr std::uint32_t kRawRequestBytes = 64;  // of a read
+inline constexpr std::uint32_t kRawRequestBytes = 64;  // size of a read request
 
 class RawLink {
  public:
-  // Each returns false and leaves the reason in error().
+  // Each returns false and sets error() on failure.
   bool listen(const Options&, std::uint16_t& port);
-  bool accept();  // until a client came, or a signal
+  bool accept();  // waits for a client or a signal
   bool connect(const Options&, const RawGreeting& own);
   const std::string& error() const noexcept { return error_; }
   const RawGreeting& peer() const noexcept { return peer_; }
 
-  // Writes `bytes` of the slot's memory to the slot of the peer.
+  // Writes the first `bytes` bytes of the slot to the same slot of the peer.
   bool write(std::uint32_t slot, std::uint32_t bytes) noexcept;
-  // Immediates that arrived; false: the connection is gone.
+  // Adds received immediates to `arrived`. Returns false if the connection is lost.
   bool poll(std::vector<std::uint32_t>& arrived) noexcept;
 
  private:
@@ -51,7 +51,7 @@ class RawLink {
   ofi::CompletionQueue queue_;
   std::vector<std::byte> memory_;
   ofi::MemoryHandle region_;
-  ofi::Endpoint endpoint_;  // last: closed before its queue and memory
+  ofi::Endpoint endpoint_;  // last member, so that it is closed before its queue and memory
   RawGreeting own_;
   RawGreeting peer_;
   std::uint32_t slot_bytes_ = 0;

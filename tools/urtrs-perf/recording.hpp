@@ -7,9 +7,10 @@
 
 namespace rtrs::perf {
 
-// Where --record asks for it; before the first step. False when the file cannot be written, which is said.
+// Opens the trace file if --record is given. Call it before the first step. Returns false after printing an
+// error if the file cannot be written.
 bool open_record(Recorder&, const Options&, const std::string& role, const std::string& backend);
-// Completes it. False when something of it was not written, which is said.
+// Completes the trace. Returns false after printing an error if it is incomplete.
 bool close_record(Recorder&, const Options&);
 
 }  // namespace rtrs::perf

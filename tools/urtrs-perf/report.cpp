@@ -131,7 +131,7 @@ std::string to_json(const Options& options, const Report& report) {
 
 namespace {
 
-// What a file cannot take the place of: a device, a pipe, an open file by its number.
+// True for paths that must not be replaced by a file: devices, pipes, and open descriptors in /proc or /dev.
 bool is_special(const std::string& path) {
   struct stat is {};
   const auto below = [&](const char* folder) { return path.rfind(folder, 0) == 0; };
@@ -139,9 +139,9 @@ bool is_special(const std::string& path) {
   return by_number || (::stat(path.c_str(), &is) == 0 && !S_ISREG(is.st_mode));
 }
 
-// Where a link leads, also if no file is there yet.
+// Target of a symbolic link, which need not exist.
 std::string target_of(const std::string& path) {
-  constexpr int kMostLinks = 40;  // as the kernel has it
+  constexpr int kMostLinks = 40;  // as in the kernel
   std::filesystem::path target = path;
   for (int i = 0; i < kMostLinks; ++i) {
     std::error_code no_link;
@@ -166,7 +166,7 @@ int write_to(int fd, const std::string& text) {
   return error;
 }
 
-// Fails at once where nobody reads a pipe, and waits for who does.
+// Fails at once if no process has the pipe open for reading; otherwise blocks until the data is written.
 int write_into(const std::string& path, const std::string& text) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
   if (fd >= 0) ::fcntl(fd, F_SETFL, O_APPEND);

@@ -231,7 +231,8 @@ TEST(Report, AFileInMemoryIsReplacedToo) {
   ::unlink(path.c_str());
 }
 
-// As /dev/stdout into a file, which others may write too: what is there stays.
+// A descriptor such as /dev/stdout that refers to a file, which other processes may write too: appends to the
+// file.
 TEST(Report, AnOpenFileByItsNumberIsWrittenTo) {
   const std::string path = testing::TempDir() + "urtrs_perf_open_" + std::to_string(::getpid());
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

@@ -1,4 +1,4 @@
-// What one measurement came to.
+// Results of a measurement.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,20 +11,20 @@
 
 namespace rtrs::perf {
 
-// Rates are taken over windows of this length: their median survives a moment without the processor.
+// Rates are measured in windows of this length, because their median is robust against short interruptions.
 inline constexpr Nanos kWindow = milliseconds(50);
 
 struct Result {
-  std::uint32_t bytes = 0;  // of each IO
+  std::uint32_t bytes = 0;  // size of each IO
   unsigned iodepth = 1;
   std::uint64_t iterations = 0;        // IOs completed after the warm-up
-  Nanos elapsed = 0;                   // from the end of the warm-up
+  Nanos elapsed = 0;                   // time since the end of the warm-up
   tools::Histogram latency;            // nanoseconds from submission to completion
-  std::vector<std::uint64_t> windows;  // IOs completed in each whole window
+  std::vector<std::uint64_t> windows;  // IOs completed in each complete window
 
   double iops() const noexcept;
-  double peak_iops() const noexcept;    // of the best window; iops() when there was none
-  double median_iops() const noexcept;  // of the windows; likewise
+  double peak_iops() const noexcept;    // of the best window; iops() if there is none
+  double median_iops() const noexcept;  // median of the windows; iops() if there is none
 };
 
 struct PathLine {
@@ -33,13 +33,13 @@ struct PathLine {
   std::uint64_t ios = 0;
   std::uint64_t failovers = 0;
   std::uint64_t reconnects = 0;
-  DevicePort device{};  // when it was last connected
+  DevicePort device{};  // device of the last connection
 };
 
 struct Report {
   std::vector<Result> results;
   std::vector<PathLine> paths;
-  std::string failure;  // a sentence; empty: none
+  std::string failure;  // error text; empty: none
   int exit_code = kOk;
 };
 

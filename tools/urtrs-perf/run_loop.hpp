@@ -1,4 +1,4 @@
-// Runs a driver until it is done, in each of the ways to wait.
+// Runs a driver until it is done, in any wait mode.
 #pragma once
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -8,12 +8,13 @@
 
 namespace rtrs::perf {
 
-// What a session gets to close in order.
+// Time for a session to close.
 constexpr Nanos kCloseTime = seconds(2);
-// How long a signal may wait while nothing happens.
+// Maximum delay for noticing a signal while idle.
 constexpr Nanos kNap = milliseconds(100);
 
-// step(now): polls, true: call again at once; deadline(): when at the latest; done(): leave.
+// step(now) polls and returns true to be called again at once. deadline() returns the latest time of the next
+// step. Returns when done() is true.
 template <class Step, class Deadline, class Done>
 void run_until(Fabric& fabric, Wait wait, Step step, Deadline deadline, Done done) {
   if (wait == Wait::busy) {

@@ -69,7 +69,7 @@ class PerfServer {
   }
 
  private:
-  // On all addresses of a host name.
+  // Listens on all addresses of a host name.
   Errc listen() {
     std::string why;
     std::vector<std::string> addresses{options_.listen};
@@ -96,7 +96,7 @@ class PerfServer {
         fabric_, options_.wait,
         [this](Nanos now) {
           const bool again = step(now);
-          // Without a client even a polling server has no reason to burn a processor.
+          // Without a session, even a busy-polling server sleeps, to save CPU time.
           if (options_.wait == Wait::busy && server_.session_count() == 0) nap(now);
           return again;
         },

@@ -1,5 +1,5 @@
-"""urtrs-replay check on real traces: simulated ones conform, captures of kernel peers get their verdicts, a trace that
-was tampered with is found out, and one that is cut proves nothing."""
+"""urtrs-replay check on real traces: simulated traces conform, captures of kernel peers get the expected verdicts, a
+modified trace is detected, and an incomplete trace is inconclusive."""
 import json
 import struct
 import subprocess
@@ -30,7 +30,7 @@ def test_both_sides():
 
 
 def test_killed_processes(tmp_path):
-    """The trace of a killed process ends anywhere, within a step too: nobody is blamed for what it lacks."""
+    """The trace of a killed process may end anywhere, even within a step. Missing records are not violations."""
     text, cut, judged = tmp_path / "killed.jsonl", tmp_path / "killed.rtrc", 0
     random = Random(20261121)
     for one in sorted(TRACES.glob("seed-420-*.rtrc")):
@@ -46,7 +46,7 @@ def test_killed_processes(tmp_path):
 
 
 def tampered(folder, event, change, rule):
-    """The corpus trace with its first `event` changed."""
+    """Corpus trace with its first `event` modified."""
     lines = run("cat", "--json", TRACES / "seed-420-client1.rtrc").stdout.splitlines()
     for at, line in enumerate(lines):
         record = json.loads(line)
@@ -71,7 +71,7 @@ def test_captures(tmp_path):
 
 
 def without_frames(capture, dropped):
-    """A pcapng capture without the frames of these numbers, which begin at 0."""
+    """A pcapng capture without the frames of these numbers (from 0)."""
     kept, at, frame = [], 0, 0
     while at < len(capture):
         kind, size = struct.unpack_from("<II", capture, at)
@@ -84,7 +84,7 @@ def without_frames(capture, dropped):
 
 
 def test_incomplete_captures(tmp_path):
-    """Whichever frames a capture misses, what is left is never blamed for it."""
+    """Missing frames in a capture must not cause a violation."""
     random = Random(20261121)
     capture, trace = tmp_path / "gaps.pcapng", tmp_path / "gaps.rtrc"
     doubted = 0
@@ -105,7 +105,7 @@ def test_incomplete_captures(tmp_path):
 
 
 def strip(trace, folder, keeps):
-    """The trace with the records that `keeps` holds for, not completed."""
+    """The trace with only the records that `keeps` selects, without a trailer."""
     lines = run("cat", "--json", trace).stdout.splitlines()
     text, made = folder / "stripped.jsonl", folder / f"stripped-{trace.name}"
     kept = lines[:1] + [line for line in lines[1:] if "event" in json.loads(line) and keeps(json.loads(line))]
@@ -124,7 +124,7 @@ def says(what, verdict, words):
 
 
 def test_not_judged(tmp_path):
-    """What could not be looked at is never called conforming."""
+    """A part of a trace that cannot be checked is never reported as conforming."""
     client, server = TRACES / "seed-420-client1.rtrc", TRACES / "seed-420-server.rtrc"
     other = next(trace for trace in sorted(TRACES.glob("*-server.rtrc")) if trace != server)
     says("two runs", check("traces of two runs", [client, other], 3), "other end")
@@ -134,7 +134,7 @@ def test_not_judged(tmp_path):
 
 
 def test_machines_without_their_beginning_count_too(tmp_path):
-    """As `urtrs trace start` records them: what is said of a trace agrees with what was judged of it."""
+    """Recorded by `urtrs trace start` during a run: the reported counts match the judged machines."""
     begun = strip(TRACES / "seed-420-client1.rtrc", tmp_path, lambda record: not record["event"].startswith("Begin"))
     verdict = check("no beginning", [begun], 3)["traces"][0]
     says("no beginning", {"traces": [verdict], "laws": {"not_judged": []}}, "its beginning is missing")
@@ -152,7 +152,7 @@ def test_a_trace_without_messages_is_not_said_to_be_of_one_side(tmp_path):
 
 
 def test_corrupted(tmp_path):
-    """A message that arrives with other content than was sent is a violation of the laws."""
+    """A message received with different content than sent violates the laws."""
     client, server = TRACES / "seed-420-client1.rtrc", TRACES / "seed-420-server.rtrc"
     for field, change in (("digest", lambda value: value ^ 1),
                           ("head", lambda value: value[:16] + ("1" if value[16] != "1" else "2") + value[17:])):
@@ -176,7 +176,7 @@ def test_corrupted(tmp_path):
 
 
 class Frame:
-    """An enhanced packet block of a pcapng capture: Ethernet, IPv4, UDP, BTH."""
+    """Enhanced packet block of a pcapng capture: Ethernet, IPv4, UDP, BTH."""
 
     def __init__(self, block):
         self.block = block
@@ -190,7 +190,7 @@ class Frame:
 
 
 def rewritten(capture, folder, change):
-    """The trace of the capture whose frames `change(frames, unit)` has changed; unit: 1 ms of its clock."""
+    """Trace of the capture after change(frames, unit) has modified its frames. `unit`: 1 ms of its clock."""
     data, at, head, frames, unit = capture.read_bytes(), 0, b"", [], 1000
     while at < len(data):
         kind, size = struct.unpack_from("<II", data, at)
@@ -210,7 +210,7 @@ def rewritten(capture, folder, change):
 
 
 def test_partial_captures(tmp_path):
-    """Captures that began late, have one direction, or no ACK frames."""
+    """Captures that start late, contain one direction only, or no ACK frames."""
     heartbeat = ("--heartbeat-interval-ms", "5000")
     for name, code in (("rnr_nak", 0), ("path_loss", 0), ("invalidation", 1)):
         capture = CAPTURES / f"{name}.pcapng"
@@ -226,13 +226,13 @@ def test_partial_captures(tmp_path):
                 servers.setdefault(frame.source, len(servers))
             return [frame.block for frame in frames]
         rewritten(capture, tmp_path, sources)
-        client = min(servers, key=servers.get)  # its connect request comes first
+        client = min(servers, key=servers.get)  # it sends the first connect request
         for side in (True, False):
             def one_direction(frames, _):
                 return [frame.block for frame in frames if (frame.source == client) == side]
             trace, _ = rewritten(capture, tmp_path, one_direction)
             check(f"{name}, {'client' if side else 'server'} only", [trace], 3, None, *heartbeat)
-    # The path that comes back is set up in it, the rest is not.
+    # Only the reconnect of a path is complete in this part.
     trace, counts = rewritten(CAPTURES / "path_loss.pcapng", tmp_path, lambda frames, _: [one.block for one in frames[60:]])
     verdict = check("begun late", [trace], 3, None, *heartbeat)
     assert counts["connections"] > 0, "no connection is set up in the rest"

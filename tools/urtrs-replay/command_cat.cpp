@@ -24,7 +24,7 @@ struct CatOptions {
   std::optional<std::uint16_t> instance;
 };
 
-// On a terminal a line ends at its last column, or where it does not say at column 120; 0: no end.
+// Maximum line length: on a terminal its width, or 120 if unknown; 0: unlimited.
 std::size_t columns_for(const CatOptions& options) {
   if (options.json || options.wide || ::isatty(STDOUT_FILENO) == 0) return 0;
   const std::size_t columns = columns_of(stdout);

@@ -41,7 +41,7 @@ void print_finding(Output& out, const spec::Finding& finding) {
   out.line("    source:  " + std::string(rule.source));
 }
 
-// Those too whose beginning the trace does not have: they are judged as far as they are known.
+// Includes machines whose beginning is not in the trace; they are judged as far as their state is known.
 std::uint64_t machines_of(const sim::TraceCheck& result) {
   return result.coverage.machines + result.coverage.beginningless;
 }
@@ -61,7 +61,7 @@ void print_file(Output& out, const Checked& checked, std::size_t show) {
   for (const std::string& doubt : result.doubts) out.line("  not judged: " + doubt);
 }
 
-// What only both ends of a connection can tell, and why it was not told.
+// Verdict from comparing both ends of connections, and reasons why it is incomplete.
 struct BothSides {
   sim::LawCheck laws;
   std::vector<std::string> doubts;
@@ -140,7 +140,7 @@ nlohmann::json json_of(const BothSides& both) {
           {"findings", findings}};
 }
 
-// Violating before inconclusive before conforming.
+// Worst verdict: violating, then inconclusive, then conforming.
 sim::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both) {
   using Verdict = sim::CheckVerdict;
   Verdict verdict = both.doubts.empty() ? Verdict::conforming : Verdict::inconclusive;

@@ -21,7 +21,7 @@ const std::map<std::string, CompareMode>& modes() {
   return all;
 }
 
-// Empty, or what the modes are.
+// Returns an error text for an unknown mode, or "".
 std::string known_mode(const std::string& word) {
   const std::string small = CLI::detail::to_lower(word);
   return modes().count(small) != 0 ? "" : "expected canonical, exact or state, got \"" + word + "\"";
@@ -48,7 +48,7 @@ int diff(const DiffOptions& options) {
   }
   const Difference difference = compare(a, b);
   const bool damaged = a.code != exit_ok || b.code != exit_ok;
-  // Where a damaged trace has nothing more, what is missing may be the same.
+  // If a damaged trace just ends earlier, its missing part may be equal.
   const bool unlike = difference.found && !(a.code != exit_ok && difference.a.empty()) &&
                       !(b.code != exit_ok && difference.b.empty());
   Output out;
@@ -85,7 +85,7 @@ void add_diff(CLI::App& app, Runner& runner) {
             "times, handles by their first use, messages of RNBD in words; state: what became of paths, "
             "sessions "
             "and devices")
-        // What is added last looks first.
+        // CLI11 runs the transformation that was added last first.
         ->transform(CLI::Transformer(modes(), CLI::ignore_case))
         ->transform(CLI::Validator(known_mode, "MODE"))
         ->option_text("{canonical,exact,state}=canonical");

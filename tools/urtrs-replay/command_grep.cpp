@@ -20,12 +20,12 @@ struct GrepOptions {
   bool json = false;
 };
 
-// Prints what matches, with records of the same machine around it where they are wanted.
+// Prints matching records, optionally with context records of the same machine.
 class Printer {
  public:
   Printer(const GrepOptions& options, const trace::Schema& schema) : options_(options), schema_(schema) {}
 
-  // False when nothing more can be printed.
+  // Returns false if output is no longer possible.
   bool take(const trace::Record& record, bool matches) {
     if (matches) ++found_;
     if (options_.count) return true;

@@ -67,13 +67,13 @@ class FileBytes final : public roce::ByteSource {
   std::size_t end_ = 0;
 };
 
-// What the capture was, beside what the analyzer counts.
+// Frame counts of the capture.
 struct Frames {
   std::uint64_t all = 0;
   std::uint64_t other = 0;       // not RoCEv2
-  std::uint64_t malformed = 0;   // RoCEv2 that cannot be read
-  std::uint64_t unreadable = 0;  // of a link type that this program does not know
-  std::uint64_t first = 0;       // time
+  std::uint64_t malformed = 0;   // invalid RoCEv2
+  std::uint64_t unreadable = 0;  // unknown link type
+  std::uint64_t first = 0;       // time of the first frame
   std::uint64_t last = 0;
 };
 
@@ -134,7 +134,7 @@ void print_text(Output& out, const nlohmann::ordered_json& numbers) {
   }
 }
 
-// Whether a request or a reply of MPA (docs/iwarp.md) begins somewhere in the frame.
+// True if the frame contains the start of an MPA request or reply (docs/iwarp.md).
 bool is_iwarp_setup(std::span<const std::byte> frame) {
   static constexpr std::string_view kKey = "MPA ID Re";
   const std::string_view text(reinterpret_cast<const char*>(frame.data()), frame.size());
@@ -168,7 +168,7 @@ class Import {
   }
 
  private:
-  // A first reading, for which a pipe has no second.
+  // First pass over the capture, to estimate clock differences. Not possible for a pipe.
   void look_at_clocks() {
     FileBytes source(file_.fd());
     roce::CaptureReader reader(source);
@@ -184,7 +184,7 @@ class Import {
     ::lseek(file_.fd(), 0, SEEK_SET);
   }
 
-  // In the order of the corrected stamps, and none before the first frame of the capture.
+  // Receives packets in the order of corrected time stamps. No time is before the first frame of the capture.
   void in_order(std::uint64_t time, roce::Packet&& packet) {
     analyzer_->packet(std::max(time, frames_.first), std::move(packet));
   }
@@ -311,7 +311,7 @@ class Import {
   InputFile file_;
   Frames frames_;
   roce::ClockOffsets clocks_;
-  bool iwarp_ = false;  // a connection of the fabric tcp is set up in it
+  bool iwarp_ = false;  // the capture contains a connection setup of the fabric tcp
   roce::FrameOrder order_{0};
   std::unique_ptr<trace::Writer> writer_;
   std::unique_ptr<roce::TraceImport> trace_;

@@ -28,7 +28,7 @@ struct LiveCommandOptions {
   bool json = false;
 };
 
-// What is about the plugin itself, or about another use of the session.
+// True for plugin parameters that do not apply here.
 bool belongs_to_plugin(const std::string& key) {
   static const std::vector<std::string> keys{"trace",   "trace_detail",  "trace_size", "trace_dump", "status",
                                              "control", "control_group", "exports",    "access_mode"};
@@ -61,8 +61,8 @@ struct Found {
 
 struct Counts {
   std::uint64_t asked = 0, left_out = 0, without_device = 0;
-  std::uint64_t unanswered = 0;       // in the trace, so that there is nothing to compare with
-  std::vector<Nanos> recorded, live;  // of IO that both answered
+  std::uint64_t unanswered = 0;       // unanswered in the trace, so not comparable
+  std::vector<Nanos> recorded, live;  // latencies of IO that both servers answered
 };
 
 std::vector<Found> judge(const workload::Workload& work, const LiveRun& run, Counts& counts) {

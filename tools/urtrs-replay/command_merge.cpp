@@ -1,4 +1,4 @@
-// Several traces as one, in an order that every message agrees with.
+// Merges traces, ordered so that no message is received before it was sent.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -21,14 +21,14 @@ struct MergeOptions {
   bool json = false;
 };
 
-// Instances of file f of n are those of the file times n plus f, so that none meets another.
+// With n files, instance i of file f becomes i * n + f, so that instances are unique.
 constexpr std::size_t kMaxFiles = 16;
 
 class MergedFile {
  public:
   explicit MergedFile(const std::string& path) : input_(path), source_(input_.fd()), reader_(source_) {}
   bool open() {
-    // What cannot be read was said when the story was built.
+    // Read errors were already printed when the story was built.
     return input_.is_open() && reader_.open() == trace::Reader::Status::ok && next();
   }
   bool next() { return more_ = reader_.next(record_) == trace::Reader::Status::ok; }
@@ -44,13 +44,13 @@ class MergedFile {
   bool more_ = false;
 };
 
-// Takes the records as they come, with instances that are unique among all files.
+// Writes the merged records, with instances that are unique among all files.
 class Destination {
  public:
   Destination(const MergeOptions& options, const std::vector<std::unique_ptr<MergedFile>>& files)
       : options_(options), files_(files) {}
 
-  // Answers an exit code.
+  // Returns an exit code.
   int open() {
     if (options_.output.empty()) return exit_ok;
     for (const auto& file : files_) {
@@ -131,7 +131,7 @@ int merge(const MergeOptions& options) {
                     ", its clock " + (file.clock < 0 ? "" : "+") + std::to_string(file.clock) + " ns");
     }
   }
-  // A step is one record of its file; records that are no step follow the one before.
+  // A step is one record of its file. Records without a step follow the preceding step.
   int wrong = exit_ok;
   const auto take_until = [&](std::size_t from, std::uint64_t end) {
     MergedFile& file = *files[from];

@@ -32,7 +32,7 @@ struct MinOptions {
   bool json = false;
 };
 
-// The whole file. Says on stderr when it cannot be read. Answers the exit code.
+// Reads the whole file; prints errors on stderr. Returns the exit code.
 int read_all(const MinOptions& options, const InputFile& file, std::string& bytes) {
   BoundedSource source(file.fd(), options.max_size);
   char part[1 << 16];
@@ -46,8 +46,8 @@ int read_all(const MinOptions& options, const InputFile& file, std::string& byte
   return got == 0 ? exit_ok : exit_usage;
 }
 
-// The session of the trace, without its block devices; or the devices where the trace has nothing else, as a
-// short one. Null where it has several.
+// The session machine of the trace. If there is none and the trace has one machine, as in a minimised trace
+// of block devices, that machine. Null if there are several.
 const MachineTrace* only_machine(const LoadedTrace& trace) {
   const auto is_session = [](const MachineTrace& machine) {
     return std::holds_alternative<ClientInputs>(machine.machine) ||
@@ -81,7 +81,8 @@ int rerun(const MinOptions& options, std::string_view bytes) {
   return exit_usage;
 }
 
-// The shortest trace with what the reference does on it, so that this core diverges from it.
+// Replaces the actions in the minimised trace by those of the reference, so that a replay with this core
+// diverges.
 bool told_by_reference(const MinOptions& options, const std::string& from, const std::string& to) {
   const std::string command = options.reference + " min --rerun " + (options.hashes ? "--hashes " : "") +
                               quoted(from) + " --out " + quoted(to);
@@ -139,7 +140,7 @@ void print(const MinOptions& options, const Minimized& result) {
   out.finish(exit_ok);
 }
 
-// Where several are given, what is looked for is not clear.
+// Checks that at most one of the options that define the failure is given.
 bool is_clear(const MinOptions& options) {
   const int given = (options.reference.empty() ? 0 : 1) + (options.predicate.empty() ? 0 : 1) +
                     (options.shows.empty() ? 0 : 1) + (options.looks == "all" ? 0 : 1);
@@ -161,7 +162,7 @@ MinimizeOptions how_to(const MinOptions& options, const std::string& directory) 
   return how;
 }
 
-// Brings the result to where it was asked for.
+// Copies the result to the output file.
 bool keep(const MinOptions& options, const Minimized& result) {
   std::string from = result.file;
   const std::string told = result.file + ".reference";

@@ -29,7 +29,7 @@ struct ReplayCommandOptions {
   bool state = false;
 };
 
-// States of all machines in front of a record.
+// States of all machines before a record.
 struct Visit {
   std::uint64_t record = 0;
   std::vector<trace::StateAt> states;
@@ -37,7 +37,7 @@ struct Visit {
 
 volatile std::uint64_t position = 0;
 
-// A machine that finds an invariant broken aborts; the reader of the trace wants to know at which record.
+// A failed assertion in the core aborts the program; this handler prints the record at which it happened.
 void on_abort(int) {
   char text[96] = "urtrs-replay: the core stopped in record ";
   std::size_t end = 41;
@@ -129,7 +129,7 @@ const trace::StateText* state_of(const Visit& visit, InstanceId instance) {
   return nullptr;
 }
 
-// What changed between two visits, by instance; a machine that came or went has changed as a whole.
+// State changes between two visits, by instance. All state of a new or removed machine counts as changed.
 std::map<InstanceId, std::vector<std::string>> changes(const Visit& from, const Visit& to) {
   std::map<InstanceId, std::vector<std::string>> all;
   const trace::StateText none;

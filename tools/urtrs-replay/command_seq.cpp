@@ -1,4 +1,4 @@
-// Draws a trace as a sequence diagram: who sent what to whom, and when.
+// Draws traces as a sequence diagram.
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ struct SeqOptions {
 
 constexpr std::size_t kPageLimit = 20'000;
 
-// "17:text", "B17:text": file by letter, number of the record, what is wrong there.
+// Parses a mark such as "17:text" or "B17:text": letter of the file, record number, description.
 std::optional<WantedMark> parse_mark(const std::string& text, std::size_t files) {
   WantedMark mark;
   const char* at = text.data();
@@ -53,7 +53,7 @@ std::optional<WantedMark> parse_mark(const std::string& text, std::size_t files)
   return mark;
 }
 
-// What `check` finds wrong, as marks.
+// Adds the findings of `check` as marks.
 bool add_findings(const std::vector<std::string>& files, std::vector<WantedMark>& marks) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (files[i] == "-") {
@@ -89,7 +89,7 @@ std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
   return bits;
 }
 
-// Details of one side, and what repeats the messages, are shown on request; or where there is nothing else.
+// Default groups: without local details and wire messages, unless there are no other steps.
 unsigned usual_groups(const Story& story) {
   constexpr unsigned kQuiet = 1U << static_cast<unsigned>(sequence::Group::local) |
                               1U << static_cast<unsigned>(sequence::Group::wire);
@@ -99,8 +99,9 @@ unsigned usual_groups(const Story& story) {
   return other ? ~kQuiet : ~0U;
 }
 
-// The steps that the options ask for. With a limit: around the first mark, else the first ones after --from,
-// else the last ones, because what went wrong is mostly near the end.
+// Selects the steps to show. If there are more than `limit`: those around the first mark, else the first ones
+// after
+// --from, else the last ones, because failures are mostly near the end.
 Window choose_window(const Story& story, const SeqOptions& options, std::size_t limit) {
   Window window;
   const auto before = [](double time) {

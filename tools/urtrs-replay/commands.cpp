@@ -4,7 +4,7 @@
 
 namespace rtrs::tools {
 
-// command_NAME.cpp
+// Defined in command_NAME.cpp.
 void add_cat(CLI::App&, Runner&);
 void add_check(CLI::App&, Runner&);
 void add_diff(CLI::App&, Runner&);

@@ -1,5 +1,5 @@
-// The subcommands of urtrs-replay. Each is one file command_NAME.cpp with its options, help and work, and one
-// line in commands.cpp; main.cpp knows none of them.
+// Subcommands of urtrs-replay. Each is a file command_NAME.cpp with its options, help and implementation, and
+// one line in commands.cpp; main.cpp has no code for individual commands.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -14,14 +14,15 @@
 
 namespace rtrs::tools {
 
-// Holds what the chosen subcommand will do.
+// Holds the function of the chosen subcommand.
 struct Runner {
   std::function<int()> run;
 };
 
-// Adds the subcommand `name`, which calls work(options) when it was chosen. `bind` adds its arguments to the
-// App, bound to the Options, which live as long as the App. `footer` must have "Example:" or "Examples:" and
-// then lines that start with "  urtrs-replay "; a test runs each of them (examples_test.py).
+// Adds the subcommand `name`, which runs work(options) if it is chosen. `bind` adds its arguments to the App
+// and binds them to the Options, which live as long as the App. `footer` must contain "Example:" or
+// "Examples:", followed by lines that start with "  urtrs-replay "; examples_test.py runs each of these
+// lines.
 template <class Options, class Bind>
 CLI::App* add_command(CLI::App& app, Runner& runner, const char* name, const char* summary,
                       const std::string& footer, Bind&& bind, int (*work)(const Options&)) {
@@ -33,19 +34,19 @@ CLI::App* add_command(CLI::App& app, Runner& runner, const char* name, const cha
   return command;
 }
 
-// For the footer of a subcommand that judges.
+// For the footer of a subcommand that gives a verdict.
 inline constexpr const char* kExitCodes =
     "Exit codes: 0 fine, 1 the judgement is bad (divergence, violation), 2 wrong usage or a file "
     "that cannot be opened or written, 3 no judgement (no trace, another version, or what is needed "
     "is missing), 4 something is wrong with the trace, and no simulated world shows it (simulate), 5 "
     "the trace is damaged, and what is said holds of the records before that.";
 
-// The trace is of a run that a seed decided. Those of the simulator begin with 0; nothing else has a 0.
+// True if the trace is of a simulated run. Only the simulator uses the seed 0.
 inline bool has_seed(const trace::Origin& origin) {
   return origin.seed != 0 || origin.tool == "urtrs-sim";
 }
 
-// An option that is a duration. `into`, in seconds, has the default.
+// Adds an option for a duration. `into`: seconds, initialised with the default.
 inline void add_duration(CLI::App& command, const char* name, double& into, const char* description) {
   std::ostringstream preset;
   preset << into << 's';
@@ -62,8 +63,7 @@ inline void add_duration(CLI::App& command, const char* name, double& into, cons
       ->default_str(preset.str());
 }
 
-// The longest trace that commands read which hold all of it in memory, and the longest capture that is
-// written.
+// Default size limit, in bytes, for traces that a command holds in memory, and for captures that are written.
 inline constexpr std::uint64_t kMaxTraceBytes = 1ULL << 30;
 inline void add_max_size(
     CLI::App& command, std::uint64_t& into,
@@ -80,10 +80,10 @@ inline void add_max_size(
       ->type_name("SIZE")
       ->default_str("1G");
 }
-// Says on stderr that the trace is longer.
+// Prints an error: the trace is larger than `max_size` bytes.
 void report_too_long(const std::string& path, std::uint64_t max_size);
 
-// commands.cpp: adds all of them.
+// In commands.cpp: adds all subcommands.
 void add_commands(CLI::App& app, Runner& runner);
 
 }  // namespace rtrs::tools

@@ -18,19 +18,20 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> li
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// Handles mean nothing by themselves: the first one that a machine meets is 1, and so on.
+// True for handles, whose values are arbitrary: they are replaced by numbers in the order of first use by a
+// machine.
 bool is_handle(std::string_view field) {
   return field.ends_with("epoch") || field.ends_with("uuid") ||
          is_one_of(field, {"request", "address_pair", "rkey", "remote_addr", "digest_low", "digest_high",
                            "device_id", "handle", "instance"});
 }
 
-// Durations depend on chance, the seed on the run.
+// True for fields that are not compared: random durations, and the seed of the run.
 bool is_left_out(std::string_view field) {
   return is_one_of(field, {"delay", "config.seed", "options.first_generation"});
 }
 
-// Events in which "header" or "response" is a message of RNBD.
+// True for events in which the field "header" or "response" is an RNBD message.
 bool has_message(std::string_view event) {
   return is_one_of(event, {"SendMessage", "MessageDone", "DeviceRequest", "LongDeviceRequest", "WriteBack"});
 }
@@ -38,7 +39,7 @@ bool has_message(std::string_view event) {
 class Names {
  public:
   std::string of(std::string_view field, const std::string& value) {
-    // Zero and "none" mean something.
+    // Zero has a fixed meaning and is not replaced.
     if (value == "0") return value;
     const std::string_view kind = field.substr(field.rfind('.') + 1);
     const auto [at, added] = numbers_.try_emplace({std::string(kind), value}, 0);
@@ -77,7 +78,7 @@ class Collector {
            record.event->category == trace::EventClass::action;
   }
 
-  // A machine that begins again in an instance is another one.
+  // A new begin record of an instance starts a new machine.
   void begin(const trace::Record& record) {
     const std::string kind = record.event->name.substr(5);
     current_[record.instance] = threads_.size();
@@ -85,7 +86,7 @@ class Collector {
     names_.emplace_back();
   }
   Thread& thread_of(InstanceId instance) {
-    // Exact comparison has one thread; records before a begin get one of their own.
+    // An exact comparison has one thread. Otherwise, records before a begin record get a separate thread.
     const InstanceId at = mode_ == CompareMode::exact ? InstanceId{0} : instance;
     const auto found = current_.find(at);
     if (found != current_.end()) return threads_[found->second];
@@ -114,7 +115,7 @@ class Collector {
     return key;
   }
 
-  // In words, because bytes that nobody reads may be anything, and ids are handles.
+  // Returns a message as text, because unused bytes may have any value, and ids are handles.
   static std::string message(std::string_view field, std::string_view bytes, Names& names) {
     const trace::RnbdNames called{
         [&names](std::uint32_t id) { return names.of("device_id", std::to_string(id)); },
@@ -127,7 +128,7 @@ class Collector {
   CompareMode mode_;
   const trace::Schema& schema_;
   std::vector<Thread> threads_;
-  std::vector<Names> names_;  // by thread
+  std::vector<Names> names_;  // by index of the thread
   std::map<InstanceId, std::size_t> current_;
   std::map<std::string, unsigned> count_;
 };
@@ -139,7 +140,7 @@ const Thread* find(const ComparedTrace& trace, const std::string& name) {
   return nullptr;
 }
 
-// The first step in which two threads differ; the shorter one's length when one ends early.
+// Index of the first step in which two threads differ; the length of the shorter thread if one ends early.
 std::size_t first_unlike(const std::vector<Step>& a, const std::vector<Step>& b) {
   std::size_t at = 0;
   while (at < a.size() && at < b.size() && a[at].key == b[at].key) ++at;

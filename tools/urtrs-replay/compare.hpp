@@ -1,4 +1,5 @@
-// Compares two traces: byte for byte, by what happened (canonical), or by what became of the paths (state).
+// Compares two traces: byte by byte (exact), by events (canonical), or by the states of paths, links and
+// sessions (state).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,19 +11,19 @@
 namespace rtrs::tools {
 
 enum class CompareMode : std::uint8_t {
-  exact,      // every record with its time and place
-  canonical,  // of every machine the inputs and actions, without times; names by their first use
-  state,      // of every machine the states of paths, links and sessions
+  exact,      // all records, with time and machine
+  canonical,  // inputs and actions of each machine, without times; handles numbered by first use
+  state,      // states of paths, links and sessions of each machine
 };
 
-// One step of a machine, comparable with one of the other trace.
+// One step of a machine, to compare with a step of the other trace.
 struct Step {
   std::uint64_t seq = 0;
-  std::string key;   // what is compared
-  std::string text;  // what people read
+  std::string key;   // compared text
+  std::string text;  // printed text
 };
 
-// What one machine did, from its begin to its end.
+// Steps of one machine, from its begin record to its end.
 struct Thread {
   std::string name;  // kind and number, such as "client_session 0"
   std::vector<Step> steps;
@@ -31,23 +32,23 @@ struct Thread {
 struct ComparedTrace {
   std::vector<Thread> threads;
   std::uint64_t records = 0;
-  int code = 0;  // exit code of reading it
+  int code = 0;  // exit code of reading the trace
 };
 
-// Says on stderr what cannot be read.
+// Prints read errors on stderr.
 ComparedTrace read_for_compare(const std::string& path, CompareMode mode);
 
 struct Difference {
   bool found = false;
   std::string thread;
-  // The step that differs; the text is empty where the trace has no further one.
+  // The first different step; its text is empty if the trace has no more steps.
   std::string a, b;
   std::uint64_t seq_a = 0, seq_b = 0;
-  std::vector<std::string> before;  // what both did before, up to ten
+  std::vector<std::string> before;  // up to ten equal steps before it
 };
 
-// The first cause: of every machine the first difference counts, and of these the one that comes first in
-// the traces.
+// Returns the earliest difference: of the first differences of all machines, the one that is first in the
+// traces.
 Difference compare(const ComparedTrace& a, const ComparedTrace& b);
 
 }  // namespace rtrs::tools

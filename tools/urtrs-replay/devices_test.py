@@ -1,4 +1,4 @@
-"""diff, grep, seq and merge with the records of block devices."""
+"""diff, grep, seq and merge with records of block devices."""
 
 import json
 import re
@@ -8,8 +8,8 @@ import pytest
 from programs import program
 
 REPLAY = program("urtrs-replay")
-DEVICES = 1  # instance of a client's devices
-SERVER_DEVICES = 1024  # and of those of a server, plus 1 and the session
+DEVICES = 1  # instance of the devices of a client
+SERVER_DEVICES = 1024  # server devices: this + 1 + session number
 
 
 def run(*arguments, code=0, stdin=None):
@@ -27,7 +27,7 @@ def everything(path, code=0):
 
 
 def change(trace, to, edit):
-    """The trace with each record as edit() leaves it; None leaves it out. It has no trailer, so the exit code is 5."""
+    """Trace with each record modified by edit(); None removes the record. It has no trailer, so the exit code is 5."""
     out = []
     for one in lines("cat", trace):
         if "end" in one:
@@ -43,7 +43,7 @@ def change(trace, to, edit):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A client and a server of block devices: maps, IO, a device that is unmapped, servers that die."""
+    """Traces of a client and a server of block devices: map, IO, unmap, and crashing servers."""
     folder = tmp_path_factory.mktemp("runs")
     subprocess.run([program("urtrs-sim"), "run", "--scenario", "BD22", "--seed", "1", "--trace", folder / "run"],
                    check=True, stdout=subprocess.DEVNULL, timeout=120)
@@ -70,12 +70,12 @@ def with_u32(text, at, value):
     return raw.hex()
 
 
-# Where OPEN_RSP, IO and CLOSE have the id of the device.
+# Offset of the device id in OPEN_RSP, IO and CLOSE.
 ID_AT = {3: 4, 4: 4, 5: 4}
 
 
 def renamed(one, name):
-    """Every id of a device by another one."""
+    """Replaces every device id by another one."""
     fields = one["fields"]
     if fields.get("device_id"):
         fields["device_id"] = name(fields["device_id"])
@@ -93,7 +93,7 @@ def test_diff_takes_ids_of_devices_as_handles(runs, tmp_path):
         other = change(trace, tmp_path / f"other-{trace.name}", lambda one: renamed(one, lambda number: number + 4096))
         assert everything(other, code=5) != everything(trace)
         assert lines("diff", trace, other, code=5)[0]["equal"]
-        # A device by the id of another one: no handle any more.
+        # Replaces one device id by the id of another device, so the two are mixed up.
         first = []
 
         def swap(number):
@@ -146,12 +146,12 @@ def test_grep_knows_the_devices_of_a_session(runs):
 
 def test_grep_of_a_device(runs):
     client, server = runs
-    # By the handle of the client.
+    # Filter by the handle of the client.
     found = lines("grep", client, "--device", 0, "--event", "DeviceChanged,IoBegun,IoDone")
     wanted = [one for one in everything(client) if one["event"] in ("DeviceChanged", "IoBegun", "IoDone") and
               one["fields"]["device"] == 0]
     assert wanted and found == wanted
-    # By the id of the server: its OPEN_RSP, every IO, its CLOSE, on both sides.
+    # Filter by the device id of the server: OPEN_RSP, every IO, and CLOSE, on both sides.
     opened = next(one for one in everything(server) if one["event"] == "WriteBack" and len(one["fields"]["response"]) == 112)
     device = int.from_bytes(bytes.fromhex(opened["fields"]["response"])[4:8], "little")
     for trace, events in ((server, {"WriteBack", "DeviceRequest"}), (client, {"MessageDone", "IoStarted"})):
@@ -164,7 +164,7 @@ def test_grep_of_a_device(runs):
 
 
 def titles(*arguments):
-    """What stands behind the lanes, a row each."""
+    """Text to the right of the lanes, one per row."""
     text = run("seq", *arguments, "--ascii", "--hide", "heartbeat,connect")
     return [row.rsplit("  ", 1)[1].strip() for row in text.splitlines() if not row.startswith("#") and "  " in row]
 

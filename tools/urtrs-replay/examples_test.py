@@ -1,4 +1,4 @@
-"""Runs every example that urtrs-replay's help shows, beside files of the names that the examples use."""
+"""Runs every example in the help of urtrs-replay, in a folder with files of the names that the examples use."""
 import json
 import os
 import re
@@ -55,9 +55,9 @@ def test_examples(folder, command):
     lines = re.findall(r"^  (urtrs-replay .*)$", text[text.index("Example"):].replace("\\\n", " "), re.MULTILINE)
     assert lines, "--help shows no example"
     for line in lines:
-        if command == "live":  # live_test.py has a server for it
+        if command == "live":  # needs a server; tested by live_test.py
             continue
-        if command == "import":  # an output that is there already is left alone
+        if command == "import":  # does not replace an existing output file
             (folder / "capture.rtrc").unlink()
         run(line, folder)
 

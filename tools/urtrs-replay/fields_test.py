@@ -1,4 +1,4 @@
-"""Traces in which a field is missing: a trace says what its records hold, and a reader of another version goes without."""
+"""Traces without some field: a trace describes its records, and readers must work without a missing field."""
 import json
 import subprocess
 
@@ -18,7 +18,7 @@ def records(trace):
 
 
 def without(head, rest, event, field):
-    """As JSON lines."""
+    """JSON lines of the trace without this field."""
     head = json.loads(json.dumps(head))
     for one in head["trace"]["events"]:
         if one["name"] == event:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kGaps = 5;
 constexpr Nanos kShortestGap = milliseconds(1);
-// No trace can make us reserve more than this.
+// Limit of permits and chunks, because the numbers in a trace are not trusted.
 constexpr std::uint64_t kMostSlots = 65536;
 
 int field(const trace::EventInfo& event, std::string_view name) {
@@ -116,7 +116,8 @@ void LatencyMeter::add(const trace::Record& record) {
       open.path = key.path;
       break;
     case Role::arrived:
-      // The direction of what is delivered next; a request that waits at the gate must not change another.
+      // Direction of the next request in this chunk. It must not overwrite that of a request still in
+      // service, because the new request may wait at the gate.
       if (!open.used) open.write = value(record, known.direction) != 0;
       break;
     case Role::completed:

@@ -1,4 +1,4 @@
-// How long requests took, by machine and path, and when requests waited while nothing happened.
+// Latencies of requests by machine and path, and gaps in which requests waited without any record.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -10,25 +10,25 @@
 
 namespace rtrs::tools {
 
-// Of one path of one machine. Client: from submission to completion, of the path that answered. Server: from
-// delivery to the application to its answer.
+// Latencies of one path of one machine. Client: from submission to completion, counted for the path that
+// answered. Server: from delivery to the application to its response.
 struct PathLatency {
   std::uint64_t reads = 0, writes = 0;
-  std::uint64_t bytes = 0;   // client only: of data
-  std::uint64_t failed = 0;  // ended with an error
-  // Each one, sorted by finish(): a hostile trace names a new path in every record, and a histogram for each
-  // would take far more memory than the trace.
+  std::uint64_t bytes = 0;   // data bytes; client only
+  std::uint64_t failed = 0;  // requests that failed
+  // All latencies, sorted by finish(). Not a histogram, because a malicious trace may use a new path in every
+  // record, and a histogram per path would need far more memory than the trace.
   std::vector<Nanos> took;
   Nanos percentile(double part) const;  // 0 without requests
 };
 
-// A time without any record of a machine that had requests in its hands.
+// Time without records of a machine with pending requests.
 struct Gap {
   Nanos length = 0;
   Nanos from = 0;
-  std::uint64_t record = 0;  // the first one after it
+  std::uint64_t record = 0;  // first record after the gap
   InstanceId instance = 0;
-  std::uint64_t waiting = 0;  // requests
+  std::uint64_t waiting = 0;  // number of pending requests
 };
 
 class LatencyMeter {
@@ -37,9 +37,9 @@ class LatencyMeter {
   void add(const trace::Record& record);
   void finish();
 
-  using Place = std::pair<InstanceId, std::uint16_t>;  // machine, index of the path in its session
+  using Place = std::pair<InstanceId, std::uint16_t>;  // machine, path index in its session
   const std::map<Place, PathLatency>& paths() const { return paths_; }
-  const std::vector<Gap>& gaps() const { return gaps_; }  // the longest, longest first
+  const std::vector<Gap>& gaps() const { return gaps_; }  // the longest gaps, longest first
 
  private:
   struct Open {
@@ -50,12 +50,12 @@ class LatencyMeter {
     bool used = false;
   };
   struct Machine {
-    std::vector<Open> open;  // by permit or chunk
+    std::vector<Open> open;  // indexed by permit or chunk
     std::uint64_t waiting = 0;
     Nanos last = 0;
     bool seen = false;
   };
-  // What an event means here.
+  // Meaning of an event for the measurement.
   enum class Role : std::uint8_t {
     other,
     submitted,
@@ -78,7 +78,7 @@ class LatencyMeter {
   void close(const trace::Record& record, Machine& machine, Open& open, bool failed);
   void note_gap(const trace::Record& record, Machine& machine);
 
-  std::vector<Known> known_;  // by number of the event
+  std::vector<Known> known_;  // indexed by event number
   std::map<InstanceId, Machine> machines_;
   std::map<Place, PathLatency> paths_;
   std::vector<Gap> gaps_;

@@ -23,10 +23,10 @@ namespace {
 
 namespace rnbd = wire::rnbd;
 
-// What the clock of a trace says is not trusted.
+// Limit for times in a trace, which are not trusted.
 constexpr Nanos kLongestTrace = seconds(30 * 86400);
 
-// The memory of one request, which is the session's until its answer.
+// Memory of one request; the session uses it until the response.
 struct Slot {
   std::array<std::byte, rnbd::kOpenBytes> header{};
   std::size_t header_bytes = 0;
@@ -45,7 +45,7 @@ class Player {
     ids_.resize(work.devices.size());
   }
 
-  // Empty, or why there is no session.
+  // Opens the session. Returns an error text or "".
   std::string open(Nanos bound) {
     session_.async_open([this](const boost::system::error_code& error) {
       opening_.error = error;
@@ -130,7 +130,7 @@ class Player {
     });
   }
 
-  // Nothing, or why it cannot be asked for.
+  // Builds the message of a request. Returns an error text or "".
   std::string prepare(const workload::Asked& asked, Slot& slot, rnbd::Framing& framing) {
     const std::optional<std::uint32_t> id = ids_[asked.device];
     switch (asked.kind) {
@@ -177,7 +177,7 @@ class Player {
       run_until(began + std::min(asked.at > first ? asked.at - first : 0, kLongestTrace),
                 [] { return false; });
     }
-    // As many as the server takes at a time, also where another one took more.
+    // Keeps at most queue_depth requests in flight, although the recorded server may have allowed more.
     while (!given_up_ && in_flight_.size() >= run_.queue_depth) finish(in_flight_.front());
     if (given_up_) return;
     if (slots_.size() <= number) slots_.resize(number + 1);
@@ -198,12 +198,12 @@ class Player {
     if (options_.progress) options_.progress(number + 1);
   }
 
-  // Waits for the answer, if it was asked for.
+  // Waits for the response if the request was sent.
   void finish(std::size_t number) {
     if (number >= slots_.size() || !slots_[number] || number == given_up_) return;
     Slot& slot = *slots_[number];
     LiveAnswer& answer = run_.answers[number];
-    if (given_up_ && !slot.done) {  // nobody knows what would have come
+    if (given_up_ && !slot.done) {  // the result is unknown
       answer.asked = false;
       return;
     }
@@ -242,13 +242,13 @@ class Player {
   const workload::Workload& work_;
   const LiveOptions& options_;
   LiveRun run_;
-  std::vector<std::optional<std::uint32_t>> ids_;  // of the server that is asked, by device
-  std::vector<std::unique_ptr<Slot>> slots_;       // by request; null: none is under way
+  std::vector<std::optional<std::uint32_t>> ids_;  // device ids of the live server, by device
+  std::vector<std::unique_ptr<Slot>> slots_;       // by request; null: not in flight
   std::vector<std::size_t> in_flight_;
-  Slot opening_;                         // of the session itself
-  std::optional<std::size_t> given_up_;  // whose answer did not come: nothing more is asked for
+  Slot opening_;                         // for opening the session
+  std::optional<std::size_t> given_up_;  // request without a response; no more requests are sent
   boost::asio::io_context context_{1};
-  asio::Session session_;  // ends before the slots
+  asio::Session session_;  // destroyed before the slots
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Asks a server that runs for what a trace's client asked another one for.
+// Sends the requests of a recorded client to a running server.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <functional>
@@ -12,16 +12,16 @@
 namespace rtrs::tools {
 
 struct LiveOptions {
-  bool changes = false;  // sends what changes blocks, too
+  bool changes = false;  // also send requests that change blocks
   bool as_recorded =
-      false;  // no request sooner than in the trace; else as soon as what was answered before it
-  Nanos patience = seconds(60);  // for any one answer
-  std::string device;            // in place of the name of the only one; empty: as in the trace
+      false;  // keep the recorded times; otherwise send a request when all earlier answered ones are answered
+  Nanos patience = seconds(60);  // time limit for each response
+  std::string device;            // replaces the name of the only device; empty: as in the trace
   std::function<void(std::size_t asked)> progress;
 };
 
 struct LiveAnswer {
-  bool asked = false;  // false: left out
+  bool asked = false;  // false: not sent
   workload::Told told;
   Nanos took = 0;
 };
@@ -29,11 +29,11 @@ struct LiveAnswer {
 struct LiveRun {
   std::uint32_t max_io_size = 0;
   std::uint16_t queue_depth = 0;
-  std::uint64_t without_device = 0;  // left out, because the device could not be opened
-  std::vector<LiveAnswer> answers;   // of each request of the workload
+  std::uint64_t without_device = 0;  // not sent, because the device could not be opened
+  std::vector<LiveAnswer> answers;   // indexed by request of the workload
 };
 
-// Every wait has a bound. The error is a sentence: there is no session.
+// All waits are limited. The error is a sentence that says why there is no session.
 tl::expected<LiveRun, std::string> run_live(const workload::Workload&, const nbdkit::Settings&,
                                             const LiveOptions&);
 

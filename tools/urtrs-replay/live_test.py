@@ -1,4 +1,4 @@
-"""urtrs-replay live: what the client of a trace asked for is asked of another server that runs."""
+"""urtrs-replay live: sends the requests of a recorded client to a running server."""
 import json
 import os
 import re
@@ -12,10 +12,10 @@ from schemas import fits
 
 REPLAY = program("urtrs-replay")
 SIZE = 1 << 20
-# Overlapping writes one after the other, a read of what none wrote, blocks that are given back, a flush.
+# Overlapping writes in sequence, a read of unwritten blocks, a discard, a flush.
 WORK = ("h.pwrite(b'a' * 8192, 0); h.pwrite(b'b' * 4096, 4096); h.pwrite(b'c' * 512, 100 * 512); h.pread(4096, 4096); "
         "h.zero(512, 100 * 512); h.pwrite(b'd' * 512, 101 * 512); h.trim(4096, 64 * 1024); h.flush(); "
-        # Eight at a time.
+        # Eight reads in parallel.
         "b = [nbd.Buffer(4096) for _ in range(8)]; c = [h.aio_pread(one, 65536) for one in b]; "
         "[h.poll(-1) for _ in iter(h.aio_in_flight, 0)]; [h.aio_command_completed(one) for one in c]")
 
@@ -27,7 +27,7 @@ def image(file, content=b""):
 
 @pytest.fixture(name="traced", scope="module")
 def _traced(tmp_path_factory):
-    """Trace and image of a session; its server has ended."""
+    """Returns the trace and the image of a session. Its server has stopped."""
     folder = tmp_path_factory.mktemp("traced")
     disk = image(folder / "disk.img")
     return folder, disk

@@ -19,14 +19,14 @@ namespace {
 
 using namespace rtrs::tools;
 
-// A word where a subcommand belongs that is none.
+// Reports an unknown subcommand.
 int check_subcommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return exit_ok;
   const std::string word = argv[1];
-  if (word == "help") return exit_ok;  // words_to_parse() takes it
+  if (word == "help") return exit_ok;  // words_to_parse() handles it
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->check_name(word)) return exit_ok;  // an alias as well
+    if (command->check_name(word)) return exit_ok;  // also matches aliases
     names.push_back(command->get_name());
   }
   const std::string nearest = nearest_word(word, names);
@@ -63,7 +63,7 @@ int run(int argc, char** argv) {
 int answer(int argc, char** argv) {
   try {
     return run(argc, argv);
-  } catch (const std::system_error& failure) {  // of a file
+  } catch (const std::system_error& failure) {  // a file error
     error(failure.what());
     return exit_usage;
   } catch (const std::exception& failure) {

@@ -1,4 +1,4 @@
-"""What the subcommands that write files leave alone: whatever is there already, their own input too."""
+"""Subcommands that write files never replace an existing file, including their own input."""
 
 import fcntl
 import os
@@ -27,7 +27,7 @@ def everything(path):
 
 
 class TestOutputs:
-    """What is there is not replaced, neither by name nor through a link."""
+    """An existing file is not replaced, neither directly nor through a symbolic link."""
 
     @pytest.fixture(autouse=True)
     def given(self, tmp_path):
@@ -94,7 +94,7 @@ def on_a_terminal(columns, *arguments):
         try:
             while part := os.read(mine, 65536):
                 text += part
-        except OSError:  # EIO: the other end is closed
+        except OSError:  # EIO: the other end of the terminal is closed
             pass
     os.close(mine)
     assert process.returncode == 0

@@ -1,5 +1,5 @@
-// Which records of a trace somebody wants to see. Different criteria are joined by "and", several values of
-// one by "or".
+// Selects records of a trace. A record must match all criteria; several values of one criterion are
+// alternatives.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,28 +15,28 @@
 namespace rtrs::tools {
 
 struct FilterOptions {
-  std::vector<std::string> events;   // names, or the beginnings of names with a star behind
+  std::vector<std::string> events;   // names; "Path*" matches all names that start with "Path"
   std::vector<std::string> classes;  // control, input, action, note
   std::vector<std::uint16_t> instances;
-  std::vector<std::uint16_t> sessions;   // of a server
-  std::vector<std::uint16_t> paths;      // index in the session
+  std::vector<std::uint16_t> sessions;   // sessions of a server
+  std::vector<std::uint16_t> paths;      // path index in the session
   std::vector<std::string> connections;  // CON or PATH:CON
-  std::vector<std::uint32_t> permits;    // or chunks
-  std::vector<std::uint32_t> devices;    // handles of a client, ids that a server gave
-  std::vector<std::string> fields;       // NAME=VALUE, as `cat` prints them
-  std::optional<double> from, to;        // seconds, as `cat` prints them
+  std::vector<std::uint32_t> permits;    // permits or chunks
+  std::vector<std::uint32_t> devices;    // client handles, or device ids of the server
+  std::vector<std::string> fields;       // NAME=VALUE, as printed by `cat`
+  std::optional<double> from, to;        // seconds, as printed by `cat`
   bool any() const;
 };
 
-// Adds them to a subcommand.
+// Adds the options to a subcommand.
 void add_filter_options(CLI::App& command, FilterOptions& options);
 
 class RecordFilter {
  public:
-  // `why` says which option is wrong; empty when none is.
+  // Sets `why` to an error text if an option is wrong; otherwise to "".
   RecordFilter(const FilterOptions& options, const trace::Schema& schema, std::string& why);
-  // To be asked for every record in order: it follows the depth of the sessions, to know the permit of a
-  // response.
+  // Must be called for every record in order, because it tracks the queue depth of each session, which is
+  // needed to find the permit of a response.
   bool matches(const trace::Record& record);
 
  private:

@@ -1,4 +1,4 @@
-"""Every answer of urtrs-replay with --json fits docs/schema/urtrs-replay.json, mistakes too."""
+"""All output of urtrs-replay with --json, including errors, matches docs/schema/urtrs-replay.json."""
 import json
 import re
 import subprocess
@@ -10,7 +10,7 @@ from schemas import fits, is_schema, schema
 
 REPLAY = program("urtrs-replay")
 CLIENT, SERVER, OTHER = (TRACES / f"seed-{name}.rtrc" for name in ("420-client1", "420-server", "0-client1"))
-# The parts of a command that is not named after its own.
+# Schema parts of commands whose part has a different name.
 PARTS = {"cat": {"header", "record", "end"}, "grep": {"record"}, "merge": {"merged"}}
 
 
@@ -28,7 +28,7 @@ def replay(part, *arguments, code=0):
 
 
 def lines(text):
-    """The values of lines, each of which fits one part; how many of which."""
+    """Checks that each line matches a part of the schema. Returns the number of lines by part."""
     seen = {}
     for line in text.splitlines():
         part, = json.loads(line).keys() & {"trace", "end"} or {"record"}
@@ -39,7 +39,7 @@ def lines(text):
 
 
 def changed(file, event, change):
-    """The trace of the client with its first such record changed; without it, where `change` gives none."""
+    """Trace of the client with the first such record modified, or removed if change() returns None."""
     header, *records = (json.loads(line) for line in run("cat", CLIENT).splitlines()[:-1])
     at = next(number for number, record in enumerate(records) if record["event"] == event)
     records[at:at + 1] = filter(None, [change(records[at])])

@@ -1,4 +1,4 @@
-// Calls the program as users do and looks at what they would see.
+// Runs the program and checks its output and exit codes.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace {
 
 struct Outcome {
   int code = -1;
-  std::string text;  // stdout and stderr
+  std::string text;  // combined stdout and stderr
 };
 
 class ToolTest : public ::testing::Test {
@@ -28,7 +28,7 @@ class ToolTest : public ::testing::Test {
     record();
   }
 
-  // `arguments` for the program, with the shell's redirections; runs in the folder of the traces.
+  // Runs the program in the folder of the traces. `arguments` may contain shell redirections.
   Outcome run(const std::string& arguments) const {
     return shell(std::string(URTRS_REPLAY) + ' ' + arguments);
   }
@@ -46,7 +46,8 @@ class ToolTest : public ::testing::Test {
   std::string path(const char* name) const { return folder_ / name; }
 
  private:
-  // good.rtrc: a path that fails to connect, several times; ring.rtrc: the last of it.
+  // Writes two traces. good.rtrc: a path fails to connect several times. ring.rtrc: only the last records of
+  // the run.
   void record() {
     ClientConfig config;
     config.seed = 5;
@@ -175,7 +176,7 @@ TEST_F(ToolTest, Help) {
 }
 
 TEST_F(ToolTest, ReaderThatGoesAway) {
-  // Enough output to fill a pipe whose reader leaves after one line.
+  // Enough output to fill the pipe of a reader that exits after one line.
   const Outcome outcome = shell("for i in 1 2 3 4 5 6 7 8 9; do " + std::string(URTRS_REPLAY) +
                                 " cat good.rtrc --json || echo failed; done | head -n 1 | cut -c 1-9");
   EXPECT_EQ(outcome.text, "{\"trace\":\n");

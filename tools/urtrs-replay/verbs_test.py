@@ -1,4 +1,4 @@
-"""What grep, stat, replay, diff and merge say about traces of simulated runs."""
+"""Output of grep, stat, replay, diff and merge for traces of simulated runs."""
 
 import json
 import os
@@ -201,7 +201,7 @@ class TestDiff:
             run("from-json", "-", shifted, stdin=text)
             result = run("diff", "--mode", "exact", CLIENT, shifted, "--json", code=1)
             assert not json.loads(result)["equal"]
-            # The trace was not completed, which is said; the content is alike.
+            # The trace has no trailer, which is reported; the content is equal.
             result = run("diff", CLIENT, shifted, "--json", code=5)
             assert json.loads(result)["equal"]
 
@@ -279,7 +279,7 @@ class TestArguments:
             with open(pids, encoding="utf-8") as file:
                 numbers = file.read().split()
             assert len(numbers) == 2
-            # A killed process that is not min's child may take a moment to be gone.
+            # A killed process that is not a child of `min` may exist for a moment.
             end = time.monotonic() + 30
             while any(self.runs(number) for number in numbers):
                 assert time.monotonic() < end, numbers

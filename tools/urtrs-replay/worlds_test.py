@@ -1,5 +1,5 @@
-"""urtrs-replay check on traces of simulated worlds: nobody is called violating for what the network, a restart or a late
-copy did, a message that was changed between the ends is never called conforming, and traces of two runs prove nothing."""
+"""urtrs-replay check on traces of simulated worlds. Effects of the network, restarts or late copies are no violations.
+A message modified between the ends is never conforming. Traces of two different runs are inconclusive."""
 import collections
 import json
 import os
@@ -10,7 +10,7 @@ from programs import program
 
 TOOL, SIM = program("urtrs-replay"), program("urtrs-sim")
 FIRST, LAST = map(int, os.environ.get("SEEDS", "0..24").split(".."))
-LATE_COPY = 13451  # without a fence, an older copy of a request overwrites what was sent after it
+LATE_COPY = 13451  # without a fence, an older copy of a request overwrites newer data
 verdicts = collections.Counter()
 
 
@@ -23,7 +23,7 @@ def check(*traces):
 
 
 def traces_of(seed, folder):
-    # A client that comes back with its former uuids breaks the protocol.
+    # Without rare faults, because a client that restarts with its former uuids violates the protocol.
     run(SIM, "run", "--seed", seed, "--without", "rare_swarm", "--trace", folder / f"world{seed}")
     return sorted(folder.glob(f"world{seed}.*.rtrc"))
 
@@ -34,7 +34,7 @@ def first(verdict):
 
 
 def changed(lines, random):
-    """Changes one bit of a message to the server that arrived; None when there is none."""
+    """Flips one bit of a message that the server received. Returns None if there is none."""
     found = []
     for at, line in enumerate(lines):
         record = json.loads(line)
@@ -47,7 +47,7 @@ def changed(lines, random):
     at = random.choice(found)
     record = json.loads(lines[at])
     fields = record["fields"]
-    # The header of RTRS stands last and is judged by rules of its own; what is before it only the sender knows.
+    # The RTRS header is at the end and has its own rules. The data before it is known only to the sender.
     if fields["digest"]:
         fields["digest"] ^= 1 << random.randrange(64)
     else:

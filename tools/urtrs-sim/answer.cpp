@@ -30,7 +30,7 @@ const char* verdict_of(int code) {
     case kNondeterministic:
       return "nondeterministic";
     default:
-      return "stopped";  // by a signal
+      return "stopped";  // stopped by a signal
   }
 }
 
@@ -54,7 +54,7 @@ int run_and_answer(bool json, const std::function<int()>& command) {
   if (!json) return command();
   HeldOutput held;
   const int code = command();
-  if (code == kOk && answer().empty()) return code;  // help and version are text
+  if (code == kOk && answer().empty()) return code;  // help and version remain text
   held.take();
   if (code == kUsage || answer().empty()) {
     std::fputs(json_error(code, complaint()).c_str(), stdout);

@@ -1,4 +1,4 @@
-// With --json a command prints one object in place of its text; docs/schema/urtrs-sim.json has its parts.
+// With --json a command prints one JSON object instead of text; docs/schema/urtrs-sim.json defines it.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -6,14 +6,14 @@
 
 namespace rtrs::tools {
 
-// Of this process: what its command found so far. Empty: it is not one of those, or has not begun.
+// Result of the command in this process so far. Empty: the command has no JSON result, or has not started.
 nlohmann::ordered_json& answer();
 
-// "urtrs-sim: TEXT" on stderr. The first one is the message of --json where a command has no answer.
+// Prints "urtrs-sim: TEXT" on stderr. With --json, the first text is the error message if answer() is empty.
 void complain(const std::string& text);
 
-// Runs the command, which fills answer() and prints its text; then prints the one or, with `json`, the other.
-// The exit code of the command.
+// Runs the command, which fills answer() and prints text. With `json`, prints answer() instead of the text.
+// Returns the exit code of the command.
 int run_and_answer(bool json, const std::function<int()>& command);
 
 }  // namespace rtrs::tools

@@ -13,7 +13,7 @@ namespace rtrs::tools {
 
 namespace {
 
-// " (did you mean 'crash'?)", of the word that `why` quotes; empty: none is near.
+// Hint such as " (did you mean 'crash'?)" for the word quoted in `why`; empty if no fault name is similar.
 std::string near_fault(const std::string& why) {
   const std::size_t begin = why.find('\'') + 1;
   std::vector<std::string> names{"operator", "storage_slow", "storage_error", "block_device", "keys"};

@@ -1,4 +1,4 @@
-// The options of urtrs-sim and of its commands.
+// Options of urtrs-sim and of its commands.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Arguments {
   std::string time;
   std::string choice_log;
   std::string scenario;
-  std::string file;  // of scenarios
+  std::string file;  // scenario file
   std::string out;
   std::string only;
   std::string rare;
@@ -37,22 +37,22 @@ struct Arguments {
   unsigned determinism = 5;
 };
 
-// Says it on stderr, with a word on help where it names no remedy; exit code kUsage.
+// Each prints an error on stderr, with a reference to --help if the text contains no advice. Returns kUsage.
 int usage(const std::string& text);
 int wrong_seed(const std::string& text);
 int wrong_seeds(const std::string& text);
 
 bool over_tcp(const Arguments& given);
-// Null: not over adapters in memory.
+// Network for --fabric verbs-mock; null for other fabrics.
 sim::MakeNet make_net(const Arguments& given);
-// False, and why, when a name is unknown. `filter` stays empty when nothing is to be left out.
+// Returns false and sets `why` if a name is unknown. `filter` stays empty if all faults are enabled.
 bool parse_filter(const Arguments& given, std::optional<sim::FaultFilter>& filter, std::string& why);
-// As it was given, for the line that repeats a run: " --fabric tcp --without crash".
+// The options as given, for the command line that repeats a run. Example: " --fabric tcp --without crash".
 std::string filter_text(const Arguments& given);
-// What else of a sweep changes what it plays: " --replay-check".
+// Other options that change what a sweep runs, for example " --replay-check".
 std::string sweep_text(const Arguments& given);
 
-// Each adds its command.
+// Each adds one command.
 CLI::App* run_options(CLI::App& app, Arguments& given);
 CLI::App* shrink_options(CLI::App& app, Arguments& given);
 CLI::App* sweep_options(CLI::App& app, Arguments& given);

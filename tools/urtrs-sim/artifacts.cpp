@@ -25,10 +25,11 @@ namespace rtrs::tools {
 
 namespace {
 
-// A page with more is slow in a browser. What went wrong is mostly near the end.
+// Maximum number of steps on the page, because larger pages are slow in a browser. The last steps are kept,
+// because failures are mostly near the end.
 constexpr std::size_t kMostSteps = 20'000;
 
-// A trace that is open for as long as this lives.
+// Trace file, closed on destruction.
 class OpenTrace {
  public:
   explicit OpenTrace(const std::string& file)
@@ -71,7 +72,7 @@ void write_capture(const std::vector<std::string>& traces, const std::string& fi
   });
 }
 
-// The verdict in words; `marks` gets what a diagram has to show.
+// Verdict of the specification as text. Adds the findings to `marks` for the diagram.
 std::string judgement(const std::vector<std::string>& traces, std::vector<sequence::WantedMark>& marks) {
   std::string text;
   for (std::size_t at = 0; at < traces.size(); ++at) {

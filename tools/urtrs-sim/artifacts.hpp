@@ -1,5 +1,5 @@
-// What a failing run leaves for a person: its traces, a capture for Wireshark, the sequence diagram as a
-// page, and a report.
+// Files that a failing run writes for analysis: traces, a capture for Wireshark, a sequence diagram as HTML,
+// and a report.
 #pragma once
 #include <string>
 
@@ -7,12 +7,13 @@
 
 namespace rtrs::tools {
 
-// Runs it with traces at FOLDER/NAME.*, and where it failed prints the files that it left there. The exit
-// code.
+// Runs with traces at FOLDER/NAME.*. After a failure, writes the other files and prints their names. Returns
+// the exit code.
 int run_with_artifacts(const ReportOptions& options, const std::string& folder, const std::string& name);
 
-// From PREFIX.*.rtrc makes PREFIX.pcapng, PREFIX.html and PREFIX.txt, which has `said` and what the
-// specification says of each trace. Prints the names of all; what cannot be made is named on stderr.
+// Creates PREFIX.pcapng, PREFIX.html and PREFIX.txt from PREFIX.*.rtrc. The text file contains `said` and the
+// verdict of the specification on each trace. Prints the file names; reports files that cannot be created on
+// stderr.
 void leave_artifacts(const std::string& prefix, const std::string& said);
 
 }  // namespace rtrs::tools

@@ -1,4 +1,4 @@
-"""--artifacts: what a failing run leaves, and that the programs that read it can."""
+"""--artifacts: the files of a failing run exist and can be read by the programs that use them."""
 import os
 import re
 import signal
@@ -23,7 +23,7 @@ def named(said):
 
 
 def check(folder, name, files):
-    """All of them are there and are what they are called."""
+    """Checks that all files exist and have the right format."""
     assert {os.path.relpath(file, folder) for file in files} == {name + ending for ending in ENDINGS}
     assert sorted(os.listdir(folder)) == sorted(os.path.basename(file) for file in files)
     traces = [str(folder / (name + ending)) for ending in sorted(ENDINGS) if ending.endswith(".rtrc")]
@@ -41,7 +41,7 @@ def check(folder, name, files):
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path):
-    return tmp_path / "of/runs"  # which is made
+    return tmp_path / "of/runs"  # is created
 
 
 def test_a_failing_run_leaves_all(folder):
@@ -63,7 +63,7 @@ def test_a_choice_log_gives_its_name(folder, tmp_path):
 
 
 def test_the_process_of_a_seed_of_a_sweep_dies(folder):
-    """Alone the seed holds; what it did is left all the same."""
+    """The seed succeeds when run again alone, but its files are kept."""
     command = [SIM, "sweep", "--seeds", "0..100000000", "--jobs", "1", "--no-block-devices", "--artifacts", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         def children():

@@ -14,7 +14,7 @@ namespace rtrs::tools {
 
 namespace {
 
-using Rare = std::map<std::string, std::string>;  // mark, scenario
+using Rare = std::map<std::string, std::string>;  // scenario by mark
 
 bool read_rare(const std::string& path, Rare& rare) {
   if (path.empty()) return true;
@@ -39,7 +39,7 @@ bool read_rare(const std::string& path, Rare& rare) {
   return true;
 }
 
-// True when some seed of the scenario passes through the mark.
+// True if at least one seed of the scenario reaches the mark.
 bool reached_by(const std::string& id, unsigned mark) {
   constexpr std::uint64_t kSeeds = 20;
   for (const std::string& one : scenarios_of(id))
@@ -98,7 +98,7 @@ unsigned print_faults(const SweepTotals& totals) {
 }
 
 void print_pairs(const SweepTotals& totals) {
-  // The server knows no more than these; it has no path that waits.
+  // States of a server path; a server path is never waiting.
   constexpr PathState kServer[] = {PathState::absent, PathState::connecting, PathState::connected,
                                    PathState::closing};
   std::printf("states of the two ends of a path at a time (seeds; client down, server across):\n  %-11s", "");

@@ -1,4 +1,4 @@
-// What a sweep passes through, and what it never does.
+// `urtrs-sim coverage`: which marks (rare situations) and state pairs a sweep reaches.
 #pragma once
 #include <string>
 
@@ -6,10 +6,10 @@
 
 namespace rtrs::tools {
 
-// Plays the seeds and prints every mark with its count, and which states the two ends of a path were in at a
-// time. `rare`: a file of marks that a sweep need not reach, a line each: the mark, and the directed scenario
-// that is played instead, and must. Also prints how often each timed fault struck. Returns kViolated if a
-// mark was not reached or a fault never struck.
+// Runs the seeds. Prints the number of seeds that reached each mark, the number for each pair of client and
+// server path states, and how often each timed fault struck. `rare`: file of marks that the sweep need not
+// reach; each line has a mark and the directed scenario that must reach it. Returns the exit code: kViolated
+// if a mark was not reached or a fault never struck.
 int coverage(const SweepOptions&, const std::string& rare);
 
 }  // namespace rtrs::tools

@@ -7,7 +7,7 @@ namespace rtrs::tools {
 
 namespace {
 
-// Of each command; the program has those of all.
+// Examples by command. The help of the program lists all examples.
 constexpr std::pair<const char*, const char*> kExamples[] = {
     {"sweep",
      "  urtrs-sim sweep --seeds 0..20000\n"

@@ -1,10 +1,10 @@
-// What --help says last: examples and exit codes, of the program and of each command.
+// Last part of --help: examples and exit codes of the program and of each command.
 #pragma once
 #include <CLI/CLI.hpp>
 
 namespace rtrs::tools {
 
-// After all commands are there.
+// Call it after all commands were added.
 void set_footers(CLI::App&);
 
 }  // namespace rtrs::tools

@@ -28,7 +28,8 @@ using explore::Configuration;
 using explore::Finding;
 using explore::SearchResult;
 
-// Both say that an older write undid a newer one, before or after the application heard of it.
+// This rule and kLostUpdate detect that an older write undid a newer one, after or before the newer one was
+// acknowledged.
 constexpr const char* kUndone = "an acknowledged write is on the disk";
 
 struct Row {
@@ -53,8 +54,8 @@ bool is_failover_rule(const std::string& rule) {
   return rule == sim::kLostUpdate || rule == sim::kChunkRace || rule == kUndone;
 }
 
-// Null when the search came out as it must, else what is wrong. One that a signal stopped need not have found
-// anything.
+// Returns null if the search has the expected result, otherwise the error. A search stopped by a signal need
+// not have found anything.
 const char* complaint(const Row& row) {
   const SearchResult& result = row.result;
   const bool whole = stopped_by == 0;
@@ -72,7 +73,7 @@ const char* complaint(const Row& row) {
   return result.findings.empty() ? nullptr : "a rule is broken";
 }
 
-// As docs/exhaustive.md calls it; empty: by the rule itself.
+// Name of the breach in docs/exhaustive.md; empty: use the name of the rule.
 std::string name_of_breach(const std::string& rule) {
   if (rule == sim::kChunkRace) return "chunk race";
   if (rule == sim::kLostUpdate || rule == kUndone) return "lost update";
@@ -197,7 +198,7 @@ int replay_file(const std::string& path) {
   return played.broken.empty() ? kOk : kViolated;
 }
 
-// Diagrams only where one world was asked for: all of them are hundreds of lines.
+// Prints diagrams only for a single configuration, because those of all have hundreds of lines.
 void show_sequences(const Row& row) {
   for (const Finding& finding : row.result.findings) {
     std::printf("\n%s: a shortest way, fence %s\n%s", broken_rule(finding.rule).c_str(),

@@ -1,4 +1,4 @@
-// The explore command: all states of small worlds.
+// `urtrs-sim explore`: searches all states of small configurations.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <cstddef>
@@ -7,18 +7,19 @@
 namespace rtrs::tools {
 
 struct ExploreCommand {
-  std::string configuration = "all";  // name of one, or all
-  std::string fence = "both";         // on, off, both
+  std::string configuration = "all";  // name of a configuration, or "all"
+  std::string fence = "both";         // "on", "off" or "both"
   unsigned threads = 1;
-  std::size_t most_bytes = std::size_t{2} << 30;  // that one search may use
+  std::size_t most_bytes = std::size_t{2} << 30;  // memory limit of one search
   bool drop_late = false;                         // sim::MachineConfig::drop_late; not with `out`
-  bool markdown = false;  // the results as a Markdown table and nothing else on stdout
-  std::string out;        // file for the counter-example of the first rule that is broken
-  std::string replay;     // such a file, to be played instead
+  bool markdown = false;                          // print only the results, as a Markdown table
+  std::string out;                                // file for the counter-example of the first broken rule
+  std::string replay;                             // counter-example file to run instead of a search
 };
-// Adds the command, which fills `command` in.
+// Adds the command; parsing fills `command`.
 CLI::App* explore_options(CLI::App&, ExploreCommand& command);
-// The exit code: kOk when each configuration came out as it must, planted ones with their rule broken.
+// Returns the exit code: kOk if every configuration has the expected result. Configurations with a planted
+// bug must break their rule.
 int explore(const ExploreCommand&);
 
 }  // namespace rtrs::tools

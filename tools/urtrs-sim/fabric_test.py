@@ -1,4 +1,4 @@
-"""--fabric tcp: other runs, the same worlds, one seed one run, and a failure says how to repeat it."""
+"""--fabric tcp: different runs of the same worlds, deterministic for each seed, with a command to repeat failures."""
 import os
 import re
 import subprocess
@@ -28,7 +28,7 @@ def test_a_sweep_plays_each_seed_twice_the_same_way():
     ran = run("sweep", "--fabric", "tcp", "--seeds", "0..60", "--check-determinism", "100", "--replay-check",
               "--jobs", "2")
     assert ran.returncode == 0, ran.stdout
-    # Its own world, block devices and streams.
+    # Three worlds per seed: its own, block devices, and streams.
     assert " 180 run twice" in ran.stdout, ran.stdout
 
 

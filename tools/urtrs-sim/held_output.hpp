@@ -1,13 +1,13 @@
-// Text that is wanted before, or in place of, what standard output gets.
+// Captures standard output.
 #pragma once
 #include <string>
 
 namespace rtrs::tools {
 
-// A file in memory, shared with processes that are forked while this lives.
+// A file in memory, shared with child processes that are forked during its lifetime.
 class MemoryFile {
  public:
-  MemoryFile();  // fd() is -1 where there is no memory
+  MemoryFile();  // fd() returns -1 if there is no memory
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
@@ -18,15 +18,15 @@ class MemoryFile {
   int fd_;
 };
 
-// What is printed meanwhile, also by processes that are forked, is kept. Without memory it is printed.
+// Captures text that this process and its child processes print. If there is no memory, the text is printed.
 class HeldOutput {
  public:
   HeldOutput();
-  // Prints what nobody has taken.
+  // Prints the text unless take() was called.
   ~HeldOutput();
   HeldOutput(const HeldOutput&) = delete;
   HeldOutput& operator=(const HeldOutput&) = delete;
-  // The text, which is not printed any more. From now on standard output is what it was.
+  // Returns the text and restores standard output. The text is then not printed.
   std::string take();
 
  private:

@@ -1,5 +1,5 @@
-// urtrs-sim: plays simulated runs and says whether every rule held. Exit codes: 0 all held, 1 a rule was
-// broken, 2 usage, 4 no progress, 5 the same seed gave two different runs.
+// urtrs-sim: runs simulations and checks that every rule holds. Exit codes: 0 success, 1 a rule was broken, 2
+// usage error, 4 no progress, 5 the same seed gave two different runs.
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
@@ -40,9 +40,8 @@ int say_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
   return kUsage;
 }
 
-// `text` names the remedy, or one has to look for it.
-// Makes the scenarios of --file known; those are meant that nobody names, but for a choice log. False, with a
-// word on stderr, when it cannot, or does not know which one.
+// Loads the scenarios of --file. With a file, its scenarios are the default, except with a choice log.
+// Returns false after printing an error if that fails or the choice is ambiguous.
 bool use_file(Arguments& given, const CLI::App& command) {
   if (given.file.empty()) return true;
   const auto ids = load_scenarios(given.file);
@@ -59,7 +58,7 @@ bool use_file(Arguments& given, const CLI::App& command) {
   return true;
 }
 
-// The run to play is named once: 0, or what is wrong was said.
+// Checks that the run is specified in only one way. Returns 0, or an exit code after printing an error.
 int check_which(const Arguments& given) {
   if (given.seed.empty() && given.choice_log.empty())
     return usage(given.scenario.empty() ? "give --seed N or --choices FILE"
@@ -71,7 +70,7 @@ int check_which(const Arguments& given) {
   return kOk;
 }
 
-// `name`: of the files that it leaves where --artifacts is given.
+// `name`: name of the files of --artifacts.
 int run_one(const Arguments& given, const ReportOptions& options, const std::string& name) {
   return given.artifacts.empty() ? run_and_report(options)
                                  : run_with_artifacts(options, given.artifacts, name);
@@ -147,7 +146,7 @@ int scenarios(const Arguments& given) {
   return play_scenarios({*range, given.only, given.no_fence, given.file});
 }
 
-// Goes on where the state says, and says how to go on from where it ends.
+// Continues at the position of the state file, and prints the command to continue later.
 int sweep_from_state(const Arguments& given, SweepOptions options) {
   const std::string command = "urtrs-sim sweep" + sweep_text(given) +
                               (given.time.empty() ? "" : " --time " + given.time) +
@@ -162,7 +161,7 @@ int sweep_from_state(const Arguments& given, SweepOptions options) {
   }
   auto state = SweepState::open(given.state, {options.seeds, sweep_text(given)});
   if (!state) return usage("--state: " + state.error());
-  // Before hours of work.
+  // Checked at the start and not after hours of work.
   if (!state->save(state->next()))
     return usage("--state: cannot write " + given.state + ": " + std::strerror(errno) + " (errno " +
                  std::to_string(errno) + ")");
@@ -207,10 +206,10 @@ int many_seeds(const Arguments& given, Many what) {
   return what == Many::hash ? sweep(options) : sweep_from_state(given, options);
 }
 
-// CLI11 calls a mistyped command a missing one.
+// Reports an unknown command, which CLI11 would report as missing.
 int check_subcommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return kOk;
-  if (std::string_view(argv[1]) == "help") return kOk;  // words_to_parse() takes it
+  if (std::string_view(argv[1]) == "help") return kOk;  // words_to_parse() handles it
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name() == argv[1]) return kOk;

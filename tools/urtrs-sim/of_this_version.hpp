@@ -1,5 +1,5 @@
-// The end of a line that repeats a failure: a comment of the shell with version and commit. A seed plays the
-// same run with the same commit alone.
+// Shell comment with version and commit, for the end of a command line that repeats a failure. A seed gives
+// the same run only with the same commit.
 #pragma once
 #include <string>
 

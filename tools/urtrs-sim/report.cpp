@@ -45,7 +45,7 @@ int report_unwritten_trace(const sim::World& world, const sim::WorldResult& resu
   return kViolated;
 }
 
-// What the run itself cannot see: whether its traces keep the protocol.
+// Checks whether the traces conform to the protocol, which the oracles do not check during the run.
 int judge_and_report(const std::string& trace, std::uint64_t seed) {
   const auto violation = judge_traces(trace);
   if (!violation) return kOk;
@@ -58,13 +58,13 @@ int judge_and_report(const std::string& trace, std::uint64_t seed) {
   return kViolated;
 }
 
-// The oracle that a scenario wants to fail; empty: none.
+// Oracle that must fail in the scenario; empty: none.
 std::string expected_of(const std::string& scenario) {
   const sim::Directed* directed = sim::find_directed(scenario);
   return directed != nullptr && directed->text != nullptr ? directed->text->expect : "";
 }
 
-// For a run without a finding.
+// Output line for a run without failures.
 std::string line_of(const sim::WorldResult& result, std::uint64_t seed) {
   char text[192];
   std::snprintf(text, sizeof text, "ok seed=%llu hash=%016llx events=%llu requests=%llu virtual=%s\n",
@@ -104,7 +104,7 @@ void fill_answer(const sim::WorldResult& result, std::uint64_t seed, const std::
   if (!scenario.empty()) answer()["scenario"] = scenario;
 }
 
-// `ok` is the line for a run without a finding.
+// `ok`: output line for a run without failures.
 int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string& ok, bool& honest) {
   sim::WorldOptions options;
   options.seed = given.seed;
@@ -153,7 +153,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   honest = result.honest;
   fill_answer(result, options.seed, given.scenario);
   if (const std::string expect = expected_of(given.scenario); !expect.empty()) {
-    honest = false;  // what breaks a rule is not judged by the specification
+    honest = false;  // the trace of a run that is expected to fail is not judged by the specification
     return report_expected(result, expect, options.seed, ok);
   }
   if (result.trace_errno != 0) return report_unwritten_trace(world, result, options.seed);
@@ -178,7 +178,7 @@ int run_and_report(const ReportOptions& given) {
   if (!given.trace.empty() && given.name_traces && code != kUsage)
     std::printf("traces: %s.{server,client*}.rtrc\n", given.trace.c_str());
   if (!given.trace.empty() && code != kUsage) answer()["traces"] = traces_of(given.trace);
-  // A liar breaks the specification; that is what it is there for.
+  // `honest` is false if a simulated peer violates the protocol on purpose; then the traces are not judged.
   if (code == kOk && honest) code = judge_and_report(options.trace, seed);
   if (code == kOk) std::fputs(ok.c_str(), stdout);
   return code;
@@ -186,7 +186,7 @@ int run_and_report(const ReportOptions& given) {
 
 namespace {
 
-// The same as print_catalogue().
+// Same content as print_catalogue(), as JSON.
 nlohmann::ordered_json catalogue() {
   using nlohmann::ordered_json;
   ordered_json all{{"command", "list"}};

@@ -1,4 +1,4 @@
-// What urtrs-sim says about one seed.
+// Runs one seed and reports the result.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,19 +12,19 @@ inline constexpr int kOk = 0, kViolated = 1, kUsage = 2, kNoProgress = 4, kNonde
 
 struct ReportOptions {
   std::uint64_t seed = 0;
-  std::string scenario;                      // id of a directed scenario; empty: what the seed draws
-  std::string choice_log;                    // a file whose choices are played instead of those of the seed
-  std::string trace;                         // prefix of trace files, empty: none
-  bool verbose = false;                      // print what happens, as it happens
+  std::string scenario;                      // id of a directed scenario; empty: random scenario of the seed
+  std::string choice_log;                    // file with the choices to use instead of the seed
+  std::string trace;                         // prefix of trace files; empty: none
+  bool verbose = false;                      // print each event
   bool no_fence = false;                     // see sim::take_fence_away
-  const sim::FaultFilter* filter = nullptr;  // of a seed; borrowed, null: none
+  const sim::FaultFilter* filter = nullptr;  // enabled faults; not owned; null: all
   bool over_tcp = false;                     // see sim::Scenario
   sim::MakeNet make_net = nullptr;           // see sim::WorldOptions
-  bool name_traces = true;                   // say which files they are
+  bool name_traces = true;                   // print the names of the trace files
 };
-// Runs it, prints what is wrong with it, and returns the exit code.
+// Runs, prints failures, and returns the exit code.
 int run_and_report(const ReportOptions&);
-// One line an oracle, fault and mark.
+// Prints all oracles, faults and marks, one per line.
 void print_catalogue();
 
 }  // namespace rtrs::tools

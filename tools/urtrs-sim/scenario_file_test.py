@@ -1,4 +1,4 @@
-"""What docs/simulation.md says of scenario files: which one is played, what `expect` means, what is wrong with a file."""
+"""Scenario files as documented in docs/simulation.md: selection, `expect`, and errors."""
 import re
 import shlex
 import subprocess
@@ -8,7 +8,7 @@ from programs import program
 
 SIM = program("urtrs-sim")
 EXAMPLE = "setup late: busy\n  set clients=2\nscenario A: late\n  delivered number=20\n"
-# Every rule holds, although O9 has to fail.
+# Every rule holds, but the scenario expects O9 to fail.
 UNMET = "scenario U\n  delivered number=20\n  expect O9\n"
 
 
@@ -36,7 +36,7 @@ def test_run_and_shrink_ask_which_of_several(write):
 
 
 def test_the_line_that_shrink_prints_plays_the_run(write, tmp_path):
-    """Of a scenario of block devices the file is needed again; it may have others."""
+    """The command for a block device scenario names the scenario file, which may contain other scenarios."""
     path = write("scenario A\n  disks a\n  open a\n  write a is=EIO\nscenario B\n  delivered number=1\n")
     said = sim("shrink", "--file", path, "--scenario", "A", "--seed", "3", "--out", str(tmp_path / "c"), code=1)
     again = re.search(r"play it: urtrs-sim (.*)", said)[1]

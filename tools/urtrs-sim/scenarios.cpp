@@ -22,7 +22,7 @@ struct Failed {
   IsolatedResult result;
 };
 
-// Every rule holds; or where the scenario expects a failure, that oracle fails and no other.
+// True if every rule holds, or if exactly the expected oracle fails.
 bool as_expected(const sim::Directed& one, const IsolatedResult& result) {
   const std::string expect = one.text != nullptr ? one.text->expect : std::string();
   if (expect.empty()) return !result.failed;
@@ -54,7 +54,7 @@ void no_such(const std::string& id) {
            (near.empty() ? "" : "did you mean '" + near + "'? ") + "`urtrs-sim list` prints them");
 }
 
-// False, and a word on stderr, when one of the ids stands for nothing.
+// Selects scenarios by id. Returns false after printing an error if an id is unknown.
 bool chosen(const std::string& only, std::vector<const sim::Directed*>& out) {
   if (only.empty()) {
     for (const sim::Directed& one : sim::directed_scenarios()) out.push_back(&one);
@@ -111,7 +111,7 @@ std::optional<sim::Scenario> directed_world(const std::string& id, std::uint64_t
     no_such(id);
     return std::nullopt;
   }
-  sim::SeededChoice choice(~seed);  // not those of the run
+  sim::SeededChoice choice(~seed);  // different from the choices of the run
   return sim::make_directed(*directed, choice);
 }
 

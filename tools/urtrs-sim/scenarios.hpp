@@ -1,4 +1,4 @@
-// Directed scenarios at the command line.
+// Directed scenarios on the command line.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,22 +10,23 @@
 
 namespace rtrs::tools {
 
-// The world of this scenario for this seed; nothing, and a word on stderr, when there is no such scenario.
+// Returns the scenario with the variations of this seed; nullopt after printing an error if there is none.
 std::optional<sim::Scenario> directed_world(const std::string& id, std::uint64_t seed);
-// Adds the scenarios of a file (sim/scenarios/scenario_text.hpp) to those of the program; their ids. Nothing,
-// and a word on stderr, when it cannot be read or is wrong.
+// Adds the scenarios of a file (sim/scenarios/scenario_text.hpp) and returns their ids. Returns nullopt after
+// printing an error if the file cannot be read or is invalid.
 std::optional<std::vector<std::string>> load_scenarios(const std::string& path);
-// Those that an id stands for: itself, or all of a race ("L01": L01a, L01b, ...). Empty: none.
+// Scenarios selected by an id: the scenario itself, or all variants of a race ("L01": L01a, L01b, ...).
+// Empty: none.
 std::vector<std::string> scenarios_of(const std::string& id);
 
 struct ScenarioOptions {
   SeedRange seeds;
-  std::string only;       // ids, with commas between; empty: all
+  std::string only;       // ids separated by commas; empty: all
   bool no_fence = false;  // see sim::take_fence_away
-  std::string file;  // that load_scenarios() took them from, for the line that repeats a failure; or empty
+  std::string
+      file;  // file given to load_scenarios(), for the command line that repeats a failure; may be empty
 };
-// Plays them with each seed, in processes of their own, until the first that fails, and returns the exit
-// code.
+// Runs each scenario with each seed, in separate processes, until the first failure. Returns the exit code.
 int play_scenarios(const ScenarioOptions&);
 
 }  // namespace rtrs::tools

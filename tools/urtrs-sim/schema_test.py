@@ -1,4 +1,4 @@
-"""Every answer of urtrs-sim with --json is one line that fits docs/schema/urtrs-sim.json, mistakes too."""
+"""All output of urtrs-sim with --json, including errors, is one line that matches docs/schema/urtrs-sim.json."""
 import json
 import os
 import re
@@ -60,7 +60,7 @@ def test_sweep_and_hash(tmp_path):
 
 @pytest.mark.parametrize("number, code, verdict", [(signal.SIGSEGV, 5, "nondeterministic"), (signal.SIGINT, 130, "stopped")])
 def test_a_sweep_that_ends_before(tmp_path, number, code, verdict):
-    """The process of a seed dies; or somebody stops all."""
+    """A worker process is killed, or the whole sweep is stopped."""
     command = [SIM, "sweep", "--seeds", "0..100000000", "--jobs", "1", "--no-block-devices", "--traces", tmp_path, "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         def children():

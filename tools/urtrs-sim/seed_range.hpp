@@ -1,5 +1,5 @@
-// "A..B": seeds A up to and without B; "A": that seed alone. Decimal or 0x... The largest number there is can
-// only be B: it is no seed.
+// "A..B": seeds from A up to but excluding B; "A": only seed A. Decimal or 0x... The largest 64-bit number is
+// not a seed, so it is only valid as B.
 #pragma once
 #include <cstdint>
 #include <optional>

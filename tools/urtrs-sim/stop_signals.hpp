@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM, for a program that sums up what it did before it ends.
+// Handles SIGINT and SIGTERM for a program that prints a summary before it ends.
 #pragma once
 #include <sys/wait.h>
 
@@ -9,8 +9,8 @@
 
 namespace rtrs::tools {
 
-// The signal that asks the program to end; 0: none has come. A second one of its kind ends the program at
-// once.
+// Signal that requested the end of the program; 0: none. A second signal of the same number ends the program
+// at once.
 inline volatile std::sig_atomic_t stopped_by = 0;
 
 inline void on_stop(int number) {
@@ -18,20 +18,20 @@ inline void on_stop(int number) {
   std::signal(number, SIG_DFL);
 }
 
-// Whether a worker ended because somebody stops the program. `status`: of waitpid().
+// True if a worker ended because the program is being stopped. `status`: from waitpid().
 inline bool was_stopped(int status) {
   const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   return stopped_by != 0 && (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGKILL);
 }
 
-// Says so on stderr, `done`: "after 3 of 7 seeds". The exit code.
+// Prints a message on stderr. `done`: for example "after 3 of 7 seeds". Returns the exit code.
 inline int say_stopped(const std::string& done) {
   std::fprintf(stderr, "urtrs-sim: stopped by a signal (%s) %s\n", strsignal(stopped_by), done.c_str());
   return 128 + stopped_by;
 }
 
-// Lets the first SIGINT and SIGTERM end a command in good order, for as long as this lives. A child that is
-// forked meanwhile outlives the first one as well.
+// During its lifetime, the first SIGINT or SIGTERM only sets stopped_by, so that a command can end in order.
+// Child processes forked meanwhile inherit this.
 class StopSignals {
  public:
   StopSignals() : interrupt_(std::signal(SIGINT, on_stop)), terminate_(std::signal(SIGTERM, on_stop)) {
@@ -49,7 +49,7 @@ class StopSignals {
   void (*terminate_)(int);
 };
 
-// Holds both back in this process and those that it forks, until end() or the end of its life.
+// Blocks both signals in this process and in child processes, until end() or destruction.
 class BlockedStops {
  public:
   BlockedStops() {

@@ -1,4 +1,4 @@
-// How far a sweep is, as a file, so that the next one goes on from there.
+// File with the progress of a sweep, so that a later sweep can continue.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace rtrs::tools {
 
-// What a sweep has to have in common with the one before.
+// Properties that must be equal for a sweep to continue an earlier one.
 struct SweepIdentity {
   SeedRange seeds;
-  std::string options;  // that change what is played: " --fabric tcp --without crash"
+  std::string options;  // options that change the runs, such as " --fabric tcp --without crash"
 };
 
 class SweepState {
  public:
-  // All seeds below `next()` are done; the first one where there is no such file yet. The error is a
-  // sentence: the file is of another sweep or another version, or is no such file, and is left as it is.
+  // Reads the state; a new state if the file does not exist. The error is a sentence: the file belongs to
+  // another sweep or version, or is not a state file. The file is then not changed.
   static tl::expected<SweepState, std::string> open(const std::string& file, const SweepIdentity& identity);
 
-  std::uint64_t next() const noexcept { return next_; }
-  // Replaces the file, which is always whole. False: it cannot be written, errno says why.
+  std::uint64_t next() const noexcept { return next_; }  // all seeds below are done
+  // Replaces the file atomically. Returns false and sets errno if it cannot be written.
   bool save(std::uint64_t next);
   const std::string& file() const noexcept { return file_; }
 

@@ -1,5 +1,5 @@
-"""A sweep that a signal stops: it sums up what it played, and leaves no process behind. So do other commands. And the
-last seeds there are."""
+"""A sweep stopped by a signal prints a summary and leaves no process behind, as do other commands. Also tests the
+largest seeds."""
 import json
 import os
 import re
@@ -42,9 +42,9 @@ def sweep():
 
 
 @pytest.mark.parametrize("number, send", [
-    (signal.SIGINT, os.killpg),  # as a terminal sends it
+    (signal.SIGINT, os.killpg),  # as sent by a terminal
     (signal.SIGTERM, os.kill),
-    (signal.SIGTERM, os.killpg),  # as timeout and systemd do
+    (signal.SIGTERM, os.killpg),  # as sent by timeout and systemd
 ])
 def test_a_signal_ends_it_with_its_summary(sweep, number, send):
     process, _ = sweep
@@ -103,7 +103,7 @@ def sweep_of(*arguments, code=0):
 
 
 def test_of_a_few_seeds_one_is_run_twice():
-    """A percentage of them may be none."""
+    """Because a percentage of few seeds may be none."""
     for seeds, percent, twice in ("6..8", "1", "1"), ("6..8", "0", "0"), ("7..8", "1", "1"):
         said = sweep_of("--seeds", seeds, "--no-block-devices", "--check-determinism", percent)
         assert f" {twice} run twice" in said, said
@@ -119,7 +119,7 @@ def test_a_sweep_goes_on_where_it_was_stopped(tmp_path):
     command = ["--seeds", f"0..{whole}", "--no-block-devices", "--check-determinism", "0", "--state", str(state)]
     with subprocess.Popen([program("urtrs-sim"), "sweep", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           start_new_session=True) as process:
-        # It is written every 2 s.
+        # The file is written every 2 s.
         until("seeds are done", lambda: state.exists() and json.loads(state.read_text())["next"] > 0)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=BOUND)

@@ -42,8 +42,8 @@ bool same_again(Worker& worker, const std::string& prefix) {
   return replay.different.empty() && replay.traces != 0;
 }
 
-// Once more with traces: the same run, the same verdict of the specification, and the same when it is
-// replayed.
+// Runs the seed again with traces. Checks that the run is identical, that the traces conform to the
+// specification, and optionally that their replay is identical.
 bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::uint64_t hash, bool honest,
                 const SweepOptions& options) {
   worker.rerun += 1;
@@ -63,7 +63,7 @@ bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::ui
   return false;
 }
 
-// One run, and for some seeds a second one. False when the sweep is over.
+// Runs a seed, and some seeds twice. Returns false after a failure, which ends the sweep.
 bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOptions world,
           const SweepOptions& options) {
   if (options.specification) world.listeners = &specification;
@@ -78,16 +78,16 @@ bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOp
     shared.stop = true;
     return false;
   }
-  // Of a few seeds too, one is: a percentage of them may be none.
+  // The first seed is always run twice, because a percentage of few seeds may be none.
   const bool first = world.seed == options.seeds.first && options.determinism_percent != 0;
   const bool twice = first || sim::mix(world.seed) % 100 < options.determinism_percent;
   return !twice || second_run(shared, worker, world, result.hash, result.honest, options);
 }
 
-// A directed world with this seed.
+// Runs the additional world with the current seed.
 bool play_besides(Besides which, Shared& shared, Worker& worker, LiveJudge& specification,
                   const SweepOptions& options) {
-  sim::SeededChoice shape(~worker.current.load());  // not those of the run
+  sim::SeededChoice shape(~worker.current.load());  // different from the choices of the run
   const sim::Scenario scenario = sim::make_directed(
       *sim::find_directed(which == Besides::blocks ? sim::kRandomBlocks : sim::kRandomStreams), shape);
   sim::WorldOptions world;

@@ -1,4 +1,4 @@
-// Recorded runs of the simulator, run again by the machines alone.
+// Replays recorded runs of the simulator with the protocol machines only.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,9 +8,9 @@ namespace rtrs::tools {
 struct TraceReplay {
   std::uint64_t traces = 0;
   std::uint64_t records = 0;
-  std::uint64_t hashes = 0;       // of states, compared
-  std::uint64_t nanoseconds = 0;  // of processor time, reading the traces from memory and comparing included
-  std::string different;          // not empty: the first trace that was not the same again, and why
+  std::uint64_t hashes = 0;       // number of compared state hashes
+  std::uint64_t nanoseconds = 0;  // processor time, including reading and comparing
+  std::string different;          // first trace whose replay differs, and why; empty: none
 };
 
 // Replays the traces that a run wrote to PREFIX.*.rtrc.

@@ -1,11 +1,11 @@
-// The network of --fabric verbs-mock, where this build has the headers of libibverbs and librdmacm.
+// The network of --fabric verbs-mock. Needs the headers of libibverbs and librdmacm.
 #pragma once
 #include "sim/net/basic/net.hpp"
 
 namespace rtrs::tools {
 
 inline constexpr const char* kVerbsMock = "verbs-mock";
-// Null: this build has none.
+// Null if this build does not support it.
 sim::MakeNet verbs_mock() noexcept;
 
 }  // namespace rtrs::tools

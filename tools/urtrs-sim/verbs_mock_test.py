@@ -1,4 +1,4 @@
-"""--fabric verbs-mock: other runs of the same worlds, one seed one run, without libibverbs, and a failure says how to repeat it."""
+"""--fabric verbs-mock: different runs of the same worlds, deterministic for each seed, without libibverbs."""
 import os
 import re
 import subprocess
@@ -29,7 +29,7 @@ def test_one_seed_is_one_run_and_another_than_over_other_fabrics():
 def test_a_sweep_plays_each_seed_twice_the_same_way():
     ran = run("sweep", *OVER, "--seeds", "0..60", "--check-determinism", "100", "--replay-check", "--jobs", "2")
     assert ran.returncode == 0, ran.stdout
-    # Its own world and block devices.
+    # Two worlds per seed: its own, and block devices.
     assert " 120 run twice" in ran.stdout, ran.stdout
 
 

@@ -1,4 +1,4 @@
-"""urtrs and whatever may answer at a control socket: played by this test."""
+"""urtrs with unexpected replies at a control socket, sent by this test."""
 import itertools
 import json
 import resource
@@ -25,7 +25,7 @@ NUMBERS = itertools.count()
 
 
 class Daemon:
-    """Answers each request with the next of `answers`, then with the last again; None: never. Then come the `events`."""
+    """Answers each request with the next of `answers`, and repeats the last; None: no reply. Then sends `events`."""
 
     def __init__(self, folder, answers, name=None):
         self.answers, self.asked, self.params, self.events = list(answers), [], [], []
@@ -122,7 +122,7 @@ def test_events_as_rows(daemon):
 
 
 def test_a_dump_of_several_pages_is_one(daemon):
-    """Each page begins where the one before says."""
+    """Each page starts at the position given by the previous page."""
     first, second = {"schema_version": 1, "sessions": [], "requests": [{"permit": 1}], "next": "0:7"}, \
         {"schema_version": 1, "requests": [{"permit": 7}, {"permit": 9}], "next": ""}
     played = daemon(first, second)

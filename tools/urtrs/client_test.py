@@ -1,4 +1,4 @@
-"""urtrs client: what it shows and changes of clients that run, as JSON that fits the schema."""
+"""urtrs client: queries and changes of running clients, with JSON that matches the schema."""
 import json
 import os
 import re
@@ -41,7 +41,7 @@ def _server(urtrsd, tmp_path, monkeypatch):
 
 @pytest.fixture(name="start")
 def _start(server, tmp_path, ends):
-    def start(name, at=server, nbd=None, options=()):  # the process
+    def start(name, at=server, nbd=None, options=()):  # returns the process
         before = len(sessions())
         process = subprocess.Popen(["nbdkit", "-f", "-U", tmp_path / (nbd or name), PLUGIN, f"path=127.0.0.1:{at.port}", f"session={name}",
                                     f"port={at.port}", "reconnect_max=1s", *options], stdin=subprocess.DEVNULL)
@@ -186,7 +186,7 @@ def test_events(web1):
     watch = subprocess.Popen([URTRS, "client", "monitor", "--json", "--count=3"], stdout=subprocess.PIPE, text=True)
 
     def cut():
-        """Once it watches."""
+        """Repeated, because the monitor may not watch yet."""
         subprocess.run([URTRS, "client", "path", "reconnect", "web1", "0"], capture_output=True, check=False, timeout=BOUND)
         return watch.poll() is not None
     until("three events", cut)
@@ -214,7 +214,7 @@ def test_clients_that_do_not_answer_are_told(web1, start, ends):
 
 
 def test_those_whose_queue_is_full_hold_up_the_others_once(web1, start, ends):
-    """Three seconds for each would be longer than the test waits. Who is asked after all of them has its time, too."""
+    """The time limit of 3 s is for all clients together. A client that is called last still has enough time."""
     full, hang = [], [subprocess.Popen(["sleep", "1000"]) for _ in range(25)]
     for process in hang:
         ends.callback(process.wait)
@@ -243,7 +243,7 @@ def test_completion_offers_live_names(web1):
 
 
 def test_two_clients_of_one_session_name_have_to_be_told_apart(web1, start, urtrsd, tmp_path):
-    """At different servers; what is meant for one must not reach the other."""
+    """Two sessions of the same name at different servers: a command for one must not reach the other."""
     other = urtrsd("--export=disk0=mem:1M")
     start("web1", other, "again")
     assert "two clients have a session \"web1\"" in urtrs("client", "session", "policy", "web1", "rr", code=1)

@@ -28,8 +28,8 @@ using nlohmann::json;
 
 namespace {
 
-// Those that do not answer must not hold up the others for long: so long for all together, and when that is
-// over so long for each of the rest.
+// Clients that do not answer must not delay the others for long: kPatience is the time limit for all clients
+// together; after that, each remaining client gets kLeastPatience.
 constexpr std::chrono::milliseconds kPatience{3000};
 constexpr std::chrono::milliseconds kLeastPatience{300};
 
@@ -41,7 +41,7 @@ struct One {
 };
 using All = std::vector<One>;
 
-// Those that answer; an error where none does. `tells` of those that do not, on standard error.
+// Clients that answer; an error if none does. With `tells`, reports the others on standard error.
 tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false) {
   const std::vector<std::string> sockets =
       options.socket.empty() ? rpc::live_sockets("client") : std::vector<std::string>{options.socket};
@@ -102,7 +102,7 @@ rpc::Error no_session(const All& all, const std::string& session) {
       ENOENT};
 }
 
-// The client of this session. Two may have one name, at different servers.
+// Client of this session; an error if two clients use the same session name at different servers.
 tl::expected<One*, rpc::Error> of_session(All& all, const std::string& session) {
   One* found = nullptr;
   for (One& one : all) {
@@ -195,17 +195,17 @@ int call(One& one, const std::string& method, const json& parameters, const Opti
   auto answer = one.client.call(method, parameters);
   if (!answer) return fail(answer.error(), options.format == Format::json);
   expected_answer(*answer);
-  answer->erase("address");  // for urtrs-mapd
+  answer->erase("address");  // used by urtrs-mapd only
   if (options.format == Format::json) print(*answer);
   return done;
 }
 
-// The parameters of a method by the arguments of the command, the session first.
+// Calls a method. `names`: parameter names for the arguments of the command; the first one is the session.
 int change(const Command& command, All& all, const char* method, const std::vector<const char*>& names) {
   const bool as_json = command.options.format == Format::json;
   json parameters = json::object();
   for (std::size_t i = 0; i < command.arguments.size(); ++i) parameters[names[i]] = command.arguments[i];
-  // A word of its own, which is there or not.
+  // The last argument may be the literal word "force".
   if (const auto force = parameters.find("force"); force != parameters.end()) {
     if (*force != "force")
       return fail(Mistake{fmt::format("\"{}\" is no argument of {}; the last may be \"force\"",
@@ -222,7 +222,7 @@ int change(const Command& command, All& all, const char* method, const std::vect
   return fail(Mistake{fmt::format("{} client sessions run; say which", all.size()), "", false}, as_json);
 }
 
-// "sectors" of `parameters`, from a size as people write it; what is wrong with it, or nothing.
+// Parses a size such as "64M" and sets "sectors" of `parameters`. Returns the error, or nullopt.
 std::optional<Mistake> take_size(const std::string& text, json& parameters) {
   constexpr std::uint64_t kSector = 512;
   const auto size = options::parse_size(text);
@@ -295,7 +295,7 @@ int top(const Options& given) {
     auto now = clients(options);
     const auto then = std::exchange(at, std::chrono::steady_clock::now());
     if (!now) return interrupted() != 0 ? done : fail(now.error(), options.format == Format::json);
-    // From the top left, and what was below is cleared.
+    // Move the cursor to the top left and clear the screen.
     if (screen) std::fputs("\x1b[H\x1b[J", stdout);
     const double seconds = std::chrono::duration<double>(at - then).count();
     if (const int code = print(client_rates(merged(*before), merged(*now), seconds), options)) return code;
@@ -315,8 +315,8 @@ bool has_path(const json& paths, const json& path) {
                      [&path](const json& one) { return one.at("path") == path.at("path"); });
 }
 
-// Name on this host of the session of urtrs-mapd whose nbdkit has this control socket; at the server the
-// session may have another name. Empty: the socket is not one of urtrs-mapd.
+// Name on this host of the urtrs-mapd session whose nbdkit has this control socket; the session may have
+// another name at the server. Empty if the socket does not belong to urtrs-mapd.
 std::string mapping_of(const std::string& socket) {
   constexpr std::string_view kBegin = "client-map-", kEnd = ".sock";
   const std::string name = std::filesystem::path(socket).filename().string();
@@ -324,8 +324,8 @@ std::string mapping_of(const std::string& socket) {
   return name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
 }
 
-// Adds or removes a path of a session of urtrs-mapd through urtrs-mapd, which keeps the change. nullopt: the
-// session belongs to another program.
+// Adds or removes a path of an urtrs-mapd session through urtrs-mapd, which saves the change. Returns nullopt
+// if the session does not belong to urtrs-mapd.
 std::optional<int> change_kept_path(const Command& command, All& all) {
   constexpr std::chrono::milliseconds kKeepPatience{150'000};
   const std::string method = command.verb == "add" ? "path.add" : "path.remove";
@@ -345,7 +345,7 @@ std::optional<int> change_kept_path(const Command& command, All& all) {
   const std::string last = command.arguments.size() == 3 ? command.arguments[2] : "";
   if (command.verb == "add" && !last.empty()) parameters["port"] = last;
   if (command.verb != "add" && !last.empty() && last != "force")
-    return std::nullopt;  // which says what is wrong
+    return std::nullopt;  // the client reports the wrong argument
   if (command.verb != "add" && !last.empty()) parameters["force"] = "true";
   auto answer = mapd->call(method, parameters, kKeepPatience);
   if (!answer) return fail(answer.error(), command.options.format == Format::json);

@@ -1,10 +1,10 @@
-// `urtrs client`: the clients of this host, each with a control socket of its own.
+// `urtrs client`: commands for the clients of this host, through their control sockets.
 #pragma once
 #include "tools/urtrs/command/arguments.hpp"
 
 namespace rtrs::admin {
 
-// A command whose noun is_client(). The exit code.
+// Runs a command whose noun is_client(). Returns the exit code.
 int run_client(const Command& command);
 
 }  // namespace rtrs::admin

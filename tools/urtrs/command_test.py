@@ -1,4 +1,4 @@
-"""urtrs and a real urtrsd with a real client: what is shown, what can be changed, and mistakes."""
+"""urtrs with a real urtrsd and a real client: queries, changes and errors."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ URTRS = program("urtrs")
 
 @pytest.fixture(name="run_folder")
 def _run_folder(tmp_path, monkeypatch):
-    # Short: the name of a unix socket has at most 107 bytes.
+    # Short, because the path of a Unix socket has at most 107 bytes.
     folder = tmp_path / "run"
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(folder))
     return folder
@@ -31,7 +31,7 @@ def _server(urtrsd, run_folder, tmp_path):
 
 @pytest.fixture(name="clients")
 def _clients(server, tmp_path, ends):
-    """clients("web2"): nbdkit with one path holds this session, with the device disk0 open for reading."""
+    """clients("web2") starts nbdkit with this session, one path, and the device disk0 open for reading."""
     if not PLUGIN.exists():
         pytest.skip("without the nbdkit plugin")
 
@@ -50,7 +50,7 @@ def _clients(server, tmp_path, ends):
 
 @pytest.fixture(name="client")
 def _client(clients):
-    """The session "web1", which may write."""
+    """URI of disk0 in the session "web1", with write access."""
     return clients("web1")
 
 
@@ -72,7 +72,7 @@ def test_sessions_paths_devices_and_exports(server, client):
     read_all(client)
     session, = shown("session")
     assert (session["sessname"], session["state"], session["path_uu"]) == ("web1", "connected", "U")
-    # 1 MiB was read, and each request has a header of 32 bytes or less.
+    # 1 MiB was read; each request has a header of at most 32 bytes.
     assert 1 << 20 <= session["tx_bytes"] < (1 << 20) + 65536
     path, = shown("path")
     assert path["pathname"] == "ip:127.0.0.1@ip:127.0.0.1"
@@ -120,7 +120,7 @@ def test_counters_begin_at_zero_when_the_path_is_back(server, client):
     urtrs("path", "disconnect", "web1", "0")
     server.logged("reason=requested")
     path, = until("the path is back", lambda: [one for one in shown("path") if one["state"] == "connected"])
-    # The client opens its device again; it had read much more.
+    # The counters start at zero: after the reconnect, the client only reopens its device.
     assert path["reads"] < before["reads"]
 
 
@@ -184,7 +184,7 @@ def test_exports_come_and_go(server, tmp_path, monkeypatch):
     assert "is there already" in urtrs("export", "add", f"more={more}", code=1)
     assert "No such file" in urtrs("export", "add", "gone=/nonexistent", code=1)
     assert "expected NAME=SOURCE" in urtrs("export", "add", "gone", code=2)
-    monkeypatch.chdir(tmp_path)  # the folder is that of whoever types it, not that of urtrsd
+    monkeypatch.chdir(tmp_path)  # relative to the directory of the user, not of urtrsd
     urtrs("export", "add", f"near={more.name}")
     assert str(more) in [one["source"] for one in shown("export")]
     urtrs("export", "remove", "near")
@@ -199,7 +199,7 @@ def test_an_export_in_use_is_taken_away_only_by_force(server, client):
     urtrs("export", "remove", "disk0", "force")
     until("the device is gone", lambda: not shown("device"))
     urtrs("export", "add", f"disk0={server.image}")
-    # The client hears of it with its next request, and opens the device again by itself.
+    # The next request of the client fails, and the client reopens the device automatically.
     read_all(client)
     assert shown("device")
 
@@ -231,7 +231,7 @@ def test_events(server, client):
     watch = subprocess.Popen([URTRS, "monitor", "--json", "--count=4"], stdout=subprocess.PIPE, text=True)
 
     def cut():
-        """The path, as soon as it is up; the first times the monitor may not watch yet."""
+        """Disconnects the path when it is connected. Repeated, because the monitor may not watch yet."""
         if any(path["state"] == "connected" for path in shown("path")):
             urtrs("path", "disconnect", "web1", "0")
         return watch.poll() is not None
@@ -265,7 +265,7 @@ def test_limits_are_shown_with_a_server_and_without(run_folder, urtrsd):
 
 
 def test_top_shows_rates(server, client):
-    """In one of several looks at least: a busy machine may read nothing for half a second."""
+    """Checks one of several samples, because a busy machine may read nothing for half a second."""
     watch = subprocess.Popen([URTRS, "top", "--json", "--interval=0.5", "--count=8"], stdout=subprocess.PIPE, text=True)
     while watch.poll() is None:
         read_all(client)
@@ -280,7 +280,7 @@ def test_top_shows_rates(server, client):
 
 
 def test_a_dump_says_what_requests_wait_for(urtrsd, run_folder, tmp_path):
-    """Every operation of the export takes a minute, and one is under way."""
+    """Each operation of the export takes one minute, and one is in flight."""
     server = urtrsd("--export=slow=mem:1M,delay_ms=60000")
     if not PLUGIN.exists():
         pytest.skip("without the nbdkit plugin")
@@ -301,8 +301,8 @@ def test_a_dump_says_what_requests_wait_for(urtrsd, run_folder, tmp_path):
         assert "session web1" in text and "in storage since" in text and "device slow open" in text
         assert "it is dump" in urtrs("debug", "me", code=2)
     finally:
-        os.killpg(client.pid, signal.SIGKILL)  # the nbdkit that serves, too
-        server.process.kill()  # it does not wait for the read
+        os.killpg(client.pid, signal.SIGKILL)  # including the nbdkit process that serves
+        server.process.kill()  # killed, because it would wait for the read
         for process in (client, server.process):
             process.wait(BOUND)
 
@@ -364,14 +364,14 @@ def test_a_killed_daemon_leaves_no_socket_for_long(server, urtrsd, run_folder):
 
 
 def test_strangers_may_look_and_not_change(server, run_folder):
-    """A user who can open the socket, because its mode was changed, and is no member of its group."""
+    """A user who can open the socket, because its mode was changed, but is no member of its group."""
     if os.geteuid() != 0:
         pytest.skip("needs another user")
     sock, = run_folder.iterdir()
     for folder in (run_folder, *run_folder.parents[:3]):
         folder.chmod(0o755)
     sock.chmod(0o666)
-    # Of a group, but not of the socket's.
+    # Has a supplementary group, but not the group of the socket.
     nobody = {"user": 65534, "group": 65534, "extra_groups": [12345]}
     changes = ["session.disconnect", "path.disconnect", "device.close", "export.add", "export.remove", "config.reload",
                "stats.reset", "trace.start", "trace.stop", "trace.dump", "log.level", "attribute.write"]

@@ -1,4 +1,4 @@
-"""The completion of shells: what bash offers on a line, and that zsh and fish can read theirs."""
+"""Shell completion: suggestions in bash, and syntax of the files for zsh and fish."""
 import os
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ from programs import BOUND, ROOT, program
 FOLDER = ROOT / "tools/urtrs/completion"
 URTRS = program("urtrs")
 
-# Plays a key: sets what bash sets, calls the function, and prints what it offers.
+# Simulates the Tab key: sets the variables of bash, calls the function, and prints the suggestions.
 OFFERED = r"""
 COMP_WORDBREAKS=$' \t\n"\'@><=;|&(:'
 . "$1"

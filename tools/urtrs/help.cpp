@@ -20,7 +20,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// What else there is to say of a command.
+// Additional help and examples of a command.
 struct Detail {
   const char* noun;
   const char* verb;
@@ -232,7 +232,7 @@ const Detail* detail_of(const Form& form) {
   return found == details().end() ? nullptr : &*found;
 }
 
-// The columns of what a command prints.
+// Fields of the table that a command prints.
 std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
   const nlohmann::json nothing{{"sessions", nlohmann::json::array()},
                                {"devices", nlohmann::json::array()},
@@ -265,7 +265,7 @@ std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
   return {};
 }
 
-// What the words in capitals of a usage stand for.
+// Explains the placeholders in the syntax of a command.
 std::string meanings(const Form& form) {
   const std::string arguments = form.arguments;
   const std::string_view verb = form.verb;
@@ -299,7 +299,7 @@ std::string meanings(const Form& form) {
   return text;
 }
 
-// Columns as wide as what is in them, so that most meanings are one line.
+// Table of the fields. Columns are as narrow as possible, so that most descriptions fit on one line.
 std::string table_of(const std::vector<Field>& fields) {
   std::size_t name = 0;
   std::size_t header = 0;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatience{1000};
 
-// Those that a shell can offer: a peer may have put anything into a name.
+// Values of a column without spaces and control characters, because a peer can choose any name.
 std::vector<std::string> column(const Table& table, const char* field) {
   std::vector<std::string> names;
   for (const Row& row : table.rows) {
@@ -61,7 +61,7 @@ const json& LiveNames::shown() {
   return *shown_;
 }
 
-// Of all clients, or of the one that is named.
+// Sessions and devices of all clients, or of the client at --socket.
 json LiveNames::of_clients() const {
   json all{{"sessions", json::array()}, {"devices", json::array()}, {"exports", json::array()}};
   for (const std::string& socket : socket_.empty() ? rpc::live_sockets("client") : std::vector{socket_}) {

@@ -1,4 +1,5 @@
-// Names of what runs, for complete.hpp. Asks a daemon once, and not for long: somebody has pressed a key.
+// Names of existing objects for complete.hpp. Calls each daemon once with a short time limit, because the
+// user waits after pressing Tab.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,7 +12,7 @@ namespace rtrs::admin {
 
 class LiveNames : public Names {
  public:
-  // `words`: of the command line; --socket among them names the daemon.
+  // `words`: words of the command line; --socket selects the daemon.
   explicit LiveNames(const std::vector<std::string>& words);
   std::vector<std::string> sessions() override;
   std::vector<std::string> paths(const std::string& session) override;
@@ -27,7 +28,7 @@ class LiveNames : public Names {
   nlohmann::json of_clients() const;
   nlohmann::json of_mapd() const;
   std::string socket_;
-  bool client_ = false;  // names of clients, not of a server
+  bool client_ = false;  // use names of clients instead of a server
   std::optional<nlohmann::json> shown_;
 };
 

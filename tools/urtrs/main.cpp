@@ -50,7 +50,7 @@ int print_one(const Table& table, const char* field, const std::string& value, c
   return done;
 }
 
-// The methods that change something, by noun and verb, and the names of their parameters in order.
+// Methods that change something, by noun and verb, with the names of their parameters in order.
 struct Change {
   const char* noun;
   const char* verb;
@@ -80,17 +80,17 @@ int call(rpc::Client& client, const std::string& method, const json& parameters,
     print(*answer);
     return done;
   }
-  // Of an export that was added.
+  // "export add" may return a warning.
   if (const std::string warning = answer->value("warning", ""); !warning.empty())
     std::fprintf(stderr, "urtrs: warning: %s\n", printable(warning).c_str());
-  // Of a reload.
+  // "reload" returns lists of changes.
   for (const char* key : {"changed", "kept"})
     for (const json& one : answer->value(key, json::array()))
       std::puts(printable(one.is_string() ? one.get<std::string>() : one.dump()).c_str());
   return done;
 }
 
-// urtrsd has a folder of its own. Empty: there is none any more.
+// Working directory, to make file names absolute for urtrsd; empty if it was removed.
 std::string this_folder() {
   char* here = ::get_current_dir_name();
   std::string folder = here != nullptr ? here : "";
@@ -122,7 +122,7 @@ int close_device(rpc::Client& client, const Command& command) {
   return call(client, "device.close", parameters, command.options);
 }
 
-// What no daemon has to be asked for.
+// Finds errors in the arguments that can be detected without a daemon.
 std::optional<Mistake> wrong_words(const Command& command) {
   const auto& words = command.arguments;
   if (command.verb == "debug" && words[0] != "dump")
@@ -158,7 +158,7 @@ int trace(rpc::Client& client, const Command& command) {
   return call(client, "trace." + what, parameters, command.options);
 }
 
-// All pages as one. A server that is busy changes between two pages.
+// Limit of pages that are merged into one dump, because a busy server changes between two pages.
 constexpr unsigned kMostPages = 200;
 
 int debug(rpc::Client& client, const Command& command) {
@@ -185,7 +185,7 @@ int debug(rpc::Client& client, const Command& command) {
   return print(in_flight(all), options);
 }
 
-// What `path disconnect` takes: SRC@DST, SRC, a device, or the index.
+// Accepts the same names as `path disconnect`: SRC@DST, SRC, a device, or the index.
 int show_path(const Table& table, const std::string& which, const Options& options) {
   for (const Row& row : table.rows) {
     const json& path = row.values;
@@ -196,7 +196,7 @@ int show_path(const Table& table, const std::string& which, const Options& optio
   return print_one(table, "pathname", which, options, "path");
 }
 
-// Rows of one session; a session that is not there is a mistake, one without rows is not.
+// Prints the rows of one session. An unknown session is an error, a session without rows is not.
 int print_of(const Table& table, const json& shown, const std::string& session, const Options& options) {
   if (session.empty() || !show(sessions(shown), "sessname", session, options).empty())
     return print(table, options);
@@ -236,7 +236,7 @@ int doctor(const Command& command) {
   return code == done && any_failed(all) ? failed : code;
 }
 
-// For the completion of shells: a word a line, and ":files" where names of files do too.
+// For shell completion: prints one word per line, and ":files" if file names are also possible.
 int complete_words(std::vector<std::string> words) {
   const std::string current = words.empty() ? "" : words.back();
   if (!words.empty()) words.pop_back();

@@ -1,4 +1,4 @@
-"""Every answer with --json fits docs/schema/urtrs.json, and each command has its part there."""
+"""All output with --json matches docs/schema/urtrs.json, which has a part for each command."""
 import json
 import os
 import re
@@ -11,7 +11,7 @@ jsonschema = pytest.importorskip("jsonschema")
 
 URTRS = program("urtrs")
 SCHEMA = json.loads((ROOT / "docs/schema/urtrs.json").read_text())
-# What a command prints, by the words in front of its arguments; "trace" has more than one.
+# Schema part by command; "trace" has more than one.
 PARTS = {"session list": "sessions", "session show": "session_show", "session disconnect": "done", "path list": "paths",
          "path show": "path_show", "path disconnect": "done", "device list": "devices", "device show": "device_show",
          "device close": "closed", "export list": "exports", "export add": "export_added", "export remove": "done", "reload": "reload",
@@ -40,7 +40,7 @@ def urtrs(*arguments, code=0):
 
 
 def commands():
-    """Those that --help-all lists, without their arguments."""
+    """Commands listed by --help-all, without arguments."""
     text = subprocess.run([URTRS, "--help-all"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
     lines = re.findall(r"^  (\S.*?)(?:  |$)", text.partition("Positionals:\n")[2].partition("\n\n")[0], re.MULTILINE)
     return [re.match(r"[a-z]+( [a-z]+){0,2}(?= |$)", re.sub(r" start.*", "", line))[0] for line in lines]
@@ -48,7 +48,7 @@ def commands():
 
 @pytest.fixture(name="client")
 def _client(urtrsd, tmp_path, monkeypatch):
-    """The session web1 with disk0 open."""
+    """A client with the session web1 and disk0 open."""
     if not PLUGIN.exists():
         pytest.skip("without the nbdkit plugin")
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
@@ -132,7 +132,7 @@ def test_events(client):
     watch = subprocess.Popen([URTRS, "monitor", "--json", "--count=3"], stdout=subprocess.PIPE, text=True)
 
     def cut():
-        """Once it watches; a path that is away cannot be cut."""
+        """Repeated, because the monitor may not watch yet, and a disconnected path cannot be disconnected."""
         subprocess.run([URTRS, "path", "disconnect", "web1", "0"], capture_output=True, check=False, timeout=BOUND)
         return watch.poll() is not None
     until("three events", cut)
@@ -151,7 +151,7 @@ def test_mistakes(client):
 
 
 def test_doctor_of_rdma():
-    """With devices and without; a peer that is none is a line, not a mistake."""
+    """With or without RDMA devices. An unreachable peer is a failed check, not a usage error."""
     for words in ((), ("--rdma-device=nosuch0",), ("0.0.0.1", "--rounds=1")):
         done = subprocess.run([URTRS, "doctor", "--rdma", *words, "--json"], capture_output=True, text=True, timeout=BOUND,
                               check=False)
@@ -163,7 +163,7 @@ def test_doctor_of_rdma():
 
 
 def test_doctor(tmp_path):
-    """On any host; what it finds there is no matter of this test."""
+    """Runs on any host; the findings are not checked."""
     done = subprocess.run([URTRS, "doctor", "--json"], capture_output=True, text=True, timeout=BOUND, check=False,
                           env={**os.environ, "URTRS_RUNTIME_DIR": str(tmp_path)})
     checks = fits(done.stdout, "doctor")["checks"]

@@ -1,4 +1,4 @@
-"""What people watch, on a real terminal of 80 columns, and the same in a pipe."""
+"""Output on a real terminal of 80 columns, and in a pipe."""
 import re
 import shutil
 import subprocess
@@ -23,7 +23,7 @@ def _screen(tmp_path, ends):
 
 @pytest.fixture(name="client")
 def _client(urtrsd, tmp_path, monkeypatch, ends):
-    """The session web1, with disk0 open."""
+    """A client with the session web1 and disk0 open."""
     if not PLUGIN.exists():
         pytest.skip("without the nbdkit plugin")
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
@@ -66,7 +66,7 @@ def test_top_in_a_pipe_is_plain(client, words):
 
 @pytest.mark.parametrize("columns", [80, 132])
 def test_a_wide_terminal_is_used(client, screen, columns):
-    """What 80 columns have no room for is left out, not wrapped."""
+    """On 80 columns, columns that do not fit are omitted and not wrapped."""
     shown = screen(URTRS, "client", "top", "--interval=0.2", columns=columns)
     lines = shown.until(lambda lines: any(line.startswith("web1 ") for line in lines))
     assert len(lines) == 2
@@ -77,7 +77,7 @@ def test_monitor_tells_what_happens_while_it_happens(client, screen):
     shown = screen(URTRS, "monitor", columns=200)
 
     def cut(lines):
-        # Once it watches; a path that is away cannot be cut.
+        # Repeated, because the monitor may not watch yet, and a disconnected path cannot be disconnected.
         subprocess.run([URTRS, "path", "disconnect", "web1", "0"], capture_output=True, check=False, timeout=BOUND)
         return any(" path " in line and "reason=requested" in line for line in lines)
     shown.until(cut)

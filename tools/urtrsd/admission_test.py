@@ -1,5 +1,5 @@
-"""urtrsd at its limits, with clients that keep the framing of libfabric's provider tcp and nothing else: one that is
-too much is refused with a reason, and a good session beside it never notices."""
+"""urtrsd at its limits, with clients that follow the framing of libfabric's provider tcp but no further rules: excess
+clients are rejected with a reason, and a well-behaved session is not affected."""
 import contextlib
 import errno
 import os
@@ -25,7 +25,7 @@ def many_descriptors():
 
 @pytest.fixture
 def start(urtrsd):
-    """Starts a server with these limits. It is killed at the end: how it ends with clients like these is not the subject."""
+    """Starts a server with these limits. It is killed at the end, because its shutdown is not tested here."""
     servers = []
 
     def limited(*arguments, descriptors=1024, address_space=None, depth=128):
@@ -42,7 +42,7 @@ def start(urtrsd):
 
 
 class Beside:
-    """A good session that asks for a sign of life ten times a second while something else happens."""
+    """A well-behaved session that sends ten heartbeats per second in the background."""
 
     def __init__(self, server):
         self.session = Client(server.port)
@@ -200,8 +200,8 @@ def test_half_requests(start):
 
 @pytest.mark.parametrize("offset", [64, 1 << 16, 1 << 18])
 def test_key_of_nothing(start, offset):
-    """A write whose bounds wrap around, through the key of empty writes, reaches no memory. It ends the process where
-    the provider copies it there itself."""
+    """An RDMA write to the rkey of empty writes, with bounds that wrap around, must not change memory. If the provider
+    copies the data in user space, the write crashes the process."""
     server = start()
     mark = os.urandom(16)
     sock, _ = connect(server.port, connect_request(0, 2, os.urandom(16), os.urandom(16)), 5)
@@ -213,13 +213,13 @@ def test_key_of_nothing(start, offset):
             pass
     sock.close()
     time.sleep(0.3)
-    # Not zero: the bytes of any message are in the provider's receive buffer before a key is looked at. A write that
-    # reached memory would be a second copy, and the provider that makes one itself ends the process at these offsets.
+    # One copy is allowed: the provider's receive buffer holds the bytes before the rkey is checked. A second copy
+    # would mean that the write reached memory. A provider that copies in user space crashes at these offsets.
     assert not lives(server) or copies_in(server.process.pid, mark) <= 1
 
 
 def copies_in(pid, mark):
-    """How often the memory that the process may write has these bytes."""
+    """Number of occurrences of these bytes in the writable memory of the process."""
     found = 0
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps:

@@ -1,5 +1,5 @@
-"""urtrsd --auth-keys over libfabric: who proves the shared key is let in under its name, and nobody else; no client takes a server
-that does not prove it."""
+"""urtrsd --auth-keys over libfabric: only a client that proves a shared key is accepted, with the identity of the key.
+A client rejects a server that does not prove the key."""
 import json
 import os
 import pathlib
@@ -42,7 +42,7 @@ def refused(done, *words):
 
 @pytest.fixture(name="wrong")
 def _wrong(keys):
-    """Another key of alice."""
+    """File with a different key for alice."""
     assert run(program("urtrs"), "key", "new", "alice", keys / "wrong").returncode == 0
     return keys / "wrong"
 
@@ -51,7 +51,7 @@ def test_a_client_with_the_right_key_is_let_in(server, keys):
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
     accepted(plugin(server, f"auth_keys={keys / 'server'}", "auth_identity=bob"))
     refused(plugin(server, f"auth_keys={keys / 'server'}"), "choose one with auth_identity")
-    # That a key is asked for is a step of each connect, and nothing that anybody has to be told.
+    # The challenge is part of each connect and must not be logged as a rejection.
     assert "key_refused" not in server.text()
 
 
@@ -127,7 +127,7 @@ def test_a_reload_reads_keys_again(server, keys):
     server.logged("shared keys were read")
     refused(plugin(server, f"auth_keys={keys / 'bob'}"), "key_refused")
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
-    # A file that is wrong leaves what was.
+    # After an invalid file, the previous keys stay in use.
     (keys / "server").write_text("alice:12\n")
     server.process.send_signal(signal.SIGHUP)
     server.logged("shared keys stay as they were: .*line 1: a key is 64 hexadecimal digits")
@@ -141,7 +141,7 @@ def test_a_reload_takes_all_or_nothing_and_says_who_is_asked(urtrsd, keys, wrong
     config.write_text(head + by_key + exported)
     control = f"--socket={tmp_path / 'control'}"
     server = urtrsd(f"--config={config}", f"--control={tmp_path / 'control'}")
-    # A mistake in the file of keys: no other setting is changed either.
+    # If the key file is invalid, the reload changes no other setting either.
     text = (keys / "server").read_text()
     (keys / "server").write_text("alice:12\n")
     config.write_text(head + by_key + exported + '[[export]]\nname = "e"\nmem = "1M"\n')
@@ -150,7 +150,7 @@ def test_a_reload_takes_all_or_nothing_and_says_who_is_asked(urtrsd, keys, wrong
     server.logged("reload: nothing was changed")
     assert '"e"' not in run(program("urtrs"), control, "export", "list", "--json").stdout
     (keys / "server").write_text(text)
-    # Kernels come in, and who shows another key does not.
+    # With auth = "allow", clients without a key (as kernel clients) are accepted, clients with a wrong key are not.
     refused(plugin(server), "rejected")
     config.write_text(head + by_key + 'auth = "allow"\n' + exported)
     assert run(program("urtrs"), control, "reload").returncode == 0

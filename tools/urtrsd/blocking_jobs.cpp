@@ -38,7 +38,7 @@ void BlockingJobs::start(Lane lane, Job job) {
   };
   try {
     threads_[number] = std::thread(body);
-  } catch (const std::system_error&) {  // no more threads: this one has to do it
+  } catch (const std::system_error&) {  // no thread can be started: run the job in this one
     threads_.erase(number);
     body();
   }

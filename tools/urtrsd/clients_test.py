@@ -1,4 +1,4 @@
-"""What one client of urtrsd does to files and disks, as others and the log see it."""
+"""Effects of one client of urtrsd on files, disks, other clients and the log."""
 import errno
 import os
 import re
@@ -11,7 +11,7 @@ from iwarp_client import IwarpClient as Client
 
 @pytest.fixture
 def client():
-    """Opens sessions, which are closed at the end: client(server, "name")."""
+    """client(server, "name") opens a session, which is closed at the end of the test."""
     clients = []
 
     def connect(server, name):
@@ -37,7 +37,7 @@ def test_files_leave_half_of_them_to_connections(urtrsd, client, tmp_path):
     greedy = client(server, "greedy")
     errors = [greedy.open(f"f{number}")[0] for number in range(LIMIT)]
     assert set(errors) == {0, errno.EMFILE}
-    assert errors.count(0) == LIMIT // 4 * 7 // 8  # two descriptors each; all but an eighth for one address
+    assert errors.count(0) == LIMIT // 4 * 7 // 8  # two descriptors per file; one address gets seven eighths
     assert server.descriptors() < LIMIT * 3 // 4
     server.logged(rf'name="greedy" peer=\S+ open "f\d+" refused: \d+ files are open, \d+ of them by the clients of this host')
     newcomer = client(server, "newcomer")
@@ -48,7 +48,7 @@ def test_files_leave_half_of_them_to_connections(urtrsd, client, tmp_path):
 
 
 def test_a_long_operation_on_memory_goes_on_by_itself(urtrsd, client):
-    """It is done in many parts, and nothing that comes from outside calls for the next one."""
+    """It runs in many slices, and no network event triggers the next slice."""
     server = urtrsd("--export=m=mem:2G", "--heartbeat-interval-ms=60000")
     session = client(server, "one")
     error, device = session.open("m")

@@ -1,4 +1,4 @@
-"""What the control socket of urtrsd takes, whom it lets change something, and what it tells whoever watches."""
+"""Control socket of urtrsd: requests, permissions and events."""
 import errno
 import fcntl
 import grp
@@ -28,7 +28,7 @@ class Line:
         self.lines = self.end.makefile()
 
     def ask(self, method, **params):
-        """The result, or the error."""
+        """Returns the result or the error object."""
         self.end.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n")
         answer = self.next()
         return answer.get("result", answer.get("error"))
@@ -55,7 +55,7 @@ def _line(server, control):
 @pytest.fixture(name="session")
 def _session(server, ends):
     def session(name, *devices):
-        """With these devices open; their numbers."""
+        """Opens a session with these devices open."""
         one = IwarpClient(server.port, name)
         ends.callback(one.close)
         opened = [one.open(device, False) for device in devices]
@@ -82,7 +82,7 @@ def test_a_device_is_closed_in_the_session_that_is_named_alone(line, session):
 
 
 def test_a_device_of_a_client_without_extensions_is_closed_by_force_alone(line, session):
-    """The client of Linux offers none, and never opens a device again that was closed under it."""
+    """A kernel client offers no extensions, and does not reopen a device that the server closed."""
     session("one", "a", "b"), session("two", "a")
     for more in ({"session": "one"}, {}):
         refused = line.ask("device.close", device="a", **more)
@@ -128,7 +128,7 @@ def test_a_connect_request_that_is_refused_is_an_event(urtrsd, control):
 
 
 def test_members_of_the_group_may_change(urtrsd, control, tmp_path):
-    """By the group of the process or any other of its groups."""
+    """The primary group or any supplementary group of the process counts."""
     if os.geteuid() != 0:
         pytest.skip("needs other users")
     group = next(one for one in grp.getgrall() if one.gr_gid not in (0, 65534))
@@ -172,7 +172,7 @@ def test_each_mistake_of_a_configuration_is_in_the_log(urtrsd, control, tmp_path
 
 
 def test_half_open_sessions_are_told_apart_and_bounded(urtrsd, control):
-    """Of one address; beyond the bound the oldest is closed."""
+    """Half-open sessions of one address; above the limit the oldest is closed."""
     server = urtrsd("--export=a=mem:1M", f"--control={control}", "--max-half-open=2", "--max-sessions=64")
     line = Line(control)
     held = [iwarp_connect(server.port, connect_request(0, 2, os.urandom(16), os.urandom(16)), BOUND)[0] for _ in range(8)]
@@ -196,7 +196,7 @@ def test_a_path_that_is_heard_of_is_not_silent_and_an_export_shows_its_delay(urt
 
 
 def test_the_errno_of_an_event_is_the_one_that_the_client_was_told(urtrsd, control):
-    """Where somebody gives way it is another than where nobody does."""
+    """EBUSY, because a half-open session can be closed for a newer one; without half-open sessions it is ENOMEM."""
     server = urtrsd("--export=a=mem:1M", f"--control={control}", "--max-sessions=1")
     line = Line(control)
     line.ask("events.watch")
@@ -211,7 +211,7 @@ def test_the_errno_of_an_event_is_the_one_that_the_client_was_told(urtrsd, contr
 
 
 def test_a_dump_of_many_requests_has_each_once(urtrsd, control):
-    """More than a page has."""
+    """More requests than fit on one page."""
     server = urtrsd("--export=slow=mem:16M,delay_ms=600000", "--sess-queue-depth=512", f"--control={control}")
     session = IwarpClient(server.port, "many")
     error, device = session.open("slow")
@@ -262,7 +262,7 @@ def test_a_warning_of_a_device_names_who_opens_it(urtrsd, tmp_path):
 
 
 def test_a_client_may_be_silent_for_as_long_as_the_server_says(urtrsd, control):
-    """Here 20 s, with a heartbeat every 20 ms; by the default it would be 140 ms."""
+    """Here 20 s with a heartbeat interval of 20 ms; with the default heartbeat_missed it would be 140 ms."""
     server = urtrsd("--export=m=mem:1M", f"--control={control}", "--heartbeat-interval-ms=20", "--heartbeat-missed-max=1000")
     session, line = IwarpClient(server.port, "silent"), Line(control)
 

@@ -25,7 +25,7 @@
 namespace rtrs::daemon {
 namespace {
 
-// Of jobs; the serials of sessions begin at 1, and daemon_reload.cpp has two more.
+// Lane of memory trimming in BlockingJobs. Lanes of sessions are their serials, which start at 1.
 constexpr BlockingJobs::Lane kMemory = ~BlockingJobs::Lane{1};
 
 ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fabric) {
@@ -41,8 +41,9 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   protocol.send_invalidate = !config.assume_kernel_6_12_clients;
   if (fabric.send_invalidate_is_slow) protocol.extensions |= wire::Extensions::keys_stay;
   if (!config.extensions) protocol.extensions = wire::Extensions::none;
-  // An answer takes three work requests at most (SendQueue::kMaxBatch). Every connection has a queue of them,
-  // and 32 more for the rest lets that of the default depth take 512 KiB on mlx5, and not 1 MiB.
+  // A response takes at most three work requests (SendQueue::kMaxBatch). Each connection has a send queue.
+  // With 32 entries for other messages, a queue of the default depth takes 512 KiB on mlx5; more would take 1
+  // MiB.
   protocol.send_depth =
       static_cast<std::uint16_t>(std::min<std::uint32_t>(3 * config.sess_queue_depth + 32, 4096));
   protocol.heartbeat.interval = milliseconds(config.heartbeat_interval_ms);
@@ -50,23 +51,23 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   return protocol;
 }
 
-// Of a line of the log; empty without TLS.
+// Part of a log line; empty for a client without identity.
 std::string identity_field(const std::string& identity) {
   return identity.empty() ? identity : " identity=" + identity;
 }
 
-// Of "CLIENT > SERVER".
+// Returns the address CLIENT of "CLIENT > SERVER".
 std::string_view client_of(std::string_view ends) {
   return ends.substr(0, ends.find(' '));
 }
 
-// Whom its files count for. All clients whose address is not known count as one host.
+// Host to which the open files of a client count. All clients with an unknown address count as one host.
 DescriptorBudget::Host host_of(std::string_view client) {
   const Result<net::SocketAddress> address = net::parse_address(client, 0);
   return address ? net::host_digest(*address) : 0;
 }
 
-// "SRC@DST" of it.
+// Returns "SRC@DST".
 std::string path_of(std::string_view ends) {
   const attributes::PathEnds path = attributes::path_ends(ends);
   return path.source + "@" + path.destination;
@@ -113,7 +114,7 @@ Daemon::~Daemon() {
 }
 
 int Daemon::start() {
-  wait_for_signals();  // before anybody can see that it listens
+  wait_for_signals();  // before it listens, so that a client or script can signal it from then on
   if (const auto why = why_no_invalidation(config_, fabric_->capabilities())) {
     spdlog::error("{}", *why);
     return 3;
@@ -150,7 +151,7 @@ bool Daemon::always_invalidates() const {
 bool Daemon::step(Nanos now) {
   const std::size_t count = server_.poll(*fabric_, now, actions_);
   for (const block::Action& action : std::span(actions_).first(count)) {
-    // That of every IO comes first.
+    // Tests the most frequent action first, because every IO has one.
     if (const auto* storage = std::get_if<block::StartStorage>(&action))
       perform(*storage);
     else
@@ -166,7 +167,7 @@ bool Daemon::step(Nanos now) {
   return more || count != 0;
 }
 
-// True when something finished, or more can be done at once.
+// Returns true if an operation completed or more work can be done at once.
 bool Daemon::run_storage() {
   if (std::exchange(submitted_, false)) engine_->start_submitted();
   if (!engine_->has_news()) return false;
@@ -188,7 +189,7 @@ void Daemon::wait_for_storage() {
                             [this](const boost::system::error_code& error) {
                               if (error) return;
                               run_storage();
-                              pump_.step_soon();  // for the answers, and for what is left to do
+                              pump_.step_soon();  // to send the responses and continue with pending work
                               wait_for_storage();
                             });
 }
@@ -229,19 +230,20 @@ void Daemon::begin_shutdown(const char* why) {
   });
 }
 
-// Storage that hangs may never answer, and nothing can take an operation back from it.
+// A hanging device may never complete an operation, and an operation cannot be cancelled.
 void Daemon::leave_at_once(const std::string& why) {
   spdlog::warn("{}: leaving with {} operations in flight and {} devices that are being opened or closed{}",
                why, engine_->in_flight(), jobs_.unfinished(), what_hangs());
   recorder_.close_file();
-  catalog_->tell_with({});  // the log ends before the threads of NBD servers
+  catalog_->tell_with({});  // the log is destroyed before the threads of NBD servers end
   forced_ = true;
   context_.stop();
 }
 
 void Daemon::log_refused(const PathEvent& news) {
   const ReasonText& why = text_of(news.reason);
-  // A step of every connect where keys are asked for: it must not take the places of lines that matter.
+  // With shared keys every connect is first rejected with a challenge. This must not use up the rate limit of
+  // real errors.
   if (news.reason == Reason::challenged)
     return spdlog::debug("asked {} for a proof of its key", client_of(news.peer));
   std::string facts = news.refusal_words;
@@ -298,8 +300,8 @@ void Daemon::report_news() {
   }
 }
 
-// The C library keeps what a crowd of paths had between what is still in use, until it is told. Not at each
-// end of a path: it goes through all of that memory.
+// After many paths have closed, malloc keeps their freed memory until malloc_trim(). The call is delayed
+// instead of made for each closed path, because it scans the whole heap.
 void Daemon::give_memory_back_later() {
   constexpr std::chrono::seconds kPause{5};
   if (std::exchange(memory_timer_set_, true)) return;
@@ -307,7 +309,7 @@ void Daemon::give_memory_back_later() {
   memory_timer_.async_wait([this](const boost::system::error_code& error) {
     memory_timer_set_ = false;
     if (error) return;
-    // It takes some 50 ms for 150 MiB.
+    // In a thread, because it takes about 50 ms for 150 MiB.
     jobs_.run(kMemory, [] {
       ::malloc_trim(0);
       return [] {};
@@ -327,7 +329,7 @@ void Daemon::watch_expiry() {
   });
 }
 
-// --- what the block server asks for ---
+// --- actions of the block server ---
 
 void Daemon::perform(const block::SessionOpened& action) {
   try {
@@ -391,7 +393,7 @@ void Daemon::perform(const block::StartStorage& action) {
   op.preflush = action.preflush;
   op.nounmap = action.nounmap;
   submitted_ = true;
-  // There is room for all that the sessions can have in flight.
+  // Cannot fail: reserve() made room for all requests that the sessions can have in flight.
   const bool accepted = engine_->submit(op);
   RTRS_ASSERT(accepted);
 }

@@ -114,7 +114,7 @@ class Daemon : private Controlled {
   bool appeared(const MissingList::Key& key);  // false if it was not missing
   // Lane of retries in BlockingJobs; daemon_reload.cpp and daemon.cpp define the other lanes.
   static constexpr BlockingJobs::Lane kRetries = ~BlockingJobs::Lane{2};
-  // `until_done` is released when the attempt has ended. It may be null.
+  // `until_done` is released when the attempt has ended; may be null.
   void try_again(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
   void ask_catalog(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
   void set_retry_timer();

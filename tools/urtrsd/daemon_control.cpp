@@ -1,4 +1,4 @@
-// What the control socket sees of a daemon, and does to it.
+// Daemon as the target of its control socket (Controlled).
 #include <spdlog/spdlog.h>
 
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace rtrs::daemon {
 
 namespace {
 
-// The file that is exported, without symbolic links.
+// Exported file without symbolic links, "memory:NAME", or the URI of the NBD server.
 std::string backing_of(const Export& exported, const std::string& name) {
   if (exported.kind() == ExportKind::memory) return "memory:" + name;
   if (exported.kind() == ExportKind::nbd) return exported.nbd()->uri();
@@ -35,7 +35,7 @@ attributes::OpenDevice& of_backing(std::vector<attributes::OpenDevice>& devices,
 
 }  // namespace
 
-// Without it everything goes on but the commands of the administrator.
+// If this fails, urtrsd runs without a control socket and retries later.
 void Daemon::open_control() {
   if (config_.control.empty())
     return spdlog::info("no control socket, because control is empty: urtrs does not find this urtrsd");

@@ -1,4 +1,4 @@
-// What everything that is under way in the daemon waits for.
+// Reports what each pending operation of the daemon waits for.
 #include <map>
 
 #include "tools/urtrsd/control/debug_json.hpp"
@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kPage = 500;  // requests
 
-// The name under which the client mapped the device of an IO; empty: it is none, or its device is unknown.
+// Name under which the client mapped the device of an IO; empty if `request` is no IO or the device is
+// unknown.
 std::string device_of(const RequestInFlight& request, const rnbd::ServerDevices* devices) {
   const auto io = wire::rnbd::parse_io(request.user_header);
   if (!io || devices == nullptr) return {};

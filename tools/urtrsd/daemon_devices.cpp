@@ -1,5 +1,5 @@
-// Devices of sessions: opened and closed in threads of their own, because either waits for as long as the
-// disk likes, and the thread of the network must not.
+// Opens and closes devices for sessions, in separate threads, because these calls block as long as the disk
+// does and must not block the network thread.
 #include <algorithm>
 #include <cerrno>
 #include <functional>
@@ -11,7 +11,7 @@
 namespace rtrs::daemon {
 namespace {}  // namespace
 
-// The session lives until the answer, because its request is not answered before.
+// The session cannot end before the response, because its request is in flight.
 void Daemon::perform(const block::OpenExport& action) {
   const AccessMode mode = action.mode;
   const std::string name(action.name);
@@ -34,7 +34,8 @@ void Daemon::perform(const block::OpenExport& action) {
   jobs_.run(asker.serial, [this, action, mode, asker = asker.name, host = asker.host, name, counted] {
     auto found = std::make_shared<tl::expected<OpenedDevice, OpenError>>(catalog_->find(asker, name, mode));
     return [this, action, mode, name, host, found, counted] {
-      // By what was counted: the export of this name may be another by now.
+      // Decides by `counted`, because the export may have been replaced by another one of the same name
+      // meanwhile.
       const bool takes = *found && (*found)->device->kind() != ExportKind::memory;
       if (counted && !takes) descriptors_.give_back(host);
       opened(action, name, mode, std::move(*found));
@@ -43,8 +44,8 @@ void Daemon::perform(const block::OpenExport& action) {
   });
 }
 
-// By the rules of the export, or of dev_search_path, where the name of the session says which folder is its
-// own.
+// Applies the access rules of the export. For a file under dev_search_path with %SESSNAME%, the session name
+// must be the identity of the client.
 tl::expected<void, OpenError> Daemon::may_open(std::uint16_t session, const std::string& name) const {
   const std::string& asker = sessions_[session]->name;
   const std::string identity = server_.transport().identity(session);
@@ -79,14 +80,15 @@ void Daemon::opened(const block::OpenExport& asked, const std::string& name, Acc
   if (!admitted) {
     log_.write(LogKind::refused_open, spdlog::level::warn, fields_of(asked.session, admitted.error().error),
                "{} open {} refused: {}", who(asked.session), in_quotes(name), admitted.error().sentence);
-    answer.error = admitted.error().error;  // ENOENT and EPERM mean something to the client: not translated
+    answer.error =
+        admitted.error().error;  // not mapped with peer_errno(): clients interpret ENOENT and EPERM
     if (found) close(asker, std::move(*found));
   } else {
     answer = keep(asked, mode, std::move(*found));
   }
   const bool kept = server_.export_opened(*fabric_, asio::steady_now(), asked.id, answer);
   if (kept || answer.error != 0) return;
-  // There was no memory to open it.
+  // The server had no memory for the device.
   const auto lost = devices_.find(answer.handle);
   close(asker, std::move(lost->second.opened));
   devices_.erase(lost);
@@ -134,7 +136,7 @@ void Daemon::perform(const block::CacheDamaged& action) {
   catalog_->on_failed_sync(damaged.device->id());
 }
 
-// A discard that the device cannot do is no failure.
+// Logs a failed operation, except a discard that the device does not support.
 void Daemon::tell_failure(const StorageResult& done) {
   if (done.error == EOPNOTSUPP) return;
   const auto of = std::find_if(devices_.begin(), devices_.end(), [&done](const auto& one) {
@@ -149,7 +151,7 @@ void Daemon::tell_failure(const StorageResult& done) {
              errno_text(error));
 }
 
-// The device is not closed before the answer, because its operation is under way.
+// The device cannot be closed before the result arrives, because the request is in flight.
 void Daemon::perform(const block::MeasureExport& action) {
   const OpenedDevice& opened = devices_.at(action.handle).opened;
   Export* const device = opened.device.get();
@@ -168,7 +170,7 @@ void Daemon::perform(const block::MeasureExport& action) {
   });
 }
 
-// The lease ends now, so that the next to open the device need not wait.
+// Releases the lease at once, so that another session can open the device without waiting for the close.
 void Daemon::close(const Session& of, OpenedDevice device) {
   device.lease.release();
   device.device->leave_share();

@@ -1,4 +1,4 @@
-// The limits of this urtrsd, and how much of each is used.
+// Reports the limits of this urtrsd and their current use.
 #include <algorithm>
 #include <map>
 #include <string>

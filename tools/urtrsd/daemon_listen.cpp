@@ -1,4 +1,4 @@
-// Where urtrsd listens, and why it cannot.
+// Listens on the configured addresses, and explains failures.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ bool is_any(const std::string& address) {
 
 }  // namespace
 
-// `address` comes behind those on which it listens already.
+// Error text for `address`; compares it with the addresses that urtrsd already listens on.
 std::string Daemon::why_not_listening(const std::string& address, Errc result) const {
   if (result == Errc::bad_address)
     return "this host does not have this address; 'ip address' lists what it has";
@@ -57,9 +57,9 @@ std::string Daemon::cannot_listen(const std::string& address, Errc result, const
                      why_not_listening(address, result));
 }
 
-// The fabric would log an error at each attempt, so an address that the host does not have is refused before
-// it is asked; so is one whose scope is no interface. Two names, or a name and an address, may mean the same
-// address: it is listened on once.
+// Returns bad_address, without calling the fabric, for an address that the host does not have or whose scope
+// is not an interface, because the fabric would log an error at each attempt. An address that is configured
+// twice, for example through two host names, is listened on once.
 Errc Daemon::listen_on(const std::string& address) {
   const auto parsed = net::parse_address(address, 0);
   const bool is_gid = address.rfind("gid:", 0) == 0;
@@ -90,7 +90,7 @@ bool Daemon::listen_or_miss(const std::string& address, const std::string& name)
   return false;
 }
 
-// A host name stands for all of its addresses.
+// Listens on all addresses of a host name.
 bool Daemon::listen() {
   for (const std::string& address : config_.listen) {
     std::string why;
@@ -102,7 +102,7 @@ bool Daemon::listen() {
   return true;
 }
 
-// False: an error was logged, because of `strict`.
+// Returns false after logging an error if `strict` is set; otherwise schedules a retry.
 bool Daemon::miss_name(const std::string& name, const std::string& why) {
   std::string sentence = fmt::format("cannot listen on {} port {}: {}", name, config_.port, why);
   if (!config_.strict) {
@@ -113,7 +113,7 @@ bool Daemon::miss_name(const std::string& name, const std::string& why) {
   return false;
 }
 
-// `key` names an address, or a host name, which a thread looks up.
+// `key`: an address, or a host name that is resolved in a thread.
 void Daemon::listen_again(const MissingList::Key& key, const std::shared_ptr<void>& until_done) {
   const std::string& name = key.second;
   const auto listen_or_wait = [this](const MissingList::Key& one, const std::string& of) {

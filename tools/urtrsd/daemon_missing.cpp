@@ -1,4 +1,4 @@
-// The parts of the configuration that are missing: tried again until they are there.
+// Retries the missing parts of the configuration until they appear.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -17,7 +17,7 @@ double seconds_of(Nanos time) {
   return static_cast<double>(time) / 1e9;
 }
 
-// A refusal that says that the device is not there, rather than that this client may not have it.
+// True if the error means that the device is not available, not that this client must not open it.
 bool says_missing(int error) {
   switch (error) {
     case ENOENT:
@@ -88,7 +88,7 @@ void Daemon::forget_export(const std::string& name) {
   for (const MissingList::Key& key : gone) missing_.remove(key);
 }
 
-// A client tried it: faster than the next attempt.
+// Updates the list of missing exports with the result of an open by a client, before the next retry is due.
 void Daemon::note_open(const std::string& name, AccessMode mode,
                        const tl::expected<OpenedDevice, OpenError>& found) {
   const std::vector<ExportSpec> specs = catalog_->specs();
@@ -102,7 +102,7 @@ void Daemon::note_open(const std::string& name, AccessMode mode,
     missing_.hurry(asio::steady_now(), key);
   else if (!found && !was_missing && as_exported && says_missing(found.error().error))
     missing_.failed(asio::steady_now(), key,
-                    found.error());  // the line in the log that says who asked suffices
+                    found.error());  // the result is ignored, because the open of the client is logged
   else
     return;
   set_retry_timer();

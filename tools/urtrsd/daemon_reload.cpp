@@ -1,4 +1,4 @@
-// What of the configuration changes while urtrsd runs: exports and the level of the log.
+// Applies a changed configuration while urtrsd runs: exports, log level, access rules, keys and certificates.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -11,9 +11,9 @@
 namespace rtrs::daemon {
 
 namespace {
-// Of jobs that belong to no session; the serials of sessions begin at 1.
+// Lane in BlockingJobs for added exports. Lanes of sessions are their serials, which start at 1.
 constexpr BlockingJobs::Lane kAdministration = 0;
-// Of its own, so that exports whose disks hang do not hold it up.
+// Separate lane for reading the configuration, so that exports on hanging disks do not delay it.
 constexpr BlockingJobs::Lane kConfiguration = ~BlockingJobs::Lane{0};
 }  // namespace
 
@@ -23,11 +23,12 @@ struct Daemon::Reread {
   tl::expected<tools::OpenedAuth, std::string> auth;
 };
 
-// The warnings that it told.
+// Logs the export. Returns the warnings that it logged.
 std::vector<std::string> Daemon::tell_of_export(const ExportSpec& spec) {
   spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
                spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
-  // Of a file the same is told when it is looked at, and when it is opened, because its size may change.
+  // Only for memory. For a file, this warning is logged when the file is checked and when it is opened,
+  // because its size may change.
   const std::uint64_t excess = spec.is_memory() ? spec.memory_bytes % wire::rnbd::kSectorBytes : 0;
   if (excess == 0) return {};
   std::string warning =
@@ -37,7 +38,7 @@ std::vector<std::string> Daemon::tell_of_export(const ExportSpec& spec) {
   return {std::move(warning)};
 }
 
-// The file is asked by a thread, because its disk may hang.
+// Examines the file in a thread, because its disk may hang.
 void Daemon::add_export(const ExportSpec& spec, std::function<void(const Added&)> tell) {
   jobs_.run(kAdministration, [this, spec, tell = std::move(tell)] {
     auto prepared = std::make_shared<tl::expected<Catalog::Prepared, OpenError>>(catalog_->prepare(spec));
@@ -97,8 +98,8 @@ std::string Daemon::remove_export(const std::string& name, bool force) {
   return {};
 }
 
-// In a thread, because the disk of the file may hang. Whoever asks meanwhile is answered by the next reading,
-// which begins when this one is over.
+// Reads the configuration in a thread, because the disk may hang. Callers that arrive meanwhile share a
+// second reading, which starts when the first has ended.
 void Daemon::reload(std::function<void(const Reloaded&)> tell) {
   reloads_.push_back(std::move(tell));
   if (!rereading_) reread();
@@ -140,14 +141,14 @@ void tell_of_mistakes(const Controlled::Reloaded& done,
 
 }  // namespace
 
-// Who asks for another fabric has to restart urtrsd: until then what is encrypted stays so.
+// A change of the fabric takes effect only after a restart; until then the current TLS settings stay in use.
 bool Daemon::uses_tls_of(const DaemonConfig& wanted) const {
   const tools::TlsChoice choice = tls_of(wanted);
   return config_.fabric == "tcp" && wanted.fabric == "tcp" &&
          !(choice == tools::TlsChoice{} && tls_of(config_) == choice);
 }
 
-// As of TLS.
+// As uses_tls_of(), for shared keys.
 bool Daemon::uses_auth_of(const DaemonConfig& wanted) const {
   const tools::AuthChoice choice = auth_of(wanted);
   return config_.fabric != "tcp" && wanted.fabric != "tcp" &&
@@ -200,7 +201,7 @@ void Daemon::change_settings(Reread& read, std::function<void(const Reloaded&)> 
   change_exports(line.run->exports, done, std::move(tell));
 }
 
-// The files may be others than at the start, also under the same names.
+// Replaces the credentials even if no setting changed, because the files may have new contents.
 void Daemon::reload_tls(const Reread& read, Reloaded& done) {
   const DaemonConfig& wanted = *read.line.run;
   if (!uses_tls_of(wanted)) return;
@@ -223,7 +224,7 @@ void Daemon::reload_tls(const Reread& read, Reloaded& done) {
   warn_of_plain_listeners();
 }
 
-// As those of TLS.
+// As reload_tls(), for shared keys.
 void Daemon::reload_auth(Reread& read, Reloaded& done) {
   const DaemonConfig& wanted = *read.line.run;
   if (!uses_auth_of(wanted)) return;
@@ -231,7 +232,7 @@ void Daemon::reload_auth(Reread& read, Reloaded& done) {
     done.kept.emplace_back("no client is asked for a key until urtrsd is restarted");
     return;
   }
-  // To free what 10,000 keys were looked up in takes milliseconds, too.
+  // Frees the former table in a thread, because that takes milliseconds for 10,000 keys.
   const auto former = std::make_shared<std::shared_ptr<const keyed::KeyTable>>(std::move(read.auth->keys));
   jobs_.run(kConfiguration, [former] {
     former->reset();
@@ -246,7 +247,7 @@ void Daemon::reload_auth(Reread& read, Reloaded& done) {
                                 : "shared keys were read, for clients that connect from now on");
 }
 
-// As at the start, a missing export is served when it is there.
+// As at the start, an export whose file is missing is added, and served when the file appears.
 void Daemon::add_new_export(const ExportSpec& spec, std::shared_ptr<Reloaded> done,
                             std::shared_ptr<void> until_done) {
   if (const auto added = catalog_->add(spec, nullptr); !added) {
@@ -272,8 +273,8 @@ void Daemon::add_new_export(const ExportSpec& spec, std::shared_ptr<Reloaded> do
   });
 }
 
-// Takes away what is not wanted any more, then adds what is new; one that changed is both. Tells when the
-// last has answered.
+// Removes exports that are no longer configured, then adds new ones; a changed export is removed and added.
+// Calls `tell` when the last export has been examined.
 void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,
                             std::function<void(const Reloaded&)> tell) {
   for (const ExportSpec& old : catalog_->specs()) {
@@ -290,7 +291,7 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
   const auto has = [](const std::vector<ExportSpec>& all, const ExportSpec& one) {
     return std::find(all.begin(), all.end(), one) != all.end();
   };
-  std::vector<std::string> staying;  // in use
+  std::vector<std::string> staying;  // exports that cannot be removed because they are in use
   for (const ExportSpec& old : there) {
     if (has(wanted, old)) continue;
     const std::string refused = remove_export(old.name, false);
@@ -305,7 +306,7 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
     return std::any_of(staying.begin(), staying.end(),
                        [&name](const std::string& one) { return same_export(one, name); });
   };
-  const auto later = std::make_shared<Reloaded>();  // `kept` is in the log already
+  const auto later = std::make_shared<Reloaded>();  // its `kept` lines were already logged
   const auto finished = [this, done, later, tell = std::move(tell)] {
     done->changed.insert(done->changed.end(), later->changed.begin(), later->changed.end());
     for (const std::string& one : done->changed) spdlog::info("reload: {}", one);
@@ -315,7 +316,7 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
     for (const auto& [key, item] : missing_.items()) done->kept.push_back(item.why.sentence);
     tell(*done);
   };
-  // The last to go tells.
+  // The destructor of the last copy calls finished().
   const std::shared_ptr<void> last(nullptr, [finished](void*) { finished(); });
   missing_.hurry_all(asio::steady_now());
   for (const MissingList::Key& key : missing_.take_due(asio::steady_now())) try_again(key, last);

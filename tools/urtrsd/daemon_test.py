@@ -1,4 +1,4 @@
-"""urtrsd as a process: its exports, its signals, its log, and a disk that hangs."""
+"""urtrsd as a process: exports, signals, log, and a hanging disk."""
 import contextlib
 import errno
 import fcntl
@@ -25,7 +25,7 @@ NOBODY = 65534
 class Case:
     @pytest.fixture
     def open_folder(self):
-        """One that the user nobody may enter. Not below tmp_path: each pytest that starts closes the folder of all to others."""
+        """Directory that the user nobody can enter. Not below tmp_path, because pytest makes its parent private."""
         with tempfile.TemporaryDirectory(prefix="urtrs-") as name:
             os.chmod(name, 0o755)
             yield pathlib.Path(name)
@@ -75,7 +75,7 @@ class TestDaemon(Case):
         assert any(line.startswith("<4>") and "0.0.0.0" in line for line in lines)
 
     def test_keys_live_on_where_a_fresh_one_protects_nothing(self):
-        # Over libfabric a write in progress lands after its key died.
+        # On libfabric, a write in progress can still change memory after its rkey was invalidated.
         self.start("--export=a=mem:1M").ready().logged("always_invalidate is on")
         self.start("--fabric=libfabric", "--export=a=mem:1M").ready().logged("always_invalidate is off")
         asked = self.start("--fabric=libfabric", "--export=a=mem:1M", "--always-invalidate=yes")
@@ -91,7 +91,7 @@ class TestDaemon(Case):
         image = self.file("disk.img", 1 << 20)
         first = self.start(f"--export=a={image}")
         first.ready()
-        # The lock is taken for a session. Here a process that has it stands for a server with one.
+        # A server locks an image while a session has it open. Here this process holds the lock instead.
         with open(image, "r+b") as held:
             fcntl.lockf(held, fcntl.LOCK_EX)
             second = self.start(f"--export=b={image}", "--strict")
@@ -124,7 +124,7 @@ class TestDaemon(Case):
         os.close(writer)
         try:
             until("urtrsd listens", lambda: listens(port))
-            process.send_signal(signal.SIGHUP)  # one more line
+            process.send_signal(signal.SIGHUP)  # causes one more log line
             process.terminate()
             assert process.wait(BOUND) == 0
         finally:
@@ -154,7 +154,7 @@ class TestDaemon(Case):
         def told():
             return [int(lines) for lines in re.findall(r"(\d+) lines of this log were dropped", text)]
 
-        def log_a_line(connection):  # before the answer
+        def log_a_line(connection):  # the line is queued before the response
             connection.write('{"jsonrpc":"2.0","id":1,"method":"stats.reset"}\n')
             connection.flush()
             assert '"result"' in connection.readline()
@@ -166,7 +166,7 @@ class TestDaemon(Case):
         connection = self.ends.enter_context(asker.makefile("rw"))
         sent = reports = 0
         for _ in range(2):
-            for _ in range(1500):  # more than the queue of the log holds
+            for _ in range(1500):  # more lines than fit into the log queue
                 log_a_line(connection)
                 sent += 1
             until("every line is read or counted",
@@ -245,7 +245,7 @@ class TestDaemon(Case):
 
 
 def open_files(server):
-    """The path behind each of its descriptors."""
+    """Paths of the open descriptors of the server."""
     paths = []
     folder = f"/proc/{server.process.pid}/fd"
     for descriptor in os.listdir(folder):
@@ -255,7 +255,7 @@ def open_files(server):
 
 
 class TestHungDisk(Case):
-    """A file of a file system in user space whose process is stopped."""
+    """An export on a FUSE file system whose daemon is stopped."""
 
     SIZE = 64 << 20
 
@@ -274,7 +274,7 @@ class TestHungDisk(Case):
 
     def end_fuse(self):
         self.fuse.send_signal(signal.SIGCONT)
-        self.slow.read_bytes()  # behind whatever waits; a signal beside a request can be lost
+        self.slow.read_bytes()  # completes after all waiting requests: a signal during a request can be lost
         self.fuse.terminate()  # unmounts
         self.fuse.wait(BOUND)
 
@@ -319,7 +319,7 @@ class TestHungDisk(Case):
         good = self.file("good.img", 1 << 20)
         slow = [f"slow{number}" for number in range(8)]
         server = self.start(f"--export=good={good}", *(f"--export={name}={self.slow},ro" for name in slow))
-        self.ends.callback(self.fuse.send_signal, signal.SIGCONT)  # the server waits for its files
+        self.ends.callback(self.fuse.send_signal, signal.SIGCONT)  # because the server waits for its files at exit
         server.ready()
         first, second = iwarp_client.IwarpClient(server.port, "first"), iwarp_client.IwarpClient(server.port, "second")
         self.ends.callback(first.close)
@@ -334,7 +334,7 @@ class TestHungDisk(Case):
         assert second.open("good")[0] == errno.EPERM
         until("what the refused open had opened is closed", lambda: opened() == held, BOUND)
         stand_still(self.fuse)
-        # The session's threads for files wait for the slow one, so the file of the other stays open for now.
+        # All job threads of the session wait for the slow file, so the close of the good file is delayed.
         for chunk, name in enumerate(slow, 1):
             first.send_open(name, False, chunk)
         assert first.close_device(device) == 0

@@ -1,4 +1,4 @@
-// What urtrsd records: into its ring always, into files on request.
+// Trace recording: always into the ring in memory, into files on request.
 #include <unistd.h>
 
 #include <spdlog/spdlog.h>
@@ -65,7 +65,7 @@ std::string Daemon::dump_trace(const std::string& path) {
   return refused;
 }
 
-// Begins a file in the middle of the run, or completes the one that is open.
+// Starts recording to a file, or completes the current recording.
 void Daemon::toggle_trace() {
   if (recorder_.recording()) {
     const int error = recorder_.close_file();

@@ -1,4 +1,4 @@
-"""A block device that this host uses is not opened for writing, and the host does not get one that is."""
+"""A block device in use by this host is not opened for writing, and the host cannot use one that urtrsd writes to."""
 import errno
 import json
 import os
@@ -19,7 +19,7 @@ def run(*command):
 
 
 class Disk:
-    """A loop device with a file system, mounted at `point`."""
+    """Loop device with a file system, mounted at `point`."""
 
     def __init__(self, folder, ends):
         self.image, self.point = folder / "image", folder / "mounted here"

@@ -1,5 +1,5 @@
-"""urtrsd --fabric tcp in front of strangers: each does one thing that no client of ours does. The server lives, takes no
-memory for it, is rid of it within its deadlines, and a good session beside it, which reads back what it writes, goes on."""
+"""urtrsd --fabric tcp with hostile clients. Each breaks the protocol in one way. The server must survive, allocate no
+memory for the client, close it within its deadlines, and meanwhile serve a good session, which verifies its data."""
 import contextlib
 import errno
 import os
@@ -18,12 +18,12 @@ from iwarp_client import (IMMEDIATE, SEND, SEND_INVALIDATE, TERMINATE, WRITE, Iw
 from programs import program, until
 from wire_client import Refused, connect_request
 
-GOOD_TIME = 4  # seconds within which IO is answered whatever strangers do; their own deadlines are longer
-HANDSHAKE, DEADLINE = 5, 8  # seconds: what the fabric gives a client that says nothing, and what the test waits for it
+GOOD_TIME = 4  # seconds: maximum time of an IO of the good session; shorter than the deadlines of the hostile clients
+HANDSHAKE, DEADLINE = 5, 8  # seconds: time limit of the fabric for a silent client; wait of the tests
 
 
 class Beside:
-    """A good session with IO all the time."""
+    """A well-behaved session with continuous IO in the background."""
 
     def __init__(self, server):
         self.session = IwarpClient(server.port, timeout=GOOD_TIME)
@@ -57,7 +57,7 @@ class Beside:
         self.thread.join(GOOD_TIME)
         assert self.error is None and not self.thread.is_alive(), f"the session beside it died: {self.error!r}"
         print(f"longest IO beside strangers: {1000 * self.longest:.1f} ms")
-        # A busy machine may let any process wait, so that only who measures sets a bound.
+        # On a busy machine any IO may be slow, so the limit applies only if URTRS_LONGEST_IO_MS is set.
         assert 1000 * self.longest <= float(os.environ.get("URTRS_LONGEST_IO_MS", "inf"))
         self.session.close()
 
@@ -90,7 +90,7 @@ def start(urtrsd):
 
 @pytest.fixture
 def scene(start):
-    """A server with a good session beside; checks at the end that all is as it was."""
+    """A server with a well-behaved session; checks at the end that no descriptors or memory leaked."""
     server = start()
     beside = Beside(server)
     before, descriptors = resident_mib(server), server.descriptors()
@@ -114,7 +114,7 @@ def test_a_session_takes_little_memory_before_its_first_io(urtrsd):
 
 
 def is_closed_by(sock, seconds=DEADLINE):
-    """What the other end said until it closed; it has to within the time."""
+    """Returns what the peer sent until it closed; fails if it does not close in time."""
     sock.settimeout(seconds)
     said = b""
     with contextlib.suppress(ConnectionResetError, BrokenPipeError):
@@ -125,7 +125,7 @@ def is_closed_by(sock, seconds=DEADLINE):
 
 
 def stranger(server, con=0):
-    """A connection that urtrsd accepted, of a session that goes no further."""
+    """An accepted connection of a session that is never completed."""
     return iwarp_connect(server.port, connect_request(con, 2, os.urandom(16), os.urandom(16)), GOOD_TIME)[0]
 
 
@@ -137,7 +137,7 @@ def raw(server, data):
 
 
 def terminates(sock):
-    """The Terminate message that a violation is answered with."""
+    """Checks that the peer answers with a Terminate message and closes."""
     said = is_closed_by(sock)
     assert len(said) >= 28 and said[-25] & 15 == TERMINATE, said.hex()
 
@@ -237,7 +237,7 @@ def test_keys_of_another_session(start):
 
 
 def test_empty_writes(scene):
-    """As fast as they can be sent: they cost the sender as much, and hold up nobody."""
+    """A flood of empty writes must not delay other clients."""
     sock = stranger(scene)
     end, flood = time.monotonic() + 3, tagged(0, 0, b"") * 4096
     with contextlib.suppress(OSError):
@@ -247,7 +247,7 @@ def test_empty_writes(scene):
 
 
 def test_half_headers(scene):
-    """Twenty a second, as long as a handshake takes and more; newcomers come in all the same."""
+    """Twenty incomplete headers per second, for longer than the handshake timeout; new clients must still get in."""
     held, end = [], time.monotonic() + HANDSHAKE + 2
     while time.monotonic() < end:
         held.append(raw(scene, request_frame(bytes(56))[:16 + len(held) % 8]))
@@ -307,7 +307,7 @@ def test_answers_that_are_not_read(start):
 
 
 def test_messages_without_a_receive(scene):
-    """More than were posted for a connection that is not in a session yet: it is held up, or ended, and nobody else."""
+    """More messages than posted receives before the session exists: only this connection may be delayed or closed."""
     sock = stranger(scene)
     with contextlib.suppress(OSError):
         sock.sendall(b"".join(untagged(IMMEDIATE, number, bytes(8)) for number in range(1, 2000)))
@@ -317,7 +317,7 @@ def test_messages_without_a_receive(scene):
 
 @pytest.mark.parametrize("what", ["memory", "descriptors"])
 def test_one_address_takes_all_it_can(start, what):
-    """What one address may take leaves room for the others, who come and come back."""
+    """The limit per address leaves resources for other addresses, which can connect and reconnect."""
     server = start("--max-sessions=64", "--connection-memory-mb=64") if what == "memory" else start(descriptors=128)
     beside = Beside(server)
     held, refused = [], []
@@ -348,7 +348,7 @@ def comes_in(server, connections, source):
 
 
 def test_a_server_that_lies():
-    """A client meets servers that answer with anything: it says what was wrong, and ends."""
+    """A client that receives invalid replies reports the error and exits."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         answers = [os.urandom(600), b"MPA ID Rep Frame" + bytes(600), request_frame(b"x" * 20),
                    b"MPA ID Rep Frame" + struct.pack(">BBH", 0x10, 2, 65535), b"", b"MPA ID Rep"]

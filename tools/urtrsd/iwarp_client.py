@@ -1,5 +1,5 @@
-"""The client of wire_client.py over the frames of urtrsd's fabric tcp: iWARP (docs/iwarp.md) on plain sockets, without
-CRC. What it sends can be wrong in every field."""
+"""The client of wire_client.py with the framing of the fabric tcp: iWARP (docs/iwarp.md) on plain sockets, without CRC.
+Tests can send wrong values in every field."""
 import os
 import socket
 import struct
@@ -8,7 +8,7 @@ from wire_client import Client, Refused, connect_request, exact
 
 WRITE, SEND, SEND_INVALIDATE, SEND_IMMEDIATE, TERMINATE, IMMEDIATE = 0, 3, 4, 5, 7, 8
 S_FLAG, REJECT = 0x10, 0x20
-OWN_FIELD = b"uRTR" + bytes((1, 1, 0, 0))  # version, and that SENDs carry immediates
+OWN_FIELD = b"uRTR" + bytes((1, 1, 0, 0))  # version 1; flag: SENDs carry immediate data
 
 
 def fpdu(ulpdu):
@@ -41,7 +41,7 @@ def read_reply(sock):
 
 
 def iwarp_connect(port, request, timeout, wrap=None, source=""):
-    """(socket, answer) of a connection that the server accepted and that may carry messages. `wrap` gives TLS."""
+    """Connects. Returns (socket, reply). Messages may then be sent. `wrap`: for TLS, from tls_scene.wrap_with()."""
     sock = socket.create_connection(("127.0.0.1", port), timeout, (source, 0))
     try:
         sock = wrap(sock) if wrap else sock
@@ -56,7 +56,7 @@ def iwarp_connect(port, request, timeout, wrap=None, source=""):
 
 
 class IwarpClient(Client):
-    """One session of one path. Raises OSError when it is refused."""
+    """A session with one path. Raises OSError if the server rejects it."""
 
     def __init__(self, port, name=None, timeout=60, connections=2, wrap=None, paths=None, source=""):
         self.sockets, self.chunks, self.numbers = [], [], []
@@ -88,7 +88,7 @@ class IwarpClient(Client):
             self.chunks += [[address + start, key] for start in range(0, length, chunk_size)]
 
     def receive(self, con):
-        """(immediate or None, bytes) of the next message. An empty write, which is nothing, is passed over."""
+        """Returns (immediate or None, bytes) of the next message. Skips empty writes."""
         data = b""
         while True:
             size = struct.unpack(">H", exact(self.sockets[con], 2))[0]

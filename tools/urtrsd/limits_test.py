@@ -1,6 +1,6 @@
-"""Sessions as wide as the protocol allows: what they cost, and what the server says of its limits.
+"""Sessions with the maximum number of paths or connections: their memory, and the limits that the server reports.
 
-    /usr/bin/python3 -m pytest -s tools/urtrsd/limits_test.py      # prints memory and time of wide sessions
+    /usr/bin/python3 -m pytest -s tools/urtrsd/limits_test.py      # prints memory and time of these sessions
 """
 import errno
 import json
@@ -13,7 +13,7 @@ import pytest
 from iwarp_client import IwarpClient
 from programs import BOUND, program
 
-# KiB of the server: a wide session takes memory for what it uses, not for what it could have in flight.
+# KiB in the server. Memory must depend on what a session uses, not on what it could have in flight.
 MOST_OF_A_PATH = 512
 MOST_OF_A_CONNECTION = 24
 
@@ -39,7 +39,7 @@ def resident_kib(server):
 
 
 def session(server, paths, connections):
-    """One session: a client a path, each from an address of its own."""
+    """Opens one session: one client per path, each with its own source address."""
     first = IwarpClient(server.port, "wide", connections=connections, source="127.0.9.1")
     return [first, *(IwarpClient(server.port, "wide", connections=connections, paths=first.paths, source=f"127.0.9.{i + 2}")
                      for i in range(paths - 1))]
@@ -58,7 +58,7 @@ def close(clients):
 
 @pytest.mark.parametrize(("paths", "connections"), [(1, 513), (16, 5)])
 def test_a_wide_session_takes_memory_for_what_it_uses(server, paths, connections):
-    close(session(server, 1, 2))  # what the first session of a server takes once
+    close(session(server, 1, 2))  # allocations that happen only once, for the first session
     before, begun = resident_kib(server), time.monotonic()
     clients = session(server, paths, connections)
     taken, spent = resident_kib(server) - before, time.monotonic() - begun

@@ -28,7 +28,7 @@ void write_all(std::string_view text) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     if (written > 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // whoever shares the descriptor may have set O_NONBLOCK
+    } else if (errno == EAGAIN) {  // another process that shares the descriptor may have set O_NONBLOCK
       pollfd room{STDERR_FILENO, POLLOUT, 0};
       ::poll(&room, 1, -1);
     } else if (errno != EINTR) {
@@ -37,10 +37,10 @@ void write_all(std::string_view text) {
   }
 }
 
-// Only the log's own thread comes here.
+// Called only by the log thread.
 class StderrSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
-  // `pool`: whose thread comes here, and which therefore outlives each call.
+  // `pool`: owner of the log thread; it outlives each call of the sink.
   StderrSink(spdlog::details::thread_pool* pool, LogFormat format, bool journal)
       : pool_(pool), format_(format), journal_(journal) {}
 
@@ -76,7 +76,7 @@ class StderrSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> 
 
   spdlog::details::thread_pool* pool_;
   LogFormat format_;
-  bool journal_;  // that reads standard error
+  bool journal_;  // standard error is the systemd journal
   std::size_t told_ = 0;
 };
 
@@ -135,7 +135,7 @@ void finish_log(int exit_code) {
       spdlog::shutdown();
       ended->set_value();
     }).detach();
-  } catch (const std::system_error&) {  // no more threads: what is queued is written without that bound
+  } catch (const std::system_error&) {  // no thread can be started: write the queue without a time limit
     return spdlog::shutdown();
   }
   if (waited.wait_for(kPatienceAtEnd) != std::future_status::ready) std::_Exit(exit_code);

@@ -13,7 +13,7 @@ namespace rtrs::daemon {
 using nlohmann::ordered_json;
 
 std::string with_fields(std::string text, const LogFields& fields) {
-  // It parts the two.
+  // NUL separates the text from the fields.
   std::replace(text.begin(), text.end(), '\0', '?');
   ordered_json members = ordered_json::object();
   if (!fields.session.empty()) members["session"] = fields.session;
@@ -42,7 +42,7 @@ std::string json_line(std::chrono::system_clock::time_point time, std::string_vi
                     {"message", parts.text}};
   const ordered_json fields = ordered_json::parse(parts.fields, nullptr, false);
   if (fields.is_object()) line.update(fields);
-  // What a peer named itself need not be UTF-8.
+  // Names sent by a peer may be invalid UTF-8; json_text() accepts that.
   return tools::json_text(line);
 }
 

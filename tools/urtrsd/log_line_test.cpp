@@ -57,7 +57,7 @@ TEST(LogLine, PrioritiesAreThoseOfSyslog) {
   EXPECT_EQ(priority_of("trace"), "<7>");
 }
 
-// From now on std::thread has no room for a stack.
+// Makes every later std::thread fail, because its default stack size is too large.
 void allow_no_more_threads() {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);

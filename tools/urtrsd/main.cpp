@@ -84,14 +84,15 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
 
 int main(int argc, char** argv) {
   tools::hold_standard_streams();
-  const ServiceEnvironment service = take_service_environment();  // before there are threads
+  const ServiceEnvironment service =
+      take_service_environment();  // changes the environment, so before any thread is started
   tools::raise_descriptor_limit();
   tools::expect_removed_devices();
-  // A peer that goes away and a trace that reaches a size limit are errors of a call, not ends of the
+  // A closed connection, or a trace file that reaches RLIMIT_FSIZE, must fail the system call and not end the
   // process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  std::signal(SIGHUP, SIG_IGN);  // until the daemon runs
+  std::signal(SIGHUP, SIG_IGN);  // until the daemon installs its handler
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const CommandLine line = parse_command_line(arguments, std::getenv, try_start);
   std::fputs(line.output.c_str(), stdout);

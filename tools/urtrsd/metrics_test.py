@@ -1,4 +1,4 @@
-"""The page of metrics of a real urtrsd."""
+"""The metrics page of a real urtrsd."""
 import json
 import re
 import time
@@ -20,7 +20,7 @@ def test_a_scrape(urtrsd):
     lines = page(address).splitlines()
     assert 'urtrs_sessions 0' in lines
     values = [line for line in lines if not line.startswith("#")]
-    # What a scraper takes: name, labels, a number.
+    # The format of a sample: name, labels, a number.
     assert all(len(line.rsplit(" ", 1)) == 2 and float(line.rsplit(" ", 1)[1]) >= 0 for line in values)
     described = {line.split()[2] for line in lines if line.startswith("# TYPE")}
     assert {line.split("{")[0].split()[0] for line in values} == described
@@ -38,7 +38,7 @@ def test_other_addresses_than_loopback_are_warned_of(urtrsd):
 
 
 def test_the_board_asks_for_what_there_is():
-    """Of each metric in the documentation that has rows; without sessions those of paths are not on the page."""
+    """Compares with the documentation, because the page has no metrics of paths while there are no sessions."""
     known = set(re.findall(r"`(urtrs_\w+)`", (ROOT / "docs/management.md").read_text()))
     board = json.loads((ROOT / "tools/urtrsd/grafana/urtrsd.json").read_text())
     asked = {name for panel in board["panels"] for target in panel["targets"] for name in re.findall(r"urtrs_\w+", target["expr"])}

@@ -1,4 +1,4 @@
-"""urtrsd serves the parts of its configuration that are there, and the others when they appear."""
+"""urtrsd serves the available parts of its configuration, and the missing parts when they appear."""
 import ctypes
 import errno
 import json
@@ -123,20 +123,20 @@ def test_a_strict_reload_adds_no_missing_export(server, urtrs, tmp_path):
 
 
 def test_a_command_adds_no_missing_export(server, urtrs):
-    """Whoever typed it can mend it at once."""
+    """The user sees the error at once and can fix the command."""
     server("--export=a=mem:1M")
     assert "No such file or directory" in urtrs("export", "add", "m=/nowhere", code=1).stderr
     assert states(urtrs)[0] == {"a": "served"}
 
 
 def test_an_address_is_listened_on_when_the_host_has_it(server, urtrs, tmp_path):
-    """In a network namespace of its own. 192.0.2.0/24 is for documentation."""
+    """Runs in its own network namespace. 192.0.2.0/24 is reserved for documentation."""
     if os.geteuid() != 0 or shutil.which("nsenter") is None or shutil.which("ip") is None:
         pytest.skip("needs root, nsenter and ip")
     libc = ctypes.CDLL(None, use_errno=True)
 
     def alone():
-        # Without an interface that is up, Linux lets a socket be bound to any address.
+        # While no interface is up, Linux allows binding to any address.
         if libc.unshare(CLONE_NEWNET) != 0 or os.system("ip link set lo up") != 0:
             os._exit(99)
 
@@ -159,7 +159,7 @@ def test_an_address_is_listened_on_when_the_host_has_it(server, urtrs, tmp_path)
 
 
 def with_hosts(folder, text):
-    """For preexec_fn: host names are those of `text`, in a mount namespace of its own."""
+    """Function for preexec_fn: new mount namespace in which /etc/hosts contains `text`."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     (folder / "hosts").write_text(text)

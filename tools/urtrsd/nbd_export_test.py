@@ -1,4 +1,4 @@
-"""Exports that an NBD server holds: nbdkit, qemu-nbd, and one that dies."""
+"""Exports of NBD servers: nbdkit, qemu-nbd, and a server that is killed."""
 import errno
 import json
 import os
@@ -21,7 +21,7 @@ SIZE = 4 << 20
 
 
 class Nbdkit:
-    """An NBD server on a Unix socket, which can be killed and started again."""
+    """An NBD server on a Unix socket that can be killed and restarted."""
 
     def __init__(self, folder, *arguments):
         self.socket = folder / "held.sock"
@@ -49,7 +49,7 @@ def _nbdkit(tmp_path, ends):
 
 
 def end(process):
-    """nbdkit ends when its clients have left, and the handle of a test that failed is still there."""
+    """Stops nbdkit. Kills it if a failed test still holds a connection, because nbdkit waits for its clients."""
     process.terminate()
     try:
         process.wait(BOUND)
@@ -60,7 +60,7 @@ def end(process):
 
 @pytest.fixture(name="client")
 def _client(tmp_path, ends):
-    """The URI of a device that urtrsd exports, for NBD clients."""
+    """Starts a client of urtrsd. Returns the URI of the device for NBD clients."""
     if not PLUGIN.exists():
         pytest.skip("without the nbdkit plugin")
 
@@ -150,7 +150,7 @@ def test_a_server_that_dies_and_comes_back(nbdkit, client, urtrsd, tmp_path):
     held.start()
     until("IO goes on", lambda: error_of(device.pread, 512, 0) is None)
     server.logged("its NBD server is back")
-    # What was not flushed may be lost with its server, and that is said.
+    # Unflushed writes may be lost with the server, so one flush fails.
     assert error_of(device.flush) == "EIO"
     assert error_of(device.flush) is None, "once for each loss"
     held.kill()
@@ -160,7 +160,7 @@ def test_a_server_that_dies_and_comes_back(nbdkit, client, urtrsd, tmp_path):
 
 
 class Writer(threading.Thread):
-    """Writes one block after the other, each with its number, until `end()`."""
+    """Writes consecutive blocks that contain their number, until end()."""
 
     def __init__(self, uri):
         super().__init__()
@@ -182,7 +182,7 @@ class Writer(threading.Thread):
 
 
 def test_io_waits_for_a_server_that_restarts(nbdkit, client, urtrsd, tmp_path):
-    """Requests in flight are sent again, later ones wait, and one flush says that changes may be lost."""
+    """Requests in flight are resent, later ones wait, and one flush fails because changes may be lost."""
     image = tmp_path / "image"
     image.write_bytes(bytes(SIZE))
     held = nbdkit("file", image)
@@ -207,7 +207,7 @@ def test_io_waits_for_a_server_that_restarts(nbdkit, client, urtrsd, tmp_path):
 
 
 def exports(control):
-    """State and reason of each export."""
+    """State and reason by export name."""
     rows = json.loads(run(program("urtrs"), f"--socket={control}", "export", "list", "--json"))["exports"]
     return {row["name"]: (row["state"], row["why"]) for row in rows}
 
@@ -245,7 +245,7 @@ def test_the_end_does_not_wait_for_a_lost_server(nbdkit, urtrsd):
 
 
 def test_what_a_failed_flush_lost_is_told_to_whoever_opens_the_device_again(nbdkit, client, urtrsd, tmp_path):
-    """From the second on: what an NBD server holds has no identity before its first failure."""
+    """From the second failure on, because the cache of an NBD server has no identity before its first failure."""
     image, control = tmp_path / "image", tmp_path / "control"
     image.write_bytes(bytes(SIZE))
     held = nbdkit("file", image)
@@ -268,7 +268,7 @@ def test_what_a_failed_flush_lost_is_told_to_whoever_opens_the_device_again(nbdk
 
 @pytest.mark.parametrize("closed_first", [False, True])
 def test_what_a_server_lost_is_told_after_the_device_was_closed(nbdkit, client, urtrsd, tmp_path, closed_first):
-    """Changes that no flush covered, of a device that nobody has open any more."""
+    """The loss of unflushed changes is reported although the device was closed in between."""
     image, control = tmp_path / "image", tmp_path / "control"
     image.write_bytes(bytes(SIZE))
     held = nbdkit("file", image)
@@ -289,7 +289,7 @@ def test_what_a_server_lost_is_told_after_the_device_was_closed(nbdkit, client, 
 
 
 def test_a_closed_device_leaves_its_server(nbdkit, urtrsd, tmp_path):
-    """Once all is flushed."""
+    """urtrsd disconnects from the NBD server when the last device is closed and all writes are flushed."""
     held = nbdkit("memory", SIZE)
     server = urtrsd(f"--export=disk={held.uri}")
     peer = Client(server.port)
@@ -307,7 +307,7 @@ def test_a_closed_device_leaves_its_server(nbdkit, urtrsd, tmp_path):
 
 
 def test_a_loss_fails_one_flush_of_every_session(nbdkit, urtrsd, tmp_path):
-    """Also of one that changed nothing."""
+    """Also in a session that wrote nothing."""
     image = tmp_path / "image"
     image.write_bytes(bytes(SIZE))
     held = nbdkit("file", image)
@@ -329,7 +329,7 @@ def test_a_loss_fails_one_flush_of_every_session(nbdkit, urtrsd, tmp_path):
 
 
 def test_a_server_that_answers_nothing(nbdkit, client, urtrsd):
-    """It is lost after 60 s, although its kernel acknowledges all that it is sent."""
+    """The server counts as lost after 60 s, although the TCP stack of its host still acknowledges data."""
     held = nbdkit("memory", SIZE)
     server = urtrsd(f"--export=disk={held.uri}", "--export=other=mem:1M", "--nbd-wait-s=0")
     device = connected(client(server))
@@ -366,7 +366,7 @@ def test_mistakes(tmp_path, urtrsd, nbdkit):
 
 
 def serve_a_size(listener, size):
-    """The handshake of an NBD server with that size, for one client."""
+    """NBD handshake with one client; reports this disk size."""
     client, _ = listener.accept()
     with client:
         client.sendall(b"NBDMAGICIHAVEOPT" + struct.pack(">H", 3))
@@ -374,7 +374,7 @@ def serve_a_size(listener, size):
         while True:
             option, length = struct.unpack(">8xII", exact(client, 16))
             exact(client, length)
-            known = option in (6, 7)  # INFO, GO
+            known = option in (6, 7)  # NBD_OPT_INFO, NBD_OPT_GO
             told = [(3, struct.pack(">HQH", 0, size, 1)), (1, b"")] if known else [(0x80000001, b"")]
             for kind, data in told:
                 client.sendall(struct.pack(">QIII", 0x3e889045565a9, option, kind, len(data)) + data)

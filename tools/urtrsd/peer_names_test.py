@@ -1,5 +1,5 @@
-"""The name of a session is any bytes that its client sends. Every output shows it the same way: as UTF-8, and without anything that
-could control a terminal or break a parser."""
+"""A session name consists of arbitrary bytes sent by the client. Every output shows it in the same escaped form: valid
+UTF-8 without characters that could control a terminal or break a parser."""
 import json
 import subprocess
 import urllib.request
@@ -9,11 +9,11 @@ from iwarp_client import IwarpClient
 from programs import BOUND, free_port, program, until
 
 NAMES = [
-    (b"a\xed\xa0\x80", r"a\xed\xa0\x80"),                 # a surrogate
-    (b"a\xe0\x80\x80", r"a\xe0\x80\x80"),                 # an overlong form
+    (b"a\xed\xa0\x80", r"a\xed\xa0\x80"),                 # surrogate
+    (b"a\xe0\x80\x80", r"a\xe0\x80\x80"),                 # overlong encoding
     (b"a\xf4\x90\x80\x80", r"a\xf4\x90\x80\x80"),         # above U+10FFFF
-    ("a\u009b31m".encode(), r"a\xc2\x9b31m"),             # a control character
-    ("a\u202eb".encode(), r"a\xe2\x80\xaeb"),             # right to left
+    ("a\u009b31m".encode(), r"a\xc2\x9b31m"),             # control character
+    ("a\u202eb".encode(), r"a\xe2\x80\xaeb"),             # right-to-left override
     ("größe".encode(), "größe"),
 ]
 
@@ -36,7 +36,7 @@ def test_a_name_is_shown_alike_everywhere(urtrsd, ends, tmp_path, octets, shown)
     assert shown in urtrs("session", "list")
     as_json = urtrs("session", "list", "--json")
     assert as_json.isascii() and json.dumps(shown) in as_json
-    urtrs("reset", shown)  # the shown name is one that commands take
+    urtrs("reset", shown)  # commands accept the escaped form
     with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=BOUND) as answer:
         label = shown.replace("\\", r"\\")
         assert f'session="{label}"' in answer.read().decode()

@@ -1,4 +1,4 @@
-"""The static probes of the programs, as perf and bpftrace find them, and their list in docs/management.md."""
+"""The static probes in the programs, as seen by perf and bpftrace, match the list in docs/management.md."""
 import re
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""urtrsd reads its configuration again, whatever has become of the file, while IO goes on."""
+"""Reloads of urtrsd during IO, with valid, invalid and missing configuration files."""
 import os
 import signal
 import subprocess
@@ -71,7 +71,8 @@ def test_what_of_a_new_export_is_not_exported_is_told_once(folder, server):
 
 
 def test_reloads_do_not_hold_up_io(folder, server):
-    """A hundred, each with another export, one that is gone, and other lists; URTRS_LONGEST_IO_MS bounds the longest IO beside."""
+    """Each of 100 reloads adds an export, removes one and changes a list. URTRS_LONGEST_IO_MS limits the longest IO
+    meanwhile."""
     beside = Beside(server)
     config = folder / "urtrsd.toml"
     for number in range(100):

@@ -1,4 +1,4 @@
-"""Keys and certificates of a client that are replaced while it runs: used from its next connection attempt on, without a restart."""
+"""A running client uses replaced keys and certificates from its next connection attempt on, without a restart."""
 import json
 import signal
 import subprocess
@@ -13,7 +13,7 @@ SIZE = "16777216\n"
 
 
 def replaced(path, text, mode=0o600):
-    """As an administrator should: the new file takes the place of the old one."""
+    """Replaces a file atomically, as an administrator should."""
     new = path.with_suffix(".new")
     new.write_text(text)
     new.chmod(mode)
@@ -21,7 +21,7 @@ def replaced(path, text, mode=0o600):
 
 
 class Client:
-    """nbdkit with the plugin, which stays."""
+    """nbdkit with the plugin, running for the whole test."""
 
     def __init__(self, folder, server, *parameters):
         self.server, self.socket, self.log = server, folder / "nbd", folder / "client.log"
@@ -42,13 +42,13 @@ class Client:
         return paths[0] if paths else {}
 
     def reconnect(self):
-        """Ends the path and begins to connect it again."""
+        """Disconnects the path and starts to reconnect it."""
         for verb in "disconnect", "reconnect":
             done = run(program("urtrs"), "client", "path", verb, "mine", "0")
             assert done.returncode == 0, done.stderr
 
     def works_again(self):
-        """After its path was lost: it has IO over a new one."""
+        """Reconnects the path and checks that IO works."""
         self.reconnect()
         until(lambda: "the path is connected again\n" + self.text() + self.server.text(),
               lambda: self.path().get("state") == "connected")
@@ -63,7 +63,7 @@ class Client:
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
-    """Of control sockets, so that urtrs finds those of this test alone."""
+    """Separate run-time directory, so that urtrs finds only the control sockets of this test."""
     (tmp_path / "run").mkdir()
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
 
@@ -86,7 +86,7 @@ def _start(urtrsd):
 
 
 def new_key(folder, name):
-    """A new key of the identity, as a line."""
+    """Generates a key for the identity. Returns its line for a key file."""
     file = folder / "fresh"
     file.unlink(missing_ok=True)
     assert run(program("urtrs"), "key", "new", name, file).returncode == 0
@@ -99,7 +99,7 @@ def reloaded(server, said):
     until("the server has read its files again", lambda: server.text().count(said) > before)
 
 
-# By fabric: prefix of parameters, words of the server about a reload.
+# By fabric: prefix of the parameters, and the log text of a reload.
 FABRICS = {"tcp": ("tls", "keys and certificates were read"), "libfabric": ("auth", "shared keys were read")}
 
 
@@ -112,7 +112,7 @@ def test_a_key_that_was_rotated_at_both_ends(start, client, keys, fabric):
     line = new_key(keys, "alice")
     (keys / "server").write_text(line)
     reloaded(server, said)
-    # The client first, while its file is that of before: it is refused until the file is there, and not restarted.
+    # The client still has the old file: it is rejected until the new file is in place, without a restart.
     mine.reconnect()
     until(lambda: "the old key is refused\n" + mine.text(), lambda: mine.path().get("reason") in ("tls_failed", "key_refused"))
     replaced(keys / "alice", line)
@@ -151,7 +151,7 @@ def test_a_certificate_that_was_renewed_by_another_ca(start, client, pki, tmp_pa
     for name, source in zip(("cert", "key", "ca"), (*pki.issue("carl"), pki.ca)):
         replaced(folder / name, source.read_text())
     mine = client(server, f"tls_cert={folder / 'cert'}", f"tls_key={folder / 'key'}", f"tls_ca={folder / 'ca'}")
-    # The certificate without its key: no set.
+    # A certificate without its private key is not used.
     renewed = pki.issue("dora")
     replaced(folder / "cert", renewed[0].read_text())
     mine.works_again()
@@ -183,7 +183,7 @@ def test_the_end_of_a_certificate_is_told_before_it_comes(start, client, pki):
     when, = (float(line.split()[-1]) for line in metrics.splitlines()
              if line.startswith("urtrs_tls_expiry_timestamp_seconds{") and 'what="certificate"' in line)
     assert 8 * 86400 < when - time.time() <= 9 * 86400
-    # After the renewal no program warns.
+    # No warnings after the renewal.
     for old, new in zip((certificate, key), pki.issue("late", 99)):
         replaced(old, new.read_text())
     reloaded(server, "keys and certificates were read")

@@ -24,7 +24,7 @@ std::string take(const char* name) {
   return text;
 }
 
-// 0, or an errno.
+// Returns 0 or an errno.
 int connect_to(int fd, const std::string& socket) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -87,8 +87,8 @@ void ServiceNotifier::answer_watchdog() {
 
 void ServiceNotifier::send(const std::string& message) {
   if (fd_.get() < 0) return;
-  // A service manager that does not read must not stop IO. Without READY it ends urtrsd, which is for it to
-  // decide.
+  // Never blocks: a service manager that does not read its socket must not stop IO. If READY=1 is lost, the
+  // manager stops urtrsd after its start timeout.
   const bool sent = ::send(fd_.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
   if (std::exchange(refused_, !sent) || sent) return;
   spdlog::warn("cannot tell the service manager at NOTIFY_SOCKET={} {}: {}", in_quotes(socket_),

@@ -1,5 +1,5 @@
-// Tells the service manager that started urtrsd how it is: the protocol of sd_notify(3), one datagram for
-// each message. Does nothing where NOTIFY_SOCKET is not set.
+// Reports the state of urtrsd to the service manager that started it, with the protocol of sd_notify(3): one
+// datagram per message. Does nothing if NOTIFY_SOCKET is not set.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -12,20 +12,21 @@
 namespace rtrs::daemon {
 
 struct ServiceEnvironment {
-  std::string socket;                     // a path, or "@name" of the abstract namespace; empty: none
-  std::chrono::microseconds watchdog{0};  // ends a service that is silent for so long; 0: no watchdog
+  std::string socket;                     // path, or "@name" in the abstract namespace; empty: none
+  std::chrono::microseconds watchdog{0};  // WATCHDOG_USEC; 0: no watchdog
 };
 
-// Takes NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID out of the environment.
+// Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and removes them from the environment. A watchdog for
+// another process (WATCHDOG_PID) is ignored.
 ServiceEnvironment take_service_environment();
 
 class ServiceNotifier {
  public:
-  // A socket that cannot be used is a line of the log.
+  // Logs a warning if the socket cannot be used; all messages are then dropped.
   ServiceNotifier(boost::asio::io_context&, const ServiceEnvironment&);
 
-  // `status` is one line for the user: systemctl status shows it. Begins to answer the watchdog, by a timer
-  // of the event loop and twice in each period; a loop that stands still is silent.
+  // Reports that the start is complete. `status`: one line, shown by `systemctl status`. Also starts the
+  // watchdog messages: a timer of the event loop sends two per period, so they stop if the loop hangs.
   void ready(std::string_view status);
   void status(std::string_view status);
   void stopping(std::string_view status);
@@ -35,10 +36,10 @@ class ServiceNotifier {
   void answer_watchdog();
 
   std::string socket_;
-  UniqueFd fd_;  // closed: there is nobody to tell
+  UniqueFd fd_;  // not open: messages are dropped
   std::chrono::microseconds interval_;
   boost::asio::steady_timer timer_;
-  bool refused_ = false;  // the last message; told once
+  bool refused_ = false;  // the last message could not be sent; only the first such failure is logged
 };
 
 }  // namespace rtrs::daemon

@@ -1,4 +1,4 @@
-// The messages to a service manager, over real sockets.
+// Tests of the messages to a service manager, over real sockets.
 #include "tools/urtrsd/service_notifier.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class Manager {
     EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
   }
 
-  // The next message; empty when there is none.
+  // Returns the next message; empty if there is none.
   std::string next() {
     std::array<char, 256> text{};
     const auto size = ::recv(fd_.get(), text.data(), text.size(), MSG_DONTWAIT);
@@ -40,7 +40,7 @@ class Manager {
 
 class ServiceNotifierTest : public testing::TestWithParam<bool> {
  protected:
-  // A socket with a name in the file system, or in the abstract namespace.
+  // Socket name: a path or a name in the abstract namespace.
   std::string name() const {
     return GetParam() ? folder_ / "notify" : "@urtrs-notify-test-" + std::to_string(::getpid());
   }
@@ -75,7 +75,7 @@ TEST_P(ServiceNotifierTest, TheWatchdogIsAnsweredFromTheLoop) {
   notifier.ready("");
   EXPECT_EQ(manager.next(), "READY=1\nSTATUS=\n");
   EXPECT_EQ(manager.next(), "WATCHDOG=1\n");
-  EXPECT_EQ(manager.next(), "");  // a loop that does not turn is silent
+  EXPECT_EQ(manager.next(), "");  // no message while the event loop does not run
   for (int turn = 0; turn < 3; ++turn) {
     EXPECT_EQ(context_.run_one(), 1U);
     EXPECT_EQ(manager.next(), "WATCHDOG=1\n");

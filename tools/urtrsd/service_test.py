@@ -1,4 +1,4 @@
-"""urtrsd under a service manager: the messages of sd_notify(3)."""
+"""urtrsd under a service manager: messages of sd_notify(3)."""
 import contextlib
 import fcntl
 import os
@@ -47,7 +47,7 @@ def test_the_watchdog_is_answered_again_and_again(urtrsd, manager):
     server = start(urtrsd, manager, WATCHDOG_USEC="20000")
     assert manager.recv(4096).startswith(b"READY=1\n")
     assert [manager.recv(4096) for _ in range(3)] == [b"WATCHDOG=1\n"] * 3
-    # A daemon that stands still does not answer.
+    # A stopped daemon sends no watchdog message.
     server.process.send_signal(signal.SIGSTOP)
     until("stopped", lambda: open(f"/proc/{server.process.pid}/stat", encoding="utf-8").read().split()[2] == "T")
     manager.setblocking(False)
@@ -88,7 +88,7 @@ def test_a_start_with_something_missing_is_ready(urtrsd, manager, tmp_path):
 
 
 def test_the_watchdog_is_answered_before_its_time_is_over(urtrsd, manager):
-    """The shortest of several pauses: a busy machine makes some of them longer."""
+    """Checks the shortest of several intervals, because a busy machine delays some."""
     start(urtrsd, manager, WATCHDOG_USEC="1000000")
     assert manager.recv(4096).startswith(b"READY=1\n")
     times = []
@@ -109,7 +109,7 @@ def test_without_a_bound_the_end_waits_for_storage(urtrsd):
 
 
 def test_a_trace_is_whole_when_urtrsd_is_told_twice_to_end(urtrsd, tmp_path):
-    """It leaves at once, and what was recorded since the last look at the file is in it."""
+    """After the second signal it exits immediately, and all records are in the file."""
     trace = tmp_path / "t.rtrc"
     server = urtrsd("--export=slow=mem:1M,delay_ms=600000", "--shutdown-timeout-s=0", f"--trace={trace}", "--trace-detail=payload")
     session = iwarp_client.IwarpClient(server.port, "one")
@@ -130,7 +130,7 @@ def test_a_trace_is_whole_when_urtrsd_is_told_twice_to_end(urtrsd, tmp_path):
 
 
 def test_a_standard_error_that_does_not_block_loses_no_line(urtrsd, tmp_path):
-    """Whoever shares it may have made it so."""
+    """Another process that shares standard error may have set O_NONBLOCK."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     os.write(writer, b"x" * 4096)

@@ -1,4 +1,4 @@
-// Tries for --check-config everything that urtrsd needs from its host at the start.
+// For --check-config: tries everything that urtrsd needs from its host to start.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace rtrs::daemon {
 
-// Reasons not to start; nothing: there is none.
+// Each returns the reason why urtrsd must not start, or nullopt.
 std::optional<std::string> too_few_descriptors();
 std::optional<std::string> why_no_invalidation(const DaemonConfig&, const Capabilities& fabric);
 
-// Opens the storage engine, the fabric and the address of metrics for a moment.
+// Opens the storage engine, the fabric and the metrics address, and closes them again.
 StartTrial try_start(const DaemonConfig&);
 
 }  // namespace rtrs::daemon

@@ -1,4 +1,4 @@
-"""Who may do what: allow lists of urtrsd, folders of sessions, and the files of keys."""
+"""Access rules of urtrsd: allow lists, directories per session, and key files."""
 import json
 import re
 import signal
@@ -132,7 +132,7 @@ class TestAccess:
 
     @pytest.mark.parametrize("by", ["certificates", "keys"])
     def test_a_reload_switches_tls_on_and_off(self, tmp_path, by):
-        """With it a folder is of the identity with its name; without it the log warns of who may come."""
+        """With TLS, an identity can open only the directory of its name. Without TLS, the log has a warning."""
         plain = self.folders(tmp_path) + 'listen = ["0.0.0.0"]\n'
         sealed = plain + (self.head if by == "certificates" else f'tls_keys = "{self.keys / "server"}"\n')
         warning = "is no loopback address, and clients come without TLS"
@@ -203,7 +203,7 @@ class TestAccess:
         perf = [program("urtrs-perf"), "127.0.0.1", "--port", server.port, "--connect-timeout", "1s", "--runtime", "1s"]
         perf += [f"--{name.replace('_', '-')}={value}" for name, value in common.items()]
         for command, crl, end in (plugin, "tls_crl", ["--run", "nbdinfo --size $uri"]), (perf, "--tls-crl", []):
-            # What urtrs-perf wants behind TLS urtrsd does not have.
+            # urtrs-perf fails after it has connected, because urtrsd does not run its protocol.
             done = run(*command, *end)
             assert done.returncode == 0 or "127.0.0.1 is connected" in done.stderr, done.stderr
             done = run(*command, f"{crl}={revoked}", *end)

@@ -1,4 +1,4 @@
-"""What tests of urtrsd over TLS share: a CA and its certificates, files of keys, servers."""
+"""Shared by TLS tests of urtrsd: a CA with certificates, key files, servers."""
 import ssl
 import subprocess
 
@@ -15,7 +15,7 @@ def run(*command, **options):
 
 
 class Pki:
-    """A CA, and certificates of it."""
+    """A CA that issues and revokes certificates."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -30,7 +30,7 @@ class Pki:
         return done.stdout
 
     def issue(self, name, days=99):
-        """(certificate, key) of the name; with fewer than 0 days it has expired."""
+        """Issues a certificate. Returns the files (certificate, key). Negative `days`: already expired."""
         stem = f"{name}{days}"
         key, request, certificate = (self.folder / f"{stem}.{end}" for end in ("key", "csr", "pem"))
         self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", request,
@@ -43,7 +43,7 @@ class Pki:
         return certificate, key
 
     def take_back(self, *certificates):
-        """The list of certificates that the CA took back."""
+        """Revokes certificates. Returns the file of the CRL."""
         settings = self.folder / "ca.conf"
         settings.write_text("[ca]\ndefault_ca = own\n[own]\ndatabase = index\ndefault_md = sha256\ndefault_crl_days = 99\n")
         (self.folder / "index").touch()
@@ -56,7 +56,7 @@ class Pki:
 
 
 def wrap_with(ca, pair, version=ssl.TLSVersion.TLSv1_3):
-    """Makes a socket one of TLS, with the certificate of `pair`."""
+    """Returns a function that wraps a socket in TLS with the certificate and key of `pair`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = context.maximum_version = version
     context.load_verify_locations(ca)
@@ -72,7 +72,7 @@ def _pki(tmp_path):
 
 @pytest.fixture(name="keys")
 def _keys(tmp_path):
-    """Files of keys: of the server, and of each client."""
+    """Directory of key files: one for the server, one per client."""
     folder = tmp_path / "keys"
     folder.mkdir()
     for name in "alice", "bob":

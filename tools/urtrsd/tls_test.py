@@ -1,4 +1,4 @@
-"""urtrsd over TLS 1.3: who is let in, and who is refused with the reason in the log, while a good session beside goes on."""
+"""urtrsd with TLS 1.3: accepted clients, and clients rejected with a logged reason, while a good session continues."""
 import os
 import re
 import signal
@@ -17,7 +17,7 @@ from wire_client import Refused, connect_request
 
 @pytest.fixture(name="server")
 def _server(start, pki, keys, monkeypatch):
-    """Takes certificates and keys; a session with a certificate beside has IO all the time and is verified."""
+    """A server that accepts certificates and keys, with a session in the background that verifies its IO."""
     certificate, key = pki.issue("server")
     server = start(f"--tls-cert={certificate}", f"--tls-key={key}", f"--tls-ca={pki.ca}", f"--tls-keys={keys / 'server'}")
     good = wrap_with(pki.ca, pki.issue("good"))
@@ -142,7 +142,7 @@ def test_other_protocols_are_refused(server, pki):
 
 
 def test_a_hello_that_is_played_again_does_nothing(server, pki):
-    """What a good client sent, recorded on the way, and sent once more by somebody else."""
+    """An attacker records the bytes of a valid client and replays them."""
     with socket.create_server(("127.0.0.1", 0)) as relay:
         relay.settimeout(GOOD_TIME)
         sent = []
@@ -177,7 +177,7 @@ def test_a_hello_that_is_played_again_does_nothing(server, pki):
 
 
 def test_half_open_handshakes_are_limited(server, pki):
-    """More than there may be, each with half a hello: the oldest go, and a good client gets in."""
+    """More incomplete ClientHellos than allowed: the oldest connections are closed, and a valid client gets in."""
     hello = bytes.fromhex("1603010200010001fc0303")
     crowd = [raw(server, hello) for _ in range(300)]
 
@@ -208,7 +208,7 @@ def test_a_session_is_of_the_identity_that_made_it(server, pki):
         IwarpClient(server.port, "mine", GOOD_TIME, wrap=bob, paths=mine.paths)
     assert stranger.value.errno == 1, stranger.value
     server.logged("reason=other_identity")
-    # Who made it comes as far as the next rule: its two addresses have a path.
+    # Alice passes the identity check and fails at the next one: a path between these addresses already exists.
     with pytest.raises(Refused) as twin:
         IwarpClient(server.port, "mine", GOOD_TIME, wrap=alice, paths=mine.paths)
     assert twin.value.errno == 17, twin.value
@@ -242,7 +242,7 @@ def test_a_reload_reads_keys_again(start, keys):
     refused(plugin(server, f"tls_keys={keys / 'bob'}"), "it sent the alert")
     server.logged("there is no key of bob")
     accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
-    # A file that is wrong leaves what was.
+    # After an invalid file, the previous keys stay in use.
     (keys / "server").write_text("alice:12\n")
     server.process.send_signal(signal.SIGHUP)
     server.logged("TLS stays as it was: .*line 1: a key is 64 hexadecimal digits")
@@ -258,7 +258,7 @@ def test_a_listener_without_tls_warns_where_strangers_come(start, keys):
 
 
 def test_an_idle_client_costs_the_others_nothing(server, pki):
-    """A client that stops in the middle of a record is no business of the others."""
+    """A client that stops in the middle of a record does not affect others."""
     good = wrap_with(pki.ca, pki.issue("slow"))
     with good(socket.create_connection(("127.0.0.1", server.port), GOOD_TIME)) as sock:
         begin = time.monotonic()

@@ -1,4 +1,4 @@
-"""What urtrsd records when signals ask for it can be replayed."""
+"""Recordings that signals start and stop can be replayed."""
 import resource
 import signal
 import subprocess
@@ -32,7 +32,7 @@ def test_traces_that_signals_ask_for(urtrsd, tmp_path):
 
 
 def test_a_reload_does_not_take_a_recording_for_a_setting(urtrsd, tmp_path):
-    """What an operator records meanwhile is not in the configuration, and what was is no other because it was completed."""
+    """A recording started or stopped by an operator is not a change of the setting `trace`."""
     config, control = tmp_path / "urtrsd.toml", tmp_path / "control"
     text = f'trace = "{tmp_path}/whole.rtrc"\n[[export]]\nname = "a"\nmem = "1M"\n'
     config.write_text(text)
@@ -66,7 +66,7 @@ def test_each_recording_of_a_run_has_a_file_of_its_own(urtrsd, tmp_path):
 
 
 def test_a_recording_that_cannot_go_on_is_told_once_and_stopping_it_fails(urtrsd, tmp_path):
-    """Its file may have 64 KiB."""
+    """RLIMIT_FSIZE limits the file to 64 KiB."""
     control, trace = tmp_path / "control", tmp_path / "live.rtrc"
     server = urtrsd("--export=a=mem:1M", f"--control={control}",
                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)))
@@ -87,7 +87,7 @@ def test_a_recording_that_cannot_go_on_is_told_once_and_stopping_it_fails(urtrsd
 
 
 def test_whoever_stops_a_recording_hears_that_it_is_not_whole(urtrsd, tmp_path):
-    """No byte fits into its file any more when it is stopped."""
+    """The file cannot grow any more when the recording is stopped."""
     control, trace = tmp_path / "control", tmp_path / "live.rtrc"
     server = urtrsd("--export=a=mem:1M", f"--control={control}")
 

@@ -1,10 +1,10 @@
-"""A client for tests of urtrsd that speaks RTRS and RNBD over the frames of libfabric's provider tcp, on two plain
-sockets: it can open many devices, and shows every errno."""
+"""Test client for urtrsd: RTRS and RNBD with the framing of libfabric's provider tcp, on plain sockets. It can open
+many devices and returns every errno."""
 import os
 import socket
 import struct
 
-MSG, WRITE = 0, 4  # operations of a frame
+MSG, WRITE = 0, 4  # frame opcodes
 HAS_IMMEDIATE = 1
 HB_MSG, HB_ACK = 8 << 28, 9 << 28
 
@@ -20,7 +20,7 @@ def exact(sock, size):
 
 
 class Refused(ConnectionRefusedError):
-    """With the errno of the answer, None without one."""
+    """`errno` is the one in the rejection; None if there is none."""
 
     def __init__(self, error):
         super().__init__(error, f"refused with errno {error}")
@@ -35,7 +35,7 @@ def connect_request(con, connections, session, paths):
 
 
 def connect(port, request, timeout):
-    """(socket, answer) of a connection that the server accepted."""
+    """Connects. Returns (socket, reply)."""
     sock = socket.create_connection(("127.0.0.1", port), timeout)
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -51,7 +51,7 @@ def connect(port, request, timeout):
 
 
 class Client:
-    """One session of one path. Raises OSError when it is refused."""
+    """A session with one path. Raises OSError if the server rejects it."""
 
     def __init__(self, port, name=None, timeout=60, connections=2):
         self.sockets, self.chunks = [], []
@@ -76,7 +76,7 @@ class Client:
             self.chunks += [[address + start, key] for start in range(0, length, chunk_size)]
 
     def receive(self, con):
-        """(immediate or None, bytes) of the next frame."""
+        """Returns (immediate or None, bytes) of the next frame."""
         head = struct.unpack("<BBHBBBBQ", exact(self.sockets[con], 16))
         rest = exact(self.sockets[con], head[5] - 16)
         body = exact(self.sockets[con], head[7] - head[5])
@@ -87,7 +87,7 @@ class Client:
                                   struct.pack("<QQQQ", immediate, address, len(payload), key) + payload)
 
     def send(self, user, data=b"", read=0, chunk=0):
-        """A request; read_answer() has its answer."""
+        """Sends a request; read_answer() returns its response."""
         address, key = self.chunks[chunk]
         if read:
             message = user + struct.pack("<HHHHQII", 3, len(user), 0, 1, 0, 0x1234, read)
@@ -98,7 +98,7 @@ class Client:
         self.write(1, address + start, key, (chunk << 28 - (self.depth - 1).bit_length()) + offset, message)
 
     def read_answer(self):
-        """(chunk, errno, data that was read) of the next request that is answered."""
+        """Returns (chunk, errno, data read) of the next response."""
         got = b""
         while True:
             immediate, body = self.receive(1)
@@ -113,7 +113,7 @@ class Client:
                 return chunk, immediate >> 19 & 0x1ff, got
 
     def call(self, user, data=b"", read=0):
-        """(errno, data that was read) of a request in the first chunk. Answers of other chunks are dropped."""
+        """Sends a request in chunk 0. Returns (errno, data read). Drops responses for other chunks."""
         self.send(user, data, read)
         while True:
             chunk, error, got = self.read_answer()
@@ -125,7 +125,7 @@ class Client:
         return struct.pack("<HHBB255s3s", 2, 0, 1 if writable else 0, 0, name.encode().ljust(255, b"\0"), b"")
 
     def open(self, name, writable=True):
-        """(errno, device)"""
+        """Returns (errno, device id)."""
         error, answer = self.call(self.open_message(name, writable), read=56)
         return (error, None) if error else (0, struct.unpack_from("<I", answer, 4)[0])
 
@@ -133,15 +133,15 @@ class Client:
         self.send(self.open_message(name, writable), read=56, chunk=chunk)
 
     def close_device(self, device):
-        """errno"""
+        """Returns an errno; 0: success."""
         return self.call(struct.pack("<HHI", 5, 0, device))[0]
 
     def write_device(self, device, sector, data):
-        """errno"""
+        """Returns an errno; 0: success."""
         return self.call(struct.pack("<HHIQIIH6s", 4, 0, device, sector, 1, len(data), 0, b""), data)[0]
 
     def read_device(self, device, sector, size):
-        """(errno, data)"""
+        """Returns (errno, data)."""
         return self.call(struct.pack("<HHIQIIH6s", 4, 0, device, sector, 0, size, 0, b""), read=size)
 
     def send_read(self, device, sector, size, chunk):
@@ -151,15 +151,15 @@ class Client:
         self.send(struct.pack("<HHIQIIH6s", 4, 0, device, sector, 1, len(data), 0, b""), data, chunk=chunk)
 
     def discard_device(self, device, sector, size):
-        """errno"""
+        """Returns an errno; 0: success."""
         return self.call(struct.pack("<HHIQIIH6s", 4, 0, device, sector, 3, size, 0, b""))[0]
 
     def flush_device(self, device):
-        """errno"""
+        """Returns an errno; 0: success."""
         return self.call(struct.pack("<HHIQIIH6s", 4, 0, device, 0, 2, 0, 0, b""))[0]
 
     def beat(self):
-        """Asks for a sign of life and waits for it."""
+        """Sends a heartbeat and waits for the acknowledgement."""
         self.write(0, 0, 0, HB_MSG, b"")
         while self.receive(0)[0] != HB_ACK:
             pass

@@ -1,4 +1,4 @@
-// Where a program of this project is that another one runs.
+// Finds another program of this project, so that it can be started.
 #pragma once
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 namespace rtrs::tools {
 
-// Beside the program that runs, else in PATH; empty: it is in neither.
+// Looks in the folder of the running program, then in PATH. Returns an empty string if `name` is in neither.
 inline std::string find_program(const std::string& name) {
   std::array<char, 4096> self{};
   const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size() - 1);

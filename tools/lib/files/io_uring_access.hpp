@@ -1,4 +1,4 @@
-// Whether this process may use io_uring, which containers, kernels and limits refuse.
+// Checks whether this process may use io_uring. Containers, old kernels and resource limits can forbid it.
 #pragma once
 
 #include <linux/io_uring.h>
@@ -15,7 +15,7 @@
 
 namespace rtrs::tools {
 
-// Entries of the ring that urtrsd asks for.
+// Number of entries of the ring that urtrsd creates.
 inline constexpr unsigned kStorageRingEntries = 2049;
 
 struct IoUringRefusal {
@@ -48,7 +48,8 @@ inline IoUringRefusal explain_io_uring_refusal(const char* call, int error) {
   }
 }
 
-// Tries what comes after io_uring_setup on a ring: a filter may allow one call and refuse the others.
+// Tries the system calls other than io_uring_setup, because a seccomp filter may allow one call and refuse
+// the others. Also checks the operations that urtrsd needs. Returns nullopt if all of them work.
 inline std::optional<IoUringRefusal> try_ring(int ring) {
   if (::syscall(SYS_io_uring_enter, ring, 0, 0, 0, nullptr, std::size_t{0}) < 0)
     return explain_io_uring_refusal("io_uring_enter", errno);
@@ -65,7 +66,7 @@ inline std::optional<IoUringRefusal> try_ring(int ring) {
   return std::nullopt;
 }
 
-// Makes a ring of this size, tries it, and closes it. Returns nullopt if io_uring can be used.
+// Creates a ring with `entries` entries, tries it, and closes it. Returns nullopt if io_uring can be used.
 inline std::optional<IoUringRefusal> io_uring_refusal(unsigned entries = kStorageRingEntries) {
   io_uring_params parameters{};
   const long ring = ::syscall(SYS_io_uring_setup, entries, &parameters);

@@ -1,4 +1,4 @@
-// What the kernel tells in /proc and /sys.
+// Reads files of /proc and /sys.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace rtrs::tools {
 
-// The first 4 KiB, without newlines at the end; nothing: it cannot be read.
+// Returns the first 4 KiB of the file without trailing newlines; nullopt if it cannot be read.
 inline std::optional<std::string> read_kernel_file(const std::string& file) {
   std::ifstream in(file);
   std::array<char, 4096> room{};
@@ -22,7 +22,7 @@ inline std::optional<std::string> read_kernel_file(const std::string& file) {
   return text;
 }
 
-// In no order; of a folder that is not there none.
+// Returns the names of the entries of a folder, unsorted; an empty list if the folder does not exist.
 inline std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;

@@ -1,4 +1,5 @@
-// A file of the user as one text: not without end, as a device would be.
+// Reads a file that the user named into memory. The size limit protects against endless files such as
+// devices.
 #pragma once
 #include <cerrno>
 #include <cstring>
@@ -9,7 +10,8 @@
 
 namespace rtrs::tools {
 
-// Up to `most` MiB. What is wrong is said without the name of the file: "it is larger than 1 MiB".
+// Returns the contents of a file of at most `most` MiB. The error text does not contain the name of the file:
+// "it is larger than 1 MiB".
 inline tl::expected<std::string, std::string> read_bounded(const std::string& path, std::size_t most) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);

@@ -1,4 +1,4 @@
-// A new folder that goes with this object, for traces that nobody keeps.
+// A new folder for temporary traces. The destructor deletes the folder and everything in it.
 #pragma once
 
 #include <cstdlib>
@@ -10,7 +10,7 @@ namespace rtrs::trace {
 
 class ScratchFolder {
  public:
-  // In `base`, or where temporary files are; path() is empty when it cannot be made (errno tells why).
+  // Creates the folder in `base`. If that fails, path() is empty and errno has the cause.
   explicit ScratchFolder(const std::filesystem::path& base = temporary()) {
     std::string name = (base / "urtrs-XXXXXX").string();
     if (::mkdtemp(name.data()) != nullptr) path_ = name;

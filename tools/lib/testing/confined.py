@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Runs a command as Docker would with --userns-remap, --read-only and its default seccomp profile:
+"""Runs a command as Docker would run it with --userns-remap, --read-only and the default seccomp profile:
 
     confined.py [--host=NAME] [--no-groups] FOLDER COMMAND...
 
-It is user 1000 of group 1000 and, without --no-groups, of GROUP in a user namespace, process 1 of a process namespace, on a host of
-this name. No /proc is mounted, every file system but FOLDER is read-only, and io_uring is refused. Needs root, as the Docker daemon."""
+The command runs as user 1000 and group 1000 of a user namespace, as process 1 of a PID namespace, on a host called NAME
+(default: web). Without --no-groups it also has the supplementary group GROUP. /proc is not mounted, every file system
+except FOLDER is read-only, and the io_uring calls fail with EPERM. Needs root."""
 import ctypes
 import os
 import signal
 import struct
 import sys
 
-FIRST_ID = 100000  # outside: user 0 of the namespace
+FIRST_ID = 100000  # user 0 of the namespace, as the host numbers it
 USER = 1000
 GROUP = 4242
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -68,7 +69,8 @@ def _wait(child):
 
 
 def _namespace(mapped, groups, command):
-    """Between the two: unshared, until its users are mapped, then the parent of process 1."""
+    """Runs in the child of main(): creates the namespaces, waits until main() has mapped the users, starts process 1
+    and waits for its exit."""
     _check(_LIBC.unshare(_NEWUSER | _NEWPID))
     mapped[0].write("\n")
     mapped[0].close()

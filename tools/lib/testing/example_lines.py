@@ -1,23 +1,23 @@
-"""Commands that help texts and pages show, made to run in a folder of a test on this host."""
+"""Changes example commands of help texts and documents so that a test can run them on this host, in its own folder."""
 import os
 import re
 import subprocess
 
 from programs import BUILD
 
-LIMIT = 120  # seconds for one of them
+LIMIT = 120  # seconds that one command may take
 TOOLS = ("urtrs", "urtrsd", "urtrs-mapd", "urtrs-sim", "urtrs-perf", "urtrs-conform", "urtrs-replay", "nbdkit")
 
 
 def here(line, folder):
-    """Addresses of loopback, three seeds, and paths below `folder`."""
+    """Replaces addresses by loopback addresses, ranges of seeds by three seeds, and paths by paths below `folder`."""
     line = re.sub(r"\b10\.0\.(\d)\.(\d+)\b", r"127.0.\1.\2", line)
     line = re.sub(r"0\.\.\d+", "0..3", line)
     return re.sub(r"(?<![\w$./])(/etc/urtrs|/srv/images|/srv|/var/lib/urtrs|/tmp/run|/run)\b", str(folder), line)
 
 
 def ended(line):
-    """What goes on until Ctrl-C looks once."""
+    """Makes a command that runs until Ctrl-C show one screen or event and exit."""
     if re.match(r"urtrs (client )?(top|monitor)", line):
         return "timeout -s INT 1 " + re.sub(r"--(interval|count)=\d+", "", line) + " --count=1 --interval=0.1"
     return line

@@ -1,4 +1,4 @@
-"""What the Python tests share: the programs of a build, urtrsd as a process, waiting with a bound."""
+"""Helpers of the Python tests: the programs of a build, urtrsd as a process, waiting with a time limit."""
 import contextlib
 import os
 import pathlib
@@ -14,7 +14,7 @@ BUILD = pathlib.Path(os.environ.get("URTRS_BUILD_DIR", ROOT / "build/release")).
 TRACES = ROOT / "tools/dev/traces/whole"
 CAPTURES = ROOT / "conformance/captures"
 PLUGIN = BUILD / "tools/nbdkit/nbdkit-urtrs-plugin.so"
-BOUND = 60  # seconds for anything that takes less than one
+BOUND = 60  # seconds; generous time limit for anything that normally takes less than one second
 
 
 def program(name):
@@ -22,8 +22,8 @@ def program(name):
 
 
 def free_port():
-    """A port that is free on every local address, below those that the kernel gives to outgoing connections: the client
-    of another test could take one of those before the server listens."""
+    """Returns a port that is free on every local address. The port is below the range of outgoing connections, because
+    the client of another test could be given a port of that range before the server listens."""
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as ports:
         first_outgoing = int(ports.read().split()[0])
     for port in random.sample(range(min(10000, first_outgoing // 2), first_outgoing), 100):
@@ -39,7 +39,8 @@ def listens(port):
 
 
 def until(what, condition, seconds=BOUND):
-    """Waits for it and answers what it was; `what` may be a function that says it."""
+    """Waits until condition() is true and returns its result. `what`, a text or a function that returns it, describes
+    the condition in the error message."""
     end = time.monotonic() + seconds
     while not (result := condition()):
         if time.monotonic() > end:
@@ -49,14 +50,14 @@ def until(what, condition, seconds=BOUND):
 
 
 def stand_still(process):
-    """Stops it; when this returns it answers nothing that it is asked, which the signal alone does not promise."""
+    """Sends SIGSTOP and waits until the process has stopped, because the signal alone takes effect later."""
     process.send_signal(signal.SIGSTOP)
     stat = pathlib.Path(f"/proc/{process.pid}/stat")
     until("the process stands still", lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T")
 
 
 class Urtrsd:
-    """urtrsd on a port of its own, with its log in a file; started again it takes the same port."""
+    """urtrsd on a free port, with its log in a file. start() after end() uses the same port."""
 
     def __init__(self, log, *arguments, **options):
         self.log, self.arguments, self.options = pathlib.Path(log), arguments, options
@@ -71,11 +72,11 @@ class Urtrsd:
         return self
 
     def text(self):
-        """The log since the last start."""
+        """Returns the log since the last start."""
         return self.log.read_bytes()[self.begin:].decode(errors="replace")
 
     def logged(self, pattern):
-        """Waits until a line has it."""
+        """Waits until the log matches the pattern; fails if urtrsd exits first."""
         def found():
             return re.search(pattern, self.text())
         until(lambda: f"{pattern!r} in the log:\n{self.text()}", lambda: found() or self.process.poll() is not None)
@@ -89,7 +90,7 @@ class Urtrsd:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def end(self, how=signal.SIGTERM):
-        """The exit code."""
+        """Sends the signal, waits for the exit, and returns the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(how)
         return self.process.wait(BOUND)

@@ -1,4 +1,4 @@
-"""What programs print with --json, against the schemas of docs/schema."""
+"""Validates --json output of the programs against the schemas in docs/schema."""
 import functools
 import json
 
@@ -15,7 +15,7 @@ def schema(name):
 
 
 def fits(text, name, part):
-    """The value of a text that fits that part of the schema of that name."""
+    """Parses the text, validates it against a part ($defs) of the schema, and returns the value."""
     answer = json.loads(text)
     jsonschema.Draft202012Validator({**schema(name), "$ref": f"#/$defs/{part}"}).validate(answer)
     return answer

@@ -1,4 +1,4 @@
-"""A program on a terminal as a person sees it: a pane of tmux of its own server, and what is on it."""
+"""Runs a program in a tmux pane, so that a test can check what a user sees on the terminal."""
 import shlex
 import subprocess
 
@@ -6,7 +6,8 @@ from programs import BOUND, until
 
 
 class Screen:
-    """`command` on a terminal of that size; environment: what is set (None: taken away)."""
+    """`command` on a terminal of the given size, in a tmux server of its own. `environment` has the variables to set;
+    None unsets a variable."""
 
     def __init__(self, folder, command, columns=80, rows=24, environment=None):
         self.socket, self.columns = folder / "tmux", columns
@@ -15,7 +16,7 @@ class Screen:
         changes = {"NO_COLOR": None, **(environment or {})}
         env = ["env", *(f"-u{name}" for name, value in changes.items() if value is None),
                *(f"{name}={value}" for name, value in changes.items() if value is not None)]
-        # Ctrl-C ends the command alone; the shell says how that ended, and stays for a last look.
+        # Ctrl-C ends only the command. The shell writes its exit code to a file and keeps the last screen readable.
         script = f"trap : INT; {shlex.join(env)} {words}; echo ended:$? >{shlex.quote(str(self.log))}; exec sleep 600"
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), "sh", "-c", script)
 
@@ -24,11 +25,11 @@ class Screen:
                               stdin=subprocess.DEVNULL).stdout
 
     def lines(self, styled=False):
-        """What is on the screen; `styled`: with the escape sequences of colours and the like."""
+        """Returns the lines of the screen. If `styled`, with the escape sequences of colours and other attributes."""
         return self.tmux("capture-pane", "-p", *(["-e"] if styled else [])).rstrip("\n").split("\n")
 
     def until(self, condition):
-        """Waits until the lines are so, and answers them."""
+        """Waits until condition(lines) is true, and returns the lines."""
         def holds():
             lines = self.lines()
             return lines if condition(lines) else None
@@ -38,7 +39,7 @@ class Screen:
         self.tmux("send-keys", *keys)
 
     def code(self):
-        """The exit code, once the command has ended."""
+        """Waits until the command has ended, and returns its exit code."""
         return int(until(lambda: "it ends:\n" + "\n".join(self.lines()),
                          lambda: self.log.exists() and self.log.read_text().partition(":")[2].strip()))
 

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""sysfs_listing.py SYSFS LISTING [ROOT...]: holds the attributes below SYSFS against a listing of those of Linux.
+"""sysfs_listing.py SYSFS LISTING [ROOT...]: compares the attributes below SYSFS with a listing of those of Linux.
 
-Says each difference: a file that is missing or that the listing does not have, another mode, another format, another
-errno of a write. ROOT: only what the listing has below it, for example class/rtrs-server; without one everything.
-The writes that succeed come last, in the order of the listing, since some of them take away what they are written to.
+Prints each difference: a file that is missing or not in the listing, another mode, another format, another errno of a
+write. With ROOT, for example class/rtrs-server, only files below it are compared; without ROOT, all files.
+The writes that succeed are done last, in the order of the listing, because some of them remove the file that is
+written.
 """
 import errno
 import os
@@ -14,18 +15,19 @@ import sys
 import time
 import tomllib
 
-BOUND = 60  # seconds until a file is back that an earlier write took away
+BOUND = 60  # seconds to wait until a file that an earlier write removed exists again
 PAUSE = 0.1
-NET = "10.1.0."  # of the addresses in the texts that are written
+NET = "10.1.0."  # network of the addresses in the listing, also in the texts that are written
 
 
 def pattern_of(path):
-    """A star stands for a whole name or a part of one."""
+    """Returns the pattern of a path in which a star stands for one or more characters of a name."""
     return re.compile("".join("[^/]+" if part == "*" else re.escape(part) for part in re.split(r"(\*)", path)))
 
 
 def read_listing(path, net=NET):
-    """Its files, and what matches entries that every device of Linux has. The addresses in it are of `net`."""
+    """Returns the files of the listing, and patterns of the entries that every Linux device has. Addresses are moved to
+    the network `net`."""
     listing = tomllib.loads(pathlib.Path(path).read_text(encoding="utf-8").replace(NET, net))
     return listing["file"], [pattern_of(path) for path in listing["driver_core"]]
 
@@ -35,7 +37,8 @@ def is_below(path, roots):
 
 
 def entries(sysfs, listed):
-    """Every path below the folders in which the listing has files, relative to sysfs; a link in a class is followed."""
+    """Returns all paths below the folders in which the listing has files, relative to sysfs. The links directly in a
+    class folder are followed."""
     tops = sorted({"/".join(path.split("/")[:2 if path.startswith("class/") else 3]) for path in listed})
     found = []
 
@@ -54,7 +57,7 @@ def entries(sysfs, listed):
 
 
 def write(path, text):
-    """The name of the errno that opening or writing ends with, or OK."""
+    """Writes the text. Returns the name of the errno with which opening or writing failed, or OK."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
         try:
@@ -67,7 +70,7 @@ def write(path, text):
 
 
 def shape(sysfs, listed, driver_core):
-    """Differences of presence, mode and contents."""
+    """Yields the differences of presence, mode and contents."""
     found = entries(sysfs, [file["path"] for file in listed])
     patterns = [(file, pattern_of(file["path"])) for file in listed]
     for file, pattern in patterns:
@@ -91,7 +94,7 @@ def shape(sysfs, listed, driver_core):
 
 
 def first(sysfs, path):
-    """The first file of that name; waits for it, None when it does not come."""
+    """Waits for a file that matches `path` and returns the first one; None if there is none within BOUND."""
     end = time.monotonic() + BOUND
     while True:
         found = sorted(sysfs.glob(path))
@@ -112,7 +115,7 @@ def answers(sysfs, file, texts):
 
 
 def differences(sysfs, listing, roots=(), net=NET):
-    """What differs from the listing, a sentence each."""
+    """Yields the differences from the listing, one sentence each."""
     sysfs = pathlib.Path(sysfs)
     files, driver_core = read_listing(listing, net)
     listed = [file for file in files if is_below(file["path"], roots)]

@@ -28,7 +28,7 @@ std::string wrapped_line(std::string_view line, std::size_t indent) {
   return text;
 }
 
-// Whether the entry that begins with `line` has this name: one of the words in front of its meaning.
+// Returns true if `topic` is one of the option or parameter names in `line`, the first line of a help entry.
 bool is_about(std::string_view line, std::string_view topic) {
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
   line = line.substr(0, line.find("  "));
@@ -64,7 +64,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
 std::string help_entry(std::string_view name, std::string_view meaning, std::size_t column) {
   std::string text = "  " + std::string(name);
   if (meaning.empty()) return text + "\n";
-  // Two spaces at least between name and meaning.
+  // At least two spaces separate the name from the meaning.
   if (text.size() + 2 > column)
     text += "\n" + std::string(column, ' ');
   else

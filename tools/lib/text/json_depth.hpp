@@ -1,12 +1,13 @@
-// How deep a text in JSON is nested, told before it is parsed. A callback of the parser could tell it too,
-// but with one the parser goes through all of an array again at the end of each element.
+// Checks how deeply a JSON text is nested, before it is parsed. A parser callback could do this too, but with
+// a callback nlohmann::json walks the whole array again at the end of each element.
 #pragma once
 #include <cstddef>
 #include <string_view>
 
 namespace rtrs::tools {
 
-// More than `most` objects and arrays lie in each other. Of what is not JSON the answer means nothing.
+// Returns true if more than `most` objects and arrays are nested in each other. The result is meaningless if
+// the text is not valid JSON.
 inline bool is_nested_deeper(std::string_view json, int most) {
   int depth = 0;
   bool quoted = false;

@@ -1,4 +1,5 @@
-// How many lines of one kind the log takes before it only counts them. Pure.
+// Rate limit of log lines, per kind of line: lines above the limit are counted instead of written. Reads no
+// clock.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +12,25 @@ namespace rtrs::tools {
 
 class LogLimiter {
  public:
-  static constexpr std::uint32_t kLines = 20;  // of one kind in one window
+  static constexpr std::uint32_t kLines = 20;  // limit for one kind in one window
   static constexpr Nanos kWindow = seconds(10);
 
   struct Summary {
     std::size_t kind = 0;
-    std::uint64_t more = 0;  // lines that were counted instead of written
+    std::uint64_t more = 0;  // lines that were counted, but not written
   };
 
   explicit LogLimiter(std::size_t kinds) : kinds_(kinds) {}
 
-  // A line of kind `kind` comes at `now`. False: it is counted only. A window begins with its first line;
-  // call due() before, so that a count is told before the lines of the next window.
+  // Returns true if a line of this kind may be written at `now`; otherwise counts the line. The first line
+  // begins a window. Call due() first, so that the summary of a window is written before lines of the next.
   bool allow(std::size_t kind, Nanos now) noexcept;
-  // A window that has ended and counted lines; to be told once. Call it until there is none.
+  // Returns the summary of a window that has ended with counted lines, once. Call it until it returns
+  // nullopt.
   std::optional<Summary> due(Nanos now) noexcept;
-  // As due(), of a window that has not ended too: for the end of the program.
+  // Like due(), but includes windows that have not ended. For the end of the program.
   std::optional<Summary> rest() noexcept { return due(kNever); }
-  // When due() has something at the latest; kNever: nothing was counted.
+  // Earliest time at which due() returns a summary; kNever if no line was counted.
   Nanos next_due() const noexcept { return next_due_; }
 
  private:

@@ -1,4 +1,4 @@
-// The time in front of a line of a log, and whether the line needs one.
+// The timestamp at the start of a log line, and whether a line needs one.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -7,14 +7,15 @@
 
 namespace rtrs::tools {
 
-// "2026-03-01T12:34:56.789 ", local time, as in the log of urtrsd.
+// Returns local time as "2026-03-01T12:34:56.789 ", the format of the urtrsd log.
 std::string log_stamp(std::chrono::system_clock::time_point);
 
-// Whether $JOURNAL_STREAM names the file with these numbers, as it does where the journal reads it.
+// Returns true if `journal_stream`, the value of $JOURNAL_STREAM, names the file with this device and inode
+// number. systemd sets the variable for the stream that the journal reads.
 bool is_journal(std::string_view journal_stream, std::uint64_t device, std::uint64_t inode);
-// Whether the journal of systemd reads standard error. The journal adds a time to each line.
+// Returns true if the systemd journal reads standard error. The journal adds a timestamp to each line itself.
 bool journal_reads_stderr();
-// Whether standard error leads nowhere, as that of an nbdkit in the background, which writes to syslog.
+// Returns true if standard error is /dev/null, as in a background nbdkit, which logs to syslog.
 bool stderr_is_null();
 
 }  // namespace rtrs::tools

@@ -1,4 +1,4 @@
-// The word that a misspelt one was probably meant to be.
+// Finds the word that a misspelt word was probably meant to be.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace rtrs::tools {
 
-// Letters to insert, delete or replace, and neighbours to swap.
+// Returns the number of edits that turn `a` into `b`: insert, delete or replace a letter, or swap two
+// neighbours.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
@@ -28,8 +29,9 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-// The candidate with the fewest edits; empty when more than a third of the word differs in every one. A word
-// that is a part of a candidate, or has one as its part, counts as near.
+// Returns the candidate with the fewest edits; empty if every candidate needs more edits than a third of the
+// letters of `word` (at least 1). A candidate that contains `word`, or is contained in it, is always near
+// enough if the contained word has at least 4 letters.
 template <class Candidates>
 std::string nearest_word(std::string_view word, const Candidates& candidates) {
   constexpr std::size_t kShortestPart = 4;

@@ -15,7 +15,7 @@ std::string default_session_name(std::string_view who, std::string_view what, st
 
 // Host name up to the first dot, at most 24 bytes; "host" if there is none.
 std::string short_host_name();
-// Random number of the kernel.
+// Returns a random number from the kernel.
 std::uint32_t random_part();
 
 }  // namespace rtrs::tools

@@ -18,7 +18,7 @@ TEST(DefaultSessionName, HasNothingThatASessionNameHasNot) {
   EXPECT_EQ(default_session_name("x\n\x80", "\x1b[m", 0), "x__-__m-00000000");
 }
 
-// The rule "%IDENTITY%-*" of a server admits the name only if the identity is in it unchanged.
+// A server with the rule "%IDENTITY%-*" accepts the name only if it contains the unchanged identity.
 TEST(DefaultSessionName, KeepsEveryByteThatAnIdentityMayHave) {
   EXPECT_EQ(default_session_name("Ops_1@lab:a-b", "nbdkit", 0), "Ops_1@lab:a-b-nbdkit-00000000");
 }

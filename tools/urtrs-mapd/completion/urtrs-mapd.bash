@@ -1,7 +1,7 @@
-# Completion of urtrs-mapd for bash: its options, names of files and of groups.
+# Completion of urtrs-mapd for bash: options, file names and group names.
 _urtrs_mapd() {
   local current=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]}
-  # Bash makes words of their own of an equals sign and of what is behind it.
+  # Bash splits --option=value into three words.
   [[ $option != "=" ]] || option=${COMP_WORDS[COMP_CWORD - 2]}
   [[ $current != "=" ]] || { option=${COMP_WORDS[COMP_CWORD - 1]} current=; }
   case $option in

@@ -1,4 +1,4 @@
-# Completion of urtrs-mapd for fish: its options, names of files and of groups.
+# Completion of urtrs-mapd for fish: options, file names and group names.
 complete -c urtrs-mapd -f
 complete -c urtrs-mapd -s h -l help -d 'Print help, then leave'
 complete -c urtrs-mapd -l version -d 'Print version, fabrics and compiler, then leave'

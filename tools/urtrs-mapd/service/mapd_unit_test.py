@@ -1,4 +1,4 @@
-"""urtrs-mapd.service and urtrs-map@.service as they are installed, judged by systemd-analyze."""
+"""Checks the installed units of urtrs-mapd with systemd-analyze."""
 import re
 import shlex
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from programs import BOUND, BUILD
 
-# Of 10, where 10 is a service that may do everything.
+# Maximum exposure level; 10 is a service without restrictions.
 MOST_EXPOSURE = 4.0
 
 
@@ -20,7 +20,7 @@ def _prefix(tmp_path_factory):
     prefix = tmp_path_factory.mktemp("prefix")
     done = run("cmake", "--install", BUILD, "--prefix", prefix, "--component", "nbdkit")
     assert done.returncode == 0, done.stderr
-    # The template needs the command, which another component has.
+    # The template runs `urtrs`, which belongs to another component.
     (prefix / "bin/urtrs").symlink_to(BUILD / "tools/urtrs/urtrs")
     return prefix
 
@@ -49,7 +49,7 @@ def test_devices_outlive_the_service_and_its_files_stay(units):
 
 
 def test_only_what_asks_the_kernel_is_privileged(units):
-    """It is started with urtrs-mapd, and its files are where the user of that one cannot write."""
+    """urtrs-nbd starts with urtrs-mapd. Its files are in a directory that the user of urtrs-mapd cannot write to."""
     text = (units / "urtrs-nbd.service").read_text()
     assert "urtrs-mapd --kernel-devices\n" in text and "CapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE\n" in text
     assert "RuntimeDirectory=urtrs-kernel-devices\n" in text
@@ -58,7 +58,7 @@ def test_only_what_asks_the_kernel_is_privileged(units):
 
 
 def settings(example):
-    """The lines of a file for EnvironmentFile=, those that are commented out too."""
+    """Variables in a file for EnvironmentFile=, including those that are commented out."""
     return dict(re.findall(r"^#?([A-Z]+)=(.*)$", example.read_text(), re.MULTILINE))
 
 
@@ -67,14 +67,14 @@ def test_the_example_gives_the_variables_of_the_template(prefix, units):
     used = set(re.findall(r"\$\{?([A-Z]+)", text))
     given = settings(prefix / "share/urtrs/examples/map-example.conf")
     assert used == set(given)
-    # What has no default in the unit is not commented out in the example.
+    # Variables without a default in the unit must be set in the example.
     defaults = dict(word.split("=", 1) for word in re.search(r"^Environment=(.*)$", text, re.MULTILINE)[1].split())
     needed = set(re.findall(r"^([A-Z]+)=", (prefix / "share/urtrs/examples/map-example.conf").read_text(), re.MULTILINE))
     assert needed == used - set(defaults)
 
 
 def test_the_commands_of_the_template_are_understood(prefix, units, tmp_path):
-    """As systemd makes them of the example: without urtrs-mapd they are refused for that alone."""
+    """Expands the commands with the example, as systemd would. They fail only because no urtrs-mapd runs."""
     text = (units / "urtrs-map@.service").read_text()
     given = {"DEVICE": "disk0", "MODE": "rw", **{key: value for key, value in settings(prefix / "share/urtrs/examples/map-example.conf").items()
                                                 if key != "OPTIONS"}, "OPTIONS": "--port=7"}

@@ -18,7 +18,7 @@ constexpr unsigned kMostNbdWait = 86400;  // seconds
 constexpr const char* kServer = "server";
 constexpr const char* kClient = "client";
 
-// The candidate that `word` is, is the plural of, or begins; or which ones it could be.
+// Result of matching a word: the candidate, or all candidates of an ambiguous prefix.
 struct Match {
   std::string word;
   Words could_be;
@@ -60,8 +60,8 @@ tl::unexpected<Mistake> unknown(const char* kind, const std::string& word, const
                               : fmt::format("did you mean \"{}\"?", near));
 }
 
-// Clients have commands that the server has not, and the other way round: the one of the other side that has
-// these very words comes before one that is only spelt like them.
+// Hint if the other side, server or client, has a command with exactly these words. It takes precedence over
+// a similarly spelled command of this side.
 std::string at_other_side(const std::string& side, const std::string& noun, const std::string& word) {
   const std::string other = noun_of(side.empty() ? kClient : "", noun);
   const Words theirs =
@@ -82,7 +82,8 @@ tl::unexpected<Mistake> unknown_here(const std::string& side, const std::string&
                       : mistake(fmt::format("there is no {} \"{}\"", kind, word), hint);
 }
 
-// A word that steers the output, as rnbd has it, or the same as an option. False: it is none.
+// Handles a bare word of `rnbd` that controls the output, or the same as an option. Returns false for other
+// words.
 bool take_switch(std::string word, Options& options) {
   if (word.rfind("--", 0) == 0) word.erase(0, 2);
   if (word == "help-all") options.help_all = true;
@@ -108,7 +109,7 @@ bool take_switch(std::string word, Options& options) {
   return true;
 }
 
-// "--name=value" or "--name value"; the value of `at`, which may move on.
+// Parsed option "--name=value" or "--name value". split() advances `at` if the value is the next word.
 struct Valued {
   std::string name;
   std::string value;
@@ -129,7 +130,7 @@ Valued split(const Words& words, std::size_t& at) {
   return one;
 }
 
-// Where the text of an option of `map` is kept; null: it has none.
+// Member for the text of a `map` option; nullptr if the option has no text.
 std::string* text_option(const std::string& name, MapOptions& map) {
   if (const Words& all = credential_options(); std::find(all.begin(), all.end(), name) != all.end()) {
     std::string key = name;
@@ -142,7 +143,7 @@ std::string* text_option(const std::string& name, MapOptions& map) {
   return found == std::end(kOptions) ? nullptr : texts[found - kOptions];
 }
 
-// What commas separate.
+// Splits a comma-separated list.
 void take_fields(const std::string& text, Words& fields) {
   std::string field;
   for (const char c : text + ",") {
@@ -218,9 +219,9 @@ const Form* form_of(const std::string& noun, const std::string& verb) {
   return found == forms().end() ? nullptr : &*found;
 }
 
-// Splits `words` into what steers the output and what is left.
+// Separates options from the other words (`rest`).
 std::optional<Mistake> take_options(const Words& words, Options& options, Words& rest) {
-  bool literal = false;  // behind "--"
+  bool literal = false;  // after "--"
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
     const bool field =
@@ -246,7 +247,7 @@ std::optional<Mistake> take_options(const Words& words, Options& options, Words&
   return std::nullopt;
 }
 
-// Options that the command does not take.
+// Checks that the command supports the given options.
 std::optional<Mistake> check_options(const Command& command) {
   if (command.options.formats > 1)
     return Mistake{"--json and --csv are both given", "leave one of them out", false};
@@ -286,7 +287,7 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
   }
   const Words nouns = admin::nouns(side);
   const Words plain = unique_of(&Form::verb, side);
-  // A word that is a verb without a noun is taken for it first, so that it never changes its meaning.
+  // A verb without a noun has precedence over a noun, so that new nouns never change its meaning.
   const Match verb = match(rest[at], plain);
   const Match noun = match(rest[at], nouns);
   if (verb.word == rest[at] || noun.word.empty()) {
@@ -378,7 +379,7 @@ const std::vector<std::string>& credential_options() {
 tl::expected<Command, Mistake> parse(const Words& words) {
   Options options;
   Words rest;
-  // Known first, because a mistake is told in this format too.
+  // Determined first, because errors are printed in this format too.
   const auto end = std::find(words.begin(), words.end(), "--");
   const bool json =
       std::find(words.begin(), end, "--json") != end || std::find(words.begin(), end, "json") != end;

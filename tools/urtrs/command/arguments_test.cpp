@@ -1,4 +1,4 @@
-// The words of a command line: nouns, verbs, beginnings, plurals, options in both spellings, and mistakes.
+// Tests of the command line: nouns, verbs, prefixes, plurals, options in both forms, and errors.
 #include "tools/urtrs/command/arguments.hpp"
 
 #include <gtest/gtest.h>

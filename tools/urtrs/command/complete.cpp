@@ -11,15 +11,15 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// What stands in front of the cursor.
+// Parsed words before the cursor.
 struct Position {
-  std::string side;  // "client", or of the server
+  std::string side;  // "client"; empty: the server
   std::string noun;
   std::string verb;
   Words arguments;
-  std::string option;    // "--unit", which waits for its value
-  bool literal = false;  // behind "--"
-  bool unknown = false;  // there is a word that is no command
+  std::string option;    // option whose value is next, such as "--unit"
+  bool literal = false;  // after "--"
+  bool unknown = false;  // contains an unknown command
 };
 
 const Words kValued{"--socket", "--fields", "--unit",    "--interval",    "--count",  "--run",
@@ -74,7 +74,7 @@ Position position_of(const Words& words) {
   return at;
 }
 
-// The word of a usage that the next argument stands for: "SESSION" of "SESSION PATH".
+// Placeholder of the next argument in the syntax of the command, for example "SESSION" in "SESSION PATH".
 std::string expected(const Position& at) {
   for (const Form& form : forms()) {
     if (at.noun != form.noun || at.verb != form.verb) continue;
@@ -103,7 +103,8 @@ bool is_of_mapd(const Position& at) {
          (at.noun.empty() && (at.verb == "map" || at.verb == "unmap" || at.verb == "remap"));
 }
 
-// "urtrs map DEVICE from SERVER [ADDRESS]... [MODE]"; devices and addresses of servers are not known here.
+// For "urtrs map DEVICE from SERVER [ADDRESS]... [MODE]". Devices and addresses of servers are not known
+// here.
 void of_mapd(const Position& at, Names& names, Completion& found) {
   const std::string kind = expected(at);
   const bool maps = at.verb == "map";
@@ -144,7 +145,7 @@ void arguments_of(const Position& at, Names& names, Completion& found) {
     found.words = log_levels();
 }
 
-// "--fields=sess": the names of fields are in the help of the command only, those of units are few.
+// Completes the value of an option. --fields is not completed, because only the help lists the field names.
 void value_of(const std::string& option, const std::string& prefix, Names& names, Completion& found) {
   Words values;
   if (option == "--unit")

@@ -1,4 +1,4 @@
-// What can come next, for the completion of shells.
+// Tests of shell completion.
 #include "tools/urtrs/command/complete.hpp"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
-// What `urtrs export add` sends of its words.
+// Arguments of `urtrs export add`.
 #pragma once
 #include <string>
 
 namespace rtrs::admin {
 
-// NAME=SOURCE with its options. A file that is relative to `folder` has its whole path then, because urtrsd
-// works in another folder; memory and URIs stay as they are, and so does what is no such word.
+// `word`: NAME=SOURCE with options. Makes a relative file name absolute with `folder`, because urtrsd has
+// another working directory. Memory, URIs and invalid words are returned unchanged.
 std::string with_absolute_source(const std::string& word, const std::string& folder);
 
 }  // namespace rtrs::admin

@@ -1,4 +1,4 @@
-// The file of an export, as whoever types its name means it.
+// Tests of relative file names in `urtrs export add`.
 #include "tools/urtrs/command/export_words.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Every command of urtrs.
+// Table of all commands of urtrs.
 #include "tools/urtrs/command/arguments.hpp"
 
 namespace rtrs::admin {

@@ -1,4 +1,4 @@
-// What urtrs says of itself: the groups of commands on a screen, and all of them with all options.
+// Help texts: overview of command groups on one screen, and all commands with all options.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr const char* kWords =
     "Plurals and unambiguous beginnings of words do, and options as bare words: urtrs sess li json. Behind "
     "-- every word is an argument.\n";
 
-// What a group of commands is for. Those without a noun are named one by one.
+// Group of commands in the overview: nouns, and verbs without a noun.
 struct Group {
   const char* title;
   std::vector<const char*> nouns;

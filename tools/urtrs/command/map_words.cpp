@@ -12,7 +12,7 @@ namespace rtrs::admin {
 
 namespace {
 
-// Names are not looked up, so an address of IPv4 or IPv6 has one of these.
+// True for an IPv4 or IPv6 address or a pair of addresses. Host names without dots are not paths here.
 bool may_be_path(const std::string& word) {
   return word.find_first_of(".:@") != std::string::npos;
 }

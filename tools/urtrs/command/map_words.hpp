@@ -1,5 +1,5 @@
-// The words of `urtrs map`, as the command of RNBD's makers takes them: DEVICE from SERVER [[SRC@]DST]...
-// [MODE].
+// Arguments of `urtrs map`, as in the command `rnbd` of the RNBD developers: DEVICE from SERVER
+// [[SRC@]DST]... [MODE].
 #pragma once
 #include <optional>
 #include <string>
@@ -12,21 +12,21 @@ namespace rtrs::admin {
 
 struct MapWords {
   std::string device;
-  std::string from;                // a session that is mapped already, or a server
+  std::string from;                // a mapped session, or a server
   std::vector<std::string> paths;  // [SRC@]DST
   std::string mode;                // ro, rw or migration; empty: not given
 };
 
-// "from" may be left out, and the mode may stand anywhere behind the server.
+// "from" may be omitted, and the mode may be anywhere after the server.
 tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& arguments);
 
-// What of its options no server has to be asked for.
+// Finds errors in the options that can be detected without a server.
 std::optional<Mistake> wrong_map_options(const MapOptions&);
 
-// Of `unmap` and `remap`.
+// Arguments of `unmap` and `remap`.
 struct UnmapWords {
   std::string device;
-  std::string session;  // empty: the only one that has it
+  std::string session;  // empty: the only session with this device
   bool force = false;
 };
 tl::expected<UnmapWords, Mistake> unmap_words(const std::string& verb,

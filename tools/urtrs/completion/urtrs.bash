@@ -1,6 +1,6 @@
-# Completion of urtrs for bash. The words come from "urtrs complete", which knows what can come next and what runs now.
+# Completion of urtrs for bash. "urtrs complete" prints the words that can come next.
 _urtrs() {
-  # Bash cuts words at colons and equals signs too; addresses have both. So the line is cut at blanks instead.
+  # Bash also splits words at colons and equals signs, which occur in addresses. So split the line at spaces instead.
   local line=${COMP_LINE:0:COMP_POINT} breaks=${COMP_WORDBREAKS//[^:=@]/} words current cut word
   read -r -a words <<<"$line"
   current=
@@ -10,7 +10,7 @@ _urtrs() {
   fi
   local found=()
   mapfile -t found < <("${COMP_WORDS[0]}" complete "${words[@]:1}" "$current" 2>/dev/null)
-  # Bash replaces what is behind the last of these places, and from the place on where it is an @.
+  # Bash replaces only the text after the last word break, so remove the part before it. An @ is itself replaced.
   cut=
   [[ -z $breaks ]] || cut=${current%"${current##*[$breaks]}"}
   cut=${cut%@}

@@ -1,4 +1,4 @@
-# Completion of urtrs for fish. The words come from "urtrs complete", which knows what can come next and what runs now.
+# Completion of urtrs for fish. "urtrs complete" prints the words that can come next.
 function __urtrs_words
     set -l words (commandline -opc)
     set -l current (commandline -ct)

@@ -1,4 +1,5 @@
-// What can be wrong with a host, and what mends it. The checks are pure: they ask a `Host`, which tests play.
+// `urtrs doctor`: checks this host and suggests a fix for each problem. The checks are pure: they read facts
+// from a `Host`, which tests replace.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,64 +10,65 @@
 
 namespace rtrs::admin {
 
-// A daemon that has a control socket.
+// A daemon with a control socket.
 struct DaemonFacts {
   std::string socket;
-  std::string problem;  // why it cannot be asked; empty: it answered
+  std::string problem;  // why it does not answer; empty: it answered
   std::string version;
   std::string fabric;
-  std::vector<std::string> warnings;      // of its certificates
-  std::vector<std::string> missing = {};  // a sentence for each thing that it waits for
+  std::vector<std::string> warnings;      // about its certificates
+  std::vector<std::string> missing = {};  // one sentence for each missing part of its configuration
 };
 
-// A client that has a control socket.
+// A client with a control socket.
 struct ClientFacts {
   std::string session;
-  std::vector<std::string> warnings;  // of its certificates
+  std::vector<std::string> warnings;  // about its certificates
 };
 
-// An urtrs-mapd that has a control socket.
+// An urtrs-mapd with a control socket.
 struct MapdFacts {
   std::string socket;
-  std::string problem;  // why it cannot be asked; empty: it answered
+  std::string problem;  // why it does not answer; empty: it answered
   std::size_t devices = 0;
-  std::vector<std::string> unmapped;  // of these, those that are not there, by name
+  std::vector<std::string> unmapped;  // names of those that are not available now
 };
 
-// Why io_uring is refused to a process like this one.
+// Why this process cannot use io_uring.
 struct StorageFacts {
   std::string problem;
   std::string remedy;
 };
 
-// Facts of this host. Every function returns soon.
+// Facts about a host. Functions must not block for long.
 class Host {
  public:
   virtual ~Host() = default;
-  // The beginning of a file, without the last newline; nothing: it cannot be read.
+  // Start of a file, without the last newline; nullopt if it cannot be read.
   virtual std::optional<std::string> read(const std::string& file) const = 0;
   virtual std::vector<std::string> names_in(const std::string& folder) const = 0;
   virtual bool exists(const std::string& file) const = 0;
   virtual bool may_use(const std::string& file) const = 0;  // read and write
-  // Where the program is; empty: not in PATH.
+  // Path of the program; empty if it is not in PATH.
   virtual std::string program(const std::string& name) const = 0;
-  // The kernel has the module, loaded or not.
+  // True if the kernel has the module, loaded or not.
   virtual bool has_module(const std::string& name) const = 0;
-  virtual std::string nbdkit_plugin_folder() const = 0;  // empty: nbdkit does not say
-  // nothing: no limit
+  virtual std::string nbdkit_plugin_folder() const = 0;  // empty: unknown
+  // nullopt: no limit
   virtual std::optional<std::uint64_t> memlock_bytes() const = 0;
   virtual std::uint64_t descriptors() const = 0;
-  virtual std::optional<StorageFacts> io_uring_refusal() const = 0;  // nothing: io_uring can be used
+  virtual std::optional<StorageFacts> io_uring_refusal() const = 0;  // nullopt: io_uring can be used
   virtual bool port_is_free(std::uint16_t port) const = 0;
   virtual std::vector<DaemonFacts> daemons() const = 0;
   virtual std::vector<MapdFacts> mapds() const = 0;
-  // Those that answer.
+  // Only clients that answer.
   virtual std::vector<ClientFacts> clients() const = 0;
-  // Whether this command was built with what asks the kernel's NBD client.
+  // True if urtrs was built with libnl, which is needed for the NBD client of the kernel.
   virtual bool has_netlink() const = 0;
-  // Whether somebody keeps the kernel's NBD devices connected; nothing: this user cannot know.
+  // True if an urtrs-mapd --kernel-devices keeps NBD devices of the kernel connected; nullopt: this user
+  // cannot find out.
   virtual std::optional<bool> keeps_kernel_devices() const = 0;
-  virtual std::string version() const = 0;  // of this command
+  virtual std::string version() const = 0;  // version of urtrs
 };
 
 struct Finding {
@@ -74,12 +76,12 @@ struct Finding {
   std::string check;
   Grade grade = Grade::ok;
   std::string what;
-  std::string remedy;  // a command, or what to do; empty where there is nothing
+  std::string remedy;  // a command, or advice; may be empty
 };
 
 std::vector<Finding> examine(const Host& host);
 bool any_failed(const std::vector<Finding>& all);
-// Each with its remedy below it.
+// Table of the findings; each remedy is below its finding.
 Table findings(const std::vector<Finding>& all);
 
 }  // namespace rtrs::admin

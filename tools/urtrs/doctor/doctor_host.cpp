@@ -49,7 +49,7 @@ class ThisHost : public Host {
   std::string program(const std::string& name) const override {
     const char* path = std::getenv("PATH");
     std::string folder;
-    // Where programs of the superuser are, which other users do not search.
+    // Also search the directories of administration programs, which are not in the PATH of normal users.
     for (const char c : (path == nullptr ? "" : std::string(path)) + ":/usr/local/sbin:/usr/sbin:/sbin:") {
       if (c != ':') {
         folder += c;
@@ -96,7 +96,9 @@ class ThisHost : public Host {
   }
   std::uint64_t descriptors() const override {
     rlimit limit{};
-    return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : 0;  // urtrsd raises its own
+    return ::getrlimit(RLIMIT_NOFILE, &limit) == 0
+               ? limit.rlim_max
+               : 0;  // the hard limit, because urtrsd raises its soft limit
   }
   std::optional<StorageFacts> io_uring_refusal() const override {
     const auto refused = tools::io_uring_refusal();

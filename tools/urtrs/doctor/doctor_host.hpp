@@ -1,4 +1,4 @@
-// The host that this process runs on, for doctor.hpp.
+// Host implementation for the host of this process.
 #pragma once
 #include <memory>
 

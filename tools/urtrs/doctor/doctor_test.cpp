@@ -1,4 +1,4 @@
-// A host that is played: each thing that can be wrong is found, graded, and has a remedy.
+// Tests with a fake host: each problem is found, graded, and has a remedy.
 #include "tools/urtrs/doctor/doctor.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using Grade = Finding::Grade;
 
-// Everything is in order, until a test changes it.
+// Fake host without problems; tests change it.
 class PlayedHost : public Host {
  public:
   std::optional<std::string> read(const std::string& file) const override {

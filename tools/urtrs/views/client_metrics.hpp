@@ -1,12 +1,12 @@
-// The metrics of the clients of this host, in the text format of Prometheus.
+// Metrics of the clients of this host in the text format of Prometheus.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
 
 namespace rtrs::admin {
 
-// `shown`: a list of answers to client.show. Names and labels are in docs/management.md and never change
-// their meaning.
+// `shown`: list of replies to client.show. docs/management.md lists names and labels. Their meaning never
+// changes.
 std::string client_metrics_text(const nlohmann::json& shown);
 
 }  // namespace rtrs::admin

@@ -28,7 +28,7 @@ std::string attempts_text(const json& path) {
   return text;
 }
 
-// "path 0  ip:10.0.0.1@ip:10.0.0.2  rxe0  connected  rtt 41us  inflight 3"
+// Example: "path 0  ip:10.0.0.1@ip:10.0.0.2  rxe0  connected  rtt 41us  inflight 3".
 std::string below(const json& path) {
   const std::string state = path.value("state", "");
   const std::string device = path.value("hca_name", "");
@@ -42,7 +42,7 @@ std::string below(const json& path) {
   return path.contains("sentence") ? line + fmt::format("  ({})", path.value("sentence", "")) : line;
 }
 
-// Value of a path in the JSON of a client, which may be of the release before.
+// Value of a field in the JSON of a client, which may be of the previous release and use the old name.
 json value_of(const json& path, const control::ClientPathField& one) {
   const Field& field = one.field;
   const json* of = &path;
@@ -59,7 +59,7 @@ json value_of(const json& path, const control::ClientPathField& one) {
   return of->contains(key) ? (*of)[key] : json();
 }
 
-// The JSON of a client has more members than the table has fields.
+// Removes members of the JSON that are not fields of the table.
 Row only_fields(const Table& table, const json& values) {
   Row row{json::object(), {}};
   for (const Field& field : table.fields)
@@ -199,7 +199,7 @@ Table client_timers(const json& shown, const std::string& of) {
 
 Table client_rates(const json& before, const json& now, double seconds) {
   Table table = rates(before, now, seconds);
-  // The client has no times of its requests, but the time that a heartbeat takes.
+  // A client has no service times, but the round-trip time of heartbeats.
   std::erase_if(table.fields, [](const Field& one) { return std::string_view(one.name).ends_with("_us"); });
   table.fields.push_back({"rtt_us", "RTT/us", "microseconds from a heartbeat to its answer", Kind::number});
   std::map<std::pair<std::string, std::string>, json> rtt;

@@ -1,4 +1,4 @@
-// The tables of `urtrs client`, made from what clients answer to client.show (docs/management.md).
+// Tables of `urtrs client`, from replies to client.show (docs/management.md).
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace rtrs::admin {
 
-// `shown`: one answer, or the sessions and devices of several.
+// `shown`: one reply, or the merged sessions and devices of several.
 Table client_sessions(const nlohmann::json& shown);
-Table client_paths(const nlohmann::json& shown, const std::string& session);  // empty: of all
+Table client_paths(const nlohmann::json& shown, const std::string& session);  // empty: all sessions
 Table client_devices(const nlohmann::json& shown, const std::string& session);
 Table client_statistics(const nlohmann::json& shown);
 Table client_timers(const nlohmann::json& shown, const std::string& of);
-// IO of each path between two answers.
+// IO rates of each path between two replies.
 Table client_rates(const nlohmann::json& before, const nlohmann::json& now, double seconds);
-std::string client_waits_text(const nlohmann::json& dump);  // of debug.dump
+std::string client_waits_text(const nlohmann::json& dump);  // `dump`: reply to debug.dump
 
 }  // namespace rtrs::admin

@@ -21,17 +21,17 @@ using namespace kernel_nbd;
 namespace {
 
 constexpr std::chrono::seconds kOpenPatience{10};
-// What was mapped before may be mapped again at this moment, as when the host has started.
+// With --idempotent the export may appear shortly, because urtrs-mapd is restoring it, as after a host start.
 constexpr std::chrono::seconds kAgainPatience{60};
-// Milliseconds after which the kernel looks at a request that has no answer: it is sent again if its
-// connection was replaced, and else waits on. The kernel's default is 30 s.
+// Milliseconds after which the kernel checks an unanswered request: it resends the request if the connection
+// was replaced, and otherwise continues to wait. The default of the kernel is 30 s.
 constexpr const char* kLookAtRequests = "10000";
 
 rpc::Error refusal(int error, std::string message, std::string hint) {
   return {rpc::Code::failed, std::move(message), std::move(hint), error};
 }
 
-// The kernel shows the process that attached a device for as long as it is.
+// The file `pid` exists while the device is attached.
 bool is_taken(const NbdHost& host, unsigned index) {
   return std::filesystem::exists(fmt::format("{}/nbd{}/pid", host.blocks, index));
 }
@@ -40,7 +40,7 @@ std::string path_of(const NbdHost& host, unsigned index) {
   return fmt::format("{}/nbd{}", host.devices, index);
 }
 
-// Of "/dev/nbd3" or "nbd3"; nothing: it is no such device.
+// Index of "/dev/nbd3" or "nbd3"; nullopt if there is no such device.
 std::optional<unsigned> index_of_wish(const NbdHost& host, const std::string& wanted) {
   const std::string prefix = host.devices + "/";
   const auto index = index_of(wanted.starts_with(prefix) ? wanted.substr(prefix.size()) : wanted);
@@ -67,7 +67,7 @@ rpc::Error kernel_refuses(int error) {
   return refusal(error, fmt::format("the kernel's NBD client cannot be asked: {}", std::strerror(error)), "");
 }
 
-// Claims it, so that nobody mounts it meanwhile, and has it written out.
+// Claims the device, so that it cannot be mounted meanwhile, and flushes its writes.
 tl::expected<Descriptor, int> claim(const std::string& path) {
   Descriptor device(::open(path.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
   if (device.get() < 0) return tl::unexpected(errno);
@@ -132,7 +132,7 @@ tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost& host, con
     return tl::unexpected(refusal(EOPNOTSUPP, "the kernel does not say to what a device is attached",
                                   "Linux 5.14 or later does; use the URI without --nbd"));
   }
-  // Where this cannot be written, the default holds.
+  // If this write fails, the default of the kernel is used.
   std::ofstream(fmt::format("{}/nbd{}/queue/io_timeout", host.blocks, *index)) << kLookAtRequests << '\n';
   return path_of(host, *index);
 }

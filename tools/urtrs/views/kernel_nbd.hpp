@@ -1,4 +1,5 @@
-// Devices of the kernel's NBD client: `urtrs map --nbd`. urtrs-mapd --kernel-devices keeps them connected.
+// `urtrs map --nbd`: devices of the NBD client of the kernel. urtrs-mapd --kernel-devices keeps them
+// connected.
 #pragma once
 #include <functional>
 #include <optional>
@@ -11,7 +12,7 @@
 
 namespace rtrs::admin {
 
-// Where things are; a test has others.
+// Directories and functions of the host; tests replace them.
 struct NbdHost {
   std::string devices = "/dev";
   std::string blocks = "/sys/block";
@@ -21,21 +22,22 @@ struct NbdHost {
 };
 
 struct NbdWish {
-  std::string device;  // "auto", or the one of the kernel
+  std::string device;  // "auto", or a device of the kernel
   unsigned wait = kernel_nbd::kWaitSeconds;
-  std::string name;    // of the export
-  bool again = false;  // it is no mistake that it is attached already
+  std::string name;    // name of the export
+  bool again = false;  // succeed if it is already attached
 };
 
-// What is missing: root, the module, who keeps it connected; or the device that is named is none or is taken.
+// Checks the requirements: root, the kernel module, a running urtrs-mapd --kernel-devices, and a free device.
+// Returns the error, or nullopt.
 std::optional<rpc::Error> check_kernel_nbd(const NbdHost&, const NbdWish&);
 
-// The device that now has the export of the socket.
+// Attaches the export at `socket`. Returns the path of the device.
 tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost&, const NbdWish&,
                                                         const std::string& socket);
 
-// Detaches every device that has this export, and says whether there was one. Without `force` none that is in
-// use, and what was written is on the server's disk first.
+// Detaches every device with this export. Returns true if there was one. Without `force`, fails for a device
+// in use, and flushes its writes first.
 tl::expected<bool, rpc::Error> detach_kernel_nbd(const NbdHost&, const std::string& socket,
                                                  const std::string& name, bool force);
 

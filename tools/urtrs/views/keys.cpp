@@ -17,7 +17,7 @@ int refuse(const std::string& why, int error, const Options& options) {
   return fail(rpc::Error{rpc::Code::failed, why, "", error}, options.format == Format::json);
 }
 
-// Why the file cannot be used: it cannot be read, or what it holds is wrong.
+// Errno for a key file that cannot be used: EINVAL for wrong content, otherwise why it cannot be read.
 int errno_of(const std::string& file) {
   return ::access(file.c_str(), R_OK) == 0 ? EINVAL : errno;
 }

@@ -1,4 +1,4 @@
-// `urtrs key`: pre-shared keys of TLS, in files.
+// `urtrs key`: files of pre-shared TLS keys.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace rtrs::admin {
 
-// Prints, and answers the exit code.
+// Prints the result. Returns the exit code.
 int run_key(const Command&);
 std::vector<Field> key_fields();
 

@@ -15,18 +15,18 @@ namespace {
 
 using nlohmann::json;
 
-// 0 means that there is none.
+// Maps 0, which means "none", to null.
 json known(std::uint64_t number) {
   return number == 0 ? json() : json(number);
 }
 
-// Without the marks of Markdown.
+// Removes Markdown backticks.
 std::string plain(std::string text) {
   std::erase(text, '`');
   return text;
 }
 
-// The server's entry for a limit; null: there is none.
+// Entry of the server for a limit; null if there is none.
 json use_of(const json& shown, const char* name) {
   if (!shown.contains("limits")) return nullptr;
   for (const json& one : shown["limits"])

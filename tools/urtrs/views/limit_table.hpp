@@ -1,4 +1,4 @@
-// urtrs limits: the limits of tools/lib/control/limits, beside what a running urtrsd has set and uses.
+// `urtrs limits`: the limits of tools/lib/control/limits, with values and current use of a running urtrsd.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -6,9 +6,9 @@
 
 namespace rtrs::admin {
 
-// `shown`: the answer to server.show; null without a server.
+// `shown`: reply to server.show; null without a server.
 Table limit_table(const nlohmann::json& shown);
-// Prints, and answers the exit code. Without a server only the limits themselves are shown.
+// Prints the table. Returns the exit code. Without a server, values and use are not shown.
 int show_limits(const Options&);
 
 }  // namespace rtrs::admin

@@ -1,4 +1,4 @@
-// `urtrs map`, `unmap`, `remap` and `mapping`: asks urtrs-mapd.
+// `urtrs map`, `unmap`, `remap` and `mapping`: requests to urtrs-mapd.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -8,10 +8,10 @@
 namespace rtrs::admin {
 
 bool is_mapping(const Command& command);
-// The exit code; of `map --run` that of the command that was run.
+// Returns the exit code; for `map --run`, the exit code of the command.
 int run_mapping(const Command& command);
 
-// The devices of an answer to device.list.
+// Table of the devices in a reply to device.list.
 Table mappings(const nlohmann::json& listed, const std::string& session);
 
 }  // namespace rtrs::admin

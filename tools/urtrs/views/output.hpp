@@ -1,4 +1,4 @@
-// What the commands of urtrs print, and their exit codes.
+// Output and exit codes of the commands.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -11,18 +11,18 @@ namespace rtrs::admin {
 
 enum ExitCode : int { done = 0, failed = 1, usage = 2, no_daemon = 3, timed_out = 4 };
 
-// The signal that asked this process to end; 0: none has.
+// interrupted(): signal that requested the end of this process; 0: none.
 void catch_signals();
 int interrupted() noexcept;
 
-// Each prints, on standard error or as JSON on standard output, and answers the exit code.
+// Each prints an error on standard error, or as JSON on standard output, and returns the exit code.
 int fail(const Mistake& wrong, bool as_json);
-// Says nothing where a signal ended the wait.
+// Prints nothing if a signal interrupted the call.
 int fail(const rpc::Error& error, bool as_json);
 int say_no_daemon(const rpc::Error& error, bool as_json);
 int say_unexpected(const std::string& what, bool as_json);
 
-// The warnings that a daemon or client has in its answer, on standard error; JSON has them in the answer.
+// Prints the warnings of a reply on standard error. Not for JSON output, which contains them.
 void print_warnings(const nlohmann::json& shown, const Options& options);
 
 int print(const Table& table, const Options& options);

@@ -1,4 +1,4 @@
-// What `urtrs map --run` runs.
+// The command of `urtrs map --run`.
 #pragma once
 #include <string>
 #include <utility>
@@ -8,13 +8,14 @@
 
 namespace rtrs::admin {
 
-// Runs it in a shell, with these variables in its environment, and waits for its end. Its exit code; 128 and
-// the number of a signal that ended it. A signal that asks this process to end is passed on.
+// Runs the command in a shell with these environment variables and waits until it ends. Returns its exit
+// code, or 128 plus the number of the signal that killed it. Forwards SIGINT, SIGTERM and SIGHUP to the
+// command.
 int run_command(const std::string& command,
                 const std::vector<std::pair<std::string, std::string>>& variables);
 
-// Becomes an nbdkit that serves the device for as long as the command of --run takes: without urtrs-mapd.
-// Returns only where that cannot be: an exit code.
+// Without urtrs-mapd: replaces this process with an nbdkit that serves the device while the command of --run
+// runs. Returns an exit code only if that fails.
 int run_nbdkit(const MapWords& words, const Options& options);
 
 }  // namespace rtrs::admin

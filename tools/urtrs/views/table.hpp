@@ -1,4 +1,4 @@
-// Rows of values as a table for people, CSV or JSON.
+// Prints rows of values as a table, CSV or JSON.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -14,30 +14,30 @@ namespace rtrs::admin {
 
 using tools::Field;
 
-// A row has a member for each field; `children` are rows of other fields below it in the tree.
+// `values` has a member for each field. `children`: lines below the row in the tree.
 struct Row {
   nlohmann::json values;
   std::vector<std::string> children;  // lines
 };
 
 struct Table {
-  const char* name;  // of the array in JSON: "sessions"
+  const char* name;  // name of the array in JSON, for example "sessions"
   std::vector<Field> fields;
   std::vector<Row> rows;
-  std::vector<const char*>
-      spare{};  // fields that a narrow terminal does without, the first of them goes first
+  std::vector<const char*> spare{};  // fields omitted on a narrow terminal, in this order
 };
 
 using tools::printable;
 
-// "200.000K", "17", "1.500M"; with `unit` always in that one.
+// Examples: "200.000K", "17", "1.500M". `unit`: unit to use; 0: chosen for the value.
 std::string bytes_text(std::uint64_t bytes, char unit);
 
-// Fields that `wanted` asks for, in order: names replace the defaults, +name adds, -name leaves out, "all".
+// Fields selected by `wanted`, in order: a name replaces the defaults, +name adds, -name removes, "all"
+// selects all.
 tl::expected<std::vector<Field>, Mistake> choose(const std::vector<Field>& fields,
                                                  const std::vector<std::string>& wanted);
 
-// Returns the text to print, with its last newline. An empty table is its header; in JSON it is [].
+// Returns the text to print, including the last newline. An empty table is only the header; in JSON it is [].
 tl::expected<std::string, Mistake> render(const Table& table, const Options& options, int schema_version);
 
 }  // namespace rtrs::admin

@@ -1,5 +1,5 @@
-// docs/schema/urtrs.json has for each table what its fields say. After a change of fields, this writes the
-// file: URTRS_WRITE_SCHEMA=1 build/release/tools/urtrs/tools_urtrs_tests --gtest_filter='TableSchema.*'
+// Checks that docs/schema/urtrs.json matches the fields of all tables. To update the file after a change:
+// URTRS_WRITE_SCHEMA=1 build/release/tools/urtrs/tools_urtrs_tests --gtest_filter='TableSchema.*'
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -32,7 +32,7 @@ Schema schema_of(const Field& field) {
   return {{"type", field.value == Value::real ? "number" : "integer"}, {"minimum", 0}};
 }
 
-// `version`: the object is a whole answer. `open`: it also has members of the daemon that are no fields.
+// `version`: the object is a complete reply. `open`: it may have members that are not fields.
 Schema schema_of(const Table& table, bool version, bool open) {
   Schema properties = Schema::object();
   Schema required = Schema::array();

@@ -1,4 +1,4 @@
-// Tables, CSV and JSON made of what a daemon answers.
+// Tests of tables, CSV and JSON from replies of a daemon.
 #include "tools/urtrs/views/table.hpp"
 
 #include <gtest/gtest.h>
@@ -208,7 +208,7 @@ TEST(Rates, PercentilesAreOfWhatCameBetweenTwoLooks) {
   EXPECT_NEAR(values["read_p99_us"].get<double>(), 16.4, 1.1);
   EXPECT_NEAR(values["write_p50_us"].get<double>(), 65.5, 4.1);
   EXPECT_NEAR(values["p99_us"].get<double>(), 65.5, 4.1);
-  // A daemon that was started again counts from 0.
+  // A restarted daemon counts from 0.
   EXPECT_NEAR(rates(later, before, 1).rows[0].values["read_p50_us"].get<double>(), 1048.6, 66);
 }
 
@@ -225,7 +225,7 @@ TEST(Rates, ACounterThatWasResetCountsFromZero) {
   EXPECT_EQ(rates(shown(), later, 1).rows[0].values["read_iops"], 2);
 }
 
-// Two IPv4 addresses and a name of eleven letters, which is what most hosts have.
+// Typical widths: two IPv4 addresses and a session name of eleven letters.
 TEST(Rates, FitsTheColumnsOfATerminal) {
   json before = shown();
   before["sessions"][0]["name"] = "storage-web";

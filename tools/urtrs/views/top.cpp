@@ -15,14 +15,14 @@ using Kind = Field::Kind;
 
 namespace {
 
-// The same path of the same session.
+// Identifies a path in both replies.
 std::pair<std::string, std::string> key_of(const json& row) {
   return {row.value("sessname", ""), row.value("peer", "")};
 }
 
 using Times = ServiceTimes::Times;
 
-// How many requests took how long, as the daemon counted them in one direction.
+// Adds the histogram of service times of one direction.
 void add_times(Times& to, const json& row, const char* direction) {
   const json shown = row.value("service_time", json::object()).value(direction, json::object());
   for (const json& bucket : shown.value("buckets", json::array()))
@@ -31,7 +31,7 @@ void add_times(Times& to, const json& row, const char* direction) {
       to.add(Times::bucket_of(bucket[0].get<std::uint64_t>()), bucket[1].get<std::uint64_t>());
 }
 
-// Those of `now` that `before` does not have; all of them where the path began anew meanwhile.
+// Requests in `now` but not in `before`; all of `now` if the counters were reset meanwhile.
 Times newer(const Times& now, const Times& before) {
   Times difference;
   for (std::size_t i = 0; i < Times::kBuckets; ++i) {
@@ -45,7 +45,7 @@ double micros(std::uint64_t nanos) {
   return std::round(static_cast<double>(nanos) / 100) / 10;
 }
 
-// "p50_us" and "p99_us" of what came between the two, of the directions that are named.
+// Adds "p50_us" and "p99_us" of the requests between the two replies, for the given directions together.
 void add_percentiles(json& values, const std::string& prefix, const json& before, const json& now,
                      const std::vector<const char*>& directions) {
   Times old;

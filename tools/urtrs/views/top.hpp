@@ -1,4 +1,4 @@
-// What each path did between two looks at the server.
+// IO rates of each path between two replies of a server.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -6,8 +6,8 @@
 
 namespace rtrs::admin {
 
-// Rates from two answers to server.show that are `seconds` apart. A path that was not there before, or whose
-// counters were reset, counts from 0.
+// Computes rates from two replies to server.show that are `seconds` apart. Counters of a new path, or a path
+// whose counters were reset, start at 0.
 Table rates(const nlohmann::json& before, const nlohmann::json& now, double seconds);
 
 }  // namespace rtrs::admin

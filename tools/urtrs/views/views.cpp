@@ -24,7 +24,7 @@ json row_of(const json& session, const json& path) {
   row["sessname"] = session.value("name", "");
   row["pathname"] = path_name(path);
   row["posting"] = path.value("posting", "");
-  // rnbd counts from where it runs: the server sends what clients read.
+  // As in rnbd, from the point of view of the server, which sends the data that clients read.
   row["tx_bytes"] = number(path, "read_bytes");
   row["rx_bytes"] = number(path, "write_bytes");
   row["inflights"] = number(path, "inflight");
@@ -59,7 +59,7 @@ const json& expected_answer(const json& answer) {
 std::uint64_t number(const json& of, const char* key) {
   const auto found = of.find(key);
   if (found == of.end() || found->is_null()) return 0;
-  // A test may have made it of an int.
+  // Tests may use signed integers.
   if (found->is_number_unsigned() || (found->is_number_integer() && found->get<std::int64_t>() >= 0))
     return found->get<std::uint64_t>();
   throw UnexpectedAnswer(fmt::format("\"{}\" is {}", key, tools::json_text(*found)));
@@ -204,10 +204,10 @@ Table devices(const json& shown, const std::string& of) {
 
 namespace {
 
-// The entry of "missing" for the export; null: it is served.
+// Entry of the export in "missing"; nullptr if it is served.
 const json* missing_export(const json& shown, const std::string& name) {
   const auto all = shown.find("missing");
-  if (all == shown.end()) return nullptr;  // an older urtrsd
+  if (all == shown.end()) return nullptr;  // urtrsd of an older release
   for (const json& one : *all)
     if (one.value("kind", "") == "export" && one.value("name", "") == name) return &one;
   return nullptr;
@@ -333,7 +333,7 @@ Table statistics(const json& shown) {
   for (const auto& [name, value] : stats.items()) {
     if (value.is_number())
       table.rows.push_back({{{"name", name}, {"value", number(stats, name.c_str())}}, {}});
-    // By reason: paths_lost of which heartbeat_lost.
+    // Counters by reason become rows such as "lost_by.heartbeat_lost".
     if (!value.is_object()) continue;
     for (const auto& [reason, count] : value.items())
       table.rows.push_back({{{"name", name + "." + reason}, {"value", number(value, reason.c_str())}}, {}});

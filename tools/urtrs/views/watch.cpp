@@ -42,7 +42,7 @@ int top(rpc::Client& client, const Options& given) {
     auto now = look();
     const auto then = std::exchange(at, std::chrono::steady_clock::now());
     if (!now) return interrupted() != 0 ? done : fail(now.error(), options.format == Format::json);
-    // From the top left, and what was below is cleared.
+    // Move the cursor to the top left and clear the screen.
     if (screen) std::fputs("\x1b[H\x1b[J", stdout);
     const double seconds = std::chrono::duration<double>(at - then).count();
     if (const int code = print(rates(expected_answer(*before), expected_answer(*now), seconds), options))
@@ -74,9 +74,10 @@ std::vector<Field> event_fields() {
 
 namespace {
 
-// What says which thing it is and what became of it comes first, in this order.
+// Members that are printed first, in this order: they identify the object and its new state.
 constexpr const char* kFirst[] = {"session", "device", "pathname", "path", "state", "reason", "errno"};
-// The hint is that of "urtrs reason show"; both ends are in pathname.
+// Not printed with the others: the line starts with the time and `what` and ends with `sentence`, and
+// "urtrs reason show" prints the hint.
 constexpr const char* kLeftOut[] = {"unix_ms", "what", "serial", "schema_version", "hint", "sentence"};
 
 bool is_among(std::span<const char* const> words, const std::string& word) {
@@ -109,7 +110,7 @@ std::string words_of(const json& event) {
 
 namespace {
 
-// Without headers but for the first: rows come one by one.
+// Prints one event. CSV has headers only before the first event.
 int print_event(const json& event, const Options& options, bool first) {
   if (options.format == Format::json) {
     std::puts(tools::json_text(event).c_str());

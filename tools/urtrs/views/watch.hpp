@@ -1,4 +1,4 @@
-// Commands of urtrs that go on: top and monitor; and what runs here.
+// Commands of urtrs that run until stopped (top, monitor), and the list of daemons.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace rtrs::admin {
 
-// Each answers the exit code.
+// Each returns the exit code.
 int top(rpc::Client& client, const Options& options);
 int monitor(rpc::Client& client, const Options& options);
 int list_daemons(const Options& options);
-// Waits, but not once a signal asks this process to end.
+// Sleeps; returns early on a signal.
 void rest(double seconds);
 
-// The columns of events and of daemons.
+// Fields of events and of daemons.
 std::vector<Field> event_fields();
 std::vector<Field> daemon_fields();
-// An event as a line for people.
+// Formats an event as one line.
 std::string words_of(const nlohmann::json& event);
 
 }  // namespace rtrs::admin

@@ -1,4 +1,4 @@
-// What the command line of urtrsd asks for.
+// Tests of parse_command_line().
 #include "tools/urtrsd/config/config.hpp"
 
 #include <arpa/inet.h>

@@ -1,4 +1,3 @@
-// --check-config: tries what a start would, and gives the answer as JSON too.
 #include "tools/urtrsd/config/config_check.hpp"
 
 #include <pwd.h>
@@ -23,7 +22,8 @@ namespace {
 constexpr int kWrongUsage = 2;
 constexpr int kCheckFailed = 3;
 
-// The service of systemd has a user of its own, for whom root checks what it will read.
+// User of the systemd service. If root runs --check-config, the check tests whether this user can read the
+// key files. `number`: uid; unset if the check does not run as root or there is no such user.
 struct ServiceUser {
   static constexpr const char* kName = "urtrs";
   std::optional<std::uint32_t> number;
@@ -35,7 +35,7 @@ ServiceUser service_user() {
   return {found == nullptr ? std::nullopt : std::optional<std::uint32_t>(found->pw_uid)};
 }
 
-// Keys that root may read and the service may not.
+// Warns about key files that belong to root and that the service user cannot read.
 void check_readers(const ServiceUser& service, const std::vector<std::string>& files, CommandLine& result) {
   if (!service.number || *service.number == 0) return;
   for (const std::string& file : files) {

@@ -1,4 +1,4 @@
-// What urtrsd --check-config finds and says.
+// Tests of urtrsd --check-config.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -32,7 +32,7 @@ TEST(ConfigCheck, CheckWarnsOfAGroupThatIsNotThere) {
 }
 
 TEST(ConfigCheck, TheCheckTriesAddresses) {
-  // 192.0.2.0/24 is for documentation: no host has an address of it.
+  // No host has an address in 192.0.2.0/24, which is reserved for documentation.
   const CommandLine absent = parse_command_line({"--check-config", "-e", "a=mem:1M", "--listen=192.0.2.1"});
   EXPECT_EQ(absent.exit_code, 3);
   EXPECT_EQ(

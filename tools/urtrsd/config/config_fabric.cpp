@@ -1,4 +1,3 @@
-// The fabric that a configuration asks for.
 #include "core/proto/config.hpp"
 #include "tools/lib/control/fabric/open_fabric.hpp"
 #include "tools/urtrsd/config/config.hpp"
@@ -12,7 +11,7 @@ tools::FabricChoice fabric_choice(const DaemonConfig& config) {
   choice.crc = config.crc;
   choice.device = config.rdma_device;
   choice.retry_count = config.rdma_retry_count;
-  // Nothing is to be said then of devices that cannot take keys back.
+  // If rkeys are never invalidated, a device without invalidation deserves no warning.
   const bool unused = config.fabric == "verbs" && !config.always_invalidate.value_or(true);
   choice.invalidation = unused ? "off" : config.rdma_invalidation;
   choice.addresses = config.listen;
@@ -31,7 +30,7 @@ tools::FabricChoice fabric_choice(const DaemonConfig& config) {
 
 std::string setting_of_another_fabric(const DaemonConfig& config) {
   tools::FabricChoice choice = fabric_choice(config);
-  choice.tls = {};  // these have words of their own
+  choice.tls = {};  // TLS and keys have their own error texts
   choice.auth = {};
   return tools::of_another_fabric(choice);
 }

@@ -33,7 +33,7 @@ std::vector<std::string> known_keys() {
 
 }  // namespace
 
-// Compares a parsed document with the settings.
+// Reads the settings from a parsed TOML document and reports unknown keys and wrong values.
 class TomlWalker {
  public:
   TomlWalker(ConfigReader& reader, const std::string& file_name) : reader_(reader), file_name_(file_name) {}
@@ -192,7 +192,7 @@ class TomlWalker {
 
 namespace {
 
-// Dots outside of strings and comments.
+// Number of dots outside strings and comments.
 std::size_t dots_of(std::string_view line) {
   std::size_t dots = 0;
   char quote = 0;
@@ -213,7 +213,8 @@ std::size_t dots_of(std::string_view line) {
   return dots;
 }
 
-// What is wrong with the first line that is no line of a configuration, and its number.
+// Finds the first line that is too long or whose key has too many parts. Returns its number and the error
+// text.
 std::optional<std::pair<std::size_t, std::string>> unfit_line(std::string_view text) {
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -236,13 +237,14 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// An address that was taken for a number: one dot makes a number, two do not.
+// True if the value is an address without quotes: more than one dot or colon, so it cannot be a number.
 bool looks_like_address(std::string_view value) {
   const std::string_view word = value.substr(0, value.find_first_of(" ,]#"));
   return std::count(word.begin(), word.end(), '.') > 1 || std::count(word.begin(), word.end(), ':') > 1;
 }
 
-// Why line `number` may have no value that TOML knows: a word that is none, behind the sign.
+// Hint for a line that TOML cannot parse, such as a text without quotes after the equals sign; empty if there
+// is none.
 std::string advice_for(std::string_view text, std::size_t number) {
   for (; number > 1 && text.find('\n') != std::string_view::npos; --number)
     text.remove_prefix(text.find('\n') + 1);

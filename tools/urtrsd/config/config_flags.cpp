@@ -54,7 +54,7 @@ constexpr const char* kNotes =
     "commas), else from the file, else it has its default. --print-config --origin says which it "
     "was.";
 
-// What --help shows: --help-all has all.
+// Flags listed by --help; --help-all lists all flags.
 const std::vector<std::string> kCommon{"--config",       "--listen",      "--export",    "--port",
                                        "--fabric",       "--tls-keys",    "--log-level", "--metrics",
                                        "--check-config", "--print-config"};
@@ -63,7 +63,7 @@ struct Flags {
   std::string config_file;
   std::vector<std::string> listen;
   std::vector<std::string> exports;
-  std::map<std::string, std::string> values;  // by key of the setting
+  std::map<std::string, std::string> values;  // by setting key
   bool check = false;
   bool json = false;
   bool print = false;
@@ -132,7 +132,7 @@ void ConfigReader::set_from_flag(const std::string& flag, const std::string& key
     report(flag, "expected " + expectation + ", got " + in_quotes(value), std::move(hint));
 }
 
-// Cuts at single commas. A comma that is written twice belongs to the word.
+// Splits at single commas; ",," stands for a comma within a word.
 std::vector<std::string> split_at_commas(std::string_view text) {
   std::vector<std::string> words(1);
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -205,7 +205,7 @@ void ConfigReader::add_export_flag(const std::string& value) {
   } else {
     spec.path = source;
   }
-  // A flag replaces an export of the file, but not another flag.
+  // A flag replaces an export of the configuration file, but not one of another flag.
   const std::size_t start = spec.name.find_first_not_of('/');
   const bool first = flag_exports_.insert(start == std::string::npos ? "" : spec.name.substr(start)).second;
   add_export("--export", std::move(spec), first);
@@ -216,7 +216,7 @@ tl::expected<ExportSpec, std::string> parse_export(const std::string& text) {
   reader.add_export_flag(text);
   if (!reader.problems().empty()) {
     ConfigProblem problem = reader.problems().front();
-    constexpr std::string_view kFlag = "--export ";  // that nobody has written
+    constexpr std::string_view kFlag = "--export ";  // not part of `text`, so not part of the hint either
     if (const std::size_t at = problem.hint.find(kFlag); at != std::string::npos)
       problem.hint.erase(at, kFlag.size());
     return tl::unexpected(problem.message + (problem.hint.empty() ? "" : "; " + problem.hint));

@@ -35,7 +35,7 @@ std::string value_of(const DaemonConfig& config, const Setting& setting) {
   return toml_string(config.*std::get<TextRule>(setting.rule).member);
 }
 
-// What is unset, or a text that is empty and may not be given as such, is simply left out.
+// True if the setting is not printed: it is unset, or an empty text that must not be written as "".
 bool is_unset(const DaemonConfig& config, const Setting& setting) {
   if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule))
     return !(config.*optional->member).has_value();
@@ -43,7 +43,7 @@ bool is_unset(const DaemonConfig& config, const Setting& setting) {
   return text != nullptr && !text->may_be_empty && (config.*text->member).empty();
 }
 
-// A comment of TOML has no control bytes, and the name of a file may have any.
+// Escapes control characters: a file name may contain them, a TOML comment may not.
 std::string in_comment(const std::string& origin) {
   const std::string quoted = in_quotes(origin);
   return quoted == '"' + origin + '"' ? origin : quoted;
@@ -61,7 +61,7 @@ std::vector<std::string> different_settings(const DaemonConfig& a, const DaemonC
 }
 
 std::string print_config(const DaemonConfig& config, const ConfigReader::Origins* origins) {
-  // A line, with the origin of `key` behind it.
+  // Formats one line, followed by a comment with the origin of `key`.
   const auto line = [origins](std::string text, const std::string& key) {
     if (origins == nullptr) return text + "\n";
     constexpr std::size_t kColumn = 36;

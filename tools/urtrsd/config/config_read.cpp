@@ -25,7 +25,7 @@ std::string cannot_be_read(int error) {
   return "cannot be read: " + errno_text(error);
 }
 
-// Empty: it is a regular file.
+// Error text if it is not a regular file; otherwise empty.
 std::string what_else(const struct stat& found) {
   if (S_ISREG(found.st_mode)) return {};
   const char* const kind = S_ISDIR(found.st_mode)    ? "a folder"
@@ -37,7 +37,7 @@ std::string what_else(const struct stat& found) {
 
 Text read_now(const std::string& path) {
   struct stat found {};
-  // Before it is opened: to open a device may do something.
+  // Checks the kind before open(2), because opening a device can have side effects.
   if (::stat(path.c_str(), &found) != 0) return tl::unexpected(cannot_be_read(errno));
   std::string other = what_else(found);
   if (!other.empty()) return tl::unexpected(std::move(other));

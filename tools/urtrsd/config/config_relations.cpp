@@ -1,4 +1,4 @@
-// What settings have to do with each other, and what is wrong with one that needs more than its range.
+// Checks that involve several settings, or more than the range of one.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -19,7 +19,7 @@ std::uint32_t log2up(std::uint32_t value) {
 
 }  // namespace
 
-// One that nobody can have is a slip, such as a blank where a comma was meant.
+// Reports names that cannot be identities, usually a typing error such as a space instead of a comma.
 void ConfigReader::check_identities(const std::vector<std::string>& listed) {
   for (const std::string& one : listed) {
     if (!tls::is_identity(one))

@@ -11,7 +11,7 @@
 namespace rtrs::daemon::config_test {
 namespace {
 
-// All messages for a file of this content, one to a line.
+// All error messages for this file content, one per line.
 std::string complaints(const std::string& toml) {
   ConfigReader reader;
   reader.read_toml(toml, "urtrsd.toml");

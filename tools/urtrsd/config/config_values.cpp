@@ -72,7 +72,6 @@ std::vector<Setting> make_settings() {
   };
 }
 
-// What an administrator sees and uses.
 std::vector<Setting> make_administration() {
   using C = DaemonConfig;
   return {
@@ -118,7 +117,7 @@ std::vector<Setting> make_administration() {
   };
 }
 
-// Who clients are. Read again by a reload.
+// Keys, certificates and authentication. A reload reads these again.
 std::vector<Setting> make_tls() {
   using C = DaemonConfig;
   return {
@@ -162,7 +161,6 @@ std::vector<Setting> make_tls() {
   };
 }
 
-// What clients can use up.
 std::vector<Setting> make_limits() {
   using C = DaemonConfig;
   return {
@@ -303,7 +301,8 @@ std::string store_text(DaemonConfig& config, const TextRule& rule, const std::st
 }
 
 void ConfigReader::report(std::string origin, std::string message, std::string hint) {
-  // A flag has said already which key it is, a line of the file has not.
+  // `origin` already contains the name of a flag, so the message need not repeat it. For a line of the file
+  // it must.
   if (origin.rfind("--", 0) == 0 && message.rfind(origin.substr(2) + ": ", 0) == 0)
     message.erase(0, origin.size());
   problems_.push_back({std::move(origin), std::move(message), std::move(hint)});
@@ -332,7 +331,7 @@ void ConfigReader::add_listen(const std::string& origin, const std::string& addr
 
 namespace {
 
-// Those of ASCII, with the zero byte, a line feed and a tab.
+// ASCII control characters, including NUL, line feed and tab.
 bool has_control_bytes(const std::string& name) {
   return std::any_of(name.begin(), name.end(),
                      [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; });

@@ -20,7 +20,7 @@ bool is_six(const std::string& address) {
   return address.find(':') != std::string::npos;
 }
 
-// Where the system does not say otherwise, :: stands for the addresses of IPv4 too.
+// True if a socket bound to :: also receives IPv4 (IPV6_V6ONLY is 0 by default).
 bool six_takes_four() {
   const UniqueFd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   int only = 0;
@@ -33,7 +33,8 @@ bool includes(const std::string& any, const std::string& other) {
   return any == "::" && (is_six(other) || six_takes_four());
 }
 
-// The one before `address` that leaves it no port; nullptr: none.
+// First address listed before `address` that conflicts with it, because one of them is a wildcard that
+// includes the other; nullptr if there is none.
 const std::string* in_the_way(const std::vector<std::string>& listen, const std::string& address) {
   for (const std::string& other : listen) {
     if (other == address) break;
@@ -62,7 +63,7 @@ std::string remedy(int error) {
 int try_address(const net::SocketAddress& address) {
   const UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return errno;
-  // Connections of a server that has ended do not hold the port.
+  // The port can be reused although connections of an earlier server are in TIME_WAIT.
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   return ::bind(fd.get(), address.get(), address.length) == 0 ? 0 : errno;
@@ -73,7 +74,7 @@ std::vector<AddressProblem> try_addresses(const DaemonConfig& config) {
   const auto port = static_cast<std::uint16_t>(config.fabric == "verbs" ? 0 : config.port);
   for (const std::string& address : config.listen) {
     const std::string what = "cannot listen on " + address + " port " + std::to_string(config.port) + ": ";
-    // Any free port is another one for each.
+    // Port 0 cannot conflict: the system chooses a different port for each address.
     if (const std::string* const other = port == 0 ? nullptr : in_the_way(config.listen, address)) {
       problems.push_back({what + *other +
                           " is to be listened on too, and 0.0.0.0 and :: include other addresses; "

@@ -21,8 +21,8 @@ int try_address(const net::SocketAddress& address);
 // not TCP ports.
 std::vector<AddressProblem> try_addresses(const DaemonConfig& config);
 
-// Reasons why the control socket could not be created now. They are only warnings: urtrsd runs without the
-// socket, and systemd may create the folder for the service.
+// Reasons why the control socket could not be created now. Only warnings, because urtrsd runs without
+// the socket, and systemd may create the directory for the service.
 std::vector<std::string> control_warnings(const DaemonConfig& config);
 
 }  // namespace rtrs::daemon

@@ -18,13 +18,14 @@ std::filesystem::path real(const std::string& path) {
   return error ? std::filesystem::path(path) : result;
 }
 
-// Why no file can be made at `path`, where nothing is, maybe behind a link; 0: it can.
+// Returns 0 if `path`, or the target of a symbolic link there, exists or could be created; otherwise an
+// errno.
 int why_no_file(std::filesystem::path path) {
   std::error_code error;
   for (int links = 0; links < 40 && std::filesystem::is_symlink(path, error); ++links)
     path = path.parent_path() / std::filesystem::read_symlink(path, error);
   if (std::filesystem::exists(path, error)) return 0;
-  // With the dot only a folder passes.
+  // The trailing "." makes faccessat() fail if the parent is not a directory.
   const std::filesystem::path folder = (path.has_parent_path() ? path.parent_path() : ".") / ".";
   return ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }

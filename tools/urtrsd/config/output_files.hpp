@@ -1,4 +1,4 @@
-// Files that urtrsd writes: they never replace what somebody wants to keep.
+// Checks that the trace files of urtrsd do not overwrite exports or other files.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace rtrs::daemon {
 
-// Why no trace may be written there; empty: it may. `path` is that of an export, or of something that is
-// neither an empty file nor a trace.
+// Returns the reason why a trace must not or cannot be written to `path`; empty if it can. Rejects the file
+// of an export, and a file that is neither empty nor a trace.
 std::string why_no_trace(const Catalog& catalog, const std::string& path);
 
-// Mistakes of the configuration, a sentence each. After Catalog::check().
+// Configuration errors about output files, one sentence each. Call it after Catalog::check().
 std::vector<std::string> output_file_problems(const DaemonConfig& config, const Catalog& catalog);
 
 }  // namespace rtrs::daemon

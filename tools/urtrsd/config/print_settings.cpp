@@ -1,4 +1,5 @@
-// Prints the table of settings for docs/man: key, what is expected, default and meaning, separated by tabs.
+// Prints the settings for docs/man, one per line: key, expected values, default and meaning, separated by
+// tabs.
 #include <cstdio>
 
 #include "tools/urtrsd/config/config_values.hpp"

@@ -31,7 +31,7 @@ using Answer = tl::expected<json, rpc::Error>;
 
 struct Method {
   const char* name;
-  bool changes;  // needs rpc::Caller::may_change
+  bool changes;  // requires rpc::Caller::may_change
   std::vector<std::string_view> parameters;
   Answer (*serve)(const Asked&);  // null: serve_later()
 };
@@ -68,7 +68,6 @@ Answer show(const Asked& asked) {
   return answer;
 }
 
-// The session of this name; null: there is none.
 const ServerSessionStatus* session_of(const attributes::ServerModel& model, const std::string& name) {
   const auto found = std::find_if(model.sessions.begin(), model.sessions.end(),
                                   [&](const ServerSessionStatus& one) { return one.name == name; });
@@ -99,7 +98,7 @@ bool means(const ServerPathStatus& path, const std::string& name) {
          name == std::to_string(path.path);
 }
 
-// Calls `act` for the one path of the session that "path" means.
+// Calls `act` for the path that the parameter "path" selects; an error if it selects none or several.
 template <class Act>
 Answer at_path(const Asked& asked, const char* doing, Act act) {
   const std::string name = text_of(asked, "session");
@@ -143,7 +142,8 @@ Answer stats_reset(const Asked& asked) {
   return json::object();
 }
 
-// Whether the client may be the kernel's: a connected path, and none that uses an extension of urtrs.
+// True if the client may be a kernel client: at least one path is connected, and no connected path uses an
+// extension of urtrs.
 bool may_be_kernel(const ServerSessionStatus& session) {
   const auto connected = [](const ServerPathStatus& path) { return path.state == PathState::connected; };
   return std::any_of(session.paths.begin(), session.paths.end(), connected) &&
@@ -152,7 +152,7 @@ bool may_be_kernel(const ServerSessionStatus& session) {
          });
 }
 
-// The kernel's client opens a device again only when its session reconnects; until then all IO to it fails.
+// The kernel client reopens a device only when its session reconnects; until then all IO to the device fails.
 Answer fails_for_kernel(const std::string& session, const std::string& device) {
   return refuse(
       Code::failed,
@@ -193,7 +193,7 @@ Answer device_close(const Asked& asked) {
   return json{{"closed", closed}};
 }
 
-// Whoever asks does not know the folder of urtrsd.
+// Rejects relative paths, because the caller does not know the working directory of urtrsd.
 std::optional<rpc::Error> no_absolute(const std::string& file) {
   constexpr const char* kHint = "give the whole path, which begins with /";
   if (file.empty()) return rpc::Error{Code::invalid_params, "\"file\" is missing", kHint, EINVAL};
@@ -285,7 +285,7 @@ const std::vector<Method>& methods() {
   return all;
 }
 
-// A misspelt parameter would otherwise be taken for one that is left out.
+// Rejects unknown parameters, because otherwise a misspelt optional parameter would be ignored silently.
 Answer checked(const Method& method, const Asked& asked) {
   for (const auto& [key, value] : asked.params.items()) {
     if (std::find(method.parameters.begin(), method.parameters.end(), key) == method.parameters.end())
@@ -305,7 +305,7 @@ json with_version(json answer) {
   return answer;
 }
 
-// Methods whose answer comes later.
+// Methods that reply asynchronously.
 void serve_later(const std::string& method, const Asked& asked, const rpc::Reply& reply) {
   if (method == "config.reload")
     return asked.target.reload([reply](const Controlled::Reloaded& done) {

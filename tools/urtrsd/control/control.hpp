@@ -33,7 +33,7 @@ class Controlled : public attributes::ServerOperations {
  public:
   virtual attributes::ServerModel model() const = 0;
   virtual std::vector<ExportSpec> exports() const = 0;
-  virtual std::vector<std::string> lost_nbd() const = 0;  // exports; see Catalog
+  virtual std::vector<std::string> lost_nbd() const = 0;  // names of exports; see Catalog::lost_nbd()
   virtual const MissingList& missing() const = 0;
   virtual ServerStats transport_stats() const = 0;
   virtual BlockServerStats block_stats() const = 0;

@@ -1,4 +1,3 @@
-// What a server is, as JSON.
 #include <cmath>
 
 #include "core/proto/reasons.hpp"
@@ -33,7 +32,7 @@ json extensions_of(wire::Extensions extensions) {
   return names;
 }
 
-// `told`: the errno of or for the peer; 0: none.
+// `told`: errno received from or sent to the peer; 0: use the default errno of `reason`.
 void add_reason(json& to, Reason reason, std::uint16_t told) {
   if (reason == Reason::none) return;
   const ReasonText& text = text_of(reason);
@@ -54,8 +53,8 @@ double micros_of(std::uint64_t nanos) {
   return std::round(static_cast<double>(nanos) / 100) / 10;
 }
 
-// `buckets`: also how many requests took how long, [nanoseconds or more, requests], for who compares two of
-// them.
+// With `buckets`, also adds the histogram as pairs [lower bound in nanoseconds, number of requests], from
+// which a caller can compute the times between two snapshots.
 json times_of(const ServiceTimes::Times& times, bool buckets) {
   json all{{"count", times.count()},
            {"mean_us", micros_of(static_cast<std::uint64_t>(times.mean()))},
@@ -86,7 +85,7 @@ json path_of(const ServerPathStatus& path, const HeartbeatConfig& heartbeat, Nan
            {"missed_max", heartbeat.missed_max},
            {"dead_s", seconds_of(dead_peer_time(heartbeat))},
            {"extensions", extensions_of(path.extensions)}};
-  // What the server receives is what the client writes.
+  // Named from the point of view of the client: "writes" is data that the server receives.
   one["reads"] = path.traffic.reads();
   one["read_bytes"] = path.traffic.read_bytes();
   one["writes"] = path.traffic.writes();

@@ -70,7 +70,7 @@ std::string words_of(const RequestInFlight& request, const std::string& storage,
   return "unknown";
 }
 
-// What a path waits for; empty: nothing.
+// Says what a path waits for; empty if it waits for nothing.
 std::string words_of(const ServerPathStatus& path, Nanos now) {
   switch (path.state) {
     case PathState::connecting:

@@ -60,7 +60,7 @@ void add_devices(Families& to, const attributes::ServerModel& model) {
                 {"access_mode", to_string(use.mode)}});
 }
 
-// A row for each reason that there is, so that the first one that is counted is an increase.
+// Adds a time series for every reason, also with count 0, so that increase() sees the first event.
 void add_by_reason(Families& to, const char* name, const char* help,
                    const std::array<std::uint64_t, kReasonCount>& counts) {
   for (std::size_t i = 1; i < counts.size(); ++i)
@@ -86,7 +86,7 @@ void add_stats(Families& to, const ServerStats& transport, const BlockServerStat
   to.counter("urtrs_sync_failures_total", "syncs of storage that failed", block.sync_failures);
 }
 
-// Who was turned away before there was a session, and connections that broke the rules.
+// Clients rejected before they had a session, and connections closed for protocol violations.
 void add_tcp(Families& to, const tcp::TcpStats& stats) {
   const auto refused = [&to](const char* why, std::uint64_t count) {
     to.counter("urtrs_tcp_refused_total", "clients that were closed before they were connected", count,

@@ -1,4 +1,4 @@
-// The metrics of a server: names, labels, values, and names of peers that no label may hold as they are.
+// Tests of the metrics page: names, labels, values, and peer names that must be escaped in labels.
 #include "tools/urtrsd/control/metrics.hpp"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
-"""urtrsd.service as it is installed, judged by systemd-analyze."""
+"""Checks the installed urtrsd.service with systemd-analyze."""
 import pathlib
 import subprocess
 
 import pytest
 from programs import BOUND, BUILD
 
-# Of 10, where 10 is a service that may do everything.
+# Maximum exposure level; 10 is a service without restrictions.
 MOST_EXPOSURE = 4.0
 
 

@@ -18,12 +18,12 @@ namespace rtrs::daemon {
 namespace {
 
 constexpr std::uint32_t kMaxRangeSectors = 0xffffffffU / kSectorBytes;  // bi_size has 32 bits
-constexpr std::uint32_t kMaxBlockSize = 4096;                           // the client accepts up to a page
+constexpr std::uint32_t kMaxBlockSize = 4096;                           // clients accept at most one page
 constexpr std::uint32_t kMaxPhysicalBlockSize = 32768;
-constexpr std::uint32_t kHwSectors = 2048;  // the client goes by the session's max_io_size instead
+constexpr std::uint32_t kHwSectors = 2048;  // unused by clients, which use max_io_size of the session
 constexpr std::uint32_t kSegments = 128;
 
-// Content of /sys/dev/block/MAJ:MIN/queue/NAME; a partition has the queue of its disk, one level up.
+// Content of /sys/dev/block/MAJ:MIN/queue/NAME. For a partition, reads the queue of its disk, one level up.
 std::string queue_attribute(dev_t device, const char* name) {
   const std::string base =
       "/sys/dev/block/" + std::to_string(major(device)) + ":" + std::to_string(minor(device));
@@ -55,8 +55,8 @@ std::uint32_t power_of_two_within(std::uint64_t value, std::uint32_t low, std::u
   return std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(value, low, high)));
 }
 
-// Whether the file system punches holes. One behind the end changes no byte; so far behind it that nobody who
-// appends at this moment gets there, nor has room there that was reserved.
+// True if the file system supports punching holes. The test punches a hole beyond the end of the file, where
+// it changes no data, and far enough away to avoid preallocated space and data that another process appends.
 bool punches_holes(int fd, off_t size) {
   constexpr off_t kBytes = 4096;
   for (const off_t beyond : {off_t{1} << 40, off_t{1} << 30}) {
@@ -80,7 +80,7 @@ tl::expected<DeviceFacts, int> block_device_facts(int fd, dev_t device) {
   if (logical < 512 || static_cast<std::uint32_t>(logical) > kMaxBlockSize) return tl::unexpected(EINVAL);
   facts.read_only = read_only != 0;
 #ifdef BLKGETDISKSEQ
-  // Since Linux 5.15.
+  // Supported since Linux 5.15.
   if (::ioctl(fd, BLKGETDISKSEQ, &facts.sequence) != 0) facts.sequence = 0;
 #endif
   rnbd::Geometry& geometry = facts.geometry;

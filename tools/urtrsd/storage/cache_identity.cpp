@@ -45,7 +45,8 @@ CacheIdentity CacheIdentity::of_system() {
 std::uint64_t CacheIdentity::instance(const DeviceId& id, std::uint64_t sequence) const {
   const bool memory = id.kind == ExportKind::memory;
   if (!memory && !knows_host()) return 0;
-  // Whether its server lost anything since another urtrsd had it open is not known.
+  // Unknown for an NBD server without recorded losses: it may have lost writes since another urtrsd process
+  // used it.
   const bool nbd = id.kind == ExportKind::nbd;
   if (nbd && sequence == 0 && failed_syncs_.find(id) == failed_syncs_.end()) return 0;
   Hash hash;
@@ -56,7 +57,8 @@ std::uint64_t CacheIdentity::instance(const DeviceId& id, std::uint64_t sequence
   hash.add(id.minor);
   hash.add(sequence);
   const auto failed = failed_syncs_.find(id);
-  // Each process counts from 0, so the number of failures alone would be that of another process again.
+  // The failure count alone is not unique, because each process counts from 0; so the process number is
+  // added.
   if (failed != failed_syncs_.end()) {
     hash.add(process_);
     hash.add(failed->second);

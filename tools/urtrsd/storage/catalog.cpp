@@ -67,7 +67,7 @@ tl::expected<Located, OpenError> Catalog::locate(std::string_view session, std::
   const auto asked = [&] { return "session " + in_quotes(session) + " asked for device " + in_quotes(name); };
   if (!shared_->search_path)
     return refuse(ENOENT, asked() + ", but no export has that name and dev_search_path is not set");
-  const SearchPath* const confined = &*shared_->search_path;  // never changed
+  const SearchPath* const confined = &*shared_->search_path;  // constant after create()
   auto path_fd = confined->locate(session, name);
   if (!path_fd) return tl::unexpected(path_fd.error());
   auto located = identify(std::move(*path_fd), described);
@@ -200,7 +200,8 @@ bool Catalog::remove(std::string_view name) {
     by_name_.erase(found);
     specs_.erase(index);
   }
-  decltype(shared_->nbd)::node_type nbd;  // ends without the lock, for it waits for its thread
+  decltype(shared_->nbd)::node_type
+      nbd;  // destroyed after the lock is released, because that waits for a thread
   const std::lock_guard guard(shared_->mutex);
   shared_->read_only.erase(index);
   memory_.erase(index);

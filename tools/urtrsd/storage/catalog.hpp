@@ -43,15 +43,15 @@ std::string describe(const ExportSpec& spec);  // for messages
 // True if both names select the same export: leading slashes are ignored.
 bool same_export(std::string_view a, std::string_view b);
 
-// Device opened by one session. The destructor closes the device and then releases lock and lease. It may
-// block; only the lease can be released earlier without blocking.
+// Device opened by one session. The destructor closes the device, then releases lock and lease, and may
+// block. Only the lease can be released earlier, without blocking.
 struct OpenedDevice {
   Lease lease;
   ImageLocks::Hold lock;
   std::unique_ptr<Export> device;
-  std::uint64_t instance = 0;                  // of its cache (CacheIdentity); 0: unknown
+  std::uint64_t instance = 0;                  // identity of its cache (CacheIdentity); 0: unknown
   std::string name = {};                       // as the peer requested it
-  std::optional<std::size_t> configured = {};  // number of its export; empty: found under dev_search_path
+  std::optional<std::size_t> configured = {};  // number of its export; nullopt: found under dev_search_path
 };
 
 // Must outlive every OpenedDevice that it returned. Only find() may be called from other threads. Memory
@@ -88,7 +88,7 @@ class Catalog {
 
   // Export that peers could not open now, for reading and, unless it is exported read-only, for writing.
   struct Problem {
-    std::string name;  // of the export; empty: dev_search_path
+    std::string name;  // name of the export; empty: dev_search_path
     OpenError why;
     bool late = false;  // no answer within kPatience; the export may be fine
   };
@@ -110,7 +110,7 @@ class Catalog {
   struct Prepared {
     std::string path;  // without symbolic links; empty for memory
     DeviceId id;
-    std::vector<std::string> warnings;  // of its size
+    std::vector<std::string> warnings;  // about its size
   };
   tl::expected<Prepared, OpenError> prepare(const ExportSpec& spec) const;
   // Adds an export. Error: EEXIST. Without `prepared` the file is unknown, and check_again() must follow.
@@ -179,8 +179,8 @@ class Catalog {
     bool looked = false;  // the path was examined
   };
   // Sessions that open one NBD export share a connection; an open waits while another one connects. The
-  // connection ends with the last open device. It stays if there are unflushed writes, so that a later open
-  // learns when the server loses them.
+  // connection ends with the last open device, unless there are unflushed writes. In that case the connection
+  // stays, so that a later open can report their loss.
   struct NbdPlace {
     std::mutex mutex;
     std::shared_ptr<NbdDisk> disk;

@@ -1,4 +1,4 @@
-// Exports that come and go while others are opened.
+// Tests of a catalog whose exports are added and removed while others are opened.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -192,7 +192,8 @@ TEST_F(CatalogChangeTest, AnExportThatIsAddedBeforeItsFileIsKnownProtectsAllOthe
   EXPECT_EQ(open(*exports, "disk.img", AccessMode::read_write), EACCES);
 }
 
-// The folder was missing, then became a link, with no check in between.
+// The directory of the export is missing at first and becomes a symbolic link later, with no check in
+// between.
 TEST_F(CatalogChangeTest, AReadOnlyExportThatWasMissingIsNotWrittenToBelowTheSearchPath) {
   directory.make_file("real/other.img", 4096);
   ExportSpec iso;
@@ -234,7 +235,7 @@ TEST_F(CatalogChangeTest, ThreadsThatOpenSeeOneOrTheOther) {
   EXPECT_EQ(exports->specs().size(), 1U);
 }
 
-// Serves 1 MiB to one client: the greeting that all versions of NBD clients know, and answers to writes.
+// NBD server for one client, 1 MiB: sends the oldstyle greeting and answers writes.
 class OneNbdServer {
  public:
   explicit OneNbdServer(const std::string& path)
@@ -250,15 +251,15 @@ class OneNbdServer {
     ::shutdown(listener_.get(), SHUT_RDWR);
     thread_.join();
   }
-  bool ended() const { return ended_; }  // its client has left
+  bool ended() const { return ended_; }  // the client has disconnected
 
  private:
   void serve() {
     const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     std::array<unsigned char, 152> greeting{'N', 'B',  'D',  'M',  'A',  'G', 'I', 'C', 0, 0, 0x42,
                                             2,   0x81, 0x86, 0x12, 0x53, 0,   0,   0,   0, 0, 0x10};
-    greeting[27] = 5;            // has flags, and takes flushes
-    const timeval bound{30, 0};  // of a test that fails
+    greeting[27] = 5;            // NBD_FLAG_HAS_FLAGS and NBD_FLAG_SEND_FLUSH
+    const timeval bound{30, 0};  // time limit if the test fails
     ::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
     if (!client || ::send(client.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0) return;
     std::array<unsigned char, 28 + 512> request{};
@@ -275,8 +276,9 @@ class OneNbdServer {
   std::thread thread_;
 };
 
-// The connection stays open after the last device is closed, because the next FLUSH has to be answered. At
-// the end of the catalog it ends: its thread would write to a closed log.
+// The connection stays open after the last device is closed, because unflushed writes must be reported by the
+// next FLUSH if they are lost. The destructor of the catalog closes it, because its thread would otherwise
+// use a destroyed log.
 TEST_F(CatalogChangeTest, AConnectionThatOwesAFlushEndsWithTheCatalog) {
   const std::string socket = directory.path() + "/nbd";
   OneNbdServer server(socket);

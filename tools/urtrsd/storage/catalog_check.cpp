@@ -1,4 +1,4 @@
-// Whether the exports can be opened, before a client asks for them, and where their files are.
+// Checks whether exports can be opened, before clients request them, and finds their files.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 namespace rtrs::daemon {
 namespace {
 
-// Without asking any disk.
+// Absolute path, computed without disk access.
 std::string plain_path(const std::string& path) {
   std::error_code error;
   const auto whole = std::filesystem::absolute(path, error);
@@ -33,7 +33,7 @@ std::string remedy(const ExportSpec& spec, int error) {
 
 // --- read-only files ---
 
-// Waits until those that answer are known.
+// Examines the files of all read-only exports; waits at most kPatience.
 void Catalog::look_at_read_only_files() {
   std::vector<std::function<void()>> tasks;
   for (const auto& [index, one] : shared_->read_only)
@@ -61,8 +61,8 @@ void Catalog::remember_read_only(Shared& shared, std::size_t index, const Device
   if (id != nullptr) found->second.id = *id;
 }
 
-// A read-only file that was missing may be there now, below a folder that was a symbolic link or a mount
-// point without its file system when it was looked at.
+// Examines missing read-only files again: a file can appear when a file system is mounted or a symbolic link
+// on its path changes.
 void Catalog::look_for_missing_read_only() {
   std::vector<std::size_t> missing;
   {
@@ -76,8 +76,8 @@ void Catalog::look_for_missing_read_only() {
 }
 
 // Compares identities (device and inode), and paths in case the file was replaced. Never calls stat(2) for
-// the configured files, because their disk may hang. While the identity of one is unknown, any file may be
-// that one.
+// the configured files, because their disk may hang. Until a read-only file has been examined, every file is
+// rejected, because it could be that file.
 tl::expected<void, OpenError> Catalog::may_write(const Located& located, const std::string& described,
                                                  std::string_view session, AccessMode mode) {
   if (mode == AccessMode::read_only) return {};
@@ -154,13 +154,13 @@ Catalog::Checked Catalog::check_again(const std::string& name) {
     one = named(name);
   else if (shared_->search_path)
     one = Numbered{kSearchPath, {"", shared_->search_path->path()}};
-  if (!one) return {};  // removed since
+  if (!one) return {};  // removed meanwhile
   const auto answer = std::make_shared<Checked>();
   if (in_parallel({check_task(shared_, *one, CheckLocks::take, answer)}, kPatience)[0]) return *answer;
   return {late(one->spec), {}};
 }
 
-// Checks that an export in memory can be allocated.
+// Checks that the memory of a memory export can be allocated.
 std::optional<OpenError> Catalog::check_memory(const ExportSpec& spec) {
   const auto region = MemoryRegion::create(spec.memory_bytes);
   if (region) return std::nullopt;
@@ -233,7 +233,8 @@ tl::expected<Catalog::Prepared, OpenError> Catalog::prepare(const ExportSpec& sp
 }
 
 std::string Catalog::exported_as(const std::string& path) const {
-  // By name too, for a file that is missing. The disks of exports are not asked, because they may hang.
+  // Also compares path names, for a missing file. Does not access the disks of exports, because they may
+  // hang.
   const std::string real = real_path(path);
   for (const ExportSpec& spec : specs())
     if (spec.is_file() && (plain_path(spec.path) == plain_path(path) || plain_path(spec.path) == real))

@@ -1,5 +1,5 @@
-// Exports that an NBD server holds. All opens of one share a connection: a flush then covers them all,
-// whatever the server promises for several connections.
+// Exports of NBD servers. All opens of an export share one connection, so that a flush covers the writes of
+// all of them, even if the server does not support multi-conn.
 #include <cerrno>
 #include <map>
 #include <mutex>
@@ -10,8 +10,8 @@
 
 namespace rtrs::daemon {
 
-// `shared_` keeps disks with unflushed changes or an unreported loss after their last user closed them. These
-// disks refer to `shared_` in turn, for their lines in the log, so neither would be freed.
+// `shared_` keeps a disk with unflushed changes or a recorded loss after its last user closed it. The log
+// callback of the disk refers to `shared_`, so this cycle must be broken here.
 Catalog::~Catalog() {
   tell_with({});
   std::vector<std::function<void()>> tasks;
@@ -42,7 +42,7 @@ void Catalog::stop_waiting_for_nbd() {
     for (const auto& [index, place] : shared_->nbd) places.push_back(place);
   }
   for (const auto& place : places) {
-    const std::unique_lock guard(place->mutex, std::try_to_lock);  // taken while somebody connects
+    const std::unique_lock guard(place->mutex, std::try_to_lock);  // locked while another thread connects
     if (guard && place->disk != nullptr) place->disk->stop_waiting();
   }
 }
@@ -67,10 +67,10 @@ struct Catalog::NbdLease {
   NbdLease(const NbdLease&) = delete;
   NbdLease& operator=(const NbdLease&) = delete;
   ~NbdLease() {
-    std::shared_ptr<NbdDisk> over;  // ends without the lock, for it waits for its thread
+    std::shared_ptr<NbdDisk> over;  // destroyed after the lock is released, because that waits for a thread
     const std::lock_guard guard(place->mutex);
     if (!place->lent.expired() || place->disk == nullptr) return;
-    // The number of its losses tells later opens that the cache is another one.
+    // A disk with losses is kept: their number tells later opens that the cache has changed.
     if (!place->disk->owes_flush() && place->disk->losses().count == 0) over = std::move(place->disk);
   }
   std::shared_ptr<NbdPlace> place;
@@ -88,7 +88,7 @@ tl::expected<std::shared_ptr<NbdDisk>, OpenError> Catalog::nbd_disk(const std::s
     if (one == nullptr) one = std::make_shared<NbdPlace>();
     place = one;
   }
-  std::shared_ptr<NbdDisk> former;  // as above
+  std::shared_ptr<NbdDisk> former;  // destroyed after the lock is released, as above
   const std::lock_guard guard(place->mutex);
   if (auto disk = place->lent.lock()) return disk;
   if (place->disk != nullptr) options.losses = place->disk->losses();

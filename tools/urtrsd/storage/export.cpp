@@ -17,8 +17,8 @@
 namespace rtrs::daemon {
 namespace {
 
-// Past the page cache, as the kernel's server does: the client has one of its own, and cached writes to a
-// block device cannot be asked for without a thread for each.
+// Block devices are opened with O_DIRECT, as in the kernel server: the client has its own page cache, and
+// buffered writes to a block device cannot be started asynchronously without one thread each.
 int flags_for_io(const Located& located, bool read_only) {
   return (read_only ? O_RDONLY : O_RDWR) | (located.id.kind == ExportKind::block_device ? O_DIRECT : 0);
 }

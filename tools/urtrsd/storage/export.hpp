@@ -86,14 +86,16 @@ class Export {
   std::uint64_t& nbd_seen() noexcept { return nbd_seen_; }               // for NbdCommand::seen
   std::span<std::byte> memory() const noexcept { return region_ ? region_->bytes() : std::span<std::byte>(); }
 
-  std::uint32_t page_size() const noexcept { return page_size_; }  // bytes; of memory()
+  std::uint32_t page_size() const noexcept { return page_size_; }  // bytes; page size of memory()
 
   // Slots of the StorageEngine that the device holds. All opens of one device use the same share.
   SlotShare& share() const noexcept { return *share_; }
   const std::shared_ptr<SlotShare>& common_share() const noexcept { return share_; }
   void use_share(std::shared_ptr<SlotShare> share) noexcept { share_ = std::move(share); }
-  void leave_share() noexcept { share_.reset(); }                       // nothing of it is submitted any more
-  bool owns_share() const noexcept { return share_.use_count() == 1; }  // this is the last open
+  void leave_share() noexcept { share_.reset(); }  // no operation may be submitted after this
+  bool owns_share() const noexcept {
+    return share_.use_count() == 1;
+  }  // true for the last open of the device
 
   // Operations submitted and not yet reported; counted by the StorageEngine.
   std::uint32_t in_flight() const noexcept { return in_flight_; }

@@ -246,7 +246,8 @@ TEST(FileFacts, LeaveAloneWhatIsReservedBehindTheEnd) {
   EXPECT_EQ(after.st_blocks, before.st_blocks);
 }
 
-// So far behind the end nothing can be any more, or no file of the file system.
+// The hole test uses an offset beyond the end of the file. For a huge sparse file that offset would exceed
+// the range of off_t, or the maximum file size of the file system.
 TEST(FileFacts, OfAHugeSparseFileAreThoseOfOthers) {
   const UniqueFd endless(::memfd_create("disk", MFD_CLOEXEC));
   ASSERT_TRUE(endless);
@@ -259,7 +260,7 @@ TEST(FileFacts, OfAHugeSparseFileAreThoseOfOthers) {
   ASSERT_TRUE(fd);
   const auto small = file_facts(fd.get(), true, true);
   ASSERT_TRUE(small);
-  // 16 TiB are the most of ext4.
+  // The maximum file size of ext4 is 16 TiB.
   if (::ftruncate(fd.get(), (off_t{1} << 44) - (off_t{1} << 31)) != 0) return;
   const auto huge = file_facts(fd.get(), true, true);
   ASSERT_TRUE(huge);
@@ -308,11 +309,11 @@ TEST(Catalog, AReadOnlyExportIsReadOnlyByItsFileNameToo) {
     }
     EXPECT_TRUE((*exports)->open("s", name, AccessMode::read_only)) << name;
   }
-  // A file that was put in its place is protected by its path.
+  // A file that replaced the export's file is protected by its path.
   directory.make_file("new.iso", kMiB);
   std::filesystem::rename(directory / "new.iso", path);
   EXPECT_EQ((*exports)->open("s", "a.iso", AccessMode::read_write).error().error, EACCES);
-  // And by any other name, once it was opened as the export.
+  // After it was opened as the export, it is protected under any other name too.
   EXPECT_TRUE((*exports)->open("s", "iso", AccessMode::read_only));
   std::filesystem::create_hard_link(path, directory / "new-alias.iso");
   EXPECT_EQ((*exports)->open("s", "new-alias.iso", AccessMode::read_write).error().error, EACCES);

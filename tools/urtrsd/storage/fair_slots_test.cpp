@@ -87,8 +87,8 @@ TEST(FairSlots, ADeviceOverItsShareDoesNotHoldUpTheTurn) {
   EXPECT_EQ(slots.turn(), &good);
 }
 
-// Any number of devices whose operations never end, one after the other: a device that entered before its own
-// slots were given away always has kOwnSlots.
+// Even if operations of many devices never end, a device that reserved its slots with enter() can always use
+// kOwnSlots.
 RC_GTEST_PROP(FairSlots, HungDevicesNeverTakeAnothersSlots, ()) {
   constexpr std::uint32_t kSlots = 256;
   FairSlots slots(kSlots);

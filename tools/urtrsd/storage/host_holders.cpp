@@ -28,7 +28,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return all;
 }
 
-// proc(5): space, tab, line feed and backslash are written as three octal digits.
+// Decodes proc(5): space, tab, line feed and backslash are backslash escapes with three octal digits.
 std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -45,11 +45,11 @@ std::string unescaped(std::string_view text) {
   return result;
 }
 
-// A device, or a part of the disk that it belongs to.
+// The device itself (`itself`), one of its partitions, or its disk.
 struct Member {
   std::string number;  // "8:1"
   std::string name;    // "sda1"
-  fs::path folder;     // in sysfs
+  fs::path folder;     // directory in sysfs
   bool itself = false;
 };
 
@@ -69,7 +69,7 @@ std::vector<Member> members_of(const std::string& root, const std::string& numbe
   return all;
 }
 
-// "8:1" for the path of a block device; empty: it is none.
+// Returns "MAJOR:MINOR" for the path of a block device; empty for other paths.
 std::string number_of(const std::string& root, const std::string& path) {
   if (path.rfind("/dev/", 0) != 0) return {};
   struct stat status {};
@@ -78,7 +78,8 @@ std::string number_of(const std::string& root, const std::string& path) {
   return first_line(root + "/sys/class/block/" + fs::path(path).filename().string() + "/dev");
 }
 
-// Of proc_pid_mountinfo(5): "36 35 98:0 /root /mount/point options [tags] - type source options".
+// Mount point in a line of proc_pid_mountinfo(5) if the line is for device `number`; otherwise empty. Format:
+// "36 35 98:0 /root /mount/point options [tags] - type source options".
 std::string mount_point(const std::string& root, const std::string& line, const std::string& number) {
   std::istringstream words(line);
   std::string word;
@@ -106,7 +107,7 @@ void add_swap(const std::string& root, const std::string& number, std::vector<st
       uses.emplace_back("used as swap");
 }
 
-// "dm-0 (vg-data)", "md0".
+// Adds stacked devices, such as "part of dm-0 (vg-data)" or "part of md0".
 void add_stacked(const fs::path& folder, std::vector<std::string>& uses) {
   if (folder.empty()) return;
   for (const fs::path& holder : entries_of(folder / "holders")) {

@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The files of a kernel with the disk sda (8:0), its partitions sda1 (8:1) and sda2 (8:2), and dm-0 on sda2.
+// Fake /proc and /sys files of a host with the disk sda (8:0), its partitions sda1 (8:1) and sda2 (8:2), and
+// dm-0 on sda2.
 class HostHoldersTest : public testing::Test {
  protected:
   HostHoldersTest() {
@@ -72,7 +73,7 @@ TEST_F(HostHoldersTest, ADiskIsUsedThroughItsPartitionsAndAPartitionThroughItsDi
   EXPECT_EQ(of(8, 1), "sda mounted at \"/whole\"");
 }
 
-// btrfs shows a number that no device has.
+// mountinfo shows an anonymous device number for btrfs, so the source must be compared too.
 TEST_F(HostHoldersTest, AMountIsKnownByItsSourceToo) {
   write("proc/self/mountinfo", "30 22 0:42 /sub /srv rw - btrfs /dev/sda1 rw");
   EXPECT_EQ(of(8, 1), "mounted at \"/srv\"");

@@ -33,7 +33,7 @@ std::string process_name(const std::string& pid) {
   return "process " + pid + (name.empty() ? "" : " (" + name + ")");
 }
 
-// proc(5), /proc/locks: "08:01:1234" in hexadecimal but for the inode.
+// File identity as in /proc/locks (proc(5)): "08:01:1234", hexadecimal except the inode.
 std::string lock_name(const struct stat& status) {
   char text[64];
   std::snprintf(text, sizeof text, " %02x:%02x:%lu ", major(status.st_dev), minor(status.st_dev),
@@ -41,7 +41,8 @@ std::string lock_name(const struct stat& status) {
   return text;
 }
 
-// A lock of an open file description has no process; /proc/PID/fdinfo/FD shows it to whoever may look there.
+// An open file description lock has no process id. Only /proc/PID/fdinfo/FD shows it, to processes that may
+// read that file.
 bool holds_lock(const std::filesystem::path& process, const std::string& name, int& budget) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(process / "fdinfo", error)) {
@@ -77,7 +78,8 @@ std::vector<std::string> ImageLocks::others(const Located& located, bool write,
                                             const std::string& described) {
   const UniqueFd fd = reopen(located, O_RDONLY);
   struct flock lock = whole_file(write ? F_WRLCK : F_RDLCK);
-  // To ask takes no right to write, and what cannot be opened is told by whoever opens it.
+  // F_OFD_GETLK works on a descriptor opened read-only. If the file cannot be opened, the later open reports
+  // the error.
   if (!fd || ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
   return {described + " is in use by " + lock_holder(fd.get(), write) +
           ", which holds a lock on it; urtrsd does not start before that is given back"};
@@ -99,7 +101,7 @@ std::optional<OpenError> ImageLocks::host_use(const Located& located, const Use&
   return OpenError{EBUSY, in_use_by_host(described, holders)};
 }
 
-// 0 or an errno. EAGAIN: locked by another process. EBUSY: claimed by this host.
+// Returns 0 or an errno. EAGAIN: locked by another process. EBUSY: claimed by this host.
 int ImageLocks::set(Image& image, const Located& located, const Use& use) {
   const bool claims = use.claims(located);
   UniqueFd before;
@@ -107,7 +109,8 @@ int ImageLocks::set(Image& image, const Located& located, const Use& use) {
   if (!image.fd || (use.write && !image.fd_writes) || (claims && !image.claimed)) {
     UniqueFd fd = reopen(located, (use.write ? O_RDWR : O_RDONLY) | (claims ? O_EXCL : 0));
     if (!fd) return errno;
-    // The lock for reading belongs to the other description and would be in the way.
+    // The current read lock belongs to the previous open file description and would conflict with the new
+    // lock.
     before = std::exchange(image.fd, std::move(fd));
     image.claimed = claims;
     if (before) {
@@ -117,7 +120,7 @@ int ImageLocks::set(Image& image, const Located& located, const Use& use) {
   }
   struct flock lock = whole_file(use.write ? F_WRLCK : F_RDLCK);
   int result = ::fcntl(image.fd.get(), F_OFD_SETLK, &lock) == 0 ? 0 : errno;
-  if (result == EACCES) result = EAGAIN;  // POSIX leaves the choice
+  if (result == EACCES) result = EAGAIN;  // POSIX allows either
   if (result == 0) {
     image.fd_writes = image.fd_writes || use.write;
     image.strength = use.write ? Strength::write : Strength::read;
@@ -191,8 +194,8 @@ void ImageLocks::Hold::release() noexcept {
     give_up_writing(*image);
 }
 
-// Readers are left: their lock is one for reading, and the host may use the device again. Where /proc is not
-// mounted, the claim lasts as long as they do.
+// Called when only readers remain: downgrades the lock to a read lock and ends the claim, so that the host
+// can use the device again. Without /proc the claim lasts until the last reader closes.
 void ImageLocks::give_up_writing(Image& image) noexcept {
   struct flock lock = whole_file(F_RDLCK);
   if (image.strength == Strength::write && ::fcntl(image.fd.get(), F_OFD_SETLK, &lock) == 0)

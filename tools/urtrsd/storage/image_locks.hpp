@@ -21,8 +21,8 @@ namespace rtrs::daemon {
 // system without locks the image is used unlocked, with a warning. A block device is locked through its node
 // in /dev.
 //
-// A block device that is opened for writing is also claimed (O_EXCL). The claim fails while this host has it
-// mounted, uses it as swap or in device-mapper or md, or another process claims it; the host cannot begin
+// A block device that is opened for writing is also claimed (O_EXCL). The claim fails while the device is
+// mounted, used as swap, part of device-mapper or md, or claimed by another process. The host cannot begin
 // such a use until the claim ends. A file is refused while a loop device of this host can write to the file.
 // `force` skips both checks.
 //

@@ -16,7 +16,8 @@ Located locate(const std::string& path) {
   return std::move(*identify(UniqueFd(::open(path.c_str(), O_PATH | O_CLOEXEC)), "the image"));
 }
 
-// Two servers are two of these: locks belong to open file descriptions, not to processes.
+// Two ImageLocks objects in one process act like two servers, because the locks belong to open file
+// descriptions and not to processes.
 class Locks : public ::testing::Test {
  protected:
   std::int32_t error(ImageLocks& locks, bool write) {

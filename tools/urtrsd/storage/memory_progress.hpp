@@ -1,5 +1,5 @@
-// Progress of one operation on a memory export. It runs slice by slice, so that it delays other operations by
-// at most one slice. Pure.
+// Progress of one operation on a memory export. Operations run slice by slice, so that each delays the others
+// by at most one slice. Pure.
 #pragma once
 
 #include <cstdint>

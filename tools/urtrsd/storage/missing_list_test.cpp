@@ -33,7 +33,7 @@ TEST(MissingList, PausesDoubleUpToAMinute) {
   EXPECT_EQ(list.next_due(), now + kSecond) << "a new absence begins with the shortest pause";
 }
 
-// A day in simulated time, with an attempt whenever one is due.
+// Simulates one day with an attempt whenever one is due.
 TEST(MissingList, ADayOfAbsenceHasFewLinesAndFewAttempts) {
   MissingList list;
   Nanos now = 0;

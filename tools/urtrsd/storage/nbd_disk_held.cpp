@@ -1,4 +1,4 @@
-// Commands that wait for an NBD server that was lost.
+// Commands that wait for a lost NBD server.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -23,8 +23,9 @@ void NbdDisk::fail_overdue(Nanos now) {
   while (NbdCommand* command = waiting.pop()) hold(*command, now);
 }
 
-// In the order in which they came. Those that were in flight may have been carried out before: they are the
-// same changes of the same blocks, and no later one was answered.
+// Sends the commands in the order of their arrival. Commands that were in flight may already have been
+// executed by the server. Repeating them is safe: they change the same blocks to the same data, and no later
+// command was acknowledged.
 void NbdDisk::send_held() {
   NbdCommands waiting = std::exchange(held_, {});
   held_until_ = kNever;

@@ -28,7 +28,8 @@ int milliseconds_until(Nanos then, Nanos now) {
   return then <= now ? 0 : static_cast<int>((then - now) / 1'000'000 + 1);
 }
 
-// A dead link ends the connection within 20 s. No effect on a Unix socket.
+// Sets keepalive and timeouts so that a dead link ends the connection within 20 s. No effect on a Unix
+// socket.
 void bound_silence(int fd) {
   const int on = 1;
   const int seconds = 5;
@@ -41,7 +42,7 @@ void bound_silence(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
 }
 
-// What libnbd says begins with the names of its functions, which say nothing to an administrator.
+// Removes the names of libnbd functions at the start of the error text, which do not help an administrator.
 std::string last_error() {
   const char* said = nbd_get_error();
   std::string text = said == nullptr ? "no reason was given" : said;
@@ -113,7 +114,7 @@ void NbdDisk::submit(NbdCommand& command) noexcept {
 std::string NbdDisk::connect_once() {
   handle_ = nbd_create();
   if (handle_ == nullptr) return last_error();
-  nbd_set_uri_allow_local_file(handle_, true);  // the administrator wrote it
+  nbd_set_uri_allow_local_file(handle_, true);  // safe, because the administrator wrote the URI
   std::string why = nbd_aio_connect_uri(handle_, uri_.c_str()) < 0 ? last_error() : await_connection();
   if (why.empty()) why = learn();
   if (why.empty()) {
@@ -147,11 +148,11 @@ std::string NbdDisk::await_connection() {
   return nbd_aio_is_ready(handle_) != 0 ? std::string() : last_error();
 }
 
-// What the server says of its disk, or why that cannot be used.
+// Reads the properties of the disk. Returns an error text if the disk cannot be used, otherwise "".
 std::string NbdDisk::learn() {
   Facts facts;
   const std::int64_t size = nbd_get_size(handle_);
-  // A size that int64_t does not have looks like an error, of which libnbd says nothing.
+  // A size of 2^63 bytes or more is negative here, without an error text from libnbd.
   if (size < 0)
     return nbd_get_error() == nullptr ? "its server tells a size of 2^63 bytes or more" : last_error();
   facts.size = static_cast<std::uint64_t>(size);
@@ -184,7 +185,7 @@ std::string NbdDisk::learn() {
   return {};
 }
 
-// libnbd has ended all commands by now.
+// At this point libnbd has completed all commands.
 void NbdDisk::drop() {
   const std::string why =
       gave_up_ ? "it answered nothing for " + std::to_string(NbdLink::kAnswerPatience / 1'000'000'000) + " s"
@@ -201,7 +202,7 @@ void NbdDisk::drop() {
         "; urtrsd reconnects every second");
 }
 
-// libnbd ends all commands when it finds the connection broken.
+// libnbd completes all commands when it sees that the connection is broken.
 void NbdDisk::give_up() {
   gave_up_ = true;
   ::shutdown(nbd_aio_get_fd(handle_), SHUT_RDWR);
@@ -244,7 +245,8 @@ void NbdDisk::run() {
 void NbdDisk::publish() noexcept {
   owes_flush_.store(link_.owes_flush(), std::memory_order_relaxed);
   losses_.store(2 * link_.losses().count + (link_.losses().reported ? 0 : 1), std::memory_order_release);
-  up_.store(link_.is_up(), std::memory_order_release);  // last: whoever sees that it is lost sees its losses
+  up_.store(link_.is_up(),
+            std::memory_order_release);  // last: a thread that sees the server as lost also sees its losses
 }
 
 int NbdDisk::wait_ms(Nanos now) const {
@@ -253,7 +255,7 @@ int NbdDisk::wait_ms(Nanos now) const {
   return next == kNever ? -1 : milliseconds_until(next, now);
 }
 
-// Until something was submitted, or the connection has something to do.
+// Waits for a submitted command, an event of the connection, or the timeout.
 void NbdDisk::wait(int timeout_ms) {
   std::array<pollfd, 2> fds{pollfd{wake_.fd(), POLLIN, 0}, pollfd{-1, 0, 0}};
   if (handle_ != nullptr) {
@@ -325,7 +327,7 @@ bool NbdDisk::post(NbdCommand& command, OpStep step) {
                               step == OpStep::zero_range ? LIBNBD_CMD_FLAG_NO_HOLE : 0);
       break;
     case OpStep::sync_data:
-    case OpStep::done:  // not reached: such a command is not submitted
+    case OpStep::done:  // not reached: such commands are not submitted
       cookie = nbd_aio_flush(handle_, done, 0);
       break;
   }
@@ -333,7 +335,7 @@ bool NbdDisk::post(NbdCommand& command, OpStep step) {
   return cookie >= 0;
 }
 
-// Inside libnbd, which must not be called from here.
+// Called inside libnbd, so it must not call libnbd functions.
 int NbdDisk::completed(void* data, int* error) {
   auto* const command = static_cast<NbdCommand*>(data);
   command->result = -*error;
@@ -355,7 +357,7 @@ void NbdDisk::end(NbdCommand& command) {
   const bool flush = command.flushing || command.step == OpStep::sync_data;
   if (command.result < 0 && !link_.is_up()) return hold(command, steady_now());
   if (command.result < 0) {
-    command.lost_changes = flush || command.fua;  // the server may have lost more than this
+    command.lost_changes = flush || command.fua;  // the server may have lost earlier writes too
     return finish(command, command.result);
   }
   if (flush) link_.flushed(command.changes);

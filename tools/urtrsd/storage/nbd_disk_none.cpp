@@ -1,4 +1,4 @@
-// Where libnbd was not found.
+// For builds without libnbd: every connect() fails with EOPNOTSUPP.
 #include <cerrno>
 
 #include "tools/urtrsd/storage/nbd_disk.hpp"

@@ -39,8 +39,8 @@ class NbdLink {
     heard_ = now;
   }
   // Time until which a request that cannot be sent now waits; 0: the request fails. All requests of an outage
-  // wait until the same time. `before`: result for this request in an earlier outage; 0: none. It is kept, so
-  // that repeated outages do not extend the wait of a request.
+  // wait until the same time. `before`: result for this request in an earlier outage; 0: none. That result
+  // stays valid, so that repeated outages do not extend the wait of a request.
   Nanos wait_until(Nanos now, Nanos before) const noexcept {
     const Nanos end = before != 0 ? before : down_since_ + wait_;
     return now < end ? end : 0;

@@ -31,7 +31,7 @@ TEST(NbdLink, EachOpenFailsOneFlushForEachLoss) {
   link.changed();
   EXPECT_FALSE(fails_flush(link, first)) << "it is connected";
   link.lost(1);
-  link.lost(2);  // an attempt that failed loses nothing more
+  link.lost(2);  // a failed connection attempt causes no further loss
   EXPECT_TRUE(fails_flush(link, first));
   EXPECT_FALSE(fails_flush(link, first));
   EXPECT_TRUE(fails_flush(link, second)) << "the other open is told too";
@@ -93,7 +93,7 @@ TEST(NbdLink, AFlushCoversTheChangesThatWereAcknowledgedBeforeItBegan) {
   const auto second = link.changes();
   link.changed();
   link.flushed(second);
-  link.flushed(before);  // of an older flush that ends late
+  link.flushed(before);  // completion of an older flush, after a newer one
   link.lost(2);
   EXPECT_TRUE(fails_flush(link, seen));
 }
@@ -103,7 +103,7 @@ TEST(NbdLink, RequestsWaitForTheSameTimeHoweverOftenTheServerIsLost) {
   link.connected();
   link.lost(100);
   EXPECT_EQ(link.wait_until(100, 0), 130U);
-  link.lost(110);  // an attempt failed
+  link.lost(110);  // a connection attempt failed
   EXPECT_EQ(link.wait_until(120, 0), 130U) << "a later request of this outage";
   EXPECT_EQ(link.wait_until(130, 0), 0U) << "the time is over";
   EXPECT_EQ(link.wait_until(131, 130), 0U);

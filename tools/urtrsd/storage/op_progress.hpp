@@ -43,8 +43,8 @@ class OpProgress {
   // ones.
   void on_result(std::int32_t result) noexcept;
 
-  std::int32_t error() const noexcept { return error_; }  // 0 or a positive errno, see peer_errno
-  std::int32_t cause() const noexcept { return cause_; }  // of it, as the system said
+  std::int32_t error() const noexcept { return error_; }  // 0 or a positive errno from peer_errno()
+  std::int32_t cause() const noexcept { return cause_; }  // errno of the system behind error()
   // True if the error came from making data durable, possibly data of earlier operations: an error of
   // sync_data, or EIO of a durable write to a file, which waits for the writeback of the whole file. The
   // kernel reports such an error only once.

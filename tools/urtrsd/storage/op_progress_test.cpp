@@ -148,7 +148,8 @@ TEST(OpProgress, ErrorsReachThePeerInItsVocabulary) {
   EXPECT_EQ(outcome(Opcode::flush, EIO), EIO);
 }
 
-// Whatever the calls return, every byte is transferred exactly once and in order, or an error is reported.
+// For any results of the system calls, every byte is transferred exactly once and in order, or an error is
+// reported.
 RC_GTEST_PROP(OpProgress, CoversTheRangeOnce, ()) {
   const auto bytes = *rc::gen::inRange<std::uint32_t>(1, 5000);
   OpProgress progress(Opcode::write, 100, bytes, {false});

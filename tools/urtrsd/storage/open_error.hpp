@@ -1,4 +1,4 @@
-// Why a device cannot be opened: a number for the peer, a sentence for the log.
+// Reason why a device cannot be opened: an errno for the peer and a sentence for the log.
 #pragma once
 
 #include <string>
@@ -17,15 +17,16 @@ inline tl::unexpected<OpenError> refuse(int error, std::string sentence) {
   return tl::unexpected(OpenError{error, std::move(sentence)});
 }
 
-// At most 200 bytes of `text`, printable() and in double quotes, so that a peer cannot forge log lines with
-// the name of a device. Quotes and backslashes of the text get a backslash in front.
+// Returns at most 200 bytes of `text`, escaped by printable(), in double quotes, so that a peer cannot forge
+// log lines with a device name. Quotes and backslashes in the text are escaped with a backslash.
 std::string in_quotes(std::string_view text);
 
-// "No such file or directory (2)" for ENOENT.
+// Example: "No such file or directory (2)" for ENOENT.
 std::string errno_text(int error);
 
-// The errno a peer is told for a failed IO: kept where a block device could report it (protocol section 9.3,
-// and EPERM), EDQUOT becomes ENOSPC, everything else EIO. Takes and returns positive numbers.
+// Maps the errno of a failed IO to the one sent to the peer. An errno that a block device can report is kept
+// (protocol section 9.3, and EPERM), EDQUOT becomes ENOSPC, any other becomes EIO. Takes and returns positive
+// numbers.
 int peer_errno(int error) noexcept;
 
 }  // namespace rtrs::daemon

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kSessionToken = "%SESSNAME%";
 constexpr std::size_t kPathMax = 4096;  // protocol section 8.6
-constexpr int kRaceRetries = 8;         // openat2 answers EAGAIN when a rename races with the lookup
+constexpr int kRaceRetries = 8;         // openat2 fails with EAGAIN if a rename races with the lookup
 
 constexpr int kPathOnly = O_PATH | O_CLOEXEC;
 
@@ -24,12 +24,13 @@ int openat2_path(int directory, const char* name, std::uint64_t resolve, int fla
   return static_cast<int>(::syscall(SYS_openat2, directory, name, &how, sizeof how));
 }
 
-// Below "/" nothing can be outside, and absolute links are usual there: they are resolved from "/" itself.
+// If the search path is "/", every link stays below it. Absolute links are common there and are resolved from
+// "/".
 std::uint64_t resolve_flags(bool below_slash) {
   return RESOLVE_NO_MAGICLINKS | (below_slash ? RESOLVE_IN_ROOT : RESOLVE_BENEATH);
 }
 
-// Follows no symbolic link at all: stricter than openat2, but safe on a kernel without it.
+// Opens `name` component by component and rejects every symbolic link, for kernels without openat2.
 UniqueFd walk(int directory, std::string_view name, int flags) {
   UniqueFd current;
   while (true) {
@@ -66,7 +67,7 @@ SearchPath::SearchPath(std::string path, Confinement how) : path_(std::move(path
   prefix_ = path_.substr(0, token);
   if (prefix_.empty()) prefix_ = ".";
   if (how != Confinement::automatic) return;
-  // Old kernels answer ENOSYS, some container filters EPERM.
+  // Old kernels return ENOSYS, some container filters EPERM.
   const UniqueFd probe(openat2_path(AT_FDCWD, "/", RESOLVE_NO_MAGICLINKS, kPathOnly));
   kernel_confines_ = static_cast<bool>(probe);
   if (!probe)

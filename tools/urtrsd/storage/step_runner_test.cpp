@@ -1,4 +1,4 @@
-// Tests of the step runners, which carry out the system calls of the storage engine.
+// Tests of the step runners, which run the system calls of the storage engine.
 #include "tools/urtrsd/storage/step_runner.hpp"
 
 #include <dlfcn.h>
@@ -22,8 +22,8 @@
 #include "tools/urtrsd/storage/wake_up.hpp"
 
 namespace {
-// Flags of the last write that the kernel was asked for; the calls below stand in front of the libraries'
-// own.
+// Flags of the last write passed to the kernel, recorded by the functions below, which replace those of the
+// libraries.
 std::atomic<int> seen_flags = -1;
 }  // namespace
 
@@ -69,7 +69,7 @@ class StepRunnerTest : public ::testing::TestWithParam<bool> {
     return {kind,           file_.get(), buffers_[place].data(), std::uint64_t{place} * kBytes, kBytes,
             place % 2 == 0, true};
   }
-  // Waits until one is done.
+  // Waits for the next completed step.
   StepDone next() {
     std::array<StepDone, 1> done;
     for (;;) {
@@ -112,7 +112,7 @@ TEST_P(StepRunnerTest, EachStepIsReportedOnceWithItsResult) {
   }
 }
 
-// Bytes of zeroes are written as those of a user are.
+// Writes of zero bytes use the same durability flag as writes of user data.
 TEST_P(StepRunnerTest, AWriteThatHasToBeDurableSaysSoToTheKernel) {
   for (const OpStep kind : {OpStep::write, OpStep::write_zero_bytes}) {
     for (const std::uint32_t place : {0U, 1U}) {

@@ -31,7 +31,7 @@ ssize_t write_step(const FileStep& step) noexcept {
   iovec part{step.buffer, step.length};
   const auto offset = static_cast<off_t>(step.offset);
   const ssize_t written = ::pwritev2(step.fd, &part, 1, offset, step.data_sync ? RWF_DSYNC : 0);
-  // Sandboxes that have no flags of a write.
+  // Some sandboxes do not support the flags of pwritev2(): use fdatasync() instead.
   if (written >= 0 || !step.data_sync || (errno != EOPNOTSUPP && errno != ENOSYS)) return written;
   const ssize_t plain = ::pwrite(step.fd, step.buffer, step.length, offset);
   return plain < 0 || ::fdatasync(step.fd) == 0 ? plain : -1;
@@ -68,7 +68,7 @@ std::int64_t monotonic_now() noexcept {
   return now.tv_sec * kSecond + now.tv_nsec;
 }
 
-// First in, first out. Never holds more than it has room for.
+// FIFO of fixed size. The caller must not push more than `room` items.
 template <class T>
 class Queue {
  public:
@@ -108,7 +108,7 @@ class ThreadRunner final : public StepRunner {
     for (const pthread_t thread : threads_) ::pthread_join(thread, nullptr);
   }
 
-  // 0 or an errno.
+  // Returns 0 or an errno.
   int open() noexcept {
     if (!epoll_ || !timer_ || event_.fd() < 0) return EMFILE;
     add_to_epoll(timer_.get());
@@ -161,18 +161,18 @@ class ThreadRunner final : public StepRunner {
   Queue<Job> collected_;
   std::mutex jobs_mutex_;
   std::condition_variable there_are_jobs_;
-  Queue<Job> jobs_;           // guarded by jobs_mutex_, as the next three
+  Queue<Job> jobs_;           // guarded by jobs_mutex_, like the next three members
   std::size_t idle_ = 0;      // threads that wait for a job
-  std::size_t starting_ = 0;  // threads that have not looked for a job yet
+  std::size_t starting_ = 0;  // new threads that have not yet entered work()
   bool stopping_ = false;
   std::mutex done_mutex_;
-  Queue<StepDone> done_;  // guarded by done_mutex_; event_ is readable while it holds some
+  Queue<StepDone> done_;  // guarded by done_mutex_; event_ is readable while it is not empty
   std::atomic<bool> some_done_{false};
   WakeUp event_;
   UniqueFd epoll_;  // readable while event_, timer_ or the watched descriptor is
   UniqueFd timer_;
   int watched_ = -1;
-  std::vector<Delay> delays_;  // a heap, the earliest first
+  std::vector<Delay> delays_;  // heap with the earliest delay at the front
   std::vector<pthread_t> threads_;
 };
 
@@ -229,7 +229,7 @@ void ThreadRunner::hand_over() noexcept {
   for (; wake != 0; --wake) there_are_jobs_.notify_one();
   for (; missing != 0 && add_thread() == 0; --missing) continue;
   if (missing == 0) return;
-  // The system gives no more threads now. The jobs wait for those there are.
+  // No more threads can be started now. The jobs wait for the existing ones.
   const std::lock_guard guard(jobs_mutex_);
   starting_ -= missing;
 }

@@ -14,7 +14,8 @@
 namespace rtrs::daemon {
 namespace {
 
-// Completions do not interrupt this thread, because it enters the kernel often enough. Since Linux 5.19.
+// Completions do not interrupt this thread, because it enters the kernel often enough. Supported since Linux
+// 5.19.
 constexpr unsigned kQuietly = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
 
 void prepare(io_uring_sqe* sqe, const FileStep& step) noexcept {
@@ -40,8 +41,8 @@ void prepare(io_uring_sqe* sqe, const FileStep& step) noexcept {
       io_uring_prep_fsync(sqe, step.fd, IORING_FSYNC_DATASYNC);
       break;
   }
-  // The first attempt for a file may wait: read-ahead for room in the queue of the disk, and a file system
-  // in user space for the answer whether the file is ready. Block devices are not waited for.
+  // For a file, even the non-blocking first attempt can block: read-ahead waits for a free request of the
+  // disk, and a FUSE file system for its daemon. Block devices do not block then.
   if (step.may_wait) sqe->flags |= IOSQE_ASYNC;
 }
 
@@ -52,17 +53,17 @@ class UringRunner final : public StepRunner {
     if (ready_) io_uring_queue_exit(&ring_);
   }
 
-  // Returns nullopt, or why io_uring cannot be used.
+  // Returns the reason why io_uring cannot be used, or nullopt.
   std::optional<tools::IoUringRefusal> open(std::uint32_t depth) {
-    // Each operation has at most one request in the ring, and one waits for the watched descriptor, so
-    // neither queue of the ring can overflow.
+    // Each operation has at most one request in the ring, and the watched descriptor has one, so neither
+    // queue of the ring can overflow.
     int result = io_uring_queue_init(depth + 1, &ring_, kQuietly);
     if (result == -EINVAL) result = io_uring_queue_init(depth + 1, &ring_, 0);
     if (result < 0) return tools::explain_io_uring_refusal("io_uring_setup", -result);
     ready_ = true;
     // One thread for each operation: with the kernel's default of four threads a processor, a device that
-    // hangs could block all threads. The kernel starts a thread only when all others are blocked. Since
-    // Linux 5.15.
+    // hangs could block all threads. The kernel starts a thread only when all others are blocked. The call is
+    // supported since Linux 5.15.
     std::array<unsigned, 2> threads{depth, 0};
     io_uring_register_iowq_max_workers(&ring_, threads.data());
     return tools::try_ring(ring_.ring_fd);
@@ -75,7 +76,7 @@ class UringRunner final : public StepRunner {
   }
   void start_delay(std::uint32_t index, const __kernel_timespec& delay) noexcept override {
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
-    io_uring_prep_timeout(sqe, const_cast<__kernel_timespec*>(&delay), 0, 0);  // only read
+    io_uring_prep_timeout(sqe, const_cast<__kernel_timespec*>(&delay), 0, 0);  // the kernel only reads it
     io_uring_sqe_set_data64(sqe, index);
   }
   void watch(int watched) noexcept override {
@@ -85,7 +86,8 @@ class UringRunner final : public StepRunner {
     io_uring_sqe_set_data64(sqe, kWatched);
   }
   void hand_over() noexcept override {
-    // After EAGAIN or EBUSY the rest stays queued, and has_news() returns true, so the caller tries again.
+    // After EAGAIN or EBUSY the other requests stay queued, and has_news() returns true, so the caller
+    // retries.
     while (io_uring_sq_ready(&ring_) != 0) {
       const int result = io_uring_submit(&ring_);
       if (result <= 0 && result != -EINTR) break;
@@ -109,13 +111,13 @@ class UringRunner final : public StepRunner {
     return count;
   }
   void wait() noexcept override { io_uring_submit_and_wait(&ring_, 1); }
-  // The descriptor of the ring, not an eventfd: a request that completes during its submission wakes no
-  // thread.
+  // The descriptor of the ring instead of an eventfd, because then a request that completes during its
+  // submission wakes no thread.
   int fd() const noexcept override { return ring_.ring_fd; }
   const char* name() const noexcept override { return "io_uring"; }
 
  private:
-  // The kernel has results that it puts into the ring when it is entered.
+  // True if the kernel has completions that it adds to the ring only at the next system call (COOP_TASKRUN).
   bool done_in_kernel() const noexcept {
     return (IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_TASKRUN) != 0;
   }

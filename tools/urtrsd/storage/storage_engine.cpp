@@ -14,18 +14,18 @@ namespace rtrs::daemon {
 namespace {
 
 constexpr std::uint32_t kNone = SlotShare::kNone;
-// Slices of long memory operations in one poll(), so that the network is not kept waiting.
+// Maximum number of slices of long memory operations in one poll(), so that they do not delay network events.
 constexpr unsigned kLongSlices = 8;
 constexpr std::uint32_t kMaxDepth = 32767;  // io_uring's submission queue holds one more
 
-// Never written to.
+// Source of zero bytes for write_zeroes; never modified.
 alignas(4096) std::array<std::byte, OpProgress::kZeroBytes> zero_bytes{};
 
 bool changes_device(Opcode opcode) noexcept {
   return opcode == Opcode::write || opcode == Opcode::discard || opcode == Opcode::write_zeroes;
 }
 
-// Carries out one slice.
+// Executes one slice.
 void execute(const StorageOp& op, MemoryProgress& progress) noexcept {
   std::byte* place = op.target->memory().data() + progress.offset();
   switch (progress.step()) {
@@ -131,7 +131,7 @@ bool StorageEngine::submit(const StorageOp& op) noexcept {
   return true;
 }
 
-// Begins the operation, or queues it behind the others of its device.
+// Starts the operation, or queues it behind waiting operations of its device.
 void StorageEngine::admit(std::uint32_t index) noexcept {
   SlotShare& share = slot_at(index).op.target->share();
   fair_.enter(share);
@@ -155,7 +155,7 @@ void StorageEngine::begin(std::uint32_t index) noexcept {
     start(index);
 }
 
-// The kernel is done with the operation: others may have its place.
+// Releases the slot of a completed operation and starts waiting operations.
 void StorageEngine::release_slot(Slot& slot) noexcept {
   fair_.give_back(slot.op.target->share());
   while (SlotShare* share = fair_.turn()) {
@@ -269,7 +269,7 @@ void StorageEngine::on_completion(std::uint32_t index, std::int32_t result) noex
   advance(index, result);
 }
 
-// `result`: of the step that was under way.
+// `result`: return value of the step that has completed.
 void StorageEngine::advance(std::uint32_t index, std::int32_t result) noexcept {
   Slot& slot = slot_at(index);
   slot.progress.on_result(result);

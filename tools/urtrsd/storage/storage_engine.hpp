@@ -1,5 +1,5 @@
-// Reads and writes exports, without blocking and without allocating: through io_uring, or in threads where
-// that is refused.
+// Reads and writes exports without blocking and without allocating: with io_uring, or in threads if io_uring
+// is not available.
 #pragma once
 
 #include <array>
@@ -26,92 +26,93 @@ struct StorageOp {
   std::uint64_t cookie = 0;  // returned in StorageResult, not interpreted
   Export* target = nullptr;  // must live until the operation is reported
   Opcode opcode = Opcode::read;
-  std::uint64_t sector = 0;  // of 512 bytes; ignored by flush
+  std::uint64_t sector = 0;  // units of 512 bytes; ignored by flush
   std::uint32_t bytes = 0;   // multiple of the logical block, > 0; ignored by flush
-  // `bytes` long, for read and write; belongs to the engine until reported. For a block device it begins at a
-  // multiple of 4096.
+  // `bytes` long, for read and write. The engine uses it until the operation is reported. For a block device
+  // its address must be a multiple of 4096.
   std::byte* buffer = nullptr;
-  bool fua = false;       // write, discard, write_zeroes: durable before it is reported
-  bool preflush = false;  // what was reported before is made durable first; not of a flush
-  bool nounmap =
-      false;  // write_zeroes: the blocks stay allocated; else they are freed where that is possible
+  bool fua = false;       // write, discard, write_zeroes: durable when reported
+  bool preflush = false;  // first make everything reported earlier durable; not for flush
+  bool nounmap = false;   // write_zeroes: keep the blocks allocated; otherwise they are freed if possible
 };
 
 struct StorageResult {
   std::uint64_t cookie = 0;
-  std::int32_t error = 0;    // 0 or a positive errno out of peer_errno
+  std::int32_t error = 0;    // 0 or a positive errno from peer_errno()
   bool sync_failed = false;  // see OpProgress::sync_failed()
-  // Of a failed operation, for the log.
+  // Set only for a failed operation, for the log.
   Opcode opcode = Opcode::read;
-  std::int32_t cause = 0;  // errno of the system; 0: refused, and nothing was done
+  std::int32_t cause = 0;  // errno of the system; 0: check() rejected the operation, nothing was done
   std::uint64_t sector = 0;
   std::uint32_t bytes = 0;
-  const Export* target = nullptr;  // as long as it is open
+  const Export* target = nullptr;  // valid while the device is open
 };
 
-// One thread only. Every operation that submit() accepts is reported by poll() exactly once, in no particular
-// order; nothing is ever cancelled. Errors: EIO (beyond the end of the device, or the medium failed), EPERM
-// (change of a read-only export), EINVAL (not whole logical blocks), EOPNOTSUPP (discard the device cannot
-// do), ENOSPC and the others of peer_errno. A flush covers all writes reported before it was submitted.
+// Must be used from one thread. poll() reports every operation that submit() accepted exactly once, in no
+// particular order; operations cannot be cancelled. Errors: EIO (beyond the end of the device, or the medium
+// failed), EPERM (change of a read-only export), EINVAL (not whole logical blocks), EOPNOTSUPP (the device
+// does not support discard), ENOSPC and the others of peer_errno(). A flush covers all writes reported before
+// it was submitted.
 //
-// No call but wait() blocks, whatever a device does. With io_uring, operations on files begin in a thread of
-// the kernel, because the kernel's first attempt may wait for the file system; those on block devices are
-// tried without waiting. FairSlots divides the slots of the queue and the threads among the devices, so that
-// a device that hangs does not delay operations of other devices.
+// Only wait() blocks, even if a device hangs. With io_uring, operations on files start in a kernel thread,
+// because the kernel's first attempt may block in the file system; operations on block devices are first
+// tried without blocking. FairSlots divides the slots and threads among the devices, so that a device that
+// hangs does not delay operations of other devices.
 //
-// Event loop: wait until fd() is readable, then poll() until it returns less than the span
-// holds. After each batch of submit(), start_submitted(); when that returns true, poll() without waiting.
-// Busy polling: only submit() and poll(), which does that by itself.
+// Event loop: wait until fd() is readable, then call poll() until it returns less than the size of the span.
+// After each batch of submit(), call start_submitted(); if it returns true, call poll() without waiting.
+// Busy polling: call only submit() and poll(); poll() also starts submitted operations.
 class StorageEngine {
  public:
   struct Options {
-    std::uint32_t depth = kStorageOperations;  // operations at work at a time, 1..32767
-    bool pollable = true;                      // false: fd() is -1, for callers that only poll
-    bool threads = false;                      // io_uring is not tried
+    std::uint32_t depth = kStorageOperations;  // maximum number of operations at the kernel, 1..32767
+    bool pollable = true;                      // false: fd() returns -1, for busy polling
+    bool threads = false;                      // do not try io_uring
   };
-  // Uses threads if io_uring is refused, see warning(). Fails with a sentence if threads are refused too, or
-  // EINVAL.
+  // Uses threads if io_uring is not available; see warning(). Errors: EINVAL for a wrong depth, or the errno
+  // of the failed thread start.
   static tl::expected<std::unique_ptr<StorageEngine>, OpenError> create(const Options& options);
-  // Over a runner of the caller, which has room for `depth` steps.
+  // Uses a given runner, which must have room for `depth` steps.
   StorageEngine(const Options& options, std::unique_ptr<StepRunner> runner, std::string warning);
   StorageEngine(const StorageEngine&) = delete;
   StorageEngine& operator=(const StorageEngine&) = delete;
-  // Waits for the operations in flight: the kernel still uses their buffers.
+  // Waits for the operations in flight, because the kernel still uses their buffers.
   ~StorageEngine();
 
-  // Makes room for `operations` in flight, at work or waiting; at first there is room for `depth`. Allocates,
-  // and is never undone.
+  // Makes room for `operations` in flight, running or queued; initially there is room for `depth`. Allocates.
+  // The room never shrinks.
   void reserve(std::uint32_t operations);
 
-  // false: there is no room; the caller keeps this operation. Errors are reported by poll() like everything
-  // else.
+  // Returns false if there is no room; the operation then remains with the caller. poll() reports all errors.
   bool submit(const StorageOp& op) noexcept;
 
-  // Hands what was submitted to the kernel, one system call for all. True when poll() has something to do.
+  // Passes all submitted operations to the kernel in one system call. Returns has_news().
   bool start_submitted() noexcept;
 
-  // True when poll() has something to do. No system call.
+  // True if poll() has something to do. Makes no system call.
   bool has_news() const noexcept;
 
-  // To be called before an Export is destroyed; nothing of it is in flight. Other opens of its device go on.
+  // Must be called before an Export is destroyed, when none of its operations is in flight. Other opens of
+  // the same device are not affected.
   void leave(Export& target) noexcept;
 
-  // Reports up to done.size() finished operations, never blocks. Operations on memory exports are carried out
-  // here, a few slices of MemoryProgress at a time: poll() again while has_news().
+  // Reports up to done.size() completed operations. Never blocks. Also runs operations on memory exports, a
+  // few slices of MemoryProgress per call, so call it again while has_news().
   std::size_t poll(std::span<StorageResult> done) noexcept;
 
-  // As poll(), but blocks until at least one operation is done; 0 only when none is in flight or `done` is
-  // empty.
+  // As poll(), but blocks until at least one operation completes. Returns 0 only if no operation is in flight
+  // or `done` is empty.
   std::size_t wait(std::span<StorageResult> done) noexcept;
 
-  // Readable while something that the kernel or a thread finished waits for poll().
+  // Readable while poll() has a completion of the kernel or of a thread to process.
   int fd() const noexcept { return options_.pollable ? runner_->fd() : -1; }
   const char* runner() const noexcept { return runner_->name(); }  // "io_uring" or "threads"
-  // Why io_uring is not used, what that costs, and how to get it; empty: it is used, or was not asked for.
+  // Says why io_uring is not used, what that costs, and how to enable it. Empty: io_uring is used, or
+  // Options::threads is set.
   const std::string& warning() const noexcept { return warning_; }
-  std::uint32_t in_flight() const noexcept { return in_flight_; }  // accepted and not yet reported
+  std::uint32_t in_flight() const noexcept { return in_flight_; }  // accepted but not yet reported
   std::uint32_t depth() const noexcept { return options_.depth; }
-  // What each operation that is not reported waits for, in words, by cookie. Allocates: for an operator.
+  // For each unreported operation: its cookie and what it waits for, in words. Allocates; for diagnostics.
   std::vector<std::pair<std::uint64_t, const char*>> what_they_wait_for() const;
 
  private:
@@ -151,14 +152,14 @@ class StorageEngine {
   void reap() noexcept;
   void on_completion(std::uint32_t index, std::int32_t result) noexcept;
   void advance(std::uint32_t index, std::int32_t result) noexcept;
-  static std::byte* zeroes() noexcept;  // OpProgress::kZeroBytes, never written to
+  static std::byte* zeroes() noexcept;  // OpProgress::kZeroBytes zero bytes, never modified
   std::size_t report(std::span<StorageResult> done) noexcept;
   StorageResult finish(std::uint32_t index) noexcept;
 
   Options options_;
   std::unique_ptr<StepRunner> runner_;
   std::string warning_;
-  std::array<StepDone, 64> steps_done_;  // of one reap()
+  std::array<StepDone, 64> steps_done_;  // buffer of reap()
   FairSlots fair_;
   NbdResults nbd_results_;
   std::uint32_t nbd_in_flight_ = 0;
@@ -174,11 +175,11 @@ class StorageEngine {
     return (*blocks_[index / kBlock])[index % kBlock].slot;
   }
   std::vector<std::unique_ptr<Block>> blocks_;  // grows only in reserve()
-  std::uint32_t room_ = 0;  // operations that may be in flight; the blocks hold as many or more
-  std::uint32_t used_ = 0;  // slots that were constructed
-  List vacant_;             // of these
-  List ready_;              // to be reported, and memory operations that have not begun
-  List long_;               // memory operations that have more slices to go
+  std::uint32_t room_ = 0;  // maximum number of operations in flight; the blocks have at least as many slots
+  std::uint32_t used_ = 0;  // slots constructed so far
+  List vacant_;             // constructed slots that are free
+  List ready_;              // operations to report, and memory operations not yet started
+  List long_;               // started memory operations with slices left
   std::uint32_t in_flight_ = 0;
 };
 

@@ -210,7 +210,7 @@ TEST_P(Engine, NoAllocationOnceOpen) {
   EXPECT_EQ(allocations, before);
 }
 
-// Random operations with none overlapping in flight, against a plain array.
+// Compares random operations, never overlapping in flight, with a plain array as the model.
 RC_GTEST_PROP(EngineModel, BehavesAsAnArray, ()) {
   constexpr std::size_t kSectors = 64;
   TestDirectory directory;
@@ -291,7 +291,7 @@ TEST_P(EngineTrouble, FullDiskUnderTheImage) {
   EXPECT_GT(outcomes[0], 0);
   EXPECT_GT(outcomes[28], 0);
   EXPECT_EQ(outcomes[0] + outcomes[28], 32);
-  // tmpfs cannot zero a range, but can punch holes: that frees space, and writing works again.
+  // tmpfs does not support zero_range, but punch_hole: this frees space, and writes succeed again.
   EXPECT_EQ(run(*engine, range(*opened.device, Opcode::write_zeroes, 0, kSize)), 0);
   EXPECT_EQ(run(*engine, io(*opened.device, Opcode::write, 128 * 30, buffer)), 0);
   Buffer read(buffer.size(), std::byte{1});
@@ -299,7 +299,7 @@ TEST_P(EngineTrouble, FullDiskUnderTheImage) {
   EXPECT_EQ(read, Buffer(buffer.size()));
 }
 
-// A loop device over a file: empty where there is none to be had.
+// Loop device for a file. path() is empty if no loop device is available.
 class LoopDevice {
  public:
   explicit LoopDevice(const std::string& path) : file_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {
@@ -323,7 +323,7 @@ class LoopDevice {
   std::string path_;
 };
 
-// Bytes at a place where direct IO takes them.
+// Buffer aligned to 4096 bytes, as direct IO requires.
 class AlignedBuffer {
  public:
   explicit AlignedBuffer(const Buffer& content) : memory_(content.size() + 4096), size_(content.size()) {

@@ -1,4 +1,4 @@
-// What one device or one long operation does to the others.
+// Tests how a slow device or a long operation affects other devices.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -37,7 +37,8 @@ TEST_P(Fairness, OperationsBeyondTheDepthWaitTheirTurn) {
   engine->leave(*ram.device);
 }
 
-// Half of 16 slots are for two devices at a time. A third one has slots of its own when one of these closed.
+// With 16 slots, two devices at a time can have reserved slots. A later device gets reserved slots after one
+// of them is closed.
 TEST_P(Fairness, SlotsOfClosedDevicesComeBack) {
   auto catalog = std::move(*Catalog::create({{"ram", "", kSize, false, 1}}, std::nullopt));
   auto engine = engine_of(16);
@@ -64,7 +65,7 @@ TEST_P(Fairness, ADeviceKeepsItsSlotsUntilItsLastOpenCloses) {
   EXPECT_EQ(second.device->share().own, 0U);
 }
 
-// A device whose operations take long, in front of a good one: the good one's are reported first.
+// Operations of a fast device are reported before earlier ones of a slow device.
 TEST_P(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
   auto catalog = std::move(
       *Catalog::create({{"slow", "", kSize, false, 2000}, {"good", "", kSize, false, 1}}, std::nullopt));
@@ -90,7 +91,7 @@ TEST_P(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
   }
 }
 
-// A long operation on memory takes many polls, and a short one that came later is reported before it.
+// A long memory operation takes many calls of poll(), and a later short one is reported before it.
 TEST_P(Fairness, ALongMemoryOperationLetsOthersPass) {
   constexpr std::uint32_t kLong = 1U << 30;
   auto catalog = std::move(*Catalog::create({{"ram", "", kLong}, {"good", "", kSize}}, std::nullopt));

@@ -1,4 +1,4 @@
-// Files under the storage engine: the blocks that they keep, and sizes that change.
+// Tests of file exports: allocated blocks and size changes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ namespace rtrs::daemon::storage_file_test {
 namespace {
 
 constexpr std::uint64_t kSize = 1 << 20;
-// Blocks of 512 bytes that the file system keeps for the file, after what is written lies on the disk.
+// Number of 512-byte blocks that the file system has allocated for the file, after an fsync.
 blkcnt_t allocated(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kSize = 1 << 20;
 
-// Steps end in their order, with what `outcome` says of each.
+// Completes steps in order; `outcome` returns the result of each step.
 class ScriptedRunner final : public StepRunner {
  public:
   using Outcome = std::function<std::int32_t(const FileStep&)>;
@@ -60,7 +60,7 @@ class EngineSteps : public ::testing::Test {
     EXPECT_EQ(engine.wait(done), 1U);
     return done[0];
   }
-  // Of one operation at a time, so that each has the slot of the one before.
+  // Depth 1, so that each operation reuses the slot of the previous one.
   static std::unique_ptr<StorageEngine> engine_of(ScriptedRunner::Outcome outcome) {
     return std::make_unique<StorageEngine>(StorageEngine::Options{1, false},
                                            std::make_unique<ScriptedRunner>(std::move(outcome)), "");
@@ -118,7 +118,7 @@ TEST_F(EngineSteps, AFailureToMakeDurableIsOfItsOperationAlone) {
   StorageResult done = result_of(*engine, flush);
   EXPECT_EQ(done.error, EIO);
   EXPECT_TRUE(done.sync_failed);
-  // Refused before anything is done, in the slot that the flush had.
+  // Rejected before any step, in the slot that the failed flush used.
   for (const std::uint64_t sector : {std::uint64_t{0}, kSize / 512}) {
     done = result_of(*engine, range(device(), Opcode::write_zeroes, sector, sector == 0 ? 100 : 512));
     EXPECT_EQ(done.error, sector == 0 ? EINVAL : EIO);

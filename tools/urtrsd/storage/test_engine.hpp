@@ -1,4 +1,4 @@
-// Engines under test, and operations for them.
+// Helpers for tests: storage engines, operations, and tests that run with both step runners.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ inline std::string runner_name(const ::testing::TestParamInfo<Runs>& tested) {
   return tested.param == Runs::threads ? "threads" : "io_uring";
 }
 
-// True where a test with io_uring has to be skipped.
+// True if the test must be skipped because io_uring is not available.
 inline bool lacks_runner(Runs how) {
   if (how == Runs::threads) return false;
   const auto engine = StorageEngine::create({1, false});
@@ -60,7 +60,7 @@ inline StorageOp range(Export& target, Opcode opcode, std::uint64_t sector, std:
   return {sector + 1, &target, opcode, sector, bytes, nullptr, fua};
 }
 
-// A test with each of the two runners.
+// Runs a test once per runner.
 class WithRunner : public ::testing::TestWithParam<Runs> {
  protected:
   void SetUp() override {

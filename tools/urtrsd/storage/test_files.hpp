@@ -1,4 +1,4 @@
-// A directory of its own for each test, and the means to fill it.
+// Temporary directory for one test.
 #pragma once
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// A file descriptor that closes itself.
+// File descriptor that is closed on destruction.
 #pragma once
 
 #include "backends/platform/address/unique_fd.hpp"

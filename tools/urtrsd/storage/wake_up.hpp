@@ -1,4 +1,4 @@
-// An eventfd: one side signals, the other polls and clears.
+// An eventfd: one side signals, the other polls and clears it.
 #pragma once
 
 #include "tools/urtrsd/storage/unique_fd.hpp"
@@ -7,7 +7,7 @@ namespace rtrs::daemon {
 
 class WakeUp {
  public:
-  WakeUp();  // without a descriptor when there are none; see fd()
+  WakeUp();  // if no descriptor is available, fd() returns -1
   int fd() const noexcept { return event_.get(); }
   void signal() noexcept;  // any thread
   void clear() noexcept;

@@ -13,10 +13,10 @@ namespace rtrs::attributes {
 
 namespace {
 
-constexpr std::size_t kLongestName = 255;  // taken, and cut by one
+constexpr std::size_t kLongestName = 255;  // accepted, then cut to kKeptOfName
 constexpr std::size_t kKeptOfName = 254;
 
-// Decimal, 0x or octal, with a sign.
+// Parses a decimal, hexadecimal (0x) or octal number with an optional sign.
 std::optional<int> parse_number(std::string_view text) {
   const bool negative = text.substr(0, 1) == "-";
   if (negative || text.substr(0, 1) == "+") text.remove_prefix(1);

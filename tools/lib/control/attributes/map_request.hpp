@@ -1,5 +1,5 @@
-// What is written to class/rnbd-client/ctl/map_device, with the grammar and the errors of Linux (protocol
-// section 8.3).
+// Parses the text written to class/rnbd-client/ctl/map_device, with the grammar and the errors of Linux
+// (docs/protocol.md, section 8.3).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,21 +15,21 @@ namespace rtrs::attributes {
 struct MapRequest {
   std::string session;
   std::string device;
-  std::vector<PathAddress> paths;  // each with the dest_port that stood before it
-  std::uint16_t port = 1234;       // the last dest_port: of paths that are added later
+  std::vector<PathAddress> paths;  // each has the last dest_port before it in the text
+  std::uint16_t port = 1234;       // the last dest_port, for paths that are added later
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_write;
-  int poll_queues = 0;  // -1: one for each processor
+  int poll_queues = 0;  // -1: one per processor
 };
 
 inline constexpr std::size_t kMostMapPaths = 6;
 
-// EINVAL: an option that does not exist, lacks its value or has a wrong one, or one of sessname and
-// device_path is missing; EPROTONOSUPPORT: a destination without "ip:" or "gid:"; ENOMEM: a seventh path.
-// `processors`: poll queues there may be.
+// Errors: EINVAL, an option is unknown, lacks its value or has an invalid one, or sessname or device_path is
+// missing; EPROTONOSUPPORT, a destination without "ip:" or "gid:"; ENOMEM, more than kMostMapPaths paths.
+// `processors`: largest valid number of poll queues.
 tl::expected<MapRequest, int> parse_map_request(std::string_view text, unsigned processors);
 
-// Why no session can be opened for it: ENXIO without a path, EINVAL for a name that cannot be, EEXIST where a
-// path is there twice; 0: it can.
+// Returns the errno with which a new session for the request would fail: ENXIO without a path, EINVAL for an
+// invalid session name, EEXIST if a path is given twice; 0 if it can be opened.
 int new_session_problem(const MapRequest&);
 
 }  // namespace rtrs::attributes

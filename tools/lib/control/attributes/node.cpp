@@ -6,7 +6,7 @@
 namespace rtrs::attributes {
 
 namespace {
-constexpr std::size_t kMostBytes = 4096;  // a page: what sysfs gives an attribute
+constexpr std::size_t kMostBytes = 4096;  // one page: limit of sysfs for an attribute
 }
 
 Node Node::file(Read read, Write write) {
@@ -73,7 +73,7 @@ std::optional<Node> Node::find(std::string_view path) const {
     if (name.empty()) continue;
     const auto entry = here.entries_.find(name);
     if (entry == here.entries_.end()) return std::nullopt;
-    // Made before the folder that it comes from is gone.
+    // Not assigned to `here` directly, because that would destroy the function while it runs.
     Node next = entry->second();
     here = std::move(next);
   }

@@ -1,5 +1,5 @@
-// A tree of attributes as sysfs shows it: folders, symbolic links, and files that hold one value. A node is
-// made when somebody looks at it, from a model of the moment, so a tree costs what is looked at.
+// A tree of attributes like sysfs: folders, symbolic links, and files with one value. Nodes are created on
+// access, from a snapshot of the state, so that only the nodes that are read cost time.
 #pragma once
 #include <functional>
 #include <map>
@@ -14,18 +14,19 @@ class Node {
   enum class Kind : std::uint8_t { folder, file, link };
   using Make = std::function<Node()>;
   using Read = std::function<std::string()>;
-  // Takes what was written; 0 or a positive errno.
+  // Handles a write. Returns 0 or a positive errno.
   using Write = std::function<int(std::string_view text)>;
 
   static Node folder() { return Node(Kind::folder); }
-  // Without `write` it is read-only (mode 0444, otherwise 0644).
+  // Without `write` the file is read-only (mode 0444, otherwise 0644).
   static Node file(Read read, Write write = {});
   static Node file(std::string content);
   static Node link(std::string target);
-  // Reading it says how to use it, as in sysfs; writing "1" acts, anything else is EINVAL.
+  // A file that returns a usage text when read, as in sysfs. Writing "1" calls `act`; other texts return
+  // EINVAL.
   static Node action(const std::string& name, std::function<int()> act);
 
-  // Folders only. A later node of the same name is ignored.
+  // Folders only. If the name exists already, the new node is ignored.
   Node& add(std::string name, Make make);
   Node& add(std::string name, Node node);
 
@@ -35,10 +36,11 @@ class Node {
   const std::string& target() const noexcept { return target_; }
   // Files only. At most 4,096 bytes, as in sysfs.
   std::string read() const;
-  // EACCES for a read-only file.
+  // Returns 0 or a positive errno; EACCES for a read-only file.
   int write(std::string_view text) const;
 
-  // Below this folder; links are not followed. "" and "/" are the folder itself. Nothing: no such node.
+  // Returns the node at `path` below this folder, or nullopt. Does not follow links. "" and "/" mean this
+  // folder.
   std::optional<Node> find(std::string_view path) const;
 
  private:
@@ -50,7 +52,7 @@ class Node {
   Write write_;
 };
 
-// Equal but for one newline at the end of `written`, which the shell's echo leaves there.
+// Returns true if `written` equals `word`, ignoring one newline at the end of `written`, which `echo` adds.
 bool is_written(std::string_view written, std::string_view word) noexcept;
 
 }  // namespace rtrs::attributes

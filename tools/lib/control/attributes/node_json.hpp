@@ -1,4 +1,4 @@
-// A tree of attributes as a control socket answers for it: attribute.look and attribute.read.
+// Responses of a control socket to attribute.look and attribute.read.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace rtrs::attributes {
 
-// What a file system asks: kind and mode, entries of a folder, target of a link. ENOENT: there is none.
+// Returns the facts that a file system needs: kind and mode, entries of a folder, target of a link. ENOENT:
+// no such node.
 tl::expected<nlohmann::json, rpc::Error> look(const Node& root, const std::string& path);
-// The contents of a file. ENOENT, EISDIR: a folder or a link.
+// Returns the contents of a file. ENOENT: no such node. EISDIR: the node is a folder or a link.
 tl::expected<nlohmann::json, rpc::Error> read(const Node& root, const std::string& path);
-// The file to write to. The same errors.
+// Returns the file to write to. Errors as for read().
 tl::expected<Node, rpc::Error> file_at(const Node& root, const std::string& path);
 
 }  // namespace rtrs::attributes

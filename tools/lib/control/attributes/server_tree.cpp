@@ -18,7 +18,7 @@ std::string without_port(std::string_view end) {
   return "ip:" + std::string(end);
 }
 
-// Writing 1 resets, as the code of Linux has it; its document says 0.
+// Writing 1 resets, as in the code of Linux; the documentation of Linux says 0.
 Node path_statistics(const ServerPathStatus& path, std::uint16_t session, ServerOperations& operations) {
   Node stats = Node::folder();
   const Traffic& traffic = path.traffic;
@@ -47,7 +47,7 @@ Node path_folder(const ServerPathStatus& path, std::uint16_t session, ServerOper
   return folder;
 }
 
-// Linux shows a path from when it is connected until it closes.
+// Like Linux, shows a path from the time it is connected until it closes.
 bool is_shown(const ServerPathStatus& path) {
   return path.state == PathState::connected;
 }
@@ -109,8 +109,8 @@ std::string_view last_part(std::string_view backing) {
   return backing.substr(backing.rfind('/') + 1);
 }
 
-// As Linux, the name of the block device without its folder, which the command of RNBD's makers takes from
-// block_dev. Where it would mean two of them, all of it.
+// Returns the name of the block device without its folder, as in Linux, because the rnbd command-line tool
+// derives the name from block_dev. If two devices have the same name, returns the whole path.
 std::string device_name(const ServerModel& model, std::string_view backing) {
   const std::string_view name = last_part(backing);
   const auto same = std::count_if(model.devices.begin(), model.devices.end(),
@@ -184,7 +184,7 @@ PathEnds path_ends(std::string_view described) {
 std::string entry_name(std::string_view path) {
   std::string name(path);
   std::replace(name.begin(), name.end(), '/', '!');
-  // No folder can have these names.
+  // These are not valid names of a folder.
   if (name.empty() || name == "." || name == "..") name.insert(0, "!");
   return name;
 }

@@ -1,6 +1,6 @@
-// The attributes of a server under the names, and with the formats and errors, of Linux 6.12: what
-// /sys/class/rtrs-server, /sys/class/rnbd-server and /sys/module have there (protocol section 8, in Linux
-// rtrs-srv-sysfs.c, rtrs-srv-stats.c, rnbd-srv-sysfs.c).
+// Attributes of a server with the names, formats and errors of Linux 6.12: /sys/class/rtrs-server,
+// /sys/class/rnbd-server and /sys/module (docs/protocol.md, section 8; in Linux rtrs-srv-sysfs.c,
+// rtrs-srv-stats.c, rnbd-srv-sysfs.c).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,14 +14,14 @@
 
 namespace rtrs::attributes {
 
-// A device that sessions have open.
+// A device that at least one session has open.
 struct OpenDevice {
-  std::string backing;  // what is exported: path of a file or block device, or a name for memory
+  std::string backing;  // path of the exported file or block device, or a name for memory
   struct Use {
     std::string session;
     std::uint64_t handle = 0;  // for ServerOperations::force_close()
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
-    std::string mapping_path;  // as the client asked for it
+    std::string mapping_path;  // name that the client requested
     std::uint64_t size_bytes = 0;
   };
   std::vector<Use> uses;
@@ -42,7 +42,7 @@ struct ServerModel {
   ServerParameters parameters;
 };
 
-// What writing to attributes does; each 0 or a positive errno.
+// Operations that writes to attributes start. Each returns 0 or a positive errno.
 class ServerOperations {
  public:
   virtual ~ServerOperations() = default;
@@ -51,18 +51,18 @@ class ServerOperations {
   virtual int force_close(std::uint64_t handle) = 0;
 };
 
-// The folder that stands for /sys. `operations` must outlive the tree and its nodes.
+// Returns the folder that corresponds to /sys. `operations` must outlive the tree and its nodes.
 Node server_tree(std::shared_ptr<const ServerModel> model, ServerOperations& operations);
 
-// Both ends of a path as sysfs writes them, from "10.0.0.7:40112 > [fe80::1]:1234": {"ip:10.0.0.7",
-// "ip:fe80::1"}.
+// Both addresses of a path in the form of sysfs. path_ends("10.0.0.7:40112 > [fe80::1]:1234") returns
+// {"ip:10.0.0.7", "ip:fe80::1"}.
 struct PathEnds {
   std::string source;
   std::string destination;
 };
 PathEnds path_ends(std::string_view described);
 
-// The name of a file or folder that stands for `path`: '/' becomes '!', as in sysfs.
+// Converts `path` to the name of a file or folder: '/' becomes '!', as in sysfs.
 std::string entry_name(std::string_view path);
 
 }  // namespace rtrs::attributes

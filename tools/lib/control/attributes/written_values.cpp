@@ -29,7 +29,8 @@ std::string_view without_newline(std::string_view text) {
   return text;
 }
 
-// Digits and nothing else, but for one newline. What is too large is said before what stands behind it.
+// Parses digits, optionally followed by one newline. As in Linux, ERANGE takes precedence over EINVAL for
+// characters after the digits.
 tl::expected<std::uint64_t, int> parse_digits(std::string_view text, int base) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
@@ -51,7 +52,7 @@ bool is_hex_digit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-// An address as PathAddress has it: without "ip:", with "gid:".
+// Returns the address in the form of PathAddress: without "ip:", with "gid:".
 tl::expected<std::string, int> parse_address(std::string_view text, int unknown_kind) {
   const bool ip = text.substr(0, 3) == "ip:";
   const bool gid = text.substr(0, 4) == "gid:";
@@ -59,7 +60,7 @@ tl::expected<std::string, int> parse_address(std::string_view text, int unknown_
   const std::string address(text.substr(ip ? 3 : 4));
   in_addr four{};
   in6_addr six{};
-  // A link-local address of IP has its interface behind it: fe80::1%eth0.
+  // A link-local IPv6 address can end with its interface: fe80::1%eth0.
   const std::size_t scope = ip ? address.find('%') : std::string::npos;
   const bool known = (ip && ::inet_pton(AF_INET, address.c_str(), &four) == 1) ||
                      ::inet_pton(AF_INET6, address.substr(0, scope).c_str(), &six) == 1;

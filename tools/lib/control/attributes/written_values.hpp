@@ -1,5 +1,5 @@
-// What is written to attributes, parsed as Linux parses it: whether a sign, a base, spaces or newlines around
-// it are taken differs from file to file (protocol section 8). The error is a positive errno.
+// Parsers for the texts written to attributes. The rules are those of Linux, where each file accepts
+// different signs, bases, spaces and newlines (docs/protocol.md, section 8). Errors are positive errnos.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,22 +12,25 @@
 
 namespace rtrs::attributes {
 
-// max_reconnect_attempts: decimal, -1 to 9999, one newline behind it. EINVAL; ERANGE: no int holds it.
+// max_reconnect_attempts: decimal, -1 to 9999, optional newline. Errors: EINVAL; ERANGE if it does not fit in
+// an int.
 tl::expected<std::int32_t, int> parse_attempts(std::string_view text);
 
-// resize: sectors, decimal, 0x or octal, one newline behind it. EINVAL; ERANGE: 64 bits do not hold it.
+// resize: number of sectors, decimal, hexadecimal (0x) or octal, optional newline. Errors: EINVAL; ERANGE if
+// it does not fit in 64 bits.
 tl::expected<std::uint64_t, int> parse_sectors(std::string_view text);
 
-// mpath_policy: 0, 1, 2, rr, mi or ml with one newline behind it; or what begins with a long name.
+// mpath_policy: 0, 1, 2, rr, mi or ml, optional newline; or any text that begins with the long name of a
+// policy.
 std::optional<MultipathPolicy> parse_policy(std::string_view text);
-// As it is read: "min-inflight (MI: 1)\n".
+// Text that reading mpath_policy returns: "min-inflight (MI: 1)\n".
 std::string policy_text(MultipathPolicy policy);
 
-// Without white space at both ends.
+// Returns the text without white space at both ends.
 std::string_view stripped(std::string_view text) noexcept;
 
-// add_path and path= of map_device: [src(,|@)]dst, each "ip:" or "gid:" and a numeric address. EINVAL.
-// `unknown_kind`: the errno of a destination without such a prefix.
+// add_path, and path= of map_device: [src(,|@)]dst, each "ip:" or "gid:" and a numeric address. Errors:
+// EINVAL, or `unknown_kind` for a destination without such a prefix.
 tl::expected<PathAddress, int> parse_addresses(std::string_view text, std::uint16_t port, int unknown_kind);
 
 }  // namespace rtrs::attributes

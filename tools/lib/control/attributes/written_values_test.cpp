@@ -1,4 +1,4 @@
-// Linux 6.12's answers to what is written (linux-6.12.toml has those that were seen on a kernel).
+// Tests the results of writes, as in Linux 6.12 (linux-6.12.toml has those that were recorded from a kernel).
 #include "tools/lib/control/attributes/written_values.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What writing to the attributes of a client does, and when it is over.
+// Operations that writes to the attributes of a client start, and how each of them ends.
 #include <algorithm>
 #include <cerrno>
 #include <thread>
@@ -61,7 +61,7 @@ int AttributeWrites::map_device(std::string_view text) {
     const int problem = attributes::new_session_problem(*request);
     return problem != 0 ? problem : ENODEV;
   }
-  // Of a session of its own in Linux.
+  // In Linux, a session with poll queues is a separate session.
   if (request->poll_queues != 0) return EINVAL;
   const bool mapped = std::any_of(model_.devices.begin(), model_.devices.end(), [&](const auto& device) {
     return device.is_mapped() && device.name == request->device;
@@ -95,7 +95,8 @@ int errno_of(const PathStatus& status) {
   return error != 0 ? error : ENOTCONN;
 }
 
-// Of an attempt that began when somebody asked for it; `failed`: what to say where it failed.
+// Returns the result of a connection attempt that a write started: 0, `failed`, or nullopt while it is in
+// progress.
 std::optional<int> attempt_outcome(const PathStatus& status, int failed) {
   switch (status.state) {
     case PathState::connected:
@@ -104,7 +105,7 @@ std::optional<int> attempt_outcome(const PathStatus& status, int failed) {
     case PathState::draining:
       return std::nullopt;
     case PathState::waiting:
-      // Its turn has not come while another path opens the session.
+      // The attempt has not started while another path opens the session.
       return status.held_back ? std::nullopt : std::optional(failed);
     case PathState::closing:
     case PathState::closed:

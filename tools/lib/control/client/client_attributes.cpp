@@ -1,4 +1,4 @@
-// attribute.look, attribute.read and attribute.write of a client.
+// Implements attribute.look, attribute.read and attribute.write of a client.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -15,7 +15,7 @@ using rpc::Code;
 
 namespace {
 
-// Calls `look(tree, path)`. Nothing is written meanwhile.
+// Calls `look(tree, path)`, which does not write.
 template <class Look>
 tl::expected<json, rpc::Error> at_tree(ControlledClient& target, const std::string& path, Look look) {
   const auto model = std::make_shared<const ClientModel>(target.model());
@@ -81,7 +81,7 @@ void ClientControl::end_writes(const ClientModel& model) {
     std::optional<int> outcome = outcome_of(one.begun, model);
     if (!outcome && now >= one.until) outcome = ETIMEDOUT;
     if (!outcome) return false;
-    // Linux has no path that never was connected.
+    // In Linux, a path that could not connect does not exist.
     if (*outcome != 0 && one.begun.what == Begun::What::add_path) target_.remove_path(one.begun.path);
     over.emplace_back(std::move(one.tell), *outcome);
     return true;

@@ -31,9 +31,9 @@ using Answer = tl::expected<json, rpc::Error>;
 
 struct Method {
   const char* name;
-  bool changes;  // needs rpc::Caller::may_change
+  bool changes;  // allowed only if rpc::Caller::may_change
   std::vector<std::string_view> parameters;
-  Answer (*serve)(const Asked&);  // null: the answer comes later
+  Answer (*serve)(const Asked&);  // nullptr: handled in handle(), because the response is sent later
 };
 
 Answer refuse(Code code, std::string message, std::string hint = {}, int error = 0) {
@@ -55,7 +55,7 @@ Answer missing(const char* key, const char* form) {
   return refuse(Code::invalid_params, fmt::format("\"{}\" is missing: {}", key, form), {}, EINVAL);
 }
 
-// A client has one session; whoever names one means this.
+// A client has one session. Returns an error if the request names another one.
 std::optional<rpc::Error> wrong_session(const Asked& asked, const ClientModel& model) {
   const std::string name = text_of(asked, "session");
   if (name.empty() || name == model.session) return std::nullopt;
@@ -88,7 +88,7 @@ bool means(const ClientPathModel& path, const std::string& name) {
          name == path.device.name || name == std::to_string(path.path) || name == asio::to_text(path.address);
 }
 
-// Calls `act` for the one path that "path" means.
+// Calls `act` with the path that the parameter "path" names. The name must match exactly one path.
 template <class Act>
 Answer at_path(const Asked& asked, const char* doing, Act act) {
   const std::string which = text_of(asked, "path");
@@ -139,8 +139,8 @@ Answer path_add(const Asked& asked) {
                 error == ENOSPC ? fmt::format("a session has at most {} paths", kMaxPaths) : "", error);
 }
 
-// Whether IO would have no way any more: none of the others is connected, and this one is, or it alone has
-// been and may come back, or there is no other.
+// Returns true if removing the path would leave IO without a path: no other path is connected, and this path
+// is connected, or is the only one that was ever connected, or is the only path.
 bool is_last(const ClientModel& model, unsigned path) {
   bool connected = false, has_been = false;
   bool others = false, others_have_been = false;
@@ -292,7 +292,7 @@ tl::expected<const Method*, rpc::Error> method_of(const std::string& name) {
                                    near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), 0});
 }
 
-// A misspelt parameter would otherwise be taken for one that is left out.
+// Rejects unknown parameters, because a misspelt parameter would otherwise count as absent.
 std::optional<rpc::Error> wrong_parameter(const Method& method, const json& params) {
   for (const auto& [key, value] : params.items()) {
     std::string why;
@@ -312,7 +312,7 @@ json with_version(json answer) {
   return answer;
 }
 
-// The answer comes when the server has opened it, or has not.
+// Sends the response when the server has opened the device or refused it.
 void device_map(const Asked& asked, const rpc::Reply& reply) {
   using wire::rnbd::AccessMode;
   const std::string name = text_of(asked, "device");

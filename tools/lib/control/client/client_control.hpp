@@ -1,7 +1,8 @@
-// What a client of RTRS can be asked while it runs: JSON-RPC on its control socket (docs/management.md has
-// the methods). Answers come from a snapshot of the moment; nothing here is on the path of an IO.
+// Control socket of an RTRS client: JSON-RPC methods to inspect and change it while it runs
+// (docs/management.md lists them). Responses are built from a snapshot of the state. This code is not on the
+// IO path.
 //
-// Everything belongs to the thread of the event loop.
+// Everything runs on the thread of the event loop.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>
@@ -21,32 +22,32 @@
 namespace rtrs::control {
 
 struct ClientPathModel {
-  unsigned path = 0;  // index
+  unsigned path = 0;  // index of the path
   PathStatus status;
   PathAddress address;
-  std::string peer;   // Fabric::describe() when it was last connected; empty before
-  DevicePort device;  // likewise
+  std::string peer;   // Fabric::describe() of the last connection; empty if never connected
+  DevicePort device;  // device of the last connection
   AnswerTimes reads{}, writes{};
 };
 
 struct ClientDeviceModel {
   std::string name;
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
-  // "idle", where it is known and not mapped, or the state of the mapping.
+  // State of the mapping; "idle" if the device is known but not mapped.
   std::string state;
-  std::uint64_t size_bytes = 0;  // of the last open; 0: never
-  std::uint64_t handle = 0;      // while it is mapped
-  unsigned users = 0;            // connections that have it or wait for it
-  bool kept = false;             // stays open without users
+  std::uint64_t size_bytes = 0;  // size at the last open; 0: never opened
+  std::uint64_t handle = 0;      // valid while the device is mapped
+  unsigned users = 0;            // connections that use the device or wait for it
+  bool kept = false;             // stays open while it has no users
   int error = 0;                 // errno of the last refusal; 0: none
-  unsigned number = 0;           // while it is mapped: of this client's devices, as N of rnbdN in Linux
+  unsigned number = 0;  // valid while mapped: index among the client's devices, like N of rnbdN in Linux
   bool is_mapped() const { return state != "idle"; }
 };
 
 struct ClientTimer {
-  const char* name;    // as the parameter of the plugin that sets it
-  Nanos time = 0;      // kNever: it never ends
-  const char* origin;  // "default", "option", or of which other one it follows
+  const char* name;    // name of the plugin parameter that sets the timer
+  Nanos time = 0;      // kNever: no limit
+  const char* origin;  // "default", "option", or the timer from which it is derived
 };
 
 struct ClientModel {
@@ -58,16 +59,16 @@ struct ClientModel {
   Nanos reconnect_min = 0, reconnect_max = 0;  // as in ClientConfig
   std::vector<ClientTimer> timers;
   std::uint32_t depth = 0;        // permits; 0 until the first path connected
-  std::uint32_t max_io_size = 0;  // bytes; likewise
+  std::uint32_t max_io_size = 0;  // bytes; 0 until the first path connected
   std::size_t queued = 0;         // requests that wait for a permit
-  unsigned under_way = 0;         // requests of the user without an answer
+  unsigned under_way = 0;         // requests of the application without a response
   ClientStats stats;
   std::vector<ClientPathModel> paths;
   std::vector<ClientDeviceModel> devices;
-  std::optional<OldestRequest> oldest;  // that the server has not answered
+  std::optional<OldestRequest> oldest;  // oldest request without a response of the server
 };
 
-// What a control socket works on. Operations give 0 or a positive errno and do not wait.
+// Client that a control socket controls. Operations return 0 or a positive errno and do not block.
 class ControlledClient {
  public:
   virtual ~ControlledClient() = default;
@@ -78,24 +79,26 @@ class ControlledClient {
   // "credentials" and "warnings" of tools::credentials_json().
   virtual nlohmann::json credentials() const = 0;
   virtual std::uint16_t default_port() const = 0;
-  // `text`: the path as the user wrote it. `index`: where it is. EHOSTUNREACH: no host has the name or
-  // address; EADDRNOTAVAIL: the source address is not of this host.
+  // `text`: the path as the user wrote it. Sets `index` to the index of the new path. Errors: EHOSTUNREACH,
+  // no host has the name or address; EADDRNOTAVAIL, the source address is not an address of this host.
   virtual int add_path(const PathAddress&, const std::string& text, unsigned& index) = 0;
   virtual int remove_path(unsigned path) = 0;
   virtual int disconnect_path(unsigned path) = 0;
   virtual int reconnect_path(unsigned path) = 0;
-  virtual unsigned recover() = 0;  // paths that are tried again
+  virtual unsigned recover() = 0;  // returns the number of paths that try to connect again
   virtual int set_policy(MultipathPolicy) = 0;
-  virtual int set_max_reconnect_attempts(std::int32_t) = 0;  // as in ClientConfig
+  virtual int set_max_reconnect_attempts(std::int32_t) = 0;  // see ClientConfig
   virtual int reset_statistics(unsigned path, PathStatistics) = 0;
-  // Opens a device and keeps it open. Told once, at most connect_timeout later.
+  // Opens a device and keeps it open. Calls `tell` once, within connect_timeout.
   virtual void map_device(const std::string& name, wire::rnbd::AccessMode,
                           std::function<void(int error, const std::string& why)> tell) = 0;
-  // EBUSY: connections have it, and `force` is not set. With it their requests fail from then on.
+  // Returns EBUSY if connections use the device and `force` is false. If `force` is true, their requests fail
+  // from then on.
   virtual int unmap_device(const std::string& name, bool force) = 0;
-  // Tries at once to open what the server refused.
+  // Tries at once to open a device that the server refused.
   virtual int remap_device(const std::string& name) = 0;
-  // Until it is opened again. ENOENT: it is not mapped; EINVAL: no device of its block size can have it.
+  // Changes the size until the device is opened again. Errors: ENOENT, the device is not mapped; EINVAL, the
+  // size is not possible with its block size.
   virtual int resize_device(const std::string& name, std::uint64_t sectors) = 0;
 };
 
@@ -103,36 +106,37 @@ struct Begun;
 
 class ClientControl {
  public:
-  // Versions of the JSON that it answers; a number never changes its meaning.
+  // Version of the JSON in responses. Members never change their meaning within a version.
   static constexpr int kSchemaVersion = 1;
   using Log = std::function<void(const std::string&)>;
 
-  // `socket`: a path, or "auto" for "client-PID.sock" in the run-time folder. The error is a sentence.
-  // `target` must outlive it. `log` gets a line for each change that somebody asks for.
+  // `socket`: a path, or "auto" for "client-PID.sock" in the run-time folder. `target` must outlive the
+  // object. `log` receives a line for each requested change. The error is a sentence.
   static tl::expected<std::unique_ptr<ClientControl>, std::string> open(boost::asio::io_context&,
                                                                         const std::string& socket,
                                                                         const std::string& group,
                                                                         ControlledClient& target, Log log);
   const std::string& path() const noexcept { return path_; }
 
-  // Tells those who watch. `pathname`: of the path that the event is about.
+  // Sends an event to the subscribers. `pathname`: name of the path of the event.
   void tell(const PathEvent&, const std::string& pathname);
   void tell(const std::string& device, const rnbd::DeviceChanged&, std::uint64_t size_before);
 
-  // Call it after each event, and now and then. Answers writes to attributes whose operation is over, or has
-  // been going on for kWriteBound, with ETIMEDOUT. Tells of requests that were taken over by other paths.
+  // Call this after each event, and periodically. Completes writes to attributes whose operation has ended;
+  // after kWriteBound, a write fails with ETIMEDOUT. Reports failovers of requests to the subscribers.
   void go_on();
   static constexpr Nanos kWriteBound = seconds(60);
 
-  // That many events could not be told; the next one has a greater serial number.
+  // Skips serial numbers for `count` events that could not be sent, so that subscribers notice the gap.
   void missed(std::uint64_t count) noexcept { events_ += count; }
 
-  // One request; for the socket, and for tests.
+  // Handles one request; called by the socket, and by tests.
   void handle(const rpc::Caller&, const rpc::Request&, const rpc::Reply&);
-  // The same without a socket: the answer, or nothing where it comes later.
+  // Handles one request without a socket. Returns the response, or nullopt if the request completes later.
   std::optional<tl::expected<nlohmann::json, rpc::Error>> answer(const rpc::Caller&, const rpc::Request&);
 
-  // Writes to an attribute. `tell` is called once: at once, or when what the write began is over.
+  // Writes to an attribute. Calls `tell` once: immediately, or when the operation that the write started has
+  // ended.
   using Written = std::function<void(tl::expected<void, rpc::Error>)>;
   void write_attribute(const std::string& path, const std::string& text, Written tell);
 
@@ -149,28 +153,29 @@ class ClientControl {
   ControlledClient& target_;
   Log log_;
   std::string path_;
-  std::uint64_t events_ = 0;                          // told so far
-  std::array<std::uint64_t, kMaxPaths> failovers_{};  // by path, as last seen
-  std::vector<Pending> pending_;                      // writes whose operation is under way
+  std::uint64_t events_ = 0;                          // serial number of the last event
+  std::array<std::uint64_t, kMaxPaths> failovers_{};  // last reported count of each path
+  std::vector<Pending> pending_;                      // writes whose operation is in progress
   std::unique_ptr<rpc::Server> server_;
 };
 
-// --- the answers ---
+// --- responses ---
 
-// Addresses as sysfs writes them, "ip:10.0.0.1"; the source is empty where the path never was connected and
-// has none given.
+// Addresses in the form of sysfs: "ip:10.0.0.1". The source is empty if none was given and the path was never
+// connected.
 std::string source_of(const ClientPathModel&);
 std::string destination_of(const ClientPathModel&);
-std::string pathname_of(const ClientPathModel&);  // SRC@DST, or DST
-std::string address_of(const ClientPathModel&);   // as the user gave it, with its port: [SRC@]DST:PORT
+std::string pathname_of(const ClientPathModel&);  // "SRC@DST", or "DST" if the source is empty
+std::string address_of(const ClientPathModel&);   // as the user gave it, with port: [SRC@]DST:PORT
 
 nlohmann::json to_json(const ClientModel&, Nanos now);     // "sessions" and "devices"
 nlohmann::json to_json(const ClientStats&);                // counters by name
-nlohmann::json debug_json(const ClientModel&, Nanos now);  // what waits, for what, and since when
-nlohmann::json event_json(const PathEvent&);               // without the name of the path
-// Requests that a path took over since `before`, which becomes the count of now; null: none.
+nlohmann::json debug_json(const ClientModel&, Nanos now);  // waiting objects, for what and since when
+nlohmann::json event_json(const PathEvent&);               // does not contain the name of the path
+// Returns an event with the number of requests that failed over to the path since the count `before`; null if
+// none. Sets `before` to the current count.
 nlohmann::json failover_json(const ClientPathModel&, std::uint64_t& before);
-std::optional<MultipathPolicy> parse_policy(std::string text);  // as Linux takes it for mp_policy
+std::optional<MultipathPolicy> parse_policy(std::string text);  // words as for mp_policy of Linux
 const char* short_name(MultipathPolicy) noexcept;               // RR, MI, ML
 
 }  // namespace rtrs::control

@@ -1,4 +1,4 @@
-// What whoever watches a client is told.
+// Events that a client sends to the subscribers of its control socket.
 #include <chrono>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// JSON of a client.
+// JSON responses about a client.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ bool is_shown(const ClientPathModel& path) {
   return path.status.state != PathState::absent;
 }
 
-// Event that the path waits for; empty if the path is connected or closed.
+// Returns the event that the path waits for; empty if the path is connected or closed.
 std::string waits_of(const PathStatus& status, Nanos now) {
   switch (status.state) {
     case PathState::connecting:
@@ -64,7 +64,7 @@ std::string pathname_of(const ClientPathModel& path) {
 }
 
 std::string address_of(const ClientPathModel& path) {
-  // The port of a GID has no place in the text.
+  // A GID address has no port in its text form.
   if (path.address.destination.rfind("gid:", 0) == 0) return asio::to_text(path.address);
   const std::string& source = path.address.source;
   return (source.empty() ? "" : source + "@") + asio::endpoint_text(path.address);
@@ -183,7 +183,7 @@ json event_json(const PathEvent& news) {
 json failover_json(const ClientPathModel& path, std::uint64_t& before) {
   const std::uint64_t now = path.status.failovers;
   const std::uint64_t then = std::exchange(before, now);
-  // Less than before: they were reset, or the path is another one.
+  // A smaller count means that the statistics were reset, or that the index now belongs to another path.
   const std::uint64_t requests = now < then ? now : now - then;
   if (requests == 0) return nullptr;
   return {{"what", "failover"}, {"path", path.path}, {"pathname", pathname_of(path)}, {"requests", requests}};

@@ -47,7 +47,7 @@ json next_of(const At& at) {
   return seconds_until(status.retry_at, at.now);
 }
 
-// `then`: kNever if it never happened.
+// Returns the seconds since `then`; null if `then` is kNever, which means that it never happened.
 json seconds_since(Nanos then, Nanos now) {
   return then < now ? json(seconds_of(now - then)) : json();
 }
@@ -84,7 +84,7 @@ constexpr ClientPathField kFields[] = {
      [](const At& at) -> json { return at.path.device.posting; }},
     {text("state", "State", "connecting, connected, draining, waiting ...", true, false, kStates),
      [](const At& at) -> json { return to_string(at.path.status.state); }},
-    // rnbd counts from where it runs: a client sends what it writes.
+    // The names follow rnbd, which counts from the view of the client: the client transmits what it writes.
     {{"tx_bytes", "TX", "bytes that were written", Kind::bytes, true, true},
      [](const At& at) -> json { return at.path.status.traffic.write_bytes(); },
      "/write_bytes"},

@@ -33,7 +33,8 @@ Node usage(const std::string& text, Node::Write write) {
   return Node::file([text] { return text; }, std::move(write));
 }
 
-// A connection has no processor of its own here, so no answer migrates from one to another.
+// Linux counts responses that arrive on another CPU. Connections are not bound to a CPU here, so all counts
+// are 0.
 Node migrations() {
   std::string text;
   const long processors = std::max(::sysconf(_SC_NPROCESSORS_CONF), 1L);
@@ -100,7 +101,7 @@ Node session_folder(const Model& model, AttributeWrites& writes) {
   return folder;
 }
 
-// The names that Linux has for the states.
+// Returns the state under the name that Linux uses.
 std::string state_of(const ClientDeviceModel& device) {
   return device.state == rnbd::to_string(rnbd::DeviceState::unmapping) ? "unmapped" : device.state;
 }
@@ -130,7 +131,8 @@ std::string block_name(const ClientDeviceModel& device) {
   return fmt::format("rnbd{}", device.number);
 }
 
-// Calls `add(name of the block device, index in the model)` for each device that is mapped.
+// Returns a folder that `add(folder, name of the block device, index in the model)` fills, for each mapped
+// device.
 template <class Add>
 Node devices(const ClientModel& model, Add add) {
   Node folder = Node::folder();

@@ -1,5 +1,5 @@
-// The attributes of a client under the names, and with the formats and errors, of Linux 6.12: what
-// /sys/class/rtrs-client, /sys/class/rnbd-client and /sys/block/rnbd<N>/rnbd have there (protocol section 8;
+// Attributes of a client with the names, formats and errors of Linux 6.12: /sys/class/rtrs-client,
+// /sys/class/rnbd-client and /sys/block/rnbd<N>/rnbd (docs/protocol.md, section 8;
 // tools/lib/control/attributes/linux-6.12.toml).
 #pragma once
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace rtrs::control {
 
-// A write to an attribute of Linux returns when what it began is over: a handshake, or a path that is closed.
+// Operation that a write to an attribute started. As in Linux, the write returns when the operation has
+// ended, for example when the path is connected or closed.
 struct Begun {
   enum class What : std::uint8_t {
     add_path,
@@ -25,13 +26,13 @@ struct Begun {
     unmap_device
   };
   What what = What::add_path;
-  unsigned path = 0;  // index
+  unsigned path = 0;  // index of the path
   std::string device{};
-  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // map_device
+  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // for map_device
 };
 
-// What writing to the attributes of one client does; each 0 or a positive errno. After 0, begun() is what the
-// writer waits for.
+// Operations that writes to the attributes of one client start. Each returns 0 or a positive errno. After 0,
+// begun() is the operation that the write must wait for; nullopt if the write is complete.
 class AttributeWrites {
  public:
   AttributeWrites(ControlledClient& target, const ClientModel& model) : target_(target), model_(model) {}
@@ -56,14 +57,15 @@ class AttributeWrites {
   std::optional<Begun> begun_;
 };
 
-// 0 or a positive errno once it is over; nothing before. Not of map_device, which tells by itself. A path
-// that was added and could not connect is to be removed again.
+// Returns the result of an operation: 0 or a positive errno; nullopt while it is in progress. Not for
+// map_device, which reports its result through a callback. If add_path fails, the caller has to remove the
+// path.
 std::optional<int> outcome_of(const Begun&, const ClientModel&);
 
-// The folder that stands for /sys. `writes` must outlive the tree and its nodes.
+// Returns the folder that corresponds to /sys. `writes` must outlive the tree and its nodes.
 attributes::Node client_tree(std::shared_ptr<const ClientModel> model, AttributeWrites& writes);
 
-// attribute.look and attribute.read of the control socket.
+// Implementation of attribute.look and attribute.read of the control socket.
 tl::expected<nlohmann::json, rpc::Error> look_at_attribute(ControlledClient&, const std::string& path);
 tl::expected<nlohmann::json, rpc::Error> read_attribute(ControlledClient&, const std::string& path);
 

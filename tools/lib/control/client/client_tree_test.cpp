@@ -1,5 +1,5 @@
-// The attributes of a client: names, formats, what can be written, what it answers, and when. Formats and
-// errnos are those of Linux 6.12 (protocol section 8).
+// Tests the attributes of a client: names, formats, and when and how writes complete. Formats and errnos are
+// those of Linux 6.12 (docs/protocol.md, section 8).
 #include "tools/lib/control/client/client_tree.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class ClientTreeTest : public testing::Test {
  protected:
   ClientTreeTest() {
     client.shown.devices[0].number = 3;
-    client.shown.devices[0].handle = 0;  // as the first device of a client has
+    client.shown.devices[0].handle = 0;  // like the first device of a client
     client.shown.devices.push_back({"dir/idle", wire::rnbd::AccessMode::read_only, "idle", 0, 0, 0, true, 0});
     PathStatus& up = client.shown.paths[0].status;
     up.traffic.add(Direction::read, 4096 + 32);
@@ -55,7 +55,7 @@ class ClientTreeTest : public testing::Test {
     const auto answer = look_at_attribute(client, path);
     return answer ? (*answer).value("target", "") : "";
   }
-  // 0 or an errno; nothing while it is under way.
+  // Starts a write. `ended` becomes 0 or an errno when it completes; nullopt until then.
   void begin(const std::string& path, const std::string& text) {
     ended.reset();
     control.write_attribute(path, text, [this](const auto& written) {

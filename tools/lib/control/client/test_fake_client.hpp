@@ -1,4 +1,4 @@
-// A client for tests of its control socket: shows what it is told to show, and notes what is asked of it.
+// Fake client for tests of the control socket: returns a preset model and records the operations.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace rtrs::control {
 
-// A client of two paths, the first of which is up, and what was asked of it.
+// The model has a connected path, a waiting path, and an absent path.
 class FakeClient : public ControlledClient {
  public:
   FakeClient() {

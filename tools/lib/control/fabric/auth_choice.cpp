@@ -19,7 +19,7 @@ keyed::SharedKey shared(const std::string& identity, const tls::Key& key) {
   return made;
 }
 
-// "alice, bob", and not more than a line has room for.
+// Returns, for example, "alice, bob". Lists at most 8 identities.
 std::string identities_in(const tls::Keys& keys) {
   constexpr std::size_t kMost = 8;
   std::string text;
@@ -31,7 +31,7 @@ std::string identities_in(const tls::Keys& keys) {
   return text;
 }
 
-// A client has one.
+// Reduces the keys of a file to the single key that a client uses.
 tl::expected<void, std::string> choose(const AuthChoice& choice, tls::Keys& keys) {
   if (choice.identity.empty()) {
     if (keys.size() == 1) return {};
@@ -45,7 +45,7 @@ tl::expected<void, std::string> choose(const AuthChoice& choice, tls::Keys& keys
   return {};
 }
 
-// The key of a client, as its file has it now.
+// Reads the key of a client from its file.
 tl::expected<keyed::SharedKey, std::string> read_key(const AuthChoice& choice) {
   auto keys = tls::read_keys(choice.keys, choice.checked_for);
   if (!keys) return tl::unexpected(keys.error());

@@ -1,4 +1,4 @@
-// How a tool proves who it is where there is no TLS, as its user chose it: keys that both ends share
+// Authentication without TLS, as the user of a tool chose it: both ends prove that they have a shared key
 // (core/keyed).
 #pragma once
 #include <cstdint>
@@ -21,31 +21,33 @@ namespace rtrs::tools {
 
 using options::AuthChoice;
 
-// off, allow, require. `allow` is for servers, who then take clients that offer no proof.
+// Returns off, allow, require. `allow` is only for servers: they also accept clients that offer no proof.
 const std::vector<std::string>& auth_modes();
 
-// What of it is missing, whatever the file has; empty: nothing.
+// Returns which option is missing, or an empty string. Does not read the file.
 std::string contradiction(const AuthChoice&);
 
 struct OpenedAuth {
   keyed::Mode mode = keyed::Mode::off;
-  std::optional<keyed::SharedKey> key;          // of a client,
-  std::shared_ptr<tls::Renewal> renewal;        // which reads its file again when it changes
-  std::shared_ptr<const keyed::KeyTable> keys;  // of a server
+  std::optional<keyed::SharedKey> key;          // only for a client
+  std::shared_ptr<tls::Renewal> renewal;        // only for a client; reads the file again when it changes
+  std::shared_ptr<const keyed::KeyTable> keys;  // only for a server
 };
-// Reads the file, which may hang, and makes of 10,000 keys what a server looks them up in, which takes
-// milliseconds: not for the thread of an event loop. The error is a sentence for the user. `tell`: of a
-// client, about the file while the fabric is in use.
+// Reads the key file and builds the lookup table of a server. Do not call this on the thread of an event
+// loop: reading can hang, and the table of 10,000 keys takes milliseconds. The error is a sentence for the
+// user. `tell` (client only) receives messages about the file while the fabric is in use.
 tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice&, bool client, tls::Renewal::Tell tell = {});
 
-// The fabric behind such proofs.
+// Wraps the fabric so that connections are authenticated. Returns it unchanged if the mode is off, and
+// nullptr if the kernel returns no random numbers.
 std::unique_ptr<Fabric> with_auth(std::unique_ptr<Fabric>, const OpenedAuth&, bool client);
 
-// Of a server's fabric that open_fabric() opened with keys, for clients from now on; false: of another. What
-// was there before is in the OpenedAuth afterwards, whose end takes time as well.
+// Replaces the keys of a server's fabric, for clients that connect from now on. Returns false if
+// open_fabric() did not open the fabric with keys. On return the OpenedAuth holds the previous keys, whose
+// destruction takes milliseconds too.
 bool replace_auth(Fabric&, OpenedAuth&);
 
-// --auth-keys, --auth-identity and, for a server too, --auth, into `choice`, which outlives the parsing.
+// Adds --auth-keys, --auth-identity and --auth. `choice` must outlive the parsing.
 void add_auth_options(CLI::App&, AuthChoice& choice);
 
 }  // namespace rtrs::tools

@@ -1,4 +1,4 @@
-// What a user may choose of proofs of keys, and what he is told otherwise.
+// Tests the choices of key authentication, and the messages for invalid choices.
 #include "tools/lib/control/fabric/auth_choice.hpp"
 
 #include <gtest/gtest.h>
@@ -128,7 +128,7 @@ std::vector<std::byte> request(bool offers) {
   return bytes;
 }
 
-// Protocol, appendix A: what another implementation has to come to.
+// Test vectors of docs/protocol.md, appendix A, for other implementations.
 TEST_F(AuthChoiceTest, ProofsAreTheseBytes) {
   const auto mac = tls::hmac_sha256();
   if (mac == nullptr) GTEST_SKIP() << "a build without OpenSSL";
@@ -176,7 +176,7 @@ struct AskedServer {
   std::optional<wire::KeyNonce> nonce;
 };
 
-// Two servers with one file, and one that was started again.
+// Two servers with the same key file. A restarted server is like a second server.
 TEST_F(AuthChoiceTest, EachServerHasNoncesOfItsOwn) {
   if (tls::hmac_sha256() == nullptr) GTEST_SKIP() << "a build without OpenSSL";
   const auto opened = open_auth({.mode = {}, .keys = file, .identity = {}}, false);
@@ -200,7 +200,7 @@ TEST_F(AuthChoiceTest, AReplacedModeCounts) {
   EXPECT_EQ(server.judge(request(false)), Reason::none);
   EXPECT_TRUE(replace_auth(*server.fabric, *opened));
   EXPECT_EQ(server.judge(request(false)), Reason::key_refused);
-  // One that was started without keys asks nobody.
+  // A server that was started without keys does not authenticate.
   AskedServer without({});
   EXPECT_FALSE(replace_auth(*without.fabric, *opened));
 }

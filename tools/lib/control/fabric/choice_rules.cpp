@@ -1,4 +1,4 @@
-// What may be chosen of fabrics and what goes together, whatever the machine has.
+// Rules of valid choices of fabric options, independent of the host.
 #include <algorithm>
 #include <string_view>
 
@@ -29,7 +29,7 @@ const std::vector<std::string>& tls_modes() {
 std::string contradiction(const TlsChoice& choice) {
   const tls::Credentials& files = choice.credentials;
   const bool given = files.any();
-  // Whoever gives one of these wants TLS: going on without would be in clear text.
+  // Setting tls-identity or tls-server-name without keys would silently disable TLS.
   if (!files.identity.empty() && files.keys.empty())
     return "tls-identity chooses one of tls-keys, which are not given";
   if (!files.server_name.empty() && !given)
@@ -88,7 +88,7 @@ std::string with_underscores(std::string sentence) {
                              "tls-server-name", "auth-keys", "auth-identity"}) {
     const std::string_view name = option;
     for (std::size_t at = 0; (at = sentence.find(name, at)) != std::string::npos; at += name.size())
-      if (at == 0 || sentence[at - 1] == ' ')  // else it is part of the name of a file
+      if (at == 0 || sentence[at - 1] == ' ')  // otherwise it is part of a file name
         std::replace(sentence.begin() + static_cast<std::ptrdiff_t>(at),
                      sentence.begin() + static_cast<std::ptrdiff_t>(at + name.size()), '-', '_');
   }

@@ -1,4 +1,4 @@
-// Rows of options::connection_options() as options of a command line.
+// Adds rows of options::connection_options() to a command line.
 #pragma once
 #include <initializer_list>
 #include <string_view>
@@ -12,9 +12,9 @@ class App;
 namespace rtrs::tools {
 
 struct ConnectionFlag {
-  std::string_view name;          // of the row: rdma_tos for --rdma-tos
+  std::string_view name;          // name of the row: rdma_tos for --rdma-tos
   std::string_view initial = {};  // default of the program if it differs from that of the row
-  std::string_view older = {};    // name of earlier releases, e.g. "--heartbeat"
+  std::string_view older = {};    // name in earlier releases, e.g. "--heartbeat"; empty: none
 };
 // `target` must outlive the parsing.
 void add_connection_flags(CLI::App&, options::Connection target, std::initializer_list<ConnectionFlag>);

@@ -1,4 +1,4 @@
-// Which fabric a tool runs on, as its user chose it.
+// Opens the fabric that the user of a tool chose.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,51 +15,51 @@
 
 namespace rtrs::tools {
 
-// As those of the fabrics. unmet: a warning that comes once, of something that was asked for and cannot be
-// had.
+// Same values as the log levels of the fabrics. unmet: a warning, logged once, that a requested feature is
+// not available.
 enum class LogLevel : std::uint8_t { debug, info, warning, error, unmet };
 
 struct FabricChoice : options::FabricOptions {
-  // Of verbs: those of this host that will be listened on, as far as known. Devices that have none of them
-  // are not looked at.
+  // verbs only: local addresses that will be listened on, if known. Devices without any of these addresses
+  // are not opened.
   std::vector<std::string> addresses{};
-  bool client = false;  // what it is for
-  // Bytes for the queues of all connections that are accepted, of fabric tcp.
+  bool client = false;  // the fabric is used by a client
+  // tcp only: limit in bytes for the queues of all accepted connections together.
   std::uint64_t connection_memory = std::uint64_t{1} << 30;
-  // A TCP connection breaks when its peer acknowledges nothing for this time. Verbs says so when hardware
-  // would take longer.
+  // A TCP connection breaks when its peer acknowledges nothing for this time. verbs logs a warning if the
+  // hardware would take longer.
   Nanos undelivered_timeout = dead_peer_time(HeartbeatConfig{});
-  // May be called from another thread, but never by two at once.
+  // Can be called from another thread, but never by two threads at once.
   std::function<void(LogLevel, const std::string&)> log;
 };
 
-// What can be asked for. Not every build has all.
+// Names of all fabrics. A build may lack some fabrics.
 const std::vector<std::string>& fabric_names();
 
-// How verbs takes a key back: docs/security.md.
+// Methods by which verbs invalidates a key; see docs/security.md.
 const std::vector<std::string>& invalidation_names();
 
-// How verbs hands work requests to the library of a device: docs/fabric.md.
+// Methods by which verbs posts work requests; see docs/fabric.md.
 const std::vector<std::string>& post_names();
 
-// What was asked for and another fabric alone can do; empty: nothing.
+// Returns an error if an option is set that the chosen fabric does not have; otherwise an empty string.
 std::string of_another_fabric(const FabricChoice&);
 
-// The sentence for programs whose options are words with underscores: tls_keys for tls-keys.
+// Replaces option names for programs whose options have underscores: tls-keys becomes tls_keys.
 std::string with_underscores(std::string sentence);
 
 // Raises the soft limit of file descriptors to the hard one, because a connection takes about six. Programs
 // that use select(2) must not call it.
 void raise_descriptor_limit() noexcept;
 
-// For a program, before it starts a thread: RDMA devices may go while it runs (backends/verbs/verbs.hpp). Not
-// for plugins.
+// Prepares a program for the removal of RDMA devices while it runs (backends/verbs/verbs.hpp). Call this
+// before the program starts a thread. Not for plugins.
 void expect_removed_devices() noexcept;
 
-// The error is a sentence for the user: what cannot be used, and why.
+// The error is a sentence for the user that says what cannot be used and why.
 tl::expected<std::unique_ptr<Fabric>, std::string> open_fabric(const FabricChoice&);
-// The same of tcp and verbs alone, for programs that are used all the time: libfabric takes a fifth of a
-// second to load.
+// Like open_fabric(), without libfabric. For programs that are run often, because loading libfabric takes 0.2
+// s.
 tl::expected<std::unique_ptr<Fabric>, std::string> open_tcp_or_verbs(const FabricChoice&);
 
 }  // namespace rtrs::tools

@@ -1,4 +1,4 @@
-// What is asked of a fabric that another one alone has is refused, not left out in silence.
+// Options that the chosen fabric does not have are refused, not silently ignored.
 #include "tools/lib/control/fabric/open_fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(OpenFabric, WhatIsOfAnotherFabricIsRefused) {
   EXPECT_EQ(refusal("libfabric", tls), "TLS is for the fabric tcp, not for libfabric");
 }
 
-// Whoever stands in between could otherwise talk it out of TLS.
+// Otherwise a man in the middle could downgrade the client to a connection without TLS.
 TEST(OpenFabric, AClientDoesNotLeaveTlsToItsServer) {
   const std::string refused = refusal("tcp", [](FabricChoice& choice) {
     choice.client = true;

@@ -1,4 +1,4 @@
-// tcp and verbs, without libfabric, which takes a fifth of a second to load.
+// Opens tcp and verbs without loading libfabric, which takes 0.2 s.
 #include <sys/resource.h>
 
 #include "backends/tcp/tcp.hpp"

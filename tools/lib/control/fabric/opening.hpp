@@ -1,4 +1,4 @@
-// What the openings of all fabrics share: how the log of one becomes its refusal.
+// Helpers to open any fabric: use the last error in its log as the error text.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -13,14 +13,14 @@ namespace rtrs::tools {
 
 using Opened = tl::expected<std::unique_ptr<Fabric>, std::string>;
 
-// What the log said while the fabric was opened: its last error tells more than a code, and is told by
-// whoever opens it.
+// Keeps the last error that a fabric logs while it is opened. The text says more than the error code, and the
+// caller reports it.
 struct Opening {
   bool under_way = true;
   std::string error;
 };
 
-// Passes the log on, but for the last error of an opening.
+// Returns a log function that passes messages on, but keeps the last error while the fabric is opened.
 template <class Level>
 std::function<void(Level, const std::string&)> keep_error(const FabricChoice& choice,
                                                           std::shared_ptr<Opening> opening) {
@@ -39,7 +39,7 @@ inline unsigned undelivered_ms(const FabricChoice& choice) {
   return static_cast<unsigned>(std::min<Nanos>(choice.undelivered_timeout / milliseconds(1), 0x7fffffff));
 }
 
-// Opens, and asks for keys where they are chosen.
+// Opens the fabric, with key authentication if keys are chosen.
 template <class Open>
 Opened open_with_auth(const FabricChoice& choice, Open open) {
   const auto tell = [log = choice.log](bool warning, const std::string& sentence) {

@@ -1,4 +1,4 @@
-// The identity that a client shows to a server.
+// The identity by which a server knows a client.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace rtrs::tools {
 
-// Returns the identity of the client's credentials on `fabric`. Empty: there are none, or the identity is not
-// known before the client connects. Reads the files, which may block.
+// Returns the identity of the client's credentials on `fabric`. Empty if there are none, or if the identity
+// is not known before the client connects. Reads the files, which may block.
 std::string own_identity(const std::string& fabric, const TlsChoice&, const AuthChoice&);
 
 }  // namespace rtrs::tools

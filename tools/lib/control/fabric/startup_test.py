@@ -1,4 +1,4 @@
-"""Programs do not load libfabric before somebody asks for it: on Debian its PSM libraries sleep for a fifth of a second."""
+"""Programs load libfabric only if it is used, because its PSM libraries on Debian sleep for 0.2 s."""
 import subprocess
 
 import pytest

@@ -1,4 +1,4 @@
-// How a tool encrypts, as its user chose it: the rules are the same for all of them.
+// TLS options of the tools, as the user chose them.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,34 +19,35 @@ namespace rtrs::tools {
 
 using options::TlsChoice;
 
-// off, allow, require. `allow` is for servers, who then take clients with and without TLS.
+// Returns off, allow, require. `allow` is only for servers: they accept clients with and without TLS.
 const std::vector<std::string>& tls_modes();
 
-// What of it excludes each other or is missing, whatever the files have; empty: nothing.
+// Returns which options contradict each other or are missing, or an empty string. Does not read the files.
 std::string contradiction(const TlsChoice&);
 
 struct OpenedTls {
-  std::shared_ptr<const tls::Context> context;  // null: off
-  bool plain_too = false;
+  std::shared_ptr<const tls::Context> context;  // nullptr: TLS is off
+  bool plain_too = false;                       // server: also accepts clients without TLS
 };
-// Reads the files, which may hang. The error is a sentence for the user.
+// Reads the files, which can hang. The error is a sentence for the user.
 tl::expected<OpenedTls, std::string> open_tls(const TlsChoice&, bool client);
 
-// Of a fabric `tcp` of open_fabric(), for connections from now on; on another fabric it does nothing.
+// Replaces the credentials of a tcp fabric of open_fabric(), for connections from now on. No effect on
+// another fabric.
 void replace_tls(Fabric&, const OpenedTls&);
 
-// Credentials in use, for the answers of control sockets: "credentials", an array of file, what and
-// expires_at, and "warnings", an array of sentences. Both are empty on a fabric without TLS.
+// Returns the credentials in use, for responses of control sockets: "credentials", an array of objects with
+// file, what and expires_at, and "warnings", an array of sentences. Both are empty on a fabric without TLS.
 nlohmann::json credentials_json(Fabric&);
-// The sentences of tls::warning() about them, or none.
+// Returns tls::warning() of the credentials in use; may be empty.
 std::string credentials_warning(Fabric&);
 
-// Lets a warning into the log once a day, also while nothing connects.
+// Rate limit for warnings: once a day, even if no client connects.
 class DailyWarning {
  public:
-  // `started`: when the start of the program has warned, where it had to.
+  // `started`: time at which the program started and logged its first warning, if any.
   explicit DailyWarning(Nanos started) noexcept : next_(later(started, kDay)) {}
-  // Time to warn, if there is something to warn of.
+  // Returns true once a day.
   bool is_due(Nanos now) noexcept;
 
  private:
@@ -54,7 +55,7 @@ class DailyWarning {
   Nanos next_;
 };
 
-// --tls, --tls-cert and so on, into `choice`, which outlives the parsing.
+// Adds --tls, --tls-cert and the other TLS options. `choice` must outlive the parsing.
 void add_tls_options(CLI::App&, TlsChoice& choice);
 
 }  // namespace rtrs::tools

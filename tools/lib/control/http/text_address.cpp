@@ -9,7 +9,7 @@
 namespace rtrs::http {
 namespace {
 
-// An IPv6 address may have a zone, such as fe80::1%eth0.
+// Accepts an IPv6 address with a zone, such as fe80::1%eth0.
 bool is_ip(const std::string& host) {
   std::array<unsigned char, 16> address{};
   return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||

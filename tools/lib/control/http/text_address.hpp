@@ -1,4 +1,4 @@
-// Where a page is served, as it is written in a configuration.
+// Parses the address of an HTTP page in a configuration.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,8 +12,8 @@ struct TextAddress {
   std::uint16_t port = 0;
 };
 
-// "127.0.0.1:9469", "[::1]:9469", or a path, which begins with '/'. The error is a part of a sentence: why it
-// is none of them.
+// Accepts "127.0.0.1:9469", "[::1]:9469", or a path that begins with '/'. The error says why the text is not
+// valid, as part of a sentence.
 tl::expected<TextAddress, std::string> parse_text_address(const std::string& text);
 
 }  // namespace rtrs::http

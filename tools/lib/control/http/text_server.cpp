@@ -45,10 +45,10 @@ struct TextServer::State : std::enable_shared_from_this<TextServer::State> {
   TextServerOptions options;
   std::function<std::string()> page;
   asio::basic_socket_acceptor<Protocol> acceptor;
-  asio::steady_timer pause;  // after an accept() that failed
+  asio::steady_timer pause;  // delays the retry after a failed accept()
   bool make_place();
   unsigned connections = 0;
-  std::deque<std::weak_ptr<Connection>> silent;  // that have not asked yet, the oldest first
+  std::deque<std::weak_ptr<Connection>> silent;  // connections without a request so far, oldest first
 };
 
 namespace {
@@ -78,7 +78,7 @@ struct TextServer::Connection : std::enable_shared_from_this<Connection> {
   void write() {
     response = server->answer(parser.get());
     stream.expires_after(server->options.patience);
-    // One request a connection: a scraper comes every few seconds.
+    // One request per connection is enough, because a scraper polls only every few seconds.
     web::async_write(stream, response, [self = shared_from_this()](const auto&, std::size_t) {
       boost::system::error_code ignored;
       self->stream.socket().shutdown(asio::socket_base::shutdown_send, ignored);
@@ -90,11 +90,11 @@ struct TextServer::Connection : std::enable_shared_from_this<Connection> {
   beast::flat_buffer buffer{kMostHeaderBytes};
   web::request_parser<web::empty_body> parser;
   web::response<web::string_body> response;
-  bool asked = false;   // or gone
-  bool counted = true;  // in State::connections
+  bool asked = false;   // the request has arrived, or reading failed
+  bool counted = true;  // included in State::connections
 };
 
-// Closes the oldest connection that has not asked for anything; false: all have.
+// Closes the oldest connection that has sent no request; returns false if there is none.
 bool TextServer::State::make_place() {
   while (!silent.empty()) {
     const std::shared_ptr<Connection> oldest = silent.front().lock();
@@ -112,7 +112,7 @@ void TextServer::State::accept() {
       [self = shared_from_this()](const boost::system::error_code& error, Protocol::socket socket) {
         if (!self->acceptor.is_open()) return;
         if (error) {
-          // No descriptor is left, or no memory: later there may be.
+          // No file descriptor or memory is free. Retry later.
           self->pause.expires_after(std::chrono::milliseconds(100));
           return self->pause.async_wait([self](const boost::system::error_code& stopped) {
             if (!stopped) self->accept();
@@ -165,7 +165,8 @@ tl::expected<Protocol::endpoint, std::string> endpoint_of(const std::string& tex
   return Protocol::endpoint(asio::ip::tcp::endpoint(ip, address->port));
 }
 
-// Removes a socket that a killed process left behind. Empty, or why the name cannot be used.
+// Removes a socket that a killed process left behind. Returns an empty string, or why the name cannot be
+// used.
 std::string make_room(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) return {};

@@ -1,7 +1,7 @@
-// An HTTP server for one page of text, on the event loop of its program: what a scraper of metrics needs.
-// GET and HEAD of one path are answered, everything else is 404 or 405. Each connection has a few seconds and
-// a few kilobytes, and there are few at a time: for one more, the oldest that has not asked yet is closed, or
-// the new one where all have.
+// HTTP server for one page of text, such as metrics, on the event loop of its program. Answers GET and HEAD
+// of one path; everything else gets 404 or 405. A connection has a time limit (`patience`) and a limit of 8
+// KiB for its request. If the number of connections is at its limit, a new connection replaces the oldest one
+// that has sent no request; if there is none, the new connection is closed.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <cerrno>
@@ -18,16 +18,16 @@ struct TextServerOptions {
   std::string path = "/metrics";
   std::string content_type = "text/plain; version=0.0.4; charset=utf-8";
   unsigned most_connections = 16;
-  std::chrono::milliseconds patience = std::chrono::seconds(5);  // for a request, and for its answer
+  std::chrono::milliseconds patience = std::chrono::seconds(5);  // for request and response each
 };
 
 class TextServer {
  public:
   struct ListenError {
     std::string sentence;
-    int error = EINVAL;  // an errno, as far as the system gave one
+    int error = EINVAL;  // errno of the system; EINVAL if there is none
   };
-  // `page` is called for each request, in the thread of the event loop.
+  // Calls `page` for each request, on the thread of the event loop.
   static tl::expected<std::unique_ptr<TextServer>, ListenError> listen(boost::asio::io_context&,
                                                                        const TextServerOptions&,
                                                                        std::function<std::string()> page);
@@ -35,9 +35,9 @@ class TextServer {
   TextServer(const TextServer&) = delete;
   TextServer& operator=(const TextServer&) = delete;
 
-  // Where it listens: with the port that the system chose for port 0.
+  // Address of the listening socket. For port 0 it has the port that the system chose.
   std::string address() const;
-  bool is_loopback() const;  // a unix socket too
+  bool is_loopback() const;  // also true for a unix socket
 
  private:
   struct State;

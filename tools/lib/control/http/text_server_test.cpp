@@ -1,4 +1,4 @@
-// The page, what is no request for it, and those who connect and send nothing.
+// Tests the page, invalid requests, and clients that connect and send nothing.
 #include "tools/lib/control/http/text_server.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class TextServerTest : public testing::Test {
       server.reset();
       guard.reset();
     });
-    // Those that are open end with their time.
+    // Does not wait for open connections, which would last until their time limit.
     context.stop();
     thread.join();
   }
@@ -99,14 +99,14 @@ TEST_F(TextServerTest, SilentConnectionsAreBounded) {
   start(options);
   auto first = connected();
   auto second = connected();
-  // Both are taken before the third, because one thread accepts in order. The oldest gives way.
+  // One thread accepts in order, so both are accepted before the third, which replaces the first.
   EXPECT_NE(ask(connected(), "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find(" 200 "), std::string::npos);
   EXPECT_EQ(ask(first, ""), "");
   EXPECT_NE(ask(second, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find(" 200 "), std::string::npos);
 }
 
 TEST_F(TextServerTest, ConnectionsThatAskedDoNotGiveWay) {
-  // More than the buffers of a socket take, and nobody reads.
+  // Larger than the socket buffers, so that sending blocks while the client does not read.
   large.assign(std::size_t{16} << 20, 'x');
   TextServerOptions options;
   options.most_connections = 1;
@@ -169,7 +169,8 @@ TEST_F(TextServerTest, ASocketThatAKilledProcessLeftIsReplacedAndNothingElse) {
   EXPECT_EQ(std::filesystem::file_size(options.address), 8U);
 }
 
-// It cannot be connected to so, which does not mean that nobody has it.
+// Connecting to a datagram socket fails although a process uses it. The failure must not count as a dead
+// socket.
 TEST_F(TextServerTest, ASocketOfAnotherKindIsLeftAlone) {
   const trace::ScratchFolder folder;
   TextServerOptions options;

@@ -91,7 +91,7 @@ std::optional<unsigned> index_of(std::string_view name) {
 }
 
 std::vector<Attached> attached_devices(const std::string& blocks) {
-  constexpr std::uint64_t kSector = 512;  // bytes, in which the kernel counts
+  constexpr std::uint64_t kSector = 512;  // bytes; unit of /sys/block/*/size
   std::vector<Attached> all;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(blocks, none)) {
@@ -107,7 +107,7 @@ std::vector<Attached> attached_devices(const std::string& blocks) {
 }
 
 std::string keeper_lock_file() {
-  // Not where urtrs-mapd has its sockets: it may be another user's.
+  // Not the folder of the sockets of urtrs-mapd, because that can belong to another user.
   const char* const folder = std::getenv("URTRS_RUNTIME_DIR");
   return fmt::format("{}/kernel-devices.lock",
                      folder != nullptr && *folder != '\0' ? folder : "/run/urtrs-kernel-devices");

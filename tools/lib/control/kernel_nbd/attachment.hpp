@@ -1,5 +1,6 @@
-// What a device of the kernel's NBD client is attached to. The kernel keeps it as the "backend" of the device
-// (Linux 5.14), so that whoever comes later finds it there, and takes a new connection for no other backend.
+// The export that a kernel NBD device is attached to. The kernel stores it as the "backend" of the device
+// (Linux 5.14). A process that starts later can read it there. The kernel accepts a new connection only if
+// the caller names the same backend.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,39 +10,40 @@
 
 namespace rtrs::kernel_nbd {
 
-// For how long IO waits for nbdkit to come back: longer than a name of a session may be taken (75 s), and
-// than IO waits for a path (queue_timeout).
+// Time for which IO waits until nbdkit runs again. Longer than the time for which the name of a lost session
+// can stay in use (75 s), and than the time for which IO waits for a path (`queue_timeout`).
 inline constexpr unsigned kWaitSeconds = 300;
 
 struct Attachment {
-  std::uint16_t flags = 0;  // of the export, as NBD has them
-  unsigned wait = kWaitSeconds;
-  std::string socket;  // of nbdkit
-  std::string name;    // of the export
+  std::uint16_t flags = 0;       // NBD transmission flags of the export
+  unsigned wait = kWaitSeconds;  // seconds that IO waits for a new connection
+  std::string socket;            // path of the unix socket of nbdkit
+  std::string name;              // name of the export
   bool operator==(const Attachment&) const = default;
 };
 
-// One line of printable ASCII, for the kernel.
+// Returns the backend text for the kernel: one line of printable ASCII.
 std::string identity_of(const Attachment&);
-// Nothing: somebody else attached it.
+// Parses such a text. Returns nullopt for another text, which means that another program attached the device.
 std::optional<Attachment> parse_identity(std::string_view text);
 
 struct Attached {
-  unsigned index = 0;  // of /dev/nbdN
+  unsigned index = 0;  // N of /dev/nbdN
   Attachment what;
   std::uint64_t bytes = 0;
   bool operator==(const Attached&) const = default;
 };
 
-// Those of ours, by index. `blocks` is /sys/block, unless it is a test's.
+// Returns the devices that programs of this project attached, sorted by index. `blocks` is /sys/block, except
+// in tests.
 std::vector<Attached> attached_devices(const std::string& blocks);
 
-// "nbd7": 7. Nothing: it is no such name.
+// Returns 7 for "nbd7"; nullopt if the name has another form.
 std::optional<unsigned> index_of(std::string_view name);
 
-// Held by the process that keeps the devices connected.
+// Path of the lock file that the process that keeps the devices connected holds locked.
 std::string keeper_lock_file();
-// Nothing: this user cannot know.
+// Returns whether that process runs; nullopt if this user may not open the lock file.
 std::optional<bool> keeper_runs();
 
 }  // namespace rtrs::kernel_nbd

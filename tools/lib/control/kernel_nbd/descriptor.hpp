@@ -1,4 +1,4 @@
-// A file descriptor that somebody has.
+// Owner of a file descriptor: the destructor closes it.
 #pragma once
 #include <unistd.h>
 

@@ -31,7 +31,7 @@ std::uint64_t size_in(const json& shown, const std::string& name) {
     for (const json& device : shown.at("devices"))
       if (device.at("mapping_path") == name) return device.at("size_bytes");
   } catch (const json::exception&) {
-    return 0;  // urtrs-mapd tells of one that answers oddly
+    return 0;  // no message here: urtrs-mapd logs invalid responses
   }
   return 0;
 }
@@ -87,7 +87,7 @@ void Driver::arm() {
 bool Driver::has_kernel() {
   if (kernel_ && lost_) return true;
   int error = 0;
-  // First who listens, so that nothing is missed.
+  // The listener is opened first, so that no event is missed.
   if (auto watch = places_.watch(); !watch)
     error = watch.error();
   else
@@ -111,7 +111,7 @@ bool Driver::has_kernel() {
 }
 
 void Driver::forget_kernel() {
-  if (news_.is_open()) news_.release();  // it is libnl's
+  if (news_.is_open()) news_.release();  // the descriptor belongs to libnl
   lost_.reset();
   kernel_.reset();
 }
@@ -121,7 +121,7 @@ void Driver::await_news() {
                    [this, asked = lost_.get()](const boost::system::error_code& error) {
                      if (error || asked != lost_.get()) return;
                      const LostConnections::News news = lost_->read();
-                     await_news();  // first: what is given may end it
+                     await_news();  // first, because give() may call forget_kernel()
                      if (news.missed) give(NewsMissed{});
                      for (const unsigned index : news.lost) give(Lost{index});
                    });
@@ -130,8 +130,9 @@ void Driver::await_news() {
 void Driver::carry_out(const List&) {
   std::erase_if(links_, [](const auto& one) { return one.second->is_over(); });
   std::vector<Attached> all = attached_devices(places_.blocks);
-  // Where nothing is attached the kernel is not asked, so that its module is not loaded. It may be unloaded
-  // then, and one that is loaded anew has another number, and other listeners.
+  // While no device is attached, the netlink sockets stay closed, so that the nbd module is not loaded. The
+  // module may be unloaded in that time. After it is loaded again, its family has another number and no
+  // listeners.
   if (all.empty())
     forget_kernel();
   else if (!has_kernel())
@@ -154,8 +155,8 @@ void Driver::carry_out(const HandOver& one) {
   if (found == opened_.end()) return;
   const int error =
       kernel_ ? kernel_->hand_over(one.index, identity_of(one.what), found->second.fd.get()) : ENOTCONN;
-  opened_.erase(found);                  // the kernel has it, or nobody
-  if (error == ENOENT) forget_kernel();  // its module was loaded anew meanwhile
+  opened_.erase(found);                  // closes our copy; the kernel has its own or refused it
+  if (error == ENOENT) forget_kernel();  // the nbd module was reloaded
   give(HandedOver{one.index, error});
 }
 

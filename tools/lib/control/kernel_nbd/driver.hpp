@@ -1,5 +1,5 @@
-// Carries out what keeper.hpp decides, in a process that has CAP_SYS_ADMIN. Everything is on the thread of
-// the event loop.
+// Carries out the actions of Keeper (keeper.hpp), in a process that has CAP_SYS_ADMIN. Everything runs on the
+// thread of the event loop.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -17,7 +17,7 @@
 
 namespace rtrs::kernel_nbd {
 
-// Where things are; a test has others.
+// Access to the kernel; tests replace it.
 struct Places {
   std::string blocks = "/sys/block";
   std::function<tl::expected<std::unique_ptr<Kernel>, int>()> open = open_kernel;
@@ -26,17 +26,18 @@ struct Places {
 
 class Driver {
  public:
-  // `severity` is one of syslog(3).
+  // `severity` is a level of syslog(3).
   using Log = std::function<void(int severity, const std::string& line)>;
 
   Driver(boost::asio::io_context&, Places, Keeper::Options, Log);
   ~Driver();
 
-  // Takes over what is attached.
+  // Starts. Takes over all devices that are already attached.
   void begin();
 
  private:
-  // From within as well: then it is for when the actions of the input before are carried out.
+  // Gives an input to the machine and carries out its actions. A call from within an action only queues the
+  // input, until the actions of the previous input are carried out.
   void give(const Input&);
   void carry_out(const List&);
   void carry_out(const Open&);
@@ -46,9 +47,9 @@ class Driver {
   void carry_out(const Resize&);
   void carry_out(const Detach&);
   void carry_out(const Tell&);
-  // False: the kernel cannot be asked, and why is told once.
+  // Opens the netlink sockets if they are closed. If that fails, logs the cause once and returns false.
   bool has_kernel();
-  // The next has_kernel() asks anew.
+  // Closes the netlink sockets; the next has_kernel() opens them again.
   void forget_kernel();
   void await_news();
   void arm();
@@ -57,7 +58,7 @@ class Driver {
   Places places_;
   Log log_;
   Keeper machine_;
-  std::deque<Input> inputs_;  // not given yet
+  std::deque<Input> inputs_;  // wait for give()
   bool gives_ = false;
   boost::asio::steady_timer tick_;
   std::unique_ptr<Kernel> kernel_;
@@ -68,7 +69,8 @@ class Driver {
   std::map<std::string, std::unique_ptr<rpc::AsyncClient>> links_;  // by control socket
 };
 
-// "/run/urtrs/nbd-SESSION.sock": the control socket of the same nbdkit; empty: it has none that is known.
+// Returns the path of the control socket of the nbdkit whose NBD socket is `socket`
+// ("/run/urtrs/nbd-SESSION.sock"). Empty if `socket` has another form.
 std::string control_of(const std::string& socket);
 
 }  // namespace rtrs::kernel_nbd

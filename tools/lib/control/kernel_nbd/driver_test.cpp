@@ -1,4 +1,4 @@
-// The thin part of what keeps devices connected, with a kernel and an NBD server that are this test's.
+// Tests Driver with a fake kernel and a fake NBD server.
 #include "tools/lib/control/kernel_nbd/driver.hpp"
 
 #include <fcntl.h>
@@ -24,12 +24,12 @@ namespace {
 using namespace std::string_literals;
 namespace asio = boost::asio;
 
-// Says the same to everyone, and notes who is still there.
+// NBD server that sends the same handshake to each client and keeps the connections open.
 class Server {
  public:
   Server(asio::io_context& context, const std::string& path) : acceptor_(context, {path}) { accept(); }
   std::size_t peers() const { return peers_.size(); }
-  // Whether nobody has the other end any more.
+  // Waits up to 60 s; returns true if the peer has closed its end.
   bool has_ended(std::size_t peer) {
     pollfd one{peers_.at(peer).native_handle(), POLLIN, 0};
     std::array<char, 100> room{};
@@ -55,7 +55,7 @@ class Server {
   std::vector<asio::local::stream_protocol::socket> peers_;
 };
 
-// Answers what an nbdkit is asked for.
+// Control socket of an nbdkit: answers each request with the list of its devices.
 class Control {
  public:
   Control(asio::io_context& context, const std::string& path, std::uint64_t bytes)
@@ -91,10 +91,10 @@ class Control {
 
 struct Calls {
   std::vector<std::string> all;
-  int error = 0;  // of the next one
-  int asked = 0;  // the kernel, by a new connection
+  int error = 0;  // errno that the next call returns
+  int asked = 0;  // number of times that the kernel was opened
   int listeners = 0;
-  int handed = -1;  // a copy of the descriptor, as the kernel has one
+  int handed = -1;  // a duplicate of the descriptor, like that of the kernel
   int pipe_read = -1;
   int pipe_write = -1;
 };
@@ -182,7 +182,7 @@ class DriverTest : public testing::Test {
       log_ += std::to_string(severity) + " " + line + "\n";
     };
   }
-  // Lines of the log that have this text.
+  // Number of log lines that contain `text`.
   std::size_t lines(const std::string& text) const {
     std::size_t count = 0;
     for (std::size_t at = 0; (at = log_.find(text, at)) != std::string::npos; ++at) ++count;
@@ -192,13 +192,13 @@ class DriverTest : public testing::Test {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
     while (std::chrono::steady_clock::now() < end) context_.run_one_for(std::chrono::milliseconds(1));
   }
-  // Runs until it is so.
+  // Runs the event loop until so() is true.
   void until(const std::function<bool()>& so) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!so() && std::chrono::steady_clock::now() < end) context_.run_one_for(std::chrono::seconds(1));
     ASSERT_TRUE(so());
   }
-  // Until so many calls were made.
+  // Runs the event loop until `calls` calls were made.
   void until(std::size_t calls) {
     until([&] { return calls_.all.size() >= calls; });
     ASSERT_GE(calls_.all.size(), calls);
@@ -241,7 +241,7 @@ TEST_F(DriverTest, OneWhoseSocketLacksItsFileIsDetachedOnceItIsLost) {
   std::filesystem::remove(folder_ / "s");
   Driver devices(context_, places_, how_, [](int, const std::string&) {});
   devices.begin();
-  // Lost before it is listed: it is, once it was.
+  // A device that is lost before its first listing would stay unnoticed, so let the driver list it first.
   for (int turn = 0; turn < 200; ++turn) context_.run_one_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(calls_.all.empty());
   lose();
@@ -249,7 +249,8 @@ TEST_F(DriverTest, OneWhoseSocketLacksItsFileIsDetachedOnceItIsLost) {
   EXPECT_EQ(calls_.all[0], "detach 1");
 }
 
-// Its socket is still there. That its connection was lost the kernel said before anybody listened.
+// The file of the dead server's socket still exists. The kernel reported the lost connection before the
+// driver listened.
 TEST_F(DriverTest, OneWhoseServerDiedBeforeIsDetachedToo) {
   attach(0);
   { const Server dead(context_, folder_ / "s"); }
@@ -295,7 +296,7 @@ TEST_F(DriverTest, ADeviceFollowsTheSizeThatNbdkitTells) {
   devices.begin();
   until(2);
   EXPECT_EQ(calls_.all[1], "resize 1 urtrs1 16d 300 " + (folder_ / "nbd-a.sock") + " disk0 to 8192");
-  // Another nbdkit.
+  // nbdkit is restarted.
   control.reset();
   control.emplace(context_, folder_ / "client-map-a.sock", 16384);
   until(3);
@@ -351,7 +352,7 @@ TEST_F(DriverTest, AModuleThatIsLoadedAnewIsAskedAnew) {
   lose();
   until(3);
   EXPECT_EQ(calls_.asked, 2);
-  // Faster than anybody saw that nothing was attached; what was lost meanwhile was not heard.
+  // The driver has not seen a time without devices. Events of that time were lost.
   std::filesystem::copy(folder_ / "nbd1", folder_ / "nbd2");
   until(4);
   EXPECT_TRUE(calls_.all[3].starts_with("hand over 2 "));

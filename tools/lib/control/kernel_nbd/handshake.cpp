@@ -22,7 +22,7 @@ constexpr std::uint16_t kInfoBlockSize = 3;
 constexpr std::size_t kGreetingOctets = 18;
 constexpr std::size_t kReplyOctets = 20;
 constexpr std::uint32_t kMostContent = 4096;
-constexpr std::uint32_t kMostBlock = 4096;  // that every kernel takes
+constexpr std::uint32_t kMostBlock = 4096;  // largest block size that every kernel accepts
 
 void put(std::string& to, std::uint64_t value, std::size_t octets) {
   for (std::size_t i = octets; i-- > 0;) to += static_cast<char>(value >> (8 * i));
@@ -77,7 +77,7 @@ std::string Handshake::greeted() {
   put(send, 4 + name_.size() + 2 + 2, 4);
   put(send, name_.size(), 4);
   send += name_;
-  put(send, 1, 2);  // one more information is asked for
+  put(send, 1, 2);  // number of information requests that follow
   put(send, kInfoBlockSize, 2);
   state_ = State::reply;
   return send;

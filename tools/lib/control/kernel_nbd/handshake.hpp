@@ -1,6 +1,6 @@
-// The client's side of the NBD handshake (fixed newstyle, NBD_OPT_GO), without a socket: octets in, octets
-// out. It asks for nothing that the kernel's NBD client does not speak, so that the kernel can go on from
-// there.
+// Client side of the NBD handshake (fixed newstyle, NBD_OPT_GO), without a socket: bytes in, bytes out.
+// Negotiates only features that the kernel's NBD client supports, because the kernel takes over the
+// connection after the handshake.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,21 +10,21 @@ namespace rtrs::kernel_nbd {
 
 struct Export {
   std::uint64_t bytes = 0;
-  std::uint16_t flags = 0;
-  std::uint32_t least_block = 512;  // bytes
+  std::uint16_t flags = 0;          // NBD transmission flags
+  std::uint32_t least_block = 512;  // smallest block size in bytes, a power of two
   bool operator==(const Export&) const = default;
 };
 
 class Handshake {
  public:
-  // `name` of the export.
+  // `name`: the export to open.
   explicit Handshake(std::string name) : name_(std::move(name)) {}
 
-  // What came from the server, in pieces of any size. Returns what to send.
+  // Takes bytes from the server, in pieces of any size. Returns the bytes to send.
   std::string take(std::string_view octets);
 
   bool is_done() const noexcept { return state_ == State::done; }
-  // A sentence, once it cannot be done any more.
+  // Why the handshake failed, as a sentence; empty if it has not failed.
   const std::string& error() const noexcept { return error_; }
   const Export& result() const noexcept { return export_; }
 
@@ -39,8 +39,8 @@ class Handshake {
   std::string name_;
   std::string have_;
   State state_ = State::greeting;
-  std::uint32_t type_ = 0;    // of the reply
-  std::uint32_t length_ = 0;  // of its content
+  std::uint32_t type_ = 0;    // type of the current reply
+  std::uint32_t length_ = 0;  // bytes of its content
   bool has_export_ = false;
   Export export_;
   std::string error_;

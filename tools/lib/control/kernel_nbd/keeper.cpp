@@ -11,7 +11,7 @@ namespace rtrs::kernel_nbd {
 namespace {
 
 constexpr std::uint16_t kReadOnly = 1U << 1;
-constexpr std::uint64_t kSector = 512;  // bytes; the kernel has no part of one
+constexpr std::uint64_t kSector = 512;  // bytes; the size of a device is a multiple
 
 std::uint64_t whole_sectors(std::uint64_t bytes) {
   return bytes / kSector * kSector;
@@ -64,7 +64,7 @@ void Keeper::take(const Listed& listed, Nanos now) {
                                     [&](const Attached& one) { return one.index == at->first; });
     if (found != listed.devices.end() && found->what == at->second.what) {
       at->second.bytes = found->bytes;
-      // Attached to the same once more, or it could not be detached.
+      // The device was attached to the same export again, or detaching failed.
       if (at->second.state == State::over) {
         at->second.state = State::unknown;
         at->second.since = at->second.next = now;
@@ -72,7 +72,7 @@ void Keeper::take(const Listed& listed, Nanos now) {
       ++at;
       continue;
     }
-    // An answer to its Open finds nobody who waits for it.
+    // If its Open is pending, take(Opened) will find no device and close the connection.
     tell(Tell::Grade::info, at->first, at->second, "is detached");
     at = devices_.erase(at);
   }
@@ -101,7 +101,7 @@ void Keeper::lose(unsigned index, Device& device, Nanos now) {
 void Keeper::take(const Lost& lost, Nanos now) {
   Device* const device = find(lost.index);
   if (device != nullptr) return lose(lost.index, *device, now);
-  next_list_ = now;  // it may be new
+  next_list_ = now;  // the device may be new: list at once
 }
 
 void Keeper::take(const NewsMissed&, Nanos now) {
@@ -119,15 +119,15 @@ void Keeper::again(unsigned index, Device& device, const std::string& why, Nanos
   device.pause = std::clamp(2 * device.pause, options_.least_pause, options_.most_pause);
   device.next = now + device.pause;
   if (device.state == State::lost) device.next = std::min(device.next, end);
-  // nbdkit is being started.
+  // At first only notes the cause, because nbdkit is probably starting.
   if (now - device.since < options_.most_pause)
     device.trouble = why;
   else
     tell_trouble(Tell::Grade::warning, index, device, why);
 }
 
-// After an attempt that failed, so that none that could have a connection is detached. Its requests that were
-// under way would wait for ever.
+// Called only after a failed attempt, so that a device that could get a connection is not detached. Without
+// the detach, its in-flight requests would wait forever.
 void Keeper::give_up(unsigned index, Device& device, const std::string& why, Nanos now) {
   device.state = State::over;
   tell(Tell::Grade::error, index, device,
@@ -136,7 +136,7 @@ void Keeper::give_up(unsigned index, Device& device, const std::string& why, Nan
   next_list_ = now;
 }
 
-// The same again and again is one line.
+// Logs a repeated cause only once.
 void Keeper::tell_trouble(Tell::Grade grade, unsigned index, Device& device, const std::string& why) {
   if (device.told && why == device.trouble) return;
   device.trouble = why;
@@ -165,7 +165,7 @@ void Keeper::take(const NotOpened& refused, Nanos now) {
   for (auto& [index, device] : devices_) {
     if (device.asked != refused.serial) continue;
     device.asked = 0;
-    // It may have lost its connection before anybody listened to the kernel, which says so once.
+    // The kernel reports a lost connection only once, possibly before the driver listened.
     if (refused.is_dead) lose(index, device, now);
     if (is_open(device.state)) again(index, device, refused.why, now);
   }
@@ -176,7 +176,7 @@ void Keeper::take(const HandedOver& handed, Nanos now) {
   if (device == nullptr || !is_open(device->state)) return;
   device->asked = 0;
   if (handed.error != 0) {
-    next_list_ = now;  // it may be gone
+    next_list_ = now;  // the device may be detached: list at once
     return again(handed.index, *device,
                  fmt::format("the kernel refuses a new connection: {}", std::strerror(handed.error)), now);
   }

@@ -1,9 +1,10 @@
-// Decides how the kernel's NBD devices stay connected: a device whose nbdkit died gets a new connection as
-// soon as nbdkit is back, and follows the size of its export. A pure value machine: inputs and the time in,
-// actions out. It remembers nothing that the kernel does not: who starts it anew loses nothing.
+// State machine that keeps kernel NBD devices connected. If the nbdkit of a device dies, the device gets a
+// new connection as soon as nbdkit runs again. If the size of the export changes, the device is resized. The
+// machine is a value: inputs and time in, actions out. The kernel stores everything that has to survive, so
+// the machine can be restarted at any time.
 //
-// What the kernel does by itself: it holds IO while a device has no connection, for as long as the device may
-// wait. Requests that were under way it sends again over the new connection.
+// The kernel holds IO while a device has no connection, for at most the time `wait` of the device. The kernel
+// sends in-flight requests again over the new connection.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -17,16 +18,16 @@
 
 namespace rtrs::kernel_nbd {
 
-using Serial = std::uint64_t;  // of an Open
+using Serial = std::uint64_t;  // number of an Open
 
 // Inputs.
-struct Listed {  // everything that is attached now
+struct Listed {  // all devices that are attached now
   std::vector<Attached> devices;
 };
-struct Lost {  // this device has no connection any more
+struct Lost {  // the kernel reported that the device lost its connection
   unsigned index = 0;
 };
-struct NewsMissed {};  // some device may have none
+struct NewsMissed {};  // events were lost, so any device may have lost its connection
 struct Opened {
   Serial serial = 0;
   Export what;
@@ -34,13 +35,13 @@ struct Opened {
 struct NotOpened {
   Serial serial = 0;
   std::string why;
-  bool is_dead = false;  // nobody listens at the socket, so that no connection made there lives
+  bool is_dead = false;  // no process listens on the socket, so no earlier connection to it is alive
 };
 struct HandedOver {
   unsigned index = 0;
   int error = 0;
 };
-struct SizeSeen {  // of the export, by whoever serves it
+struct SizeSeen {  // size of the export, as its nbdkit reports it
   unsigned index = 0;
   std::uint64_t bytes = 0;
 };
@@ -52,32 +53,32 @@ struct Tick {};
 using Input = std::variant<Listed, Lost, NewsMissed, Opened, NotOpened, HandedOver, SizeSeen, Resized, Tick>;
 
 // Actions, to be carried out in order.
-struct List {};  // answered by Listed
-struct Open {    // a connection to the export; answered by Opened or NotOpened
+struct List {};  // the driver answers with Listed
+struct Open {    // connect to the export; the driver answers with Opened or NotOpened
   Serial serial = 0;
   unsigned index = 0;
   std::string socket;
   std::string name;
 };
-struct HandOver {  // the opened connection; answered by HandedOver
+struct HandOver {  // give the opened connection to the kernel; the driver answers with HandedOver
   Serial serial = 0;
   unsigned index = 0;
   Attachment what;
 };
-struct Close {  // the opened connection, which is of no use
+struct Close {  // close the opened connection, which is not needed
   Serial serial = 0;
 };
-struct LookAtSize {  // answered by SizeSeen, or not at all
+struct LookAtSize {  // query the size of the export; the driver answers with SizeSeen or not at all
   unsigned index = 0;
   std::string socket;
   std::string name;
 };
-struct Resize {  // answered by Resized
+struct Resize {  // the driver answers with Resized
   unsigned index = 0;
   Attachment what;
   std::uint64_t bytes = 0;
 };
-struct Detach {  // its time is over
+struct Detach {  // the device had no connection for too long
   unsigned index = 0;
   Attachment what;
 };
@@ -92,37 +93,37 @@ using Actions = std::vector<Action>;
 class Keeper {
  public:
   struct Options {
-    Nanos list_pause = seconds(5);  // also between two looks at a size
+    Nanos list_pause = seconds(5);  // between two lists, and between two queries of a size
     Nanos least_pause = milliseconds(50);
     Nanos most_pause = seconds(2);
-    // From a new connection to the first change of the size: the kernel makes it between two requests, and
-    // those from before the new connection take a while to be sent again.
+    // Time from a new connection to the first resize. The kernel resizes between two requests, and needs some
+    // time to send the requests of the old connection again.
     Nanos settle = seconds(30);
   };
   enum class State : std::uint8_t {
-    unknown,  // it was attached before this began
+    unknown,  // attached before the machine started; may have a connection or not
     connected,
-    lost,  //
-    over,  // Detach was asked for
+    lost,
+    over,  // being detached
   };
   struct Device {
     Attachment what;
     std::uint64_t bytes = 0;
     State state = State::unknown;
-    Nanos since = 0;   // in this state
-    Serial asked = 0;  // Open or its HandOver under way; 0: none
-    Nanos next = 0;    // of Open
-    Nanos pause = 0;   // the last one
+    Nanos since = 0;   // time when the state began
+    Serial asked = 0;  // number of the Open in progress, until HandedOver; 0: none
+    Nanos next = 0;    // time of the next Open
+    Nanos pause = 0;   // the last pause between attempts
     bool resizing = false;
-    std::string trouble;  // why it has no connection yet
-    bool told = false;    // the trouble
+    std::string trouble;  // why the last attempt failed
+    bool told = false;    // `trouble` is logged
   };
 
   explicit Keeper(Options options) : options_(options) {}
 
-  // `now` never goes back.
+  // `now` must not decrease.
   Actions on(const Input&, Nanos now);
-  // When a Tick has to come.
+  // Time at which the machine needs a Tick.
   Nanos next_tick() const;
 
   const std::map<unsigned, Device>& devices() const noexcept { return devices_; }
@@ -153,7 +154,8 @@ class Keeper {
   Actions actions_;
 };
 
-// Why a device that was attached to `before` cannot go on with `now`; empty: it can. `bytes` of the device.
+// Returns why a device of `bytes` bytes that was attached to `before` cannot continue with the export `now`.
+// Empty if it can.
 std::string mismatch(const Attachment& before, std::uint64_t bytes, const Export& now);
 
 }  // namespace rtrs::kernel_nbd

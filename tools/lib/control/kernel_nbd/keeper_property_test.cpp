@@ -1,7 +1,7 @@
-// The machine in a world that is drawn from a seed: kernel, devices, and an nbdkit that dies and comes back,
-// now and then with another export. Whatever happens, what is asked for makes sense; in the end each device
-// has its connection when nbdkit stays, and is detached when nbdkit stays away, since its IO would wait for
-// ever.
+// Property test of Keeper in a random world: a kernel, devices, and an nbdkit that dies and restarts,
+// sometimes with another export. Every action must be valid in the current state of the world. At the end,
+// each device must be connected if nbdkit keeps running, and detached if nbdkit does not return, because
+// otherwise its IO would wait forever.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -46,7 +46,7 @@ class World {
       pass(draw(3) == 0 ? seconds(draw(20)) : milliseconds(draw(200)));
     }
     if (draw(3) == 0) return stay_away();
-    // nbdkit stays, and everybody answers.
+    // From now on nbdkit keeps running, and every action gets its answer.
     return_nbdkit(true);
     for (int turn = 0; turn < 2000 && !testing::Test::HasFailure(); ++turn) {
       while (!open_.empty()) answer_one();
@@ -115,7 +115,7 @@ class World {
     now_ = end;
   }
 
-  // As the driver does it: answers wait until the actions before are carried out.
+  // Like Driver::give(): an answer waits until the earlier actions are carried out.
   void give(const Input& input) {
     inputs_.push_back(input);
     if (inputs_.size() > 1) return;
@@ -153,7 +153,7 @@ class World {
   void carry_out(const Tell& tell) { EXPECT_FALSE(tell.line.empty()); }
 
   std::mt19937_64 random_;
-  std::deque<Input> inputs_;  // the first is being given
+  std::deque<Input> inputs_;  // the first is being processed
   Keeper keeper_{Keeper::Options()};
   Nanos now_ = seconds(1);
   bool up_ = true;

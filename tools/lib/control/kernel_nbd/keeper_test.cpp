@@ -1,4 +1,4 @@
-// What is asked for to keep devices connected. Time is made up.
+// Tests the actions of Keeper, with simulated time.
 #include "tools/lib/control/kernel_nbd/keeper.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class KeeperTest : public testing::Test {
       if (const auto* one = std::get_if<One>(&action)) some.push_back(*one);
     return some;
   }
-  // nbd3 is attached and has its connection.
+  // Makes nbd3 attached and connected.
   void connected() {
     give(Listed{{{3, kDisk, kBytes}}});
     give(Opened{open_.serial, kExport});
@@ -37,7 +37,7 @@ class KeeperTest : public testing::Test {
     EXPECT_EQ(state(), Keeper::State::connected);
     told_.clear();
   }
-  // Waits for the next attempt.
+  // Advances the time to the next attempt and lets it fail.
   void fail_next(const std::string& why) {
     while (keeper_.devices().at(3).asked == 0 && only<Open>(give(Tick{})).empty()) now_ = keeper_.next_tick();
     give(NotOpened{open_.serial, why});
@@ -72,7 +72,7 @@ TEST_F(KeeperTest, ALostConnectionIsReplacedAsSoonAsSomebodyAnswers) {
   EXPECT_EQ(only<Open>(give(Lost{3})).size(), 1U);
   EXPECT_TRUE(told("lost"));
   EXPECT_TRUE(only<Open>(give(NotOpened{open_.serial, "connection refused"})).empty());
-  // Again and again, less and less often.
+  // The pauses between attempts grow.
   Nanos pause = 0;
   for (int turn = 0; turn < 20; ++turn) {
     const Nanos next = keeper_.next_tick() - now_;
@@ -131,7 +131,7 @@ TEST_F(KeeperTest, AnotherExportIsNotTakenForTheSame) {
   EXPECT_EQ(only<Close>(all)[0].serial, open_.serial);
   ASSERT_EQ(only<Tell>(all).size(), 1U);
   EXPECT_EQ(only<Tell>(all)[0].grade, Tell::Grade::error);
-  // Once it is mended, it goes on.
+  // When the export has the right flags again, the device is connected.
   now_ = keeper_.next_tick();
   ASSERT_EQ(only<Open>(give(Tick{})).size(), 1U);
   EXPECT_EQ(only<HandOver>(give(Opened{open_.serial, kExport})).size(), 1U);

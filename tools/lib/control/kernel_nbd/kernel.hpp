@@ -1,4 +1,4 @@
-// What the kernel's NBD client is asked for, by generic netlink (Linux 5.14). All of it needs CAP_SYS_ADMIN.
+// Interface to the kernel's NBD client over generic netlink (Linux 5.14). All calls need CAP_SYS_ADMIN.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,19 +9,20 @@
 
 namespace rtrs::kernel_nbd {
 
-// A device has one connection: with more than one, the kernel sends a request that takes long over another
-// one while the first may still be carried out, and an old write could follow a newer one.
+// A device has one connection. With several, the kernel would send a slow request again over another
+// connection while the server may still execute the first copy, so an old write could take effect after a
+// newer one.
 struct NewDevice {
-  std::optional<unsigned> index;  // nothing: the first that is free
+  std::optional<unsigned> index;  // nullopt: the first free device
   int fd = -1;
   std::uint64_t bytes = 0;
-  std::uint32_t block = 512;  // bytes
-  std::uint16_t flags = 0;
-  unsigned wait = 0;  // seconds that IO waits for a new connection
+  std::uint32_t block = 512;  // block size in bytes
+  std::uint16_t flags = 0;    // NBD transmission flags
+  unsigned wait = 0;          // seconds that IO waits for a new connection
   std::string identity;
 };
 
-// Errors are errnos. `identity` is the one that the device has to have.
+// Errors are positive errnos; 0 is success. The device must have the backend text `identity` (identity_of()).
 class Kernel {
  public:
   Kernel() = default;
@@ -30,14 +31,15 @@ class Kernel {
   Kernel& operator=(const Kernel&) = delete;
 
   virtual tl::expected<unsigned, int> attach(const NewDevice&) = 0;
-  // In place of a connection that is lost; not taken, and no error, where none is.
+  // Replaces a lost connection. If the device has not lost its connection, the kernel ignores the call and
+  // returns 0.
   virtual int hand_over(unsigned index, const std::string& identity, int fd) = 0;
   virtual int resize(unsigned index, const std::string& identity, std::uint64_t bytes) = 0;
-  // Whoever uses it gets errors.
+  // Pending and later IO of the device fails.
   virtual int detach(unsigned index) = 0;
 };
 
-// Devices whose connection is lost, as the kernel tells it.
+// Events of the kernel about lost connections.
 class LostConnections {
  public:
   LostConnections() = default;
@@ -45,17 +47,17 @@ class LostConnections {
   LostConnections(const LostConnections&) = delete;
   LostConnections& operator=(const LostConnections&) = delete;
 
-  virtual int fd() const = 0;  // readable: read() has something
+  virtual int fd() const = 0;  // readable when read() has events
   struct News {
     std::vector<unsigned> lost;
-    bool missed = false;  // more than it had room for
+    bool missed = false;  // the buffer overflowed, so events were lost
   };
   virtual News read() = 0;
 };
 
-// Whether this program was built with libnl.
+// Returns true if this program was built with libnl.
 bool has_netlink() noexcept;
-// The error is an errno: ENOENT where the module nbd is not loaded, EOPNOTSUPP without libnl.
+// The error is a positive errno: ENOENT if the nbd module is not loaded, EOPNOTSUPP without libnl.
 tl::expected<std::unique_ptr<Kernel>, int> open_kernel();
 tl::expected<std::unique_ptr<LostConnections>, int> watch_kernel();
 

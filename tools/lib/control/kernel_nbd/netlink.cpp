@@ -1,4 +1,4 @@
-// By libnl.
+// Kernel and LostConnections, implemented with libnl.
 #include <linux/nbd-netlink.h>
 #include <netlink/genl/ctrl.h>
 #include <netlink/genl/genl.h>
@@ -21,7 +21,7 @@ struct FreeMessage {
 using Socket = std::unique_ptr<nl_sock, FreeSocket>;
 using Message = std::unique_ptr<nl_msg, FreeMessage>;
 
-// The number of the family "nbd", or an errno.
+// Connects the socket and returns the number of the netlink family "nbd", or a positive errno.
 tl::expected<int, int> family_of(nl_sock* socket) {
   if (genl_connect(socket) < 0) return tl::unexpected(errno != 0 ? errno : EIO);
   const int family = genl_ctrl_resolve(socket, NBD_GENL_FAMILY_NAME);
@@ -68,7 +68,8 @@ class Netlink final : public Kernel {
     if (device.index) put(message, NBD_ATTR_INDEX, static_cast<std::uint32_t>(*device.index));
     put(message, NBD_ATTR_SIZE_BYTES, device.bytes);
     put(message, NBD_ATTR_BLOCK_SIZE_BYTES, std::uint64_t{device.block});
-    // No time limit for a request: it would be sent again while the first may still be carried out.
+    // No timeout for requests: the kernel would send a request again while the server may still execute the
+    // first copy.
     put(message, NBD_ATTR_TIMEOUT, std::uint64_t{0});
     put(message, NBD_ATTR_DEAD_CONN_TIMEOUT, std::uint64_t{device.wait});
     put(message, NBD_ATTR_SERVER_FLAGS, std::uint64_t{device.flags});
@@ -143,7 +144,7 @@ class Netlink final : public Kernel {
 
   Socket socket_;
   int family_;
-  bool fits_ = true;  // the message that is made
+  bool fits_ = true;  // everything fitted into the message being built
 };
 
 class Multicast final : public LostConnections {
@@ -159,7 +160,7 @@ class Multicast final : public LostConnections {
     for (;;) {
       const int error = nl_recvmsgs_default(socket_.get());
       if (error == -NLE_AGAIN) break;
-      news_.missed = news_.missed || error < 0;  // its buffer ran over
+      news_.missed = news_.missed || error < 0;  // the receive buffer overflowed
       if (error < 0) break;
     }
     return news_;

@@ -1,4 +1,4 @@
-// Where libnl was not found.
+// Used when the build has no libnl.
 #include <cerrno>
 
 #include "tools/lib/control/kernel_nbd/kernel.hpp"

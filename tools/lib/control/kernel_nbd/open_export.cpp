@@ -18,8 +18,9 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Of a process that lives and whose socket's file somebody removed, the kernel lists the socket and its
-// connections still, by the name that it gave. One without a folder is taken for this one.
+// Returns true if a process of this network namespace still has the socket. If the file of a socket was
+// removed while its process runs, /proc/net/unix still lists the socket and its connections under the name
+// that was bound. A name without a folder may be relative to any folder, so it counts as a match.
 bool somebody_has(const std::string& socket) {
   const std::string name = ' ' + socket, file = ' ' + socket.substr(socket.rfind('/') + 1);
   std::ifstream sockets("/proc/self/net/unix");
@@ -30,7 +31,7 @@ bool somebody_has(const std::string& socket) {
   return !any || sockets.bad();
 }
 
-// Nobody has the socket, so that no connection made there lives.
+// Returns true if no process has the socket, so that no earlier connection to it is alive.
 bool tells_of_death(const boost::system::error_code& error, const std::string& socket) {
   return error == asio::error::connection_refused ||
          (error == boost::system::errc::no_such_file_or_directory && !somebody_has(socket));
@@ -102,7 +103,7 @@ class Opening : public std::enable_shared_from_this<Opening> {
   asio::steady_timer deadline_;
   std::string path_;
   Handshake handshake_;
-  std::function<void(OpenResult)> then_;  // empty: it has been called
+  std::function<void(OpenResult)> then_;  // empty after the call
   std::array<char, 1024> room_{};
   std::string to_send_;
 };

@@ -1,4 +1,4 @@
-// A new connection to an export, for the kernel.
+// Opens a connection to an NBD export that can be handed over to the kernel.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -17,14 +17,14 @@ struct OpenExport {
 };
 struct NoExport {
   std::string why;       // a sentence
-  bool is_dead = false;  // nobody of this network namespace has the socket any more
+  bool is_dead = false;  // no process of this network namespace has the socket
 };
 using OpenResult = tl::expected<OpenExport, NoExport>;
 
-// `then` is called once, never from within.
+// Connects and does the NBD handshake within `patience`. Calls `then` once, after this function has returned.
 void open_export(boost::asio::io_context&, const std::string& socket, const std::string& name,
                  std::chrono::milliseconds patience, std::function<void(OpenResult)> then);
-// The same for who has nothing else to do.
+// Blocking variant.
 OpenResult open_export(const std::string& socket, const std::string& name,
                        std::chrono::milliseconds patience);
 

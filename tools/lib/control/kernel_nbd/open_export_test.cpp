@@ -1,4 +1,4 @@
-// Connections to a server that is a thread of this test.
+// Tests open_export() against an NBD server in a thread of this test.
 #include "tools/lib/control/kernel_nbd/open_export.hpp"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// Longer than a test may take: who waits for it in vain is found.
+// Longer than the time limit of a test, so that a test that waits for this timeout fails.
 constexpr std::chrono::hours kLong{24};
 
 class OpenExportTest : public testing::Test {
@@ -34,7 +34,8 @@ class OpenExportTest : public testing::Test {
     return listener;
   }
 
-  // Says the greeting in `text` to the next one, what follows once it was asked, then waits until it closes.
+  // Accepts one connection. Sends the greeting at the start of `text`, the rest after the first request, then
+  // reads until the client closes.
   std::thread serve(const std::string& text) {
     return std::thread([this, text] {
       const Descriptor one(::accept(listener_.get(), nullptr, nullptr));
@@ -57,7 +58,7 @@ class OpenExportTest : public testing::Test {
   trace::ScratchFolder folder_;
   std::string path_;
   Descriptor listener_;
-  std::string heard_;  // by serve()
+  std::string heard_;  // bytes that serve() received
 };
 
 const std::string kAnswers =
@@ -131,7 +132,7 @@ TEST_F(OpenExportTest, AnotherSocketOfThisNameElsewhereIsNotTheOneThatDied) {
   EXPECT_TRUE(dead.error().is_dead) << dead.error().why;
 }
 
-// Its process was in the folder and gave no other name: whose it is cannot be told.
+// The process bound the socket by a relative name, so the kernel's list does not say in which folder it is.
 TEST_F(OpenExportTest, ASocketWithoutAFolderMayBeTheOne) {
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(folder_.path());

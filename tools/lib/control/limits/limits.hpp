@@ -1,5 +1,5 @@
-// Every limit that a user can meet, from the constants that the code refuses by. docs/limits.md has the same
-// table, and `urtrs limits` prints it.
+// Table of all limits that a user can reach, built from the constants that the code enforces. docs/limits.md
+// has the same table, and `urtrs limits` prints it.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,19 +9,19 @@
 namespace rtrs::tools {
 
 struct Limit {
-  const char* name;        // never changes its meaning; server.show of urtrsd has the same names
-  const char* what;        // is counted
-  std::uint64_t value;     // as it is unless something is set; 0: depends on the host
-  std::uint64_t most;      // that can be set; `value` where nothing can
-  const char* unit;        // of both; empty: a number of things
-  std::uint64_t protocol;  // what docs/protocol.md allows; 0: it says nothing
-  const char* setting;     // what raises it; empty: nothing does
-  const char* beyond;      // what happens then
+  const char* name;        // stable; server.show of urtrsd uses the same names
+  const char* what;        // what is limited
+  std::uint64_t value;     // default; 0: depends on the host
+  std::uint64_t most;      // largest value that can be set; equal to `value` if it cannot be set
+  const char* unit;        // unit of `value` and `most`; empty: a count
+  std::uint64_t protocol;  // limit in docs/protocol.md; 0: none
+  const char* setting;     // setting that raises the limit; empty: none
+  const char* beyond;      // effect of exceeding the limit
 };
 
 std::span<const Limit> limits();
-const Limit* find_limit(std::string_view name);  // nullptr: there is none
-// A row of the table in docs/limits.md.
+const Limit* find_limit(std::string_view name);  // nullptr: unknown name
+// Returns the row of the table in docs/limits.md.
 std::string markdown_row(const Limit&);
 
 }  // namespace rtrs::tools

@@ -1,4 +1,4 @@
-// The table of limits: complete, of one form, and the same as in docs/limits.md.
+// Checks that the table of limits is complete, uniform, and equal to that in docs/limits.md.
 #include "tools/lib/control/limits/limits.hpp"
 
 #include <gtest/gtest.h>

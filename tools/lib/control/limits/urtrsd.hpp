@@ -1,25 +1,26 @@
-// Limits of urtrsd that are not those of a library.
+// Limits of urtrsd that no library defines.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace rtrs::daemon {
 
-// Operations of storage at work at the same time; more wait for their turn.
+// Maximum number of concurrent storage operations; further operations are queued.
 inline constexpr std::uint32_t kStorageOperations = 2048;
-// Threads of storage where io_uring is refused: one for each operation at work.
+// Maximum number of storage threads if io_uring is not available. Each thread does one operation at a time.
 inline constexpr std::uint32_t kStorageThreads = 256;
 
-// The configuration file and its lines, in bytes. The parser recurses as deep as a key has parts.
+// Maximum size of the configuration file and of one line, in bytes, and maximum number of parts of a dotted
+// key. The parser recurses once per part.
 inline constexpr std::size_t kMaxConfigFile = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxConfigLine = 16384;
 inline constexpr std::size_t kMaxConfigKeyParts = 64;
 
-// Sessions of one client address where max_host_sessions is not set: all but an eighth.
+// Default of max_host_sessions: 7/8 of all sessions may belong to one client address.
 constexpr std::uint32_t host_sessions_of(std::uint32_t max_sessions) noexcept {
   return max_sessions - max_sessions / 8;
 }
-// Half-open sessions of one client address where max_half_open is not set.
+// Default of max_half_open, per client address.
 constexpr std::uint32_t half_open_of(std::uint32_t max_sessions) noexcept {
   return (max_sessions + 1) / 2;
 }

@@ -1,5 +1,4 @@
-// What a session of a mapping shows and asks for by TLS or shared keys: parameters of the plugin, under their
-// names.
+// Credentials of a mapped session (TLS or shared keys): plugin parameters by name.
 #pragma once
 #include <algorithm>
 #include <array>

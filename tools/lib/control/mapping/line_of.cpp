@@ -12,7 +12,7 @@ std::size_t line_at(std::string_view text, std::size_t at) {
                  std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
 }
 
-// Walks over a text that is known to be JSON.
+// Finds the value at `place`. The text must be valid JSON.
 class Walk {
  public:
   Walk(std::string_view text, const JsonPlace& place) : text_(text), place_(place) {}
@@ -60,7 +60,7 @@ class Walk {
     open_.back().key_next = false;
   }
 
-  // A value begins here: is it what is looked for, or around that?
+  // Called at the first byte of each value. Records the position if the value is at `place` or encloses it.
   void value() {
     if (open_.size() > place_.size() || open_.size() < best_depth_) return;
     for (std::size_t i = 0; i < open_.size(); ++i)
@@ -87,7 +87,7 @@ std::size_t line_of_mistake(std::string_view text) {
   using nlohmann::json;
   std::size_t byte = 0;
   try {
-    // What was understood is not kept.
+    // The callback discards all values, because only the position of the error is needed.
     const json nothing = json::parse(text, [](int, json::parse_event_t, json&) { return false; });
     if (!nothing.is_discarded()) return 1;
   } catch (const json::parse_error& error) {

@@ -1,4 +1,4 @@
-// Where in a text of JSON something stands, for messages about it.
+// Line numbers in a JSON text, for error messages.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace rtrs::mapping {
 
-// Keys of objects, and numbers of items of lists from 0 on.
+// Path of a value from the root: keys of objects, and indexes of array items as text, from 0.
 using JsonPlace = std::vector<std::string>;
 
-// The line, from 1 on, of the value at `place` in `text`, which is JSON; of what is nearest around it where
-// it is not there.
+// Returns the line (from 1) of the value at `place` in `text`, which must be JSON. If there is no such value,
+// returns the line of the innermost enclosing value.
 std::size_t line_of(std::string_view text, const JsonPlace& place);
-// The line of the first byte that no JSON has there.
+// Returns the line (from 1) of the first syntax error in `text`.
 std::size_t line_of_mistake(std::string_view text);
 
 }  // namespace rtrs::mapping

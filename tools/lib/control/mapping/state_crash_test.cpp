@@ -1,6 +1,6 @@
-// The machine and its state file on a disk that is ended at each step, by a kill and by a loss of power, or
-// that refuses each step. Then the next urtrs-mapd starts from what is left: what somebody was told is so,
-// and what nobody was told is as before or as asked.
+// Crash test of Supervisor with its state file. At each disk step, urtrs-mapd is killed, the power is lost,
+// or the step fails. The next urtrs-mapd starts from the remaining file: each acknowledged change must be in
+// effect, and the change without an acknowledgement must be either fully in effect or not at all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,11 +26,11 @@ const std::string kFile = "/state.json";
 
 struct Crash {};
 
-// Content and names are lost with the power unless they were forced to storage.
+// Disk that loses contents and names at a loss of power unless they were synced.
 class FakeDisk final : public StateDisk {
  public:
-  unsigned crash_at = 0;  // before this step; 0: never
-  unsigned fail_at = 0;   // this step returns `failure`
+  unsigned crash_at = 0;  // crash before this step, from 1; 0: never
+  unsigned fail_at = 0;   // step, from 1, that returns `failure`; 0: none
   int failure = 0;
   unsigned steps = 0;
 
@@ -64,7 +64,7 @@ class FakeDisk final : public StateDisk {
   }
   void remove(const std::string& file) override { names_.erase(file); }
 
-  // The storage may have got more than it was forced to: `names`, or content that nobody synced.
+  // `names`, `content`: names or contents reached the storage although they were not synced.
   void lose_power(bool names, bool content) {
     if (!names) names_ = stored_names_;
     for (auto& [name, inode] : names_) {
@@ -106,7 +106,7 @@ struct Process {
 };
 using Processes = std::map<std::string, Process>;
 
-// Devices and paths of each session in the file.
+// Returns the devices and paths of each session.
 Processes shape_of(const Wishes& wishes) {
   Processes shape;
   for (const auto& [name, session] : wishes) {
@@ -116,7 +116,7 @@ Processes shape_of(const Wishes& wishes) {
   return shape;
 }
 
-// urtrs-mapd, whose processes do at once what they are asked.
+// urtrs-mapd with processes that carry out each request at once.
 class Host {
  public:
   Host(FakeDisk& disk, Processes& processes) : disk_(disk), processes_(processes), machine_(load(), {}) {}
@@ -128,13 +128,13 @@ class Host {
       if (processes_.contains(one.first)) give(answers(one.first));
     give(Tick{});
   }
-  // Returns the answer to the input, if there is one. Throws Crash.
+  // Returns the Done of the input, if any. Throws Crash.
   std::optional<Done> ask(Input input) {
     told_.reset();
     give(std::move(input));
     return told_;
   }
-  // Until nothing is left to be done.
+  // Runs timers until none is pending.
   void rest() {
     for (unsigned i = 0; i < 100 && machine_.next_tick() != kNever; ++i) {
       now_ = std::max(now_, machine_.next_tick());
@@ -143,7 +143,7 @@ class Host {
     EXPECT_EQ(machine_.next_tick(), kNever);
   }
   Processes shape() const { return shape_of(machine_.wishes()); }
-  bool busy = false;  // the processes refuse to unmap
+  bool busy = false;  // processes refuse to unmap
 
  private:
   Wishes load() {
@@ -195,7 +195,7 @@ class Host {
       paths.erase(change.path);
     next.emplace_back(PathChanged{change.session, change.path, 0});
   }
-  // Before anything else.
+  // Saved must be the next input.
   void act(const Save&, Next& next) {
     next.insert(next.begin(), Saved{write_state(kFile, state_text(machine_.wishes()), disk_)});
   }
@@ -230,7 +230,7 @@ std::vector<Operation> operations() {
   };
 }
 
-// Content of the file before the first operation and after each one, when no step fails.
+// Contents of the file before the first operation and after each operation, if no step fails.
 const std::vector<Processes>& history() {
   static const std::vector<Processes> all = [] {
     FakeDisk disk;
@@ -261,7 +261,7 @@ unsigned steps_of_all() {
   return disk.steps;
 }
 
-// The next urtrs-mapd, with what is left.
+// Starts the next urtrs-mapd on the same disk and returns its state.
 Processes restarted(FakeDisk& disk, Processes& processes) {
   disk.crash_at = disk.fail_at = 0;
   Host next(disk, processes);
@@ -336,7 +336,7 @@ TEST(StateCrash, WhatCannotBeWrittenIsUndoneAndToldAsSuch) {
         EXPECT_EQ(host.shape(), history()[number + (failed ? 0 : 1)]) << all[number].name << " " << at;
       }
       ASSERT_TRUE(failed);
-      host.rest();  // the file is tried again
+      host.rest();  // the write of the file is retried
       EXPECT_EQ(host.shape(), shape_of(*parse_state(disk.read(kFile).value_or(state_text({})))));
       EXPECT_EQ(processes, host.shape()) << "step " << at;
       disk.lose_power(false, false);

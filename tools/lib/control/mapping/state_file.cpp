@@ -42,7 +42,7 @@ int write_all(int fd, const std::string& text) {
 class Disk final : public StateDisk {
  public:
   int create(const std::string& file) override {
-    remove(file);  // of one that was killed while it wrote
+    remove(file);  // left over from a process that was killed while writing
     fd_.emplace(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     return fd_->get() < 0 ? errno : 0;
   }
@@ -73,7 +73,7 @@ class Disk final : public StateDisk {
 }  // namespace
 
 tl::expected<std::string, int> read_state(const std::string& file) {
-  // O_NONBLOCK: somebody may have put a pipe there.
+  // O_NONBLOCK, because opening a pipe would block.
   const Descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd.get() < 0) return tl::unexpected(errno);
   struct stat found {};
@@ -93,7 +93,7 @@ tl::expected<std::string, int> read_state(const std::string& file) {
 
 bool may_be_state(std::string_view text) {
   const std::size_t at = text.find_first_not_of(" \t\r\n");
-  // Zeroes alone are what a file system may leave after a crash.
+  // After a crash, a file system can leave a file of zeros.
   return at == std::string_view::npos || text[at] == '{' ||
          text.find_first_not_of('\0') == std::string_view::npos;
 }
@@ -109,7 +109,7 @@ int write_state(const std::string& file, const std::string& text, StateDisk& dis
     disk.remove(beside);
     return error;
   }
-  // Without it the name may be lost with the power.
+  // Without this sync, a loss of power can undo the rename.
   return disk.sync_folder_of(file);
 }
 

@@ -1,4 +1,5 @@
-// The file of the wishes. Every call blocks, for as long as the file system takes.
+// Reads and writes the state file, which has the desired state. Every call blocks until the file system has
+// finished.
 #pragma once
 #include <string>
 #include <string_view>
@@ -6,35 +7,35 @@
 
 namespace rtrs::mapping {
 
-// The whole file. The error is an errno: ENOENT where there is none; ELOOP, EISDIR and EINVAL for what is no
-// regular file; EFBIG for one of more than kMostStateBytes.
+// Returns the whole file. The error is a positive errno: ENOENT if it does not exist; ELOOP, EISDIR or EINVAL
+// if it is no regular file; EFBIG if it is larger than kMostStateBytes.
 tl::expected<std::string, int> read_state(const std::string& file);
 
-// False: it is another program's, whatever became of it. One of ours that was cut off, emptied or changed by
-// hand may be.
+// Returns false if the text cannot be a state file, so the file belongs to another program. Returns true for
+// a state file even if it was truncated, emptied or edited.
 bool may_be_state(std::string_view text);
 
-// The calls by which write_state() replaces a file, in this order. A test can make each one fail.
-// Every one returns 0 or an errno.
+// System calls by which write_state() replaces a file, in this order. A test can make each call fail. Each
+// returns 0 or a positive errno.
 class StateDisk {
  public:
   virtual ~StateDisk() = default;
-  virtual int create(const std::string& file) = 0;  // with mode 0600; in place of what has this name
-  virtual int write(const std::string& text) = 0;   // to the file that was created
-  virtual int sync() = 0;                           // that file, then closes it
+  virtual int create(const std::string& file) = 0;  // with mode 0600; replaces an existing file
+  virtual int write(const std::string& text) = 0;   // to the created file
+  virtual int sync() = 0;                           // syncs and closes the created file
   virtual int rename(const std::string& from, const std::string& to) = 0;
   virtual int sync_folder_of(const std::string& file) = 0;
   virtual void remove(const std::string& file) = 0;
 };
 
-// Replaces it at once or not at all: written beside it and forced to storage before it takes the place. 0 or
-// an errno. After an error the file is the old one; if the folder alone could not be forced to storage, it is
-// the new one until the power fails.
+// Replaces the file atomically: writes and syncs a new file in the same folder, then renames it. Returns 0 or
+// a positive errno. After an error the file has its old content, with one exception: if only syncing the
+// folder failed, it has the new content, which a loss of power can undo.
 int write_state(const std::string& file, const std::string& text);
 int write_state(const std::string& file, const std::string& text, StateDisk&);
 
-// Gives it another name, "FILE.damaged" or "FILE.damaged-N", which nothing has. The error is an errno;
-// EEXIST: all of these names are taken.
+// Renames the file to an unused name, "FILE.damaged" or "FILE.damaged-N", and returns that name. The error is
+// a positive errno; EEXIST: all these names are in use.
 tl::expected<std::string, int> set_aside(const std::string& file);
 
 }  // namespace rtrs::mapping

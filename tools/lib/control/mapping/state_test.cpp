@@ -1,4 +1,4 @@
-// The state file: what is written is read again, and what others put there is refused whole.
+// Tests the state file: a written file is read back unchanged, and an invalid file is refused as a whole.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -172,7 +172,7 @@ std::size_t line(std::string text, std::string_view before, std::string_view aft
   return parsed ? 0 : parsed.error().line;
 }
 
-// Where a word stands in it, from 1 on.
+// Returns the line of the first occurrence of `word`, from 1.
 std::size_t line_with(const std::string& text, std::string_view word) {
   const std::size_t at = text.find(word);
   EXPECT_NE(at, std::string::npos) << word;
@@ -190,9 +190,9 @@ TEST(StateText, AMistakeHasTheLineInWhichItStands) {
             line_with(text, "\"session\": \"web1\""));
   EXPECT_EQ(line(text, "\"auth_keys\": \"/etc", "\"auth_keys\": \"etc"), line_with(text, "\"credentials\""));
   EXPECT_EQ(line(text, "\"schema_version\": 3", "\"schema_version\": 0"), line_with(text, "schema_version"));
-  // What is missing has none: that of what it is missing in.
+  // A missing member is reported at the line of the object that lacks it.
   EXPECT_EQ(line(text, "\"fabric\": \"tcp\",", ""), line_with(text, "    {\n"));
-  // Of what is not JSON, that of the first byte that cannot be.
+  // A syntax error is reported at the line of the first invalid byte.
   EXPECT_EQ(line(text, "\"migration\"", "migration"), line_with(text, "\"migration\""));
   EXPECT_EQ(line(text, text, ""), 1U);
   EXPECT_EQ(line(text, "\n}\n", "\n"), line_with(text, "\n}\n") + 1);

@@ -16,18 +16,18 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kMostDepth = 8;  // objects and arrays in each other
+constexpr int kMostDepth = 8;  // maximum nesting depth of objects and arrays
 
-// Thrown within this file only.
+// Exception for an invalid file, used only in this source file.
 struct Wrong {
   std::string why;
   JsonPlace place;
 };
 
-// A part of the file, and where that is.
+// Part of the file with its position.
 struct Part {
   const json& value;
-  const char* name;  // in messages
+  const char* name;  // for messages
   JsonPlace place;
 
   [[noreturn]] void wrong(std::string why, const std::string& member = {}) const {
@@ -74,7 +74,7 @@ void take_device(const Part& part, const std::string& session_name, SessionWish&
   const std::string name = text(part, "device");
   const auto mode = parse_mode(text(part, "access_mode"));
   if (!mode) part.wrong("the access mode of a device is ro, rw or migration", "access_mode");
-  // Before it is kept: a list may have millions.
+  // Checked before the device is stored, because the list may have millions of items.
   if (session.devices.size() == kMostDevices)
     part.wrong(fmt::format("a session has more than {} devices", kMostDevices));
   if (const auto wrong = check_device_name(name))

@@ -1,4 +1,4 @@
-// Wishes as the text of the state file: JSON. Pure; the text is hostile.
+// Converts the desired state to and from the JSON text of the state file. Pure. The text is not trusted.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace rtrs::mapping {
 
-// Version 1 has neither credentials nor names at servers, version 2 has no names. state_text() writes the
-// lowest version that the wishes need, so that an older program can read it.
+// Latest version of the format. Version 2 added credentials, version 3 added names at servers. state_text()
+// writes the lowest version that the content needs, so that an older program can read the file.
 inline constexpr int kStateVersion = 3;
 inline constexpr std::size_t kMostStateBytes = std::size_t{4} << 20;
 
 std::string state_text(const Wishes&);
 
 struct BadState {
-  bool newer = false;    // written by a later version: nothing is wrong with it
-  std::size_t line = 0;  // from 1 on; 0: none by itself
+  bool newer = false;    // a later version wrote the file; it need not be damaged
+  std::size_t line = 0;  // line of the mistake, from 1; 0: the mistake has no line
   std::string why;       // a sentence
 };
-// Takes the whole text or nothing: unknown members, members that are missing or of another type, and what
-// check() refuses are mistakes.
+// Parses the text. Fails if a member is unknown, missing or of another type, or if check() refuses the
+// result.
 tl::expected<Wishes, BadState> parse_state(std::string_view text);
 
 }  // namespace rtrs::mapping

@@ -63,7 +63,8 @@ Actions Supervisor::on(const Input& input, Nanos now) {
     save_at_ = kNever;
     save_ = true;
   }
-  // The processes of other sessions may be the next that are found: nothing is decided of them before.
+  // After Found, only the found session is settled, because the processes of other sessions may be found
+  // next.
   const auto* const found = std::get_if<Found>(&input);
   for (auto at = sessions_.begin(); at != sessions_.end();) {
     const bool waits = found != nullptr && at->first != found->session;
@@ -106,7 +107,7 @@ void Supervisor::done(PathChange& paths, int error, bool unsaved) {
     actions_.push_back(Done{ticket, error, unsaved});
 }
 
-// Of one that somebody asked for and that was never mapped.
+// Fails the Map request of a device that was never mapped.
 void Supervisor::give_up(Device& device, int error) {
   done(device, error);
   device.wanted = false;
@@ -119,7 +120,7 @@ bool Supervisor::settle(const std::string& name, Session& session, Nanos now) {
   switch (session.state) {
     case State::absent:
       if (!needed) return false;
-      // With paths that are not in the file nothing is started.
+      // Does not start a process with paths that are not saved yet.
       if (now < session.not_before || session.paths.step == PathChange::Step::save) break;
       move(session, State::starting, now);
       actions_.push_back(Start{name});
@@ -127,10 +128,10 @@ bool Supervisor::settle(const std::string& name, Session& session, Nanos now) {
     case State::starting:
       if (goes_on && now - session.since < options_.start_patience) break;
       if (goes_on) {
-        // It hangs. The next one waits as after one that ended.
+        // The process hangs. The next start waits as if the process had ended unasked.
         for (auto& device : session.devices)
           if (device.second.wanted && device.second.ticket != 0) give_up(device.second, ETIMEDOUT);
-        if (session.stray) break;  // nobody knows what it has
+        if (session.stray) break;  // its mapped devices are unknown, so it must not be ended
         session.pause = longer(session.pause);
         session.not_before = now + options_.end_patience + session.pause;
       }
@@ -156,7 +157,7 @@ void Supervisor::settle_devices(const std::string& name, Session& session, Nanos
   std::size_t asked = asked_of(session);
   for (auto at = session.devices.begin(); at != session.devices.end();) {
     Device& device = at->second;
-    // While it starts nobody knows what one that was found has mapped.
+    // While the session is `starting`, the device is kept, because a found process may have mapped it.
     if (!device.wanted && !device.mapped && !device.asked && session.state != State::starting) {
       done(device, device.outcome, device.unsaved);
       at = session.devices.erase(at);

@@ -1,17 +1,19 @@
-// Decides which processes serve the wished sessions and which devices each of them maps: what is wished
-// against what runs. A pure value machine: inputs and the time in, actions out; whoever drives it starts and
-// ends processes, asks them, and writes the state file.
+// State machine that makes the running processes match the desired state (`Wishes`): which sessions are
+// served, and which devices each process maps. The machine is a value: inputs and time in, actions out. The
+// driver starts and ends processes, sends them requests, and writes the state file.
 //
-// One process serves a session. It is started again when it ends, after a pause that doubles from
-// `least_pause` to `most_pause`; one that ran for `calm` begins again with `least_pause`. A device that a
-// process refuses is tried again in the same way. Somebody who asks for a device waits for none of these
-// pauses and hears of the first refusal, and then the wish is gone.
+// One process serves one session. If it ends, it is restarted after a pause that doubles from `least_pause`
+// to `most_pause`; if it ran for `calm`, the pause is `least_pause` again. A device that a process refuses is
+// retried in the same way. A Map request of a user does not wait for these pauses. The first refusal fails
+// the request and removes the device from the desired state.
 //
-// A Done follows a successful save of the change. To map: the process maps the device, then it is saved; if
-// the save fails, the device is unmapped. To unmap: the device is removed from the file, then unmapped; if
-// the process refuses, it is saved again. To add or remove a path: the process does it, then it is saved; if
-// the save fails, the process undoes it. After a crash at any step, each change that was answered is in
-// effect, and each change that was not answered is in effect or is not.
+// Done with error 0 is sent only after the change is saved.
+//  - Map: the process maps the device, then the file is saved. If saving fails, the device is unmapped.
+//  - Unmap: the device is removed from the file, then unmapped. If the process refuses, the file is restored.
+//  - Add or remove a path: the process does it, then the file is saved. If saving fails, it is undone.
+//
+// After a crash at any step, each change with a Done is in effect; a change without a Done may be in effect
+// or not.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,54 +27,55 @@
 
 namespace rtrs::mapping {
 
-using Ticket = std::uint64_t;  // of somebody who waits for a Done; 0: nobody does
+using Ticket = std::uint64_t;  // identifies a request that waits for a Done; 0: no Done is sent
 
 // Inputs.
 struct MapAsked {
   std::string session;
-  SessionWish wish;  // used where the session is new; without devices
+  SessionWish wish;  // used if the session is new; has no devices
   std::string device;
   DeviceWish device_wish;
   Ticket ticket = 0;
 };
-// Of a device whose MapAsked is not answered yet: that one is told ECANCELED.
+// If the MapAsked of the device is still pending, that request fails with ECANCELED.
 struct UnmapAsked {
   std::string session;
   std::string device;
-  bool force = false;  // also while connections have it
+  bool force = false;  // also if connections use the device
   Ticket ticket = 0;
 };
-// One more path of a session that is in use, or one less: at once in the process that runs, else from its
-// next start on. Errors: ENOENT, EEXIST, ENOSPC (kMaxPaths), EBUSY (the last path), EALREADY (another one is
-// not over), EAGAIN (a process that was found has not answered yet), and those of the process.
+// Adds or removes a path of a session that is in use. Takes effect at once if the process is up, otherwise at
+// its next start. Errors: ENOENT, EEXIST, ENOSPC (kMaxPaths), EBUSY (the last path), EALREADY (another path
+// change is in progress), EAGAIN (a found process has not answered yet), and errors of the process.
 struct PathAsked {
   std::string session;
-  std::string path;  // "[SRC@]DST"; to remove, as the process understands it
+  std::string path;  // "[SRC@]DST"; to remove: any name that the process accepts
   bool add = true;
-  bool force = false;  // to remove: also the last connected path
+  bool force = false;  // to remove: also if it is the last connected path
   Ticket ticket = 0;
 };
-// Try now what waits for its pause to end.
+// Ends all pauses of the session: retries at once.
 struct Hurry {
   std::string session;
 };
-// A process of this session runs already; once, before everything else.
+// A process of this session already runs. Given once per session, before all other inputs.
 struct Found {
   std::string session;
-  SessionWish wish{};  // that it was started for; taken where the wishes were lost
+  SessionWish wish{};  // wish that it was started for; used if the desired state was lost
 };
-// The process answers, and has these devices mapped. The first time it is up from then on.
+// The process responds and reports its mapped devices. The first such input moves the session to `up`.
 struct Answers {
   std::string session;
   std::vector<std::string> devices;
-  std::map<std::string, DeviceWish> modes{};  // of these; looked at where the wishes were lost
-  std::vector<std::string> paths{};           // likewise; empty: those that it was started with
+  std::map<std::string, DeviceWish> modes{};  // modes of the devices; used if the desired state was lost
+  // Paths of the process; used if the desired state was lost. Empty: the paths it was started with.
+  std::vector<std::string> paths{};
 };
-// The process is gone, or could not be started.
+// The process has ended, or could not be started.
 struct Ended {
   std::string session;
 };
-// The process has carried out a Map or an Unmap. `error`: 0 or an errno.
+// Mapped, Unmapped: the process has answered a Map or an Unmap. `error`: 0 or a positive errno.
 struct Mapped {
   std::string session;
   std::string device;
@@ -83,56 +86,56 @@ struct Unmapped {
   std::string device;
   int error = 0;
 };
-// The process has carried out a ChangePath.
+// The process has answered a ChangePath.
 struct PathChanged {
   std::string session;
-  std::string path;  // one that was removed, "[SRC@]DST"; of one that was added, by what it can be removed
+  std::string path;  // removed path as "[SRC@]DST"; or the name by which the added path can be removed
   int error = 0;
 };
-// How the last Save ended, before any other input. `error`: 0 or an errno.
+// Result of the last Save; must be the next input after it. `error`: 0 or a positive errno.
 struct Saved {
   int error = 0;
 };
-// Time has passed.
+// The time next_tick() is reached.
 struct Tick {};
 using Input = std::variant<MapAsked, UnmapAsked, PathAsked, Hurry, Found, Answers, Ended, Mapped, Unmapped,
                            PathChanged, Saved, Tick>;
 
 // Actions, to be carried out in order.
-struct Start {  // answered by Answers or Ended
+struct Start {  // the driver answers with Answers or Ended
   std::string session;
 };
-struct End {  // answered by Ended
+struct End {  // the driver answers with Ended
   std::string session;
-  bool kill = false;  // it did not end when it was asked to
+  bool kill = false;  // kill it, because it did not end when requested
 };
-struct Map {  // answered by Mapped, unless Ended comes first
+struct Map {  // the driver answers with Mapped, unless Ended comes first
   std::string session;
   std::string device;
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_write;
 };
-// A Map that is under way is not wanted any more. No answer of its own: Mapped says how the Map ended.
+// Cancels a Map in progress. Has no separate answer: Mapped has the result of the Map.
 struct Cancel {
   std::string session;
   std::string device;
 };
-struct Unmap {  // answered by Unmapped, unless Ended comes first
+struct Unmap {  // the driver answers with Unmapped, unless Ended comes first
   std::string session;
   std::string device;
   bool force = false;
 };
-struct ChangePath {  // answered by PathChanged, unless Ended comes first
+struct ChangePath {  // the driver answers with PathChanged, unless Ended comes first
   std::string session;
   std::string path;
   bool add = true;
   bool force = false;
 };
-// Write wishes() to the state file. Always the last action; the next input must be Saved.
+// Write the desired state to the state file. Always the last action; the next input must be Saved.
 struct Save {};
 struct Done {
   Ticket ticket = 0;
-  int error = 0;         // 0 or an errno
-  bool unsaved = false;  // `error` is of the state file, and what was asked for is undone
+  int error = 0;         // 0 or a positive errno
+  bool unsaved = false;  // `error` is from writing the state file; the change is undone
 };
 using Action = std::variant<Start, End, Map, Cancel, Unmap, ChangePath, Save, Done>;
 using Actions = std::vector<Action>;
@@ -143,37 +146,38 @@ class Supervisor {
     Nanos least_pause = milliseconds(200);
     Nanos most_pause = seconds(30);
     Nanos calm = seconds(60);
-    Nanos start_patience = seconds(30);  // from Start to Answers
-    // From End to the next End, which kills: nbdkit waits 40 s for answers to IO that it has sent.
+    Nanos start_patience = seconds(30);  // time limit from Start to Answers
+    // Time limit from End to an End with `kill`. nbdkit itself waits 40 s for responses to its in-flight IO.
     Nanos end_patience = seconds(60);
-    // Of who waits for a process that is asked and says nothing meanwhile.
+    // Time limit of a request while the process does not respond.
     Nanos silence = seconds(30);
-    Nanos save_pause = seconds(5);  // until a file that could not be written is tried again
-    // False: the wishes were lost. What the processes that are found have mapped is wished from then on.
+    Nanos save_pause = seconds(5);  // from a failed save to the next try
+    // False: the desired state was lost, so the devices that the found processes have mapped become the
+    // desired state.
     bool ends_strays = true;
   };
   enum class State : std::uint8_t { absent, starting, up, ending };
 
-  // A change that the next Saved decides.
+  // Change of a device that waits for the next Saved.
   enum class Change : std::uint8_t { none, keep, adopt, drop, restore };
 
   struct Device {
     DeviceWish wish;
     bool wanted = false;
-    bool kept = false;    // part of wishes()
-    bool mapped = false;  // in the process
-    bool asked = false;   // Map or Unmap is under way
-    bool there = false;   // the process said that it has it, when it was last asked and nothing was under way
-    bool force = false;   // of the next Unmap
-    bool dropped = false;  // left out of wishes(); restored if the process refuses the unmap
+    bool kept = false;     // part of the desired state
+    bool mapped = false;   // mapped in the process
+    bool asked = false;    // a Map or Unmap is in progress
+    bool there = false;    // mapped according to the last Answers without a pending Map or Unmap
+    bool force = false;    // value for the next Unmap
+    bool dropped = false;  // removed from the desired state; restored if the process refuses the unmap
     Change change = Change::none;
     Ticket ticket = 0;
     Nanos asked_at = 0;    // time of the request of `ticket`
-    int outcome = 0;       // errno of the Done of `ticket`, once the device is unmapped
-    bool unsaved = false;  // likewise Done::unsaved
-    int error = 0;         // of the last refusal
+    int outcome = 0;       // errno for the Done of `ticket`, sent once the device is unmapped
+    bool unsaved = false;  // Done::unsaved for the Done of `ticket`
+    int error = 0;         // errno of the last refusal
     Nanos not_before = 0;
-    Nanos pause = 0;  // the last one
+    Nanos pause = 0;  // the last pause
   };
   // A path that is being added or removed.
   struct PathChange {
@@ -181,40 +185,41 @@ class Supervisor {
     Step step = Step::none;
     bool add = true;
     std::string path;
-    std::vector<std::string> before;  // paths of the wish, to go back to
-    bool acted = false;               // the process has it
+    std::vector<std::string> before;  // paths of the wish before the change
+    bool acted = false;               // the process has made the change
     Ticket ticket = 0;
     Nanos asked_at = 0;
     int error = 0;  // errno of the Done after `undo`
   };
   struct Session {
-    SessionWish wish;  // without devices
+    SessionWish wish;  // its `devices` is empty
     std::map<std::string, Device> devices;
     PathChange paths;
     State state = State::absent;
-    bool found = false;       // ran already, and has not answered yet
-    bool stray = false;       // found where the wishes were lost, and has yet to say what it has mapped
-    bool outdated = false;    // its process serves an earlier wish, and has to end first
-    Nanos since = 0;          // in this state
-    Nanos heard = 0;          // when its process answered last
-    Nanos not_before = 0;     // of the next Start
-    Nanos pause = 0;          // the last one
-    std::uint64_t ended = 0;  // times that the process ended unasked
+    bool found = false;  // its process was found running and has not answered yet
+    bool stray = false;  // like `found`, and the desired state was lost: its answer becomes the desired state
+    bool outdated = false;    // its process serves an earlier wish and must end first
+    Nanos since = 0;          // time when the state began
+    Nanos heard = 0;          // time of the last Answers
+    Nanos not_before = 0;     // earliest time of the next Start
+    Nanos pause = 0;          // the last pause
+    std::uint64_t ended = 0;  // number of times that the process ended unasked
 
-    // False: what is left of it is on its way out, and its name is free for another wish.
+    // False if no device of the session is wanted: the rest is being removed, and another wish may use the
+    // name.
     bool in_use() const;
   };
-  // At a time, of a process.
+  // Maximum number of Map and Unmap requests in progress per process.
   static constexpr std::size_t kMostAsked = 8;
 
   Supervisor(const Wishes&, Options);
 
-  // `now` never goes back.
+  // `now` must not decrease.
   Actions on(const Input&, Nanos now);
-  // When a Tick has to come; kNever: not for now.
+  // Time at which the machine needs a Tick; kNever: none needed now.
   Nanos next_tick() const;
 
-  // What the state file has to hold.
+  // The desired state to save in the state file.
   Wishes wishes() const;
   const std::map<std::string, Session>& sessions() const noexcept { return sessions_; }
 
@@ -235,7 +240,7 @@ class Supervisor {
   Session* find(const std::string& session);
   Device* find(const std::string& session, const std::string& device);
   void move(Session&, State, Nanos now);
-  // Wishes for what its process has.
+  // Makes the devices and paths of the process the desired state of the session.
   void adopt(Session&, const Answers&);
   Nanos longer(Nanos pause) const;
   void done(Device&, int error, bool unsaved = false);
@@ -244,15 +249,15 @@ class Supervisor {
   void begin_unmap(const std::string& session, const std::string& name, Device&, Nanos now);
   void saved(const std::string& session, const std::string& name, Device&, int error, Nanos now);
   void saved(const std::string& name, Session&, int error);
-  void change_paths(Session&);     // those that are wished
-  void end_path_change(Session&);  // because its process has ended
-  // Who waits for a process that says nothing waits no longer.
+  void change_paths(Session&);     // updates the wished paths and requests a save
+  void end_path_change(Session&);  // called when the process has ended
+  // Fails requests for which the process has been silent for too long.
   void give_up_on_silence(const std::string& name, Session&, Nanos now);
   Nanos silent_at(const Session&, Nanos asked) const;
-  // What is to be done of a session now. False: nothing is left of it.
+  // Takes the actions of the session that are due. Returns false if the session can be removed.
   bool settle(const std::string& name, Session&, Nanos now);
   void settle_devices(const std::string& name, Session&, Nanos now);
-  // When settle() would do something by itself.
+  // Earliest time at which settle() has something to do without another input.
   Nanos next_of(const Session&) const;
 
   Options options_;

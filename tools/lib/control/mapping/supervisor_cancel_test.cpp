@@ -1,4 +1,4 @@
-// A map that does not come to its end: unmapped meanwhile, or refused.
+// Tests a Map that does not complete, because the device is unmapped before or the process refuses it.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -71,7 +71,7 @@ TEST_F(SupervisorCancel, AMomentTooLateTheDeviceIsUnmapped) {
   expect_done(told[0], 2, 0);
 }
 
-// One of the state file, whose server is away: nobody waits for it.
+// A device of the state file whose server is down. No request waits for the device.
 TEST(SupervisorCancelRestored, WhatIsTriedAgainAndAgainIsUnmappedAtOnce) {
   SessionWish wish;
   wish.paths = {"10.0.0.2"};
@@ -91,7 +91,7 @@ TEST(SupervisorCancelRestored, WhatIsTriedAgainAndAgainIsUnmappedAtOnce) {
   EXPECT_TRUE(machine.wishes().empty());
 }
 
-// What an earlier process mapped for nobody, and somebody asks for in another mode.
+// A found process has mapped a device that is not wished, and a user requests the device in another mode.
 TEST(SupervisorRefused, WhatWasThereBeforeIsUnmapped) {
   SessionWish wish;
   wish.paths = {"10.0.0.2"};

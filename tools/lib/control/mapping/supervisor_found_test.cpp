@@ -1,4 +1,4 @@
-// What is decided while the processes that run already are found, one after the other.
+// Tests the decisions while processes that already run are found, one after the other.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -21,7 +21,7 @@ TEST(SupervisorFound, NothingIsStartedBeforeAllThatRunIsFound) {
   EXPECT_TRUE(machine.on(Answers{"t", {"a"}}, 0).empty()) << "it has what is wished";
 }
 
-// The wishes were lost, and the state file can have no more than so many.
+// The desired state was lost, and the process has more devices than the state file can have.
 TEST(SupervisorFound, OfMoreDevicesThanASessionMayHaveTheFirstAreWished) {
   Supervisor::Options options;
   options.ends_strays = false;

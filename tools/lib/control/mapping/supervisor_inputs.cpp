@@ -1,4 +1,4 @@
-// Inputs of the supervisor: requests of users and answers of processes.
+// Handles the inputs of the supervisor: requests of users and answers of processes.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -9,7 +9,7 @@ namespace rtrs::mapping {
 
 namespace {
 
-// Of one that was never mapped: settle() forgets it as soon as it can.
+// Returns true for a device that was never mapped and that settle() has not removed yet.
 bool is_left_over(const Supervisor::Device& device) {
   return !device.wanted && !device.kept && !device.mapped && !device.asked && device.ticket == 0;
 }
@@ -90,17 +90,17 @@ void Supervisor::take(const Found& found, Nanos now) {
 
 void Supervisor::adopt(Session& session, const Answers& answers) {
   session.stray = false;
-  // Somebody may have added or removed paths since it was started.
+  // Paths may have been added or removed since the process was started.
   SessionWish now = session.wish;
   now.paths = answers.paths;
   if (!check_session(now) && !same_paths(now, session.wish)) session.wish = now;
   for (const std::string& name : answers.devices) {
-    if (check_device_name(name)) continue;  // the state file cannot have it
+    if (check_device_name(name)) continue;  // invalid in the state file
     if (session.devices.size() >= kMostDevices && !session.devices.contains(name)) continue;
     Device& device = session.devices[name];
     const auto mode = answers.modes.find(name);
     const DeviceWish found = mode == answers.modes.end() ? DeviceWish{} : mode->second;
-    // A Map request that came meanwhile succeeds if the device is mapped in the same mode.
+    // A pending Map request succeeds if the device is mapped in the same mode.
     device.outcome = device.wish == found ? 0 : EEXIST;
     device.wish = found;
     device.wanted = device.kept = device.mapped = true;
@@ -126,7 +126,8 @@ void Supervisor::take(const Answers& answers, Nanos now) {
     device.mapped = there && !asks;
   }
   if (session->stray) return adopt(*session, answers);
-  // Only the first answer has devices left by an earlier urtrs-mapd; later ones may be mapped by hand.
+  // Only in the first answer, unknown devices are left over from an earlier urtrs-mapd. Later, an operator
+  // may have mapped them by hand.
   if (!first || !options_.ends_strays) return;
   for (const std::string& name : answers.devices) {
     if (session->devices.size() == kMostDevices) return;

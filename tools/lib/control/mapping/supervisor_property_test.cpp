@@ -1,6 +1,5 @@
-// The machine against a world that does everything in any order: processes that die, hang and refuse, answers
-// that come late or never, people who map and unmap. Then nothing goes wrong any more, and what runs has to
-// become what is wished.
+// Property test of Supervisor against a random world: processes die, hang and refuse, answers are late or
+// missing, users map and unmap. Then all faults end, and the processes must converge to the desired state.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -27,11 +26,11 @@ const std::string kPath = "10.0.0.9";
 struct Process {
   bool runs = false;
   bool told_to_end = false;
-  std::uint16_t port = 0;  // of the wish that it was started for
+  std::uint16_t port = 0;  // port of the wish that it was started for
   std::set<std::string> mapped;
   std::deque<Action> asked;         // Map and Unmap without an answer
-  std::set<std::string> cancelled;  // whose Map is to end
-  bool added = false;               // it has kPath
+  std::set<std::string> cancelled;  // devices whose Map was cancelled
+  bool added = false;               // the process has kPath
 };
 
 class World {
@@ -57,17 +56,18 @@ class World {
     }
   }
 
-  // Its process runs from before, with this port where nothing is wished of it.
+  // Makes the process of the session run before the machine starts. `unwished`: its port if the session is
+  // not wished.
   void has_run(const std::string& session, const std::set<std::string>& mapped, std::uint16_t unwished) {
     const auto wished = machine_.sessions().find(session);
     const std::uint16_t port = wished == machine_.sessions().end() ? unwished : wished->second.wish.port;
     processes_[session] = {true, false, port, mapped, {}, {}, false};
   }
-  // All that run are found, one after the other.
+  // Gives Found for each running process.
   void adopt() {
     for (const std::string& session : running()) give(Found{session});
   }
-  // The same where the wishes were lost. Each answers at once.
+  // Like adopt(), with a lost desired state. Each process answers at once.
   void adopt_as_wished() {
     SessionWish wish;
     wish.paths = {"10.0.0.2"};
@@ -78,7 +78,7 @@ class World {
     }
   }
 
-  // Something that can happen.
+  // Does one random event.
   void disturb() {
     const std::string session = *rc::gen::elementOf(kSessions);
     const std::string device = *rc::gen::elementOf(kDevices);
@@ -87,7 +87,7 @@ class World {
       case 0: {
         SessionWish wish;
         wish.paths = {"10.0.0.2"};
-        // As urtrs-mapd: what is in use has its own.
+        // Like urtrs-mapd: a session in use keeps its port.
         const auto there = machine_.sessions().find(session);
         const bool used = there != machine_.sessions().end() && there->second.in_use();
         wish.port = used ? there->second.wish.port : *rc::gen::element<std::uint16_t>(1, 2);
@@ -120,7 +120,8 @@ class World {
     }
   }
 
-  // Everything answers and nothing dies unasked; how long that took.
+  // Runs without faults until the machine is idle: every request is answered, and no process dies unasked.
+  // Returns the time that it took.
   Nanos calm_down() {
     const Nanos began = now_;
     disk_fails_ = false;
@@ -150,7 +151,7 @@ class World {
         for (const auto& device : wished->second.devices) devices.insert(device.first);
       RC_ASSERT(process.mapped == devices);
       if (process.runs) RC_ASSERT(process.added == find_path(wished->second, kPath).has_value());
-      // What people were told last is so.
+      // The last Done of each device is in effect.
       for (const std::string& device : kDevices)
         RC_ASSERT(devices.contains(device) == last_word_[std::pair(session, device)]);
     }
@@ -179,7 +180,7 @@ class World {
 
   void act(const Start& start) {
     Process& process = processes_[start.session];
-    RC_ASSERT(!process.runs);  // never two of a session
+    RC_ASSERT(!process.runs);  // never two processes of one session
     process = {};
     process.runs = true;
     const SessionWish& wish = machine_.sessions().at(start.session).wish;
@@ -221,7 +222,7 @@ class World {
   void act(const Save&) {}
   void act(const Done& done) {
     const auto found = waiting_.find(done.ticket);
-    RC_ASSERT(found != waiting_.end());  // each once
+    RC_ASSERT(found != waiting_.end());  // one Done per request
     const Waiter& waiter = found->second;
     const auto saved = saved_.find(waiter.session);
     const bool kept = saved != saved_.end() && saved->second.devices.contains(waiter.device);
@@ -231,7 +232,7 @@ class World {
       if (done.error == 0 && saved != saved_.end())
         RC_ASSERT(find_path(saved->second, kPath).has_value() == waiter.maps);
     } else if (done.error == 0) {
-      RC_ASSERT(kept == waiter.maps);  // it was saved before it was told
+      RC_ASSERT(kept == waiter.maps);  // saved before the Done
       last_word_[key] = waiter.maps;
       going_on_.erase(key);
     } else if (!waiter.maps && done.error == ETIMEDOUT && last_word_[key]) {
@@ -253,7 +254,7 @@ class World {
     const Process& process = processes_[session];
     if (process.runs) give(Answers{session, {process.mapped.begin(), process.mapped.end()}});
   }
-  // Any of what it was asked for.
+  // The process answers one of its pending requests, chosen at random.
   void carry_out(const std::string& session, int error) {
     Process& process = processes_[session];
     if (process.asked.empty()) return;
@@ -261,13 +262,13 @@ class World {
     const Action action = process.asked[which];
     process.asked.erase(process.asked.begin() + static_cast<std::ptrdiff_t>(which));
     if (const auto* map = std::get_if<Map>(&action)) {
-      // It may have been carried out a moment before.
+      // A cancelled Map can still succeed, if the process had already mapped the device.
       if (process.cancelled.erase(map->device) != 0 && error != 0) error = ECANCELED;
       if (error == 0) process.mapped.insert(map->device);
       return give(Mapped{session, map->device, error});
     }
     if (const auto* change = std::get_if<ChangePath>(&action)) {
-      if (change->force) error = 0;  // to undo; a process that refuses is right from its next start on
+      if (change->force) error = 0;  // undo: after a refusal the process is wrong until its next start
       if (error == 0) process.added = change->add;
       return give(PathChanged{session, change->path, error});
     }
@@ -282,7 +283,7 @@ class World {
   std::map<std::string, Process> processes_;
   std::map<Ticket, Waiter> waiting_;
   std::map<std::pair<std::string, std::string>, bool> last_word_;
-  std::set<std::pair<std::string, std::string>> going_on_;  // unmaps whose waiter was told ETIMEDOUT
+  std::set<std::pair<std::string, std::string>> going_on_;  // unmaps whose request timed out
   Ticket tickets_ = 0;
   bool disk_fails_ = true;
   Wishes saved_;
@@ -311,7 +312,7 @@ RC_GTEST_PROP(SupervisorProperty, WhatRunsBecomesWhatIsWished, ()) {
   world.adopt();
   const auto steps = *rc::gen::inRange(0, 150);
   for (int step = 0; step < steps; ++step) world.disturb();
-  // A pause, a hang and what comes behind them.
+  // Enough time for a pause, a hang, and what follows.
   RC_ASSERT(world.calm_down() <= seconds(300));
   world.check_converged();
 }

@@ -1,4 +1,4 @@
-// If the state file cannot be written, the change is undone, and its request is answered only after that.
+// If the state file cannot be written, the change is undone before its request gets its Done.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -8,7 +8,7 @@
 namespace rtrs::mapping::supervisor_save_test {
 namespace {
 
-// The session "s" with the device "a", mapped and saved.
+// Returns a Play with the session "s" and the device "a", mapped and saved.
 Play with_a() {
   Play play(some_wishes());
   play.on(Tick{});

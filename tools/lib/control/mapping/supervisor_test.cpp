@@ -1,4 +1,4 @@
-// What is started, ended and mapped, one decision at a time.
+// Tests single decisions: which processes are started and ended, and which devices are mapped.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -51,7 +51,7 @@ TEST(Supervisor, ARefusedDeviceIsForgottenWhereSomebodyAskedForIt) {
   EXPECT_TRUE(play.wishes().empty());
 }
 
-// With other paths or keys than the failed one, as somebody who saw his mistake gives them.
+// The second request has other paths, as from a user who corrects a mistake.
 TEST(Supervisor, WhatFailedLeavesItsNameToTheNextAtOnce) {
   for (const bool hangs : {false, true}) {
     Play play;
@@ -74,7 +74,7 @@ TEST(Supervisor, WhatFailedLeavesItsNameToTheNextAtOnce) {
   }
 }
 
-// A device that nobody wishes is still open in it.
+// The found process may still have devices that are not wished.
 TEST(Supervisor, AProcessOfAnEarlierWishIsNotTakenForTheNext) {
   Play play;
   EXPECT_EQ(play.on(Found{"s"}), Words{"end s"});
@@ -260,7 +260,7 @@ TEST(Supervisor, AProcessThatNobodyWishesIsEnded) {
   EXPECT_EQ(play.on(Found{"s"}), Words{"end s"});
 }
 
-// A process is found, and the wishes were lost.
+// Returns a Play in which the desired state was lost and a process was found.
 Play lost() {
   Supervisor::Options options;
   options.ends_strays = false;

@@ -36,7 +36,7 @@ std::optional<Refusal> check_session_name(std::string_view name) {
   if (!std::all_of(name.begin(), name.end(), is_plain))
     return refuse(EINVAL,
                   fmt::format("\"{}\" is no name of a session: letters, digits, _, - and @ are", name));
-  // It would be an option of nbdkit or a hidden file.
+  // nbdkit would take such a name for an option.
   if (name.front() == '-') return refuse(EINVAL, "the name of a session does not begin with \"-\"");
   return std::nullopt;
 }
@@ -56,7 +56,7 @@ std::optional<Refusal> check_device_name(std::string_view name) {
 
 namespace {
 
-// What the plugin says of them, which gets them.
+// Checks the credentials with the parameter rules of the plugin, which will get them.
 std::optional<Refusal> check_credentials(const SessionWish& one) {
   constexpr std::size_t kMostValue = 4096;
   nbdkit::Settings settings;
@@ -144,7 +144,7 @@ std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text) {
 }
 
 std::string session_name(std::string_view host, std::string_view server) {
-  constexpr std::size_t kMostHost = 15;  // the larger part is for what tells sessions of a host apart
+  constexpr std::size_t kMostHost = 15;  // leaves more room for the server, which distinguishes the sessions
   bool exact = host.size() <= kMostHost;
   const auto part = [&exact](std::string_view text) {
     std::string plain(text);
@@ -157,7 +157,7 @@ std::string session_name(std::string_view host, std::string_view server) {
   std::string name = part(host.substr(0, kMostHost)) + "@" + part(server);
   if (name.front() == '-') name.front() = '_';
   if (exact && name.size() <= kMostSessionName) return name;
-  // Another server must not be taken for this one.
+  // The checksum keeps the names of different servers different.
   const std::string whole = std::string(host) + "@" + std::string(server);
   std::uint32_t sum = 2166136261U;  // FNV-1a
   for (const char c : whole) sum = (sum ^ static_cast<unsigned char>(c)) * 16777619U;

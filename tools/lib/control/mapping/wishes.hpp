@@ -1,5 +1,5 @@
-// What is to be mapped: sessions with their paths, and the devices of each. Values, and which of them are
-// taken.
+// Desired state: the sessions to keep connected, with their paths, and the devices to map. Data types and
+// checks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,8 @@
 namespace rtrs::mapping {
 
 inline constexpr std::size_t kMostSessions = 64;
-inline constexpr std::size_t kMostDevices = rnbd::kMaxClientDevices;  // of a session
-// Bytes. The name is part of the names of files and sockets.
+inline constexpr std::size_t kMostDevices = rnbd::kMaxClientDevices;  // per session
+// Maximum length of names in bytes. The session name is part of the names of files and sockets.
 inline constexpr std::size_t kMostSessionName = 48;
 inline constexpr std::size_t kMostDeviceName = 254;
 
@@ -27,46 +27,48 @@ struct DeviceWish {
 };
 
 struct SessionWish {
-  // At the server: a name that valid_session_name() accepts. Empty: the key of the session in `Wishes`.
+  // Name at the server, valid for valid_session_name(). Empty: the key of the session in `Wishes`.
   std::string name;
   std::vector<std::string> paths;  // "[SRC@]DST", 1 to kMaxPaths
-  std::uint16_t port = 1234;       // of the server, for paths without one
+  std::uint16_t port = 1234;       // port of the server, for paths without a port
   std::string fabric = "tcp";      // tcp, libfabric or verbs
-  Credentials credentials;         // none: those that urtrs-mapd has for all
+  Credentials credentials;         // empty: the default credentials of urtrs-mapd
   std::map<std::string, DeviceWish> devices;
   bool operator==(const SessionWish&) const = default;
 };
 
-using Wishes = std::map<std::string, SessionWish>;  // by the name that users of this host give
+using Wishes = std::map<std::string, SessionWish>;  // key: name of the session on this host
 
 struct Refusal {
   int error = 0;         // Linux errno, positive
-  std::string why;       // a sentence; names of others are quoted as they are, and may need printable()
-  std::string member{};  // of the session, that is wrong; empty: none by itself
+  std::string why;       // a sentence; quotes untrusted names unchanged, so use printable() to show it
+  std::string member{};  // invalid member of the session; empty: no single member
 };
 
-// Nothing: it is taken. A session has 1 to 48 of A-Z a-z 0-9 _ - and @, a device 1 to 254 bytes of UTF-8
-// without control characters.
+// The check functions return nullopt if the argument is valid. A session name has 1 to 48 characters A-Z a-z
+// 0-9 _ - @ and does not begin with '-'. A device name has 1 to 254 bytes of UTF-8 without control
+// characters.
 std::optional<Refusal> check_session_name(std::string_view name);
 std::optional<Refusal> check_device_name(std::string_view name);
-// Name at the server, paths, port, fabric and credentials, whose files are not looked at.
+// Checks name at the server, paths, port, fabric and credentials. Does not read the credential files.
 std::optional<Refusal> check_session(const SessionWish&);
-// Everything, and how many there are.
+// Checks everything, and the numbers of sessions and devices.
 std::optional<Refusal> check(const Wishes&);
 
-// "ro", "rw" or "migration".
+// Accepts "ro", "rw" and "migration".
 std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text);
 
-// The name on this host of its session with a server, "HOST@SERVER", with _ for dots and - for colons. One
-// that is too long, or has other characters, ends with a sum of what it was made of.
+// Returns the default name of a session on this host: "HOST@SERVER", with _ for dots and - for colons. If the
+// name would be too long or has other characters, it is cut and ends with a checksum of `host` and `server`.
 std::string session_name(std::string_view host, std::string_view server);
 
-// Index of a path in SessionWish::paths; two spellings of an address are equal.
+// Returns the index of the path in SessionWish::paths. Different spellings of an address are equal.
 std::optional<std::size_t> find_path(const SessionWish&, std::string_view path);
 
-// Whether both sessions go over the same paths, in whatever order and spelling.
+// Returns true if both sessions have the same fabric and the same paths, in any order and spelling.
 bool same_paths(const SessionWish&, const SessionWish&);
-// Empty where they do; else what differs in `there`, as the end of a sentence about it.
+// Returns an empty string if same_paths(). Otherwise says how `there` differs, as the end of a sentence about
+// it.
 std::string other_than(const SessionWish& asked, const SessionWish& there);
 
 }  // namespace rtrs::mapping

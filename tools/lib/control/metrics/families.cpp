@@ -23,7 +23,7 @@ std::string escaped(const std::string& text, bool quotes) {
   return out;
 }
 
-// {session="web1",path="..."}; empty without labels.
+// Returns {session="web1",path="..."}; empty without labels.
 std::string in_braces(const Labels& labels) {
   std::string out;
   for (const auto& [name, value] : labels)

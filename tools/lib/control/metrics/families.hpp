@@ -1,4 +1,4 @@
-// Metrics in the text format of Prometheus.
+// Writes metrics in the Prometheus text format.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,15 +9,16 @@
 
 namespace rtrs::metrics {
 
-// Names and values. A value is shown as tools::printable() has it.
+// Pairs of name and value. Values are passed through tools::printable().
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-// Metrics of one name are one family, in the order of their first one.
+// Metrics with the same name form one family. Families keep the order in which they were first added.
 class Families {
  public:
   void gauge(const char* name, const char* help, double value, Labels labels = {});
   void counter(const char* name, const char* help, std::uint64_t value, Labels labels = {});
-  // In seconds. Each bucket ends at a power of two of nanoseconds, where those of the server end too.
+  // Adds a histogram in seconds. Each bucket ends at a power of two in nanoseconds, so that it coincides with
+  // bucket limits of the server's histogram.
   void histogram(const char* name, const char* help, const ServiceTimes::Times&, Labels labels);
   std::string text() const;
 

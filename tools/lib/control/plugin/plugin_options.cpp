@@ -12,7 +12,7 @@ using S = Settings* const&;
 using V = const options::Value&;
 using Option = options::Option<Settings*>;
 
-constexpr std::size_t kColumn = 25;  // of the help texts
+constexpr std::size_t kColumn = 25;  // column in which the help texts begin
 
 constexpr Rule kAddress = options::text("[SRC@]DST[:PORT]");
 constexpr Rule kOptionalFile{.kind = options::Kind::file, .shape = "FILE", .or_empty = true};

@@ -22,7 +22,8 @@ Done refuse(std::string_view key, std::string_view value, const std::string& why
   return tl::unexpected(std::string(key) + "=" + std::string(value) + ": " + why);
 }
 
-// Each replaces what is there, the trace that is being written too.
+// Refuses two outputs in one file, because each replaces the existing file, even a trace that is being
+// written.
 Done check_outputs(const Settings& given) {
   const auto real = [](const std::string& path) {
     std::error_code error;
@@ -49,7 +50,7 @@ Done refuse_key(std::string_view key) {
                         "nbdkit-urtrs --help lists them all");
 }
 
-// Checks that no rule of the table covers.
+// Checks of a value that the rules of the table cannot express.
 Done check_value(std::string_view key, std::string_view value, std::uint16_t port) {
   if (key == "path") {
     if (const auto path = asio::parse_path(value, port); !path) return tl::unexpected(path.error());
@@ -66,7 +67,7 @@ Done check_name(std::string_view key, const std::string& name) {
   return {};
 }
 
-// The server takes one path for one pair of addresses and refuses the second for ever.
+// Refuses two paths with the same pair of addresses, because the server would never accept the second.
 Done check_paths(const std::vector<std::string>& paths, std::uint16_t port) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
@@ -80,7 +81,7 @@ Done check_paths(const std::vector<std::string>& paths, std::uint16_t port) {
   return {};
 }
 
-// Their names are those of exports, which NBD has in UTF-8.
+// Checks number, names and duplicates of the devices.
 Done check_devices(const std::vector<std::string>& devices) {
   if (devices.size() > rnbd::kMaxClientDevices)
     return tl::unexpected("more than " + std::to_string(rnbd::kMaxClientDevices) + " devices are given");
@@ -95,7 +96,7 @@ std::string absolute(const std::string& file, const std::string& directory) {
   return file.empty() || file.front() == '/' ? file : directory + "/" + file;
 }
 
-// Each parameter does something: none is for what is not asked for.
+// Refuses parameters that have no effect together with the other parameters.
 Done check_company(const Settings& settings) {
   const auto is_given = [&settings](const char* key) {
     return std::any_of(settings.given.begin(), settings.given.end(),

@@ -1,4 +1,4 @@
-// The parameters of the plugin: key=value on nbdkit's command line.
+// Parameters of the plugin: key=value on the command line of nbdkit.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,49 +15,51 @@
 namespace rtrs::nbdkit {
 
 struct Settings {
-  std::vector<std::string> paths;  // as written; checked by complete()
+  std::vector<std::string> paths;  // as given; complete() checks them
   std::uint16_t port = 1234;
   std::string session;             // empty until complete(): tools::default_session_name()
   std::string program = "nbdkit";  // second part of the default session name
-  // One: every connection gets it, and it is open from the start. Several: those are the exports. None: every
-  // device of the server is one.
+  // One device: every NBD client gets it, and it is opened at the start. Several: each is an export. None:
+  // every device of the server is an export.
   std::vector<std::string> devices;
-  bool only_mapped = false;  // without devices: only those that the control socket mapped are exports
+  bool only_mapped = false;  // if `devices` is empty: export only devices mapped by the control socket
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
   bool access_mode_given = false;
-  bool reconnect_min_given = false;  // else reconnect_max alone lowers it
+  bool reconnect_min_given = false;  // if false, a smaller reconnect_max also lowers reconnect_min
   bool read_only_asked = false;      // nbdkit -r: complete() then makes access_mode read_only
   tools::FabricChoice fabric;
   ClientConfig protocol;  // queue depth, connections, heartbeat, reconnect, queue_timeout
   Nanos connect_timeout = seconds(15);
   std::string trace;  // file; empty: none
   rtrs::trace::FileOptions trace_options;
-  // File for the last records, when a path is lost by an error, on a broken invariant and on SIGUSR1; empty:
-  // none but on SIGUSR1, in `directory`.
+  // File for the last trace records, written when an error closes a path, on a broken invariant and on
+  // SIGUSR1. Empty: written only on SIGUSR1, to a file in `directory`.
   std::string trace_dump;
-  std::string control = "auto";    // control socket; "auto": one of the run-time folder; empty: none
-  std::string control_group;       // that may open it; empty: that of the process
-  std::string directory;           // where nbdkit was started
-  std::string status;              // likewise
-  std::vector<std::string> given;  // "key=value", for the trace's header
+  std::string control = "auto";    // control socket; "auto": in the run-time folder; empty: none
+  std::string control_group;       // group that may open the control socket; empty: group of the process
+  std::string directory;           // working directory in which nbdkit was started
+  std::string status;              // status file; empty: none
+  std::vector<std::string> given;  // all parameters as "key=value", for the header of the trace
 
   bool one_device() const noexcept { return devices.size() == 1; }
-  // How long the start goes on, at least connect_timeout, while a server refuses the session name as taken: a
-  // client that vanished without a word holds its name until the server's dead-peer time is over, which is
-  // assumed to be the longer one of the default and ours. 10 s more, and one more attempt.
+  // Time limit of the start while the server rejects the session name as in use. A client that failed
+  // silently keeps its name until the dead-peer time of the server has passed. That time is not known, so the
+  // longer of the default and our own is assumed; 10 s and one reconnect pause are added. At least
+  // connect_timeout.
   Nanos taken_name_timeout() const;
 
-  // Errors are sentences that name the key.
+  // The error is a sentence that names the key.
   tl::expected<void, std::string> set(std::string_view key, std::string_view value);
-  // Call once after the last set(). `who` and `random` are for the default session name. Paths of files
-  // become absolute with `working_directory`, because nbdkit leaves that directory.
+  // Checks the parameters together. Call once after the last set(). `who` and `random` are for the default
+  // session name. File names become absolute, relative to `working_directory`, because nbdkit changes its
+  // directory.
   tl::expected<void, std::string> complete(const std::string& who, std::uint32_t random,
                                            const std::string& working_directory);
 };
 
-// Help text of all parameters, for `nbdkit --help urtrs` and urtrs-mapd.
+// Returns the help text of all parameters, for `nbdkit --help urtrs` and urtrs-mapd.
 const char* settings_help();
-// Parameters of the plugin alone; the others are options::connection_options().
+// Returns the parameters that only the plugin has; the others are options::connection_options().
 std::span<const options::Option<Settings*>> plugin_options();
 
 }  // namespace rtrs::nbdkit

@@ -1,11 +1,11 @@
-// How urtrs-mapd hears why an nbdkit did not start, and yet leaves it its log: the process outlives
-// urtrs-mapd.
+// Log of an nbdkit that urtrs-mapd starts. urtrs-mapd reads stderr of nbdkit through a pipe to learn why the
+// start failed. After the start nbdkit must use another log, because it can outlive urtrs-mapd.
 #pragma once
 
 namespace rtrs::nbdkit {
 
-// The variable with the number of a descriptor: the standard error of urtrs-mapd. That of the process is a
-// pipe to urtrs-mapd until the plugin has started, and this one from then on.
+// Environment variable with the number of a descriptor: a duplicate of stderr of urtrs-mapd. The plugin makes
+// it the stderr of nbdkit once it has started.
 inline constexpr const char* kLogVariable = "URTRS_MAPD_LOG_FD";
 
 }  // namespace rtrs::nbdkit

@@ -1,4 +1,4 @@
-// The times by which a client decides, and who chose each.
+// Timers of a client, and where the value of each comes from.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,8 @@
 
 namespace rtrs::nbdkit {
 
-// Needs settings after complete(). Includes timers without a parameter and those that follow from others.
+// Call after Settings::complete(). Includes timers without a parameter and timers that are derived from
+// others.
 std::vector<control::ClientTimer> timers_of(const Settings&);
 
 }  // namespace rtrs::nbdkit

@@ -1,4 +1,4 @@
-// Devices that do not keep what is promised: each line that this concerns is failed.
+// Tests devices that violate a guarantee of the verbs API: the line of the affected test must be `failed`.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
@@ -15,7 +15,7 @@ using mock_hca::Profile;
 
 const auto* const environment = ::testing::AddGlobalTestEnvironment(new mock_hca::NoProblems);
 
-// What goes wrong below the functions that every device has.
+// Replacements for the operations of a device; nullptr: works correctly.
 struct Broken {
   int (*post_send)(ibv_qp*, ibv_send_wr*, ibv_send_wr**) = nullptr;
   int (*poll_cq)(ibv_cq*, int, ibv_wc*) = nullptr;
@@ -118,7 +118,7 @@ TEST_F(BrokenDevice, AMessageThatInvalidatesNothing) {
   expect(lines, "window of type 2", Grade::ok);
 }
 
-// It says that it has, and the key lives on.
+// The device reports the invalidation, but the key stays valid.
 TEST_F(BrokenDevice, AnInvalidationThatIsOnlyTold) {
   static std::uint32_t key;
   const Lines lines = probed({.post_send =
@@ -143,7 +143,7 @@ TEST_F(BrokenDevice, AnInvalidationThatIsOnlyTold) {
 
 TEST_F(BrokenDevice, AWindowThatStaysOpen) {
   const Lines lines = probed({.bind_mw = [](ibv_qp* pair, ibv_mw* window, ibv_mw_bind* request) {
-    // The end of a binding is answered, and is none.
+    // Completes the unbind request without unbinding.
     if (request->bind_info.length != 0) return good_ops.bind_mw(pair, window, request);
     ibv_send_wr nothing{}, *refused = nullptr;
     nothing.opcode = IBV_WR_RDMA_WRITE;
@@ -154,7 +154,7 @@ TEST_F(BrokenDevice, AWindowThatStaysOpen) {
   expect(lines, "window of type 2", Grade::ok);
 }
 
-// Whatever the key: the data are there, and the work request is good.
+// The device writes the data and completes successfully, whatever the key.
 TEST_F(BrokenDevice, KeysThatNobodyChecks) {
   const Lines lines = probed({.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
     if (request->opcode == IBV_WR_RDMA_WRITE) {
@@ -172,7 +172,7 @@ TEST_F(BrokenDevice, KeysThatNobodyChecks) {
   expect(lines, "write", Grade::ok);
 }
 
-// What is refused was written all the same.
+// The device writes the data and then fails the work request.
 TEST_F(BrokenDevice, KeysThatAreCheckedTooLate) {
   const Lines lines = probed({.post_send = [](ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** refused) {
     if (request->opcode == IBV_WR_RDMA_WRITE) {

@@ -33,8 +33,8 @@ struct DeviceList {
   ibv_device** devices;
 };
 
-// RoCE version 2 goes through routers, and IPv4 is what most networks have: the one that both are, else the
-// best there is.
+// Chooses the GID for the tests. Prefers RoCE version 2, because it can be routed, then an IPv4 address,
+// because most networks use IPv4.
 void choose_gid(const System& system, Device& device) {
   const int count = std::clamp(device.port_attributes.gid_tbl_len, 1, kMostGids);
   int best = -1;

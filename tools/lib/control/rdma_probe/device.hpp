@@ -1,4 +1,4 @@
-// An RDMA device that is probed: what is opened of it, and the port that its tests go over.
+// An RDMA device under test: its open handles, and the port that the tests use.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,21 +15,21 @@ struct Device {
   verbs::ContextHandle context;
   verbs::DomainHandle domain;
   ibv_device_attr attributes{};
-  std::uint8_t port = 0;  // the first that is active; 0: none is
+  std::uint8_t port = 0;  // first active port, from 1; 0: none is active
   ibv_port_attr port_attributes{};
   int gid_index = 0;
   ibv_gid gid{};
 
   bool soft_roce() const noexcept;
-  bool has_transport() const noexcept;  // InfiniBand or RoCE: iWARP has no writes with immediate
+  bool has_transport() const noexcept;  // true for InfiniBand and RoCE; iWARP has no writes with immediate
 };
 
 std::vector<std::string> device_names();
-// nullptr: `why` says why not.
+// Returns nullptr on failure; `why` then has the cause.
 std::unique_ptr<Device> open_device(const System&, const std::string& name, std::string& why);
 
 std::string errno_text(int error);
-// "fe80::2:c903:21:f4bd", or "10.0.0.1" of an address of IPv4.
+// Returns, for example, "fe80::2:c903:21:f4bd", or "10.0.0.1" for an IPv4-mapped address.
 std::string gid_text(const ibv_gid&);
 
 }  // namespace rtrs::probe

@@ -1,9 +1,10 @@
-// What two probes tell each other, in figures of the network's order. Of a peer nothing is trusted.
+// Protocol between two probes. Numbers are big-endian. Messages of a peer are not trusted.
 //
-//   request: "URTRSPRB", version 1, 4 bytes of 0
-//   answer: the same with the key, the address and the length of memory that the client may write to
-//   round N: a write of the pattern N to the memory, then an empty write with the immediate N; the answer is
-//   an empty write with the immediate N where the memory held the pattern, and with kWrong where it did not
+//   request (private data): "URTRSPRB", version 1 (4 bytes), 16 bytes of 0
+//   response (private data): "URTRSPRB", version 1, then rkey (4 bytes), address (8) and length (4) of the
+//     memory that the client may write to
+//   round N: the client writes pattern N to the memory, then sends an empty write with immediate N. The
+//     server answers with an empty write: immediate N if the memory has the pattern, otherwise kWrong.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -15,7 +16,7 @@ namespace rtrs::probe {
 
 constexpr std::size_t kPatternBytes = 4096;
 constexpr std::size_t kPeerMemory = std::size_t{128} << 10U;
-constexpr std::uint32_t kWrong = 0xffffffff;  // is no round
+constexpr std::uint32_t kWrong = 0xffffffff;  // not a valid round number
 constexpr std::uint32_t kMostRounds = 0x7fffffff;
 
 struct Hello {
@@ -26,10 +27,10 @@ struct Hello {
 using HelloBytes = std::array<std::byte, 28>;
 
 HelloBytes encode(const Hello&);
-// Nothing: these are not the words of a probe of this version. There may be more behind them.
+// Returns nullopt if the bytes are not from a probe of this version. Ignores bytes after the message.
 std::optional<Hello> decode(std::span<const std::byte>);
 
-// Another number in each word of each round.
+// The pattern has a different number in each 8-byte word of each round.
 void make_pattern(std::span<std::byte, kPatternBytes>, std::uint64_t round);
 bool has_pattern(std::span<const std::byte, kPatternBytes>, std::uint64_t round);
 

@@ -1,4 +1,4 @@
-// The words that two probes say to each other, and the pattern that they write.
+// Tests the messages between two probes, and the pattern that they write.
 #include "tools/lib/control/rdma_probe/hello.hpp"
 
 #include <gtest/gtest.h>

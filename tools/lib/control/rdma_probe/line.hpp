@@ -1,4 +1,4 @@
-// What a probe of RDMA devices says: a line each.
+// Results of a probe of RDMA devices, one line each.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,13 +11,13 @@ struct Line {
   enum class Grade : std::uint8_t { ok, failed, absent };
   enum class Part : std::uint8_t { report, test, measurement, peer };
   Part part = Part::report;
-  std::string device{};  // empty: of the host
+  std::string device{};  // empty: the line is about the host
   std::string check{};
   Grade grade = Grade::ok;
   std::string what{};
-  std::string remedy{};            // what to do; empty where there is nothing
-  std::optional<double> number{};  // of a measurement, or of a limit
-  const char* unit = "";           // of the number
+  std::string remedy{};            // what to do; empty: nothing
+  std::optional<double> number{};  // value of a measurement or a limit
+  const char* unit = "";           // unit of `number`
 };
 
 using Lines = std::vector<Line>;

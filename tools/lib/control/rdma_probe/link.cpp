@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint8_t kMostRetries = 6;
 constexpr std::uint8_t kRetryForEver = 7;
-constexpr std::uint8_t kRnrWait = 12;  // 0.64 ms
+constexpr std::uint8_t kRnrWait = 12;  // encoding of 0.64 ms
 constexpr std::chrono::milliseconds kLookAgain{50};
 
 constexpr const char* kManagerFile = "/dev/infiniband/rdma_cm";
@@ -102,7 +102,7 @@ Link::Link(verbs::IdHandle id)
 }
 
 void Link::to_receive() {
-  // Once more from the start, because the partition is known only by now.
+  // Repeats the change to INIT, because the partition key was not known in the constructor.
   change(IBV_QPS_INIT);
   change(IBV_QPS_RTR);
 }

@@ -1,4 +1,4 @@
-// A connection of the connection manager between two probes, for either of its ends.
+// Connection between two probes, made by the RDMA connection manager. Used at both ends.
 #pragma once
 #include <rdma/rdma_cma.h>
 
@@ -17,30 +17,30 @@ struct ManagerEvent {
   rdma_cm_event_type type{};
   int status = 0;
   rdma_cm_id* id = nullptr;
-  std::vector<std::byte> data{};  // the whole field, padded
+  std::vector<std::byte> data{};  // private data, with padding
 };
 
 class Manager {
  public:
-  // Throws Trouble.
+  // Opens an event channel. Throws Trouble.
   Manager();
   verbs::IdHandle make_id(rdma_port_space space);
-  // What has come; waits for it so long. It is acknowledged.
+  // Returns the next event, already acknowledged; nullopt if none arrives within `wait`.
   std::optional<ManagerEvent> next(std::chrono::milliseconds wait);
-  // Waits in small steps, until the end of the pace's patience or until it says stop.
+  // Returns the next event; nullopt after `patience`, or once `stop` returns true.
   std::optional<ManagerEvent> next(const Pace&);
 
  private:
   verbs::EventChannelHandle channel_;
 };
 
-// What is posted on a connection at one time.
+// Maximum number of work requests and of receives posted on a connection.
 constexpr std::uint32_t kLinkDepth = 64;
 
-// Work requests are posted at this end only. Destroyed before its Manager.
+// One end of a connection. Destroy it before its Manager.
 class Link {
  public:
-  // Of an identifier that has a device. Throws Trouble.
+  // `id` must be bound to a device. Throws Trouble.
   explicit Link(verbs::IdHandle id);
 
   void to_receive();  // throws Trouble
@@ -53,7 +53,8 @@ class Link {
 
   rdma_cm_id* id() const noexcept { return id_.get(); }
   ibv_qp* pair() const noexcept { return pair_.get(); }
-  // Of this end: what the peer writes to, and what is written from.
+  // hello() describes target(), the memory that the peer writes to. source() is the memory for writes to the
+  // peer.
   Hello hello() const noexcept;
   std::span<std::byte, kPatternBytes> target() noexcept { return target_.bytes().first<kPatternBytes>(); }
   std::span<std::byte, kPatternBytes> source() noexcept { return source_.bytes().first<kPatternBytes>(); }

@@ -11,17 +11,17 @@
 namespace rtrs::probe {
 namespace {
 
-// As the backend asks for them.
+// Same number of send parts as in the verbs backend.
 constexpr std::uint32_t kSendParts = 2;
-// 4.096 us times two to the power of this, and 0.64 ms.
+// ACK timeout: 4.096 us * 2^14. RNR timer: encoding of 0.64 ms.
 constexpr std::uint8_t kTimeout = 14, kRnrTimer = 12;
 constexpr std::uint8_t kRetries = 6;
 constexpr std::uint8_t kRnrRetries = 7;
 constexpr std::uint8_t kHops = 64;
-// Looks at a queue without asking for the time.
+// Number of polls of a completion queue between two reads of the clock.
 constexpr unsigned kLooks = 1024;
 
-// Null: it is in place.
+// Creates the completion queue and queue pair of one end. Returns an error, or nullopt.
 std::optional<std::string> make_end(const Device& device, const Shape& shape, End& end) {
   const auto entries = static_cast<int>(shape.sends + shape.receives);
   end.queue.reset(ibv_create_cq(device.context.get(), entries, nullptr, nullptr, 0));
@@ -90,7 +90,7 @@ std::optional<std::string> to_send(ibv_qp* pair) {
 
 tl::expected<Buffer, std::string> Buffer::make(ibv_pd* domain, std::size_t bytes, int access) {
   Buffer buffer;
-  // Zeroes that take no time until they are used.
+  // calloc() returns zeroed memory without touching its pages.
   buffer.memory_.reset(static_cast<std::byte*>(std::calloc(bytes, 1)));
   buffer.size_ = bytes;
   if (buffer.memory_ == nullptr) return tl::unexpected(fmt::format("no {} KiB of memory", bytes >> 10));
@@ -194,7 +194,7 @@ int Loop::receive(Buffer* into, std::size_t bytes) {
 
 int Loop::bind(ibv_mw* window, const Buffer& buffer, bool open) {
   ibv_mw_bind_info info{};
-  info.mr = buffer.region();  // soft-RoCE wants one even for nothing
+  info.mr = buffer.region();  // soft-RoCE needs a region even to unbind
   info.addr = open ? buffer.address() : 0;
   info.length = open ? buffer.region()->length : 0;
   info.mw_access_flags = open ? unsigned{IBV_ACCESS_REMOTE_WRITE} : 0U;

@@ -1,4 +1,4 @@
-// Two queue pairs of one device that are connected with each other, and memory at both ends.
+// Two connected queue pairs of one device, and registered memory for tests.
 #pragma once
 #include <infiniband/verbs.h>
 
@@ -17,7 +17,7 @@
 
 namespace rtrs::probe {
 
-// Memory that a device may use.
+// Registered memory. The object owns the memory and its registration.
 class Buffer {
  public:
   static tl::expected<Buffer, std::string> make(ibv_pd*, std::size_t bytes, int access);
@@ -26,7 +26,7 @@ class Buffer {
   ibv_mr* region() const noexcept { return region_.get(); }
   std::uint64_t address() const noexcept { return reinterpret_cast<std::uintptr_t>(memory_.get()); }
   void fill(std::byte value) noexcept;
-  bool holds(std::byte value) const noexcept;  // everywhere
+  bool holds(std::byte value) const noexcept;  // in every byte
   void release() noexcept { region_.reset(); }
 
  private:
@@ -49,7 +49,7 @@ struct Shape {
   std::uint32_t inline_bytes = 0;
 };
 
-// What came of waiting for a completion.
+// A completion, or why there is none.
 using Waited = tl::expected<ibv_wc, std::string>;
 
 class Loop {
@@ -59,16 +59,16 @@ class Loop {
 
   End near, far;
 
-  // Each posts at the near end. Error numbers, 0 is good.
+  // The next four functions post at the near end and return 0 or a positive errno.
   int write(const Buffer& from, std::size_t bytes, std::uint64_t address, std::uint32_t key,
             bool signalled = true);
   int write_with_immediate(const Buffer* from, std::size_t bytes, std::uint64_t address, std::uint32_t key,
                            std::uint32_t immediate);
   int send_with_immediate(const Buffer& from, std::size_t bytes, std::uint32_t immediate);
   int send_with_invalidate(std::uint32_t key);
-  // At the far end. Without a buffer for messages without data.
+  // Posts a receive at the far end. nullptr: a receive without memory.
   int receive(Buffer* into, std::size_t bytes);
-  // Binds at the far end, whichever type; `region` nullptr gives the memory back.
+  // Posts a bind of a window of either type at the far end, or an unbind if `open` is false.
   int bind(ibv_mw*, const Buffer&, bool open);
 
   Waited wait_near() { return wait(near); }
@@ -84,9 +84,9 @@ class Loop {
   const Pace* pace_;
 };
 
-// Until something is there; the error says what it waited for in vain.
+// Waits for a completion. The error is a sentence.
 Waited wait_for(ibv_cq*, const Pace&);
-// The same once: nothing where there is nothing.
+// Polls once; nullopt if there is no completion.
 std::optional<Waited> look(ibv_cq*);
 
 }  // namespace rtrs::probe

@@ -20,7 +20,7 @@ struct Measured {
   std::string what;
 };
 
-// As often as there is time, at least once; answers seconds for each.
+// Calls once() repeatedly for `pace.measures`, at least once. Returns the average time of a call in seconds.
 template <class Once>
 double repeat(const Pace& pace, Once once) {
   const Clock::time_point begin = Clock::now();
@@ -69,7 +69,7 @@ double writes_a_second(const Device& device, const Pace& pace, std::size_t bytes
   const Buffer into = make_buffer(device, bytes, kRemote);
   unsigned free = kDepth;
   const double each = repeat(pace, [&] {
-    // So many at once as there is room for, of which the last one is told.
+    // Fills the send queue in batches of kSignalEach, of which the last write is signalled.
     for (; free >= kSignalEach; free -= kSignalEach)
       for (unsigned i = 0; i < kSignalEach; ++i)
         succeed(loop.write(from, bytes, into.address(), into.region()->rkey, i + 1 == kSignalEach),

@@ -1,4 +1,4 @@
-// How fast a device is, between two queue pairs of its own.
+// Measures the speed of a device between two of its own queue pairs.
 #pragma once
 #include "tools/lib/control/rdma_probe/device.hpp"
 #include "tools/lib/control/rdma_probe/line.hpp"

@@ -1,4 +1,4 @@
-// How long a probe waits, and what it tells meanwhile.
+// Time limits and progress reports of a probe.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -9,13 +9,13 @@ namespace rtrs::probe {
 using Clock = std::chrono::steady_clock;
 
 struct Pace {
-  // Of one thing that should take microseconds.
+  // Time limit of one operation that should take microseconds.
   std::chrono::milliseconds patience{5000};
-  // Of each measurement.
+  // Duration of each measurement.
   std::chrono::milliseconds measures{500};
-  // True: end at once, what is known by then is told.
+  // Returns true to end the probe at once; the results so far are returned.
   std::function<bool()> stop = [] { return false; };
-  // How far it is.
+  // Receives progress messages.
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 

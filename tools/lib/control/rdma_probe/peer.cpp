@@ -15,14 +15,14 @@ namespace rtrs::probe {
 namespace {
 
 constexpr int kResolveMs = 2000;
-constexpr std::uint32_t kTold = 16;  // each so many writes one is told
+constexpr std::uint32_t kTold = 16;  // one of this many writes is signalled
 constexpr std::size_t kSmall = 4096;
-// The other end is told, and does not matter any more.
+// Time limit of the disconnect at the end, whose result is not needed.
 constexpr std::chrono::milliseconds kFarewell{1000};
 
 struct Silence : Trouble {};
 
-// What is expected next; what comes instead ends the attempt.
+// Returns the next event, which must be `wanted`; otherwise throws. `otherwise` is the remedy in the error.
 ManagerEvent expect_event(Manager& manager, const Pace& pace, rdma_cm_event_type wanted,
                           const char* otherwise) {
   const auto event = manager.next(pace);
@@ -42,7 +42,7 @@ class PeerProbe {
  public:
   PeerProbe(const PeerWanted& wanted, const Pace& pace) : wanted_(wanted), pace_(pace) {}
 
-  // The ways to the peer that are left: none of the first find() yet.
+  // Number of addresses of the peer that are left to try; 0 before find().
   [[nodiscard]] std::size_t ways() const noexcept { return to_.size(); }
   std::string way() const { return verbs::to_text(to_.front().get()); }
   void find() {
@@ -65,7 +65,7 @@ class PeerProbe {
   std::string address() {
     if (to_.empty()) find();
     net::SocketAddress to = to_.front();
-    // Where the own name has several addresses: the first of the peer's family.
+    // If the local name has several addresses, uses the first of the same family as the peer.
     auto from = std::find_if(from_.begin(), from_.end(),
                              [&to](const net::SocketAddress& one) { return one.family() == to.family(); });
     if (from == from_.end()) from = from_.begin();
@@ -113,7 +113,7 @@ class PeerProbe {
     return fmt::format("{}, in {:.1f} ms", link_->describe(), taken.count());
   }
 
-  // Pattern, immediate, and what the peer says of them.
+  // Runs the rounds of hello.hpp. `microseconds`: average time of a round.
   std::string rounds(double& microseconds) {
     const Clock::time_point begin = Clock::now();
     std::uint64_t round = 0;
@@ -161,7 +161,7 @@ class PeerProbe {
   }
 
  private:
-  // The completion of the empty write and the peer's answer come in any order.
+  // Waits for the completion of the empty write and for the peer's answer, which arrive in any order.
   std::uint32_t answer() {
     std::optional<std::uint32_t> said;
     for (bool sent = false; !said || !sent;) {
@@ -180,7 +180,7 @@ class PeerProbe {
   const PeerWanted& wanted_;
   const Pace& pace_;
   std::vector<net::SocketAddress> to_;
-  std::vector<net::SocketAddress> from_;  // empty: any
+  std::vector<net::SocketAddress> from_;  // empty: any local address
   std::optional<Manager> manager_;
   verbs::IdHandle id_;
   std::optional<Link> link_;
@@ -188,8 +188,8 @@ class PeerProbe {
   bool up_ = false;
 };
 
-// Tries each way to the peer until one is connected. Failed ways are lines where none is; else they are named
-// beside the one that is.
+// Tries each address of the peer until one is connected. If one is, its line names the failed addresses. If
+// none is, each failed address has a line.
 bool connected(const std::function<bool()>& connect, PeerProbe& probe, const Pace& pace, PeerLines& result) {
   Lines failures;
   std::string others;
@@ -214,7 +214,7 @@ bool connected(const std::function<bool()>& connect, PeerProbe& probe, const Pac
 PeerLines probe_peer(const PeerWanted& wanted, const Pace& pace) {
   PeerLines result;
   PeerProbe probe(wanted, pace);
-  // False: what comes behind it makes no sense.
+  // Runs a test and adds its line. Returns false if the later tests must be skipped.
   const auto take = [&](const char* check, const std::function<std::string(Line&)>& test) {
     Line measured;
     Line line = judged(Line::Part::peer, "", check, [&] {

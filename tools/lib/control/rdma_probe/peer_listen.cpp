@@ -1,5 +1,5 @@
-// The end of a probe that listens. Of its peers nothing is trusted: they may write to their own piece of
-// memory, and be answered.
+// The listening probe. Peers are not trusted: a peer can only write to memory registered for its connection,
+// and get answers.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace rtrs::probe {
 namespace {
 
 constexpr int kBacklog = 8;
-constexpr std::uint32_t kPosted = 16;  // receives
+constexpr std::uint32_t kPosted = 16;  // number of posted receives
 constexpr unsigned kLooksAtOnce = 256;
 constexpr std::size_t kMostLines = 1000;
 constexpr std::chrono::milliseconds kWaitForPeer{100};
@@ -31,7 +31,7 @@ class Listener {
     if (addresses.empty())
       throw Trouble{fmt::format("\"{}\" is no address", wanted_.address),
                     "ip address lists those of this host"};
-    // The first address of a name that an RDMA device has.
+    // Listens on the first address of the name that belongs to an RDMA device.
     const bool listens = std::any_of(addresses.begin(), addresses.end(), [this](net::SocketAddress& one) {
       id_ = manager_.make_id(verbs::is_gid(one.get()) ? RDMA_PS_IB : RDMA_PS_TCP);
       return rdma_bind_addr(id_.get(), one.get()) == 0 && rdma_listen(id_.get(), kBacklog) == 0;
@@ -82,7 +82,7 @@ class Listener {
 
   std::string talk(Link& link, Clock::time_point end) {
     std::uint64_t rounds = 0, wrong = 0;
-    std::uint32_t unanswered = 0;  // of this end's writes
+    std::uint32_t unanswered = 0;  // own writes without a completion
     Clock::time_point heard = Clock::now();
     while (!gone(link)) {
       const Clock::time_point now = Clock::now();
@@ -92,7 +92,7 @@ class Listener {
       for (unsigned i = 0; i < kLooksAtOnce; ++i) {
         const auto found = link.look();
         if (!found) break;
-        // A peer that leaves takes its queue pair with it before its last word is here.
+        // If the peer disconnects, work requests are flushed before its disconnect event arrives.
         if (found->has_value() && (*found)->status == IBV_WC_WR_FLUSH_ERR) break;
         const ibv_wc one = good(*found, "the connection");
         if ((one.opcode & IBV_WC_RECV) == 0) {
@@ -115,7 +115,8 @@ class Listener {
     return fmt::format("{} rounds, all data were there with the immediate behind them", rounds);
   }
 
-  // The peer has left. Others that come meanwhile are told to wait.
+  // Returns true if the peer has disconnected. Rejects other peers that try to connect, with a hello that
+  // means busy.
   bool gone(const Link& link) {
     while (const auto event = manager_.next(std::chrono::milliseconds(0))) {
       if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
@@ -123,7 +124,7 @@ class Listener {
         rdma_reject(event->id, hello.data(), static_cast<std::uint8_t>(hello.size()));
         const verbs::IdHandle other(event->id);
       } else if (event->id == link.id() && event->type != RDMA_CM_EVENT_ESTABLISHED) {
-        // It waits for this.
+        // The peer waits for this call.
         if (event->type == RDMA_CM_EVENT_DISCONNECTED) rdma_disconnect(link.id());
         return true;
       }

@@ -1,4 +1,4 @@
-// Two probes that talk over adapters in memory, and peers that are none.
+// Tests two probes over simulated adapters, and peers that are not probes.
 #include "tools/lib/control/rdma_probe/peer.hpp"
 
 #include <gtest/gtest.h>
@@ -74,9 +74,9 @@ TEST_F(PeerTest, WhereNobodyComesTheTimeIsOver) {
   EXPECT_TRUE(says(lines, Grade::absent, "none came")) << text_of(lines);
 }
 
-// --- peers that are none ---
+// --- peers that are not probes ---
 
-// A client of this test's own, which says what it likes.
+// Client that sends arbitrary private data.
 class Stranger {
  public:
   explicit Stranger(std::uint16_t port, std::span<const std::byte> words) {
@@ -135,7 +135,7 @@ TEST_F(PeerTest, AStrangerIsSentAwayAndTheNextOneIsServed) {
   }
   {
     HelloBytes words = kHello;
-    words[11] = std::byte{2};  // of another version
+    words[11] = std::byte{2};  // another version
     Stranger stranger(server.port(), words);
     EXPECT_EQ(stranger.answered, RDMA_CM_EVENT_REJECTED);
   }
@@ -224,7 +224,7 @@ TEST_F(PeerTest, ASecondOneIsToldToWait) {
   EXPECT_TRUE(all_ok(asked(server.port()).lines));
 }
 
-// A server that says what the test wants, or nothing.
+// Runs a probe against a server that handles the connect request with `answers`.
 PeerLines asked_of(const std::function<void(rdma_cm_id*, std::uint32_t queue_pair)>& answers,
                    const Pace& pace = pace_of_test()) {
   Manager manager;

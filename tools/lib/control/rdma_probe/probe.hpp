@@ -1,4 +1,4 @@
-// All that can be found out about the RDMA devices of this host, without another one.
+// Checks the RDMA devices of this host, without a second host.
 #pragma once
 #include <string>
 
@@ -10,13 +10,13 @@
 namespace rtrs::probe {
 
 struct Wanted {
-  std::string device{};  // empty: every one
+  std::string device{};  // empty: all devices
   Rounds rounds{};
 };
 
-// Begins with the host. Ends early, with what is known by then, when pace.stop() says so.
+// Checks the host, then the devices. Ends early, with the results so far, if pace.stop() returns true.
 Lines probe(const System&, const Wanted&, const Pace&);
-// Of one that is open.
+// Checks one open device.
 Lines probe_device(const System&, const Device&, const Rounds&, const Pace&);
 
 }  // namespace rtrs::probe

@@ -1,4 +1,4 @@
-// A probe of adapters in memory: what each kind of them has.
+// Tests the probe with simulated adapters of each kind.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
@@ -30,7 +30,7 @@ bool any_failed(const Lines& lines) {
   return std::any_of(lines.begin(), lines.end(), [](const Line& one) { return one.grade == Grade::failed; });
 }
 
-// --- what each kind of adapter has ---
+// --- kinds of adapters ---
 
 TEST(Probe, SoftRoceDoesEverythingAndIsNotInvalidatedByItself) {
   const Lines lines = probe_of(mock_hca::rxe());
@@ -112,7 +112,7 @@ TEST(Probe, EachAdapterIsProbedOrTheOneThatIsAskedFor) {
               Grade::failed, "there is no \"mlx5_7\", and no other: this host has none");
 }
 
-// --- what the host says ---
+// --- facts about the host ---
 
 TEST(Probe, TheHostIsReported) {
   PlayedSystem system;
@@ -160,11 +160,12 @@ TEST(Probe, ABondIsNamedWithItsInterfaces) {
               "bond0, a bond (active-backup) of eth0 eth1");
 }
 
-// Whatever cannot be had: a line says so, nothing is left behind and nothing is used that is not there.
+// Makes the creation of each verbs object fail in turn. A line must report it, nothing may leak, and no
+// missing object may be used.
 TEST(Probe, EveryObjectMayBeTheOneThatCannotBeHad) {
   unsigned failures = 0;
   bool fell_short = true;
-  // How many objects there are is not a matter of how fast this machine is.
+  // Without repeated measurements, so that the number of objects does not depend on the speed of the machine.
   Pace once = short_pace();
   once.measures = {};
   for (unsigned skip = 0; fell_short; ++skip) {

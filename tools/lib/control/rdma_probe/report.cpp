@@ -18,7 +18,7 @@ std::string folder_of(const Device& device) {
 std::string driver_of(const System& system, const Device& device) {
   const std::string driver = system.target(folder_of(device) + "/device/driver");
   if (!driver.empty()) return driver;
-  // Those of software have no place on a bus.
+  // Software devices have no driver link in sysfs.
   if (device.soft_roce()) return "rdma_rxe";
   return device.has_transport() ? "" : "siw";
 }
@@ -105,7 +105,7 @@ Line state_line(const System& system, const Device& device, unsigned port, const
   return line;
 }
 
-// "bond0 (active-backup) of eth0", "VLAN eth0.5".
+// Returns, for example, "bond0, a bond (active-backup) of eth0 eth1" or "eth0.5, a VLAN".
 std::string interface_text(const System& system, const std::string& interface) {
   const std::string at = "/sys/class/net/" + interface;
   std::string text = interface;

@@ -1,4 +1,4 @@
-// What a host and its RDMA devices say of themselves.
+// Facts about a host and its RDMA devices.
 #pragma once
 #include "tools/lib/control/rdma_probe/device.hpp"
 #include "tools/lib/control/rdma_probe/line.hpp"
@@ -8,14 +8,14 @@
 namespace rtrs::probe {
 
 Lines report_host(const System&);
-// Driver, firmware, place in the machine, limits.
+// Driver, firmware, transport, PCIe slot and NUMA node, limits.
 Lines report_device(const System&, const Device&);
 Lines report_ports(const System&, const Device&);
-// The greatest queue pair that can be made, and what it takes inline, by trial.
+// Finds the largest queue pair that can be created, and its inline size, by trial.
 Lines try_depth(const Device&, const Pace&);
-// Whether the library of the device has ibv_wr_*() for all that the backend posts.
+// Reports whether the library of the device supports ibv_wr_*() for all operations that the backend posts.
 Lines report_posting(const Device&);
-// Which way the backend takes keys back here, and why.
+// Reports how the backend invalidates keys on this device, and why.
 Lines report_invalidation(const Device&, bool windows_work);
 
 }  // namespace rtrs::probe

@@ -1,4 +1,4 @@
-// What RTRS asks of a device, tried on two queue pairs that are connected with each other.
+// Tests the features of a device that RTRS needs, on two connected queue pairs.
 #pragma once
 #include <cstdint>
 
@@ -9,8 +9,8 @@
 namespace rtrs::probe {
 
 struct Rounds {
-  std::uint64_t count = 10'000;  // of the pattern in front of an immediate
-  bool all = false;              // however long they take; else what a few seconds have room for
+  std::uint64_t count = 10'000;  // number of rounds of test_order()
+  bool all = false;              // run all rounds; if false, at most 5 s
 };
 
 Lines test_messages(const Device&, const Pace&);
@@ -19,7 +19,7 @@ Lines test_memory(const Device&, const Pace&);
 Lines test_order(const Device&, const Pace&, const Rounds&);
 Lines test_flush(const Device&, const Pace&);
 
-// Of the tests of windows: those of type 1 did all that is asked of them.
+// Returns true if, in the lines of test_windows(), the test of type 1 windows passed.
 bool windows_work(const Lines&);
 
 }  // namespace rtrs::probe

@@ -1,4 +1,4 @@
-// What the tests of the probe share: a host that is played, and what is expected of lines.
+// Helpers for tests of the probe: a fake host, and expectations for lines.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace rtrs::probe {
 
 using Grade = Line::Grade;
 
-// A host that says what the test wants it to.
+// Fake host with files and links that the test sets.
 class PlayedSystem : public System {
  public:
   std::optional<std::string> read(const std::string& file) const override {

@@ -1,4 +1,4 @@
-// Writes and messages, with and without data and immediates.
+// Tests RDMA writes and SENDs, with and without data and immediates.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMessage = 64;
 constexpr std::uint32_t kImmediate = 0x5a17c0de;
 
-// What the far end is told of a message with an immediate.
+// Checks the receive completion of a message with an immediate.
 void expect_immediate(const ibv_wc& completion, ibv_wc_opcode opcode, std::size_t bytes) {
   demand(completion.opcode == opcode,
          fmt::format("the receiver is told of opcode {}, not of {}", static_cast<int>(completion.opcode),
@@ -49,7 +49,7 @@ std::string write(const Device& device, const Pace& pace) {
 }
 
 std::string write_inline(const Device& device, const Pace& pace) {
-  // What the backend would like to have; a device grants more, or refuses.
+  // Inline size that the backend requests. A device grants at least this size, or refuses.
   constexpr std::uint32_t kWanted = 96;
   auto loop = Loop::make(device, pace, {.inline_bytes = kWanted});
   if (!loop)
@@ -68,7 +68,7 @@ std::string write_inline(const Device& device, const Pace& pace) {
   request.wr.rdma.remote_addr = into.address();
   request.wr.rdma.rkey = into.region()->rkey;
   succeed(std::abs(ibv_post_send(loop->near.pair.get(), &request, &refused)), "posting inline data");
-  // From here on the memory is the caller's again.
+  // After posting inline data, the caller may reuse the memory.
   data.fill(std::byte{0});
   good(loop->wait_near(), "the write");
   demand(std::all_of(into.data(), into.data() + kWanted, [](std::byte one) { return one == kData; }),

@@ -1,4 +1,4 @@
-// Memory windows: what is written under their keys, and what is not.
+// Tests which writes the keys of memory windows allow.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -10,14 +10,14 @@ namespace rtrs::probe {
 namespace {
 
 constexpr int kBindable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
-// Soft-RoCE passes the number of its kernel on.
+// Soft-RoCE returns the flag value of its kernel driver instead of IBV_WC_WITH_INV.
 constexpr unsigned kSoftRoceWithInvalidate = 1U << 2U;
 
 constexpr const char* kType1 = "window of type 1";
 constexpr const char* kType2 = "window of type 2";
 constexpr const char* kInvalidate = "message with invalidation";
 
-// Windows are given back before the queue pairs that they are bound to.
+// Members are ordered so that the window is destroyed before the queue pair that it is bound to.
 struct WindowRig {
   WindowRig(const Device& device, const Pace& pace)
       : loop(make_loop(device, pace)),
@@ -51,7 +51,8 @@ struct WindowRig {
     demand(into.holds(kData), "the write under the key of the window is done, and its data are not there");
     into.fill(kBefore);
   }
-  // Ends the connection that it goes over. Answers how the device says no.
+  // Checks that a write under `key` fails, which also breaks the connection. Returns the status of the
+  // completion.
   std::string refused(Loop& over, std::uint32_t key, const char* whose) {
     succeed(over.write(from, kTestBytes, into.address(), key), "posting a write");
     const Waited answer = over.wait_near();
@@ -72,7 +73,7 @@ std::string type_1(const Device& device, const Pace& pace) {
   const std::uint32_t stale = rig.window->rkey;
   rig.bind(false);
   const std::string how = rig.refused(rig.other, stale, "the key of a window that is bound no more");
-  // The one that bound it is as good as before.
+  // The queue pair that bound the window still works.
   rig.bind(true);
   rig.written(rig.loop);
   return fmt::format("good on two queue pairs, its stale key refused on the second ({})", how);

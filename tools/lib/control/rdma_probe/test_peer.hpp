@@ -1,4 +1,4 @@
-// A probe that listens beside the one under test, over adapters in memory, and what both print.
+// Helpers for tests of two probes: a listening probe over simulated adapters, and checks of lines.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using Grade = Line::Grade;
 
 constexpr const char* kServer = "192.0.2.1";
 
-// A probe that listens, in a thread of its own, until it is asked for what it has to say.
+// Listening probe in its own thread. finish() ends it and returns its lines.
 class ListeningProbe {
  public:
   explicit ListeningProbe(std::chrono::milliseconds patience = std::chrono::seconds(10),

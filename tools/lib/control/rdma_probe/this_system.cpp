@@ -35,7 +35,8 @@ class ThisSystem : public System {
     utsname names{};
     return ::uname(&names) == 0 ? std::string(names.release) + " " + names.machine : std::string();
   }
-  // The library has no call for it, but its file is called libibverbs.so.1.14.44.0 in version 44.0.
+  // libibverbs has no call for its version, but its file name contains it: libibverbs.so.1.14.44.0 for
+  // version 44.0.
   std::string rdma_core() const override {
     Dl_info info{};
     const auto address = reinterpret_cast<void*>(&ibv_get_device_name);
@@ -55,8 +56,8 @@ class ThisSystem : public System {
   }
 
  private:
-  // CAP_IPC_LOCK, which root has. In a container it may be worth nothing; the test of a session's memory
-  // tells.
+  // Returns true if the process has CAP_IPC_LOCK, as root has. In a container the capability may have no
+  // effect; the test "memory of a session" detects that.
   static bool may_lock_anything() {
     constexpr unsigned kIpcLock = 14;
     std::ifstream status("/proc/self/status");

@@ -1,4 +1,4 @@
-// What a device grants, tried.
+// Finds out by trial what a device grants.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,12 +13,12 @@ namespace {
 
 using Grade = Line::Grade;
 
-// As the backend asks for queue pairs.
+// Same values as in the queue pairs of the verbs backend.
 constexpr std::uint32_t kInline = 96, kSendParts = 2;
-// Beyond it the backend does not go, and below the other it refuses the device.
+// The backend uses at most kMost work requests, and refuses a device with fewer than kLeast.
 constexpr std::uint32_t kMost = 65535, kLeast = 64;
 
-// What is granted inline; nothing: there is no such queue pair.
+// Creates a queue pair with `depth` work requests. Returns the granted inline size; nullopt on failure.
 std::optional<std::uint32_t> granted(const Device& device, ibv_cq* queue, std::uint32_t depth,
                                      std::uint32_t inline_bytes) {
   ibv_qp_init_attr wanted{};
@@ -39,7 +39,7 @@ std::uint32_t greatest(const Device& device, ibv_cq* queue, std::uint32_t inline
   std::uint32_t bad = std::clamp<std::uint32_t>(
                           static_cast<std::uint32_t>(std::max(device.attributes.max_qp_wr, 0)), 1, kMost) +
                       1;
-  // The limit itself first: most devices keep what they say.
+  // Binary search. Tries the reported limit first, because most devices allow it.
   for (std::uint32_t next = bad - 1; bad - good > 1 && !pace.stop(); next = good + (bad - good) / 2) {
     pace.progress(fmt::format("{}: a queue pair of {} work requests", device.name, next));
     (granted(device, queue, next, inline_bytes) ? good : bad) = next;
@@ -96,7 +96,7 @@ Lines report_posting(const Device& device) {
   verbs::VerbsOptions options;
   options.posting = verbs::Posting::calls;
   const auto opened = verbs::Device::open(options, device.name);
-  if (opened == nullptr) return {};  // report_invalidation() says why
+  if (opened == nullptr) return {};  // report_invalidation() reports the cause
   Line line{.device = device.name, .check = "ibv_wr_*()"};
   if (opened->limits.send_ops != 0) {
     line.what = "its library has it for all that is posted; --rdma-post=wr uses it";

@@ -1,4 +1,4 @@
-// Why a test of a device has no good end. Thrown inside of this library, and caught in judged().
+// Failure of a device test. Thrown only in this library, and caught in judged().
 #pragma once
 #include <infiniband/verbs.h>
 
@@ -13,23 +13,23 @@ namespace rtrs::probe {
 constexpr std::size_t kTestBytes = 4096;
 constexpr std::byte kBefore{0x11}, kData{0xa5};
 constexpr int kRemote = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-// What the buffers of one session of urtrsd take: 512 requests of 128 KiB.
+// Bytes of the buffers of one session of urtrsd: 512 requests of 128 KiB.
 constexpr std::size_t kSessionBytes = std::size_t{64} << 20U;
 
 struct Trouble {
   std::string what;
-  std::string remedy{};  // empty: what a driver that does not keep its promises calls for
+  std::string remedy{};  // empty: report a driver bug
   Line::Grade grade = Line::Grade::failed;
 };
 
-// The line of a test: its answer is what is good, its Trouble what is not.
+// Runs a test and returns its line: the returned text if it passes, the Trouble if it throws.
 Line judged(Line::Part part, const std::string& device, const std::string& check,
             const std::function<std::string()>& test);
 
-// Each throws Trouble.
-void succeed(int error, const char* what);  // an error number
+// All functions below throw Trouble on failure.
+void succeed(int error, const char* what);  // `error`: an errno; 0: success
 void demand(bool holds, const std::string& otherwise);
-// A completion that is good.
+// Returns the completion if it was successful.
 ibv_wc good(const Waited& completion, const char* of);
 Loop make_loop(const Device&, const Pace&, const Shape& = {});
 Buffer make_buffer(const Device&, std::size_t bytes, int access);

@@ -19,7 +19,7 @@ using Protocol = asio::local::stream_protocol;
 
 namespace {
 
-// More than a server sends in one line to whom a program asks.
+// Bytes. More than one line of any server that a program with an event loop connects to.
 constexpr std::size_t kMostBuffered = std::size_t{4} << 20;
 
 Error broken(int error, const char* what) {
@@ -50,7 +50,7 @@ struct AsyncClient::State : std::enable_shared_from_this<State> {
   std::map<int, Waiter> waiters;
   int last_id = 0;
   bool over = false;
-  bool abandoned = false;  // nobody wants an answer
+  bool abandoned = false;  // the AsyncClient is destroyed
 };
 
 void AsyncClient::State::read() {
@@ -63,7 +63,7 @@ void AsyncClient::State::read() {
   });
 }
 
-// False: the other side does not speak JSON-RPC.
+// Returns false if the server sends something other than JSON-RPC, or a line that is too long.
 bool AsyncClient::State::take_lines() {
   std::size_t newline = 0;
   while (!over && (newline = input.find('\n')) != std::string::npos) {
@@ -118,7 +118,7 @@ tl::expected<std::unique_ptr<AsyncClient>, int> AsyncClient::connect(asio::io_co
   auto state = std::make_shared<State>(context);
   boost::system::error_code error;
   state->socket.open(Protocol(), error);
-  // Where the queue of the other side is full, a blocking connect would wait.
+  // Non-blocking, because a blocking connect waits if the listen queue of the server is full.
   if (!error) state->socket.non_blocking(true, error);
   if (!error) state->socket.connect(Protocol::endpoint(path), error);
   if (error) return tl::unexpected(error.value());

@@ -1,5 +1,4 @@
-// A JSON-RPC client for programs with an event loop: asks, and is told later. Everything is on the thread of
-// the loop.
+// Asynchronous JSON-RPC client for programs with an event loop. Everything runs on the thread of the loop.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -16,20 +15,20 @@ class AsyncClient {
  public:
   using Then = std::function<void(tl::expected<nlohmann::json, Error>)>;
 
-  // Connects at once or not at all. The error is an errno: ENOENT and ECONNREFUSED mean that nobody listens,
-  // EAGAIN that too many wait.
+  // Connects without waiting. The error is a positive errno: ENOENT and ECONNREFUSED mean that no process
+  // listens, EAGAIN that the listen queue is full.
   static tl::expected<std::unique_ptr<AsyncClient>, int> connect(boost::asio::io_context&,
                                                                  const std::string& path);
-  // Who still waits for an answer is told nothing.
+  // Drops pending calls without calling their `then`.
   ~AsyncClient();
   AsyncClient(const AsyncClient&) = delete;
   AsyncClient& operator=(const AsyncClient&) = delete;
 
-  // `then` is called once, never from within call(): with the result, the error of the other side, ETIMEDOUT
-  // after `patience`, or ENOTCONN where the connection ends. It may destroy this client.
+  // Calls `then` once, after call() has returned: with the result, the error of the server, ETIMEDOUT after
+  // `patience`, or ENOTCONN if the connection ends. `then` may destroy this client.
   void call(const std::string& method, const nlohmann::json& params, std::chrono::milliseconds patience,
             Then then);
-  // No call will be answered any more.
+  // True after the connection has ended: every further call fails with ENOTCONN.
   bool is_over() const noexcept;
 
  private:

@@ -1,4 +1,5 @@
-// A program with an event loop asks: answers in any order, late ones, none, and ends in between.
+// Tests AsyncClient: responses in any order, late or missing responses, and connections that end during a
+// call.
 #include "tools/lib/control/rpc/async_client.hpp"
 
 #include <gtest/gtest.h>
@@ -52,7 +53,7 @@ class AsyncClientTest : public testing::Test {
       said_.push_back(result ? result->dump() : std::to_string(result.error().error));
     };
   }
-  // Until so many answers have come.
+  // Runs the event loop until `answers` responses have arrived.
   void run(std::size_t answers) {
     const auto until = std::chrono::steady_clock::now() + seconds(60);
     while (said_.size() < answers && std::chrono::steady_clock::now() < until)

@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// More than a server ever sends in one line.
+// Bytes. More than a server ever sends in one line.
 constexpr std::size_t kMostAnswerBytes = std::size_t{64} << 20;
 
 Error failure(int error, std::string message, std::string hint = {}) {
@@ -41,7 +41,7 @@ tl::expected<Client, Error> Client::connect(const std::string& path, millisecond
   std::memcpy(address.sun_path, path.data(), path.size());
   Client client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (client.fd_ < 0) return tl::unexpected(failure(errno, "cannot make a socket"));
-  // Of connecting and of each part that is sent. None at all would be for ever.
+  // Timeout of connect() and of each send(). At least 1 ms, because 0 means no timeout.
   const auto time = std::max(patience, milliseconds(1)).count();
   const timeval bound{.tv_sec = time / 1000, .tv_usec = time % 1000 * 1000};
   ::setsockopt(client.fd_, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof(bound));
@@ -64,7 +64,7 @@ Client::~Client() {
 }
 
 tl::expected<std::string, Error> Client::read_line(steady_clock::time_point until, bool bounded) {
-  // Where to look for the end of the line: what was there before had none.
+  // Position from which to search for the newline; the bytes before it have none.
   std::size_t looked = 0;
   while (true) {
     const std::size_t newline = input_.find('\n', looked);
@@ -88,7 +88,8 @@ tl::expected<std::string, Error> Client::read_line(steady_clock::time_point unti
   }
 }
 
-// A peer that sends without end is out of time too.
+// Waits until the socket is readable. Checks the deadline first, so that a peer that sends without end times
+// out too.
 tl::expected<void, Error> Client::wait(steady_clock::time_point until, bool bounded) const {
   const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now()).count();
   const Error late = failure(ETIMEDOUT, "no answer in time", "urtrsd may be stuck; its log says more");
@@ -108,7 +109,7 @@ tl::expected<nlohmann::json, Error> Client::call(const std::string& method, cons
   for (std::size_t sent = 0; sent < line.size();) {
     const ssize_t now = ::send(fd_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
     if (now < 0 && errno == EINTR) continue;
-    // It was closed. Why may be said in what can still be read.
+    // The server closed the connection. Read on, because it may have sent the reason before.
     if (now < 0 && (errno == EPIPE || errno == ECONNRESET)) break;
     if (now < 0)
       return tl::unexpected(

@@ -1,4 +1,5 @@
-// A JSON-RPC client for commands: connects, asks, waits. Blocks; every wait has a bound.
+// Blocking JSON-RPC client for command-line programs. Every wait has a time limit, except next() without
+// `patience`.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -11,22 +12,22 @@ namespace rtrs::rpc {
 
 class Client {
  public:
-  // For a process that stands still, and so neither takes a connection from its queue nor reads.
+  // Time limit for a server that hangs, and therefore neither accepts connections nor reads.
   static constexpr std::chrono::milliseconds kPatience{3000};
 
-  // Connects within `patience` or not at all. The error has an errno: ENOENT and ECONNREFUSED mean that
-  // nobody listens, ETIMEDOUT that who does stands still.
+  // Connects within `patience`. errno of the error: ENOENT and ECONNREFUSED mean that no process listens,
+  // ETIMEDOUT that the server hangs.
   static tl::expected<Client, Error> connect(const std::string& path,
                                              std::chrono::milliseconds patience = kPatience);
   ~Client();
   Client(Client&& other) noexcept;
   Client& operator=(Client&&) = delete;
 
-  // Notifications that come before the answer are dropped. Error ETIMEDOUT: no answer within `patience`.
+  // Drops notifications that arrive before the response. Error ETIMEDOUT: no response within `patience`.
   tl::expected<nlohmann::json, Error> call(const std::string& method, const nlohmann::json& params,
                                            std::chrono::milliseconds patience = std::chrono::seconds(30));
-  // The next notification; waits for as long as it takes (negative `patience`) or ETIMEDOUT. EPIPE: the
-  // other side has closed. EINTR: a signal came.
+  // Returns the next notification. Negative `patience`: waits without limit. Errors: ETIMEDOUT; EPIPE, the
+  // server has closed the connection; EINTR, a signal arrived.
   tl::expected<Answer, Error> next(std::chrono::milliseconds patience);
 
  private:

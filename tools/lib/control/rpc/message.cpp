@@ -9,10 +9,10 @@ using nlohmann::json;
 
 namespace {
 
-// Objects and arrays in each other; deeper ones are not looked at.
+// Maximum nesting depth of objects and arrays; deeper messages are rejected.
 constexpr int kMostDepth = 16;
 
-// Nothing: not JSON, or nested too deeply. Bytes that are no UTF-8 are no JSON.
+// Returns nullopt if the line is not JSON, is not valid UTF-8, or is nested too deeply.
 std::optional<json> parse(std::string_view line) {
   if (tools::is_nested_deeper(line, kMostDepth)) return std::nullopt;
   json value = json::parse(line, nullptr, false);

@@ -1,5 +1,5 @@
-// JSON-RPC 2.0 (jsonrpc.org/specification), one message a line. Text in, values out; the bytes come from
-// whoever can open the socket, so nothing in them is trusted.
+// Parser and writer of JSON-RPC 2.0 messages (jsonrpc.org/specification), one per line. Input is untrusted:
+// it comes from any process that can open the socket.
 #pragma once
 #include <cstddef>
 #include <nlohmann/json.hpp>
@@ -9,58 +9,58 @@
 
 namespace rtrs::rpc {
 
-// A line that is longer ends its connection.
+// The server closes a connection that sends a longer line.
 inline constexpr std::size_t kMostLineBytes = 64 * 1024;
 
-// Of an error object. Those below -32000 are of JSON-RPC, the others ours.
+// Code of an error object. Codes below -32000 are defined by JSON-RPC, the others by this project.
 enum class Code : int {
   parse_error = -32700,
   invalid_request = -32600,
   no_such_method = -32601,
   invalid_params = -32602,
   internal_error = -32603,
-  failed = 1,         // the operation was tried; `errno` says what came of it
-  no_such_thing = 2,  // a session, path, device or export that is not there
+  failed = 1,         // the operation was tried and failed; `errno` has the cause
+  no_such_thing = 2,  // the session, path, device or export does not exist
   not_permitted = 3,
-  busy = 4,  // a limit is reached; others are served
+  busy = 4,  // a limit is reached
 };
 
 struct Error {
   Code code = Code::internal_error;
   std::string message;  // one sentence: what failed and why
   std::string hint;     // what to do; may be empty
-  int error = 0;        // Linux errno, positive; 0 where there is none
+  int error = 0;        // Linux errno, positive; 0: none
 };
 
 struct Request {
-  nlohmann::json id;          // may be null, of a request too
-  bool notification = false;  // has no id at all, and is not answered
+  nlohmann::json id;          // may be null, even if the request needs a response
+  bool notification = false;  // the request has no id and gets no response
   std::string method;
   nlohmann::json params = nlohmann::json::object();  // always an object
   bool wants_answer() const noexcept { return !notification; }
 };
 
-// What a server got. Exactly one is set.
+// A line that a server received. Exactly one member is set.
 struct Received {
   std::optional<Request> request;
-  std::optional<std::string> answer;  // to a line that is no request: send it
+  std::optional<std::string> answer;  // error response to send, because the line is no valid request
 };
 Received parse_request(std::string_view line);
 
-// Lines without the newline.
+// The returned lines have no newline at the end.
 std::string result_line(const nlohmann::json& id, const nlohmann::json& result);
 std::string error_line(const nlohmann::json& id, const Error& error);
 std::string request_line(const nlohmann::json& id, const std::string& method, const nlohmann::json& params);
 std::string notification_line(const std::string& method, const nlohmann::json& params);
 
-// What a client got. Exactly one of `result`, `error` and `method` is set.
+// A line that a client received. Exactly one of `result`, `error` and `method` is set.
 struct Answer {
   nlohmann::json id;
   std::optional<nlohmann::json> result;
   std::optional<Error> error;
-  std::optional<std::string> method;  // a notification, with `params`, an object
+  std::optional<std::string> method;  // of a notification; its `params` is an object
   nlohmann::json params;
 };
-std::optional<Answer> parse_answer(std::string_view line);  // nothing: not JSON-RPC
+std::optional<Answer> parse_answer(std::string_view line);  // nullopt: not JSON-RPC
 
 }  // namespace rtrs::rpc

@@ -1,4 +1,4 @@
-// Lines that anybody can send: what is a request, and how each that is not is answered.
+// Tests the parser with valid requests and with arbitrary lines, each of which must get an error response.
 #include "tools/lib/control/rpc/message.hpp"
 
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ TEST(RpcMessage, ParamsOfANotificationAreAnObject) {
 }
 
 TEST(RpcMessage, LinesHaveNoNewlineWhateverTheyHold) {
-  // A name of a peer may hold any byte.
+  // A name chosen by a peer can contain any byte.
   const std::string name = "a\nb\xff\x01";
   const std::string line = result_line(1, {{"name", name}});
   EXPECT_EQ(line.find('\n'), std::string::npos);

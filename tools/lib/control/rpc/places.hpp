@@ -1,4 +1,5 @@
-// Who has to leave when all places of a socket are taken. Pure.
+// Chooses the connection that a server closes when a client connects and the limit of connections is reached.
+// Pure.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,17 +8,19 @@
 
 namespace rtrs::rpc {
 
-// Whoever may only look, whoever may change things, and the superuser and the user of the server.
+// Rights of a client. stranger: read access only. member: may also change things. owner: root or the user of
+// the server.
 enum class Rank : std::uint8_t { stranger, member, owner };
 
 struct Place {
   Rank rank = Rank::stranger;
-  bool busy = false;           // waits for an answer, or for events
-  std::uint64_t last_use = 0;  // grows with each request and connection
+  bool busy = false;           // waits for a response, or is subscribed to events
+  std::uint64_t last_use = 0;  // grows with each request and each new connection
 };
 
-// The place that a newcomer gets: the one that has been idle for longest, of the lowest rank first and of
-// none above its own. Where all are busy, the longest unused of a rank below its own. Nothing: it is refused.
+// Returns the index of the connection to close for a new client. First choice: an idle connection whose rank
+// is not above that of the new client; the lowest rank first, then the least recently used. If there is none:
+// a busy connection of a lower rank, chosen in the same order. nullopt: the new client is refused.
 std::optional<std::size_t> gives_way(std::span<const Place> places, Rank newcomer);
 
 }  // namespace rtrs::rpc

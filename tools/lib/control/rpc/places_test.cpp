@@ -1,4 +1,4 @@
-// Who gives way to a newcomer.
+// Tests which connection is closed for a new client.
 #include "tools/lib/control/rpc/places.hpp"
 
 #include <gtest/gtest.h>

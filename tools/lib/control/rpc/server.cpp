@@ -45,14 +45,15 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   ServerOptions options;
   Handler handler;
   Protocol::acceptor acceptor;
-  asio::steady_timer pause;  // after an accept() that failed
-  bool told = false;         // that nobody can connect
+  asio::steady_timer pause;  // delays the retry after a failed accept()
+  bool told = false;         // options.trouble was called
   gid_t group = 0;
-  std::uint64_t uses = 0;  // connections made and requests taken so far
+  std::uint64_t uses = 0;  // counts connections and requests
   std::set<std::shared_ptr<Reply::Connection>> connections;
 };
 
-// Lives in State::connections until it ends. Its handlers hold it, and State only weakly.
+// One client. State::connections owns it until it ends. Pending asio handlers also hold it; it refers to
+// State weakly.
 struct Reply::Connection : std::enable_shared_from_this<Reply::Connection> {
   Connection(std::shared_ptr<Server::State> server_, Protocol::socket socket_, const Caller& caller_)
       : server(server_),
@@ -74,13 +75,13 @@ struct Reply::Connection : std::enable_shared_from_this<Reply::Connection> {
   Caller caller;
   std::size_t most_unsent;
   std::array<char, 4096> room{};
-  std::string input;  // read, and no whole request yet or not its turn
+  std::string input;  // received and not processed yet
   std::deque<std::string> output;
-  std::size_t unsent = 0;   // bytes of `output`
-  std::uint64_t last_use;   // of State::uses
-  unsigned unanswered = 0;  // requests
+  std::size_t unsent = 0;   // bytes in `output`
+  std::uint64_t last_use;   // value of State::uses at the last request
+  unsigned unanswered = 0;  // requests without a response
   bool subscribed = false;
-  bool ending = false;  // nothing more is read
+  bool ending = false;  // no further input is read
 };
 
 void Reply::Connection::read() {
@@ -91,8 +92,8 @@ void Reply::Connection::read() {
   });
 }
 
-// One line a turn of the event loop, so that a caller with many requests does not hold up what else the
-// program has to do.
+// Handles one line per turn of the event loop, so that a client with many requests does not block the
+// program.
 void Reply::Connection::take_line() {
   const std::size_t newline = input.find('\n');
   if (newline == std::string::npos && input.size() <= kMostLineBytes) return read();
@@ -135,7 +136,7 @@ void Reply::Connection::send(std::string line) {
   if (ending) return;
   line += '\n';
   unsent += line.size();
-  // Whoever does not read what it asked for is cut off.
+  // Closes the connection of a client that does not read its responses.
   if (unsent > most_unsent && !output.empty()) return end();
   output.push_back(std::move(line));
   if (output.size() == 1) write();
@@ -192,7 +193,7 @@ void Server::State::accept() {
               "control socket \"{}\": nobody can connect: {}{}", self->options.path, error.message(),
               error == asio::error::no_descriptors ? "; ulimit -n, or LimitNOFILE= of systemd, allows more"
                                                    : ""));
-        // No descriptor is left, or no memory: later there may be.
+        // No file descriptor or memory is free. Retry later.
         self->pause.expires_after(std::chrono::milliseconds(100));
         self->pause.async_wait([self](const boost::system::error_code& stopped) {
           if (!stopped) self->accept();
@@ -215,7 +216,7 @@ void Server::State::welcome(Protocol::socket socket) {
   connection->read();
 }
 
-// Ends a connection that gives way; false: none does.
+// Closes a connection to make room for the new client; returns false if there is none to close.
 bool Server::State::make_place_for(const Caller& newcomer) {
   const auto rank = [](const Caller& caller) {
     return caller.uid == 0 || caller.uid == ::geteuid() ? Rank::owner
@@ -266,7 +267,8 @@ std::string failed(const std::string& path, const char* what, int error) {
   return fmt::format("the control socket \"{}\": {}: {} ({})", path, what, std::strerror(error), error);
 }
 
-// Removes a socket that a process left behind when it was killed. Empty, or why the path cannot be used.
+// Removes a socket that a killed process left behind. Returns an empty string, or why the path cannot be
+// used.
 std::string make_room(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) return {};
@@ -306,7 +308,7 @@ tl::expected<std::unique_ptr<Server>, std::string> Server::listen(asio::io_conte
   state->group = group;
   boost::system::error_code error;
   state->acceptor.open(Protocol(), error);
-  // Nobody gets in before the mode is right.
+  // No client can connect before the mode and the group are set.
   const mode_t before = ::umask(0177);
   if (!error) state->acceptor.bind(Protocol::endpoint(path), error);
   ::umask(before);
@@ -331,7 +333,7 @@ Server::~Server() {
 void Server::broadcast(const std::string& method, const nlohmann::json& params) {
   if (!has_subscribers()) return;
   const std::string line = notification_line(method, params);
-  // A connection that is cut off leaves the set.
+  // Iterates over a copy, because send() can remove a connection from the set.
   for (const auto& connection : std::vector(state_->connections.begin(), state_->connections.end()))
     if (connection->subscribed) connection->send(line);
 }

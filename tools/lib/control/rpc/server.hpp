@@ -1,9 +1,9 @@
-// A JSON-RPC server on a unix socket, on the event loop of its program. Whoever can open the socket may ask;
-// whoever may change things is decided by the credentials that the kernel tells (SO_PEERCRED).
+// JSON-RPC server on a unix socket, on the event loop of its program. Every process that can open the socket
+// may send requests. Whether it may change things depends on its credentials (SO_PEERCRED).
 //
-// Bounds: connections, bytes of a line, bytes that wait to be sent to somebody who does not read. Beyond a
-// bound one connection ends or is refused, and the others go on. Where all places are taken, one that is idle
-// gives way (tools/lib/control/rpc/places.hpp).
+// Limits: number of connections, bytes of a line, bytes queued for a client that does not read. Exceeding a
+// limit closes or refuses one connection; the other connections continue. If the number of connections is at
+// its limit, an idle connection is closed for a new one (tools/lib/control/rpc/places.hpp).
 #pragma once
 #include <sys/types.h>
 
@@ -22,17 +22,17 @@ struct Caller {
   uid_t uid = 0;
   gid_t gid = 0;
   pid_t pid = 0;
-  // The superuser, the user of this process, or a member of the socket's group.
+  // True for root, the user of this process, and members of the socket's group.
   bool may_change = false;
 };
 
-// Answers one request, at once or later, from the thread of the event loop. Without an answer the caller
-// waits. An answer to a connection that is gone is dropped.
+// Sends the response to one request, at once or later, on the thread of the event loop. Without a response
+// the client keeps waiting. A response to a closed connection is dropped.
 class Reply {
  public:
   void result(const nlohmann::json&) const;
   void error(const Error&) const;
-  // From now on the connection also gets what broadcast() sends.
+  // Subscribes the connection to the notifications of broadcast().
   void subscribe() const;
 
   struct Connection;
@@ -41,16 +41,16 @@ class Reply {
   friend struct Connection;
   std::weak_ptr<Connection> connection_;
   nlohmann::json id_;
-  bool wanted_ = false;  // by the caller: it was no notification
+  bool wanted_ = false;  // false: the request is a notification, which gets no response
 };
 
 struct ServerOptions {
   std::string path;
-  std::string group;  // that may open the socket; empty: that of the process
+  std::string group;  // group of the socket, which may open it; empty: the group of the process
   unsigned most_connections = 32;
-  std::size_t most_unsent = std::size_t{1} << 20;  // bytes, a connection
-  // Told a sentence when nobody can connect any more, as where no descriptor is left; once, until somebody
-  // can. From the thread of the event loop; may be empty.
+  std::size_t most_unsent = std::size_t{1} << 20;  // bytes queued for one connection
+  // Called with a sentence when accept() fails, for example because no descriptor is free. Called once until
+  // a client can connect again, on the thread of the event loop. May be empty.
   std::function<void(const std::string&)> trouble{};
 };
 
@@ -59,16 +59,16 @@ class Server {
   struct State;
   using Handler = std::function<void(const Caller&, const Request&, const Reply&)>;
 
-  // Makes the socket (mode 0660), in place of one that nobody listens at. The error is a sentence. The
-  // folder has to be there.
+  // Creates the socket (mode 0660) and replaces a socket on which no process listens. The folder must exist.
+  // The error is a sentence.
   static tl::expected<std::unique_ptr<Server>, std::string> listen(boost::asio::io_context&, ServerOptions,
                                                                    Handler);
-  // Ends all connections and removes the socket.
+  // Closes all connections and removes the socket.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // To all that subscribed. One that has not read `most_unsent` bytes of what came before is cut off.
+  // Sends a notification to all subscribers. Closes a subscriber with more than `most_unsent` unread bytes.
   void broadcast(const std::string& method, const nlohmann::json& params);
   bool has_subscribers() const noexcept;
 

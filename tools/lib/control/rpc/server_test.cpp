@@ -1,4 +1,5 @@
-// A control socket and those who use it badly: long lines, unread answers, too many connections.
+// Tests a control socket with normal and misbehaving clients: long lines, unread responses, too many
+// connections.
 #include "tools/lib/control/rpc/server.hpp"
 
 #include <gtest/gtest.h>
@@ -59,7 +60,7 @@ class RpcServerTest : public testing::Test {
       return;
     }
     if (request.method == "chatter") {
-      // Never an answer, and again and again something to read.
+      // Sends no response, but a notification every millisecond.
       server->broadcast("event", {{"serial", 1}});
       auto timer = std::make_shared<boost::asio::steady_timer>(context, std::chrono::milliseconds(1));
       timer->async_wait([this, timer, caller, request, reply](const auto& error) {
@@ -78,7 +79,7 @@ class RpcServerTest : public testing::Test {
     EXPECT_TRUE(connected) << connected.error().message;
     return std::move(*connected);
   }
-  // All that comes until the other side closes.
+  // Returns all bytes until the server closes the connection.
   static std::string rest_of(int fd) {
     std::string got;
     std::vector<char> room(4096);
@@ -87,7 +88,7 @@ class RpcServerTest : public testing::Test {
     ::close(fd);
     return got;
   }
-  // A socket that speaks no JSON.
+  // Returns a connected socket, without a JSON-RPC client.
   int raw() const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -184,7 +185,7 @@ TEST_F(RpcServerTest, WhoeverDoesNotReadIsCutOff) {
   start();
   const int fd = raw();
   const std::string ask = request_line(1, "large", json::object()) + '\n';
-  // Its own sending ends with an error when the server has closed.
+  // Sending fails once the server has closed the connection.
   for (int i = 0; i < 1000; ++i)
     if (::send(fd, ask.data(), ask.size(), MSG_NOSIGNAL) < 0) break;
   EXPECT_TRUE(client().call("who", json::object()));
@@ -207,7 +208,7 @@ TEST_F(RpcServerTest, WhoAsksAheadAndReadsIsNotCutOffForWhatWasReadBefore) {
   start();
   const int fd = raw();
   const std::string ask = request_line(1, "large", json::object()) + '\n';
-  // Two answers are more than the buffers of a socket take at once.
+  // Two responses are larger than the socket buffers.
   for (int i = 0; i < 10; ++i) {
     const std::string two = ask + ask;
     ASSERT_EQ(::send(fd, two.data(), two.size(), MSG_NOSIGNAL), static_cast<ssize_t>(two.size())) << i;
@@ -260,7 +261,7 @@ TEST_F(RpcServerTest, SaysOnceThatNoDescriptorIsLeft) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   EXPECT_EQ(::connect(newcomer, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   const std::string sentence = told.get_future().get();
-  // Each of these ends with a pause, after which it is tried again.
+  // Enough time for several failed accept() calls, which are 100 ms apart.
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_NE(sentence.find("nobody can connect: Too many open files; ulimit -n"), std::string::npos)
@@ -299,7 +300,7 @@ TEST_F(RpcServerTest, ASocketInUseAndAFileAreLeftAlone) {
   EXPECT_TRUE(client().call("who", json::object()));
 }
 
-// With a queue of one, of which nobody takes it.
+// Returns a listening socket with a queue of one connection. No process accepts connections.
 int listen_at(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -310,7 +311,7 @@ int listen_at(const std::string& path) {
   return listener;
 }
 
-// It takes nobody out of its queue, which is full.
+// The listen queue is full, and the server accepts no connection.
 TEST(RpcClientTest, WhoStandsStillIsGivenUp) {
   const trace::ScratchFolder folder;
   const std::string path = folder / "control.sock";
@@ -326,7 +327,7 @@ TEST(RpcClientTest, WhoStandsStillIsGivenUp) {
   ::close(listener);
 }
 
-// Nor does it read what was sent to it.
+// The server does not read.
 TEST(RpcClientTest, WhoDoesNotReadIsGivenUp) {
   const trace::ScratchFolder folder;
   const std::string path = folder / "control.sock";

@@ -24,14 +24,15 @@ bool listens(const std::string& path) {
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  // EAGAIN: its queue is full; EACCES: somebody else's. Both are there.
+  // EAGAIN (the listen queue is full) and EACCES (socket of another user) also mean that a process listens.
   const bool dead = ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 &&
                     (errno == ECONNREFUSED || errno == ENOENT);
   ::close(fd);
   return !dead;
 }
 
-// PROGRAM-PID.sock of a process that is there. One that is starting has its socket and does not listen yet.
+// Returns true if the process of a socket PROGRAM-PID.sock exists. A process that is starting may have its
+// socket but not listen yet.
 bool lives(std::string_view program, const std::string& path) {
   const std::string name = std::filesystem::path(path).stem();
   pid_t pid = 0;
@@ -43,7 +44,7 @@ bool lives(std::string_view program, const std::string& path) {
 
 constexpr const char* kOfTheSystem = "/run/urtrs";
 
-// In /tmp anybody could have made it first.
+// Guards against a folder in /tmp that another user created first.
 bool is_ours(const std::string& folder) {
   struct stat found {};
   return ::lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
@@ -72,7 +73,7 @@ const char* from_environment(const char* name) {
 }  // namespace
 
 std::string runtime_folder() {
-  // The second is what systemd gives a service with RuntimeDirectory=.
+  // systemd sets RUNTIME_DIRECTORY for a service with RuntimeDirectory=.
   for (const char* name : {"URTRS_RUNTIME_DIR", "RUNTIME_DIRECTORY"})
     if (const char* folder = from_environment(name)) return folder;
   if (::geteuid() == 0) return kOfTheSystem;

@@ -1,4 +1,4 @@
-// Where the control sockets of daemons are when nobody says otherwise.
+// Default paths of the control sockets of daemons.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,21 +9,22 @@
 
 namespace rtrs::rpc {
 
-// $URTRS_RUNTIME_DIR, else $RUNTIME_DIRECTORY, else /run/urtrs for the superuser, else
-// $XDG_RUNTIME_DIR/urtrs, else /tmp/urtrs-UID. Only the superuser or this user can have made it.
+// Returns the folder of control sockets: the first of $URTRS_RUNTIME_DIR, $RUNTIME_DIRECTORY, /run/urtrs
+// (only for root), $XDG_RUNTIME_DIR/urtrs, /tmp/urtrs-UID. The other functions ignore or refuse a folder that
+// belongs to another user, unless that user is root or the folder is /run/urtrs.
 std::string runtime_folder();
 
-// A socket for this process in that folder, which is made where it is missing: "PROGRAM-PID.sock". Sockets
-// there that processes left behind are removed. The error is a sentence.
+// Returns the path of a socket for this process in runtime_folder(): "PROGRAM-PID.sock". Creates the folder
+// if it is missing, and removes sockets of dead processes of `program`. The error is a sentence.
 tl::expected<std::string, std::string> make_socket_path(std::string_view program);
 
-// Sockets of `program` in that folder and, unless $URTRS_RUNTIME_DIR is set, in /run/urtrs, by name.
-// Processes that were killed have left theirs behind.
+// Returns the sockets of `program` in runtime_folder() and, unless $URTRS_RUNTIME_DIR is set, in /run/urtrs;
+// sorted by name within each folder. Includes sockets that killed processes left behind.
 std::vector<std::string> sockets(std::string_view program);
-// Those of them at which somebody listens.
+// Returns those of sockets() on which a process listens.
 std::vector<std::string> live_sockets(std::string_view program);
 
-// The one of live_sockets(). The error says that there is none, or which there are.
+// Returns the only socket of live_sockets(). The error says that there is none, or lists them.
 tl::expected<std::string, Error> only_socket(std::string_view program);
 
 }  // namespace rtrs::rpc

@@ -1,4 +1,4 @@
-// Which sockets are left over from processes that are gone.
+// Tests the default socket paths: sockets of dead processes are removed, unreadable folders are reported.
 #include "tools/lib/control/rpc/socket_path.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace rtrs::rpc::socket_path_test {
 namespace {
 
-// A pid that nobody has any more.
+// Returns the pid of a process that has ended.
 pid_t of_the_dead() {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
@@ -30,7 +30,7 @@ class SocketPathTest : public ::testing::Test {
  protected:
   SocketPathTest() { ::setenv("URTRS_RUNTIME_DIR", folder_.path().c_str(), 1); }
   ~SocketPathTest() override { ::unsetenv("URTRS_RUNTIME_DIR"); }
-  // A socket that nobody listens on.
+  // Creates a socket file on which no process listens.
   std::string bound(const std::string& name) const {
     const std::string path = folder_ / name;
     sockaddr_un address{};
@@ -57,7 +57,6 @@ TEST_F(SocketPathTest, ThoseOfTheDeadAreRemovedAndThoseOfAStartingProcessStay) {
   EXPECT_TRUE(std::filesystem::exists(starting));
 }
 
-// Whoever made it first could put sockets of his own there.
 TEST_F(SocketPathTest, ThatAFolderMayNotBeLookedIntoIsSaid) {
   ASSERT_EQ(only_socket("urtrsd").error().error, ENOENT);
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::none);

@@ -17,7 +17,7 @@ std::size_t width_of(std::FILE* stream) {
   return columns == 0 ? kUsual : columns;
 }
 
-// The first `columns` characters of UTF-8.
+// Returns the first `columns` characters of a UTF-8 text.
 std::string_view cut(std::string_view text, std::size_t columns) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool begins = (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
@@ -64,7 +64,7 @@ bool ProgressLine::is_due() const {
 void ProgressLine::show(std::string_view text) {
   if (columns_ == 0 && !is_due()) return;
   last_ = clock_();
-  // A terminal begins the next line when the last column is written.
+  // Leaves the last column empty, because writing there can move the cursor to the next line.
   const std::string_view line = columns_ == 0 ? text : cut(text, columns_ - 1);
   std::fprintf(stream_, columns_ == 0 ? "%.*s\n" : "\r\033[K%.*s", static_cast<int>(line.size()),
                line.data());

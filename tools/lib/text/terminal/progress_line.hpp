@@ -1,4 +1,4 @@
-// How far a program is, as all programs show it.
+// Progress display of all programs.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -8,14 +8,16 @@
 
 namespace rtrs::tools {
 
-// "12,345"
+// Returns the number as "12,345".
 std::string with_commas(std::uint64_t number);
 
-// "12 %, 1,234 of 10,000 seeds, 210/s, 42 s left"; without the rate and what is left while `seconds` is 0.
+// Returns "12 %, 1,234 of 10,000 seeds, 210/s, 42 s left". `seconds` is the time since the start. Without
+// rate and remaining time while `seconds` or `done` is 0.
 std::string how_far(std::uint64_t done, std::uint64_t all, const char* unit, double seconds);
 
-// On a terminal one line that is written again in place, cut to its width (80 columns where it does not say).
-// Elsewhere, where `log` says so, a line of its own every 10 s. Gone with the object.
+// On a terminal: one line that is overwritten in place and cut to the width of the terminal (80 columns if
+// unknown). On other streams: a new line every 10 s with Log::lines, nothing with Log::silent. The destructor
+// clears the line on a terminal.
 class ProgressLine {
  public:
   enum class Log : std::uint8_t { silent, lines };
@@ -24,17 +26,18 @@ class ProgressLine {
 
   explicit ProgressLine(Log log = Log::lines, std::FILE* stream = stderr,
                         Clock clock = &std::chrono::steady_clock::now);
-  // The same for a stream that was looked at before: `columns` of a terminal, 0 elsewhere.
+  // For a stream whose width is known. `columns`: width of the terminal, 0 if the stream is no terminal.
   ProgressLine(Log log, std::FILE* stream, Clock clock, std::size_t columns);
   ~ProgressLine() { clear(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Whether it is time for another text, on a terminal ten times a second: who shows more asks before.
+  // Returns true if it is time to show another text, on a terminal ten times a second. Callers that could
+  // show texts more often check this first.
   bool is_due() const;
-  // On a terminal at once, elsewhere when is_due().
+  // Writes the text: on a terminal always, on other streams only if is_due().
   void show(std::string_view text);
-  // Before something else is written.
+  // Clears the line. Call this before writing anything else to the stream.
   void clear();
 
  private:

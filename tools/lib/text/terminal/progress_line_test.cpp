@@ -18,7 +18,7 @@ using Log = ProgressLine::Log;
 
 ProgressLine::Time now;
 
-// What `work` wrote to a line with so many columns.
+// Returns the bytes that `work` wrote through a ProgressLine with `columns` columns.
 std::string written(Log log, std::size_t columns, const std::function<void(ProgressLine&)>& work) {
   char* text = nullptr;
   std::size_t size = 0;
@@ -112,7 +112,7 @@ TEST(Terminal, AFileIsNone) {
   std::fclose(file);
 }
 
-// A pseudo-terminal of our own.
+// A new pseudo-terminal.
 class Pty {
  public:
   Pty() : master_(::posix_openpt(O_RDWR | O_NOCTTY)) {

@@ -1,15 +1,15 @@
-// What a stream of this process is connected to.
+// Properties of the terminal that a stream of this process is connected to.
 #pragma once
 #include <cstddef>
 #include <cstdio>
 
 namespace rtrs::tools {
 
-// Whether lines can be rewritten there: a terminal that is not TERM=dumb.
+// Returns true if lines can be overwritten: the stream is a terminal and TERM is not "dumb".
 bool is_terminal(std::FILE* stream);
-// 0: `stream` is no terminal, or it does not say.
+// Width of the terminal in columns; 0 if `stream` is no terminal or the width is unknown.
 std::size_t columns_of(std::FILE* stream);
-// A terminal, and NO_COLOR is unset or empty (no-color.org).
+// Returns true on a terminal if NO_COLOR is unset or empty (no-color.org).
 bool wants_color(std::FILE* stream);
 
 }  // namespace rtrs::tools

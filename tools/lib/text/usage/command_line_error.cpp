@@ -14,7 +14,7 @@ namespace rtrs::tools {
 
 namespace {
 
-// The subcommand that was read last.
+// Returns the innermost subcommand on the command line; `app` itself if there is none.
 const CLI::App& read_last(const CLI::App& app) {
   const std::vector<CLI::App*> read = app.get_subcommands();
   return read.empty() ? app : read_last(*read.back());
@@ -34,7 +34,8 @@ std::string subcommands_of(const CLI::App& app) {
   return names;
 }
 
-// CLI11's "Could not convert: --last = all" and "--port: 1 required TEXT missing" as what is needed.
+// Rewrites the CLI11 messages "Could not convert: --last = all" and "--port: 1 required TEXT missing" so that
+// they say which value is needed. Returns other messages unchanged.
 std::string in_plain_words(const std::string& what) {
   constexpr std::string_view kConvert = "Could not convert: ";
   constexpr std::string_view kRequired = ": 1 required ";
@@ -48,7 +49,8 @@ std::string in_plain_words(const std::string& what) {
   return what;
 }
 
-// Of the program and its subcommands; true: it needs a value.
+// Collects the long options of the program and its subcommands. The value is true if the option needs a
+// value.
 void collect_options(const CLI::App& app, std::map<std::string, bool>& into) {
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames())
@@ -57,8 +59,9 @@ void collect_options(const CLI::App& app, std::map<std::string, bool>& into) {
     collect_options(*one, into);
 }
 
-// "help COMMAND" is "COMMAND --help". Of an option, its entries in the help of the program and its commands;
-// thrown as CLI11 throws what --version prints.
+// Handles "help TOPIC". For a command, returns the words of "COMMAND --help". For an option, throws its
+// entries in the help of the program and its commands as CLI::CallForVersion, as CLI11 does for the text of
+// --version.
 std::vector<std::string> words_of_help(const CLI::App& app, const std::vector<std::string>& arguments) {
   if (arguments.size() == 1) return {"--help"};
   const std::string& topic = arguments[1];
@@ -72,7 +75,7 @@ std::vector<std::string> words_of_help(const CLI::App& app, const std::vector<st
   }
   if (entries.empty())
     throw CLI::ArgumentMismatch("no command or option is called \"" + printable(shortened(topic)) + "\"");
-  entries.pop_back();  // whoever prints it adds the end of the line
+  entries.pop_back();  // the caller that prints the text adds the newline
   throw CLI::CallForVersion(entries, CLI::ExitCodes::Success);
 }
 
@@ -99,7 +102,7 @@ std::string command_line_error(const CLI::App& app, const CLI::ParseError& error
              app.get_require_subcommand_min() != 0 && app.get_subcommands().empty()) {
     what = "no command is given; the commands are " + subcommands_of(app);
   } else {
-    // Of the first line: CLI11 prints choices over several.
+    // Only the first line, because CLI11 lists the choices of a value on several lines.
     what = error.what();
     what = in_plain_words(printable(what.substr(0, what.find('\n'))));
   }
@@ -116,7 +119,7 @@ std::vector<std::string> words_to_parse(const CLI::App& app, const std::vector<s
   collect_options(app, known);
   std::vector<std::string> words;
   bool options = true;
-  std::string waits;  // an option without its value
+  std::string waits;  // option whose value must be the next word; empty if none
   for (const std::string& word : arguments) {
     options = options && word != "--";
     if (!waits.empty() && known.contains(word.substr(0, word.find('='))))

@@ -1,4 +1,4 @@
-// What a program that uses CLI11 says of a wrong command line, in one line.
+// One-line error messages for a wrong command line, for programs that use CLI11.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,13 +10,14 @@ class ParseError;
 
 namespace rtrs::tools {
 
-// "urtrs-sim: unknown option \"--sed\" of run; did you mean \"--seed\"?\n". Where it has no better hint, it
-// names the help of the subcommand that was read. `app` has parsed, and thrown `error`.
+// Returns, for example, "urtrs-sim: unknown option \"--sed\" of run; did you mean \"--seed\"?\n". If there is
+// no better hint, the message refers to --help of the subcommand. `error` must come from app.parse().
 std::string command_line_error(const CLI::App& app, const CLI::ParseError& error);
 
-// The arguments of a program as App::parse() takes them from a vector, the last one first. "--option="
-// becomes the option and an empty word: CLI11 would take the next argument for its value. Throws
-// CLI::ArgumentMismatch where an option of `app` or its subcommands stands in place of another one's value.
+// Returns the arguments in the form that App::parse() needs: last argument first. "--option=" becomes the
+// option and an empty word, because CLI11 would otherwise take the next argument as the value. Throws
+// CLI::ArgumentMismatch if an option needs a value and the next argument is an option of `app` or of its
+// subcommands.
 std::vector<std::string> words_to_parse(const CLI::App& app, const std::vector<std::string>& arguments);
 std::vector<std::string> words_to_parse(const CLI::App& app, int argc, const char* const* argv);
 

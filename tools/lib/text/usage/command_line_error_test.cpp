@@ -1,4 +1,4 @@
-// Wrong command lines, and the one line that is said of each.
+// Tests the one-line error message of wrong command lines.
 #include "tools/lib/text/usage/command_line_error.hpp"
 
 #include <gtest/gtest.h>

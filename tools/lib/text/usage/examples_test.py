@@ -1,5 +1,5 @@
-"""Runs the examples that the help of each program shows, with addresses of this host, folders of the test and small
-numbers in place of theirs. Those of urtrs-replay: tools/urtrs-replay/examples_test.py."""
+"""Runs the examples in the help of each program. Addresses are replaced by addresses of this host, folders by folders
+of the test, large numbers by small ones. For urtrs-replay see tools/urtrs-replay/examples_test.py."""
 import pathlib
 import re
 import shutil
@@ -11,7 +11,7 @@ from example_lines import ended, here
 from programs import BOUND, PLUGIN, ROOT, free_port, listens, program, until
 
 HAS = {name: pathlib.Path(program(name)).exists() for name in ("urtrsd", "urtrs-perf", "urtrs-conform", "urtrs-mapd")}
-FAILING = "scenario U\n  delivered number=20\n  expect O9\n"  # O9 does not fail
+FAILING = "scenario U\n  delivered number=20\n  expect O9\n"  # oracle O9 does not fire, so the expectation fails
 
 
 def help_of(name, *words):
@@ -19,7 +19,7 @@ def help_of(name, *words):
 
 
 def examples(text, name):
-    """The lines below "Examples:", with what a backslash continues."""
+    """Returns the lines below "Examples:", with continuation lines joined."""
     below = re.search(r"^Examples?:\n((?:  .*\n)+)", text, re.MULTILINE)[1].replace("\\\n", " ")
     return [line.strip() for line in below.splitlines() if re.match(rf"  (\S+=\S+ )*{name}( |$)", line)]
 
@@ -37,7 +37,7 @@ def test_urtrs_sim(tmp_path):
     lines = examples(help_of("urtrs-sim"), "urtrs-sim")
     assert len(lines) > 10
     for line in lines:
-        # Every small system takes minutes; explore_test searches them.
+        # The other configurations take minutes; explore_test searches them.
         line = line + " --config small" if line.endswith("explore") else here(line, tmp_path)
         assert shell(line, tmp_path).returncode in (0, 1), line
 
@@ -78,7 +78,7 @@ def test_urtrs_perf(tmp_path, ends):
         alone = "--compare-raw" in line
         line += " -D 0.1" if alone or "-n " not in line else ""
         done = shell(line if alone else f"{line} -p {port}", tmp_path)
-        # The comparison has no verdict on a machine that is busy.
+        # On a busy machine the comparison has no verdict: exit code 3.
         assert done.returncode in ((0, 3) if alone else (0,)), (line, done.stderr)
     assert (tmp_path / "client.rtrc").stat().st_size > 1000
 
@@ -98,15 +98,15 @@ def test_urtrs_conform(urtrsd, tmp_path):
             line += f" --port {server.port}"
         if "--role client" in line:
             line += f" --port {free_port()} --wait 1s"
-            expected = {4}  # it does not come
+            expected = {4}  # no server connects in time
         if "verbs" in line:
-            expected = {3, 4}  # no such device, or nobody listens there
+            expected = {3, 4}  # no such device, or no server listens there
         done = shell(line, tmp_path)
         assert done.returncode in expected, (line, done.stdout, done.stderr)
 
 
 def names(line):
-    """The examples of urtrs name one session, web1, and its path."""
+    """Runs the examples of urtrs, which name one session, web1, and its path."""
     return ended(re.sub(r"ip:127[\d.]+@ip:127[\d.]+", "ip:127.0.0.1@ip:127.0.0.1", line))
 
 
@@ -127,7 +127,7 @@ def _web1(urtrsd, tmp_path, ends, monkeypatch):
 
 
 def test_urtrs(web1, tmp_path):
-    """Each is a command that is understood; what only shows something has to show it."""
+    """Every example must be a valid command. A command that only shows something must succeed and print it."""
     entries = help_of("urtrs", "--help-all") + "\n\n"
     lines = examples(entries, "urtrs")
     commands = re.findall(r"^  ([a-z]+(?: (?!start|dump FILE)[a-z]+){0,2})(?= |$)",

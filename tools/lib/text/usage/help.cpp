@@ -11,7 +11,8 @@ namespace rtrs::tools {
 
 namespace {
 
-// The layout is the same with each version of CLI11, of which the names of options and their types are.
+// Does the layout itself, so that it does not depend on the version of CLI11. CLI11 formats only the names
+// and types of options.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() = default;
@@ -39,7 +40,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 
  private:
-  // "urtrs-sim sweep".
+  // Returns the name with its parents, such as "urtrs-sim sweep".
   static std::string full_name(const CLI::App& app) {
     const CLI::App* parent = app.get_parent();
     return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
@@ -60,7 +61,7 @@ class HelpFormatter : public CLI::Formatter {
     return text;
   }
 
-  std::vector<std::string> common_;  // empty: all
+  std::vector<std::string> common_;  // options shown by --help; empty: all
   std::string notes_;
 };
 
@@ -84,7 +85,7 @@ std::optional<std::string> help_asked(const CLI::App& app, const CLI::ParseError
   if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) return app.help();
   if (dynamic_cast<const CLI::CallForAllHelp*>(&error) != nullptr)
     return app.help("", CLI::AppFormatMode::All);
-  if (error.get_exit_code() == 0) return std::string(error.what()) + "\n";  // version
+  if (error.get_exit_code() == 0) return std::string(error.what()) + "\n";  // --version
   return std::nullopt;
 }
 

@@ -1,5 +1,4 @@
-// What --help and --help-all of a program that uses CLI11 print: 80 columns, and --help no more than a
-// screen.
+// Output of --help and --help-all for programs that use CLI11: 80 columns wide; --help fits on a screen.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,14 +11,15 @@ class ParseError;
 
 namespace rtrs::tools {
 
-// For the program and the subcommands that are added afterwards.
+// Sets up --help of the program and of the subcommands that are added after this call.
 void use_help(CLI::App& app);
 
-// The same for a program whose options do not fit on a screen: --help shows `common` ("--port") and the
-// footer, --help-all all options and behind the footer `notes`.
+// Like use_help(), for a program whose options do not fit on a screen. --help shows only the options `common`
+// ("--port") and the footer; --help-all shows all options, the footer and `notes`.
 void use_short_help(CLI::App& app, std::vector<std::string> common, std::string notes = {});
 
-// What is to be printed where `error` only says that help or version is asked for. `app` has thrown it.
+// Returns the text to print if `error` is a request for help or version; nullopt for a real error. `error`
+// must come from app.parse().
 std::optional<std::string> help_asked(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace rtrs::tools

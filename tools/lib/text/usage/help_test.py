@@ -1,4 +1,4 @@
-"""Help of every program and of each of its commands: 80 columns of ASCII, and no longer than a screen."""
+"""The help of every program and of each of its commands is ASCII, at most 80 columns wide, and fits on a screen."""
 import pathlib
 import re
 import subprocess
@@ -19,7 +19,7 @@ def said(name, *words):
 
 
 def commands(name):
-    """Words in front of --help: none, each command, and each noun of urtrs."""
+    """Yields the words to put before --help: none, each command, and each noun of urtrs."""
     yield ()
     if name == "urtrs":
         entries = said(name, "--help-all").partition("Positionals:\n")[2].partition("\n\n")[0]
@@ -54,7 +54,7 @@ def test_help_all_has_what_help_has_and_more(name):
     assert options < set(re.findall(r"(?<![\w-])--[a-z][\w-]*", whole))
 
 
-# Topics of each program: an option; of a program with commands a command and an option of a command.
+# Topics of "help TOPIC" for each program: an option, or a command and an option of a command.
 TOPICS = {"urtrsd": ["port"], "urtrs-sim": ["sweep", "seeds"], "urtrs-replay": ["cat", "last"], "urtrs-perf": ["--port"],
           "urtrs-conform": ["baseline"], "urtrs-mapd": ["state", "queue_timeout"], "urtrs-fs": ["--socket"]}
 

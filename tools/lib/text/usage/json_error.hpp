@@ -1,20 +1,22 @@
-// A mistake as JSON, for programs that were asked for JSON.
+// Error output of programs that run with --json.
 #pragma once
 #include <string>
 
 namespace rtrs::tools {
 
-// `--json` or `--json=FILE` is among the arguments: the answer is JSON even where the rest is wrong.
+// Returns true if `--json` or `--json=FILE` is among the arguments. The output is then JSON even if the other
+// arguments are wrong.
 bool wants_json(int argc, const char* const* argv);
 
-// "usage", "precondition", "timeout" or "failed", of exit codes 2, 3, 4 and others.
+// Returns the code for an exit code: 2 "usage", 3 "precondition", 4 "timeout", any other "failed".
 const char* error_code(int exit_code) noexcept;
 
-// The first line of what was said on stderr, "urtrs-perf: no server\n", without the program's name.
+// Returns the first line of a message for stderr ("urtrs-perf: no server\n") without the program name: "no
+// server".
 std::string without_name(const std::string& said);
 
-// {"schema_version":1,"error":{"code":CODE,"message":MESSAGE}} and a line feed; MESSAGE without the program's
-// name and without line feeds at its end.
+// Returns {"schema_version":1,"error":{"code":CODE,"message":MESSAGE}} and a newline. MESSAGE is `message`
+// without trailing newlines. Pass `message` without the program name.
 std::string json_error(int exit_code, const std::string& message);
 
 }  // namespace rtrs::tools

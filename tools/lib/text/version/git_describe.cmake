@@ -1,8 +1,8 @@
-# git_describe.cmake: writes what `git describe` says of SOURCE into OUTPUT, where it is something else than before.
+# git_describe.cmake: writes the output of `git describe` in SOURCE to OUTPUT if it has changed.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --tags OUTPUT_VARIABLE commit RESULT_VARIABLE result
   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-# A checkout around an unpacked archive is not ours.
+# Without .git in SOURCE, git found a repository in a parent folder, which is not the repository of this project.
 if(NOT result EQUAL 0 OR NOT EXISTS ${SOURCE}/.git)
   set(commit "")
 endif()

@@ -5,7 +5,7 @@
 namespace rtrs::tools {
 namespace {
 
-// What `git describe` said of the tree when it was built; empty outside a checkout.
+// Output of `git describe` at build time; empty outside a git checkout.
 constexpr std::string_view kCommit = URTRS_GIT_DESCRIBE;
 
 #ifdef __clang__

@@ -1,4 +1,4 @@
-// What `--version` of every program prints.
+// Output of `--version` of every program.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 
 namespace rtrs::tools {
 
-// Lines for a user who reports a bug: program, version and commit; fabrics of the build; compiler. Without a
-// newline at the end.
+// Returns lines for bug reports: program, version and commit; fabrics of the build; compiler. No trailing
+// newline.
 std::string version_text(std::string_view program);
 
-// Output of `--version --json`: an object with "schema_version" and "version", and a newline.
+// Returns the output of `--version --json`: an object with "schema_version" and "version", and a newline.
 std::string version_json(std::string_view program);
 
-// "0.5.0".
+// Returns the version alone: "0.5.0".
 std::string version();
 
 }  // namespace rtrs::tools

@@ -8,7 +8,7 @@ import pytest
 from programs import BOUND, program
 
 PROGRAMS = [name for name in ("urtrsd", "urtrs-sim", "urtrs-replay", "urtrs-perf", "urtrs-conform")
-            if os.path.exists(program(name))]  # some need libraries that a build may lack
+            if os.path.exists(program(name))]  # a build without some library lacks some programs
 FORM = r"{} \d+\.\d+\.\d+( \([\w.+-]+\))?\nfabrics: tcp[^\n]*\ncompiler: (g|clang)\+\+ \d[^\n]*\n"
 
 

@@ -35,7 +35,7 @@ std::optional<Label> label_named(const std::string& name) {
   return std::nullopt;
 }
 
-// Lines of a choice log, in the order it was drawn.
+// Converts a choice log to lines, in the order of the draws.
 class Lines {
  public:
   explicit Lines(const sim::ChoiceLog& choice_log) : log_(choice_log) {}
@@ -80,7 +80,7 @@ class Lines {
   std::size_t next_ = 0;
 };
 
-// Null when the line is one of a choice log.
+// Parses a line. Returns nullptr, or what is wrong with the line.
 const char* read_line(const std::string& line, sim::ChoiceLog& choice_log, std::vector<std::size_t>& open) {
   std::istringstream words(line);
   std::string word;
@@ -136,7 +136,7 @@ std::string to_json(const ChoiceLogFile& file) {
 tl::expected<ChoiceLogFile, std::string> parse_choice_log(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   const auto wrong = [](std::string why) { return tl::make_unexpected(std::move(why)); };
-  // Files written before the two members had their names are read too.
+  // Older files have other names for two members.
   const bool older = json.is_object() && json.contains("urtrs_tape");
   const char* const version = older ? "urtrs_tape" : "urtrs_choices";
   const char* const lines = older ? "tape" : "choices";

@@ -1,11 +1,9 @@
-// Choice logs as files: JSON, written and read by this project only, but meant to be looked at and edited
-// too.
+// Files of choice logs. The format is JSON, so that a person can read and edit a file.
 //   {"urtrs_choices": 1, "seed": 4711, "oracle": "O9", "seen": "...",
 //    "choices": ["( swarm", "( option", "swarm 4 1", ")", ")", "- fault_span", "latency 5001 17 x3", ...]}
-// A line is a draw (label, range, value, how often in a row), the begin "(" or end ")" of a group, or a group
-// that is left out "-". A draw that is missing takes its calm value.
-// A directed world has its "scenario" there too, whose "script" has one line of sim/world/script.hpp a
-// step.
+// A line is a draw (label, range, value, number of repetitions), the begin "(" or end ")" of a group, or "-"
+// for a group that is left out. A missing draw has its calm value. The file of a directed world also has a
+// "scenario", whose "script" has one line per step (sim/world/script.hpp).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -21,7 +19,7 @@ namespace rtrs::tools {
 struct ChoiceLogFile {
   static constexpr int kVersion = 1;
   std::uint64_t seed = 0;    // seed of the world; the data and names of a run derive from it
-  std::string oracle, seen;  // what failed
+  std::string oracle, seen;  // violated oracle, and what it saw
   sim::ChoiceLog choice_log;
   std::optional<sim::Scenario> scenario;  // directed world only; otherwise drawn from the choice log
   bool over_tcp = false;                  // "fabric": "tcp", see sim::Scenario

@@ -36,7 +36,7 @@ TEST(IsolatedRun, GivesTheRunAndItsChoiceLog) {
   EXPECT_EQ(again.hash, one.hash) << "a trimmed choice log plays the same run";
 }
 
-// Ends its process after some draws.
+// Aborts the process after 40 draws.
 class Crash final : public sim::ChoiceSource {
  protected:
   std::uint32_t choose(std::uint32_t, sim::Label) override {
@@ -53,7 +53,7 @@ TEST(IsolatedRun, ACrashIsAResultWithALog) {
   EXPECT_EQ(result.choice_log.draws.size(), 40u);
 }
 
-// Also where a node violates the protocol, so that there is something to find.
+// Includes scenarios in which a node violates the protocol, so that violations are found.
 TEST(LiveJudge, FindsInTheRecordsWhatTheTraceFilesShow) {
   LiveJudge live;
   unsigned found = 0;
@@ -137,7 +137,7 @@ TEST(ChoiceLogFile, WhatIsNoChoiceLogIsRefusedWithAReason) {
             "line 2 of the choice log: a choice log has at most 10,000,000 values");
 }
 
-// Of block devices, with disks that nobody adds; steps of a world that has nothing of the kind.
+// Examples: steps for block devices without disks, and steps for things that the world does not have.
 TEST(ChoiceLogFile, AScenarioThatCannotBePlayedIsRefused) {
   const auto refusal = [](const std::string& scenario) {
     const auto file =

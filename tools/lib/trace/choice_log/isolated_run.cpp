@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMaxEntries = std::size_t{8} << 20;
 constexpr std::size_t kTextBytes = 4096;
-// Of processor time; a run takes milliseconds.
+// Time limit of a run (wall clock); a normal run takes milliseconds.
 constexpr unsigned kMaxSeconds = 20;
 
 struct Entry {
@@ -45,7 +45,7 @@ struct IsolatedRunner::Shared {
   std::uint32_t oracle;
   std::uint64_t time, events, hash;
   char seen[kTextBytes];
-  char rule[kTextBytes];  // that the traces break
+  char rule[kTextBytes];  // rule that the traces violate
   char scenario[kTextBytes];
   std::uint64_t entry_count;
   Entry entries[kMaxEntries];
@@ -115,7 +115,7 @@ void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) no
   }
   const sim::WorldResult result = world->run();
   choice_log.narrate(nullptr);
-  world.reset();  // which completes its traces
+  world.reset();  // completes the traces
   shared_->failed = result.failed;
   shared_->stalled = result.stalled;
   shared_->exhausted = result.exhausted;
@@ -163,7 +163,7 @@ void IsolatedRunner::read_choice_log(sim::ChoiceLog& choice_log) const {
         break;
     }
   }
-  // A process that ended in the middle.
+  // If the process ended early, closes the open groups.
   for (const std::size_t group : open) choice_log.groups[group].end = choice_log.draws.size();
 }
 

@@ -18,17 +18,17 @@ struct IsolatedResult {
   // Failure without numbers, to compare runs: the oracle's id (with the violated rule of the specification if
   // only the specification found the failure), or the signal and the assertion that ended the process.
   std::string signature;
-  std::string seen;  // in words
+  std::string seen;  // what the oracle saw, as text
   std::string scenario;
   Nanos time = 0;
   std::uint64_t events = 0;
   std::uint64_t hash = 0;
   sim::ChoiceLog choice_log;
-  std::uint64_t log_entries = 0;  // draws, and begins and ends of groups
+  std::uint64_t log_entries = 0;  // number of draws, and begins and ends of groups
 };
 using MakeChoice = std::function<std::unique_ptr<sim::ChoiceSource>()>;
 
-// Runs worlds one after the other. Not copyable; one at a time.
+// Runs one world at a time.
 class IsolatedRunner {
  public:
   IsolatedRunner();
@@ -53,8 +53,8 @@ class IsolatedRunner {
 
   Shared* shared_ = nullptr;
   std::uint64_t longest_log_ = ~std::uint64_t{0};
-  int stderr_ = -1;                           // of the child, a file in memory
-  std::unique_ptr<LiveJudge> specification_;  // null: runs are not checked against the specification
+  int stderr_ = -1;                           // in-memory file for stderr of the child
+  std::unique_ptr<LiveJudge> specification_;  // nullptr: runs are not checked against the specification
 };
 
 }  // namespace rtrs::tools

@@ -16,7 +16,7 @@ trace::Listener& LiveJudge::of(sim::NodeId node) {
 }
 
 std::optional<TraceViolation> LiveJudge::verdict() {
-  // The order of the trace files: clients before the server.
+  // Same order as judge_traces(): clients before the server.
   std::sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) {
     return (a.id == 0) != (b.id == 0) ? b.id == 0 : a.id < b.id;
   });

@@ -26,7 +26,7 @@ class LiveJudge final : public sim::NodeListeners {
     sim::NodeId id = 0;
     std::unique_ptr<sim::LiveCheck> check;
   };
-  sim::Translator translator_;  // expensive to make, so it is made once
+  sim::Translator translator_;  // expensive to create, so it is reused
   std::unique_ptr<sim::LawCollector> laws_;
   std::vector<Node> nodes_;
 };

@@ -1,5 +1,5 @@
-// Prints the faults of a run that are chances of a single message, with their times; the others are in the
-// world's journal.
+// Prints the faults that affect a single message, with their times. The other faults are in the journal of
+// the world.
 #pragma once
 #include "sim/choices/choice.hpp"
 #include "sim/world/world.hpp"

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 // accepted (docs/conformance.md).
 constexpr std::size_t kMostStates = 64;
 
-// Memory is faster than a disk.
+// Prefers /dev/shm, because memory is faster than a disk.
 fs::path TraceScratch::base() {
   std::error_code error;
   const fs::path memory = "/dev/shm";

@@ -1,4 +1,4 @@
-// Simulated runs are recorded as real ones are, and judged like them (docs/conformance.md).
+// Judges the traces of simulated runs in the same way as traces of real runs (docs/conformance.md).
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -24,11 +24,11 @@ class TraceScratch {
 };
 
 struct TraceViolation {
-  std::string id;      // id of the rule, or A and the number of the law
+  std::string id;      // id of the rule, or A1..A18 for a law
   std::string oracle;  // O1..O18
-  std::string rule;    // its text
-  std::string seen;    // with the rule's id, what was seen and what would have been allowed
-  std::string where;   // file and record
+  std::string rule;    // text of the rule
+  std::string seen;    // id of the rule, what was seen, and what was allowed
+  std::string where;   // file and record number
   Nanos time = 0;
 };
 
@@ -43,7 +43,7 @@ class TraceVerdict {
   std::optional<TraceViolation> first_;
 };
 
-// The traces that a run wrote to PREFIX.*.rtrc, in order of their names.
+// Returns the trace files PREFIX.*.rtrc of a run, sorted by name.
 std::vector<std::string> traces_of(const std::string& prefix);
 
 // Judges the traces that a run wrote to PREFIX.*.rtrc; returns the earliest violation.

@@ -1,11 +1,11 @@
-// Two failures that differ in their numbers only are one.
+// Makes failure texts comparable: failures that differ only in numbers count as the same failure.
 #pragma once
 #include <cctype>
 #include <string>
 
 namespace rtrs::tools {
 
-// Every number as one '#'.
+// Replaces each number by one '#'.
 inline std::string without_numbers(const std::string& text) {
   std::string out;
   for (const char c : text) {

@@ -19,11 +19,11 @@ namespace rtrs::tools {
 
 namespace {
 
-// Of this process, for the answer of a command that was asked for JSON.
+// First error of this process, for the JSON output of a command with --json.
 std::string first_error;
 bool anything_printed = false;
 
-// Bytes of a sequence at the beginning of `text` that chooses a colour; 0 where there is none.
+// Returns the length of the colour escape sequence at the start of `text`; 0 if there is none.
 std::size_t color_bytes(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", 2);
@@ -62,7 +62,7 @@ bool given_twice(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     struct stat found {};
     const int failed = path == "-" ? ::fstat(STDIN_FILENO, &found) : ::stat(path.c_str(), &found);
-    if (failed != 0) continue;  // who opens it says why
+    if (failed != 0) continue;  // reported when the file is opened
     const auto [at, first] = seen.try_emplace({found.st_dev, found.st_ino}, path);
     if (first) continue;
     error(path + (path == at->second ? " is given twice" : " is the same file as " + at->second) +
@@ -144,8 +144,8 @@ bool may_write(const std::string& path, bool pipes) {
 
 int create_output(const std::string& path, unsigned mode, bool pipes) {
   if (!may_write(path, pipes)) return -1;
-  // Not O_EXCL, because the name may be a link to where nothing is yet. A pipe is waited for until it is
-  // read.
+  // Not O_EXCL, because the name may be a link to a file that does not exist yet. Opening a pipe blocks until
+  // it has a reader.
   const int fd =
       path == "-"
           ? ::dup(STDOUT_FILENO)
@@ -156,7 +156,7 @@ int create_output(const std::string& path, unsigned mode, bool pipes) {
   }
   struct stat status {};
   if (path == "-" || (::fstat(fd, &status) == 0 && is_writable(path, status, pipes))) {
-    // Where the mode is not ours to change, the owner has chosen it.
+    // Failure is ignored: if we may not change the mode, the file belongs to another user, who chose it.
     if (mode == 0600 && S_ISREG(status.st_mode)) (void)!::fchmod(fd, 0600);
     return fd;
   }

@@ -1,4 +1,4 @@
-// Files, output and progress as all subcommands need them.
+// Input files, output and progress of all subcommands.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace rtrs::tools {
 
-// A file to read, "-" is standard input. Says on stderr when it cannot be opened.
+// A file to read; "-" is standard input. Prints an error on stderr if it cannot be opened.
 class InputFile {
  public:
   explicit InputFile(const std::string& path);
@@ -20,20 +20,20 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
   bool is_open() const { return fd_ >= 0; }
   int fd() const { return fd_; }
-  std::uint64_t size() const { return size_; }  // 0: unknown
+  std::uint64_t size() const { return size_; }  // bytes; 0: unknown
 
  private:
   int fd_ = -1;
   std::uint64_t size_ = 0;
 };
 
-// Whether two of them are one file, by whatever names. Says so on stderr.
+// Returns true, and prints an error, if two of the paths are the same file, even under different names.
 bool given_twice(const std::vector<std::string>& paths);
 
-// The first `most` bytes of a file. Where it has more, the next read fails with EFBIG.
+// Source of at most `most` bytes of a file. If the file has more, the next read fails with EFBIG.
 class BoundedSource final : public trace::Source {
  public:
-  BoundedSource(int fd, std::uint64_t most) : source_(fd), left_(most) {}  // borrowed
+  BoundedSource(int fd, std::uint64_t most) : source_(fd), left_(most) {}  // does not own `fd`
   std::ptrdiff_t read(void* to, std::size_t size) noexcept override;
   bool exceeded() const { return exceeded_; }
 
@@ -43,33 +43,36 @@ class BoundedSource final : public trace::Source {
   bool exceeded_ = false;
 };
 
-// Lines of output with each unsafe character (see tools/lib/text/printable.hpp; tab and line feed are safe
-// here) as \uNNNN, which JSON reads as that character, and with bytes that are not UTF-8 as \xNN. `colors`
-// keeps sequences that only choose a colour.
+// Makes output lines safe to print (tools/lib/text/printable.hpp; tab and newline are safe here). Each unsafe
+// character becomes \uNNNN, which is valid in JSON, and each byte that is not UTF-8 becomes \xNN. `colors`:
+// keeps colour sequences.
 std::string printable_lines(std::string_view text, bool colors = false);
 
-// Whether a result may be written to `path`: nothing is there, or an empty file. Says on stderr why not. With
-// `pipes`, "-" (standard output) and a named pipe too. Opens and changes nothing.
+// Returns true if a result may be written to `path`: the file does not exist or is empty. With `pipes`, also
+// accepts "-" (standard output) and a named pipe. Otherwise prints the reason on stderr. Does not open or
+// change the file.
 bool may_write(const std::string& path, bool pipes = false);
-// A descriptor for writing there, or -1 and the reason on stderr: what may_write() refuses is never changed.
-// 0600 is the mode of an empty file that is there as well.
+// Opens `path` for writing. Returns a descriptor that the caller owns, or -1 after printing the reason on
+// stderr. Never changes a file that may_write() refuses. If `mode` is 0600, an existing empty file gets this
+// mode too.
 int create_output(const std::string& path, unsigned mode, bool pipes = false);
 
-// Standard output, buffered and made printable. EPIPE is no error: the reader may stop early (cat | head).
+// Buffered standard output, made safe to print. EPIPE is no error, because the reader may stop early (cat |
+// head).
 class Output {
  public:
   explicit Output(bool colors = false) : colors_(colors) {}
-  // False when nothing more can be written.
+  // Writes a line. Returns false if no more output can be written.
   bool line(std::string_view text);
-  // Exit code: `code`, or an error when the output could not be written.
+  // Flushes. Returns the exit code: `code`, or an error if the output could not be written.
   int finish(int code);
 
  private:
   bool colors_ = false;
-  int errno_ = 0;  // of the first failure
+  int errno_ = 0;  // errno of the first failure; 0: none
 };
 
-// How much of a big file is read, on stderr.
+// Shows on stderr how much of a large file is read.
 class Progress {
  public:
   Progress(std::uint64_t size, bool wanted);
@@ -82,12 +85,12 @@ class Progress {
   ProgressLine line_;
 };
 
-// Says why a trace could not be read to its end, and what that means. Answers the exit code.
+// Prints why a trace could not be read to its end and what that means. Returns the exit code.
 int report_stop(const std::string& path, trace::Reader::Status status, const trace::Reader& reader);
 void error(const std::string& text);
-// What error() said first, while standard output has nothing; empty: nothing, or there is an answer.
+// Returns the first text of error(). Empty if there was none, or if a result was written to standard output.
 const std::string& unanswered_error();
-// Says that only the records before the damage are looked at; nothing where `damage` is empty.
+// Prints a warning that only the records before the damage are used. Does nothing if `damage` is empty.
 void warn_of_damage(const std::string& path, const std::string& damage, std::uint64_t records);
 
 }  // namespace rtrs::tools

@@ -13,7 +13,7 @@ namespace rtrs::sim {
 namespace {
 
 constexpr std::size_t kKept = 64;
-constexpr unsigned kContentLaw = 17;  // nothing arrives that was not posted
+constexpr unsigned kContentLaw = 17;  // law A17: nothing arrives that was not posted
 
 WorkRequest::Op op_of(spec::WireOp op) noexcept {
   switch (op) {
@@ -98,12 +98,12 @@ class LawCollector::Chunks {
         asked = asked || end.client;
         if (end.client) clients_[name.session].push_back(&end);
       }
-      // A connection that some client has used, of which nobody has a record.
+      // No trace has the client's end of this connection.
       if (!asked) unknown_.insert(name.session);
     }
   }
 
-  // Message `wr` of `from`, a client's end.
+  // `wr`: index of a message in `from`, which is the client's end.
   bool may_be_overwritten(const spec::Uuid& session, const End& from, std::size_t wr) const {
     const Message& message = from.sent[wr];
     if (message.op != spec::WireOp::write_imm) return false;
@@ -129,8 +129,8 @@ class LawCollector::Chunks {
   static bool is_request(const Message& message) {
     return message.op == spec::WireOp::write_imm && spec::imm_type(message.imm) == spec::kIoReq;
   }
-  // When the client had the first answer for the chunk on this connection after `order`; never: the request
-  // may act at any time.
+  // Returns the position of the first response for the chunk on this connection after `order`. If there is
+  // none, the request may take effect at any time, and the maximum value is returned.
   static std::uint64_t answered(const End& end, std::uint32_t chunk, std::uint64_t order) {
     const std::uint32_t mask = (std::uint32_t{1} << spec::log2up(end.depth)) - 1;
     for (const Message& one : end.received) {
@@ -147,7 +147,7 @@ class LawCollector::Chunks {
   std::set<spec::Uuid> unknown_;
 };
 
-// One direction of one connection, before a monitor of its own: the sender is queue pair 0 of node 0.
+// Checks one direction of one connection with a separate law monitor. The sender is queue pair 0 of node 0.
 class LawCollector::Direction {
  public:
   Direction(const End& from, const End& to, const spec::Uuid& session, const Chunks& chunks)
@@ -163,14 +163,14 @@ class LawCollector::Direction {
     feed(NetworkEvent::Kind::receives_posted, [&](NetworkEvent& h) {
       h.qp = 1, h.length = static_cast<std::uint32_t>(std::min<std::size_t>(to.received.size(), 0xffffffff));
     });
-    // Keys are the business of the rules for requests and responses.
+    // Grants access to everything, because the rules of requests and responses check keys.
     feed(NetworkEvent::Kind::key_granted, [](NetworkEvent& h) { h.node = 1, h.length = 0xffffffff; });
   }
 
   void judge(LawCheck& check, Contents contents) {
     std::size_t next = 0;
     for (const Message& seen : to_.received) {
-      // Writes without immediate are seen by nobody: they came before what was sent after them.
+      // The receiver does not see writes without immediate. Each counts as arrived before the next message.
       while (next < from_.sent.size() && from_.sent[next].op == spec::WireOp::write) {
         effect(next, from_.sent[next]);
         ++next;
@@ -188,7 +188,7 @@ class LawCollector::Direction {
   }
 
  private:
-  // The content of a message that arrived in its place.
+  // Compares the content of a message with that of the message that was sent in its place.
   void compare(std::size_t wr, const Message& seen, LawCheck& check) const {
     if (wr >= from_.sent.size() || (seen.known && seen.length == 0)) return;
     const Message& posted = from_.sent[wr];
@@ -217,8 +217,8 @@ class LawCollector::Direction {
   static bool same_data(const Message& posted, const Message& seen) {
     return posted.data == seen.data || made_up(posted, seen.data) || made_up(seen, posted.data);
   }
-  // A capture that was made from a trace with digests has the digest again and again instead of the data
-  // (`urtrs-replay pcap`): `digest` is of such data.
+  // If `urtrs-replay pcap` makes a capture from a trace that has only digests, the capture repeats the digest
+  // in place of the data. Returns true if `digest` is the digest of such data.
   static bool made_up(const Message& message, std::uint64_t digest) {
     constexpr std::uint32_t kMostData = std::uint32_t{1} << 28;
     const std::uint32_t size = message.length - message.head_size;
@@ -251,7 +251,8 @@ class LawCollector::Direction {
     const Message& posted = from_.sent[wr];
     return posted.op == seen.op && posted.imm == seen.imm && (!seen.known || posted.length == seen.length);
   }
-  // The one that it should be, else a later one, else an earlier one.
+  // Returns the sent message that `seen` can be: the expected one, otherwise a later one, otherwise an
+  // earlier one.
   std::size_t source_of(const Message& seen, std::size_t next) const {
     for (std::size_t wr = next; wr < from_.sent.size(); ++wr)
       if (fits(wr, seen)) return wr;
@@ -272,8 +273,9 @@ class LawCollector::Direction {
   LawMonitor monitor_;
 };
 
-// Traces are of one run when a connection of theirs has an end in each: also when another server, or the same
-// one after its restart, got the same request, or when packets are missing.
+// Finds traces that do not belong to the same run as the others. Two traces belong to one run if a connection
+// has one end in each trace, even if a second server or a restarted server received the same request, or if
+// packets are missing.
 void LawCollector::pair_traces(LawCheck& check) const {
   std::vector<bool> busy(traces_), known(traces_);
   bool clients = false, servers = false;
@@ -283,7 +285,7 @@ void LawCollector::pair_traces(LawCheck& check) const {
     clients = clients || client, servers = servers || server;
     for (const std::size_t at : ends) {
       const End& end = ends_[at];
-      // A request that nobody answered may have got lost on its way.
+      // An unanswered connect request may have been lost, so it proves nothing.
       if (end.accepted && !end.received.empty()) busy[end.trace] = true;
       if (client && server) known[end.trace] = true;
     }
@@ -310,8 +312,8 @@ LawCheck LawCollector::judge(Contents contents) const {
       (end.client ? client : server) = &end;
       ++(end.client ? clients : servers);
     }
-    // A request that reached two servers, or the same server before and after a restart, has no one other
-    // end.
+    // If a connect request reached two servers, or one server before and after a restart, its peer is not
+    // unique.
     if (clients != 1 || servers != 1 || client->gapped || server->gapped) continue;
     ++check.pairs;
     Direction(*client, *server, name.session, chunks).judge(check, contents);

@@ -1,6 +1,6 @@
-// The laws of reliable connections over recorded traces: where both ends of a connection noted what they sent
-// and what arrived, the law monitor judges whether a reliable connection could have done that. Times are not
-// compared: the two sides have clocks of their own.
+// Checks the laws of reliable connections on recorded traces. If both ends of a connection recorded what they
+// sent and received, the law monitor checks whether a reliable connection could have delivered it. Times are
+// not compared, because the two ends have different clocks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,41 +20,41 @@ struct LawFinding {
 };
 
 struct LawCheck {
-  std::uint64_t pairs = 0;     // connections of which both ends were seen
-  std::uint64_t messages = 0;  // that arrived
-  std::uint64_t contents = 0;  // of these, whose content was compared with what was sent
-  // Arrived, and their content was not compared: recorded differently at the two ends, or not at all.
+  std::uint64_t pairs = 0;     // connections with both ends in the traces
+  std::uint64_t messages = 0;  // messages that arrived
+  std::uint64_t contents = 0;  // messages whose content was compared with the sent message
+  // Messages whose content was not compared, because the ends recorded it differently or not at all.
   std::uint64_t uncompared = 0;
-  // Compared and different, where another request for the same chunk may have written into it meanwhile: an
-  // older copy that acts late, or a request that the traces do not have. Proves nothing.
+  // Messages with different content that prove nothing, because another request may have written to the same
+  // chunk: a late copy of an older request, or a request that is not in the traces.
   std::uint64_t unproven = 0;
-  // Traces by their number, from 0, that have connections with messages while other traces are of the other
-  // side, and no connection of theirs has its other end there.
+  // Indexes (from 0) of traces that match no other trace. Such a trace has connections with messages, and
+  // there are traces of the other side, but none has the other end of a connection.
   std::vector<unsigned> strangers;
   bool one_sided = false;  // all connections were recorded by clients, or all by servers
-  bool silent = false;     // there are connections, and no message of any of them was recorded
+  bool silent = false;     // there are connections, but none has a recorded message
   std::uint64_t violations = 0;
-  std::vector<LawFinding> findings;  // the first ones
+  std::vector<LawFinding> findings;  // at most the first 64
 };
 
 // Collects the wire notes of any number of traces.
 class LawCollector {
  public:
-  // Before the records of each trace.
+  // Call before the records of each trace.
   void begin_trace() {
     trace_ = traces_++;
     first_end_ = ends_.size();
   }
-  // Where the traces are recorded at the same time: the records that follow are of trace `trace`, counted
-  // from 0 in the order of first use. Such traces have no begin_trace() and end_trace(); all are whole.
+  // For traces that are recorded at the same time, instead of begin_trace() and end_trace(): the next records
+  // belong to trace `trace`, numbered from 0 in the order of first use. Such traces are complete.
   void continue_trace(unsigned trace) noexcept {
     trace_ = trace;
     if (trace >= traces_) traces_ = trace + 1;
   }
-  // After them. Not whole: what its connections sent last may be missing.
+  // Call after the records of each trace. `whole`: false if the end of the trace may be missing.
   void end_trace(bool whole);
   void on(unsigned machine, const spec::Event&);
-  // Contents::ignore: what messages say is not compared.
+  // Contents::ignore: does not compare the content of messages.
   enum class Contents : bool { ignore, compare };
   LawCheck judge(Contents contents = Contents::compare) const;
 
@@ -63,11 +63,11 @@ class LawCollector {
     spec::WireOp op = spec::WireOp::write;
     std::uint32_t imm = 0;
     std::uint32_t length = 0;
-    bool known = true;  // the length is
+    bool known = true;  // `length` is known
     std::uint32_t head_size = 0;
-    std::uint64_t head = 0;   // digest of what a machine parses
-    std::uint64_t data = 0;   // digest of the rest, 0: none
-    std::uint64_t order = 0;  // of its record among all records
+    std::uint64_t head = 0;   // digest of the part that a machine parses
+    std::uint64_t data = 0;   // digest of the rest; 0: none
+    std::uint64_t order = 0;  // number of its record among all records
   };
   struct End {
     spec::Key key;
@@ -76,7 +76,7 @@ class LawCollector {
     bool client = false;
     std::vector<Message> sent;
     std::vector<Message> received;
-    std::uint32_t depth = 0;  // chunks; 0: not known
+    std::uint32_t depth = 0;  // number of chunks; 0: unknown
     bool accepted = false;
     bool gapped = false;
     bool cut = false;  // the trace ended before the process did
@@ -98,12 +98,12 @@ class LawCollector {
 
   unsigned trace_ = 0;
   unsigned traces_ = 0;
-  std::size_t first_end_ = 0;  // of this trace
+  std::size_t first_end_ = 0;  // index of the first end of this trace
   std::uint64_t records_ = 0;
   std::vector<End> ends_;
   std::map<std::pair<Place, spec::Key>, std::size_t> current_;
   std::map<Name, std::vector<std::size_t>> named_;
-  std::set<unsigned> blind_;  // traces with messages of connections whose beginning they do not have
+  std::set<unsigned> blind_;  // traces that have messages of a connection, but not its beginning
 };
 
 }  // namespace rtrs::sim

@@ -1,4 +1,5 @@
-// Traces of both ends, made by hand: what was sent must be what arrived, as far as the traces go.
+// Tests handmade traces of both ends: the received messages must be the sent ones, as far as the traces show
+// them.
 #include "tools/lib/trace/judge/law_check.hpp"
 
 #include <gtest/gtest.h>
@@ -75,7 +76,7 @@ TEST(LawCheck, DemandsTheSameOfAReceiverThatWasKilled) {
   EXPECT_NE(judged({{1, 2}, {1, 2, 3}, true, false}).violations, 0U);
 }
 
-// A client that writes into the chunks of its server over some connections, of which each is a path.
+// A client that writes to the chunks of its server over several paths of one connection each.
 class Writes : public ::testing::Test {
  protected:
   void connect(bool client, std::uint16_t path, unsigned run = 0) {
@@ -90,7 +91,7 @@ class Writes : public ::testing::Test {
     event.bytes = request;
     laws_.on(0, event);
     std::string answer(spec::kConRspBytes, '\0');
-    answer[6] = 4;  // depth
+    answer[6] = 4;  // queue depth
     event.cm = spec::CmKind::rep;
     event.sent = !client;
     event.bytes = answer;

@@ -1,4 +1,4 @@
-// Judges machines and wire notes while they are recorded, by the same rules as check_trace().
+// Judges machines and wire notes during recording, by the same rules as check_trace().
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace rtrs::sim {
 
-// One node. Traces of several nodes may share `laws` and `translator`, which outlive them.
+// Checks one node. Several nodes can share `laws` and `translator`, which must outlive the checks.
 class LiveCheck final : public trace::Listener {
  public:
   LiveCheck(Translator& translator, LawCollector& laws, unsigned trace)
       : translator_(translator), laws_(laws), trace_(trace) {}
   void on(const trace::Record&) override;
-  // Once, after the last record.
+  // Call once, after the last record.
   void finish() { checker_.finish(); }
   const spec::Findings& findings() const noexcept { return checker_.findings(); }
 

@@ -1,5 +1,5 @@
-// Judges a recorded trace: the specification over its machines and its wire notes, the laws of reliable
-// connections over what both sides noted.
+// Judges a recorded trace: checks its machines and wire notes against the specification. With traces of both
+// sides, also checks the laws of reliable connections.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@ const char* to_string(CheckVerdict) noexcept;
 
 struct TraceCheck {
   CheckVerdict verdict = CheckVerdict::inconclusive;
-  std::vector<spec::Finding> findings;  // the first ones
+  std::vector<spec::Finding> findings;  // only the first findings
   std::uint64_t violations = 0;
   std::size_t most_states = 0;
   spec::Coverage coverage;
@@ -25,15 +25,15 @@ struct TraceCheck {
   std::uint64_t records = 0;
   trace::Reader::Status status = trace::Reader::Status::ok;
   trace::Reader::Stop stop;
-  std::vector<std::string> judged;  // in words: what the verdict is about
-  // Why a conforming trace proves less than it could. Not empty: inconclusive.
+  std::vector<std::string> judged;  // what was judged, as text
+  // Reasons why a conforming trace proves less than it could. If not empty, the result is inconclusive.
   std::vector<std::string> doubts;
 };
 
 using CheckProgress = std::function<void(std::uint64_t bytes)>;
-// `laws`, where given, gets the wire notes, to be judged when all traces were read. `capture_heartbeat`: the
-// heartbeat interval of both peers in ns, for traces that were made from captures; 0: not known, so how often
-// heartbeats come is not judged there.
+// `laws`: receives the wire notes, to be judged after all traces are read; may be nullptr.
+// `capture_heartbeat`: heartbeat interval of both peers in ns, for traces made from captures; 0: unknown, so
+// the timing of heartbeats is not judged.
 TraceCheck check_trace(trace::Source& source, LawCollector* laws = nullptr,
                        const CheckProgress& progress = {}, std::uint64_t capture_heartbeat = 0);
 

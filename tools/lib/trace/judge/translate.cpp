@@ -127,7 +127,7 @@ constexpr Named kFields[] = {
     RTRS_FIELD("config.heartbeat.interval", settings.heartbeat_interval),
     RTRS_FIELD("config.heartbeat.missed_max", settings.heartbeat_missed_max),
 };
-// `kind` means two things.
+// Two events have a field `kind`, with different meanings.
 constexpr Named kReceive = RTRS_FIELD("kind", receive);
 constexpr Named kCm = RTRS_FIELD("kind", cm);
 #undef RTRS_FIELD
@@ -135,7 +135,7 @@ constexpr Named kCm = RTRS_FIELD("kind", cm);
 
 struct Words {
   std::string_view enumeration;
-  std::span<const std::string_view> words;  // by the specification's number; an unknown word is 0
+  std::span<const std::string_view> words;  // index: number in the specification; unknown words are 0
 };
 constexpr std::string_view kStates[] = {"",         "absent",  "connecting", "connected",
                                         "draining", "waiting", "closing",    "closed"};

@@ -1,5 +1,5 @@
-// Records of a trace as events of the specification. Goes by the names that the trace itself carries, so
-// traces of other versions are understood as far as their words are the same.
+// Translates trace records to events of the specification. Uses the names in the schema of the trace, so that
+// traces of other versions can be read as far as they use the same names.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,16 +14,17 @@ namespace rtrs::sim {
 
 class Translator {
  public:
-  // `schema` is of the trace's header and outlives the translator.
+  // `schema`: from the header of the trace; must outlive the translator.
   explicit Translator(const trace::Schema& schema);
-  // Null for events that no rule looks at. Valid until the next call; bytes are borrowed from the record.
+  // Returns nullptr for an event that no rule uses. The event is valid until the next call; its bytes point
+  // into the record.
   const spec::Event* translate(const trace::Record&);
 
  private:
   using Setter = void (*)(spec::Event&, std::uint64_t number, std::string_view bytes);
   struct Field {
     Setter set = nullptr;
-    std::vector<std::uint64_t> words;  // of enumerations: the specification's number, by the trace's
+    std::vector<std::uint64_t> words;  // for enumerations: number in the trace -> number in the specification
   };
   struct Entry {
     std::optional<spec::Kind> kind;
@@ -31,7 +32,7 @@ class Translator {
   };
   static Field field_of(const trace::FieldInfo&, const trace::Schema&);
 
-  std::vector<Entry> entries_;  // by event number
+  std::vector<Entry> entries_;  // index: number of the event
   spec::Event event_;
 };
 

@@ -55,7 +55,7 @@ bool ClientPlayer::can(ConnectFailed& in, const InputMeta& meta, std::uint32_t) 
 }
 
 bool ClientPlayer::can(ConnectionLost& in, const InputMeta& meta, std::uint32_t) {
-  // With fewer connections a path it is lost all the same.
+  // If the configuration now has fewer connections per path, the loss applies to the last one.
   in.key.con = std::min<std::uint16_t>(in.key.con, machine_.config().con_num - 1);
   Connection* con = find(in.key, meta.age);
   if (con == nullptr || con->lost || con->failed) return false;
@@ -88,7 +88,7 @@ bool ClientPlayer::answer_for(ConKey& key, std::uint32_t age, std::uint32_t requ
   const bool tagged = machine_.path(key.path).has_generations();
   const std::uint32_t id = tagged ? pack_msg_id(depth_, posted.permit, posted.generation) : posted.permit;
   imm = wire::encode_io_rsp(wire::imm_type(imm), id, rsp.error);
-  // The server answers once.
+  // The server responds once.
   found->second.posted.reset();
   return true;
 }
@@ -100,7 +100,7 @@ bool ClientPlayer::can(ImmReceived& in, const InputMeta& meta, std::uint32_t) {
   Connection* con = find(in.key, meta.age);
   if (con == nullptr || !con->up || con->lost) return false;
   if (type == wire::ImmType::hb_ack) return con->heartbeats != 0 && con->heartbeats-- != 0;
-  // The server begins when it has sent INFO_RSP.
+  // The server sends nothing before INFO_RSP.
   const auto service = connections_.find(ConKey{in.key.path, 0, in.key.epoch});
   return service != connections_.end() && service->second.info_asked;
 }
@@ -165,7 +165,7 @@ bool ClientPlayer::rename(ConKey& key, const ClientPlayer& from) const {
   const auto there = from.newest_.find(key.path);
   const auto here = newest_.find(key.path);
   if (there == from.newest_.end() || here == newest_.end()) return false;
-  // What can be done over a path is decided by its state.
+  // The state of the path decides which actions are possible.
   if (machine_.path(key.path).state() != from.machine_.path(key.path).state()) return false;
   key.epoch = key.epoch - there->second + here->second;
   key.con = std::min<std::uint16_t>(key.con, machine_.config().con_num - 1);
@@ -177,7 +177,7 @@ bool ClientPlayer::rename(std::uint16_t& permit, const ClientPlayer& from) const
   if (holder == from.holders_.end()) return false;
   const auto request = requests_.find(holder->second);
   if (request == requests_.end()) return false;
-  // Where it is decides what can become of it.
+  // State and path of the request decide which actions are possible.
   const Permit& there = from.machine_.permit(permit);
   const Permit& here = machine_.permit(request->second.permit);
   const bool somewhere = there.state != Permit::State::free && there.state != Permit::State::queued;

@@ -1,5 +1,5 @@
-// Feeds a client session the inputs of a shorter run: names that have changed are replaced (permits, epochs,
-// cookies, message ids), and an input that can no longer happen, because what caused it is gone, is left out.
+// Replays a subset of the recorded inputs on a client session. Identifiers that differ in the shorter run are
+// replaced (permits, epochs, cookies, message ids). An input whose cause is missing is skipped.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -17,31 +17,33 @@ class ClientPlayer {
   using Actions = ClientActions;
   explicit ClientPlayer(const ClientInputs& trace) : machine_(trace.config) {}
 
-  // The input as it has to be fed, `number` is its index in the trace; nothing when it is impossible. What it
-  // stands for counts as having happened, so step() has to follow.
+  // Returns the input with the identifiers of this run, or nullopt if the input is impossible. `number`:
+  // index of the input in the trace. The caller must pass the result to step(), because the input counts as
+  // done.
   std::optional<ClientInput> prepare(const ClientInput&, std::uint32_t number, const InputMeta&);
   void step(const ClientInput&, ClientActions&);
   const char* broken_invariant() const { return machine_.broken_invariant(); }
   std::uint64_t fingerprint() const { return machine_.fingerprint(); }
-  // An action that the machine of `from` could take now as this machine would take it; nothing when what it
-  // is about does not exist here.
+  // Translates an action of the run that `from` plays to the identifiers of this run. Returns nullopt if the
+  // object of the action does not exist here.
   std::optional<ClientAction> renamed(const ClientAction&, const ClientPlayer& from) const;
 
  private:
   struct Connection {
-    unsigned unsignalled = 0;  // work posted since the last that asked for a completion
+    unsigned unsignalled = 0;  // work requests posted after the last signalled one
     bool up = false, failed = false, lost = false, disconnected = false;
     bool info_asked = false, info_given = false;
-    unsigned heartbeats = 0;  // HB_MSG of ours without an answer
+    unsigned heartbeats = 0;  // own HB_MSG without an answer
     std::deque<std::uint64_t> cookies;
-    std::optional<std::uint32_t> fence;  // serial that was asked and not answered
+    std::optional<std::uint32_t> fence;  // serial of the unanswered FENCE_REQ
   };
   struct Request {
     std::uint16_t permit = 0;
-    std::optional<PostRequest> posted;  // the last time
+    std::optional<PostRequest> posted;  // last post of the request
   };
 
-  // The key as it is called now, and its connection; null when there is none.
+  // Sets the epoch of `key` to its value in this run. Returns the connection, or nullptr if it does not
+  // exist.
   Connection* find(ConKey& key, std::uint32_t age);
   bool can(PathAdded&, const InputMeta&, std::uint32_t);
   bool can(PathRemoveRequested&, const InputMeta&, std::uint32_t) { return true; }
@@ -65,8 +67,8 @@ class ClientPlayer {
   bool can(Submitted&, const InputMeta&, std::uint32_t);
   bool can(DeadlineReached&, const InputMeta&, std::uint32_t);
   bool can(Continued&, const InputMeta&, std::uint32_t);
-  // The connection that the request went over, and the message id under which it is known; false when nothing
-  // of it is under way there.
+  // Sets `key` and `imm` to the connection and the message id of the request in this run. Returns false if
+  // the request is not in flight there.
   bool answer_for(ConKey& key, std::uint32_t age, std::uint32_t request, std::uint32_t& imm);
   bool rename(ConKey&, const ClientPlayer& from) const;
   bool rename(std::uint16_t& permit, const ClientPlayer& from) const;
@@ -76,13 +78,13 @@ class ClientPlayer {
   void posted(ConKey key, std::uint64_t cookie);
 
   ClientSession machine_;
-  std::map<std::uint16_t, std::uint32_t> newest_;  // epoch by path
+  std::map<std::uint16_t, std::uint32_t> newest_;  // path -> newest epoch
   std::map<std::uint16_t, bool> added_;
   std::map<ConKey, Connection> connections_;
-  std::map<std::uint32_t, Request> requests_;       // by the input that submitted it
-  std::map<std::uint16_t, std::uint32_t> holders_;  // by permit
+  std::map<std::uint32_t, Request> requests_;       // index of the Submitted input -> request
+  std::map<std::uint16_t, std::uint32_t> holders_;  // permit -> index of the Submitted input
   std::uint32_t depth_ = 0;
-  std::uint32_t fences_ = 0;  // serial of the last
+  std::uint32_t fences_ = 0;  // serial of the last FENCE_REQ
 };
 
 }  // namespace rtrs::tools

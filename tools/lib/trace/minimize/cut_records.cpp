@@ -16,7 +16,8 @@ namespace {
 using Numbers = std::vector<std::uint32_t>;
 using Place = std::array<std::uint64_t, 4>;  // instance, path, connection, epoch
 
-// Of the key among the fields; the instance alone where there is none.
+// Sets `place` from the connection key among the fields. Returns false, with only the instance set, if there
+// is no key.
 bool place_of(const trace::Record& record, Place& place) {
   place = {record.instance, 0, 0, 0};
   bool any = false;

@@ -1,5 +1,5 @@
-// Some of the records of a trace, as they are: for traces that no machine can be run again on, such as those
-// made of a capture.
+// Selects records of a trace without changing them. For traces whose machines cannot be run again, such as
+// traces made from captures.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -14,22 +14,23 @@ namespace rtrs::tools {
 
 class RecordCut {
  public:
-  // The error says why the trace cannot be read.
+  // Loads all readable records. The error says why the trace cannot be read.
   static tl::expected<RecordCut, std::string> load(trace::Source&);
 
-  // Where and why the trace can be read no further; empty: it is whole.
+  // Position and reason at which reading stopped; empty: the trace is complete.
   const std::string& damage() const { return damage_; }
-  std::size_t records() const { return records_.size(); }  // all that can be read
+  std::size_t records() const { return records_.size(); }  // number of readable records
 
-  // Records that may be left out: all but the beginnings and ends of machines, which go when nothing of the
-  // machine is left. By their index among them.
+  // Number of removable records: all except the begin and end of machines, which are removed with the last
+  // record of their machine. The other functions take indexes of removable records.
   std::size_t size() const { return removable_.size(); }
-  // Records of one connection have the same number.
+  // Returns the number of the record's connection; Thinning::kNoGroup if it has none.
   std::uint32_t connection(std::uint32_t index) const { return records_[removable_[index]].connection; }
-  // How many of the removable ones are in front of record `seq` of a file that has only `kept`, it counted.
+  // Returns the number of removable records up to and including record `seq` of a file that has only `kept`.
   std::size_t up_to(const std::vector<std::uint32_t>& kept, std::uint64_t seq) const;
 
-  // Writes those that are kept, ascending. A positive errno on failure.
+  // Writes the records `kept` (ascending). Sets `records` to the number of written records. Returns 0 or a
+  // positive errno.
   int write(const std::vector<std::uint32_t>& kept, const std::string& path, std::uint64_t& records) const;
 
  private:
@@ -39,9 +40,9 @@ class RecordCut {
     Nanos time = 0;
     bool removable = false;
     std::uint32_t connection = 0;
-    std::vector<trace::Value> values;  // their bytes are in bytes_
+    std::vector<trace::Value> values;  // byte values point into bytes_
   };
-  // Numbers of the records that a file with `kept` has.
+  // Returns the indexes in records_ of all records of a file with `kept`.
   std::vector<std::uint32_t> selected(const std::vector<std::uint32_t>& kept) const;
 
   trace::Header header_;

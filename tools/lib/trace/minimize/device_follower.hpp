@@ -1,5 +1,5 @@
-// Follows machines of devices through the record, to find out what their inputs belong to when handles,
-// tokens, operations and ids of a shorter run are others.
+// Follows recorded device machines to find out to which earlier input each input belongs. A shorter run needs
+// this, because its handles, tokens, operations and ids differ from the recorded ones.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -12,35 +12,37 @@ namespace rtrs::tools {
 
 class ClientDevicesFollower {
  public:
-  // What input number `index` belongs to.
+  // Returns the meta data of input number `index`.
   InputMeta meta(const ClientDevicesInput&, std::uint32_t index);
-  // `at`: number of the action, of input `index`.
+  // `at`: number of the action. `index`: number of the input that caused it.
   void on_action(const ClientDevicesAction&, std::size_t at, std::uint32_t index);
 
  private:
-  // What an IO was told when it began, which its end tells again. A file may have any number that never end.
+  // Values that IoStarted gives an IO and that its IoDone repeats. Several IOs may have equal values. A trace
+  // may have any number of IOs without an IoDone.
   using Ticket = std::tuple<rnbd::DeviceHandle, std::uint32_t, std::uint64_t, bool, std::uint64_t,
                             std::uint64_t, std::uint64_t, bool, bool, bool>;
   template <class Event>
   static Ticket ticket_of(rnbd::DeviceHandle, const Event&);
-  std::map<rnbd::DeviceHandle, std::uint32_t> maps_;   // the input that mapped it
-  std::map<std::uint64_t, std::size_t> sent_;          // action by token
-  std::map<Ticket, std::deque<std::uint32_t>> begun_;  // the inputs that began such IOs, oldest first
-  rnbd::DeviceHandle beginning_ = 0;                   // device of the last IO that began
+  std::map<rnbd::DeviceHandle, std::uint32_t> maps_;   // device -> index of the input that mapped it
+  std::map<std::uint64_t, std::size_t> sent_;          // token -> number of the SendMessage action
+  std::map<Ticket, std::deque<std::uint32_t>> begun_;  // inputs that began such IOs, oldest first
+  rnbd::DeviceHandle beginning_ = 0;                   // device of the last IoBegun
 };
 
 class ServerDevicesFollower {
  public:
   InputMeta meta(const ServerDevicesInput&, std::uint32_t index);
-  // `metas` of all inputs so far: a device that an OPEN gave is noted there.
+  // `metas`: meta data of all inputs so far. Receives the device id that the response to an OPEN contains.
   void on_action(const ServerDevicesAction&, std::vector<InputMeta>& metas, std::uint32_t index);
 
  private:
-  std::map<std::uint64_t, std::uint32_t> requests_;    // the input that made it
-  std::map<std::uint16_t, std::uint32_t> operations_;  // the request that it is for
+  std::map<std::uint64_t, std::uint32_t> requests_;    // request -> index of its input
+  std::map<std::uint16_t, std::uint32_t> operations_;  // operation -> index of the input of its request
 };
 
-// The input whose request an action is about: by the request that it names, else that of input `index`.
+// Returns the index of the input whose request an action belongs to: from the request number in the action,
+// otherwise `fallback`.
 template <class Action>
 std::uint32_t owner_of(const Action& action, const std::map<std::uint64_t, std::uint32_t>& requests,
                        std::uint32_t fallback) {

@@ -1,5 +1,5 @@
-// The inputs and actions of machines of RNBD devices, as a trace has them. Those with a name or a long
-// message in them are boxed, because there are few of them among many that are small.
+// Recorded inputs and actions of the RNBD device machines. Types that contain a name or a long message are
+// boxed to keep the variant small, because they are rare.
 #pragma once
 #include <memory>
 #include <type_traits>
@@ -11,7 +11,7 @@
 
 namespace rtrs::tools {
 
-// A value elsewhere in memory.
+// A value on the heap, with value semantics.
 template <class T>
 class Boxed {
  public:
@@ -30,7 +30,7 @@ class Boxed {
   std::unique_ptr<T> value_;  // never null
 };
 
-// What an alternative of a variant holds.
+// The event type of an alternative of a variant, without Boxed.
 template <class T>
 struct EventOf {
   using Type = T;
@@ -46,12 +46,12 @@ auto& unboxed(T& value) noexcept {
   else
     return *value;
 }
-// Of sessions and of devices.
+// Visits the event of any input or action variant of sessions and devices, unboxed.
 template <class Visit, class Variant>
 decltype(auto) visit_event(Visit&& visit, Variant& variant) {
   return visit_action([&visit](auto& one) -> decltype(auto) { return visit(unboxed(one)); }, variant);
 }
-// Null where the variant holds another one.
+// Returns the event, or nullptr if the variant has another type.
 template <class Event, class Variant>
 const Event* event_if(const Variant& variant) {
   return visit_event(

@@ -1,4 +1,4 @@
-// Shorter runs of block devices: out of traces of simulated worlds, against this core.
+// Tests minimizing traces of block devices from simulated worlds, on this core.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace {
 
 class DevicesMinimizeTest : public ::testing::Test {
  protected:
-  // Of the first seed whose client or server (`side`) has devices with a run long enough to be thinned out,
-  // and IO that ends well. `wanted`: of the devices.
+  // Returns the trace of the first seed whose client or server (`side`) has a device machine with enough
+  // inputs and successful IO. `wanted`: additional condition.
   template <class Devices>
   MachineTrace recorded(const std::string& side, bool (*wanted)(const Devices&) = nullptr) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
@@ -42,8 +42,8 @@ class DevicesMinimizeTest : public ::testing::Test {
              return judged != nullptr && judged->disposition == rnbd::Disposition::ok;
            }) >= 10;
   }
-  // Of a world with two disks in which nothing goes wrong, so that a short run is easy to find. `wanted`: of
-  // the devices.
+  // Returns a trace from a world with two disks and without faults, so that a short run is easy to find.
+  // `wanted`: additional condition.
   template <class Devices>
   MachineTrace recorded_in_peace(const std::string& side, bool (*wanted)(const Devices&) = nullptr) {
     sim::Setups setups;
@@ -69,7 +69,7 @@ class DevicesMinimizeTest : public ::testing::Test {
     ADD_FAILURE() << "no seed has such devices";
     return {};
   }
-  // Leaves inputs out in many ways: what is left has to be a run of this core.
+  // Leaves out inputs in many ways. Each remaining run must replay identically on this core.
   void thin_out(const MachineTrace& machine) {
     std::vector<std::uint32_t> all(machine.size());
     std::iota(all.begin(), all.end(), 0U);
@@ -90,7 +90,7 @@ class DevicesMinimizeTest : public ::testing::Test {
     }
     EXPECT_GT(left, 0U);
   }
-  // The run up to `last`, whose actions another core answered with `actions`.
+  // Minimizes the run up to input `last`, for which another core recorded `actions`.
   Minimized minimised(const MachineTrace& machine, std::uint32_t last, const RecordedActions& actions) {
     std::vector<std::uint32_t> kept(last + 1);
     std::iota(kept.begin(), kept.end(), 0U);
@@ -127,7 +127,7 @@ TEST_F(DevicesMinimizeTest, AnyPartOfAServersRunIsARunOfItsDevices) {
   thin_out(recorded<ServerDevicesInputs>(".server.rtrc"));
 }
 
-// A client that loses an IO which ended well.
+// The other core does not report a successful IO.
 TEST_F(DevicesMinimizeTest, AnIoOfAClientThatAnotherCoreJudgedNeedsItsDeviceOnly) {
   const MachineTrace machine = recorded<ClientDevicesInputs>(".client1.rtrc", ten_ended_well);
   const auto& trace = std::get<ClientDevicesInputs>(machine.machine);
@@ -148,7 +148,7 @@ TEST_F(DevicesMinimizeTest, AnIoOfAClientThatAnotherCoreJudgedNeedsItsDeviceOnly
   FAIL() << "no IO of the trace ended well";
 }
 
-// A server that does not answer a request whose storage is done.
+// The other core does not respond to a request whose storage operation is done.
 TEST_F(DevicesMinimizeTest, AnAnswerOfAServerThatIsMissingNeedsItsRequestsOnly) {
   const MachineTrace machine = recorded_in_peace<ServerDevicesInputs>(".server.rtrc");
   const auto& trace = std::get<ServerDevicesInputs>(machine.machine);
@@ -171,7 +171,7 @@ TEST_F(DevicesMinimizeTest, AnAnswerOfAServerThatIsMissingNeedsItsRequestsOnly) 
   FAIL() << "no IO of the trace was answered";
 }
 
-// A client that says once more that a device changed: the device has the handle that the shorter run gave it.
+// The other core reports a device change twice. The extra action must have the handle of the shorter run.
 TEST_F(DevicesMinimizeTest, AnActionThatThisCoreDoesNotTakeNamesADeviceOfTheShorterRun) {
   const MachineTrace machine = recorded<ClientDevicesInputs>(".client1.rtrc", ten_ended_well);
   const auto& trace = std::get<ClientDevicesInputs>(machine.machine);
@@ -193,7 +193,8 @@ TEST_F(DevicesMinimizeTest, AnActionThatThisCoreDoesNotTakeNamesADeviceOfTheShor
   FAIL() << "no IO of a device that was not mapped first";
 }
 
-// A server that begins an operation once more: it has the number that the shorter run gave it.
+// The other core starts an operation twice. The extra action must have the operation number of the shorter
+// run.
 TEST_F(DevicesMinimizeTest, AnOperationThatThisCoreDoesNotBeginHasTheNumberOfTheShorterRun) {
   constexpr auto kEndsBesideAnother = [](const ServerDevicesInput& input) {
     const auto* done = event_if<trace::StorageDone>(input);
@@ -222,7 +223,7 @@ TEST_F(DevicesMinimizeTest, AnOperationThatThisCoreDoesNotBeginHasTheNumberOfThe
   FAIL() << "no operation beside another one";
 }
 
-// Marks are looked for in the trace of the devices, too.
+// Marks can also be events of device machines.
 TEST_F(DevicesMinimizeTest, MarksOfDevicesAreKeptInTheirOrder) {
   recorded<ClientDevicesInputs>(".client1.rtrc");
   MinimizeOptions options;

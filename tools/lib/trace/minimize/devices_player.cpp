@@ -22,13 +22,13 @@ std::optional<ClientDevicesInput> ClientDevicesPlayer::prepare(const Input& inpu
 }
 
 bool ClientDevicesPlayer::rename(rnbd::DeviceHandle& device, const InputMeta& meta) const {
-  if (meta.request == InputMeta::kNone) return true;  // it never named a device
+  if (meta.request == InputMeta::kNone) return true;  // the recorded input has no valid device either
   const auto now = handles_.find(meta.request);
   if (now != handles_.end()) device = now->second;
   return now != handles_.end();
 }
 
-// The message of the same kind that says the same.
+// Finds the pending message with the same kind and header.
 bool ClientDevicesPlayer::can(trace::MessageDone& input, const InputMeta& meta) const {
   if (meta.about == InputMeta::kNothing) return false;
   const auto& recorded = *event_if<trace::SendMessage>(trace_->actions[meta.about]);
@@ -126,9 +126,10 @@ void ClientDevicesPlayer::step(const Input& input, Actions& actions) {
 
 namespace {
 
-// `name` of the run that `from` played becomes that of the run of `here`: both have the input that it belongs
-// to. A name may have been used before, so the latest counts. False where that input is left out. One that no
-// input has stays, because only the recorded step gives it.
+// Translates an identifier from the run of `from` to the run of `here`. Both maps have the input that an
+// identifier belongs to as key. An identifier can be reused, so the latest entry counts. Returns false if
+// that input was left out. An identifier without an input stays unchanged, because only the recorded step
+// uses it.
 template <class Name, class Names>
 bool rename_like(Name& name, const Names& from, const Names& here) {
   const auto before =
@@ -173,7 +174,7 @@ std::optional<ServerDevicesInput> ServerDevicesPlayer::prepare(const Input& inpu
   return possible ? std::optional<Input>(std::move(fed)) : std::nullopt;
 }
 
-// One that no OPEN gave means nothing in any run.
+// An id that no OPEN returned is invalid in every run, so it stays unchanged.
 bool ServerDevicesPlayer::rename(std::uint32_t& device_id) const {
   if (!given_.contains(device_id)) return true;
   const auto now = called_.find(device_id);
@@ -194,7 +195,7 @@ bool ServerDevicesPlayer::can_request(Request& input) const {
   if (!named) return true;
   std::uint32_t device_id = *named;
   if (!rename(device_id)) return false;
-  constexpr std::size_t kIdAt = 4;  // of CLOSE and of an IO
+  constexpr std::size_t kIdAt = 4;  // offset of the device id in CLOSE and IO messages
   for (std::size_t byte = 0; byte < sizeof device_id; ++byte)
     input.header.units[kIdAt + byte] = static_cast<std::byte>(device_id >> 8 * byte);
   return true;
@@ -253,7 +254,7 @@ std::optional<ServerDevicesAction> ServerDevicesPlayer::renamed(const ServerDevi
   ServerDevicesAction result = action;
   const bool known = visit_event(
       [&](auto& one) {
-        // Requests and handles of exports are the caller's own and the same in both runs.
+        // Requests and export handles are numbers of the caller, so they are equal in both runs.
         if constexpr (requires { one.operation; })
           return rename_like(one.operation, from.operations_, operations_);
         else

@@ -1,5 +1,5 @@
-// Feed machines of RNBD devices the inputs of a shorter run: names that have changed are replaced (handles,
-// tokens, tickets of IOs, operations, ids of devices), and an input that can no longer happen is left out.
+// Replay a subset of the recorded inputs on RNBD device machines, as ClientPlayer does for a session.
+// Replaced identifiers: handles, tokens, tickets of IOs, operations, device ids.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -23,7 +23,8 @@ class ClientDevicesPlayer {
   void step(const Input&, Actions&);
   const char* broken_invariant() const { return machine_.broken_invariant(); }
   std::uint64_t fingerprint() const { return machine_.fingerprint(); }
-  // An action of the run that `from` played, in the words of this one; nothing where its device is not here.
+  // Translates an action of the run that `from` plays to the identifiers of this run. Returns nullopt if its
+  // device does not exist here.
   std::optional<ClientDevicesAction> renamed(const ClientDevicesAction&,
                                              const ClientDevicesPlayer& from) const;
 
@@ -49,10 +50,10 @@ class ClientDevicesPlayer {
 
   const ClientDevicesInputs* trace_;
   rnbd::ClientDevices machine_;
-  std::uint32_t number_ = 0;                             // of the input that is fed
-  std::map<std::uint32_t, rnbd::DeviceHandle> handles_;  // by the input that mapped it
-  std::map<std::uint64_t, trace::SendMessage> sent_;     // unanswered, by token
-  std::map<std::uint32_t, Begun> begun_;                 // by the input that began it
+  std::uint32_t number_ = 0;                             // index of the current input
+  std::map<std::uint32_t, rnbd::DeviceHandle> handles_;  // input that mapped the device -> handle
+  std::map<std::uint64_t, trace::SendMessage> sent_;     // token -> unanswered message
+  std::map<std::uint32_t, Begun> begun_;                 // IoBegun input -> IO
   std::uint64_t last_token_ = 0;
 };
 
@@ -66,7 +67,7 @@ class ServerDevicesPlayer {
   void step(const Input&, Actions&);
   const char* broken_invariant() const { return machine_.broken_invariant(); }
   std::uint64_t fingerprint() const { return machine_.fingerprint(); }
-  // As of a client's devices.
+  // See ClientDevicesPlayer::renamed().
   std::optional<ServerDevicesAction> renamed(const ServerDevicesAction&,
                                              const ServerDevicesPlayer& from) const;
 
@@ -89,12 +90,12 @@ class ServerDevicesPlayer {
 
   const ServerDevicesInputs* trace_;
   rnbd::ServerDevices machine_;
-  std::uint32_t owner_ = 0;                            // the request that the input that is fed is about
-  bool closed_ = false;                                // the session is
-  std::set<std::uint32_t> given_;                      // ids that the recorded machine gave
-  std::map<std::uint32_t, std::uint32_t> called_;      // those that this one gave in their place
-  std::map<std::uint64_t, std::uint32_t> requests_;    // the input that made it
-  std::map<std::uint32_t, std::uint16_t> operations_;  // by the input that made the request
+  std::uint32_t owner_ = 0;                            // index of the input of the current request
+  bool closed_ = false;                                // the session is closed
+  std::set<std::uint32_t> given_;                      // device ids that the recorded machine assigned
+  std::map<std::uint32_t, std::uint32_t> called_;      // recorded device id -> id in this run
+  std::map<std::uint64_t, std::uint32_t> requests_;    // request -> index of its input
+  std::map<std::uint32_t, std::uint16_t> operations_;  // index of the input of the request -> operation
 };
 
 }  // namespace rtrs::tools

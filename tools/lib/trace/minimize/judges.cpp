@@ -45,7 +45,7 @@ std::string first_word(const std::string& words) {
   return words.substr(0, words.find(' '));
 }
 
-// What the command prints; an error when it cannot be run.
+// Returns the output of the command. Error: the command cannot be run.
 tl::expected<std::string, std::string> output_of(const std::string& command) {
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return tl::make_unexpected("cannot run " + command);
@@ -59,7 +59,8 @@ tl::expected<std::string, std::string> output_of(const std::string& command) {
 
 using Clock = std::chrono::steady_clock;
 
-// In a process group of its own, without input and output, and gone with this program.
+// Replaces the process by the command: in a new process group, without input and output, killed when this
+// program ends.
 [[noreturn]] void become(const std::string& command) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -69,13 +70,14 @@ using Clock = std::chrono::steady_clock;
   ::_exit(127);
 }
 
-// What waitpid() says of the shell, -1 when there is none. Nothing when it had to be killed at `end`.
+// Runs the command and returns its status from waitpid(), or -1 if it could not be started. Returns nullopt
+// if it was killed at `end`.
 std::optional<int> status_of(const std::string& command, Clock::time_point end) {
   std::fflush(stdout);
   const pid_t pid = ::fork();
   if (pid == 0) become(command);
   if (pid < 0) return -1;
-  ::setpgid(pid, pid);  // Here too, because the kill below may come before that of the child.
+  ::setpgid(pid, pid);  // Also done here, because kill() below may run before setpgid() in the child.
   int status = 0;
   auto pause = std::chrono::microseconds(100);
   for (;;) {
@@ -92,7 +94,7 @@ std::optional<int> status_of(const std::string& command, Clock::time_point end) 
   return std::nullopt;
 }
 
-// Event and fields of a mark.
+// Parsed mark: an event name and fields.
 struct Mark {
   std::string event;
   std::vector<std::string> fields;
@@ -133,7 +135,7 @@ Judge judge_by_reference(std::string command) {
     const auto text = output_of(command + " replay --json " + quoted(path) + " 2>/dev/null");
     if (!text) return tl::make_unexpected(text.error());
     const auto json = nlohmann::json::parse(*text, nullptr, false);
-    // A core that stops does not replay either, which it would not do on inputs that are possible.
+    // A core that crashes gives no verdict. That does not happen with possible inputs.
     if (!json.is_object() || !json.contains("verdict"))
       return tl::make_unexpected(command + " does not replay");
     if (json["verdict"] != "diverged") return std::nullopt;

@@ -1,4 +1,4 @@
-// What is wrong with a trace, said in words that stay the same while the trace gets shorter.
+// Judges find the failure of a trace. The failure text stays the same while the trace gets shorter.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,27 +11,29 @@
 namespace rtrs::tools {
 
 struct Fault {
-  std::string failure;           // what it is, without what changes from run to run
-  std::uint64_t record = kLast;  // nothing behind this one matters
+  std::string failure;           // failure, without details that differ between runs
+  std::uint64_t record = kLast;  // record of the failure; later records do not matter
   static constexpr std::uint64_t kLast = ~std::uint64_t{0};
-  std::string seen;         // more of it, in words
-  std::uint64_t count = 1;  // of things that are wrong
+  std::string seen;         // details as text
+  std::uint64_t count = 1;  // number of violations
 };
-// Of the trace at `path`. Nothing when it is sound; the error is why there is no judgement at all.
+// Judges the trace at `path`. Returns nullopt if it has no failure. The error says why it cannot be judged.
 using Judge = std::function<tl::expected<std::optional<Fault>, std::string>(const std::string& path)>;
 
-// The first rule of the specification that it breaks (docs/conformance.md).
+// Finds the first violated rule of the specification (docs/conformance.md).
 Judge judge_by_check();
-// The first difference between it and what `command`, another build of urtrs-replay, does on its inputs.
+// Finds the first difference between the trace and what `command`, another build of urtrs-replay, does on its
+// inputs.
 Judge judge_by_reference(std::string command);
-// Fails when the shell says that `command` ends with 0; {} in it stands for the path, which otherwise
-// follows. `seconds` from now on what runs of it, with its process group, is killed, and nothing is judged.
+// A trace fails if the shell command `command` exits with 0. "{}" in it is replaced by the path; without
+// "{}", the path is appended. A command that still runs `seconds` from now is killed with its process group,
+// and judging fails.
 Judge judge_by_command(std::string command, double seconds);
-// Fails when it has records of these kinds in this order: EVENT, or EVENT FIELD=VALUE..., as `cat` prints
-// them.
+// A trace fails if it contains matching records in this order. A mark is EVENT or EVENT FIELD=VALUE..., as
+// printed by `urtrs-replay cat`.
 Judge judge_by_marks(std::vector<std::string> marks);
 
-// In a command of the shell.
+// Returns the path quoted for a shell command.
 std::string quoted(const std::string& path);
 
 }  // namespace rtrs::tools

@@ -19,8 +19,9 @@ std::size_t kind_of(const AnyAction& action) {
       action);
 }
 
-// Calls visit() for each number among the fields, in order. Uuids come from inputs and are not renamed. Bytes
-// are as many numbers as they may have, so that two actions of a kind have equally many.
+// Calls visit() for each number in the fields, in order. Skips uuids, because they come from inputs and do
+// not change. A byte array counts with its maximum length, so that two actions of one kind have the same
+// number of numbers.
 template <class One, class Visit>
 void visit_numbers(One& action, Visit visit) {
   trace::visit_leaves(action, [&visit](auto& field) {
@@ -73,11 +74,11 @@ std::string words(const AnyAction& action) {
       action);
 }
 
-// Where two steps part, in a way that does not depend on names.
+// First difference between two steps, independent of identifiers.
 struct Parting {
-  std::size_t at = 0;                                 // action
-  std::size_t recorded = kNothing, rerun = kNothing;  // kinds of action
-  std::size_t field = kNothing;                       // where the kinds are the same
+  std::size_t at = 0;                                 // index of the action
+  std::size_t recorded = kNothing, rerun = kNothing;  // kinds of the action
+  std::size_t field = kNothing;                       // first different field, if the kinds are equal
   static constexpr std::size_t kNothing = ~std::size_t{0};
   bool looks_like(const Parting& other) const {
     return recorded == other.recorded && rerun == other.rerun && field == other.field;
@@ -102,7 +103,7 @@ std::optional<Parting> parting_of(const Actions& recorded, const Actions& rerun)
   return std::nullopt;
 }
 
-// The n-th of its kind.
+// Returns the n-th action of the kind, or nullptr.
 template <class Actions>
 const auto* counterpart(const Actions& all, std::size_t kind, std::size_t n) {
   const typename Actions::value_type* none = nullptr;
@@ -111,8 +112,8 @@ const auto* counterpart(const Actions& all, std::size_t kind, std::size_t n) {
   return none;
 }
 
-// For each of `recorded` the action of the other core that stands for the same, as its number among those of
-// its kind: an equal one, else the next that is equal to none; kNone where there are no more.
+// Pairs each recorded action with an action of the rerun, given by its number among the actions of its kind.
+// Equal actions are paired first, then the remaining ones in order. kNone: no action is left.
 constexpr std::size_t kNone = ~std::size_t{0};
 template <class Actions>
 std::vector<std::size_t> paired(const Actions& recorded, const Actions& rerun) {
@@ -133,7 +134,7 @@ std::vector<std::size_t> paired(const Actions& recorded, const Actions& rerun) {
   return pairs;
 }
 
-// What differs between `recorded` and `before` is what differs between the result and `after`.
+// Returns an action that differs from `after` in the same way as `recorded` differs from `before`.
 template <class AnyAction>
 AnyAction moved(const AnyAction& recorded, const AnyAction& before, const AnyAction& after) {
   Leaves leaves = leaves_of(recorded);
@@ -161,13 +162,13 @@ struct LastStep::Search {
   virtual std::optional<Candidate> attempt(const Inputs&, const MachineTrace& as) const = 0;
   std::optional<Parting> parting;
   std::optional<std::uint64_t> hidden_since;
-  std::uint32_t last = 0;              // the input that is answered differently
-  std::optional<std::uint32_t> cause;  // the input after which the states differ first
-  std::string recorded, rerun;         // where its answers part, in words; empty: no action
+  std::uint32_t last = 0;              // index of the first input with different actions
+  std::optional<std::uint32_t> cause;  // index of the first input with a different state
+  std::string recorded, rerun;         // first different action as text; empty: no action
   bool out_of_time = false;
 };
 
-// Inputs between two looks at the clock.
+// Number of inputs between two checks of the time.
 constexpr std::uint32_t kBetweenLooks = 256;
 
 namespace {
@@ -175,7 +176,8 @@ namespace {
 template <class Base, class Machine>
 class SearchIn final : public Base {
  public:
-  // Two passes and no copy of the player at each input, because a player knows all requests so far.
+  // Makes two passes instead of copying the player at each input, because a player stores all requests so
+  // far.
   SearchIn(const Machine& trace, const std::function<bool()>& over) : before_(player_of(trace)) {
     find_parting(trace, over);
     if (!this->parting) return;
@@ -218,7 +220,7 @@ class SearchIn final : public Base {
       if (this->out_of_time) return;
       const InputMeta& meta = trace.metas[number];
       const auto fed = player.prepare(trace.inputs[number], number, meta);
-      if (!fed) return;  // it cannot be followed any further
+      if (!fed) return;  // the trace cannot be followed any further
       list.clear();
       player.step(*fed, list);
       rerun_.assign(list.begin(), list.end());
@@ -238,7 +240,7 @@ class SearchIn final : public Base {
     }
   }
 
-  // Of a connection that the configuration does not have.
+  // Returns true if the action is for a connection that the configuration does not have.
   template <class AnyAction>
   static bool is_beyond([[maybe_unused]] const AnyAction& action, [[maybe_unused]] const Machine& trace) {
     bool beyond = false;
@@ -266,7 +268,7 @@ class SearchIn final : public Base {
       std::optional<std::remove_cvref_t<decltype(action)>> named;
       if (pairs[at] == kNone) {
         named = before.renamed(action, before_);
-        // About something that is not there any more.
+        // The object of the action does not exist in the shorter run.
         if (!named && at != this->parting->at) continue;
       } else {
         const auto* now = counterpart(here, kind_of(action), pairs[at]);
@@ -284,8 +286,8 @@ class SearchIn final : public Base {
 
   using Actions = std::remove_cvref_t<decltype(std::declval<const Machine&>().actions)>;
 
-  Player before_;             // in front of the step that differs
-  Actions recorded_, rerun_;  // of that step
+  Player before_;             // state before the different step
+  Actions recorded_, rerun_;  // actions of that step
 };
 
 }  // namespace

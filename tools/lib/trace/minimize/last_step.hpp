@@ -1,6 +1,7 @@
-// A trace of another core, whose difference from this one is to be shown with as few inputs as possible. The
-// other core is not there to be asked: this one takes the steps before the difference, which both take alike,
-// and the step that differs is kept as it was recorded, under the names that things have in the shorter run.
+// Finds the first step of a recorded trace that differs from this core, to show the difference with few
+// inputs. The core that recorded the trace is not available. So this core executes the steps before the
+// difference, which are equal in both cores, and the different step is kept as recorded, with the identifiers
+// of the shorter run.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,29 +14,29 @@ namespace rtrs::tools {
 
 class LastStep {
  public:
-  // Looks for the first action of the machine that this core would not take.
-  // `over` is asked now and then: true ends the search, and out_of_time() tells it. May be empty.
+  // Searches the first recorded action that this core would not take. `over` is called periodically: if it
+  // returns true, the search ends and out_of_time() is true. May be empty.
   explicit LastStep(const MachineTrace&, const std::function<bool()>& over = {});
   ~LastStep();
   LastStep(const LastStep&) = delete;
   LastStep& operator=(const LastStep&) = delete;
 
   bool differs() const;
-  // Time was over before all inputs were compared, and those that were do not differ.
+  // True if time ran out before all inputs were compared and no difference was found.
   bool out_of_time() const;
-  // Only hashes of the state differ, from this record on: no action shows it.
+  // Record from which only the state hashes differ, although all actions are equal; nullopt: none.
   std::optional<std::uint64_t> hidden_since() const;
-  // In words: what was recorded, what this core does.
+  // Kinds of the recorded action and of the action of this core, as text.
   std::string failure() const;
   std::string seen() const;
-  std::size_t inputs() const;  // up to the difference
+  std::size_t inputs() const;  // number of inputs up to the difference
 
   struct Candidate {
-    Inputs inputs;            // possible ones
-    RecordedActions actions;  // of the last, as recorded
+    Inputs inputs;            // inputs that are possible
+    RecordedActions actions;  // actions of the last input, as recorded
   };
-  // Nothing when the two cores need not differ in the same way any more. `as` is the trace, maybe with
-  // another configuration.
+  // Runs the inputs `kept`. Returns nullopt if the last step does not differ in the same way any more. `as`:
+  // the trace, possibly with another configuration.
   std::optional<Candidate> attempt(const Inputs& kept, const MachineTrace& as) const;
 
  private:

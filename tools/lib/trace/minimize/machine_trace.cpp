@@ -28,7 +28,7 @@ bool read_input(std::variant<Inputs...>& out, const Record& record,
   return (try_one(std::type_identity<Inputs>{}) || ...);
 }
 
-// False where `record` is none of the alternatives.
+// Reads an action. Returns false if the record is not one of the alternatives.
 template <class Variant, class... Alternatives>
 bool read_action(Variant& out, const Record& record, const trace::Compatibility& compatibility,
                  std::type_identity<std::variant<Alternatives...>>) {
@@ -48,7 +48,7 @@ bool read_action(Variant& out, const Record& record, const trace::Compatibility&
   return (try_one(std::type_identity<Alternatives>{}) || ...);
 }
 
-// Follows a machine through the record to find out what belongs together.
+// Follows a recorded session to find out to which request and attempt each input belongs.
 class SessionFollower {
  public:
   template <class Input>
@@ -99,12 +99,12 @@ class SessionFollower {
     return InputMeta::kNone;
   }
 
-  std::map<std::uint16_t, std::uint32_t> newest_;  // epoch by path
-  std::map<std::uint32_t, std::uint32_t> owners_;  // by permit or chunk
+  std::map<std::uint16_t, std::uint32_t> newest_;  // path -> newest epoch
+  std::map<std::uint32_t, std::uint32_t> owners_;  // permit or chunk -> index of the input of its request
   std::uint32_t depth_ = 0;
 };
 
-// One for each kind of machine.
+// Followers for all kinds of machines; each machine uses one.
 struct Follower {
   SessionFollower session;
   ClientDevicesFollower client_devices;
@@ -203,7 +203,7 @@ class Loader {
     }
   }
 
-  // The last action.
+  // Passes the last action to the follower.
   template <class Machine>
   static void follow(Machine& machine, Follower& follower) {
     const auto index = static_cast<std::uint32_t>(machine.inputs.size() - 1);
@@ -247,8 +247,8 @@ class Loader {
   trace::Reader reader_;
   std::unique_ptr<trace::Compatibility> compatibility_;
   LoadedTrace loaded_;
-  std::string refused_;              // why a machine cannot be made
-  std::vector<Follower> followers_;  // by machine
+  std::string refused_;              // why a machine cannot be created
+  std::vector<Follower> followers_;  // index: machine
   std::map<InstanceId, std::size_t> live_;
 };
 

@@ -1,4 +1,4 @@
-// The inputs of one machine of a trace, with what has to be known of each to feed it again in a shorter run.
+// Inputs of one recorded machine, with the meta data needed to replay a subset.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,17 +17,19 @@
 
 namespace rtrs::tools {
 
-// Which request an input belongs to, and how old its key was: names that stay true when other inputs are
-// gone, while permits, epochs and serials become others.
+// Meta data of an input: the request it belongs to, and the age of its key. These stay valid when other
+// inputs are left out, while permits, epochs and serials change.
 struct InputMeta {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  std::uint32_t request = kNone;  // the input that began the request
-  std::uint32_t age = 0;          // attempts of the path since that of the key
-  std::uint64_t record = 0;       // number in the file
-  // What the recorded machine did then: from here in MachineInputs::actions up to those of the next input.
+  std::uint32_t request = kNone;  // index of the input that began the request
+  std::uint32_t age = 0;          // number of attempts of the path after that of the key
+  std::uint64_t record = 0;       // number of the record in the file
+  // Index in MachineInputs::actions of the first recorded action of this input. The actions end at those of
+  // the next input.
   std::size_t first_action = 0;
-  std::optional<std::uint64_t> state;  // its fingerprint after it, where it was recorded
-  // Devices: the number of the action that it answers; the id of a device that the answer to it gave, or 0.
+  std::optional<std::uint64_t> state;  // fingerprint of the machine after the input, if recorded
+  // Device machines only. about: index of the action that the input answers. gives: device id in the response
+  // to the input; 0: none.
   static constexpr std::size_t kNothing = ~std::size_t{0};
   std::size_t about = kNothing;
   std::uint32_t gives = 0;
@@ -36,7 +38,7 @@ struct InputMeta {
 template <class Config, class Input, class RecordedAction>
 struct MachineInputs {
   Config config;
-  std::uint16_t session = 0;  // servers
+  std::uint16_t session = 0;  // servers only
   std::vector<Input> inputs;
   std::vector<InputMeta> metas;
   std::vector<RecordedAction> actions;
@@ -58,15 +60,15 @@ struct MachineTrace {
 };
 
 struct LoadedTrace {
-  // Sessions and their devices in the order they began; registries are left out.
+  // Sessions and device machines, in the order in which they began. Registries are not included.
   std::vector<MachineTrace> machines;
   std::uint64_t records = 0;
-  std::string damage;  // where and why no more of it can be read; empty: it is whole
+  std::string damage;  // position and reason at which reading stopped; empty: complete
 };
-// The byte where the reader stopped, and why.
+// Returns the byte position at which the reader stopped, and why.
 std::string damage_text(const trace::Reader&);
-// The error says why the trace cannot be made smaller: a machine that no core can be made from, too, as for
-// replay, and a damaged trace without a sound record.
+// Loads the machines of a trace. The error says why the trace cannot be minimized, for example because a
+// machine has an invalid configuration, or because a damaged trace has no readable record.
 tl::expected<LoadedTrace, std::string> load_machines(trace::Source&);
 
 }  // namespace rtrs::tools

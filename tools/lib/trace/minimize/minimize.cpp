@@ -21,7 +21,7 @@ Inputs first_numbers(std::size_t count) {
   return all;
 }
 
-// Inputs of one path; with `attempts`, of one attempt of it.
+// Grouping of inputs by path or device; with `attempts`, by connection attempt of a path.
 std::uint32_t group_of(const MachineTrace& machine, std::uint32_t input, bool attempts) {
   return std::visit(
       [&](const auto& trace) {
@@ -41,7 +41,7 @@ std::uint32_t group_of(const MachineTrace& machine, std::uint32_t input, bool at
       machine.machine);
 }
 
-// Connection `con` and connection 1 change places; there are two connections a path from now on.
+// Swaps connections `con` and 1, and reduces the configuration to two connections per path.
 void keep_two_connections(ClientInputs& trace, std::uint16_t con) {
   for (ClientInput& input : trace.inputs) {
     std::visit(
@@ -56,7 +56,7 @@ void keep_two_connections(ClientInputs& trace, std::uint16_t con) {
   trace.config.con_num = 2;
 }
 
-// Of the last input; 1 where it has none but that of the service.
+// Returns the connection of the last input; 1 if it has none or the service connection.
 std::uint16_t last_connection(const ClientInputs& trace, const Inputs& kept) {
   return std::visit(
       [](const auto& one) -> std::uint16_t {
@@ -83,7 +83,7 @@ class Minimizer {
     } else if (options_.judge || !by_records || !begins_in_the_middle()) {
       result_.error = loaded.error();
     }
-    // Records of machines depend on one another; only what no machine does is found by taking them away.
+    // Removing single records is the last resort, because the records of a machine depend on each other.
     if (!found && result_.error.empty() && hidden_.empty() && !options_.judge && by_records)
       found = by_cutting();
     result_.fails = found;
@@ -106,7 +106,8 @@ class Minimizer {
     return !options_.judge && (options_.looks == Looks::all || options_.looks == Looks::replay);
   }
 
-  // Then no core can be run on it, and the specification can still object to it.
+  // Returns true if the trace lacks its beginning or its actions. Then no core can be run on it, but it can
+  // still violate the specification.
   bool begins_in_the_middle() const {
     trace::MemorySource source(bytes_);
     trace::Reader reader(source);
@@ -147,8 +148,8 @@ class Minimizer {
       return std::move(failing->inputs);
     };
     const MachineTrace smallest = thin(machine, kept, attempt);
-    // Once more, because the last candidate need not have failed. Where the core stops, its last input is
-    // written and not fed.
+    // Writes the result again, because the last candidate in the file need not have failed. If the core
+    // crashes, its last input is written, but not executed.
     RunOptions options;
     options.hashes = options_.hashes;
     if (stops && !kept.empty()) options.stop_at = kept.back();
@@ -157,10 +158,10 @@ class Minimizer {
     describe(machine, kept.size(), rerun.records());
   }
 
-  // What is left of a candidate up to its failure.
+  // Runs a candidate. Returns its inputs up to the failure, or nullopt if it does not fail.
   using Attempt = std::function<std::optional<Inputs>(const Inputs&, const MachineTrace& as)>;
 
-  // Takes inputs away, then connections, then inputs again. Returns the trace with its configuration then.
+  // Removes inputs, then connections, then inputs again. Returns the trace with the resulting configuration.
   MachineTrace thin(const MachineTrace& machine, Inputs& kept, const Attempt& attempt) {
     MachineTrace smallest = machine;
     Thinning how = thinning(smallest);
@@ -198,9 +199,9 @@ class Minimizer {
     result_.file = path();
   }
 
-  // What the specification says of the step that differs must stay true, where it says anything.
+  // If the different step violates the specification, each candidate must violate it in the same way.
   bool by_last_step(const LoadedTrace& trace) {
-    // Candidates are tried in a process of their own first: the core may stop on them.
+    // Candidates are first run in a separate process, because the core may crash.
     Rerun probe(path(), Judge());
     if (!probe.works()) {
       result_.error = "no memory to share with the runs";
@@ -313,7 +314,7 @@ class Minimizer {
   const Clock::time_point began_ = Clock::now();
   Minimized result_;
   std::uint64_t runs_ = 0;
-  std::string hidden_;  // what to say when only states differ
+  std::string hidden_;  // error text if only states differ
 };
 
 }  // namespace

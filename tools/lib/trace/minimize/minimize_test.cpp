@@ -1,4 +1,4 @@
-// The shortest trace of runs that are written here by hand, against this core.
+// Tests minimizing handwritten runs, on this core.
 #include "tools/lib/trace/minimize/minimize.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class MinimizeTest : public ::testing::Test {
   const std::string directory = folder.path().string();
 };
 
-// A client with two paths and some requests, all that happens to it recorded.
+// A recorded client with two paths and several requests.
 class Conversation {
  public:
   explicit Conversation(const std::string& file) : machine_(config()) {
@@ -47,7 +47,7 @@ class Conversation {
     step(input);
     recorder_.actions(1, actions_);
   }
-  // As another core would: it never says that a request is over.
+  // Records the input as another core would: without Complete actions.
   template <class Input>
   void feed_forgetting(Input input) {
     step(input);
@@ -61,7 +61,7 @@ class Conversation {
     feed(InfoAccepted{0, {path, 0, epoch}});
   }
   void request(std::uint16_t path, std::uint32_t epoch) { feed(submitted(path, epoch)); }
-  // The response to a request that this submits.
+  // Submits a request and returns its response.
   ImmReceived submitted(std::uint16_t path, std::uint32_t epoch) {
     const std::uint16_t permit = machine_.next_permit();
     feed(Submitted{0, permit, Direction::write, false, false, 0, 512, 0});
@@ -115,7 +115,7 @@ TEST_F(MinimizeTest, AWholeRunIsWrittenAsItWas) {
   EXPECT_EQ(second.actions, first.actions);
 }
 
-// Without its first incarnation the path's second attempt is its first, and its requests go on.
+// If the first incarnation is left out, the second attempt becomes the first, and its requests stay possible.
 TEST_F(MinimizeTest, NamesFollowWhatIsLeftOut) {
   record(directory + "/a.rtrc");
   const LoadedTrace trace = load(directory + "/a.rtrc");
@@ -135,7 +135,7 @@ TEST_F(MinimizeTest, WhatCannotHappenAnyMoreIsLeftOut) {
   const LoadedTrace trace = load(directory + "/a.rtrc");
   const MachineTrace& machine = trace.machines.at(0);
   std::vector<std::uint32_t> kept(machine.size() - 1);
-  std::iota(kept.begin(), kept.end(), 1U);  // no PathAdded
+  std::iota(kept.begin(), kept.end(), 1U);  // without PathAdded
   write_run(machine, kept, directory + "/b.rtrc");
   const auto result = replayed(directory + "/b.rtrc");
   EXPECT_EQ(result.verdict, trace::Verdict::identical);
@@ -228,7 +228,7 @@ TEST_F(MinimizeTest, MarksAreKeptInTheirOrder) {
   const auto replay = replayed(result.file);
   EXPECT_EQ(replay.verdict, trace::Verdict::identical);
   EXPECT_EQ(replay.state_hashes, replay.inputs);
-  // The first incarnation is lost, the request goes over the second, which need not be drained before.
+  // The first incarnation is lost, and the request is sent over the second. The drain is not needed.
   EXPECT_LE(result.inputs, 13u);
   EXPECT_GE(result.inputs, 11u);
 }
@@ -243,12 +243,12 @@ TEST_F(MinimizeTest, AMarkThatIsNotThereIsNothingToMinimise) {
   EXPECT_EQ(result.runs, 1u);
 }
 
-// A reference that always finds the same difference, as another build would, and says where.
+// Fake reference build that always finds the same difference at the same place.
 TEST_F(MinimizeTest, TakesAwayWhatTheDifferenceDoesNotNeed) {
   record(directory + "/a.rtrc");
   const std::string script = directory + "/reference";
   FILE* file = std::fopen(script.c_str(), "w");
-  // Differs when a request was submitted on the second incarnation: PostRequest with epoch 2.
+  // The difference: a request on the second incarnation, which is a PostRequest with epoch 2.
   std::fputs(
       "#!/bin/sh\n"
       "n=$(" URTRS_REPLAY

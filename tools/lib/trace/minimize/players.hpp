@@ -1,4 +1,4 @@
-// The player of a machine's inputs, by the kind of machine.
+// Creates the player for each kind of machine.
 #pragma once
 #include "tools/lib/trace/minimize/client_player.hpp"
 #include "tools/lib/trace/minimize/devices_player.hpp"

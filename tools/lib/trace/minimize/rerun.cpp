@@ -9,7 +9,7 @@
 namespace rtrs::tools {
 
 namespace {
-constexpr unsigned kMaxSeconds = 20;  // of one run
+constexpr unsigned kMaxSeconds = 20;  // time limit of one run
 }
 
 struct Rerun::Shared {
@@ -20,7 +20,7 @@ struct Rerun::Shared {
 };
 
 namespace {
-// The bookkeeping, then numbers of inputs, then their records.
+// Size of the shared memory: Shared, then the indexes of inputs, then their record numbers.
 template <class Shared>
 constexpr std::size_t bytes() {
   return sizeof(Shared) + Rerun::kMaxInputs * sizeof(std::uint32_t) * 2;

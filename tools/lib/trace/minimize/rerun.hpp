@@ -1,5 +1,5 @@
-// Runs the core of this program again on some of a machine's inputs, in a process of its own, and says how
-// that fails: the core stops, breaks one of its invariants, or did what a judge objects to.
+// Reruns the core of this program on some inputs of a machine, in a separate process. Failures: the core
+// crashes, breaks an invariant, or a judge rejects its trace.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 namespace rtrs::tools {
 
 struct Failing {
-  Inputs inputs;  // those that were fed, up to the failure
+  Inputs inputs;  // executed inputs, up to the failure
   std::string failure;
   std::string seen;
 };
@@ -20,7 +20,7 @@ class Rerun {
  public:
   static constexpr std::size_t kMaxInputs = 4'000'000;
 
-  // The candidate is written to `path` again and again. `judge` may be empty.
+  // Each run writes its trace to `path`. `judge` may be empty.
   Rerun(std::string path, Judge judge);
   ~Rerun();
   Rerun(const Rerun&) = delete;
@@ -28,14 +28,14 @@ class Rerun {
   bool works() const noexcept { return shared_ != nullptr; }
 
   std::optional<Failing> run(const MachineTrace&, const Inputs& candidate, const RunOptions& = {});
-  // Why the last run could not be judged; empty when it could.
+  // Why the last run could not be judged; empty if it was judged.
   const std::string& error() const noexcept { return error_; }
-  // Of the last run.
+  // Number of records of the last run.
   std::uint64_t records() const;
-  bool stopped() const noexcept { return stopped_; }  // the core did
+  bool stopped() const noexcept { return stopped_; }  // the core crashed in the last run
 
  private:
-  // Between the processes.
+  // Shared memory between the processes.
   struct Shared;
   std::uint32_t* fed() const;
   std::uint32_t* record_of() const;
@@ -46,7 +46,7 @@ class Rerun {
   std::string path_;
   Judge judge_;
   Shared* shared_ = nullptr;
-  int stderr_ = -1;  // of the child, a file in memory
+  int stderr_ = -1;  // in-memory file for stderr of the child
   std::string error_;
   bool stopped_ = false;
 };

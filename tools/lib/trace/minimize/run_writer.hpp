@@ -1,4 +1,4 @@
-// Writes what the core of this program does on chosen inputs of a recorded machine.
+// Runs the core of this program on selected inputs of a recorded machine, and writes the trace.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,29 +11,29 @@
 
 namespace rtrs::tools {
 
-// Numbers of inputs, ascending.
+// Indexes of inputs, ascending.
 using Inputs = std::vector<std::uint32_t>;
 
-// Of the machine's kind.
+// Actions of the kind of the machine.
 using RecordedActions = std::variant<std::vector<ClientAction>, std::vector<ServerAction>,
                                      std::vector<ClientDevicesAction>, std::vector<ServerDevicesAction>>;
 
 struct Written {
   int error = 0;  // positive errno
   std::uint64_t records = 0;
-  const char* broken = nullptr;  // the invariant that the last input broke
+  const char* broken = nullptr;  // invariant that the last input broke; nullptr: none
 };
 struct RunOptions {
-  // Told of each input, and of its record in the file, before the core gets it: the core may stop the
-  // program.
+  // Called before each input with its index and its record number, because the core may crash. May be empty.
   std::function<void(std::uint32_t input, std::uint64_t record)> before;
-  // This input is written and not fed, and it is the last: the one that stops the core.
+  // Index of the last input, which is written but not executed, because it crashes the core.
   std::uint32_t stop_at = ~std::uint32_t{0};
-  // What is written for the last input instead of what this core does then. Borrowed; null: what it does.
+  // Actions to write for the last input instead of those of this core. Not owned; nullptr: those of this
+  // core.
   const RecordedActions* last_actions = nullptr;
-  bool hashes = false;  // the state after every input
+  bool hashes = false;  // write a state hash after every input
 };
-// Impossible ones among the inputs `kept` are left out. The file replaces what is at `path`.
+// Runs the inputs `kept`, except impossible ones. Replaces the file at `path`.
 Written write_run(const MachineTrace&, const Inputs& kept, const std::string& path, const RunOptions& = {});
 
 }  // namespace rtrs::tools

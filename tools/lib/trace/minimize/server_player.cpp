@@ -60,7 +60,7 @@ bool ServerPlayer::can(ConnectionClosed& in, const InputMeta&, std::uint32_t) {
   return true;
 }
 
-// A client sends it when all its connections are up.
+// A client sends INFO_REQ when all its connections are up.
 bool ServerPlayer::can(InfoRequested& in, const InputMeta&, std::uint32_t) {
   Connection* con = find(in.key);
   if (con == nullptr || con->lost || con->info) return false;
@@ -75,7 +75,7 @@ bool ServerPlayer::can(InfoRequested& in, const InputMeta&, std::uint32_t) {
 bool ServerPlayer::can(RequestArrived& in, const InputMeta&, std::uint32_t number) {
   Connection* con = find(in.key);
   if (con == nullptr || !path_serves(*con)) return false;
-  // An honest client waits for the answer before it uses the chunk again on this path.
+  // A correct client waits for the response before it reuses the chunk on the same path.
   for (const auto& [other, request] : requests_)
     if (request.chunk == in.chunk && request.key.path == in.key.path &&
         (request.delivered || request.invalidating))
@@ -133,7 +133,7 @@ bool ServerPlayer::can(Continued&, const InputMeta&, std::uint32_t) {
   return machine_.wants_to_continue();
 }
 
-// Epochs and chunks are given from outside; the path may be another, and serials are the machine's own.
+// Epochs and chunks come from inputs and stay. The path can differ. Serials of the machine stay as recorded.
 template <class A>
 bool ServerPlayer::rename_fields(A& action) const {
   if constexpr (requires { action.key; }) {
@@ -169,7 +169,7 @@ void ServerPlayer::observe(const ServerActions& actions) {
       Connection* con = at(imm->key);
       if (con != nullptr && wire::imm_type(imm->imm) == wire::ImmType::hb_msg) ++con->heartbeats;
     } else if (const auto* deliver = std::get_if<Deliver>(&action)) {
-      // The newest request in the chunk on that connection.
+      // Belongs to the newest request in the chunk on that connection.
       for (auto at = requests_.rbegin(); at != requests_.rend(); ++at) {
         if (at->second.chunk != deliver->chunk || at->second.key != deliver->key) continue;
         at->second.delivered = deliver->serial;

@@ -1,4 +1,4 @@
-// Feeds a server session the inputs of a shorter run, as ClientPlayer does for a client.
+// Replays a subset of the recorded inputs on a server session, as ClientPlayer does for a client.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -17,27 +17,28 @@ class ServerPlayer {
   using Actions = ServerActions;
   explicit ServerPlayer(const ServerInputs& trace) : machine_(trace.config, trace.session) {}
 
-  // The input as it has to be fed, `number` is its index in the trace; nothing when it is impossible. What it
-  // stands for counts as having happened, so step() has to follow.
+  // Returns the input with the identifiers of this run, or nullopt if the input is impossible. `number`:
+  // index of the input in the trace. The caller must pass the result to step(), because the input counts as
+  // done.
   std::optional<ServerInput> prepare(const ServerInput&, std::uint32_t number, const InputMeta&);
   void step(const ServerInput&, ServerActions&);
   const char* broken_invariant() const { return rtrs::broken_invariant(machine_); }
   std::uint64_t fingerprint() const { return machine_.fingerprint(); }
-  // As ClientPlayer::renamed().
+  // See ClientPlayer::renamed().
   std::optional<ServerAction> renamed(const ServerAction&, const ServerPlayer& from) const;
 
  private:
   struct Connection {
-    ConKey now;  // its key in this run: the path may be another
+    ConKey now;  // key in this run; its path can differ from the recorded one
     bool lost = false, disconnected = false, info = false, serving = false;
     unsigned heartbeats = 0;
-    unsigned unsignalled = 0;  // work posted since the last that asked for a completion
+    unsigned unsignalled = 0;  // work requests posted after the last signalled one
     std::deque<std::uint64_t> cookies;
   };
   struct Request {
     std::uint16_t chunk = 0;
     ConKey key;
-    std::optional<std::uint16_t> delivered;  // serial, until it is answered
+    std::optional<std::uint16_t> delivered;  // serial of the Deliver, until the response
     bool invalidating = false;
   };
 
@@ -64,9 +65,9 @@ class ServerPlayer {
   void observe(const ServerActions&);
 
   ServerSession machine_;
-  std::map<std::uint32_t, Connection> connections_;  // by epoch, which the driver never uses twice
-  std::map<std::uint32_t, Request> requests_;        // by the input that brought it
-  std::map<std::uint16_t, std::uint32_t> asked_;     // connections that an INFO_REQ needs, by path
+  std::map<std::uint32_t, Connection> connections_;  // key: epoch, which the driver never uses twice
+  std::map<std::uint32_t, Request> requests_;        // index of the RequestArrived input -> request
+  std::map<std::uint16_t, std::uint32_t> asked_;     // path -> number of connections that INFO_REQ needs
 };
 
 }  // namespace rtrs::tools

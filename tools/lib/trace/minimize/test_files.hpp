@@ -1,4 +1,4 @@
-// Traces in files, as tests of this folder read them.
+// Helpers of the tests in this folder to read trace files.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Takes things away from a list for as long as what is left still fails.
+// Removes items from a list as long as the rest still fails.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -10,17 +10,17 @@
 namespace rtrs::tools {
 
 struct Thinning {
-  // What is left of the candidate up to its failure; nothing when it does not fail.
+  // Tries a candidate. Returns its items up to the failure, or nullopt if it does not fail.
   std::function<std::optional<std::vector<std::uint32_t>>(const std::vector<std::uint32_t>&)> trial;
-  std::function<bool()> over;  // time is
-  // What goes together is tried first, one way of grouping after the other: numbers with the same answer are
-  // a group; those with kNoGroup are in none.
+  std::function<bool()> over;  // returns true when time has run out
+  // Groups are tried first, in the order of the groupings. A grouping returns the group of an item; kNoGroup:
+  // none.
   static constexpr std::uint32_t kNoGroup = ~std::uint32_t{0};
   using Grouping = std::function<std::uint32_t(std::uint32_t)>;
   std::vector<Grouping> groupings;
 };
 
-// False when time was over before nothing more could be taken away. `kept` fails.
+// Shortens `kept`, which must fail. Returns false if time ran out before it was minimal.
 bool thin_out(std::vector<std::uint32_t>& kept, const Thinning&);
 
 }  // namespace rtrs::tools

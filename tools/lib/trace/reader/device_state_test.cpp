@@ -1,4 +1,4 @@
-// The state of the machines of RNBD devices as bytes and as text.
+// Tests the saved state of RNBD device machines, as bytes and as text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::vector<std::uint8_t> saved(const Machine& machine) {
   return bytes;
 }
 
-// Whole bytes give the machine back, and no beginning of them is taken for a whole.
+// The saved bytes restore the machine, and no truncated prefix of these bytes is accepted.
 template <class Machine>
 void expect_round_trip(const Machine& machine) {
   const std::vector<std::uint8_t> bytes = saved(machine);
@@ -78,7 +78,7 @@ TEST(DeviceState, ANameThatIsNoneIsRefused) {
   EXPECT_TRUE(load({0}));
   EXPECT_FALSE(load({3, 'a', 'b'}));
   EXPECT_FALSE(load({2, 'a', 0}));
-  std::vector<std::uint8_t> long_name(2 + 255, 'x');  // one more than fits, as a varint of two bytes
+  std::vector<std::uint8_t> long_name(2 + 255, 'x');  // one byte too long; length in two bytes
   long_name[0] = 0xff;
   long_name[1] = 0x01;
   EXPECT_FALSE(load(long_name));

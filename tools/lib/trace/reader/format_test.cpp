@@ -44,7 +44,7 @@ TEST(Varint, RefusesOtherForms) {
   EXPECT_EQ(get_varint(endless, endless + 11, value), nullptr);
 }
 
-// The numbers of kinds and the order of fields are a contract with every trace that exists.
+// Kind numbers and field order must not change, because existing traces depend on them.
 TEST(Format, GoldenRecord) {
   std::uint8_t bytes[kMaxBuiltinRecord];
   Nanos last = 1000;
@@ -110,12 +110,12 @@ TEST(Format, EveryAlternativeHasANumber) {
   std::set<KindId> actions;
   add_kinds(std::type_identity<ClientAction>{}, actions);
   add_kinds(std::type_identity<ServerAction>{}, actions);
-  EXPECT_EQ(actions.size(), 22U);  // eight are actions of both
+  EXPECT_EQ(actions.size(), 22U);  // 8 kinds belong to both
   add_kinds(std::type_identity<RegistryAction>{}, actions);
   EXPECT_EQ(actions.size(), 25U);
 }
 
-// The words of an enumeration end with the first value that has none.
+// The list of words ends at the first value without a word, so a missing word would cut it.
 TEST(Format, EveryErrorHasAWord) {
   const auto found = std::find_if(builtin_schema().enums.begin(), builtin_schema().enums.end(),
                                   [](const EnumInfo& one) { return one.name == "Errc"; });

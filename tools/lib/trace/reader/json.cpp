@@ -91,7 +91,7 @@ void add_value(std::string& out, const FieldInfo& field, const Value& value, con
   }
 }
 
-// `storage` keeps what the value borrows.
+// Converts a JSON value to a field value. `storage` owns the bytes that `value` refers to.
 bool get_value(const Json& json, const FieldInfo& field, const Schema& schema, Value& value,
                std::deque<std::string>& storage) {
   switch (field.type) {
@@ -128,7 +128,8 @@ bool get_value(const Json& json, const FieldInfo& field, const Schema& schema, V
   return false;
 }
 
-// get() would cut a number that does not fit, and is undefined for one with a fraction or exponent beyond it.
+// Like get(), but throws if the number does not fit or is not an integer. get() would truncate it, or be
+// undefined.
 template <class T>
 T get_unsigned(const Json& json) {
   if (!json.is_number_unsigned() || !std::in_range<T>(json.get<std::uint64_t>())) {
@@ -139,7 +140,7 @@ T get_unsigned(const Json& json) {
   return static_cast<T>(json.get<std::uint64_t>());
 }
 
-// A class that only a later version knows is its number.
+// Returns the word of an event class, or its number if only a later version knows the class.
 Json class_json(EventClass category) {
   const auto number = static_cast<std::size_t>(category);
   return number < std::size(kClassWords) ? Json(kClassWords[number]) : Json(number);
@@ -176,7 +177,7 @@ Json schema_json(const Schema& schema, const char* part) {
   return out;
 }
 
-// at() and get() throw on anything unexpected, which line() turns into a message.
+// at() and get() throw on unexpected input; line() converts the exception to a message.
 void parse_header_json(const Json& json, Header& header) {
   header.major = get_unsigned<std::uint16_t>(json.at("major"));
   header.minor = get_unsigned<std::uint16_t>(json.at("minor"));
@@ -261,7 +262,7 @@ std::string JsonImporter::line(std::string_view text) {
   } catch (const Json::parse_error&) {
     return "the line is no JSON";
   } catch (const Json::other_error& error) {
-    // Thrown above: the text behind the library's own prefix, "[json.exception.other_error.N] ".
+    // Thrown by this file. Removes the prefix of the library, "[json.exception.other_error.N] ".
     const std::string what = error.what();
     const std::size_t prefix = what.find("] ");
     return prefix == std::string::npos ? what : what.substr(prefix + 2);
@@ -270,7 +271,7 @@ std::string JsonImporter::line(std::string_view text) {
   }
 }
 
-// What the writer refuses of a line is the line's fault.
+// EINVAL and EOVERFLOW of the writer mean that the line is invalid; other errors come from the sink.
 std::string JsonImporter::cannot_write(int error) {
   if (error != EINVAL && error != EOVERFLOW) write_error_ = error;
   return std::strerror(error);
@@ -279,7 +280,7 @@ std::string JsonImporter::cannot_write(int error) {
 std::string JsonImporter::header_line(const Line& line) {
   parse_header_json(line.json.at("trace"), header_);
   if (header_.major != kMajor) return "the format is of another major version";
-  // What a reader of the file would refuse is refused now.
+  // Refuses a header that a reader of the file would refuse.
   const std::string bytes = encode_header(header_);
   Header check;
   if (bytes.empty()) return "the header is too long";

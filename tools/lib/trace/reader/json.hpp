@@ -1,5 +1,5 @@
-// A trace as text, one JSON object a line, and back: the header, every record, and at last the trailer where
-// the trace has one. Nothing is lost: the way back gives the same records, header and chain hash.
+// Converts a trace to text, one JSON object per line, and back: the header, each record, and the trailer if
+// there is one. The conversion is lossless: converting back gives the same records, header and chain hash.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,25 +11,26 @@
 
 namespace rtrs::trace {
 
-// {"trace":{"major":..,"minor":..,"tool":..,...,"enums":[..],"events":[..]}}
+// Returns {"trace":{"major":..,"minor":..,"tool":..,...,"enums":[..],"events":[..]}}.
 std::string header_json(const Header& header);
-// {"seq":..,"time":..,"instance":..,"event":"..","fields":{..}}: numbers as integers, enumerations as words
-// (as numbers where there is no word), uuids and bytes in hex.
+// Returns {"seq":..,"time":..,"instance":..,"event":"..","fields":{..}}. Numbers are integers, enumerations
+// are words (numbers if there is no word), uuids and bytes are hexadecimal.
 std::string record_json(const Record& record, const Schema& schema);
-// {"end":{"records":..,"chain_hash":"16 hex digits"}}
+// Returns {"end":{"records":..,"chain_hash":"16 hex digits"}}.
 std::string end_json(std::uint64_t records, std::uint64_t chain_hash);
 
-// The way back, line by line.
+// Converts lines back to a trace.
 class JsonImporter {
  public:
   explicit JsonImporter(std::unique_ptr<Sink> sink);
   ~JsonImporter();
-  // Empty or what is wrong with the line; after an error no more lines may follow.
+  // Converts one line. Returns an empty string, or an error; do not pass further lines after an error.
   std::string line(std::string_view text);
-  // After the last line. Without an end line the trace gets no trailer, as the one it came from had none.
+  // Call after the last line. Writes a trailer only if there was an end line. Returns an empty string, or an
+  // error.
   std::string finish();
   std::uint64_t records() const noexcept { return writer_.records(); }
-  // Where line() or finish() failed because the sink did: its errno. 0: something is wrong with the line.
+  // After an error of line() or finish(): errno of the sink, or 0 if the line is invalid.
   int write_error() const noexcept { return write_error_; }
 
  private:

@@ -23,7 +23,7 @@ std::string to_json(std::string_view bytes) {
   return out;
 }
 
-// Empty `error` on success.
+// Converts JSON lines to a trace. `error` is empty on success.
 std::string from_json(const std::string& text, std::string& error) {
   std::string bytes;
   JsonImporter importer(std::make_unique<StringSink>(bytes));
@@ -109,7 +109,7 @@ TEST(Json, RefusesWhatDoesNotFit) {
   EXPECT_EQ(error, "there is no header line");
 }
 
-// Neither cut to what fits nor converted from a fraction: 65537 is not version 1.
+// Numbers are neither truncated nor rounded: 65537 must not become version 1.
 TEST(Json, NumbersOfTheHeaderAreWholeAndFit) {
   for (const char* number : {"65537", "-1", "1.5", "9.1e24", "9111111111111111111111110", "\"1\"", "null"}) {
     const std::string error = broken("\"major\":1", std::string("\"major\":") + number);

@@ -179,7 +179,7 @@ Reader::Status Reader::read_trailer(const FrameHead& head, std::uint64_t at, std
   return halt(Status::end, at, "");
 }
 
-// A frame that a later minor version added.
+// Skips a frame of an unknown kind, which a later minor version added.
 Reader::Status Reader::skip_frame(const FrameHead& head, std::uint64_t at, std::uint32_t crc) {
   for (std::size_t left = head.size; left != 0;) {
     const std::size_t part = std::min(left, kMaxBlock);

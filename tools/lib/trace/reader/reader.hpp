@@ -1,5 +1,5 @@
-// Reads a trace front to back. Never fails on what the bytes are: it stops and says where and why. Memory is
-// bounded by the header, one block and 24 bytes a block.
+// Reads a trace from start to end. Handles any bytes: on invalid data it stops and reports position and
+// reason. Memory use is bounded by the header, one block, and 24 bytes per block read.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace rtrs::trace {
 
-// Where the bytes come from. read() answers 0 at the end and a negative errno on failure.
+// Source of bytes. read() returns the number of bytes read, 0 at the end, or a negative errno.
 class Source {
  public:
   virtual ~Source() = default;
@@ -22,7 +22,7 @@ class Source {
 
 class FdSource final : public Source {
  public:
-  explicit FdSource(int fd) noexcept : fd_(fd) {}  // borrowed
+  explicit FdSource(int fd) noexcept : fd_(fd) {}  // does not own `fd`
   std::ptrdiff_t read(void* to, std::size_t size) noexcept override;
 
  private:
@@ -31,7 +31,7 @@ class FdSource final : public Source {
 
 class MemorySource final : public Source {
  public:
-  explicit MemorySource(std::string_view bytes) noexcept : left_(bytes) {}  // borrowed
+  explicit MemorySource(std::string_view bytes) noexcept : left_(bytes) {}  // does not own the bytes
   std::ptrdiff_t read(void* to, std::size_t size) noexcept override;
 
  private:
@@ -42,34 +42,34 @@ class Reader {
  public:
   enum class Status : std::uint8_t {
     ok,
-    end,              // after the last record of a trace that was completed
-    damaged,          // stop() tells where and why; what was read before is sound
-    not_a_trace,      // the file does not start like one
-    unknown_version,  // of the format
-    io_error,         // the source failed
+    end,              // no more records; the trace was completed
+    damaged,          // stop() has position and reason; earlier records are valid
+    not_a_trace,      // the file does not start with the magic number
+    unknown_version,  // unknown version of the format
+    io_error,         // reading the source failed
   };
   struct Stop {
-    std::uint64_t offset = 0;  // first byte that could not be used
+    std::uint64_t offset = 0;  // position of the first unusable byte
     std::string reason;
   };
 
-  explicit Reader(Source& source);  // borrowed
-  // Reads the header. Only after ok is next() allowed.
+  explicit Reader(Source& source);  // `source` must outlive the reader
+  // Reads the header. Call next() only if it returns ok.
   Status open();
-  // The next record, borrowed until the next call. Every answer but ok is final.
+  // Reads the next record, which is valid until the next call. Any status except ok is final.
   Status next(Record& record);
 
   const Header& header() const noexcept { return header_; }
   const Stop& stop() const noexcept { return stop_; }
-  std::uint64_t records() const noexcept { return seq_; }  // read so far
+  std::uint64_t records() const noexcept { return seq_; }  // number read so far
   std::uint64_t blocks() const noexcept { return index_.size(); }
-  std::uint64_t bytes() const noexcept { return offset_; }              // read so far
+  std::uint64_t bytes() const noexcept { return offset_; }              // number read so far
   std::uint64_t chain_hash() const noexcept { return chain_.value(); }  // of the blocks read so far
 
  private:
   Status halt(Status status, std::uint64_t offset, std::string reason);
   Status cut(std::uint64_t offset, const char* inside);
-  // Bytes read, fewer only at the end of the source.
+  // Returns the number of bytes read; less than `size` only at the end of the source or on failure.
   std::size_t fill(std::uint8_t* to, std::size_t size);
   Status next_frame();
   Status read_block(const FrameHead& head, std::uint64_t at, std::uint32_t crc);
@@ -83,13 +83,13 @@ class Reader {
   Status status_ = Status::ok;
   int source_errno_ = 0;
   std::uint64_t offset_ = 0;
-  std::vector<const EventInfo*> events_;  // by id
+  std::vector<const EventInfo*> events_;  // index: event id
   std::vector<Value> values_;
   std::vector<std::uint8_t> block_;
-  const std::uint8_t* at_ = nullptr;  // in the block
+  const std::uint8_t* at_ = nullptr;  // position in the block
   const std::uint8_t* end_ = nullptr;
-  std::uint64_t block_offset_ = 0;  // of the first record in the file
-  std::uint64_t block_left_ = 0;    // records
+  std::uint64_t block_offset_ = 0;  // file offset of the block's first record
+  std::uint64_t block_left_ = 0;    // records left in the block
   std::uint64_t seq_ = 0;
   Nanos time_ = 0;
   std::vector<IndexEntry> index_;

@@ -32,7 +32,7 @@ TEST(Reader, TruncationAnywhereKeepsWholeBlocks) {
     ASSERT_TRUE(std::equal(back.records.begin(), back.records.end(), all.begin())) << size;
     if (size >= ends[0]) {
       ASSERT_EQ(back.status, Status::damaged) << size;
-      // The stop is where the first block that is not whole begins, or inside the trailer.
+      // Reading stops at the start of the first incomplete block, or in the trailer.
       ASSERT_EQ(back.stop.offset, ends[static_cast<std::size_t>(blocks)]) << size;
     }
   }
@@ -75,7 +75,7 @@ TEST(Reader, NamesWhatIsNoTrace) {
             "the format is version 2." + std::to_string(kMinor) + ", this program reads version 1");
 }
 
-// What passes the checksums can still be nonsense; it must not do harm.
+// Bytes with valid checksums can still be invalid. Reading such bytes must be safe.
 RC_GTEST_PROP(Reader, NonsenseWithGoodChecksums, ()) {
   std::vector<std::size_t> ends;
   std::string bytes = small_trace(4, &ends);
@@ -118,7 +118,7 @@ RC_GTEST_PROP(Reader, AnyBytes, ()) {
   RC_ASSERT(back.status != Status::end);
 }
 
-// A later version adds an event, a frame and a header field: everything can still be read and printed.
+// A later version added an event, a frame and a header field. The trace can still be read and printed.
 TEST(Reader, AdditionsOfALaterVersion) {
   Header header = plain_header();
   header.minor = 7;
@@ -163,7 +163,8 @@ TEST(Reader, AdditionsOfALaterVersion) {
 TEST(Reader, SkipsFramesOfALaterVersion) {
   std::vector<std::size_t> ends;
   const std::string whole = small_trace(2, &ends);
-  // Between header and first block, so that the index of the trailer is off and only the blocks count.
+  // The frame is inserted before the first block. The index in the trailer becomes wrong, so only the blocks
+  // are checked.
   std::uint8_t frame[kFrameHeadSize + 5 + kCrcSize] = {};
   encode_frame_head({0x314d4d4d, 5, 0, 0, 0}, frame);
   put_u32(frame + kFrameHeadSize + 5, crc32c(frame, kFrameHeadSize + 5));
@@ -191,7 +192,7 @@ TEST(Compatibility, OlderTracesLackFields) {
                "this version does not know all of its fields");
   older.events[0].fields.pop_back();
   EXPECT_EQ(Compatibility(older).problem(kKindOf<BeginClient>), nullptr);
-  // A number may have been narrower, but not wider.
+  // In an older version a number may have been narrower, but not wider.
   older.events[0].fields[0].width = 4;
   EXPECT_EQ(Compatibility(older).problem(kKindOf<BeginClient>), nullptr);
   older.events[0].fields[0].width = 16;

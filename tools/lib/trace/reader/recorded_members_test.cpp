@@ -1,5 +1,5 @@
-// A member that is missing in RTRS_FIELDS is not recorded: the machine that replay makes has another value
-// there.
+// Checks that RTRS_FIELDS lists every member. A missing member is not recorded, so the replayed machine would
+// have another value for it than the recorded machine.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace {
 
 using rtrs::test::members;
 
-// Names of the events, and of the structs in them, whose fields are not all of their members.
+// Collects events, and structs in events, whose field list lacks members.
 class Incomplete {
  public:
   template <class T>
@@ -28,7 +28,7 @@ class Incomplete {
       ++listed;
       if constexpr (Reflected<Field>) look<Field>(name + "." + field);
     });
-    // A ConKey records its path and its session as one number.
+    // ConKey records path and session as one number.
     if (listed + (std::is_same_v<T, ConKey> ? 1 : 0) != members<T>()) {
       names +=
           name + ": " + std::to_string(members<T>()) + " members, " + std::to_string(listed) + " recorded\n";

@@ -1,4 +1,4 @@
-// The name of a device out of its text in a trace.
+// Decodes the name of a device in a trace.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace rtrs::trace {
 
-// The bytes of which name_text() made this text.
+// Returns the bytes that name_text() encoded.
 std::string recorded_name(const NameText& recorded);
 
 }  // namespace rtrs::trace

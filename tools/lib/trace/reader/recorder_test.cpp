@@ -106,8 +106,8 @@ TEST_F(RecorderTest, RingKeepsTheLast) {
   EXPECT_EQ(recorder.counters().ring_overwritten, recorder.counters().ring_records - 64);
 }
 
-// So many machines cost an input no more snapshots than sixteen do, and what the ring held before it grew
-// stays.
+// With 100 machines, an input causes no more snapshots than with 16. When the ring grows, it keeps its
+// records.
 TEST_F(RecorderTest, RingGrowsWithTheMachinesThatAreWatched) {
   constexpr unsigned kMachines = 100, kRing = 256, kRounds = 200;
   Recorder recorder(kRing);
@@ -168,7 +168,7 @@ TEST_F(RecorderTest, RingWithItsBeginningIsWhole) {
   EXPECT_EQ(count(back, kKindOf<ActionCount>), 20U);  // i % 3 != 0
 }
 
-// A value that needs several slots is dropped when its head was overwritten.
+// A value in several slots is dropped if its first slot was overwritten.
 TEST_F(RecorderTest, RingDropsHalfOverwrittenValues) {
   Recorder recorder(16);
   recorder.begin(0, 3, MachineKind::client_session, ClientConfig{});
@@ -202,7 +202,7 @@ TEST_F(RecorderTest, NothingIsLostUpToTheLastFlush) {
 }
 
 TEST_F(RecorderTest, FullDiskEndsTheFileOnly) {
-  // No byte of a file is taken, as on a disk that is full.
+  // No byte can be written, as on a full disk.
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   rlimit none = before;
@@ -221,7 +221,7 @@ TEST_F(RecorderTest, FullDiskEndsTheFileOnly) {
 }
 
 TEST_F(RecorderTest, DiskThatFillsUpWhileRecording) {
-  // Bytes are refused with EFBIG beyond the limit, as with ENOSPC on a full disk.
+  // Writes beyond the limit fail with EFBIG, as with ENOSPC on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);

@@ -144,9 +144,9 @@ std::optional<std::uint32_t> rnbd_device_of(wire::Bytes message) noexcept {
   return std::nullopt;
 }
 
-// The chunk's data, of which a note has none or a part, stands in front of the user header.
+// The note may begin with a part of the data in the chunk, before the user header.
 wire::Bytes user_header_of(wire::Bytes head) noexcept {
-  constexpr std::size_t kReadParts = 2;  // the shorter one has no descriptor
+  constexpr std::size_t kReadParts = 2;  // number of forms of a READ header: without and with a descriptor
   constexpr std::array<std::size_t, kReadParts + 1> kLengths = {
       wire::kWriteHeaderBytes, wire::kReadHeaderBytes, wire::kMaxIoHeaderBytes};
   for (std::size_t form = 0; form < kLengths.size(); ++form) {

@@ -1,5 +1,4 @@
-// Messages of RNBD in words, for people and for comparisons. Bytes that are no such message are shown as they
-// are.
+// Converts RNBD messages to text, for output and for comparisons. Other bytes are shown unchanged.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,22 +9,23 @@
 
 namespace rtrs::trace {
 
-// Ids mean something in one run only. What they are called; without a function, by their numbers.
+// Functions that name ids, because ids are valid in one run only. Without a function, an id is shown as a
+// number.
 struct RnbdNames {
   std::function<std::string(std::uint32_t)> device;
-  std::function<std::string(std::uint64_t)> instance;  // of an export's cache
+  std::function<std::string(std::uint64_t)> instance;  // name of a cache instance of an export
 };
 
-// A user header is a whole message of RNBD that a client may send.
+// Returns true if the user header is a complete RNBD message that a client may send.
 bool is_rnbd_request(wire::Bytes header);
-// A user header: `OPEN "disk" rw`, `WRITE 4096 B at sector 8 of device 5, FUA`.
+// Returns a user header as text: `OPEN "disk" rw`, `WRITE 4096 B at sector 8 of device 5, FUA`.
 std::string rnbd_request_words(wire::Bytes header, const RnbdNames& names = {});
-// The body of an answer: `OPEN_RSP device 5, 2048 sectors, ...`. Empty: no body.
+// Returns the body of a response as text: `OPEN_RSP device 5, 2048 sectors, ...`; empty if it has no body.
 std::string rnbd_response_words(wire::Bytes response, const RnbdNames& names = {});
-// The device that a message names: CLOSE, an IO, OPEN_RSP.
+// Returns the device id in a CLOSE, an IO or an OPEN_RSP; nullopt for other messages.
 std::optional<std::uint32_t> rnbd_device_of(wire::Bytes message) noexcept;
-// The user header of a request of which `head` is noted (docs/trace_format.md, "Notes"); empty where there is
-// none.
+// Returns the user header in `head`, the recorded part of a request (docs/trace_format.md, "Notes"); empty if
+// there is none.
 wire::Bytes user_header_of(wire::Bytes head) noexcept;
 
 }  // namespace rtrs::trace

@@ -1,4 +1,4 @@
-// Messages of RNBD in words.
+// Tests the text of RNBD messages.
 #include "tools/lib/trace/reader/rnbd_words.hpp"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ TEST(RnbdWords, TheDeviceOfAMessage) {
   EXPECT_EQ(rnbd_device_of({}), std::nullopt);
 }
 
-// The note of a request ends with its RTRS header, in each of its three forms.
+// The wire note of a request ends with its RTRS header, which has three forms.
 TEST(RnbdWords, TheUserHeaderOfANote) {
   const std::vector<std::byte> header = bytes_of(some_io());
   const auto length = static_cast<std::uint16_t>(header.size());

@@ -1,4 +1,4 @@
-// A Session that records into a file, in the lines of docs/recording.md.
+// Tests a Session that records to a file, with the code shown in docs/recording.md.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

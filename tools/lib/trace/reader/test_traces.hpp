@@ -1,4 +1,4 @@
-// Random events and small traces for the tests of this folder and of the tools.
+// Random events and small traces, for the tests of this folder and of the tools.
 #pragma once
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -23,7 +23,7 @@ Field random_number() {
                          rc::gen::inRange(Limits::min(), Limits::max()));
 }
 
-// Lives until the program ends.
+// Returns a copy of the bytes that is never freed.
 inline wire::Bytes borrowed(std::string bytes) {
   static std::set<std::string> all;
   return std::as_bytes(std::span(*all.insert(std::move(bytes)).first));
@@ -85,7 +85,7 @@ void write_random(Writer& writer, Written& one) {
   }
 }
 
-// Appends one random event of the kind and notes what a reader must find.
+// Appends one random event of the kind. Adds the record that a reader must return to `written`.
 inline void write_random(Writer& writer, KindId kind, std::vector<Written>& written) {
   Written one;
   one.kind = kind;
@@ -137,7 +137,7 @@ inline ReadBack read_all(std::string_view bytes) {
   return back;
 }
 
-// Three blocks of `records` deterministic events each.
+// Returns a trace of three blocks with `records` deterministic events each.
 inline std::string small_trace(unsigned records, std::vector<std::size_t>* block_ends = nullptr) {
   std::string bytes;
   Writer writer(std::make_unique<StringSink>(bytes));

@@ -25,7 +25,7 @@ std::string time_text(Nanos time) {
 
 namespace {
 
-// Control characters must not reach a terminal.
+// Quotes a text and escapes control characters, because they must not reach a terminal.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -39,7 +39,7 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-// Names come from a file too.
+// Replaces spaces and control characters, because names also come from the file.
 std::string plain(std::string_view name) {
   std::string out(name);
   for (char& c : out) {

@@ -1,4 +1,4 @@
-// Records as one line for people.
+// Converts records to lines of readable text.
 #pragma once
 #include <string>
 
@@ -7,13 +7,13 @@
 
 namespace rtrs::trace {
 
-// field=value for every field, separated by spaces; enumerations by their words.
+// Returns field=value for each field, separated by spaces. Enumerations are shown as words.
 std::string fields_text(const EventInfo& event, std::span<const Value> values, const Schema& schema);
-// The field as text: number, word, true/false, hex of a uuid or bytes, quoted text.
+// Returns the value as text: number, word, true/false, hexadecimal uuid or bytes, or quoted text.
 std::string value_text(const FieldInfo& field, const Value& value, const Schema& schema);
-// Seconds with nine digits, "never" for kNever.
+// Returns seconds with nine decimals; "never" for kNever.
 std::string time_text(Nanos time);
-// Time, instance, class, event, fields in columns. Actions and notes are set in under their
+// Returns time, instance, class, event and fields in columns. Actions and notes are indented below their
 // input.
 std::string record_text(const Record& record, const Schema& schema);
 std::string hex_text(std::string_view bytes);

@@ -1,4 +1,4 @@
-// The wire notes of a trace as values.
+// Decodes the wire notes of a trace.
 #pragma once
 #include <variant>
 
@@ -11,10 +11,10 @@ class WireNotes {
  public:
   using Note = std::variant<std::monostate, WireSent, WireReceived, WireCm, WireGap>;
 
-  // `schema` is of the trace's header.
+  // `schema`: from the header of the trace.
   explicit WireNotes(const Schema& schema) : compatibility_(schema) {}
 
-  // The record as a note, whose bytes are borrowed from the record; monostate for every other event.
+  // Returns the record as a note, whose bytes point into the record; monostate for other events.
   Note note(const Record& record) const noexcept {
     const KindId kind = record.event->id;
     if (record.event->category != EventClass::note || compatibility_.problem(kind) != nullptr) return {};

@@ -1,4 +1,4 @@
-// Machines of RNBD devices are recorded and run again as sessions are.
+// Tests recording and replaying the RNBD device machine of a client.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ ReplayResult replayed_bytes(const std::string& bytes) {
   return replay(source, core_machines(), options);
 }
 
-// A client of devices that is recorded as BlockClient does it.
+// A client device machine that is recorded like in BlockClient.
 class RecordedDevices {
  public:
   explicit RecordedDevices(Recorder& recorder) : recorder_(recorder) {
@@ -90,7 +90,7 @@ class RecordedDevices {
 constexpr rnbd::IoNature kWrite{true, false, false};
 constexpr rnbd::IoNature kFlush{false, false, true};
 
-// Every input at least once: IO, a restart that takes the cache along, and names that are none.
+// Gives each input at least once: IO, a server restart that loses the cache, and invalid names.
 void tell_story(RecordedDevices& devices) {
   EXPECT_EQ(devices.step(rnbd::MapRequested{"", wire::rnbd::AccessMode::read_only}).error, 22);
   EXPECT_NE(devices.step(rnbd::MapRequested{std::string_view("a\0b", 3), {}}).error, 0);
@@ -130,7 +130,7 @@ void tell_story(RecordedDevices& devices) {
 class DeviceReplay : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_ / name; }
-  // A whole file with the state after each input.
+  // Returns a complete trace with a state hash after each input.
   std::string story() const {
     Recorder recorder;
     EXPECT_EQ(recorder.open_file(path("t").c_str(), {}, {Detail::machines, 1}), 0);
@@ -139,7 +139,8 @@ class DeviceReplay : public ::testing::Test {
     EXPECT_EQ(recorder.close_file(), 0);
     return bytes_of(path("t"));
   }
-  // The story without record `left_out`, or with field `field` of record `changed` as `change` makes it.
+  // Changes to a trace: record `left_out` is removed; field `field` of record `changed` is passed to
+  // `change`.
   struct Doctored {
     std::uint64_t left_out = kNever;
     std::uint64_t changed = kNever;
@@ -171,7 +172,7 @@ class DeviceReplay : public ::testing::Test {
     Record record;
     while (reader.next(record) == Reader::Status::ok) visit(record, reader.header().schema);
   }
-  // Of the records in words that hold `part`, the last one.
+  // Returns the number of the last record whose text contains `part`.
   static std::uint64_t last_with(const std::string& trace, const std::string& part) {
     std::uint64_t found = kNever;
     each_record(trace, [&](const Record& record, const Schema& schema) {
@@ -210,7 +211,7 @@ TEST_F(DeviceReplay, InWords) {
   last_with(trace, "< IoJudged               disposition=retry_after_remap");
 }
 
-// The ring keeps inputs of several slots, and how many actions followed them.
+// The ring contains inputs of several slots, and the number of actions after each input.
 TEST_F(DeviceReplay, ADumpOfTheRing) {
   Recorder recorder;
   RecordedDevices devices(recorder);
@@ -263,7 +264,7 @@ TEST_F(DeviceReplay, AStateThatCannotBeIsRefused) {
   EXPECT_GT(refused, 10U);
 }
 
-// A field of an action that is another one than recorded is a divergence at that record.
+// A changed field of an action is a divergence at that record.
 TEST_F(DeviceReplay, AChangedFieldOfAnActionIsFound) {
   const std::string trace = story();
   unsigned changed = 0;
@@ -286,7 +287,8 @@ TEST_F(DeviceReplay, AChangedFieldOfAnActionIsFound) {
   EXPECT_GT(changed, 100U);
 }
 
-// So is what the machine makes of another input: of the id in an OPEN_RSP, of a name, of an errno.
+// A changed input is also found, because the machine reacts differently: an id in an OPEN_RSP, a name, an
+// errno.
 TEST_F(DeviceReplay, AChangedInputIsFound) {
   const std::string trace = story();
   const auto found = [&](const std::string& record, std::size_t field, std::function<void(Value&)> change) {
@@ -307,7 +309,8 @@ TEST_F(DeviceReplay, AChangedInputIsFound) {
   found("LinkUp                   extended=true", 0, flip);
 }
 
-// As if a machine had forgotten to open a device again: the first input that differs is named.
+// Removes the OPEN after a reconnect, as if the machine had forgotten it. The first different input is
+// reported.
 TEST_F(DeviceReplay, AForgottenReopenIsFound) {
   const std::string trace = story();
   std::vector<std::uint64_t> opens;

@@ -1,4 +1,4 @@
-// Files that begin in the middle of a run, change while it goes on, or cannot be written: each is replayed.
+// Tests trace files that begin in the middle of a run, are replaced during a run, or cannot be written.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -42,7 +42,7 @@ class FileTest : public ::testing::Test {
   const ScratchFolder folder_;
 };
 
-// A client whose server never answers: it tries again and again.
+// A client that retries to connect, because its server never answers.
 class Client {
  public:
   explicit Client(Recorder& recorder) : recorder_(recorder), session_(config()) {
@@ -131,7 +131,7 @@ TEST_F(FileTest, ChangedSnapshotIsADivergence) {
   ASSERT_EQ(recorder.open_file(path("late").c_str(), {}), 0);
   client.attempts(1);
   ASSERT_EQ(recorder.close_file(), 0);
-  // The first state again, behind the inputs that changed it.
+  // Copies the first snapshot to a place after inputs that changed the state.
   const std::string bytes = bytes_of(path("late"));
   MemorySource source(bytes);
   Reader reader(source);
@@ -202,7 +202,7 @@ TEST_F(FileTest, OldBlocksAreWrittenWithoutBeingFull) {
   EXPECT_EQ(replayed(path("t")).verdict, Verdict::damaged);
 }
 
-// What was written before the limit can be replayed; the run goes on in the ring.
+// The part written before the limit can be replayed. Recording continues in the ring.
 TEST_F(FileTest, LimitOfFileSizes) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -225,7 +225,7 @@ TEST_F(FileTest, LimitOfFileSizes) {
   EXPECT_EQ(replayed(path("ring")).verdict, Verdict::identical);
 }
 
-// A broken invariant ends the program; what led to it is in the dump.
+// A broken invariant ends the program. The dump contains the records before it.
 TEST_F(FileTest, BrokenInvariantLeavesADump) {
   const std::string dump = path("dump");
   EXPECT_DEATH(
@@ -286,7 +286,7 @@ TEST_F(FileTest, AFileOrLinkOfAnotherUserInAPublicFolderIsNotUsed) {
   const auto refused = [&](const std::string& name) {
     const std::string at = path("public/" + name);
     const int error = recorder.dump_ring(at.c_str(), {});
-    // EACCES: Linux itself refuses it, with fs.protected_symlinks or fs.protected_regular.
+    // EACCES comes from Linux, if fs.protected_symlinks or fs.protected_regular is set.
     EXPECT_TRUE(error == EPERM || error == EACCES) << name << ' ' << error;
   };
   std::filesystem::create_directory(path("public"));
@@ -303,7 +303,7 @@ TEST_F(FileTest, AFileOrLinkOfAnotherUserInAPublicFolderIsNotUsed) {
   refused("theirs");
   EXPECT_FALSE(std::filesystem::exists(path("new")));
   EXPECT_EQ(bytes_of(path("empty")), "");
-  // Links that this user owns are followed, and so are all links in a folder that is not public.
+  // Links are followed if this user owns them, or if the folder is not world-writable.
   std::filesystem::create_symlink("../new", path("public/own"));
   EXPECT_EQ(recorder.dump_ring(path("public/own").c_str(), {}), 0);
   EXPECT_EQ(replayed(path("new")).verdict, Verdict::identical);

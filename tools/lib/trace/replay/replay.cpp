@@ -42,18 +42,18 @@ class Run {
  private:
   struct Live {
     std::unique_ptr<ReplayMachine> machine;
-    Effects actions;       // of the last input
-    std::size_t next = 0;  // first one that was not compared
+    Effects actions;       // actions of the last input
+    std::size_t next = 0;  // index of the first action that is not compared yet
     std::uint64_t input_seq = 0;
-    bool same_fields = true;  // its Begin was written with the fields that this version has
+    bool same_fields = true;  // its begin record has the same fields as in this version
   };
-  // The parts of a snapshot that were read.
+  // Parts of a snapshot read so far.
   struct Assembly {
     std::string bytes;
     bool refused = false;
   };
 
-  // All answer false when the run is over.
+  // All return false when the replay must end.
   bool step(const Record& record);
   bool control(const Record& record);
   bool begin(const Record& record);
@@ -80,7 +80,7 @@ class Run {
   std::unique_ptr<Compatibility> compatibility_;
   std::map<InstanceId, std::unique_ptr<Live>> live_;
   std::unordered_map<InstanceId, Assembly> assembling_;
-  std::string no_snapshot_;  // why the first one that could not be used was not
+  std::string no_snapshot_;  // why the first unusable snapshot could not be used
   std::size_t visited_ = 0;
   History history_;
   ReplayResult result_;
@@ -110,7 +110,7 @@ Run::Live* Run::find(const Record& record) {
   return at == live_.end() ? nullptr : at->second.get();
 }
 
-// Every action of the last step was in the trace.
+// Checks that the trace contained every action of the last step.
 bool Run::settled(const Record& record, Live& live) {
   if (live.next == live.actions.size()) return true;
   const std::string next = words(live.actions.kind(live.next), live.actions.fields(live.next));
@@ -133,7 +133,7 @@ bool Run::begin(const Record& record) {
   return true;
 }
 
-// A record of a machine that was not begun: where the beginning is missing, it waits for a snapshot.
+// Handles a record of an unknown machine. If the trace lacks its beginning, skips records until a snapshot.
 bool Run::unknown(const Record& record) {
   if ((reader_.header().flags & partial) == 0) return refuse(record, "the machine was never begun");
   ++result_.skipped;
@@ -178,7 +178,7 @@ bool Run::compare(const Record& record, const Live& live, const Snapshot& snapsh
   return diverge(record, live, "state " + difference.a, "state " + difference.b);
 }
 
-// Shows the states in front of record `seq` to whoever asked for it.
+// Passes the states before record `seq` to on_visit(), if requested.
 void Run::visit(std::uint64_t seq) {
   while (visited_ < options_.visit.size() && options_.visit[visited_] <= seq) {
     std::vector<StateAt> states;
@@ -190,7 +190,7 @@ void Run::visit(std::uint64_t seq) {
 
 bool Run::control(const Record& record) {
   const KindId kind = record.event->id;
-  if (builtin_schema().find(kind) == nullptr) return true;  // of a later version, says nothing about machines
+  if (builtin_schema().find(kind) == nullptr) return true;  // an event of a later version, not about machines
   if (kind == kKindOf<BeginClient> || kind == kKindOf<BeginServerSession> ||
       kind == kKindOf<BeginServerRegistry> || kind == kKindOf<BeginClientDevices> ||
       kind == kKindOf<BeginServerDevices>) {
@@ -221,7 +221,7 @@ bool Run::action_count(const Record& record, Live& live) {
 }
 
 bool Run::state_hash(const Record& record, Live& live) {
-  if (!live.same_fields) {  // the hash is over the configuration too, and so over other fields
+  if (!live.same_fields) {  // the hash includes the configuration, which has other fields
     ++result_.other_hashes;
     return true;
   }
@@ -353,7 +353,7 @@ void Run::finish(Reader::Status status, const Record& last) {
     result_.why = "it holds notes of the wire and no machine; `urtrs-replay check` may judge it";
     return;
   }
-  // A ring may be dumped in the middle of a step; a completed file ends after one.
+  // A dump of the ring may end in the middle of a step; a completed file ends after a step.
   if (result_.counts_only) return;
   for (auto& [instance, live] : live_) {
     Record record = last;

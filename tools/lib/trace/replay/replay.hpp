@@ -1,4 +1,5 @@
-// Runs protocol machines again on the inputs of a trace and compares everything that they do with the record.
+// Replays protocol machines: runs them on the inputs of a trace and compares all their actions with the
+// recorded ones.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,7 +15,7 @@
 
 namespace rtrs::trace {
 
-// What a machine did in one step: its actions as a trace has them, whatever list the machine fills.
+// Actions of a machine in one step, in trace encoding, independent of the list type of the machine.
 class Effects {
  public:
   void clear() noexcept {
@@ -33,7 +34,7 @@ class Effects {
 
   std::size_t size() const noexcept { return ends_.size(); }
   KindId kind(std::size_t index) const noexcept { return ends_[index].kind; }
-  // Encoded as this build does.
+  // Fields of an action, in the encoding of this build.
   std::string_view fields(std::size_t index) const noexcept {
     const std::size_t begin = index == 0 ? 0 : ends_[index - 1].end;
     return std::string_view(bytes_).substr(begin, ends_[index].end - begin);
@@ -53,44 +54,44 @@ class Effects {
   std::uint8_t scratch_[kMaxBuiltinRecord];
 };
 
-// One machine that is run again.
+// A machine that is replayed.
 class ReplayMachine {
  public:
   virtual ~ReplayMachine() = default;
-  // False when machines of this kind do not take the event.
+  // Gives an input to the machine. Returns false if machines of this kind have no such input.
   virtual bool feed(const Record& input, const FieldMap& map, Effects& effects) = 0;
   virtual std::uint64_t fingerprint() const = 0;
-  // Name of the first broken rule of the state, or null.
+  // Returns the name of the first broken invariant of the state, or nullptr.
   virtual const char* broken_invariant() const { return nullptr; }
-  // Takes the state of a snapshot; else why not.
+  // Loads the state of a snapshot. Returns nullptr, or why it cannot be loaded.
   virtual const char* load(std::string_view state, std::uint64_t layout) = 0;
   virtual StateText text() const = 0;
 };
 
-// Makes machines from their begin events; null for an event that it does not know. `why` names a
-// configuration that no machine can be made from.
+// Creates a machine from its begin event. Returns nullptr for an unknown event or an invalid configuration;
+// `why` then names the invalid configuration.
 using MachineFactory =
     std::function<std::unique_ptr<ReplayMachine>(const Record& begin, const FieldMap& map, std::string& why)>;
 
-// A machine in any state, for load(); null for an unknown kind.
+// Creates a machine in an arbitrary state, for load(). Returns nullptr for an unknown kind.
 using BlankFactory = std::function<std::unique_ptr<ReplayMachine>(MachineKind)>;
 
 enum class Verdict : std::uint8_t {
   identical,
-  diverged,        // ReplayResult::divergence; also of a machine whose state breaks an invariant
-  damaged,         // identical as far as it could be read; ReplayResult::stop
-  not_replayable,  // ReplayResult::why
+  diverged,        // see ReplayResult::divergence; also used for a broken invariant
+  damaged,         // identical up to the damage; see ReplayResult::stop
+  not_replayable,  // see ReplayResult::why
 };
 const char* to_string(Verdict) noexcept;
 
 struct Divergence {
-  std::uint64_t seq = 0;  // of the record that differs, or of the one that came too early
+  std::uint64_t seq = 0;  // different record, or the record before which an action is missing
   Nanos time = 0;
   InstanceId instance = 0;
-  std::uint64_t input_seq = 0;      // of the machine's last input
-  std::string recorded;             // in words
-  std::string rerun;                // in words
-  std::vector<std::string> before;  // up to 20 records before, as record_text(), with their numbers
+  std::uint64_t input_seq = 0;      // number of the last input record of the machine
+  std::string recorded;             // recorded action, as text
+  std::string rerun;                // action of this build, as text
+  std::vector<std::string> before;  // up to 20 earlier records: number and record_text()
 };
 
 struct ReplayResult {
@@ -98,34 +99,34 @@ struct ReplayResult {
   std::uint64_t records = 0;
   std::uint64_t machines = 0;
   std::uint64_t inputs = 0;
-  std::uint64_t actions = 0;       // compared
-  std::uint64_t state_hashes = 0;  // compared
-  std::uint64_t other_hashes = 0;  // not compared: of a version whose configurations have other fields
-  std::uint64_t snapshots = 0;     // begun with or compared
-  std::uint64_t skipped = 0;       // records of machines whose state is not known yet
-  std::uint64_t notes = 0;         // of the wire, skipped
-  std::uint64_t chain_hash = 0;    // of what was read
-  bool counts_only = false;        // the trace has only the number of actions of every step
-  bool stopped = false;            // after the last of ReplayOptions::visit
+  std::uint64_t actions = 0;       // number compared
+  std::uint64_t state_hashes = 0;  // number compared
+  std::uint64_t other_hashes = 0;  // not compared: from a version whose configuration has other fields
+  std::uint64_t snapshots = 0;     // number loaded or compared
+  std::uint64_t skipped = 0;       // records skipped because the state of the machine is not known yet
+  std::uint64_t notes = 0;         // wire notes, skipped
+  std::uint64_t chain_hash = 0;    // hash of the blocks read
+  bool counts_only = false;        // the trace has only the number of actions per step
+  bool stopped = false;            // ended after the last of ReplayOptions::visit
   Divergence divergence;
   Reader::Stop stop;
   std::string why;
 };
 
-// A machine where a replay stopped, or came by.
+// State of a machine at a record of ReplayOptions::visit.
 struct StateAt {
   InstanceId instance = 0;
   StateText text;
 };
 
 struct ReplayOptions {
-  std::function<void(std::uint64_t bytes)> progress;  // called now and then with the bytes read
-  // Holds the number of the record that is being fed: a machine may stop the program.
+  std::function<void(std::uint64_t bytes)> progress;  // called periodically with the bytes read; may be empty
+  // Set to the number of the current record, because a machine may crash the program. May be nullptr.
   volatile std::uint64_t* position = nullptr;
-  BlankFactory blank;  // for snapshots; without it they are skipped
-  // Numbers of records, ascending. In front of each (kNever: at the end) on_visit() gets the states of all
-  // machines that live. After the last one the replay stops: what it found is of the records before. Those
-  // that it does not reach are visited where it ends.
+  BlankFactory blank;  // for snapshots; if empty, snapshots are skipped
+  // Record numbers, ascending. Before each of these records (kNever: at the end), on_visit() receives the
+  // states of all live machines. After the last one the replay stops, so the result covers only earlier
+  // records. If the replay ends before a requested record, on_visit() is called at the end.
   std::vector<std::uint64_t> visit;
   std::function<void(std::uint64_t record, std::vector<StateAt>)> on_visit;
 };

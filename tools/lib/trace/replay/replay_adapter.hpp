@@ -1,5 +1,5 @@
-// Makes a ReplayMachine of any class with `void on(const Input&, Actions&)` for each alternative of a
-// variant and `fingerprint()`.
+// Adapts a machine class to ReplayMachine. The class needs `void on(const Input&, Actions&)` for each
+// alternative of the input variant, and `fingerprint()`.
 #pragma once
 #include <array>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace rtrs::trace {
 
-// Null, or why the machine cannot be in the state of a snapshot.
+// Loads the state of a snapshot. Returns nullptr, or why the state is invalid.
 template <class Machine>
 const char* load_state(Machine& machine, std::string_view bytes, std::uint64_t layout) {
   if constexpr (Reflected<Machine>) {

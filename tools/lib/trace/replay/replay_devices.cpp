@@ -11,7 +11,7 @@
 namespace rtrs::trace {
 namespace {
 
-// The parts that both machines share. Derived has an overload of on() for each event of an input.
+// Common part of both device machines. Derived has an overload of on() for each input event.
 template <class Derived, class Machine, class Actions>
 class DevicesReplay : public ReplayMachine {
  public:
@@ -90,7 +90,8 @@ class ClientDevicesReplay final
                 effects);
   }
   bool on(const IoBegun& event, Effects& effects) {
-    // A machine that would hold or refuse the IO does nothing here, and the recorded IoStarted tells of it.
+    // If the machine would hold or refuse the IO, it has no action here, and the recorded IoStarted shows the
+    // difference.
     if (machine_.gate(event.device) != rnbd::Gate::go) return true;
     rnbd::IoTicket before;
     before.nature = event.nature;
@@ -99,7 +100,7 @@ class ClientDevicesReplay final
     return true;
   }
   bool on(const IoDone& event, Effects& effects) {
-    if (machine_.io_in_flight(event.device) == 0) return true;  // it did not begin, as above
+    if (machine_.io_in_flight(event.device) == 0) return true;  // the IO did not begin, see above
     rnbd::IoTicket ticket;
     ticket.nature = event.nature;
     ticket.arrival = event.arrival;
@@ -137,7 +138,8 @@ class ServerDevicesReplay final
     return step(rnbd::DeviceRequest{event.request, event.direction, event.data_len, event.header.span()},
                 effects);
   }
-  // A machine that does not wait for a result does nothing, and what was recorded then tells of it.
+  // If the machine does not wait for the result, it has no action, and the recorded actions show the
+  // difference.
   template <class Input>
   bool result(const Input& input, Effects& effects) {
     return !machine_.awaits(input) || step(input, effects);

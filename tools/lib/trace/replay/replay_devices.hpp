@@ -1,4 +1,4 @@
-// The machines of RNBD devices, for replay().
+// Creates the RNBD device machines for replay().
 #pragma once
 #include <memory>
 

@@ -1,4 +1,4 @@
-// What a replay shows before a divergence.
+// Keeps the last records before a divergence.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rtrs::trace {
 
-// The last records, as bytes: they become text only when somebody wants to read them.
+// Ring of the last 20 records. Records are stored as bytes and converted to text only when lines() is called.
 class History {
  public:
   void add(const Record& record) {

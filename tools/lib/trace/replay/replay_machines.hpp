@@ -1,17 +1,16 @@
-// The protocol machines of this build, for replay().
+// Creates the protocol machines of this build for replay().
 #pragma once
 #include "tools/lib/trace/replay/replay.hpp"
 
 namespace rtrs::trace {
 
-// Knows the begin events of client session, server session, server registry and of the devices of client
-// and server.
-// Refuses configurations that a machine cannot be made from; inputs that no driver would feed stop the
-// program, as they would have stopped the one that recorded.
+// Handles the begin events of client session, server session, server registry, and of the device machines of
+// client and server. Refuses invalid configurations. An input that no driver would give aborts the program,
+// as it would have aborted the recorded program.
 MachineFactory core_machines();
 BlankFactory blank_core_machines();
 
-// Why no machine can be made from what the record says; null where one can.
+// Returns why no machine can be created from the record; nullptr if it can.
 const char* problem_of(const BeginClient&);
 const char* problem_of(const BeginServerSession&);
 const char* problem_of(const BeginServerDevices&);

@@ -14,7 +14,7 @@
 namespace rtrs::trace::test::replay_test {
 namespace {
 
-// Answers every immediate with (imm % 3) completions of its running number.
+// Test machine that answers each immediate with (imm % 3) completions with increasing numbers.
 class Toy {
  public:
   void on(const ImmReceived& in, ClientActions& actions) noexcept {
@@ -33,7 +33,7 @@ std::unique_ptr<ReplayMachine> make_toy(const Record& record, const FieldMap&, s
   return std::make_unique<ReplayAdapter<Toy, ToyInputs, ClientActions>>();
 }
 
-// What a recorder would have written, with a hook to change records on the way.
+// Writes a trace like a recorder, but can change records.
 class ChoiceLog {
  public:
   ChoiceLog() : writer_(std::make_unique<StringSink>(bytes_)) { start(plain_header()); }
@@ -192,7 +192,7 @@ TEST(Replay, CountsOfARing) {
   }
 }
 
-// --- the real machines ---
+// --- protocol machines ---
 
 class CoreRun {
  public:
@@ -215,7 +215,7 @@ class CoreRun {
     recorder_.actions(1, actions_);
     recorder_.state(1, session_.fingerprint());
   }
-  // Attempts that fail, with back-off and jitter between them.
+  // Runs failing connection attempts, with back-off and jitter between them.
   void run() {
     feed(PathAdded{10, 0});
     for (unsigned attempt = 1; attempt < 12; ++attempt) {
@@ -291,7 +291,7 @@ TEST(ReplayCore, AlteredRecordsAreFound) {
   choice_log.run();
   const std::string bytes = choice_log.bytes();
   EXPECT_EQ(copy(bytes, [](const Record&, std::vector<Value>&) {}), bytes);
-  // Every field of every action in turn; numbers only, as actions of a client have no others.
+  // Changes each field of each action in turn. All fields are numbers.
   std::uint64_t actions = 0;
   std::vector<std::uint64_t> seqs;
   copy(bytes, [&](const Record& record, std::vector<Value>& values) {
@@ -311,7 +311,7 @@ TEST(ReplayCore, AlteredRecordsAreFound) {
   }
 }
 
-// Another seed gives other jitter: the first delay that differs is shown.
+// Another seed gives other jitter. The first different delay is reported.
 TEST(ReplayCore, OtherConfiguration) {
   CoreRun choice_log;
   choice_log.run();
@@ -329,7 +329,7 @@ TEST(ReplayCore, OtherConfiguration) {
   EXPECT_EQ(refused.why, "record 0 (BeginClient): config.con_num is out of range");
 }
 
-// As a version wrote it that did not know how long close() waits.
+// The trace is from a version without the configuration field `close_timeout`.
 TEST(ReplayCore, AnOlderVersionsHashesAreNotCompared) {
   CoreRun choice_log;
   choice_log.run();

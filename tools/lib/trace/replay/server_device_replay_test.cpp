@@ -1,4 +1,4 @@
-// Machines of a server's RNBD devices are recorded and run again as sessions are.
+// Tests recording and replaying the RNBD device machine of a server session.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -19,7 +19,7 @@ namespace {
 constexpr InstanceId kOfServer = kServerDevices + 1;
 constexpr rnbd::ServerOptions kOptions{77, 1000};
 
-// Devices of a server's session, recorded as BlockServer does it.
+// A server device machine that is recorded like in BlockServer.
 class RecordedServer {
  public:
   explicit RecordedServer(Recorder& recorder) : machine(kOptions), recorder_(recorder) {
@@ -76,7 +76,7 @@ class RecordedServer {
   std::uint64_t last_request_ = 0;
 };
 
-// Every input and every action at least once.
+// Causes each input and each action at least once.
 void tell_story(RecordedServer& server) {
   rnbd::Geometry geometry;
   geometry.nsectors = 1024;
@@ -87,7 +87,7 @@ void tell_story(RecordedServer& server) {
   server.step(rnbd::ExportOpened{server.last<rnbd::OpenExport>().operation, 0, 9, geometry, 4});
   server.io(wire::rnbd::Opcode::write);
   server.step(rnbd::StorageDone{server.last<rnbd::Storage>().operation, 0, false});
-  // A header that is longer than the message in it.
+  // The header is longer than the message in it.
   server.io(wire::rnbd::Opcode::read, 0, 200);
   server.step(rnbd::StorageDone{server.last<rnbd::Storage>().operation, 5, false});
   server.step(rnbd::ExportMeasured{server.last<rnbd::MeasureExport>().operation, 512});
@@ -128,7 +128,7 @@ class ServerDeviceReplay : public ::testing::Test {
     EXPECT_EQ(recorder.close_file(), 0);
     return bytes_of("t");
   }
-  // Calls visit(record, copy of its values); what it makes of the values is what the copy has.
+  // Copies a trace. visit(record, values) can change the values of each record.
   template <class Visit>
   static std::string copied(const std::string& trace, Visit&& visit) {
     MemorySource source(trace);
@@ -213,7 +213,8 @@ TEST_F(ServerDeviceReplay, AChangedFieldOfAnActionIsFound) {
   }
 }
 
-// A byte in the header of a request, an error of storage, or a result that nobody waits for.
+// Changed inputs: a byte in a request header, an error of storage, or a result that the machine does not wait
+// for.
 TEST_F(ServerDeviceReplay, AChangedInputIsFound) {
   const std::string trace = story();
   const auto changed = [&](std::string_view event, std::size_t field, std::size_t byte) {

@@ -27,7 +27,8 @@ void Analyzer::add(WireEvent&& event, Stream::Psn last, bool waits) {
   pending_.push_back(Pending{std::move(event), last, waits, late});
 }
 
-// In the order of the capture, so one that waits holds up all behind it.
+// Reports pending events in the order of the capture. An event that must wait therefore delays all later
+// ones.
 void Analyzer::release(bool all) {
   while (!pending_.empty()) {
     Pending& first = pending_.front();
@@ -54,8 +55,8 @@ void Analyzer::release(bool all) {
   }
 }
 
-// A capture without any acknowledgement does not tell what its clients received. They are taken to have
-// received all of it, and a gap says that this is not known.
+// A capture without acknowledgements does not show what its clients received. All messages are assumed to be
+// received, and a gap event reports the uncertainty.
 void Analyzer::doubt(const Pending& pending, Connection& connection) {
   ++counters_.unproven;
   if (std::exchange(connection.doubted, true)) return;
@@ -152,7 +153,7 @@ void Analyzer::cm_reply(const Packet& packet, CmMessage&& message) {
   connection.replied = true;
   connection.server_id = message.local_id;
   connection.info.server_qpn = message.qpn;
-  // Each side names the number that it expects first.
+  // Each side sends the first sequence number that it expects.
   connection.to_client = stream(number, false, connection.request_psn);
   connection.to_server = stream(number, true, message.psn);
   ends_[QueuePair{connection.info.server, message.qpn}] = End{number, true};
@@ -173,7 +174,7 @@ void Analyzer::cm_ready(const Packet& packet, const CmMessage& message) {
 void Analyzer::cm_reject(const Packet& packet, CmMessage&& message) {
   auto found = by_client_id_.find(QueuePair{packet.destination, message.remote_id});
   const bool from_server = found != by_client_id_.end();
-  // A client that does not like the reply rejects under its own number.
+  // If a client rejects the reply, the reject has the client's own CM id.
   if (!from_server) found = by_client_id_.find(QueuePair{packet.source, message.local_id});
   if (found == by_client_id_.end()) {
     ++counters_.strangers;
@@ -228,7 +229,7 @@ void Analyzer::transport(Packet&& packet) {
   if (!stream.packet(now_, std::move(packet))) ++counters_.retransmitted;
 }
 
-// An acknowledgement that goes to the server is about what the server sent.
+// An acknowledgement to the server acknowledges packets of the server.
 void Analyzer::acknowledge(Connection& connection, bool at_server, const Packet& packet) {
   Stream& stream = at_server ? *connection.to_client : *connection.to_server;
   ++counters_.acknowledgements;

@@ -1,4 +1,4 @@
-// From packets to what RTRS said: connections by their CM messages, messages by sequence number.
+// Reconstructs RTRS traffic from packets: connections from CM messages, messages from sequence numbers.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace rtrs::roce {
 
 using ConnectionNumber = std::uint32_t;
 
-// In the order of the capture. `to_server`: from the side that asked for the connection.
+// Event in capture order. `to_server`: sent by the side that requested the connection.
 struct WireEvent {
   enum class Kind : std::uint8_t {
-    request,  // data: private data as padded by RDMA CM, 56 bytes; the connection's first event
+    request,  // first event of a connection; data: 56 bytes of private data, padded by RDMA CM
     reply,    // data: 196 bytes
-    reject,   // data: 148 bytes; `number` is the reason of CM
+    reject,   // data: 148 bytes; `number` is the CM reject reason
     closed,   // first DREQ of the connection, or a reject after the reply
     message,
     gap,  // `number` packets are missing from the capture
@@ -45,8 +45,8 @@ struct ConnectionInfo {
 
 struct AnalyzerCounters {
   std::uint64_t packets = 0;
-  std::uint64_t bad_icrc = 0;          // taken all the same
-  std::uint64_t retransmitted = 0;     // packets
+  std::uint64_t bad_icrc = 0;          // packets with a wrong ICRC, which are used anyway
+  std::uint64_t retransmitted = 0;     // data packets
   std::uint64_t cm_retransmitted = 0;  // CM messages
   std::uint64_t rnr_naks = 0;
   std::uint64_t sequence_naks = 0;
@@ -54,10 +54,9 @@ struct AnalyzerCounters {
   std::uint64_t gaps = 0;
   std::uint64_t lost_packets = 0;
   std::uint64_t unacknowledged =
-      0;  // messages and replies to a client that nothing in the capture acknowledges: left out
-  std::uint64_t acknowledgements = 0;  // positive and negative
-  std::uint64_t unproven =
-      0;  // messages to a client in a capture without acknowledgements: taken as received
+      0;  // messages and replies to a client without an acknowledgement in the capture; left out
+  std::uint64_t acknowledgements = 0;  // ACKs and NAKs
+  std::uint64_t unproven = 0;  // messages to a client in a capture without acknowledgements; assumed received
   std::uint64_t strangers = 0;  // packets of queue pairs whose connection request is not in the capture
 };
 
@@ -66,9 +65,10 @@ class Analyzer {
   using Sink = std::function<void(const WireEvent&)>;
   explicit Analyzer(Sink sink) : sink_(std::move(sink)) {}
 
-  // Times should not decrease; one that does counts as the one before it.
+  // Takes the next packet; `time` in ns. If a time is smaller than the previous one, the previous one is
+  // used.
   void packet(std::uint64_t time, Packet&& packet);
-  // Reports what waits. Nothing may follow.
+  // Reports all pending events. Call once, after the last packet.
   void finish();
 
   [[nodiscard]] const AnalyzerCounters& counters() const noexcept { return counters_; }
@@ -78,7 +78,7 @@ class Analyzer {
   [[nodiscard]] std::size_t connections() const noexcept { return connections_.size(); }
 
  private:
-  // How long a message to a client may wait for its acknowledgement before it counts as lost.
+  // Time in ns after which a message to a client without an acknowledgement counts as lost.
   static constexpr std::uint64_t kPatience = 120'000'000'000;
 
   struct Connection {
@@ -88,17 +88,17 @@ class Analyzer {
     std::uint32_t client_id = 0;
     std::uint32_t server_id = 0;
     bool replied = false;
-    bool ready = false;  // the client has had the reply
+    bool ready = false;  // the client has received the reply
     bool closed = false;
-    bool doubted = false;  // a gap says that what its client received is not known
+    bool doubted = false;  // a gap event was reported, because it is not known what the client received
     std::unique_ptr<Stream> to_server;
     std::unique_ptr<Stream> to_client;
   };
   struct Pending {
     WireEvent event;
     Stream::Psn last = 0;
-    bool waits = false;  // for its acknowledgement, or for the client to be ready
-    bool late = false;   // sent after the connection's end was
+    bool waits = false;  // waits for the acknowledgement; a reply waits until the client is ready
+    bool late = false;   // sent after the end of the connection
   };
   struct QueuePair {
     Address address;
@@ -107,7 +107,7 @@ class Analyzer {
   };
   struct End {
     ConnectionNumber connection = 0;
-    bool at_server = false;  // packets to this queue pair go to the server
+    bool at_server = false;  // the queue pair is the server's
   };
 
   void doubt(const Pending& pending, Connection& connection);
@@ -127,7 +127,7 @@ class Analyzer {
   AnalyzerCounters counters_;
   std::uint64_t now_ = 0;
   std::vector<std::unique_ptr<Connection>> connections_;
-  // CM: who asked, under which number.
+  // CM id of the client (as QueuePair::qpn) -> connection.
   std::map<QueuePair, ConnectionNumber> by_client_id_;
   std::map<QueuePair, End> ends_;
   std::deque<Pending> pending_;

@@ -1,4 +1,4 @@
-// Numbers in network byte order, as RoCE headers and CM messages hold them.
+// Reads and writes big-endian numbers, as in RoCE headers and CM messages.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace rtrs::roce {
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 
-// `width` 1..8 bytes. Precondition: at + width <= size.
+// `width`: 1 to 8 bytes. Precondition: at + width <= size.
 [[nodiscard]] constexpr std::uint64_t load_be(Bytes from, std::size_t at, std::size_t width) noexcept {
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < width; ++i) value = (value << 8) | std::to_integer<std::uint64_t>(from[at + i]);

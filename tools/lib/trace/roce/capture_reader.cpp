@@ -65,7 +65,7 @@ CaptureReader::Status CaptureReader::open() {
   return Status::ok;
 }
 
-// `block_length` as the file holds it, in big-endian order.
+// `block_length`: the bytes of the length field, read as big-endian.
 CaptureReader::Status CaptureReader::open_section(std::uint32_t block_length) {
   std::array<std::byte, 8> bytes{};
   if (fill(MutableBytes(bytes).first(4)) != 4) return damaged("the file ends inside a section header");
@@ -169,7 +169,8 @@ CaptureReader::Status CaptureReader::take_packet(std::uint32_t type, CapturedFra
     const auto units = (std::uint64_t{number(body_, 4, 4)} << 32) | number(body_, 8, 4);
     const std::uint64_t whole = from.denominator == 1 ? 0 : units / from.denominator;
     const std::uint64_t rest = from.denominator == 1 ? units : units % from.denominator;
-    // The rest is below 2^62 units a second; in long double the product keeps every nanosecond.
+    // `rest` is below one second in units of at least 2^-62 s, so the product in long double is exact to 1
+    // ns.
     const auto part = from.denominator == 1
                           ? rest * from.numerator
                           : static_cast<std::uint64_t>(static_cast<long double>(rest) *

@@ -1,5 +1,5 @@
-// Reads capture files: pcap in both byte orders with micro- or nanoseconds, and pcapng. Memory is bounded by
-// the largest frame.
+// Reads capture files: pcap in both byte orders, with microseconds or nanoseconds, and pcapng. Memory use is
+// bounded by the largest frame.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace rtrs::roce {
 
-// Where the bytes come from. read() fills `to` as far as there are bytes; less only at the end. Throws on
-// failure of the source.
+// Source of bytes. read() fills `to` and returns the number of bytes, which is smaller only at the end.
+// Throws if the source fails.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -18,10 +18,10 @@ class ByteSource {
 };
 
 struct CapturedFrame {
-  std::uint64_t time = 0;  // nanoseconds since 1970, or what the capturing machine took for it
-  std::uint16_t link = 0;
+  std::uint64_t time = 0;        // ns since 1970, on the clock of the capturing host
+  std::uint16_t link = 0;        // LinkType
   std::uint32_t original = 0;    // bytes on the wire
-  std::vector<std::byte> bytes;  // as many as were captured
+  std::vector<std::byte> bytes;  // captured bytes, possibly fewer than `original`
 };
 
 class CaptureReader {
@@ -30,35 +30,35 @@ class CaptureReader {
     ok,
     end,
     not_a_capture,
-    damaged,  // reason() tells; what was read before is sound
+    damaged,  // see reason(); earlier frames are valid
   };
 
   explicit CaptureReader(ByteSource& source) : source_(source) {}
-  // First of all.
+  // Reads the file header. Call first.
   Status open();
-  // The next frame.
+  // Reads the next frame.
   Status next(CapturedFrame& frame);
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
-  // Bytes read so far.
+  // Number of bytes read so far.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
 
  private:
   struct Interface {
     std::uint16_t link = 0;
-    // A time stamp counts units of `numerator` / `denominator` ns since 1970 + offset.
+    // Unit of time stamps: `numerator` / `denominator` ns, counted from 1970 + `offset_seconds`.
     std::uint64_t numerator = 1000;
     std::uint64_t denominator = 1;
     std::int64_t offset_seconds = 0;
   };
 
   Status damaged(std::string reason);
-  // Bytes read; fewer than asked for only at the end.
+  // Returns the number of bytes read, which is smaller than `to` only at the end.
   std::size_t fill(MutableBytes to);
   [[nodiscard]] std::uint32_t number(Bytes from, std::size_t at, std::size_t width) const noexcept;
   Status open_section(std::uint32_t block_length);
   Status next_pcap(CapturedFrame& frame);
   Status next_pcapng(CapturedFrame& frame);
-  // The body of the block whose type and length were just read into `head`.
+  // Reads the body of the block whose type and length were just read.
   Status read_body(std::uint32_t type, std::uint32_t length);
   bool add_interface();
   Status take_packet(std::uint32_t type, CapturedFrame& frame);
@@ -68,7 +68,7 @@ class CaptureReader {
   std::uint64_t offset_ = 0;
   bool pcapng_ = false;
   bool big_endian_ = false;
-  Interface classic_;  // of a pcap file
+  Interface classic_;  // interface of a pcap file, which has only one
   std::vector<Interface> interfaces_;
   std::vector<std::byte> body_;
 };

@@ -1,4 +1,4 @@
-// Captures of real peers and damaged ones: frames, connection management, messages.
+// Tests real and damaged captures: frames, connection management, messages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +61,8 @@ struct Analyzed {
   }
 };
 
-// Without the frames of which `left_out` says so (numbers from 1, as Wireshark counts).
+// Analyzes the frames, except those for which left_out(number) is true. Numbers count from 1, as in
+// Wireshark.
 template <class LeftOut>
 Analyzed analyze(const std::vector<CapturedFrame>& frames, LeftOut left_out) {
   Analyzed result;
@@ -83,7 +84,7 @@ Analyzed analyze(const std::vector<CapturedFrame>& frames) {
 }
 
 constexpr const char* kCaptures[] = {"rnr_nak", "path_loss", "invalidation"};
-constexpr std::size_t kTransport = 42;  // Ethernet, IPv4 and UDP headers
+constexpr std::size_t kTransport = 42;  // bytes of the Ethernet, IPv4 and UDP headers
 
 TEST(Capture, RealFramesDecodeWithTheirIcrcAndEncodeToTheSameBytes) {
   for (const char* name : kCaptures) {
@@ -95,7 +96,7 @@ TEST(Capture, RealFramesDecodeWithTheirIcrcAndEncodeToTheSameBytes) {
       ASSERT_FALSE(packet.bad_icrc);
       const std::vector<std::byte> again = encode(packet);
       ASSERT_EQ(again.size(), frame.bytes.size());
-      // The ICRC covers the IP identification, which an encoder chooses.
+      // The ICRC is not compared, because it covers the IP identification, which encode() chooses.
       ASSERT_TRUE(std::equal(again.begin() + kTransport, again.end() - 4, frame.bytes.begin() + kTransport));
       Packet same;
       ASSERT_EQ(decode(link_ethernet, again, again.size(), same), Decoded::packet);
@@ -133,7 +134,7 @@ TEST(Capture, EveryMessageOfRealPeersIsRebuilt) {
 
 TEST(Capture, FramesThatTheCaptureLacksAreGapsOfTheirDirection) {
   const std::vector<CapturedFrame> frames = frames_of(load("rnr_nak")).all;
-  const Analyzed info = analyze(frames, [](std::size_t n) { return n == 12; });  // of INFO_RSP
+  const Analyzed info = analyze(frames, [](std::size_t n) { return n == 12; });  // without INFO_RSP
   EXPECT_EQ(info.counters.gaps, 1U);
   EXPECT_EQ(info.count(WireEvent::Kind::message), 22);
   const auto gap = std::find_if(info.events.begin(), info.events.end(),
@@ -168,7 +169,7 @@ TEST(Capture, CmMessagesComeBack) {
   EXPECT_EQ(mtu_bytes(back->path_mtu), 1024U);
 }
 
-// The same frame in every dialect of pcap.
+// Returns a pcap file with one frame, in the given byte order and time unit.
 std::string classic(bool big, bool nano) {
   std::string out;
   const auto put = [&](std::uint32_t value, int width) {
@@ -225,7 +226,7 @@ TEST(Capture, ACutFileGivesWhatStandsBeforeTheCut) {
   EXPECT_EQ(frames_of(std::as_bytes(std::span(text))).status, CaptureReader::Status::not_a_capture);
 }
 
-// Whatever the bytes are, nothing is read outside of them.
+// No out-of-bounds read, whatever the bytes are.
 TEST(Capture, DamagedFramesAndFilesAreSurvived) {
   std::vector<std::byte> file = load("rnr_nak");
   std::uint64_t state = 1;

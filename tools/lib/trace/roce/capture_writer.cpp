@@ -13,7 +13,7 @@ constexpr std::uint16_t kOptionComment = 1;
 constexpr std::uint16_t kOptionApplication = 4;
 constexpr std::uint8_t kNanoseconds = 9;
 
-// A block in big-endian order, which a section may choose.
+// A pcapng block, in big-endian byte order.
 class Block {
  public:
   explicit Block(std::uint32_t type) {
@@ -53,14 +53,14 @@ CaptureWriter::CaptureWriter(Out out, std::string_view application) : out_(std::
   section.put(4, 0x1a2b3c4d);
   section.put(2, 1);
   section.put(2, 0);
-  section.put(8, ~std::uint64_t{0});  // of unknown length
+  section.put(8, ~std::uint64_t{0});  // section length: unknown
   section.option(kOptionApplication, std::as_bytes(std::span(application)));
   section.end_options();
   out_(section.finish());
   Block interface(1);
   interface.put(2, link_ethernet);
   interface.put(2, 0);
-  interface.put(4, 0);  // no limit
+  interface.put(4, 0);  // snapshot length: no limit
   const std::byte resolution{kNanoseconds};
   interface.option(kOptionResolution, Bytes(&resolution, 1));
   interface.end_options();

@@ -1,4 +1,4 @@
-// Writes pcapng: one section, one Ethernet interface, time stamps in nanoseconds.
+// Writes a pcapng file: one section, one Ethernet interface, time stamps in nanoseconds.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,12 +10,12 @@ namespace rtrs::roce {
 
 class CaptureWriter {
  public:
-  // Takes all bytes, or throws.
+  // Writes all bytes, or throws.
   using Out = std::function<void(Bytes)>;
 
-  // Writes the head of the file; `application` is who made it, UTF-8.
+  // Writes the file header. `application`: name of the program in UTF-8.
   CaptureWriter(Out out, std::string_view application);
-  // `comment` may be empty.
+  // Writes a frame. `time`: ns since 1970. `comment`: UTF-8, may be empty.
   void frame(std::uint64_t time, Bytes bytes, std::string_view comment = {});
   [[nodiscard]] std::uint64_t frames() const noexcept { return frames_; }
 

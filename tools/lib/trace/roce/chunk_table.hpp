@@ -1,4 +1,5 @@
-// Where the chunks of a path are, and so where in a write the RTRS header stands (protocol.md section 5.3).
+// Addresses of the chunks of a path, from which the position of the RTRS header in a write follows
+// (docs/protocol.md, section 5.3).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,19 +11,20 @@ namespace rtrs::roce {
 
 class ChunkTable {
  public:
-  // CON_RSP of cid 0; false when it does not parse.
+  // Takes the CON_RSP of cid 0. Returns false if it is invalid.
   bool connected(wire::Bytes conn_rsp);
-  // INFO_RSP; false when it does not fit what CON_RSP announced.
+  // Takes INFO_RSP. Returns false if it contradicts CON_RSP.
   bool offered(wire::Bytes info_rsp);
   void renewed(std::uint32_t chunk, std::uint32_t key);
 
   [[nodiscard]] bool known() const noexcept { return !chunks_.empty(); }
   [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
-  // Whether answers carry the data of READs where no SEND_WITH_INV stands between.
+  // Returns true if responses carry the data of READs (extension data_with_answer), unless a SEND_WITH_INV is
+  // sent between.
   [[nodiscard]] bool joins_data() const noexcept { return joins_data_; }
-  // Nothing for an immediate that names no chunk of this path.
+  // Returns the chunk of a request immediate; nullopt if it is no chunk of this path.
   [[nodiscard]] std::optional<wire::ChunkRef> chunk(std::uint32_t io_req_imm) const noexcept;
-  // Chunk of a response's immediate; generations are masked out where they were granted.
+  // Returns the chunk in a response immediate, without the generation.
   [[nodiscard]] std::uint32_t answered(std::uint32_t io_rsp_imm) const noexcept;
 
  private:
@@ -33,16 +35,17 @@ class ChunkTable {
   std::vector<wire::ChunkRef> chunks_;
 };
 
-// A request as it was written: user header, then RTRS header, behind the data.
+// Layout of a written request: data, user header, RTRS header.
 struct RequestLayout {
-  std::size_t user = 0;    // offset of the user header; also bytes of data that were written
+  std::size_t user = 0;    // offset of the user header; also the number of data bytes
   std::size_t header = 0;  // offset of the RTRS header
   Direction direction = Direction::write;
   std::optional<wire::Descriptor> descriptor;
 };
 
-// `payload` are the bytes of a write with immediate `imm` to `remote_addr`. With `chunks` known the header is
-// where the immediate says; else it is looked for at the end. Nothing when no header is there.
+// Finds the headers in `payload`, a write with immediate `imm` to `remote_addr`. If the chunks are known, the
+// immediate gives the position of the header; otherwise it is searched at the end. Returns nullopt if there
+// is no header.
 [[nodiscard]] std::optional<RequestLayout> find_request(const ChunkTable& chunks, std::uint32_t imm,
                                                         std::uint64_t remote_addr, wire::Bytes payload);
 

@@ -9,20 +9,22 @@
 namespace rtrs::roce {
 namespace {
 
-// Sequence numbers of one queue pair that are kept.
+// Number of sequence numbers kept per queue pair.
 constexpr std::size_t kKept = 4096;
-// A cause and an effect that are farther apart are of different lives of a queue pair.
+// ns. A cause and an effect with a larger distance belong to different uses of a sequence number or queue
+// pair.
 constexpr std::int64_t kSameMoment = 1'000'000'000;
-// Differences nearer than this are of the same clocks: each is known to half the time of a round trip.
+// ns. Offsets closer than this belong to the same clocks, because an offset is known to half a round trip
+// time.
 constexpr std::int64_t kSameClock = 100'000;
-// Differences that others are compared with: a capture has few clocks.
+// Maximum number of different offsets, because a capture has few clocks.
 constexpr std::size_t kCandidates = 16;
 
 }  // namespace
 
 std::int64_t ClockOffsets::Bounds::offset() const {
-  // A retransmission of what the capture missed also seems to follow its effect. It fits no difference of
-  // clocks.
+  // Without reversed pairs there is nothing to correct. A retransmission of a packet that the capture missed
+  // also looks reversed, but then no offset fits (least > most).
   if (reversed == 0 || least == INT64_MIN || most == INT64_MAX || least > most) return 0;
   const std::int64_t middle = least + (most - least) / 2;
   return std::abs(middle) <= kMost ? middle : 0;
@@ -37,7 +39,7 @@ void ClockOffsets::finish() {
     if (found.size() < kCandidates) found.push_back(offset);
     if (std::abs(offset) > std::abs(largest_)) largest_ = offset;
   }
-  // Addresses that spoke in one direction only take the difference of others that fits.
+  // Address pairs with traffic in one direction use the offset of another pair, if it fits.
   for (const auto* one_way : {&bounds_, &rejects_}) {
     for (const auto& [ends, bounds] : *one_way) {
       if (bounds.reversed == 0 || offsets_.contains(ends)) continue;
@@ -71,7 +73,7 @@ void ClockOffsets::rejected(std::uint64_t time, const Packet& packet, std::uint3
   if (known.request) caused(rejects_, packet.destination, *known.request, packet.source, time);
 }
 
-// Each of the three names the client's number, and with clocks that differ any may stand first.
+// Request, reply and ready contain the client's CM id. With different clocks, any of the three can be first.
 void ClockOffsets::manage(std::uint64_t time, const Packet& packet) {
   const std::optional<CmMessage> message = decode_cm(packet);
   if (!message) return;

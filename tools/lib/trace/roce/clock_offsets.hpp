@@ -1,9 +1,9 @@
-// The clocks behind the time stamps of a capture. Frames of the two ends of a connection may have been
-// stamped by different clocks: two hosts captured, and somebody merged the files. Then effects stand before
-// their causes, and whoever reads the frames in the order of their stamps misses packets that are there. A
-// packet comes before its acknowledgement, a connect request before its reply: from many such pairs in both
-// directions follows by how much one clock is ahead, to half the difference of the two ways. Packets of both
-// ends that are nearer to each other may still be read in the wrong order.
+// Estimates clock offsets in a capture. If a capture is merged from captures of two hosts, the frames of the
+// two ends of a connection have time stamps of different clocks. Then effects can appear before their causes,
+// and a reader that uses the order of time stamps seems to miss packets. A packet is sent before its
+// acknowledgement, and a connect request before its reply. Many such pairs in both directions give the clock
+// offset, with an error of half the difference of the two one-way delays. Packets of the two ends that are
+// closer than this error may still be in the wrong order.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,30 +20,30 @@ namespace rtrs::roce {
 
 class ClockOffsets {
  public:
-  // More than this, in nanoseconds, is no difference between clocks that anybody has set.
+  // Maximum offset in ns. Clocks of hosts are assumed to be set more precisely.
   static constexpr std::int64_t kMost = 100'000'000;
 
-  // Every frame of the capture, in its order.
+  // Call for each packet, in capture order; `time` in ns.
   void look(std::uint64_t time, const Packet& packet);
-  // After the last.
+  // Call after the last packet.
   void finish();
-  // After finish(): nanoseconds to add to the stamp of this packet. 0 where causes stand before effects
-  // anyway, and where no single difference explains the order.
+  // Returns the ns to add to the time of this packet; call after finish(). 0 if all causes are before their
+  // effects, or if no single offset explains the order.
   [[nodiscard]] std::int64_t correction(const Packet& packet) const;
-  // Of all pairs of addresses, the difference that is farthest from 0.
+  // Returns the offset with the largest absolute value of all address pairs.
   [[nodiscard]] std::int64_t largest() const noexcept { return largest_; }
 
  private:
   using QueuePair = std::pair<Address, std::uint32_t>;
-  using Ends = std::pair<Address, Address>;  // the smaller one first
+  using Ends = std::pair<Address, Address>;  // the smaller address first
   struct Bounds {
-    // Of what to add to frames from the greater address.
+    // Bounds of the offset to add to frames from the greater address, in ns.
     std::int64_t least = INT64_MIN;
     std::int64_t most = INT64_MAX;
-    std::uint64_t reversed = 0;  // the effect has the earlier stamp
+    std::uint64_t reversed = 0;  // number of pairs whose effect has the earlier time stamp
     [[nodiscard]] std::int64_t offset() const;
   };
-  // When the packets to one queue pair were sent and acknowledged, by sequence number; the newest ones.
+  // Send and acknowledge times of the newest packets to one queue pair, by sequence number.
   struct Lane {
     std::unordered_map<std::uint32_t, std::uint64_t> sent;
     std::unordered_map<std::uint32_t, std::uint64_t> acknowledged;
@@ -67,23 +67,23 @@ class ClockOffsets {
                        std::uint64_t time);
 
   std::map<Ends, Bounds> bounds_;
-  // From connect requests to their rejects alone. They follow at once, and would draw the middle of the other
-  // bounds to their side.
+  // Bounds from connect requests and their rejects. Kept apart, because a reject follows almost at once and
+  // would move the middle of the other bounds.
   std::map<Ends, Bounds> rejects_;
-  std::map<Ends, std::int64_t> offsets_;  // that are not 0
+  std::map<Ends, std::int64_t> offsets_;  // offsets except 0
   std::int64_t largest_ = 0;
-  std::map<QueuePair, Handshake> handshakes_;  // by address and number of the client
+  std::map<QueuePair, Handshake> handshakes_;  // by address and CM id of the client
   std::map<QueuePair, QueuePair> peers_;
   std::map<QueuePair, Lane> lanes_;
 };
 
-// Puts frames whose stamps were corrected in order again. Holds what later ones may still precede.
+// Sorts frames by corrected time. Holds a frame as long as a later frame may still have an earlier time.
 class FrameOrder {
  public:
-  // `slack`: a frame that comes later has at most this much less on its stamp.
+  // `slack`: a later frame has a time at most this many ns smaller than an earlier frame.
   explicit FrameOrder(std::uint64_t slack) : slack_(slack) {}
 
-  // `take(time, packet)` gets what is in order by now.
+  // Adds a frame. Calls take(time, packet) for each frame whose order is final.
   template <class Take>
   void add(std::uint64_t time, Packet&& packet, const Take& take) {
     newest_ = std::max(newest_, time);

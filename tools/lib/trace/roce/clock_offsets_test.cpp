@@ -1,4 +1,4 @@
-// How far one clock of a capture is ahead, from frames that are made here.
+// Tests the estimated clock offset with generated frames.
 #include "tools/lib/trace/roce/clock_offsets.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ Address address(std::uint8_t last) {
   return made;
 }
 
-// Times are true ones; the clock of `server` is `ahead`.
+// Times in the tests are true times. The clock of `server` is ahead by `ahead`.
 class ClockOffsetsTest : public testing::Test {
  protected:
   void frame(const Packet& packet, std::int64_t at) {
@@ -34,7 +34,7 @@ class ClockOffsetsTest : public testing::Test {
     const bool reply = attribute == CmAttribute::reply;
     CmMessage message;
     message.attribute = attribute;
-    // Of another connection to each server.
+    // Different CM ids for each server.
     const std::uint32_t own = 2U * server.bytes[15];
     message.local_id = reply ? own + 1 : own;
     message.remote_id = reply ? own : own + 1;
@@ -62,14 +62,14 @@ class ClockOffsetsTest : public testing::Test {
   void acknowledge(bool to_server, std::uint32_t psn, std::int64_t at, std::uint8_t syndrome = 0) {
     frame(packet(!to_server, Opcode::acknowledge, psn, syndrome), at);
   }
-  // A packet each way and its acknowledgement 20 us later.
+  // Adds a packet in each direction, each with its acknowledgement 20 us later.
   void exchange(std::uint32_t psn, std::int64_t at) {
     send(true, psn, at);
     acknowledge(true, psn, at + 20 * kUs);
     send(false, psn, at + 40 * kUs);
     acknowledge(false, psn, at + 60 * kUs);
   }
-  // What is added to the frames of the server, less what is added to those of the client.
+  // Returns the correction of server frames minus the correction of client frames.
   std::int64_t correction() {
     return clocks.correction(packet(false, Opcode::send_only, 0)) -
            clocks.correction(packet(true, Opcode::send_only, 0));
@@ -117,7 +117,8 @@ TEST_F(ClockOffsetsTest, AreNotWhatNobodySets) {
   EXPECT_EQ(correction(), 0);
 }
 
-// The first copy of a packet is missing: its acknowledgement stands before it, on one clock.
+// The first copy of a packet is missing, so the acknowledgement is before the retransmission, although there
+// is one clock.
 TEST_F(ClockOffsetsTest, AreNotWhatARetransmissionLooksLike) {
   connect(0);
   exchange(7, kMs);
@@ -136,7 +137,7 @@ TEST_F(ClockOffsetsTest, ARepeatedMessageOfConnectingSaysNothing) {
   EXPECT_EQ(correction(), -ahead);
 }
 
-// The sequence number is used again later, in another round of the 24 bits or by another queue pair.
+// The sequence number is reused later, after a wrap of the 24 bits or by another queue pair.
 TEST_F(ClockOffsetsTest, WhatIsFarApartIsNoCauseAndEffect) {
   ahead = 5 * kMs;
   connect(0);
@@ -149,7 +150,7 @@ TEST_F(ClockOffsetsTest, WhatIsFarApartIsNoCauseAndEffect) {
   EXPECT_EQ(correction(), -ahead);
 }
 
-// Only a packet that is there is acknowledged by a NAK's number: the one it names was not taken.
+// A NAK does not acknowledge the packet whose number it contains, because that packet was not accepted.
 TEST_F(ClockOffsetsTest, ARefusalIsNoEffectOfThePacketThatItNames) {
   connect(0);
   exchange(7, kMs);
@@ -175,14 +176,14 @@ TEST_F(ClockOffsetsTest, TheLargestIsFarthestFromNothing) {
   EXPECT_EQ(std::abs(clocks.largest()), 9 * kMs);
 }
 
-// Two addresses of the hosts spoke both ways, two others one way only.
+// One address pair has traffic in both directions, another pair of the same hosts in one direction.
 TEST_F(ClockOffsetsTest, AddressesThatSpokeOneWayTakeADifferenceThatFits) {
   ahead = -5 * kMs;
   connect(0);
   const Address first = server;
   server = address(3);
   manage(CmAttribute::request, kMs);
-  manage(CmAttribute::reply, kMs + 20 * kUs);  // on its stamp, before the request
+  manage(CmAttribute::reply, kMs + 20 * kUs);  // its time stamp is before that of the request
   clocks.finish();
   EXPECT_EQ(correction(), 5 * kMs);
   server = first;

@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kMadHeader = 24;
 constexpr std::uint8_t kCmClass = 7;
 constexpr std::uint32_t kCmQkey = 0x80010000;
-// RDMA CM puts its own header in front of the consumer's data of a request.
+// RDMA CM inserts its own header (kIpCmHeader bytes) before the consumer's data of a request.
 constexpr std::size_t kRequestPrivate = 140;
 constexpr std::size_t kIpCmHeader = 36;
 
@@ -17,7 +17,7 @@ struct Field {
   std::size_t size = 0;
 };
 
-// The consumer's private data within the message, which starts behind the MAD header.
+// Returns the position of the consumer's private data, relative to the end of the MAD header.
 Field private_field(CmAttribute attribute) noexcept {
   switch (attribute) {
     case CmAttribute::request:
@@ -60,16 +60,16 @@ void store_address(MutableBytes body, std::size_t at, const Address& address) {
   for (std::size_t i = skip; i < 16; ++i) store_be(body, at + i, 1, address.bytes[i]);
 }
 
-// Values that rdma_cm and a kernel RTRS client send.
+// Writes a request with the values of rdma_cm and a kernel RTRS client.
 void store_request(MutableBytes body, const CmMessage& message) {
   store_be(body, 8, 8, message.service);
-  store_be(body, 16, 8, load_be(std::as_bytes(std::span(message.source.bytes)), 8, 8));  // adapter
+  store_be(body, 16, 8, load_be(std::as_bytes(std::span(message.source.bytes)), 8, 8));  // CA GUID
   store_be(body, 32, 3, message.qpn);
   store_be(body, 43, 1, 20 << 3);  // response timeout of the peer
   store_be(body, 44, 3, message.psn);
   store_be(body, 47, 1, (20 << 3) | 7);                          // response timeout, retries
-  store_be(body, 48, 2, 0xffff);                                 // partition
-  store_be(body, 50, 1, (unsigned{message.path_mtu} << 4) | 7);  // RNR retries: without end
+  store_be(body, 48, 2, 0xffff);                                 // partition key
+  store_be(body, 50, 1, (unsigned{message.path_mtu} << 4) | 7);  // RNR retries: unlimited
   store_be(body, 51, 1, 15 << 4);                                // CM retries
   store_be(body, 52, 2, 0xffff);
   store_be(body, 54, 2, 0xffff);
@@ -90,7 +90,7 @@ void store_reply(MutableBytes body, const CmMessage& message) {
   store_be(body, 12, 3, message.qpn);
   store_be(body, 20, 3, message.psn);
   store_be(body, 26, 1, 15 << 3);  // target ACK delay
-  store_be(body, 27, 1, 7 << 5);   // RNR retries: without end
+  store_be(body, 27, 1, 7 << 5);   // RNR retries: unlimited
 }
 
 }  // namespace

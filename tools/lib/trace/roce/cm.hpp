@@ -1,4 +1,4 @@
-// Connection management messages (InfiniBand CM over the general services queue pair) as RDMA CM uses them.
+// Connection management messages: InfiniBand CM over queue pair 1, as used by RDMA CM.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@ namespace rtrs::roce {
 
 enum class CmAttribute : std::uint16_t {
   request = 0x10,
-  receipt = 0x11,  // MRA: the answer takes longer
+  receipt = 0x11,  // MRA: the response takes longer
   reject = 0x12,
   reply = 0x13,
   ready = 0x14,
@@ -26,32 +26,32 @@ inline constexpr std::size_t kMadBytes = 256;
 struct CmMessage {
   CmAttribute attribute = CmAttribute::request;
   std::uint64_t transaction = 0;
-  std::uint32_t local_id = 0;     // of the sender
-  std::uint32_t remote_id = 0;    // not in a request
+  std::uint32_t local_id = 0;     // CM id of the sender
+  std::uint32_t remote_id = 0;    // CM id of the receiver; not in a request
   std::uint64_t service = 0;      // request
-  std::uint32_t qpn = 0;          // request, reply: of the sender; disconnect request: of the receiver
-  std::uint32_t psn = 0;          // request, reply: the first that the sender expects from its peer
+  std::uint32_t qpn = 0;          // request, reply: QPN of the sender; disconnect request: of the receiver
+  std::uint32_t psn = 0;          // request, reply: first PSN that the sender expects from its peer
   std::uint8_t path_mtu = 0;      // request: 1 = 256 bytes .. 5 = 4096
   std::uint16_t reason = 0;       // reject
   std::uint16_t source_port = 0;  // request
   Address source;                 // request
   Address destination;            // request
-  // What the consumer put in; as received, padded to the size of its field. At most 56 bytes in a request,
-  // 196 in a reply, 148 in a reject.
+  // Private data of the consumer; in a received message padded to the size of the field. At most 56 bytes in
+  // a request, 196 in a reply, 148 in a reject.
   std::vector<std::byte> private_data;
 };
 
-// Nothing when the packet is no CM message, or one that is cut or not listed above.
+// Returns nullopt if the packet is no CM message, is truncated, or has an attribute not listed above.
 [[nodiscard]] std::optional<CmMessage> decode_cm(const Packet& packet);
-// The payload of a datagram to queue pair 1.
+// Returns the payload of a datagram to queue pair 1.
 [[nodiscard]] std::vector<std::byte> encode_cm(const CmMessage& message);
-// The packet that carries it.
+// Returns the packet that carries the message.
 [[nodiscard]] Packet cm_packet(const Address& from, const Address& to, std::uint32_t psn,
                                const CmMessage& message);
 
-// Bytes of a path MTU code, 0 for an unknown one.
+// Returns the bytes of a path MTU code; 0 for an unknown code.
 [[nodiscard]] std::uint32_t mtu_bytes(std::uint8_t code) noexcept;
-// The code for 256, 512, 1024, 2048 or 4096; 0 for another number.
+// Returns the code for 256, 512, 1024, 2048 or 4096 bytes; 0 for another number.
 [[nodiscard]] std::uint8_t mtu_code(std::uint32_t bytes) noexcept;
 
 }  // namespace rtrs::roce

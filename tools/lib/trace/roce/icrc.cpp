@@ -25,14 +25,14 @@ class Crc {
   std::uint32_t value_ = 0xffffffffU;
 };
 
-// Fields that routers change count as all ones.
+// Returns true for bytes that routers may change. The ICRC counts them as 0xff.
 bool changes_on_the_way(std::size_t at, std::size_t ip_header, bool ipv4) noexcept {
   if (at < ip_header) {
-    if (ipv4) return at == 1 || at == 8 || at == 10 || at == 11;  // service, time to live, checksum
-    return at <= 3 || at == 7;                                    // class and flow label, hop limit
+    if (ipv4) return at == 1 || at == 8 || at == 10 || at == 11;  // type of service, time to live, checksum
+    return at <= 3 || at == 7;                                    // traffic class and flow label, hop limit
   }
   const std::size_t behind = at - ip_header;
-  return behind == 6 || behind == 7 || behind == 12;  // UDP checksum, BTH byte with the congestion bits
+  return behind == 6 || behind == 7 || behind == 12;  // UDP checksum, BTH byte with FECN and BECN
 }
 
 }  // namespace
@@ -40,10 +40,10 @@ bool changes_on_the_way(std::size_t at, std::size_t ip_header, bool ipv4) noexce
 std::uint32_t icrc(Bytes ip, std::size_t ip_header) noexcept {
   const bool ipv4 = load_be8(ip, 0) >> 4 == 4;
   Crc crc;
-  for (int i = 0; i < 8; ++i) crc.add(0xff);  // stands for the local routing header of InfiniBand
+  for (int i = 0; i < 8; ++i) crc.add(0xff);  // in place of the local routing header of InfiniBand
   for (std::size_t at = 0; at < ip.size(); ++at) {
     if (!ipv4 && at == 0) {
-      crc.add(0x6f);  // the version stays
+      crc.add(0x6f);  // only the version is kept
       continue;
     }
     crc.add(changes_on_the_way(at, ip_header, ipv4) ? std::uint8_t{0xff} : load_be8(ip, at));

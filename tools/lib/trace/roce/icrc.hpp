@@ -1,4 +1,4 @@
-// The invariant CRC at the end of every RoCEv2 packet: over all that routers leave alone.
+// Invariant CRC at the end of a RoCEv2 packet. The CRC covers all fields that routers do not change.
 #pragma once
 #include <cstdint>
 
@@ -8,8 +8,8 @@ namespace rtrs::roce {
 
 inline constexpr std::size_t kIcrcBytes = 4;
 
-// `ip` starts at the IPv4 or IPv6 header of `ip_header` bytes and ends before the ICRC. The value as the four
-// bytes of the packet hold it, least significant first. Precondition: `ip` holds the IP, UDP (8 bytes) and
+// Returns the ICRC; the packet contains it in little-endian order. `ip`: from the IPv4 or IPv6 header, which
+// has `ip_header` bytes, to the byte before the ICRC. Precondition: `ip` contains the IP, UDP (8 bytes) and
 // BTH (12 bytes) headers.
 [[nodiscard]] std::uint32_t icrc(Bytes ip, std::size_t ip_header) noexcept;
 

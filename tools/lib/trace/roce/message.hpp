@@ -1,4 +1,4 @@
-// What one work request of a reliable connection puts on the wire.
+// Message of one work request on a reliable connection.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -19,16 +19,16 @@ struct Message {
   [[nodiscard]] bool has_imm() const noexcept { return op == Op::write_imm || op == Op::send_imm; }
 };
 
-// Payload of invalidations in captures that are made of traces. On the wire they have none, and Wireshark
-// (4.0 to 4.4 at least) reads bytes 0 to 3 and 12 to 15 of every SEND before it looks at its length, to see
-// whether it is RPC over RDMA: without them it calls the packet malformed.
+// Bytes of payload that captures made from traces add to invalidations, which have no payload on the wire.
+// Wireshark (at least 4.0 to 4.4) checks each SEND for RPC over RDMA: it reads bytes 0 to 3 and 12 to 15
+// before it checks the length, and reports a packet without these bytes as malformed.
 inline constexpr std::size_t kInvalidationFiller = 16;
 [[nodiscard]] std::vector<std::byte> invalidation_filler();
 [[nodiscard]] bool is_filled_invalidation(const Message&) noexcept;
 
-// What the opcode says about a packet's place in its message.
+// Position of a packet in its message, according to its opcode.
 struct Place {
-  bool carries = false;  // part of a SEND or write
+  bool carries = false;  // the packet is part of a SEND or write
   bool first = false;
   bool last = false;
   bool write = false;

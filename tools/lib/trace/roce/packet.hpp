@@ -1,4 +1,4 @@
-// RoCEv2 packets: Ethernet, IP, UDP to port 4791, the InfiniBand transport headers, payload, ICRC.
+// RoCEv2 packets: Ethernet, IP, UDP port 4791, InfiniBand transport headers, payload, ICRC.
 #pragma once
 #include <array>
 #include <compare>
@@ -14,7 +14,7 @@ inline constexpr std::uint16_t kUdpPort = 4791;
 inline constexpr std::uint32_t kPsnMask = 0xffffff;
 inline constexpr std::uint32_t kCmQueuePair = 1;
 
-// BTH opcodes of the reliable connection that RTRS can meet, and the datagram that carries CM messages.
+// BTH opcodes of a reliable connection, and of the datagrams that carry CM messages.
 enum class Opcode : std::uint8_t {
   send_first = 0,
   send_middle = 1,
@@ -42,18 +42,18 @@ enum class Opcode : std::uint8_t {
   datagram_send_only = 100,
 };
 
-// Which extended headers follow the BTH, in the order of the packet.
+// Extended headers after the BTH, in packet order.
 struct HeaderSet {
   bool deth = false;
   bool reth = false;
   bool aeth = false;
   bool imm = false;
   bool ieth = false;
-  bool known = false;  // false: an opcode that is not listed above
+  bool known = false;  // the opcode is listed above
 };
 [[nodiscard]] HeaderSet headers_of(Opcode) noexcept;
 
-// IPv4 addresses are mapped: ::ffff:a.b.c.d.
+// IPv6 address. IPv4 addresses are mapped: ::ffff:a.b.c.d.
 struct Address {
   std::array<std::uint8_t, 16> bytes{};
   auto operator<=>(const Address&) const = default;
@@ -62,7 +62,7 @@ struct Address {
 [[nodiscard]] Address ipv4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) noexcept;
 [[nodiscard]] std::string to_string(const Address&);
 
-// AETH syndromes (the upper three bits; timer, credits or error code below).
+// Upper three bits of the AETH syndrome. The lower five bits are timer, credits or error code.
 enum class Acknowledgement : std::uint8_t { ack = 0, rnr_nak = 1, nak = 3 };
 enum class NakCode : std::uint8_t {
   psn_sequence = 0,
@@ -89,8 +89,8 @@ struct Packet {
   std::uint32_t imm = 0;           // host order
   std::uint8_t syndrome = 0;       // AETH
   std::uint32_t msn = 0;           // AETH
-  std::uint32_t payload_cut = 0;   // bytes of the payload that the capture left out
-  bool bad_icrc = false;           // decoded: the ICRC is there and wrong
+  std::uint32_t payload_cut = 0;   // bytes of the payload that are not in the capture
+  bool bad_icrc = false;           // in a decoded packet: the ICRC is wrong
   std::vector<std::byte> payload;  // without padding
 
   [[nodiscard]] Acknowledgement acknowledgement() const noexcept {
@@ -99,7 +99,7 @@ struct Packet {
   [[nodiscard]] std::uint8_t syndrome_value() const noexcept { return syndrome & 0x1fU; }
 };
 
-// Link types of captures that can be read; the numbers of pcap.
+// Supported link types of captures, with the numbers of pcap.
 enum LinkType : std::uint16_t {
   link_null = 0,
   link_ethernet = 1,
@@ -114,13 +114,14 @@ enum LinkType : std::uint16_t {
 enum class Decoded : std::uint8_t {
   packet,
   other,      // not RoCEv2
-  malformed,  // RoCEv2 whose headers do not fit or whose opcode is unknown
+  malformed,  // RoCEv2 with truncated headers or an unknown opcode
 };
-// `original` is the length on the wire; `frame` may hold less. Fills `packet` when it answers `packet`.
+// Decodes a frame. `original`: length on the wire, in bytes; `frame` may be shorter. Sets `packet` only if
+// the result is Decoded::packet.
 [[nodiscard]] Decoded decode(std::uint16_t link, Bytes frame, std::size_t original, Packet& packet);
 
-// An Ethernet frame with IPv4 or IPv6, as the addresses ask for; MAC addresses are made from them.
-// Precondition: both addresses are of one family, and the payload fits (2^16 - 100 bytes).
+// Returns an Ethernet frame with IPv4 or IPv6, depending on the addresses. MAC addresses are derived from the
+// IP addresses. Precondition: both addresses are of one family, and the payload has at most 2^16 - 100 bytes.
 [[nodiscard]] std::vector<std::byte> encode(const Packet& packet);
 
 }  // namespace rtrs::roce

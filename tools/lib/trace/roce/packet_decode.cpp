@@ -1,4 +1,4 @@
-// From a captured frame to a packet.
+// Decodes a captured frame to a packet.
 #include <algorithm>
 
 #include "tools/lib/trace/roce/icrc.hpp"
@@ -13,7 +13,7 @@ constexpr std::size_t kUdpHeader = 8;
 constexpr std::size_t kBthHeader = 12;
 constexpr std::size_t kNotIp = ~std::size_t{0};
 
-// Behind an Ethernet header and its VLAN tags.
+// Returns the offset after the Ethernet header and its VLAN tags; kNotIp if the frame has no IP packet.
 std::size_t behind_ethernet(Bytes frame) noexcept {
   std::size_t at = 12;
   while (at + 2 <= frame.size()) {
@@ -46,13 +46,13 @@ std::size_t ip_offset(std::uint16_t link, Bytes frame) noexcept {
 }
 
 struct Ip {
-  std::size_t header = 0;  // bytes
-  std::size_t total = 0;   // bytes with the header
+  std::size_t header = 0;  // bytes of the header
+  std::size_t total = 0;   // bytes of the packet, including the header
   Address source;
   Address destination;
 };
 
-// False when `bytes` does not start with an unfragmented IP packet that carries UDP.
+// Returns false if `bytes` does not begin with an unfragmented IP packet that carries UDP.
 bool parse_ip(Bytes bytes, Ip& ip) noexcept {
   if (bytes.size() < 20) return false;
   if (load_be8(bytes, 0) >> 4 == 4) {
@@ -71,7 +71,8 @@ bool parse_ip(Bytes bytes, Ip& ip) noexcept {
   return true;
 }
 
-// The extended headers behind the BTH; the offset of the payload, or 0 when they do not fit.
+// Decodes the extended headers after the BTH. Returns the offset of the payload; 0 if the headers are
+// truncated.
 std::size_t parse_extended(Bytes ib, const HeaderSet& set, Packet& packet) noexcept {
   std::size_t at = kBthHeader;
   const std::size_t needed = at + (set.deth ? 8U : 0U) + (set.reth ? 16U : 0U) + (set.aeth ? 4U : 0U) +
@@ -113,7 +114,7 @@ std::uint32_t load_icrc(Bytes bytes, std::size_t at) noexcept {
 Decoded parse_transport(Bytes whole, const Ip& ip, Packet& packet) {
   const std::size_t bth = ip.header + kUdpHeader;
   if (ip.total < bth + kBthHeader + kIcrcBytes) return Decoded::malformed;
-  const std::size_t end = ip.total - kIcrcBytes;  // of the padded payload, on the wire
+  const std::size_t end = ip.total - kIcrcBytes;  // end of the padded payload, on the wire
   const Bytes ib = whole.subspan(bth, std::min(whole.size(), end) - bth);
   if (ib.size() < kBthHeader) return Decoded::malformed;
   packet.opcode = static_cast<Opcode>(load_be8(ib, 0));
@@ -147,7 +148,7 @@ Decoded decode(std::uint16_t link, Bytes frame, std::size_t original, Packet& pa
   if (whole.size() < ip.header + kUdpHeader) return Decoded::other;
   if (load_be16(whole, ip.header + 2) != kUdpPort) return Decoded::other;
   if (original < at + ip.total) return Decoded::malformed;
-  whole = whole.first(std::min(whole.size(), ip.total));  // without the padding of short frames
+  whole = whole.first(std::min(whole.size(), ip.total));  // removes the padding of short frames
   if (whole.size() < ip.header + kUdpHeader + kBthHeader) return Decoded::malformed;
   packet = Packet{};
   packet.source = ip.source;

@@ -1,4 +1,4 @@
-// From a packet to an Ethernet frame.
+// Encodes a packet to an Ethernet frame.
 #include <algorithm>
 
 #include "tools/lib/trace/roce/icrc.hpp"
@@ -19,7 +19,7 @@ class Frame {
     const std::size_t skip = address.is_ipv4() ? 12 : 0;
     for (std::size_t i = skip; i < address.bytes.size(); ++i) put(1, address.bytes[i]);
   }
-  // Locally administered, from the low bytes of the IP address.
+  // Writes a locally administered MAC address with the low bytes of the IP address.
   void put_mac(const Address& address) {
     put(1, 0x02);
     put(1, 0);
@@ -107,7 +107,7 @@ std::vector<std::byte> encode(const Packet& packet) {
   frame.put(2, packet.source_port);
   frame.put(2, kUdpPort);
   frame.put(2, udp_bytes);
-  frame.put(2, 0);  // RoCEv2 leaves the UDP checksum out
+  frame.put(2, 0);  // UDP checksum, which RoCEv2 does not use
   put_transport(frame, packet, set, padding);
   std::uint32_t crc = icrc(Bytes(frame.bytes()).subspan(ip), ip_header);
   for (int i = 0; i < 4; ++i, crc >>= 8) frame.put(1, crc & 0xffU);

@@ -1,4 +1,4 @@
-"""urtrs-replay import and pcap as users call them, and what Wireshark says about their captures."""
+"""Tests urtrs-replay import and pcap on the command line, and the captures in Wireshark."""
 import json
 import os
 import shutil
@@ -23,7 +23,7 @@ def replay(*arguments, code=0):
 
 
 def notes(trace):
-    """Notes without their times and without the digest of data that a capture holds as filler."""
+    """Returns the notes without times, and without digests of data that a capture contains only as filler."""
     lines = []
     for text in replay("cat", trace, "--json").stdout.splitlines():
         record = json.loads(text)
@@ -54,7 +54,7 @@ def test_real_captures(tmp_path):
 
 
 def wireshark(capture):
-    """Every frame is decoded, with the dissector and without."""
+    """Checks that Wireshark decodes every frame, with and without the RTRS dissector."""
     plain = run("tshark", "-r", capture, "-Y", "_ws.malformed || _ws.expert || !infiniband")
     assert plain.stdout == "", plain.stdout
     ours = run("tshark", "-X", f"lua_script:{LUA}", "-r", capture, "-Y",
@@ -93,7 +93,7 @@ def test_simulated_worlds(tmp_path, seed):
 
 
 def test_streams_and_mtu(tmp_path):
-    """Both ends of a pipe, other packet sizes."""
+    """Uses pipes for input and output, and other packet sizes."""
     trace = os.path.join(tmp_path, "piped.rtrc")
     with open(os.path.join(CAPTURES, "rnr_nak.pcapng"), "rb") as capture:
         piped = subprocess.run([REPLAY, "import", "-", trace], stdin=capture, capture_output=True, timeout=60)
@@ -120,7 +120,7 @@ def test_bad_input(tmp_path):
     with open(os.path.join(CAPTURES, "rnr_nak.pcapng"), "rb") as whole, open(cut, "wb") as part:
         part.write(whole.read(20001))
     assert "the file ends inside" in replay("import", cut, out + ".cut", code=5).stderr
-    # A capture that begins too late.
+    # A capture that begins after the connection setup.
     if shutil.which("editcap"):
         run("editcap", "-r", os.path.join(CAPTURES, "rnr_nak.pcapng"), cut, "40-98")
         assert "no RTRS connection is set up" in replay("import", cut, out + ".late", code=3).stderr

@@ -1,10 +1,10 @@
-// Numbers of the pcapng format that its reader and its writer share.
+// Constants of the pcapng format, used by reader and writer.
 #pragma once
 #include <cstdint>
 
 namespace rtrs::roce {
 
-// Option of an interface: the unit of its time stamps, as a power of ten.
+// Interface option if_tsresol: unit of the time stamps, as a power of ten.
 constexpr std::uint16_t kOptionResolution = 9;
 
 }  // namespace rtrs::roce

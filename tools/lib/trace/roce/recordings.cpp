@@ -43,8 +43,8 @@ StoredNote stored(const trace::WireCm& note) {
   return one;
 }
 
-// Whether the note shows that its side asked for the connection; only clients send requests and expect
-// answers.
+// Returns true if the note shows that its side is the client. Only clients send requests and receive
+// responses.
 bool shows_client(const StoredNote& note) noexcept {
   const bool sent = note.kind == StoredNote::Kind::sent;
   if (note.kind == StoredNote::Kind::cm) {
@@ -57,7 +57,7 @@ bool shows_client(const StoredNote& note) noexcept {
   return (type == wire::ImmType::io_rsp || type == wire::ImmType::io_rsp_w_inv) && !sent;
 }
 
-// Messages that both ends see.
+// Returns true for messages that both ends record.
 bool seen_by_both(const StoredNote& note) noexcept {
   return note.kind != StoredNote::Kind::cm && note.op != WireOp::write;
 }
@@ -70,7 +70,7 @@ trace::Reader::Status Recordings::add(trace::Reader& reader) {
   const trace::WireNotes notes(reader.header().schema);
   trace::Record record;
   trace::Reader::Status status = trace::Reader::Status::ok;
-  std::size_t under_way = 0;  // from here on, notes of the step that is not over
+  std::size_t under_way = 0;  // index of the first note of the step in progress
   while ((status = reader.next(record)) == trace::Reader::Status::ok) {
     std::vector<StoredNote>& stored_notes = files_[file].notes;
     while (under_way < stored_notes.size() && stored_notes[under_way].time < record.time)
@@ -99,7 +99,7 @@ trace::Reader::Status Recordings::add(trace::Reader& reader) {
   return status;
 }
 
-// A connect request always begins a new half, also where a key is used again.
+// Returns the half of a note. A connect request always begins a new half, even if its key is used again.
 std::uint32_t Recordings::half_of(InstanceId instance, const StoredNote& note, const ConKey& key) {
   const auto file = static_cast<std::uint32_t>(files_.size() - 1);
   const HalfKey name(file, instance, key);
@@ -128,7 +128,8 @@ void Recordings::join() {
   align();
 }
 
-// How many messages `to` received, if they are the first that `from` sent; else -1.
+// Returns the number of messages that `to` received, if these are the first messages that `from` sent;
+// otherwise -1.
 std::int64_t Recordings::heard_of(const Half& from, const Half& to) const {
   const auto& sent = files_[from.file].notes;
   std::size_t next = 0;
@@ -148,7 +149,7 @@ std::int64_t Recordings::heard_of(const Half& from, const Half& to) const {
   return count;
 }
 
-// By the connect request, which names path, attempt and connection.
+// Pairs halves by their connect request, which contains path, attempt and connection number.
 void Recordings::pair_halves() {
   std::map<std::vector<std::byte>, std::deque<std::uint32_t>> waiting;
   const auto connect = [this](std::uint32_t client, std::uint32_t server) {
@@ -180,8 +181,8 @@ void Recordings::pair_halves() {
     std::uint32_t server = ConnectionEnds::kNone;
     const auto found = waiting.find(name(half));
     if (!halves_[half].request.empty() && found != waiting.end() && !found->second.empty()) {
-      // A network may double a request; the connection is the one with the answer that the client had, and
-      // on which the same was said. Of equal ones it is the first.
+      // A network can duplicate a connect request. The matching half is the one with the reply that the
+      // client received and with the same messages. If several are equal, it is the first.
       const auto rank = [this, half, &answer_of](std::uint32_t one) {
         const bool answered = answer_of(half) == answer_of(one);
         const std::int64_t forth = heard_of(halves_[half], halves_[one]);
@@ -202,7 +203,8 @@ void Recordings::pair_halves() {
     if (!halves_[half].client && !taken[half]) connect(ConnectionEnds::kNone, half);
 }
 
-// A reliable connection delivers in order and without holes: the n-th received is the n-th sent.
+// Matches the messages of one direction. A reliable connection delivers in order and without gaps, so the
+// n-th received message is the n-th sent message.
 void Recordings::match(const Half& from, const Half& to) {
   std::vector<std::uint32_t> sent;
   for (const std::uint32_t index : from.notes) {
@@ -248,7 +250,7 @@ void Recordings::match(const Half& from, const Half& to) {
   }
 }
 
-// None where that is allowed.
+// Returns 0 if the bounds allow it, otherwise the middle of the bounds, or the only bound.
 std::int64_t Recordings::Bounds::best() const noexcept {
   if (low <= 0 && high >= 0) return 0;
   if (high == -kNoBound) return low;
@@ -256,8 +258,8 @@ std::int64_t Recordings::Bounds::best() const noexcept {
   return low + (high - low) / 2;
 }
 
-// From the first trace on: the offset that lets every message arrive after it was sent; none where the
-// clocks agree already.
+// Finds the clock offset of each trace, starting at the first trace, so that each message arrives after it
+// was sent. The offset is 0 if the clocks agree already.
 void Recordings::align() {
   for (std::size_t root = 0; root < files_.size(); ++root) {
     if (files_[root].placed) continue;
@@ -270,7 +272,7 @@ void Recordings::align() {
         const std::uint32_t other = pair.first == known ? pair.second : pair.first;
         if ((pair.first != known && pair.second != known) || files_[other].placed) continue;
         if (!bounds.loose.hold()) ++drifting_;
-        // Of the second against the first.
+        // Offset of the second file of the pair relative to the first.
         const std::int64_t shift = (bounds.exact.hold() ? bounds.exact : bounds.loose).best();
         files_[other].offset = files_[known].offset + (pair.first == known ? shift : -shift);
         files_[other].placed = true;
@@ -290,7 +292,8 @@ std::vector<Recordings::Told> Recordings::story() const {
   std::vector<std::size_t> next(files_.size());
   for (;;) {
     std::size_t best = files_.size();
-    std::size_t first = files_.size();  // where no file can go on, which drifting clocks do not cause
+    // Used if each file waits for another one. Drifting clocks do not cause this.
+    std::size_t first = files_.size();
     for (std::size_t file = 0; file < files_.size(); ++file) {
       if (next[file] == files_[file].notes.size()) continue;
       const auto time_of = [&](std::size_t one) {

@@ -1,5 +1,5 @@
-// The wire notes of several traces, which belong to one run, as one story: the two ends of each connection
-// found, clocks of different machines aligned, and every message told after it was sent.
+// Merges the wire notes of several traces of one run: pairs the two ends of each connection, aligns the
+// clocks of different hosts, and sorts each received message after its send.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -13,7 +13,7 @@
 
 namespace rtrs::roce {
 
-// One wire note, on its own.
+// A copy of one wire note.
 struct StoredNote {
   enum class Kind : std::uint8_t { sent, received, cm };
   Kind kind = Kind::sent;
@@ -27,63 +27,63 @@ struct StoredNote {
   std::uint32_t length = 0;
   std::uint64_t remote_addr = 0;
   std::uint64_t digest = 0;
-  Nanos time = 0;                // of the recording's clock, when the step began that it belongs to
-  Nanos until = 0;               // when the step after it began: it happened before
+  Nanos time = 0;                // start of the note's step, on the clock of the recording
+  Nanos until = 0;               // start of the next step: the event was before this time
   std::vector<std::byte> bytes;  // head, or private data
 };
 
-// One end of a connection as one trace has it.
+// One end of a connection, from one trace.
 struct Half {
   std::uint32_t file = 0;
   bool client = false;
   std::uint32_t connection = 0;
-  std::vector<std::byte> request;  // CON_REQ; empty when the trace begins later
+  std::vector<std::byte> request;  // CON_REQ; empty if the trace begins later
   ConKey key;
   std::vector<std::uint32_t> notes;  // indices into the file's notes
 };
 
 struct ConnectionEnds {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  std::uint32_t client = kNone;  // index of the half
+  std::uint32_t client = kNone;  // index in halves(); kNone: not recorded
   std::uint32_t server = kNone;
 };
 
 class Recordings {
  public:
-  // Reads the rest of an opened trace. The status that ended it.
+  // Reads the records of an opened trace. Returns the final status of the reader.
   trace::Reader::Status add(trace::Reader& reader);
-  // After the last add().
+  // Pairs and aligns all traces. Call once, after the last add().
   void join();
 
-  // A note in its turn; `time` is on the clock of the first trace.
+  // A note in the merged order. `time`: on the clock of the first trace.
   struct Told {
     Nanos time = 0;
     const StoredNote* note = nullptr;
   };
-  // Notes of each file in their order, and each received one after the one that was sent.
+  // Returns all notes. The order within each file is kept, and each received message is after its send.
   [[nodiscard]] std::vector<Told> story() const;
 
   [[nodiscard]] const std::vector<Half>& halves() const noexcept { return halves_; }
   [[nodiscard]] const std::vector<ConnectionEnds>& connections() const noexcept { return connections_; }
   [[nodiscard]] std::uint64_t notes() const noexcept;
-  // Connections of which both ends were found.
+  // Number of connections with both ends.
   [[nodiscard]] std::uint64_t paired() const noexcept;
-  // Pairs of traces whose clocks run so differently that some message arrives before it was sent, also when
-  // the length of the step is taken into account in which it arrived.
+  // Number of pairs of traces whose clocks drift so much that with any offset some message would arrive
+  // before its send, even if it arrived at the end of its step.
   [[nodiscard]] std::uint64_t drifting() const noexcept { return drifting_; }
 
  private:
   struct File {
     std::vector<StoredNote> notes;
-    std::int64_t offset = 0;  // what to add to its times
+    std::int64_t offset = 0;  // ns to add to the times of the file
     bool placed = false;
   };
-  // Where the note was sent that this one received: file and index.
+  // Sent note of a received note: file and index.
   struct Origin {
     std::uint32_t file = ConnectionEnds::kNone;
     std::uint32_t index = 0;
   };
-  // Of what is to be added to the times of the second file of a pair.
+  // Bounds of the offset to add to the times of the second file of a pair, in ns.
   struct Bounds {
     std::int64_t low = kNoBound;
     std::int64_t high = -kNoBound;
@@ -91,7 +91,7 @@ class Recordings {
     [[nodiscard]] std::int64_t best() const noexcept;
     static constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::min() / 4;
   };
-  // By the times as they stand, and by when it happened at the latest.
+  // exact: from StoredNote::time. loose: from StoredNote::until of the received notes.
   struct PairBounds {
     Bounds exact;
     Bounds loose;
@@ -109,7 +109,7 @@ class Recordings {
   std::vector<Half> halves_;
   std::map<HalfKey, std::uint32_t> open_;
   std::vector<ConnectionEnds> connections_;
-  std::vector<std::vector<Origin>> origins_;  // by file and note
+  std::vector<std::vector<Origin>> origins_;  // index: file, note
   std::map<std::pair<std::uint32_t, std::uint32_t>, PairBounds> bounds_;
   std::uint64_t drifting_ = 0;
 };

@@ -1,5 +1,6 @@
-// Traces of simulated worlds become captures and traces again: what the clients said and heard is the same,
-// whichever side's trace it is made from.
+// Round trip: traces of simulated worlds are converted to captures and back to traces. The messages of the
+// clients must be the same, whether the capture was made from the traces of the clients, of the servers, or
+// of both.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -30,7 +31,7 @@ namespace {
 using trace::WireCmKind;
 using trace::WireOp;
 
-// A message or a CM message as one line.
+// A message or CM message in comparable form.
 struct Line {
   bool to_server = false;
   bool cm = false;
@@ -50,7 +51,8 @@ std::ostream& operator<<(std::ostream& out, const Line& line) {
              << line.remote_addr << " length " << line.length << " head " << line.bytes.size();
 }
 
-// What is said on a connection, by its connect request and which of equal ones it is.
+// Name of a connection: its connect request, and its number among equal requests. Story: messages by
+// connection.
 using Name = std::pair<std::vector<std::byte>, unsigned>;
 using Story = std::map<Name, std::vector<Line>>;
 
@@ -60,8 +62,8 @@ struct Files {
 };
 
 Files play(const trace::ScratchFolder& folder, std::uint64_t seed) {
-  // Clocks that run at different rates are not aligned, nor can two lives of a client be told apart that ask
-  // for their connections with the same words.
+  // Excludes clocks with different rates, which are not aligned, and client restarts with equal connect
+  // requests, which cannot be distinguished.
   sim::FaultFilter filter;
   filter.calm = {sim::Label::clock_rate, sim::Label::rare_swarm};
   filter.keys = true;
@@ -104,8 +106,8 @@ Recordings load_text(const std::string& text) {
   return recordings;
 }
 
-// The number of a half among those with the same connect request. A half of a server has the number of its
-// client's half: where the network doubled a request, the server was asked once more than the client asked.
+// Returns the number of a half among those with the same connect request. A server half has the number of its
+// client half, because with a duplicated request the server has more halves than the client.
 unsigned told_as(const Recordings& recordings, const Half& half, unsigned seen) {
   if (half.client) return seen;
   constexpr unsigned kDoubled = 1000;
@@ -123,8 +125,8 @@ unsigned told_as(const Recordings& recordings, const Half& half, unsigned seen) 
                     [&](const Half& one) { return one.client && one.request == half.request; }));
 }
 
-// Of one side's halves; CM messages are only requests and answers, since who disconnects first is a matter
-// of whose trace is asked.
+// Returns the messages of the halves of one side. Only CM requests and replies are included,
+// because the two traces can differ in which side disconnects first.
 Story told_by(const Recordings& recordings, bool client) {
   Story story;
   std::map<std::vector<std::byte>, unsigned> seen;
@@ -189,17 +191,17 @@ std::string exported_and_imported(const Recordings& recordings, std::uint32_t mt
   return text;
 }
 
-// Data, or all but data. An answer that carries data is both.
+// Returns only data writes, or everything else. A response that carries data counts as both.
 std::vector<Line> only(const std::vector<Line>& lines, bool to_server, bool writes) {
   std::vector<Line> some;
   for (Line line : lines) {
     if (line.to_server != to_server) continue;
     const bool write = !line.cm && line.op == WireOp::write;
     const bool answer = !line.cm && !to_server && line.op == WireOp::write_imm;
-    // A probe of deliveries: nobody sees it arrive.
+    // An empty write is a probe, which the receiver does not see.
     if (write && line.length == 0) continue;
     if (writes ? !write && !(answer && line.length != 0) : write) continue;
-    // Its receiver is not told where the data went.
+    // The receiver of a response does not see address, key and length.
     if (answer && !writes) {
       line.rkey = line.length = 0;
       line.remote_addr = 0;
@@ -229,8 +231,7 @@ void check_both(const Files& files, std::uint32_t mtu) {
   const Story original = told_by(recordings, true);
   const Story servers = told_by(recordings, false);
   const Story back = told_by(load_text(exported_and_imported(recordings, mtu, counters)), true);
-  // Connect requests that the network doubled, and answers that got lost, are in the capture and not in the
-  // clients' traces.
+  // Duplicated connect requests and lost replies are in the capture, but not in the traces of the clients.
   RC_ASSERT(back.size() >= original.size());
   for (const auto& [name, lines] : original) {
     const std::vector<Line>& again = back.at(name);
@@ -238,7 +239,8 @@ void check_both(const Files& files, std::uint32_t mtu) {
     RC_ASSERT(without_cm(only(again, false, false)) == without_cm(only(lines, false, false)));
     const auto server = servers.find(name);
     if (server == servers.end()) continue;
-    // Data of reads is what servers wrote, as far as it was acknowledged.
+    // The data of reads must be a prefix of the data that servers wrote, because unacknowledged data is
+    // missing.
     std::vector<Line> data = only(again, false, true);
     std::vector<Line> wrote = only(server->second, false, true);
     for (Line& line : data) line.bytes.clear();
@@ -260,17 +262,18 @@ void check_client(const Files& files, std::uint32_t mtu) {
   }
 }
 
-// Worlds whose writes have PREFLUSH get it from the fabric, behind the client's trace
+// Clears PREFLUSH. In some worlds the fabric sets this flag in writes, after the client has recorded them
 // (sim/net/basic/preflush_fabric.hpp).
 std::vector<Line> without_preflush(std::vector<Line> lines) {
   constexpr std::byte kPreflush{wire::rnbd::kRwPreflush >> 8};
   for (Line& line : lines)
     if (line.bytes.size() > 20 && line.bytes[0] == std::byte{4})
-      line.bytes[17] &= ~kPreflush;  // of rw, at 16
+      line.bytes[17] &= ~kPreflush;  // byte of the field `rw`, which is at 16
   return lines;
 }
 
-// A server does not see addresses and keys of requests: they are worked out, and must be those of the client.
+// A server does not see addresses and keys of requests. The export reconstructs them, and they must equal
+// those of the client.
 void check_server(const Files& files, std::uint32_t mtu) {
   const Recordings recordings = load(files.servers);
   AnalyzerCounters counters;
@@ -280,7 +283,7 @@ void check_server(const Files& files, std::uint32_t mtu) {
   RC_ASSERT(back.size() == original.size());
   for (const auto& [name, lines] : original) {
     const auto client = truth.find(name);
-    if (client == truth.end()) continue;  // a doubled request
+    if (client == truth.end()) continue;  // a duplicated request
     const std::vector<Line> requests = without_preflush(only(back.at(name), true, false));
     RC_ASSERT(requests.size() == only(lines, true, false).size());
     RC_ASSERT(is_prefix(requests, without_preflush(only(client->second, true, false))));
@@ -301,7 +304,7 @@ Frames frames_of(const Recordings& recordings) {
   return frames;
 }
 
-// As a capture of two hosts that somebody merged.
+// Returns the frames as in a merged capture of two hosts with different clocks.
 Frames with_server_clock_ahead(Frames frames, std::int64_t ahead) {
   std::set<Address> servers;
   for (const auto& [time, packet] : frames)
@@ -364,7 +367,7 @@ TEST_F(RoundTrip, FramesOfAServerWhoseClockIsAheadOrBehindAreReadInTheirOrder) {
   }
 }
 
-// Worlds whose network doubles a connect request that the server accepts both times.
+// In these worlds the network duplicates a connect request, and the server accepts both copies.
 TEST_F(RoundTrip, OfDoubledRequestsTheOneCountsOnWhichTheSameWasSaid) {
   for (const std::uint64_t seed : {82612U, 8988U}) {
     SCOPED_TRACE(seed);
@@ -376,8 +379,8 @@ TEST_F(RoundTrip, OfDoubledRequestsTheOneCountsOnWhichTheSameWasSaid) {
   }
 }
 
-// A server's connection that never ends says two things that are more than the analyzer's patience before the
-// end of the trace, and less than that.
+// On a connection that never ends, the server sends one message more than the analyzer's patience before the
+// end of the trace, and one less than that.
 TEST_F(RoundTrip, WhatASilentServerSaidLongAgoWasAcknowledged) {
   const trace::ScratchFolder folder;
   EXPECT_NO_THROW(check_server(play(folder, 25388), 256));

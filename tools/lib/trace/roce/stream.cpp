@@ -5,7 +5,7 @@
 namespace rtrs::roce {
 namespace {
 
-// Room below the first sequence number, so that a late packet cannot go below zero.
+// Added to the first sequence number, so that a late packet cannot have a negative number.
 constexpr std::uint64_t kBase = std::uint64_t{1} << 32;
 
 }  // namespace
@@ -13,7 +13,7 @@ constexpr std::uint64_t kBase = std::uint64_t{1} << 32;
 Stream::Stream(std::uint32_t first_psn, Sink sink)
     : sink_(std::move(sink)), next_(kBase + (first_psn & kPsnMask)), acknowledged_(next_) {}
 
-// The nearest to what comes next: a window of 2^23 on both sides.
+// Extends a 24-bit number to the Psn nearest to `next_`, within 2^23 on both sides.
 Stream::Psn Stream::unwrap(std::uint32_t psn) const noexcept {
   const auto ahead = (psn - static_cast<std::uint32_t>(next_)) & kPsnMask;
   return ahead < (kPsnMask + 1) / 2 ? next_ + ahead : next_ + ahead - (kPsnMask + 1);
@@ -60,7 +60,7 @@ void Stream::drain(std::uint64_t time) {
 void Stream::take(std::uint64_t time, Psn psn, Packet&& packet) {
   next_ = psn + 1;
   const Place place = place_of(packet.opcode);
-  if (!place.carries) return;  // RTRS never reads over the wire
+  if (!place.carries) return;  // RTRS uses no RDMA READ
   if (place.first) {
     open_ = true;
     whole_ = true;
@@ -69,7 +69,7 @@ void Stream::take(std::uint64_t time, Psn psn, Packet&& packet) {
     message_.remote_addr = packet.remote_addr;
     message_.rkey = packet.rkey;
   }
-  if (!open_) return;  // the rest of a message whose beginning is lost
+  if (!open_) return;  // rest of a message whose beginning is missing
   if (write_ != place.write || packet.payload_cut != 0) whole_ = false;
   message_.payload.insert(message_.payload.end(), packet.payload.begin(), packet.payload.end());
   if (place.last) close(time, psn, packet);

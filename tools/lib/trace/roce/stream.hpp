@@ -1,5 +1,5 @@
-// One direction of a reliable connection: packets in the order of the capture become messages in the order
-// of their sequence numbers. Retransmissions are dropped, packets that overtook others wait for these.
+// One direction of a reliable connection. Assembles packets in capture order to messages in order of sequence
+// numbers. Drops retransmissions; a packet that overtook others waits for these packets.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,25 +11,25 @@ namespace rtrs::roce {
 
 class Stream {
  public:
-  // Sequence numbers here are counted on beyond the 24 bits of the packet and never wrap.
+  // Sequence number, extended beyond the 24 bits of the packet so that it never wraps.
   using Psn = std::uint64_t;
-  // Packets in front of a lost one that are kept.
+  // Maximum number of packets that wait for a missing one.
   static constexpr std::size_t kMaxWaiting = 16384;
 
   struct Sink {
     std::function<void(std::uint64_t time, Psn last, Message&&)> message;
-    // Packets that the peer received and the capture does not have; a message among them is lost with them.
+    // Reports packets that the peer received, but that are not in the capture. Their messages are lost.
     std::function<void(std::uint64_t time, std::uint64_t packets)> gap;
   };
   Stream(std::uint32_t first_psn, Sink sink);
 
-  // A data packet of this direction. False for a retransmission.
+  // Takes a data packet of this direction. Returns false for a retransmission.
   bool packet(std::uint64_t time, Packet&& packet);
   // The peer acknowledged all packets before `psn` (24 bits).
   void acknowledged_before(std::uint64_t time, std::uint32_t psn);
   // First sequence number that is not known to have arrived.
   [[nodiscard]] Psn acknowledged() const noexcept { return acknowledged_; }
-  // Packets wait for one that was lost before the capture saw it.
+  // Returns true if packets wait for a missing one, or if a message is incomplete.
   [[nodiscard]] bool incomplete() const noexcept { return !waiting_.empty() || open_; }
 
  private:
@@ -43,8 +43,8 @@ class Stream {
   Psn next_;
   Psn acknowledged_;
   std::map<Psn, Packet> waiting_;
-  bool open_ = false;  // a message has begun and not ended
-  bool whole_ = true;  // nothing of it was cut by the capture
+  bool open_ = false;  // a message is incomplete
+  bool whole_ = true;  // the capture has all bytes of the message
   bool write_ = false;
   Message message_;
 };

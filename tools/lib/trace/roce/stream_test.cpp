@@ -1,4 +1,4 @@
-// Packets of one direction in every order in which a capture can have them.
+// Tests packets of one direction in all orders that a capture can have.
 #include "tools/lib/trace/roce/stream.hpp"
 
 #include <gtest/gtest.h>

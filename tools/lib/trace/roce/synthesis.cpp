@@ -35,7 +35,8 @@ void Synthesis::run() {
   }
 }
 
-// Each path has a pair of addresses, 10.SESSION.PATH.1 > .2, each connection a pair of queue pairs.
+// Assigns addresses and queue pairs. A path has the addresses 10.SESSION.PATH.1 > .2, a connection has two
+// queue pairs.
 void Synthesis::place(Link& link, const Half& half) {
   ++counters_.connections;
   link.known = true;
@@ -63,7 +64,7 @@ void Synthesis::place(Link& link, const Half& half) {
   link.server_qpn = (2 * index + 1) & kPsnMask;
   link.transaction = (std::uint64_t{1} << 32) + index;
   link.port = static_cast<std::uint16_t>(0xc000U + index % 0x4000U);
-  // Far apart, and soon around the end of the 24 bits.
+  // The first numbers are far apart, and near the wrap of the 24 bits.
   link.to_server.next_psn = (0xfffff0U + index * 0x10101U) & kPsnMask;
   link.to_client.next_psn = (0x7ffff0U + index * 0x20203U) & kPsnMask;
 }
@@ -81,7 +82,8 @@ void Synthesis::cm(Link& link, const Half& half, const StoredNote& note) {
   const bool alone = ends.client == ConnectionEnds::kNone || ends.server == ConnectionEnds::kNone;
   CmMessage message;
   message.private_data = note.bytes;
-  const bool first_hand = note.cm_sent || alone;  // whoever did it tells it, if both tell
+  // If both ends recorded an event, the note of the acting end is used.
+  const bool first_hand = note.cm_sent || alone;
   switch (note.cm) {
     case WireCmKind::req:
       if (!first_hand) return;
@@ -103,8 +105,8 @@ void Synthesis::cm(Link& link, const Half& half, const StoredNote& note) {
       link.closed = true;
       return send_cm(link, false, std::move(message));
     case WireCmKind::dreq:
-      // A client that takes leave has had what it was sent, on all connections of the path: when the first of
-      // them ends, the server ends the others.
+      // A client that disconnects has received all messages, on all connections of the path: when the first
+      // connection ends, the server ends the others.
       if (ends.client == ConnectionEnds::kNone && !note.cm_sent) client_was_there(link);
       return disconnect(link, half.client == note.cm_sent);
     case WireCmKind::closed:
@@ -131,18 +133,18 @@ void Synthesis::connected(Link& link, const Half& half, const StoredNote& note, 
   }
 }
 
-// The first that disconnects; the other side agrees at once.
+// Sends the first disconnect of a connection, and the reply of the other side.
 void Synthesis::disconnect(Link& link, bool from_client) {
-  // An attempt that never came to an answer ends without a word.
+  // An attempt without a reply ends without a message.
   if (link.closed || !link.replied) return;
   link.closed = true;
   CmMessage message;
-  if (from_client && !link.ready) {  // it gave up before the reply came
+  if (from_client && !link.ready) {  // the client gave up before the reply arrived
     message.attribute = CmAttribute::reject;
     message.reason = kRejectTimeout;
     return send_cm(link, true, std::move(message));
   }
-  if (!link.held.empty()) {  // their responses did not arrive
+  if (!link.held.empty()) {  // the responses of these invalidations did not arrive
     for (const Message& invalidation : link.held) post(link, false, invalidation, true);
     link.held.clear();
     acknowledge_all(link, false);

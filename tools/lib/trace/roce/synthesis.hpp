@@ -1,11 +1,12 @@
-// From wire notes to the frames that a network with RoCEv2 would have carried. Addresses, queue pairs and
-// sequence numbers are made up (they are the same every time); private data, messages, addresses of memory
-// and keys are those of the notes. User data that a trace has only as a digest is that digest repeated.
+// Generates, from wire notes, the frames that a RoCEv2 network would have carried. Network addresses, queue
+// pairs and sequence numbers are invented, but equal in each run. Private data, messages, memory addresses
+// and keys are those of the notes. User data that a trace has only as a digest is replaced by the repeated
+// digest.
 //
-// With both ends of a connection everything is as it was: a message that never arrived is never
-// acknowledged. With one end, what the other did is what it must have done: the client's trace has no data of
-// reads, so they are written as the request asks; a message counts as acknowledged when the other side has
-// answered it (client) or spoken again on the path (server).
+// If both ends of a connection were recorded, the frames match the recording: a message that never arrived is
+// never acknowledged. If only one end was recorded, the behaviour of the other end is inferred. A client's
+// trace has no data of reads, so the data is generated as requested. A message counts as acknowledged when
+// the other side has responded to it (client's trace) or has sent again on the path (server's trace).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -22,25 +23,25 @@
 namespace rtrs::roce {
 
 struct SynthesisOptions {
-  std::uint32_t path_mtu = 1024;  // bytes of payload a packet; a value of mtu_bytes()
-  std::uint16_t port = 1234;      // of the RTRS server
-  bool exact = false;             // invalidations without payload, as real ones; see invalidation_filler()
+  std::uint32_t path_mtu = 1024;  // bytes of payload per packet; a value of mtu_bytes()
+  std::uint16_t port = 1234;      // port of the RTRS server
+  bool exact = false;             // invalidations without payload, as on the wire; see invalidation_filler()
 };
 
 struct SynthesisCounters {
   std::uint64_t frames = 0;
   std::uint64_t messages = 0;
   std::uint64_t connections = 0;
-  std::uint64_t without_setup = 0;    // connections that began before their trace
-  std::uint64_t made_up_reads = 0;    // data of reads that no trace has
-  std::uint64_t unplaced_writes = 0;  // requests that a server's trace has without the chunks' addresses
+  std::uint64_t without_setup = 0;    // connections whose setup is not in the trace
+  std::uint64_t made_up_reads = 0;    // reads whose data was generated, because no trace has it
+  std::uint64_t unplaced_writes = 0;  // requests in a server's trace whose chunk address is unknown
 };
 
 class Synthesis {
  public:
   using Out = std::function<void(Nanos time, Bytes frame)>;
   Synthesis(const Recordings& recordings, const SynthesisOptions& options, Out out);
-  // All of it, once.
+  // Generates all frames. Call once.
   void run();
   [[nodiscard]] const SynthesisCounters& counters() const noexcept { return counters_; }
 
@@ -49,21 +50,21 @@ class Synthesis {
   struct Lane {
     struct End {
       std::uint64_t serial = 0;
-      std::uint32_t psn = 0;  // of its last packet
-      bool noticed = false;   // the receiver's trace has it
+      std::uint32_t psn = 0;  // sequence number of its last packet
+      bool noticed = false;   // the receiver notices the message (it is in its trace)
     };
     std::uint32_t next_psn = 0;
-    std::uint64_t posted = 0;        // messages; the serial of the last one
-    std::uint64_t acknowledged = 0;  // messages
-    std::deque<End> ends;            // of messages that are not acknowledged yet
+    std::uint64_t posted = 0;        // number of messages, and serial of the last one
+    std::uint64_t acknowledged = 0;  // number of messages
+    std::deque<End> ends;            // unacknowledged messages
   };
   struct Link {
     bool known = false;
-    bool setup = false;  // its connect request is there
+    bool setup = false;  // the connect request was recorded
     bool replied = false;
-    bool ready = false;   // the client has had the reply
+    bool ready = false;   // the client has received the reply
     bool closed = false;  // rejected or disconnected
-    bool ends = false;    // the story tells of that, sooner or later
+    bool ends = false;    // the recording contains the end of the connection
     Address client;
     Address server;
     std::uint32_t client_qpn = 0;
@@ -71,20 +72,20 @@ class Synthesis {
     std::uint64_t transaction = 0;
     std::uint16_t port = 0;
     std::string attempt;  // key into attempts_
-    // Client alone: serials of messages to the server by what they wait for.
+    // If only the client was recorded: what a message to the server waits for -> serial of the message.
     std::map<std::uint32_t, std::uint64_t> awaiting;
     std::vector<Message> held;  // invalidations that wait for their response
     Lane to_server;
     Lane to_client;
   };
-  // What the connections of one attempt of a path share.
+  // Common state of the connections of one attempt of a path.
   struct Attempt {
     ChunkTable chunks;
-    std::map<std::uint32_t, wire::Descriptor> reads;  // in flight, by chunk
+    std::map<std::uint32_t, wire::Descriptor> reads;  // reads in flight: chunk -> destination
     std::vector<std::uint32_t> connections;
   };
 
-  // synthesis.cpp: who says what
+  // synthesis.cpp: order of messages
   void place(Link& link, const Half& half);
   void tell(const StoredNote& note);
   void cm(Link& link, const Half& half, const StoredNote& note);
@@ -92,7 +93,7 @@ class Synthesis {
   void disconnect(Link& link, bool from_client);
   void said(Link& link, const Half& half, const StoredNote& note);
 
-  // synthesis_alone.cpp: what the end without a trace must have done
+  // synthesis_alone.cpp: inferred behaviour of the end without a trace
   void learn(Link& link, bool to_server, const StoredNote& note);
   void client_alone(Link& link, const StoredNote& note);
   void server_alone(Link& link, const StoredNote& note);
@@ -101,7 +102,7 @@ class Synthesis {
   void put_in_place(const Link& link, const StoredNote& note, Message& message);
   void respond(Link& link, const StoredNote& note);
 
-  // synthesis_packets.cpp
+  // synthesis_packets.cpp: packets of messages
   [[nodiscard]] static Message message_of(const StoredNote& note);
   void post(Link& link, bool to_server, const Message& message, bool noticed);
   void acknowledge(Link& link, bool to_server, std::uint64_t until);
@@ -118,7 +119,7 @@ class Synthesis {
   Nanos now_ = 0;
   Nanos last_frame_ = 0;
   std::uint32_t cm_psn_ = 0;
-  std::vector<Link> links_;  // by connection
+  std::vector<Link> links_;  // index: connection
   std::map<std::string, std::uint32_t> session_numbers_;
   std::map<std::string, std::uint32_t> path_numbers_;
   std::map<std::string, Attempt> attempts_;

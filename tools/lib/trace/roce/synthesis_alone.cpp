@@ -1,4 +1,4 @@
-// Connections of which only one end recorded.
+// Connections of which only one end was recorded.
 #include <algorithm>
 #include <utility>
 
@@ -10,12 +10,12 @@ namespace {
 
 using trace::WireOp;
 
-// What a message to the server waits for: the response on a chunk, or one of these.
+// Values of what a message to the server waits for: a chunk number (its response), or one of these.
 constexpr std::uint32_t kAwaitsInfo = 0x10000000;
 constexpr std::uint32_t kAwaitsHeartbeat = 0x10000001;
-constexpr std::uint32_t kAwaitsFence = 0x20000000;  // plus serial
+constexpr std::uint32_t kAwaitsFence = 0x20000000;  // plus the serial of the fence
 
-// No chunk is longer.
+// Bytes. Maximum length of a chunk.
 constexpr std::uint32_t kMaxRead = std::uint32_t{1} << 28;
 
 bool is_response(std::uint32_t imm) noexcept {
@@ -23,7 +23,7 @@ bool is_response(std::uint32_t imm) noexcept {
   return type == wire::ImmType::io_rsp || type == wire::ImmType::io_rsp_w_inv;
 }
 
-// Of a SEND without immediate, in either direction: what waits, or what has been waited for.
+// Returns what a SEND without immediate waits for (to the server), or what it answers (to the client).
 std::uint32_t awaited_by_send(wire::Bytes bytes) noexcept {
   const auto type = wire::send_type(bytes);
   if (!type || bytes.size() < wire::kFenceBytes) return kAwaitsInfo;
@@ -33,7 +33,7 @@ std::uint32_t awaited_by_send(wire::Bytes bytes) noexcept {
 
 }  // namespace
 
-// Chunks, keys and destinations of reads, as they pass by.
+// Records chunks, keys and destinations of reads from the messages.
 void Synthesis::learn(Link& link, bool to_server, const StoredNote& note) {
   Attempt& attempt = attempts_[link.attempt];
   if (to_server) {
@@ -51,7 +51,7 @@ void Synthesis::learn(Link& link, bool to_server, const StoredNote& note) {
   if (key) attempt.chunks.renewed(key.value.buf_id, key.value.rkey);
 }
 
-// What the server answers, it has received.
+// Acknowledges a message to the server when the server has answered it.
 void Synthesis::answered(Link& link, std::uint32_t awaited) {
   const auto found = link.awaiting.find(awaited);
   if (found == link.awaiting.end()) return;
@@ -72,7 +72,7 @@ void Synthesis::client_alone(Link& link, const StoredNote& note) {
     if (awaited != ~std::uint32_t{0}) link.awaiting[awaited] = link.to_server.posted;
     return;
   }
-  // Only a trace that was made from a capture has the data of reads.
+  // A client's trace has the data of reads only if it was made from a capture.
   if (note.op == WireOp::write) {
     auto& reads = attempts_[link.attempt].reads;
     std::erase_if(reads, [&note](const auto& read) {
@@ -80,7 +80,7 @@ void Synthesis::client_alone(Link& link, const StoredNote& note) {
     });
     return post(link, false, message_of(note), false);
   }
-  // Whether data came before an invalidation is known only when the response tells of an error or of none.
+  // Held until the response: only if the response has no error was data sent before the invalidation.
   if (note.op == WireOp::send_inv) {
     link.held.push_back(message_of(note));
     return;
@@ -92,8 +92,8 @@ void Synthesis::client_alone(Link& link, const StoredNote& note) {
   acknowledge_all(link, false);
 }
 
-// The data of a read, where there was no error and the response does not have it; invalidations; the
-// response. The response carries the data where that was agreed and nothing stands between.
+// Posts the data of a read (unless there was an error or the response contains the data), held invalidations,
+// and the response. The response carries the data if that was negotiated and no invalidation is sent between.
 void Synthesis::respond(Link& link, const StoredNote& note) {
   Attempt& attempt = attempts_[link.attempt];
   const std::uint32_t chunk = attempt.chunks.answered(note.imm);
@@ -122,7 +122,8 @@ void Synthesis::respond(Link& link, const StoredNote& note) {
   acknowledge_all(link, false);
 }
 
-// On all connections of the path of which it has no trace itself.
+// The client has received everything: acknowledges all messages to the client, on all connections of the path
+// without a client trace.
 void Synthesis::client_was_there(const Link& link) {
   for (const std::uint32_t other : attempts_[link.attempt].connections)
     if (recordings_.connections()[other].client == ConnectionEnds::kNone)
@@ -132,12 +133,13 @@ void Synthesis::client_was_there(const Link& link) {
 void Synthesis::server_alone(Link& link, const StoredNote& note) {
   if (note.kind == StoredNote::Kind::sent) {
     post(link, false, message_of(note), true);
-    // A server that falls silent had its last answers acknowledged like all others. At once, because a reader
-    // takes a message for lost that nobody acknowledges for long, and the rest of the trace may take longer.
+    // If the connection has no recorded end, its messages are acknowledged at once. Without this, the last
+    // responses of a server that becomes silent would stay unacknowledged for so long that a reader takes
+    // them for lost.
     if (!link.ends) acknowledge_all(link, false);
     return;
   }
-  // A client that speaks again has had what it was sent: a connection that fails takes its path along.
+  // A client that sends again has received all messages, because a failed connection ends its path.
   client_was_there(link);
   Message message = message_of(note);
   if (message.op == Message::Op::write_imm && !message.payload.empty()) put_in_place(link, note, message);
@@ -145,9 +147,9 @@ void Synthesis::server_alone(Link& link, const StoredNote& note) {
   acknowledge_all(link, true);
 }
 
-// A server does not see where a request was written; the chunk's address and the immediate tell. A message
-// begins where its chunk does, so the immediate tells where in it the header is; for one that begins
-// elsewhere the header is looked for at the end, where other bytes may look like it.
+// Sets the address of a request, which a server does not record, from the chunk's address and the immediate.
+// If the message begins at the start of the chunk, the immediate is the offset of the header. Otherwise the
+// header is searched at the end of the message, where other bytes can look like a header.
 void Synthesis::put_in_place(const Link& link, const StoredNote& note, Message& message) {
   const ChunkTable& chunks = attempts_[link.attempt].chunks;
   const auto chunk = chunks.chunk(note.imm);

@@ -1,4 +1,4 @@
-// Messages as packets, acknowledgements, CM messages.
+// Generates the packets of messages, acknowledgements and CM messages.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -9,7 +9,7 @@ namespace rtrs::roce {
 namespace {
 
 constexpr std::uint8_t kAckWithoutCredits = 0x1f;
-// No message of RTRS is longer: 28 bits for chunk and offset.
+// Bytes. Maximum length of an RTRS message, because chunk and offset have 28 bits.
 constexpr std::uint32_t kMaxMessage = std::uint32_t{1} << 28;
 
 Message::Op op_of(trace::WireOp op) noexcept {
@@ -56,7 +56,8 @@ Opcode opcode_of(const Message& message, bool first, bool last) noexcept {
 
 }  // namespace
 
-// The part that the trace does not hold stands before the head of a write, behind that of a SEND.
+// Returns the message of a note. The part that the trace does not have is before the head of a write, and
+// after the head of a SEND.
 Message Synthesis::message_of(const StoredNote& note) {
   Message message;
   message.op = op_of(note.op);
@@ -114,7 +115,7 @@ void Synthesis::post(Link& link, bool to_server, const Message& message, bool no
   lane.ends.push_back(Lane::End{++lane.posted, (lane.next_psn - 1) & kPsnMask, noticed});
 }
 
-// All messages up to serial `until`.
+// Acknowledges all messages up to serial `until`.
 void Synthesis::acknowledge(Link& link, bool to_server, std::uint64_t until) {
   Lane& lane = to_server ? link.to_server : link.to_client;
   if (lane.ends.empty() || lane.ends.front().serial > until) return;
@@ -130,7 +131,7 @@ void Synthesis::acknowledge(Link& link, bool to_server, std::uint64_t until) {
   emit(packet);
 }
 
-// The first message that the receiver notices, and what was written before it.
+// Acknowledges up to the first message that the receiver notices.
 void Synthesis::acknowledge_next(Link& link, bool to_server) {
   const Lane& lane = to_server ? link.to_server : link.to_client;
   for (const Lane::End& end : lane.ends)
@@ -147,7 +148,7 @@ void Synthesis::send_cm(const Link& link, bool from_client, CmMessage message) {
                  cm_psn_++ & kPsnMask, message));
 }
 
-// Frames follow each other by at least a nanosecond, so that their order is that of their times.
+// Writes a frame. Frames are at least 1 ns apart, so that times define their order.
 void Synthesis::emit(const Packet& packet) {
   last_frame_ = std::max(now_, last_frame_ + 1);
   ++counters_.frames;

@@ -1,5 +1,5 @@
-"""A run over TCP as a capture: urtrsd and the plugin in nbdkit record it, `urtrs-replay pcap` makes RoCEv2 of it,
-Wireshark decodes every frame, `import` gives the same messages back, and `check` finds nothing wrong with them."""
+"""Converts a run over TCP to a capture: urtrsd and the nbdkit plugin record the run, `urtrs-replay pcap` makes a RoCEv2
+capture, Wireshark decodes every frame, `import` returns the same messages, and `check` finds no violation."""
 import collections
 import hashlib
 import json
@@ -27,8 +27,8 @@ def run(*command, code=0):
 
 
 def messages(trace, by_client):
-    """What was said on each connection to the server and to the client, as the client's trace would name it. What only
-    one side can know is left out: data of reads, keys and addresses of requests, data that is kept as a digest."""
+    """Returns the messages of each connection in both directions, in the form of the client's trace. Facts that only
+    one side knows are left out: data of reads, keys and addresses of requests, data that is recorded as a digest."""
     said = collections.defaultdict(lambda: ([], []))
     names, seen = {}, collections.Counter()
     for text in run(REPLAY, "cat", trace, "--json").stdout.splitlines():
@@ -54,7 +54,7 @@ def messages(trace, by_client):
 
 
 def io_messages(trace, by_client):
-    """Requests, and all that went to the client but heartbeats and SENDs; of these, those that carry data."""
+    """Counts requests, and messages to the client except heartbeats and SENDs, and how many of them carry data."""
     requests, answers, with_data = 0, 0, 0
     for text in run(REPLAY, "cat", trace, "--json").stdout.splitlines():
         record = json.loads(text)
@@ -121,8 +121,8 @@ class TestRun:
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def capture(self, name, *traces, restarted=False):
-        """The traces as a capture that Wireshark has nothing to say about, and as a trace again. A server that was
-        restarted answers requests of before with ENOTCONN, because it does not know their device."""
+        """Converts the traces to a capture without Wireshark warnings, and back to a trace. A restarted server answers
+        earlier requests with ENOTCONN, because it does not know their device."""
         capture, again = self.file(name + ".pcapng"), self.file(name + ".rtrc")
         done = run(REPLAY, "pcap", *traces, "-o", capture, "--json")
         made = json.loads(done.stdout)
@@ -150,7 +150,7 @@ class TestRun:
 
     def test_a_copy_over_two_paths(self):
         self.start_server("server.rtrc")
-        # The second path may need longer than one copy.
+        # The second path may connect later than the end of the first copy.
         both_up = f"test $(grep -o '\"state\": *\"connected\"' {self.file('status.json')} | wc -l) = 2"
         with self.client(f"set -e; until nbdcopy --flush {self.file('disk.img')} $uri && {both_up}; do :; done; "
                          f"nbdcopy $uri {self.file('back')}") as client:
@@ -161,12 +161,12 @@ class TestRun:
         verdict = self.judged([client_trace, server_trace], "conforming")
         assert verdict["laws"]["connections"] > 0
         client, server = messages(client_trace, True), messages(server_trace, False)
-        # Both service connections; of those for IO the ones that had something to do.
+        # Both service connections, and the IO connections that were used.
         assert len(client) > 2
         assert server.keys() == client.keys()
         for name, told in client.items():
             assert server[name] == told
-        # Two messages an IO, reads too: the request, and the answer with the data.
+        # Two messages per IO, also for reads: the request, and the response with the data.
         counted = io_messages(server_trace, False)
         assert counted[0] == counted[1] and counted[2] >= 2 * SIZE // (256 << 10), counted
         assert messages(self.capture("by-client", client_trace), True) == client
@@ -174,7 +174,7 @@ class TestRun:
             traces = [server_trace] if name == "by-server" else [client_trace, server_trace]
             again = messages(self.capture(name, *traces), True)
             assert again.keys() == server.keys()
-            # Whether the last answers reached a client that left is more than a server knows.
+            # A server does not know whether its last responses reached a client that disconnected.
             for key, told in again.items():
                 assert told[0] == server[key][0]
                 assert told[1] == server[key][1][:len(told[1])]
@@ -205,7 +205,7 @@ class TestRun:
         client = messages(client_trace, True)
         assert messages(self.capture("by-client", client_trace, restarted=True), True) == client
         self.judged([self.file("by-client.rtrc")], "conforming")
-        # What the first server had not written down when it was killed is missing, at most its last second.
+        # The records that the killed server had not written yet are missing: at most the last second.
         self.capture("by-server", self.file("server2.rtrc"), restarted=True)
         self.judged([self.file("server1.rtrc")], "conforming", "inconclusive")
         self.judged([self.file("server2.rtrc"), self.file("by-server.rtrc")], "conforming")

@@ -27,7 +27,7 @@ WireOp op_of(Message::Op op) noexcept {
   return WireOp::write;
 }
 
-// CM fills its fields with zeros; what RTRS put in is 56 bytes.
+// Removes the zeros with which CM pads private data, but keeps at least 56 bytes.
 Bytes trimmed(const std::vector<std::byte>& data) {
   std::size_t size = data.size();
   while (size > wire::kConnRspBytes && data[size - 1] == std::byte{0}) --size;
@@ -95,7 +95,8 @@ void TraceImport::without_setup(std::uint64_t packets, std::uint64_t time) {
   put(Connection{}, note);
 }
 
-// A new attempt begins with another count, or when a connection of the present one is asked for again.
+// Assigns the connection to an attempt. A new attempt begins if the reconnect counter changes, or if a
+// connection of the current attempt is requested again.
 void TraceImport::place(const wire::ConnReq& request, Connection& connection) {
   Session& session = sessions_[request.paths_uuid];
   if (session.instance == 0) session.instance = static_cast<InstanceId>(++counters_.sessions);
@@ -151,7 +152,7 @@ std::pair<std::size_t, std::size_t> TraceImport::head_of(const WireEvent& event,
                                                          const Connection& connection) {
   const Message& message = event.message;
   const std::size_t size = message.payload.size();
-  // What a server writes is data, also with the immediate of an answer.
+  // A write of a server is data, even if it has the immediate of a response.
   const bool answer = message.op == Message::Op::write_imm && !event.to_server;
   if (message.op == Message::Op::write || answer) return {size, 0};
   if (message.op != Message::Op::write_imm || size == 0) return {0, std::min(size, trace::kMaxHead)};

@@ -1,7 +1,7 @@
-// What a capture says, as the wire notes of a trace (docs/trace_format.md). The trace reads as if the clients
-// had recorded it: what goes to a server is WireSent, what goes to a client WireReceived, with address and
-// key also where a client could not see them, and with the data that servers write into clients' memory.
-// Instances are sessions, from 1; 0 has connect requests to the RTRS port that do not parse.
+// Converts a capture to the wire notes of a trace (docs/trace_format.md). The trace looks as if the clients
+// had recorded it: a message to a server is WireSent, a message to a client is WireReceived. Unlike in a
+// client's trace, address and key are always included, and also the data that servers write to the memory of
+// clients. Instances are sessions, from 1; instance 0 has the invalid connect requests to the RTRS port.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -16,40 +16,40 @@
 namespace rtrs::roce {
 
 struct ImportOptions {
-  std::uint16_t port = 1234;    // of RTRS servers: a request to it that does not parse is kept
-  bool payload = false;         // user data whole, not as digests
-  std::uint64_t time_zero = 0;  // of the capture: becomes time 0 of the trace
+  std::uint16_t port = 1234;    // port of RTRS servers; invalid connect requests to it are kept
+  bool payload = false;         // record complete user data instead of digests
+  std::uint64_t time_zero = 0;  // time in the capture that becomes time 0 of the trace
 };
 
 struct ImportCounters {
   std::uint64_t sessions = 0;
   std::uint64_t paths = 0;
   std::uint64_t connections = 0;
-  std::uint64_t unparsed_requests = 0;  // of a connection, to the RTRS port
-  std::uint64_t other_connections = 0;  // of other protocols
+  std::uint64_t unparsed_requests = 0;  // invalid connect requests to the RTRS port
+  std::uint64_t other_connections = 0;  // connections of other protocols
   std::uint64_t notes = 0;
-  std::uint64_t headless = 0;  // requests without an RTRS header where it should be
+  std::uint64_t headless = 0;  // requests without an RTRS header at the expected position
 };
 
 class TraceImport {
  public:
-  // `writer` was started with a header of this build's schema and outlives this.
+  // `writer`: already started, with the schema of this build; must outlive the object.
   TraceImport(trace::Writer& writer, const ImportOptions& options) : writer_(writer), options_(options) {}
 
-  // The next event of `analyzer`.
+  // Takes the next event of `analyzer`.
   void on(const Analyzer& analyzer, const WireEvent& event);
-  // Last of all: the capture has `packets` of connections whose setup it does not have. A gap of no known
-  // connection says so to whoever judges the trace. `time`: of the capture's last packet.
+  // Call last. Reports, as a gap without a connection, that the capture has `packets` packets of connections
+  // whose setup is missing. `time`: time of the last packet.
   void without_setup(std::uint64_t packets, std::uint64_t time);
   [[nodiscard]] const ImportCounters& counters() const noexcept { return counters_; }
-  // 0 or a positive errno: the trace could not be written.
+  // 0, or the positive errno with which writing the trace failed.
   [[nodiscard]] int error() const noexcept { return error_; }
 
  private:
   struct Attempt {
     std::uint32_t epoch = 0;
     std::uint16_t recon_cnt = 0;
-    std::vector<bool> cids;  // asked for
+    std::vector<bool> cids;  // connections requested so far
     ChunkTable chunks;
   };
   struct Path {
@@ -66,8 +66,8 @@ class TraceImport {
     bool ours = false;
     InstanceId instance = 0;
     ConKey key;
-    std::size_t path = 0;     // index into paths_, when the request parsed
-    std::size_t attempt = 0;  // of the path
+    std::size_t path = 0;     // index into paths_; valid if `parsed`
+    std::size_t attempt = 0;  // index into Path::attempts
     bool parsed = false;
   };
 
@@ -75,7 +75,7 @@ class TraceImport {
   void place(const wire::ConnReq& request, Connection& connection);
   void cm(const WireEvent& event, const Connection& connection);
   void message(const WireEvent& event, const Connection& connection);
-  // Offset and length of what a machine parses within the payload.
+  // Returns offset and length of the part of the payload that a machine parses.
   std::pair<std::size_t, std::size_t> head_of(const WireEvent& event, const Connection& connection);
   ChunkTable* chunks(const Connection& connection);
   template <class Note>
@@ -85,9 +85,9 @@ class TraceImport {
   ImportOptions options_;
   ImportCounters counters_;
   int error_ = 0;
-  std::vector<Connection> connections_;  // by ConnectionNumber
+  std::vector<Connection> connections_;  // index: ConnectionNumber
   std::map<wire::Uuid, Session> sessions_;
-  std::map<std::pair<wire::Uuid, wire::Uuid>, std::size_t> path_index_;  // session, path
+  std::map<std::pair<wire::Uuid, wire::Uuid>, std::size_t> path_index_;  // key: session, path
   std::vector<Path> paths_;
   std::uint32_t unparsed_ = 0;
 };

@@ -9,7 +9,8 @@ namespace rtrs::tools::sequence {
 
 namespace {
 
-// Answers an exit code; of a damaged trace what is sound has been added.
+// Adds a file to the story and returns an exit code. If the trace is damaged, adds the part before the
+// damage.
 int read_file(Story& story, const std::string& path) {
   InputFile input(path);
   if (!input.is_open()) return exit_usage;
@@ -17,7 +18,8 @@ int read_file(Story& story, const std::string& path) {
   trace::Reader reader(source);
   trace::Reader::Status status = reader.open();
   if (status != trace::Reader::Status::ok) {
-    // Without a sound header there is no file to tell of: the story's files are numbered like those given.
+    // Without a valid header no file is added. The caller must stop then, because files are numbered as on
+    // the command line.
     report_stop(path, status, reader);
     return exit_cannot_read;
   }

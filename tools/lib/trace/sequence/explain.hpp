@@ -1,4 +1,4 @@
-// Turns the records of one file into steps: what kind of step it is, on which connection, and in words.
+// Converts the records of one file to steps: kind, connection and text of each step.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -20,7 +20,7 @@ class Explainer {
   void add(const Fields& record);
 
  private:
-  // What is known of a machine while its records go by.
+  // State of a machine while its records are read.
   struct Known {
     Index machine = kNone;
     std::map<ConKey, Index> connections;
@@ -28,11 +28,12 @@ class Explainer {
       bool write = false;
       std::uint32_t bytes = 0;
     };
-    std::map<std::uint16_t, Submitted> permits;  // client
-    std::map<std::uint32_t, ConKey> requests;    // server: handles of connect requests
-    // Steps that wait for the words of the message: of a client by permit, of a server by chunk and serial.
+    std::map<std::uint16_t, Submitted> permits;  // client: by permit
+    std::map<std::uint32_t, ConKey> requests;    // server: by handle of the connect request
+    // Steps whose message text is not known yet. posted: client, by permit. delivered: server, by chunk and
+    // serial.
     std::map<std::uint32_t, Index> posted, delivered;
-    bool speaks_rnbd = false;  // a request of it had a message of RNBD
+    bool speaks_rnbd = false;  // at least one request had an RNBD message
   };
   using Handler = void (Explainer::*)(const Fields&, Step&);
   static const std::map<std::string_view, Handler>& handlers();
@@ -56,7 +57,7 @@ class Explainer {
   }
   void send(Step& step, std::uint64_t signature);
   void receive(Step& step, std::uint64_t signature);
-  // Words for an immediate that a response or heartbeat carries; sets group and tone.
+  // Returns the text of the immediate of a response or heartbeat. Sets group and tone of the step.
   std::string imm_words(std::uint32_t imm, Step& step);
 
   // explain_control.cpp
@@ -99,15 +100,16 @@ class Explainer {
   Story& story_;
   Index file_;
   std::map<std::uint16_t, Known> by_instance_;
-  std::set<std::uint16_t> devices_;  // instances that are no sessions but devices
-  Known* now_ = nullptr;             // whose record is being explained
+  std::set<std::uint16_t> devices_;  // instances of device machines
+  Known* now_ = nullptr;             // machine of the current record
 };
 
-// "errno 5 (EIO)"
+// Returns, for example, "errno 5 (EIO)".
 std::string errno_words(std::uint64_t number);
-// "4096 B", "128 KiB"
+// Returns, for example, "4096 B" or "128 KiB".
 std::string size_words(std::uint64_t bytes);
-// One of the kinds of messages, and what tells one of them from the next.
+// Returns a value that is equal at both ends of a message. `kind`: kind of message. `what`: distinguishes
+// messages of a kind.
 constexpr std::uint64_t signature(char kind, std::uint64_t what) {
   return static_cast<std::uint64_t>(static_cast<unsigned char>(kind)) << 56 | (what & ((1ULL << 56) - 1));
 }

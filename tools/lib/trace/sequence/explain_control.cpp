@@ -1,4 +1,4 @@
-// Connections, paths and sessions in words.
+// Texts for connections, paths and sessions.
 #include "core/proto/reasons.hpp"
 #include "core/wire/messages.hpp"
 #include "tools/lib/trace/sequence/explain.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 std::string reason_words(const Fields& record) {
   std::string words = record.word("reason");
-  // A trace of another version may have reasons that this one does not know.
+  // A trace of another version may have unknown reasons; they are shown unchanged.
   if (words == "none")
     words.clear();
   else if (const ReasonText* text = text_of(std::string_view(words)))
@@ -51,7 +51,7 @@ void Explainer::on_end(const Fields&, Step& step) {
 
 void Explainer::on_connect(const Fields& record, Step& step) {
   step.group = Group::connect;
-  if (step.connection == kNone) return;  // a trace of another version does not say of which
+  if (step.connection == kNone) return;  // a trace of another version may have no connection key
   Connection& connection = connection_of(step);
   connection.attempt = static_cast<std::uint16_t>(record.number("recon_cnt"));
   step.title = "CON_REQ " + std::to_string(connection.key.con + 1) + " of " + record.word("cid_num") +
@@ -111,7 +111,7 @@ void Explainer::on_connect_failed(const Fields& record, Step& step) {
   step.group = Group::connect;
   step.tone = Tone::warning;
   step.title = with_reason("connecting failed", record);
-  // Without an errno of the peer nothing came from it.
+  // Without an errno of the peer, no message arrived.
   if (record.number("peer_errno") != 0) receive(step, signature('J', record.number("peer_errno")));
 }
 
@@ -158,7 +158,7 @@ void Explainer::on_lost(const Fields& record, Step& step) {
   step.group = Group::connect;
   step.tone = Tone::warning;
   step.title = with_reason("connection lost", record);
-  // The client's driver turns "peer_closed" into "name_refused" while it waits for INFO_RSP.
+  // While the client's driver waits for INFO_RSP, it reports "name_refused" instead of "peer_closed".
   if (record.word("reason") == "peer_closed" || record.word("reason") == "name_refused")
     receive(step, signature('D', 0));
 }

@@ -1,5 +1,6 @@
-// Machines of RNBD devices have no lane: what they do are steps of their session. What belongs to a request
-// of the session is said there: the message that a request carries stands behind its title.
+// Texts for RNBD device machines. Such a machine has no lane; its records become steps of its session. If a
+// record belongs to a request of the session, no step is added, and the RNBD message is appended to the title
+// of the request's step.
 #include <algorithm>
 #include <map>
 
@@ -27,7 +28,7 @@ std::string with_errno(std::string title, const Fields& record, const char* fiel
 using Title = std::string (*)(const Fields&);
 struct Row {
   Group group;
-  Title title;  // null: an IO, whose steps are those of the session's request
+  Title title;  // nullptr: an IO, which is shown by the steps of the session's request
 };
 
 const std::map<std::string_view, Row>& client_rows() {
@@ -149,7 +150,8 @@ bool Explainer::is_of_devices(const Fields& record) {
   return devices_.contains(instance);
 }
 
-// `merge` gives record i of file f the instance i * files + f.
+// Returns the session of a device machine. `urtrs-replay merge` renumbers instance i of file f as i * files +
+// f.
 std::optional<InstanceId> Explainer::session_of_devices(InstanceId instance) const {
   const auto& options = story_.files[static_cast<std::size_t>(file_)].options;
   const auto merged = std::count_if(options.begin(), options.end(),
@@ -163,10 +165,11 @@ std::optional<InstanceId> Explainer::session_of_devices(InstanceId instance) con
   return static_cast<InstanceId>(session * files + instance % files);
 }
 
-// What a request of a server says belongs to the step that gave it to storage. False where there is none.
+// Appends the text of a server request to the step that delivered it to storage. Returns false if there is no
+// such step.
 bool Explainer::say_at_delivery(const Fields& record, const std::string& words) {
   if (record.event() != "DeviceRequest" && record.event() != "LongDeviceRequest") return false;
-  // The name of a request: session, chunk, serial (core/driver/block_server.cpp).
+  // A request number consists of session, chunk and serial (core/driver/block_server.cpp).
   const auto found = now_->delivered.find(static_cast<std::uint32_t>(record.number("request")));
   if (found == now_->delivered.end()) return false;
   story_.steps[static_cast<std::size_t>(found->second)].title += ": " + words;
@@ -174,8 +177,9 @@ bool Explainer::say_at_delivery(const Fields& record, const std::string& words) 
   return true;
 }
 
-// The message of RNBD in a note of a request, behind the words of the note and of the step that sent it. A
-// session without block devices has headers of its own; then what is no message of RNBD is no mistake.
+// Appends the RNBD message in the wire note of a request to the titles of the note and of the step that sent
+// it. A session without block devices has other headers, so a header that is no RNBD message is no error
+// there.
 void Explainer::say_message(const Fields& record, Step& step, std::uint32_t permit) {
   const wire::Bytes header = trace::user_header_of(message_in(record, "head"));
   if (header.empty()) return;

@@ -1,4 +1,4 @@
-// Requests, responses and what travels with them in words.
+// Texts for requests, responses and their messages.
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 #include "tools/lib/trace/sequence/explain.hpp"
@@ -72,7 +72,7 @@ void Explainer::on_post_imm(const Fields& record, Step& step) {
   send(step, signature('M', imm));
 }
 
-// Nothing arrives at the peer.
+// The step has no receive at the peer, because an empty WRITE causes no event there.
 void Explainer::on_probe_delivery(const Fields&, Step& step) {
   step.group = Group::heartbeat;
   step.title = "empty WRITE, to see whether the connection delivers";
@@ -132,7 +132,8 @@ void Explainer::on_wire(const Fields& record, Step& step) {
     }
     step.tone = scratch.tone;
   }
-  // Pairs with the same note of the other side. A client does not see how much data an answer brought.
+  // The signature must match the note of the other side. A client does not know the data length of a
+  // response, so the length of responses is left out.
   const bool answer = record.flag("has_imm") && wire::imm_type(imm) != wire::ImmType::io_req;
   const std::uint64_t length = answer ? 0 : record.number("length") & 0xfffff;
   const std::uint64_t sign = signature('W', std::uint64_t{imm} << 20 | length);

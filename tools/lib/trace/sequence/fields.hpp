@@ -1,4 +1,5 @@
-// Fields of a record by their names, so that traces of other versions can be read as far as they agree.
+// Access to the fields of a record by name, so that traces of other versions can be read as far as names
+// match.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace rtrs::tools::sequence {
 
-// Borrows record and schema.
+// Record and schema must outlive the object.
 class Fields {
  public:
   Fields(const trace::Record& record, const trace::Schema& schema) : record_(record), schema_(schema) {}
@@ -18,15 +19,15 @@ class Fields {
   std::string_view event() const noexcept { return record_.event->name; }
   const trace::Record& record() const noexcept { return record_; }
   bool has(std::string_view name) const noexcept { return find(name) >= 0; }
-  // 0, false and empty where there is no such field.
+  // number(), flag() and bytes() return 0, false and empty if the field does not exist.
   std::uint64_t number(std::string_view name) const noexcept;
   bool flag(std::string_view name) const noexcept { return number(name) != 0; }
   std::string_view bytes(std::string_view name) const noexcept;
-  // As people read it.
+  // Value as readable text.
   std::string word(std::string_view name) const;
   bool has_key() const noexcept { return has("key.path") && has("key.con") && has("key.epoch"); }
   ConKey key() const noexcept;
-  // name=value, a line each.
+  // All fields as lines of name=value.
   std::string lines() const;
 
  private:
@@ -36,7 +37,8 @@ class Fields {
   const trace::Schema& schema_;
 };
 
-// Out of such lines: the value of a field, empty where there is none; and as a number, 0 where it is none.
+// Return a field from the lines of Fields::lines(): as text (empty if missing), or as a number (0 if missing
+// or no number).
 std::string_view value_of(std::string_view lines, std::string_view name) noexcept;
 std::uint64_t number_of(std::string_view lines, std::string_view name) noexcept;
 

@@ -1,4 +1,4 @@
-// Clients, their paths and connections side by side, and the states of the paths.
+// Places the lanes of clients, paths and connections, and finds the time spans of path states.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -55,8 +55,8 @@ class Layout {
     }
   }
 
-  // A path of the server is a client's where any of its connections is; else of a client that nobody
-  // recorded.
+  // A server path belongs to the client that any of its connections matched; otherwise to an unrecorded
+  // client.
   void place_server_connections() {
     std::map<std::pair<Index, std::string>, Index> known;  // file, uuid
     const auto name = [this](const Connection& one) {
@@ -95,7 +95,7 @@ class Layout {
       const auto owner = static_cast<Index>(client);
       story_.lanes.push_back({Lane::Kind::client, story_.clients[client].name, owner, kNone, 0,
                               story_.clients[client].file != kNone});
-      std::set<std::tuple<std::uint16_t, std::uint16_t, Index>> wanted;  // number of the path, con, path
+      std::set<std::tuple<std::uint16_t, std::uint16_t, Index>> wanted;  // path number, con, path
       for (const Connection& one : story_.connections) {
         if (one.path == kNone) continue;
         const Path& path = story_.paths[static_cast<std::size_t>(one.path)];
@@ -121,7 +121,7 @@ class Layout {
     }
   }
 
-  using SpanKey = std::tuple<Index, std::uint16_t>;  // machine, number
+  using SpanKey = std::tuple<Index, std::uint16_t>;  // machine, path number
 
   void close_span(Index path, Side side, Index at) {
     const auto open = open_.find({path, side});
@@ -138,7 +138,7 @@ class Layout {
     story_.path_spans.push_back({path, side, state, std::string(value_of(step.fields, "reason")), at, kNone});
   }
 
-  // A machine that begins anew, or ends, has no paths any more.
+  // Ends all paths of a machine that ends or begins again.
   void forget(const Machine& owner, Index at) {
     for (auto it = numbers_.begin(); it != numbers_.end();) {
       const Machine& other = machine(std::get<0>(it->first));
@@ -181,12 +181,12 @@ class Layout {
   }
 
   Story& story_;
-  std::map<std::pair<Index, std::uint16_t>, Index> views_;   // file, instance: client
-  std::map<std::pair<Index, std::uint16_t>, Index> ghosts_;  // server's file, session: client
-  std::map<std::pair<Index, std::uint16_t>, Index> paths_;   // client, number
-  std::map<std::pair<Index, std::uint16_t>, Index> lanes_;   // path, con
-  std::map<SpanKey, Index> numbers_;                         // path by its number at a machine
-  std::map<std::pair<Index, Side>, Index> open_;             // span of a path
+  std::map<std::pair<Index, std::uint16_t>, Index> views_;   // (file, instance) -> client
+  std::map<std::pair<Index, std::uint16_t>, Index> ghosts_;  // (server file, session) -> client
+  std::map<std::pair<Index, std::uint16_t>, Index> paths_;   // (client, path number) -> path
+  std::map<std::pair<Index, std::uint16_t>, Index> lanes_;   // (path, connection number) -> lane
+  std::map<SpanKey, Index> numbers_;                         // (machine, path number) -> path
+  std::map<std::pair<Index, Side>, Index> open_;             // (path, side) -> open span
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// One order for the steps of all files. Each file's own order holds, and nothing arrives before it was sent;
-// clocks decide only what these two leave open.
+// Sorts the steps of all files. The order within each file is kept, and each receive is after its send.
+// Clocks decide only the rest.
 #include <algorithm>
 #include <limits>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max() / 4;
 
-// What the messages between a client's and a server's file say of the server's clock minus the client's.
+// Range of the server's clock minus the client's clock in ns, from the messages between two files.
 struct Offset {
   std::int64_t least = -kFar, most = kFar;
   bool any = false;
@@ -91,7 +91,8 @@ class Merge {
       if (free == queues_.size() || time(head) < time(queues_[free][next_[free]])) free = file;
     }
     if (free == queues_.size()) {
-      // All wait for one another: a pair was wrong. Part it rather than end in a circle.
+      // All files wait for each other, so some pair of send and receive is wrong. Separates one pair to
+      // continue.
       free = any;
       Step& step = story_.steps[static_cast<std::size_t>(queues_[any][next_[any]])];
       story_.steps[static_cast<std::size_t>(step.peer)].peer = kNone;
@@ -122,9 +123,9 @@ class Merge {
   }
 
   Story& story_;
-  std::vector<std::vector<Index>> queues_;  // of each file
+  std::vector<std::vector<Index>> queues_;  // index: file
   std::vector<std::size_t> next_;
-  std::vector<Index> place_;  // new index by old
+  std::vector<Index> place_;  // old index -> new index
 };
 
 }  // namespace

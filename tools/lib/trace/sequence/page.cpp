@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Indices into the steps of the page, which begin at window.from.
+// Builds the JSON of the page. Step indexes are relative to the first step of the window.
 class PageData {
  public:
   PageData(const Story& story, const Window& window) : story_(story), window_(window) {}
@@ -32,7 +32,7 @@ class PageData {
     data["files"] = files();
     data["lanes"] = lanes();
     data["paths"] = paths();
-    data["requests"] = requests();  // numbers them for the others
+    data["requests"] = requests();  // first, because it numbers the requests for the others
     data["steps"] = steps();
     data["pathSpans"] = path_spans();
     data["storageSpans"] = storage_spans();
@@ -45,7 +45,7 @@ class PageData {
     return step == kNone || at < window_.from || at >= window_.to ? kNone
                                                                   : static_cast<Index>(at - window_.from);
   }
-  // The part of [from, to] inside the window; an open end is the end of the window. False: none.
+  // Clips [from, to] to the window; `to` may be kNone for an open end. Returns false if no part is inside.
   bool clip(Index from, Index to, Index& first, Index& last) const {
     const auto begin = static_cast<Index>(window_.from), end = static_cast<Index>(window_.to) - 1;
     if (from > end || (to != kNone && to < begin)) return false;
@@ -102,7 +102,7 @@ class PageData {
     return at->second;
   }
 
-  // Columns rather than objects: a page of 5,000 steps stays below a megabyte.
+  // Writes columns instead of objects, so that a page of 5,000 steps is smaller than 1 MB.
   Json steps() {
     Json out;
     constexpr const char* kColumns[] = {"file",  "record", "time",  "at",    "lane",   "wire",
@@ -141,7 +141,7 @@ class PageData {
     return out;
   }
 
-  // Only those that the window shows a part of.
+  // Writes the requests that are at least partly inside the window.
   Json requests() {
     Json out = Json::array();
     numbers_.assign(story_.requests.size(), kNone);
@@ -162,7 +162,7 @@ class PageData {
     return io == kNone ? kNone : numbers_[static_cast<std::size_t>(io)];
   }
 
-  // kNone for a machine of a server.
+  // Returns the client of a machine; kNone for a server.
   Index client_of(Index machine) const {
     const Machine& one = story_.machines[static_cast<std::size_t>(machine)];
     for (std::size_t i = 0; i < story_.clients.size(); ++i) {
@@ -196,7 +196,7 @@ class PageData {
   const Window& window_;
   std::map<std::string, std::size_t> strings_;
   std::vector<std::string> table_;
-  std::vector<Index> numbers_;  // of requests on the page, by request
+  std::vector<Index> numbers_;  // request -> number on the page; kNone: not on the page
 };
 
 void replace(std::string& text, std::string_view what, std::string_view with) {
@@ -207,13 +207,13 @@ void replace(std::string& text, std::string_view what, std::string_view with) {
 }  // namespace
 
 std::string story_json(const Story& story, const Window& window) {
-  // Names and fields come from a file: bytes that are no UTF-8 must not end the work.
+  // json_text() accepts invalid UTF-8, because names and fields come from a file.
   return tools::json_text(PageData(story, window).all());
 }
 
 std::string story_page(const Story& story, const Window& window) {
   std::string json = story_json(story, window);
-  // Nothing in the data may end the script that holds it.
+  // Escapes '<', so that no data can end the <script> element.
   for (auto at = json.find('<'); at != std::string::npos; at = json.find('<', at + 6))
     json.replace(at, 1, "\\u003c");
   std::string page(page_parts::html());

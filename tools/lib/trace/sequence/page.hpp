@@ -1,5 +1,5 @@
-// The sequence diagram as one HTML file that needs nothing else: the data as JSON, and the style and scripts
-// that stand in sequence diagram/page/ and were embedded at build time.
+// Writes the sequence diagram as one self-contained HTML file: the data as JSON, and the style and scripts of
+// tools/lib/trace/sequence/page/, which are embedded at build time.
 #pragma once
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace rtrs::tools::sequence {
 
-// What the page shows, as JSON. Groups that the window leaves out are in it, but not shown at first.
+// Returns the data of the page as JSON. Groups that the window excludes are included, but hidden at first.
 std::string story_json(const Story& story, const Window& window);
 std::string story_page(const Story& story, const Window& window);
 

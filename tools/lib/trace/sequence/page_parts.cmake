@@ -1,4 +1,4 @@
-# Writes OUT, the C++ file with the parts of the page in it. Run by the build:
+# Writes OUT, a C++ file that contains the parts of the page. The build runs:
 #     cmake -DDIR=... -DOUT=... -DSCRIPTS=a.js,b.js -P page_parts.cmake
 cmake_minimum_required(VERSION 3.25)
 function(urtrs_embed NAME OUT_TEXT)

@@ -1,4 +1,4 @@
-// The files of sequence diagram/page/, embedded by page_parts.cmake. Valid for as long as the program runs.
+// Files of tools/lib/trace/sequence/page/, embedded by page_parts.cmake. The texts are static.
 #pragma once
 #include <string_view>
 
@@ -6,6 +6,6 @@ namespace rtrs::tools::sequence::page_parts {
 
 std::string_view html();
 std::string_view style();
-std::string_view script();  // all of them, in the order in which they load
+std::string_view script();  // all scripts, in load order
 
 }  // namespace rtrs::tools::sequence::page_parts

@@ -1,4 +1,4 @@
-"""Opens the page that `urtrs-replay seq --html` writes in headless Chromium and looks at what it became."""
+"""Opens the page of `urtrs-replay seq --html` in headless Chromium and checks the resulting elements."""
 
 import html.parser
 import json
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 
 
 class Elements(html.parser.HTMLParser):
-    """All elements as (tag, attributes, text directly in them)."""
+    """Collects all elements as (tag, attributes, text directly in the element)."""
 
     def __init__(self, text):
         super().__init__()
@@ -63,7 +63,7 @@ class TestPage:
         return subprocess.run([REPLAY, "seq", *cls.traces, *arguments], check=True, capture_output=True, text=True).stdout
 
     def dom(self, fragment, script=None):
-        """The page as it is after loading, and after `script` did something to it."""
+        """Returns the page after loading it and running `script`."""
         page = self.page
         if script:
             page = self.work / "driven.html"
@@ -86,7 +86,7 @@ class TestPage:
         assert kinds.count("connection") == sum(lane["kind"] == "connection" for lane in self.story["lanes"])
         steps = dom.having("step")
         assert len(steps) > 20
-        # In the order of the story, and each with its words.
+        # Steps are in the order of the story, and each has its text.
         numbers = [int(one[1]["data-step"]) for one in steps]
         assert numbers == sorted(numbers)
         for one in steps:

@@ -1,7 +1,7 @@
-// Which connection of the server is which of a client, and which message arrived as which. Connections are
-// reliable and ordered, so what one side received is, but for an end that never arrived, what the other sent:
-// the sequences tell it without clocks. The fit that explains most goes first; what it says of the clocks
-// limits the others, and where several fit equally, the nearest in time is taken.
+// Finds the client connection of each server connection, and the receive of each sent message. Connections
+// are reliable and ordered, so the received messages are the sent ones, except messages at the end that never
+// arrived. The sequences match without clocks. The best match is taken first, and its clock offset limits the
+// other matches. Of several equal matches, the nearest in time is taken.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -13,7 +13,7 @@ namespace rtrs::tools::sequence {
 
 namespace {
 
-// What messages between two files say of the server's clock minus the client's.
+// Range of the server's clock minus the client's clock in ns, from the messages between two files.
 struct ClockRange {
   std::int64_t least = std::numeric_limits<std::int64_t>::min() / 4;
   std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
@@ -27,19 +27,19 @@ struct ClockRange {
 };
 
 struct Pairs {
-  std::vector<std::pair<Index, Index>> of;  // sent, received
-  std::size_t unexplained = 0;              // received, and never sent
+  std::vector<std::pair<Index, Index>> of;  // pairs of (sent, received) steps
+  std::size_t unexplained = 0;              // number of received messages without a sent one
   bool hopeless() const { return unexplained > 16 + of.size() / 8; }
 };
 
-// Two connections that may be the two ends of one.
+// A client connection and a server connection that may be the two ends of one connection.
 struct Candidate {
   Index client = kNone, server = kNone;
   std::size_t matched = 0, unexplained = 0;
   Nanos distance = 0;
   ClockRange clock;
 };
-using PathName = std::tuple<Index, std::uint16_t, std::uint16_t>;  // file, instance, number
+using PathName = std::tuple<Index, std::uint16_t, std::uint16_t>;  // file, instance, path number
 using UuidName = std::pair<Index, std::string>;                    // file, uuid of the path
 
 class Pairing {
@@ -49,7 +49,7 @@ class Pairing {
   void run() {
     place_clocks();
     collect();
-    // Traces of one machine have one clock; unless that leaves much unexplained, it is taken for granted.
+    // Assumes a common clock, as for traces of one host, unless that matches more than 10 % fewer messages.
     const std::size_t anyhow = choose(false);
     if (choose(true) * 10 < anyhow * 9) choose(false);
     for (Connection& one : story_.connections) {
@@ -68,7 +68,7 @@ class Pairing {
     return {machine(one).file, machine(one).instance, one.key.path};
   }
   UuidName uuid_name(const Connection& one) const {
-    // Without a connect request, in a trace that lost its beginning, the path's number has to do.
+    // In a trace without its beginning there is no connect request with a uuid, so the path number is used.
     return {machine(one).file, one.path_uuid.empty()
                                    ? std::to_string(one.machine) + '/' + std::to_string(one.key.path)
                                    : one.path_uuid};
@@ -78,7 +78,7 @@ class Pairing {
     return clock_slack(story_.files[static_cast<std::size_t>(machine(of).file)]);
   }
 
-  // Of one direction; notes of the wire are a sequence of their own.
+  // Pairs the messages of one direction. `notes`: pairs wire notes, which are a separate sequence.
   void pair_direction(const std::vector<Index>& sent, const std::vector<Index>& received, bool notes,
                       Pairs& out) const {
     constexpr std::size_t kFarthest = 1024;
@@ -120,7 +120,8 @@ class Pairing {
     return range;
   }
 
-  // Clocks of different hosts begin anywhere. Files whose times do not overlap are taken to begin together.
+  // Clocks of different hosts have arbitrary offsets. If the times of the files do not overlap, all files are
+  // assumed to begin at the same time.
   void place_clocks() {
     begin_.assign(story_.files.size(), kNever);
     std::vector<Nanos> end(story_.files.size(), 0);
@@ -147,7 +148,7 @@ class Pairing {
   }
 
   void collect() {
-    std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<Index>> clients;  // con, attempt
+    std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<Index>> clients;  // key: con, attempt
     const auto count = static_cast<Index>(story_.connections.size());
     for (Index at = 0; at < count; ++at) {
       const Connection& one = connection(at);
@@ -169,7 +170,7 @@ class Pairing {
     }
   }
 
-  // Answers how many messages it explains.
+  // Chooses the matches. Returns the number of paired messages.
   std::size_t choose(bool one_clock) {
     for (Connection& one : story_.connections) one.peer = kNone;
     clocks_.clear();
@@ -203,7 +204,8 @@ class Pairing {
     return explained;
   }
 
-  // Every connection has one peer, every uuid is one path, and two files have one difference of clocks.
+  // Takes a match if it is consistent: a connection has one peer, a uuid belongs to one path, and two files
+  // have one clock offset. Returns the number of paired messages.
   std::size_t take(const std::pair<PathName, UuidName>& names, bool one_clock) {
     std::size_t explained = 0;
     const auto owner = owner_.find(names.second);
@@ -230,14 +232,15 @@ class Pairing {
     }
   }
 
-  // Only where the peer was recorded can be said that something never arrived.
+  // Marks messages that never arrived. This is known only if the other side was recorded.
   void find_lost() {
     for (const Connection& one : story_.connections) {
       const Side side = machine(one).side;
       if (!story_.has(side == Side::client ? Side::server : Side::client)) continue;
       for (const Index at : one.sent) {
         Step& sent = story_.steps[static_cast<std::size_t>(at)];
-        // A connection without a peer: a connect request that never arrived, or a client that is not here.
+        // Without a peer, only the connect request of a client is certainly lost; a server's client may be
+        // unrecorded.
         if (one.peer == kNone && (side == Side::server || sent.group != Group::connect)) continue;
         sent.lost = sent.peer == kNone && !sent.may_vanish;
       }
@@ -245,9 +248,9 @@ class Pairing {
   }
 
   Story& story_;
-  std::vector<Nanos> begin_;  // by file, 0 where clocks are comparable
+  std::vector<Nanos> begin_;  // index: file; 0 if clocks are comparable
   std::map<std::pair<PathName, UuidName>, std::vector<Candidate>> fits_;
-  std::map<std::pair<Index, Index>, ClockRange> clocks_;  // of a client's file and a server's
+  std::map<std::pair<Index, Index>, ClockRange> clocks_;  // (file of the client, file of the server) -> range
   std::map<UuidName, PathName> owner_;
 };
 

@@ -1,4 +1,4 @@
-// Follows every request from the application through its messages to storage and back.
+// Follows each request from the application through its messages to storage and back.
 #include <map>
 #include <tuple>
 
@@ -53,7 +53,7 @@ class Follower {
     closed_[static_cast<std::size_t>(io)] = true;
   }
 
-  // A process that ends, or begins anew, has no requests any more.
+  // Ends all requests of a machine that ends or begins again.
   void forget(const Machine& owner) {
     const auto same = [&](Index machine) {
       const Machine& other = story_.machines[static_cast<std::size_t>(machine)];
@@ -71,7 +71,8 @@ class Follower {
     }
   }
 
-  // The id of a response; kNone for other immediates and for a late one of a former request in the permit.
+  // Returns the permit of a response; kNone for other immediates and for a late response to an earlier
+  // request of the permit.
   Index answered(const Step& step, const Machine& machine) {
     const auto imm = static_cast<std::uint32_t>(field(step, "imm"));
     const wire::ImmType type = wire::imm_type(imm);
@@ -156,11 +157,12 @@ class Follower {
   };
   Story& story_;
   Index at_ = kNone;
-  std::vector<bool> closed_;                                   // by request
-  std::map<std::pair<Index, std::uint16_t>, Holder> permits_;  // machine, permit
-  std::map<std::pair<Index, std::uint16_t>, Index> arrived_;   // connection, chunk
-  std::map<std::tuple<Index, std::uint16_t, std::uint16_t>, std::pair<Index, Index>> delivered_;  // + serial
-  std::map<Index, bool> own_;  // requests that only the server saw
+  std::vector<bool> closed_;                                   // index: request
+  std::map<std::pair<Index, std::uint16_t>, Holder> permits_;  // (machine, permit) -> request
+  std::map<std::pair<Index, std::uint16_t>, Index> arrived_;   // (connection, chunk) -> request
+  // (machine, chunk, serial) -> (request, storage span)
+  std::map<std::tuple<Index, std::uint16_t, std::uint16_t>, std::pair<Index, Index>> delivered_;
+  std::map<Index, bool> own_;  // requests that only the server recorded
 };
 
 }  // namespace

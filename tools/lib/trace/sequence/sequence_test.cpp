@@ -15,9 +15,9 @@ namespace rtrs::tools::sequence::sequence_test {
 namespace {
 
 constexpr std::uint32_t kDepth = 8;
-constexpr Nanos kServerClock = seconds(5000);  // ahead of the client's
+constexpr Nanos kServerClock = seconds(5000);  // offset of the server's clock to the client's clock
 
-// Both sides of a short conversation, written as two traces: connect, INFO, a write that is answered, and a
+// Writes the traces of both sides of a short session: connect, INFO, a write with its response, and a
 // heartbeat that never arrives.
 class Conversation : public testing::Test {
  protected:
@@ -125,7 +125,7 @@ TEST_F(Conversation, MessagesMeetThoughTheClocksDiffer) {
     EXPECT_GE(to.at, from.at);
   }
   EXPECT_FALSE(story.same_clock);
-  // Anything between 4999.999 and 5000.001 s fits; the middle is taken.
+  // Any offset from 4999.999 to 5000.001 s is possible; the middle is taken.
   EXPECT_NEAR(static_cast<double>(story.files[0].clock), static_cast<double>(kServerClock), 1e6);
 }
 
@@ -136,7 +136,7 @@ TEST_F(Conversation, WhatNeverArrivedIsSaid) {
   EXPECT_NE(text(story).find("HB - never arrived"), std::string::npos);
 }
 
-// The client's driver records it as a refusal of the name.
+// The client's driver records the disconnect as a refused name.
 TEST_F(Conversation, TheDisconnectThatRefusesANameMeetsItsCause) {
   const ConKey here{0, 0, 1}, there{0, 0, 7};
   Recorder client(64), server(64);
@@ -162,8 +162,8 @@ TEST_F(Conversation, TheDisconnectThatRefusesANameMeetsItsCause) {
   EXPECT_EQ(story.steps[static_cast<std::size_t>(sent.peer)].event, "ConnectionLost");
 }
 
-// Of an answer with data the server notes how much it sent, and the client cannot tell how much arrived: so
-// many notes that differ must not part the two ends of the connection.
+// For a response with data, the server records the length, but the client does not know it. Many notes that
+// differ in this way must not prevent the match of the two ends of the connection.
 TEST_F(Conversation, AnswersWithDataMeetThoughTheClientDoesNotSeeTheirLength) {
   constexpr std::uint16_t kReads = 40;
   const ConKey ours{0, 0, 1};
@@ -240,7 +240,8 @@ TEST_F(Conversation, AProcessThatBeginsAnewHasNoRequestsUnderWay) {
   EXPECT_EQ(find(story, "StateHash").group, Group::local);
 }
 
-// Devices are steps of their session, without their IO; they are no second client.
+// Records of device machines become steps of their session, except IO. A device machine is not shown as a
+// second client.
 TEST_F(Conversation, DevicesAreStepsOfTheirSession) {
   Recorder recorder(64);
   ASSERT_EQ(recorder.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);
@@ -329,7 +330,7 @@ TEST_F(Conversation, AWindowCutsRequestsAndMessages) {
   const std::string json = story_json(story, {middle, middle + 2, ~0U});
   EXPECT_NE(json.find("\"before\":" + std::to_string(middle)), std::string::npos);
   EXPECT_NE(json.find("\"peer\":[-1,-1]"), std::string::npos);
-  // Begins before the window, ends after it: the whole window, open, and cut.
+  // The request begins before the window and ends after it, so it spans the whole window, is open and cut.
   EXPECT_NE(json.find("\"requests\":[[0,1,1,1,0,0,4096,3,0,1]]"), std::string::npos) << json;
 }
 

@@ -1,6 +1,5 @@
-// What one or more traces tell, as a sequence diagram needs it: steps in the order of cause and effect, the
-// messages that join them, the requests they belong to, and the states of the paths. Built once, then only
-// read.
+// Data model of a sequence diagram, built from one or more traces: steps in causal order, messages between
+// steps, requests, and path states. Read-only after it is built.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -17,12 +16,12 @@ inline constexpr Index kNone = -1;
 
 enum class Side : std::uint8_t { client, server };
 
-// What a step is about; pages and terminals filter by it.
+// Topic of a step, used as a filter.
 enum class Group : std::uint8_t { io, connect, heartbeat, fence, state, local, wire, control };
 inline constexpr unsigned kGroups = 8;
 const char* to_string(Group) noexcept;
 
-// Where a step begins and ends.
+// Start and end of the line of a step.
 enum class Shape : std::uint8_t {
   point,     // on the machine's own lane
   send,      // machine to connection
@@ -38,77 +37,77 @@ enum class Tone : std::uint8_t { normal, good, warning, bad };
 const char* to_string(Tone) noexcept;
 
 struct TraceFile {
-  std::string name;  // as given
+  std::string name;  // file name as given
   std::string tool, role, backend;
   std::vector<std::string> options;
   std::uint64_t seed = 0;
   std::uint64_t records = 0;
   bool beginning_missing = false;
-  std::string stopped;  // why reading ended before the trace did; empty when it did not
+  std::string stopped;  // why reading stopped early; empty: read to the end
   bool has_client = false, has_server = false;
-  std::int64_t clock = 0;  // ns to add to its times to get common ones
+  std::int64_t clock = 0;  // ns to add to the times of this file to get common times
 };
 
-// A machine of one file from its begin to its end; one that begins again is another.
+// A machine of one file from its begin to its end. If an instance begins again, it is another Machine.
 struct Machine {
   Index file = kNone;
   std::uint16_t instance = 0;
   Side side = Side::client;
   bool registry = false;
-  std::uint16_t session = 0;  // server: index, which the path of its keys begins with
-  std::uint32_t depth = 0;    // chunks or permits, 0: not known yet
-  bool generations = false;   // negotiated
-  std::uint16_t start = 0;    // of this instance, from 0
+  std::uint16_t session = 0;  // server: session index, part of the path in its keys
+  std::uint32_t depth = 0;    // number of chunks or permits; 0: not known yet
+  bool generations = false;   // generations were negotiated
+  std::uint16_t start = 0;    // counts the starts of this instance, from 0
 };
 
-// One incarnation of a connection as one side saw it.
+// One incarnation of a connection, as recorded by one side.
 struct Connection {
   Index machine = kNone;
   ConKey key;
-  std::uint16_t attempt = 0;  // reconnect counter of its connect request
-  std::string path_uuid;      // server: of the connect request; client: where a note tells it
-  Index peer = kNone;         // the other side's view of it
+  std::uint16_t attempt = 0;  // reconnect counter in the connect request
+  std::string path_uuid;      // server: from the connect request; client: from a wire note, if any
+  Index peer = kNone;         // the Connection of the other side
   Index lane = kNone;
-  Index path = kNone;                 // in Story::paths
-  std::vector<Index> sent, received;  // steps, in order
+  Index path = kNone;                 // index in Story::paths
+  std::vector<Index> sent, received;  // steps in order
 };
 
 struct Step {
   Index file = kNone;
   std::uint64_t record = 0;  // number of the record in its file
-  Nanos time = 0;            // as recorded
-  std::int64_t at = 0;       // common time, 0 is the first step
+  Nanos time = 0;            // time as recorded, in ns
+  std::int64_t at = 0;       // common time in ns; 0 is the first step
   Index machine = kNone;
   Shape shape = Shape::point;
   Group group = Group::local;
   Tone tone = Tone::normal;
-  bool lost = false;        // sent, and the peer's trace shows that it never arrived
-  bool may_vanish = false;  // nobody waits for it: not lost when it does not arrive
+  bool lost = false;        // a sent message that never arrived, according to the peer's trace
+  bool may_vanish = false;  // not marked as lost if it has no receive
   Index connection = kNone;
-  Index path = kNone;  // in Story::paths
+  Index path = kNone;  // index in Story::paths
   Index io = kNone;
-  Index peer = kNone;           // the other end of the message
-  std::uint64_t signature = 0;  // equal at both ends of a message, 0: none
+  Index peer = kNone;           // step at the other end of the message
+  std::uint64_t signature = 0;  // equal at both ends of a message; 0: none
   std::string event;            // name of the record
-  std::string title;            // in a few words
-  std::string fields;           // name=value, a line each
-  std::string mark;             // what is wrong here, from outside
+  std::string title;            // short text
+  std::string fields;           // lines of name=value
+  std::string mark;             // violation at this step, given by the caller
 };
 
-// A request from its submission to its end, as far as the traces reach.
+// A request from its submission to its end, if the traces contain both.
 struct Request {
-  Index first = kNone, last = kNone;  // steps; last is kNone while it is open at the end
+  Index first = kNone, last = kNone;  // steps; `last` is kNone if the request has no end in the traces
   Index machine = kNone;
   bool write = false;
   bool failed_over = false;
   bool failed = false;
   std::uint32_t bytes = 0;
-  std::uint16_t permit = 0;  // or chunk, where only the server was recorded
+  std::uint16_t permit = 0;  // permit; chunk if only the server was recorded
 };
 
-// A path of a client. Where only the server was recorded, of one of its sessions.
+// A path of a client. If only the server was recorded, the client stands for a server session.
 struct Path {
-  Index owner = kNone;  // in Story::clients
+  Index owner = kNone;  // index in Story::clients
   std::uint16_t number = 0;
   std::string uuid;
 };
@@ -117,16 +116,16 @@ struct PathSpan {
   Side side = Side::client;
   std::string state;
   std::string reason;
-  Index from = kNone, to = kNone;  // steps; `to` is kNone: until the end
+  Index from = kNone, to = kNone;  // steps; `to` is kNone if the span lasts until the end
 };
-// A request in the hands of storage.
+// Time span in which storage executes a request.
 struct StorageSpan {
   Index io = kNone;
   Index from = kNone, to = kNone;
 };
 
 struct ClientView {
-  Index file = kNone;  // kNone: not recorded, known by its server
+  Index file = kNone;  // kNone: not recorded, known only from the server's trace
   std::uint16_t instance = 0;
   std::string name;
 };
@@ -134,10 +133,10 @@ struct ClientView {
 struct Lane {
   enum class Kind : std::uint8_t { client, connection, server, storage } kind = Kind::client;
   std::string name;
-  Index owner = kNone;  // client; of server and storage the file
+  Index owner = kNone;  // client; for server and storage lanes: file
   Index path = kNone;
   std::uint16_t con = 0;
-  bool recorded = true;  // by a trace that was given
+  bool recorded = true;  // there is a trace of it
 };
 
 struct Mark {
@@ -157,10 +156,10 @@ struct Story {
   std::vector<PathSpan> path_spans;
   std::vector<StorageSpan> storage_spans;
   std::vector<Mark> marks;
-  std::uint64_t left_out_before = 0, left_out_after = 0;  // steps cut away by a window
-  bool same_clock = true;  // of all files, as far as the messages between them tell
+  std::uint64_t left_out_before = 0, left_out_after = 0;  // steps outside the window
+  bool same_clock = true;  // all files have one clock, judging from their messages
 
-  Index lane_of(const Step& step) const noexcept;  // of its machine
+  Index lane_of(const Step& step) const noexcept;  // lane of the step's machine
   bool has(Side side) const noexcept;
 };
 

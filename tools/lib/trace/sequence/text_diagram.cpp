@@ -18,7 +18,7 @@ struct Glyphs {
 };
 constexpr Glyphs kBoxes = {"│", "┊", "─", "┼", "▶", "◀", "├", "┤", "●", "◆", "✕", "⋮"};
 constexpr Glyphs kAscii = {"|", ":", "-", "+", ">", "<", "+", "+", "o", "#", "x", "..."};
-constexpr std::int64_t kQuiet = 1'000'000'000;  // ns without a step that deserve a line
+constexpr std::int64_t kQuiet = 1'000'000'000;  // ns without a step after which a line shows the gap
 
 constexpr const char* kReset = "\x1b[0m";
 constexpr const char* kDim = "\x1b[2m";
@@ -62,14 +62,14 @@ class TextDiagram {
  private:
   struct Column {
     std::string name;
-    std::size_t at = 0;  // of its line
+    std::size_t at = 0;  // column of its line
     Lane::Kind kind = Lane::Kind::client;
     bool recorded = true;
     Index path = kNone;
-    unsigned alive = 0;  // connections
+    unsigned alive = 0;  // number of open connections
   };
 
-  // Many requests may end at one step, with their process.
+  // Several requests can end at one step, for example when their process ends.
   void count_requests() {
     change_.assign(story_.steps.size(), 0);
     for (const Request& request : story_.requests) {
@@ -130,7 +130,7 @@ class TextDiagram {
     const Index lane =
         step.connection == kNone ? kNone : story_.connections[static_cast<std::size_t>(step.connection)].lane;
     if (lane != kNone) {
-      // Each side's view of an incarnation opens and closes it.
+      // Both sides of a connection are counted: each opens and closes its own view.
       const auto here = static_cast<std::size_t>(lane);
       const bool open = open_[step.connection];
       const bool closes = step.event == "ConnectionClosed";
@@ -145,7 +145,7 @@ class TextDiagram {
         std::string(15 - std::min<std::size_t>(15, 3), ' ') + glyphs_.gap + "  " + duration_words(ns), kDim));
   }
 
-  // Columns a step begins and ends at; the same for a point.
+  // Returns the columns at which a step begins and ends; equal for a point.
   std::pair<std::size_t, std::size_t> ends(const Step& step) const {
     const Index own = story_.lane_of(step);
     const std::size_t machine = own == kNone ? 0 : column_of_[static_cast<std::size_t>(own)];
@@ -239,9 +239,9 @@ class TextDiagram {
   const std::function<bool(std::string_view)>& line_;
   const Glyphs& glyphs_;
   std::vector<Column> columns_;
-  std::vector<std::size_t> column_of_;  // by lane
-  std::map<Index, bool> open_;          // connections
-  std::vector<int> change_;             // of the requests in flight, by step
+  std::vector<std::size_t> column_of_;  // index: lane
+  std::map<Index, bool> open_;          // connection -> open
+  std::vector<int> change_;             // change of the number of requests in flight; index: step
   std::size_t width_ = 0;
   int in_flight_ = 0;
 };

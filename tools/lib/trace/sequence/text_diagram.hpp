@@ -1,4 +1,4 @@
-// The sequence diagram as lines for a terminal: a lane a column, a step a line.
+// Prints the sequence diagram as text for a terminal: one column per lane, one line per step.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace rtrs::tools::sequence {
 
-// Steps [from, to) of the story, of the chosen groups (bit = Group). Marked steps are always shown.
+// Selects steps [from, to) of the groups in `groups` (bit number = Group). Marked steps are always shown.
 struct Window {
   std::size_t from = 0, to = 0;
   unsigned groups = ~0U;
@@ -18,16 +18,16 @@ struct Window {
 
 struct TextStyle {
   bool color = false;
-  bool ascii = false;     // no box drawing characters
-  std::size_t width = 0;  // columns of the terminal, 0: lines may be of any length
-  bool by_path = false;   // one lane a path instead of one a connection
+  bool ascii = false;     // do not use box drawing characters
+  std::size_t width = 0;  // columns of the terminal; 0: no limit
+  bool by_path = false;   // one lane per path instead of per connection
 };
 
-// Calls `line` for every line; ends early when it answers false.
+// Calls `line` for each line of the diagram; stops if it returns false.
 void print_diagram(const Story& story, const Window& window, const TextStyle& style,
                    const std::function<bool(std::string_view)>& line);
 
-// "1.25 ms"
+// Returns, for example, "1.25 ms".
 std::string duration_words(std::int64_t ns);
 
 }  // namespace rtrs::tools::sequence

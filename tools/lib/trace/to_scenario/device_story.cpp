@@ -17,10 +17,10 @@ namespace {
 using sim::Step;
 using Verb = Step::Verb;
 
-constexpr std::uint32_t kMaxDisks = 8;   // of a client of a world
-constexpr std::uint32_t kLongestIo = 8;  // sectors, so that several find room side by side
+constexpr std::uint32_t kMaxDisks = 8;   // per simulated client
+constexpr std::uint32_t kLongestIo = 8;  // sectors; short, so that several fit side by side on a disk
 constexpr std::uint32_t kDiskSectorBytes = wire::rnbd::kSectorBytes;
-// What the server's operator did came before its sign.
+// An action of the server's operator is assumed to happen this long before its first effect in the trace.
 constexpr Nanos kBefore = microseconds(100);
 
 class Devices {
@@ -52,16 +52,16 @@ class Devices {
  private:
   struct Device {
     std::uint32_t disk = 0;
-    std::deque<Nanos> begun;  // messages that are under way
-    unsigned again = 0;       // of those that ended, to be sent anew
+    std::deque<Nanos> begun;  // start times of messages in flight
+    unsigned again = 0;       // number of undelivered messages that will be sent again
     std::uint64_t sectors = 0, first_sectors = 0;
-    bool same_server = false;  // since it was opened
+    bool same_server = false;  // the server has not changed since the device was opened
   };
 
   std::size_t first_action(std::size_t input) const {
     return input < devices_.metas.size() ? devices_.metas[input].first_action : devices_.actions.size();
   }
-  // A client that closes unmaps what it has left.
+  // Returns the last input that uses a device. Unmaps after it are part of closing the client.
   std::size_t last_use() const {
     std::size_t last = 0;
     for (std::size_t at = 0; at < devices_.inputs.size(); ++at)
@@ -83,7 +83,7 @@ class Devices {
     return found == known_.end() ? nullptr : &found->second;
   }
 
-  // --- what the machine was told ---
+  // --- inputs of the machine ---
   void on(const trace::LinkUp&) {}
   void on(const trace::LinkDown&) {
     for (auto& [handle, one] : known_) one.same_server = false;
@@ -105,7 +105,7 @@ class Devices {
     Device* one = device(input.device);
     if (one == nullptr) return;
     one->begun.push_back(input.now);
-    // What is sent anew is no other IO.
+    // A resent message is not a new IO.
     if (one->again != 0) {
       --one->again;
       return;
@@ -120,7 +120,7 @@ class Devices {
     }
     if (!input.nature.flushes) {
       io.number = std::clamp<std::uint32_t>(bytes / kDiskSectorBytes, 1, kLongestIo);
-      // Side by side, and later at the same places again.
+      // Neighbouring places on the disk, which are reused later.
       io.time = count_++ % (sim::kSectorsOfADisk / 2 / kLongestIo) * kLongestIo;
     }
     add(input.now, io);
@@ -132,7 +132,7 @@ class Devices {
     done_->begun.pop_front();
     if (!input.delivered) return;
     story_.slowest = std::max(story_.slowest, input.now - since);
-    // The same server does not know the device any more.
+    // ENOTCONN from the same server: the operator has removed the device.
     if (input.peer_errno == ENOTCONN && done_->same_server) {
       done_->same_server = false;
       add(before(since), step(Verb::take_away, done_->disk));
@@ -141,7 +141,7 @@ class Devices {
       add(before(since), step(Verb::fail_sync, done_->disk));
   }
 
-  // --- what it did then ---
+  // --- actions of the machine ---
   void did(const trace::SendMessage& action) {
     if (action.kind == rnbd::MessageKind::open) asked_ = now_;
   }
@@ -163,7 +163,7 @@ class Devices {
     if (one == nullptr) return;
     if (action.state == rnbd::DeviceState::open) return opened(*one, action.geometry.nsectors);
     one->same_server = false;
-    // ENOTCONN is no refusal: the server does not know the device any more.
+    // ENOTCONN is no refusal: the server does not know the device.
     if (action.peer_errno == 0 || action.peer_errno == ENOTCONN) return;
     if (!forbidden_.insert(one->disk).second) return;
     Step forbid = step(Verb::forbid, one->disk);
@@ -190,7 +190,7 @@ class Devices {
     one.sectors = sectors;
   }
 
-  // The session hears of a message after the machine of the devices has.
+  // The session records a message after the machine of the devices has recorded it.
   std::uint32_t bytes_of_next_request() {
     const std::uint64_t record = devices_.metas[at_].record;
     while (request_ < session_.inputs.size()) {
@@ -204,16 +204,16 @@ class Devices {
   const ClientDevicesInputs& devices_;
   const ClientInputs& session_;
   DeviceStory story_;
-  std::size_t at_ = 0;                    // the input that is read
-  std::size_t leaves_ = ~std::size_t{0};  // after this input the client closes
-  std::size_t request_ = 0;               // of the session
+  std::size_t at_ = 0;                    // index of the current input
+  std::size_t leaves_ = ~std::size_t{0};  // the client closes after this input
+  std::size_t request_ = 0;               // index of the next input of the session
   const trace::MapRequested* mapping_ = nullptr;
-  Device* done_ = nullptr;  // that the last IoDone was of
+  Device* done_ = nullptr;  // device of the last IoDone
   Nanos now_ = 0;
-  Nanos asked_ = 0;  // when the last OPEN was sent
+  Nanos asked_ = 0;  // time of the last OPEN
   std::map<std::string, std::uint32_t> disk_of_;
   std::map<rnbd::DeviceHandle, Device> known_;
-  std::set<std::uint32_t> forbidden_;  // disks that the server refused the last time
+  std::set<std::uint32_t> forbidden_;  // disks whose last OPEN the server refused
   std::uint32_t count_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// What happened to the block devices of a recorded client, as steps of a directed world: mapped and unmapped,
-// read and written, refused, resized, taken away. A trace of the client does not tell where on a device an IO
-// was, how long storage took and when the server's operator acted: that is guessed.
+// Converts the history of the block devices of a recorded client to steps of a directed world: map, unmap,
+// read, write, refuse, resize, remove. A client trace does not contain the positions of IOs, the time that
+// storage took, and when the server's operator acted, so these are guessed.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace rtrs::tools {
 
-// A step at a time of the trace.
+// A step with its time in the trace.
 struct Timed {
   Nanos time;
   sim::Step step;
@@ -18,10 +18,10 @@ struct Timed {
 
 struct DeviceStory {
   std::vector<Timed> steps;
-  std::uint32_t disks = 0;  // 0: none was ever mapped
-  Nanos slowest = 0;        // of the messages that were answered
+  std::uint32_t disks = 0;  // number of disks; 0: no device was ever mapped
+  Nanos slowest = 0;        // longest time from a message to its response
 };
-// The devices of this session.
+// `devices` must belong to `session`.
 DeviceStory device_story(const ClientDevicesInputs&, const ClientInputs& session);
 
 }  // namespace rtrs::tools

@@ -1,4 +1,5 @@
-// Worlds made from traces of clients with block devices: what happens to the devices is what happened before.
+// Tests worlds made from traces of clients with block devices: the devices must have the same history as in
+// the trace.
 #include "tools/lib/trace/to_scenario/device_story.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ namespace {
 
 using Verb = sim::Step::Verb;
 
-// What became of the devices while they were used: each change of one, and how many IOs ended how.
+// State changes of the devices while they were used, and number of IOs by result.
 struct Ending {
   std::vector<std::string> changes;
   std::map<std::string, int> ios;
@@ -66,7 +67,7 @@ class DeviceStoryTest : public ::testing::Test {
     options.trace = folder / "run";
     return sim::run_seed(options);
   }
-  // The trace that the last one left.
+  // Returns the trace of the client in the last run.
   Recorded recorded() {
     Recorded found;
     FILE* file = std::fopen((folder / "run.client1.rtrc").c_str(), "rb");
@@ -81,7 +82,7 @@ class DeviceStoryTest : public ::testing::Test {
     }
     return found;
   }
-  // A run of these steps with two disks, and the guesses made of its trace.
+  // Runs `steps` with two disks, and returns the guesses from its trace.
   std::vector<Guess> told_by(const std::string& steps) {
     sim::Setups setups;
     std::string why;
@@ -101,8 +102,8 @@ class DeviceStoryTest : public ::testing::Test {
     std::erase_if(changes, [device](const std::string& change) { return change.front() != device; });
     return changes;
   }
-  // The most faithful world: the changes of each of its devices begin with those of the trace, and all IO
-  // ends so; some of it as `shown`.
+  // Checks the most faithful world: the changes of each device begin with those of the trace, and IOs have
+  // the same results, among them `shown`.
   void ends_alike(const std::string& steps, const std::string& shown) {
     const std::vector<Guess> guesses = told_by(steps);
     ASSERT_FALSE(guesses.empty());
@@ -114,7 +115,7 @@ class DeviceStoryTest : public ::testing::Test {
     const Ending is = after.ending();
     ASSERT_FALSE(was.changes.empty());
     EXPECT_EQ(was.ios.count(shown), 1u) << ::testing::PrintToString(was.ios);
-    // What happens to two devices at once has no order.
+    // Changes of two devices at the same time have no fixed order.
     for (const char device : {'0', '1'}) {
       const std::vector<std::string> before_it = of(device, was.changes);
       const std::vector<std::string> after_it = of(device, is.changes);
@@ -188,7 +189,7 @@ TEST_F(DeviceStoryTest, AFlushThatFails) {
       "flush " + std::to_string(EIO));
 }
 
-// A third of the random worlds has block devices.
+// One third of the random worlds has block devices.
 TEST_F(DeviceStoryTest, WorldsOfSoundRunsAreSound) {
   unsigned worlds = 0;
   for (std::uint64_t seed = 0; seed < 200 && worlds < 3; ++seed) {

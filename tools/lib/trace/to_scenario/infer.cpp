@@ -19,21 +19,21 @@ using sim::Step;
 using Verb = Step::Verb;
 using Trace = ClientInputs;
 
-constexpr std::uint32_t kSectors = 16;  // few, so that requests meet
+constexpr std::uint32_t kSectors = 16;  // few sectors, so that requests overlap
 constexpr std::uint32_t kMaxSectors = 8;
 constexpr std::uint32_t kSectorBytes = 512;
 
-// Slower ones are nothing that the books of disks allow for.
+// Upper limit of storage delays, because the disk oracles of the simulator do not allow for slower storage.
 Nanos slow_disk(Nanos interval) {
   return std::min(interval / 2, milliseconds(2500));
 }
 
 class Story {
  public:
-  // `devices`: null where requests are the session's own.
+  // `devices`: nullptr if the session has no block devices.
   Story(const Trace& trace, const DeviceStory* devices) : trace_(trace), devices_(devices) {}
 
-  // Reads the trace; false when the client never connected.
+  // Reads the trace. Returns false if the client never connected.
   bool read() {
     for (std::size_t at = 0; at < trace_.inputs.size(); ++at)
       std::visit([&](const auto& input) { this->on(input, static_cast<std::uint32_t>(at)); },
@@ -95,7 +95,8 @@ class Story {
     return std::any_of(up_.begin(), up_.end(),
                        [path](const auto& one) { return one.first != path && one.second; });
   }
-  // In a world it is the last path of a client that leads to another server.
+  // Returns true if the last path leads to another server. In a simulated world, only the last path can do
+  // so.
   bool last_leads_astray() const {
     if (paths_.size() < 2) return false;
     const auto last = strange_.find(*paths_.rbegin());
@@ -143,13 +144,13 @@ class Story {
     } else if constexpr (std::is_same_v<Input, ConnectionLost>) {
       lost(input.key.path, input.now, input.reason);
     } else if constexpr (std::is_same_v<Input, ConnectionClosed>) {
-      // Given up without any sign of the peer: it was silent.
+      // The path was closed without an event of the peer, so the peer was silent.
       if (up_[input.key.path] && !asked_[input.key.path]) cut(input.key.path, heard_[input.key.path]);
       asked_[input.key.path] = up_[input.key.path] = false;
     } else if constexpr (std::is_same_v<Input, ConnectFailed>) {
       // The server of this path does not know the session that another path has.
       if (input.peer_errno == ENXIO && another_is_up(input.key.path)) ++strange_[input.key.path];
-      // Nobody answers: the link is still cut.
+      // No answer: the link is still cut.
       if (input.peer_errno == 0 && first_info_ != 0) cut(input.key.path, heard_[input.key.path]);
     } else if constexpr (std::is_same_v<Input, ImmReceived> || std::is_same_v<Input, KeyedResponseReceived>) {
       heard(input.key.path, input.now);
@@ -171,7 +172,7 @@ class Story {
       add(input.now, step(Verb::reconnect, input.path));
     } else if constexpr (std::is_same_v<Input, PathRemoveRequested>) {
       asked_[input.path] = true;
-      // Once more does nothing.
+      // A second removal has no effect.
       if (removed_.insert(input.path).second) add(input.now, step(Verb::remove, input.path));
     } else if constexpr (std::is_same_v<Input, PolicyChanged>) {
       Step policy = step(Verb::policy, 0);
@@ -203,13 +204,13 @@ class Story {
     Step request = step(input.direction == Direction::write ? Verb::write : Verb::read, 0);
     request.con = input.affinity;
     request.number = std::clamp<std::uint32_t>(input.data_len / kSectorBytes, 1, kMaxSectors);
-    // Neighbours overlap, others come back to the same place.
+    // Consecutive requests overlap, and later requests reuse the same sectors.
     request.time = count_++ % (kSectors - kMaxSectors);
     begun_[index] = {input.now, steps_.size()};
     add(input.now, request);
     most_ = std::max(most_, static_cast<std::uint32_t>(begun_.size()));
   }
-  // A slow answer was slow storage, unless the path was lost meanwhile.
+  // Assumes slow storage for a slow response, unless the path was lost in between.
   void answered(std::uint32_t request, Nanos now) {
     const auto found = begun_.find(request);
     if (found == begun_.end()) return;
@@ -229,18 +230,18 @@ class Story {
   Nanos first_info_ = 0;
   Nanos last_ = 0;
   std::vector<Timed> steps_;
-  std::map<std::size_t, Step> slow_;  // storage of the request that is this step
+  std::map<std::size_t, Step> slow_;  // storage delay for the request of a step (key)
   std::set<std::uint16_t> paths_, removed_;
-  std::set<std::uint16_t> joined_;             // that came up beside another path
-  std::map<std::uint16_t, unsigned> strange_;  // refusals as one of no known session
+  std::set<std::uint16_t> joined_;             // paths that connected while another path was up
+  std::map<std::uint16_t, unsigned> strange_;  // number of refusals because of an unknown session
   std::map<std::uint16_t, bool> up_, asked_, cuts_;
   std::map<std::uint16_t, Nanos> heard_;
-  std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;  // time, step
+  std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;  // submit time, index of the step
   std::uint32_t most_ = 0;
   std::uint32_t count_ = 0;
 };
 
-// Late messages, slow drains and slow storage: what a client does not see and what makes its races.
+// Adds late messages, slow drains and slow storage, which cause races and which a client trace does not show.
 sim::Scenario rough(sim::Scenario s) {
   const auto chance = [&s](const char* name, Nanos per_million) {
     Step rate;
@@ -261,7 +262,7 @@ sim::Scenario rough(sim::Scenario s) {
   return s;
 }
 
-// The paths that were lost by themselves are lost because the server died.
+// Variant in which the server crashes wherever a path was lost. Returns nullopt if no path was lost.
 std::optional<sim::Scenario> crashed(sim::Scenario s) {
   bool any = false;
   sim::Script script;
@@ -286,14 +287,14 @@ std::optional<sim::Scenario> crashed(sim::Scenario s) {
   return any ? std::optional(s) : std::nullopt;
 }
 
-// Disks are judged by what a fence tells, and a server without any extension cannot say that its cache is
-// another one.
+// Returns true if the world can have simulated disks. The disk oracles need the fence, and a server without
+// extensions cannot report that its cache was replaced.
 bool may_have_disks(const sim::Scenario& s) {
   return s.fenced && has(s.client.extensions & s.server.extensions,
                          wire::Extensions::fence | wire::Extensions::generation);
 }
 
-// Nothing when the client never connected.
+// Returns nullopt if the client never connected.
 std::optional<sim::Scenario> world_of(const Trace& trace, const DeviceStory* devices) {
   Story story(trace, devices);
   return story.read() ? std::optional(story.scenario()) : std::nullopt;

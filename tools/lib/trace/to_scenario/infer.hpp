@@ -1,6 +1,6 @@
-// A directed world that does to its clients what a recorded client went through: its configuration, its
-// requests at their times, its paths lost and found again. What a trace of one side does not tell (which link
-// was cut, what storage did, where on the device a request was) is guessed. Where the client had block
+// Makes a directed world in which a client has the history of a recorded client: same configuration, same
+// requests at the same times, same path losses and reconnects. Facts that a trace of one side does not
+// contain (which link was cut, storage delays, positions of requests) are guessed. If the client had block
 // devices, the world has them too (device_story.hpp).
 #pragma once
 #include <string>
@@ -12,11 +12,11 @@
 namespace rtrs::tools {
 
 struct Guess {
-  std::string words;  // what was guessed
+  std::string words;  // description of the guess
   sim::Scenario scenario;
 };
-// The most faithful first; empty when the client never connected. `devices`: of the session; null: it had
-// none.
+// Returns the guesses, most faithful first; empty if the client never connected. `devices`: block devices of
+// the session, or nullptr.
 std::vector<Guess> infer(const ClientInputs&, const ClientDevicesInputs* devices = nullptr);
 
 }  // namespace rtrs::tools

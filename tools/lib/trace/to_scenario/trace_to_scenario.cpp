@@ -10,8 +10,9 @@ namespace rtrs::tools {
 
 namespace {
 
-// The devices of the `number`-th session of a client. They begin with the first that is mapped, also before
-// their session; where a session had none, nobody tells whose they are but their place.
+// Returns the devices machine of the `number`-th client session, or nullptr. The machine is recorded from the
+// first mapped device on, possibly before its session. If some session had no devices, the match depends on
+// the order in the trace.
 const ClientDevicesInputs* devices_of(const LoadedTrace& trace, std::size_t session, std::size_t number) {
   std::vector<const ClientDevicesInputs*> all;
   std::size_t sessions = 0;
@@ -26,7 +27,7 @@ const ClientDevicesInputs* devices_of(const LoadedTrace& trace, std::size_t sess
   return all.size() == sessions ? all[number] : next;
 }
 
-// The first client that ever connected.
+// Returns the guesses for the first client that ever connected.
 std::vector<Guess> guesses_of(const LoadedTrace& trace) {
   std::size_t number = 0;
   for (std::size_t at = 0; at < trace.machines.size(); ++at) {
@@ -38,7 +39,7 @@ std::vector<Guess> guesses_of(const LoadedTrace& trace) {
   return {};
 }
 
-// Why no world fails.
+// Sets `found.why`: why no world fails.
 void explain(const LoadedTrace& trace, FoundScenario& found) {
   const tools::TraceScratch scratch;
   Rerun rerun(scratch.prefix(), judge_by_check());
@@ -85,7 +86,7 @@ FoundScenario find_scenario(const LoadedTrace& trace, const ScenarioSearch& opti
     return found;
   }
   runner.ask_specification();
-  // The guesses side by side: a faithful one that never fails must not take all the time.
+  // Alternates between the guesses, so that a guess that never fails does not use all the time.
   for (std::uint64_t seed = 0; seed < options.seeds && !found.fails; ++seed) {
     for (const Guess& guess : guesses) {
       if (elapsed() > options.seconds / 2) break;

@@ -1,4 +1,4 @@
-// From a recorded trace to a failing world of the simulator.
+// Searches a simulated world that fails like a recorded trace.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,22 +9,22 @@
 namespace rtrs::tools {
 
 struct ScenarioSearch {
-  std::uint64_t seeds = 200;  // of each guess: the delays and orders that no trace tells
-  double seconds = 120;       // at most, half of it for the search
+  std::uint64_t seeds = 200;  // per guess; a seed decides delays and orders that are not in the trace
+  double seconds = 120;       // time limit; half of it is for the search
   std::function<void(const std::string& what)> progress;  // may be empty
 };
 struct FoundScenario {
   bool fails = false;
-  std::string words;  // of the guess that fails
+  std::string words;  // description of the failing guess
   std::uint64_t seed = 0;
   sim::Scenario scenario;
   tools::ShrunkRun run;
   std::uint64_t tried = 0;
-  std::string error;   // not empty: nothing could be tried
-  bool sound = false;  // where none fails: nothing is wrong with the trace either
-  std::string why;     // where none fails, in words
+  std::string error;   // if not empty: why no world could be tried
+  bool sound = false;  // no world fails, and the trace has no failure either
+  std::string why;     // why no world fails
 };
-// Worlds are judged by the oracles of the simulator and by what `check` says of their traces.
+// Worlds are judged by the oracles of the simulator, and their traces by the rules of `urtrs-replay check`.
 FoundScenario find_scenario(const LoadedTrace&, const ScenarioSearch&);
 
 }  // namespace rtrs::tools

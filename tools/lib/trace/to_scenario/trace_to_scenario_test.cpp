@@ -1,4 +1,4 @@
-// Worlds made from traces of simulated clients.
+// Tests worlds made from traces of simulated clients.
 #include "tools/lib/trace/to_scenario/trace_to_scenario.hpp"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST_F(LiftTest, WorldsOfSoundRunsAreSound) {
   }
 }
 
-// A mistaken address: its server does not know the session that the other paths have.
+// One path has a wrong address: its server does not know the session of the other paths.
 TEST_F(LiftTest, APathThatLedToAnotherServerDoesSoAgain) {
   sim::Setups setups;
   std::string why;
@@ -96,7 +96,7 @@ TEST_F(LiftTest, APathThatLedToAnotherServerDoesSoAgain) {
   EXPECT_FALSE(found.fails) << found.words << ": " << found.run.last.seen;
 }
 
-// Twice the server dies and is started again while requests are under way.
+// A world in which the server crashes and restarts twice while requests are in flight.
 sim::Scenario two_outages(std::uint64_t seed) {
   sim::Setups setups;
   std::string why;
@@ -123,7 +123,7 @@ TEST_F(LiftTest, AWorldOfMoreRequestsThanItsTimeHasRoomForIsSound) {
   EXPECT_EQ(found.tried, 3u) << "as they were lost, a rough network, the server crashed";
 }
 
-// Storage that never answers, below more requests than the application has buffers.
+// Storage never completes, and the application submits more requests than it has buffers.
 TEST_F(LiftTest, ABacklogThatDoesNotMoveFails) {
   sim::Scenario scenario = two_outages(1);
   scenario.workload.requests = 0;

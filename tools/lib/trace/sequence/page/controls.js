@@ -1,5 +1,5 @@
 'use strict';
-// Search, filters, zoom, keys, and the address that holds the view.
+// Search, filters, zoom, keys, and the URL, which contains the view.
 const search = document.getElementById('search');
 const status = document.getElementById('status');
 const button = (id) => document.getElementById(id);
@@ -25,7 +25,7 @@ function later() {
   requestAnimationFrame(redraw);
 }
 
-// After a change of what is shown: keeps the step in the middle of the screen where it is.
+// Redraws after the set of shown steps has changed. Keeps `anchor`, or a step near the top, at its place on the screen.
 function update(anchor) {
   const top = scroller.scrollTop;
   const keep = anchor !== undefined ? anchor : shown[Math.min(shown.length - 1, rowAt(top + 200))];
@@ -59,7 +59,7 @@ function tell() {
   }
 }
 
-// Scrolls so that the step can be seen well.
+// Scrolls the step into view.
 function reveal(step) {
   const y = yOf(step), height = scroller.clientHeight - HEAD;
   if (y < scroller.scrollTop + 30 || y > scroller.scrollTop + height - 30) scroller.scrollTop = y - height * 0.4;
@@ -177,7 +177,7 @@ function makeHelp() {
   dialog.addEventListener('click', () => dialog.close());
 }
 
-// --- the address ---
+// --- URL ---
 
 function remember() {
   const words = new URLSearchParams();
@@ -224,7 +224,7 @@ function begin() {
   redraw();
 }
 
-// --- what the visitor does ---
+// --- user input ---
 
 scroller.addEventListener('scroll', later);
 new ResizeObserver(() => { layOut(); redraw(); }).observe(scroller);

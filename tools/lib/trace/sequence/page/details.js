@@ -1,5 +1,5 @@
 'use strict';
-// The chosen step in full, and the one under the pointer in short.
+// Details of the selected step, and a tooltip for the step under the pointer.
 const details = document.getElementById('details');
 const tip = document.getElementById('tip');
 
@@ -11,7 +11,7 @@ function node(parent, name, className, text) {
   return one;
 }
 
-// name=value lines with the names in one column; the parts of the key are joined.
+// Adds a table of the fields of a step. The parts of the connection key are joined.
 function fieldsTable(parent, step, most) {
   const table = node(parent, 'table', 'fields');
   const row = (name, value) => {
@@ -88,7 +88,7 @@ function showRequest(step) {
   }
 }
 
-// The row of a step lies behind what is drawn on it, and lights up with it.
+// Highlights the row of a step, which is drawn behind the step.
 function lightUp(step) {
   for (const row of bodySvg.querySelectorAll('.row.hover')) row.classList.remove('hover');
   const row = step === undefined ? null : bodySvg.querySelector('.row[data-step="' + step + '"]');

@@ -1,5 +1,5 @@
 'use strict';
-// Draws what is on the screen of the sequence diagram, and nothing else.
+// Draws only the visible part of the sequence diagram.
 const scroller = document.getElementById('scroller');
 const content = document.getElementById('content');
 const headSvg = document.getElementById('head');
@@ -117,7 +117,7 @@ const classesOf = (step) => groupOf(step) + ' ' + TONES[S.tone[step]] + (S.mark[
     (step === view.selected ? ' selected' : '') + (isMatch[step] ? ' match' : '') +
     (view.selected >= 0 && S.io[step] >= 0 && S.io[step] === S.io[view.selected] ? ' chain' : '');
 
-// Behind everything, so that bars and lanes stay visible; and what the pointer finds between them.
+// Draws the row of a step behind bars and lanes, so that the pointer also finds the step between them.
 function drawRow(step, y, high) {
   make(bodySvg, 'rect', {x: 0, y: y - high / 2, width: place.width, height: high, class: 'row ' + classesOf(step),
                          'data-step': step});
@@ -166,7 +166,7 @@ function drawStep({step, y, label, more}, small) {
   if (more > 0 && view.mode === 'time') make(words, 'tspan', {class: 'note', dx: 10}, 'and ' + more + ' more');
 }
 
-// In a view true to time: round times, as close as fits.
+// Draws the time axis of the time view: ticks at round times, as close as they fit.
 function drawAxis(top, height, labels) {
   const least = 70 / place.scale;
   let tick = Math.pow(10, Math.ceil(Math.log10(least)));
@@ -181,7 +181,7 @@ function drawAxis(top, height, labels) {
   }
 }
 
-// Which steps are drawn, and which of them have room for words.
+// Returns the steps to draw, and which of them have room for a label.
 function visibleSteps(firstRow, lastRow, top) {
   const special = (step) => S.mark[step] !== '' || step === view.selected;
   const taken = [];
@@ -192,7 +192,7 @@ function visibleSteps(firstRow, lastRow, top) {
     const step = shown[row], y = place.rowY[row] - top;
     let label = special(step) ? y - lastLabel >= 6 : y - lastLabel >= 13 && !taken.some((other) => Math.abs(other - y) < 13);
     if (!label && labelled) ++labelled.more;
-    // Below a pixel the same line would only be drawn again.
+    // Closer than a pixel, the step would be drawn on the previous one.
     if (!special(step) && !label && y - lastY < 0.75) continue;
     lastY = y;
     const one = {step, y, label, more: 0};

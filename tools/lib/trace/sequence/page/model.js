@@ -1,5 +1,5 @@
 'use strict';
-// The data of the page and what is asked of it: which steps are shown, which of them match a search.
+// Data of the page, and queries: which steps are shown, and which match the search.
 const DATA = JSON.parse(document.getElementById('data').textContent);
 const S = DATA.steps;
 const COUNT = S.at.length;
@@ -24,7 +24,7 @@ function sizeWords(bytes) {
   return bytes >= 65536 && bytes % 1024 === 0 ? bytes / 1024 + ' KiB' : bytes + ' B';
 }
 
-// [first, last, open, write, failedOver, failed, bytes, permit, client, cut]
+// Order of the values: [first, last, open, write, failedOver, failed, bytes, permit, client, cut]
 const requestOf = (step) => {
   const io = S.io[step];
   if (io < 0) return null;
@@ -44,7 +44,7 @@ function stepsOfRequest(io) {
   return stepsOfRequest.index.get(io) || [];
 }
 
-// A few words beside the title: how long it took.
+// Returns the note after the title: how long the step took.
 function noteOf(step) {
   if (S.lost[step]) return 'never arrived';
   if (S.shape[step] === RECEIVE && S.peer[step] >= 0 && DATA.sameClock)
@@ -54,15 +54,15 @@ function noteOf(step) {
   return '';
 }
 
-// What the visitor chose. Everything here is in the address, so that a view can be shared.
+// Settings of the user. All of them are in the URL, so that a view can be shared.
 const view = {
   query: '', only: false, hidden: new Set(), paths: new Set(), mode: 'rows', zoom: 20, selected: -1, follow: false,
   theme: '',
 };
 for (const group of DATA.groups) if (!group.shown) view.hidden.add(group.name);
 
-let shown = [];                            // steps in the sequence diagram, in order
-let rowOf = new Int32Array(COUNT + 1);     // shown steps before this one
+let shown = [];                            // steps shown in the diagram, in order
+let rowOf = new Int32Array(COUNT + 1);     // index: step; number of shown steps before it
 let isShown = new Uint8Array(COUNT);
 let matches = [];                          // steps that the search found
 let isMatch = new Uint8Array(COUNT);
@@ -77,7 +77,8 @@ function haystack(step) {
   return haystacks[step];
 }
 
-// All words must be there; "A17" alone means that record, field=value the whole value.
+// Returns a function that matches a step: all words must occur. "A17" alone means this record; field=value must match
+// the whole value.
 function matcher(query) {
   const words = query.toLowerCase().split(/\s+/).filter((word) => word !== '');
   if (words.length === 0) return null;
@@ -91,7 +92,7 @@ function matcher(query) {
   };
 }
 
-// A client is not shown when none of its paths is.
+// A client is hidden if all its paths are hidden.
 function hiddenClient(owner) {
   const paths = DATA.paths.map((path, index) => path.owner === owner ? index : -1).filter((index) => index >= 0);
   return paths.length > 0 && paths.every((index) => view.paths.has(index));
@@ -122,7 +123,7 @@ function refilter() {
 const marked = [];
 for (let step = 0; step < COUNT; ++step) if (S.mark[step] !== '') marked.push(step);
 
-// The step that a record's tag names, -1: none.
+// Returns the step with the tag of a record, such as A17; -1 if there is none.
 function stepOfTag(tag) {
   const file = tag.charCodeAt(0) - 65, record = Number(tag.slice(1));
   for (let step = 0; step < COUNT; ++step) if (S.file[step] === file && S.record[step] === record) return step;

@@ -1,5 +1,5 @@
 'use strict';
-// The whole trace at a glance, at the right: how dense, how the paths were, where something is wrong.
+// Overview of the whole trace on the right: density of steps, path states, and violations.
 const overview = document.getElementById('overview');
 let overviewImage = null;
 
@@ -15,7 +15,7 @@ function drawOverviewImage() {
   const pen = image.getContext('2d');
   pen.scale(ratio, ratio);
   const toY = (y) => y / Math.max(1, place.height) * height;
-  // One line a pixel: as long as there are many steps, in the colours of what they are about.
+  // One line per pixel. Its length is the number of steps, its colours are their groups.
   const kinds = DATA.groups.length;
   const lines = new Float64Array((height + 1) * kinds), sums = new Float64Array(height + 1);
   for (let row = 0; row < shown.length; ++row) {

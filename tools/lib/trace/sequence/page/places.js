@@ -1,9 +1,9 @@
 'use strict';
-// Where things are: x of every lane, y of every step, columns for what overlaps.
-const HEAD = 62;          // px, the names of the lanes
+// Layout: x of each lane, y of each step, columns for overlapping bars.
+const HEAD = 62;          // px, height of the names of the lanes
 const MAX_HEIGHT = 8e6;   // px; browsers do not scroll much further
-const QUIET = 1e9;        // ns without a step that get room of their own
-const QUIET_ROOM = 22;    // px
+const QUIET = 1e9;        // ns without a step after which a gap is shown
+const QUIET_ROOM = 22;    // px, height of such a gap
 
 const place = {
   lanes: [],        // {x, ...lane}
@@ -14,7 +14,7 @@ const place = {
   rowY: new Float64Array(0), height: 0, scale: 0, gaps: [],
 };
 
-// Gives each interval the lowest column that is free; intervals come in the order of their beginnings.
+// Gives each interval the lowest free column. Intervals must be sorted by their start.
 function columns(intervals) {
   const free = [];
   let most = 0;
@@ -28,7 +28,7 @@ function columns(intervals) {
   return most;
 }
 
-// Finds intervals that touch a range of steps without looking at all of them.
+// Index that finds the intervals that overlap a range of steps.
 class Intervals {
   constructor(list) {
     this.list = list;
@@ -49,7 +49,7 @@ class Intervals {
   }
 }
 
-// The client of a request that only the server saw.
+// Returns the client of a request that only the server recorded.
 function ownerOf(step) {
   const path = DATA.paths[S.path[step]];
   return path ? path.owner : -1;
@@ -86,7 +86,7 @@ function makeSpans() {
   spans.alive = new Intervals(lifetimes());
 }
 
-// When each lane of a connection had one: from its first step to ConnectionClosed.
+// Returns the time spans in which the connection of each lane existed: from its first step to ConnectionClosed.
 function lifetimes() {
   const open = new Map(), out = [];
   for (let step = 0; step < COUNT; ++step) {
@@ -105,7 +105,7 @@ function lifetimes() {
   return out;
 }
 
-// Lanes with a step on this page.
+// Lanes that have a step on this page.
 let busyLanes = null;
 function findBusyLanes() {
   const busy = new Set();
@@ -116,7 +116,7 @@ function findBusyLanes() {
   return busy;
 }
 
-// Clients and connections without a step, and those of paths that are not shown, take no room.
+// Returns for each lane whether it is shown. Lanes without a step and lanes of hidden paths are not.
 function wantedLanes() {
   busyLanes = busyLanes || findBusyLanes();
   const owners = new Set();
@@ -129,7 +129,7 @@ function wantedLanes() {
                                        : lane.kind !== 'connection' || wanted[index]);
 }
 
-// Lanes side by side; closer together when they would leave no room for words.
+// Places the lanes side by side; closer together if there would be no room for labels.
 function placeLanes(available) {
   putLanes(available, 26, 50);
   if (place.textX + 330 > available) putLanes(available, 15, 48);
@@ -183,7 +183,7 @@ function placeRows() {
   if (view.mode === 'time' && rows > 0) {
     const first = S.at[shown[0]], last = S.at[shown[rows - 1]];
     const long = Math.max(1, last - first);
-    // At zoom 20 the whole takes as much room as its rows would.
+    // At zoom 20 the time view is as high as the row view.
     place.scale = Math.min(MAX_HEIGHT, rows * 20 * Math.pow(view.zoom / 20, 3)) / long;
     for (let row = 0; row < rows; ++row) place.rowY[row] = 16 + (S.at[shown[row]] - first) * place.scale;
     place.height = 48 + long * place.scale;
@@ -202,7 +202,7 @@ function placeRows() {
   place.height = y + 24;
 }
 
-// y of a step, also of one that is not shown: between its neighbours.
+// Returns y of a step. A hidden step is between its neighbours.
 function yOf(step) {
   const row = rowOf[step];
   if (isShown[step]) return place.rowY[row];
@@ -212,7 +212,7 @@ function yOf(step) {
   return (place.rowY[row - 1] + place.rowY[row]) / 2;
 }
 
-// First row at or below y.
+// Returns the first row at or below y.
 function rowAt(y) {
   let low = 0, high = place.rowY.length;
   while (low < high) {
