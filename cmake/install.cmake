@@ -1,6 +1,6 @@
 # Installs the development files for applications: the headers listed in public_headers.txt, under include/urtrs; the
 # libraries of libraries.cmake; a CMake package (find_package(urtrs), targets urtrs::core, urtrs::libfabric, ...) and
-# pkg-config files (urtrs, urtrs-libfabric, ...). Included last, so that it sees every target.
+# pkg-config files (urtrs, urtrs-libfabric, ...). Included last, after all targets are defined.
 include(CMakePackageConfigHelpers)
 include(cmake/libraries.cmake)
 

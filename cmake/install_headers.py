@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Copies the public headers and every header that they include, with includes as an application writes them:
+"""Copies the public headers and every header that they include, and rewrites the includes for applications:
 "core/driver/client.hpp" becomes <urtrs/core/driver/client.hpp>. A public header that was moved is also installed at its
 old path, where it includes the new one.
 
 Usage: install_headers.py SOURCE DESTINATION BACKEND...
-  SOURCE       the root of the source tree; cmake/public_headers.txt there names the public headers
-  DESTINATION  becomes the folder `urtrs` of an include path; what it held before is removed
-  BACKEND      of the public headers below backends/, only those of these backends are copied
+  SOURCE       root of the source tree; cmake/public_headers.txt lists the public headers
+  DESTINATION  the folder `urtrs` of an include path; its previous content is removed
+  BACKEND      copy the public headers of this backend; other headers below backends/ are left out
 """
 
 import pathlib

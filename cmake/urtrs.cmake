@@ -17,7 +17,7 @@
 # urtrs_test_objects(NAME SOURCES a.cpp [DEPS lib...])           objects compiled once, with the options of tests
 # urtrs_python_test(NAME a_test.py [SERIAL] [TIMEOUT seconds] [LABELS l...])
 #     a pytest file registered with CTest; it uses the programs of this build (tools/lib/testing/programs.py)
-# urtrs_program(NAME SOURCES main.cpp [DEPS lib...] [COMPONENT c])   an installed command, by default of the component tools
+# urtrs_program(NAME SOURCES main.cpp [DEPS lib...] [COMPONENT c])   an installed program; default component: tools
 # urtrs_bench(NAME SOURCES a.cpp [DEPS lib...])                 a Google Benchmark program; call only if it was found
 # urtrs_fuzz_target(NAME [DEPS lib...])
 #     NAME_fuzz.cpp with the fuzz function, and its corpus in the folder NAME. With URTRS_FUZZ, builds the libFuzzer

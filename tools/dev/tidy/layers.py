@@ -5,7 +5,7 @@ import re
 
 from source import Finding, is_code
 
-# The six top folders, lowest first: core < backends, sim < conformance < tools; docs has examples.
+# The six top folders, lowest first: core < backends, sim < conformance < tools. docs contains examples.
 TOPS = {"core": 0, "backends": 1, "sim": 1, "conformance": 2, "tools": 3, "docs": 3}
 
 # The longest matching prefix applies. A file may include its own folder and the listed ones; None allows every folder.

@@ -37,7 +37,7 @@ def _without_directives(code):
 
 
 def _name(head):
-    """The name before the first parenthesis at depth zero; for a test macro the macro with its arguments."""
+    """Name before the first parenthesis at depth zero; for a test macro, the macro with its arguments."""
     macro = re.search(r"\b((?:TYPED_)?TEST(?:_[FP])?|RC_GTEST_\w+|BENCHMARK_\w+)\s*\(([^)]*)\)\s*$", head)
     if macro:
         return f"{macro.group(1)}({re.sub(chr(92) + 's+', ' ', macro.group(2).strip())})"
@@ -47,7 +47,7 @@ def _name(head):
 
 
 def _opens_function(head):
-    """Whether a `{` after this text begins a function body rather than a type, a namespace or an initialiser."""
+    """Whether a `{` after this text starts a function body, and not a type, a namespace or an initialiser."""
     if "(" not in head or _NOT_A_FUNCTION.search(head):
         return False
     stripped = head.rstrip()

@@ -63,5 +63,5 @@ def _blank(match):
 
 
 def blanked(text):
-    """The same number of lines and columns, with comments, string and character literals replaced by spaces."""
+    """Replaces comments, string and character literals by spaces; line and column numbers do not change."""
     return _TOKEN.sub(_blank, text)

@@ -1,4 +1,4 @@
-"""Each function that a table of docs/architecture.md names is defined in a file that its row names."""
+"""Each function in a table of docs/architecture.md is defined in a file of the same row."""
 import pathlib
 import re
 

@@ -27,7 +27,7 @@ struct LoadOptions {
   std::uint32_t used = 0;   // number of cells that this client uses; 0: all
   std::uint64_t base = 0;   // bytes
   std::uint32_t depth = 16;    // maximum number of requests in flight
-  std::uint32_t rate = 1500;   // requests a second
+  std::uint32_t rate = 1500;   // requests per second
   std::uint32_t longest = 16;  // maximum number of cells of a request
   std::uint32_t write_percent = 70;
 };
@@ -57,7 +57,7 @@ class Load {
     Time begun = 0;
   };
   struct Cell {
-    std::uint16_t reads = 0;  // in flight
+    std::uint16_t reads = 0;  // number in flight
     std::uint16_t writes = 0;
   };
   struct ErrorCount {

@@ -29,7 +29,7 @@ class Timing:
 
 @dataclasses.dataclass
 class Bound:
-    terms: list  # (words, seconds)
+    terms: list  # (description, seconds)
 
     @property
     def seconds(self):

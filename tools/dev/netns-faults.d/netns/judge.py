@@ -24,7 +24,7 @@ class Result:
     stall_terms: str = ""
     lateness: float = 0.0
     losses: dict = dataclasses.field(default_factory=dict)  # path -> number of losses
-    waits: list = dataclasses.field(default_factory=list)  # (words, seconds, bound, terms)
+    waits: list = dataclasses.field(default_factory=list)  # (description, seconds, bound, terms)
     check: str = ""
     laws: list = dataclasses.field(default_factory=lambda: [0, 0])  # connections and messages recorded by both ends
     records: int = 0  # records replayed with identical state

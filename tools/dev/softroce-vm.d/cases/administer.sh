@@ -1,4 +1,4 @@
-# title: each command of urtrs at the server that touches a client does with the client what docs/management.md says
+# title: each command of urtrs at the server that affects a client has the effect described in docs/management.md
 # only: server=urtrs paths=2
 # limit: 600
 # runs: tools/urtrs/urtrs

@@ -1,4 +1,4 @@
-# title: the attributes of the kernel's client in /sys, and those of the server (ours: in urtrs-fs), against the listing
+# title: attributes of the kernel's client in /sys, and of the server (ours: in urtrs-fs), compared with the listing
 # only: client=kernel paths=1
 # limit: 500
 # runs: tools/urtrs-fs/urtrs-fs

@@ -1,4 +1,4 @@
-# title: the group rnbd of blktests, as its authors wrote it, with our server
+# title: group rnbd of blktests, unmodified, with our server
 # only: client=kernel server=urtrs invalidate=on paths=1
 # limit: 600
 # Needs a copy of github.com/linux-blktests/blktests; URTRS_BLKTESTS is its path.

@@ -1,4 +1,4 @@
-# title: urtrs-conform judges the client, over verbs
+# title: urtrs-conform tests the client, over verbs
 # only: server=urtrs paths=1
 # limit: 1800
 # runs: tools/urtrs-conform/urtrs-conform

@@ -1,4 +1,4 @@
-# title: fio with checksums while one of two paths is cut and healed again and again
+# title: fio with checksums while one of two paths is cut and healed repeatedly
 # only: paths=2
 # fast: yes
 # duration: 600 fast 40

@@ -1,4 +1,4 @@
-# title: the server's RDMA device of path 1 is removed under load, and comes back
+# title: the server's RDMA device of path 1 is removed under load, and added again
 # only: server=urtrs paths=2
 # limit: 400
 server_start

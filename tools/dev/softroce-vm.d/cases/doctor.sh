@@ -1,4 +1,4 @@
-# title: urtrs doctor --rdma on soft-RoCE: the devices, and the way from one to the other; what it prints is for docs/hardware.md
+# title: urtrs doctor --rdma on soft-RoCE: devices and the path between them; docs/hardware.md shows the output
 # only: client=urtrs server=urtrs invalidate=on paths=1
 # limit: 500
 # runs: tools/urtrs/urtrs

@@ -1,4 +1,4 @@
-# title: an address by GID, which soft-RoCE does not route, is refused in words instead of being waited for
+# title: an address by GID, which soft-RoCE does not route, is rejected with a message instead of a timeout
 # only: client=urtrs paths=1
 server_start
 gid=$(cat /sys/class/infiniband/rxe1s/ports/1/gids/1)

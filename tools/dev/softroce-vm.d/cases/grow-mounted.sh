@@ -1,4 +1,4 @@
-# title: a disk grows by the steps of README: the kernel's client keeps its file system mounted, ours gets the size by `device close`
+# title: a disk grows as README says: the kernel's client stays mounted, ours gets the size by `device close`
 # only: paths=1
 # limit: 300
 # runs: tools/urtrs/urtrs

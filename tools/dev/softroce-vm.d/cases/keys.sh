@@ -1,4 +1,4 @@
-# title: a server that asks for a shared key: who proves one reads and writes, a wrong key and Linux, which knows none, are refused at once
+# title: a server that requires a key: a client with the key reads and writes; a wrong key and Linux are rejected
 # only: server=urtrs invalidate=on
 # limit: 300
 printf 'web1:%064d\n' 1 >"$RUN/keys"

@@ -1,4 +1,4 @@
-# title: processor time of an IO over the fabric tcp without TLS, with TLS by OpenSSL, and with what is sent sealed by the kernel
+# title: processor time of an IO over the fabric tcp without TLS, with TLS by OpenSSL, and with kernel TLS
 # only: client=urtrs server=urtrs invalidate=on paths=1
 # limit: 1200
 # duration: 5 fast 1

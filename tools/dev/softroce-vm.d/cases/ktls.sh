@@ -1,4 +1,4 @@
-# title: TLS of the fabric tcp with keys, sealed by the kernel (kTLS) at both ends, at one of them, at none: what is written is read
+# title: TLS of the fabric tcp with keys; kernel TLS (kTLS) at both ends, one end or no end; data are read back
 # only: client=urtrs server=urtrs invalidate=on paths=1
 # runs: conformance/contract/tcp_tls_contract_test
 . "$LAB_GUEST/lib/tls"

@@ -1,4 +1,4 @@
-# title: the kernel's client of a host with 256 possible processors: 257 connections for a path
+# title: the kernel's client on a host with 256 possible processors: 257 connections per path
 # only: client=kernel server=urtrs
 # limit: 600
 # kernels: 6.1

@@ -1,4 +1,4 @@
-# title: nbdkit is killed under /dev/nbd0 of `urtrs map --nbd`, again and again: no IO fails, the data are there, and it grows
+# title: nbdkit is killed repeatedly under /dev/nbd0 of `urtrs map --nbd`: no IO fails, no data are lost; it can grow
 # only: client=urtrs
 # limit: 400
 # runs: tools/urtrs/urtrs tools/urtrs-mapd/urtrs-mapd

@@ -1,4 +1,4 @@
-# title: /dev/nbd0 of `urtrs map --nbd` whose nbdkit does not come back fails in time; one in use is not taken away; read-only
+# title: /dev/nbd0 of `urtrs map --nbd` fails in time if nbdkit does not restart; stays attached while in use; read-only
 # only: client=urtrs server=urtrs
 # limit: 300
 # runs: tools/urtrs/urtrs tools/urtrs-mapd/urtrs-mapd

@@ -1,4 +1,4 @@
-# title: BLKZEROOUT keeps blocks allocated where both ends know NOUNMAP (RNBD 2.2, and ours); else they are freed
+# title: BLKZEROOUT keeps blocks allocated if both ends support NOUNMAP (RNBD 2.2, and ours); otherwise it frees them
 # fast: yes
 # kernels: 6.12 6.12-rnbd2.2 7.3
 server_start

@@ -1,4 +1,4 @@
-# title: md-raid1 with a bitmap over two servers: one is killed under load, comes back, its leg is resynchronised, both legs equal
+# title: md-raid1 with a bitmap over two servers: one is killed under load and restarted; its leg is resynchronised
 # only: client=kernel server=urtrs
 # limit: 600
 # unpacks: mdadm

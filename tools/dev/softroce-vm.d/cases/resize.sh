@@ -1,4 +1,4 @@
-# title: the server's device grows and its new part is served at once; a new mapping has the new size
+# title: the server's device grows: the new part is usable immediately; a new mapping has the new size
 # limit: 300
 server_start
 client_map 0

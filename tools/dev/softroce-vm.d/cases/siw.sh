@@ -1,4 +1,4 @@
-# title: software iWARP of the kernel (siw) as the peer of the TCP fabric: set-up, CRC, writes, SENDs, ends; what is spoilt is found
+# title: kernel iWARP (siw) as the peer of the fabric tcp: setup, CRC, writes, SENDs, teardown; detection of errors
 # only: client=urtrs server=urtrs invalidate=on paths=1
 # limit: 240
 # runs: conformance/iwarp/iwarp_peer

@@ -1,4 +1,4 @@
-# title: IOs a second of every pair of peers and of NVMe over RDMA: in turns, so that all have the same machine
+# title: IOs per second of every pair of peers and of NVMe over RDMA, measured in turns
 # only: client=kernel server=kernel paths=1
 # limit: 800
 # ours: yes

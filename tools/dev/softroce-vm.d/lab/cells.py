@@ -78,7 +78,7 @@ def matches(entry, cell):
 
 
 def left_out(cell):
-    """Why the cell is not run, or None."""
+    """Reason why the cell is not run, or None."""
     return next((entry["name"] for entry in LEFT_OUT if matches(entry, cell)), None)
 
 

@@ -10,7 +10,7 @@ from labs import ROOT, Unavailable
 from . import kernels, quick, unpacked
 from .tools import GUEST, HERE, run, which
 
-PROGRAMS = {  # program: package
+PROGRAMS = {  # program -> package
     "qemu-system-x86_64": "qemu-system-x86", "cpio": "cpio", "modprobe": "kmod", "xz": "xz-utils", "make": "make",
     "gcc": "gcc", "strip": "binutils", "rdma": "iproute2", "ip": "iproute2", "iptables": "iptables", "tcpdump": "tcpdump", "fio": "fio",
     "nbdkit": "nbdkit", "nbd-client": "nbd-client", "mkfs.ext4": "e2fsprogs", "pkill": "procps", "gzip": "gzip"}
