@@ -43,7 +43,7 @@ std::array<Profile, 2> adapters() {
 }
 
 [[noreturn]] void fail(const Line& line) {
-  std::fprintf(stderr, "bench_verbs: %s: the requests do not go through\n", line.name);
+  std::fprintf(stderr, "bench_verbs: %s: the requests fail\n", line.name);
   std::exit(1);
 }
 

@@ -3,8 +3,8 @@
 
 Usage: faults.py --sim URTRS-SIM [--print]
 
-`URTRS-SIM list` must print scenarios, fault classes and labels. --print writes the table for docs/simulation.md: the
-faults that the simulator cannot inject completely, with the reason.
+`URTRS-SIM list` must print scenarios, fault classes and labels. --print prints the faults that the simulator cannot inject
+completely, with the reason.
 Exit code: 0 on success, 1 on errors, 2 for wrong usage.
 """
 

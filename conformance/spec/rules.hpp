@@ -1,5 +1,5 @@
-// Table of all rules of the specification. Checks refer to it, `urtrs-replay check` reports from it, and the
-// table in docs/conformance.md is printed from it. The meaning of an id never changes.
+// Table of all rules of the specification. Checks refer to it, `urtrs-replay check` reports from it, and
+// `urtrs-replay check --rules` prints it. The meaning of an id never changes.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -112,7 +112,7 @@ tl::expected<AccessRules, std::string> parse_access(std::string_view addresses, 
   const bool empty[] = {rules.addresses.empty(), rules.identities.empty(), rules.sessions.empty()};
   for (unsigned i = 0; i < 3; ++i) {
     // An empty list would allow every client, although a restriction was intended.
-    if (!given[i].empty() && empty[i]) return tl::unexpected<std::string>("a list without a word in it");
+    if (!given[i].empty() && empty[i]) return tl::unexpected<std::string>("the list is empty");
     rules.text[i] = given[i];
   }
   return rules;

@@ -231,7 +231,7 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Se
 std::string Server::Impl::holder_of(const std::string& name) const {
   for (const auto& other : sessions) {
     if (other == nullptr || name.empty() || other->name != name) continue;
-    std::string words = "session " + std::to_string(other->machine.index()) + " holds it";
+    std::string words = "session " + std::to_string(other->machine.index()) + " owns this name";
     for (const Path& path : other->paths)
       if (path.up && !path.peer.empty()) return words + ", of " + path.peer.substr(0, path.peer.find(' '));
     return words + ", without a connected path";

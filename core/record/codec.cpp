@@ -146,7 +146,7 @@ Compatibility::Compatibility(const Schema& file) {
       entry.map.push_back(at);
     }
     if (found != theirs->fields.size() && entry.problem.empty()) {
-      entry.problem = "this version does not know all of its fields";
+      entry.problem = "this version does not know all fields of the event";
     }
     entry.same = entry.problem.empty() && found == ours.fields.size();
     for (std::size_t i = 0; i < entry.map.size(); ++i) entry.same &= entry.map[i] == static_cast<int>(i);

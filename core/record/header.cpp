@@ -171,7 +171,7 @@ const char* parse_fields(Cursor& cursor, const Schema& schema, EventInfo& event)
       field.enumeration = static_cast<std::uint16_t>(cursor.varint(kMaxEnums - 1));
     }
     if (!is_well_formed(field, schema)) return "an event has a field of an unknown type";
-    if (!names.insert(field.name).second) return "an event has a field twice";
+    if (!names.insert(field.name).second) return "a field occurs twice in an event";
     event.fields.push_back(std::move(field));
   }
   return nullptr;
@@ -186,7 +186,7 @@ const char* parse_events(Cursor cursor, Schema& schema) {
     event.category = static_cast<EventClass>(cursor.u8());
     event.name = cursor.text();
     if (!schema.events.empty() && schema.events.back().id >= event.id) return "the events are not in order";
-    if (!names.insert(event.name).second) return "two events have one name";
+    if (!names.insert(event.name).second) return "two events have the same name";
     if (const char* why = parse_fields(cursor, schema, event)) return why;
     schema.events.push_back(std::move(event));
   }

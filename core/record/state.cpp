@@ -28,8 +28,8 @@ StateDifference first_difference(const StateText& a, const StateText& b) {
     const bool in_a = i < a.size();
     const bool in_b = i < b.size();
     if (in_a && in_b && a[i] == b[i]) continue;
-    return {in_a ? a[i].first + '=' + a[i].second : "has no more",
-            in_b ? b[i].first + '=' + b[i].second : "has no more"};
+    return {in_a ? a[i].first + '=' + a[i].second : "has no further fields",
+            in_b ? b[i].first + '=' + b[i].second : "has no further fields"};
   }
   return {};
 }

@@ -149,9 +149,8 @@ std::string file_error_text(int error) {
   if (error == EEXIST)
     return "what is there is neither an empty file nor a trace, and is left as it is; name another file";
   if (error == EPERM)
-    return "not permitted (a file or link that another user made in a public folder is not used); name a "
-           "file in a folder of "
-           "your own";
+    return "not permitted (files and links that another user created in a public folder are not used); use a "
+           "file in a folder of your own";
   return std::generic_category().message(error);
 }
 

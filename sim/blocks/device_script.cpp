@@ -154,11 +154,11 @@ std::string DeviceScriptReader::take_disks(std::string_view rest) {
                                                           : plain_number(word.substr(equals + 1));
     const std::string_view name = word.substr(0, equals);
     if (name.empty() || !sectors || *sectors == 0 || *sectors > kMostSectors)
-      return "not NAME or NAME=SECTORS, 1 to 4096 of them: '" + std::string(word) + "'";
+      return "expected NAME or NAME=SECTORS (1 to 4096) instead of '" + std::string(word) + "'";
     if (is_known(name)) return "a disk '" + std::string(name) + "' is there already";
     disks.push_back({std::string(name), *sectors});
   }
-  return disks.empty() ? "'disks' is followed by the names of disks" : "";
+  return disks.empty() ? "'disks' needs the names of disks" : "";
 }
 
 std::string DeviceScriptReader::take_word(DeviceLine& line, std::uint32_t words, std::string_view word) {
@@ -171,7 +171,7 @@ std::string DeviceScriptReader::take_word(DeviceLine& line, std::uint32_t words,
   if (equals == std::string_view::npos || (word_of(name) & words) == 0)
     return std::string(kDeviceVerbs[static_cast<std::size_t>(line.verb)].name) + " takes no '" +
            std::string(word) + "'";
-  return set_value(line, name, word.substr(equals + 1)) ? "" : "not understood: '" + std::string(word) + "'";
+  return set_value(line, name, word.substr(equals + 1)) ? "" : "invalid value: '" + std::string(word) + "'";
 }
 
 DeviceScript& DeviceScriptReader::innermost() {
@@ -225,7 +225,7 @@ std::string DeviceScriptReader::take(std::string_view text, std::size_t number) 
   if (line.verb == Verb::spread && line.number.high > kMostSpread + 1)
     return "spread needs number= up to " + std::to_string(kMostSpread);
   if ((found->words & (kSectorWords | kSectorsWord)) != 0 && line.sectors.low == 0)
-    return "not understood: a disk or an IO of no sectors";
+    return "sectors= must be at least 1";
   if (std::string why = unborn(line); !why.empty()) return why;
   if (!line.as.empty()) named_.push_back(line.as);
   if (line.verb == Verb::open || (line.verb == Verb::map && line.is == DeviceLine::Outcome::unasked))
@@ -235,7 +235,7 @@ std::string DeviceScriptReader::take(std::string_view text, std::size_t number) 
     added_.push_back(line.disk);
   }
   const bool is_block = line.verb == Verb::repeat || line.verb == Verb::either;
-  if (is_block && open_.size() == kMostNested) return "more than eight blocks in each other";
+  if (is_block && open_.size() == kMostNested) return "blocks are nested more than eight deep";
   if (is_block) line.parts.emplace_back();
   DeviceScript& around = innermost();
   around.push_back(std::move(line));
@@ -271,10 +271,11 @@ std::string device_steps_text() {
   }
   all += "  a disk without =SECTORS has " + std::to_string(kSectors) +
          " of them, of 512 bytes; an IO without sectors= has 8 and begins at sector 0\n"
-         "  a range LOW..HIGH is a draw, without HIGH; a path step without path= means both, 0 and 1\n"
-         "  is=ok, is=failed, is=ERRNO (EIO) or is=ok_at_last: EIO for what was lost, then ok when it is "
+         "  a range LOW..HIGH is drawn at random, HIGH excluded; a path step without path= applies to paths "
+         "0 and 1\n"
+         "  is=ok, is=failed, is=ERRNO (such as EIO) or is=ok_at_last: EIO for lost data, then ok when "
          "submitted again\n"
-         "  a line that waits does so for ten virtual minutes at most\n";
+         "  a line waits for at most ten minutes of virtual time\n";
   return all;
 }
 

@@ -43,47 +43,47 @@ enum DeviceWord : std::uint32_t {
 
 // X(verb, words, description)
 #define RTRS_SIM_DEVICE_VERBS(X)                                                                         \
-  X(disk, kDisk | kMemory, "what the disk is from now on: in memory, without FUA, not to be written")    \
+  X(disk, kDisk | kMemory, "changes the disk: in memory, without FUA, not writable")                     \
   X(add_disk, kNewDisk | kSectorsWord, "the server has another disk, of `sectors`")                      \
-  X(map, kNewDisk | kReadOnly | kIs, "begins to map the disk; is=EEXIST: that is refused at once")       \
+  X(map, kNewDisk | kReadOnly | kIs, "starts to map the disk; is=EEXIST: expects an immediate refusal")  \
   X(open, kDisk | kReadOnly, "maps the disk, and waits until it is open")                                \
-  X(remap, kDisk, "asks for the device again")                                                           \
+  X(remap, kDisk, "reopens the device")                                                                  \
   X(unmap, kDisk, "unmaps the device")                                                                   \
   X(opened, kDisk, "waits until the device is open")                                                     \
   X(unmapped, kNewDisk, "waits until it is unmapped")                                                    \
   X(refused, kNewDisk | kIs, "waits until the server has refused it with this errno")                    \
   X(not_open, kDisk, "a rule: the device is not open")                                                   \
-  X(openings, kDisk | kNumber, "a rule: it was opened so often")                                         \
-  X(size, kDisk | kSectorsWord, "a rule: the client knows so many `sectors`")                            \
-  X(holders, kDisk | kNumber, "a rule: so many sessions of the server hold it open")                     \
+  X(openings, kDisk | kNumber, "a rule: the device was opened `number` times")                           \
+  X(size, kDisk | kSectorsWord, "a rule: the client knows a size of `sectors`")                          \
+  X(holders, kDisk | kNumber, "a rule: `number` sessions of the server have it open")                    \
   X(write, kDisk | kSectorWords | kIs | kAs | kFua, "submits a write; with is= it waits for the result") \
   X(read, kDisk | kSectorWords | kIs | kAs, "submits a read")                                            \
   X(flush, kDisk | kIs | kAs, "submits a flush")                                                         \
   X(discard, kDisk | kSectorWords | kIs | kAs, "submits a discard")                                      \
   X(write_zeroes, kDisk | kSectorWords | kIs | kAs, "submits a write-zeroes")                            \
-  X(done, kName | kIs, "waits until the IO named with as= is over")                                      \
-  X(load, kDisk | kNumber | kSectorsWord, "`number` IOs of any kind and place, some time apart")         \
-  X(spread, kDisk | kNumber, "writes and reads of other sectors each, at once; at most eight")           \
-  X(over, 0, "waits until every IO is over")                                                             \
-  X(crash, kProcess, "the server's host dies, or its process alone")                                     \
+  X(done, kName | kIs, "waits until the IO named with as= has completed")                                \
+  X(load, kDisk | kNumber | kSectorsWord, "`submits `number` random IOs with pauses in between")         \
+  X(spread, kDisk | kNumber, "submits up to eight writes and reads at once, each for other sectors")     \
+  X(over, 0, "waits until every IO has completed")                                                       \
+  X(crash, kProcess, "crashes the server host, or with `process` only the process")                      \
   X(start, 0, "the next server starts")                                                                  \
   X(restart, kTime | kProcess, "crash, pass time=, start")                                               \
-  X(replace, 0, "the server ends orderly, and the next one starts")                                      \
-  X(cut, kPath, "nothing goes through on the path")                                                      \
-  X(heal, kPath, "everything goes through again")                                                        \
-  X(break_path, kPath, "its connections break")                                                          \
+  X(replace, 0, "the server closes orderly, and a new one starts")                                       \
+  X(cut, kPath, "cuts the path in both directions")                                                      \
+  X(heal, kPath, "heals the path")                                                                       \
+  X(break_path, kPath, "breaks all connections of the path")                                             \
   X(link_up, 0, "waits until a path is connected")                                                       \
   X(link_down, 0, "waits until no path is connected")                                                    \
-  X(take_away, kDisk, "an operator of the server closes it by force")                                    \
+  X(take_away, kDisk, "the server operator closes the device by force")                                  \
   X(resize, kDisk | kSectorsWord, "the disk has `sectors` from now on")                                  \
-  X(absent, kDisk | kIs, "the server refuses to open the disk with this errno; is=ok: no longer")        \
+  X(absent, kDisk | kIs, "the server refuses to open the disk with this errno; is=ok: stops refusing")   \
   X(fail_sync, kDisk, "a flush by another session fails")                                                \
   X(next_sync_fails, kDisk, "the next flush of the disk fails")                                          \
-  X(in_storage, kNumber, "waits until storage works for so many")                                        \
-  X(acted, kDisk | kNumber, "waits until so many operations acted on the disk")                          \
+  X(in_storage, kNumber, "waits until storage has `number` operations in progress")                      \
+  X(acted, kDisk | kNumber, "waits until `number` operations were executed on the disk")                 \
   X(pass, kTime, "waits")                                                                                \
-  X(repeat, kNumber, "the lines up to `end`, `number` times")                                            \
-  X(either, 0, "one of the parts between `or` lines, up to `end`, drawn")
+  X(repeat, kNumber, "repeats the lines up to `end` `number` times")                                     \
+  X(either, 0, "plays one of the parts between `or` lines, up to `end`, chosen at random")
 
 struct DeviceLine {
   enum class Verb : std::uint8_t {

@@ -113,7 +113,7 @@ TEST_F(UnansweredOpenTest, IsAskedForAgainInTime) {
   EXPECT_EQ(waits(0), "");
   EXPECT_EQ(waits(BlockClient::kRetryPause), "");
   EXPECT_EQ(waits(BlockClient::kRetryPause + milliseconds(2)),
-            "a device that is not open is asked for again in time");
+            "a device that is not open is reopened in time");
 }
 
 // The server refuses to reopen the device.
@@ -148,7 +148,7 @@ TEST_F(RefusedDeviceTest, IsTriedAgainWhenTheFirstPauseIsOver) {
   EXPECT_TRUE(accepts());
   book.polls(begin + seconds(1));
   EXPECT_FALSE(accepts());
-  EXPECT_EQ(failure, "a device that was refused is tried again in time");
+  EXPECT_EQ(failure, "a refused device is retried in time");
 }
 
 TEST_F(RefusedDeviceTest, IsTriedAgainAfterTwiceThePauseUnlessADeviceOpened) {

@@ -66,7 +66,7 @@ void DiskBook::check_reopens() {
   if (!client_->session().link_up()) return;
   for (const auto& [handle, mapped] : mapped_)
     expect(!client_->refused(handle) || (reopen_at_ != kNever && client_->next_timer() <= reopen_at_),
-           "a device that was refused is tried again in time");
+           "a refused device is retried in time");
 }
 
 // Messages that failed while the link was up are sent again after a constant pause.
@@ -79,7 +79,7 @@ void DiskBook::check_asks(Nanos clock) {
   const Client& session = client_->session();
   asks_since_ = waits && session.link_up() && session.inflight() == 0 ? std::min(asks_since_, clock) : kNever;
   expect(asks_since_ == kNever || clock - asks_since_ <= BlockClient::kRetryPause + milliseconds(1),
-         "a device that is not open is asked for again in time");
+         "a device that is not open is reopened in time");
 }
 
 void DiskBook::check_waits(Nanos clock) {

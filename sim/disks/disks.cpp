@@ -254,7 +254,7 @@ void Disks::perform(const Host& host, const block::MeasureExport& action) {
   // A file may end with a partial block.
   const std::uint64_t sectors = disk.now.size() + disk.block / kDiskSector - 1;
   expect(host.server.export_measured(host.fabric, host.clock, action.id, sectors),
-         "a measurement is waited for");
+         "the server has requested this measurement");
 }
 
 void Disks::perform(const Host&, const block::SessionClosed& action) {

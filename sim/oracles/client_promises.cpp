@@ -65,7 +65,7 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
     asked_[path.path] = kNever;
   const bool ended = path.state == PathState::closed && config_.max_reconnect_attempts < 0;
   if (ended && !leaving_ && asked_[path.path] == kNever)
-    fail(std::string(" is closed although nobody asked for that: ") + to_string(path.reason));
+    fail(std::string(" is closed although no operator disconnected it: ") + to_string(path.reason));
 }
 
 void ClientPromises::recovered(std::span<const PathStatus> before, std::span<const PathStatus> after,

@@ -26,7 +26,7 @@ class CloseWatch {
     if (now <= since_ + bound) return;
     judge_.fail(Oracle::promises, now,
                 who_ + (ended ? " has not closed " : " has not ended its connections ") +
-                    std::to_string(now - since_) + " ns after it was told to, which is more than " +
+                    std::to_string(now - since_) + " ns after close() was called; limit " +
                     std::to_string(bound));
   }
 

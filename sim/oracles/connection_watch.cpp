@@ -168,9 +168,9 @@ void ConnectionWatch::poll_begins(Nanos now, std::span<const Nanos> waiting) {
     const Path& path = paths_[number];
     const bool waits = number < waiting.size() && waiting[number] == path.retry_since;
     if (waits && path.retry_at != kNever && now > path.retry_at + kRounding)
-      judge_.fail(Oracle::promises, now,
-                  who_ + ": path " + std::to_string(number) +
-                      " was not tried again when the delay that it had told was over");
+      judge_.fail(
+          Oracle::promises, now,
+          who_ + ": path " + std::to_string(number) + " was not retried when its announced delay had passed");
     if (path.waits == Waits::for_nothing || path.since == kNever) continue;
     const bool info = path.waits == Waits::for_info;
     const Nanos limit = limit_of(path);

@@ -12,46 +12,45 @@ namespace rtrs::sim {
 
 // Id and rule of each oracle. Reports cite the ids, which never change their meaning. conformance/spec judges
 // the rules for traces after the run.
-#define RTRS_SIM_ORACLES(X)                                                                                 \
-  X(exactly_once, "O1",                                                                                     \
-    "every accepted request gets one callback, and success only if the server reported it")                 \
-  X(slot_exclusivity, "O2",                                                                                 \
-    "a chunk has one user at a time and its content does not change under that user")                       \
-  X(data_integrity, "O3", "storage and application see whole sectors of known writes, at their place")      \
-  X(history, "O4", "each sector is a register: no lost update, no effect outside the window of its write")  \
-  X(ledger, "O5",                                                                                           \
-    "permits, connections, memory and keys are back at their number when nothing is under way")             \
-  X(incarnation, "O6", "all connections that a path has at a time belong to one attempt")                   \
-  X(legality, "O7", "honest peers never break the protocol, and no machine breaks its invariant")           \
-  X(heartbeat, "O8", "a path dies of silence only, and of every silence within (missed_max + 2) intervals") \
-  X(liveness, "O9", "after the faults every path connects and every request completes, within bounds")      \
-  X(keys, "O10", "nobody uses a key that is dead, and a READ's key ends with its request")                  \
-  X(posting, "O11", "work is posted where it is legal and fits, receives are there in time (traces)")       \
-  X(ownership, "O12",                                                                                       \
-    "memory is touched by its owner only: nothing is reused before it is drained (traces)")                 \
-  X(wire, "O13", "every message has the form, the place and the order that the protocol gives it (traces)") \
-  X(links, "O14", "link events alternate and tell whether a path is connected")                             \
-  X(hostile, "O15", "a peer that breaks the protocol loses its path and harms nobody else")                 \
-  X(determinism, "O16", "the same seed gives the same run")                                                 \
-  X(specification, "O17", "the specification follows every trace, and never knows too little (traces)")     \
-  X(laws, "O18", "the network keeps the laws of reliable connections")                                      \
-  X(devices, "O19",                                                                                         \
-    "block devices keep what was written, tell what was lost, and end each request as they promise")        \
-  X(promises, "O20", "what the options of a client promise holds: no timer strikes early, none is missing") \
-  X(crowds, "O21",                                                                                          \
-    "sessions of one client address stay within the limits, and the oldest half-open one gives way")        \
-  X(one_server, "O22", "a client makes no session at another server while it has one")                      \
-  X(order, "O23",                                                                                           \
-    "requests of one affinity keep their order, and each takes the path that the policy prefers (traces)")  \
-  X(losses, "O24",                                                                                          \
-    "a connection that is lost or refused ends its path at once, and the news of it says why")              \
-  X(identities, "O25", "no connection gets into a session that a client of another identity made")          \
-  X(gate, "O26", "where keys are asked for, a stranger gets nothing but a refusal with EACCES")             \
-  X(adapters, "O27",                                                                                        \
-    "adapters are used as their drivers demand: no overrun, nothing used after its end, nothing left "      \
-    "behind")                                                                                               \
-  X(addresses, "O28",                                                                                       \
-    "of a name with several addresses each is tried in turn, and a dead one holds up the path briefly")     \
+#define RTRS_SIM_ORACLES(X)                                                                                  \
+  X(exactly_once, "O1",                                                                                      \
+    "every accepted request gets one callback, and success only if the server reported it")                  \
+  X(slot_exclusivity, "O2",                                                                                  \
+    "a chunk has one user at a time and its content does not change under that user")                        \
+  X(data_integrity, "O3", "storage and application see whole sectors of known writes, at their place")       \
+  X(history, "O4", "each sector is a register: no lost update, no effect outside the window of its write")   \
+  X(ledger, "O5", "permits, connections, memory and keys return to their number when nothing is in flight")  \
+  X(incarnation, "O6", "all connections that a path has at a time belong to one attempt")                    \
+  X(legality, "O7", "honest peers never break the protocol, and no machine breaks its invariant")            \
+  X(heartbeat, "O8",                                                                                         \
+    "a path is declared dead only after silence, and after every silence within (missed_max + 2) intervals") \
+  X(liveness, "O9", "after the faults every path connects and every request completes, within bounds")       \
+  X(keys, "O10", "no peer uses an invalid key, and the key of a READ ends with its request")                 \
+  X(posting, "O11", "work is posted where it is legal and fits, receives are there in time (traces)")        \
+  X(ownership, "O12", "only the owner accesses memory: nothing is reused before it is drained (traces)")     \
+  X(wire, "O13", "every message has the form, the place and the order that the protocol gives it (traces)")  \
+  X(links, "O14", "link events alternate and tell whether a path is connected")                              \
+  X(hostile, "O15", "a peer that violates the protocol loses its path and harms no other peer")              \
+  X(determinism, "O16", "the same seed gives the same run")                                                  \
+  X(specification, "O17", "the specification accepts every trace, and is never undetermined (traces)")       \
+  X(laws, "O18", "the network keeps the laws of reliable connections")                                       \
+  X(devices, "O19",                                                                                          \
+    "block devices keep written data, report lost data, and complete each request as documented")            \
+  X(promises, "O20", "the options of a client are kept: no timer expires early, none is missing")            \
+  X(crowds, "O21",                                                                                           \
+    "sessions of one client address stay within the limits, and the oldest half-open one is evicted")        \
+  X(one_server, "O22", "a client makes no session at another server while it has one")                       \
+  X(order, "O23",                                                                                            \
+    "requests of one affinity keep their order, and each takes the path that the policy prefers (traces)")   \
+  X(losses, "O24",                                                                                           \
+    "a lost or refused connection ends its path at once, and the path event gives the reason")               \
+  X(identities, "O25", "no connection gets into a session that a client of another identity made")           \
+  X(gate, "O26", "a server that requires keys refuses a client without one with EACCES")                     \
+  X(adapters, "O27",                                                                                         \
+    "adapters are used as their drivers demand: no overrun, nothing used after its end, nothing left "       \
+    "behind")                                                                                                \
+  X(addresses, "O28",                                                                                        \
+    "each address of a host name is tried in turn, and a dead one delays the path only briefly")             \
   X(transitions, "O29", "a client path connects out of an attempt only, and drains before it is used again")
 
 // Oracles that are called for the events of a client (sim/oracles/client_oracle.hpp).

@@ -29,7 +29,7 @@ class KeyHygiene {
     if (keys == 0) return;
     judge_.fail(Oracle::keys, now,
                 "client " + std::to_string(client) +
-                    ": a READ with NEED_INVAL was answered and its key left alive, which nobody agreed on: a "
+                    ": a READ with NEED_INVAL was answered but its key was left valid without agreement: a "
                     "kernel client before 6.12 never completes it");
   }
 

@@ -29,7 +29,7 @@ bool add(Catalogue& catalogue, std::string_view text, std::string& why) {
   for (const ScenarioText& one : kept) {
     const auto same = [&one](const Directed& other) { return other.id == one.id; };
     if (std::any_of(catalogue.all.begin(), catalogue.all.end(), same)) {
-      why = "line " + std::to_string(one.line) + ": a scenario '" + one.id + "' is there already";
+      why = "line " + std::to_string(one.line) + ": duplicate scenario '" + one.id + "'";
       return false;
     }
     fresh.push_back({one.id, one.title, &one, nullptr});

@@ -154,14 +154,14 @@ class Reader {
     if (word == "setup" || word == "scenario") return begin(word == "setup", rest);
     if (settings_ == nullptr) return "a scenario begins with 'scenario ID'";
     if (word == "set") return take_settings(rest);
-    if (scenario_ == nullptr) return "a setup has nothing but lines that begin with 'set'";
+    if (scenario_ == nullptr) return "a setup may only contain 'set' lines";
     if (word == "title") {
       scenario_->title = rest;
       return {};
     }
     if (word == "expect") {
       scenario_->expect = rest == "ok" ? std::string_view() : rest;
-      return rest == "ok" || is_oracle(rest) ? "" : "'expect' is followed by ok or the id of an oracle";
+      return rest == "ok" || is_oracle(rest) ? "" : "'expect' needs ok or the id of an oracle";
     }
     if (word == "disks") return begin_disks(rest);
     if (disks_ && word != "rate") return disks_->take(line, number);
@@ -218,8 +218,8 @@ class Reader {
   }
 
   std::string begin_disks(std::string_view rest) {
-    if (disks_) return "'disks' is there already";
-    if (!scenario_->script.empty()) return "'disks' comes before all steps";
+    if (disks_) return "duplicate 'disks' line";
+    if (!scenario_->script.empty()) return "'disks' must come before all steps";
     return disks_.emplace().take_disks(rest);
   }
   std::string end_disks() {
@@ -238,13 +238,14 @@ class Reader {
     setting_lines_.clear();
     const std::size_t colon = rest.find(':');
     name_ = trimmed(rest.substr(0, colon));
-    if (name_.empty() || name_.find(' ') != std::string::npos) return "a name without blanks is missing";
+    if (name_.empty() || name_.find(' ') != std::string::npos) return "missing name (no spaces allowed)";
     Settings settings;
     for (std::string_view bases = colon == std::string_view::npos ? "" : rest.substr(colon + 1);;) {
       const std::string_view base = take_word(bases);
       if (base.empty()) break;
       const auto known = setups_.find(base);
-      if (known == setups_.end()) return "no setup '" + std::string(base) + "' above";
+      if (known == setups_.end())
+        return "unknown setup '" + std::string(base) + "': define it above this line";
       settings.insert(settings.end(), known->second.begin(), known->second.end());
     }
     scenario_ = nullptr;
@@ -253,7 +254,7 @@ class Reader {
       return {};
     }
     for (const ScenarioText& one : scenarios_)
-      if (one.id == name_) return "a scenario '" + name_ + "' is there already";
+      if (one.id == name_) return "duplicate scenario '" + name_ + "'";
     scenario_ = &scenarios_.emplace_back();
     scenario_->id = name_;
     scenario_->line = at_;
@@ -265,7 +266,8 @@ class Reader {
   std::string take_settings(std::string_view rest) {
     for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest)) {
       const std::size_t equals = word.find('=');
-      if (equals == std::string_view::npos) return "not NAME=VALUE: '" + std::string(word) + "'";
+      if (equals == std::string_view::npos)
+        return "expected NAME=VALUE instead of '" + std::string(word) + "'";
       CalmChoice calm;
       Scenario tried = calm_scenario(calm);
       const std::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
@@ -324,12 +326,11 @@ std::optional<std::vector<ScenarioText>> parse_scenarios(std::string_view text, 
 std::string scenario_reference() {
   CalmChoice calm;
   const Scenario usual = calm_scenario(calm);
-  std::string all = "options of `set`, with what they are where nothing is set:\n";
+  std::string all = "options of `set` with their default values:\n";
   visit_all(usual, [&all](const std::string& name, const auto& value) {
     all += "  " + name + "=" + value_text(value) + "\n";
   });
-  all += "steps (client=1 path=0 con=0 ways=3 count=1, and 0 for the others, where nothing is said):\n" +
-         steps_text();
+  all += "steps (defaults: client=1 path=0 con=0 ways=3 count=1; all other words 0):\n" + steps_text();
   all += "steps of block devices, behind a line `disks NAME...`:\n" + device_steps_text();
   return all;
 }

@@ -14,7 +14,7 @@ bool for_each_name(std::string_view names, std::string& why, Named&& named) {
     const std::string_view name = names.substr(0, names.find(','));
     names.remove_prefix(std::min(names.size(), name.size() + 1));
     if (named(name)) continue;
-    why = "no fault is called '" + std::string(name) + "'; urtrs-sim list prints them";
+    why = "unknown fault '" + std::string(name) + "'; `urtrs-sim list` prints all names";
     return false;
   }
   return true;

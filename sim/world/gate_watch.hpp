@@ -31,7 +31,7 @@ class GateWatch final : public ForwardingFabric {
 
   void accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
               std::span<const std::byte> data) override {
-    if (take(request)) judge_.fail(Oracle::gate, now_, "a stranger without a key is let in");
+    if (take(request)) judge_.fail(Oracle::gate, now_, "a client without a key is accepted");
     inner_.accept(request, key, params, data);
   }
   void reject(std::uint32_t request, std::span<const std::byte> data) override {

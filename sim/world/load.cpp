@@ -182,8 +182,9 @@ void Load::check_failure(const ClientNode& client, std::uint32_t io, Errc result
     const Nanos held = scenario_.workload.block_device ? scenario_.client.queue_timeout : kNever;
     const Nanos limit = std::min(scenario_.client.request_timeout, held);
     if (limit == kNever || now(client) - submitted < limit)
-      judge_.fail(Oracle::liveness, now(),
-                  "request " + std::to_string(io) + " failed as unanswered before its time was over");
+      judge_.fail(
+          Oracle::liveness, now(),
+          "request " + std::to_string(io) + " failed with request_timeout before the timeout expired");
   }
 }
 

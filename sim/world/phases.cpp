@@ -19,9 +19,8 @@ bool Phases::connects_in_time() {
   };
   if (timeline_.run_while(until, came_up)) return true;
   if (!judge_.failed())
-    judge_.fail(
-        Oracle::promises, now(),
-        "a client with a living link had no path when all head starts were over\n  " + cluster_.unfinished());
+    judge_.fail(Oracle::promises, now(),
+                "a client with a working link had no path after all head starts\n  " + cluster_.unfinished());
   return false;
 }
 
@@ -158,7 +157,7 @@ void Phases::liveness() {
     return cluster_.stalled("not every request is over " + to_seconds(now() - from) +
                             " after the last fault");
   if (disks_ != nullptr && !timeline_.run_while(now() + bound.requests(), [this] { return devices_open(); }))
-    return cluster_.stalled("not every device that is mapped is open");
+    return cluster_.stalled("not every mapped device is open");
   // Requests may have delayed the event of a lost path; from now on all paths must stay connected.
   if (!timeline_.run_while(now() + bound.paths(), [this] { return all_connected(); }))
     cluster_.stalled("a path was lost without any fault");

@@ -64,12 +64,12 @@ std::string stranger(const Step& step, const Scenario& world) {
   if (!word_of(step, "client").empty()) {
     if (step.client > world.clients) return one_of("clients", 1, world.clients, "clients");
     if (step.client == 0 && !may_be_the_server(step.verb))
-      return " is for a client, from 1 on; 0 is the server";
+      return " needs a client number of 1 or more; 0 is the server";
   }
   const unsigned paths = world.paths + (world.other_server ? 1 : 0);
   if (!word_of(step, "path").empty() && step.path >= paths) return one_of("paths", 0, paths - 1, "paths");
   if (!word_of(step, "ways").empty() && (step.ways < 1 || step.ways > 3))
-    return " has no such ways: 1 is to the server, 2 to the client, 3 both";
+    return " has invalid ways: 1 is to the server, 2 to the client, 3 both";
   const bool is_request = step.verb == Step::Verb::write || step.verb == Step::Verb::read;
   if (!word_of(step, "con").empty() && !is_request && !is_of_disk(step) && step.con >= world.client.con_num)
     return one_of("connections", 0, world.client.con_num - 1, "client.con_num");
@@ -84,17 +84,17 @@ std::string out_of_range(const Step& step, const Scenario& world) {
   if (!word.empty() && (step.number < numbers.low || step.number > numbers.high))
     return " needs " + std::string(word) + "= from " + std::to_string(numbers.low) + " on" +
            (numbers.high == Numbers{}.high ? "" : ", up to " + std::to_string(numbers.high));
-  if (step.verb == Step::Verb::rate && step.time > 1'000'000) return " is more than a million of a million";
+  if (step.verb == Step::Verb::rate && step.time > 1'000'000) return " needs per_million= of at most 1000000";
   const bool waits_for_clock =
       step.verb == Step::Verb::pass || step.verb == Step::Verb::until || step.verb == Step::Verb::pause;
   if (waits_for_clock && step.time == 0) return " needs time=";
   const bool counts = step.verb == Step::Verb::lie || step.verb == Step::Verb::inject;
-  if (counts && step.count == 0) return " needs count= from 1 on";
+  if (counts && step.count == 0) return " needs count= of at least 1";
   if (word_of(step, "time") != "sector") return {};
   const std::uint64_t unit = world.workload.block_device && !is_of_disk(step) ? kSectorsPerBlock : 1;
   const std::uint64_t sectors = is_of_disk(step) ? kSectorsOfADisk : world.storage.sectors;
   if (step.time > sectors || (step.time + step.number) * unit > sectors)
-    return " ends behind sector " + std::to_string(sectors - 1) + ", the last one" +
+    return " ends after the last sector, which is " + std::to_string(sectors - 1) + "" +
            (is_of_disk(step) ? "" : " (set storage.sectors=)") +
            (unit == 1 ? ""
                       : "; a sector is one of " + std::to_string(unit) + " here (workload.block_device)");
@@ -104,16 +104,16 @@ std::string out_of_range(const Step& step, const Scenario& world) {
 // Checks that the step fits the kind of storage: disks, or the session and its storage.
 std::string other_kind(const Step& step, const Scenario& world) {
   if (world.play.adds_disks && step.verb != Step::Verb::rate)
-    return " is no step of a scenario of block devices";
+    return " is not allowed in a scenario of block devices";
   const std::uint32_t disks = world.workload.disks;
   if (is_of_disk(step)) {
     if (disks == 0)
-      return " needs disks of the load: set workload.disks= (behind a line 'disks' there are other steps)";
+      return " needs disks of the load: set workload.disks= (other steps apply after a line 'disks')";
     return step.con < disks ? "" : one_of("disks", 0, disks - 1, "workload.disks");
   }
   const bool is_of_storage = step.verb == Step::Verb::write || step.verb == Step::Verb::read ||
                              step.verb == Step::Verb::storage || step.verb == Step::Verb::storage_fails;
-  return is_of_storage && disks != 0 ? " does nothing where requests go to disks (workload.disks)" : "";
+  return is_of_storage && disks != 0 ? " has no effect because requests use disks (workload.disks)" : "";
 }
 
 }  // namespace

@@ -29,42 +29,42 @@ namespace rtrs::sim {
   X(connections, true, "client path number", "the server has at least `number` connections of the path")     \
   X(submitted, true, "number", "the clients have submitted `number` requests since the start")               \
   X(delivered, true, "number", "`number` requests have reached storage since the start")                     \
-  X(completed, true, "number", "`number` requests are over")                                                 \
-  X(errors, true, "number", "`number` requests ended with something else than success")                      \
+  X(completed, true, "number", "`number` requests have completed")                                           \
+  X(errors, true, "number", "`number` requests have failed")                                                 \
   X(link_up, true, "client", "the client has a connected path")                                              \
   X(link_down, true, "client", "the client has no connected path")                                           \
   X(ended, true, "client path number", "the client's path was lost for the reason `number`")                 \
   X(dropped, true, "client path number", "the server's end of the path was lost for the reason `number`")    \
   X(reached, true, "number", "the run has passed the mark `number`")                                         \
-  X(held, true, "number", "storage works for `number` requests at least")                                    \
+  X(held, true, "number", "storage has at least `number` requests in progress")                              \
   X(sessions, true, "number", "the server has `number` sessions")                                            \
   X(gone, true, "client", "the client has closed its session")                                               \
   X(retired, true, "", "the server has closed")                                                              \
-  X(cut, false, "client path ways",                                                                          \
-    "nothing goes through on the path; `ways` 1: to the server, 2: to the client, 3: both")                  \
-  X(heal, false, "client path ways", "everything goes through on the path again")                            \
+  X(cut, false, "client path ways", "cuts the path; `ways` 1: to the server, 2: to the client, 3: both")     \
+  X(heal, false, "client path ways", "heals the path")                                                       \
   X(break_con, false, "client path con ways",                                                                \
     "breaks connection `con` of the path, at the client (ways=1) or server (ways=2)")                        \
-  X(break_path, false, "client path ways", "all connections of the path")                                    \
-  X(starve, false, "client path ways time", "heartbeats of the path wait for `time`")                        \
+  X(break_path, false, "client path ways", "breaks all connections of the path")                             \
+  X(starve, false, "client path ways time", "delays heartbeats of the path by `time`")                       \
   X(slow, false, "client path time", "every message of the path takes `time` longer")                        \
-  X(crash, false, "client number", "ends client `client`, or the server for 0; `number` 1: orderly")         \
-  X(restart, false, "client", "starts client `client` again, or the server for 0")                           \
-  X(pause, false, "client time", "node `client` stands still for `time`")                                    \
+  X(crash, false, "client number", "crashes client `client`, or the server for 0; `number` 1: orderly")      \
+  X(restart, false, "client", "restarts client `client`, or the server for 0")                               \
+  X(pause, false, "client time", "pauses node `client` for `time`")                                          \
   X(write, false, "client affinity:con number sector:time",                                                  \
-    "submits `number` sectors from `sector` on, of fresh content")                                           \
+    "submits a write of `number` sectors from `sector` on, with new content")                                \
   X(read, false, "client affinity:con number sector:time",                                                   \
     "submits a read of `number` sectors from `sector` on")                                                   \
-  X(storage, false, "number time length", "the next `number` requests act after `time`, end after `length`") \
+  X(storage, false, "number time length",                                                                    \
+    "the next `number` requests take effect after `time` and end after `length`")                            \
   X(storage_fails, false, "number errno:time", "the next `number` requests fail with `errno`")               \
-  X(rate, false, "number per_million:time", "the chance `number` of the network is so many a million")       \
+  X(rate, false, "number per_million:time", "sets rate `number` of the network to `per_million")             \
   X(disconnect, false, "client path", "the operator of the client disconnects the path")                     \
   X(reconnect, false, "client path", "the operator of the client reconnects the path")                       \
   X(remove, false, "client path", "the operator of the client removes the path")                             \
-  X(add, false, "client path", "the operator adds the path that was removed")                                \
+  X(add, false, "client path", "the operator adds the removed path again")                                   \
   X(policy, false, "client number", "the multipath policy of the client becomes `number`")                   \
   X(drop, false, "client path", "the operator of the server disconnects the path")                           \
-  X(recover, false, "client", "the operator of the client tries at once each path that is down")             \
+  X(recover, false, "client", "the operator of the client reconnects at once each path that is down")        \
   X(leave, false, "client", "the client closes its session")                                                 \
   X(rejoin, false, "client", "the client opens another session")                                             \
   X(retire, false, "", "the server closes")                                                                  \
@@ -73,27 +73,27 @@ namespace rtrs::sim {
   X(fresh_keys, false, "number",                                                                             \
     "the server's always_invalidate is `number`, 1 or 0, from its next start on")                            \
   X(lie, false, "client path con number at size value count",                                                \
-    "the liar: in `count` messages of `number` the `size` bytes from `at` on are `value`; 0: cut there")     \
+    "the liar sets `size` bytes at `at` to `value` in `count` messages of kind `number`; size 0: truncates " \
+    "there")                                                                                                 \
   X(inject, false, "client path con value count",                                                            \
-    "the immediate `value` goes out on a connection of node `client`")                                       \
+    "node `client` sends the immediate `value` on a connection`")                                            \
   X(reconnects, false, "client path number",                                                                 \
-    "a rule: the client's path came back `number` times since the client started")                           \
+    "a rule: the client's path has reconnected `number` times since the client started")                     \
   X(spared, false, "", "a rule: no request failed")                                                          \
   X(unharmed, false, "client", "a rule: no path of the client was ever lost")                                \
-  X(swallow, false, "client path con ways", "connection `con` of the path gets nothing through any more")    \
-  X(let_through, false, "client path con ways",                                                              \
-    "connection `con` of the path gets everything through again")                                            \
-  X(hang, false, "client path con ways", "swallow for good, and neither end ever breaks by itself")          \
+  X(swallow, false, "client path con ways", "drops all traffic of connection `con` of the path")             \
+  X(let_through, false, "client path con ways", "ends swallow for connection `con` of the path")             \
+  X(hang, false, "client path con ways",                                                                     \
+    "drops all traffic of the connection permanently; neither end ever breaks")                              \
   X(unplug, false, "client path ways",                                                                       \
-    "the adapter of the path is gone, at the client, or at the server for ways=2")                           \
-  X(plug, false, "client path ways", "the adapter of the path is back")                                      \
+    "removes the adapter of the path, at the client, or at the server for ways=2")                           \
+  X(plug, false, "client path ways", "plugs the adapter of the path in again")                               \
   X(by, false, "time", "a rule: the virtual time is not later than `time`")                                  \
   X(shortage, false, "client number count",                                                                  \
-    "node `client` cannot have `count` of what it needs, after `number` things")                             \
-  X(map, false, "client disk:con read_only:number",                                                          \
-    "the client maps its disk; read_only=1: for reading only")                                               \
+    "count` resource requests of node `client` fail, after `number` that succeed")                           \
+  X(map, false, "client disk:con read_only:number", "the client maps its disk; read_only=1: read-only")      \
   X(unmap, false, "client disk:con", "the client unmaps its disk")                                           \
-  X(remap, false, "client disk:con", "the client asks for its disk again")                                   \
+  X(remap, false, "client disk:con", "the client reopens its disk")                                          \
   X(disk_write, false, "client disk:con sectors:number sector:time fua:value",                               \
     "submits `sectors` from `sector` of the disk on; fua=1: with FUA")                                       \
   X(disk_read, false, "client disk:con sectors:number sector:time", "submits a read of the disk")            \
@@ -101,8 +101,7 @@ namespace rtrs::sim {
     "submits a discard of the disk")                                                                         \
   X(disk_flush, false, "client disk:con", "submits a flush of the disk")                                     \
   X(resize, false, "client disk:con sectors:number", "the disk has `sectors` from now on")                   \
-  X(forbid, false, "client disk:con number",                                                                 \
-    "number=1: the server opens the disk for reading only; 0: not any more")                                 \
+  X(forbid, false, "client disk:con number", "number=1: the server opens the disk read-only; 0: ends that")  \
   X(take_away, false, "client disk:con", "the operator of the server takes the disk away from its session")  \
   X(fail_sync, false, "client disk:con", "the next flush of the disk fails")
 

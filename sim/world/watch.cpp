@@ -118,8 +118,7 @@ void Watch::check_idle(Nanos until) {
   network_.run_until(until - 1, choice_);
   const auto judge = [this](const Node& node, std::uint64_t acts_before, std::size_t results) {
     if (results == 0 && node.fabric->acts() == acts_before) return;
-    judge_.fail(Oracle::liveness, now(),
-                name_of(node) + " does something before next_deadline() although nothing happened to it");
+    judge_.fail(Oracle::liveness, now(), name_of(node) + " acts before next_deadline() without any event");
   };
   if (server_.up && has_nothing_to_do(server_, server_.driver->next_deadline())) {
     const std::uint64_t acts = server_.fabric->acts();

@@ -28,9 +28,9 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& sett
   const std::string hint = words_of(reason, peer_errno).hint;
   switch (reason) {
     case Reason::connect_refused:
-      return "nobody listens at " + endpoint + ": " + hint;
+      return "no server listens at " + endpoint + ": " + hint;
     case Reason::connect_timeout:
-      return "nobody answered at " + endpoint + ": " + hint;
+      return "no reply from " + endpoint + ": " + hint;
     case Reason::rejected:
       if (is_name_refusal(reason, peer_errno)) return taken_name_words(settings);
       return hint;
@@ -155,8 +155,8 @@ std::string explain_map_failure(const Settings& settings, const std::string& nam
         return "the server may not read " + device + code +
                ", or not for us. Check the permissions of the file, that it is no link out of "
                "dev_search_path, "
-               "and the allow lists of the export; the log of the server says which";
-      return "the server does not let us write to " + device + code + ". Use " + read_only +
+               "and the allow lists of the export; see the server's log";
+      return "the server does not allow this client to write to " + device + code + ". Use " + read_only +
              ", unless the log of the server says that its allow lists leave this client out";
     case ENOSPC:
       return device + " is one device too many" + code + ": a session has " +
@@ -165,8 +165,7 @@ std::string explain_map_failure(const Settings& settings, const std::string& nam
       return device + " is neither a file nor a block device at the server" + code;
     case EINVAL:
       // EINVAL comes from the server, or from this client if it cannot use the geometry in the response.
-      return "the server cannot open " + device +
-             ", or tells a size or block size of it that no client takes" + code +
+      return "the server cannot open " + device + ", or reports an unsupported size or block size" + code +
              ". The log of the server says which";
     default:
       return "the server cannot open " + device + code + ". The log of the server says why";
@@ -240,7 +239,7 @@ std::string explain_failed_request(const Settings& settings, const std::string& 
       return what + "the device was not open for " + duration_words(settings.protocol.queue_timeout) +
              " (queue_timeout)" + (unanswered ? unanswered_words(settings.protocol) : "");
     default:
-      return what + "the log of the server says why, unless a line above does";
+      return what + "see the server's log for the reason, unless a line above does";
   }
 }
 

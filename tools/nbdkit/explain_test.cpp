@@ -111,7 +111,7 @@ TEST(Explain, ARequestForADeviceThatTheServerRefusesSaysWhyAndHowLongItWaited) {
   std::vector<PathStatus> paths(1);
   paths[0].state = PathState::connected;
   std::string line = explain_failed_request(settings, "disk", {}, ENOENT, paths, ENOENT);
-  EXPECT_NE(line.find("IO is held for 2 min (queue_timeout): the server has no device of that name"),
+  EXPECT_NE(line.find("IO is held for 2 min (queue_timeout): the server has no device with this name"),
             std::string::npos)
       << line;
   line = explain_failed_request(settings, "disk", {}, EPERM, paths, EPERM);

@@ -70,7 +70,7 @@ std::string LineQueue::kept_back(State& state) {
   if (!summary) return {};
   return std::to_string(summary->more) +
          (summary->kind == static_cast<std::size_t>(Flood::refused_export)
-              ? " more connections were refused an export"
+              ? " more connections to exports were rejected"
               : " more requests failed") +
          " within " + std::to_string(tools::LogLimiter::kWindow / seconds(1)) + " s";
 }
@@ -99,7 +99,7 @@ void LineQueue::run(const std::shared_ptr<State>& state) {
     state->print(line.important, line.text);
     if (left_out != 0)
       state->print(true, state->stamp() + std::to_string(left_out) +
-                             " more lines were left out, because they were not read in time");
+                             " lines were dropped, because the log was not read in time");
     lock.lock();
   }
   state->ended = true;

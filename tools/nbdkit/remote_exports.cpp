@@ -46,9 +46,9 @@ Error Remote::wait_once(Lock& lock, Patience& patience) {
 bool Remote::go_on_trying(Patience& patience) {
   const Nanos longer = settings_.taken_name_timeout();
   if (!patience.at_start || name_refused_.none() || patience.bound >= longer) return false;
-  lines_(true, "no path came up within " + duration_words(patience.bound) +
-                   " (connect_timeout): " + taken_name_words(settings_) + ". Goes on trying, for " +
-                   duration_words(longer) + " in all");
+  lines_(true, "no path connected within " + duration_words(patience.bound) +
+                   " (connect_timeout): " + taken_name_words(settings_) + ". Retrying for up to " +
+                   duration_words(longer) + " in total");
   patience.bound = longer;
   return true;
 }

@@ -280,7 +280,7 @@ TEST(Settings, APathThatIsGivenTwiceIsRefusedInEverySpelling) {
     const std::string as =
         one == std::string(other) ? "is given twice" : std::string("is the same path as path=") + one;
     EXPECT_EQ(why(settings.complete("h", 1, "/")),
-              std::string("path=") + other + ": " + as + "; every path needs a pair of addresses of its own");
+              std::string("path=") + other + ": " + as + "; each path needs a different pair of addresses");
   }
   Settings settings;
   for (const char* path :

@@ -77,7 +77,7 @@ void in_parent() {
   const std::string report = read_report();
   close_end(0);
   if (!report.empty() && report.front() == kOpened) return;
-  state.print(report.size() > 1 ? report.c_str() + 1 : "nbdkit ended before it opened the device");
+  state.print(report.size() > 1 ? report.c_str() + 1 : "nbdkit exited before it opened the device");
   ::_exit(1);
 }
 

@@ -80,7 +80,7 @@ class Status {
   void on_path_changed(Nanos at, const PathChanged&);
   void on_path_connected(Nanos at, Path&, const std::string& name);
   void on_attempt_failed(const PathChanged&, Path&, const std::string& name, const std::string& reason);
-  // Example: "IO goes on over 1 of 2 paths".
+  // Example: "IO continues on 1 of 2 paths".
   std::string what_is_left() const;
   std::string device_words(const asio::DeviceNews&, const rnbd::Geometry& before, rnbd::DeviceReason) const;
   void on_replaced_cache(const std::string& name, const asio::DeviceNews&);

@@ -93,7 +93,7 @@ std::string check_status_file(const std::string& file) {
   if (::lstat(file.c_str(), &is) != 0)
     return errno == ENOENT ? std::string() : name + "cannot look at it: " + errno_words(errno);
   if (!S_ISREG(is.st_mode))
-    return name + "exists and is not a regular file; name a file that the plugin may replace";
+    return name + "exists and is not a regular file; choose a file that the plugin may replace";
   if (is.st_size == 0) return {};
   const Descriptor in(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (in.get() < 0) return name + "exists and cannot be read: " + errno_words(errno);

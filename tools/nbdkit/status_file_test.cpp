@@ -87,7 +87,7 @@ TEST_F(StatusFileTest, WhatIsNotARegularFileIsRefused) {
   for (const std::string& path : {std::string("/dev/null"), file("fifo"), file("folder"), file("link")})
     EXPECT_EQ(
         check_status_file(path),
-        "status=" + path + ": exists and is not a regular file; name a file that the plugin may replace");
+        "status=" + path + ": exists and is not a regular file; choose a file that the plugin may replace");
 }
 
 TEST_F(StatusFileTest, ReplacingSparesWhatIsNotARegularFile) {

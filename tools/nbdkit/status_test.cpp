@@ -55,13 +55,13 @@ TEST_F(StatusTest, ALostPathItsAttemptsAndItsReturnAreToldWithWhatIsLeft) {
       "on over 1 of 2 paths");
   EXPECT_EQ(lines[1],
             "session me, path 10.0.0.2: attempt 1 of inf, next in 0.0 s (last: connection refused "
-            "[connect_refused]); IO goes on over 1 of 2 paths");
+            "[connect_refused]); IO continues on 1 of 2 paths");
   EXPECT_EQ(
       lines[2],
       "session me, path 10.0.1.2 lost: disconnected by the peer [peer_closed]; no path left, IO waits up "
       "to 2 min (queue_timeout)");
   EXPECT_EQ(lines[3].find("session me, path 10.0.0.2: connected again after "), 0U);
-  EXPECT_NE(lines[3].find(" s (2 attempts); IO goes on over 1 of 2 paths"), std::string::npos);
+  EXPECT_NE(lines[3].find(" s (2 attempts); IO continues on 1 of 2 paths"), std::string::npos);
   const nlohmann::json shown = render();
   ASSERT_EQ(shown["events"].size(), 7U);
   EXPECT_EQ(shown["events"][2]["reason"], to_string(Reason::heartbeat_lost));

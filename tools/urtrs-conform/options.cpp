@@ -70,7 +70,7 @@ void add_selection(CLI::App& app, Options& options, Texts& texts) {
                  "default all");
   app.add_flag("--cve", options.cve,
                "is that server vulnerable? Only the cases of published CVEs, and an answer for each CVE");
-  app.add_flag("--quick", texts.quick, "leave out the cases that wait for heartbeats and the like");
+  app.add_flag("--quick", texts.quick, "skip slow cases, such as those that wait for heartbeats");
   app.add_flag("--hazardous", options.hazardous,
                "also the cases that the peer does not survive, as its baseline says");
   app.add_option("--time-scale", options.time_scale,

@@ -68,8 +68,8 @@ void Keeper::begin() {
     }
     auto wish = lost_ ? wish_in((*process)->command(), options_.parameters) : SessionWish();
     if (!wish) {
-      log(3, fmt::format("session {}: process {} goes on by itself, for its command does not say how it was "
-                         "mapped; to map its devices again, end it",
+      log(3, fmt::format("session {}: process {} is not managed, because its command line does not show how "
+                         "it was mapped; to map its devices again, stop it",
                          session, (*process)->pid()));
       continue;
     }
@@ -318,8 +318,7 @@ void Keeper::on_shown(const std::string& session, const json& shown) {
     found = devices_in(shown);
     served(session).trouble = trouble_of(shown);
   } catch (const json::exception& wrong) {
-    return log(4, fmt::format("session {}: its process answers as none of this version does: {}", session,
-                              wrong.what()));
+    return log(4, fmt::format("session {}: invalid reply from its process: {}", session, wrong.what()));
   }
   served(session).seen = std::move(found.devices);
   if (const auto known = machine_.sessions().find(session);

@@ -57,7 +57,7 @@ rpc::Error Keeper::explain_path(int error, const std::string& session, const std
   }
   const char* hint = "";
   if (error == ENOENT) hint = "\"urtrs client path list\" shows all";
-  if (error == EEXIST) hint = "every path needs a pair of addresses of its own";
+  if (error == EEXIST) hint = "each path needs a different pair of addresses";
   if (error == EBUSY) hint = "a session needs a path: add another one first, or unmap its devices";
   if (error == EALREADY) hint = "another path of the session is being changed; try again";
   if (error == EAGAIN || error == ETIMEDOUT) hint = "its process does not answer; try again later";
@@ -101,7 +101,7 @@ rpc::Error Keeper::explain(int error, const std::string& session, const std::str
   }
   if (error == ETIMEDOUT && process_of(session) != 0)
     return {code, fmt::format("{}its process {} does not answer", what, process_of(session)),
-            "what hinders it? \"kill -9\" ends it, and another one is started", error};
+            "find out why it hangs, or end it with \"kill -9\": urtrs-mapd then starts a new one", error};
   std::string hint = link ? (said.empty() ? "the log of urtrs-mapd says more" : said) : hint_of(error, doing);
   return {code, what + std::strerror(error), std::move(hint), error};
 }

@@ -37,7 +37,7 @@ def test_one_is_there_until_a_signal(tmp_path, ends, how):
     first.send_signal(how)
     assert first.wait(BOUND) == 0
     assert manager.recv(100) == b"STOPPING=1\n"
-    assert re.fullmatch(TIME + "urtrs-mapd: stopped; devices go on\n", first.stderr.read())
+    assert re.fullmatch(TIME + "urtrs-mapd: stopped; devices stay available\n", first.stderr.read())
     third = start(ends, tmp_path, manager)
     assert manager.recv(100) == b"READY=1\n"
     third.send_signal(how)

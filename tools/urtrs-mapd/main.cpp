@@ -81,8 +81,9 @@ std::string take_lock(const std::string& file) {
   const auto [step, error] = try_lock(file);
   if (error == 0) return {};
   if (error == EWOULDBLOCK)
-    return fmt::format("another urtrs-mapd has \"{}\"; give this one another --state and URTRS_RUNTIME_DIR",
-                       file);
+    return fmt::format(
+        "another urtrs-mapd uses \"{}\"; start this one with a different --state and URTRS_RUNTIME_DIR",
+        file);
   return fmt::format("cannot {} \"{}\": {}; --state and URTRS_RUNTIME_DIR name other places", step, file,
                      errno_text(error));
 }
@@ -125,17 +126,17 @@ tl::expected<Loaded, std::string> load(const std::string& file) {
     return tl::unexpected(fmt::format("cannot read \"{}\": {}", file, why));
   }
   if (is_foreign(text))
-    return tl::unexpected(fmt::format(
-        "\"{}\" is no state file of urtrs-mapd: {}; it is left as it is: name another --state, or "
-        "move it away",
-        file, why));
+    return tl::unexpected(
+        fmt::format("\"{}\" is not a state file of urtrs-mapd: {}; it was not changed: use another --state, "
+                    "or move the file away",
+                    file, why));
   const auto aside = mapping::set_aside(file);
   if (!aside)
     return tl::unexpected(
         fmt::format("\"{}\" is damaged: {}; it cannot be renamed: {}", file, why, errno_text(aside.error())));
   log(3, fmt::format(
-             "\"{}\" is damaged: {}; it is \"{}\" now. Nothing is mapped but what runs, which a new file "
-             "gets: map the other devices again, or stop this, mend the file and rename it back",
+             "\"{}\" is damaged: {}; it is \"{}\" now. Only running sessions stay mapped and are saved in a "
+             "new file: map the other devices again, or stop urtrs-mapd, fix the file and rename it back",
              file, why, *aside));
   return Loaded{{}, true};
 }
@@ -163,7 +164,7 @@ int serve(const Options& options, Loaded loaded) {
   log(6, "ready");
   notify("READY=1\n");
   context.run();
-  log(6, options.end_devices ? "stopped" : "stopped; devices go on");
+  log(6, options.end_devices ? "stopped" : "stopped; devices stay available");
   return done;
 }
 
@@ -205,7 +206,7 @@ int keep_kernel_devices() {
   notify("READY=1\n");
   context.run();
   notify("STOPPING=1\n");
-  log(6, "stopped; devices go on");
+  log(6, "stopped; devices stay available");
   return done;
 }
 

@@ -66,7 +66,7 @@ def test_an_unmap_ends_a_map_that_waits(mapd, server, urtrs, fault):
     until("it is being mapped", lambda: mapd.devices().get("disk1", {}).get("state") == "mapping")
     urtrs("unmap", "disk1")
     assert asks.wait(BOUND) == 1
-    assert "Operation canceled; somebody unmapped it meanwhile" in asks.stderr.read()
+    assert "Operation canceled; it was unmapped meanwhile" in asks.stderr.read()
     assert "disk1" not in mapd.devices()
     server.process.send_signal(signal.SIGCONT)
 

@@ -321,9 +321,8 @@ tl::expected<std::unique_ptr<Process>, std::string> Process::adopt(boost::asio::
     ::flock(lock.get(), LOCK_UN);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  return tl::unexpected(
-      fmt::format("somebody holds \"{}\", and the file does not say which process; \"fuser {}\" names it",
-                  files.lock, files.lock));
+  return tl::unexpected(fmt::format("an unknown process holds the lock \"{}\"; \"fuser {}\" shows which",
+                                    files.lock, files.lock));
 }
 
 }  // namespace rtrs::mapd

@@ -41,15 +41,16 @@ std::string hint_of(int error, std::string_view doing) {
     case ENOENT:
       return "the server has no device of this name";
     case EALREADY:
-      return doing == "unmapping" ? "somebody unmaps it now; try again later"
-                                  : "it is open; \"urtrs remap\" is for what the server refused";
+      return doing == "unmapping"
+                 ? "it is being unmapped; try again later"
+                 : "it is already open; \"urtrs remap\" is only for a device that the server rejected";
     case EBUSY:
       return doing == "mapping" ? "it is being unmapped, or open in another mode; try again later"
-                                : "connections use it; \"force\" takes it from them";
+                                : "it is in use; \"force\" closes it anyway";
     case ECANCELED:
-      return "somebody unmapped it meanwhile";
+      return "it was unmapped meanwhile";
     case EEXIST:
-      return "\"urtrs mapping list\" shows it; --idempotent makes this no mistake";
+      return "\"urtrs mapping list\" shows it; use --idempotent to succeed in this case";
     default:
       return {};
   }

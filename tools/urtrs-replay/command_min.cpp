@@ -91,7 +91,8 @@ bool told_by_reference(const MinOptions& options, const std::string& from, const
 
 void print_sound(Output& out, const MinOptions& options) {
   if (!options.reference.empty())
-    return out.line("this core and " + options.reference + " do the same: nothing to minimise"), void();
+    return out.line("this core and " + options.reference + " behave identically: nothing to minimise"),
+           void();
   if (!options.predicate.empty() || !options.shows.empty())
     return out.line("the whole trace does not show what was asked for"), void();
   if (options.looks == "replay")

@@ -101,7 +101,8 @@ void print_pairs(const SweepTotals& totals) {
   // States of a server path; a server path is never waiting.
   constexpr PathState kServer[] = {PathState::absent, PathState::connecting, PathState::connected,
                                    PathState::closing};
-  std::printf("states of the two ends of a path at a time (seeds; client down, server across):\n  %-11s", "");
+  std::printf("simultaneous states of the two ends of a path (seeds; client down, server across):\n  %-11s",
+              "");
   for (const PathState server : kServer) std::printf("%11s", to_string(server));
   std::printf("\n");
   unsigned reached = 0;

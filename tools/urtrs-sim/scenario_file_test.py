@@ -81,7 +81,7 @@ def test_a_second_setup_of_a_name_holds_from_there_on(write):
     ("scenario A\n  delverd number=20\n", "line 2: no verb 'delverd'"),
     ("scenario A\n  set clients=x\n", "line 2: 'x' is no value of clients"),
     ("scenario A: late\n", "line 1: no setup 'late' above"),
-    ("scenario A\n  expect O99\n", "line 2: 'expect' is followed by ok or the id of an oracle"),
+    ("scenario A\n  expect O99\n", "line 2: 'expect' needs ok or the id of an oracle"),
     ("scenario A\nscenario A\n", "line 2: a scenario 'A' is there already"),
     ("scenario L01a\n  delivered number=20\n", "a scenario 'L01a' is there already"),
     ("", "no scenario in it"),

@@ -76,7 +76,7 @@ class Sweep {
     if (!state_error_.empty()) complain(state_error_);
     if (code == kOk && done_below() < options_.seeds.end && options_.go_on) {
       const std::string rest = options_.go_on({done_below(), options_.seeds.end});
-      std::printf("go on: %s\n", rest.c_str());
+      std::printf("continue with: %s\n", rest.c_str());
       answer()["go_on"] = rest;
     }
     if (code == kOk && !state_error_.empty()) return kUsage;

@@ -208,7 +208,7 @@ int change(const Command& command, All& all, const char* method, const std::vect
   // The last argument may be the literal word "force".
   if (const auto force = parameters.find("force"); force != parameters.end()) {
     if (*force != "force")
-      return fail(Mistake{fmt::format("\"{}\" is no argument of {}; the last may be \"force\"",
+      return fail(Mistake{fmt::format("\"unknown argument \"{}\" of {}; only \"force\" may follow\"",
                                       force->get<std::string>(), command.verb),
                           "", false},
                   as_json);
@@ -219,7 +219,7 @@ int change(const Command& command, All& all, const char* method, const std::vect
     return one ? call(**one, method, parameters, command.options) : fail(one.error(), as_json);
   }
   if (all.size() == 1) return call(all.front(), method, parameters, command.options);
-  return fail(Mistake{fmt::format("{} client sessions run; say which", all.size()), "", false}, as_json);
+  return fail(Mistake{fmt::format("there are {} client sessions; name one", all.size()), "", false}, as_json);
 }
 
 // Parses a size such as "64M" and sets "sectors" of `parameters`. Returns the error, or nullopt.
@@ -337,8 +337,7 @@ std::optional<int> change_kept_path(const Command& command, All& all) {
   if (!mapd) {
     std::fprintf(
         stderr,
-        "urtrs: no urtrs-mapd answers that could keep this, so it lasts until the nbdkit of the session "
-        "ends\n");
+        "urtrs: urtrs-mapd does not answer, so this change is lost when the nbdkit of the session ends\n");
     return std::nullopt;
   }
   json parameters{{"session", session}, {"path", command.arguments[1]}};
@@ -376,7 +375,8 @@ int run_client(const Command& given) {
       if (words[at] == mapping_of(one.socket)) words[at] = one.session;
   if (command.verb == "monitor") {
     if (words.empty() && all->size() > 1)
-      return fail(Mistake{fmt::format("{} client sessions run; say which", all->size()), "", false}, as_json);
+      return fail(Mistake{fmt::format("there are {} client sessions; name one", all->size()), "", false},
+                  as_json);
     const auto one =
         words.empty() ? tl::expected<One*, rpc::Error>(&all->front()) : of_session(*all, words[0]);
     return one ? monitor((*one)->client, command.options) : fail(one.error(), as_json);

@@ -198,7 +198,7 @@ std::vector<Detail> of_host() {
         "doctor --rdma 10.0.0.2"}},
       {"",
        "limits",
-       "Without a urtrsd that runs, set and used are empty. docs/limits.md has the same table.",
+       "Without a urtrsd that runs, set and used are empty.",
        {"limits", "limits all --csv", "limits --json | jq '.limits[] | select(.used != null)'"}},
       {"", "version", "", {"version --json"}},
   };

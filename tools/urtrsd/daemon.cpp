@@ -41,9 +41,8 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   protocol.send_invalidate = !config.assume_kernel_6_12_clients;
   if (fabric.send_invalidate_is_slow) protocol.extensions |= wire::Extensions::keys_stay;
   if (!config.extensions) protocol.extensions = wire::Extensions::none;
-  // A response takes at most three work requests (SendQueue::kMaxBatch). Each connection has a send queue.
-  // With 32 entries for other messages, a queue of the default depth takes 512 KiB on mlx5; more would take 1
-  // MiB.
+  // A response takes at most three work requests (SendQueue::kMaxBatch). With 32 entries for other messages,
+  // a send queue of the default depth takes 512 KiB on mlx5; more would take 1 MiB.
   protocol.send_depth =
       static_cast<std::uint16_t>(std::min<std::uint32_t>(3 * config.sess_queue_depth + 32, 4096));
   protocol.heartbeat.interval = milliseconds(config.heartbeat_interval_ms);
@@ -226,14 +225,14 @@ void Daemon::begin_shutdown(const char* why) {
   if (config_.shutdown_timeout_s == 0) return;
   shutdown_.expires_after(std::chrono::seconds(config_.shutdown_timeout_s));
   shutdown_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) leave_at_once(fmt::format("shutdown_timeout_s = {} is over", config_.shutdown_timeout_s));
+    if (!error) leave_at_once(fmt::format("shutdown_timeout_s = {} has expired", config_.shutdown_timeout_s));
   });
 }
 
 // A hanging device may never complete an operation, and an operation cannot be cancelled.
 void Daemon::leave_at_once(const std::string& why) {
-  spdlog::warn("{}: leaving with {} operations in flight and {} devices that are being opened or closed{}",
-               why, engine_->in_flight(), jobs_.unfinished(), what_hangs());
+  spdlog::warn("{}: exiting with {} operations in flight and {} devices being opened or closed{}", why,
+               engine_->in_flight(), jobs_.unfinished(), what_hangs());
   recorder_.close_file();
   catalog_->tell_with({});  // the log is destroyed before the threads of NBD servers end
   forced_ = true;
@@ -245,7 +244,7 @@ void Daemon::log_refused(const PathEvent& news) {
   // With shared keys every connect is first rejected with a challenge. This must not use up the rate limit of
   // real errors.
   if (news.reason == Reason::challenged)
-    return spdlog::debug("asked {} for a proof of its key", client_of(news.peer));
+    return spdlog::debug("sent {} a key challenge", client_of(news.peer));
   std::string facts = news.refusal_words;
   if (news.reason == Reason::too_many_sessions) {
     const ServerConfig limits = protocol_config(config_, fabric_->capabilities());
@@ -328,8 +327,6 @@ void Daemon::watch_expiry() {
     watch_expiry();
   });
 }
-
-// --- actions of the block server ---
 
 void Daemon::perform(const block::SessionOpened& action) {
   try {

@@ -38,7 +38,7 @@ attributes::OpenDevice& of_backing(std::vector<attributes::OpenDevice>& devices,
 // If this fails, urtrsd runs without a control socket and retries later.
 void Daemon::open_control() {
   if (config_.control.empty())
-    return spdlog::info("no control socket, because control is empty: urtrs does not find this urtrsd");
+    return spdlog::info("no control socket, because control is empty: urtrs cannot find this urtrsd");
   auto control = Control::open(context_, config_.control, config_.control_group, *this);
   if (!control)
     return miss({MissingKind::control, ""}, {EIO, "urtrs cannot reach this urtrsd: " + control.error()});

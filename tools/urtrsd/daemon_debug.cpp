@@ -69,8 +69,8 @@ std::string Daemon::what_hangs() const {
   std::size_t told = 0;
   for (const auto& [name, count] : hung) {
     if (told++ == kMost) return text + fmt::format(", and {} more", hung.size() - kMost);
-    text += fmt::format("{} {} ({})", text.empty() ? "; storage did not answer for" : ",", in_quotes(name),
-                        count);
+    text += fmt::format("{} {} ({})", text.empty() ? "; storage operations still pending for" : ",",
+                        in_quotes(name), count);
   }
   return text;
 }

@@ -26,11 +26,14 @@ void Daemon::perform(const block::OpenExport& action) {
   const Session& asker = *sessions_[action.session];
   const bool counted = catalog_->takes_descriptors(name);
   if (counted && !descriptors_.take(asker.host))
-    return opened(action, name, mode,
-                  refuse(EMFILE, fmt::format("{} files are open, {} of them by the clients of this host; the "
-                                             "rest of the descriptors is for connections and other hosts; "
-                                             "ulimit -n, or LimitNOFILE= of systemd, raises the bound",
-                                             descriptors_.files(), descriptors_.files_of(asker.host))));
+    return opened(
+        action, name, mode,
+        refuse(
+            EMFILE,
+            fmt::format(
+                "{} files are open, {} of them by clients of this host; the other descriptors are reserved "
+                "for connections and other hosts; raise the limit with ulimit -n or LimitNOFILE= of systemd",
+                descriptors_.files(), descriptors_.files_of(asker.host))));
   jobs_.run(asker.serial, [this, action, mode, asker = asker.name, host = asker.host, name, counted] {
     auto found = std::make_shared<tl::expected<OpenedDevice, OpenError>>(catalog_->find(asker, name, mode));
     return [this, action, mode, name, host, found, counted] {

@@ -36,19 +36,20 @@ bool is_any(const std::string& address) {
 // Error text for `address`; compares it with the addresses that urtrsd already listens on.
 std::string Daemon::why_not_listening(const std::string& address, Errc result) const {
   if (result == Errc::bad_address)
-    return "this host does not have this address; 'ip address' lists what it has";
+    return "{} is not an address of this host; 'ip address' lists its addresses";
   if (result == Errc::no_permission)
-    return "ports below 1024 are for root or CAP_NET_BIND_SERVICE; --port chooses another port";
+    return "ports below 1024 need root or CAP_NET_BIND_SERVICE; choose another port with --port";
   if (result != Errc::address_in_use) return std::string(to_string(result));
   for (const std::string& other : listens_on_) {
     if (is_any(other) || is_any(address))
       return fmt::format(
-          "urtrsd itself listens on {} already, and 0.0.0.0 and :: include other addresses; leave one of the "
-          "two out",
+          "urtrsd already listens on {}, and 0.0.0.0 and :: include other addresses; remove one of the two",
           other);
   }
-  return fmt::format("another program does; 'ss -ltnp sport = :{}' names it, and --port chooses another port",
-                     config_.port);
+  return fmt::format(
+      "another program uses the port; find it with 'ss -ltnp sport = :{}', or choose another port with "
+      "--port",
+      config_.port);
 }
 
 std::string Daemon::cannot_listen(const std::string& address, Errc result, const std::string& name) const {
@@ -148,14 +149,15 @@ void Daemon::warn_of_strangers(const std::string& address) const {
   if (is_loopback(address)) return;
   if (config_.fabric == "libfabric")
     spdlog::warn(
-        "{} is no loopback address: whoever reaches port {} there can crash this process or write into its "
+        "{} is not a loopback address: any host that reaches port {} can crash this process or write to its "
         "memory, because provider {} of libfabric does not check what it receives; use it on trusted "
         "networks only (docs/security.md)",
         address, fabric_->listening_port(), config_.provider);
   if (config_.fabric == "tcp" && !requires_tls(config_))
     spdlog::warn(
-        "{} is no loopback address, and clients come without TLS: whoever reaches port {} there may open the "
-        "exports, and whoever is on the way may read and change their data; --tls require with --tls-keys "
+        "{} is not a loopback address, and clients connect without TLS: any host that reaches port {} can "
+        "open the exports, and an attacker on the network can read and change data; --tls require with "
+        "--tls-keys "
         "protects them (docs/security.md)",
         address, fabric_->listening_port());
 }

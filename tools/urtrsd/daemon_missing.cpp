@@ -45,7 +45,7 @@ void Daemon::miss(const MissingList::Key& key, OpenError why) {
   const bool line = missing_.failed(now, key, std::move(why));
   const MissingList::Item& item = missing_.items().at(key);
   if (line)
-    spdlog::warn("{}", with_fields(fmt::format("{}; it is tried again after {:.0f} s", item.why.sentence,
+    spdlog::warn("{}", with_fields(fmt::format("{}; retrying in {:.0f} s", item.why.sentence,
                                                seconds_of(item.next - now)),
                                    LogFields{{}, {}, {}, item.why.error}));
   set_retry_timer();
@@ -71,7 +71,7 @@ bool Daemon::open_or_miss_metrics() {
 bool Daemon::appeared(const MissingList::Key& key) {
   const Nanos since = missing_.remove(key);
   if (since == kNever) return false;
-  spdlog::info("{}{} is there, after {:.0f} s", to_string(key.first),
+  spdlog::info("{}{} is available after {:.0f} s", to_string(key.first),
                key.second.empty() ? "" : " " + in_quotes(key.second), seconds_of(asio::steady_now() - since));
   service_.status(service_status());
   return true;

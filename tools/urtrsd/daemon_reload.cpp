@@ -94,7 +94,8 @@ std::string Daemon::remove_export(const std::string& name, bool force) {
     return "there is no export " + in_quotes(name) + "; \"urtrs export list\" shows all";
   forget_export(name);
   for (const std::uint64_t handle : handles_of(name)) force_close(handle);
-  spdlog::info("export {} is gone{}", in_quotes(name), users.empty() ? "" : ", taken from session " + users);
+  spdlog::info("export {} is removed{}", in_quotes(name),
+               users.empty() ? "" : ", taken from session " + users);
   return {};
 }
 
@@ -187,7 +188,7 @@ void Daemon::change_settings(Reread& read, std::function<void(const Reloaded&)> 
     } else if (key.rfind("tls", 0) == 0 || key.rfind("auth", 0) == 0) {
       continue;
     } else if (key.rfind("allow_", 0) == 0) {
-      done->changed.push_back(key + " is another, for clients that connect from now on");
+      done->changed.push_back(key + " has changed, for new clients");
     } else {
       done->kept.push_back(key + " is read at the start only; restart urtrsd to change it");
     }
@@ -214,8 +215,7 @@ void Daemon::reload_tls(const Reread& read, Reloaded& done) {
   config_.tls_crl = wanted.tls_crl;
   config_.tls_kernel = wanted.tls_kernel;
   if (read.tls->context == nullptr) {
-    done.changed.emplace_back(
-        "TLS is off: clients that connect from now on come without it, and nobody is asked who he is");
+    done.changed.emplace_back("TLS is off: new clients connect without TLS and without authentication");
   } else {
     done.changed.emplace_back("keys and certificates were read, for clients that connect from now on");
     const std::string warning = tls::warning(*read.tls->context);
@@ -229,7 +229,7 @@ void Daemon::reload_auth(Reread& read, Reloaded& done) {
   const DaemonConfig& wanted = *read.line.run;
   if (!uses_auth_of(wanted)) return;
   if (!tools::replace_auth(*fabric_, *read.auth)) {
-    done.kept.emplace_back("no client is asked for a key until urtrsd is restarted");
+    done.kept.emplace_back("shared keys take effect only after a restart of urtrsd");
     return;
   }
   // Frees the former table in a thread, because that takes milliseconds for 10,000 keys.
@@ -241,9 +241,7 @@ void Daemon::reload_auth(Reread& read, Reloaded& done) {
   config_.auth = wanted.auth;
   config_.auth_keys = wanted.auth_keys;
   done.changed.emplace_back(read.auth->mode == keyed::Mode::off
-                                ? "shared keys are off: clients that connect from now on come without them, "
-                                  "and nobody is asked who "
-                                  "he is"
+                                ? "shared keys are off: new clients connect without authentication"
                                 : "shared keys were read, for clients that connect from now on");
 }
 
@@ -296,7 +294,7 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
     if (has(wanted, old)) continue;
     const std::string refused = remove_export(old.name, false);
     if (refused.empty()) {
-      done->changed.push_back("export " + in_quotes(old.name) + " is gone");
+      done->changed.push_back("export " + in_quotes(old.name) + " is removed");
     } else {
       done->kept.push_back(refused);
       staying.push_back(old.name);

@@ -304,7 +304,7 @@ class TestHungDisk(Case):
         opens = self.client(server, "slow", "true")
         until("the dump names a read that hangs", lambda: any(
             one.get("opcode") == "read" and one["state"] == "storage" and one["device"] == "slow" and
-            one["storage"] == "the kernel works on it" for one in self.dump()["requests"]))
+            one["storage"] == "in progress in the kernel" for one in self.dump()["requests"]))
         writes = self.client(server, "good", f"nbdcopy --flush {data} $uri && nbdcopy $uri {copy}")
         assert writes.wait(BOUND) == 0
         assert copy.read_bytes() == data.read_bytes()

@@ -76,7 +76,7 @@ void Daemon::toggle_trace() {
   const std::string path =
       "urtrsd-" + std::to_string(::getpid()) + '-' + std::to_string(++recordings_) + ".rtrc";
   if (!open_trace(path).empty()) return;
-  spdlog::info("SIGUSR2: recording to {}; once more to complete it", path);
+  spdlog::info("SIGUSR2: recording to {}; send SIGUSR2 again to complete it", path);
 }
 
 void Daemon::report_trace(const PathEvent& news) {

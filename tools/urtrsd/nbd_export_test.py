@@ -221,7 +221,7 @@ def test_io_does_not_wait_longer_than_it_may(nbdkit, client, urtrsd, tmp_path):
     assert exports(control)["disk"] == ("served", "")
     held.kill()
     assert error_of(device.pread, 512, 0) == "EIO"
-    server.logged("IO waits for up to 1 s").logged("its NBD server was not back in time; IO fails until it is")
+    server.logged("IO waits for up to 1 s").logged("its NBD server did not return in time; IO fails until it does")
     assert error_of(device.pread, 512, 0) == "EIO"
     state, why = exports(control)["disk"]
     assert state == "lost" and "its NBD server is lost" in why
@@ -391,4 +391,4 @@ def test_a_size_that_no_file_has(tmp_path):
         thread.start()
         said = run(URTRSD, "--listen=127.0.0.1", f"--export=disk=nbd+unix:///?socket={tmp_path}/nbd", "--check-config", code=3)
         thread.join(BOUND)
-    assert "cannot be used: its server tells a size of 2^63 bytes or more" in said
+    assert "cannot be used: its server reports a size of 2^63 bytes or more" in said

@@ -60,7 +60,7 @@ ServiceNotifier::ServiceNotifier(boost::asio::io_context& context, const Service
   if (error == 0)
     fd_ = std::move(fd);
   else
-    spdlog::warn("cannot tell the service manager at NOTIFY_SOCKET={} anything: {}", in_quotes(socket_),
+    spdlog::warn("cannot send messages to the service manager at NOTIFY_SOCKET={}: {}", in_quotes(socket_),
                  errno_text(error));
 }
 

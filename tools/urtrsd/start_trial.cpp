@@ -68,7 +68,7 @@ std::optional<std::string> too_few_descriptors() {
 std::optional<std::string> why_no_invalidation(const DaemonConfig& config, const Capabilities& fabric) {
   if (!config.always_invalidate.value_or(false) || fabric.invalidation) return std::nullopt;
   return fmt::format(
-      "always_invalidate is asked for, and this fabric cannot take a key back; set it to false{}",
+      "always_invalidate is set, but this fabric does not support invalidation of rkeys; set it to false{}",
       config.fabric == "verbs" ? ", or rdma_invalidation to registration, which costs system calls" : "");
 }
 

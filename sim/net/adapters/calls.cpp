@@ -87,13 +87,13 @@ void bind_mw(ibv_qp_ex* calls, ibv_mw* window, std::uint32_t key, const ibv_mw_b
 // Returns nullptr if no work request lacks its data.
 Batch::Built* end(Batch& batch, bool is_inline) {
   if (!batch.open || !std::exchange(batch.wants_data, false)) {
-    spoil(batch, EINVAL, "data was set of no work request, or of one that has some");
+    spoil(batch, EINVAL, "data was set without a work request, or twice for one");
     return nullptr;
   }
   Batch::Built& one = batch.built.back();
   const bool flagged = (one.request.send_flags & IBV_SEND_INLINE) != 0;
   if (profile_of(batch).calls_of_soft_roce && flagged != is_inline)
-    spoil(batch, EINVAL, "soft-RoCE knows by IBV_SEND_INLINE alone what lies in a work request");
+    spoil(batch, EINVAL, "soft-RoCE decides only by IBV_SEND_INLINE whether a work request has inline data");
   one.request.send_flags &= ~static_cast<unsigned>(IBV_SEND_INLINE);
   if (is_inline) one.request.send_flags |= IBV_SEND_INLINE;
   return &one;

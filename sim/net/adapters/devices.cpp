@@ -227,7 +227,7 @@ void reset(const std::vector<Profile>& profiles, std::uint64_t seed) {
   const std::size_t left = objects();
   const std::scoped_lock lock(world().lock);
   World& all = world();
-  if (left != 0) all.problem(std::to_string(left) + " objects were left behind");
+  if (left != 0) all.problem(std::to_string(left) + " objects were leaked");
   // Objects that were not destroyed still refer to their adapters.
   if (left != 0) std::move(all.adapters.begin(), all.adapters.end(), std::back_inserter(all.former));
   all.adapters.clear();

@@ -99,8 +99,8 @@ int rdma_destroy_id(rdma_cm_id* given) {
   if (world().identifiers.count(id) == 0) return world().problem("an identifier was given back twice"), -1;
   if (id->unacknowledged != 0)
     world().problem(
-        "an identifier was given back with events that nobody acknowledged: the call would wait for ever");
-  if (id->pair != nullptr) world().problem("an identifier was given back before its queue pair");
+        "an identifier was destroyed with unacknowledged events: rdma_destroy_id() would block forever");
+  if (id->pair != nullptr) world().problem("an identifier was destroyed before its queue pair");
   // Destroying a listener destroys its unread connect requests.
   std::vector<Identifier*> unread;
   for (const rdma_cm_event* event : id->events->events) {

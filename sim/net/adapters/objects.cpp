@@ -238,7 +238,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_c
   Adapter& adapter = *static_cast<Context*>(context)->adapter;
   // A program must query the device limits before it creates a queue.
   if (entries > adapter.profile.max_cqe || vector < 0 || vector >= adapter.profile.vectors)
-    world().problem("a completion queue was asked for that the device cannot have");
+    world().problem("a completion queue was requested that exceeds the device limits");
   if (entries < 1 || entries > adapter.profile.max_cqe || vector < 0 || vector >= adapter.profile.vectors)
     return errno = EINVAL, nullptr;
   if (world().falls_short(context)) return nullptr;

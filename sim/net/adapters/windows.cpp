@@ -42,7 +42,8 @@ int dealloc_mw(ibv_mw* mw) {
   // No pending bind may name the window.
   for (auto& [number, pair] : world().queue_pairs)
     for (const Work& work : pair->sends)
-      if (work.window == window) world().problem("a window was given back while a work request named it");
+      if (work.window == window)
+        world().problem("a window was deallocated while a work request refers to it");
   const int answer = world().given_back(mw->context);
   delete window;
   return answer;

@@ -161,7 +161,7 @@ LawMonitor::Posted* LawMonitor::source(const NetworkEvent& h, const char* what) 
   Qp& requester = qp_at(h.peer);
   const bool paired = responder.peer == h.peer && requester.peer == h.qp;
   if (!check(paired, 13, h, "a message reached a queue pair that is not its peer")) return nullptr;
-  if (!check(h.wr < requester.posted(), 17, h, "an effect of something that was never posted"))
+  if (!check(h.wr < requester.posted(), 17, h, "an effect of a work request that was never posted"))
     return nullptr;
   while (true) {
     const Posted* next = posted_of(requester, requester.executed);
@@ -204,7 +204,7 @@ void LawMonitor::on_executed(const NetworkEvent& h) {
   const bool alive = !responder.broken && !responder.disconnected && !responder.closed;
   check(alive, 13, h, "a dead queue pair executed a message");
   check(h.op == posted->op && h.length == posted->length && h.imm == posted->imm, 17, h,
-        "a message arrived other than it was sent");
+        "a message arrived changed");
   if (writes(posted->op)) {
     check(posted->placed >= posted->length, 5, h, "a write was executed before its payload was in place");
   }
@@ -248,7 +248,7 @@ void LawMonitor::on_refused(const NetworkEvent& h) {
 void LawMonitor::on_acknowledged(const NetworkEvent& h) {
   Qp& qp = qp_at(h.qp);
   check(h.wr <= qp.posted(), 17, h, "more was acknowledged than posted");
-  check(h.wr >= qp.acked, 3, h, "acknowledgements went back");
+  check(h.wr >= qp.acked, 3, h, "the acknowledged serial decreased");
   if (options_.done_means_delivered) {
     check(h.wr <= qp.executed, 4, h, "acknowledged without effect at the peer");
   }
@@ -298,7 +298,8 @@ void LawMonitor::on_reported(const NetworkEvent& h) {
   check(!qp.overrun, 18, h, "a completion on an overrun completion queue");
   if (!check(h.wr >= qp.reported, 2, h, "an arrival was reported twice")) return;
   check(h.wr == qp.reported, 3, h, "an arrival was left out");
-  if (!check(qp.first_arrival < qp.arrivals.size(), 17, h, "an arrival was made up")) return;
+  if (!check(qp.first_arrival < qp.arrivals.size(), 17, h, "an arrival that never happened was reported"))
+    return;
   const Arrival& arrival = qp.arrivals[qp.first_arrival];
   check(arrival.op == h.op && arrival.imm == h.imm && arrival.length == h.length, 17, h,
         "an arrival was reported other than it came");
@@ -335,7 +336,7 @@ void LawMonitor::on_broken(const NetworkEvent& h) {
   } else if (h.ending == Ending::rnr_exceeded) {
     check(!options_.infinite_rnr, 10, h, "an RNR error with infinite retries");
   } else if (h.ending == Ending::remote_access) {
-    check(qp.refused_peer || qp.refused_by_peer, 9, h, "broken by a refusal that never was");
+    check(qp.refused_peer || qp.refused_by_peer, 9, h, "broken by a refusal that never happened");
     if (qp.refused_peer || qp.peer == kNone) return;
     // The responder breaks first; its refusal breaks the requester.
     const Qp& peer = qp_at(qp.peer);
@@ -361,7 +362,7 @@ void LawMonitor::on_connection(const NetworkEvent& h) {
       return;
     case NetworkEvent::Kind::request_seen: {
       const std::uint64_t start = h.node < crashes_.size() ? crashes_[h.node] : 0;
-      check(qp.request_sent, 16, h, "a connect request out of nowhere");
+      check(qp.request_sent, 16, h, "a connect request that was never sent");
       check(qp.seen_at != start, 16, h, "a connect request was seen twice");
       qp.seen_at = start;
       return;

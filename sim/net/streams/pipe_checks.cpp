@@ -52,7 +52,7 @@ void PipeFabric::before_poll() {
 void PipeFabric::check_dead_keys() {
   for (const Dead& one : dead_) {
     if (one.watched && digest_of(one.bytes) != one.digest)
-      network_.laws_.violated(14, network_.now(), "octets land under a key that is dead");
+      network_.laws_.violated(14, network_.now(), "data is written under a revoked key");
   }
 }
 
@@ -135,7 +135,8 @@ const char* PipeFabric::overdue(PipeNetwork::End& end) noexcept {
   const bool starved = !end.in.empty() && !receives;
   if (!starved) end.starved_since = kNever;
   if (starved && end.starved_since == kNever) end.starved_since = now;
-  if (late(end.starved_since, may.receive_timeout_ms)) return "a message waits for a receive without end";
+  if (late(end.starved_since, may.receive_timeout_ms))
+    return "a message waits for a receive without time limit";
   const PipeNetwork::End& peer = network_.ends_[end.peer];
   if (!end.accepted && !peer.walk.has_greeted() && late(end.since, may.undelivered_timeout_ms))
     return "an answer to a connect request is waited for without end";
@@ -166,9 +167,9 @@ void PipeFabric::check_faults() {
   if (network_.stats_.corrupted != 0 || network_.lies_) return;
   for (std::size_t fault = 0; fault < stats.faults.size(); ++fault) {
     if (stats.faults[fault] == 0 || static_cast<iwarp::Fault>(fault) == iwarp::Fault::no_receive) continue;
-    network_.laws_.violated(
-        21, network_.now(),
-        std::string("an honest peer is accused: ") + to_string(static_cast<iwarp::Fault>(fault)));
+    network_.laws_.violated(21, network_.now(),
+                            std::string("a fault is reported for an honest peer: ") +
+                                to_string(static_cast<iwarp::Fault>(fault)));
   }
 }
 

@@ -83,7 +83,7 @@ void PipeLaws::arrived(QpId at, QpId from, const FabricEvent& event, Nanos now,
 void PipeLaws::told(QpId at, const FabricEvent& event, Nanos now) {
   const bool ends = std::holds_alternative<event::ConnectionClosed>(event) ||
                     std::holds_alternative<event::ChunkInvalidated>(event);
-  if (of(at).left && !ends) violated(23, now, "something is told of a connection that was left");
+  if (of(at).left && !ends) violated(23, now, "an event is reported for a connection after disconnect()");
 }
 
 bool PipeLaws::writes_to(std::uint32_t rkey) const noexcept {

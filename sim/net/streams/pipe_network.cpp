@@ -86,7 +86,7 @@ void PipeNetwork::check_sleepers() {
     const bool waits = second || !end.out.empty() || end.unacknowledged != 0 || end.owed_since != kNever ||
                        !peer.in.empty() || laws_.receives(end.peer) == 0;
     if (both && !waits && sleeps(end.node) && sleeps(peer.node))
-      laws_.violated(22, now_, "processes sleep, and what was posted is in no socket");
+      laws_.violated(22, now_, "both processes sleep although posted data is in no socket");
   }
 }
 

@@ -141,7 +141,7 @@ class TestReports:
         assert report.outcome(results[1]).reason == "why not"
         assert report.outcome(results[1]).more["lost paths"] == "1:2"
         document = report.update("a\n<!-- results begin -->\nold\n<!-- results end -->\nz\n",
-                                 report.markdown(results, BY_NAME, "today"))
+                                 report.markdown(results, "today"))
         assert "| `link-down` |" in document
         assert "old" not in document
         with pytest.raises(ValueError):

@@ -305,9 +305,9 @@ class TestTables:
         results[cell.name] = self.result(cell, "fail")
         document = (environment.ROOT / "docs/interop.md").read_text(encoding="utf-8")
         new = report.update(document, results, CASES)
-        assert "| `verify` | · · · · | ✗ · · · |" in new
-        assert "| `poll-queues` | · · · · | · · · · |  |  |" in new
-        assert "both directions lost: longest time without IO | 2 |  |  | 3.0 – 4.0 |" in new
+        assert "| `verify` | · | ✗ · · · |" in new
+        assert "| `poll-queues` | · | · |  |  |" in new
+        assert "both directions lost: longest time without IO | 2 |  |  | 3.0–4.0 |" in new
         assert "`verify.kernel-urtrs.on.1`: fail: why not" in new
         assert report.update(new, results, CASES) == new
         assert new.splitlines()[0] == document.splitlines()[0]
@@ -317,9 +317,9 @@ class TestTables:
     def test_each_kernel_has_a_table_of_its_own(self):
         cell = cells.Cell("verify", "urtrs", "kernel", "off", 1, kernel="6.1")
         results = {cell.name: self.result(cell, "fail")}
-        assert "| `verify` | - - · · | · · · · | - - ✗ · | · · · · |" in report.matrix(results, CASES, "6.1")
+        assert "| `verify` | · | · | - - ✗ · | · |" in report.matrix(results, CASES, "6.1")
         assert "Left out: rtrs-server with always_invalidate on 6.1" in report.matrix(results, CASES, "6.1")
-        assert "| `verify` | · · · · | · · · · | · · · · | · · · · |" in report.matrix(results, CASES)
+        assert "| `verify` | · | · | · | · |" in report.matrix(results, CASES)
         document = (environment.ROOT / "docs/interop.md").read_text(encoding="utf-8")
         new = report.update(document, results, CASES, ["6.1"])
         assert "`verify.urtrs-kernel.off.1@6.1`: fail: why not" in new
@@ -332,7 +332,7 @@ class TestTables:
         cell = cells.Cell("cut-heal", "urtrs", "kernel", "off", 2)
         good = dict(self.result(cell, "pass", **figures), duration=600)
         rows = report.cut_heal({cell.name: good}).splitlines()[2:]
-        assert rows == ["| urtrs → kernel | off | 600 | 9 | 10 | 0 | 11.0 to 12.0 s | 13.0 to 14.0 s |"]
+        assert rows == ["| urtrs → kernel | off | 600 | 9 | 10 | 0 | 11.0–12.0 s | 13.0–14.0 s |"]
         assert len(report.cut_heal({cell.name: dict(good, verdict="fail")}).splitlines()) == 2
 
     def test_it_says_how_many_builds_were_judged(self):
@@ -340,7 +340,7 @@ class TestTables:
         for number, (client, commit) in enumerate((("kernel", "a"), ("urtrs", "a"), ("urtrs", "b"), ("urtrs", "b"))):
             cell = cells.Cell("verify", client, "kernel", "on", number + 1)
             results[cell.name] = dict(self.result(cell, "pass"), commit=commit, when=f"2026-01-01 00:0{number}")
-        assert "used 2 build(s); 2 of these cells used the newest" in report.provenance(results)
+        assert "Builds of our programs: 2, the newest in 2 cell(s)" in report.provenance(results)
         marks = {cell.name: report.mark(results.get(cell.name), results) for cell in cells.select(
             CASES, ["verify"], (cells.PEERS, ("kernel",), ("on",), (1, 2, 3, 4), ("on",)))}
         assert [marks[f"verify.{pair}.on.{paths}"] for pair, paths in (
@@ -350,5 +350,5 @@ class TestTables:
         cell = cells.Cell("throughput", "kernel", "kernel", "off", 1)
         figures = {"randread_4k:kernel-kernel": 800.0, "randread_4k:kernel-urtrs": 1000.0, "randread_4k:nvme": 400.0}
         table = report.throughput({cell.name: self.result(cell, "pass", **figures)})
-        assert "| random reads of 4 KiB | off | real | 800 | 1000 (1.25 ×) |  |  | 400 (0.50 ×) |" in table
+        assert "| random reads of 4 KiB | off | real | 800 | 1000 (1.25×) |  |  | 400 (0.50×) |" in table
         assert "64 KiB" not in table

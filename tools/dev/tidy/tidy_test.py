@@ -75,7 +75,7 @@ class TestLayers:
             for file in ("a.cpp", "a_test.cpp", "test_support.hpp"):
                 self.assert_refused(f"conformance/{folder}/{file}", '"tools/lib/trace/reader/reader.hpp"', order)
         self.assert_refused("conformance/cases/case.cpp", '"tools/lib/text/duration.hpp"', "belongs to tools")
-        self.assert_refused("sim/net/queue_pairs/a_test.cpp", '"sim/memory/memory_store.hpp"', "belongs to conformance")
+        self.assert_refused("sim/net/queue_pairs/a_test.cpp", '"conformance/contract/contract.hpp"', "belongs to conformance")
         self.assert_refused("backends/bindings/asio/a.cpp", '"sim/net/queue_pairs/sim_fabric.hpp"', "it sees only backends/bindings/asio")
         self.assert_refused("docs/examples/a.cpp", '"tools/lib/trace/reader/reader.hpp"', "it sees only")
 

@@ -294,7 +294,7 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
     if (verb.word.empty()) {
       if (!verb.could_be.empty() || !noun.could_be.empty()) {
         const Words could_be = joined(noun.could_be, verb.could_be);
-        return mistake(fmt::format("\"{}\" could be {}", rest[at], fmt::join(could_be, ", ")));
+        return mistake(fmt::format("\"{}\" is ambiguous: {}", rest[at], fmt::join(could_be, ", ")));
       }
       return unknown_here(side, {}, rest[at], joined(nouns, plain));
     }
@@ -303,7 +303,7 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
     ++at;
   } else {
     if (!verb.word.empty())
-      return mistake(fmt::format("\"{}\" could be {}, {}", rest[at], noun.word, verb.word));
+      return mistake(fmt::format("\"{}\" is ambiguous: {}, {}", rest[at], noun.word, verb.word));
     command.noun = noun_of(side, noun.word);
     if (++at == rest.size()) {
       command.verb = command.options.help ? "" : "list";
@@ -311,7 +311,7 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
       const Words verbs = unique_of(&Form::verb, command.noun);
       const Match found = match(rest[at], verbs);
       if (found.word.empty() && !found.could_be.empty())
-        return mistake(fmt::format("\"{}\" could be {}", rest[at], fmt::join(found.could_be, ", ")));
+        return mistake(fmt::format("\"{}\" is ambiguous: {}", rest[at], fmt::join(found.could_be, ", ")));
       if (found.word.empty()) return unknown_here(side, noun.word, rest[at], verbs);
       command.verb = found.word;
       ++at;

@@ -66,7 +66,8 @@ void look_at_kernel_devices(const Host& host, std::vector<Finding>& to) {
   const std::vector<std::string> all = kernel_devices(host);
   const std::optional<bool> kept = host.keeps_kernel_devices();
   if (kept == false && !all.empty())
-    to.push_back({kCheck, Grade::fail, fmt::format("nobody keeps {} connected", fmt::join(all, ", ")),
+    to.push_back({kCheck, Grade::fail,
+                  fmt::format("no urtrs-mapd --kernel-devices keeps {} connected", fmt::join(all, ", ")),
                   "systemctl start urtrs-nbd"});
   else if (kept == false)
     to.push_back({kCheck, Grade::warn, "no urtrs-mapd --kernel-devices runs; needed for \"urtrs map --nbd\"",

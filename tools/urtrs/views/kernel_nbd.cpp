@@ -79,7 +79,7 @@ tl::expected<Descriptor, int> claim(const std::string& path) {
 
 std::optional<rpc::Error> check_kernel_nbd(const NbdHost& host, const NbdWish& wish) {
   if (host.needs_root && ::geteuid() != 0)
-    return refusal(EPERM, "only root attaches a device of the kernel",
+    return refusal(EPERM, "only root can attach a device of the kernel",
                    "run it with sudo, or use the URI without --nbd");
   if (!std::filesystem::exists(host.devices + "/nbd0"))
     return refusal(ENODEV, fmt::format("there is no {}/nbd0", host.devices),
@@ -153,8 +153,8 @@ tl::expected<bool, rpc::Error> detach_kernel_nbd(const NbdHost& host, const std:
     if (!force && !claimed)
       return tl::unexpected(
           refusal(claimed.error(), fmt::format("{}: {}", path, std::strerror(claimed.error())),
-                  claimed.error() == EBUSY ? "is it mounted? \"force\" takes it from whoever uses it"
-                                           : "what was written is not on the disk; \"force\" gives it up"));
+                  claimed.error() == EBUSY ? "is it mounted? \"force\" detaches it anyway"
+                                           : "its writes cannot be flushed; \"force\" discards them"));
     if (const int error = (*kernel)->detach(one.index); error != 0)
       return tl::unexpected(
           refusal(error, fmt::format("{} cannot be detached: {}", path, std::strerror(error)), ""));

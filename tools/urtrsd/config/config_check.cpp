@@ -42,10 +42,9 @@ void check_readers(const ServiceUser& service, const std::vector<std::string>& f
     struct stat about {};
     if (file.empty() || ::stat(file.c_str(), &about) != 0 || about.st_uid != 0) continue;
     if ((about.st_mode & S_IRGRP) != 0 && tls::is_in_group(*service.number, about.st_gid)) continue;
-    result.errors += "urtrsd: warning: " + file +
-                     ": it belongs to root, so that the service, which runs as " + ServiceUser::kName +
-                     ", cannot read it; chgrp " + ServiceUser::kName + " " + file + " && chmod 640 " + file +
-                     "\n";
+    result.errors += "urtrsd: warning: " + file + ": belongs to root, so the service user " +
+                     ServiceUser::kName + " cannot read it; chgrp " + ServiceUser::kName + " " + file +
+                     " && chmod 640 " + file + "\n";
   }
 }
 
@@ -108,7 +107,7 @@ void check_devices(const DaemonConfig& config, const TryStart& try_start, Comman
     if (!problem.may_pass) result.exit_code = kCheckFailed;
   }
   if (result.exit_code == 0)
-    result.output += "urtrsd: the configuration is in order\n";
+    result.output += "urtrsd: the configuration is valid\n";
   else
     result.output.clear();
 }

@@ -103,7 +103,7 @@ TEST(ConfigCheck, TheCheckTriesTheHost) {
   EXPECT_EQ(verbs.errors, "urtrsd: warning: it is slow\nurtrsd: cannot use it: no device\n");
   const CommandLine tcp = check("tcp");
   EXPECT_EQ(tcp.exit_code, 0);
-  EXPECT_EQ(tcp.output, "urtrsd: storage engine: threads\nurtrsd: the configuration is in order\n");
+  EXPECT_EQ(tcp.output, "urtrsd: storage engine: threads\nurtrsd: the configuration is valid\n");
   EXPECT_EQ(tcp.errors, "urtrsd: warning: it is slow\n");
 }
 
@@ -193,7 +193,7 @@ TEST(ConfigCheck, CheckOpensTheDevices) {
   const CommandLine good =
       parse_command_line({"--check-config", "-e", "a=" + directory.make_file("a.img", 4096)});
   EXPECT_EQ(good.exit_code, 0) << good.errors;
-  EXPECT_EQ(good.output, "urtrsd: the configuration is in order\n");
+  EXPECT_EQ(good.output, "urtrsd: the configuration is valid\n");
   const CommandLine bad = parse_command_line({"--check-config", "-e", "a=" + directory / "no.img"});
   EXPECT_EQ(bad.exit_code, 3);
   EXPECT_NE(bad.errors.find("No such file or directory"), std::string::npos);

@@ -36,7 +36,7 @@ void ConfigReader::check_access() {
   const bool by_identity = std::any_of(config_.exports.begin(), config_.exports.end(),
                                        [](const ExportSpec& one) { return !one.allow.identities.empty(); });
   if ((by_identity || !config_.allow_identities.empty()) && !asks_who(config_))
-    report("", "allow_identities lets nobody in without TLS or shared keys, which give identities",
+    report("", "allow_identities rejects all clients without TLS or shared keys, which provide the identity",
            "give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys");
   const auto names_identity = [](const std::string& list) {
     return list.find("%IDENTITY%") != std::string::npos;

@@ -109,14 +109,16 @@ INSTANTIATE_TEST_SUITE_P(
                "allow_addresses, allow_identities, allow_sessions: \"x\" is no address and no range like "
                "10.0.0.0/8\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_identities = \"x\"\n",
-               "allow_identities lets nobody in without TLS or shared keys, which give identities; give "
+               "allow_identities rejects all clients without TLS or shared keys, which provide the identity; "
+               "give "
                "tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
         Golden{
             "tls_keys = \"/k\"\n[[export]]\nname = \"a\"\nmem = 512\nallow_identities = \"x, y z\"\n",
             "allow_identities: nobody can have the identity \"y z\"; it is 1 to 128 of A-Z a-z 0-9 . _ : @ "
             "-, and a list has commas\n"},
         Golden{"tls = \"off\"\nallow_identities = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
-               "allow_identities lets nobody in without TLS or shared keys, which give identities; give "
+               "allow_identities rejects all clients without TLS or shared keys, which provide the identity; "
+               "give "
                "tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
         Golden{
             "allow_sessions = \"%IDENTITY%\"\n[[export]]\nname = \"a\"\nmem = 512\n",

@@ -48,7 +48,7 @@ const std::string* in_the_way(const std::vector<std::string>& listen, const std:
 std::string remedy(int error) {
   switch (error) {
     case EADDRINUSE:
-      return "an urtrsd that runs has it, or another program, which has to end first ('ss -ltnp' names it)";
+      return "another urtrsd or program uses the port ('ss -ltnp' shows which); stop it first";
     case EADDRNOTAVAIL:
       return "this host does not have this address; 'ip address' lists what it has";
     case EACCES:
@@ -106,7 +106,7 @@ std::vector<std::string> control_warnings(const DaemonConfig& config) {
   const std::string folder = std::filesystem::absolute(config.control).parent_path();
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     warnings.push_back("control: no socket can be made in " + in_quotes(folder) + ": " + errno_text(errno) +
-                       ", so urtrs will not reach this urtrsd until that is mended");
+                       ", so urtrs cannot reach this urtrsd until this is fixed");
   return warnings;
 }
 

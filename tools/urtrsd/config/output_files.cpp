@@ -34,7 +34,7 @@ int why_no_file(std::filesystem::path path) {
 
 std::string why_no_trace(const Catalog& catalog, const std::string& path) {
   if (const std::string name = catalog.exported_as(path); !name.empty())
-    return "it is the file of export " + in_quotes(name) + "; name another file";
+    return "it is the file of export " + in_quotes(name) + "; choose another file";
   if (const int error = trace::may_replace(path.c_str())) return trace::file_error_text(error);
   if (const int error = why_no_file(path))
     return "its folder: " + trace::file_error_text(error) + "; make the folder, or name another file";

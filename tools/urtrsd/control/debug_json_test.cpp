@@ -34,7 +34,7 @@ TEST(DebugJson, ARequestSaysWhatItIsAndWhatItWaitsFor) {
   request.arrived = seconds(80);
   request.since = kNow - milliseconds(12'300);
   request.user_header = header;
-  const nlohmann::json shown = to_json(request, session(), "disk0", "the kernel works on it", kNow);
+  const nlohmann::json shown = to_json(request, session(), "disk0", "in progress in the kernel", kNow);
   EXPECT_EQ(shown["session"], "web1");
   EXPECT_EQ(shown["path"], "ip:10.0.0.1@ip:10.0.0.2");
   EXPECT_EQ(shown["device"], "disk0");
@@ -42,7 +42,7 @@ TEST(DebugJson, ARequestSaysWhatItIsAndWhatItWaitsFor) {
   EXPECT_EQ(shown["sector"], 16);
   EXPECT_EQ(shown["sectors"], 8);
   EXPECT_EQ(shown["state"], "storage");
-  EXPECT_EQ(shown["waits"], "in storage since 12.3 s: the kernel works on it");
+  EXPECT_EQ(shown["waits"], "in storage since 12.3 s: in progress in the kernel");
   EXPECT_EQ(shown["age_s"], 20.0);
   request.waits = RequestInFlight::Waits::gate;
   EXPECT_EQ(to_json(request, session(), "", "", kNow)["waits"],

@@ -82,7 +82,7 @@ std::vector<std::string> ImageLocks::others(const Located& located, bool write,
   // the error.
   if (!fd || ::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
   return {described + " is in use by " + lock_holder(fd.get(), write) +
-          ", which holds a lock on it; urtrsd does not start before that is given back"};
+          ", which holds a lock on it; urtrsd cannot start until the lock is released"};
 }
 
 std::shared_ptr<ImageLocks::Image> ImageLocks::image_of(const DeviceId& id) {

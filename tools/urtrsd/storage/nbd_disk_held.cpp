@@ -17,7 +17,7 @@ void NbdDisk::hold(NbdCommand& command, Nanos now) {
 void NbdDisk::fail_overdue(Nanos now) {
   if (held_.empty() || (now < held_until_ && waits_.load(std::memory_order_relaxed))) return;
   if (waits_.load(std::memory_order_relaxed))
-    tell_(described_ + ": its NBD server was not back in time; IO fails until it is");
+    tell_(described_ + ": its NBD server did not return in time; IO fails until it does");
   NbdCommands waiting = std::exchange(held_, {});
   held_until_ = kNever;
   while (NbdCommand* command = waiting.pop()) hold(*command, now);

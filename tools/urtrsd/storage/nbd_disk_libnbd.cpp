@@ -154,7 +154,7 @@ std::string NbdDisk::learn() {
   const std::int64_t size = nbd_get_size(handle_);
   // A size of 2^63 bytes or more is negative here, without an error text from libnbd.
   if (size < 0)
-    return nbd_get_error() == nullptr ? "its server tells a size of 2^63 bytes or more" : last_error();
+    return nbd_get_error() == nullptr ? "its server reports a size of 2^63 bytes or more" : last_error();
   facts.size = static_cast<std::uint64_t>(size);
   facts.block = static_cast<std::uint64_t>(
       std::max<std::int64_t>(nbd_get_block_size(handle_, LIBNBD_SIZE_MINIMUM), 512));
@@ -179,7 +179,7 @@ std::string NbdDisk::learn() {
                     facts.flush == facts_.flush && facts.fua == facts_.fua && facts.trim == facts_.trim &&
                     facts.zero == facts_.zero;
   if (!same || facts.size < size_)
-    return "its server has another disk now, or a smaller one; to use that, close the export in all sessions "
+    return "its server now has a different or smaller disk; to use it, close the export in all sessions "
            "(urtrs device close)";
   size_ = facts.size;
   return {};
@@ -188,7 +188,7 @@ std::string NbdDisk::learn() {
 // At this point libnbd has completed all commands.
 void NbdDisk::drop() {
   const std::string why =
-      gave_up_ ? "it answered nothing for " + std::to_string(NbdLink::kAnswerPatience / 1'000'000'000) + " s"
+      gave_up_ ? "no reply for " + std::to_string(NbdLink::kAnswerPatience / 1'000'000'000) + " s"
       : nbd_aio_is_closed(handle_) != 0 ? "it closed the connection"
                                         : last_error();
   finish_ended();

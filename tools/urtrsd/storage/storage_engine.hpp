@@ -113,7 +113,7 @@ class StorageEngine {
   std::uint32_t in_flight() const noexcept { return in_flight_; }  // accepted but not yet reported
   std::uint32_t depth() const noexcept { return options_.depth; }
   // For each unreported operation: its cookie and what it waits for, in words. Allocates; for diagnostics.
-  std::vector<std::pair<std::uint64_t, const char*>> what_they_wait_for() const;
+  std::vector<std::pair<std::uint64_t, const char*>> pending_waits() const;
 
  private:
   enum class Phase : std::uint8_t { waiting, delayed, kernel, execute, report };

@@ -154,8 +154,7 @@ def provenance(options):
 def write_results(results, options, more):
     if not (options.markdown or options.update):
         return
-    titles = {**BY_NAME, "own": own(options.script or "run 1")}
-    text = report.markdown(results, titles, provenance(options)) + (f"\n\n{more}" if more else "")
+    text = report.markdown(results, provenance(options)) + (f"\n\n{more}" if more else "")
     if options.markdown:
         options.markdown.write_text(text + "\n", encoding="utf-8")
     if options.update:

@@ -4,9 +4,10 @@ import re
 import labs
 
 COLUMNS = ("requests", "failed", "taken over", "lost paths", "worst stall", "bound", "check")
-# Columns of the page. It has no column for `urtrs-replay check`: a verdict other than "conforming" follows that of the
-# case.
-PAGE = ("failed", "taken over", "lost paths", "worst stall", "bound")
+# Columns of the page: name -> heading. It has no column for `urtrs-replay check`: a verdict other than "conforming"
+# follows that of the case.
+PAGE = {"failed": "failed", "taken over": "taken over", "lost paths": "lost paths", "worst stall": "worst stall (s)",
+        "bound": "bound (s)"}
 
 
 def outcome(result):
@@ -17,13 +18,13 @@ def outcome(result):
                         {} if result.verdict == "skip" else dict(zip(COLUMNS, values)))
 
 
-def markdown(results, cases, provenance):
-    lines = [provenance, "", "| case | what happens | verdict | " + " | ".join(PAGE) + " |", "|---" * (len(PAGE) + 3) + "|"]
+def markdown(results, provenance):
+    lines = [provenance, "", "| case | verdict | " + " | ".join(PAGE.values()) + " |", "|---" * (len(PAGE) + 2) + "|"]
     for result in results:
         values = outcome(result).more
         verdict = result.verdict + (f", {result.check}" if result.check not in ("", None, "conforming") else "")
-        words = [verdict, *(str(values.get(name, "")) for name in PAGE)]
-        lines.append(f"| `{result.case}` | {cases[result.case].title} | " + " | ".join(words) + " |")
+        words = [verdict, *(str(values.get(name, "")).removesuffix(" s") for name in PAGE)]
+        lines.append(f"| `{result.case}` | " + " | ".join(words) + " |")
     total = sum(result.records for result in results)
     messages = sum(result.laws[1] for result in results)
     lines += ["", f"{labs.summary(results)}. {total:,} records of traces replayed, every state identical; {messages:,} messages "

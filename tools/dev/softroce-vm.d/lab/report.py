@@ -69,7 +69,8 @@ def mark(result, results):
 
 def matrix(results, cases, kernel=DEFAULT):
     """Markdown table: one row per case, one column per pair of peers, four symbols: on/1, on/2, off/1, off/2
-    (invalidation and number of paths). Cases without results have a row for the default kernel only."""
+    (invalidation and number of paths), or one symbol if all are equal. Cases without results have a row for the default
+    kernel only."""
     results = of_kernel(results, kernel)
     ran = {result["case"] for result in results.values()}
     head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
@@ -86,14 +87,19 @@ def matrix(results, cases, kernel=DEFAULT):
                     marks.append("-")
                     continue
                 marks.append(mark(results.get(cell.name), results))
-            row.append("" if set(marks) == {"-"} else " ".join(marks))
+            different = set(marks) - {"-"}
+            row.append(" ".join(marks) if len(different) > 1 else "".join(different))
         lines.append(f"| `{name}` | " + " | ".join(row) + " |")
     mixed = [r for r in results.values() if r["extension"] != "on"]
     if mixed:
+        kinds = sorted({r["extension"] for r in mixed})
         lines += ["", "urtrs → urtrs with the extensions switched off on one side or both:", "",
-                  "| case | extensions | invalidate | paths | verdict |", "|---|---|---|---|---|"]
-        lines += [f"| `{r['case']}` | {r['extension']} | {r['invalidate']} | {r['paths']} | {mark(r, results)} |"
-                  for r in sorted(mixed, key=lambda r: (r["case"], r["extension"], r["invalidate"], r["paths"]))]
+                  "| case | invalidate | paths | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 3) + "|"]
+        rows = {}
+        for r in mixed:
+            rows.setdefault((r["case"], r["invalidate"], r["paths"]), {})[r["extension"]] = mark(r, results)
+        lines += [f"| `{case}` | {invalidate} | {paths} | " + " | ".join(row.get(kind, "") for kind in kinds) + " |"
+                  for (case, invalidate, paths), row in sorted(rows.items())]
     lines += [f"\nLeft out: {entry['name']}." for entry in cell_rules.LEFT_OUT if entry.get("kernel", kernel) == kernel]
     return "\n".join(lines)
 
@@ -128,7 +134,7 @@ def throughput(results):
         if not any(values):
             continue
         base = values[0][0] if values[0] else None
-        row = [f"{found[0]:.0f}" + (f" ({found[0] / base:.2f} ×)" if base and number else "") if found else ""
+        row = [f"{found[0]:.0f}" + (f" ({found[0] / base:.2f}×)" if base and number else "") if found else ""
                for number, found in enumerate(values)]
         cell = next(r for r in results.values() if r["case"] == "throughput" and r["invalidate"] == invalidate)
         clock = "instructions" if cell.get("counted") else "real"
@@ -147,7 +153,7 @@ def cut_heal(results):
         value = {name.removeprefix("cut_heal_"): number for name, (number, _) in result["figures"].items()}
         lines.append(f"| {NAMES[client]} → {NAMES[server]} | {invalidate} | {result['duration']} | {value['rounds']:.0f} | "
                      f"{value['blocks']:,.0f} | 0 | " + " | ".join(
-                         f"{value[name + '_least']:.1f} to {value[name + '_most']:.1f} s" for name in ("noticed", "healed"))
+                         f"{_spread((value[name + '_least'], value[name + '_most']))} s" for name in ("noticed", "healed"))
                      + " |")
     return "\n".join(lines)
 
@@ -157,17 +163,20 @@ def _spread(values):
         return ""
     middle = f"{statistics.median(values):.1f}"
     low, high = f"{min(values):.1f}", f"{max(values):.1f}"
-    return middle if low == high else f"{low} – {high}"
+    return middle if low == high else f"{low}–{high}"
 
 
 def not_green(results):
-    lines = []
+    """Markdown list: one line per verdict and reason, with its cells. For a known deviation, the reason is its name."""
+    found = {}
     for name, result in sorted(results.items()):
         if result["verdict"] in ("fail", "known", "skip"):
             # Remove the local path of the module source.
             reason = re.sub(r"/\S+/source/(?:[^/\s]+/)?(drivers/)", r"\1", result["reason"]) or "no reason given"
-            lines.append(f"- `{name}`: {result['verdict']}: {reason}")
-    return "\n".join(lines) or "None."
+            if result["verdict"] == "known":
+                reason = reason.rpartition("kernel deviation: ")[2]
+            found.setdefault(f"{result['verdict']}: {reason}", []).append(f"`{name}`")
+    return "\n".join(f"- {', '.join(names)}: {text}" for text, names in found.items()) or "None."
 
 
 def provenance(results):
@@ -181,10 +190,9 @@ def provenance(results):
     newest = list(builds.values())[-1:] or [0]
     counted = sum(r.get("counted", False) for r in results.values())
     longest = max((r.get("duration", 0) for r in results.values() if r["case"] == "cut-heal"), default=0)
-    heal = f"`cut-heal` ran for up to {longest} s. " if longest else ""
-    return (f"{len(results)} cells, run {min(when)} to {max(when)} UTC, Linux {kernels}. The cells with programs of ours used "
-            f"{len(builds)} build(s); {newest[0]} of these cells used the newest. {heal}"
-            f"In {counted} cells the guest's clock counted instructions.")
+    heal = f" `cut-heal`: up to {longest} s." if longest else ""
+    return (f"{len(results)} cells, {min(when)} to {max(when)} UTC, Linux {kernels}; {counted} with `--counted`. Builds of our "
+            f"programs: {len(builds)}, the newest in {newest[0]} cell(s).{heal}")
 
 
 def of_run(results, cases, kernels):

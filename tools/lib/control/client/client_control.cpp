@@ -118,7 +118,8 @@ Answer path_add(const Asked& asked) {
     const bool digits = given.size() <= 5 && given.find_first_not_of("0123456789") == std::string::npos;
     port = digits ? std::stoul(given) : 0;
     if (port == 0 || port > 65535)
-      return refuse(Code::invalid_params, fmt::format("\"{}\" is no port, 1 to 65535", given), {}, EINVAL);
+      return refuse(Code::invalid_params, fmt::format("\"{}\" is not a port (1 to 65535)", given), {},
+                    EINVAL);
   }
   const auto address = asio::parse_path(text, static_cast<std::uint16_t>(port));
   if (!address) return refuse(Code::invalid_params, address.error(), {}, EINVAL);
@@ -213,7 +214,7 @@ Answer stats_reset(const Asked& asked) {
 
 Answer no_device(int error, const std::string& name, const char* doing) {
   return outcome(error, fmt::format("{} \"{}\"", doing, name),
-                 error == EBUSY ? "connections use it; \"force\" takes it from them"
+                 error == EBUSY ? "the device is in use; \"force\" unmaps it anyway"
                                 : "\"urtrs client device list\" shows all");
 }
 
@@ -361,7 +362,7 @@ std::optional<Answer> ClientControl::answer(const rpc::Caller& caller, const rpc
   const Method& one = **method;
   if (one.changes && !caller.may_change)
     return refuse(Code::not_permitted,
-                  fmt::format("{} changes something, and user {} may only look", one.name, caller.uid),
+                  fmt::format("{} is not permitted for user {}, who may only read", one.name, caller.uid),
                   "ask as root, as the user of the client, or as a member of the group of the socket", EPERM);
   if (auto wrong = wrong_parameter(one, request.params)) return tl::unexpected(std::move(*wrong));
   if (one.changes && log_)

@@ -68,11 +68,11 @@ constexpr Field plain(const char* name, const char* header, const char* what, bo
 }
 
 constexpr const char* kStates = "connecting|connected|draining|waiting|closing|closed";
-constexpr const char* kP99 = "99 of 100 took no longer; up to 2x too much";
+constexpr const char* kP99 = "99th percentile; can be up to 2x too high";
 
 constexpr ClientPathField kFields[] = {
     {text("sessname", "Session name", "name of the session", true), nullptr},
-    {plain("path", "Index", "of the path; does as PATH", true),
+    {plain("path", "Index", "index of the path; can be used as PATH", true),
      [](const At& at) -> json { return at.path.path; }},
     {text("pathname", "Path", "SRC@DST, both ends: names it too", true),
      [](const At& at) -> json { return pathname_of(at.path); }},

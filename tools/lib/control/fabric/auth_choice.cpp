@@ -84,10 +84,10 @@ tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice& choice, bool c
   if (choice.keys.empty()) return tl::unexpected<std::string>("auth " + mode + " needs auth-keys");
   if (client && mode == "allow")
     return tl::unexpected<std::string>(
-        "a client that has a key takes no server without it; auth allow is for servers");
+        "auth=allow is for servers: a client with a key accepts only a server that has the key");
   if (tls::hmac_sha256() == nullptr)
     return tl::unexpected<std::string>(
-        "this build has no proofs of keys; configure it where libssl-dev is installed");
+        "this build has no key authentication; install libssl-dev and build again");
   if (client) return open_client_auth(choice, std::move(tell));
   const auto keys = tls::read_keys(choice.keys, choice.checked_for);
   if (!keys) return tl::unexpected(keys.error());

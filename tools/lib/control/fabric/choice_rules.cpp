@@ -34,14 +34,13 @@ std::string contradiction(const TlsChoice& choice) {
     return "tls-identity chooses one of tls-keys, which are not given";
   if (!files.server_name.empty() && !given)
     return "tls-server-name is for TLS; give tls-keys, or tls-cert, tls-key and tls-ca";
-  if (choice.mode == "off" && given)
-    return "tls is off, and keys or certificates are given; leave one of the two out";
+  if (choice.mode == "off" && given) return "tls=off contradicts keys or certificates; remove one of them";
   if (!choice.mode.empty() && choice.mode != "off" && !given)
     return "TLS needs tls-keys, or tls-cert, tls-key and tls-ca";
   const bool certificates =
       !files.cert.empty() || !files.key.empty() || !files.ca.empty() || !files.crl.empty();
   if (certificates && (files.cert.empty() || files.key.empty() || files.ca.empty()))
-    return "certificates need all three: tls-cert, tls-key, and tls-ca, who signs those of peers";
+    return "certificates need tls-cert, tls-key, and tls-ca (the CA of the peers)";
   return {};
 }
 

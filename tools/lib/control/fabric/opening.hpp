@@ -50,7 +50,7 @@ Opened open_with_auth(const FabricChoice& choice, Open open) {
   Opened opened = open(choice);
   if (!opened) return opened;
   opened = with_auth(std::move(*opened), *auth, choice.client);
-  if (*opened == nullptr) return tl::unexpected<std::string>("the kernel gives no random numbers");
+  if (*opened == nullptr) return tl::unexpected<std::string>("getting random numbers from the kernel failed");
   return opened;
 }
 

@@ -15,10 +15,7 @@ tl::expected<OpenedTls, std::string> open_tls(const TlsChoice& choice, bool clie
     return tl::unexpected(std::move(why));
   if (mode == "off") return OpenedTls{};
   if (of_servers)
-    return tl::unexpected<std::string>(
-        "a client does not go on without TLS because its server has none: choose tls require or off; allow "
-        "is "
-        "for servers");
+    return tl::unexpected<std::string>("tls=allow is for servers; a client needs tls=require or tls=off");
   auto context = tls::open_context(files);
   if (!context) return tl::unexpected(context.error());
   if (client && !tls::can_connect(**context))

@@ -14,12 +14,11 @@ void add_tls_options(CLI::App& app, TlsChoice& choice) {
   app.add_option("--tls-identity", files.identity, "client: which of these keys");
   app.add_option("--tls-cert", files.cert, "certificate of this end, PEM")->type_name("FILE");
   app.add_option("--tls-key", files.key, "its private key")->type_name("FILE");
-  app.add_option("--tls-ca", files.ca, "who signs the certificates of peers")->type_name("FILE");
-  app.add_option("--tls-crl", files.crl, "certificates that were taken back")->type_name("FILE");
+  app.add_option("--tls-ca", files.ca, "CA of the peers' certificates, PEM")->type_name("FILE");
+  app.add_option("--tls-crl", files.crl, "revoked certificates (CRL), PEM")->type_name("FILE");
   app.add_option("--tls-server-name", files.server_name,
                  "client: name in the certificate of the server; default the address");
-  app.add_option("--tls-kernel", files.kernel, "leave sealing to the kernel where it can")
-      ->capture_default_str();
+  app.add_option("--tls-kernel", files.kernel, "use kernel TLS if available")->capture_default_str();
 }
 
 }  // namespace rtrs::tools

@@ -38,7 +38,7 @@ tl::expected<TextAddress, std::string> parse_text_address(const std::string& tex
   if (result.host.size() >= 2 && result.host.front() == '[' && result.host.back() == ']')
     result.host = result.host.substr(1, result.host.size() - 2);
   if (!is_ip(result.host))
-    return tl::unexpected("\"" + result.host + "\" is no IP address; names are not looked up");
+    return tl::unexpected("\"" + result.host + "\" is not an IP address; host names are not resolved");
   return result;
 }
 

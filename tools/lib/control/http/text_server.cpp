@@ -161,7 +161,7 @@ tl::expected<Protocol::endpoint, std::string> endpoint_of(const std::string& tex
     return Protocol::endpoint(asio::local::stream_protocol::endpoint(address->socket));
   boost::system::error_code error;
   const auto ip = asio::ip::make_address(address->host, error);
-  if (error) return tl::unexpected(fmt::format("\"{}\" is an address of nothing here", address->host));
+  if (error) return tl::unexpected(fmt::format("\"{}\" is not an address of this host", address->host));
   return Protocol::endpoint(asio::ip::tcp::endpoint(ip, address->port));
 }
 

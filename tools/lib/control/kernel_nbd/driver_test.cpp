@@ -325,8 +325,9 @@ TEST_F(DriverTest, WhyTheKernelCannotBeAskedIsToldOnce) {
   Driver devices(context_, places_, how_, log());
   devices.begin();
   run_for(200);
-  EXPECT_EQ(log_,
-            "4 the kernel's NBD client cannot be asked: No such file or directory (errno 2); tries again\n");
+  EXPECT_EQ(
+      log_,
+      "4 cannot open netlink to the kernel's NBD client: No such file or directory (errno 2); tries again\n");
 }
 
 TEST_F(DriverTest, WithoutADeviceTheKernelIsNotAsked) {

@@ -68,7 +68,7 @@ std::string Handshake::greeted() {
   const std::uint64_t flags = number(16, 2);
   std::string send;
   if (number(0, 8) != kGreeting || number(8, 8) != kOption || (flags & kFixedNewstyle) == 0) {
-    fail("it is no NBD server with a fixed newstyle handshake");
+    fail("the server does not support the NBD fixed newstyle handshake");
     return send;
   }
   put(send, flags & (kFixedNewstyle | kNoZeroes), 4);
@@ -86,8 +86,7 @@ std::string Handshake::greeted() {
 void Handshake::replied() {
   type_ = static_cast<std::uint32_t>(number(12, 4));
   length_ = static_cast<std::uint32_t>(number(16, 4));
-  if (number(0, 8) != kReply || number(8, 4) != kGo)
-    return fail("the NBD server does not answer what it was asked");
+  if (number(0, 8) != kReply || number(8, 4) != kGo) return fail("unexpected reply of the NBD server");
   if (length_ > kMostContent) return fail("an answer of the NBD server is too long");
   state_ = State::content;
 }
@@ -100,7 +99,7 @@ void Handshake::answered() {
                              : fmt::format("the NBD server refuses the export: {}", said));
   }
   if (type_ == kAck) {
-    if (!has_export_) return fail("the NBD server does not tell the size of the export");
+    if (!has_export_) return fail("the NBD server did not send the size of the export");
     state_ = State::done;
     return;
   }

@@ -74,7 +74,7 @@ TEST(Handshake, AnInformationOfAnotherLengthIsSkipped) {
   for (const std::size_t octets : {0, 1, 2, 11, 13}) {
     Handshake one("disk0");
     one.take(kGreeting + reply(3, std::string(octets, '\0')) + kAck);
-    EXPECT_EQ(one.error(), "the NBD server does not tell the size of the export") << octets;
+    EXPECT_EQ(one.error(), "the NBD server did not send the size of the export") << octets;
   }
   for (const std::size_t octets : {4, 13, 15}) {
     Handshake one("disk0");
@@ -101,7 +101,7 @@ TEST(Handshake, Bounds) {
 TEST(Handshake, WhatItDoesNotUnderstandEndsIt) {
   EXPECT_NE(error_after("NBDMAGIC\0\0\x42\x02\x81\x86\x12\x53\0\3"s), "") << "oldstyle";
   EXPECT_EQ(error_after(kGreeting + big(0x3e889045565a9, 8) + big(6, 4) + big(1, 4) + big(0, 4)),
-            "the NBD server does not answer what it was asked")
+            "unexpected reply of the NBD server")
       << "but another option";
   EXPECT_NE(error_after("HTTP/1.1 400 Bad Request"), "");
   EXPECT_NE(error_after("NBDMAGICIHAVEOPT\0\0"s), "");

@@ -25,13 +25,13 @@ bool is_open(Keeper::State state) {
 
 std::string mismatch(const Attachment& before, std::uint64_t bytes, const Export& now) {
   if ((before.flags & kReadOnly) != (now.flags & kReadOnly))
-    return fmt::format("the export is {} now, and the device is not",
+    return fmt::format("the export is now {}, but the device is not",
                        (now.flags & kReadOnly) != 0 ? "read-only" : "writable");
   if (before.flags != now.flags)
     return fmt::format("the export has the NBD flags {:#x} now, and the device {:#x}", now.flags,
                        before.flags);
   if (whole_sectors(now.bytes) < bytes)
-    return fmt::format("the export has {} bytes now, and the device {}", now.bytes, bytes);
+    return fmt::format("the export now has {} bytes, but the device has {}", now.bytes, bytes);
   return {};
 }
 
@@ -83,7 +83,7 @@ void Keeper::take(const Listed& listed, Nanos now) {
     device.what = one.what;
     device.bytes = one.bytes;
     device.since = device.next = now;
-    tell(Tell::Grade::info, one.index, device, fmt::format("is kept connected to {}", one.what.socket));
+    tell(Tell::Grade::info, one.index, device, fmt::format("monitored; NBD socket {}", one.what.socket));
   }
 }
 

@@ -44,10 +44,10 @@ class Opening : public std::enable_shared_from_this<Opening> {
       : socket_(context), deadline_(context), path_(socket), handshake_(name), then_(std::move(then)) {}
 
   void begin(std::chrono::milliseconds patience) {
-    if (path_.size() >= sizeof(sockaddr_un::sun_path)) return end("its name is too long");
+    if (path_.size() >= sizeof(sockaddr_un::sun_path)) return end("the path of the socket is too long");
     deadline_.expires_after(patience);
     deadline_.async_wait([self = shared_from_this(), patience](const boost::system::error_code& stopped) {
-      if (!stopped) self->end(fmt::format("nothing came within {} ms", patience.count()));
+      if (!stopped) self->end(fmt::format("no reply within {} ms", patience.count()));
     });
     socket_.async_connect(asio::local::stream_protocol::endpoint(path_),
                           [self = shared_from_this()](const boost::system::error_code& error) {

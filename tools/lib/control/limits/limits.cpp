@@ -1,7 +1,5 @@
 #include "tools/lib/control/limits/limits.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -122,11 +120,6 @@ Rows of_hosts() {
   };
 }
 
-std::string quantity(std::uint64_t value, const Limit& of) {
-  if (value == 0) return "by the host";
-  return *of.unit == '\0' ? std::to_string(value) : fmt::format("{} {}", value, of.unit);
-}
-
 }  // namespace
 
 std::span<const Limit> limits() {
@@ -142,14 +135,6 @@ const Limit* find_limit(std::string_view name) {
   const auto all = limits();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Limit& one) { return name == one.name; });
   return found == all.end() ? nullptr : &*found;
-}
-
-std::string markdown_row(const Limit& limit) {
-  const bool raised = *limit.setting != '\0';
-  return fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |", limit.name, limit.what,
-                     quantity(limit.value, limit), limit.protocol == 0 ? "" : std::to_string(limit.protocol),
-                     raised ? limit.setting : "fixed",
-                     raised && limit.most != 0 ? quantity(limit.most, limit) : "", limit.beyond);
 }
 
 }  // namespace rtrs::tools

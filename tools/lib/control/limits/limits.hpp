@@ -1,9 +1,8 @@
-// Table of all limits that a user can reach, built from the constants that the code enforces. docs/limits.md
-// has the same table, and `urtrs limits` prints it.
+// Table of all limits that a user can reach, built from the constants that the code enforces. `urtrs limits`
+// prints it.
 #pragma once
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace rtrs::tools {
@@ -21,7 +20,5 @@ struct Limit {
 
 std::span<const Limit> limits();
 const Limit* find_limit(std::string_view name);  // nullptr: unknown name
-// Returns the row of the table in docs/limits.md.
-std::string markdown_row(const Limit&);
 
 }  // namespace rtrs::tools

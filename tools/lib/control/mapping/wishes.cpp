@@ -34,8 +34,9 @@ std::optional<Refusal> check_session_name(std::string_view name) {
     return refuse(EINVAL, fmt::format("the name of a session has 1 to {} characters, not {}",
                                       kMostSessionName, name.size()));
   if (!std::all_of(name.begin(), name.end(), is_plain))
-    return refuse(EINVAL,
-                  fmt::format("\"{}\" is no name of a session: letters, digits, _, - and @ are", name));
+    return refuse(
+        EINVAL,
+        fmt::format("\"{}\" is not a valid session name: allowed are letters, digits, _, - and @", name));
   // nbdkit would take such a name for an option.
   if (name.front() == '-') return refuse(EINVAL, "the name of a session does not begin with \"-\"");
   return std::nullopt;
@@ -112,7 +113,7 @@ std::optional<Refusal> check_session(const SessionWish& one) {
       if (asio::same_path(other, *path))
         return refuse(
             EINVAL,
-            fmt::format("the path \"{}\" is there twice; each needs a pair of addresses of its own", text),
+            fmt::format("duplicate path \"{}\"; every path needs a different pair of addresses", text),
             "paths");
     known.push_back(*path);
   }

@@ -58,7 +58,7 @@ Done check_value(std::string_view key, std::string_view value, std::uint16_t por
   if (key == "policy" && !control::parse_policy(std::string(value)))
     return refuse(key, value, "expected rr (round-robin), mi (min-inflight) or ml (min-latency)");
   if (key == "tls" && value == "allow")
-    return refuse(key, value, "it is for servers: a client demands TLS, or goes without");
+    return refuse(key, value, "tls=allow is for servers; a client uses require or off");
   return {};
 }
 

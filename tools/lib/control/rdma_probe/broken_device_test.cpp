@@ -138,7 +138,7 @@ TEST_F(BrokenDevice, AnInvalidationThatIsOnlyTold) {
                                     }
                                     return found;
                                   }});
-  expect(lines, "message with invalidation", Grade::failed, "a key that the peer took back is taken");
+  expect(lines, "message with invalidation", Grade::failed, "an invalidated key is taken");
 }
 
 TEST_F(BrokenDevice, AWindowThatStaysOpen) {
@@ -150,7 +150,7 @@ TEST_F(BrokenDevice, AWindowThatStaysOpen) {
     nothing.send_flags = request->send_flags;
     return good_ops.post_send(pair, &nothing, &refused);
   }});
-  expect(lines, "window of type 1", Grade::failed, "the key of a window that is bound no more is taken");
+  expect(lines, "window of type 1", Grade::failed, "the key of an unbound window is taken");
   expect(lines, "window of type 2", Grade::ok);
 }
 
@@ -166,9 +166,9 @@ TEST_F(BrokenDevice, KeysThatNobodyChecks) {
     return good_ops.post_send(pair, request, refused);
   }});
   expect(lines, "registration", Grade::failed, "the key of a registration that is undone is taken");
-  expect(lines, "window of type 1", Grade::failed, "the key of a window that is bound no more is taken");
+  expect(lines, "window of type 1", Grade::failed, "the key of an unbound window is taken");
   expect(lines, "window of type 2", Grade::failed, "a key of another queue pair is taken");
-  expect(lines, "message with invalidation", Grade::failed, "a key that the peer took back is taken");
+  expect(lines, "message with invalidation", Grade::failed, "an invalidated key is taken");
   expect(lines, "write", Grade::ok);
 }
 

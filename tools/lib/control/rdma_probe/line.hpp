@@ -23,7 +23,7 @@ struct Line {
 using Lines = std::vector<Line>;
 
 inline const char* to_string(Line::Grade grade) noexcept {
-  return grade == Line::Grade::ok ? "ok" : grade == Line::Grade::failed ? "failed" : "not there";
+  return grade == Line::Grade::ok ? "ok" : grade == Line::Grade::failed ? "failed" : "not available";
 }
 inline const char* to_string(Line::Part part) noexcept {
   switch (part) {

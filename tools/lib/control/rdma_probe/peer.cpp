@@ -100,7 +100,7 @@ class PeerProbe {
     const ManagerEvent answer =
         expect_event(*manager_, pace_, RDMA_CM_EVENT_CONNECT_RESPONSE, remedy.c_str());
     const auto theirs = decode(answer.data);
-    if (!theirs) throw Trouble{"what listens there is no probe of this version", remedy};
+    if (!theirs) throw Trouble{"the peer is not a probe of this version", remedy};
     if (theirs->length < kPeerMemory) throw Trouble{"the probe there gives too little memory", remedy};
     there_ = *theirs;
     link_->to_receive();
@@ -123,7 +123,7 @@ class PeerProbe {
       succeed(link_->post_immediate(static_cast<std::uint32_t>(round)), "posting an empty write");
       const std::uint32_t said = answer();
       demand(said != kWrong,
-             fmt::format("in round {} the immediate was there before the data in front of it", round));
+             fmt::format("in round {} the immediate arrived before the data written before it", round));
       demand(said == round, fmt::format("round {} is answered with {}", round, said));
       succeed(link_->post_receive(), "posting a receive");
       if (round % 256 == 0) pace_.progress(fmt::format("{}: round {}", wanted_.address, round));
@@ -170,8 +170,7 @@ class PeerProbe {
         sent = true;
         continue;
       }
-      demand(one.opcode == IBV_WC_RECV_RDMA_WITH_IMM && one.byte_len == 0,
-             "the peer sends what is no answer");
+      demand(one.opcode == IBV_WC_RECV_RDMA_WITH_IMM && one.byte_len == 0, "the peer sent an invalid answer");
       said = ntohl(one.imm_data);
     }
     return *said;

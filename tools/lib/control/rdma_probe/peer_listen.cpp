@@ -87,7 +87,7 @@ class Listener {
     while (!gone(link)) {
       const Clock::time_point now = Clock::now();
       if (pace_.stop()) break;
-      demand(now < end, fmt::format("its time is over after {} rounds", rounds));
+      demand(now < end, fmt::format("time limit reached after {} rounds", rounds));
       demand(now - heard < 2 * pace_.patience, fmt::format("it is silent after {} rounds", rounds));
       for (unsigned i = 0; i < kLooksAtOnce; ++i) {
         const auto found = link.look();
@@ -99,8 +99,8 @@ class Listener {
           --unanswered;
           continue;
         }
-        demand(one.opcode == IBV_WC_RECV_RDMA_WITH_IMM && one.byte_len == 0, "it sends what is no round");
-        demand(unanswered < kLinkDepth, "it takes no answers");
+        demand(one.opcode == IBV_WC_RECV_RDMA_WITH_IMM && one.byte_len == 0, "it sent an invalid message");
+        demand(unanswered < kLinkDepth, "it does not receive the answers");
         const std::uint32_t round = ntohl(one.imm_data);
         const bool same = round <= kMostRounds && has_pattern(link.target(), round);
         ++rounds;
@@ -112,7 +112,7 @@ class Listener {
       }
     }
     demand(wrong == 0, fmt::format("{} of {} rounds had other data than they should", wrong, rounds));
-    return fmt::format("{} rounds, all data were there with the immediate behind them", rounds);
+    return fmt::format("{} rounds; all data arrived before the immediate", rounds);
   }
 
   // Returns true if the peer has disconnected. Rejects other peers that try to connect, with a hello that

@@ -175,7 +175,7 @@ TEST_F(PeerTest, AMessageInsteadOfARoundEndsTheConnection) {
   EXPECT_EQ(stranger.next(), RDMA_CM_EVENT_DISCONNECTED);
   stranger.leave();
   EXPECT_TRUE(all_ok(asked(server.port()).lines));
-  EXPECT_TRUE(says(server.finish(), Grade::failed, "it sends what is no round")) << text_of(server.finish());
+  EXPECT_TRUE(says(server.finish(), Grade::failed, "it sent an invalid message")) << text_of(server.finish());
 }
 
 TEST_F(PeerTest, AWriteToMemoryThatWasNotGivenEndsTheConnection) {
@@ -203,7 +203,8 @@ TEST_F(PeerTest, OneThatTakesNoAnswersIsLeft) {
   EXPECT_EQ(stranger.link->post_immediate(7), 0);
   EXPECT_EQ(stranger.next(), RDMA_CM_EVENT_DISCONNECTED);
   stranger.leave();
-  EXPECT_TRUE(says(server.finish(), Grade::failed, "it takes no answers")) << text_of(server.finish());
+  EXPECT_TRUE(says(server.finish(), Grade::failed, "it does not receive the answers"))
+      << text_of(server.finish());
 }
 
 TEST_F(PeerTest, OneThatIsSilentIsLeft) {

@@ -170,7 +170,7 @@ Lines report_device(const System& system, const Device& device) {
                        "nothing to do: /sys/class/infiniband has no link to it"));
   const std::size_t room = sizeof device.attributes.fw_ver;
   const std::string firmware(device.attributes.fw_ver, ::strnlen(device.attributes.fw_ver, room));
-  lines.push_back(said(device, "firmware", firmware, "nothing to do: this driver does not tell it"));
+  lines.push_back(said(device, "firmware", firmware, "nothing to do: this driver does not report it"));
   lines.push_back(transport_of(device));
   lines.push_back(place_of(system, device));
   lines.push_back(limits_of(device));

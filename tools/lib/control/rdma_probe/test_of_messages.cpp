@@ -44,7 +44,7 @@ std::string write(const Device& device, const Pace& pace) {
   succeed(rig.loop.write(rig.from, kTestBytes, rig.into.address(), rig.into.region()->rkey),
           "posting a write");
   good(rig.loop.wait_near(), "the write");
-  demand(rig.into.holds(kData), "the write is done, and its data are not there");
+  demand(rig.into.holds(kData), "the write completed, but its data did not arrive");
   return fmt::format("{} bytes arrive", kTestBytes);
 }
 

@@ -32,7 +32,7 @@ struct WindowRig {
   verbs::WindowHandle window{};
 
   void allocate(const Device& device, ibv_mw_type type, unsigned flag) {
-    constexpr const char* kWithout = "nothing to do: docs/hardware.md says what goes without them";
+    constexpr const char* kWithout = "nothing to do: docs/hardware.md says what works without them";
     if ((device.attributes.device_cap_flags & flag) == 0)
       throw Trouble{"the driver has none", kWithout, Line::Grade::absent};
     errno = 0;
@@ -72,7 +72,7 @@ std::string type_1(const Device& device, const Pace& pace) {
   rig.written(rig.other);
   const std::uint32_t stale = rig.window->rkey;
   rig.bind(false);
-  const std::string how = rig.refused(rig.other, stale, "the key of a window that is bound no more");
+  const std::string how = rig.refused(rig.other, stale, "the key of an unbound window");
   // The queue pair that bound the window still works.
   rig.bind(true);
   rig.written(rig.loop);
@@ -104,7 +104,7 @@ std::string invalidation(const Device& device, const Pace& pace) {
       completion.invalidated_rkey == key,
       fmt::format("the receiver is told of the key {:#x}, not of {:#x}", completion.invalidated_rkey, key));
   good(rig.loop.wait_near(), "the message");
-  const std::string how = rig.refused(rig.loop, key, "a key that the peer took back");
+  const std::string how = rig.refused(rig.loop, key, "an invalidated key");
   return fmt::format("the receiver is told of the key, which is refused then ({})", how);
 }
 

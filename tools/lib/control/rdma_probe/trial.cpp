@@ -126,7 +126,7 @@ Lines report_invalidation(const Device& device, bool windows) {
   const Capabilities& can = (*fabric)->capabilities();
   const bool on = fresh_keys_protect(can);
   const char* const how = windows ? "windows of type 1" : "registrations that are undone";
-  const char* const asked = "always_invalidate asks for it";
+  const char* const asked = "always_invalidate enables it";
   if (on)
     line.what = fmt::format("on, by {}", how);
   else if (!can.invalidation)
@@ -135,7 +135,8 @@ Lines report_invalidation(const Device& device, bool windows) {
     line.what =
         fmt::format("off: a lost packet would end connections that bind windows; {}, then by {}", asked, how);
   else
-    line.what = fmt::format("off: a write under way lands after its key died; {}, then by {}", asked, how);
+    line.what = fmt::format("off: a write in flight can land after its key is invalidated; {}, then by {}",
+                            asked, how);
   if (!said.empty()) line.what += " (" + said + ")";
   return {line};
 }

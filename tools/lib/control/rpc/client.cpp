@@ -49,7 +49,7 @@ tl::expected<Client, Error> Client::connect(const std::string& path, millisecond
     const int error = errno == EAGAIN ? ETIMEDOUT : errno;
     const bool nobody = error == ENOENT || error == ECONNREFUSED;
     return tl::unexpected(failure(error, fmt::format("cannot reach the control socket \"{}\"", path),
-                                  nobody ? "is urtrsd running? --socket names the socket of another one"
+                                  nobody            ? "is urtrsd running? use --socket for another socket"
                                   : error == EACCES ? "you are not in the group of the socket; try it as root"
                                                     : ""));
   }
@@ -118,7 +118,8 @@ tl::expected<nlohmann::json, Error> Client::call(const std::string& method, cons
   }
   const auto until = steady_clock::now() + patience;
   while (true) {
-    if (steady_clock::now() > until) return tl::unexpected(failure(ETIMEDOUT, "no answer among what came"));
+    if (steady_clock::now() > until)
+      return tl::unexpected(failure(ETIMEDOUT, "no response among the received messages"));
     auto got = read_line(until, true);
     if (!got) return tl::unexpected(std::move(got.error()));
     std::optional<Answer> answer = parse_answer(*got);

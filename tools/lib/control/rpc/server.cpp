@@ -180,25 +180,25 @@ void Reply::subscribe() const {
 }
 
 void Server::State::accept() {
-  acceptor.async_accept(
-      [self = shared_from_this()](const boost::system::error_code& error, Protocol::socket socket) {
-        if (!self->acceptor.is_open()) return;
-        if (!error) {
-          self->told = false;
-          self->welcome(std::move(socket));
-          return self->accept();
-        }
-        if (self->options.trouble && !std::exchange(self->told, true))
-          self->options.trouble(fmt::format(
-              "control socket \"{}\": nobody can connect: {}{}", self->options.path, error.message(),
-              error == asio::error::no_descriptors ? "; ulimit -n, or LimitNOFILE= of systemd, allows more"
-                                                   : ""));
-        // No file descriptor or memory is free. Retry later.
-        self->pause.expires_after(std::chrono::milliseconds(100));
-        self->pause.async_wait([self](const boost::system::error_code& stopped) {
-          if (!stopped) self->accept();
-        });
-      });
+  acceptor.async_accept([self = shared_from_this()](const boost::system::error_code& error,
+                                                    Protocol::socket socket) {
+    if (!self->acceptor.is_open()) return;
+    if (!error) {
+      self->told = false;
+      self->welcome(std::move(socket));
+      return self->accept();
+    }
+    if (self->options.trouble && !std::exchange(self->told, true))
+      self->options.trouble(fmt::format(
+          "control socket \"{}\": accepting connections failed: {}{}", self->options.path, error.message(),
+          error == asio::error::no_descriptors ? "; ulimit -n, or LimitNOFILE= of systemd, allows more"
+                                               : ""));
+    // No file descriptor or memory is free. Retry later.
+    self->pause.expires_after(std::chrono::milliseconds(100));
+    self->pause.async_wait([self](const boost::system::error_code& stopped) {
+      if (!stopped) self->accept();
+    });
+  });
 }
 
 void Server::State::welcome(Protocol::socket socket) {
@@ -272,7 +272,8 @@ std::string failed(const std::string& path, const char* what, int error) {
 std::string make_room(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) return {};
-  if (!S_ISSOCK(found.st_mode)) return failed(path, "it is there and no socket; choose another name", EEXIST);
+  if (!S_ISSOCK(found.st_mode))
+    return failed(path, "the file exists and is not a socket; choose another name", EEXIST);
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -315,10 +316,9 @@ tl::expected<std::unique_ptr<Server>, std::string> Server::listen(asio::io_conte
   if (error) return tl::unexpected(failed(path, "cannot make it", error.value()));
   auto server = std::unique_ptr<Server>(new Server(state));
   if (group != ::getegid() && ::chown(path.c_str(), static_cast<uid_t>(-1), group) != 0)
-    return tl::unexpected(
-        failed(path, "cannot give it to its group", errno) +
-        "; a user who is not root can give it to groups of its own only: SupplementaryGroups= "
-        "of systemd, or usermod -aG");
+    return tl::unexpected(failed(path, "cannot give it to its group", errno) +
+                          "; without root, only groups of this user are possible: use SupplementaryGroups= "
+                          "of systemd, or usermod -aG");
   if (::chmod(path.c_str(), 0660) != 0) return tl::unexpected(failed(path, "cannot set its mode", errno));
   state->acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) return tl::unexpected(failed(path, "cannot listen", error.value()));

@@ -88,7 +88,7 @@ tl::expected<std::string, std::string> make_socket_path(std::string_view program
                                       std::strerror(errno)));
   if (!is_ours(folder))
     return tl::unexpected(
-        fmt::format("\"{}\" is no folder of this user, so no control socket is made there", folder));
+        fmt::format("\"{}\" does not belong to this user, so no control socket is created there", folder));
   for (const std::string& socket : sockets_of(program, folder))
     if (!lives(program, socket) && !listens(socket)) ::unlink(socket.c_str());
   return fmt::format("{}/{}-{}.sock", folder, program, ::getpid());
@@ -114,18 +114,18 @@ tl::expected<std::string, Error> only_socket(std::string_view program) {
   if (found.size() == 1) return found.front();
   const std::string folder = runtime_folder();
   if (found.empty() && ::access(folder.c_str(), R_OK | X_OK) != 0 && errno == EACCES)
-    return tl::unexpected(
-        Error{Code::failed,
-              fmt::format("this user may not look into \"{}\", where the control socket of {} would be",
-                          folder, program),
-              "ask as root or as the user of the daemon, or name its socket with --socket", EACCES});
+    return tl::unexpected(Error{
+        Code::failed,
+        fmt::format("no permission to read \"{}\", the folder of the control socket of {}", folder, program),
+        "ask as root or as the user of the daemon, or name its socket with --socket", EACCES});
   if (found.empty())
     return tl::unexpected(Error{Code::failed,
                                 fmt::format("no {} has a control socket in {}", program, folder),
                                 "start one, or name its socket with --socket", ENOENT});
-  return tl::unexpected(Error{Code::failed,
-                              fmt::format("{} of {} run: {}", found.size(), program, fmt::join(found, ", ")),
-                              "say which with --socket", EINVAL});
+  return tl::unexpected(
+      Error{Code::failed,
+            fmt::format("{} {} processes are running: {}", found.size(), program, fmt::join(found, ", ")),
+            "say which with --socket", EINVAL});
 }
 
 }  // namespace rtrs::rpc

@@ -123,8 +123,8 @@ std::vector<std::string> words_to_parse(const CLI::App& app, const std::vector<s
   for (const std::string& word : arguments) {
     options = options && word != "--";
     if (!waits.empty() && known.contains(word.substr(0, word.find('='))))
-      throw CLI::ArgumentMismatch(waits + " needs a value, and \"" + printable(word) +
-                                  "\" behind it is an option");
+      throw CLI::ArgumentMismatch(waits + " needs a value, but the next argument, \"" + printable(word) +
+                                  "\", is an option");
     const auto option = known.find(word);
     waits = waits.empty() && options && option != known.end() && option->second ? word : "";
     if (options && word.rfind("--", 0) == 0 && word.find('=') == word.size() - 1) {

@@ -33,7 +33,7 @@ class HelpFormatter : public CLI::Formatter {
     for (const CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; }))
       commands += help_entry(command->get_display_name(true), command->get_description());
     if (!commands.empty()) text += "\nSubcommands:\n" + commands;
-    if (!all) text += "\nThese are the most common options; --help-all has all of them.\n";
+    if (!all) text += "\nThese are the most common options; --help-all lists all options.\n";
     if (!app->get_footer().empty()) text += "\n" + wrapped(app->get_footer()) + "\n";
     if (all && !notes_.empty()) text += "\n" + wrapped(notes_) + "\n";
     return text;
@@ -65,7 +65,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string notes_;
 };
 
-constexpr const char* kHelpOfHelp = "print this help, then leave";
+constexpr const char* kHelpOfHelp = "print this help and exit";
 
 }  // namespace
 
@@ -77,7 +77,7 @@ void use_help(CLI::App& app) {
 void use_short_help(CLI::App& app, std::vector<std::string> common, std::string notes) {
   common.insert(common.end(), {"--help", "--help-all", "--version"});
   app.set_help_flag("-h,--help", kHelpOfHelp);
-  app.set_help_all_flag("--help-all", "print help with all options, then leave");
+  app.set_help_all_flag("--help-all", "print help with all options and exit");
   app.formatter(std::make_shared<HelpFormatter>(std::move(common), std::move(notes)));
 }
 

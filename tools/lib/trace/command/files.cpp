@@ -125,8 +125,7 @@ namespace {
 bool is_writable(const std::string& path, const struct stat& status, bool pipes) {
   if (S_ISREG(status.st_mode) && status.st_size == 0) return true;
   if (pipes && S_ISFIFO(status.st_mode)) return true;
-  error("cannot write " + path +
-        ": what is there is not an empty file, and is left as it is; name another file");
+  error("cannot write " + path + ": the file exists and is not empty; use another file name");
   return false;
 }
 

@@ -184,7 +184,7 @@ Judge judge_by_marks(std::vector<std::string> marks) {
     std::size_t next = 0;
     while (next < parsed.size() && reader.next(record) == trace::Reader::Status::ok) {
       if (!matches(parsed[next], record, reader.header().schema)) continue;
-      if (++next == parsed.size()) return Fault{"shows what was asked for", record.seq, {}};
+      if (++next == parsed.size()) return Fault{"contains the marks", record.seq, {}};
     }
     return std::nullopt;
   };

@@ -119,7 +119,7 @@ class Minimizer {
     const bool check = options_.looks == Looks::all || options_.looks == Looks::check;
     Rerun rerun(path(), options_.judge ? options_.judge : check ? judge_by_check() : Judge());
     if (!rerun.works()) {
-      result_.error = "no memory to share with the runs";
+      result_.error = "cannot allocate shared memory";
       return false;
     }
     for (const MachineTrace& machine : trace.machines) {
@@ -204,12 +204,12 @@ class Minimizer {
     // Candidates are first run in a separate process, because the core may crash.
     Rerun probe(path(), Judge());
     if (!probe.works()) {
-      result_.error = "no memory to share with the runs";
+      result_.error = "cannot allocate shared memory";
       return false;
     }
     for (const MachineTrace& machine : trace.machines) {
       if (const auto stops = probe.run(machine, first_numbers(machine.size()))) {
-        result_.error = stops->failure + "; --for invariant makes that small";
+        result_.error = stops->failure + "; use --for invariant to minimize this failure";
         return false;
       }
       const LastStep last(machine, [this] { return over(); });
@@ -219,7 +219,7 @@ class Minimizer {
       }
       if (const auto record = last.hidden_since(); record && hidden_.empty())
         hidden_ = "from record " + std::to_string(*record) +
-                  " on its states are not those of this core, but no action shows it; give --reference, the "
+                  " on its states differ from this core, but its actions do not; give --reference, the "
                   "urtrs-replay of the build that recorded it";
       if (!last.differs()) continue;
       Inputs kept = first_numbers(last.inputs());

@@ -88,14 +88,14 @@ std::optional<Failing> Rerun::run(const MachineTrace& machine, const Inputs& can
   if (WIFSIGNALED(status)) {
     stopped_ = true;
     const std::string words = last_words(WTERMSIG(status));
-    return Failing{std::move(used), "the core stops: " + words, words};
+    return Failing{std::move(used), "the core crashed: " + words, words};
   }
   if (!shared_->done) {
     error_ = "cannot write " + path_;
     return std::nullopt;
   }
   if (shared_->broken[0] != 0)
-    return Failing{std::move(used), std::string("not true any more: ") + shared_->broken, shared_->broken};
+    return Failing{std::move(used), std::string("broken invariant: ") + shared_->broken, shared_->broken};
   return judged(std::move(used));
 }
 

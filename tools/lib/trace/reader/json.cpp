@@ -134,7 +134,7 @@ template <class T>
 T get_unsigned(const Json& json) {
   if (!json.is_number_unsigned() || !std::in_range<T>(json.get<std::uint64_t>())) {
     throw Json::other_error::create(
-        501, json.dump() + " is no whole number of 0.." + std::to_string(std::numeric_limits<T>::max()),
+        501, json.dump() + " is not an integer from 0 to" + std::to_string(std::numeric_limits<T>::max()),
         &json);
   }
   return static_cast<T>(json.get<std::uint64_t>());
@@ -256,11 +256,11 @@ std::string JsonImporter::line(std::string_view text) {
   if (ended_) return "there is a line after the end";
   try {
     const Line line{Json::parse(text)};
-    if (!line.json.is_object()) return "the line is no JSON object";
+    if (!line.json.is_object()) return "the line is not a JSON object";
     if (!started_) return header_line(line);
     return line.json.contains("end") ? end_line(line) : record_line(line);
   } catch (const Json::parse_error&) {
-    return "the line is no JSON";
+    return "the line is not valid JSON";
   } catch (const Json::other_error& error) {
     // Thrown by this file. Removes the prefix of the library, "[json.exception.other_error.N] ".
     const std::string what = error.what();
@@ -328,7 +328,7 @@ std::string JsonImporter::end_line(const Line& line) {
 }
 
 std::string JsonImporter::finish() {
-  if (!started_) return "there is no header line";
+  if (!started_) return "the header line is missing";
   const int error = ended_ ? writer_.finish() : writer_.flush();
   return error == 0 ? std::string() : cannot_write(error);
 }

@@ -103,17 +103,17 @@ TEST(Json, RefusesWhatDoesNotFit) {
   EXPECT_EQ(broken("\"major\":1", "\"major\":9"), "the format is of another major version");
   EXPECT_EQ(broken("\"records\":3", "\"records\":2"), "the end counts other records");
   EXPECT_EQ(broken("\"class\":\"control\"", "\"class\":\"other\""), "an event is of an unknown class");
-  EXPECT_EQ(broken("{\"seq\":0", "{\"seq\":"), "the line is no JSON");
+  EXPECT_EQ(broken("{\"seq\":0", "{\"seq\":"), "the line is not valid JSON");
   std::string error;
   from_json("", error);
-  EXPECT_EQ(error, "there is no header line");
+  EXPECT_EQ(error, "the header line is missing");
 }
 
 // Numbers are neither truncated nor rounded: 65537 must not become version 1.
 TEST(Json, NumbersOfTheHeaderAreWholeAndFit) {
   for (const char* number : {"65537", "-1", "1.5", "9.1e24", "9111111111111111111111110", "\"1\"", "null"}) {
     const std::string error = broken("\"major\":1", std::string("\"major\":") + number);
-    EXPECT_NE(error.find(" is no whole number of 0..65535"), std::string::npos) << number << ": " << error;
+    EXPECT_NE(error.find(" is not an integer from 0 to65535"), std::string::npos) << number << ": " << error;
   }
   EXPECT_NE(broken("\"seq\":2", "\"seq\":2e30").find("is no whole number"), std::string::npos);
   EXPECT_NE(broken("\"records\":3", "\"records\":1e30").find("is no whole number"), std::string::npos);

@@ -189,7 +189,7 @@ TEST(Compatibility, OlderTracesLackFields) {
 
   older.events[0].fields.push_back({"config.unheard_of", FieldType::boolean, 1, 0});
   EXPECT_STREQ(Compatibility(older).problem(kKindOf<BeginClient>),
-               "this version does not know all of its fields");
+               "this version does not know all fields of the event");
   older.events[0].fields.pop_back();
   EXPECT_EQ(Compatibility(older).problem(kKindOf<BeginClient>), nullptr);
   // In an older version a number may have been narrower, but not wider.

@@ -241,7 +241,7 @@ bool Run::input(const Record& record) {
   live->input_seq = record.seq;
   ++result_.inputs;
   if (!live->machine->feed(record, compatibility_->map(record.event->id), live->actions))
-    return refuse(record, "a machine of this kind takes no such input");
+    return refuse(record, "a machine of this kind has no such input");
   const char* rule = live->machine->broken_invariant();
   if (rule == nullptr) return true;
   return diverge(record, *live, "no word on the state",
@@ -350,7 +350,7 @@ void Run::finish(Reader::Status status, const Record& last) {
   }
   if (result_.machines == 0 && result_.notes != 0) {
     result_.verdict = Verdict::not_replayable;
-    result_.why = "it holds notes of the wire and no machine; `urtrs-replay check` may judge it";
+    result_.why = "the trace has wire notes but no machine; try `urtrs-replay check";
     return;
   }
   // A dump of the ring may end in the middle of a step; a completed file ends after a step.

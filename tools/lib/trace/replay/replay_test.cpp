@@ -175,7 +175,7 @@ TEST(Replay, WithoutItsBeginning) {
   ChoiceLog wrong;
   wrong.begin(1);
   wrong.put(1, Continued{1});
-  EXPECT_EQ(wrong.replay().why, "record 1 (Continued): a machine of this kind takes no such input");
+  EXPECT_EQ(wrong.replay().why, "record 1 (Continued): a machine of this kind has no such input");
 }
 
 TEST(Replay, CountsOfARing) {

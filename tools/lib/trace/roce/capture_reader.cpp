@@ -47,7 +47,7 @@ std::uint32_t CaptureReader::number(Bytes from, std::size_t at, std::size_t widt
 
 CaptureReader::Status CaptureReader::open() {
   std::array<std::byte, kPcapHeader> head{};
-  reason_ = "the file is no capture (neither pcap nor pcapng)";
+  reason_ = "the file is not a capture (neither pcap nor pcapng)";
   const std::size_t first = fill(MutableBytes(head).first(8));
   if (first < 8) return Status::not_a_capture;
   const std::uint32_t magic = load_be32(head, 0);

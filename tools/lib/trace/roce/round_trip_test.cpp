@@ -239,8 +239,7 @@ void check_both(const Files& files, std::uint32_t mtu) {
     RC_ASSERT(without_cm(only(again, false, false)) == without_cm(only(lines, false, false)));
     const auto server = servers.find(name);
     if (server == servers.end()) continue;
-    // The data of reads must be a prefix of the data that servers wrote, because unacknowledged data is
-    // missing.
+    // The data of reads is a prefix of the data that servers wrote: unacknowledged data is missing.
     std::vector<Line> data = only(again, false, true);
     std::vector<Line> wrote = only(server->second, false, true);
     for (Line& line : data) line.bytes.clear();
@@ -272,8 +271,7 @@ std::vector<Line> without_preflush(std::vector<Line> lines) {
   return lines;
 }
 
-// A server does not see addresses and keys of requests. The export reconstructs them, and they must equal
-// those of the client.
+// A server does not see addresses and keys of requests. The export must reconstruct those of the client.
 void check_server(const Files& files, std::uint32_t mtu) {
   const Recordings recordings = load(files.servers);
   AnalyzerCounters counters;
@@ -379,8 +377,7 @@ TEST_F(RoundTrip, OfDoubledRequestsTheOneCountsOnWhichTheSameWasSaid) {
   }
 }
 
-// On a connection that never ends, the server sends one message more than the analyzer's patience before the
-// end of the trace, and one less than that.
+// The last messages of a connection that never ends: one before the analyzer's patience, one within it.
 TEST_F(RoundTrip, WhatASilentServerSaidLongAgoWasAcknowledged) {
   const trace::ScratchFolder folder;
   EXPECT_NO_THROW(check_server(play(folder, 25388), 256));

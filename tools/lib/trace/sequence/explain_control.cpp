@@ -33,7 +33,7 @@ std::string seconds_words(std::uint64_t ns) {
 
 void Explainer::on_begin_client(const Fields&, Step& step) {
   step.group = Group::control;
-  step.title = machine().start == 0 ? "client session begins" : "client session begins anew";
+  step.title = machine().start == 0 ? "client session begins" : "client session restarts";
 }
 
 void Explainer::on_begin_server(const Fields& record, Step& step) {

@@ -43,7 +43,7 @@ void Explainer::on_deliver(const Fields& record, Step& step) {
   now_->delivered[chunk << 16 | static_cast<std::uint16_t>(record.number("serial"))] =
       static_cast<Index>(story_.steps.size());
   step.title = "to storage, chunk " + record.word("chunk") +
-               (record.flag("parked") ? ", had waited behind the chunk's former user" : "");
+               (record.flag("parked") ? ", waited for the previous user of the chunk" : "");
 }
 
 void Explainer::on_responded(const Fields& record, Step& step) {
@@ -75,7 +75,7 @@ void Explainer::on_post_imm(const Fields& record, Step& step) {
 // The step has no receive at the peer, because an empty WRITE causes no event there.
 void Explainer::on_probe_delivery(const Fields&, Step& step) {
   step.group = Group::heartbeat;
-  step.title = "empty WRITE, to see whether the connection delivers";
+  step.title = "empty WRITE as a delivery probe";
 }
 
 void Explainer::on_imm(const Fields& record, Step& step) {

@@ -79,7 +79,7 @@ class Reading {
 
   static std::string begin(std::optional<InstanceId>& machine, const trace::Record& record,
                            const char* what) {
-    if (machine) return std::string("it has several ") + what + "; each has to be a trace of its own";
+    if (machine) return std::string("it has several ") + what + "; record each client in a separate trace";
     machine = record.instance;
     return {};
   }

@@ -259,7 +259,7 @@ TEST(Workload, WhatCannotBeAskedAgainSaysWhy) {
             "it has IO of a device whose opening is not in it; record from the beginning of the session");
   Story two;
   two.begin().put(2, trace::BeginClient{});
-  EXPECT_EQ(why(two), "it has several clients; each has to be a trace of its own");
+  EXPECT_EQ(why(two), "it has several clients; record each client in a separate trace");
   Story odd;
   odd.begin().asks_to_open(1, "d").is_told(1, 0);
   EXPECT_EQ(why(odd), "the answer to the opening of a device cannot be read");
