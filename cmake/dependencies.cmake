@@ -1,6 +1,6 @@
-# What the tree can use. The first group is required; each of the second is optional and has a switch:
-#     URTRS_WITH_<NAME> = AUTO (use it when found), ON (fail when missing), OFF (do not even look).
-# cmake/summary.cmake prints the outcome; the *_FOUND variables set here steer the rest of the tree.
+# Dependencies. The first group is required. Each of the second group is optional and has a switch:
+#     URTRS_WITH_<NAME> = AUTO (use it if found), ON (fail if missing), OFF (do not look for it).
+# cmake/summary.cmake prints the result; the rest of the tree tests the *_FOUND variables set here.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(GTest REQUIRED)
@@ -13,7 +13,7 @@ endif()
 set(URTRS_FEATURES "")
 
 # urtrs_feature(NAME RESULT prefix PACKAGE debian-package GIVES text PKG module... | FIND package [version])
-# Sets <RESULT>_FOUND and <RESULT>_VERSION; a macro, so that they land in the caller's scope.
+# Sets <RESULT>_FOUND and <RESULT>_VERSION in the scope of the caller, therefore a macro.
 macro(urtrs_feature NAME)
   cmake_parse_arguments(FEATURE "" "RESULT;PACKAGE;GIVES" "PKG;FIND" ${ARGN})
   set(URTRS_WITH_${NAME} AUTO CACHE STRING "${FEATURE_GIVES}: AUTO, ON or OFF")

@@ -1,5 +1,5 @@
-# The target headers_alone compiles each header by itself: unity builds hide an include that is missing. Not part of `all`;
-# tools/test --full builds it.
+# The target headers_alone compiles each header by itself, because a unity build hides missing includes. Not part of
+# `all`; `tools/test --full` builds it.
 file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   core/*.hpp backends/*.hpp sim/*.hpp conformance/*.hpp tools/*.hpp)
 set(sources)

@@ -1,6 +1,6 @@
-# Installs what an application needs to build on urtrs: the headers that public_headers.txt lists, under include/urtrs; the
+# Installs the development files for applications: the headers listed in public_headers.txt, under include/urtrs; the
 # libraries of libraries.cmake; a CMake package (find_package(urtrs), targets urtrs::core, urtrs::libfabric, ...) and
-# pkg-config files (urtrs, urtrs-libfabric, ...). Included last, so that it sees every target.
+# pkg-config files (urtrs, urtrs-libfabric, ...). Included last, after all targets are defined.
 include(CMakePackageConfigHelpers)
 include(cmake/libraries.cmake)
 
@@ -8,19 +8,19 @@ get_property(URTRS_COMPONENTS GLOBAL PROPERTY URTRS_COMPONENTS)
 get_property(component_libraries GLOBAL PROPERTY URTRS_COMPONENT_LIBRARIES)
 set(URTRS_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/urtrs)
 
-# Written at install time, so that they are those of the tree at that time.
+# The headers are copied at install time, so that they match the source tree at that time.
 set(URTRS_HEADERS_DIR ${PROJECT_BINARY_DIR}/installed_headers/urtrs)
 list(JOIN URTRS_COMPONENTS " " components)
 install(CODE "execute_process(COMMAND ${URTRS_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/install_headers.py
   ${PROJECT_SOURCE_DIR} ${URTRS_HEADERS_DIR} system ${components} COMMAND_ERROR_IS_FATAL ANY)" COMPONENT devel)
 install(DIRECTORY ${URTRS_HEADERS_DIR} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT devel)
-# The one header of programs in C.
+# The header for programs in C.
 install(FILES backends/bindings/c/urtrs.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/urtrs COMPONENT devel)
 
-# For every Python 3 of the system, as Debian's packages do; elsewhere PYTHONPATH has to name the folder.
+# For every Python 3 of the system, as in Debian's packages. With another prefix, add the folder to PYTHONPATH.
 install(FILES backends/bindings/python/urtrs.py backends/bindings/python/_urtrs_c.py DESTINATION lib/python3/dist-packages COMPONENT python)
 
-# One export set for each component and kind, so that an application of the core alone needs no libfabric on its machine.
+# One export set for each component and kind, so that an application that uses only the core does not need libfabric.
 set(URTRS_CONFIG_NEEDS "")
 foreach(component IN LISTS URTRS_COMPONENTS)
   get_property(kinds GLOBAL PROPERTY URTRS_COMPONENT_${component}_KINDS)
@@ -42,7 +42,7 @@ foreach(component IN LISTS URTRS_COMPONENTS)
     endif()
   endforeach()
 endforeach()
-# CMake strips programs and shared libraries, where it is asked to, and no archives.
+# Strip archives here: `cmake --install --strip` strips only programs and shared libraries.
 foreach(library IN LISTS component_libraries)
   if(library MATCHES "_static$")
     get_target_property(name ${library} OUTPUT_NAME)
@@ -64,7 +64,7 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDE
   set(URTRS_PC_LIBDIR "${CMAKE_INSTALL_FULL_LIBDIR}")
   set(URTRS_PC_INCLUDEDIR "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
 else()
-  # Relative to the file itself, so that an installed tree may be moved.
+  # Paths are relative to the .pc file, so that an installed tree can be moved.
   file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
   string(REGEX REPLACE "/$" "" up "${up}")
   set(URTRS_PC_PREFIX "\${pcfiledir}/${up}")
@@ -72,7 +72,7 @@ else()
   set(URTRS_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 
-# What only static linking needs is private, unless there is no shared library.
+# Dependencies for static linking are private, unless the component has no shared library.
 function(urtrs_install_pc COMPONENT)
   get_property(URTRS_PC_NAME GLOBAL PROPERTY URTRS_COMPONENT_${COMPONENT}_LIBRARY)
   get_property(uses GLOBAL PROPERTY URTRS_COMPONENT_${COMPONENT}_USES)
@@ -116,7 +116,8 @@ foreach(component IN LISTS URTRS_COMPONENTS)
   urtrs_install_pc(${component})
 endforeach()
 
-# `tools/demo` builds three programs only, and an installation that ends half-way with "cannot find" helps nobody.
+# Check before the installation that everything is built (`tools/demo` builds only three programs), because a failure
+# half-way would leave an incomplete installation.
 set(built "")
 get_property(programs GLOBAL PROPERTY URTRS_PROGRAMS)
 foreach(target IN LISTS programs component_libraries)
@@ -135,11 +136,11 @@ endforeach()
 ")
 
 set(test_scripts ${PROJECT_SOURCE_DIR}/cmake/install_test)
-# Installs to a scratch prefix and builds a stranger's program against it.
+# Installs to a temporary prefix and builds an external program against it.
 add_test(NAME install_test COMMAND ${test_scripts}/run ${PROJECT_BINARY_DIR} ${CMAKE_CXX_COMPILER})
 add_test(NAME installed_headers_test COMMAND ${test_scripts}/headers ${PROJECT_BINARY_DIR} ${CMAKE_CXX_COMPILER})
 add_test(NAME exported_symbols_test COMMAND ${URTRS_PYTHON} -B ${test_scripts}/exported_symbols.py ${URTRS_SOVERSION}
   ${PROJECT_BINARY_DIR}/lib ${PROJECT_SOURCE_DIR}/backends/bindings/c/urtrs.h)
 set_tests_properties(install_test installed_headers_test exported_symbols_test PROPERTIES TIMEOUT 600 LABELS lint)
-# Both write installed_headers in the build folder.
+# Both tests write the folder installed_headers of the build.
 set_tests_properties(install_test installed_headers_test PROPERTIES RESOURCE_LOCK installation)

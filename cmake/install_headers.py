@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Copies the public headers and every header that they include, with includes as an application writes them:
-"core/driver/client.hpp" becomes <urtrs/core/driver/client.hpp>. A public header that moved is also installed at its old place,
-where it includes the new one.
+"""Copies the public headers and every header that they include, and rewrites the includes for applications:
+"core/driver/client.hpp" becomes <urtrs/core/driver/client.hpp>. A public header that was moved is also installed at its
+old path, where it includes the new one.
 
 Usage: install_headers.py SOURCE DESTINATION BACKEND...
-  SOURCE       the root of the source tree; cmake/public_headers.txt there names the public headers
-  DESTINATION  becomes the folder `urtrs` of an include path; what it held before is removed
-  BACKEND      of the public headers below backends/, only those of these backends are copied
+  SOURCE       root of the source tree; cmake/public_headers.txt lists the public headers
+  DESTINATION  the folder `urtrs` of an include path; its previous content is removed
+  BACKEND      copy the public headers of this backend; other headers below backends/ are left out
 """
 
 import pathlib
@@ -19,7 +19,7 @@ _PRIVATE = re.compile(r"(^|/)test_|_test\.|_impl\.")
 
 
 def public_headers(source, backends):
-    """Pairs of a header and the place that it had before, or None."""
+    """Yields each public header with its former path, or None."""
     for line in (source / "cmake/public_headers.txt").read_text().splitlines():
         name, _, before = line.split("#")[0].strip().partition(" was ")
         if name and (not name.startswith("backends/") or name.split("/")[-2] in backends):
@@ -27,7 +27,7 @@ def public_headers(source, backends):
 
 
 def needed(source, roots):
-    """Path -> text of the roots and of what they include, in whatever many steps."""
+    """Path -> text of the roots and of all headers that they include directly or indirectly."""
     found, todo = {}, [(name, "cmake/public_headers.txt") for name in roots]
     while todo:
         name, user = todo.pop()

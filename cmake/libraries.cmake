@@ -1,9 +1,9 @@
-# The libraries that applications link, one for each component: what needs another library of the system is a component of
-# its own. They hold the objects of the many small libraries that the tree itself links, so nothing is compiled twice.
+# Libraries that applications link, one per component. A part that needs a further system library is a separate
+# component. They contain the objects of the small libraries used inside the tree, so that nothing is compiled twice.
 #
 # urtrs_component(NAME LIBRARY output-name PARTS target... [USES component...] [NEEDS target...] [EXPORTS file] [STATIC_ONLY])
-#     PARTS: libraries of this tree; USES: the components that it is built on; NEEDS: libraries of the system;
-#     EXPORTS: the version script of the shared library, by default that for namespace rtrs
+#     PARTS: libraries of this tree; USES: components that it needs; NEEDS: system libraries;
+#     EXPORTS: version script of the shared library, default: urtrs.map
 set(URTRS_SOVERSION 0)
 set(URTRS_VERSION_SCRIPTS ${CMAKE_CURRENT_LIST_DIR})
 
@@ -20,7 +20,7 @@ function(urtrs_component_library TARGET KIND OUTPUT EXPORTS PARTS)
   target_include_directories(${TARGET} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   if(KIND STREQUAL "SHARED")
     target_link_options(${TARGET} PRIVATE -Wl,--version-script=${URTRS_VERSION_SCRIPTS}/${EXPORTS} -Wl,--no-undefined
-      # A thread that waits for a name service outlives whatever loaded the library.
+      # The library must never be unloaded, because a thread that waits for name resolution may still run.
       -Wl,-z,nodelete)
   endif()
 endfunction()
@@ -41,7 +41,7 @@ function(urtrs_component NAME)
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${NAME})
     target_link_libraries(${target} PRIVATE ${ARG_NEEDS})
     if(ARG_STATIC_ONLY)
-      # On the core that the application chose, and with headers of the system in its own.
+      # An application links the core that it selected (shared or static) and needs the system headers.
       target_link_libraries(${target} INTERFACE ${ARG_NEEDS} $<INSTALL_INTERFACE:urtrs::${ARG_USES}>)
     else()
       list(TRANSFORM ARG_USES REPLACE "(.+)" "urtrs_\\1_${suffix}" OUTPUT_VARIABLE used)
@@ -70,11 +70,11 @@ if(VERBS_FOUND)
   urtrs_component(verbs LIBRARY urtrs-verbs USES core PARTS urtrs_verbs NEEDS PkgConfig::VERBS)
 endif()
 if(Boost_FOUND)
-  # Static only. Boost.Asio keeps state that must exist once in a process (what runs in this thread, error categories) in
-  # inline variables; a library that exports namespace rtrs alone would hold a second copy of it.
+  # Static only. Boost.Asio has state that must exist once per process (call stack of each thread, error categories) in
+  # inline variables. A shared library that exports only namespace rtrs would have a second copy of them.
   urtrs_component(asio LIBRARY urtrs-asio USES core PARTS urtrs_asio NEEDS Boost::headers Threads::Threads STATIC_ONLY)
 endif()
-# For programs in C, with no C++ in what it exports. Static programs need what the components that it is built on need.
+# For programs in C; exports no C++ symbols. Static programs also need the system libraries of the components in USES.
 set(c_uses tcp)
 set(c_needs ${tls_needs})
 if(VERBS_FOUND)

@@ -1,5 +1,5 @@
 # Debian packages: `cpack -G DEB` in the build folder packs what `cmake --build ... --target packaged` built, or all at once
-# `cmake --build ... --target package`. tools/dev/package-test builds, judges and tries them.
+# `cmake --build ... --target package`. tools/dev/package-test builds and tests them.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME urtrs)
 set(CPACK_PACKAGE_VENDOR urtrs)
@@ -10,7 +10,8 @@ set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
   WORLD_READ WORLD_EXECUTE)
-# The real prefix and DESTDIR, because the unit of systemd names the prefix and its configuration is outside it.
+# Install to the final prefix with DESTDIR, because the systemd units contain the prefix and the configuration is
+# outside it.
 set(CPACK_SET_DESTDIR ON)
 set(CPACK_INSTALL_PREFIX /usr)
 
@@ -30,8 +31,8 @@ execute_process(COMMAND gzip -9nf changelog.Debian WORKING_DIRECTORY ${PROJECT_B
   COMMAND_ERROR_IS_FATAL ANY)
 
 # urtrs_package(COMPONENT package-name SECTION s SUMMARY text DESCRIPTION text [DEPENDS text] [RECOMMENDS text] [SHLIBDEPS]
-#     [ANY_ARCHITECTURE]): the Debian package of a component. SHLIBDEPS: dpkg-shlibdeps finds more dependencies. Files of
-#     cmake/debian/COMPONENT go into its control archive, but for lintian-overrides.
+#     [ANY_ARCHITECTURE]): defines the Debian package of a component. SHLIBDEPS: add the dependencies that
+#     dpkg-shlibdeps finds. Files of cmake/debian/COMPONENT go into its control archive, except lintian-overrides.
 macro(urtrs_package COMPONENT PACKAGE)
   cmake_parse_arguments(ARG "SHLIBDEPS;ANY_ARCHITECTURE" "SECTION;SUMMARY;DESCRIPTION;DEPENDS;RECOMMENDS" "" ${ARGN})
   install(FILES ${debian_files}/copyright ${PROJECT_BINARY_DIR}/debian/changelog.Debian.gz
@@ -56,7 +57,7 @@ macro(urtrs_package COMPONENT PACKAGE)
   endif()
 endmacro()
 
-# Lines of at most 79 characters, as package managers show them.
+# Package managers show these lines unchanged, so they have at most 79 characters.
 set(about "RTRS is Linux's RDMA transport for block IO, and RNBD the network block
 device on top of it. urtrs implements both in user space, byte-compatible
 with the kernel's protocol 2.0.
@@ -106,7 +107,7 @@ urtrs_package(doc urtrs-doc SECTION doc ANY_ARCHITECTURE
   DESCRIPTION "${about}This package has the documentation: architecture, protocol, configuration,
 security, recording and replay.")
 
-# What is packed, without tests.
+# Builds everything that is packaged, without tests.
 get_property(programs GLOBAL PROPERTY URTRS_PROGRAMS)
 add_custom_target(packaged DEPENDS ${programs} ${component_libraries} ${URTRS_MAN_PAGES})
 include(CPack)

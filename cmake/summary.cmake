@@ -1,4 +1,4 @@
-# The last words of a configure run: what was found, and what each finding switches on or off.
+# Prints the summary at the end of a configure run: each optional dependency, and what it enables.
 function(urtrs_pad OUT WIDTH TEXT)
   string(LENGTH "${TEXT}" length)
   while(length LESS WIDTH)

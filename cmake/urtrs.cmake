@@ -1,27 +1,27 @@
 # Helpers used by every CMakeLists.txt of the tree.
 #
 # urtrs_library(NAME SOURCES a.cpp b.cpp [DEPS lib...] [PURE])   a static library, target urtrs_NAME, alias urtrs::NAME
-#     PURE: built without exceptions and RTTI, and its symbols are checked by the purity test.
-#     Those that applications link are made of the libraries under core/ and backends/ (cmake/libraries.cmake).
+#     PURE: built without exceptions and RTTI; the purity test checks its symbols.
+#     cmake/libraries.cmake combines the libraries under core/ and backends/ to those that applications link.
 # urtrs_test(NAME SOURCES a_test.cpp [DEPS lib...] [SHARED objects...] [LABELS l...] [DEFINES d...] [RUNS program...]
 #     [ALONE])
-#     GoogleTest tests registered with CTest as NAME; the tests of a folder are one program. Each
-#     file has a namespace of its own, rtrs::...::a_test, because several files are compiled as one.
+#     GoogleTest tests registered with CTest as NAME. The tests of a folder are one program. Each file uses its own
+#     namespace, rtrs::...::a_test, because several files are compiled as one.
 #     RUNS: programs that the tests start.
-#     ALONE: a program of its own: for tests that replace a function of the program, such as operator new, and for those whose
+#     ALONE: a separate program: for tests that replace a global function, such as operator new, and for tests whose
 #     cases are in SHARED objects.
-#     LABELS: `tsan` also runs it in the TSan build, `hash` also in the clang build (tools/test). `asan` runs it in the build
-#     with address and undefined-behaviour sanitizers without --full too; tests below core/ and sim/ have it by themselves,
-#     others get it when they feed bytes from outside to a parser or to a machine.
-#     SHARED: object libraries made by urtrs_test_objects, for what several tests compile.
-# urtrs_test_objects(NAME SOURCES a.cpp [DEPS lib...])           compiled once, as tests are
+#     LABELS: `tools/test` runs tests labelled `tsan` also in the TSan build, `hash` also in the clang build, and `asan`
+#     in the build with address and undefined-behaviour sanitizers even without --full. Tests below core/ and sim/ have
+#     `asan` automatically; other tests need it if they pass untrusted bytes to a parser or a machine.
+#     SHARED: object libraries of urtrs_test_objects, with sources that several tests use.
+# urtrs_test_objects(NAME SOURCES a.cpp [DEPS lib...])           objects compiled once, with the options of tests
 # urtrs_python_test(NAME a_test.py [SERIAL] [TIMEOUT seconds] [LABELS l...])
-#     a file of pytest registered with CTest; it finds the programs of this build (tools/lib/testing/programs.py)
-# urtrs_program(NAME SOURCES main.cpp [DEPS lib...] [COMPONENT c])   an installed command, by default of the component tools
-# urtrs_bench(NAME SOURCES a.cpp [DEPS lib...])                 a program of Google Benchmark; only where that is found
+#     a pytest file registered with CTest; it uses the programs of this build (tools/lib/testing/programs.py)
+# urtrs_program(NAME SOURCES main.cpp [DEPS lib...] [COMPONENT c])   an installed program; default component: tools
+# urtrs_bench(NAME SOURCES a.cpp [DEPS lib...])                 a Google Benchmark program; call only if it was found
 # urtrs_fuzz_target(NAME [DEPS lib...])
-#     NAME_fuzz.cpp, one function that takes any bytes, and the folder NAME, its corpus. With URTRS_FUZZ libFuzzer drives it
-#     (NAME_fuzz); every other build runs it over the corpus, and over that with bytes changed (NAME_corpus_test).
+#     NAME_fuzz.cpp with the fuzz function, and its corpus in the folder NAME. With URTRS_FUZZ, builds the libFuzzer
+#     program NAME_fuzz. Other builds run the function on the corpus and on mutations of it (NAME_corpus_test).
 
 option(URTRS_WERROR "Treat warnings as errors" ON)
 option(URTRS_FUZZ "Build the libFuzzer targets (clang only)" OFF)
@@ -43,11 +43,11 @@ if(URTRS_SANITIZE)
   add_compile_definitions(_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${URTRS_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND URTRS_SANITIZE MATCHES "undefined")
-    # clang 14 cannot emit coroutines with this check on.
+    # clang 14 cannot compile coroutines with this check.
     add_compile_options(-fno-sanitize=function)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND URTRS_SANITIZE MATCHES "thread")
-    # Asio uses fences, which g++ only warns that TSan does not model.
+    # g++ warns that TSan does not support memory fences, which Asio uses.
     add_compile_options(-Wno-tsan)
   endif()
 endif()
@@ -63,7 +63,7 @@ function(urtrs_library NAME)
   add_library(urtrs_${NAME} STATIC ${ARG_SOURCES})
   add_library(urtrs::${NAME} ALIAS urtrs_${NAME})
   target_link_libraries(urtrs_${NAME} PUBLIC urtrs_options ${ARG_DEPS} PRIVATE urtrs_warnings)
-  # Nobody replaces a function of ours at load time; only then may g++ inline across what a shared library exports.
+  # Exported functions are never interposed at load time, so let g++ inline them within a shared library.
   target_compile_options(urtrs_${NAME} PRIVATE -fno-semantic-interposition)
   if(ARG_PURE)
     target_compile_options(urtrs_${NAME} PRIVATE -fno-exceptions -fno-rtti)
@@ -71,20 +71,21 @@ function(urtrs_library NAME)
   endif()
 endfunction()
 
-# Each builds the programs of the tests of one label and nothing else.
+# Each target builds only the test programs with one label.
 add_custom_target(tsan_tests)
 add_custom_target(hash_tests)
 add_custom_target(pure_tests)
 add_custom_target(asan_tests)
 
-# With a label, e.g. -DURTRS_TESTS=hash, only the tests that have it belong to the target `all`; no test has the label none.
+# With a label, e.g. -DURTRS_TESTS=hash, the target `all` contains only tests with that label; no test has the label
+# `none`.
 set(URTRS_TESTS "all" CACHE STRING "Tests to build by default: all, none, or those of one label")
 
 function(urtrs_as_test NAME)
   target_link_libraries(${NAME} PRIVATE urtrs_warnings GTest::gtest rapidcheck)
-  # The templates of tests are most of the time of a whole build, so tests are not optimised, and in sanitizer builds
-  # they go without the checks that cost most to compile; what they test has both.
-  # An owner who needs more says so: target_compile_options(NAME PRIVATE -O2).
+  # Templates in tests dominate the time of a full build. Therefore tests are not optimised, and in sanitizer builds
+  # they do not have the checks that are slowest to compile. The tested code has both.
+  # A test that needs optimisation sets target_compile_options(NAME PRIVATE -O2).
   target_compile_options(${NAME} PRIVATE -g1 -O0)
   if(URTRS_SANITIZE MATCHES "undefined")
     target_compile_options(${NAME} PRIVATE -fno-sanitize=null,alignment,vptr,object-size)
@@ -98,11 +99,11 @@ function(urtrs_test_objects NAME)
   urtrs_as_test(${NAME})
 endfunction()
 
-# Compiled together, the tests of a folder read their headers once; reading headers took half of the time of a whole build. A
-# build for one label makes the programs in which any test has it.
+# Tests of a folder are compiled together to read their headers once; parsing headers took half of a full build. A build
+# for one label builds each program that contains a test with that label.
 function(urtrs_test NAME)
   cmake_parse_arguments(ARG "ALONE" "" "SOURCES;DEPS;LABELS;SHARED;DEFINES;RUNS" ${ARGN})
-  # Tests that need no fabric, no other program and no machine of a certain kind.
+  # These tests need no network, no other program and no special host.
   if(CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/(core|sim)(/|$)")
     list(APPEND ARG_LABELS pure asan)
   endif()
@@ -138,7 +139,7 @@ function(urtrs_test NAME)
     ENVIRONMENT "RC_PARAMS=seed=20261121;HFI_NO_BACKTRACE=1;IPATH_NO_BACKTRACE=1;UBSAN_OPTIONS=print_stacktrace=1")
 endfunction()
 
-# Runs at the end of each folder with tests: makes the programs.
+# Runs at the end of each folder with tests: defines the test programs.
 function(urtrs_test_programs)
   get_property(programs DIRECTORY PROPERTY URTRS_TEST_PROGRAMS)
   foreach(program IN LISTS programs)
@@ -164,7 +165,7 @@ function(urtrs_test_programs)
   endforeach()
 endfunction()
 
-# Debian's Python has Debian's packages; another one that comes first in PATH need not.
+# Prefer Debian's Python: another Python in PATH may lack the required packages.
 find_program(URTRS_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 find_program(URTRS_PYTHON python3 REQUIRED)
 

@@ -1,23 +1,24 @@
-"""Fixtures of the tests of programs."""
+"""Fixtures for the tests of programs."""
 import contextlib
 import signal
 
 import pytest
 from programs import BUILD, ROOT, Urtrsd
 
-SKIPPED = 77  # CTest's SKIP_RETURN_CODE: nothing ran, or a part could not
+SKIPPED = 77  # SKIP_RETURN_CODE of CTest: some or all tests were skipped
 
 
 @pytest.fixture
 def ends():
-    """ends.callback(function, ...): called at the end of the test, the last one first."""
+    """ends.callback(function, ...) registers a function to call at the end of the test, in reverse order."""
     with contextlib.ExitStack() as stack:
         yield stack
 
 
 @pytest.fixture
 def urtrsd(tmp_path):
-    """Starts servers: urtrsd("--export=a=mem:1M") waits until it is ready. What still runs at the end has to end well."""
+    """Starts servers: urtrsd("--export=a=mem:1M") waits until it is ready. At the end of the test, each server that
+    still runs must exit with 0 after SIGTERM."""
     servers = []
 
     def start(*arguments, ready=True, **options):
@@ -32,7 +33,7 @@ def urtrsd(tmp_path):
 
 
 def pytest_collection_modifyitems(items):
-    # What developers run is mostly tested without the programs of a build.
+    # Most tests below tools/dev need no programs of a build.
     if not BUILD.is_dir() and any(ROOT / "tools/dev" not in item.path.parents for item in items):
         pytest.exit(f"there is no build in {BUILD}; name one with URTRS_BUILD_DIR", 3)
 

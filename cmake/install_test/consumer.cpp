@@ -1,4 +1,4 @@
-// What a stranger's first program looks like: it knows only what was installed.
+// External program that uses only installed files.
 #include <cstdio>
 #include <urtrs/core/driver/client.hpp>
 #include <urtrs/core/record/recorder.hpp>

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""exported_symbols.py SOVERSION DIRECTORY HEADER: the shared libraries of a build export namespace rtrs and nothing else, have
-a SONAME, and need no library of another component; that for C exports what its header declares, neither more nor less."""
+"""exported_symbols.py SOVERSION DIRECTORY HEADER: checks the shared libraries of a build. They export only namespace
+rtrs, have a SONAME, and need no library of another component. The library for C exports exactly the functions of its
+header."""
 
 import pathlib
 import re
 import subprocess
 import sys
 
-# Symbols that belong to a type or a function carry what they are in front of its name.
+# Demangled names of type information, tables and thunks have a prefix before the name of their type or function.
 _OURS = re.compile(r"((typeinfo( name)?|vtable|VTT|construction vtable|guard variable) for "
                    r"|(non-virtual|virtual) thunk to )?rtrs::")
-# What a library must offer, and libraries that it must not need.
+# Library: a symbol that it must export, and libraries that it must not need.
 _LIBRARIES = {
     "liburtrs.so": ("rtrs::Client::open(", ("libfabric", "libibverbs", "librdmacm", "libboost", "libfmt")),
     "liburtrs-libfabric.so": ("rtrs::ofi::open_ofi_fabric(", ("libibverbs", "libboost")),
@@ -25,7 +26,7 @@ def output_of(*command):
 
 
 def declared(header):
-    """The functions of a header in C, without its comments."""
+    """Functions that a C header declares."""
     text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
     return set(re.findall(r"\b(urtrs_\w+)\(", text))
 
@@ -38,7 +39,7 @@ def problems_of_c(names, header):
 
 def problems_of(library, soversion, header):
     must_have, must_not_need = _LIBRARIES[library.name]
-    # Behind the name stands the version; the version itself is an absolute symbol.
+    # The version follows the name; the version itself is an absolute symbol.
     symbols = [line.split(None, 2) for line in output_of("nm", "-D", "-C", "--defined-only", library).splitlines()]
     names = [name.partition("@@")[0] for _, kind, name in symbols if kind != "A"]
     unversioned = [name for _, kind, name in symbols if kind != "A" and f"@@URTRS_{soversion}" not in name]

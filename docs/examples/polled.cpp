@@ -1,4 +1,4 @@
-// polled ADDRESS PORT DEVICE: what first_block does, without Boost.Asio: this program polls the client.
+// polled ADDRESS PORT DEVICE: does the same as first_block without Boost.Asio; this program polls the client.
 #include <poll.h>
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 
 using namespace rtrs;
 
-// Until the fabric has something for poll(), or a timer of the client is due. Not at all once it is closed.
+// Sleeps until the fabric has an event or a timer of the client is due. Returns immediately if the client is
+// closed.
 void sleep_until_something_is_due(Fabric& fabric, const BlockClient& client) {
   const Nanos now = steady_now();
   const Nanos due = std::min(client.next_deadline(), now + seconds(60));
@@ -34,7 +35,7 @@ int main(int argc, char** argv) {
   }
   auto opened = tcp::open_tcp_fabric({});
   if (!opened) return 1;
-  Fabric& fabric = **opened;  // of this client alone
+  Fabric& fabric = **opened;  // used by this client only
   BlockClientOptions options;
   options.session.session_name = "polled";
   options.session.paths = {{"", argv[1], port}};  // one or more
@@ -46,7 +47,8 @@ int main(int argc, char** argv) {
   const auto mapped = client.map(fabric, steady_now(), argv[3], wire::rnbd::AccessMode::read_write);
   if (mapped.error != 0) return 1;
 
-  // One after the other. The first waits until the device is open, at most queue_timeout of the options.
+  // The requests run one after another. The first one waits until the device is open, at most
+  // `queue_timeout`.
   std::array<BlockRequest, 3> requests;
   requests[0] = {.opcode = wire::rnbd::Opcode::read, .offset = 0, .length = 4096, .data = block.data()};
   requests[1] = {.opcode = wire::rnbd::Opcode::write, .offset = 4096, .length = 4096, .data = block.data()};
@@ -68,7 +70,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "polled: %s: %s, errno %u\n", argv[3], to_string(one.result), one.error);
       go_on();
     }
-    for (BlockEvent event; client.take_event(event);) {  // of the device; those of paths are left out here
+    for (BlockEvent event; client.take_event(event);) {  // events of paths are ignored here
       const auto* device = std::get_if<rnbd::DeviceChanged>(&event);
       if (device != nullptr && device->peer_errno != 0)
         std::fprintf(stderr, "polled: %s: the server answered errno %u\n", argv[3], device->peer_errno);

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Fills a template of a manual page from what a program says of itself, and prints Markdown for pandoc.
+"""Fills a template of a manual page from the help of a program, and prints Markdown for pandoc.
 
 Usage: man_page.py TEMPLATE [PROGRAM]...
-  TEMPLATE  Markdown with lines such as <!-- options -->. They are replaced by parts of `PROGRAM --help`, or of `PROGRAM --help-all` where it has more:
-              synopsis    its usage
+  TEMPLATE  Markdown with lines such as <!-- options -->, which are replaced.
+            From `PROGRAM --help`, or `PROGRAM --help-all` if it exists:
+              synopsis    usage
               options     arguments and options, and those of each subcommand
-              notes       what stands behind the options: examples, notes and exit codes
-            by parts of `PROGRAM --help` of a plugin of nbdkit:
-              parameters  the parameters of the plugin
-            by the table that the program print_settings prints:
-              settings    keys, ranges, defaults and meanings
-            by what urtrs says of each of its commands:
-              commands    `urtrs COMMAND --help`
-            or, without a program, by another file beside the template:
+              notes       text after the options: examples, notes and exit codes
+            From `PROGRAM --help` of an nbdkit plugin:
+              parameters  parameters of the plugin
+            From the output of the program print_settings:
+              settings    keys, ranges, defaults and descriptions
+            From `urtrs COMMAND --help`, for each command:
+              commands    help of all commands
+            Without a program, relative to the template:
               include FILE
 """
 
@@ -23,7 +24,7 @@ import sys
 
 _PLACE = re.compile(r"^<!-- ([a-z]+)(?: (\S+))? -->\n", re.MULTILINE)
 _HELP_COLUMN = 30  # kHelpColumn of tools/lib/text/help_text.hpp
-_PARAMETER_COLUMN = 10  # lines of a parameter of the plugin that begin behind it go on
+_PARAMETER_COLUMN = 10  # continuation lines of a plugin parameter are indented by this
 
 
 def escaped(text):
@@ -52,7 +53,7 @@ class Help:
         lines = whole_help(command).rstrip("\n").split("\n")
         first = next(at for at, line in enumerate(lines) if line.startswith("Usage: "))
         self.command, self.about = command, " ".join(lines[:first])
-        # Further forms stand below the first, as far to the right.
+        # Further usage lines are indented like the first one.
         end = next(at for at, line in enumerate(lines[first + 1:] + [""], first + 1) if not line.startswith("       "))
         self.usages = [line[len("Usage: "):] for line in lines[first:end]]
         self.sections, self.notes, entries = {}, [], None
@@ -64,22 +65,23 @@ class Help:
             elif not line:
                 entries = None
             elif line.startswith("  ") and line[2] != " ":
-                # Two spaces at least in front of the meaning; a name that is too long for that is alone in its line.
+                # At least two spaces precede the description; after a longer name, it starts in the next line.
                 fits = line[_HELP_COLUMN - 2:_HELP_COLUMN].strip() == ""
                 entries.append([line[2:_HELP_COLUMN].rstrip(), line[_HELP_COLUMN:].strip()] if fits else [line[2:], ""])
-            else:  # a meaning goes on, or begins below its name
+            else:  # continuation of the description, or its start after a long name
                 entries[-1][1] = f"{entries[-1][1]} {line.strip()}".strip()
 
     def entries(self, section):
         return "".join(definition(*entry) for entry in self.sections.get(section, []))
 
     def subcommands(self):
-        """By their first name; others are aliases."""
+        """(names, help) of each subcommand. The first name is called; others are aliases."""
         return [(name, Help([*self.command, name.split(",")[0]])) for name, _ in self.sections.get("Subcommands", [])]
 
 
 def notes_of(lines):
-    """Lines that end with a colon are in front of examples; `Exit codes:` begins its own section."""
+    """Splits the notes into sections. Examples follow a line `Example:` or `Examples:`; `Exit codes:` starts another
+    section."""
     parts, block, examples = {"EXAMPLES": "", "NOTES": "", "EXIT STATUS": ""}, [], []
     for line in [*lines, ""]:
         if line.startswith("  ") and block and re.match(r"\d", block[0]):
@@ -125,7 +127,7 @@ def notes(program):
 
 
 def commands(program):
-    """A command is what stands in front of its arguments, which are in capitals, in brackets, or words of trace."""
+    """Help of each command. The command ends before its arguments: capitals, brackets, or the keywords of `trace`."""
     text = ""
     for term, _ in Help([program]).sections["Positionals"]:
         words = re.match(r"[a-z]+(?: (?!start|dump FILE)[a-z]+){0,2}(?= |$)", term)[0].split()

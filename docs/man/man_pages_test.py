@@ -1,4 +1,4 @@
-"""The manual pages of the build: each says all that its program says of itself."""
+"""Each manual page of the build contains the complete help of its program."""
 import gzip
 import re
 import shutil
@@ -19,7 +19,7 @@ def output(*command):
 
 
 def words(text):
-    """Without what roff or a formatter puts between letters."""
+    """Text without escapes of roff and the formatter."""
     text = re.sub(r"\\f\[\w*\]|\\&|\\\|", "", text).replace(r"\-", "-").replace(r"\[dq]", '"').replace(r"\[aq]", "'")
     text = re.sub(r"\\\[(ha|ti|ga|rs|at)\]", lambda name: {"ha": "^", "ti": "~", "ga": "`", "rs": "\\", "at": "@"}[name[1]], text)
     return re.sub(r"\s+", " ", text)
@@ -39,7 +39,7 @@ def helps(path):
 
 
 def said(text):
-    """Names and meanings of options and arguments, in one line each."""
+    """Yields names and descriptions of options and arguments, one line each."""
     section = None
     for line in text.split("\n"):
         if line in ("Positionals:", "Options:", "Subcommands:"):
@@ -103,7 +103,7 @@ def test_the_formatter_has_nothing_to_complain_about(name):
 
 
 def test_an_option_that_only_the_page_lacks_is_found(tmp_path):
-    """The pages are made anew from what --help says."""
+    """A page changes when the help changes."""
     liar = tmp_path / "liar"
     liar.write_text("#!/bin/sh\nprintf 'About.\\nUsage: liar [OPTIONS]\\n\\nOptions:\\n"
                     "  --new-option TEXT           what is new\\n                              and long\\n"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The Wireshark dissector on captures of kernel peers: golden decodings, links both ways, packets out of order.
+"""Tests the Wireshark dissector on captures of kernel peers: golden files, links in both directions, reordered packets.
 
-Run by itself, this file writes the golden files again.
+Run as a program, this file updates the golden files.
 """
 import json
 import pathlib
@@ -26,7 +26,7 @@ def tshark(*arguments):
 
 
 def values(layer):
-    """Fields of one protocol with their values, nested trees flattened."""
+    """Fields of one protocol with their values; nested trees are flattened."""
     if isinstance(layer, list):
         return [values(one) for one in layer]
     result = {}
@@ -45,7 +45,7 @@ def values(layer):
 
 
 def without_repeated_keys(pairs):
-    """JSON of tshark repeats a key for a field that occurs again."""
+    """Collects the values of repeated keys, because tshark's JSON repeats the key of a repeated field."""
     result = {}
     for key, value in pairs:
         if key in result:
@@ -57,7 +57,7 @@ def without_repeated_keys(pairs):
 
 
 def decode(path, *more):
-    """One dictionary a frame with RTRS in it."""
+    """One dictionary per frame that contains RTRS."""
     text = tshark("-r", path, *more, "-T", "json", "-J", "frame rtrs rnbd")
     frames = []
     for packet in json.loads(text, object_pairs_hook=without_repeated_keys):
@@ -71,7 +71,8 @@ def decode(path, *more):
 
 
 def line(frame):
-    """Connections say where a message belongs; who they are stands in their requests alone."""
+    """Line of the golden file. Path and session are kept only for connect requests; other messages name their
+    connection."""
     fields = frame["rtrs"]
     if fields.get("rtrs.type") != "CON_REQ":
         fields = {name: value for name, value in fields.items() if name not in ("rtrs.path", "rtrs.session")}
@@ -120,7 +121,7 @@ def times(name, display_filter):
 
 
 def test_readme_tells_the_truth():
-    """What README.md says of each capture is in it."""
+    """Each capture contains the events that README.md lists for it."""
     for psn in (4121688, 4823524):
         unheard = times("path_loss", f"infiniband.bth.psn == {psn}")
         assert len(unheard) > 50 and min(unheard) > 6 and 30 < max(unheard) - min(unheard) < 40, (psn, unheard)
@@ -141,7 +142,7 @@ def test_nothing_is_malformed():
 
 
 def test_links_go_both_ways():
-    """In two passes, as Wireshark's window has them, every request knows its answer."""
+    """With two passes, as in the GUI of Wireshark, every request has a link to its response."""
     frames = {frame["frame"]: frame["rtrs"] for frame in decode(capture("rnr_nak"), "-2")}
     answered = 0
     for number, fields in frames.items():
@@ -156,7 +157,7 @@ def test_links_go_both_ways():
 
 
 def test_out_of_order(tmp_path):
-    """Packets of INFO_RSP (frames 9 to 17) swapped: the message is put together all the same."""
+    """INFO_RSP is reassembled even if its packets (frames 9 to 17) are reordered."""
     pieces = []
     for number, frames in enumerate(["1-10", "17", "12-16", "11", "18-98"]):
         pieces.append(tmp_path / f"{number}.pcapng")
@@ -165,7 +166,7 @@ def test_out_of_order(tmp_path):
     subprocess.run(["mergecap", "-a", "-w", swapped, *pieces], check=True, capture_output=True)
     assert count(swapped, 'rtrs.type == "INFO_RSP" && rtrs.packets == 9') == 1
     assert count(swapped, "rtrs.missing") == 1
-    # Chunk addresses come from INFO_RSP: requests still find their headers.
+    # Chunk addresses come from INFO_RSP: the headers of requests are still found.
     assert count(swapped, "rnbd.op") == count(capture("rnr_nak"), "rnbd.op") > 4
 
 
@@ -179,7 +180,7 @@ def test_without_setup(tmp_path):
 
 
 def test_cut_frames(tmp_path):
-    """A capture with short frames: what is left is shown, and nothing breaks."""
+    """Truncated frames: the available part is shown, without errors."""
     for size in (58, 70, 100, 200, 1000):
         short = tmp_path / "short.pcapng"
         subprocess.run(["editcap", "-s", str(size), capture("invalidation"), short], check=True, capture_output=True)
@@ -190,7 +191,7 @@ def test_cut_frames(tmp_path):
 def test_a_request_that_came_without_a_write(tmp_path):
     """Each RDMA_WRITE_ONLY_WITH_IMMEDIATE (opcode 11) becomes a SEND_ONLY_WITH_IMMEDIATE (5) with the same immediate."""
     octets = bytearray(pathlib.Path(capture("rnr_nak")).read_bytes())
-    port, changed = bytes((0x12, 0xb7)), 0  # 4791, the port of RoCEv2
+    port, changed = bytes((0x12, 0xb7)), 0  # UDP port 4791 of RoCEv2
     at = octets.find(port)
     while at >= 0:
         bth = at + 6
@@ -211,7 +212,7 @@ TCP_SESSION = str(pathlib.Path(__file__).resolve().parent / "tcp_session.pcap")
 
 
 def kinds(path, *more):
-    """The messages of each frame, with the direction of the first."""
+    """Messages of each frame, with the direction of the first one."""
     text = tshark("-r", path, *more, "-Y", "rtrs.type", "-T", "fields", "-e", "rtrs.cid", "-e", "rtrs.type", "-E", "aggregator= ",
                   "-E", "separator=/t")
     return [(cid.split()[0], [word for word in types.split() if word != "RKEY_RSP"])
@@ -233,7 +234,7 @@ def test_a_session_of_the_tcp_fabric():
 
 
 def test_segments_of_tcp_out_of_order_and_twice(tmp_path):
-    """The two segments of the write (frames 24 and 26) are swapped, and the first one comes again."""
+    """The two segments of the write (frames 24 and 26) are reordered, and the first one is retransmitted."""
     pieces = []
     for number, frames in enumerate(["1-23", "26", "24", "24", "27-48"]):
         pieces.append(tmp_path / f"{number}.pcap")

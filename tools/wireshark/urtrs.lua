@@ -19,10 +19,10 @@
 -- CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN CONTRACT, STRICT LIABILITY, OR TORT (INCLUDING NEGLIGENCE OR
 -- OTHERWISE) ARISING IN ANY WAY OUT OF THE USE OF THIS SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
 --
--- Wireshark decodes RoCEv2 with its connection management, and iWARP over TCP; this adds what is inside. A post-dissector,
--- because messages without payload (heartbeats, responses) never reach a dissector of payloads; it reads the
--- headers itself, because fields of other dissectors are missing in passes that display nothing. What a frame means is worked out once, in the order of the capture, and kept in
--- `frames`; every later visit only displays it.
+-- Wireshark decodes RoCEv2 with its connection management, and iWARP over TCP. This file decodes RTRS and RNBD inside.
+-- It is a post-dissector, because messages without payload (heartbeats, responses) never reach a payload dissector.
+-- It reads the headers itself, because fields of other dissectors are missing in passes that display nothing.
+-- Each frame is decoded once, in the order of the capture. `frames` keeps the result; later visits only display it.
 
 local rtrs = Proto("rtrs", "RDMA Transport (RTRS)")
 local rnbd = Proto("rnbd", "RDMA Network Block Device (RNBD)")
@@ -148,8 +148,8 @@ local destqp_field = Field.new("infiniband.bth.destqp")
 
 -- Numbers ---------------------------------------------------------------------------------------------------
 
--- Of a string of bytes, from offset `at` counted from 0. Addresses of 64 bits do not fit a Lua number; only
--- differences of their lower halves are ever needed.
+-- Read an integer of `width` bytes from a string at offset `at` (from 0). A 64-bit address does not fit into a Lua
+-- number; only differences of the lower halves are used.
 local function big(s, at, width)
   local value = 0
   for i = at + 1, at + width do value = value * 256 + s:byte(i) end
@@ -175,12 +175,12 @@ local function errno_word(errno) return errnos[errno] or ("errno " .. errno) end
 local connections, by_queue_pair, by_request, attempts, frames, guessed, flows
 
 function rtrs.init()
-  connections = {}    -- all, in order
+  connections = {}    -- all connections, in order
   by_queue_pair = {}  -- "address qpn" of the receiver -> { connection, to_server }
   by_request = {}     -- "address id" of the client -> connection
-  attempts = {}       -- path and attempt -> what its connections share
-  frames = {}         -- frame number -> what it means
-  guessed = {}        -- pair of addresses -> what unknown connections share
+  attempts = {}       -- path and attempt -> state shared by its connections
+  frames = {}         -- frame number -> decoded message
+  guessed = {}        -- pair of addresses -> state shared by connections without a captured setup
   flows = {}          -- "address port address port" -> one direction of a TCP connection
 end
 
@@ -272,9 +272,9 @@ local function on_cm(p)
   return nil
 end
 
--- Messages out of packets ---------------------------------------------------------------------------------------
+-- Reassembly of messages -----------------------------------------------------------------------------------------
 
--- opcode -> place in the message, whether it writes, what it ends with
+-- opcode -> position in the message, whether it is an RDMA write, trailing fields
 local opcodes = {
   [0] = { first = true }, [1] = {}, [2] = { last = true }, [3] = { last = true, imm = true },
   [4] = { first = true, last = true }, [5] = { first = true, last = true, imm = true },
@@ -287,7 +287,7 @@ local opcodes = {
 local function before(psn) return (psn - 1) % 2 ^ 24 end
 local function after(psn) return (psn + 1) % 2 ^ 24 end
 
--- Looks for all parts of the message around `psn`, in whatever order they were captured.
+-- Returns the message that contains `psn` if all its parts were captured, in any order; otherwise nil.
 local function complete_message(stream, psn)
   local first, last = psn, psn
   while stream.parts[first] and not stream.parts[first].place.first do first = before(first) end
@@ -308,7 +308,7 @@ local function complete_message(stream, psn)
   return message
 end
 
--- Answers the message that this packet completes; else nil and what is to be said about the packet.
+-- Returns the message that this packet completes, or nil; and notes about the packet (missing or repeated packets).
 local function reassemble(stream, p, place)
   local ahead = stream.next and (p.psn - stream.next) % 2 ^ 24 or 0
   local note = {}
@@ -331,7 +331,7 @@ end
 
 local function chunk_bits(attempt) return log2up(attempt.depth or 512) end
 
--- Where the RTRS header stands in the written bytes: exactly, when the chunk's address is known.
+-- Offset of the RTRS header in the written bytes: exact if the chunk address is known, otherwise guessed.
 local function header_at(attempt, message, m)
   local size = #message.data
   local chunk = attempt.chunks and attempt.chunks[m.buf_id]
@@ -411,7 +411,7 @@ local function on_request_write(c, message, m)
     return
   end
   m.rnbd = parse_rnbd(data, at - m.usr_len, m.usr_len)
-  -- What is displayed later; the data itself is left to Wireshark.
+  -- Only the bytes from here on are displayed; Wireshark itself shows the data.
   m.shown_from = at - m.usr_len
   local old = attempt.requests[m.buf_id]
   if old and not old.response_frame then m.reused = old.frame end
@@ -431,7 +431,7 @@ local function link(m, request)
   request.response_frame = m.frame
 end
 
--- The type of the RNBD request that is answered by words and not by user data.
+-- Type of the RNBD request if its response is a message (not user data); otherwise nil.
 local function rnbd_answer(request)
   if request.rnbd and (request.rnbd.type == 0 or request.rnbd.type == 2) then return request.rnbd.type end
 end
@@ -547,7 +547,7 @@ local function on_message(c, to_server, message, p)
   return m
 end
 
--- Both sides of a connection without setup answer to one table; the direction follows from the message.
+-- Handles a connection without a captured setup. Both directions share one table; the message determines the direction.
 local function guess(p)
   if not rtrs.prefs.unknown then return nil end
   local imm_type = p.imm and math.floor(p.imm / 2 ^ 28)
@@ -590,13 +590,13 @@ end
 
 -- Packets -------------------------------------------------------------------------------------------------------
 
--- Bytes of the headers between BTH and payload.
+-- Opcode -> bytes of the headers between BTH and payload.
 local extended = { [3] = 4, [5] = 4, [6] = 16, [9] = 4, [10] = 16, [11] = 20, [22] = 4, [23] = 4, [100] = 8 }
 
--- Where a packet of IP starts behind Ethernet (with up to two VLAN tags), Linux cooked headers, or none.
+-- Possible offsets of the IP header: after Ethernet (with up to two VLAN tags), after Linux cooked headers, or 0.
 local ip_offsets = { 14, 18, 22, 16, 20, 4, 0 }
 
--- The offset of the BTH in the frame and the end of what follows it, ICRC left out; nil without RoCEv2.
+-- Returns the offset of the BTH in the frame and the end of the payload (without ICRC); nil if the frame is not RoCEv2.
 local function find_bth(tvb)
   for _, at in ipairs(ip_offsets) do
     if tvb:len() >= at + 40 then
@@ -625,7 +625,7 @@ local function parse_packet(tvb, pinfo)
   if payload + pad > finish or payload > tvb:len() then return nil end
   local ext = more > 0 and tvb:raw(at + 12, more) or ""
   if p.opcode == 6 or p.opcode == 10 or p.opcode == 11 then
-    -- Descriptors hold the address in little-endian order.
+    -- Descriptors contain the address in little-endian order.
     p.va, p.va_low, p.key = ext:sub(1, 8):reverse(), big(ext, 4, 4), ext:sub(9, 12):reverse()
   end
   if p.opcode == 3 or p.opcode == 5 or p.opcode == 9 then p.imm = big(ext, 0, 4) end
@@ -642,9 +642,9 @@ end
 
 local MPA_REQUEST, MPA_REPLY = "MPA ID Req Frame", "MPA ID Rep Frame"
 local MPA_HEADER = 20
-local MOST_AHEAD = 4096  -- segments that wait for one that is missing; then the direction is given up
+local MOST_AHEAD = 4096  -- segments waiting for a missing one; with more, decoding of the direction stops
 
--- The offset of the TCP header in the frame and the end of its payload; nil without TCP.
+-- Returns the offset of the TCP header in the frame and the end of its payload; nil if the frame is not TCP.
 local function find_tcp(tvb)
   for _, at in ipairs(ip_offsets) do
     if tvb:len() >= at + 40 then
@@ -653,7 +653,7 @@ local function find_tcp(tvb)
       local tcp, finish
       if version == 4 and head:byte(10) == 6 then
         tcp, finish = at + head:byte(1) % 16 * 4, at + big(head, 2, 2)
-        -- A length of 0 is that of a segment which the adapter was to divide.
+        -- The IP length is 0 if the capture has a large segment that the adapter splits later (TSO).
         if finish == at then finish = tvb:reported_len() end
       end
       if version == 6 and head:byte(7) == 6 then tcp, finish = at + 40, at + 40 + big(head, 4, 2) end
@@ -668,7 +668,7 @@ local function new_flow(to_server)
            greeting = true, since = {} }
 end
 
--- What was taken together: of a message its parts, and the frames that they are in.
+-- Passes a complete message on, with its parts and the frames that contain them.
 local function on_iwarp_message(flow, p, message)
   local frames_of = {}
   for number in pairs(message.frames) do frames_of[#frames_of + 1] = number end
@@ -678,7 +678,7 @@ local function on_iwarp_message(flow, p, message)
   return on_message(flow.connection, flow.to_server, whole, p)
 end
 
--- A write belongs to the immediate behind it; without one it is a message of its own.
+-- Ends a write that is not followed by an immediate; it is a separate message.
 local function end_write(flow, p, found)
   local write = flow.write
   flow.write = nil
@@ -723,7 +723,7 @@ local function on_segment(flow, p, unit, found)
   found[#found + 1] = on_iwarp_message(flow, p, send)
 end
 
--- The private data behind the fields of RFC 6581 and of urtrs, and the flags of the latter.
+-- Returns the private data after the fields of RFC 6581 and of urtrs, and the flags of urtrs.
 local function private_data(unit)
   local at = bit_set(unit:byte(17), 4) and 24 or 20
   if unit:sub(at + 1, at + 4) == "uRTR" then return unit:sub(at + 9), unit:byte(at + 6) end
@@ -762,7 +762,7 @@ local function on_greeting(flow, p, unit, found)
   found[#found + 1] = m
 end
 
--- Greeting and FPDUs out of what has come in order.
+-- Extracts the MPA request or reply and the FPDUs from the bytes received in order.
 local function take_units(flow, p, found)
   while flow.size >= flow.need and not flow.dead do
     local text = table.concat(flow.pieces)
@@ -830,7 +830,7 @@ local function on_tcp(tvb, pinfo)
   local found, note = {}, {}
   local ahead = (p.seq - flow.next) % 2 ^ 32
   if #payload < size then
-    -- Nothing says where the next FPDU begins.
+    -- A truncated segment: the start of the next FPDU is unknown.
     flow.dead = true
     return nil
   end
@@ -860,7 +860,7 @@ local function on_tcp(tvb, pinfo)
       if number ~= p.frame and frames[number] then frames[number].part_of = p.frame end
     end
   end
-  -- The empty write that opens a connection, and what else says nothing of RTRS.
+  -- The empty write at the start of a connection, and other segments without RTRS content.
   if #found == 0 and flow.size == 0 and not flow.write and not flow.send and not note.missing and not note.repeats then return nil end
   local m = table.remove(found, 1) or { connection = flow.connection, to_server = flow.to_server, part = true, frame = p.frame }
   m.also, m.missing, m.repeats = found, note.missing, note.repeats
@@ -869,7 +869,7 @@ end
 
 -- Display -------------------------------------------------------------------------------------------------------
 
--- The bytes of the message: in the frame itself, or put together from several.
+-- Returns the bytes of the message: from the frame, or reassembled from several frames.
 local function message_tvb(m, tvb)
   if not m.bytes or #m.bytes == 0 then return nil end
   if m.at then return tvb:range(m.at + (m.base or 0), #m.bytes):tvb() end
@@ -1077,7 +1077,7 @@ local function show_head(tree, m)
   if m.missing then tree:add_proto_expert_info(e.missing, m.missing .. " packets are missing before this one, or come later") end
 end
 
--- One message; answers its line.
+-- Shows one message; returns the text of its line.
 local function show_whole(tvb, root, tree, m)
   tree:add(f.type, m.kind):set_generated()
   if m.keyed then tree:add(f.type, "RKEY_RSP"):set_generated() end
@@ -1131,7 +1131,7 @@ function rtrs.dissector(tvb, pinfo, root)
   if has_rnbd then pinfo.cols.protocol = "RNBD" end
 end
 
--- Keeps other protocols from guessing at the payload of a connection that is known to be RTRS.
+-- Prevents heuristic dissectors from decoding the payload of a known RTRS connection.
 local function claim(_, pinfo)
   local qpn = destqp_field()
   return qpn ~= nil and by_queue_pair[tostring(pinfo.net_dst) .. " " .. qpn.value] ~= nil

@@ -1,8 +1,8 @@
 // bench_block COUNT read|write BYTES DEPTH: COUNT requests of BYTES through RemoteDevice and the Daemon of
-// urtrsd, DEPTH at a time, in one thread, without a network, on a memory export. For counting instructions:
-// valgrind --tool=callgrind --toggle-collect='*client_turn*' counts those of the client, '*server_turn*'
-// those of the server. Connecting and opening are not counted, because a thread opens the export and the
-// number of turns until then differs from run to run.
+// urtrsd, DEPTH in flight, in one thread, without a network, on a memory export. To count instructions, run
+// it under `valgrind --tool=callgrind` with --toggle-collect='*client_turn*' for the client or
+// '*server_turn*' for the server. Connecting and opening are not counted, because a second thread opens the
+// export and the number of turns until then differs from run to run.
 #include <boost/asio/io_context.hpp>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// The state machines alone: one request through a client session and a server session, recorded or not, no
-// fabric, no buffers. This is the protocol's own share of an IO, and what recording adds to it. At last, how
-// fast such a recording is replayed.
+// Measures the state machines alone: one request passes through a client session and a server session,
+// without a fabric and without buffers. The results are the protocol's share of an IO, the additional cost of
+// recording a trace, and the speed at which such a trace is replayed.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -38,7 +38,7 @@ ClientConfig client_config() {
   return config;
 }
 
-// Both machines joined back to back: what one posts, the other is fed.
+// Client and server machine back to back: each message that one posts is passed directly to the other.
 class Machines {
  public:
   Machines(unsigned paths, int recording) : client_(client_config()), server_(ServerConfig{}, 0) {
@@ -59,7 +59,7 @@ class Machines {
   }
 
  private:
-  // As the drivers do.
+  // Starts recording in the same way as the drivers do.
   void begin(int recording) {
     recorder_.emplace();
     if (recording == file)
@@ -109,8 +109,8 @@ class Machines {
     }
   }
 
-  // Both sides use the same keys: a path's first attempt has epoch 1 at the client, and so here at the
-  // server.
+  // Client and server use the same connection keys: the client numbers the first attempt of a path as epoch
+  // 1, so the server uses epoch 1 too.
   void connect(std::uint16_t path) {
     const std::uint32_t flags = wire::kConnRspFence | wire::kConnRspGeneration;
     wire::Uuid uuid;
@@ -155,7 +155,7 @@ void one_request(benchmark::State& state, Direction direction) {
   state.SetItemsProcessed(state.iterations());
 }
 
-// Records of a second, not requests.
+// Measures records per second, not requests per second.
 void replay_requests(benchmark::State& state) {
   {
     Machines machines(1, file);

@@ -1,6 +1,6 @@
-// A plugin of nbdkit that hands each request to one other thread, which serves it from memory at once, and
-// waits for it: what nbdkit's thread for each request costs every plugin whose answers come from elsewhere.
-// tools/dev/nbd-bench --floor measures it.
+// nbdkit plugin that passes each request to one server thread, which serves it from memory immediately, and
+// waits for the result. nbdkit calls a plugin in one thread per request, so this is the minimum cost of any
+// plugin that waits for another thread or process. Used by `tools/dev/nbd-bench --floor`.
 #define NBDKIT_API_VERSION 2
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 
@@ -28,7 +28,7 @@ struct Request {
   std::atomic<int> done{0};
 };
 std::atomic<Request*> asked{nullptr};
-std::atomic<int> calls{0};  // of the server; it sleeps on their number
+std::atomic<int> calls{0};  // wake-ups of the server thread, which sleeps on this counter
 
 void sleep_while(std::atomic<int>& word, int value) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
@@ -49,7 +49,7 @@ void serve() {
       Request* const next = one->next;
       std::memcpy(one->to, one->from, one->count);
       one->done = 1;
-      // It may be gone by now: a wake-up of an address that nobody waits at does nothing.
+      // The waiter may already have freed the request. Waking an address without waiters has no effect.
       wake(one->done);
       one = next;
     }

@@ -1,6 +1,6 @@
-// The least that an IO can cost over TCP: two messages through one socket, no protocol, nobody checks
-// anything and the data goes nowhere. What is left is the kernel's copies and its TCP. tools/dev/fabric-bench
-// --beside floor measures it.
+// Measures the minimum cost of an IO over TCP: two messages through one socket, without a protocol, checks or
+// storage. Only the kernel's copies and TCP processing remain. Used by `tools/dev/fabric-bench --beside
+// floor`.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,14 +19,15 @@
 
 namespace {
 
-constexpr std::size_t kSmall = 64;  // the message that carries no data
+constexpr std::size_t kSmall = 64;  // bytes of the message that carries no data
 
 [[noreturn]] void fail(const char* what) {
   std::perror(what);
   std::exit(1);
 }
 
-// One end: it takes messages of one size and sends as many of another as it owes.
+// One end of the connection. Receives messages of one size, and sends one message of another size for each of
+// them.
 class End {
  public:
   End(int fd, std::size_t in, std::size_t out) : fd_(fd), in_(in), out_(out) {
@@ -34,7 +35,7 @@ class End {
     if (::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) fail("TCP_NODELAY");
     if (::fcntl(fd_, F_SETFL, O_NONBLOCK) != 0) fail("O_NONBLOCK");
   }
-  // Busy-polls, as raw does.
+  // Busy-polls, as `urtrs-perf --raw` does. Returns false if the connection failed or was closed.
   bool turn() {
     while (owed_ > 0) {
       const ssize_t sent = ::send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);

@@ -1,4 +1,4 @@
-"""docs/expectations.md: what it names exists, the commands work, and it counts right."""
+"""Checks docs/expectations.md: the files and tests that it names exist, its commands work, and its totals are right."""
 import re
 import shlex
 import subprocess
@@ -13,7 +13,7 @@ ROWS = 54
 
 
 def rows():
-    """Number, expectation, what shows it, verdict."""
+    """Rows of the table: number, expectation, evidence, verdict."""
     found = []
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -28,7 +28,7 @@ def state(verdict):
 
 
 def counts():
-    """The last line of the page."""
+    """Checks the totals in the last line of the page."""
     number = {name: sum(state(verdict) == name for *_, verdict in rows()) for name in STATES}
     return f"Of {ROWS}, {number['holds']} hold, {number['partly']} hold partly, {number['no']} do not."
 

@@ -1,5 +1,5 @@
-// Any bytes are read as a capture without harm; the trace that is made of it is whole, and can be judged and
-// made into packets again.
+// Reads arbitrary bytes as a capture, without crashing. The imported trace must be complete, and it must be
+// possible to judge it and to convert it back to packets.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -34,7 +34,7 @@ class MemoryBytes final : public roce::ByteSource {
   std::size_t at_ = 0;
 };
 
-// The trace of the capture; empty where it is none.
+// Returns the imported trace; empty if the capture has no frame.
 std::string imported(roce::CaptureReader& reader) {
   roce::CapturedFrame frame;
   auto status = reader.next(frame);

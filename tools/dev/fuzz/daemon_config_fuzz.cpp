@@ -1,5 +1,5 @@
-// Any text is a configuration of urtrsd or is refused with a place and a reason; what is accepted reads back
-// as it was printed.
+// Parses arbitrary text as a configuration of urtrsd. It is either accepted, or rejected with a position and
+// a reason. An accepted configuration must be equal after printing and parsing it again.
 #include <string>
 
 #include "conformance/fuzz/fuzz.hpp"

@@ -1,6 +1,7 @@
-// Any recorded inputs of RNBD devices are read and run again without harm: the recorder of another version,
-// or of nobody, may have made them up. The bytes are the records of one block, behind their number in two
-// bytes; the header and the checksums, which no change of a trace would get past, are put around them.
+// Replays arbitrary recorded inputs of RNBD devices, without crashing: the trace may come from another
+// version, or may be forged. The fuzzer input is the number of records (2 bytes) and the records of one
+// block. This program adds the header and the checksums, because a mutation of a complete trace would never
+// pass the checksum.
 #include <map>
 #include <memory>
 #include <string>
@@ -35,7 +36,7 @@ std::string trace_of(const std::uint8_t* data, std::size_t size) {
   return header + frame.append(reinterpret_cast<const char*>(crc), sizeof crc);
 }
 
-// Machines of devices only: what makes a session stop is not asked here.
+// Creates only device machines; session machines are not tested here.
 std::unique_ptr<ReplayMachine> made(const Record& record, const FieldMap& map, std::string& why) {
   const KindId kind = record.event->id;
   if (kind != kKindOf<BeginClientDevices> && kind != kKindOf<BeginServerDevices>) return nullptr;
@@ -57,7 +58,8 @@ void judge(const std::string& trace) {
                   (!result.divergence.recorded.empty() && !result.divergence.rerun.empty()));
 }
 
-// The inputs alone, so that one that another core would answer otherwise does not end the run.
+// Feeds only the inputs, without comparing the actions. Replay would stop at the first input whose recorded
+// actions differ from those of this core.
 void feed(const std::string& trace) {
   MemorySource source(trace);
   Reader reader(source);
@@ -81,7 +83,7 @@ void feed(const std::string& trace) {
     Effects effects;
     (void)at->second->feed(record, map, effects);
     (void)at->second->fingerprint();
-    // Inputs that no caller makes may break a rule of the state. Replay ends there.
+    // Inputs that no real caller makes may break an invariant of the state. Replay of the machine ends there.
     if (at->second->broken_invariant() != nullptr) machines.erase(at);
   }
 }

@@ -1,5 +1,5 @@
-// Any line is a request or has an answer that says why not, and is an answer or none. What was understood
-// reads back as it was, in one line.
+// Parses arbitrary lines as JSON-RPC requests and as responses. A line that is not a request gets an error
+// response with a reason. A parsed message must be equal after writing it as one line and parsing it again.
 #include <string>
 #include <string_view>
 
@@ -32,7 +32,7 @@ void check_request(const Request& request) {
   RTRS_FUZZ_CHECK(again.request && again.request->id == request.id);
   RTRS_FUZZ_CHECK(again.request->notification == request.notification);
   RTRS_FUZZ_CHECK(again.request->method == request.method && again.request->params == request.params);
-  // A server that gives back what it was sent.
+  // The response of a server that returns the parameters unchanged.
   const auto echo = parse_answer(result_line(request.id, request.params));
   RTRS_FUZZ_CHECK(echo && echo->id == request.id && echo->result && *echo->result == request.params);
 }

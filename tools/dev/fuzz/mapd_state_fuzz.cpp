@@ -1,5 +1,5 @@
-// Any bytes are refused as a state file of urtrs-mapd with a sentence and a line that is in it, or are wishes
-// that may be and that read back as they were written.
+// Parses arbitrary bytes as a state file of urtrs-mapd. They are rejected with a reason and a valid line
+// number, or they are valid mappings that are equal after writing and parsing them again.
 #include <algorithm>
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
-// Any octets of an NBD server end a handshake with a sentence, leave it waiting for more, or give an export
-// that the kernel takes; whatever pieces they come in. A line of the kernel that is an identity reads back as
-// it was.
+// Feeds arbitrary bytes as the output of an NBD server. The handshake fails with a reason, waits for more
+// bytes, or yields an export whose block size the kernel accepts; the result must not depend on how the bytes
+// are split. An identity line of the kernel must be equal after formatting and parsing it again.
 #include <string>
 #include <string_view>
 

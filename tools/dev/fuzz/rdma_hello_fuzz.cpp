@@ -1,4 +1,5 @@
-// What a stranger says to a probe that listens: taken as it is, or not at all.
+// Decodes arbitrary bytes as the hello message of an RDMA probe. An accepted hello must encode to the same
+// bytes.
 #include <cstring>
 #include <span>
 

@@ -1,5 +1,5 @@
-// Any records are judged without harm, and a verdict that is not `conforming` has its reason. They come as
-// lines of JSON, since no change of a binary trace gets past its checksums.
+// Judges arbitrary records, without crashing; a verdict other than `conforming` must have a reason. The
+// fuzzer input is lines of JSON, because a mutation of a binary trace would never pass the checksums.
 #include <memory>
 #include <string>
 #include <string_view>

@@ -1,4 +1,5 @@
-// Any lines are imported without harm: what the importer accepts is a trace that a reader reads to its end.
+// Imports arbitrary lines of JSON, without crashing. A trace that the importer accepts must be readable to
+// its end.
 #include <string>
 #include <string_view>
 

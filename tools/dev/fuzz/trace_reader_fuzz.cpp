@@ -1,4 +1,5 @@
-// Any bytes are read as a trace without harm: what is read can be printed, and written again as it was.
+// Reads arbitrary bytes as a trace, without crashing. Each record that was read can be printed, and can be
+// written again without change.
 #include <string>
 
 #include "conformance/fuzz/fuzz.hpp"

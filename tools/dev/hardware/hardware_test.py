@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""docs/hardware.md: the lines of "urtrs doctor --rdma" in it were printed by the lab, and its commands exist.
+"""Checks docs/hardware.md: the lab printed its lines of "urtrs doctor --rdma", and its commands exist.
 
-  tools/dev/hardware/hardware_test.py --write      runs the lab's case `doctor`, and writes what it printed
+  tools/dev/hardware/hardware_test.py --write      runs case `doctor` of softroce-vm and writes its output into the page
 """
 import json
 import pathlib
@@ -31,7 +31,8 @@ def block(name):
 
 
 def rows(lines):
-    """Grade, device, check and finding of each row, by the columns of the header; the remedies below them."""
+    """Returns grade, device, check and finding of each row, split at the columns of the header, and the remedies below
+    rows."""
     starts = [lines[0].index(word) for word in ("Result", "Device", "Check", "Finding")] + [None]
     found, remedies = [], {}
     for line in lines[1:]:
@@ -77,7 +78,7 @@ def test_the_page_shows_the_chosen_checks_of_a_device_and_every_check_of_a_peer(
 
 
 def commands():
-    """The commands of the page, as words."""
+    """Commands of the page, split into words."""
     text = PAGE.read_text()
     lines = re.findall(r"^ {4,}(\S.*)$", text, re.MULTILINE) + re.findall(r"`((?:urtrs|tools/)[^`]*)`", text)
     return [re.sub(r"\s#.*|[|>].*", "", line).split() for line in lines]

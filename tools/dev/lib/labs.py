@@ -1,4 +1,4 @@
-"""What tools/dev/softroce-vm, netns-faults and soak share: command line, runner and report."""
+"""Command line, runner and report of the labs tools/dev/softroce-vm, netns-faults and soak."""
 import argparse
 import concurrent.futures
 import contextlib
@@ -23,25 +23,25 @@ said).
 
 
 class Unavailable(Exception):
-    """The lab cannot run here; the text says why and what would help."""
+    """The lab cannot run on this machine; the text says why and how to fix it."""
 
 
 @dataclasses.dataclass
 class Outcome:
     name: str
-    verdict: str  # pass, known (it fails as it is known to), fail, skip
+    verdict: str  # pass, known (a failure that is listed as known), fail, skip
     seconds: float = 0.0
     reason: str = ""
-    folder: str = ""  # what is left of it
-    repeat: str = ""  # the command that does it again
-    more: dict = dataclasses.field(default_factory=dict)  # what this lab measured
+    folder: str = ""  # results that were kept
+    repeat: str = ""  # command that repeats the item
+    more: dict = dataclasses.field(default_factory=dict)  # measurements of this lab: column -> value
 
 
 def say(text):
     print(f"[{time.strftime('%H:%M:%S')}] {text}", flush=True)
 
 
-# Command line: LAB list | run [PATTERN...] | what else the lab has
+# Command line: LAB list | run [PATTERN...] | further commands of the lab
 
 def above_zero(text):
     if not text.isdecimal() or int(text) == 0:
@@ -50,7 +50,7 @@ def above_zero(text):
 
 
 class CommandLine:
-    """Has `list` and `run` with the options that all labs have; `commands` takes more."""
+    """Argument parser with the options that all labs share; a lab adds its own commands to `commands`."""
 
     def __init__(self, lab, description, examples):
         self.lab = f"tools/dev/{lab}"
@@ -77,7 +77,7 @@ class CommandLine:
 
 
 def matching(patterns, names, lab):
-    """The names that match, in their order. ValueError: a pattern matches none."""
+    """Names that match any pattern, in the order of `names`. Raises ValueError if a pattern matches no name."""
     for pattern in patterns:
         if not fnmatch.filter(names, pattern):
             raise ValueError(f"nothing is called '{pattern}'; {lab} list")
@@ -85,28 +85,29 @@ def matching(patterns, names, lab):
 
 
 def which(options, lab):
-    """Patterns, or everything; ValueError: nothing is asked for."""
+    """Patterns of the command line, or ["*"]. Raises ValueError if nothing was selected."""
     if not (options.patterns or options.fast or options.all):
         raise ValueError(f"which? names, --fast or --all; {lab} list")
     return options.patterns or ["*"]
 
 
 def main(command_line, act):
-    """Parses, calls act(options) and answers the exit code."""
+    """Parses the command line, calls act(options) and returns the exit code."""
     options = command_line.top.parse_args()
-    # Not by way of SIGINT, which a background job of a shell script starts with ignored.
+    # SIGTERM raises KeyboardInterrupt directly. Forwarding it as SIGINT would fail: a background job of a shell script
+    # starts with SIGINT ignored.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = act(options)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # whoever read it has enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except ValueError as error:
         print(f"{command_line.lab}: {error}", file=sys.stderr)
         return 2
-    except (Unavailable, RuntimeError) as error:  # something is missing, or a tool of this machine failed and said why
+    except (Unavailable, RuntimeError) as error:  # a dependency is missing, or an external tool failed
         print(f"{command_line.lab}: the lab cannot run here: {error}", file=sys.stderr)
         return SKIPPED
     except KeyboardInterrupt:
@@ -115,7 +116,7 @@ def main(command_line, act):
 
 @contextlib.contextmanager
 def locked(work):
-    """One run at a time uses the folder."""
+    """Holds the lock of the work directory; waits while another run uses it."""
     work.mkdir(parents=True, exist_ok=True)
     with open(work / "lock", "w", encoding="ascii") as file:
         try:
@@ -138,8 +139,9 @@ def tell(done, total, outcome, more=""):
 
 
 def play_all(items, play, jobs, ended):
-    """Calls play(item, number, stop) for each, `jobs` at a time, and ended(result) for each result that is not None. After
-    a signal `stop`, an event, is set, and nothing more begins. Answers whether all were begun."""
+    """Calls play(item, number, stop) for each item, `jobs` at a time, and ended(result) for each result that is not
+    None. SIGINT or SIGTERM sets the event `stop`, and no further item starts. Returns whether all items were
+    started."""
     stop = threading.Event()
     handlers = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -150,7 +152,7 @@ def play_all(items, play, jobs, ended):
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             waiting = {pool.submit(one, item, number) for number, item in enumerate(items)}
             while waiting:
-                # A timeout, so that signals are seen.
+                # The timeout lets this thread handle signals.
                 done, waiting = concurrent.futures.wait(waiting, 0.2, concurrent.futures.FIRST_COMPLETED)
                 for future in done:
                     if (result := future.result()) is not None:
@@ -170,8 +172,8 @@ def summary(outcomes):
 
 
 def print_table(columns, rows):
-    """As wide as the terminal, elsewhere as it comes; colours and NO_COLOR are rich's."""
-    from rich.console import Console  # Debian's python3-rich; list and --help do without
+    """Fits the terminal; 200 columns if the output is not a terminal. rich handles colours and NO_COLOR."""
+    from rich.console import Console  # Debian: python3-rich; imported here because `list` and --help do not need it
     from rich.table import Table
     table = Table(box=None, pad_edge=False)
     for number, column in enumerate(columns):
@@ -183,7 +185,7 @@ def print_table(columns, rows):
 
 
 def print_outcomes(outcomes):
-    """The columns are those of the first outcome that has measured something."""
+    """The first outcome with measurements defines the columns."""
     columns = next((list(one.more) for one in outcomes if one.more), [])
     rows = [(one.name, one.verdict, f"{one.seconds:.0f}", *(str(one.more.get(name, "")) for name in columns))
             for one in outcomes]
@@ -195,7 +197,7 @@ def print_outcomes(outcomes):
 
 
 def write(path, lab, outcomes):
-    """JSON."""
+    """Writes the outcomes as JSON."""
     path.write_text(json.dumps({"lab": lab, "results": [dataclasses.asdict(one) for one in outcomes]}, indent=1, default=sorted)
                     + "\n", encoding="utf-8")
 
@@ -218,7 +220,7 @@ def write_junit(path, lab, outcomes):
 
 
 def finish(options, lab, outcomes, whole=True):
-    """Writes what was asked for, says the verdict and answers the exit code."""
+    """Writes the requested result files, prints the summary and returns the exit code."""
     if options.json:
         write(options.json, lab, outcomes)
     if options.junit:

@@ -1,23 +1,22 @@
-# What the commands of *.mistakes can use, besides the files of mistakes_test.py:
-# F files of each kind, B the folder of all, ROOT the sources, PORT of urtrsd, FREE where nobody listens, MUTE where
-# nobody answers.
+# Functions for the commands of *.mistakes. mistakes_test.py sets these variables: F folder of sample files, B parent
+# folder, ROOT source tree, PORT port of urtrsd, FREE port without a listener, MUTE port whose listener never answers.
 
-# Another user, who may write to this folder only.
+# Runs a command as another user, who may write only to this folder.
 nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 
-# In a folder with room for 16 KiB.
+# Runs a command in a folder with 16 KiB of space.
 small() { unshare -m bash -c 'mount -t tmpfs -o size=16k none . && cd . && cd "$PWD" && "$@"' small "$@"; }
 
-# A line of a configuration, as a file: config 'port = 1'.
+# Writes a line to urtrsd.toml: config 'port = 1'.
 config() { printf '%b\n' "$1" > urtrsd.toml; }
 
-# Started with a bound: what should fail but does not, ends.
+# Runs a command that should fail; ends it after 10 s if it does not.
 brief() { timeout -s TERM 10 "$@"; }
 
-# What goes on with a warning.
+# Runs a program that prints a warning and continues; ends it after 2 s.
 soon() { timeout -s TERM 2 "$@"; }
 
-# While another process has a file locked: holding FILE COMMAND...
+# holding FILE COMMAND...: runs a command while another process holds a lock on a file.
 holding() {
   python3 -c 'import fcntl, subprocess, sys
 file = open(sys.argv[1], "r+")

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Mistakes that users make, and what the programs answer.
+"""Tests the error messages for mistakes that users make.
 
-Each block of a *.mistakes file beside this is a mistake:
+Each block of a *.mistakes file in this folder is a mistake:
 
-    $ command              run by bash in a folder of its own; the functions and variables of box.sh are there
-    urtrsd: what is wrong  its standard error, with variables in place of what differs between runs
-    > {"error": ...}       its standard output, of commands with --json
+    $ command              run by bash in a folder of its own, with the functions and variables of box.sh
+    urtrsd: what is wrong  standard error, with variables in place of text that differs between runs
+    > {"error": ...}       standard output, for commands with --json
     exit 2
 
-Every answer has to be understandable by itself (`judge`), and to be exactly what the file says (`test_answers`).
-`mistakes_test.py --write [WORDS]` runs the blocks (those with WORDS in their command) and writes their answers anew.
+Every output must follow the rules for error messages (`judge`), and must match the file exactly (`test_answers`).
+`mistakes_test.py --write [WORDS]` runs the blocks (only those with WORDS in their command) and updates their output.
 """
 import concurrent.futures
 import json
@@ -43,7 +43,7 @@ class Mistake:
 
     @staticmethod
     def read(file):
-        """Comments and blocks, in their order."""
+        """Returns the comments and blocks of a file, in order."""
         parts = []
         for block in file.read_text(encoding="utf-8").strip().split("\n\n"):
             lines = block.split("\n")
@@ -60,7 +60,7 @@ class Mistake:
 
 
 class Box:
-    """What the mistakes are made with: files of each kind, a daemon, sockets that do not answer."""
+    """Environment of the mistakes: sample files, a running daemon, sockets that do not answer."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -101,7 +101,7 @@ class Box:
         return server
 
     def made(self, number, mistake):
-        """The lines of its answer."""
+        """Runs the mistake and returns the lines of its output."""
         folder = self.folder / f"box{number}"
         folder.mkdir()
         os.chmod(folder, 0o777)
@@ -146,7 +146,7 @@ def is_error(line):
 
 
 def judge(mistake, answer):
-    """What is wrong with this answer to any mistake."""
+    """Returns the rules for error messages that this output breaks."""
     code = int(answer[-1].removeprefix("exit ")) if answer[-1].startswith("exit ") else None
     told = [line for line in answer[:-1] if not line.startswith("> ")]
     wrong = []
@@ -169,7 +169,7 @@ def judge(mistake, answer):
 
 
 def answers(mistakes):
-    """Of all; those that wait for long begin first."""
+    """Outputs of all mistakes, in order. Those with long timeouts start first."""
     with tempfile.TemporaryDirectory(prefix="urtrs-mistakes-") as folder:
         box = Box(folder)
         try:

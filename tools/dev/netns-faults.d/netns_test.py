@@ -1,4 +1,4 @@
-"""What the fault tests decide without a network: scripts, rules, bounds, results."""
+"""Tests the parts of the fault tests that need no network: scripts, rules, bounds, results."""
 import dataclasses
 import json
 import pathlib
@@ -64,7 +64,7 @@ class TestBounds:
 
     def test_without_a_path_the_comeback_counts(self):
         gap = self.outages((0, 10, 20), (1, 15, 16)).longest_without_path(TIMING)
-        assert gap == pytest.approx(16.4 + TIMING.comeback - 15)  # path 1: known to be lost only after its detection
+        assert gap == pytest.approx(16.4 + TIMING.comeback - 15)  # path 1 counts until its loss is detected
 
     def test_the_comeback_of_one_may_meet_the_loss_of_the_other(self):
         assert self.outages((0, 10, 20), (1, 21, 22)).longest_without_path(TIMING) == pytest.approx(20 + TIMING.comeback - 21)

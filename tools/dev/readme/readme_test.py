@@ -1,5 +1,6 @@
-"""The commands of README.md and docs/nbdkit.md, taken from their text, run on this host: with addresses of loopback, small
-numbers, and a folder of the test in place of their paths. What cannot run here stands in NOT_RUN, with its reason; a new command is run."""
+"""Runs the commands of README.md and docs/nbdkit.md on this host, with loopback addresses, small numbers and paths
+below a temporary folder. NOT_RUN lists the commands that cannot run here, each with a reason; any other command is
+run."""
 import filecmp
 import os
 import pathlib
@@ -21,7 +22,7 @@ NOT_RUN = {
 
 
 def lines():
-    """The commands of all blocks, comments left out, what a backslash continues in one line."""
+    """Commands of all code blocks, without comments; lines continued by a backslash are joined."""
     text = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
     for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines() if not language else ():
@@ -34,17 +35,17 @@ def reason(line):
 
 
 def test_what_is_not_run_is_there():
-    """No reason is left of a command that the pages no longer have."""
+    """Fails if an entry of NOT_RUN matches no command of the pages."""
     for pattern in NOT_RUN:
         assert any(re.search(pattern, line) for line in lines()), pattern
 
 
 class Host:
-    """Server and client: what the commands before have started is there for the next."""
+    """Server and client host: processes that a command started keep running for the next commands."""
 
     def __init__(self, folder, ends):
-        self.folder, self.ends, self.ports, self.nbdkit = folder, ends, {}, None  # ports by server
-        self.root = folder / "root"  # with the paths of README below it
+        self.folder, self.ends, self.ports, self.nbdkit = folder, ends, {}, None  # server address -> port
+        self.root = folder / "root"  # stands in for / in the paths of README
         self.root.mkdir()
         ends.callback(self.end_nbdkit)
 
@@ -59,7 +60,7 @@ class Host:
         return (self.folder / f"{name}.log").read_text()
 
     def end_nbdkit(self):
-        """A session has one client, and a device one writer."""
+        """Ends what would conflict: a session has one client, and a device has one writer."""
         if self.nbdkit and self.nbdkit.exists():
             pid = int(self.nbdkit.read_text())
             os.kill(pid, signal.SIGTERM)
@@ -93,7 +94,7 @@ class Host:
         if line.startswith("urtrs map "):
             line += f" --port={self.ports['urtrsd']}"
         if line == "urtrs doctor":
-            allowed = {0, 1}  # it may find something
+            allowed = {0, 1}  # `doctor` exits with 1 when it finds a problem
         done = shell(ended(line), self.folder)
         assert done.returncode in allowed, (line, done.stdout, done.stderr, self.log_of("urtrsd"))
         assert done.stdout or not wants_output, line
@@ -110,7 +111,7 @@ def _host(tmp_path, ends, monkeypatch):
 
 
 def test_the_commands_work(host):
-    """In their order, as a reader gives them."""
+    """Runs the commands in the order of the page, as a reader types them."""
     ran = []
     for line in lines():
         if reason(line) is None:
@@ -118,5 +119,5 @@ def test_the_commands_work(host):
             ran.append(line)
     assert len(ran) > 20
     assert ran[0].startswith("urtrsd ") and ran[1].startswith("nbdkit-urtrs "), "the first IO takes two commands"
-    for copy in ("copy.img", "disk0.img"):  # with one device, and with the name of one of several
+    for copy in ("copy.img", "disk0.img"):  # copied without a device name, and with the name of one of several devices
         assert filecmp.cmp(host.folder / copy, host.root / "disk0.img", shallow=False), copy

@@ -1,4 +1,4 @@
-"""A soak that is interrupted does everything once, and what fails is told, kept and repeatable."""
+"""An interrupted soak completes every chunk once; each failure is reported, kept and can be repeated."""
 import json
 import os
 import pathlib
@@ -18,7 +18,7 @@ from soak.state import State  # noqa: E402
 
 SOAK = HERE.parent / "soak"
 SIM, PLANTED = pathlib.Path(program("urtrs-sim")), BUILD / "conformance/mutants/planted-urtrs-sim"
-# Notes every run that came to its end, so that nothing can be claimed that did not happen.
+# The wrapper records every run that finished, so that the test can compare the report with the runs that took place.
 WRAPPER = """#!/bin/sh
 {program} "$@"
 code=$?
@@ -120,7 +120,7 @@ class TestSoaks:
         seen = [line.split("--seeds ")[1].split()[0] + line.split()[0] for line in self.log.read_text().splitlines()]
         expected = [f"{at * size}..{at * size + size}{verb}" for verb, size in (("sweep", 3), ("scenarios", 1))
                     for at in range(4)]
-        # The chunk that was interrupted was begun twice; that it ended both times would be a coincidence of signals.
+        # The interrupted chunk started twice. It finishes twice only if the signal arrives just after its end.
         assert sorted(set(seen)) == sorted(expected)
         assert len(seen) <= len(expected) + 1
         again = self.soak()

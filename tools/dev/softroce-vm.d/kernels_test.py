@@ -1,4 +1,5 @@
-"""What tools/dev/softroce-vm prepares for its guests: kernels, modules and programs of the cells, and nothing else."""
+"""Tests what tools/dev/softroce-vm prepares for its guests: only the kernels, modules and programs that the cells
+need."""
 import pathlib
 import sys
 import tempfile
@@ -65,7 +66,7 @@ class TestKernels:
 
 
 class TestUnpacked:
-    """Packages that are not installed: mdadm, and a kernel of a later release."""
+    """Unpacks packages that are not installed: mdadm, and a kernel of a later Debian release."""
 
     def test_a_package_is_unpacked_once_and_one_that_cannot_be_had_leaves_nothing(self, tmp_path):
         folder = tmp_path / "mdadm"
@@ -119,7 +120,7 @@ class TestMachine:
     def test_two_processors_run_whatever_number_its_cells_want_the_kernel_to_provide_for(self, tmp_path):
         lab = mock.Mock(counted=True)
         image = mock.Mock(vmlinuz=tmp_path / "vmlinuz")
-        with mock.patch.object(machine, "which", return_value="qemu"):  # which this host need not have
+        with mock.patch.object(machine, "which", return_value="qemu"):  # qemu may be missing on this host
             words = {possible: machine.command(lab, image, tmp_path, "script", possible) for possible in (2, 256)}
         assert {of[of.index("-smp") + 1] for of in words.values()} == {"2"}
         assert {possible: " possible_cpus=256" in " ".join(of) for possible, of in words.items()} == {2: False, 256: True}
@@ -127,7 +128,7 @@ class TestMachine:
 
 
 class TestPatience:
-    """A guest that gets no processor is not dead, and one that says nothing at all is ended some day."""
+    """Time without a processor does not count as a hang, but a guest without output is killed eventually."""
 
     def boot(self, starved):
         boot = machine.Boot.__new__(machine.Boot)
@@ -136,7 +137,7 @@ class TestPatience:
         return boot
 
     def ends_after(self, share):
-        """Seconds after which a guest that runs for this share of the time and says nothing is given up."""
+        """Seconds until a guest without output is killed, if it gets this share of the processor time."""
         now = 0.0
         boot = self.boot(lambda: (1 - share) * now)
         with mock.patch.object(machine.time, "monotonic", lambda: now):

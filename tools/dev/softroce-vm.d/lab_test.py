@@ -1,4 +1,4 @@
-"""What tools/dev/softroce-vm decides without a guest: which cells there are, what a verdict is, what the tables say."""
+"""Tests the parts of tools/dev/softroce-vm that need no guest: selection of cells, verdicts, tables."""
 import argparse
 import pathlib
 import sys
@@ -18,7 +18,7 @@ IMAGES = {name: types.SimpleNamespace(kernel=kernel, version=f"{name}.99", modul
 
 
 def judge(code, log="", dmesg="", reset="", clean=True, why="", deviations=()):
-    """The verdict of a cell with these files."""
+    """Returns the verdict of a cell with these files."""
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
         cell = cells.Cell("lose-both", "kernel", "kernel", "on", 2)
@@ -83,7 +83,7 @@ class TestCells:
                 assert "verify" in {cell.case for cell in met}
                 without = (name, pair) == ("6.1", ("urtrs", "kernel"))
                 assert {cell.invalidate for cell in met} == ({"off"} if without else {"on", "off"})
-            # Every fast case meets the kernel's modules of some version in both directions.
+            # Every fast case runs against the kernel's modules, of any version, in both directions.
             assert {cell.case for cell in fast if cell.kernel == "7.3" and cell.pair == pair} == {"verify", "nounmap"}
             met = {cell.case for cell in fast if cell.pair == pair}
             assert "nounmap" in {cell.case for cell in fast if cell.kernel == "6.12-rnbd2.2" and cell.pair == pair}
@@ -93,7 +93,7 @@ class TestCells:
         roles = (("kernel",), ("urtrs",), ("on",), (1,), ("on",), ("6.12", "6.1"))
         names = ["verify.kernel-urtrs.on.1", "verify.kernel-urtrs.on.1@6.1"]
         assert [cell.name for cell in cells.select(CASES, ["verify"], roles)] == names
-        # A pattern of whole cells is about the kernels that are asked for, unless it names one.
+        # A cell pattern without a kernel selects the requested kernels.
         assert [cell.name for cell in cells.select(CASES, [names[0]], roles)] == names
         assert [cell.name for cell in cells.select(CASES, [names[0]], roles[:5])] == names[:1]
         assert [cell.name for cell in cells.select(CASES, [names[1]], roles[:5])] == names[1:]
@@ -123,10 +123,11 @@ class TestCells:
 
 
 class FakeBoot:
-    """A guest that ends its plan at a cell whose name is in `bad`, as the real one does; judged cells are in `log`.
+    """Fake guest. Like the real one, it stops its plan after a cell that failed (`bad`). `log` has the cells that were
+    started.
 
-    `dies` holds for a cell (or for "boot", before any) what the console says each time that the guest dies in it; `log`
-    has an entry for each try. In a cell of `oopses` the guest goes on after such a console, and the cell fails.
+    `dies` has console texts for a cell, or for "boot": each time, the guest dies with the next text; `log` has an entry
+    for each try. In a cell of `oopses`, the guest survives with such a text, and the cell fails.
     """
     bad, log, out_of_time, killed = set(), [], False, ""
     dies, oopses, kernels, possible_cpus = {}, {}, [], []
@@ -140,7 +141,8 @@ class FakeBoot:
     def dead(self, place):
         if not self.dies.get(place):
             return False
-        # In halves, because what the console lacks is in the kernel's log; there it is of the cell that began last.
+        # The first line goes to the console, the rest to the kernel log after the marker of this cell, because a real
+        # console may be incomplete.
         text = self.dies[place].pop(0)
         half = text.find("\n") + 1
         earlier = f"{PANIC}softroce-vm: {place} begins\n" if place != "boot" else ""
@@ -172,7 +174,7 @@ class FakeBoot:
 
 
 def run(names, jobs, bad=(), dies=None, oopses=None):
-    """What a run of these cells leaves in results.json."""
+    """Runs these cells and returns the content of results.json."""
     with tempfile.TemporaryDirectory() as work, mock.patch.object(runner, "Boot", FakeBoot):
         FakeBoot.bad, FakeBoot.log, FakeBoot.kernels, FakeBoot.possible_cpus = set(bad), [], [], []
         FakeBoot.dies, FakeBoot.oopses = dies or {}, oopses or {}
@@ -213,7 +215,8 @@ PANIC = "[   41.0] BUG: unable to handle page fault\n[   41.0] rxe_invalidate_mw
 
 
 class TestDeaths:
-    """A guest that dies in the emulator is tried once more; then its cell fails. It is never skipped."""
+    """A cell whose guest dies in the emulator is run once more; if it dies again, the cell fails. It is never
+    skipped."""
     CELL = "connect.kernel-urtrs.on.1"
 
     def verdicts(self, **how):

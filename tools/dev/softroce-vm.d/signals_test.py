@@ -1,4 +1,4 @@
-"""A run of tools/dev/softroce-vm that is told to end, with processes in the place of its guests."""
+"""SIGTERM during a run of tools/dev/softroce-vm; ordinary processes replace the guests."""
 import argparse
 import pathlib
 import signal
@@ -37,7 +37,7 @@ sys.exit(labs.main(line, lambda options: runner.Runner(lab, cases, options, prin
 class TestSignals:
     @pytest.mark.parametrize("interrupts", [signal.SIG_DFL, signal.SIG_IGN])
     def test_sigterm_kills_the_guests_and_starts_no_other(self, tmp_path, interrupts):
-        """Also a job that a shell started in the background, with SIGINT ignored."""
+        """SIGTERM works even if SIGINT is ignored, as in a background job of a shell."""
         guests = tmp_path / "guests"
         arguments = [sys.executable, "-B", "-c", RUN_OF_SLEEPERS, str(pathlib.Path(__file__).parent), str(tmp_path)]
         with subprocess.Popen(arguments, preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts)) as running:

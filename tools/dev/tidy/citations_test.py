@@ -1,4 +1,5 @@
-"""Every section and invariant of docs/protocol.md that the tree cites is there, and every file that a document names."""
+"""Every section and invariant of docs/protocol.md that the tree cites exists, and so does every file that a document
+names."""
 import pathlib
 import re
 import subprocess
@@ -11,7 +12,7 @@ CITATION = re.compile(rf"[Pp]rotocol(?:\.md)?(?:\]\([^)]*\))?,? sections? ({NUMB
 
 
 def citations(text):
-    """Sections and invariants that a text cites; a citation may go on in the next line of a comment."""
+    """Sections and invariants that a text cites. A citation may span two lines of a comment."""
     flat = re.sub(r"\s*\n\s*(?:///?|#)?\s*", " ", text)
     sections, invariants = set(), set()
     for found in CITATION.finditer(flat):
@@ -31,7 +32,7 @@ def tracked():
 
 
 def without_braces(name):
-    """a/{b,c} as a/b and a/c."""
+    """Expands a/{b,c} to a/b and a/c."""
     found = re.search(r"\{([^}]*)\}", name)
     if not found:
         return [name]
@@ -40,7 +41,8 @@ def without_braces(name):
 
 
 def missing(names):
-    """Of names that may have wildcards and may lack the suffix of a source; NAME stands for any word."""
+    """Names that match no file. A name may contain wildcards and may lack the suffix of a source file; names with NAME
+    are skipped."""
     for name in names:
         for one in without_braces(name):
             if "NAME" not in one and not any(any(TREE.glob(one.rstrip("/") + suffix)) for suffix in ("", ".hpp", ".cpp")):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The folders of the tree and who includes whom: one folder is one idea, no two folders include each other, in whatever
-many steps, and docs/tree.md has a line for each.
+"""Folders of the source tree and their include dependencies. The dependencies have no cycle, and docs/tree.md has a
+line for each folder.
 
 Usage: folders.py [--root DIR] [--draw]
   (nothing)  lists each folder with its number of C++ files and the folders that it includes
-  --draw     prints the drawing (Mermaid): an arrow goes from a folder to one that it includes, a dotted one where only
-             its tests do; arrows that follow from others are left out
+  --draw     prints a Mermaid graph: an arrow points to an included folder; it is dotted if only tests include the
+             folder. Arrows that follow from others are omitted
 """
 
 import argparse
@@ -23,7 +23,7 @@ _ROW = re.compile(r"^\| `([a-z][\w./-]*)/?` \|", re.MULTILINE)
 
 
 def graph(sources):
-    """sources: path -> text. Folder -> the other folders that its files include."""
+    """Takes sources (path -> text); returns folder -> other folders that its files include."""
     seen = {posixpath.dirname(path): set() for path in sources}
     for path, text in sources.items():
         folder = posixpath.dirname(path)
@@ -48,7 +48,7 @@ def reachable(edges, start):
 
 
 def circles(edges):
-    """Groups of folders that include each other, in whatever many steps."""
+    """Groups of folders that include each other directly or indirectly."""
     behind = {folder: reachable(edges, folder) for folder in edges}
     groups = {frozenset(other for other in behind[folder] if folder in behind.get(other, ())) for folder in edges
               if folder in behind[folder]}
@@ -56,7 +56,7 @@ def circles(edges):
 
 
 def needed(edges):
-    """The arrows that do not follow from others. There is no circle."""
+    """Transitive reduction of the graph, which must not have a cycle."""
     behind = {folder: reachable(edges, folder) for folder in edges}
     return [(folder, target) for folder in sorted(edges) for target in sorted(edges[folder])
             if not any(target in behind[other] for other in edges[folder] if other != target)]

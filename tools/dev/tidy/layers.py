@@ -1,14 +1,14 @@
-"""Who may include whom. Dependencies run one way, and the pure layers see only headers that cannot do anything."""
+"""Include rules. Dependencies go one way, and the pure layers include only headers without side effects."""
 
 import posixpath
 import re
 
 from source import Finding, is_code
 
-# The six top folders, lowest first: core < backends, sim < conformance < tools; docs has examples.
+# The six top folders, lowest first: core < backends, sim < conformance < tools. docs contains examples.
 TOPS = {"core": 0, "backends": 1, "sim": 1, "conformance": 2, "tools": 3, "docs": 3}
 
-# Longest prefix wins. A file sees its own folder and what is listed; None sees everything.
+# The longest matching prefix applies. A file may include its own folder and the listed ones; None allows every folder.
 LAYERS = {
     "core/base": [],
     "core/wire": ["core/base"],
@@ -70,20 +70,20 @@ LAYERS = {
     "cmake": None,
 }
 
-# What tests of tools see as well.
+# Folders that tests below tools/ may include in addition.
 TESTS_OF_TOOLS_SEE = ["backends", "sim", "conformance", "tools/lib"]
 
 PURE = ("core/wire", "core/iwarp", "core/proto", "core/rnbd")
 
-# Headers without allocation, clock, randomness, threads, exceptions of their own or IO. A header is added here only
-# when the purity symbol check stays green with it; <new> is here for placement alone, which that check tells apart.
+# Headers without allocation, clock, randomness, threads, exceptions of their own or IO. Add a header only if the purity
+# test (purity.py) still passes. <new> is listed for placement new only; the purity test rejects other uses.
 PURE_HEADERS = {
     "algorithm", "array", "bit", "bitset", "compare", "concepts", "cstddef", "cstdint", "cstring", "initializer_list",
     "iterator", "limits", "new", "numeric", "optional", "span", "string_view", "tuple", "type_traits", "utility",
     "variant", "version", "tl/expected.hpp",
 }
 
-# Outside libraries and the only places that may know them.
+# Headers of external libraries, and the only folders that may include them.
 OUTSIDE = {
     "boost/": ("backends/bindings/asio/", "conformance/", "tools/", "docs/examples/"),
     "rdma/": ("backends/libfabric/", "backends/verbs/", "sim/net/adapters/", "conformance/", "tools/"),
@@ -91,9 +91,10 @@ OUTSIDE = {
     "infiniband/": ("backends/verbs/", "sim/net/adapters/", "conformance/", "tools/"),
 }
 
-# Time comes in as an argument and chance from a seed; threads belong to backends and tools.
+# In these folders time is an argument and random numbers come from a seed; threads belong to backends and tools.
 CLOCKLESS = ("core/", "sim/")
-# The exhaustive search runs on several threads; the adapters also run in real time, under the tests of backends/verbs.
+# Exceptions: the exhaustive search uses threads; the simulated adapters run in real time in the tests of
+# backends/verbs.
 WITH_CLOCKS = ("sim/explore/", "sim/net/adapters/")
 CLOCKS = {"chrono", "ctime", "time.h", "sys/time.h", "random", "thread", "mutex", "shared_mutex", "condition_variable",
           "future"}
@@ -107,7 +108,7 @@ def layer_of(path):
 
 
 def seen_by(path):
-    """The folders that a file sees besides its own; None: all."""
+    """Folders that a file may include besides its own; None: all."""
     layer = layer_of(path)
     seen = LAYERS[layer]
     if seen is None or not path.startswith("tools/") or not is_test(path):
@@ -128,7 +129,8 @@ def runs_up(path, target):
 
 
 def is_test(path):
-    """Tests and what only tests include may use what they like, within the direction of the layers."""
+    """Whether a file belongs to tests. The rules for clocks and pure headers do not apply to tests; the order of layers
+    does."""
     return bool(re.search(r"(^|/)test_|_test", path))
 
 
@@ -141,7 +143,8 @@ def _refusal(path, layer, target):
 
 
 def includes(text):
-    """Examples write an installed header, <urtrs/core/driver/client.hpp>; the file of the tree is core/driver/client.hpp."""
+    """Yields line, quoted and path of each include. Examples include installed headers: <urtrs/core/driver/client.hpp>
+    is core/driver/client.hpp."""
     for match in _INCLUDE.finditer(text):
         yield text.count("\n", 0, match.start()) + 1, match.group(1) == '"', match.group(2).removeprefix("urtrs/")
 

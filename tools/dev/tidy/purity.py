@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Lists what the pure archives need from outside and fails on anything that the allow-list does not name.
+"""Lists the undefined symbols of the pure archives and fails on any that the allow-list does not name.
 
 Usage: purity.py --nm NM --allow FILE ARCHIVE...
-What one archive needs and another defines is inside. FILE holds one regular expression a line for the demangled name;
-`#` begins a comment.
+A symbol that one of the archives defines is not reported. FILE has one regular expression per line, for the demangled
+name; `#` starts a comment.
 """
 
 import argparse
@@ -41,11 +41,12 @@ def read_allowed(path):
 
 
 def impure(nm, archives, allowed):
-    """Sorted (object, demangled name) of each need that is neither defined inside nor allowed."""
+    """Sorted (object, demangled name) of each undefined symbol that no archive defines and the allow-list does not
+    name."""
     needed, defined = {}, set()
     for archive in archives:
         for member, name, kind in symbols(nm, archive):
-            # Weak references (w, v) are needs too: a program that has the symbol would call it.
+            # Weak references (w, v) count too: they are called if the program defines the symbol.
             if kind in "Uwv":
                 needed.setdefault(name, member)
             else:

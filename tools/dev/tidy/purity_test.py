@@ -1,4 +1,4 @@
-"""Shows that the purity check sees what it is there for, with the compiler and the programs of $CXX, $NM and $AR."""
+"""Tests the purity check with archives built by $CXX and $AR and read by $NM."""
 
 import os
 import subprocess

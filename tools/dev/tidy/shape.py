@@ -1,4 +1,4 @@
-"""Length of files and functions, and small matters of text."""
+"""Length of files and functions, and text rules such as leftover markers."""
 
 import re
 
@@ -7,7 +7,7 @@ from source import Finding, blanked, is_code
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
-# Spelled in two halves, so that this file passes its own check.
+# Each word is split so that this file passes its own check.
 _LEFTOVERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 _NOT_A_FUNCTION = re.compile(r"(^|[\s;}])(namespace|class|struct|union|enum|extern)\b[^()]*$")
 _CONTROL = re.compile(r"\b(if|for|while|switch|catch)\s*(constexpr\s*)?$")
@@ -31,13 +31,13 @@ def text_findings(path, text):
 
 
 def _without_directives(code):
-    """Blanks preprocessor lines with their continuations: a macro body need not balance its braces."""
+    """Blanks preprocessor lines with their continuations, because braces of a macro body need not balance."""
     pattern = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
     return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), code)
 
 
 def _name(head):
-    """The name before the first parenthesis at depth zero; for a test macro the macro with its arguments."""
+    """Name before the first parenthesis at depth zero; for a test macro, the macro with its arguments."""
     macro = re.search(r"\b((?:TYPED_)?TEST(?:_[FP])?|RC_GTEST_\w+|BENCHMARK_\w+)\s*\(([^)]*)\)\s*$", head)
     if macro:
         return f"{macro.group(1)}({re.sub(chr(92) + 's+', ' ', macro.group(2).strip())})"
@@ -47,13 +47,13 @@ def _name(head):
 
 
 def _opens_function(head):
-    """Whether a `{` after this text begins a function body rather than a type, a namespace or an initialiser."""
+    """Whether a `{` after this text starts a function body, and not a type, a namespace or an initialiser."""
     if "(" not in head or _NOT_A_FUNCTION.search(head):
         return False
     stripped = head.rstrip()
     if re.search(r"[=,]$", stripped) or _CONTROL.search(stripped.split("(")[0]):
         return False
-    # `Type name{` and `: member_{x}` end in an identifier that no parenthesis precedes as a parameter list.
+    # `Type name{` and `: member_{x}` end in an identifier without a parameter list before it.
     tail = stripped[stripped.rfind(")") + 1:]
     after_parameters = r"\s*(const|noexcept|override|final|mutable|&&?|try|->[\s\w:<>,&*]+|requires[^{]*|\s)*"
     return bool(re.fullmatch(after_parameters, tail))
@@ -64,7 +64,8 @@ _TABLE_LINE = re.compile(
 
 
 def _is_table(body):
-    """A switch that only maps enumerators to values grows with its enum, and splitting it helps nobody."""
+    """Whether a function is a switch that only maps enumerators to values. Such a switch grows with
+    its enum, and splitting it would not make it clearer."""
     return all(_TABLE_LINE.fullmatch(line) for line in body.split("\n"))
 
 
@@ -95,7 +96,7 @@ def functions(text):
 
 
 def read_ratchet(text):
-    """Lines `path function lines`; a `#` begins a comment."""
+    """Parses lines `path function lines`; `#` starts a comment."""
     entries = {}
     for line in text.split("\n"):
         words = line.split("#")[0].split()

@@ -1,4 +1,4 @@
-"""Which files are checked, and C++ text with comments and literals blanked out."""
+"""Selects the files to check, and blanks comments and literals in C++ text."""
 
 import os
 import re
@@ -17,7 +17,7 @@ class Finding:
 
 
 def tree_files(root):
-    """Paths relative to root: tracked and new files of a git checkout, or all files of an unpacked archive."""
+    """Paths relative to root: tracked and untracked files of a git checkout, or all files of an unpacked archive."""
     listed = subprocess.run(
         ["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard"],
         capture_output=True, text=True, check=False)
@@ -63,5 +63,5 @@ def _blank(match):
 
 
 def blanked(text):
-    """The same number of lines and columns, with comments, string and character literals replaced by spaces."""
+    """Replaces comments, string and character literals by spaces; line and column numbers do not change."""
     return _TOKEN.sub(_blank, text)

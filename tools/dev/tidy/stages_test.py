@@ -1,5 +1,5 @@
-"""tools/test runs the same stages on every machine: no stage is left out because time has gone by or because the machine
-lacks something. Compilers, CTest and the lab are replaced by programs that note how they were called.
+"""tools/test runs the same stages on every machine: it skips no stage because of elapsed time or a missing dependency.
+The test replaces compilers, CTest and the lab by programs that record their command lines.
 """
 
 import os
@@ -70,7 +70,7 @@ class TestStages:
             path.chmod(0o755)
 
     def run_test(self, *words, minutes=0, code=0):
-        """All calls in their order, and the output. `minutes` have gone by when it begins."""
+        """Returns all calls in order, and the output. The clock shows `minutes` of elapsed time at the start."""
         calls = self.folder / "calls"
         calls.unlink(missing_ok=True)
         environment = dict(os.environ, PATH=f"{self.stubs}:{os.environ['PATH']}", STUBS=str(self.stubs), CALLS=str(calls),

@@ -1,4 +1,4 @@
-"""Each function that a table of docs/architecture.md names is defined in a file that its row names."""
+"""Each function in a table of docs/architecture.md is defined in a file of the same row."""
 import pathlib
 import re
 
@@ -14,8 +14,8 @@ FUNCTION = re.compile(r"([\w:~]+)(?:\((\w+)\))?")
 
 
 def tables(page):
-    """Of each table its rows: (files, functions). A file without a folder is in that of the file before it; what stands
-    behind a colon says what happens there."""
+    """Rows of each table: (files, functions). A file name without a folder is in the folder of the previous file; text
+    after a colon is a description."""
     for lines in TABLE.findall(page):
         rows = []
         for line in lines.splitlines():
@@ -29,7 +29,7 @@ def tables(page):
 
 
 def defines(text, function):
-    """`function` is a name, with classes in front of it or without, and with the type of an argument or without."""
+    """Whether the text defines `function`: a name, optionally with classes in front and the type of an argument."""
     name, argument = FUNCTION.fullmatch(function).groups()
     *classes, last = name.split("::")
     lines = text.splitlines()

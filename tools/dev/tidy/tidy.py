@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the source tree against its written rules. Prints file:line: message for each breach and fails on any.
+"""Checks the source tree against its rules. Prints `file:line: message` for each violation and fails if there is any.
 
 Usage: tidy.py [--root DIR] [rules] [format]
   rules   includes, folders and docs/tree.md, purity of includes, length of files and functions, text (the default, with format)
@@ -34,7 +34,7 @@ def rule_findings(root, paths):
 
 
 def format_failures(root, paths):
-    """Output of clang-format for files that are not formatted; one process a batch keeps both cores busy."""
+    """Output of clang-format for files that are not formatted. Files are checked in parallel batches."""
     code = [path for path in paths if is_code(path)]
     jobs = os.cpu_count() or 1
     batches = [code[i::jobs] for i in range(jobs) if code[i::jobs]]

@@ -1,4 +1,4 @@
-"""Each rule, shown to fire on a breach and to stay silent otherwise."""
+"""Each rule reports a violation and accepts correct code."""
 
 
 import folders

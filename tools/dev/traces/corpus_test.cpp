@@ -1,6 +1,6 @@
-// Every trace beside this file shows a bug that was here once, as the core does it since that is mended: it
-// must be replayed without a difference. A difference is either the bug again or a change of behaviour that
-// was meant; README.md says how to make a trace anew.
+// Every trace in this folder covers a former bug, recorded with the fixed core. Replay must not differ. A
+// difference is either the bug again or an intended change of behaviour; README.md says how to record a trace
+// again.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -50,7 +50,7 @@ TEST(Corpus, EveryTraceHasItsLine) {
     EXPECT_NE(readme.str().find(path.filename().string()), std::string::npos) << path;
 }
 
-// seed-N-... is the run of seed N.
+// A file seed-N-... is the run of seed N.
 TEST(Corpus, EverySeedThatFailedHasItsTraces) {
   std::set<std::string> seeds;
   for (const std::filesystem::path& path : corpus()) {

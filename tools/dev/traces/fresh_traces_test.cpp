@@ -1,6 +1,6 @@
-// Runs of the simulation, recorded to files as a user records them: every file is replayed without a
-// difference, with the state compared after every input. `urtrs-sim sweep --replay-check` does the same to
-// any number of runs.
+// Records runs of the simulation to files, as a user does, and replays every file. Replay must not differ;
+// the state is compared after every input. `urtrs-sim sweep --replay-check` does the same for any number of
+// runs.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Makes the traces of corpus.toml anew, each the shortest that shows its bug, and the table in README.md.
+"""Records the traces of corpus.toml again, each minimized to its bug, and updates the table in README.md.
 
 Usage: make.py [--rehash] BUILD_DIR [FILE...]
 
-BUILD_DIR has urtrs-sim, urtrs-replay and, for bugs that can be planted again, planted-urtrs-replay (ninja
-planted-urtrs-replay). With FILE only those traces. A run of urtrs-sim is recorded and made short by `urtrs-replay min`:
- - `planted`: until the core with that bug of conformance/mutants would still do something else than this one;
- - `shows`: until these records are still there in this order. For bugs outside the core, which its traces cannot show:
-   they hold what it took to meet them.
+BUILD_DIR contains urtrs-sim, urtrs-replay and, for bugs that can be planted again, planted-urtrs-replay (ninja
+planted-urtrs-replay). With FILE, only those traces are recorded. Each run of urtrs-sim is minimized by `urtrs-replay
+min`:
+ - `planted`: to the shortest trace on which the core with that bug of conformance/mutants behaves differently;
+ - `shows`: to the shortest trace with these records in this order. For bugs outside the core, which a trace cannot show
+   directly; the records are the conditions that triggered the bug.
 
-With --rehash inputs and actions stay as they are and only the state hashes are made anew: for when the machines
-remember something more, or something else, and do the same as before.
+With --rehash, only the state hashes are computed again; inputs and actions stay. Use it when the machines store
+different state but behave as before.
 """
 
 import os
@@ -42,7 +43,8 @@ def min_words(entry):
 def same_records(replay, new, old):
     def records(path):
         lines = run([replay, "cat", path], (0,)).splitlines()[1:]
-        return [re.sub(r"( \* \w+).*", r"\1", line) for line in lines]  # hashes and configurations may differ
+        # Hashes and configurations may differ.
+        return [re.sub(r"( \* \w+).*", r"\1", line) for line in lines]
 
     if records(new) != records(old):
         shutil.copy(old, new)

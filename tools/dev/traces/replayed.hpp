@@ -1,4 +1,4 @@
-// Replays a trace file with the machines of this build.
+// Replays trace files with the machines of this build.
 #pragma once
 #include <filesystem>
 #include <fstream>
@@ -20,7 +20,7 @@ inline ReplayResult replayed(const std::filesystem::path& path) {
   return replay(source, core_machines(), options);
 }
 
-// What to print when it is not identical.
+// Returns the failure message for a result other than `identical`.
 inline std::string story_of(const ReplayResult& result) {
   std::string text = std::string(to_string(result.verdict)) + ' ' + result.why + ' ' + result.stop.reason;
   if (result.verdict != Verdict::diverged) return text;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the commands of docs/tutorial.md, one after another in one shell, and compares what they print.
+"""Runs the commands of docs/tutorial.md, one after another in one shell, and compares their output with the page.
 
-`tutorial_test.py --write` writes the page anew with what they print now. Numbers, times and the words for a path that is
-not connected differ from run to run; the rest is the same.
+`tutorial_test.py --write` updates the output in the page. Numbers, times and the state of a path that is not connected
+differ between runs and are not compared.
 """
 import os
 import pathlib
@@ -20,14 +20,14 @@ sys.path.insert(0, str(HERE.parents[1] / "lib/testing"))
 from programs import BUILD, ROOT, free_port  # noqa: E402
 
 PAGE = ROOT / "docs/tutorial.md"
-PORT = 1234  # of the page; the one that is used is free
+PORT = 1234  # port in the page; the test replaces it by a free one
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DONE = "-- tutorial: done"
-BOUND = 60  # seconds for a command; the longest waits for the load
+BOUND = 60  # seconds for a command; the longest one waits for the load
 
 
 class Shell:
-    """bash, which gets a command at a time; what it started ends with it."""
+    """A bash process that runs one command at a time; closing it ends all processes that it started."""
 
     def __init__(self, folder):
         self.port = free_port()
@@ -38,7 +38,7 @@ class Shell:
                                         stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
     def run(self, command):
-        """What it prints."""
+        """Runs a command and returns its output."""
         if command == f"port={PORT}":
             command = f"port={self.port}"
         late = threading.Timer(BOUND, self.end)
@@ -58,7 +58,7 @@ class Shell:
         return "".join(lines).replace(str(self.port), str(PORT)).replace(str(self.folder), "/tmp")
 
     def end(self):
-        # A relay that is stopped hears of nothing else.
+        # A stopped process does not handle SIGTERM until SIGCONT.
         for number in (signal.SIGCONT, signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.process.pid, number)
@@ -68,14 +68,14 @@ class Shell:
 
 
 def commands(block):
-    """(command, what the page has below it)"""
+    """Yields (command, output in the page)."""
     return [(command, below) for command, below in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
 
 
 def stable(text):
-    """Without what differs from run to run."""
+    """Replaces text that differs between runs."""
     text = re.sub(r"127\.0\.0\.(\d)", lambda match: "host" + "_abc"[int(match[1])], text)
-    text = re.sub(r"rtt \S+", "", text)  # not measured before the first heartbeat
+    text = re.sub(r"rtt \S+", "", text)  # missing before the first heartbeat
     text = re.sub(r"\b(connecting|waiting|draining|closing)\b", "down", text)
     text = re.sub(r"\(\d+ attempts?\)", "(N attempts)", text)
     text = re.sub(r"\d[\d.,:TZ-]*(us|ms|s|[BKMGTPE])?(?=\W|$)", "N", text)
@@ -84,7 +84,7 @@ def stable(text):
 
 
 def play(use):
-    """use(command, printed, expected) of each command of the page."""
+    """Runs each command of the page and calls use(command, printed, expected)."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="urtrs-tutorial-"))
     shell = Shell(folder)
     try:

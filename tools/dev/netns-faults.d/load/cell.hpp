@@ -1,4 +1,4 @@
-// The unit of the load: a cell of the device whose whole content tells which write it comes from.
+// A cell is the unit of the load: a 4 KiB block whose content identifies the write that produced it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,11 +9,12 @@ namespace rtrs::real {
 
 inline constexpr std::size_t kCellBytes = 4096;
 
-// `value` is that of one write and of no other; not 0, which stands for a cell that was never written.
+// Fills `cell` (kCellBytes) with the content of cell `number`. `value` must be unique to one write, and not
+// 0: 0 is a cell that was never written.
 void write_cell(std::uint32_t value, std::uint32_t number, std::uint64_t seed, std::span<std::byte> cell);
 
-// The write that the cell comes from, 0 when it is all zeros; nothing when a byte of it is not that of one
-// whole write of this run to this cell.
+// Returns the value of the write that produced the cell, or 0 if the cell is all zeros. Returns nullopt if
+// the content is not that of one complete write to this cell with this seed.
 std::optional<std::uint32_t> value_of(std::span<const std::byte> cell, std::uint32_t number,
                                       std::uint64_t seed);
 

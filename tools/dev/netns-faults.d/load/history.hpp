@@ -1,16 +1,18 @@
-// What a load asked for and what it was answered, as text with one event a line, and the judgement of it:
-// every request answered once, every cell that was read explained by the writes (sim/oracles/history.hpp).
+// History of a load: a text file with one line per start and per answer of a request. The judge checks that
+// every request was answered once, and that the writes explain the content of every cell that was read
+// (sim/oracles/history.hpp).
 //
 //     urtrs-history 1 CLIENT SEED CELLS       first line
-//     w ID FIRST COUNT AT                     a write of cells FIRST .. FIRST + COUNT - 1 begins
-//     r ID FIRST COUNT AT                     a read begins
-//     a ID ok AT [VALUE ...]                  the answer; of a read with the value of each cell, x: broken
-//     a ID peer ERRNO AT                      the server's error: nothing of it takes effect any more
-//     a ID gone ERRNO AT                      no answer of a server: it may take effect at any time
-//     end AT                                  the load ended by itself
+//     w ID FIRST COUNT AT                     a write of cells FIRST .. FIRST + COUNT - 1 starts
+//     r ID FIRST COUNT AT                     a read starts
+//     a ID ok AT [VALUE ...]                  success; a read has the value of each cell, x: invalid content
+//     a ID peer ERRNO AT                      error from the server: the write has no effect from now on
+//     a ID gone ERRNO AT                      no answer from a server: the write may take effect at any later
+//     time end AT                                  the load ended normally
 //
-// AT is in nanoseconds of the monotonic clock, which all processes of a machine share. A write's ID is the
-// value that it writes: the client's number in the upper 8 bits, so it is unique over all clients.
+// AT is nanoseconds of the monotonic clock, which all processes of the host share. The ID of a write is the
+// value of the cells that it writes. The upper 8 bits are the client number + 1, so that IDs are unique among
+// all clients.
 #pragma once
 #include <cstdint>
 #include <iosfwd>
@@ -26,7 +28,7 @@ namespace rtrs::real {
 
 using Time = std::int64_t;  // nanoseconds
 
-inline constexpr std::uint32_t kBroken = 0xffffffff;  // instead of a cell's value
+inline constexpr std::uint32_t kBroken = 0xffffffff;  // value of a cell with invalid content
 inline constexpr std::uint32_t kMaxClient = 253;
 inline constexpr std::uint32_t kMaxCells = 1U << 20;
 constexpr std::uint32_t first_id(std::uint32_t client) noexcept {
@@ -35,15 +37,15 @@ constexpr std::uint32_t first_id(std::uint32_t client) noexcept {
 
 enum class Outcome : std::uint8_t {
   ok,
-  peer,  // an errno of the server
-  gone,  // an errno of our side
+  peer,  // error from the server
+  gone,  // error from the client: the server did not answer
 };
 
-// Appends to a file with one system call an event, before what the event announces is done: what a killed
-// process had begun is in it.
+// Appends each event with one system call. A start is written before the request is submitted, so that the
+// history of a killed process contains every request that it submitted.
 class HistoryWriter {
  public:
-  // 0 or a positive errno.
+  // Creates `file` and writes the first line. Returns 0 or a positive errno.
   int open(const std::string& file, std::uint32_t client, std::uint64_t seed, std::uint32_t cells);
   HistoryWriter() = default;
   ~HistoryWriter();
@@ -53,7 +55,7 @@ class HistoryWriter {
   void begin(bool write, std::uint32_t id, std::uint32_t first, std::uint32_t count, Time at);
   void answer(std::uint32_t id, Outcome, int error, std::span<const std::uint32_t> values, Time at);
   void end(Time at);
-  // 0, or the errno of the first write that failed: the history is not whole then.
+  // Returns 0, or the errno of the first failed write; after a failed write the history is incomplete.
   int error() const noexcept { return error_; }
 
  private:
@@ -63,20 +65,21 @@ class HistoryWriter {
 };
 
 struct Findings {
-  std::vector<std::string> broken;  // rules that were broken, in words; empty: all is well
+  std::vector<std::string> broken;  // descriptions of broken rules; empty: no rule is broken
   std::uint64_t writes = 0;
   std::uint64_t reads = 0;
-  std::uint64_t failed = 0;      // answered by an error
-  std::uint64_t unanswered = 0;  // of loads that were killed
-  std::uint64_t compared = 0;    // cells that were read and explained
+  std::uint64_t failed = 0;      // answered with an error
+  std::uint64_t unanswered = 0;  // without an answer, from loads that were killed
+  std::uint64_t compared = 0;    // cell contents that were checked
 };
 
 // The histories of all clients of one device.
 class Book {
  public:
-  // The error is a sentence with the line. The last line of a load that was killed may be incomplete.
+  // Reads one history. The error text names the line. The last line of a killed load may be incomplete.
   tl::expected<void, std::string> add(std::istream&, const std::string& name);
-  // The content of the device after everything, one value a cell: read once more, at the end.
+  // Sets the content of the device after the end of all loads, one value per cell. It is judged like a final
+  // read.
   void add_final_content(std::vector<std::uint32_t> values) { final_ = std::move(values); }
 
   std::uint32_t cells() const noexcept { return cells_; }

@@ -1,4 +1,4 @@
-// The judge of the netns fault tests finds what it is there for.
+// The judge of the netns fault tests reports each kind of violation.
 #include "tools/dev/netns-faults.d/load/history.hpp"
 
 #include <gtest/gtest.h>

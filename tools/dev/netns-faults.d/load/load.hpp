@@ -1,5 +1,5 @@
-// A load that knows what it wrote: reads and writes of cells at a given rate over one remote device, with
-// every event in a history.
+// A load that reads and writes cells of one remote device at a given rate, and records every event in a
+// history.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -21,27 +21,28 @@ namespace rtrs::real {
 struct LoadOptions {
   std::uint32_t client = 0;  // 0 .. kMaxClient
   std::uint64_t seed = 1;
-  std::uint32_t cells = 256;   // of the device, from byte `base` on; all clients of a device the same
-  std::uint32_t first = 0;     // this client uses `used` cells from here on
-  std::uint32_t used = 0;      // 0: all
-  std::uint64_t base = 0;      // bytes
-  std::uint32_t depth = 16;    // requests in flight at most
-  std::uint32_t rate = 1500;   // requests a second
-  std::uint32_t longest = 16;  // cells of one request
+  std::uint32_t cells =
+      256;                  // cells of the device, starting at byte `base`; equal for all clients of a device
+  std::uint32_t first = 0;  // first cell that this client uses
+  std::uint32_t used = 0;   // number of cells that this client uses; 0: all
+  std::uint64_t base = 0;   // bytes
+  std::uint32_t depth = 16;    // maximum number of requests in flight
+  std::uint32_t rate = 1500;   // requests per second
+  std::uint32_t longest = 16;  // maximum number of cells of a request
   std::uint32_t write_percent = 70;
 };
 
-// One thread, that of the io_context.
+// Not thread-safe: use it only in the thread of the io_context.
 class Load {
  public:
-  // `device` outlives the load and is mapped. `history` is open.
+  // `device` must be mapped and outlive the load. `history` must be open.
   Load(boost::asio::io_context&, asio::RemoteDevice& device, HistoryWriter& history, const LoadOptions&);
 
   void start();
-  // Begins nothing new, waits for what is in flight, reads every cell once more unless no path is left, and
-  // calls `done`.
+  // Stops new requests, waits for those in flight, then reads every cell (final read; skipped when no path is
+  // left) and calls `done`.
   void finish(std::function<void()> done);
-  // What was done so far.
+  // Counters and worst latency up to now.
   nlohmann::json summary() const;
 
  private:
@@ -56,12 +57,12 @@ class Load {
     Time begun = 0;
   };
   struct Cell {
-    std::uint16_t reads = 0;  // in flight
+    std::uint16_t reads = 0;  // number in flight
     std::uint16_t writes = 0;
   };
   struct ErrorCount {
     std::uint64_t count = 0;
-    Time first = 0;  // when it was answered
+    Time first = 0;  // time of the answer
     Time last = 0;
   };
 
@@ -84,7 +85,7 @@ class Load {
   std::vector<Cell> cells_;
   std::uint32_t next_id_;
   std::uint32_t in_flight_ = 0;
-  std::uint32_t final_cell_ = 0;  // of the last reading
+  std::uint32_t final_cell_ = 0;  // next cell of the final read
   std::function<void()> done_;
   std::uint64_t answered_ = 0;
   Time worst_ = 0;

@@ -223,7 +223,7 @@ class Runner {
   int exit_code_ = kOk;
 };
 
-// The cells as they are in the image, by their values; empty with a reason when it cannot be read.
+// Reads the final content of the cells from the image into `book`. Returns an error text; empty on success.
 std::string read_image(const Given& given, Book& book) {
   std::ifstream image(given.image, std::ios::binary);
   image.seekg(static_cast<std::streamoff>(given.load.base));

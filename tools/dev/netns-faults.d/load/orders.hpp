@@ -1,4 +1,4 @@
-// Lines of standard input as orders to a program with an event loop.
+// Reads lines from standard input in an event loop and passes them on as commands.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -10,7 +10,7 @@ namespace rtrs::real {
 
 class Orders {
  public:
-  // `obey` gets every line without its line feed; "finish" also for the end of the input, SIGINT and SIGTERM.
+  // Calls `obey` with each line, without line feed. End of input, SIGINT and SIGTERM call it with "finish".
   Orders(boost::asio::io_context&, std::function<void(const std::string&)> obey);
   void stop();
 

@@ -1,4 +1,4 @@
-"""Real processes, real sockets, real faults: see tools/dev/netns-faults --help."""
+"""Fault tests with real processes and sockets: see tools/dev/netns-faults --help."""
 import pathlib
 import sys
 

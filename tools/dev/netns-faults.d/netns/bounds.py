@@ -1,13 +1,13 @@
-"""How long a request may take, from the timers that the processes were given and from what was done to the paths."""
+"""Upper bounds for the duration of a request, calculated from the configured timers and the injected faults."""
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """Seconds. The client and the server have the same heartbeat."""
+    """Timers in seconds. Client and server use the same heartbeat settings."""
     heartbeat: float = 0.2
     missed: int = 5
-    connect: float = 3.0  # each connection
+    connect: float = 3.0  # per connection
     info: float = 3.0
     fence: float = 10.0
     queue: float = 60.0
@@ -22,14 +22,14 @@ class Timing:
 
     @property
     def comeback(self):
-        """From the healing of a path to its connection: an attempt that the fault has spoiled runs out, then a delay,
-        then the server may still close the old incarnation and say so once, then the attempt that succeeds."""
+        """From the end of a fault to the reconnected path: the running attempt times out, the client waits, the server
+        may reject one attempt because it still closes the old incarnation, and the next attempt succeeds."""
         return max(self.connect, self.info) + self.reconnect_max + self.jitter + self.busy_retry + self.jitter
 
 
 @dataclasses.dataclass
 class Bound:
-    terms: list  # (words, seconds)
+    terms: list  # (description, seconds)
 
     @property
     def seconds(self):
@@ -40,7 +40,7 @@ class Bound:
 
 
 class Outages:
-    """When which path could not be used, as far as the script knows."""
+    """Times in which a path could not be used, according to the script."""
 
     def __init__(self, paths):
         self.open = [None] * paths
@@ -62,7 +62,7 @@ class Outages:
         return any(self.closed) or any(begin is not None for begin in self.open)
 
     def longest_without_path(self, timing):
-        """The longest time in which every path was cut, not yet known to be cut, or on its way back."""
+        """Longest time without a usable path: each path was cut, cut but not yet detected, or reconnecting."""
         common = None
         for path in self.closed:
             mine = merged([(begin, max(end, begin + timing.detect) + timing.comeback) for begin, end in path])
@@ -86,12 +86,13 @@ def crossed(left, right):
 
 
 def slack(worst_lateness):
-    """What a busy machine adds: a request takes some ten turns of processes, each as late as the latest seen."""
+    """Allowance for a busy host: a request needs about ten process wake-ups, each as late as the worst one measured."""
     return 0.25 + 10 * worst_lateness
 
 
 def stall_bound(timing, outages, *, may_lose, storage, lateness, partial=False, extra=()):
-    """The longest that a request may take. `partial`: a path was bad, which may be its loss. `extra`: further terms."""
+    """Maximum duration of a request. `partial`: a path was degraded, so that it may have been lost. `extra`: further
+    terms."""
     terms = []
     if (outages.any() or partial) and may_lose:
         gap = outages.longest_without_path(timing)
@@ -100,7 +101,7 @@ def stall_bound(timing, outages, *, may_lose, storage, lateness, partial=False, 
         terms.append(("detection (missed + 2) x interval", timing.detect))
         terms.append(("fence: the old incarnation's storage", storage))
     elif outages.any():
-        # Nothing may be lost; what was dropped is sent again by TCP, whose pause is at most as long as the outage was.
+        # No path may be lost. TCP retransmits dropped packets, after a pause that is at most as long as the outage.
         terms.append(("outage", outages.longest()))
         terms.append(("retransmission", outages.longest()))
     terms.extend(extra)

@@ -1,4 +1,4 @@
-"""The cases: what is done, and what must be seen."""
+"""The cases: a script of faults, and the expected result."""
 import dataclasses
 
 NONE = frozenset()
@@ -11,16 +11,16 @@ class Case:
     name: str
     title: str
     script: str
-    lost: frozenset = NONE  # paths that must be lost at least once: else the fault did not reach them
-    may_lose: frozenset = NONE  # further ones that may be
-    errors: tuple = ()  # patterns of errors that must occur, and no others
-    heals: bool = True  # every path is connected at the end
+    lost: frozenset = NONE  # paths that must be lost at least once; otherwise the fault had no effect
+    may_lose: frozenset = NONE  # further paths that may be lost
+    errors: tuple = ()  # patterns: each must match an error, and each error must match one
+    heals: bool = True  # whether all paths must be connected at the end
     clients: int = 1
-    rate: int = 1500  # requests a second and client
-    storage_ms: int = 0  # the export's delay
-    queue: float = 60.0  # seconds that a request waits without any path
-    disk_kib: int = 0  # the image lies on a disk of this size; 0: one that is large enough
-    seconds: int = 60  # most that it may take
+    rate: int = 1500  # requests per second per client
+    storage_ms: int = 0  # delay of the export, milliseconds
+    queue: float = 60.0  # seconds that a request waits while no path is connected
+    disk_kib: int = 0  # size of the disk with the image, KiB; 0: sufficient
+    seconds: int = 60  # maximum duration
 
 
 CASES = [
@@ -83,10 +83,10 @@ CASES = [
          "run 1; remove 1; run 1; add 1; settle; run 1"),
 ]
 BY_NAME = {case.name: case for case in CASES}
-# What ctest runs: the shortest that show that all of it works.
+# Cases that CTest runs: the shortest ones that exercise the whole test setup.
 SHORT = ("calm", "link-down")
 
 
 def own(script):
-    """A case of somebody's own making: only what always holds is demanded of it."""
+    """A case with a script from the command line. Only rules that hold for every case are checked."""
     return Case("own", "a script from the command line", script, may_lose=BOTH, errors=("(read|write): .*",), heals=False)

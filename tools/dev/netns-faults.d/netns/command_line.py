@@ -62,7 +62,7 @@ def selected(options):
 
 
 def lacking(build):
-    """Why nothing can be run here; None: it can."""
+    """Why no case can run on this host; None if they can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     missing = [name for name in NEEDED if shutil.which(name) is None]
@@ -85,7 +85,7 @@ def repeat_line(case, options):
 
 
 def play(case, number, options, stop):
-    """The result of one case; None when the whole was interrupted."""
+    """Runs one case. Returns its result, or None if the run was interrupted."""
     result = judge.Result(case.name, repeat=repeat_line(case, options))
     folder = options.work_dir / case.name
     shutil.rmtree(folder, ignore_errors=True)
@@ -133,7 +133,7 @@ def play_all(cases, options):
 
 
 def compare_pairs(results, options):
-    """What is to be said of it, for people and for the document."""
+    """Text of the comparison for the terminal and the document."""
     say(f"playing every directed scenario and {options.pairs} random worlds to compare with")
     real = set().union(*(result.pairs for result in results))
     sim, directed, last = pairs.simulated(options.build_dir, options.pairs, options.jobs, say)

@@ -1,4 +1,4 @@
-"""The verdict over a case that was played: from the histories, the device and the traces."""
+"""Judges a case that was run, from the histories, the device and the traces."""
 import dataclasses
 import json
 import re
@@ -23,11 +23,11 @@ class Result:
     stall_bound: float = 0.0
     stall_terms: str = ""
     lateness: float = 0.0
-    losses: dict = dataclasses.field(default_factory=dict)  # path -> how often
-    waits: list = dataclasses.field(default_factory=list)  # (words, seconds, bound, terms)
+    losses: dict = dataclasses.field(default_factory=dict)  # path -> number of losses
+    waits: list = dataclasses.field(default_factory=list)  # (description, seconds, bound, terms)
     check: str = ""
-    laws: list = dataclasses.field(default_factory=lambda: [0, 0])  # connections and messages seen from both ends
-    records: int = 0  # replayed, every state identical
+    laws: list = dataclasses.field(default_factory=lambda: [0, 0])  # connections and messages recorded by both ends
+    records: int = 0  # records replayed with identical state
     pairs: set = dataclasses.field(default_factory=set)  # see pairs.py
     repeat: str = ""
     folder: str = ""
@@ -42,7 +42,7 @@ def tool(*words):
 
 
 def judge_load(run, result):
-    """What the clients saw; the server still runs."""
+    """Judges the results of the clients. The server still runs."""
     for client in run.clients:
         for path, _, _ in client.losses():
             result.losses[path] = result.losses.get(path, 0) + 1
@@ -115,7 +115,8 @@ def judge_stall(run, result):
 
 
 def judge_traces(run, result):
-    """Every trace replays identically; all together are judged by the specification and the laws of the fabric."""
+    """Every trace must replay identically. All traces together are checked against the specification and the laws of
+    the fabric."""
     replay = run.build / "tools/urtrs-replay/urtrs-replay"
     cut = {client.trace for client in run.clients if client.killed} | run.server.killed
     traces = [*(client.trace for client in run.clients), *run.server.traces]
@@ -154,5 +155,5 @@ def first_finding(said):
 
 
 def replays(said, code, was_cut):
-    """What a killed process had not written yet is missing at the end; before that everything must be identical."""
+    """Whether a trace replays. The trace of a killed process may lack its end; the part before must be identical."""
     return code == 0 or (was_cut and said.get("verdict") == "damaged" and said.get("records", 0) > 0)

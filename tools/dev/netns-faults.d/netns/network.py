@@ -1,4 +1,4 @@
-"""Two network namespaces joined by one veth pair a path, and what can go wrong between them."""
+"""Two network namespaces connected by one veth pair per path, and the faults between them."""
 import os
 import pathlib
 import re
@@ -10,7 +10,7 @@ PREFIX = "urtrs-netns"
 
 
 class Unavailable(Exception):
-    """What this machine lacks for a case."""
+    """The host lacks something that a case needs; the text says what."""
 
 
 def command(*words, text=None):
@@ -21,7 +21,7 @@ def command(*words, text=None):
 
 
 def remove_left_over():
-    """Namespaces of a run that was killed before it could take them away."""
+    """Removes namespaces of a run that was killed before it could remove them."""
     for line in subprocess.run(("ip", "netns", "list"), capture_output=True, text=True, check=False).stdout.splitlines():
         match = re.match(rf"({PREFIX}-(\d+)-\S+)", line)
         if match and not pathlib.Path(f"/proc/{match[2]}").exists():
@@ -37,7 +37,7 @@ def client_address(path):
 
 
 class Network:
-    """Not made before __enter__, which raises Unavailable; gone after __exit__, with all its rules."""
+    """Namespaces and links exist between __enter__, which may raise Unavailable, and __exit__."""
 
     def __init__(self, tag):
         self.server = f"{PREFIX}-{os.getpid()}-{tag}s"
@@ -83,7 +83,7 @@ class Network:
         self._filter()
 
     def busiest_connection(self, path):
-        """The client's port of the connection that sent most: one for IO."""
+        """Client port of the connection that sent most bytes, which is an IO connection."""
         listing = command("ip", "netns", "exec", self.client, "ss", "-HOtni", "state", "established",
                           "dst", server_address(path))
         sent = {match[1]: int(match[2]) for match in
@@ -109,7 +109,7 @@ class Network:
             self._filter()
 
     def rules(self, side):
-        """The rules of nft for what comes in at one side: there a packet was sent, and never arrives."""
+        """nft rules for incoming packets of one side. The sender considers a dropped packet as sent."""
         device = "s" if side == "server" else "c"
         for path, faults in self.faults.items():
             where = f"iifname {device}{path}"
@@ -133,7 +133,7 @@ class Network:
                 "  }\n}\n"))
 
     def ruleset(self):
-        """For people: what is in force."""
+        """The active rules as text for the log."""
         text = []
         for side in ("server", "client"):
             text += [f"{side}:", *(f"  {rule}" for rule in self.rules(side))]

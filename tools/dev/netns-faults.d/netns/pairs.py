@@ -1,4 +1,4 @@
-"""Is the simulator honest? What follows what on a connection of a real fabric must also happen in simulation."""
+"""Checks the simulator: each pair of consecutive events on a real connection must also occur in simulation."""
 import concurrent.futures
 import itertools
 import json
@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import tempfile
 
-SKIPPED = ("StateHash", "Snapshot", "Continued")  # say nothing of what happened
+SKIPPED = ("StateHash", "Snapshot", "Continued")  # records that are not events
 DETAILS = ("reason", "status", "result", "kind")
 
 
@@ -23,7 +23,7 @@ def channel(record):
 
 
 def pairs_of(lines):
-    """{(side, event before on the same connection, event)} of one trace as JSON lines."""
+    """Set of (side, previous event on the same connection, event) of one trace, given as JSON lines."""
     seen, last, sides = set(), {}, {}
     for line in lines:
         record = json.loads(line)
@@ -47,7 +47,7 @@ def of_trace(replay, trace):
 
 
 def of_world(build, *what):
-    """Of one simulated world."""
+    """Pairs of one simulated run."""
     with tempfile.TemporaryDirectory() as folder:
         prefix = pathlib.Path(folder) / "t"
         subprocess.run((build / "tools/urtrs-sim/urtrs-sim", "run", *what, "--trace", prefix), capture_output=True, check=False)
@@ -64,7 +64,8 @@ def scenarios(build):
 
 
 def simulated(build, seeds, jobs, say):
-    """What every directed scenario and so many random worlds show, and at which seed something new was seen last."""
+    """Returns the pairs of all directed scenarios and `seeds` random runs, the number of scenarios, and the last seed
+    with a new pair."""
     worlds = [("--scenario", name, "--seed", "0") for name in scenarios(build)]
     directed = len(worlds)
     worlds += [("--seed", str(seed)) for seed in range(seeds)]
@@ -80,7 +81,7 @@ def simulated(build, seeds, jobs, say):
 
 
 def only_real(real, sim):
-    """Pairs of the real fabric that simulation did not show, in words; each with how it is known in simulation."""
+    """Descriptions of the pairs that occurred on the real fabric only; says whether simulation has the event itself."""
     known = {(side, event) for side, _, event in sim}
     return [f"{side}: {before} -> {event}" + ("" if (side, event) in known else " (the event itself is new)")
             for side, before, event in sorted(real - sim)]

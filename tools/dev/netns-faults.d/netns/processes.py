@@ -1,4 +1,4 @@
-"""The server and the clients: real programs in their namespaces, with what they say."""
+"""Server and client processes in their namespaces, and their output."""
 import json
 import pathlib
 import resource
@@ -15,21 +15,22 @@ PORT = 1234
 CELL = 4096
 CELLS = 256
 IMAGE_BYTES = 1 << 30
-BASE = IMAGE_BYTES - CELLS * CELL  # the cells lie at the end, so that limits of sizes meet them and nothing else
+BASE = IMAGE_BYTES - CELLS * CELL  # the cells are at the end of the image, so that a size limit affects only cells
 
 
 class Failure(Exception):
-    """What did not hold."""
+    """An expectation of the case failed; the text says which."""
 
 
 def spawn(namespace, words, log, **more):
-    # Dies with the thread that runs the case, and is not interrupted by the terminal before it is told to end.
+    # The process dies with the thread that runs the case. In its own session it does not get SIGINT from the terminal.
     return subprocess.Popen(("setpriv", "--pdeathsig", "KILL", "ip", "netns", "exec", namespace, *words),
                             stderr=log, start_new_session=True, **more)
 
 
 def end_by_signal(process, number, limit):
-    """The exit code, or None when it did not end in time and was killed."""
+    """Sends a signal and returns the exit code; kills the process and returns None if it does not exit within `limit`
+    s."""
     if process.poll() is None:
         process.send_signal(number)
         process.send_signal(signal.SIGCONT)
@@ -57,8 +58,8 @@ class Server:
         for path in range(PATHS):
             self.options += ["--listen", server_address(path)]
         self.process = None
-        self.traces = []  # one a process, oldest first
-        self.killed = set()  # those of them whose process was killed
+        self.traces = []  # one per process, oldest first
+        self.killed = set()  # traces of killed processes
         if not case.disk_kib:
             for client in range(case.clients):
                 self._make_image(client)
@@ -74,14 +75,14 @@ class Server:
         self.traces.append(self.folder / f"server{len(self.traces)}.rtrc")
         words = [self.program, *self.options, "--trace", self.traces[-1], *more]
         if self.case.disk_kib:
-            # A mount of the process's own: it goes when the process goes.
+            # The mount is in the mount namespace of the process, so it disappears when the process exits.
             words = ["sh", "-c", f"mount -t tmpfs -o size={self.case.disk_kib}k none {shlex.quote(str(self.disk))} && "
                      f"truncate -s {IMAGE_BYTES} {shlex.quote(str(self.image(0)))} && exec {shlex.join(map(str, words))}"]
         log_file = self.folder / f"server{len(self.traces) - 1}.log"
         with open(log_file, "w", encoding="utf-8") as log:
             self.process = spawn(self.network.server, words, log, stdin=subprocess.DEVNULL, stdout=log)
         end = time.monotonic() + limit
-        # Not only the last line: a client that waited may be there at once.
+        # Search all lines: a waiting client may connect immediately and log after the ready line.
         while not any(line.endswith(" ready") for line in log_file.read_text(encoding="utf-8").splitlines()):
             if self.process.poll() is not None:
                 raise Failure(f"urtrsd did not start: {log_file.read_text(encoding='utf-8')[-300:].strip()}")
@@ -115,7 +116,7 @@ class Server:
             raise Failure(f"the disk cannot be made larger: {done.stderr.strip()}")
 
     def image_as_seen(self, client):
-        """Where this process finds the image that the server has, while it runs."""
+        """Path by which this test can open the image of the running server."""
         return pathlib.Path(f"/proc/{self.process.pid}/root{self.image(client).resolve()}")
 
     def check_alive(self):
@@ -124,7 +125,7 @@ class Server:
 
 
 class Client:
-    """One process of netns-load. What it says is in `events`, oldest first."""
+    """A process of netns-load. `events` has its output, oldest first."""
 
     def __init__(self, build, network, folder, case, timing, *, number, device, seed):
         self.number, self.device, self.network = number, device, network
@@ -183,14 +184,14 @@ class Client:
             return [event for event in self.events[since:] if event["event"] == kind]
 
     def states(self):
-        """The last state of each path."""
+        """Latest state of each path."""
         states = {}
         for event in self.find("path"):
             states[event["path"]] = event["state"]
         return states
 
     def losses(self):
-        """(path, time, why) of everything that ended without having been asked for."""
+        """(path, time, reason) of each lost path; paths that were closed on request do not count."""
         lost, connected = [], set()
         for event in self.find("path"):
             if event["state"] == "connected":
@@ -212,7 +213,7 @@ class Client:
         self.reader.join(5)
 
     def ended(self, limit):
-        """The exit code; None when it goes on after so many seconds."""
+        """Exit code; None if the process still runs after `limit` seconds."""
         try:
             return self.process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -229,7 +230,7 @@ class Client:
 
 
 class Lateness:
-    """How late this machine lets a process run that asked for a time; the worst, in seconds."""
+    """Measures the worst wake-up delay of a sleeping process on this host, in seconds."""
 
     STEP = 0.01
 

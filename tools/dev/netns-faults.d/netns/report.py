@@ -1,10 +1,11 @@
-"""The results: as the labs show them, and as the table of docs/netns-faults.md."""
+"""Results as labs outcomes, and as the table of docs/netns-faults.md."""
 import re
 
 import labs
 
 COLUMNS = ("requests", "failed", "taken over", "lost paths", "worst stall", "bound", "check")
-# The page has no check: a verdict of `urtrs-replay check` other than "conforming" stands behind that of the case.
+# Columns of the page: name -> heading. It has no column for `urtrs-replay check`: a verdict other than "conforming"
+# follows that of the case.
 PAGE = {"failed": "failed", "taken over": "taken over", "lost paths": "lost paths", "worst stall": "worst stall (s)",
         "bound": "bound (s)"}
 
@@ -33,7 +34,7 @@ def markdown(results, provenance):
 
 
 def update(document, text):
-    """The document with the part between its markers made anew. ValueError: it has none."""
+    """Returns the document with new text between its markers. Raises ValueError if it has no markers."""
     pattern = re.compile(r"(<!-- results begin -->\n).*?(<!-- results end -->)", re.DOTALL)
     if not pattern.search(document):
         raise ValueError("the document has no '<!-- results begin -->'")

@@ -1,4 +1,4 @@
-"""One case: its network, its processes, its script."""
+"""Runs the script of one case, with its network and processes."""
 import re
 import signal
 import threading
@@ -9,33 +9,33 @@ from .network import Network
 from .processes import Client, Failure, Lateness, Server
 from .script import PATHS, Step, parse
 
-READS = 16  # requests of a client's last reading, one after another (tools/dev/netns-faults.d/load/load.cpp)
+READS = 16  # sequential requests of the final read of a client (tools/dev/netns-faults.d/load/load.cpp)
 NUMBER = {"stop": signal.SIGSTOP, "cont": signal.SIGCONT}
 
 
 class Interrupted(Exception):
-    """Somebody wants to end the whole."""
+    """The user interrupted the run."""
 
 
 class Run:
-    """Plays a case in `folder`, which exists and is empty. Afterwards the outcome is in the members below."""
+    """Runs a case in `folder`, which must be empty. Afterwards the results are in the members below."""
 
     def __init__(self, case, folder, build, seed, stop: threading.Event):
         self.case, self.folder, self.build, self.seed, self.stop = case, folder, build, seed, stop
         self.timing = bounds.Timing(queue=case.queue)
         self.steps = parse(case.script)
         self.outages = bounds.Outages(PATHS)
-        self.partial = False  # a path was made bad without being cut
-        self.extra = []  # terms of the stall's bound that faults of this script add
-        self.clients = []  # all that ever ran
+        self.partial = False  # a path was degraded without being cut
+        self.extra = []  # terms that faults of this script add to the stall bound
+        self.clients = []  # all clients, including ended ones
         self.server = None
-        self.rules = []  # what was in force, for people
-        self.notes = []  # (words, seconds, Bound) of what was waited for
-        self.healed_at = None  # when the last fault of storage ended
+        self.rules = []  # log of the active rules
+        self.notes = []  # (description, seconds, Bound) of each wait
+        self.healed_at = None  # monotonic time when the last storage fault ended, ns
         self.lateness = 0.0
 
     def play(self, tag):
-        """Raises Failure, network.Unavailable or Interrupted."""
+        """Generator: yields once after the script. Raises Failure, network.Unavailable or Interrupted."""
         with Network(tag) as self.network, Lateness() as lateness:
             self.meter = lateness
             self.server = Server(self.build, self.network, self.folder, self.case, self.timing)
@@ -46,7 +46,7 @@ class Run:
                 for step in self.steps:
                     self.take(step)
                 self.finish()
-                yield  # judged while the server still runs: its disk may be its own
+                yield  # the caller judges while the server still runs, because its disk may be a mount of its own
                 self.server.terminate()
             finally:
                 self.lateness = lateness.worst
@@ -56,7 +56,7 @@ class Run:
                     self.server.kill()
                 (self.folder / "rules").write_text("".join(self.rules), encoding="utf-8")
 
-    # What the script says
+    # Steps of the script
 
     def take(self, step: Step):
         getattr(self, "do_" + step.word)(step)
@@ -77,7 +77,8 @@ class Run:
 
     def do_lose(self, step):
         percent = int(step.arguments[1].rstrip("%"))
-        # TCP sends again after 0.2 s, and twice as late each time; more than four losses in a row are rarer than 10^-8.
+        # TCP retransmits after 0.2 s and doubles the delay each time. At 1 %, more than four losses in a row have a
+        # probability below 10^-8.
         self.extra.append((f"four losses of {percent}% in a row", 0.2 * (2 ** 4 - 1)))
         self.partial = True
         for path in step.paths():
@@ -87,7 +88,7 @@ class Run:
         self.fault(step, "reset")
 
     def do_refuse(self, step):
-        # Nothing is lost by it alone.
+        # Rejecting new connections does not affect existing ones, so this is no outage.
         for path in step.paths():
             self.network.fault(path, "refuse")
 
@@ -98,7 +99,7 @@ class Run:
 
     def do_rate(self, step):
         bits = int(re.match(r"\d+", step.arguments[1])[0]) * (1000 if step.arguments[1].endswith("kbit") else 1_000_000)
-        in_flight = 16 * 16 * 4096 * 8  # depth, cells of the longest request
+        in_flight = 16 * 16 * 4096 * 8  # bits: depth x cells of the longest request x cell size
         self.extra.append((f"all in flight at {step.arguments[1]}", in_flight / bits))
         self.partial = True
         for path in step.paths():
@@ -187,12 +188,12 @@ class Run:
             "connected") >= PATHS and all(state in ("connected", "absent") for state in client.states().values()))
 
     def do_failed(self, _):
-        """A request has failed: nobody says so before the end, so the history tells."""
+        """Waits until a request has failed. The client reports failures only at its end, so this reads the history."""
         self.wait("a request failed", lambda timing, storage, late: bounds.Bound(
             [("requests without a path", timing.queue)]), lambda client: bool(
                 re.search(r"^a \d+ (peer|gone) ", client.history.read_text(encoding="ascii"), re.MULTILINE)))
 
-    # Help for the steps
+    # Helpers
 
     def start_client(self, device):
         client = Client(self.build, self.network, self.folder, self.case, self.timing, number=len(self.clients),
@@ -205,7 +206,8 @@ class Run:
         return [client for client in self.clients if client.process.poll() is None and not client.find("closed")]
 
     def wait(self, words, bound_of, is_so, clients=None):
-        """Until it is so with every client, for at most the bound; what it took is noted."""
+        """Waits until is_so(client) holds for every client. Raises Failure after the bound; records the time it
+        took."""
         begin = time.monotonic()
         for client in clients or self.living():
             while not is_so(client):
@@ -223,7 +225,7 @@ class Run:
     def check_alive(self):
         self.server.check_alive()
         for client in self.clients:
-            # What it said last may still be under way.
+            # The last output of the process may still be in the pipe.
             if client.find("silent") and not client.killed and not client.find("closed"):
                 client.ended(5)
                 why = "; ".join(event.get("why", "") for event in client.find("unmappable"))
@@ -231,7 +233,8 @@ class Run:
 
     def finish_client(self, client):
         client.order("finish")
-        # The requests in flight, then the last reading; without a path the first of it waits in vain.
+        # The bound covers the requests in flight and the final read. Without a path, the first request of the final
+        # read times out too, hence two stall bounds.
         reading = (READS * self.case.storage_ms / 1000, READS * bounds.slack(self.meter.worst) / 10)
         bound = bounds.Bound([*self.stall_bound().terms, *self.stall_bound().terms,
                               ("storage of the last reading", reading[0]), ("its scheduling", reading[1])])

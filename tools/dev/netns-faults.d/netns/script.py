@@ -1,4 +1,4 @@
-"""Fault scripts: steps with a semicolon between them, as in `run 1; link 1 down; lost 1; link 1 up; settle`."""
+"""Fault scripts: steps separated by semicolons, such as `run 1; link 1 down; lost 1; link 1 up; settle`."""
 import dataclasses
 import re
 
@@ -55,7 +55,7 @@ FORMS = {
 
 
 def parse(text):
-    """The steps. ValueError: what is wrong, and what is possible."""
+    """Parses a script into steps. Raises ValueError that names the error and the allowed forms."""
     steps = []
     for part in text.split(";"):
         word, _, rest = " ".join(part.split()).partition(" ")

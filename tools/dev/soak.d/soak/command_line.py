@@ -48,7 +48,7 @@ def command_line():
 
 
 def asked_for(options):
-    """The members of a plan that the command line names."""
+    """Members of a plan that are set on the command line."""
     given = {name: getattr(options, name) for name in ("hours", "chunks", "size", "first_seed")}
     asked = {name: value for name, value in given.items() if value is not None}
     if options.fast:
@@ -62,11 +62,11 @@ def asked_for(options):
 
 
 def plan_of(options, state):
-    """The plan that goes on, or a new one. ValueError: another one is under way."""
+    """Returns (plan, is_new): the saved plan or a new one. Raises ValueError if options differ from the saved plan."""
     asked = asked_for(options)
     if state.plan is None:
         plan = Plan(**asked)
-        plan.sequence()  # its mistakes
+        plan.sequence()  # raises ValueError for an unknown item
         return plan, True
     plan = Plan(**state.plan)
     changed = [name for name, value in asked.items() if plan.as_json()[name] != value]
@@ -77,7 +77,7 @@ def plan_of(options, state):
 
 
 def soak(plan, state, runner):
-    """Runs what is not done. False: interrupted."""
+    """Runs the remaining chunks. Returns False if interrupted."""
     sequence = plan.sequence()
     waiting = [chunk for chunk in sequence if chunk.key not in state.done]
     if waiting and state.done:
@@ -93,7 +93,7 @@ def soak(plan, state, runner):
     def ended(outcome):
         labs.tell(len(state.done), len(sequence), outcome, f"; {report.clock(report.remaining(plan, state))} to go")
 
-    # One after another: each uses all processors.
+    # One chunk at a time, because each uses all processors.
     return labs.play_all(waiting, play, 1, ended)
 
 

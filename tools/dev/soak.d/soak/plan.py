@@ -1,4 +1,4 @@
-"""What a soak consists of: items, each in chunks that are run, judged and remembered by themselves."""
+"""The plan of a soak: items, split into chunks. Each chunk has its own run, verdict and saved result."""
 import dataclasses
 import functools
 import json
@@ -7,23 +7,24 @@ import tomllib
 from labs import ROOT
 
 SIM = "tools/urtrs-sim/urtrs-sim"
-# Target of libFuzzer -> its folder.
+# Fuzz target -> its folder.
 FUZZ = dict(sorted((path.name[: -len("_fuzz.cpp")], folder) for folder in ("conformance/fuzz", "tools/dev/fuzz")
                    for path in (ROOT / folder).glob("*_fuzz.cpp")))
 
 
 @dataclasses.dataclass(frozen=True)
 class Item:
-    """`command`: words with {from} {to} {number} (the chunk, from 1) {name} {jobs} {build} (its folder) {work} {root}."""
+    """Placeholders of `command`: {from} and {to} (seeds), {number} (of the chunk, from 1), {name}, {jobs}, {build}
+    (folder of the build), {work} and {root}."""
     name: str
     title: str
-    build: str  # a preset
+    build: str  # CMake preset
     targets: tuple
     command: tuple
-    seconds: float  # that a chunk takes on two processors, about
-    share: float = 0.0  # of the time; 0: every chunk once
-    size: int = 0  # seeds of a chunk
-    names: tuple = ()  # of the chunks, where they are not numbered
+    seconds: float  # estimated duration of a chunk on two processors
+    share: float = 0.0  # fraction of the total time; 0: every chunk runs once
+    size: int = 0  # seeds per chunk; 0: the item takes no seeds
+    names: tuple = ()  # names of the chunks; empty: chunks are numbered
 
 
 @functools.cache
@@ -88,11 +89,11 @@ class Chunk:
 
 @dataclasses.dataclass
 class Plan:
-    """What was asked for; remembered, so that a soak goes on with what it began."""
+    """The requested plan. It is saved, so that an interrupted soak continues with the same plan."""
     hours: float = 1.0
     only: tuple = ()  # names of items; empty: all
-    chunks: int = 0  # of each item, instead of hours
-    size: int = 0  # seeds of a chunk of `sweep`, those of other items in proportion; 0: as the items say
+    chunks: int = 0  # number of chunks of each item, instead of `hours`; 0: derived from `hours`
+    size: int = 0  # seeds per chunk of `sweep`, other items in proportion; 0: default sizes
     first_seed: int = 0
 
     def items(self):
@@ -108,18 +109,19 @@ class Plan:
             return len(item.names) or 1
         if self.chunks:
             return self.chunks
-        # What is left out gives its share to the others.
+        # The time of items that are not selected is distributed among the selected ones.
         shares = sum(one.share for one in self.items())
         return max(1, round(self.hours * 3600 * item.share / shares / item.seconds))
 
     def size_of(self, item):
-        """Seeds of a chunk; 0: the item has none."""
+        """Seeds per chunk; 0: the item takes no seeds."""
         if not self.size or not item.size:
             return item.size
         return max(1, round(item.size * self.size / next(one.size for one in items() if one.name == "sweep")))
 
     def sequence(self):
-        """All chunks, so that each item is done evenly and an early end has seen something of each."""
+        """All chunks in running order. Items are interleaved evenly, so that an interrupted soak has run a part of each
+        item."""
         order = []
         for item in self.items():
             count, size = self.count(item), self.size_of(item)

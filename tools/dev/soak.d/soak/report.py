@@ -1,4 +1,4 @@
-"""Tables of a plan and of what came out."""
+"""Tables of a plan and of its results."""
 import labs
 
 
@@ -7,7 +7,7 @@ def clock(seconds):
 
 
 def remaining(plan, state):
-    """Seconds."""
+    """Returns the remaining time in seconds."""
     return sum(state.seconds(chunk.item.name, chunk.item.seconds) for chunk in plan.sequence()
                if chunk.key not in state.done)
 
@@ -34,7 +34,7 @@ def outcomes(plan, state):
 
 
 def print_results(plan, state):
-    """A row an item: its chunks are too many."""
+    """One row per item, because there are too many chunks."""
     rows, others = [], []
     for item in plan.items():
         done = [(chunk, state.done[chunk.key]) for chunk in plan.sequence()

@@ -1,4 +1,4 @@
-"""Builds what is needed and runs chunks, one after another."""
+"""Builds the required targets and runs chunks."""
 import os
 import pathlib
 import shlex
@@ -11,25 +11,25 @@ from labs import ROOT, SKIPPED
 
 
 class Interrupted(Exception):
-    """The person wants to end; what is under way is not done."""
+    """The user interrupted the soak; the running chunk has no result."""
 
 
 class Runner:
     def __init__(self, options, state, say):
         self.options, self.state, self.say = options, state, say
         self.work = options.work_dir
-        self.built = {}  # build -> why not, or ""
-        self.stop = None  # an event: the person wants to end
+        self.built = {}  # preset -> why the build failed, or ""
+        self.stop = None  # threading.Event, set when the user interrupts the soak
         self.commit = subprocess.run(("git", "-C", ROOT, "describe", "--always", "--dirty"), capture_output=True,
                                      text=True, check=False).stdout.strip()
 
     def build_dir(self, item):
         return self.options.build_root / item.build
 
-    # What is needed
+    # Build
 
     def build(self, item, all_items):
-        """Why the item cannot be run; empty: it can."""
+        """Builds the preset of the item if necessary. Returns why the item cannot run; empty if it can."""
         if item.build not in self.built:
             targets = sorted({target for one in all_items if one.build == item.build for target in one.targets})
             self.built[item.build] = "" if self.options.no_build else self._build(item, targets)
@@ -50,7 +50,7 @@ class Runner:
     # Chunks
 
     def run(self, chunk):
-        """Runs one chunk and remembers the outcome."""
+        """Runs one chunk, saves its result and returns it."""
         folder = self.work / "run" / f"{chunk.item.name}-{chunk.name}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -96,7 +96,7 @@ class Runner:
         return f"exit code {code}: {_last_line(output)}"
 
     def _run(self, words, folder, output, limit, progress):
-        """The exit code, or None after the limit. Raises Interrupted."""
+        """Returns the exit code, or None if the command exceeded `limit` seconds. Raises Interrupted."""
         child = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                                  start_new_session=True)
         begin = shown = time.monotonic()
@@ -120,7 +120,7 @@ class Runner:
 
     @staticmethod
     def _end(child):
-        """Nothing of it may go on: first asked, then made to."""
+        """Ends the process group: SIGTERM, then SIGKILL after 15 s."""
         for number, patience in ((signal.SIGTERM, 15), (signal.SIGKILL, 15)):
             try:
                 os.killpg(child.pid, number)

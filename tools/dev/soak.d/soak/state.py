@@ -1,10 +1,10 @@
-"""What was done so far, in a file that is right at any moment."""
+"""Progress of a soak, in a file that is replaced atomically."""
 import json
 import os
 
 
 class State:
-    """Raises ValueError when the file is of something else. `fresh`: as if there were none."""
+    """Raises ValueError if the file is not the state of a soak. `fresh` ignores an existing file."""
 
     def __init__(self, path, fresh=False):
         self.path = path
@@ -32,6 +32,6 @@ class State:
         os.replace(new, self.path)
 
     def seconds(self, item, fallback):
-        """That a chunk of the item takes: as measured, or as estimated."""
+        """Mean duration of the finished chunks of an item in seconds; `fallback` if there are none."""
         seen = [one["seconds"] for key, one in self.done.items() if key.partition(":")[0] == item]
         return sum(seen) / len(seen) if seen else fallback

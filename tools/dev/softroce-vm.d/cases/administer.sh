@@ -1,4 +1,4 @@
-# title: each command of urtrs at the server that touches a client does with the client what docs/management.md says
+# title: each command of urtrs at the server that affects a client has the effect described in docs/management.md
 # only: server=urtrs paths=2
 # limit: 600
 # runs: tools/urtrs/urtrs
@@ -17,7 +17,8 @@ refuses() {  # refuses WORDS COMMAND...
   note "urtrs $*: refused"
 }
 reads() { timeout 60 dd if="$(device 0)" of=/dev/null bs=4k count=1 iflag=direct status=none 2>>"$RUN/reads.log"; }
-# The kernel's client has its device again when all of its paths were lost and one is back; ours with the next IO.
+# Waits until the device works again. The kernel's client reopens its device only after it lost all paths and
+# reconnected one; our client reopens it with the next IO.
 back() {
   if [ "$CLIENT" = kernel ]; then
     ! reads || fail "the kernel's client opened the device again"
@@ -29,7 +30,7 @@ back() {
 }
 
 load_start 0 --rate_iops=25
-# What only looks, or changes something else.
+# Commands that only read, or change something unrelated to the client.
 does session list
 does stats
 does debug dump
@@ -43,7 +44,7 @@ does export add more=mem:1M
 does export remove more
 does reload
 load_alive
-# IO goes on over the other path.
+# IO continues over the other path.
 does path disconnect "$name" 0
 wait_for 60 "a path is lost" some_path_lost
 wait_for 120 "all paths connected" all_paths

@@ -1,4 +1,4 @@
-# title: the attributes of the kernel's client in /sys, and those of the server (ours: in urtrs-fs), against the listing
+# title: attributes of the kernel's client in /sys, and of the server (ours: in urtrs-fs), compared with the listing
 # only: client=kernel paths=1
 # limit: 500
 # runs: tools/urtrs-fs/urtrs-fs
@@ -17,6 +17,6 @@ if [ "$SERVER" = urtrs ]; then
   compare "$RUN/sys" "${server[@]}" || fail "the server's attributes are not as listed"
   umount "$RUN/sys"
 else
-  # Both ends at once: the writes of the client's part come before those of the server that end paths.
+  # Compares both ends in one call: it writes attributes of the client before those server attributes that end paths.
   compare /sys || fail "the attributes are not as listed"
 fi

@@ -1,12 +1,12 @@
-# title: the group rnbd of blktests, as its authors wrote it, with our server
+# title: group rnbd of blktests, unmodified, with our server
 # only: client=kernel server=urtrs invalidate=on paths=1
 # limit: 600
-# Fetched by whoever tests: github.com/linux-blktests/blktests, and URTRS_BLKTESTS names the copy.
+# Needs a copy of github.com/linux-blktests/blktests; URTRS_BLKTESTS is its path.
 [ -n "${URTRS_BLKTESTS-}" ] || skip "URTRS_BLKTESTS does not name a copy of blktests"
 [ -e "$URTRS_BLKTESTS/tests/rnbd/rc" ] || fail "no tests/rnbd/rc in $URTRS_BLKTESTS"
 server_start
 client_load_modules
-# The network of the lab is there already, the server is none of the kernel's modules, and its disk is loop0.
+# Replaces the functions that set up network and disk: the lab has set up the network, and the server exports loop0.
 blktest() {
   cd "$URTRS_BLKTESTS"
   set +eu
@@ -26,6 +26,6 @@ for number in 001 002; do
     { cat "$RUN/blktests-$number.out" "$RUN/blktests-$number.errors.log"; fail "rnbd/$number printed something else"; }
   note "rnbd/$number passes $(cat "$RUN/blktests-$number.ratio")"
 done
-# The case counts what went well, but passes whatever it counts.
+# Test 002 passes with any success ratio, so check the ratio here.
 [ "$(cat "$RUN/blktests-002.ratio")" = 100/100 ] || fail "not every start and stop went well"
 wait_for 40 "the server has forgotten the sessions" server_has_no_session

@@ -1,4 +1,4 @@
-# title: a server that never sleeps
+# title: a server that busy-polls
 # only: server=urtrs
 QUEUE_DEPTH=512
 URTRSD_OPTIONS="--busy-poll true"

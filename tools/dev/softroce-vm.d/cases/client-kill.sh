@@ -1,4 +1,4 @@
-# title: the client is killed (the kernel's: unmapped by force) under load; the server forgets it; it comes back at once
+# title: the client is killed (the kernel's: forced unmap) under load; the server drops the session; it reconnects
 # fast: yes
 server_start
 client_map 0

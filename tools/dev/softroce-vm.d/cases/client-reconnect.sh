@@ -1,4 +1,4 @@
-# title: path 1 is disconnected and reconnected on demand at the client under load
+# title: path 1 is disconnected and reconnected by the client under load
 # only: client=kernel
 # limit: 300
 server_start

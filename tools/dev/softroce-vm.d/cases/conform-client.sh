@@ -1,8 +1,9 @@
-# title: urtrs-conform judges the client, over verbs
+# title: urtrs-conform tests the client, over verbs
 # only: server=urtrs paths=1
 # limit: 1800
 # runs: tools/urtrs-conform/urtrs-conform
-# The tool is the server. The client connects, opens a device and reads from it, and is begun again when it gave up.
+# urtrs-conform acts as the server. The client connects, opens a device and reads from it; it is restarted when it gave
+# up.
 mapped() {
   case $CLIENT in
     kernel) [ -b "$(device 0 2>/dev/null)" ] ;;
@@ -19,7 +20,8 @@ keep_reading() {
     fi
   done
 }
-# nbdkit ends with the shell that started it, which therefore goes on; a mapping that fails ends them both.
+# nbdkit exits with the shell that started it, so the subshell keeps running. If a mapping fails, both exit and the loop
+# starts them again.
 until [ -e "$RUN/judged" ]; do (keep_reading) || sleep 1; done >"$RUN/reading.log" 2>&1 &
 "$LAB_BUILD/tools/urtrs-conform/urtrs-conform" --role client --fabric "$LAB_FABRIC" --target "$(address 1 server)" \
   --wait 60 --json "$RUN/conform.json" ${CONFORM_OPTIONS-} || code=$?

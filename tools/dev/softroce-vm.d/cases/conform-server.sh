@@ -1,4 +1,4 @@
-# title: urtrs-conform judges the server, over verbs
+# title: urtrs-conform tests the server, over verbs
 # only: client=urtrs paths=2
 # limit: 1800
 # runs: tools/urtrs-conform/urtrs-conform

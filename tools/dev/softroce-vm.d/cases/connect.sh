@@ -1,4 +1,4 @@
-# title: map, look, unmap, map again; a second session beside the first
+# title: map, read, unmap, map again; a second session in parallel
 # fast: yes
 DISKS=2
 QUEUE_DEPTH=512

@@ -1,4 +1,4 @@
-# title: the contract that every fabric keeps, on the verbs backend
+# title: contract test for fabrics, with the verbs backend
 # only: client=urtrs server=urtrs invalidate=on paths=1
 # limit: 500
 # runs: conformance/contract/verbs_contract_test

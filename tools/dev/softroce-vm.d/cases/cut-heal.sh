@@ -1,9 +1,10 @@
-# title: fio with checksums while one of two paths is cut and healed again and again
+# title: fio with checksums while one of two paths is cut and healed repeatedly
 # only: paths=2
 # fast: yes
 # duration: 600 fast 40
 # together: yes
-# With every pair of peers at one time, each on a disk of its own, the paths are cut and healed for all of them at once.
+# If all pairs of peers run at the same time ("all-all"), each uses its own disk; cutting and healing affects all of
+# them.
 pairs=$CLIENT-$SERVER
 if [ "$pairs" = all-all ]; then pairs="kernel-kernel kernel-urtrs urtrs-kernel urtrs-urtrs"; fi
 QUEUE_DEPTH=512
@@ -14,7 +15,8 @@ as() {  # the disk of a pair of peers, whose side the functions of the lab take 
   CLIENT=${order[$1]%-*} SERVER=${order[$1]#*-} PORT=
   if [ "$DISKS" != 1 ] && [ "$SERVER" = kernel ]; then PORT=1235; fi
 }
-# every_pair SECONDS NAME CONDITION...: until it holds for each of them, with the shortest and longest time it took.
+# every_pair SECONDS NAME CONDITION...: waits until the condition holds for each pair; records the shortest and longest
+# time.
 every_pair() {
   local limit=$1 name=$2 began disk waiting=${!order[*]} still took
   shift 2
@@ -39,19 +41,19 @@ every_pair() {
     pause 0.2
   done
 }
-# A figure of one pair: NAME DISK VALUE UNIT.
+# pair_figure NAME DISK VALUE UNIT: a figure of one pair.
 pair_figure() { if [ "$DISKS" = 1 ]; then figure "$1" "$3" "$4"; else figure "$1:${order[$2]}" "$3" "$4"; fi; }
 seconds() { printf '%d.%02d' $(($1 / 100)) $(($1 % 100)); }
 
 for disk in "${!order[@]}"; do
   as "$disk"
-  # A server serves both kinds of clients.
+  # Start each server only once, because it serves both kinds of clients.
   case " ${served-} " in *" $SERVER "*) ;; *) server_start; served="${served-} $SERVER" ;; esac
 done
 for disk in "${!order[@]}"; do
   as "$disk"
   client_map "$disk" rw "lab-$SERVER"
-  # So little that the other processes of the machine are not in need, and the path that is cut may be idle.
+  # A low rate, so that the host is not overloaded and the path that is cut may be idle.
   load_start "$disk" "--rate_iops=$((25 / DISKS))"
 done
 began=$(now)

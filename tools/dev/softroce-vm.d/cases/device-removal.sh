@@ -1,4 +1,4 @@
-# title: the server's RDMA device of path 1 is removed under load, and comes back
+# title: the server's RDMA device of path 1 is removed under load, and added again
 # only: server=urtrs paths=2
 # limit: 400
 server_start
@@ -7,7 +7,7 @@ wait_for 5 "all paths connected" all_paths
 load_start 0
 probe_start 0
 sleep 1
-# Soft-RoCE waits here until the last process that opened the device has ended, which is the server.
+# In the background, because soft-RoCE blocks until the last process with the device open (the server) exits.
 rdma link delete rxe1s &
 removal=$!
 wait_for 60 "the path is lost" paths_are 1

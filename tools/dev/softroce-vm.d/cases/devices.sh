@@ -1,4 +1,4 @@
-# title: three devices at one time, each with its own contents; one is unmapped while the others work
+# title: three devices at the same time, each with its own content; one is unmapped while the others are in use
 DISKS=3
 server_start
 for n in 0 1 2; do client_map $n; done

@@ -1,4 +1,4 @@
-# title: discarded ranges read as zero and are given back at the server
+# title: discarded ranges read as zero, and the server frees their blocks
 # fast: yes
 server_start
 client_map 0

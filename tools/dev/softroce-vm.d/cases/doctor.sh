@@ -1,4 +1,4 @@
-# title: urtrs doctor --rdma on soft-RoCE: the devices, and the way from one to the other; what it prints is for docs/hardware.md
+# title: urtrs doctor --rdma on soft-RoCE: devices and the path between them; docs/hardware.md shows the output
 # only: client=urtrs server=urtrs invalidate=on paths=1
 # limit: 500
 # runs: tools/urtrs/urtrs
@@ -24,7 +24,7 @@ cat "$RESULT/listen.txt"
 grep -q '^ok .*200 rounds' "$RESULT/listen.txt" || fail "it did not count the rounds"
 note "a peer is tested"
 
-# With the way cut nothing answers, and that is said in time.
+# If the path is cut, the tool must report the silent peer within its timeout.
 "$urtrs" doctor --rdma --listen "$theirs" >/dev/null 2>"$RUN/listen2.log" &
 listener=$!
 wait_quietly 20 grep -q listening "$RUN/listen2.log" || fail "nobody listens"

@@ -1,4 +1,4 @@
-# title: ext4 on the device: made, filled, checked, mounted again, trimmed
+# title: ext4 on the device: created, filled, checked, mounted again, trimmed
 server_start
 client_map 0
 mkfs.ext4 -q -F -E nodiscard "$(device 0)"

@@ -1,4 +1,4 @@
-# title: buffered writes then fsync; write-through (FUA); what was flushed is at the server
+# title: buffered writes with fsync, and write-through (FUA); flushed data are at the server
 # fast: yes
 server_start
 client_map 0

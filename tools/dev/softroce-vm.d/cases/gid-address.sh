@@ -1,4 +1,4 @@
-# title: an address by GID, which soft-RoCE does not route, is refused in words instead of being waited for
+# title: an address by GID, which soft-RoCE does not route, is rejected with a message instead of a timeout
 # only: client=urtrs paths=1
 server_start
 gid=$(cat /sys/class/infiniband/rxe1s/ports/1/gids/1)
@@ -9,6 +9,6 @@ cat "$RUN/gid.log"
 [ $code != 124 ] || fail "it waits"
 [ $code != 0 ] || fail "it says that it is connected"
 grep -q "gid:$gid" "$RUN/gid.log" || fail "it does not say which address"
-# The server is as it was.
+# The server still accepts clients.
 client_map 0
 client_unmap 0

@@ -1,4 +1,4 @@
-# title: a disk grows by the steps of README: the kernel's client keeps its file system mounted, ours gets the size by `device close`
+# title: a disk grows as README says: the kernel's client stays mounted, ours gets the size by `device close`
 # only: paths=1
 # limit: 300
 # runs: tools/urtrs/urtrs
@@ -18,7 +18,7 @@ if [ "$CLIENT" = kernel ]; then
   echo $((larger >> 9)) >"/sys/block/$(basename "$(device 0)")/rnbd/resize"
 else
   [ "$SERVER" != urtrs ] || "$LAB_BUILD/tools/urtrs/urtrs" device close loop0 "$SESSION-0" || fail "device close"
-  # NBD has no message for a new size: its device is attached anew.
+  # NBD has no message for a new size, so detach the device and attach it again.
   umount "$mounted"
   client_unmap 0
   client_map 0

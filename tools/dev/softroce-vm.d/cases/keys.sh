@@ -1,4 +1,4 @@
-# title: a server that asks for a shared key: who proves one reads and writes, a wrong key and Linux, which knows none, are refused at once
+# title: a server that requires a key: a client with the key reads and writes; a wrong key and Linux are rejected
 # only: server=urtrs invalidate=on
 # limit: 300
 printf 'web1:%064d\n' 1 >"$RUN/keys"
@@ -15,10 +15,10 @@ case $CLIENT in
     start=$(date +%s)
     ! echo "$request" >/sys/class/rnbd-client/ctl/map_device 2>"$RUN/map.log" || fail "Linux mapped a device without a key"
     cat "$RUN/map.log"
-    # The kernel's client waits 30 s where nobody says why.
+    # The kernel's client times out after 30 s if the server does not reject it.
     [ $(($(date +%s) - start)) -lt 25 ] || fail "Linux was not told"
     grep -q 'reason=key_refused\|reason=challenged' "$log" || { cat "$log"; fail "the log does not say why"; }
-    # With "allow" it comes in, and a client with a key still has to have the right one.
+    # With "allow", a client without a key may connect.
     server_stop
     URTRSD_OPTIONS="--auth-keys $RUN/keys --auth allow"
     server_start
@@ -36,7 +36,7 @@ case $CLIENT in
         "path=$(address 1 client)@$(address 1 server)" "device=${DISK_KIND}0" connect_timeout=3s $keys --run true >"$RUN/refused.log" 2>&1 ||
         fail "a client with '$keys' came in"
       cat "$RUN/refused.log"
-      # Who shows no key is told what Linux understands.
+      # A client without a key gets an error code that Linux knows.
       why="Permission denied"; [ -z "$keys" ] || why="the shared key"
       grep -q "$why" "$RUN/refused.log" || fail "it is not told why"
     done ;;

@@ -1,9 +1,9 @@
-# title: processor time of an IO over the fabric tcp without TLS, with TLS by OpenSSL, and with what is sent sealed by the kernel
+# title: processor time of an IO over the fabric tcp without TLS, with TLS by OpenSSL, and with kernel TLS
 # only: client=urtrs server=urtrs invalidate=on paths=1
 # limit: 1200
 # duration: 5 fast 1
 # runs: tools/urtrs-perf/urtrs-perf
-# DURATION is that of each measurement, ROUNDS how often all of them take turns.
+# DURATION: seconds per measurement. ROUNDS: number of rounds over all measurements.
 . "$LAB_GUEST/lib/tls"
 tls_setup
 [ -z "${LAB_COUNTED-}" ] || ROUNDS=${ROUNDS-1}

@@ -1,11 +1,12 @@
-# title: TLS of the fabric tcp with keys, sealed by the kernel (kTLS) at both ends, at one of them, at none: what is written is read
+# title: TLS of the fabric tcp with keys; kernel TLS (kTLS) at both ends, one end or no end; data are read back
 # only: client=urtrs server=urtrs invalidate=on paths=1
 # runs: conformance/contract/tcp_tls_contract_test
 . "$LAB_GUEST/lib/tls"
 LAB_FABRIC=tcp
 tls_setup
 log_says() { grep -c 'TLSv1.3 .*identity lab.*, sealed by the kernel' "$1" || true; }
-# sealed_by SERVER (true or false) CLIENT (on or off): who leaves sealing to the kernel; a session that writes and reads back.
+# sealed_by SERVER (true or false) CLIENT (on or off): runs a session that writes and reads back; the arguments say
+# which end lets the kernel encrypt.
 sealed_by() {
   local ends=0 before connections said
   [ "$1" = false ] || ends=$((ends + 1))
@@ -41,7 +42,7 @@ sealed_by true on
 sealed_by true off
 sealed_by false on
 sealed_by false off
-# The contract that every fabric keeps.
+# Run the contract test, which every fabric must pass.
 before=$(tls_sealed)
 "$LAB_BUILD/conformance/contract/tcp_tls_contract_test" --gtest_brief=1 --gtest_filter='*/kernel' ||
   fail "the contract, exit code $?"

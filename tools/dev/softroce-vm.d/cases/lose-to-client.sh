@@ -1,3 +1,3 @@
-# title: packets towards the client are lost on path 1, later no more
+# title: packets to the client are lost on path 1, then the path is healed
 # limit: 400
 lose_one_path to-client

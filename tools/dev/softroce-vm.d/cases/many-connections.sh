@@ -1,9 +1,9 @@
-# title: the kernel's client of a host with 256 possible processors: 257 connections for a path
+# title: the kernel's client on a host with 256 possible processors: 257 connections per path
 # only: client=kernel server=urtrs
 # limit: 600
 # kernels: 6.1
 # possible_cpus: 256
-# The queues of each connection are as long as this, and the memory of the guest holds 514 of them.
+# The queues of each connection have this depth. At 16, the memory of the guest is sufficient for 514 connections.
 QUEUE_DEPTH=16
 [ "$(cat /sys/devices/system/cpu/possible)" = 0-255 ] || fail "possible processors: $(cat /sys/devices/system/cpu/possible)"
 server_start

@@ -1,4 +1,4 @@
-# title: one device is mapped and unmapped once, then many times; every time the server gives all back
+# title: one device is mapped and unmapped once, then many times; the server releases all resources each time
 # only: client=kernel
 # limit: 600
 server_start

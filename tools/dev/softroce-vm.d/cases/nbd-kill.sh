@@ -1,4 +1,4 @@
-# title: nbdkit is killed under /dev/nbd0 of `urtrs map --nbd`, again and again: no IO fails, the data are there, and it grows
+# title: nbdkit is killed repeatedly under /dev/nbd0 of `urtrs map --nbd`: no IO fails, no data are lost; it can grow
 # only: client=urtrs
 # limit: 400
 # runs: tools/urtrs/urtrs tools/urtrs-mapd/urtrs-mapd
@@ -19,7 +19,7 @@ keeper_start
 mapd_is_ready
 urtrs_map
 wait_for 20 "it is kept connected" grep -q "kept connected" "$RUN/keeper.log"
-# When the kernel sends what was under way again; by default after 10 s.
+# Milliseconds after which the kernel resends requests in flight; the default is 10 s.
 echo 2000 >/sys/block/nbd0/queue/io_timeout
 load_start 0
 
@@ -37,7 +37,7 @@ load_alive
 mapd_start
 wait_for 20 "the next urtrs-mapd takes over" grep -q "takes over" "$RUN/mapd.log"
 writes_go_on
-# All of it at once: the next ones find what there is to do.
+# Kill all processes at once: the new ones must take over the device.
 kill -KILL $mapd_pid $keeper_pid
 nbdkit_kill
 pause 2

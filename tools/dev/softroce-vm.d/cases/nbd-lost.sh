@@ -1,4 +1,4 @@
-# title: /dev/nbd0 of `urtrs map --nbd` whose nbdkit does not come back fails in time; one in use is not taken away; read-only
+# title: /dev/nbd0 of `urtrs map --nbd` fails in time if nbdkit does not restart; stays attached while in use; read-only
 # only: client=urtrs server=urtrs
 # limit: 300
 # runs: tools/urtrs/urtrs tools/urtrs-mapd/urtrs-mapd
@@ -21,7 +21,7 @@ cmp -n 1000000 "$LAB_NOISE" "$RUN/mnt/file" || fail "the file is another one"
 umount "$RUN/mnt"
 note "a mounted device stays"
 
-# One read is under way and one comes later; both end with an error, when the time is over.
+# One read is in flight and one is submitted later. Both must fail when the wait time (10 s) is over.
 kill -STOP $(pids_of nbdkit)
 dd if=/dev/nbd0 of=/dev/null bs=4k count=1 iflag=direct 2>"$RUN/dd1.log" &
 first=$!
@@ -37,7 +37,7 @@ figure nbd_lost "$(since "$began")" s
 ! wait $second || fail "the read that came later has data"
 grep -q 'no connection for 10 s and is detached' "$RUN/keeper.log" || { cat "$RUN/keeper.log"; fail "it is not said why"; }
 
-# The mapping is there again, and the device on demand.
+# urtrs-mapd restores the mapping; mapping it again attaches the device.
 : >"$RUN/mapd.log"
 mapd_start
 mapd_is_ready

@@ -1,4 +1,4 @@
-# title: urtrs-perf on a device that is named, without fresh keys and with each way to take them back; the data are checked
+# title: urtrs-perf on a named device, without fresh keys and with each method to invalidate keys; data are checked
 # only: client=urtrs server=urtrs invalidate=on paths=1
 # limit: 300
 # runs: tools/urtrs-perf/urtrs-perf

@@ -1,4 +1,4 @@
-# title: the kernel client with one polled queue
+# title: the kernel's client with one polled queue
 # only: client=kernel
 POLL_QUEUES=1
 server_start

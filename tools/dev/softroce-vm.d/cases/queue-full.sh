@@ -1,4 +1,4 @@
-# title: 4 x 64 IOs wanted at a time in a session of depth 8
+# title: 4 x 64 IOs submitted at once to a session of depth 8
 # fast: yes
 QUEUE_DEPTH=8
 server_start

@@ -1,4 +1,4 @@
-# title: md-raid1 with a bitmap over two servers: one is killed under load, comes back, its leg is resynchronised, both legs equal
+# title: md-raid1 with a bitmap over two servers: one is killed under load and restarted; its leg is resynchronised
 # only: client=kernel server=urtrs
 # limit: 600
 # unpacks: mdadm
@@ -8,7 +8,7 @@ command -v mdadm >/dev/null || skip "no mdadm: its package is not installed and 
 modprobe -a raid1 md-mod || skip "this kernel has no raid1"
 array=/dev/md7
 
-# Two servers, one a leg, each with a port and a disk of its own.
+# leg_start N: starts the server of leg N. Each leg has a server with its own port and disk.
 leg_start() {
   local n options=()
   for n in $(seq "$PATHS"); do options+=(--listen "$(address "$n" server)"); done
@@ -64,7 +64,7 @@ wait_for 120 "the legs are compared" is_idle
 [ "$(cat /sys/block/md7/md/mismatch_cnt)" = 0 ] || fail "$(cat /sys/block/md7/md/mismatch_cnt) sectors of the legs differ"
 mdadm --stop $array
 for n in 0 1; do disk_settle $n; done
-# The superblock tells the legs apart; the data begins where it says.
+# Compare only the data: the superblocks of the legs differ, and say where the data starts.
 offset=$(mdadm --examine "$(device 0)" | sed -n 's/.*Data Offset : \([0-9]*\) sectors.*/\1/p')
 [ -n "$offset" ] || fail "mdadm --examine says no data offset"
 cmp -i $((offset * 512)) "$(disk_file 0)" "$(disk_file 1)" || fail "the files behind the two servers differ"

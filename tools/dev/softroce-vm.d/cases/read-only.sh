@@ -1,4 +1,4 @@
-# title: a device mapped read-only: reads, refuses writes
+# title: a device mapped read-only: reads succeed, writes fail
 server_start
 dd if="$LAB_NOISE" of="$(disk_file 0)" bs=1M count=4 conv=notrunc status=none
 client_map 0 ro

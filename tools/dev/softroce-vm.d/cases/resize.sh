@@ -1,4 +1,4 @@
-# title: the server's device grows and its new part is served at once; a new mapping has the new size
+# title: the server's device grows: the new part is usable immediately; a new mapping has the new size
 # limit: 300
 server_start
 client_map 0
@@ -11,7 +11,7 @@ client_map 0
 dd if="$LAB_NOISE" of="$RUN/pattern" bs=1M count=4 status=none
 dd if="$RUN/pattern" of="$(device 0)" bs=1M seek=$((DISK_MIB + 8)) oflag=direct status=none
 cmp "$RUN/pattern" <(dd if="$(device 0)" bs=1M skip=$((DISK_MIB + 8)) count=4 iflag=direct status=none) || fail "new part"
-# Again, while it is mapped: only the kernel's client can be told a new size by hand.
+# Grow again while the device is mapped. Only the kernel's client has an attribute to set a new size.
 if [ "$CLIENT" = kernel ]; then
   larger=$((larger + (32 << 20)))
   truncate -s $larger "$(disk_file 0)"

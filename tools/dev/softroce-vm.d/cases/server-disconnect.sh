@@ -1,4 +1,4 @@
-# title: the server ends every path at once and goes on; the client comes back by itself
+# title: the server closes every path and keeps running; the client reconnects
 # only: server=kernel
 # limit: 300
 server_start

@@ -1,4 +1,4 @@
-# title: the server hangs (SIGSTOP) for longer than the heartbeat allows, and goes on
+# title: the server hangs (SIGSTOP) for longer than the heartbeat timeout, then continues
 # only: server=urtrs
 # limit: 400
 server_start

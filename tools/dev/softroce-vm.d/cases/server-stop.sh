@@ -1,3 +1,3 @@
-# title: the server is stopped in order under load, and started again
+# title: the server is stopped with SIGTERM under load and restarted
 # limit: 400
 server_comes_back server_stop

@@ -1,9 +1,9 @@
-# title: software iWARP of the kernel (siw) as the peer of the TCP fabric: set-up, CRC, writes, SENDs, ends; what is spoilt is found
+# title: kernel iWARP (siw) as the peer of the fabric tcp: setup, CRC, writes, SENDs, teardown; detection of errors
 # only: client=urtrs server=urtrs invalidate=on paths=1
 # limit: 240
 # runs: conformance/iwarp/iwarp_peer
 # kernels: 6.12
-# siw stands at the server's end of path 1, in the place of soft-RoCE; the fabric speaks from the client's end.
+# siw replaces soft-RoCE at the server end of path 1; the fabric tcp runs at the client end.
 [ -e "$LAB_MODULES/siw.ko" ] || fail "no module siw"
 rdma link delete rxe1s
 modprobe -q libcrc32c
@@ -15,8 +15,9 @@ peer=$LAB_BUILD/conformance/iwarp/iwarp_peer
 run=0
 listens() { grep -qi ":$(printf %04X "$1") 00000000:0000 0A" /proc/net/tcp; }
 
-# talk INITIATOR RESPONDER [fabric:WORD] [verbs:WORD] [flip=to-responder|to-initiator]: one run of the script, where
-# WORD is for that end alone. Sets $code: 0, or how many of the two ends found something wrong; their logs are $first and $second.
+# talk INITIATOR RESPONDER [fabric:WORD] [verbs:WORD] [flip=to-responder|to-initiator]: runs the script once; WORD is an
+# argument of that end only. Sets $code to the number of ends that failed (0 to 2), and $first and $second to their
+# logs.
 talk() {
   local initiator=$1 responder=$2 word flip='' at asked
   local -A more=()
@@ -39,7 +40,7 @@ talk() {
   fi
   code=0
   "$peer" "$initiator" initiator "$source@$at" $asked ${more[$initiator]-} >"$first" 2>&1 || code=$((code + 1))
-  # One that failed may have left the other in the middle of its script.
+  # If one end failed, the other may wait forever in the middle of its script.
   [ $code = 0 ] || wait_quietly 3 no_pid $server || kill $server
   wait $server || code=$((code + 1))
 }
@@ -48,15 +49,16 @@ holds() {
   talk "$@"
   [ $code = 0 ] || { tail -n 5 "$first" "$second"; fail "$*"; }
   [ "$(grep -c 'talk holds' "$first")-$(grep -c 'talk holds' "$second")" = 6-6 ] || fail "$*: not the whole script"
-  # A write with a key that nobody gave: whoever takes it ends the connection and says why. (siw exchanges layer and type
-  # of what it says, and the fabric does not put the second warning of a second into its log.)
+  # The script ends with a write to an invalid key. The receiver must send a Terminate message with the reason and close
+  # the connection. siw swaps layer and type in its message. The fabric logs only one warning per second, so its log may
+  # lack the message.
   local log=$RUN/run$run-fabric.log
   grep -q 'talk holds, lost: protocol_violation' "$log" || fail "$*: the fabric took a wrong key"
   grep -q 'talk holds, lost: transport_error' "$log" || fail "$*: siw did not say that a key was wrong"
   [ "$initiator" = verbs ] || grep -q 'Terminate message 1/1/0' "$log" || fail "$*: siw said something else"
   note "$*: holds"
 }
-# finds WHO WORDS TALK...: that end says so, because something was made wrong.
+# finds WHO WORDS TALK...: runs the script with an injected error; the log of end WHO must contain WORDS.
 finds() {
   local who=$1 words=$2
   shift 2
@@ -67,17 +69,18 @@ finds() {
   note "$*: $(grep -e "$words" "$log" | head -1)"
 }
 
-# Both roles, without and with CRC, which siw takes when it is asked for.
+# Test both roles, without and with CRC. siw uses CRC if the peer requests it.
 for crc in '' crc; do
   holds fabric verbs ${crc:+fabric:$crc}
   holds verbs fabric ${crc:+fabric:$crc}
 done
-# What either end makes wrong the other one finds.
+# Each end detects the errors of the other one.
 finds responder 'FAILED: a write of 65536 differs' fabric verbs fabric:spoil=write
 finds responder 'FAILED: a message differs' verbs fabric verbs:spoil=message
 finds initiator 'FAILED: message 40 of many' verbs fabric fabric:spoil=order
 finds initiator 'FAILED: private data of the answer differs' fabric verbs verbs:spoil=private-data
-# One bit that changes on the way: without CRC it arrives, with CRC the receiver ends the connection and says why.
+# Flip one bit on the wire. Without CRC the corrupted data arrive; with CRC the receiver closes the connection with a
+# reason.
 flags_are() { [ "$(sed -n 's/^MPA ID Rep Frame: flags \(..\), revision 2,.*/\1/p' "$proxy")" = "$1" ] || fail "flags"; }
 finds responder 'FAILED: a write of 65536 differs' fabric verbs flip=to-responder
 flags_are 10

@@ -1,8 +1,8 @@
-# title: IOs a second of every pair of peers and of NVMe over RDMA: in turns, so that all have the same machine
+# title: IOs per second of every pair of peers and of NVMe over RDMA, measured in turns
 # only: client=kernel server=kernel paths=1
 # limit: 800
 # ours: yes
-# Both servers serve at one time; each pair has a disk of its own, and no program of ours writes a trace.
+# Both servers run at the same time. Each pair has its own disk. Our programs write no trace.
 DISKS=5
 QUEUE_DEPTH=512
 DISK_KIND=ram

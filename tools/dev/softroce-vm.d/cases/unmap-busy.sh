@@ -1,4 +1,4 @@
-# title: unmap of a device in use is refused, by force it goes through while IO is under way
+# title: unmapping a device in use is rejected; with force it succeeds while IO is in flight
 # only: client=kernel
 server_start
 client_map 0

@@ -1,4 +1,4 @@
-# title: every size from 512 bytes to 1 MiB, uneven pieces of memory; random IO with checksums
+# title: every size from 512 bytes to 1 MiB, with uneven memory segments; random IO with checksums
 # fast: yes
 # limit: 300
 QUEUE_DEPTH=512

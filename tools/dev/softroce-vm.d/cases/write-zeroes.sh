@@ -1,4 +1,4 @@
-# title: BLKZEROOUT: zeroes without sending them where the device can, and around it nothing changed
+# title: BLKZEROOUT: zeroes are not sent as data if the device supports it; the blocks around are unchanged
 # fast: yes
 server_start
 client_map 0

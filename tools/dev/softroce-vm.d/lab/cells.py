@@ -1,4 +1,4 @@
-"""The cells of the matrix: a case with its roles. What a case says of itself is in the comments at its top."""
+"""Cells of the test matrix: a case with its roles. The comments at the top of a case file describe the case."""
 import dataclasses
 import fnmatch
 import itertools
@@ -11,12 +11,12 @@ from .kernels import DEFAULT, KERNELS
 
 CASES = pathlib.Path(__file__).resolve().parent.parent / "cases"
 PEERS = ("kernel", "urtrs")
-# On which sides the extensions of urtrs (fence and generations) are switched off; only between peers of ours.
-EVERY = "all"  # as client and server: each pair of peers
+# Sides on which the extensions of urtrs (fence and generations) are disabled; only if both peers are ours.
+EVERY = "all"  # role of client and server in a cell that runs all pairs of peers together
 EXTENSIONS = ("on", "client-off", "server-off", "client-off+server-off")
-PLAIN = tuple(name for name, kernel in KERNELS.items() if not kernel.edit)  # Debian's, as they are
-INSTALLED = tuple(name for name in PLAIN if not KERNELS[name].release)  # of this release of Debian
-# Cells that are not run because of what a kernel does between its own parts.
+PLAIN = tuple(name for name, kernel in KERNELS.items() if not kernel.edit)  # unmodified kernels of Debian
+INSTALLED = tuple(name for name in PLAIN if not KERNELS[name].release)  # kernels of this Debian release
+# Cells that are not run because of bugs between the kernel's own modules.
 LEFT_OUT = tomllib.loads((CASES.parent / "deviations.toml").read_text(encoding="utf-8")).get("left_out", [])
 
 
@@ -26,21 +26,21 @@ class Case:
     title: str
     fast: bool = False
     limit: int = 240  # seconds in the guest
-    duration: tuple = (0, 0)  # seconds of load: whole, fast
-    only: tuple = ()  # ("client", "kernel"): role and value
-    ours: bool = False  # runs programs of ours whatever the roles
-    runs: tuple = ()  # programs of ours beside the server and the client, in the build directory
-    kernels: tuple = PLAIN  # on which it is run
-    possible_cpus: int = 2  # processors that the guest's kernel (6.1) provides for; two of them are there
-    unpacks: tuple = ()  # programs that it runs from a package of their name, which need not be installed
-    together: bool = False  # every pair of peers can be judged at one time, as the cell of the pair EVERY
+    duration: tuple = (0, 0)  # seconds of load: normal, with --fast
+    only: tuple = ()  # pairs of role and required value, such as ("client", "kernel")
+    ours: bool = False  # uses our programs in all roles
+    runs: tuple = ()  # further programs of ours: paths in the build directory
+    kernels: tuple = PLAIN  # kernels on which the case runs
+    possible_cpus: int = 2  # possible processors of the guest's kernel (6.1); two are present
+    unpacks: tuple = ()  # packages with required programs; unpacked if not installed
+    together: bool = False  # all pairs of peers can run together in one cell (pair EVERY)
 
     def applies(self, cell):
         return (cell.kernel in self.kernels and all(str(getattr(cell, role)) == value for role, value in self.only)
                 and left_out(cell) is None)
 
     def programs(self, cell):
-        """What it runs of ours: paths in the build directory."""
+        """Programs of ours that the cell runs: paths in the build directory."""
         ours = self.ours or (cell.client, cell.server) != ("kernel", "kernel")
         return {*self.runs, *UNDER_TEST, REPLAY} if ours else set()
 
@@ -71,14 +71,14 @@ class Cell:
 
 
 def matches(entry, cell):
-    """Whether an entry of deviations.toml is about the roles of this cell; one without "kernel" is about every kernel."""
+    """Whether an entry of deviations.toml applies to this cell. An entry without "kernel" applies to every kernel."""
     roles = all(str(getattr(cell, role)) == str(entry[role])
                 for role in ("client", "server", "invalidate", "paths", "kernel") if role in entry)
     return roles and re.fullmatch(entry["cases"], cell.case) is not None
 
 
 def left_out(cell):
-    """Why the cell is not run, or None."""
+    """Reason why the cell is not run, or None."""
     return next((entry["name"] for entry in LEFT_OUT if matches(entry, cell)), None)
 
 
@@ -106,7 +106,7 @@ def all_cases():
 
 
 def combinations(clients, servers, invalidates, paths, extensions, kernels=(DEFAULT,)):
-    """Every combination of roles: those of one kernel together, and those of one kind of server."""
+    """Every combination of roles, ordered by kernel, then client, then server."""
     for kernel, client, server, invalidate, count, extension in itertools.product(
             kernels, clients, servers, invalidates, paths, extensions):
         if extension == "on" or (client, server) == ("urtrs", "urtrs"):
@@ -114,9 +114,10 @@ def combinations(clients, servers, invalidates, paths, extensions, kernels=(DEFA
 
 
 def select(cases, patterns, roles):
-    """Cells of the cases that match one of the patterns, and those named by one. ValueError: it matches nothing.
+    """Returns the cells that match the patterns. Raises ValueError if a pattern matches nothing.
 
-    A pattern with a dot is that of whole cells; the kernel stands behind an @ in it, or is one of those in the roles.
+    A pattern without a dot selects cases, with the given roles. A pattern with a dot selects cells; the kernel follows
+    after an @, otherwise the kernels of `roles` apply.
     """
     names, cells = [], []
     chosen = roles[5] if len(roles) > 5 else (DEFAULT,)
@@ -145,7 +146,8 @@ def select(cases, patterns, roles):
 
 
 def together(cells, cases):
-    """The cells with those that can be judged at one time put together, where all four pairs of them are there."""
+    """Replaces four cells that differ only in the pair of peers by one cell of the pair EVERY, if the case allows
+    it."""
     found = {}
     for cell in cells:
         joint = dataclasses.replace(cell, client=EVERY, server=EVERY)
@@ -155,37 +157,39 @@ def together(cells, cases):
 
 
 def pairs_of(cell):
-    """The cells that it judges: itself, or those of the four pairs."""
+    """Returns the cells whose verdicts this cell yields: itself, or those of the four pairs."""
     if cell.client != EVERY:
         return [cell]
     return [dataclasses.replace(cell, client=client, server=server) for client, server in itertools.product(PEERS, PEERS)]
 
 
 def fast_cells(cases):
-    """What `tools/test` runs: every quick case with every pair of peers, invalidation and paths mixed.
+    """Cells that `tools/test` runs: every fast case with every pair of peers, with alternating invalidation and paths.
 
-    The pairs take turns, so that a slow machine that does not come to the end has seen each of them.
+    The pairs are interleaved, so that a slow machine that reaches its time limit has run each of them.
     """
     cells = []
-    # "verify" says most; the kernel with itself only shows that the lab works.
+    # "verify" comes first because it covers most. It is the only case with the kernel at both ends, to check the lab
+    # itself.
     names = ["verify", *(name for name in cases if cases[name].fast and name != "verify")]
     for index, name in enumerate(names):
         for turn, pair in enumerate(itertools.product(PEERS, PEERS)):
-            # Cut and healed in seconds only when both ends notice a lost path without the heartbeat.
+            # Cases for all pairs (cut-heal) run only with our programs at both ends: only they detect a lost path
+            # within seconds, without the heartbeat.
             if pair == ("kernel", "kernel") and name != "verify" or cases[name].together and pair != ("urtrs", "urtrs"):
                 continue
             cells += [_fast_cell(cases[name], pair, index + turn + 2 * list(KERNELS).index(kernel), kernel)
                       for kernel in _fast_kernels(cases[name], pair, index // 2 + turn)]
-    # Mixed versions of our own: one side does not know the extensions.
+    # Mixed versions of our programs: one side does not support the extensions.
     cells += [Cell("verify", "urtrs", "urtrs", "on", 2, extension) for extension in ("client-off", "server-off")]
     return cells
 
 
 def _fast_kernels(case, pair, number):
-    """The kernels share the cases: where one is the client of a case another one is its server.
+    """Distributes the cases among the kernels, so that both installed kernels are client and server of some cases.
 
-    "verify" has both directions on each of Debian's; two peers of one kind meet on the default one only. A kernel of a later
-    release has "verify" and what is new in its RNBD.
+    "verify" runs on every unmodified kernel. Two peers of the same kind run on the default kernel only. A kernel of a
+    later release runs "verify" and the cases for new features of its RNBD.
     """
     if pair[0] == pair[1]:
         return [DEFAULT]
@@ -195,7 +199,8 @@ def _fast_kernels(case, pair, number):
 
 
 def _fast_cell(case, pair, mixed, kernel):
-    """The cell with invalidation and paths chosen by a number, or the next one to which the case applies."""
+    """Returns a cell of the case; `mixed` selects invalidation and paths. Takes the next combination that the case
+    allows."""
     choices = [Cell(case.name, *pair, "on" if number % 2 else "off", 1 + number // 2 % 2, kernel=kernel)
                for number in range(mixed, mixed + 4)]
     return next(cell for cell in choices if case.applies(cell))

@@ -107,7 +107,7 @@ def add_run(run):
 
 
 def kernels_of(options):
-    """The kernels that are asked for. ValueError: one of them does not boot in this way."""
+    """Names of the requested kernels. Raises ValueError if one does not boot with the given options."""
     unfit = [name for name, kernel in KERNELS.items() if not kernel.counted] if options.counted else []
     if options.kernel is None:
         everything = (options.fast or options.all) and not options.patterns

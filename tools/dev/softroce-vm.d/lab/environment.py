@@ -1,4 +1,4 @@
-"""What the lab needs on this machine: packages, the kernels' modules, our programs. Made once, then re-used."""
+"""Prepares packages, kernel modules and our programs on this machine. They are created once and reused."""
 import hashlib
 import os
 import pathlib
@@ -10,14 +10,14 @@ from labs import ROOT, Unavailable
 from . import kernels, quick, unpacked
 from .tools import GUEST, HERE, run, which
 
-PROGRAMS = {  # program: package
+PROGRAMS = {  # program -> package
     "qemu-system-x86_64": "qemu-system-x86", "cpio": "cpio", "modprobe": "kmod", "xz": "xz-utils", "make": "make",
     "gcc": "gcc", "strip": "binutils", "rdma": "iproute2", "ip": "iproute2", "iptables": "iptables", "tcpdump": "tcpdump", "fio": "fio",
     "nbdkit": "nbdkit", "nbd-client": "nbd-client", "mkfs.ext4": "e2fsprogs", "pkill": "procps", "gzip": "gzip"}
 LIBRARIES = ("rdma-core", "ibverbs-providers", "librdmacm1", "libibverbs1", "busybox-static")
 
 UNDER_TEST = ("tools/urtrsd/urtrsd", "tools/nbdkit/nbdkit-urtrs-plugin.so")
-REPLAY = "tools/urtrs-replay/urtrs-replay"  # of the host: judges the traces that programs under test wrote
+REPLAY = "tools/urtrs-replay/urtrs-replay"  # runs on the host, replays the traces of the programs under test
 TARGETS = {"nbdkit-urtrs-plugin.so": "nbdkit-urtrs-plugin"}  # of the build, where it is not called as the program
 
 
@@ -43,7 +43,7 @@ def install_packages(wanted, say, log):
     try:
         missing = missing_packages(wanted)
     except Unavailable:
-        # Lists that were never fetched, or are too old.
+        # The package lists may be missing or outdated.
         subprocess.run([*apt, "update"], stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
         missing = missing_packages(wanted)
     if not missing:
@@ -60,10 +60,11 @@ def install_packages(wanted, say, log):
 
 
 class Lab:
-    """Everything that guests with these kernels need."""
+    """Files that guests with these kernels need."""
 
     def __init__(self, work, names, say, demanded=True):
-        """Not `demanded`: of another release's kernel that cannot be had, `without` says why, and the rest goes on."""
+        """If `demanded` is False, an unavailable kernel of another release is not an error: `without` has the
+        reason."""
         self.work = work.resolve()
         self.work.mkdir(parents=True, exist_ok=True)
         wanted = [kernels.KERNELS[name] for name in names]
@@ -80,10 +81,11 @@ class Lab:
         self.programs = self.work / "programs"
         self.quick = self.work / "quick.tar"
         self.noise = self.work / "noise"
-        self.counted = False  # the guest's time is that of its instructions
+        self.counted = False  # whether the guest uses an instruction-counting clock
 
     def unpack_tools(self, names, say):
-        """Programs that this machine lacks, from packages of the same name. A case without its program is skipped and says so."""
+        """Unpacks missing programs from packages of the same name. A case is skipped if its program is still
+        missing."""
         for name in sorted(name for name in names if not which(name)):
             try:
                 unpacked.unpack_here(self.work / "unpacked" / name, name, self.work / "packages.log")
@@ -91,7 +93,7 @@ class Lab:
                 say(str(error))
 
     def build_programs(self, build_dir, programs, say):
-        """Brings these programs of a build directory up to date, and nothing else. One without a build is taken as it is."""
+        """Builds these programs in a build directory. A directory without CMakeCache.txt is used as it is."""
         build_dir = pathlib.Path(build_dir)
         if not programs:
             return
@@ -107,7 +109,8 @@ class Lab:
             raise Unavailable(f"not in {build_dir}: {', '.join(missing)}; give --build-dir a build directory of urtrs")
 
     def take_programs(self, build_dir, programs):
-        """Copies of ours without symbols: the guest reads them in a tenth of the time, and a build may go on."""
+        """Copies our programs without symbols: the guest loads them ten times as fast, and the build directory may
+        change."""
         shutil.rmtree(self.programs, ignore_errors=True)
         in_guest = sorted(set(programs) - {REPLAY})
         for name in in_guest:
@@ -120,7 +123,7 @@ class Lab:
                    [self.noise, GUEST, HERE / "cases", *(image.modules for image in self.images.values())])
 
     def programs_digest(self):
-        """Names what is under test: the same code, built the same way, has the same one."""
+        """Digest that identifies the programs under test."""
         digest = hashlib.sha256()
         for name in UNDER_TEST:
             if (self.programs / name).exists():

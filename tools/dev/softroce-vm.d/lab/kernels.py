@@ -1,4 +1,4 @@
-"""The kernels that a guest can run: their packages on this machine, their rtrs and rnbd modules, their initial file system."""
+"""Kernels that a guest can run: their packages, rtrs and rnbd modules, and initial file systems."""
 import dataclasses
 import hashlib
 import os
@@ -20,11 +20,11 @@ HOST = pathlib.Path("/")  # the root directory of this machine
 @dataclasses.dataclass(frozen=True)
 class Kernel:
     name: str
-    series: str  # of Debian's packages
-    counted: bool  # it boots with a clock that counts instructions
-    edit: object = None  # module with CHANGES that the source of its modules gets, and edit(source)
-    siw: bool = False  # with software iWARP, which Debian leaves out too
-    release: str = ""  # of Debian, in whose backports it is; unpacked and not installed
+    series: str  # version series of Debian's packages
+    counted: bool  # boots with an instruction-counting clock
+    edit: object = None  # Python module with CHANGES to the module source, and edit(source)
+    siw: bool = False  # with software iWARP, which Debian does not build
+    release: str = ""  # Debian release whose backports have this kernel; it is unpacked, not installed
 
 
 KERNELS = {kernel.name: kernel for kernel in (
@@ -33,13 +33,14 @@ KERNELS = {kernel.name: kernel for kernel in (
     Kernel("6.12-rnbd2.2", "6.12", True, rnbd22),
     Kernel("7.3", "7.3", True, release="trixie"),
 )}
-GUEST_MODULES = {  # module: parameters
+GUEST_MODULES = {  # module -> parameters
     "9p": "", "9pnet_virtio": "", "virtio_pci": "", "overlay": "", "veth": "", "rdma_rxe": "", "ib_uverbs": "",
     "rdma_ucm": "", "loop": "", "nbd": "nbds_max=4 max_part=0", "nft_compat": "", "x_tables": ""}
 
 
 def version_pattern(series):
-    """Matches the versions of a series: 6.1.0-56-amd64, but neither 6.12.117+deb12-amd64 nor 6.1.0-56-rt-amd64."""
+    """Pattern for the versions of a series: for 6.1 it matches 6.1.0-56-amd64, but not 6.12.117+deb12-amd64 or
+    6.1.0-56-rt-amd64."""
     return rf"{re.escape(series)}\.\d+([-+][0-9a-z]+)?-amd64"
 
 
@@ -64,7 +65,7 @@ def installed(series):
 
 
 def packages(series):
-    """Names of the packages with image and headers of the newest version that the package lists have; [] when none."""
+    """Names of the image and headers packages of the newest version in the package lists; [] if there are none."""
     found = subprocess.run(["apt-cache", "search", "--names-only", rf"^linux-(image|headers)-{re.escape(series)}\."],
                            capture_output=True, text=True, check=False).stdout
     version = newest(versions_with_both(series, [line.split()[0] for line in found.splitlines() if line.split()]))
@@ -72,7 +73,7 @@ def packages(series):
 
 
 def missing_packages(kernel):
-    """What has to be installed for this kernel. Unavailable: the package lists have no such kernel."""
+    """Packages to install for this kernel. Raises Unavailable if the package lists have no such kernel."""
     missing = []
     if kernel.release:
         return missing
@@ -97,7 +98,7 @@ def _extract(archive, source, log):
 
 
 def _make(version, source):
-    """The commands that build both from the source in this directory."""
+    """Commands that build rtrs and rnbd from the source in this directory."""
     make = ["make", "-C", f"/usr/src/linux-headers-{version}", f"-j{os.cpu_count()}", "CONFIG_DEBUG_INFO_BTF_MODULES="]
     return [[*make, f"M={source}/{RTRS}", "CONFIG_INFINIBAND_RTRS=m", "CONFIG_INFINIBAND_RTRS_CLIENT=m",
              "CONFIG_INFINIBAND_RTRS_SERVER=m", "modules"],
@@ -117,7 +118,8 @@ def _keep_modules(source, target, log):
 
 
 def build_modules(work, kernel, version, say):
-    """rtrs and rnbd, which Debian leaves out of its kernel, from Debian's kernel source. Modules lie side by side."""
+    """Builds rtrs and rnbd, which Debian's kernels lack, from Debian's kernel source. Returns the folder of the
+    modules."""
     target = work / "modules" / version
     if kernel.edit:
         digest = hashlib.sha256(repr(kernel.edit.CHANGES).encode()).hexdigest()[:12]
@@ -137,13 +139,13 @@ def build_modules(work, kernel, version, say):
 
 
 def unpacked_version(work, kernel):
-    """Of the kernel that was unpacked and built in this work directory, or None."""
+    """Version of the kernel that was unpacked and built in this work directory, or None."""
     found = [path.name for path in (work / "unpacked" / kernel.name / "lib/modules").glob("*")]
     return next((version for version in found if (work / "modules" / version / "rnbd-client.ko").exists()), None)
 
 
 def unpack(work, kernel, say):
-    """The kernel of another release, its modules, and rtrs and rnbd for it, which that release's compiler builds."""
+    """Unpacks the kernel of another Debian release and builds rtrs and rnbd with the compiler of that release."""
     log = work / f"modules-{kernel.name}.log"
     say(f"unpacking Linux {kernel.series} of {kernel.release}-backports and building its rtrs and rnbd (log: {log})")
     suite = unpacked.Suite(work / "suites" / kernel.release, kernel.release, log)
@@ -173,7 +175,7 @@ def unpack(work, kernel, say):
 
 
 def build_siw(work, kernel, version, modules, say):
-    """Software iWARP beside the other modules."""
+    """Builds software iWARP (siw) and puts it into the folder of the other modules."""
     target = modules / "siw.ko"
     if not kernel.siw or target.exists():
         return
@@ -192,7 +194,8 @@ def build_siw(work, kernel, version, modules, say):
 
 
 def build_initrd(work, version, root, say):
-    """busybox, the modules that reach the host's root directory, and guest/init. `root`: above the lib/modules of the kernel."""
+    """Builds the initial file system: busybox, the modules to mount the host's root directory, and guest/init. `root`
+    contains lib/modules of the kernel."""
     said = f"{version} {root} {GUEST_MODULES}"
     digest = hashlib.sha256(said.encode() + (GUEST / "init").read_bytes()).hexdigest()[:12]
     target = work / f"initrd-{digest}.gz"
@@ -216,7 +219,7 @@ def build_initrd(work, version, root, say):
 
 
 def _copy_modules(version, root, target):
-    """Decompressed copies of GUEST_MODULES with all that they need; their names in the order in which they load."""
+    """Copies GUEST_MODULES and their dependencies, decompressed. Returns their names in load order."""
     order = []
     for module in GUEST_MODULES:
         lines = subprocess.run([which("modprobe"), "-d", root, "-S", version, "--show-depends", module], capture_output=True, text=True,
@@ -235,7 +238,7 @@ def _copy_modules(version, root, target):
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """What a guest with this kernel is started from."""
+    """Files from which a guest with this kernel boots."""
     kernel: Kernel
     version: str
     vmlinuz: pathlib.Path

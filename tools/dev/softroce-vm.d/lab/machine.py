@@ -1,4 +1,4 @@
-"""One boot of the guest, followed through the files that it writes."""
+"""One boot of the guest. Its progress is read from the files that it writes."""
 import os
 import pathlib
 import signal
@@ -7,20 +7,21 @@ import time
 
 from .tools import GUEST, which
 
-BOOT_SECONDS = 120  # until the first cell begins
-RESET_SECONDS = 140  # cleaning up after a cell
-STARVED = 10  # times as long it may take a guest that other programs of this machine keep from running
-SLOWER = 8  # a guest that counts instructions, on a busy host
+BOOT_SECONDS = 120  # maximum time until the first cell starts
+RESET_SECONDS = 140  # maximum time to clean up after a cell
+STARVED = 10  # factor for all limits if other processes keep the guest from running
+SLOWER = 8  # factor for all limits with an instruction-counting clock on a busy host
 
 
-# Emulation carries out "rep movsb" byte by byte: without these two features kernel and C library copy words.
+# The emulator executes "rep movsb" byte by byte. Without these two CPU features, kernel and C library copy words
+# instead.
 CPU = ["-cpu", "max,-erms,-fsrm"]
-# Nanoseconds that an instruction takes in the guest's time: 2^3, about the speed of emulation on an idle host.
+# One instruction takes 2^3 ns of the guest's time, which is about the speed of emulation on an idle host.
 COUNTED = ["-accel", "tcg,thread=single", *CPU, "-icount", "shift=3,sleep=off"]
 
 
 def accelerators(work, vmlinuz):
-    """KVM where a kernel boots with it, else emulation in software. The answer is kept."""
+    """Returns the accelerator: KVM if a kernel boots with it, otherwise software emulation. The result is cached."""
     answer = work / "accelerator"
     if not answer.exists():
         answer.write_text("kvm" if _kvm_boots(work, vmlinuz) else "tcg")
@@ -32,7 +33,7 @@ def _kvm_boots(work, vmlinuz):
         return False
     log = work / "kvm-trial.log"
     with open(log, "wb") as output:
-        # Without a root file system the kernel panics, which ends qemu; how far it came is in the log.
+        # Without a root file system the kernel panics and qemu exits; the log shows how far it booted.
         trial = subprocess.Popen([which("qemu-system-x86_64"), "-accel", "kvm", "-cpu", "host", "-m", "512",
                                   "-nographic", "-no-reboot", "-nic", "none", "-kernel", str(vmlinuz), "-append",
                                   "console=ttyS0 panic=-1"],
@@ -63,32 +64,32 @@ class Boot:
     def __init__(self, lab, image, out, limits, end=None, possible_cpus=2):
         self.out = pathlib.Path(out)
         self.patience = SLOWER if lab.counted else 1
-        self.limits = limits  # name: seconds
-        self.end = end  # time.monotonic() at which the guest is ended, whatever it does
+        self.limits = limits  # cell name -> seconds
+        self.end = end  # time.monotonic() at which the guest is killed in any case
         self.out_of_time = False
         self.console = self.out / "console.log"
         self.progress = self.out / "progress"
         self.progress.write_text("")
-        self.starved = 0.0  # seconds that a thread of the guest was ready to run and had no processor
-        self.killed = ""  # why, when the guest had to be ended
+        self.starved = 0.0  # seconds in which a guest thread was ready to run but had no processor
+        self.killed = ""  # reason if the guest had to be killed
         with open(self.console, "wb") as output:
             self.process = subprocess.Popen(command(lab, image, self.out, GUEST / "main", possible_cpus),
                                             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                                             start_new_session=True)
 
     def _now(self):
-        """Seconds in which the guest could run: one that other programs starve is not dead."""
+        """Time without the periods in which other processes kept the guest from running, in seconds."""
         waited = 0
         for thread in pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
             try:
                 waited = max(waited, int(thread.read_text(encoding="ascii").split()[1]))
-            except OSError:  # the thread has ended
+            except OSError:  # the thread has exited
                 continue
         self.starved = max(self.starved, waited / 1e9)
         return time.monotonic() - self.starved
 
     def _expect(self, seconds):
-        """From now on the guest has this long to say something."""
+        """Sets the deadline for the next output of the guest."""
         self.deadline = self._now() + self.patience * seconds
         self.latest = time.monotonic() + STARVED * self.patience * seconds
 

@@ -1,6 +1,6 @@
-"""What cases start again and again, in one archive that the guest unpacks into its memory when it boots.
+"""Archive of frequently started programs, which the guest unpacks into its memory when it boots.
 
-In emulation a question to the host's file system takes milliseconds, and the start of a program asks hundreds.
+In emulation each access to the host's file system takes milliseconds, and starting a program needs hundreds of them.
 """
 import pathlib
 import random
@@ -9,16 +9,18 @@ import shutil
 import subprocess
 import tarfile
 
-LARGEST = NOISE = 8 << 20  # bytes; of a larger library only little is ever read, and it is read once
+# Bytes. Larger libraries are left out, because only small parts of them are read, and only once.
+LARGEST = NOISE = 8 << 20
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 STARTED = ("awk", "basename", "bash", "blkdiscard", "blockdev", "chmod", "cmp", "cp", "cut", "dd", "dmesg", "du", "e2fsck",
            "env", "fio", "fstrim", "head", "ip", "iptables", "kill", "kmod", "losetup", "ls", "mkfs.ext4", "mount",
            "nbd-client", "nbdkit", "ps", "python3", "rdma", "sed", "setsid", "sha256sum", "sort", "sync", "tail", "timeout",
            "touch", "tr", "truncate", "umount", "uniq", "wc")
-# Read by them: which libraries there are, the drivers of libibverbs, what iptables loads for "-i DEVICE -j DROP".
+# Files that these programs read: the library cache, drivers of libibverbs, extensions of iptables for "-i DEVICE -j
+# DROP".
 READ = ("/etc/ld.so.cache", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/mke2fs.conf", "/etc/libibverbs.d/*",
         "/usr/lib/*/libibverbs/*.so", "/usr/lib/*/xtables/libxt_standard.so")
-# The modules of the guest's scripts (guest/bin).
+# Prints the files of the Python modules that the scripts of the guest (guest/bin) import.
 PYTHON = "import json, mmap, os, random, statistics, sys, time\n" \
          "for module in list(sys.modules.values()):\n" \
          "    for name in (getattr(module, '__file__', None), getattr(module, '__cached__', None)):\n" \
@@ -26,7 +28,8 @@ PYTHON = "import json, mmap, os, random, statistics, sys, time\n" \
 
 
 def _chain(path):
-    """The path as links lead to it: every link on the way, and the file. Directories are resolved, as /lib to /usr/lib."""
+    """Yields every symbolic link from the path to the file, and the file. Directories are resolved, such as /lib to
+    /usr/lib."""
     path = pathlib.Path(path)
     while True:
         path = path.parent.resolve() / path.name
@@ -42,7 +45,7 @@ def _libraries(programs):
 
 
 def files(programs, more):
-    """Every file that belongs into the archive, with `more` and what lies in it; what this machine lacks is left out."""
+    """All files of the archive, including `more` and the files below it. Missing files are left out."""
     programs = [path for path in programs if path.exists()]
     programs += [found for name in STARTED if (found := shutil.which(name, path=PATH))]
     first = [*programs, *_libraries(programs), *more, *(path for folder in more for path in folder.rglob("*"))]
@@ -55,12 +58,12 @@ def files(programs, more):
 
 
 def make_noise(target):
-    """What cases write to compare it later: the guest's own random numbers take a second for 4 MiB."""
+    """Writes random test data for the cases, because the guest needs 1 s to generate 4 MiB."""
     target.write_bytes(random.Random(1).randbytes(NOISE))
 
 
 def pack(target, programs, more):
-    """Writes the archive; paths in it are absolute without the first slash."""
+    """Writes the archive; its paths are absolute, without the leading slash."""
     with tarfile.open(target, "w", format=tarfile.GNU_FORMAT) as archive:
         for path in files(programs, more):
             archive.add(path, str(path)[1:], recursive=False)

@@ -11,7 +11,7 @@ from .kernels import DEFAULT, KERNELS
 
 MARK = {"pass": "✓", "known": "k", "fail": "✗", "skip": "s", None: "·"}
 NAMES = {"kernel": "kernel", "urtrs": "urtrs"}
-FIGURES = (  # name, words
+FIGURES = (  # name, description
     ("lose_both_detected", "both directions lost: noticed by the client"),
     ("lose_both_gap", "both directions lost: longest time without IO"),
     ("lose_both_back", "both directions: healed to connected"),
@@ -30,7 +30,7 @@ FIGURES = (  # name, words
     ("disconnect_back", "paths ended by the server: all connected again"),
     ("client_kill_forgotten", "client killed: forgotten by the server"),
 )
-RIVALS = {"nvme": "NVMe over RDMA (kernel)"}  # what stands beside the pairs in the table of throughput
+RIVALS = {"nvme": "NVMe over RDMA (kernel)"}  # further columns of the throughput table
 THROUGHPUT = (("randread_4k", "random reads of 4 KiB"), ("randwrite_4k", "random writes of 4 KiB"),
               ("randread_64k", "random reads of 64 KiB"), ("randwrite_64k", "random writes of 64 KiB"))
 
@@ -54,12 +54,12 @@ def build_of(result):
 
 
 def _of_ours(results):
-    """Cells with programs of ours, in the order they were run; the kernel with itself does not depend on what we built."""
+    """Results with our programs, in order of time. Cells with the kernel at both ends do not depend on our build."""
     return sorted((r for r in results.values() if "urtrs" in (r["client"], r["server"])), key=lambda r: r["when"])
 
 
 def mark(result, results):
-    """A sign for the verdict; one that held with an older build than the last one that was run has a sign of its own."""
+    """Symbol for the verdict. A pass with an older build than the latest one has a different symbol."""
     if result is None:
         return MARK[None]
     newest = build_of(_of_ours(results)[-1]) if _of_ours(results) else None
@@ -68,8 +68,9 @@ def mark(result, results):
 
 
 def matrix(results, cases, kernel=DEFAULT):
-    """Markdown: one row a case, one column a pair of peers; four marks: on/1, on/2, off/1, off/2, or one mark if all that
-    apply are equal. Cases of which nothing was run have a row for the default kernel only."""
+    """Markdown table: one row per case, one column per pair of peers, four symbols: on/1, on/2, off/1, off/2
+    (invalidation and number of paths), or one symbol if all are equal. Cases without results have a row for the default
+    kernel only."""
     results = of_kernel(results, kernel)
     ran = {result["case"] for result in results.values()}
     head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
@@ -104,14 +105,15 @@ def matrix(results, cases, kernel=DEFAULT):
 
 
 def values_of(results, name, **roles):
-    """What good cells with these roles measured."""
+    """Measured values of the passed and known cells with these roles."""
     return [r["figures"][name][0] for r in results.values()
             if name in r["figures"] and r["verdict"] in ("pass", "known") and r["extension"] == "on"
             and all(r[role] == value for role, value in roles.items())]
 
 
 def figures(results):
-    """Markdown: one row a figure and number of paths, one column a pair of peers; both kinds of invalidation together."""
+    """Markdown table: one row per figure and number of paths, one column per pair of peers; invalidation on and off
+    merged."""
     head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
     lines = [f"| seconds | paths | {head} |", "|---|---|" + "---|" * len(pairs())]
     for (name, words), paths in itertools.product(FIGURES, (1, 2)):
@@ -122,7 +124,7 @@ def figures(results):
 
 
 def throughput(results):
-    """Markdown: IOs a second with one path, and as a multiple of the kernel with itself."""
+    """Markdown table: IOs per second with one path, absolute and relative to the kernel at both ends."""
     columns = [(f"{client}-{server}", f"{NAMES[client]} → {NAMES[server]}") for client, server in pairs()]
     columns += list(RIVALS.items())
     lines = ["| IOs a second | invalidate | clock | " + " | ".join(words for _, words in columns) + " |",
@@ -141,7 +143,7 @@ def throughput(results):
 
 
 def cut_heal(results):
-    """Markdown: one row a pair of peers and invalidation. A cell that passed saw no error."""
+    """Markdown table: one row per pair of peers and invalidation. A passed cell had no errors."""
     lines = ["| pair | invalidate | seconds | rounds | blocks written, all but the last 64 read back | errors "
              "| a loss is noticed after | healed to connected |", "|---|---|---|---|---|---|---|---|"]
     for (client, server), invalidate in itertools.product(pairs(), ("on", "off")):
@@ -165,11 +167,11 @@ def _spread(values):
 
 
 def not_green(results):
-    """Markdown: one line a verdict and reason, with its cells. Of a known deviation, its name."""
+    """Markdown list: one line per verdict and reason, with its cells. For a known deviation, the reason is its name."""
     found = {}
     for name, result in sorted(results.items()):
         if result["verdict"] in ("fail", "known", "skip"):
-            # Where the sources of the modules lie on this machine says nothing.
+            # Remove the local path of the module source.
             reason = re.sub(r"/\S+/source/(?:[^/\s]+/)?(drivers/)", r"\1", result["reason"]) or "no reason given"
             if result["verdict"] == "known":
                 reason = reason.rpartition("kernel deviation: ")[2]
@@ -200,7 +202,7 @@ def of_run(results, cases, kernels):
 
 
 def parts(results, cases, kernel):
-    """What a document has of a kernel: name of the markers and text."""
+    """Parts of a document about one kernel: name of the markers -> text."""
     of_it = of_kernel(results, kernel)
     found = {"provenance": provenance(of_it), "matrix": matrix(of_it, cases, kernel), "not-green": not_green(of_it)}
     if kernel != DEFAULT:
@@ -211,7 +213,8 @@ def parts(results, cases, kernel):
 
 
 def update(document, results, cases, kernels=tuple(KERNELS)):
-    """The document's text with what stands between its markers about these kernels made anew. ValueError: one is missing."""
+    """Returns the document with new text between the markers of these kernels. Raises ValueError if a marker is
+    missing."""
     for name, text in (part for kernel in kernels for part in parts(results, cases, kernel).items()):
         pattern = re.compile(rf"(<!-- {re.escape(name)} begin -->\n).*?(<!-- {re.escape(name)} end -->)", re.DOTALL)
         if not pattern.search(document):

@@ -1,4 +1,4 @@
-"""Runs cells, boot after boot and some guests side by side, and judges them."""
+"""Runs cells in one or more parallel guests, booting as often as necessary, and judges them."""
 import concurrent.futures
 import json
 import os
@@ -18,9 +18,9 @@ from .environment import REPLAY
 from .machine import Boot
 from .tools import GUEST, HERE
 
-GRACE = 45  # seconds that a cell may go on when the minutes are over
-SHARE = 24  # cells that one of several guests takes at a time
-# A kernel that died in one of these did not die of the emulator.
+GRACE = 45  # seconds that a cell may continue after the time limit of the run
+SHARE = 24  # maximum number of cells per boot if guests run in parallel
+# If the kernel died in one of these modules, the emulator is not the cause.
 JUDGED_MODULES = re.compile(r"\[(rtrs_\w+|rnbd_\w+|rdma_\w+|ib_\w+|iw_cm|nbd|loop)\]")
 
 
@@ -46,9 +46,9 @@ class Runner:
         self.commit = subprocess.run(["git", "-C", HERE, "describe", "--always", "--dirty"],
                                      capture_output=True, text=True, check=False).stdout.strip()
         self.done = {}
-        self.died = {}  # cells whose guest died in the emulator: how
+        self.died = {}  # cell name -> why its guest died in the emulator
         self.total = 0
-        self.guard = threading.Lock()  # of what the guests share: the cells that wait, the boots, the results
+        self.guard = threading.Lock()  # protects the data shared by the guests: waiting cells, boots, results
         self.waiting, self.boots, self.ended = [], [], False
 
     def limit(self, cell):
@@ -63,7 +63,7 @@ class Runner:
         return fast if self.options.fast else whole
 
     def run(self, cells):
-        """Verdicts of the cells, by name."""
+        """Runs the cells; returns cell name -> result."""
         self.total = len(cells)
         self.waiting = cell_rules.together(cells, self.cases)
         self.deadline = time.monotonic() + 60 * self.options.minutes if self.options.minutes else None
@@ -86,7 +86,7 @@ class Runner:
         return self.ended or self.deadline is not None and time.monotonic() > self.deadline
 
     def _guest(self, number):
-        """One of the guests that run side by side: boots until nothing waits."""
+        """Runs guests one after another until no cell waits; one thread per parallel guest."""
         while not self.late():
             with self.guard:
                 even = -(-len(self.waiting) // (2 * self.options.jobs))
@@ -101,11 +101,11 @@ class Runner:
                 self.waiting = share[done:] + self.waiting
 
     def _machine(self, cell):
-        """Cells of which this is the same can share a guest."""
+        """Key of the guest that a cell needs: cells with equal keys can share a boot."""
         return cell.kernel, self.cases[cell.case].possible_cpus
 
     def _start(self, cells, out):
-        """Starts a guest for the cells; None once the run has ended."""
+        """Starts a guest for the cells. Returns None if the run has ended."""
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
         (out / "plan").write_text("".join(
@@ -124,7 +124,7 @@ class Runner:
             return self.boots[-1]
 
     def _boot(self, share, out):
-        """Boots once; how many cells of the share have a verdict now."""
+        """Boots once. Returns how many cells of the share have a verdict."""
         boot = self._start(share, out)
         if boot is None:
             return 0
@@ -162,10 +162,12 @@ class Runner:
         return count
 
     def _once_more(self, cell, text, boot, why=""):
-        """Whether a cell whose guest died is tried again: once, when nothing in its log points at what is judged.
+        """Whether to run a cell again after its guest died: once, and only if its log does not involve the tested
+        modules.
 
-        Software emulation now and then executes a breakpoint that the kernel is about to remove from its code. Without
-        `why` the guest went on, and only that counts.
+        Software emulation sometimes executes a breakpoint that the kernel has placed temporarily to patch its code. An
+        empty
+        `why` means that the guest survived; then only this emulator bug justifies another run.
         """
         if any(pattern.search(text) for pattern in self.emulator):
             why = "the emulator executed a breakpoint that the kernel uses to change its code"
@@ -182,7 +184,7 @@ class Runner:
         return True
 
     def _does_not_boot(self, share, out, why):
-        """Two guests died before their first cell: those that wait for this kernel have failed."""
+        """Two guests died before their first cell: fails all waiting cells of this kernel."""
         with self.guard:
             waiting = [cell for cell in self.waiting if cell.kernel == share[0].kernel]
             self.waiting = [cell for cell in self.waiting if cell not in waiting]
@@ -241,7 +243,7 @@ class Runner:
                 self._keep(part, folder, dict(result, together=True, figures={
                     name.removesuffix(of_pair): value for name, value in figures.items() if name.endswith(of_pair)}))
         else:
-            # Which pair it was is seen when each is alone.
+            # Run the four cells separately to find out which pair failed.
             self.say(f"      {verdict:5} {cell.name}  {result['reason'][:300]}; its four cells are run one by one")
             shutil.copytree(folder, self._folder(cell), dirs_exist_ok=True)
             with self.guard:
@@ -262,7 +264,7 @@ class Runner:
         labs.tell(len(self.done), self.total, report.outcome(cell.name, result, target))
 
     def _replay(self, folder):
-        """Every trace of ours must replay; one cut short by SIGKILL is looked at as far as it goes."""
+        """Every trace of our programs must replay. A trace truncated by SIGKILL must replay up to its end."""
         tool = pathlib.Path(self.options.build_dir) / REPLAY
         wrong = []
         for trace in sorted(folder.glob("*.rtrc")):
@@ -288,7 +290,7 @@ def vars_of(cell):
 
 
 def last_words(out, cell):
-    """Console of a guest that died, and what its kernel said since the cell began."""
+    """Console output of a guest that died, and its kernel log since the start of the cell."""
     kernel = read(out / "kernel.log").split(f"softroce-vm: {cell.name} begins")[-1]
     return f"{read(out / 'console.log')}\n{kernel}"
 

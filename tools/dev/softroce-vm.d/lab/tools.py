@@ -1,4 +1,4 @@
-"""Running the tools of this machine."""
+"""Runs tools of this machine."""
 import os
 import pathlib
 import shutil
@@ -9,7 +9,7 @@ GUEST = HERE / "guest"
 
 
 def run(command, log, **more):
-    """Runs quietly, with its output in `log`; RuntimeError with the end of it when the command fails."""
+    """Runs a command with its output in `log`. Raises RuntimeError with the last lines if the command fails."""
     with open(log, "ab") as output:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False, **more)
     if done.returncode != 0:

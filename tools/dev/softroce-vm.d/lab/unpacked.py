@@ -1,4 +1,4 @@
-"""Debian packages that are unpacked below the work directory: nothing of this machine changes."""
+"""Unpacks Debian packages below the work directory, without installing them on this machine."""
 import os
 import pathlib
 import shutil
@@ -14,7 +14,7 @@ COMPILER = ("base-files", "bash", "bc", "coreutils", "dash", "diffutils", "findu
 
 
 def unpack_here(folder, package, log):
-    """The package of this machine's release in `folder`, made once. Unavailable: it cannot be had."""
+    """Downloads and unpacks a package of this machine's release to `folder`, once. Raises Unavailable if that fails."""
     if not folder.exists():
         new = pathlib.Path(f"{folder}.new")
         shutil.rmtree(new, ignore_errors=True)
@@ -31,25 +31,25 @@ def unpack_here(folder, package, log):
 
 
 class Suite:
-    """A release of Debian that is not this machine's, with package lists of its own."""
+    """Another Debian release, with separate package lists."""
 
     def __init__(self, folder, release, log):
         self.folder, self.release, self.log = folder, release, log
         self.environment = dict(os.environ, APT_CONFIG=str(folder / "apt.conf"))
 
     def prepare(self):
-        """Fetches the package lists. Unavailable: there is no mirror, or it does not answer."""
+        """Fetches the package lists. Raises Unavailable if no mirror is known or it does not answer."""
         policy = subprocess.run(["apt-cache", "policy"], capture_output=True, text=True, check=False).stdout
         mirror = next((word for word in policy.split() if word.rstrip("/").endswith("/debian") and ":" in word), None)
         if mirror is None:
             raise Unavailable(f"no mirror of Debian in the package lists of this machine: {self.release} cannot be had")
-        shutil.rmtree(self.folder / "cache", ignore_errors=True)  # files of a run that ended early
+        shutil.rmtree(self.folder / "cache", ignore_errors=True)  # files of an interrupted run
         for name in ("state/lists/partial", "cache/archives/partial"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         signed = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
         (self.folder / "sources").write_text("".join(
             f"deb {signed} {mirror} {suite} main\n" for suite in (self.release, f"{self.release}-backports")), encoding="utf-8")
-        (self.folder / "status").write_text("", encoding="utf-8")  # nothing is installed, so every dependency is fetched
+        (self.folder / "status").write_text("", encoding="utf-8")  # no package is installed: fetch all dependencies
         (self.folder / "apt.conf").write_text(
             f'Dir::Etc::sourcelist "{self.folder}/sources"; Dir::Etc::sourceparts "/dev/null"; Dir::State "{self.folder}/state";\n'
             f'Dir::State::status "{self.folder}/status"; Dir::Cache "{self.folder}/cache"; APT::Sandbox::User "";\n',
@@ -68,11 +68,11 @@ class Suite:
         return [line.split()[0] for line in found.splitlines() if line.split()]
 
     def fetch(self, packages):
-        """Their files, without what they depend on."""
+        """Downloads the packages without dependencies; returns the files."""
         return self._files("download", packages)
 
     def fetch_all(self, packages):
-        """Their files and those of all that they depend on."""
+        """Downloads the packages with all dependencies; returns the files."""
         return self._files("install", packages, "--download-only", "--no-install-recommends")
 
     def _files(self, command, packages, *options):
@@ -82,15 +82,15 @@ class Suite:
         return sorted(set(into.glob("*.deb")) - before)
 
     def forget_files(self):
-        """Removes the package files, of which everything is unpacked."""
+        """Removes the package files after unpacking."""
         shutil.rmtree(self.folder / "cache")
 
     def unpack(self, files, root):
         root.mkdir(parents=True, exist_ok=True)
-        # First the one that makes /bin, /lib and /sbin links into /usr.
+        # base-files comes first, because it creates the links /bin, /lib and /sbin into /usr.
         for file in sorted(files, key=lambda file: (not file.name.startswith("base-files_"), file.name)):
             run(["dpkg", "-x", file, root], self.log)
-        awk = root / "usr/bin/awk"  # which the scripts of packages would make
+        awk = root / "usr/bin/awk"  # the install scripts of the package would create this link
         if not awk.is_symlink():
             awk.symlink_to("gawk")
 
@@ -98,7 +98,7 @@ class Suite:
         """Runs a shell script with `root` as its root directory, as root or in a user namespace."""
         for name in ("proc", "dev"):
             (root / name).mkdir(exist_ok=True)
-        # objtool reads /proc.
+        # /proc is mounted because objtool reads it.
         inside = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" /bin/bash -ec "$1"'
         user = [] if os.geteuid() == 0 else ["--map-root-user"]
         run([which("unshare"), *user, "--mount", "--pid", "--fork", "bash", "-c", inside, root, script], self.log,
