@@ -19,7 +19,7 @@ static void on_done(void *user, int error) {
   fprintf(stderr, "polled: %s: %s\n", (const char *)user, urtrs_strerror(error));
 }
 
-/* One turn: sleeps until there is something to do, and does it. A program with other descriptors has them in `wanted` too. */
+/* Waits for an event and handles it. A program with further descriptors adds them to `wanted`. */
 static void turn(urtrs_session *session) {
   struct pollfd wanted = {0, POLLIN, 0};
   wanted.fd = urtrs_session_fd(session);

@@ -26,7 +26,7 @@ NOT_THERE = {"listening", "peer"}
 
 def block(name):
     found = re.search(rf"<!-- {name} begin -->\n```\n(.*?)```\n<!-- {name} end -->", PAGE.read_text(), re.DOTALL)
-    assert found, f"no output between the marks of {name}: {pathlib.Path(__file__).name} --write"
+    assert found, f"no output between the markers of {name}: {pathlib.Path(__file__).name} --write"
     return found[1].splitlines()
 
 

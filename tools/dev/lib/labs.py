@@ -45,7 +45,7 @@ def say(text):
 
 def above_zero(text):
     if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
     return int(text)
 
 
@@ -64,7 +64,7 @@ class CommandLine:
     def add(self, name, words, **more):
         return self.commands.add_parser(name, help=words, parents=[self.shared], **more)
 
-    def add_run(self, what, fast, jobs, keep="keep the folders of what passes, too"):
+    def add_run(self, what, fast, jobs, keep="also keep the folders of passed items"):
         run = self.add("run", f"run {what}", epilog=self.top.epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
         run.add_argument("patterns", nargs="*", metavar="PATTERN", help="names, or patterns as 'lose-*'")
         run.add_argument("--all", action="store_true", help="everything")
@@ -80,14 +80,14 @@ def matching(patterns, names, lab):
     """Names that match any pattern, in the order of `names`. Raises ValueError if a pattern matches no name."""
     for pattern in patterns:
         if not fnmatch.filter(names, pattern):
-            raise ValueError(f"nothing is called '{pattern}'; {lab} list")
+            raise ValueError(f"no name matches '{pattern}'; {lab} list shows all")
     return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
 
 
 def which(options, lab):
     """Patterns of the command line, or ["*"]. Raises ValueError if nothing was selected."""
     if not (options.patterns or options.fast or options.all):
-        raise ValueError(f"which? names, --fast or --all; {lab} list")
+        raise ValueError(f"give names, --fast or --all; {lab} list shows all names")
     return options.patterns or ["*"]
 
 

@@ -138,7 +138,7 @@ def _refusal(path, layer, target):
     if runs_up(path, target):
         top = path.split("/")[0]
         return (f"{top} must not include {target}: the order is core < backends, sim < conformance < tools. "
-                f"What needs both belongs to {target.split('/')[0]} (docs/tree.md)")
+                f"Code that needs both belongs to {target.split('/')[0]} (docs/tree.md)")
     return f"{layer} must not include {target}: it sees only {', '.join([posixpath.dirname(path)] + seen_by(path))}"
 
 

@@ -48,7 +48,7 @@ def same_records(replay, new, old):
 
     if records(new) != records(old):
         shutil.copy(old, new)
-        sys.exit(f"{new}: its records would change, so it stays as it is; make it without --rehash")
+        sys.exit(f"{new}: its records would change, so it was not updated; run without --rehash")
 
 
 def make(build, entry, rehash):

@@ -97,7 +97,7 @@ def stall_bound(timing, outages, *, may_lose, storage, lateness, partial=False, 
     if (outages.any() or partial) and may_lose:
         gap = outages.longest_without_path(timing)
         if gap:
-            terms.append(("no path, comeback included", gap))
+            terms.append(("no path, including reconnection", gap))
         terms.append(("detection (missed + 2) x interval", timing.detect))
         terms.append(("fence: the old incarnation's storage", storage))
     elif outages.any():
@@ -116,7 +116,7 @@ def lost_bound(timing, lateness):
 
 def settle_bound(timing, storage, lateness):
     return Bound([("detection (missed + 2) x interval", timing.detect),
-                  ("attempt that was under way", max(timing.connect, timing.info)),
+                  ("running attempt", max(timing.connect, timing.info)),
                   ("delay and jitter", timing.reconnect_max + timing.jitter),
                   ("busy answer and jitter", timing.busy_retry + timing.jitter),
                   ("storage of the old incarnation", storage), ("scheduling", slack(lateness))])

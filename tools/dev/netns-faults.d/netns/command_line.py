@@ -24,15 +24,15 @@ EXAMPLES = f"""
 Examples:
   tools/dev/netns-faults list                              the cases and their scripts
   tools/dev/netns-faults run --all                         every case
-  tools/dev/netns-faults run link-down 'loss*' --keep      some of them, with everything that they left
+  tools/dev/netns-faults run link-down 'loss*' --keep      some of them, and keep all files
   tools/dev/netns-faults run --script 'run 1; drop 0 to-client; lost 0; heal 0; settle'
   tools/dev/netns-faults run --all --update docs/netns-faults.md    with the results in this document
   tools/dev/netns-faults run --all --pairs 1000            and: did anything happen that simulation never shows?
 
-A case starts urtrsd and clients in two network namespaces that one veth pair a path joins, does what its script says, and
-is judged by what the clients asked for and were answered, by the image, and by the traces of all processes: each is
-replayed, together they are judged by the specification and the laws of reliable connections. How long a request may take
-is computed from the timers that were configured and from what the script did.
+A case starts urtrsd and clients in two network namespaces, connected by one veth pair per path, and runs its script. The
+verdict comes from the requests and responses of the clients, the image, and the traces of all processes: each trace is
+replayed, and the specification and the laws of reliable connections judge them together. The bound for a request is
+computed from the configured timers and from the script.
 
 Steps of a script, with a semicolon between them:{WORDS}"""
 

@@ -49,7 +49,7 @@ def judge_load(run, result):
         summary = client.summary()
         if summary is None:
             if not client.killed:
-                result.fail(f"{client.name} said nothing at its end")
+                result.fail(f"{client.name} printed no summary")
             continue
         take_summary(run, result, client, summary)
     never = run.case.lost - set(result.losses)
@@ -69,7 +69,7 @@ def take_summary(run, result, client, summary):
     if summary["in_flight"]:
         result.fail(f"{client.name}: {summary['in_flight']} requests were never answered")
     if summary["unfenced_failovers"]:
-        result.fail(f"{client.name}: {summary['unfenced_failovers']} requests were sent again without a fence")
+        result.fail(f"{client.name}: {summary['unfenced_failovers']} requests were resent without a fence")
     if summary["history_errno"]:
         result.fail(f"{client.name}: its history could not be written (errno {summary['history_errno']})")
     judge_errors(run, result, client, summary["errors"])
@@ -85,7 +85,7 @@ def judge_errors(run, result, client, errors):
         if not any(re.fullmatch(pattern, words) for pattern in run.case.errors):
             result.fail(f"{client.name}: {error['count']} requests failed: {words}")
         elif run.healed_at and error["last"] > run.healed_at + run.stall_bound().seconds * 1e9:
-            result.fail(f"{client.name}: {words}, long after the storage was whole again")
+            result.fail(f"{client.name}: {words}, long after the storage fault ended")
     for pattern in run.case.errors:
         if client is run.clients[0] and run.case.name != "own" and not any(re.fullmatch(pattern, words) for words in errors):
             result.fail(f"{client.name}: no request failed as '{pattern}': the fault did not reach the storage")
@@ -135,7 +135,7 @@ def judge_traces(run, result):
     try:
         said = json.loads(done.stdout)
     except ValueError:
-        result.fail(f"check says nothing: {done.stderr.strip()[:200]}")
+        result.fail(f"check printed no result: {done.stderr.strip()[:200]}")
         return
     result.check = said["verdict"]
     result.laws = [said["laws"]["connections"], said["laws"]["messages"]]

@@ -60,6 +60,6 @@ def parse(text):
     for part in text.split(";"):
         word, _, rest = " ".join(part.split()).partition(" ")
         if word not in FORMS or not re.fullmatch(FORMS[word], rest):
-            raise ValueError(f"'{part.strip()}' is not a step; possible are{WORDS}".rstrip())
+            raise ValueError(f"'{part.strip()}' is not a step; steps are{WORDS}".rstrip())
         steps.append(Step(word, tuple(rest.split())))
     return steps

@@ -13,7 +13,7 @@ from .state import State
 LAB = "tools/dev/soak"
 EXAMPLES = """
 Examples:
-  tools/dev/soak run --all --hours 8         overnight; what is interrupted goes on with: tools/dev/soak run
+  tools/dev/soak run --all --hours 8         overnight; continue an interrupted run with: tools/dev/soak run
   tools/dev/soak list --all --hours 8        what that would be, and how long each part takes
   tools/dev/soak run sweep --chunks 500      ten million seeds
   tools/dev/soak run fuzz --hours 1          every fuzzer, its corpus is kept
@@ -32,16 +32,16 @@ def command_line():
     shown.add_argument("patterns", nargs="*", metavar="PATTERN", help="names of items, or patterns; fuzz is all of its kind")
     shown.add_argument("--all", action="store_true", help="everything")
     shown.add_argument("--fast", action="store_true", help="as for run")
-    run = line.add_run("items, or go on with what is under way", "one small chunk of each item", labs.processors())
+    run = line.add_run("items, or continue the saved plan", "one small chunk of each item", labs.processors())
     for command in shown, run:
         command.add_argument("--hours", type=float, metavar="H", help="about how long; default: 1")
-        command.add_argument("--chunks", type=int, metavar="N", help="so many chunks of each item, instead of hours")
+        command.add_argument("--chunks", type=int, metavar="N", help="number of chunks of each item, instead of --hours")
         command.add_argument("--size", type=int, metavar="N",
-                             help="seeds of a chunk of sweep; chunks of other items shrink or grow alike")
+                             help="seeds of a chunk of sweep; chunks of other items change in proportion")
         command.add_argument("--first-seed", type=int, metavar="N", help="where sweeps begin; default: 0")
-        command.add_argument("--fresh", action="store_true", help="forget what was done, with what was kept of failures")
-    run.add_argument("--again", action="store_true", help="run what failed once more")
-    run.add_argument("--no-build", action="store_true", help="take the programs as they are")
+        command.add_argument("--fresh", action="store_true", help="discard saved results and failures")
+    run.add_argument("--again", action="store_true", help="repeat failed chunks")
+    run.add_argument("--no-build", action="store_true", help="do not build")
     run.add_argument("--build-root", type=lambda text: pathlib.Path(text).resolve(), default=ROOT / "build", metavar="DIR",
                      help="default: build")
     return line
@@ -81,7 +81,7 @@ def soak(plan, state, runner):
     sequence = plan.sequence()
     waiting = [chunk for chunk in sequence if chunk.key not in state.done]
     if waiting and state.done:
-        say(f"going on: {len(state.done)} of {len(sequence)} chunks are done")
+        say(f"continuing: {len(state.done)} of {len(sequence)} chunks are done")
 
     def play(chunk, _number, stop):
         runner.stop = stop

@@ -92,7 +92,7 @@ class Runner:
         if isinstance(code, str):
             return code
         if code is None:
-            return f"not ready after {limit:.0f} s"
+            return f"not finished after {limit:.0f} s"
         return f"exit code {code}: {_last_line(output)}"
 
     def _run(self, words, folder, output, limit, progress):

@@ -15,7 +15,7 @@ class State:
                 known = json.loads(path.read_text(encoding="utf-8"))
                 self.plan, self.done = known["plan"], known["done"]
             except (ValueError, KeyError, TypeError):
-                raise ValueError(f"{path} is not the state of a soak; --fresh begins anew") from None
+                raise ValueError(f"{path} is not the state of a soak; use --fresh to start over") from None
 
     def begin(self, plan):
         self.plan, self.done = plan, {}

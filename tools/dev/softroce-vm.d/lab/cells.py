@@ -135,7 +135,7 @@ def select(cases, patterns, roles):
             continue
         found = fnmatch.filter(cases, pattern)
         if not found:
-            raise ValueError(f"no case is called '{pattern}'; tools/dev/softroce-vm list")
+            raise ValueError(f"no case matches '{pattern}'; tools/dev/softroce-vm list shows all")
         names += [name for name in found if name not in names]
     for combination in combinations(*roles):
         for name in names:

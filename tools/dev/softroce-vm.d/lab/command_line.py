@@ -33,7 +33,7 @@ Examples:
   tools/dev/softroce-vm matrix --update docs/interop.md
 
 The guest runs one of Debian's kernels (--kernel) with rtrs and rnbd built from Debian's kernel source. The host's root
-directory is its own, read-only. Nothing but packages is installed on the host (it is said which). The kernel of a later
+directory is its own, read-only. Only packages are installed on the host (their names are printed). The kernel of a later
 release (7.3, of trixie-backports), what compiles modules for it, and mdadm are unpacked and not installed; --fast and
 --all skip that kernel where it cannot be had. Modules, images and results are kept in build/softroce-vm. There,
 cells/NAME holds a cell's log, kernel log, statuses, traces and captures.
@@ -49,7 +49,7 @@ def words(choices):
         values = text.split(",")
         for value in values:
             if value not in choices:
-                raise argparse.ArgumentTypeError(f"'{value}' is none of {', '.join(choices)}")
+                raise argparse.ArgumentTypeError(f"'{value}' is not one of {', '.join(choices)}")
         return values
     return parse
 
@@ -68,8 +68,7 @@ def command_line():
     table.add_argument("--update", type=pathlib.Path, metavar="FILE", help="write them between the markers of this file")
     add_kernel(table, "only the parts of these; default: every one")
     table.add_argument("--json", action="store_true", help="as JSON")
-    table.add_argument("--take", type=pathlib.Path, metavar="DIR", help="add the verdicts of another work directory; of "
-                       "two of one cell the later one stays")
+    table.add_argument("--take", type=pathlib.Path, metavar="DIR", help="add the verdicts of another work directory; if both have a cell, the later verdict is kept")
     table.add_argument("--forget", metavar="PATTERN", help="drop the results of the cells that match, as 'lose-*.kernel-*'")
     return line
 
@@ -87,8 +86,8 @@ def add_build(command):
 def add_run(run):
     run.add_argument("--missing", action="store_true", help="leave out cells that have a verdict from an earlier run")
     run.add_argument("--failed", action="store_true", help="only cells that failed in an earlier run")
-    run.add_argument("--minutes", type=float, metavar="N", help="begin no cell after N minutes; the rest is not run")
-    run.add_argument("--seconds", type=int, metavar="N", help="of load, in cases that last (cut-heal)")
+    run.add_argument("--minutes", type=float, metavar="N", help="start no cell after N minutes; the remaining cells are not run")
+    run.add_argument("--seconds", type=int, metavar="N", help="duration of the load in long cases (cut-heal)")
     run.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                      help="a variable of the guest, as CONFORM_OPTIONS='--case C2'")
     run.add_argument("--client", type=words(cell_rules.PEERS), default=cell_rules.PEERS, help="kernel,urtrs")
@@ -102,7 +101,7 @@ def add_run(run):
                      "is nothing to do: ratios and times do not depend on what else this machine does, and waiting is free; "
                      "its two processors take turns")
     run.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="the matrix of all runs so far")
-    run.add_argument("--verbose", action="store_true", help="say when a cell begins")
+    run.add_argument("--verbose", action="store_true", help="print the start of each cell")
     add_build(run)
 
 
@@ -113,7 +112,7 @@ def kernels_of(options):
         everything = (options.fast or options.all) and not options.patterns
         return [name for name in KERNELS if name not in unfit] if everything else [DEFAULT]
     for name in set(options.kernel) & set(unfit):
-        raise ValueError(f"Linux {name} does not boot with a clock that counts instructions; leave out --counted")
+        raise ValueError(f"Linux {name} does not boot with an instruction-counting clock; omit --counted")
     return options.kernel
 
 
@@ -126,7 +125,7 @@ def cells_to_run(options, cases, results):
                  kernels)
         cells = cell_rules.select(cases, options.patterns or ["*"], roles)
     if options.counted and any(not KERNELS[cell.kernel].counted for cell in cells):
-        raise ValueError("a cell of a kernel that does not boot with a clock that counts instructions; leave out --counted")
+        raise ValueError("a cell of a kernel that does not boot with an instruction-counting clock; omit --counted")
     if options.missing:
         cells = [cell for cell in cells if cell.name not in results]
     if options.failed:

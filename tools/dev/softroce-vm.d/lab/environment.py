@@ -56,7 +56,7 @@ def install_packages(wanted, say, log):
         subprocess.run([*apt, "update"], stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
         run([*apt, "install", "--no-install-recommends", *missing_packages(wanted)], log, env=environment)
     except (OSError, RuntimeError) as error:
-        raise Unavailable(f"packages cannot be had: {error}") from error
+        raise Unavailable(f"packages cannot be installed: {error}") from error
 
 
 class Lab:

@@ -180,7 +180,7 @@ class Runner:
         kept = self.lab.work / "died" / cell.name
         kept.mkdir(parents=True, exist_ok=True)
         (kept / "console.log").write_text(last_words(boot.out, cell), encoding="utf-8")
-        self.say(f"      {cell.name}: {why}; it is tried once more (its last words: {kept})")
+        self.say(f"      {cell.name}: {why}; running it once more (console log: {kept})")
         return True
 
     def _does_not_boot(self, share, out, why):

@@ -24,7 +24,7 @@ def unpack_here(folder, package, log):
             run(["apt-get", "-q", "download", package], log, cwd=debs)
             run(["dpkg", "-x", *debs.glob("*.deb"), new], log)
         except (OSError, RuntimeError) as error:
-            raise Unavailable(f"package {package} cannot be had: {error}") from error
+            raise Unavailable(f"package {package} cannot be downloaded: {error}") from error
         shutil.rmtree(debs)
         os.replace(new, folder)
     return folder
@@ -60,7 +60,7 @@ class Suite:
         try:
             run(["apt-get", "-q", "-y", *words], self.log, env=self.environment, **more)
         except (OSError, RuntimeError) as error:
-            raise Unavailable(f"packages of {self.release} cannot be had: {error}") from error
+            raise Unavailable(f"packages of {self.release} cannot be downloaded: {error}") from error
 
     def search(self, pattern):
         found = subprocess.run(["apt-cache", "search", "--names-only", pattern], env=self.environment, capture_output=True,
