@@ -32,7 +32,7 @@ class TestScripts:
 
     def test_mistakes_are_named(self):
         for script in ("run", "run x", "drop 2 both", "link 1", "jump 1", "", "lose 0 0%", "heal 1 link"):
-            with pytest.raises(ValueError, match="is not a step; possible are"):
+            with pytest.raises(ValueError, match="is not a step; steps are"):
                 parse(script)
 
     def test_arguments(self):

@@ -115,7 +115,7 @@ class TestSoaks:
         assert 2 <= before < 8, before
         done = self.soak()
         assert done.returncode == 0, done.stdout + done.stderr
-        assert f"going on: {before} of 8" in done.stdout
+        assert f"continuing: {before} of 8" in done.stdout
         assert "8 of 8 chunks done\n8 passed, 0 failed, 0 skipped" in done.stdout
         seen = [line.split("--seeds ")[1].split()[0] + line.split()[0] for line in self.log.read_text().splitlines()]
         expected = [f"{at * size}..{at * size + size}{verb}" for verb, size in (("sweep", 3), ("scenarios", 1))

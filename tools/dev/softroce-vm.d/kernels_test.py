@@ -71,7 +71,7 @@ class TestUnpacked:
     def test_a_package_is_unpacked_once_and_one_that_cannot_be_had_leaves_nothing(self, tmp_path):
         folder = tmp_path / "mdadm"
         with mock.patch.object(unpacked, "run", side_effect=RuntimeError("no network")) as command:
-            with pytest.raises(labs.Unavailable, match="package mdadm cannot be had: no network"):
+            with pytest.raises(labs.Unavailable, match="package mdadm cannot be downloaded: no network"):
                 unpacked.unpack_here(folder, "mdadm", tmp_path / "log")
             assert not folder.exists()
             command.side_effect = None
