@@ -56,7 +56,7 @@ int find_descriptor(NameOf name_of, const net::SocketAddress& name, int near) {
 
 // Prevents other programs on this host from connecting to `listener`: drops packets from all ports except
 // that of `peer`. The first field of a TCP header is the source port.
-bool let_in_only(const net::SocketAddress& peer, int listener) {
+bool accept_only_from(const net::SocketAddress& peer, int listener) {
   std::array<sock_filter, 4> code{{
       BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, peer.port(), 0, 1),
@@ -68,7 +68,7 @@ bool let_in_only(const net::SocketAddress& peer, int listener) {
 }
 
 // Opens a socket with a loopback port; stores its address in `name`.
-net::UniqueFd open_ours(net::SocketAddress& name) {
+net::UniqueFd open_loopback_socket(net::SocketAddress& name) {
   net::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const net::SocketAddress any_port = loopback();
   const timeval limit{.tv_sec = 1, .tv_usec = 0};
@@ -133,10 +133,10 @@ int Adopter::offer(const std::string& message, Exchange& exchange) {
   if (result == 0) result = fi_getname(&passive->fid, &name.storage, &length);
   if (result != 0) return result;
   name.length = static_cast<socklen_t>(length);
-  exchange.ours = open_ours(exchange.name);
+  exchange.ours = open_loopback_socket(exchange.name);
   if (!exchange.ours) return -errno;
   const int listener = find_descriptor(&::getsockname, name, exchange.ours.get());
-  if (listener < 0 || !let_in_only(exchange.name, listener)) return -FI_EOPNOTSUPP;
+  if (listener < 0 || !accept_only_from(exchange.name, listener)) return -FI_EOPNOTSUPP;
   if (result = fi_listen(passive); result != 0) return result;
   if (const int error = connect_through(exchange.ours.get(), name); error != 0) return -error;
   const ssize_t sent = ::send(exchange.ours.get(), message.data(), message.size(), MSG_NOSIGNAL);

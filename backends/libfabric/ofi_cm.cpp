@@ -59,7 +59,7 @@ constexpr std::size_t kDescriptorsOfConnection = 10;
 
 // Provider tcp crashes on some failures to get memory or a descriptor. So this function allocates both once
 // before the provider does. Returns 0 or a negative error.
-int ask_for_resources() {
+int try_allocations() {
   const std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[kMemoryOfConnection]);
   if (memory == nullptr) return -FI_ENOMEM;
   std::array<net::UniqueFd, kDescriptorsOfConnection> descriptors;
@@ -120,13 +120,13 @@ bool FabricImpl::wait_for_names(ConKey key, const PathAddress& address, unsigned
     return false;
   }
   names_watched_ = true;
-  unnamed_[key] = {private_data.begin(), private_data.end()};
+  unresolved_[key] = {private_data.begin(), private_data.end()};
   return true;
 }
 
 void FabricImpl::connect_named() {
   for (const net::Destinations::Ready& ready : destinations_.take()) {
-    const auto node = unnamed_.extract(ready.key);
+    const auto node = unresolved_.extract(ready.key);
     Connection* const connection = node.empty() ? nullptr : find(ready.key);
     if (connection == nullptr || connection->stage() != Connection::Stage::pending) continue;
     begin_connecting(*connection, ready, node.mapped());
@@ -189,7 +189,7 @@ int FabricImpl::serve(Connection& connection, ConnectRequest& from, std::span<co
 void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
                         std::span<const std::byte> private_data) {
   auto node = requests_.extract(request);
-  int result = ask_for_resources();
+  int result = try_allocations();
   Connection& connection = create(key, result == 0 ? params : ConnectionParams{}, false);
   if (node.empty() || private_data.size() > capabilities().accept_data) {
     if (!node.empty()) refuse(node.mapped(), {});
@@ -220,13 +220,13 @@ void FabricImpl::disconnect(ConKey key) {
   shut(connection);
   std::erase(with_delivered_, &connection);
   destinations_.forget(key);
-  unnamed_.erase(key);
+  unresolved_.erase(key);
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
   pending_taken_ = 0;
   std::erase_if(pending_, [&](const Pending& p) {
     return is_of(p.event, key) && !std::holds_alternative<event::ChunkInvalidated>(p.event);
   });
-  graveyard_.push_back(std::move(node.mapped()));
+  free_at_next_poll_.push_back(std::move(node.mapped()));
   report(event::ConnectionClosed{key});
 }
 
@@ -311,7 +311,7 @@ void FabricImpl::handle_event(std::uint32_t event, const fi_eq_cm_entry& entry, 
     connection->set_stage(Connection::Stage::up);
     mark_ready(*connection);
     if (!connection->is_client()) return;
-    connection->learn_addresses(options_.undelivered_timeout_ms);
+    connection->read_addresses(options_.undelivered_timeout_ms);
     report(event::Connected{connection->key(), {}},
            std::string(reinterpret_cast<const char*>(entry.data), data_size));
   } else if (event == FI_SHUTDOWN) {

@@ -11,8 +11,8 @@
 
 namespace rtrs::ofi {
 
-Connection::Connection(const Surroundings& around, ConKey key, const ConnectionParams& params, bool is_client)
-    : around_(around),
+Connection::Connection(const FabricParts& around, ConKey key, const ConnectionParams& params, bool is_client)
+    : fabric_parts_(around),
       key_(key),
       params_(params),
       is_client_(is_client),
@@ -26,13 +26,13 @@ Connection::~Connection() {
 }
 
 int Connection::open(fi_info& info, fid_eq* events) {
-  const Capabilities& can = around_.device.capabilities;
+  const Capabilities& can = fabric_parts_.device.capabilities;
   if (params_.send_depth > can.max_send_depth || params_.receive_depth > can.max_receive_depth)
     return -FI_EINVAL;
   info.tx_attr->size = std::max<std::size_t>(params_.send_depth, 1);
   info.rx_attr->size = std::max<std::size_t>(params_.receive_depth, 1);
   fid_ep* endpoint = nullptr;
-  int result = fi_endpoint(around_.device.domain.get(), &info, &endpoint, nullptr);
+  int result = fi_endpoint(fabric_parts_.device.domain.get(), &info, &endpoint, nullptr);
   if (result != 0) return result;
   endpoint_.reset(endpoint);
   fi_cq_attr attributes{};
@@ -40,7 +40,7 @@ int Connection::open(fi_info& info, fid_eq* events) {
   attributes.format = FI_CQ_FORMAT_DATA;
   attributes.wait_obj = FI_WAIT_FD;
   fid_cq* queue = nullptr;
-  result = fi_cq_open(around_.device.domain.get(), &attributes, &queue, nullptr);
+  result = fi_cq_open(fabric_parts_.device.domain.get(), &attributes, &queue, nullptr);
   if (result != 0) return result;
   queue_.reset(queue);
   result = fi_control(&queue->fid, FI_GETWAIT, &wait_fd_);
@@ -69,7 +69,7 @@ void Connection::close() noexcept {
     queue_.reset();
   }
   wait_fd_ = -1;
-  around_.stats.discarded_work += outstanding();
+  fabric_parts_.stats.discarded_work += outstanding();
   done_sends_ = next_send_;
 }
 
@@ -77,7 +77,7 @@ void Connection::set_addresses(const net::SocketAddress& client, const net::Sock
   description_ = to_text(client) + " > " + to_text(server);
 }
 
-void Connection::learn_addresses(unsigned undelivered_ms) {
+void Connection::read_addresses(unsigned undelivered_ms) {
   net::SocketAddress own;
   net::SocketAddress peer;
   std::size_t own_length = sizeof own.storage;
@@ -102,7 +102,7 @@ bool Connection::take_error(Reason& reason) noexcept {
   if (fi_cq_readerr(queue_.get(), &error, 0) < 0) return false;
   // Provider tcp also reports injected operations, without a context, and some operations twice. So an error
   // only means that the connection is lost; closing it settles the outstanding work.
-  if (error.op_context == nullptr) ++around_.stats.anonymous_errors;
+  if (error.op_context == nullptr) ++fabric_parts_.stats.anonymous_errors;
   if (stage_ == Stage::lost) return false;
   reason = ending_ != Reason::none ? ending_ : loss_reason(error.err);
   return true;
@@ -151,7 +151,7 @@ bool Connection::translate(const fi_cq_data_entry& entry, FabricEvent& event) no
     delivered_.push_back(slot);
   }
   if (stage_ != Stage::lost) return true;
-  ++around_.stats.dropped_completions;
+  ++fabric_parts_.stats.dropped_completions;
   return false;
 }
 

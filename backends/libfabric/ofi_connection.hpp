@@ -20,7 +20,7 @@
 namespace rtrs::ofi {
 
 // Parts of the fabric that a connection uses.
-struct Surroundings {
+struct FabricParts {
   const OfiOptions& options;
   const Device& device;
   Memory& memory;
@@ -36,7 +36,7 @@ class Connection {
     bool drained = false;  // nothing is left to read
   };
 
-  Connection(const Surroundings&, ConKey, const ConnectionParams&, bool is_client);
+  Connection(const FabricParts&, ConKey, const ConnectionParams&, bool is_client);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -61,7 +61,7 @@ class Connection {
   std::uint32_t outstanding() const noexcept { return static_cast<std::uint32_t>(next_send_ - done_sends_); }
   void set_addresses(const net::SocketAddress& client, const net::SocketAddress& server);
   // Reads the addresses from the endpoint.
-  void learn_addresses(unsigned undelivered_ms);
+  void read_addresses(unsigned undelivered_ms);
   const std::string& description() const noexcept { return description_; }
 
   Posted post(const WorkRequest&) noexcept;
@@ -101,7 +101,7 @@ class Connection {
   bool take_error(Reason&) noexcept;
   event::ConnectionLost lost(Reason) noexcept;
 
-  Surroundings around_;
+  FabricParts fabric_parts_;
   ConKey key_;
   ConnectionParams params_;
   bool is_client_;

@@ -44,7 +44,7 @@ Result<std::unique_ptr<OfiFabric>> open_ofi_fabric(const OfiOptions& options) {
 }
 
 FabricImpl::FabricImpl(OfiOptions options) : options_(std::move(options)) {
-  if (!options_.host_names) destinations_.never_ask();
+  if (!options_.host_names) destinations_.disable_lookups();
 }
 
 Errc FabricImpl::open() {
@@ -52,7 +52,7 @@ Errc FabricImpl::open() {
   if (!device) return device.error();
   device_ = std::move(*device);
   memory_ = std::make_unique<Memory>(*device_, draw_secret(), regions_);
-  if (const Errc error = memory_->expose_nothing(); error != Errc::ok) return error;
+  if (const Errc error = memory_->expose_empty_range(); error != Errc::ok) return error;
   fi_eq_attr attributes{};
   attributes.wait_obj = FI_WAIT_FD;
   fid_eq* events = nullptr;
@@ -81,7 +81,7 @@ FabricImpl::~FabricImpl() {
   for (auto& [key, connection] : connections_) connection->close();
   for (auto& [number, request] : requests_) refuse(request, {});
   connections_.clear();
-  graveyard_.clear();
+  free_at_next_poll_.clear();
   requests_.clear();
   listener_.reset();
   adopter_.reset();
@@ -103,7 +103,7 @@ Connection* FabricImpl::find(ConKey key) const noexcept {
 }
 
 Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client) {
-  const Surroundings around{options_, *device_, *memory_, stats_};
+  const FabricParts around{options_, *device_, *memory_, stats_};
   auto [place, fresh] =
       connections_.emplace(key, std::make_unique<Connection>(around, key, params, is_client));
   RTRS_ASSERT(fresh);

@@ -87,7 +87,7 @@ class FabricImpl final : public OfiFabric {
 
   std::size_t take_pending(std::span<FabricEvent>) noexcept;
   void find_ready() noexcept;
-  void look_at_kernel() noexcept;
+  void check_kernel_events() noexcept;
   void take_requests();
   void take_request(ConnectRequest&);
   void read_events();
@@ -115,7 +115,7 @@ class FabricImpl final : public OfiFabric {
   net::Destinations destinations_;
   bool names_watched_ = false;
   // Private data of connections whose host names are being resolved.
-  std::unordered_map<ConKey, std::vector<std::byte>, ConKeyHash> unnamed_;
+  std::unordered_map<ConKey, std::vector<std::byte>, ConKeyHash> unresolved_;
 
   std::uint32_t next_request_ = 0;
   std::unordered_map<std::uint32_t, ConnectRequest> requests_;
@@ -123,7 +123,7 @@ class FabricImpl final : public OfiFabric {
   std::unordered_map<const fid*, Connection*> by_endpoint_;
   mutable Connection* last_found_ = nullptr;
   // Closed connections and event data; freed by the next poll(), because events point into them.
-  std::vector<std::unique_ptr<Connection>> graveyard_;
+  std::vector<std::unique_ptr<Connection>> free_at_next_poll_;
   std::deque<std::string> shown_bytes_;
   std::vector<Connection*> with_delivered_;
 
@@ -131,8 +131,8 @@ class FabricImpl final : public OfiFabric {
   std::size_t pending_taken_ = 0;
   std::vector<Connection*> ready_;    // to be read, in turn
   std::vector<Connection*> unarmed_;  // must be armed before sleeping
-  bool look_now_ = true;
-  unsigned polls_since_look_ = 0;
+  bool check_now_ = true;
+  unsigned polls_since_kernel_check_ = 0;
   unsigned endpoints_open_ = 0;
 };
 

@@ -48,10 +48,10 @@ Memory::~Memory() {
   }
 }
 
-Errc Memory::expose_nothing() {
+Errc Memory::expose_empty_range() {
   if (device_.provider_keys) return Errc::ok;  // such providers do not check the key of an empty write
   void* const nowhere = reinterpret_cast<void*>(~std::uintptr_t{0} - 4095);
-  return to_errc(-register_range(device_, nowhere, 0, FI_REMOTE_WRITE, 0, nothing_handle_));
+  return to_errc(-register_range(device_, nowhere, 0, FI_REMOTE_WRITE, 0, empty_range_handle_));
 }
 
 Result<Region> Memory::allocate(std::size_t bytes) {

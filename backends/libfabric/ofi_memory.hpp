@@ -39,7 +39,7 @@ class Memory {
   // If this backend chooses keys: makes (rkey 0, address 0) valid for empty writes only. The key refers to
   // the end of the address space, where no process has memory, because provider tcp lets a length that wraps
   // around reach memory after the start of a key.
-  Errc expose_nothing();
+  Errc expose_empty_range();
 
   Result<Region> allocate(std::size_t bytes);
   Result<Region> register_memory(std::span<std::byte>);
@@ -78,7 +78,7 @@ class Memory {
   std::vector<RegionId> free_regions_;
   std::vector<KeySlot> key_slots_;
   std::vector<RemoteKeyId> free_keys_;
-  MemoryHandle nothing_handle_;
+  MemoryHandle empty_range_handle_;
 };
 
 }  // namespace rtrs::ofi

@@ -18,7 +18,7 @@ namespace {
 // Maximum events per connection and turn.
 constexpr std::size_t kFairShare = 16;
 // Polls with direct reads between two checks of the kernel for other events.
-constexpr unsigned kPollsPerLook = 32;
+constexpr unsigned kPollsPerCheck = 32;
 // A connection without data for this many reads, such as the one for service messages, is read less often,
 // because reading an empty queue is a system call that delays busy connections.
 constexpr unsigned kQuietReads = 256;
@@ -54,9 +54,9 @@ std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
   return count;
 }
 
-void FabricImpl::look_at_kernel() noexcept {
-  polls_since_look_ = 0;
-  look_now_ = false;
+void FabricImpl::check_kernel_events() noexcept {
+  polls_since_kernel_check_ = 0;
+  check_now_ = false;
   std::array<epoll_event, 64> named;
   const int count = ::epoll_wait(epoll_fd_, named.data(), static_cast<int>(named.size()), 0);
   for (int i = 0; i < count; ++i) {
@@ -75,9 +75,9 @@ void FabricImpl::look_at_kernel() noexcept {
 
 void FabricImpl::find_ready() noexcept {
   const bool direct = endpoints_open_ != 0 && endpoints_open_ <= options_.direct_poll_connections;
-  if (!direct || look_now_ || ++polls_since_look_ >= kPollsPerLook) look_at_kernel();
+  if (!direct || check_now_ || ++polls_since_kernel_check_ >= kPollsPerCheck) check_kernel_events();
   if (!direct) return;
-  const bool all = polls_since_look_ % kPollsPerQuietRead == 0;
+  const bool all = polls_since_kernel_check_ % kPollsPerQuietRead == 0;
   for (auto& [endpoint, connection] : by_endpoint_) {
     if (connection->stage() != Connection::Stage::up) continue;
     if (all || connection->quiet_reads < kQuietReads) mark_ready(*connection);
@@ -109,7 +109,7 @@ std::size_t FabricImpl::read_connections(std::span<FabricEvent> out) noexcept {
 }
 
 std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
-  graveyard_.clear();
+  free_at_next_poll_.clear();
   shown_bytes_.clear();
   for (Connection* connection : with_delivered_) connection->reuse_delivered();
   with_delivered_.clear();
@@ -123,7 +123,7 @@ std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
 bool FabricImpl::try_wait() noexcept {
   if (!pending_.empty() || !ready_.empty()) return false;
   fid_t queue = &events_->fid;
-  look_now_ = true;
+  check_now_ = true;
   if (fi_trywait(device_->fabric.get(), &queue, 1) != 0) {
     // fi_trywait() cleared the signal of the pending event, so the kernel will not report the queue.
     read_events();

@@ -54,9 +54,9 @@ ssize_t Connection::submit_write(const WorkRequest& work, SendSlot& slot, std::u
   std::size_t count = 0;
   for (const LocalPart& part : std::span(work.parts).first(work.part_count)) {
     if (part.length == 0) continue;
-    parts[count].iov_base = around_.memory.address(part);
+    parts[count].iov_base = fabric_parts_.memory.address(part);
     parts[count].iov_len = part.length;
-    descriptors[count] = around_.memory.descriptor(part.region);
+    descriptors[count] = fabric_parts_.memory.descriptor(part.region);
     remote.len += part.length;
     ++count;
   }
@@ -77,10 +77,10 @@ ssize_t Connection::submit_send(const WorkRequest& work, SendSlot& slot, std::ui
   const std::size_t size = work.inline_bytes.size();
   iovec part{const_cast<std::byte*>(work.inline_bytes.data()), size};
   void* descriptor = nullptr;
-  if (size != 0 && size <= around_.device.inject_size) {
+  if (size != 0 && size <= fabric_parts_.device.inject_size) {
     flags |= FI_INJECT;
   } else if (size != 0) {
-    if (!slot.bounce.reserve(around_.device, size)) return -FI_ENOMEM;
+    if (!slot.bounce.reserve(fabric_parts_.device, size)) return -FI_ENOMEM;
     std::memcpy(slot.bounce.data(), work.inline_bytes.data(), size);
     part.iov_base = slot.bounce.data();
     descriptor = slot.bounce.descriptor();
@@ -97,7 +97,7 @@ ssize_t Connection::submit_send(const WorkRequest& work, SendSlot& slot, std::ui
 bool Connection::post_receive(std::uint32_t bytes) noexcept try {
   if (free_receives_.empty()) free_receives_.push_back(&receives_.emplace_back());
   ReceiveSlot* slot = free_receives_.back();
-  if (!slot->buffer.reserve(around_.device, bytes)) return false;
+  if (!slot->buffer.reserve(fabric_parts_.device, bytes)) return false;
   const iovec part{bytes == 0 ? nullptr : slot->buffer.data(), bytes};
   void* descriptor = slot->buffer.descriptor();
   fi_msg message{};

@@ -68,8 +68,8 @@ std::size_t cm::data_size(const char* header) noexcept {
 }
 
 void cm::send_reject(int socket, const void* data, std::size_t size) noexcept {
-  std::array<char, kHeaderBytes + kMostData> message{};
-  size = std::min(size, kMostData);
+  std::array<char, kHeaderBytes + kMaxData> message{};
+  size = std::min(size, kMaxData);
   message[0] = static_cast<char>(kVersion);
   message[1] = static_cast<char>(kReject);
   message[2] = static_cast<char>(size >> 8);
@@ -187,7 +187,7 @@ bool TcpListener::accept_one(int listener) {
 
 bool TcpListener::make_room(int listener) {
   if (!handshakes_.empty()) {
-    close_one_of_the_crowd();
+    close_oldest_of_busiest_host();
     return true;
   }
   // No descriptor is left. Closing the client's socket informs the client. Left in the kernel's queue, the
@@ -198,7 +198,7 @@ bool TcpListener::make_room(int listener) {
   net::UniqueFd socket(::accept4(listener, client.get(), &client.length, SOCK_CLOEXEC | SOCK_NONBLOCK));
   const bool accepted = static_cast<bool>(socket);
   if (accepted) {
-    ++turned_away_;
+    ++dropped_clients_;
     last_closed_ = to_text(client);
     cm::send_reject(socket.get(), nullptr, 0);
   }
@@ -209,7 +209,7 @@ bool TcpListener::make_room(int listener) {
 }
 
 void TcpListener::add(net::UniqueFd socket, const net::SocketAddress& client) {
-  while (handshakes_.size() >= handshake_limit(options_)) close_one_of_the_crowd();
+  while (handshakes_.size() >= handshake_limit(options_)) close_oldest_of_busiest_host();
   const int fd = socket.get();
   handshakes_.erase(fd);
   Handshake& one = handshakes_[fd];
@@ -294,7 +294,7 @@ void TcpListener::close_overdue(std::uint64_t now) {
   }
 }
 
-void TcpListener::close_one_of_the_crowd() {
+void TcpListener::close_oldest_of_busiest_host() {
   std::map<std::uint32_t, unsigned> of_host;
   for (const auto& [fd, one] : handshakes_) ++of_host[one.host];
   auto worst = handshakes_.begin();
@@ -311,7 +311,7 @@ void TcpListener::close_one_of_the_crowd() {
 
 // At most once per second, because otherwise any client that can connect could fill the log.
 void TcpListener::report(std::uint64_t now) {
-  if ((closed_ == 0 && turned_away_ == 0 && foreign_ == 0) || now < next_report_) return;
+  if ((closed_ == 0 && dropped_clients_ == 0 && foreign_ == 0) || now < next_report_) return;
   if (foreign_ != 0)
     say(options_, LogLevel::warning,
         "closed " + std::to_string(foreign_) +
@@ -321,18 +321,18 @@ void TcpListener::report(std::uint64_t now) {
     say(options_, LogLevel::warning,
         "closed " + std::to_string(closed_) +
             " clients that sent no whole connect request, the last of them " + last_closed_);
-  if (turned_away_ != 0)
+  if (dropped_clients_ != 0)
     say(options_, LogLevel::error,
-        "turned away " + std::to_string(turned_away_) + " clients, the last of them " + last_closed_ +
+        "turned away " + std::to_string(dropped_clients_) + " clients, the last of them " + last_closed_ +
             ": no file descriptor is left; raise the limit (ulimit -n, LimitNOFILE=)");
-  closed_ = turned_away_ = foreign_ = 0;
+  closed_ = dropped_clients_ = foreign_ = 0;
   next_report_ = now + kReportEveryMs;
 }
 
 int TcpListener::pause_ms(std::uint64_t now) const noexcept {
   std::uint64_t next = ~std::uint64_t{0};
   for (const auto& [fd, one] : handshakes_) next = std::min(next, deadline_of(one));
-  if (closed_ != 0 || turned_away_ != 0 || foreign_ != 0) next = std::min(next, next_report_);
+  if (closed_ != 0 || dropped_clients_ != 0 || foreign_ != 0) next = std::min(next, next_report_);
   if (next == ~std::uint64_t{0}) return -1;
   return next <= now ? 0 : static_cast<int>(std::min<std::uint64_t>(next - now, 60'000));
 }

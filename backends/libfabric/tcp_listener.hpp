@@ -22,7 +22,7 @@ namespace rtrs::ofi {
 // The provider's connection management message: a header of 32 bytes, then private data.
 namespace cm {
 inline constexpr std::size_t kHeaderBytes = 32;
-inline constexpr std::size_t kMostData = 256;
+inline constexpr std::size_t kMaxData = 256;
 inline constexpr std::uint8_t kVersion = 3;
 inline constexpr std::uint8_t kRequest = 0;
 inline constexpr std::uint8_t kReject = 6;
@@ -53,7 +53,7 @@ class TcpListener final : public Admission {
     std::uint64_t began = 0;       // ms
     std::uint64_t first_byte = 0;  // ms, 0: none yet
     std::size_t size = 0;
-    std::array<char, cm::kHeaderBytes + cm::kMostData> bytes;
+    std::array<char, cm::kHeaderBytes + cm::kMaxData> bytes;
   };
   enum class Progress : std::uint8_t { waits, complete, broken, foreign };
 
@@ -70,7 +70,7 @@ class TcpListener final : public Admission {
   void hand_over(Handshake&);
   void close_overdue(std::uint64_t now);
   // Closes the oldest handshake of the host that has the most.
-  void close_one_of_the_crowd();
+  void close_oldest_of_busiest_host();
   void report(std::uint64_t now);
   std::uint64_t deadline_of(const Handshake&) const noexcept;
   int pause_ms(std::uint64_t now) const noexcept;
@@ -92,7 +92,7 @@ class TcpListener final : public Admission {
   // Used only by the thread.
   std::map<int, Handshake> handshakes_;  // by descriptor
   std::uint64_t closed_ = 0;             // not reported yet
-  std::uint64_t turned_away_ = 0;
+  std::uint64_t dropped_clients_ = 0;
   std::uint64_t foreign_ = 0;
   std::string last_closed_;
   std::string last_foreign_;

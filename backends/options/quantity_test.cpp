@@ -32,7 +32,7 @@ TEST(Durations, HaveAUnitOrAreSeconds) {
   EXPECT_EQ(parse_duration("-0"), 0U);
 }
 
-TEST(Durations, OthersAreRefusedWithWhatWouldBeOne) {
+TEST(Durations, InvalidTextIsRejectedWithAnExample) {
   for (const char* wrong :
        {"",    " ",  "s",  "ms", "soon", "12x", "-1",   "-1s",  "+1",  " 5s", "5 s",  "5s ", "5S",
         "5MS", "5M", "5H", "5d", "5ss",  "5s3", "1,5s", "0x10", "nan", "inf", "-inf", "infs"})
@@ -40,7 +40,7 @@ TEST(Durations, OthersAreRefusedWithWhatWouldBeOne) {
   EXPECT_EQ(parse_duration(std::string("5s\0", 3)).error(), quoted(std::string("5s\0", 3)) + kNoDuration);
 }
 
-TEST(Durations, ThoseThatDoNotFitAreRefused) {
+TEST(Durations, OutOfRangeValuesAreRejected) {
   for (const char* wrong : {"876001h", "1e30", "1e30ns", "99999999999999999999", "1e308h"})
     EXPECT_EQ(parse_duration(wrong).error(), quoted(wrong) + " is too long: durations are at most 876000h");
   EXPECT_EQ(parse_duration("1e309").error(), quoted("1e309") + kNoDuration);
@@ -75,13 +75,13 @@ TEST(Sizes, ANumberAloneMayCountOtherUnits) {
   EXPECT_EQ(parse_size("8B", 1U << 20), 8U);
 }
 
-TEST(Sizes, OthersAreRefusedWithWhatWouldBeOne) {
+TEST(Sizes, InvalidTextIsRejectedWithAnExample) {
   for (const char* wrong : {"",   " ",   "k",   "K",   "B",    "4kk",  "1KK", "4q",  "1X",  "-1",
                             "+1", " 4k", "4 k", "4k ", "1.5k", "0x10", "4i",  "4ki", "4Bi", "4KiBs"})
     EXPECT_EQ(parse_size(wrong).error(), quoted(wrong) + kNoSize);
 }
 
-TEST(Sizes, ThoseThatDoNotFitAreRefused) {
+TEST(Sizes, OutOfRangeValuesAreRejected) {
   for (const char* wrong :
        {"16E", "99999999T", "99999999999999999999", "18446744073709551616", "18446744073709551615k"})
     EXPECT_EQ(parse_size(wrong).error(), quoted(wrong) + " is too large: sizes are less than 16E");

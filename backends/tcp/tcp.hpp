@@ -14,7 +14,7 @@ struct TlsOptions {
   // are logged, and the previous set stays in use.
   std::shared_ptr<const tls::Context> context;
   // If true, a server accepts clients without TLS too.
-  bool plain_too = false;
+  bool allow_plain = false;
 };
 
 // Raises the soft limit of file descriptors to the hard limit: programs that use select(2) must not call it.

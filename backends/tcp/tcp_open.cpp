@@ -36,10 +36,10 @@ Result<std::unique_ptr<TcpFabric>> open_tcp_fabric(const TcpOptions& options, co
     errno = error;
     return tl::unexpected(Errc::no_memory);
   }
-  if (!options.host_names) sockets->never_ask_names();
+  if (!options.host_names) sockets->disable_name_lookups();
   sockets->set_tls(tls);
   if (options.log)
-    sockets->tell_renewals([log = options.log](bool warning, const std::string& sentence) {
+    sockets->set_renewal_log([log = options.log](bool warning, const std::string& sentence) {
       log(warning ? LogLevel::error : LogLevel::info, sentence);
     });
   return std::make_unique<FabricImpl>(options, secret, std::move(sockets));

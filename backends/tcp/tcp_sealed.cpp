@@ -14,7 +14,7 @@ namespace {
 // Maximum receive calls for parts of a record per connection and turn.
 constexpr unsigned kCalls = 4;
 
-int moved_nothing() noexcept {
+int transfer_errno() noexcept {
   return errno == EWOULDBLOCK || errno == EINTR ? EAGAIN : errno;
 }
 
@@ -39,7 +39,7 @@ Transport::Moved SealedStream::receive(iwarp::MutableBytes place) {
   for (unsigned i = 0; i < kCalls; ++i) {
     const ssize_t got = ::recv(socket_, inbox.data(), inbox.size(), MSG_DONTWAIT);
     if (got == 0) return {};
-    const int error = got < 0 ? moved_nothing() : 0;
+    const int error = got < 0 ? transfer_errno() : 0;
     if (error != 0 && error != EAGAIN) return {.bytes = 0, .error = error};
     // During the handshake continue without input, because the client has to start.
     if (error != 0 && channel_->established()) {
@@ -65,7 +65,7 @@ int SealedStream::flush() noexcept {
   while (!channel_->output().empty()) {
     const iwarp::Bytes output = channel_->output();
     const ssize_t taken = ::send(socket_, output.data(), output.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (taken < 0) return moved_nothing();
+    if (taken < 0) return transfer_errno();
     channel_->sent(static_cast<std::size_t>(taken));
     if (static_cast<std::size_t>(taken) < output.size()) return EAGAIN;
   }
@@ -89,7 +89,7 @@ Transport::Moved SealedStream::send(std::span<const iwarp::Bytes> pieces, std::s
   return moved;
 }
 
-void SealedStream::say_goodbye() noexcept {
+void SealedStream::announce_close() noexcept {
   // After half a record, an alert would corrupt the stream for the peer.
   if (flush() != 0) return;
   channel_->close();

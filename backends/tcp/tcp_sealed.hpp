@@ -35,7 +35,7 @@ class SealedStream {
   // not counted; offer them again in the next call.
   Transport::Moved send(std::span<const iwarp::Bytes> pieces, std::size_t skip) noexcept;
   // Announces the end of the stream, as far as the kernel accepts it without waiting.
-  void say_goodbye() noexcept;
+  void announce_close() noexcept;
 
  private:
   // Returns 0 if the kernel has accepted all output of the channel; else an errno.

@@ -23,7 +23,7 @@ namespace rtrs::tcp {
 namespace {
 
 constexpr int kBacklog = 4096;
-constexpr std::size_t kMostPieces = 1024;  // maximum per system call (UIO_MAXIOV)
+constexpr std::size_t kMaxPieces = 1024;  // maximum per system call (UIO_MAXIOV)
 
 net::UniqueFd open_spare() noexcept {
   return net::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -55,7 +55,7 @@ net::UniqueFd new_socket(int family) noexcept {
 }
 
 int error_of(const net::Destinations::Failure& failure) noexcept {
-  if (failure.silent) return kNamesSilent;
+  if (failure.silent) return kNoNameServiceAnswer;
   return failure.reason == Reason::source_unavailable ? kNotOurs : kUnresolved;
 }
 
@@ -73,10 +73,10 @@ int Sockets::open() noexcept {
   spare_ = open_spare();
   ready_.reserve(named_.size());
   if (!epoll_ || !timer_ || !signal_ || !spare_) return errno;
-  return watch_own(timer_.get(), &timer_) && watch_own(signal_.get(), &signal_) ? 0 : errno;
+  return watch_descriptor(timer_.get(), &timer_) && watch_descriptor(signal_.get(), &signal_) ? 0 : errno;
 }
 
-bool Sockets::watch_own(int descriptor, void* mark) noexcept {
+bool Sockets::watch_descriptor(int descriptor, void* mark) noexcept {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.ptr = mark;
@@ -182,32 +182,32 @@ Transport::Opened Sockets::wait_for_names(ConKey key, const PathAddress& path, u
   net::UniqueFd placeholder(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!placeholder)
     result.error = EMFILE;
-  else if (!names_watched_ && !watch_own(destinations_.wait_fd(), &destinations_))
+  else if (!names_watched_ && !watch_descriptor(destinations_.wait_fd(), &destinations_))
     result.error = ENOMEM;
   if (result.error != 0) {
     destinations_.forget(key);
     return result;
   }
   names_watched_ = true;
-  unnamed_[placeholder.get()] = Unnamed{key, undelivered_ms};
+  unresolved_[placeholder.get()] = UnresolvedConnection{key, undelivered_ms};
   result.socket = placeholder.release();
   return result;
 }
 
 void Sockets::connect_named() noexcept try {
   for (const net::Destinations::Ready& ready : destinations_.take()) {
-    const auto found = std::find_if(unnamed_.begin(), unnamed_.end(), [&](const auto& entry) {
+    const auto found = std::find_if(unresolved_.begin(), unresolved_.end(), [&](const auto& entry) {
       return entry.second.key == ready.key && entry.second.error == 0;
     });
-    if (found == unnamed_.end()) continue;
+    if (found == unresolved_.end()) continue;
     connect_named(ready, found->first, found->second);
-    if (found->second.error == 0) unnamed_.erase(found);
+    if (found->second.error == 0) unresolved_.erase(found);
   }
 } catch (const std::bad_alloc&) {
   // The remaining connections fail at the time limit of their attempt.
 }
 
-void Sockets::connect_named(const net::Destinations::Ready& ready, SocketId id, Unnamed& one) {
+void Sockets::connect_named(const net::Destinations::Ready& ready, SocketId id, UnresolvedConnection& one) {
   Opened result;
   net::UniqueFd socket;
   const auto route = destinations_.route(ready.key, ready.path, ready.address);
@@ -227,8 +227,8 @@ void Sockets::connect_named(const net::Destinations::Ready& ready, SocketId id, 
 }
 
 int Sockets::outcome(SocketId socket) noexcept {
-  const auto unnamed = unnamed_.find(socket);
-  if (unnamed != unnamed_.end()) return unnamed->second.error;
+  const auto unnamed = unresolved_.find(socket);
+  if (unnamed != unresolved_.end()) return unnamed->second.error;
   int error = 0;
   socklen_t length = sizeof error;
   return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
@@ -248,7 +248,7 @@ Transport::Client Sockets::accept(SocketId listener) {
   return client;
 }
 
-Transport::Client Sockets::turn_away(SocketId listener) {
+Transport::Client Sockets::accept_and_drop(SocketId listener) {
   spare_.reset();
   Client client = accept(listener);
   if (client.socket != kNoSocket) ::close(std::exchange(client.socket, kNoSocket));
@@ -288,7 +288,7 @@ Transport::Moved Sockets::send(SocketId socket, std::span<const iwarp::Bytes> pi
                                std::size_t skip) noexcept {
   if (SealedStream* const one = sealed(socket); one != nullptr && !one->writes_plain())
     return one->send(pieces, skip);
-  std::array<iovec, kMostPieces> parts;
+  std::array<iovec, kMaxPieces> parts;
   const std::size_t count = std::min(pieces.size(), parts.size());
   for (std::size_t i = 0; i < count; ++i) {
     const iwarp::Bytes piece = i == 0 ? pieces[i].subspan(skip) : pieces[i];
@@ -302,7 +302,7 @@ Transport::Moved Sockets::send(SocketId socket, std::span<const iwarp::Bytes> pi
 
 bool Sockets::shut_down(SocketId socket) noexcept {
   if (SealedStream* const one = sealed(socket)) {
-    one->say_goodbye();
+    one->announce_close();
     // Further input is only discarded.
     sealed_[static_cast<std::size_t>(socket)].reset();
   }
@@ -311,16 +311,16 @@ bool Sockets::shut_down(SocketId socket) noexcept {
 
 void Sockets::close(SocketId socket) noexcept {
   if (sealed(socket) != nullptr) sealed_[static_cast<std::size_t>(socket)].reset();
-  if (const auto unnamed = unnamed_.find(socket); unnamed != unnamed_.end()) {
+  if (const auto unnamed = unresolved_.find(socket); unnamed != unresolved_.end()) {
     destinations_.forget(unnamed->second.key);
-    unnamed_.erase(unnamed);
+    unresolved_.erase(unnamed);
   }
   ::close(socket);
 }
 
 bool Sockets::watch(SocketId socket, std::uint32_t interest, Watched& one) noexcept {
-  const auto unnamed = unnamed_.find(socket);
-  if (unnamed == unnamed_.end() || unnamed->second.error != 0)
+  const auto unnamed = unresolved_.find(socket);
+  if (unnamed == unresolved_.end() || unnamed->second.error != 0)
     return watch_socket(socket, interest, one, one.watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD);
   unnamed->second.one = &one;
   unnamed->second.interest = interest;
@@ -336,8 +336,8 @@ bool Sockets::watch_socket(SocketId socket, std::uint32_t interest, Watched& one
 }
 
 void Sockets::forget(SocketId socket) noexcept {
-  const auto unnamed = unnamed_.find(socket);
-  if (unnamed != unnamed_.end()) unnamed->second.one = nullptr;
+  const auto unnamed = unresolved_.find(socket);
+  if (unnamed != unresolved_.end()) unnamed->second.one = nullptr;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
 }
 

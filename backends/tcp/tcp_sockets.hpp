@@ -25,14 +25,14 @@ class Sockets final : public Transport {
   // Returns 0 or an errno.
   int open() noexcept;
   // Call before the first connect(): disables host names.
-  void never_ask_names() noexcept { destinations_.never_ask(); }
+  void disable_name_lookups() noexcept { destinations_.disable_lookups(); }
   // Applies to new streams.
   void set_tls(const TlsOptions&);
   // The current context; a client replaces it after reading changed files.
   const std::shared_ptr<const tls::Context>& tls_context() const noexcept { return tls_.context; }
   // Call before the first connect(). Receives log messages about files that were read again or cannot be
   // read.
-  void tell_renewals(tls::Renewal::Tell tell) { tell_renewals_ = std::move(tell); }
+  void set_renewal_log(tls::Renewal::Tell tell) { renewal_log_ = std::move(tell); }
 
   // Time of CLOCK_MONOTONIC.
   Nanos now() const noexcept override;
@@ -43,7 +43,7 @@ class Sockets final : public Transport {
   Opened connect(ConKey, const PathAddress&, unsigned address, unsigned undelivered_ms) override;
   int outcome(SocketId) noexcept override;
   Client accept(SocketId listener) override;
-  Client turn_away(SocketId listener) override;
+  Client accept_and_drop(SocketId listener) override;
   std::size_t descriptors() const noexcept override;
   Ends ends(SocketId) const override;
   Moved receive(SocketId, iwarp::MutableBytes place, iwarp::MutableBytes behind) noexcept override;
@@ -58,7 +58,7 @@ class Sockets final : public Transport {
   Peer peer(SocketId) const override;
   std::string describe_guard(SocketId) const override;
   std::string refusal(SocketId) const override;
-  void say_goodbye(SocketId) noexcept override;
+  void announce_close(SocketId) noexcept override;
   void count(TcpStats&) const noexcept override;
 
   bool watch(SocketId, std::uint32_t interest, Watched&) noexcept override;
@@ -72,7 +72,7 @@ class Sockets final : public Transport {
   // A connection whose host name is being resolved. The descriptor of the connection is a placeholder outside
   // of the epoll instance, and is later replaced by the socket with the same number. On failure it is
   // reported as writable, and outcome() returns the error.
-  struct Unnamed {
+  struct UnresolvedConnection {
     ConKey key{};
     unsigned undelivered_ms = 0;
     Watched* one = nullptr;  // nullptr: not watched
@@ -85,9 +85,9 @@ class Sockets final : public Transport {
   net::UniqueFd begin(const net::Destinations::Route&, unsigned undelivered_ms, Opened&) const;
   Opened wait_for_names(ConKey, const PathAddress&, unsigned undelivered_ms);
   void connect_named() noexcept;
-  void connect_named(const net::Destinations::Ready&, SocketId, Unnamed&);
+  void connect_named(const net::Destinations::Ready&, SocketId, UnresolvedConnection&);
   bool watch_socket(SocketId, std::uint32_t interest, Watched&, int how) noexcept;
-  bool watch_own(int descriptor, void* mark) noexcept;
+  bool watch_descriptor(int descriptor, void* mark) noexcept;
 
   // Returns null if the socket has no TLS.
   SealedStream* sealed(SocketId socket) const noexcept {
@@ -106,10 +106,10 @@ class Sockets final : public Transport {
   net::UniqueFd spare_;  // closed temporarily to accept a client if no descriptor is free
   net::Destinations destinations_;
   bool names_watched_ = false;
-  std::unordered_map<SocketId, Unnamed> unnamed_;
+  std::unordered_map<SocketId, UnresolvedConnection> unresolved_;
   TlsOptions tls_;
   std::unique_ptr<tls::Renewal> renewal_;  // null: no TLS connection was started yet
-  tls::Renewal::Tell tell_renewals_;
+  tls::Renewal::Tell renewal_log_;
   SealedSpace space_;
   std::vector<std::unique_ptr<SealedStream>> sealed_;  // by socket
   TcpStats counts_;                                    // TLS counters only

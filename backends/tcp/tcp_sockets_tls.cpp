@@ -22,12 +22,12 @@ void Sockets::set_tls(const TlsOptions& options) {
 }
 
 void Sockets::renew_tls() {
-  if (renewal_ == nullptr) renewal_ = tls::renewal_of(*tls_.context, tell_renewals_, destinations_.asks());
+  if (renewal_ == nullptr) renewal_ = tls::renewal_of(*tls_.context, renewal_log_, destinations_.asks());
   const tls::Renewal::Set renewed = renewal_->look();
   if (renewed == nullptr) return;
   tls_.context = std::static_pointer_cast<const tls::Context>(renewed);
   const std::string warning = tls::warning(*tls_.context);
-  if (!warning.empty() && tell_renewals_) tell_renewals_(true, warning);
+  if (!warning.empty() && renewal_log_) renewal_log_(true, warning);
 }
 
 bool Sockets::seal(SocketId socket, tls::Side side, const std::string& server) noexcept try {
@@ -57,7 +57,7 @@ Transport::Recognised Sockets::recognise(SocketId socket) {
   if (got == 0) return {.error = ECONNRESET, .why = {}};
   const bool speaks_tls = first == kTlsHandshake;
   if (speaks_tls && tls_.context == nullptr) return {kRefused, "it speaks TLS, which is off here"};
-  if (!speaks_tls && tls_.context != nullptr && !tls_.plain_too)
+  if (!speaks_tls && tls_.context != nullptr && !tls_.allow_plain)
     return {kRefused, "it does not speak TLS, which is required"};
   if (speaks_tls && !seal(socket, tls::Side::server, {})) return {kRefused, "no memory for TLS"};
   return {};
@@ -94,8 +94,8 @@ std::string Sockets::refusal(SocketId socket) const {
   return one == nullptr ? "" : one->channel().error();
 }
 
-void Sockets::say_goodbye(SocketId socket) noexcept {
-  if (SealedStream* const one = sealed(socket)) one->say_goodbye();
+void Sockets::announce_close(SocketId socket) noexcept {
+  if (SealedStream* const one = sealed(socket)) one->announce_close();
 }
 
 void Sockets::count(TcpStats& stats) const noexcept {

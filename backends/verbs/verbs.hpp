@@ -53,7 +53,7 @@ struct VerbsOptions {
   unsigned resolve_timeout_ms = 2000;  // for resolving an address, and the same time again for its route
   // Time in ms to wait for a peer to confirm the end of a connection; at least 10 s, because the peer may be
   // busy.
-  unsigned farewell_timeout_ms = 10'000;
+  unsigned disconnect_timeout_ms = 10'000;
   // False: only numeric addresses are accepted. Host names are resolved by a thread, which is not started if
   // false.
   bool host_names = true;
@@ -70,9 +70,9 @@ struct VerbsOptions {
 };
 
 struct VerbsStats {
-  std::uint64_t discarded_work = 0;        // work requests not completed when their connection ended
-  std::uint64_t dropped_completions = 0;   // arrived after the connection was reported lost
-  std::uint64_t unanswered_farewells = 0;  // peers that did not confirm the end of a connection
+  std::uint64_t discarded_work = 0;           // work requests not completed when their connection ended
+  std::uint64_t dropped_completions = 0;      // arrived after the connection was reported lost
+  std::uint64_t unconfirmed_disconnects = 0;  // peers that did not confirm the end of a connection
   std::uint64_t removed_devices = 0;
 };
 

@@ -5,25 +5,25 @@
 namespace rtrs::verbs::verbs_address_test {
 namespace {
 
-std::string respelled(const char* text) {
+std::string canonical_text(const char* text) {
   const auto address = parse_address(text, 1234);
   return address ? to_text(address->get()) : "refused";
 }
 
 TEST(VerbsAddress, ip_addresses_are_those_of_every_backend) {
-  EXPECT_EQ(respelled("10.0.0.1"), "10.0.0.1:1234");
-  EXPECT_EQ(respelled("ip:fd00::1"), "[fd00::1]:1234");
+  EXPECT_EQ(canonical_text("10.0.0.1"), "10.0.0.1:1234");
+  EXPECT_EQ(canonical_text("ip:fd00::1"), "[fd00::1]:1234");
 }
 
 TEST(VerbsAddress, a_gid_keeps_its_port) {
-  EXPECT_EQ(respelled("gid:fe80::2:c903:21:f4bd"), "gid:[fe80::2:c903:21:f4bd]:1234");
+  EXPECT_EQ(canonical_text("gid:fe80::2:c903:21:f4bd"), "gid:[fe80::2:c903:21:f4bd]:1234");
   EXPECT_TRUE(is_gid(parse_address("gid:fe80::1", 1)->get()));
   EXPECT_FALSE(is_gid(parse_address("fe80::1", 1)->get()));
 }
 
-TEST(VerbsAddress, what_is_no_gid_is_refused) {
+TEST(VerbsAddress, an_invalid_gid_is_rejected) {
   for (const char* text : {"gid:", "gid:10.0.0.1", "gid:fe80::1:", "gid:storage", "gid:fe80::1%eth0"}) {
-    EXPECT_EQ(respelled(text), "refused") << text;
+    EXPECT_EQ(canonical_text(text), "refused") << text;
   }
 }
 

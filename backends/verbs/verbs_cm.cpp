@@ -99,7 +99,7 @@ Errc FabricImpl::listen(const PathAddress& local) {
   if (listener->id->verbs != nullptr) {
     Device* const device = device_of(*listener->id);
     if (device == nullptr) return Errc::no_memory;
-    tell_of_keys(*device);
+    log_invalidation_method(*device);
   }
   listeners_.push_back(std::move(listener));
   return Errc::ok;
@@ -180,7 +180,7 @@ void FabricImpl::take_response(Connection& connection, const CmEvent& event) {
                         connection.describe() + ": cannot complete the connection: " + errno_text(errno));
   }
   connection.established = true;
-  tell_patience(connection);
+  log_retry_time(connection);
   connection.set_stage(Connection::Stage::up);
   activate(connection);
   report(event::Connected{connection.key(), {}}, event.data);
@@ -217,13 +217,13 @@ void FabricImpl::start_accepts() {
       continue;
     }
     connection->accepted = true;
-    tell_patience(*connection);
+    log_retry_time(*connection);
     connection->set_stage(Connection::Stage::up);
     activate(*connection);
   }
 }
 
-void FabricImpl::tell_patience(Connection& connection) {
+void FabricImpl::log_retry_time(Connection& connection) {
   Device& device = *connection.device();
   const Retries retries = connection.retries();
   if (std::exchange(device.told, retries) == retries) return;
@@ -237,7 +237,7 @@ void FabricImpl::tell_patience(Connection& connection) {
   if (outlasts) {
     text += "; the heartbeat gives the peer up after " + seconds_text(options_.dead_peer_time) +
             ", before the device does";
-    const std::uint8_t better = greatest_timeout(kind, retries.count, options_.dead_peer_time);
+    const std::uint8_t better = max_timeout_within(kind, retries.count, options_.dead_peer_time);
     text += better != 0 ? ": take an ack timeout (--rdma-ack-timeout) of at most " + std::to_string(better)
                         : ": take fewer retries (--rdma-retry-count) or a longer heartbeat";
   }
@@ -273,7 +273,7 @@ void FabricImpl::disconnect(ConKey key) {
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
   pending_taken_ = 0;
   std::erase_if(pending_, [&](const Pending& p) { return is_of(p.event, key); });
-  graveyard_.push_back(std::move(node.mapped()));
+  free_at_next_poll_.push_back(std::move(node.mapped()));
   chores_ |= kRareChores;
   report(event::ConnectionClosed{key});
 }
@@ -292,13 +292,13 @@ void FabricImpl::end(Connection& connection) noexcept {
     return connection.id.reset();
   }
   auto leaving = std::make_unique<Leaving>();
-  leaving->shell = connection.close_but_number();
+  leaving->shell = connection.close_keeping_number();
   leaving->told = !tell_later;
   leaving->answered = connection.in_timewait;
   leaving->owner.object = leaving.get();
   leaving->id = std::move(connection.id);
   leaving->id->context = &leaving->owner;
-  leaving->deadline = now_ + milliseconds(options_.farewell_timeout_ms);
+  leaving->deadline = now_ + milliseconds(options_.disconnect_timeout_ms);
   leaving_.push_back(std::move(leaving));
   set_timer();
 }
@@ -352,15 +352,15 @@ void FabricImpl::wake() noexcept {
 void FabricImpl::on_timer() noexcept {
   std::erase_if(leaving_, [this](const auto& leaving) {
     if (leaving->deadline > now_) return false;
-    if (!leaving->answered) ++stats_.unanswered_farewells;
+    if (!leaving->answered) ++stats_.unconfirmed_disconnects;
     return true;
   });
   end_down_ports();
-  if (listen_again_ <= now_) return listen_where_not();
+  if (listen_again_ <= now_) return retry_listeners();
   set_timer();
 }
 
-void FabricImpl::listen_where_not() {
+void FabricImpl::retry_listeners() {
   listen_again_ = kNever;
   for (const auto& listener : listeners_) {
     int error = 0;

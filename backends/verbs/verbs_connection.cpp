@@ -12,12 +12,12 @@
 namespace rtrs::verbs {
 namespace {
 
-constexpr std::uint32_t kMostBounces = 256;
+constexpr std::uint32_t kMaxBounces = 256;
 // Bounce buffers that may be used in a row without requesting a completion.
 constexpr std::uint32_t kUnsignalled = 64;
 // Work requests for keys in addition to those of the caller. Further ones wait or use free entries of the
 // caller. A queue for all keys at once would double the size for each client connection.
-constexpr std::uint32_t kMostForKeys = 64;
+constexpr std::uint32_t kMaxKeyRequests = 64;
 // Soft-RoCE passes its kernel flag on unchanged, although user space defines the bit differently.
 constexpr unsigned kSoftRoceWithInvalidate = 1U << 2;
 
@@ -50,9 +50,9 @@ Connection::Chain::Chain() noexcept : requests{}, pieces{}, copies{}, old_keys{}
   }
 }
 
-Connection::Connection(const Surroundings& around, ConKey key, const ConnectionParams& params, bool is_client,
+Connection::Connection(const FabricParts& around, ConKey key, const ConnectionParams& params, bool is_client,
                        std::span<const std::byte> private_data)
-    : around_(around),
+    : fabric_parts_(around),
       key_(key),
       params_(params),
       is_client_(is_client),
@@ -93,7 +93,7 @@ bool Connection::open(Device& device, SharedQueue* queue) {
                        std::to_string(depth()) + " work requests and " +
                        std::to_string(params_.receive_depth) + " receives: " + errno_text(error);
     if (error == ENOMEM) text += memlock_advice(std::size_t{depth() + params_.receive_depth} * 256);
-    say(around_.options, LogLevel::error, text);
+    say(fabric_parts_.options, LogLevel::error, text);
     return false;
   }
   if (!make_bounces(device)) return false;
@@ -125,17 +125,17 @@ bool Connection::create_queue_pair(Device& device) {
 }
 
 void Connection::fit(Device& device) {
-  params_.key_depth = std::min(params_.key_depth, kMostForKeys);
+  params_.key_depth = std::min(params_.key_depth, kMaxKeyRequests);
   const std::uint64_t asked = std::uint64_t{params_.send_depth} + params_.key_depth;
-  const std::uint32_t most = device.most_work(params_.receive_depth);
+  const std::uint32_t most = device.max_work_requests(params_.receive_depth);
   if (asked <= most) return;
   // Splits the available depth in proportion to the requested depths. Work that finds no room waits.
   params_.send_depth =
       std::max(1U, static_cast<std::uint32_t>(std::uint64_t{most} * params_.send_depth / asked));
   params_.key_depth = most - std::min(most, params_.send_depth);
   signal_every_ = signals_of(params_.send_depth);
-  if (std::exchange(device.told_of_depth, true)) return;
-  say(around_.options, LogLevel::warning,
+  if (std::exchange(device.logged_depth, true)) return;
+  say(fabric_parts_.options, LogLevel::warning,
       device.name + " holds " + std::to_string(most) + " work requests of a connection, and " +
           std::to_string(asked) + " are asked for: " + std::to_string(params_.send_depth) +
           " are for messages and data at a time and the rest for keys; a smaller queue depth asks for less");
@@ -144,12 +144,12 @@ void Connection::fit(Device& device) {
 // Allocated now, because no memory is registered while IO runs.
 bool Connection::make_bounces(const Device& device) {
   if (inline_limit_ >= kSmallMessage) return true;
-  const std::uint32_t count = std::clamp(params_.send_depth, 1U, kMostBounces);
+  const std::uint32_t count = std::clamp(params_.send_depth, 1U, kMaxBounces);
   const std::size_t bytes = std::size_t{count} * kSmallMessage;
   bounces_.memory = std::make_unique<std::byte[]>(bytes);
   bounces_.handle.reset(ibv_reg_mr(device.domain.get(), bounces_.memory.get(), bytes, 0));
   if (bounces_.handle == nullptr) {
-    say(around_.options, LogLevel::error,
+    say(fabric_parts_.options, LogLevel::error,
         describe() + ": " + device.name + ": cannot register " + std::to_string(bytes) +
             " bytes for messages: " + errno_text(errno));
     return false;
@@ -166,17 +166,17 @@ bool Connection::change(ibv_qp_state state) {
   if (state == IBV_QPS_INIT) {
     attributes.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   } else if (state == IBV_QPS_RTR) {
-    attributes.min_rnr_timer = around_.options.min_rnr_timer;
+    attributes.min_rnr_timer = fabric_parts_.options.min_rnr_timer;
     attributes.max_dest_rd_atomic = 0;
     // The accepting side would use the client's value otherwise.
-    if (around_.options.tos != 0 && attributes.ah_attr.is_global != 0)
-      attributes.ah_attr.grh.traffic_class = around_.options.tos;
+    if (fabric_parts_.options.tos != 0 && attributes.ah_attr.is_global != 0)
+      attributes.ah_attr.grh.traffic_class = fabric_parts_.options.tos;
   } else if (state == IBV_QPS_RTS) {
     attributes.max_rd_atomic = 0;
     // The kernel client requests 7, which soft-RoCE treats as infinite.
-    attributes.retry_cnt = std::min(attributes.retry_cnt, around_.options.retry_count);
+    attributes.retry_cnt = std::min(attributes.retry_cnt, fabric_parts_.options.retry_count);
     attributes.rnr_retry = 7;
-    if (around_.options.ack_timeout != 0) attributes.timeout = around_.options.ack_timeout;
+    if (fabric_parts_.options.ack_timeout != 0) attributes.timeout = fabric_parts_.options.ack_timeout;
     retries_ = {.timeout = attributes.timeout, .count = attributes.retry_cnt};
   }
   const int error = ibv_modify_qp(qp_.get(), &attributes, mask);
@@ -187,7 +187,7 @@ bool Connection::change(ibv_qp_state state) {
 bool Connection::make_ready() {
   // Repeats the INIT step, because the partition is known only now.
   if (change(IBV_QPS_INIT) && change(IBV_QPS_RTR) && change(IBV_QPS_RTS)) return true;
-  say(around_.options, LogLevel::warning,
+  say(fabric_parts_.options, LogLevel::warning,
       describe() + ": cannot bring the queue pair up: " + errno_text(errno));
   return false;
 }
@@ -210,12 +210,12 @@ bool Connection::stop() noexcept {
   attributes.qp_state = IBV_QPS_RESET;
   const bool stopped = ibv_modify_qp(qp_.get(), &attributes, IBV_QP_STATE) == 0;
   queue_->settle(*this, tag_);
-  around_.memory.drop_windows_of(key_);
+  fabric_parts_.memory.drop_windows_of(key_);
   kept_windows_.clear();
   return stopped;
 }
 
-std::unique_ptr<Shell> Connection::close_but_number() noexcept {
+std::unique_ptr<Shell> Connection::close_keeping_number() noexcept {
   std::unique_ptr<Shell> shell;
   if (stop()) shell = std::make_unique<Shell>(std::move(qp_), *device_);
   close();
@@ -230,7 +230,7 @@ void Connection::close() noexcept {
     queue_ = nullptr;
   }
   bounces_ = Bounces{};
-  around_.stats.discarded_work += outstanding_work_;
+  fabric_parts_.stats.discarded_work += outstanding_work_;
   outstanding_work_ = 0;
   done_sends_ = next_send_;
   if (device_ != nullptr) --device_->connections;
@@ -257,7 +257,7 @@ void Connection::settle(const ibv_wc& completion) noexcept {
   FabricEvent unused;
   const bool received = (completion.opcode & IBV_WC_RECV) != 0;
   if (completion.status != IBV_WC_SUCCESS) return;
-  if (received || retire(completion.wr_id, unused)) ++around_.stats.dropped_completions;
+  if (received || retire(completion.wr_id, unused)) ++fabric_parts_.stats.dropped_completions;
 }
 
 bool Connection::translate(const ibv_wc& completion, FabricEvent& event) noexcept {
@@ -270,7 +270,7 @@ bool Connection::translate(const ibv_wc& completion, FabricEvent& event) noexcep
 bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event) noexcept {
   ++heard_;
   // Data proves that the peer is connected, even if its last set-up message was lost.
-  if (!established && accepted && !std::exchange(told_of_data_, true))
+  if (!established && accepted && !std::exchange(comm_est_notified_, true))
     rdma_notify(id.get(), IBV_EVENT_COMM_EST);
   const auto place = static_cast<std::uint32_t>(completion.wr_id % SharedQueue::kNumbers);
   const bool has_imm = (completion.wc_flags & IBV_WC_WITH_IMM) != 0;
@@ -282,7 +282,7 @@ bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event)
     receives_.free(place);
   } else if (empty && (completion.wc_flags & (IBV_WC_WITH_INV | soft)) != 0) {
     event = event::KeyInvalidated{key_, completion.invalidated_rkey};
-    if (device_ != nullptr) around_.memory.killed(*device_, completion.invalidated_rkey);
+    if (device_ != nullptr) fabric_parts_.memory.killed(*device_, completion.invalidated_rkey);
     receives_.free(place);
   } else {
     show_message(completion, place, event);
@@ -340,7 +340,7 @@ bool Connection::translate_error(const ibv_wc& completion, FabricEvent& event) n
   // Soft-RoCE reports errors of this side as flushed work. So flushed work counts as an error unless the
   // connection is already ending.
   if (ending_ == Reason::none) {
-    say(around_.options, LogLevel::warning,
+    say(fabric_parts_.options, LogLevel::warning,
         describe() + ": lost: " + ibv_wc_status_str(completion.status) + " (vendor error " +
             std::to_string(completion.vendor_err) + ")");
   }

@@ -27,7 +27,7 @@ struct Owner {
 };
 
 // Parts of the fabric that a connection uses.
-struct Surroundings {
+struct FabricParts {
   const VerbsOptions& options;
   Memory& memory;
   VerbsStats& stats;
@@ -51,7 +51,7 @@ class Connection {
   enum class Stage : std::uint8_t { pending, up, lost };
   enum class Bind : std::uint8_t { open, close };
 
-  Connection(const Surroundings&, ConKey, const ConnectionParams&, bool is_client,
+  Connection(const FabricParts&, ConKey, const ConnectionParams&, bool is_client,
              std::span<const std::byte> private_data);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -96,7 +96,7 @@ class Connection {
   void close() noexcept;
   // Like close(), but keeps the queue pair so that its number stays reserved; returns nullptr if there is no
   // queue pair.
-  std::unique_ptr<Shell> close_but_number() noexcept;
+  std::unique_ptr<Shell> close_keeping_number() noexcept;
 
   // Accepts leading requests that belong to this connection, as far as there is room, and returns their
   // number. If it accepts fewer, failed() is true unless the reason was lack of room. Requests are sent by
@@ -114,7 +114,7 @@ class Connection {
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
   // Call before a window is bound again: a chain may bind a window only once, because the library reads the
   // current key from the window.
-  void end_chain_of(RemoteKeyId) noexcept;
+  void flush_chain_with(RemoteKeyId) noexcept;
   bool has_done(std::uint64_t number) const noexcept { return qp_ == nullptr || number < done_sends_; }
   // Number of receives filled by the peer.
   std::uint64_t heard() const noexcept { return heard_; }
@@ -242,7 +242,7 @@ class Connection {
   bool retire(std::uint64_t wr_id, FabricEvent&) noexcept;
   bool translate_error(const ibv_wc&, FabricEvent&) noexcept;
 
-  Surroundings around_;
+  FabricParts fabric_parts_;
   ConKey key_;
   ConnectionParams params_;
   bool is_client_;
@@ -251,7 +251,7 @@ class Connection {
   Reason ending_ = Reason::none;
   bool failed_ = false;
   bool short_of_memory_ = false;  // reason of failed_
-  bool told_of_data_ = false;
+  bool comm_est_notified_ = false;
   Device* device_ = nullptr;
   std::uint32_t inline_limit_ = 0;
   Retries retries_;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kSoftRoceVendor = 0xffffff;
 // A queue pair needs these entries in addition to the work requests of the caller.
-constexpr int kLeastDepth = 64;
+constexpr int kMinDepth = 64;
 // Private data in bytes of an InfiniBand connect request (92 less the addresses) and of its replies.
 constexpr std::uint16_t kConnectData = 56;
 constexpr std::uint16_t kAcceptData = 196;
@@ -62,12 +62,12 @@ Errc open_failed(const VerbsOptions& options, const std::string& name, int error
 const char* lacking(const Device& device) {
   if (device.context->device->transport_type != IBV_TRANSPORT_IB)
     return "RDMA writes with immediate data (it is no InfiniBand or RoCE device)";
-  if (device.attributes.max_qp_wr < kLeastDepth) return "room for work requests";
+  if (device.attributes.max_qp_wr < kMinDepth) return "room for work requests";
   if (device.attributes.max_sge < 2) return "work requests of two parts";
   return nullptr;
 }
 
-std::uint32_t greatest_depth(const Device& device) {
+std::uint32_t max_device_depth(const Device& device) {
   return static_cast<std::uint32_t>(std::min(device.attributes.max_qp_wr, 65535));
 }
 
@@ -82,7 +82,7 @@ std::uint64_t send_ops_of(const Device& device) {
   return ops;
 }
 
-std::uint32_t greatest_message(const Device& device) {
+std::uint32_t max_device_message(const Device& device) {
   std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
   for (unsigned port = 1; port <= device.attributes.phys_port_cnt; ++port) {
     ibv_port_attr attributes{};
@@ -93,7 +93,7 @@ std::uint32_t greatest_message(const Device& device) {
 }
 
 // Capabilities of hardware that supports everything, used before the devices are examined.
-Capabilities most_there_is(const VerbsOptions& options) {
+Capabilities full_capabilities(const VerbsOptions& options) {
   Capabilities can;
   can.name = "verbs";
   can.connect_data = kConnectData;
@@ -109,13 +109,13 @@ Capabilities most_there_is(const VerbsOptions& options) {
 }
 
 Capabilities capabilities_of(const Device& device, const VerbsOptions& options) {
-  Capabilities can = most_there_is(options);
+  Capabilities can = full_capabilities(options);
   const bool by_registration = options.invalidation == Invalidation::registration;
   // Sends and receives complete in the same queue.
   const auto completions = static_cast<std::uint32_t>(device.attributes.max_cqe) / 2;
   can.max_send_depth = std::min(device.limits.send_depth, completions);
-  can.max_receive_depth = std::min(greatest_depth(device), completions);
-  can.max_message = greatest_message(device);
+  can.max_receive_depth = std::min(max_device_depth(device), completions);
+  can.max_message = max_device_message(device);
   can.send_invalidate = (device.attributes.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0;
   can.per_io_keys = device.per_qp_windows;
   can.invalidation = can.invalidation && (device.windows || by_registration);
@@ -193,7 +193,7 @@ int Device::next_vector() const noexcept {
   return static_cast<int>(next.fetch_add(1, std::memory_order_relaxed) % count);
 }
 
-std::uint32_t Device::most_work(std::uint32_t receives) const noexcept {
+std::uint32_t Device::max_work_requests(std::uint32_t receives) const noexcept {
   const auto entries = static_cast<std::uint32_t>(attributes.max_cqe);
   return std::min(limits.send_depth, entries > receives ? entries - receives : 1);
 }
@@ -230,9 +230,9 @@ std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::str
       return nullptr;
     }
     const std::uint64_t send_ops = options.posting == Posting::send ? 0 : send_ops_of(*device);
-    const auto tried =
-        limits != nullptr ? *limits
-                          : try_queue_pairs(context, device->domain.get(), greatest_depth(*device), send_ops);
+    const auto tried = limits != nullptr ? *limits
+                                         : try_queue_pairs(context, device->domain.get(),
+                                                           max_device_depth(*device), send_ops);
     if (!tried) {
       open_failed(options, name, errno);
       return nullptr;
@@ -246,7 +246,7 @@ std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::str
   return nullptr;
 }
 
-Result<Surveyed> survey(const VerbsOptions& options) {
+Result<DeviceSurvey> survey(const VerbsOptions& options) {
   const DeviceList list;
   if (list.count == 0) {
     say(options, LogLevel::error,
@@ -257,7 +257,7 @@ Result<Surveyed> survey(const VerbsOptions& options) {
   const std::vector<std::string> wanted =
       options.device.empty() ? devices_of(options.addresses) : std::vector{options.device};
   std::optional<Capabilities> can;
-  Surveyed surveyed;
+  DeviceSurvey surveyed;
   bool windows = false;
   Errc error = Errc::not_supported;
   for (int i = 0; i < list.count; ++i) {

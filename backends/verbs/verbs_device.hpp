@@ -45,10 +45,10 @@ struct Device {
   bool windows = false;         // type 1
   bool per_qp_windows = false;  // type 2B
   Limits limits;
-  Capabilities can;           // capabilities of its connections
-  bool told_of_keys = false;  // already logged
-  bool told_of_registration = false;
-  bool told_of_depth = false;
+  Capabilities can;          // capabilities of its connections
+  bool logged_keys = false;  // already logged
+  bool logged_registration = false;
+  bool logged_depth = false;
   // Whether ibv_post_send() can bind type 1 windows in a chain with other work. No interface reports this, so
   // the first binding tries it (verbs_post.cpp).
   enum class Chains : std::uint8_t { unknown, tried, yes, no } type_1_chains = Chains::unknown;
@@ -73,7 +73,7 @@ struct Device {
   // process.
   int next_vector() const noexcept;
   // Maximum work requests of a connection with this many receives.
-  std::uint32_t most_work(std::uint32_t receives) const noexcept;
+  std::uint32_t max_work_requests(std::uint32_t receives) const noexcept;
   // Returns nullptr if the device does not exist or cannot be used; the log has the reason. `limits`: result
   // of an earlier examination, which takes some milliseconds.
   static std::unique_ptr<Device> open(const VerbsOptions&, const std::string& name,
@@ -87,7 +87,7 @@ struct Device {
 };
 
 // Capabilities of a fabric, and the limits of devices by name.
-struct Surveyed {
+struct DeviceSurvey {
   Capabilities can;
   std::vector<std::pair<std::string, Limits>> limits;
 };
@@ -95,7 +95,7 @@ struct Surveyed {
 // Examines options.device, or the devices of options.addresses, or all devices of the host. The capabilities
 // are those that at least one device has. Errors: not_supported, no_permission; the log describes the problem
 // and its fix.
-Result<Surveyed> survey(const VerbsOptions&);
+Result<DeviceSurvey> survey(const VerbsOptions&);
 
 // Calls options.log if there is one.
 void say(const VerbsOptions&, LogLevel, const std::string&);

@@ -58,7 +58,7 @@ void FabricImpl::handle_listener(Listener& listener, const CmEvent& event) {
     log(LogLevel::warning,
         listener.text + " has moved to another network interface (a bond failed over); listening there");
     listener.id.reset();
-    return listen_where_not();
+    return retry_listeners();
   }
   if (event.type != RDMA_CM_EVENT_DEVICE_REMOVAL) return;
   const std::string name = name_of(listener.id.get());
@@ -87,7 +87,7 @@ void FabricImpl::leave_device(const std::string& name) {
 
 void FabricImpl::handle_request(const CmEvent& event) {
   // Examines the device before the request is accepted; accept() rejects the request if there is no device.
-  if (Device* const device = device_of(*event.id)) tell_of_keys(*device);
+  if (Device* const device = device_of(*event.id)) log_invalidation_method(*device);
   auto request = std::make_unique<Request>();
   request->owner.object = request.get();
   request->id.reset(event.id);
@@ -104,7 +104,7 @@ void FabricImpl::handle_leaving(Leaving& leaving, const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_DISCONNECTED && !leaving.answered) {
     if (!leaving.told) rdma_disconnect(leaving.id.get());
     leaving.answered = true;
-    leaving.deadline = now_ + milliseconds(options_.farewell_timeout_ms);
+    leaving.deadline = now_ + milliseconds(options_.disconnect_timeout_ms);
     return set_timer();
   }
   if (event.type == RDMA_CM_EVENT_ESTABLISHED && !std::exchange(leaving.told, true)) {
@@ -245,7 +245,7 @@ void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
 
 void FabricImpl::lose_device(Device& device, Listeners listeners) {
   if (std::exchange(device.gone, true)) return;
-  doubts_devices_ = true;
+  check_devices_due_ = true;
   chores_ |= kRareChores;
   ++stats_.removed_devices;
   const char* const takes_back = std::getenv("RDMAV_ALLOW_DISASSOC_DESTROY");

@@ -33,22 +33,22 @@ Result<std::unique_ptr<VerbsFabric>> open_verbs_fabric(const VerbsOptions& optio
   if (options.retry_count > 7 || options.min_rnr_timer > 31 || options.ack_timeout > 31)
     return tl::unexpected(Errc::invalid);
   VerbsOptions own = options;
-  own.farewell_timeout_ms = std::max(own.farewell_timeout_ms, 10'000U);
-  Result<Surveyed> surveyed = survey(own);
+  own.disconnect_timeout_ms = std::max(own.disconnect_timeout_ms, 10'000U);
+  Result<DeviceSurvey> surveyed = survey(own);
   if (!surveyed) return tl::unexpected(surveyed.error());
   auto fabric = std::make_unique<FabricImpl>(std::move(own), std::move(*surveyed));
   if (const Errc error = fabric->open(); error != Errc::ok) return tl::unexpected(error);
   return fabric;
 }
 
-FabricImpl::FabricImpl(VerbsOptions options, Surveyed surveyed)
+FabricImpl::FabricImpl(VerbsOptions options, DeviceSurvey surveyed)
     : options_(std::move(options)),
       capabilities_(surveyed.can),
       limits_(std::move(surveyed.limits)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
       memory_(options_, regions_) {
-  if (!options_.host_names) destinations_.never_ask();
+  if (!options_.host_names) destinations_.disable_lookups();
 }
 
 Errc FabricImpl::open() {
@@ -79,7 +79,7 @@ FabricImpl::~FabricImpl() {
   requests_.clear();
   listeners_.clear();
   leaving_.clear();
-  graveyard_.clear();
+  free_at_next_poll_.clear();
   queues_.clear();
   for (auto& device : devices_) {
     if (device != nullptr) memory_.forget(*device);
@@ -145,13 +145,13 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
 }
 
 void FabricImpl::drop_gone_devices() noexcept {
-  doubts_devices_ = false;
+  check_devices_due_ = false;
   for (auto& device : devices_) {
     if (device != nullptr && std::exchange(device->suspect, false) && !device->answers())
       lose_device(*device, Listeners::close);
     if (device == nullptr || !device->gone) continue;
     if (device->connections != 0) {
-      doubts_devices_ = true;
+      check_devices_due_ = true;
       continue;
     }
     drop_queues_of(*device);
@@ -169,7 +169,7 @@ Connection* FabricImpl::look_up(ConKey key) const noexcept {
 
 Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client,
                                std::span<const std::byte> private_data) {
-  const Surroundings around{options_, memory_, stats_};
+  const FabricParts around{options_, memory_, stats_};
   auto [place, fresh] =
       connections_.emplace(key, std::make_unique<Connection>(around, key, params, is_client, private_data));
   RTRS_ASSERT(fresh);

@@ -42,7 +42,7 @@ class FileDescriptor {
 
 class FabricImpl final : public VerbsFabric {
  public:
-  FabricImpl(VerbsOptions, Surveyed);
+  FabricImpl(VerbsOptions, DeviceSurvey);
   ~FabricImpl() override;
   FabricImpl(const FabricImpl&) = delete;
   FabricImpl& operator=(const FabricImpl&) = delete;
@@ -135,7 +135,7 @@ class FabricImpl final : public VerbsFabric {
   Device* device_of(const rdma_cm_id&);
   Device* open_device_of(const rdma_cm_id&) const noexcept;
   // Logs once per device how keys are invalidated, if peers may write to memory of this fabric.
-  void tell_of_keys(Device&) const;
+  void log_invalidation_method(Device&) const;
   void drop_gone_devices() noexcept;
 
   bool open(Connection&, Device&);
@@ -151,7 +151,7 @@ class FabricImpl final : public VerbsFabric {
   void refuse(IdHandle&, std::span<const std::byte> private_data = {});
   void start_accepts();
   // Logs how long the device retries before a connection is lost: once, and again if the time changes.
-  void tell_patience(Connection&);
+  void log_retry_time(Connection&);
   void end(Connection&) noexcept;
   // Puts it on the list for poll(). A queue is read by each poll until it is empty and armed; an ending
   // connection has its loss reported.
@@ -169,7 +169,7 @@ class FabricImpl final : public VerbsFabric {
       if (one->has_unposted_bind_of(window)) return flush_unposted();
   }
   bool try_listen(Listener&, int& error);
-  void listen_where_not();
+  void retry_listeners();
   void set_timer() noexcept;
   void wake() noexcept;
   void on_timer() noexcept;
@@ -182,7 +182,7 @@ class FabricImpl final : public VerbsFabric {
   void suspect(Device&) noexcept;
   void reuse_shown() noexcept;
   std::size_t take_pending(std::span<FabricEvent>) noexcept;
-  void look_at_kernel() noexcept;
+  void check_kernel_events() noexcept;
   // Returns the first queue, starting at index `from`, that may have completions or ends to report; returns
   // the number of queues if there is none.
   std::size_t busy_queue(std::size_t from) noexcept;
@@ -209,7 +209,7 @@ class FabricImpl final : public VerbsFabric {
   void lose_device(Device&, Listeners);
   void port_changed(Device&, std::uint8_t port, bool up);
   void end_down_ports();
-  bool goes_over(const Connection&, const Device&, std::uint8_t port) const noexcept;
+  bool uses_port(const Connection&, const Device&, std::uint8_t port) const noexcept;
   void leave_device(const std::string& name);
   void log(LogLevel level, const std::string& text) const { say(options_, level, text); }
 
@@ -235,7 +235,7 @@ class FabricImpl final : public VerbsFabric {
   // Accepted by the caller, who may still post receives; the next poll() sends the accept.
   std::vector<Connection*> accepting_;
   // Closed connections and event data; freed by the next poll(), because events point into them.
-  std::vector<std::unique_ptr<Connection>> graveyard_;
+  std::vector<std::unique_ptr<Connection>> free_at_next_poll_;
   std::deque<std::string> shown_bytes_;
   std::vector<Connection*> with_shown_;
 
@@ -251,9 +251,9 @@ class FabricImpl final : public VerbsFabric {
   // device is to be checked for removal or dropped.
   static constexpr unsigned kPosts = 1, kRareChores = 2;
   unsigned chores_ = 0;
-  bool doubts_devices_ = false;
+  bool check_devices_due_ = false;
   bool asleep_ = false;  // since try_wait() returned true
-  unsigned polls_to_look_ = 1;
+  unsigned polls_until_check_ = 1;
 };
 
 }  // namespace rtrs::verbs

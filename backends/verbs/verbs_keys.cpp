@@ -6,8 +6,8 @@
 
 namespace rtrs::verbs {
 
-void FabricImpl::tell_of_keys(Device& device) const {
-  if (std::exchange(device.told_of_keys, true)) return;
+void FabricImpl::log_invalidation_method(Device& device) const {
+  if (std::exchange(device.logged_keys, true)) return;
   const bool by_registration = options_.invalidation == Invalidation::registration;
   if (device.can.invalidation)
     return log(LogLevel::info, device.name + ": keys can be taken back by " +
@@ -24,7 +24,8 @@ void FabricImpl::tell_of_keys(Device& device) const {
 std::uint32_t FabricImpl::rkey_of(ConKey key, const RemoteKey& remote_key) noexcept {
   Connection* connection = find(key);
   if (connection == nullptr || connection->device() == nullptr) return remote_key.rkey;
-  if (const ibv_mr* const made = memory_.made_key(*connection->device(), remote_key.id)) return made->rkey;
+  if (const ibv_mr* const made = memory_.find_registration(*connection->device(), remote_key.id))
+    return made->rkey;
   const std::optional<std::uint32_t> rkey = memory_.provide(*connection->device(), remote_key.id);
   if (rkey) return *rkey;
   report_lost(*connection, Reason::no_resources);
@@ -40,7 +41,7 @@ Result<RemoteKey> FabricImpl::make_revocable_key(ConKey key, RegionId region, st
     return memory_.make_key_at(device, region, offset, length);
   if (!device.windows) {
     // The session also uses a device with windows, or its owner requires invalidation on all devices.
-    if (!std::exchange(device.told_of_registration, true))
+    if (!std::exchange(device.logged_registration, true))
       log(LogLevel::warning, connection->describe() + ": " + device.name +
                                  " has no memory windows of type 1, and its session's keys are to be taken "
                                  "back: each IO over it undoes and makes a registration, two system calls");
@@ -90,7 +91,7 @@ void FabricImpl::release_key(RemoteKeyId id) {
     // now on. If the answer was for another request, the connection may break.
     const bool answered = of_request && connection != nullptr && connection->heard() != bind.heard;
     if (connection != nullptr && !answered && !connection->has_done(bind.number))
-      connection->keep(bind.number, memory_.part_with_window(id));
+      connection->keep(bind.number, memory_.detach_window(id));
   }
   memory_.release_key(id);
 }
@@ -109,7 +110,7 @@ void FabricImpl::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {
     memory_.withdraw(id);
     return report_invalidated(key, cookie, true);
   }
-  connection->end_chain_of(id);
+  connection->flush_chain_with(id);
   if (!connection->bind(memory_.window_closed(id), Connection::Bind::close, cookie, true))
     return report_lost(*connection, connection->failure());
   flush_soon(*connection);
@@ -120,7 +121,7 @@ Result<std::uint32_t> FabricImpl::rebind(ConKey key, RemoteKeyId id) {
   if (connection == nullptr || !memory_.exists(id)) return tl::unexpected(Errc::invalid);
   if (!memory_.is_window(id)) return memory_.rebind(id);
   if (connection->stage() == Connection::Stage::up) {
-    connection->end_chain_of(id);
+    connection->flush_chain_with(id);
     const bool bound = connection->bind(memory_.window_open(id), Connection::Bind::open, 0, false);
     bound ? flush_soon(*connection) : report_lost(*connection, connection->failure());
   }

@@ -208,15 +208,15 @@ Result<RemoteKey> Memory::make_key_at(Device& device, RegionId region, std::size
   while (found != stored_windows_.end() && found->device != &device) ++found;
   if (type == IBV_MW_TYPE_2 && found != stored_windows_.end()) {
     slot.window = std::move(found->window);
-    slot.named_by = found->named_by;
+    slot.windows_entry = found->windows_entry;
     *found = std::move(stored_windows_.back());
     stored_windows_.pop_back();
   } else {
     slot.window.reset(ibv_alloc_mw(device.domain.get(), type));
     if (slot.window == nullptr) return false;
-    if (type == IBV_MW_TYPE_2) slot.named_by = &windows_[number_of(device, slot.window->rkey)];
+    if (type == IBV_MW_TYPE_2) slot.windows_entry = &windows_[number_of(device, slot.window->rkey)];
   }
-  if (slot.named_by != nullptr) *slot.named_by = id;
+  if (slot.windows_entry != nullptr) *slot.windows_entry = id;
   return true;
 }
 
@@ -243,8 +243,8 @@ void Memory::release_key(RemoteKeyId id) noexcept {
   // invalidation, and invalidating an unbound window crashes the kernel with soft-RoCE.
   const bool again = slot.window != nullptr && slot.window->type == IBV_MW_TYPE_2 && !slot.open;
   if (again) {
-    *slot.named_by = kNoRemoteKey;
-    stored_windows_.push_back({slot.device, std::move(slot.window), slot.named_by});
+    *slot.windows_entry = kNoRemoteKey;
+    stored_windows_.push_back({slot.device, std::move(slot.window), slot.windows_entry});
   }
   if (!again) drop_window(slot);
   slot.clear();
@@ -259,7 +259,7 @@ std::uint32_t Memory::rkey_of_registration(const Device& device, RemoteKeyId id)
   return there ? slot.handles[device.index]->rkey : 0;
 }
 
-WindowHandle Memory::part_with_window(RemoteKeyId id) noexcept {
+WindowHandle Memory::detach_window(RemoteKeyId id) noexcept {
   KeySlot& slot = key_slots_[id];
   windows_.erase(number_of(*slot.device, slot.window->rkey));
   return std::move(slot.window);

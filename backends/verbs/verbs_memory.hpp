@@ -72,7 +72,7 @@ class Memory {
   // True if the peer invalidated the key, which proves that the binding of its window was executed.
   bool was_killed(RemoteKeyId id) const noexcept { return !key_slots_[id].open; }
   // Takes the window away from the key.
-  WindowHandle part_with_window(RemoteKeyId) noexcept;
+  WindowHandle detach_window(RemoteKeyId) noexcept;
 
   bool exists(RemoteKeyId id) const noexcept { return id < key_slots_.size() && key_slots_[id].used; }
   bool is_window(RemoteKeyId id) const noexcept { return key_slots_[id].window != nullptr; }
@@ -82,13 +82,13 @@ class Memory {
     return by_window ? key_slots_[id].window->rkey : rkey_of_registration(device, id);
   }
   // Returns the registration of a key, or nullptr if the key is a window or is not registered yet.
-  const ibv_mr* made_key(const Device& device, RemoteKeyId id) const noexcept {
+  const ibv_mr* find_registration(const Device& device, RemoteKeyId id) const noexcept {
     if (!exists(id)) return nullptr;
     const std::vector<MemoryHandle>& handles = key_slots_[id].handles;
     return handles.size() > device.index ? handles[device.index].get() : nullptr;
   }
-  // Like made_key(), but registers the key, and its region for sending responses, if needed. Returns nullopt
-  // if the device has no room; logged.
+  // Like find_registration(), but registers the key, and its region for sending responses, if needed. Returns
+  // nullopt if the device has no room; logged.
   std::optional<std::uint32_t> provide(const Device&, RemoteKeyId) noexcept;
   // From now on only this connection can bind the window, which is freed before the connection's queue pair.
   void bind_to(RemoteKeyId id, ConKey owner) noexcept { key_slots_[id].owner = owner; }
@@ -130,7 +130,7 @@ class Memory {
     MemoryHandle handle;
     WindowHandle window;
     // Entry in windows_, for a window of type 2.
-    RemoteKeyId* named_by = nullptr;
+    RemoteKeyId* windows_entry = nullptr;
     LastBind last_bind;
     ConKey owner{};  // for a window that only one connection can bind
     void clear() noexcept {
@@ -140,7 +140,7 @@ class Memory {
       handles.clear();
       handle.reset();
       window.reset();
-      named_by = nullptr;
+      windows_entry = nullptr;
       last_bind = LastBind{};
       owner = ConKey{};
     }
@@ -148,7 +148,7 @@ class Memory {
   struct Stored {
     Device* device;
     WindowHandle window;
-    RemoteKeyId* named_by;
+    RemoteKeyId* windows_entry;
   };
   std::uint32_t rkey_of_registration(const Device&, RemoteKeyId) const noexcept;
   ibv_mr* known(RegionId id, const Device& device) const noexcept {

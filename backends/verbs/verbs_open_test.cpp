@@ -11,7 +11,7 @@
 namespace rtrs::verbs::verbs_open_test {
 namespace {
 
-TEST(VerbsOpen, says_what_is_missing_and_how_to_get_it) {
+TEST(VerbsOpen, an_error_names_what_is_missing_and_the_fix) {
   int count = 0;
   if (ibv_device** devices = ibv_get_device_list(&count)) ibv_free_device_list(devices);
   if (count != 0) GTEST_SKIP() << "this machine has an RDMA device";
@@ -36,7 +36,7 @@ TEST(VerbsOpen, refuses_options_that_no_device_knows) {
   EXPECT_EQ(open_verbs_fabric(options).error(), Errc::invalid);
 }
 
-TEST(VerbsStatus, a_rejection_is_told_from_nobody_listening) {
+TEST(VerbsStatus, a_rejection_differs_from_a_missing_listener) {
   EXPECT_EQ(connect_reason(RDMA_CM_EVENT_REJECTED, 8), Reason::connect_refused);
   EXPECT_EQ(connect_reason(RDMA_CM_EVENT_REJECTED, 28), Reason::rejected);
   EXPECT_EQ(connect_reason(RDMA_CM_EVENT_REJECTED, 10), Reason::transport_error);

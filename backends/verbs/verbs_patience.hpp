@@ -31,7 +31,7 @@ struct Patience {
 Patience patience(TimerKind, Retries) noexcept;
 
 // Returns the greatest timeout with which the connection is lost within this time; 0 if none is short enough.
-std::uint8_t greatest_timeout(TimerKind, std::uint8_t count, Nanos within) noexcept;
+std::uint8_t max_timeout_within(TimerKind, std::uint8_t count, Nanos within) noexcept;
 
 // "3.8 s"
 std::string seconds_text(Nanos);

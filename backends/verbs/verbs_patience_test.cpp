@@ -9,7 +9,7 @@ constexpr Nanos of(unsigned exponent) {
   return Nanos{4096} << exponent;
 }
 
-TEST(VerbsPatience, DevicesAreToldByVendorAndPart) {
+TEST(VerbsPatience, DevicesAreIdentifiedByVendorAndPart) {
   EXPECT_EQ(timer_kind(0xffffff, 0), TimerKind::exact);
   EXPECT_EQ(timer_kind(0x02c9, 4103), TimerKind::mlx4) << "ConnectX-3 Pro";
   EXPECT_EQ(timer_kind(0x02c9, 4113), TimerKind::mlx5) << "Connect-IB";
@@ -64,11 +64,11 @@ TEST(VerbsPatience, SomeNeverGiveUp) {
 }
 
 TEST(VerbsPatience, TheTimeoutForAHeartbeatIsTheGreatestThatEndsBeforeIt) {
-  const std::uint8_t found = greatest_timeout(TimerKind::mlx5, 6, seconds(35));
+  const std::uint8_t found = max_timeout_within(TimerKind::mlx5, 6, seconds(35));
   EXPECT_LE(patience(TimerKind::mlx5, {found, 6}).most, seconds(35));
   EXPECT_GT(patience(TimerKind::mlx5, {static_cast<std::uint8_t>(found + 1), 6}).most, seconds(35));
-  EXPECT_EQ(greatest_timeout(TimerKind::mlx5, 6, seconds(1)), 0) << "the minimum alone takes longer";
-  EXPECT_EQ(greatest_timeout(TimerKind::exact, 7, seconds(35)), 0);
+  EXPECT_EQ(max_timeout_within(TimerKind::mlx5, 6, seconds(1)), 0) << "the minimum alone takes longer";
+  EXPECT_EQ(max_timeout_within(TimerKind::exact, 7, seconds(35)), 0);
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace rtrs::verbs {
 namespace {
 
 // Polls that read only the queues between two checks of the kernel for other events.
-constexpr unsigned kPollsPerLook = 32;
-constexpr std::uint32_t kLeastEntries = 1024;
+constexpr unsigned kPollsPerCheck = 32;
+constexpr std::uint32_t kMinEntries = 1024;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ bool FabricImpl::open(Connection& connection, Device& device) {
 
 // Each queue is as large as all queues before it together, so that their number stays small.
 SharedQueue* FabricImpl::queue_on(Device& device, std::uint32_t entries) {
-  std::uint32_t all = kLeastEntries;
+  std::uint32_t all = kMinEntries;
   for (const auto& queue : queues_) {
     if (&queue->device() != &device) continue;
     if (queue->has_room(entries)) return queue.get();
@@ -120,8 +120,8 @@ std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
   return count;
 }
 
-void FabricImpl::look_at_kernel() noexcept {
-  polls_to_look_ = kPollsPerLook;
+void FabricImpl::check_kernel_events() noexcept {
+  polls_until_check_ = kPollsPerCheck;
   std::array<epoll_event, 16> named;
   const int count = ::epoll_wait(epoll_.get(), named.data(), static_cast<int>(named.size()), 0);
   // An event may remove a device; the device and its descriptors stay valid until the next poll().
@@ -200,7 +200,7 @@ std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   now_ = now;
   asleep_ = false;
   // Most polls find the only queue empty and take just this path.
-  if ((--polls_to_look_ == 0 || chores_ != 0 || timer_due_ <= now) && !do_chores()) return poll_all(out);
+  if ((--polls_until_check_ == 0 || chores_ != 0 || timer_due_ <= now) && !do_chores()) return poll_all(out);
   if (active_.size() != 1) return read_queues(busy_queue(0), out);
   return active_.front()->is_quiet() ? 0 : read_queue(*active_.front(), out);
 }
@@ -218,26 +218,26 @@ bool FabricImpl::do_chores() noexcept {
   else if (!unposted_.empty())
     flush_unposted();
   const bool due = timer_due_ <= now_;
-  if (due || polls_to_look_ == 0) look_at_kernel();
+  if (due || polls_until_check_ == 0) check_kernel_events();
   if (due) on_timer();
   chores_ = unposted_.empty() ? 0 : kPosts;
-  if (ending_.empty() && pending_.empty() && !doubts_devices_) return true;
+  if (ending_.empty() && pending_.empty() && !check_devices_due_) return true;
   chores_ |= kRareChores;
   return false;
 }
 
 void FabricImpl::do_rare_chores() noexcept {
-  if (!graveyard_.empty()) graveyard_.clear();
+  if (!free_at_next_poll_.empty()) free_at_next_poll_.clear();
   if (!shown_bytes_.empty()) shown_bytes_.clear();
   if (!with_shown_.empty()) reuse_shown();
   if (!unposted_.empty()) flush_unposted();
-  if (doubts_devices_) drop_gone_devices();
+  if (check_devices_due_) drop_gone_devices();
   if (!accepting_.empty()) start_accepts();
 }
 
 void FabricImpl::suspect(Device& device) noexcept {
   device.suspect = true;
-  doubts_devices_ = true;
+  check_devices_due_ = true;
   chores_ |= kRareChores;
 }
 
@@ -252,7 +252,7 @@ void FabricImpl::reuse_shown() noexcept {
 bool FabricImpl::try_wait() noexcept {
   flush_unposted();
   if (!pending_.empty() || !accepting_.empty() || !ending_.empty()) return false;
-  polls_to_look_ = 1;
+  polls_until_check_ = 1;
   while (!active_.empty()) {
     if (!active_.back()->arm()) return false;
     active_.back()->in_active_list = false;

@@ -7,7 +7,7 @@
 
 namespace rtrs::verbs {
 
-bool FabricImpl::goes_over(const Connection& connection, const Device& device,
+bool FabricImpl::uses_port(const Connection& connection, const Device& device,
                            std::uint8_t port) const noexcept {
   return connection.device() == &device && connection.stage() == Connection::Stage::up &&
          connection.id != nullptr && connection.id->port_num == port;
@@ -15,7 +15,7 @@ bool FabricImpl::goes_over(const Connection& connection, const Device& device,
 
 void FabricImpl::port_changed(Device& device, std::uint8_t port, bool up) {
   const auto over = std::count_if(connections_.begin(), connections_.end(),
-                                  [&](const auto& entry) { return goes_over(*entry.second, device, port); });
+                                  [&](const auto& entry) { return uses_port(*entry.second, device, port); });
   std::erase_if(device.down, [port](const DownPort& one) { return one.number == port; });
   std::string text = device.name + " port " + std::to_string(port) + (up ? " is up" : " is down");
   if (!up) {
@@ -41,7 +41,7 @@ void FabricImpl::end_down_ports() {
       log(LogLevel::warning, device->name + " port " + std::to_string(port.number) +
                                  " has stayed down: the connections over it end");
       for (auto& [key, connection] : connections_) {
-        if (!goes_over(*connection, *device, port.number)) continue;
+        if (!uses_port(*connection, *device, port.number)) continue;
         connection->set_ending(Reason::transport_error);
         activate(*connection);
       }

@@ -83,7 +83,7 @@ void Connection::flush_placed() noexcept {
 }
 
 void Connection::refused_chain(int error) noexcept {
-  say(around_.options, LogLevel::error, describe() + ": cannot post: " + errno_text(std::abs(error)));
+  say(fabric_parts_.options, LogLevel::error, describe() + ": cannot post: " + errno_text(std::abs(error)));
   failed_ = true;
 }
 
@@ -133,7 +133,7 @@ inline bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std:
   for (unsigned i = 0; i < work.part_count; ++i) {
     const LocalPart& part = work.parts[i];
     if (part.length == 0) continue;
-    if (!around_.memory.piece(part, *device_, *next)) return register_and_fill(work, request, pieces);
+    if (!fabric_parts_.memory.piece(part, *device_, *next)) return register_and_fill(work, request, pieces);
     ++next;
     total += part.length;
   }
@@ -145,7 +145,7 @@ inline bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std:
 bool Connection::register_and_fill(const WorkRequest& work, ibv_send_wr& request,
                                    std::span<ibv_sge, 2> pieces) noexcept {
   for (const LocalPart& part : std::span(work.parts).first(work.part_count)) {
-    if (part.length != 0 && around_.memory.registered(part.region, *device_) == nullptr)
+    if (part.length != 0 && fabric_parts_.memory.registered(part.region, *device_) == nullptr)
       return short_of_memory_ = true, false;
   }
   return fill_write(work, request, pieces);
@@ -215,14 +215,14 @@ bool Connection::wait_for_room(const Binding& binding) noexcept try {
 void Connection::place_waiting() noexcept {
   for (; !waiting_.empty() && has_room() && !failed_; waiting_.pop_front()) {
     const Waiting& first = waiting_.front();
-    end_chain_of(first.what.key);
+    flush_chain_with(first.what.key);
     if (!place({first.what, first.how, first.cookie, first.report, first.old_key, first.new_key}))
       failed_ = true;
   }
 }
 
-void Connection::end_chain_of(RemoteKeyId key) noexcept {
-  const Memory::LastBind& last = around_.memory.last_bind(key);
+void Connection::flush_chain_with(RemoteKeyId key) noexcept {
+  const Memory::LastBind& last = fabric_parts_.memory.last_bind(key);
   if (last.number + chain_.size >= next_send_ && last.on == key_) flush_placed();
 }
 
@@ -242,7 +242,7 @@ void Connection::forget_windows_of(RegionId region) noexcept {
   slot.what = binding.how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
   slot.report = binding.report;
   slot.bounced = false;
-  around_.memory.last_bind(binding.what.key) = {.on = key_, .number = next_send_, .heard = heard_};
+  fabric_parts_.memory.last_bind(binding.what.key) = {.on = key_, .number = next_send_, .heard = heard_};
   using Chains = Device::Chains;
   slot.tries_chain =
       window->type == IBV_MW_TYPE_1 && !device_->soft_roce && device_->type_1_chains != Chains::yes;
@@ -294,7 +294,7 @@ void Connection::judge_chains(ibv_wc_status status) noexcept {
                        status == IBV_WC_MW_BIND_ERR || status == IBV_WC_GENERAL_ERR;
   if (!its_own) return;
   chains = Device::Chains::no;
-  say(around_.options, LogLevel::warning,
+  say(fabric_parts_.options, LogLevel::warning,
       device_->name + ": takes no windows of type 1 by ibv_post_send(); they are bound one by one");
 }
 
@@ -312,7 +312,7 @@ bool Connection::bind_alone(const Binding& binding, unsigned flags) noexcept {
   const bool next = window->rkey == binding.new_key;
   window->rkey = shown;
   if (error != 0 || !next) {
-    say(around_.options, LogLevel::error,
+    say(fabric_parts_.options, LogLevel::error,
         describe() + ": cannot bind a memory window: " +
             (error != 0 ? errno_text(std::abs(error)) : "it has an unexpected key"));
     return false;

@@ -44,7 +44,7 @@ class SharedQueue {
   // Starts a round. Returns true if nothing has completed, the most common case; if false, call next().
   // Defined inline because most polls do only this.
   bool is_quiet() noexcept {
-    if (next_ < count_ || !later_.empty() || failed) return looked_ = false;
+    if (next_ < count_ || !later_.empty() || failed) return checked_ = false;
     const int count = ask();
     if (count == 0 && vacated_ == 0) return true;
     take(count);
@@ -59,7 +59,7 @@ class SharedQueue {
       later_.clear();
       next_later_ = 0;
     }
-    if (looked_ && count_ < read_.size()) return nullptr;
+    if (checked_ && count_ < read_.size()) return nullptr;
     read();
     return count_ == 0 ? nullptr : &read_[next_++];
   }
@@ -84,12 +84,12 @@ class SharedQueue {
   SharedQueue(Device& device) : device_(device) {}
   void read() noexcept {
     next_ = count_ = 0;
-    looked_ = true;
+    checked_ = true;
     if (!failed) take(ask());
   }
   int ask() noexcept {
     next_ = count_ = 0;
-    looked_ = true;
+    checked_ = true;
     return ibv_poll_cq(queue_.get(), static_cast<int>(read_.size()), read_.data());
   }
   void take(int count) noexcept {
@@ -111,7 +111,7 @@ class SharedQueue {
   std::uint32_t vacated_ = 0;
   std::array<ibv_wc, 32> read_;
   unsigned next_ = 0, count_ = 0;  // in read_
-  bool looked_ = false;            // in this round
+  bool checked_ = false;           // in this round
   std::vector<ibv_wc> later_;      // read while a member left; follows read_
   std::size_t next_later_ = 0;
   QueueHandle queue_;

@@ -25,7 +25,7 @@ class Calls : public TwoEnds {
     options.posting = posting;
     open({adapter}, options);
     listen(kAddress);
-    connect_whole(kAddress);
+    connect_both_ends(kAddress);
     poll_both();
     memory = *server.fabric->allocate(8192);
     source = *client.fabric->allocate(8192);
@@ -182,7 +182,7 @@ TEST_F(Calls, AreMadeInThreadDomainsToo) {
   options.thread_domains = true;
   open({mock_hca::mlx5()}, options);
   listen(kAddress);
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   EXPECT_EQ(mock_hca::queue_pairs_with_calls(), 2U);
   EXPECT_EQ(mock_hca::queue_pairs_of_threads(), 2U);
   EXPECT_TRUE(carries());
@@ -201,7 +201,7 @@ TEST_F(Calls, NeedNoMoreThanTheAdapterCan) {
 TEST_F(Calls, AreLeftByAConnectionThatIsNotGrantedThem) {
   connected(mock_hca::mlx5());
   mock_hca::forget_calls(0);
-  connect_whole(kAddress, kNearAgain, kFarAgain);
+  connect_both_ends(kAddress, kNearAgain, kFarAgain);
   EXPECT_EQ(mock_hca::queue_pairs_with_calls(), 2U);
   const Since since;
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
@@ -229,7 +229,7 @@ TEST_F(Calls, OfARefusedBatchNothingIsPosted) {
   client.fabric->release_key(own->id);
   leave();
   EXPECT_EQ(client.fabric->stats().discarded_work, 2U);
-  connect_whole(kAddress, kNearAgain, kFarAgain);
+  connect_both_ends(kAddress, kNearAgain, kFarAgain);
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   EXPECT_EQ(client.count(Kind::send_done, kNear), 0U);
 }
@@ -263,7 +263,7 @@ TEST_F(Calls, AChainWithAWindowOfType1AnywhereIsPostedWithoutThem) {
   const auto revocable = server.fabric->make_revocable_key(kFar, memory.id, 0, 4096);
   ASSERT_TRUE(revocable);
   take_back(*revocable, kFar);
-  connect_whole(kAddress, kNearAgain, kFarAgain);
+  connect_both_ends(kAddress, kNearAgain, kFarAgain);
   const Since since;
   WorkRequest word = message("ahead of the binding");
   word.key = kFarAgain;

@@ -90,7 +90,7 @@ TEST_F(Devices, RequestsHaveKeysWhereWindowsAreOfTypeTwoAlone) {
   open({one});
   EXPECT_FALSE(server.fabric->capabilities().invalidation);
   listen(kFirst);
-  connect_whole(kFirst);
+  connect_both_ends(kFirst);
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
   ASSERT_TRUE(client.fabric->make_request_key({0, 0, 1}, memory->id, 0, 4096));
@@ -175,7 +175,7 @@ TEST_F(Devices, WithoutWindowsKeysAreNotTakenBackAndThatIsSaidOnce) {
   EXPECT_FALSE(server.fabric->capabilities().invalidation);
   listen(kFirst);
   EXPECT_EQ(warnings_of("keys are not taken back"), 1U);
-  connect_whole(kFirst);
+  connect_both_ends(kFirst);
   EXPECT_EQ(warnings_of("keys are not taken back"), 1U);
   EXPECT_FALSE(client.logged("keys are not taken back")) << "nobody writes to it by keys that live on";
 }
@@ -248,7 +248,7 @@ class Sessions : public Devices {
         std::count_if(done.begin(), done.begin() + static_cast<std::ptrdiff_t>(count),
                       [](const IoCompletion& each) { return each.result == Errc::ok; }));
   }
-  void answer_backwards() {
+  void answer_in_reverse() {
     for (; !asked_.empty(); asked_.pop_back()) server_->respond(*server.fabric, now, asked_.back(), 0);
   }
   std::size_t asked() const { return asked_.size(); }
@@ -312,7 +312,7 @@ TEST_F(Sessions, AKeyThatAServerKillsIsOneOfTheConnectionThatSaysSo) {
     for (std::uint16_t i = 0; i < kDepth; ++i) ASSERT_EQ(one.submit(**fabric, now, request), Errc::ok);
     for (unsigned i = 0; i < 400 && asked() < kDepth; ++i) turn(one, **fabric);
     ASSERT_EQ(asked(), kDepth);
-    answer_backwards();
+    answer_in_reverse();
     std::size_t done = 0;
     for (unsigned i = 0; i < 400 && done < kDepth; ++i) done += turn(one, **fabric);
     ASSERT_EQ(done, kDepth) << "in round " << round;

@@ -13,11 +13,11 @@ class Events : public TwoEndsBothWays {
   void connected(const std::vector<mock_hca::Profile>& adapters = {mock_hca::mlx5()}) {
     open(adapters);
     listen(kAddress);
-    connect_whole(kAddress);
+    connect_both_ends(kAddress);
     ASSERT_TRUE(carries());
   }
 };
-INSTANTIATE_TEST_SUITE_P(MockHca, Events, kBothWays, way_name);
+INSTANTIATE_TEST_SUITE_P(MockHca, Events, kBothWays, param_name);
 
 TEST_P(Events, AListenerFollowsABondThatFailsOver) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
@@ -28,7 +28,7 @@ TEST_P(Events, AListenerFollowsABondThatFailsOver) {
   EXPECT_TRUE(server.logged("moved to another network interface"));
   leave();
   EXPECT_EQ(server.fabric->listening_port(), port);
-  connect_whole(kAddress, kNearAgain, kFarAgain);
+  connect_both_ends(kAddress, kNearAgain, kFarAgain);
   EXPECT_EQ(server.fabric->device_of(kFarAgain).name, "mlx5_1");
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   leave(kNearAgain, kFarAgain);
@@ -43,7 +43,7 @@ TEST_P(Events, ABondWithoutASecondDeviceIsListenedOnWhenItHasOne) {
   mock_hca::put_back(1);
   now += seconds(1);
   poll_both();
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   EXPECT_TRUE(carries());
   leave();
 }
@@ -58,7 +58,7 @@ TEST_P(Events, ABondComesBackToADeviceThatWasChangedMeanwhile) {
   mock_hca::fail_over(1, 0);
   poll_both();
   EXPECT_EQ(server.fabric->stats().removed_devices, 1U);
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   EXPECT_EQ(server.fabric->device_of(kFar).name, "mlx5_0");
   EXPECT_TRUE(carries());
   leave();
@@ -72,7 +72,7 @@ TEST_P(Events, APeerWithAnotherHardwareAddressIsLostAndComesAgain) {
   EXPECT_TRUE(client.logged("hardware address of the peer has changed"));
   EXPECT_FALSE(client.logged("no answer"));
   leave();
-  connect_whole(kAddress, kNearAgain, kFarAgain);
+  connect_both_ends(kAddress, kNearAgain, kFarAgain);
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   leave(kNearAgain, kFarAgain);
 }
@@ -86,7 +86,7 @@ TEST_P(Events, AStaleRejectionFailsTheAttemptAndTheNextIsTaken) {
   EXPECT_EQ(take(client, Kind::connect_failed, kNear).reason, Reason::transport_error);
   EXPECT_TRUE(client.logged("older connection of this queue pair"));
   client.fabric->disconnect(kNear);
-  connect_whole(kAddress, kNearAgain, kFar);
+  connect_both_ends(kAddress, kNearAgain, kFar);
   EXPECT_TRUE(carries(kNearAgain, kFar));
   leave(kNearAgain, kFar);
 }
@@ -94,7 +94,7 @@ TEST_P(Events, AStaleRejectionFailsTheAttemptAndTheNextIsTaken) {
 // One end disconnects and the other follows, or both disconnect at the same time.
 TEST_P(Events, ANumberInTimewaitIsNotUsedAgain) {
   for (const bool at_once : {false, true}) {
-    ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+    ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers()}));
     const auto part = [&](ConKey near, ConKey far) {
       client.fabric->disconnect(near);
       if (!at_once) poll_both();
@@ -106,59 +106,62 @@ TEST_P(Events, ANumberInTimewaitIsNotUsedAgain) {
     poll_both();
     const std::size_t without = mock_hca::objects();
 
-    connect_whole(kAddress, kNearAgain, kFarAgain);
+    connect_both_ends(kAddress, kNearAgain, kFarAgain);
     part(kNearAgain, kFarAgain);
     // If the old queue pair number were reused, the connection request would be rejected as stale.
-    connect_whole(kAddress, {0, 0, 5}, {0, 0, 6});
+    connect_both_ends(kAddress, {0, 0, 5}, {0, 0, 6});
     EXPECT_TRUE(carries({0, 0, 5}, {0, 0, 6}));
     part({0, 0, 5}, {0, 0, 6});
     EXPECT_GT(mock_hca::objects(), without);
     mock_hca::end_timewait();
     poll_both();
     EXPECT_EQ(mock_hca::objects(), without);
-    EXPECT_EQ(client.fabric->stats().unanswered_farewells + server.fabric->stats().unanswered_farewells, 0U);
+    EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects + server.fabric->stats().unconfirmed_disconnects,
+              0U);
     close();
   }
 }
 
 TEST_P(Events, TimewaitOfWhoFollowsIsNoFarewellThatNobodyAnswered) {
-  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers()}));
   client.fabric->disconnect(kNear);
   take(server, Kind::connection_lost, kFar);
   server.fabric->disconnect(kFar);
   poll_both();
   now += seconds(10);
   poll_both();
-  EXPECT_EQ(client.fabric->stats().unanswered_farewells + server.fabric->stats().unanswered_farewells, 0U);
+  EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects + server.fabric->stats().unconfirmed_disconnects,
+            0U);
 }
 
 TEST_P(Events, TimewaitThatNeverEndsIsGivenUp) {
-  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers()}));
   leave();
   const std::size_t with = mock_hca::objects();
   now += seconds(10);
   poll_both();
   EXPECT_EQ(mock_hca::objects(), with - 4) << "at each end a queue pair and an identifier";
-  EXPECT_EQ(client.fabric->stats().unanswered_farewells + server.fabric->stats().unanswered_farewells, 0U);
+  EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects + server.fabric->stats().unconfirmed_disconnects,
+            0U);
 }
 
 // The connection has already been freed; AddressSanitizer would report a use of it.
 TEST_P(Events, AnEventOfAQueuePairInTimewaitNamesNobody) {
-  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers()}));
   leave();
-  mock_hca::tell_of_last_queue_pair(IBV_EVENT_COMM_EST);
+  mock_hca::raise_on_last_queue_pair(IBV_EVENT_COMM_EST);
   mock_hca::fail_last_queue_pair(IBV_EVENT_QP_FATAL);
   mock_hca::overrun_last_queue();
   poll_both();
   mock_hca::end_timewait();
   poll_both();
-  connect_whole(kAddress, kNearAgain, kFarAgain);
+  connect_both_ends(kAddress, kNearAgain, kFarAgain);
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   leave(kNearAgain, kFarAgain);
 }
 
 TEST_P(Events, ADeviceThatGoesTakesTimewaitAlong) {
-  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers()}));
   leave();
   mock_hca::take_out(0);
   poll_both();
@@ -171,22 +174,22 @@ TEST_P(Events, DataMakesUpForALostLastWordOfConnecting) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   mock_hca::lose_next_rtu();
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   EXPECT_TRUE(carries());
   mock_hca::give_up_handshakes();
   poll_both();
   EXPECT_TRUE(carries());
   EXPECT_EQ(server.count(Kind::connection_lost, kFar), 0U);
   leave();
-  EXPECT_EQ(server.fabric->stats().unanswered_farewells, 0U);
+  EXPECT_EQ(server.fabric->stats().unconfirmed_disconnects, 0U);
 }
 
 TEST_P(Events, TheDeviceSaysThatDataCameBeforeTheLastWordOfConnecting) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   mock_hca::lose_next_rtu();
-  connect_whole(kAddress);
-  mock_hca::tell_of_last_queue_pair(IBV_EVENT_COMM_EST);
+  connect_both_ends(kAddress);
+  mock_hca::raise_on_last_queue_pair(IBV_EVENT_COMM_EST);
   poll_both();
   mock_hca::give_up_handshakes();
   poll_both();
@@ -198,7 +201,7 @@ TEST_P(Events, WithoutThatWordAndWithoutDataBothEndsLoseTheConnection) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   mock_hca::lose_next_rtu();
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   poll_both();
   mock_hca::give_up_handshakes();
   EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::connect_timeout);
@@ -206,7 +209,7 @@ TEST_P(Events, WithoutThatWordAndWithoutDataBothEndsLoseTheConnection) {
   leave();
   now += seconds(20);
   poll_both();
-  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+  EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 0U);
 }
 
 TEST_P(Events, AQueueThatIsOverrunEndsItsConnection) {
@@ -219,7 +222,7 @@ TEST_P(Events, AQueueThatIsOverrunEndsItsConnection) {
 }
 
 // A type 2 window whose key the peer invalidated is bound again, so requests need no new window each.
-TEST_P(Events, WindowsOfKilledKeysServeAgain) {
+TEST_P(Events, WindowsOfInvalidatedKeysAreReused) {
   ASSERT_NO_FATAL_FAILURE(connected());
   const auto region = client.fabric->allocate(4096);
   ASSERT_TRUE(region);
@@ -305,7 +308,7 @@ TEST_P(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
   leave();
   mock_hca::set_port(0, true);
   poll_both();
-  connect_whole(kAddress, kNearAgain, kFarAgain);
+  connect_both_ends(kAddress, kNearAgain, kFarAgain);
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   leave(kNearAgain, kFarAgain);
 }
@@ -352,7 +355,7 @@ TEST_P(Events, WhereTheDeviceNeverGivesUpAPortThatIsDownWaitsForTheHeartbeat) {
   options.retry_count = 7;
   open({mock_hca::rxe()}, options);
   listen(kAddress);
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   mock_hca::set_port(0, false);
   poll_both();
   EXPECT_TRUE(client.logged("wait, for the device never gives up"));
@@ -370,8 +373,8 @@ TEST_P(Events, OtherEventsOfADeviceEndNothing) {
   mock_hca::change_gids(0);
   mock_hca::set_port(0, false);
   mock_hca::set_port(0, true);
-  mock_hca::tell_of_last_queue_pair(IBV_EVENT_COMM_EST);
-  mock_hca::tell_of_last_queue_pair(IBV_EVENT_SQ_DRAINED);
+  mock_hca::raise_on_last_queue_pair(IBV_EVENT_COMM_EST);
+  mock_hca::raise_on_last_queue_pair(IBV_EVENT_SQ_DRAINED);
   poll_both();
   EXPECT_TRUE(carries());
   EXPECT_TRUE(client.logged("port 1"));

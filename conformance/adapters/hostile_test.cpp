@@ -33,22 +33,22 @@ class Hostile : public TwoEnds {
     std::uint32_t seen = 0;  // immediates from the peer
     std::vector<RemoteKeyId> keys{};
   };
-  using Ones = std::map<std::uint16_t, One>;
+  using ConnectionsByNumber = std::map<std::uint16_t, One>;
 
   std::size_t pick(std::size_t count) { return static_cast<std::size_t>(chance() % count); }
 
   void play(std::uint64_t chosen);
-  void take_events(End&, Ones& own, Ones& others);
-  void take_event(const SeenEvent&, End&, Ones& own, Ones& others);
+  void take_events(End&, ConnectionsByNumber& own, ConnectionsByNumber& others);
+  void take_event(const SeenEvent&, End&, ConnectionsByNumber& own, ConnectionsByNumber& others);
   void step();
   void fault();
   void connect_one();
-  void post_one(End&, Ones&);
-  void leave_one(End&, Ones&);
-  void use_key(End&, Ones&);
+  void post_one(End&, ConnectionsByNumber&);
+  void disconnect_one(End&, ConnectionsByNumber&);
+  void use_key(End&, ConnectionsByNumber&);
   static void release_keys(End&, One&);
   void end_all();
-  One* any_of(Ones&, std::uint16_t& con);
+  One* any_of(ConnectionsByNumber&, std::uint16_t& con);
   void turn(unsigned times = 1) {
     for (unsigned i = 0; i < times; ++i) {
       mock_hca::tick();
@@ -61,11 +61,11 @@ class Hostile : public TwoEnds {
   std::uint16_t next_con = 0;
   std::uint16_t port = 0;
   bool out[2] = {false, false};
-  Ones near, far;
+  ConnectionsByNumber near, far;
   std::uint64_t connected = 0, lost = 0, failed = 0, arrived = 0, killed = 0;
 };
 
-void Hostile::take_event(const SeenEvent& event, End& end, Ones& own, Ones&) {
+void Hostile::take_event(const SeenEvent& event, End& end, ConnectionsByNumber& own, ConnectionsByNumber&) {
   if (event.kind == Kind::connect_requested) {
     ASSERT_EQ(&end, &server);
     const std::uint16_t con = ++next_con;
@@ -109,7 +109,7 @@ void Hostile::take_event(const SeenEvent& event, End& end, Ones& own, Ones&) {
   }
 }
 
-void Hostile::take_events(End& end, Ones& own, Ones& others) {
+void Hostile::take_events(End& end, ConnectionsByNumber& own, ConnectionsByNumber& others) {
   while (!end.side->events().empty() && !HasFatalFailure()) {
     const SeenEvent event = end.side->events().front();
     end.side->events().pop_front();
@@ -117,7 +117,7 @@ void Hostile::take_events(End& end, Ones& own, Ones& others) {
   }
 }
 
-Hostile::One* Hostile::any_of(Ones& ones, std::uint16_t& con) {
+Hostile::One* Hostile::any_of(ConnectionsByNumber& ones, std::uint16_t& con) {
   std::vector<std::uint16_t> open;
   for (const auto& [number, one] : ones)
     if (!one.left) open.push_back(number);
@@ -137,7 +137,7 @@ void Hostile::connect_one() {
   client.fabric->post_receive({.path = 0, .con = con, .epoch = 0}, 16, 64);
 }
 
-void Hostile::post_one(End& end, Ones& own) {
+void Hostile::post_one(End& end, ConnectionsByNumber& own) {
   std::uint16_t con = 0;
   One* const one = any_of(own, con);
   if (one == nullptr || !one->up) return;
@@ -149,7 +149,7 @@ void Hostile::post_one(End& end, Ones& own) {
   if (end.fabric->post(std::span(&work, 1)) == 1) ++one->sent;
 }
 
-void Hostile::leave_one(End& end, Ones& own) {
+void Hostile::disconnect_one(End& end, ConnectionsByNumber& own) {
   std::uint16_t con = 0;
   One* const one = any_of(own, con);
   // Always disconnects a lost connection, and a working one with probability 1/4.
@@ -165,7 +165,7 @@ void Hostile::release_keys(End& end, One& one) {
 }
 
 // Makes, renews or releases a key on the first region.
-void Hostile::use_key(End& end, Ones& own) {
+void Hostile::use_key(End& end, ConnectionsByNumber& own) {
   std::uint16_t con = 0;
   One* const one = any_of(own, con);
   if (one == nullptr || !one->up) return;
@@ -216,7 +216,7 @@ void Hostile::fault() {
     case 9:
       return mock_hca::give_up_handshakes();
     case 10:
-      return mock_hca::tell_of_last_queue_pair(IBV_EVENT_COMM_EST);
+      return mock_hca::raise_on_last_queue_pair(IBV_EVENT_COMM_EST);
     case 11:
       now += milliseconds(pick(4'000));
       return;
@@ -230,8 +230,8 @@ void Hostile::step() {
   if (what < 3) return connect_one();
   if (what < 11) return post_one(client, near);
   if (what < 19) return post_one(server, far);
-  if (what < 20) return leave_one(client, near);
-  if (what < 21) return leave_one(server, far);
+  if (what < 20) return disconnect_one(client, near);
+  if (what < 21) return disconnect_one(server, far);
   if (what < 22) return fault();
   if (what < 26) return use_key(client, near);
   if (what < 30) return use_key(server, far);
@@ -269,7 +269,7 @@ void Hostile::play(std::uint64_t chosen) {
   // Each connection must close exactly once, and service must resume when all devices and ports are back.
   for (unsigned i = 0; i < 6; ++i)
     end_all(), turn(20);  // also closes connections that are accepted meanwhile
-  for (const Ones* side : {&near, &far})
+  for (const ConnectionsByNumber* side : {&near, &far})
     for (const auto& [con, one] : *side) EXPECT_EQ(one.closed, 1U) << con;
   for (std::size_t i = 0; i < 2; ++i) {
     if (out[i]) mock_hca::put_back(i);

@@ -60,7 +60,7 @@ class LimitsOf : public TwoEndsBothWays {
   }
   std::size_t regions() const { return mock_hca::held(0).regions; }
 };
-INSTANTIATE_TEST_SUITE_P(MockHca, LimitsOf, kBothWays, way_name);
+INSTANTIATE_TEST_SUITE_P(MockHca, LimitsOf, kBothWays, param_name);
 
 TEST_P(LimitsOf, TheDepthIsThatOfAQueueOfBindings) {
   open({mock_hca::mlx5()});
@@ -233,7 +233,7 @@ class ManyKeys : public LimitsOf {
   }
   // Sends an immediate to the client. It is queued behind the binds, so its arrival proves that they
   // executed.
-  void server_says_something() {
+  void send_server_immediate() {
     WorkRequest work;
     work.key = kFar;
     work.op = WorkRequest::Op::write_imm;
@@ -266,11 +266,11 @@ class ManyKeys : public LimitsOf {
   Region target, source;
   std::vector<RemoteKey> keys;
 };
-INSTANTIATE_TEST_SUITE_P(MockHca, ManyKeys, kBothWays, way_name);
+INSTANTIATE_TEST_SUITE_P(MockHca, ManyKeys, kBothWays, param_name);
 
 TEST_P(ManyKeys, AllAreGoodForWhoHearsOfThemOverTheConnection) {
   open_keys();
-  server_says_something();
+  send_server_immediate();
   for (std::size_t i = 0; i < kKeys; i += 23) write_through(i);
   write_through(kKeys - 1);
 }
@@ -289,7 +289,7 @@ TEST_P(ManyKeys, AllDieAndAreRenewed) {
       EXPECT_NE(*renewed, keys[i].rkey);
       keys[i].rkey = *renewed;
     }
-    server_says_something();
+    send_server_immediate();
     write_through(kKeys - 1);
   }
 }
@@ -298,14 +298,14 @@ TEST_P(ManyKeys, AllDieAndAreRenewed) {
 TEST_P(ManyKeys, TheyMayBeReleasedBeforeTheyAreMade) {
   open_keys();
   for (std::size_t i = 0; i < kKeys; i += 2) server.fabric->release_key(keys[i].id);
-  server_says_something();
+  send_server_immediate();
   for (std::size_t i = 1; i < kKeys; i += 22) write_through(i);
 }
 
 TEST_P(ManyKeys, TheirRegionMayBeReleasedBeforeTheyAreMade) {
   open_keys();
   server.fabric->release(target.id);
-  server_says_something();
+  send_server_immediate();
 }
 
 }  // namespace

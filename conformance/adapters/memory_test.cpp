@@ -18,8 +18,8 @@ class TwoAdapters : public TwoEnds {
   void open_both() {
     open({mock_hca::mlx5(), second()});
     ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
-    connect_whole("192.0.2.1");
-    connect_whole("192.0.2.2", kNear2, kFar2);
+    connect_both_ends("192.0.2.1");
+    connect_both_ends("192.0.2.2", kNear2, kFar2);
   }
   static mock_hca::Profile second() {
     mock_hca::Profile one = mock_hca::mlx5();
@@ -58,11 +58,11 @@ TEST_F(TwoAdapters, MemoryIsRegisteredWhereItIsUsed) {
 TEST_F(TwoAdapters, AConnectRequestRegistersNoMemoryOfOthers) {
   open({mock_hca::mlx5(), second()});
   ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   const auto memory = server.fabric->allocate(kMiB);
   ASSERT_TRUE(memory);
   ASSERT_TRUE(server.fabric->make_key(memory->id, 0, kMiB));
-  connect_whole("192.0.2.2", kNear2, kFar2);
+  connect_both_ends("192.0.2.2", kNear2, kFar2);
   EXPECT_LT(bytes_at(1), kMiB);
   EXPECT_TRUE(carries(kNear2, kFar2));
 }
@@ -93,7 +93,7 @@ TEST_F(TwoAdapters, AKeyThatCannotBeMadeEndsTheConnectionThatNeedsIt) {
   ASSERT_TRUE(memory);
   const auto key = server.fabric->make_key(memory->id, 0, 4096);
   ASSERT_TRUE(key);
-  mock_hca::fall_short(0, 1);
+  mock_hca::fail_creations(0, 1);
   EXPECT_EQ(server.fabric->rkey_of(kFar2, *key), 0U);
   EXPECT_EQ(take(server, Kind::connection_lost, kFar2).reason, Reason::no_resources);
   EXPECT_NE(server.fabric->rkey_of(kFar, *key), 0U);
@@ -115,9 +115,9 @@ TEST_F(TwoAdapters, MemoryThatCannotBeRegisteredWhereItIsSentFromIsNoFaultOfTheQ
   work.remote_addr = key->remote_addr;
   work.parts[0] = {memory->id, 0, 4096};
   work.part_count = 1;
-  mock_hca::fall_short(0, 1);
+  mock_hca::fail_creations(0, 1);
   client.fabric->post(std::span(&work, 1));
-  ASSERT_TRUE(mock_hca::fell_short());
+  ASSERT_TRUE(mock_hca::creation_failed());
   EXPECT_EQ(take(client, Kind::connection_lost, kNear2).reason, Reason::no_resources);
   EXPECT_TRUE(carries());
 }

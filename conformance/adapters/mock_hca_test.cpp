@@ -171,16 +171,16 @@ TEST(Ordering, RegionsAreRegisteredSoThatTheAdapterMayWriteInAnyOrderWhereThatIs
 // the next connection must work.
 TEST(MockHcaShortage, EveryObjectMayBeTheOneThatCannotBeHad) {
   unsigned failures = 0;
-  bool fell_short = true;
-  for (unsigned skip = 0; fell_short; ++skip) {
+  bool creation_failed = true;
+  for (unsigned skip = 0; creation_failed; ++skip) {
     ASSERT_LT(skip, 1000U);
     mock_hca::reset({mock_hca::mlx5()});
-    mock_hca::fall_short(skip, 1);
+    mock_hca::fail_creations(skip, 1);
     const std::unique_ptr<VerbsPair> pair = VerbsPair::open("192.0.2.1", {}, kIdleMs);
     const bool through = pair != nullptr && play(*pair);
-    fell_short = mock_hca::fell_short();
+    creation_failed = mock_hca::creation_failed();
     failures += through ? 0 : 1;
-    EXPECT_TRUE(through || fell_short);
+    EXPECT_TRUE(through || creation_failed);
     const std::vector<std::string> problems = mock_hca::problems();
     EXPECT_TRUE(problems.empty()) << "without object " << skip << ": " << problems.front();
   }

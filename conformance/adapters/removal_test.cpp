@@ -12,7 +12,7 @@ struct Way {
   mock_hca::Profile (*profile)();
   Told told;
 };
-std::string way_name(const ::testing::TestParamInfo<Way>& info) {
+std::string param_name(const ::testing::TestParamInfo<Way>& info) {
   return info.param.name;
 }
 mock_hca::Profile flushing() {
@@ -27,7 +27,7 @@ class Removal : public TwoEnds, public ::testing::WithParamInterface<Way> {
     open({GetParam().profile()});
     listen("192.0.2.1");
     port = server.fabric->listening_port();
-    connect_whole("192.0.2.1");
+    connect_both_ends("192.0.2.1");
     ASSERT_TRUE(carries());
     const auto memory = server.fabric->allocate(8192);
     ASSERT_TRUE(memory && client.fabric->allocate(4096));
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(MockHca, Removal,
                                            Way{"rxe_fatal_first", mock_hca::rxe, Told::fatal_first},
                                            Way{"bnxt_re_removal_first", mock_hca::bnxt_re,
                                                Told::removal_first}),
-                         way_name);
+                         param_name);
 
 TEST_P(Removal, AllOfItIsGivenBackAndItIsUsedAgainWhenItIsBack) {
   ASSERT_NO_FATAL_FAILURE(use_device());
@@ -69,7 +69,7 @@ TEST_P(Removal, AllOfItIsGivenBackAndItIsUsedAgainWhenItIsBack) {
   now += seconds(1);
   poll_both();
   ASSERT_EQ(server.fabric->listening_port(), port) << "where clients come back to";
-  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  connect_both_ends("192.0.2.1", kNearAgain, kFarAgain);
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
   leave(kNearAgain, kFarAgain);
   EXPECT_EQ(client.fabric->stats().removed_devices, 1U);
@@ -125,9 +125,9 @@ TEST_F(GuestRemoval, ADeviceThatGoesWithoutAWordIsNoticed) {
   for (const bool by_errors : {false, true}) {
     open({by_errors ? flushing() : mock_hca::mlx5()});
     listen("192.0.2.1");
-    connect_whole("192.0.2.1");
+    connect_both_ends("192.0.2.1");
     ASSERT_TRUE(carries());
-    if (!by_errors) mock_hca::tell_of_last_queue_pair(IBV_EVENT_QP_FATAL);
+    if (!by_errors) mock_hca::raise_on_last_queue_pair(IBV_EVENT_QP_FATAL);
     mock_hca::take_out(0, Told::nobody);
     EXPECT_TRUE(until([&] {
       return client.fabric->stats().removed_devices + server.fabric->stats().removed_devices ==
@@ -150,7 +150,7 @@ TEST_F(GuestRemoval, TheLogTellsAGuestOfAnotherProgramWhatItKeeps) {
   expects_removal = false;
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   mock_hca::take_out(0);
   take(client, Kind::connection_lost, kNear);
   take(server, Kind::connection_lost, kFar);

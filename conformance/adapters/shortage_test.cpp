@@ -27,9 +27,9 @@ TEST_F(Shortage, AServerWithoutAQueuePairSendsTheRefusalThatItWasGiven) {
   const SeenEvent request = ask();
   ConnectionParams given = params();
   given.refusal = bytes_of("out of memory");
-  mock_hca::fall_short(0, 4);
+  mock_hca::fail_creations(0, 4);
   server.fabric->accept(request.request, kFar, given, {});
-  ASSERT_TRUE(mock_hca::fell_short());
+  ASSERT_TRUE(mock_hca::creation_failed());
   const SeenEvent failed = take(client, SeenEvent::Kind::connect_failed, kNear);
   EXPECT_EQ(failed.reason, Reason::rejected);
   EXPECT_EQ(unpadded(failed.text), "out of memory");
@@ -52,17 +52,17 @@ TEST_F(Shortage, WhoDiesWithARequestSaysNothing) {
 TEST_F(Shortage, MemoryForReceivesThatCannotBeHadIsNoFaultOfTheQueuePair) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
-  mock_hca::fall_short(0, 1);
+  connect_both_ends("192.0.2.1");
+  mock_hca::fail_creations(0, 1);
   client.fabric->post_receive(kNear, 4, 4096);
-  ASSERT_TRUE(mock_hca::fell_short());
+  ASSERT_TRUE(mock_hca::creation_failed());
   EXPECT_EQ(take(client, SeenEvent::Kind::connection_lost, kNear).reason, Reason::no_resources);
 }
 
-TEST_F(Shortage, NobodySleepsOverCompletionsThatAPollHadNoRoomFor) {
+TEST_F(Shortage, UnreportedCompletionsPreventSleep) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   constexpr std::uint32_t kMany = 6;
   for (std::uint32_t imm = 1; imm <= kMany; ++imm) {
     WorkRequest work;

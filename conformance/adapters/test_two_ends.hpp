@@ -24,7 +24,7 @@ inline mock_hca::Profile second() {
   return one;
 }
 // mlx5 that reuses queue pair numbers, so that queue pairs have a timewait state.
-inline mock_hca::Profile frugal() {
+inline mock_hca::Profile mlx5_reusing_numbers() {
   mock_hca::Profile one = mock_hca::mlx5();
   one.reuses_numbers = true;
   return one;
@@ -70,7 +70,7 @@ class TwoEnds : public ::testing::Test {
     mock_hca::reset(adapters, seed);
     for (End* end : {&client, &server}) {
       verbs::VerbsOptions own = options;
-      if (own.posting == verbs::Posting::send) own.posting = usual_posting;
+      if (own.posting == verbs::Posting::send) own.posting = default_posting;
       own.log = [end](verbs::LogLevel level, const std::string& text) { end->log.emplace_back(level, text); };
       auto fabric = verbs::open_verbs_fabric(own);
       ASSERT_TRUE(fabric);
@@ -134,8 +134,8 @@ class TwoEnds : public ::testing::Test {
     server.fabric->post_receive(far, 8, 64);
     client.fabric->post_receive(near, 8, 64);
   }
-  void connect_whole(const std::string& address, ConKey near = kNear, ConKey far = kFar,
-                     const ConnectionParams& wanted = params()) {
+  void connect_both_ends(const std::string& address, ConKey near = kNear, ConKey far = kFar,
+                         const ConnectionParams& wanted = params()) {
     ASSERT_NO_FATAL_FAILURE(connect(address, near, far, wanted));
     take(client, SeenEvent::Kind::connected, near);
   }
@@ -155,7 +155,7 @@ class TwoEnds : public ::testing::Test {
   void expect_nothing_of_devices(unsigned identifiers) { EXPECT_EQ(mock_hca::objects(), 2U + identifiers); }
 
   bool expects_removal = true;
-  verbs::Posting usual_posting =
+  verbs::Posting default_posting =
       verbs::Posting::send;  // posting of both ends, unless the test selects another
   std::uint64_t seed = 1;
   Nanos now = seconds(1);
@@ -166,10 +166,10 @@ class TwoEnds : public ::testing::Test {
 // Runs each case with ibv_post_send(), and with ibv_wr_*() if the adapter's library supports it.
 class TwoEndsBothWays : public TwoEnds, public ::testing::WithParamInterface<verbs::Posting> {
  protected:
-  TwoEndsBothWays() { usual_posting = GetParam(); }
+  TwoEndsBothWays() { default_posting = GetParam(); }
 };
 inline const auto kBothWays = ::testing::Values(verbs::Posting::send, verbs::Posting::automatic);
-inline std::string way_name(const ::testing::TestParamInfo<verbs::Posting>& way) {
+inline std::string param_name(const ::testing::TestParamInfo<verbs::Posting>& way) {
   return way.param == verbs::Posting::send ? "Send" : "Calls";
 }
 

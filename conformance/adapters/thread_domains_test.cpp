@@ -19,7 +19,7 @@ class ThreadDomains : public TwoEnds {
 TEST_F(ThreadDomains, HoldTheQueuePairsOfBothEndsWhereTheyAreAskedFor) {
   open({mock_hca::mlx5()}, wanted());
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   EXPECT_EQ(mock_hca::queue_pairs_of_threads(), 2U);
   EXPECT_TRUE(client.logged("in a thread domain") && server.logged("in a thread domain"));
   EXPECT_TRUE(carries());
@@ -29,7 +29,7 @@ TEST_F(ThreadDomains, HoldTheQueuePairsOfBothEndsWhereTheyAreAskedFor) {
 TEST_F(ThreadDomains, AreNotTakenUnasked) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   EXPECT_EQ(mock_hca::queue_pairs_of_threads(), 0U);
   EXPECT_FALSE(client.logged("thread domain") || server.logged("thread domain"));
 }
@@ -37,7 +37,7 @@ TEST_F(ThreadDomains, AreNotTakenUnasked) {
 TEST_F(ThreadDomains, AreDoneWithoutOnAnAdapterThatHasNone) {
   open({mock_hca::irdma()}, wanted());
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   EXPECT_EQ(mock_hca::queue_pairs_of_threads(), 0U);
   EXPECT_TRUE(client.logged("no thread domain") && server.logged("no thread domain"));
   EXPECT_EQ(client.unmet(), 1U) << "once a device, as what was asked for and cannot be had";
@@ -49,22 +49,22 @@ TEST_F(ThreadDomains, AreDoneWithoutOnAnAdapterThatHasNone) {
 // thread domain.
 TEST_F(ThreadDomains, AreDoneWithoutWhereOneOfTheirTwoObjectsCannotBeHad) {
   unsigned without = 0;
-  bool fell_short = true;
-  for (unsigned skip = 0; fell_short; ++skip) {
+  bool creation_failed = true;
+  for (unsigned skip = 0; creation_failed; ++skip) {
     ASSERT_LT(skip, 100U);
     close();
     server.log.clear();
     open({mock_hca::mlx5()}, wanted());
     const std::size_t before = mock_hca::objects();
-    mock_hca::fall_short(skip, 1);
+    mock_hca::fail_creations(skip, 1);
     const bool listens =
         server.fabric->listen({.source = {}, .destination = "192.0.2.1", .port = 0}) == Errc::ok;
-    fell_short = mock_hca::fell_short();
+    creation_failed = mock_hca::creation_failed();
     mock_hca::calm();
     EXPECT_TRUE(listens || mock_hca::objects() == before);
     if (!listens || !server.logged("no thread domain")) continue;
     ++without;
-    connect_whole("192.0.2.1");
+    connect_both_ends("192.0.2.1");
     EXPECT_EQ(mock_hca::queue_pairs_of_threads(), 1U) << "the client's";
     EXPECT_TRUE(carries());
   }
@@ -74,7 +74,7 @@ TEST_F(ThreadDomains, AreDoneWithoutWhereOneOfTheirTwoObjectsCannotBeHad) {
 TEST_F(ThreadDomains, GoWithAnAdapterThatIsTakenOutAndComeBackWithIt) {
   open({mock_hca::mlx5()}, wanted());
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   mock_hca::take_out(0);
   take(client, SeenEvent::Kind::connection_lost, kNear);
   take(server, SeenEvent::Kind::connection_lost, kFar);
@@ -83,7 +83,7 @@ TEST_F(ThreadDomains, GoWithAnAdapterThatIsTakenOutAndComeBackWithIt) {
   mock_hca::put_back(0);
   now += seconds(2);
   poll_both();
-  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  connect_both_ends("192.0.2.1", kNearAgain, kFarAgain);
   EXPECT_EQ(mock_hca::queue_pairs_of_threads(), 2U);
 }
 

@@ -21,36 +21,36 @@ class Timers : public TwoEnds {
 TEST_F(Timers, AFarewellThatNobodyAnswersIsGivenUpByTheTimeOfPoll) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   ASSERT_TRUE(carries());
   client.fabric->disconnect(kNear);
   for (unsigned i = 0; i < 80; ++i) poll(client);  // the server does not answer
-  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+  EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 0U);
   now += milliseconds(9'999);
   poll(client);
-  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+  EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 0U);
   now += milliseconds(1);
   poll(client);
-  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 1U);
+  EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 1U);
 }
 
 TEST_F(Timers, AnAnswerThatIsThereByTheDeadlineCounts) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   client.fabric->disconnect(kNear);
   poll(client);
   for (unsigned i = 0; i < 80; ++i) poll(server);
   now += seconds(20);
   poll(client);
-  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+  EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 0U);
 }
 
 // Another thread posts while the polling thread sleeps. The post itself must reach the device.
 TEST_F(Timers, WhatIsPostedToASleepingFabricGoesOut) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   ASSERT_TRUE(carries());
   ASSERT_TRUE(until([&] { return client.fabric->try_wait(); }));
   WorkRequest work;
@@ -72,7 +72,7 @@ TEST_F(Timers, WhatIsPostedToASleepingFabricGoesOut) {
 TEST_F(Timers, WhatIsPostedBetweenTwoPollsRingsOneDoorbell) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   ASSERT_TRUE(carries());
   ASSERT_TRUE(until([&] { return client.fabric->try_wait(); }));
   poll(client);
@@ -90,8 +90,8 @@ TEST_F(Timers, WhatIsPostedBetweenTwoPollsRingsOneDoorbell) {
 TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
-  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  connect_both_ends("192.0.2.1");
+  connect_both_ends("192.0.2.1", kNearAgain, kFarAgain);
   client.fabric->disconnect(kNear);
   poll(client);
   now += milliseconds(9'999);
@@ -102,10 +102,10 @@ TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
     EXPECT_TRUE(wakes(client)) << i;
     poll(client);
   }
-  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+  EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 0U);
   now += milliseconds(9'999);
   poll(client);
-  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 1U);
+  EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 1U);
   for (unsigned polls = 0; polls < 80 && !client.fabric->try_wait(); ++polls) poll(client);
   EXPECT_TRUE(wakes(client)) << "for the other one";
 }
@@ -113,8 +113,8 @@ TEST_F(Timers, WhoIsWokenTooEarlyIsWokenAgain) {
 TEST_F(Timers, TheFirstOfSeveralIsDueFirst) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
-  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  connect_both_ends("192.0.2.1");
+  connect_both_ends("192.0.2.1", kNearAgain, kFarAgain);
   EXPECT_EQ(due(client), kNever);
   const Nanos start = now;
   client.fabric->disconnect(kNear);
@@ -132,7 +132,7 @@ TEST_F(Timers, TheFirstOfSeveralIsDueFirst) {
 TEST_F(Timers, WhoListensAgainWaitsForNothing) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   mock_hca::set_port(0, false);
   poll_both();
   EXPECT_NE(due(server), kNever);
@@ -153,10 +153,10 @@ TEST_F(Timers, APortThatStaysDownEndsAllOfItsConnections) {
   second.name = "mlx5_1";
   open({mock_hca::mlx5(), second});
   ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   leave();
-  connect_whole("192.0.2.2");
-  connect_whole("192.0.2.2", kNearAgain, kFarAgain);
+  connect_both_ends("192.0.2.2");
+  connect_both_ends("192.0.2.2", kNearAgain, kFarAgain);
   mock_hca::set_port(0, false);
   mock_hca::set_port(1, false);
   poll_both();
@@ -171,7 +171,7 @@ TEST_F(Timers, APortThatStaysDownEndsAllOfItsConnections) {
 TEST_F(Timers, APortThatNobodyGoesOverEndsNothing) {
   open({mock_hca::mlx5()});
   listen("192.0.2.1");
-  connect_whole("192.0.2.1");
+  connect_both_ends("192.0.2.1");
   mock_hca::set_port(0, false, 2);
   poll_both();
   EXPECT_TRUE(client.logged("port 2 is down"));
@@ -185,7 +185,7 @@ TEST_F(Timers, WhoSleepsIsWokenByWhatHappensMeanwhile) {
   for (const bool leaves : {false, true}) {
     open({mock_hca::mlx5()});
     listen("192.0.2.1");
-    connect_whole("192.0.2.1");
+    connect_both_ends("192.0.2.1");
     ASSERT_TRUE(carries());
     ASSERT_TRUE(until([&] { return client.fabric->try_wait(); }));
     leaves ? client.fabric->disconnect(kNear) : client.fabric->post_receive(kNear, 64, 0);

@@ -24,7 +24,7 @@ TEST(Allocations, NoneInAHundredThousandRequests) {
 
 // The same check on the simulated fabric, whose own pools reach their final size during the first requests.
 TEST(Allocations, NoneOverTheSimulatedFabric) {
-  sim::CalmChoice choice;
+  sim::ZeroChoice choice;
   sim::Network network;
   sim::SimFabric near(network, network.add_node(), choice);
   sim::SimFabric far(network, network.add_node(), choice);

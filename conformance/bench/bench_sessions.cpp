@@ -172,7 +172,7 @@ class Star {
   std::uint64_t asked_ = 0, answered_ = 0;
 };
 
-double processor_seconds() {
+double cpu_seconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
@@ -185,14 +185,14 @@ double resident_mib() {
 
 void measure(unsigned sessions) {
   const double memory = resident_mib();
-  const double begun = processor_seconds();
+  const double begun = cpu_seconds();
   const auto star = std::make_unique<Star>(sessions);
-  const double connected = processor_seconds();
+  const double connected = cpu_seconds();
   // Warm-up: touches every chunk in use once and fills the recorder's ring.
   for (unsigned i = 0; i < std::max(kIos / 4, 40 * sessions); ++i) star->io();
-  const double warm = processor_seconds();
+  const double warm = cpu_seconds();
   for (unsigned i = 0; i < kIos; ++i) star->io();
-  const double done = processor_seconds();
+  const double done = cpu_seconds();
   std::printf("%8u %14.1f %14.2f %12.0f\n", sessions, 1e6 * (connected - begun) / sessions,
               (resident_mib() - memory) / sessions, 1e9 * (done - warm) / kIos);
 }

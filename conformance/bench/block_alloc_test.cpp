@@ -153,7 +153,7 @@ TEST(BlockAllocations, NoneOverTheLoop) {
 }
 
 TEST(BlockAllocations, NoneOverTheSimulatedFabric) {
-  sim::CalmChoice choice;
+  sim::ZeroChoice choice;
   sim::Network network;
   sim::SimFabric near(network, network.add_node(), choice);
   sim::SimFabric far(network, network.add_node(), choice);

@@ -33,7 +33,7 @@ ClientOptions client_options() {
 // Connects a client while one server allocation, after `before` others, fails. Returns false if there were no
 // more than `before` allocations.
 bool survives_failure(unsigned before) {
-  sim::CalmChoice choice;
+  sim::ZeroChoice choice;
   sim::Network network;
   sim::SimFabric near(network, network.add_node(), choice);
   sim::SimFabric far(network, network.add_node(), choice);
@@ -78,8 +78,8 @@ class Devices final : public trace::Listener {
 // Runs the client's first call, `first`, with one failing allocation after `before` others, then repeats it.
 // Returns the number of failures: 0 if the call makes no more than `before` allocations.
 template <class First>
-unsigned begins_although_memory_is_short(unsigned before, First&& first) {
-  sim::CalmChoice choice;
+unsigned begins_without_memory(unsigned before, First&& first) {
+  sim::ZeroChoice choice;
   sim::Network network;
   sim::SimFabric fabric(network, network.add_node(), choice);
   Devices devices;
@@ -111,7 +111,7 @@ TEST(NoMemory, ABlockClientThatCannotBeRecordedDoesNotBeginAndMayTryAgain) {
     EXPECT_EQ(client.mapped_count(), 1U);
   };
   unsigned failures = 0;
-  while (failures < 64 && begins_although_memory_is_short(failures, map) != 0) ++failures;
+  while (failures < 64 && begins_without_memory(failures, map) != 0) ++failures;
   EXPECT_GE(failures, 2U) << "two copies of the state for the recorder";
 }
 
@@ -120,8 +120,7 @@ TEST(NoMemory, ABlockClientThatCannotBeRecordedDoesNotOpen) {
     EXPECT_EQ(client.open(fabric, 1), Errc::ok);
     EXPECT_EQ(client.session().paths().size(), 1U);
   };
-  for (unsigned before = 0; before < 2; ++before)
-    EXPECT_EQ(begins_although_memory_is_short(before, open), 1U);
+  for (unsigned before = 0; before < 2; ++before) EXPECT_EQ(begins_without_memory(before, open), 1U);
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ void expect_again(ClientTester& tester, const std::function<void(Message&)>& spo
   tester.expect_given_up(spoiled, tester.deadlines().connect + tester.deadlines().refusal,
                          "the accept was spoiled");
   require(!spoiled.info.has_value(), "it went on to INFO_REQ");
-  tester.be_honest();
+  tester.stop_misbehaving();
   tester.healthy();
 }
 void accept_magic(ClientTester& tester) {
@@ -124,7 +124,7 @@ void rejected(ClientTester& tester, int error) {
   tester.reject_with = [error](std::uint16_t) { return error; };
   tester.drop(old);
   tester.next_attempt(seen);
-  tester.be_honest();
+  tester.stop_misbehaving();
   tester.healthy();
 }
 void rejected_reset(ClientTester& tester) {
@@ -151,7 +151,7 @@ void expect_info_again(ClientTester& tester, const std::function<bool(Message&)>
   const Nanos limit = tester.deadlines().refusal + (patient ? tester.deadlines().connect : 0);
   tester.expect_given_up(spoiled, limit, "INFO_RSP was spoiled");
   require(spoiled.io == 0, "it sent requests after a spoiled INFO_RSP");
-  tester.be_honest();
+  tester.stop_misbehaving();
   tester.healthy();
 }
 void info_type(ClientTester& tester) {

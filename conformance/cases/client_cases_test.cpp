@@ -42,11 +42,11 @@ TEST(ClientRunnerTest, AClientThatConnectedForATrialIsWaitedForOnce) {
   SimClient client(bench, bench.peer_fabric);
   ClientRunner runner(endpoint, ClientSetup{});
   ASSERT_EQ(runner.start(), "");
-  client.start_over();
+  client.reopen_session();
   const Case& first = *cases(Role::client).front();
   const Result after_trial = runner.run(first);
   EXPECT_EQ(after_trial.outcome, Outcome::passed) << after_trial.detail;
-  client.start_over();
+  client.reopen_session();
   EXPECT_EQ(runner.run(first).outcome, Outcome::failed);
 }
 

@@ -64,17 +64,17 @@ void silent_server(ClientTester& tester) {
   const Nanos took = attempt.cons[0]->lost_at - since;
   require(took >= tester.deadlines().silence_lower(), "given up after {:.1f} s already",
           static_cast<double>(took) / 1e9);
-  tester.be_honest();
+  tester.stop_misbehaving();
   tester.healthy();
 }
 
-void acks_keep_it(ClientTester& tester) {
+void acks_keep_path_up(ClientTester& tester) {
   Attempt& attempt = tester.healthy();
   tester.hold_requests = true;
   tester.wait([&] { return !attempt.up(); },
               tester.deadlines().silence_upper() + 2 * tester.deadlines().heartbeat);
   require(attempt.up(), "a server that answers every heartbeat was given up");
-  tester.be_honest();
+  tester.stop_misbehaving();
 }
 
 // A chunk without an outstanding request.
@@ -101,7 +101,7 @@ void answer_twice(ClientTester& tester) {
   const std::uint32_t imm = wire::encode_io_rsp(ImmType::io_rsp, request.io.buf_id, 5);
   tester.answer_with({imm, imm}, request);
   tester.expect_alive(attempt, "a second answer to one request");
-  tester.be_honest();
+  tester.stop_misbehaving();
 }
 
 // The client must ignore the immediate, or close the path and reconnect.
@@ -163,7 +163,7 @@ void fresh_keys(ClientTester& tester) {
   require(attempt.up(), "the path was lost: a key that was dead was used, or its fresh one was not taken");
   if (!went_on && attempt.io < 3) not_run("the client sent too few requests: let it do IO all the time");
   require(attempt.breaches.empty(), "{}", attempt.breaches.empty() ? "" : attempt.breaches.front());
-  tester.be_honest();
+  tester.stop_misbehaving();
   tester.drop(attempt);
   tester.healthy();
 }
@@ -187,7 +187,7 @@ void data_with_answer(ClientTester& tester, std::uint32_t flags) {
   require(attempt.up(), "the path was lost after {} reads whose answer carried their data", attempt.joined);
   if (!went_on && !opened()) not_run("the client sent too few requests: let it do IO all the time");
   require(attempt.breaches.empty(), "{}", attempt.breaches.empty() ? "" : attempt.breaches.front());
-  tester.be_honest();
+  tester.stop_misbehaving();
   tester.drop(attempt);
   tester.healthy();
 }
@@ -237,7 +237,7 @@ constexpr Case kCases[] = {
            "client heartbeat: a silent server is given up within the bound, not before", kHeartbeat,
            Level::must, true, silent_server),
     client("C565-client-acks", "client heartbeat: a server that only acknowledges is kept", kHeartbeat,
-           Level::must, true, acks_keep_it),
+           Level::must, true, acks_keep_path_up),
     client("C570-client-idle-answer", "client answer: one to no request is ignored", kAnswers, Level::must,
            false, idle_answer),
     client("C571-client-answer-twice", "client answer: a second one to a request is ignored", kAnswers,

@@ -37,7 +37,7 @@ Result ClientRunner::run(const Case& one) {
   }
   result.took = endpoint_.now() - since;
   endpoint_.record(nullptr);
-  tester_.be_honest();
+  tester_.stop_misbehaving();
   try {
     tester_.healthy();
   } catch (const Failed& failed) {

@@ -7,7 +7,7 @@
 namespace rtrs::conformance {
 
 namespace {
-constexpr std::size_t kMostKept = 64;  // recorded breaches, and messages, per attempt
+constexpr std::size_t kMaxKept = 64;  // recorded breaches, and messages, per attempt
 }
 
 bool Attempt::up() const noexcept {
@@ -51,7 +51,7 @@ bool ClientTester::wait(const std::function<bool()>& done, Nanos limit) {
       limit);
 }
 
-void ClientTester::be_honest() {
+void ClientTester::stop_misbehaving() {
   spoil_accept = {};
   reject_with = {};
   spoil_info = {};
@@ -168,7 +168,7 @@ void ClientTester::send_info(Attempt& attempt) {
 
 void ClientTester::take_imm(Attempt& attempt, Con& con, std::uint32_t imm) {
   const auto breach = [&attempt](std::string text) {
-    if (attempt.breaches.size() < kMostKept) attempt.breaches.push_back(std::move(text));
+    if (attempt.breaches.size() < kMaxKept) attempt.breaches.push_back(std::move(text));
   };
   if (!attempt.answered) breach("a request before INFO_RSP");
   const auto place = wire::check_io_req(kDepth, kChunk, imm);
@@ -181,7 +181,7 @@ void ClientTester::take_imm(Attempt& attempt, Con& con, std::uint32_t imm) {
   const auto user = wire::user_header(memory, parsed.value);
   ClientRequest request{&attempt, &con, parsed.value, Message(user.begin(), user.end())};
   const auto type = wire::rnbd::message_type(user);
-  if (type && attempt.user_messages.size() < kMostKept) {
+  if (type && attempt.user_messages.size() < kMaxKept) {
     static constexpr const char* kNames[] = {"sess_info", "sess_info_rsp", "open", "open_rsp", "io", "close"};
     attempt.user_messages.emplace_back(kNames[static_cast<unsigned>(type.value)]);
   }
@@ -195,7 +195,7 @@ void ClientTester::take_imm(Attempt& attempt, Con& con, std::uint32_t imm) {
 
 void ClientTester::judge_request(Attempt& attempt, const wire::IoRequest& io, std::uint16_t cid) {
   const auto breach = [&](const char* text) {
-    if (attempt.breaches.size() < kMostKept) attempt.breaches.emplace_back(text);
+    if (attempt.breaches.size() < kMaxKept) attempt.breaches.emplace_back(text);
   };
   const bool read = io.direction == Direction::read;
   const std::uint32_t header = read ? 8 + (io.has_descriptor ? 16 : 0) : 4;

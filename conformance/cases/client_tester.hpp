@@ -82,7 +82,7 @@ class ClientTester {
   // Sends HB_MSG and waits for HB_ACK, which proves that the client has processed everything sent before.
   void expect_alive(Attempt&, const char* after);
   // Resets everything that a case corrupts.
-  void be_honest();
+  void stop_misbehaving();
 
   // --- settings with which a case misbehaves ---
   std::function<void(std::uint16_t cid, Message&)> spoil_accept;

@@ -24,7 +24,7 @@ constexpr Cve kCves[] = {
 };
 
 // True if the server was still serving when the case of `result` began.
-bool was_there(const Result& result, const std::vector<Result>& results) noexcept {
+bool was_serving(const Result& result, const std::vector<Result>& results) noexcept {
   return std::none_of(results.data(), &result, [](const Result& earlier) { return earlier.gone; });
 }
 
@@ -66,7 +66,7 @@ const char* to_string(Exposure exposure) noexcept {
 
 Exposure exposure(const Cve& cve, const std::vector<Result>& results) noexcept {
   const Result* const result = result_of(cve, results);
-  if (result == nullptr || result->outcome == Outcome::not_run || !was_there(*result, results))
+  if (result == nullptr || result->outcome == Outcome::not_run || !was_serving(*result, results))
     return Exposure::unknown;
   return result->outcome == Outcome::failed ? Exposure::vulnerable : Exposure::not_vulnerable;
 }

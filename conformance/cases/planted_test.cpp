@@ -65,22 +65,22 @@ TEST_P(PlantedServerTest, IsFound) {
   EXPECT_NE(result.detail, "");
 }
 
-void cling(RuleBreakingFabric& liar) {
-  liar.clings = true;
+void never_disconnect(RuleBreakingFabric& liar) {
+  liar.never_disconnects = true;
 }
 void hide_errors(RuleBreakingFabric& liar) {
-  liar.work_lie = [](WorkRequest& work) { return answer_with(work, 0), 1U; };
+  liar.change_work = [](WorkRequest& work) { return answer_with(work, 0), 1U; };
 }
 void hide_enotconn(RuleBreakingFabric& liar) {
-  liar.work_lie = [](WorkRequest& work) {
+  liar.change_work = [](WorkRequest& work) {
     if (error_of(work) == 107) answer_with(work, 0);
     return 1U;
   };
 }
 // As Linux did: builds the response in the chunk and sets only two fields, so old bytes of the chunk are
 // sent.
-void leave_held_bytes(RuleBreakingFabric& liar) {
-  liar.work_lie = [&liar](WorkRequest& work) {
+void send_stale_bytes(RuleBreakingFabric& liar) {
+  liar.change_work = [&liar](WorkRequest& work) {
     const LocalPart& part = work.parts[0];
     if (work.part_count == 0 || part.length != wire::rnbd::kSessInfoRspBytes) return 1U;
     const auto data = liar.bytes(part.region).subspan(part.offset, part.length);
@@ -125,7 +125,7 @@ void answer(RuleBreakingFabric& liar, const Heard& heard, int error) {
 }
 // Linux before its fix: if the user header is longer than its offset, it is read from before the chunk and
 // the request is answered.
-void judge_what_is_before_the_chunk(RuleBreakingFabric& liar) {
+void answer_header_before_chunk(RuleBreakingFabric& liar) {
   liar.deaf = [&liar](const FabricEvent& event) {
     const auto heard = bad_request(liar, event, [](const Heard& one) { return one.usr_len > one.off; });
     if (!heard) return false;
@@ -135,7 +135,7 @@ void judge_what_is_before_the_chunk(RuleBreakingFabric& liar) {
 }
 // Linux before its fix: a read sends as many bytes as its descriptor requests, beyond the chunk's end. The
 // bytes come from a separate region, because the server releases its chunks while the write is in flight.
-void send_what_is_behind_the_chunk(RuleBreakingFabric& liar) {
+void send_beyond_chunk(RuleBreakingFabric& liar) {
   const auto leaked = liar.allocate(SimServer::kChunk + 1);
   ASSERT_TRUE(leaked);
   liar.deaf = [&liar, region = leaked->id](const FabricEvent& event) {
@@ -156,7 +156,7 @@ void send_what_is_behind_the_chunk(RuleBreakingFabric& liar) {
 }
 // Changes the type byte. The bystander session still works, because it checks only the version.
 void accept_reserved(RuleBreakingFabric& liar) {
-  liar.accept_lie = [](Bytes& bytes) { bytes[40] = std::byte{1}; };
+  liar.change_accept = [](Bytes& bytes) { bytes[40] = std::byte{1}; };
 }
 
 constexpr Plant kServerPlants[] = {
@@ -168,62 +168,62 @@ constexpr Plant kServerPlants[] = {
      nullptr},
     {"leaves_garbage_in_accepts", "C003", accept_reserved, nullptr},
     {"grants_what_nobody_asked_for", "C004",
-     [](RuleBreakingFabric& liar) { liar.accept_lie = [](Bytes& m) { wire::store_le32(m, 16, 0x100); }; },
+     [](RuleBreakingFabric& liar) { liar.change_accept = [](Bytes& m) { wire::store_le32(m, 16, 0x100); }; },
      nullptr},
     {"rejects_with_zero", "C024",
-     [](RuleBreakingFabric& liar) { liar.reject_lie = [](Bytes& m) { wire::store_le16(m, 4, 0); }; },
+     [](RuleBreakingFabric& liar) { liar.change_reject = [](Bytes& m) { wire::store_le16(m, 4, 0); }; },
      nullptr},
     {"rejects_with_another_errno", "C020",
-     [](RuleBreakingFabric& liar) { liar.reject_lie = [](Bytes& m) { wire::store_le16(m, 4, 0xff98); }; },
+     [](RuleBreakingFabric& liar) { liar.change_reject = [](Bytes& m) { wire::store_le16(m, 4, 0xff98); }; },
      nullptr},
     {"forgets_which_cid_is_there", "C030",
-     [](RuleBreakingFabric& liar) { liar.reject_lie = [](Bytes& m) { wire::store_le16(m, 4, 0xfff0); }; },
+     [](RuleBreakingFabric& liar) { liar.change_reject = [](Bytes& m) { wire::store_le16(m, 4, 0xfff0); }; },
      nullptr},
     {"keeps_half_open_paths", "C038", nullptr,
      [](ServerConfig& config) { config.handshake_timeout = seconds(3600); }},
-    {"keeps_a_path_whose_connection_is_lost", "C040", cling, nullptr},
-    {"keeps_a_path_after_a_short_info", "C103", cling, nullptr},
-    {"keeps_a_path_whose_info_came_too_early", "C113", cling, nullptr},
+    {"keeps_a_path_whose_connection_is_lost", "C040", never_disconnect, nullptr},
+    {"keeps_a_path_after_a_short_info", "C103", never_disconnect, nullptr},
+    {"keeps_a_path_whose_info_came_too_early", "C113", never_disconnect, nullptr},
     {"answers_info_with_another_type", "C101",
-     [](RuleBreakingFabric& liar) { liar.message_lie = [](Bytes& m) { m[0] = std::byte{9}; }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.change_message = [](Bytes& m) { m[0] = std::byte{9}; }; }, nullptr},
     {"leaves_garbage_in_info", "C102",
-     [](RuleBreakingFabric& liar) { liar.message_lie = [](Bytes& m) { m[4] = std::byte{9}; }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.change_message = [](Bytes& m) { m[4] = std::byte{9}; }; }, nullptr},
     {"answers_twice", "C205",
      [](RuleBreakingFabric& liar) {
-       liar.work_lie = [](WorkRequest& work) { return is_answer(work) ? 2U : 1U; };
+       liar.change_work = [](WorkRequest& work) { return is_answer(work) ? 2U : 1U; };
      },
      nullptr},
     {"never_answers", "C202",
      [](RuleBreakingFabric& liar) {
-       liar.work_lie = [](WorkRequest& work) { return is_answer(work) ? 0U : 1U; };
+       liar.change_work = [](WorkRequest& work) { return is_answer(work) ? 0U : 1U; };
      },
      nullptr},
     {"answers_for_another_chunk", "C201",
      [](RuleBreakingFabric& liar) {
-       liar.work_lie = [](WorkRequest& work) { return work.imm += is_answer(work) ? 1U : 0U, 1U; };
+       liar.change_work = [](WorkRequest& work) { return work.imm += is_answer(work) ? 1U : 0U, 1U; };
      },
      nullptr},
     {"writes_no_data", "C204",
      [](RuleBreakingFabric& liar) {
-       liar.work_lie = [](WorkRequest& work) { return work.op == WorkRequest::Op::write ? 0U : 1U; };
+       liar.change_work = [](WorkRequest& work) { return work.op == WorkRequest::Op::write ? 0U : 1U; };
      },
      nullptr},
     {"brings_no_data_with_the_answer", "C461",
      [](RuleBreakingFabric& liar) {
-       liar.work_lie = [](WorkRequest& work) {
+       liar.change_work = [](WorkRequest& work) {
          if (is_answer(work)) work.part_count = 0;
          return 1U;
        };
      },
      nullptr},
-    {"keeps_a_path_after_a_bad_type", "C224", cling, nullptr},
-    {"keeps_a_path_after_a_bad_descriptor", "C232", cling, nullptr},
-    {"judges_what_is_before_the_chunk", "C246", judge_what_is_before_the_chunk, nullptr},
-    {"sends_what_is_behind_the_chunk", "C247", send_what_is_behind_the_chunk, nullptr},
-    {"leaves_what_the_chunk_held_in_its_answer", "C248", leave_held_bytes, nullptr},
+    {"keeps_a_path_after_a_bad_type", "C224", never_disconnect, nullptr},
+    {"keeps_a_path_after_a_bad_descriptor", "C232", never_disconnect, nullptr},
+    {"judges_what_is_before_the_chunk", "C246", answer_header_before_chunk, nullptr},
+    {"sends_what_is_behind_the_chunk", "C247", send_beyond_chunk, nullptr},
+    {"leaves_what_the_chunk_held_in_its_answer", "C248", send_stale_bytes, nullptr},
     {"acknowledges_no_heartbeat", "C301",
      [](RuleBreakingFabric& liar) {
-       liar.work_lie = [](WorkRequest& work) {
+       liar.change_work = [](WorkRequest& work) {
          return wire::imm_type(work.imm) == ImmType::hb_ack ? 0U : 1U;
        };
      },
@@ -259,7 +259,7 @@ TEST(DeadServerTest, OneThatServesNobodyFailsEveryCase) {
   Endpoint endpoint(bench.tester_fabric, bench);
   ServerRunner runner(endpoint, setup);
   ASSERT_EQ(runner.start(), "");
-  liar.work_lie = [](WorkRequest&) { return 0U; };
+  liar.change_work = [](WorkRequest&) { return 0U; };
   for (const char* number : {"C001", "C201", "C440"}) {
     EXPECT_EQ(runner.run(find(Role::server, number)).outcome, Outcome::failed) << number;
   }
@@ -295,22 +295,23 @@ TEST_P(PlantedClientTest, IsFound) {
 
 constexpr ClientPlant kClientPlants[] = {
     {"leaves_garbage_in_requests", "C504",
-     [](RuleBreakingFabric& liar) { liar.connect_lie = [](Bytes& m) { m[50] = std::byte{1}; }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.change_connect = [](Bytes& m) { m[50] = std::byte{1}; }; }, nullptr},
     {"says_not_the_first", "C505",
-     [](RuleBreakingFabric& liar) { liar.connect_lie = [](Bytes& m) { m[44] = std::byte{0}; }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.change_connect = [](Bytes& m) { m[44] = std::byte{0}; }; }, nullptr},
     {"leaves_garbage_in_info", "C507",
-     [](RuleBreakingFabric& liar) { liar.message_lie = [](Bytes& m) { m.back() = std::byte{1}; }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.change_message = [](Bytes& m) { m.back() = std::byte{1}; }; },
+     nullptr},
     {"never_counts_attempts", "C510",
-     [](RuleBreakingFabric& liar) { liar.connect_lie = [](Bytes& m) { wire::store_le16(m, 10, 1); }; },
+     [](RuleBreakingFabric& liar) { liar.change_connect = [](Bytes& m) { wire::store_le16(m, 10, 1); }; },
      nullptr},
-    {"keeps_a_path_whose_connection_is_lost", "C511", [](RuleBreakingFabric& liar) { liar.clings = true; },
-     nullptr},
+    {"keeps_a_path_whose_connection_is_lost", "C511",
+     [](RuleBreakingFabric& liar) { liar.never_disconnects = true; }, nullptr},
     {"takes_any_accept", "C520",
      [](RuleBreakingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 0, wire::kMagic); }; },
      nullptr},
     {"asks_twice_on_one_chunk", "C550",
      [](RuleBreakingFabric& liar) {
-       liar.work_lie = [](WorkRequest& work) {
+       liar.change_work = [](WorkRequest& work) {
          return work.op == WorkRequest::Op::write_imm && wire::imm_type(work.imm) == ImmType::io_req ? 2U
                                                                                                      : 1U;
        };
@@ -326,7 +327,7 @@ constexpr ClientPlant kClientPlants[] = {
      nullptr},
     {"acknowledges_no_heartbeat", "C560",
      [](RuleBreakingFabric& liar) {
-       liar.work_lie = [](WorkRequest& work) {
+       liar.change_work = [](WorkRequest& work) {
          return wire::imm_type(work.imm) == ImmType::hb_ack ? 0U : 1U;
        };
      },

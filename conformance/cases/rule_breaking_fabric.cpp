@@ -19,9 +19,9 @@ std::vector<RegionId> RuleBreakingFabric::regions_of(std::size_t bytes) const {
 std::size_t RuleBreakingFabric::post(std::span<const WorkRequest> work) noexcept {
   std::size_t taken = 0;
   for (WorkRequest one : work) {
-    if (one.op == WorkRequest::Op::send && message_lie)
-      one.inline_bytes = told(one.inline_bytes, message_lie);
-    const unsigned times = work_lie ? work_lie(one) : 1;
+    if (one.op == WorkRequest::Op::send && change_message)
+      one.inline_bytes = told(one.inline_bytes, change_message);
+    const unsigned times = change_work ? change_work(one) : 1;
     for (unsigned i = 0; i < times; ++i)
       if (inner_.post(std::span(&one, 1)) == 0) return taken;
     ++taken;

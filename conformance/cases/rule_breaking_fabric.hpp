@@ -15,28 +15,28 @@ class RuleBreakingFabric final : public ForwardingFabric {
   using Bytes = std::vector<std::byte>;
 
   // --- misbehaviour; an empty function changes nothing ---
-  std::function<void(Bytes&)> accept_lie;   // changes the private data of accepts
-  std::function<void(Bytes&)> reject_lie;   // changes the private data of rejects
-  std::function<void(Bytes&)> connect_lie;  // changes the private data of connect requests
-  std::function<void(Bytes&)> hear;         // changes the private data of received requests and accepts
-  std::function<void(Bytes&)> message_lie;  // changes sent messages without immediate
-  std::function<unsigned(WorkRequest&)> work_lie;  // changes work; returns how often to post it
-  std::function<bool(const FabricEvent&)> deaf;    // returns true: the event is dropped
-  bool clings = false;                             // never disconnects
+  std::function<void(Bytes&)> change_accept;   // changes the private data of accepts
+  std::function<void(Bytes&)> change_reject;   // changes the private data of rejects
+  std::function<void(Bytes&)> change_connect;  // changes the private data of connect requests
+  std::function<void(Bytes&)> hear;            // changes the private data of received requests and accepts
+  std::function<void(Bytes&)> change_message;  // changes sent messages without immediate
+  std::function<unsigned(WorkRequest&)> change_work;  // changes work; returns how often to post it
+  std::function<bool(const FabricEvent&)> deaf;       // returns true: the event is dropped
+  bool never_disconnects = false;                     // never disconnects
 
   void connect(ConKey key, const PathAddress& to, const ConnectionParams& params,
                std::span<const std::byte> data) override {
-    inner_.connect(key, to, params, told(data, connect_lie));
+    inner_.connect(key, to, params, told(data, change_connect));
   }
   void accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
               std::span<const std::byte> data) override {
-    inner_.accept(request, key, params, told(data, accept_lie));
+    inner_.accept(request, key, params, told(data, change_accept));
   }
   void reject(std::uint32_t request, std::span<const std::byte> data) override {
-    inner_.reject(request, told(data, reject_lie));
+    inner_.reject(request, told(data, change_reject));
   }
   void disconnect(ConKey key) override {
-    if (!clings) inner_.disconnect(key);
+    if (!never_disconnects) inner_.disconnect(key);
   }
   void release(RegionId id) override {
     regions_[id] = {};

@@ -71,7 +71,7 @@ void silent_client(ServerTester& tester) {
           static_cast<double>(took) / 1e9, static_cast<double>(tester.deadlines().silence_lower()) / 1e9);
 }
 
-void acks_keep_it(ServerTester& tester) {
+void acks_keep_path_up(ServerTester& tester) {
   Path& path = tester.opened();
   const Nanos bound = tester.deadlines().silence_upper() + 2 * tester.deadlines().heartbeat;
   tester.endpoint().wait([&] { return !path.whole(); }, bound);
@@ -81,7 +81,7 @@ void acks_keep_it(ServerTester& tester) {
 }
 
 // The client sends requests but does not answer heartbeats; the path must stay up.
-void traffic_keeps_it(ServerTester& tester) {
+void traffic_keeps_path_up(ServerTester& tester) {
   Path& path = tester.opened();
   path.con(0).mute = true;
   const Nanos end = tester.now() + tester.deadlines().silence_upper() + 2 * tester.deadlines().heartbeat;
@@ -110,9 +110,9 @@ constexpr Case kCases[] = {
     {"C307-heartbeat-silent", "heartbeat: a silent client is given up within the bound, not before", kSource,
      Level::must, true, silent_client},
     {"C308-heartbeat-acks", "heartbeat: a client that only acknowledges is kept", kSource, Level::must, true,
-     acks_keep_it},
+     acks_keep_path_up},
     {"C309-heartbeat-traffic", "heartbeat: a client whose requests arrive is kept", kSource, Level::must,
-     true, traffic_keeps_it},
+     true, traffic_keeps_path_up},
 };
 
 }  // namespace

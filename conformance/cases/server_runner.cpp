@@ -47,7 +47,7 @@ std::string ServerRunner::try_device() {
   }
 }
 
-std::string ServerRunner::look_around(bool& gone) {
+std::string ServerRunner::check_other_clients(bool& gone) {
   try {
     if (!bystander_->whole()) fail("it was cut off");
     exchange_versions(*bystander_);
@@ -94,7 +94,7 @@ Result ServerRunner::run(const Case& one) {
   endpoint_.record(nullptr);
   if (endpoint_.mark() == mark) return result;
   const bool clean = tester_.clean_up(mark);
-  std::string around = look_around(result.gone);
+  std::string around = check_other_clients(result.gone);
   if (!clean && around.empty()) around = "a connection did not end";
   if (!around.empty()) {
     result.detail = result.outcome == Outcome::failed ? result.detail + "; " + around : around;

@@ -30,7 +30,7 @@ class ServerRunner {
  private:
   // Returns an error sentence if the bystander was disturbed, or if a new client is not served; the latter
   // sets `gone`.
-  std::string look_around(bool& gone);
+  std::string check_other_clients(bool& gone);
   void open_bystander();
 
   Endpoint& endpoint_;

@@ -90,7 +90,7 @@ void SimClient::begin(Nanos now) {
   EXPECT_EQ(client_->open(fabric_, now), Errc::ok);
 }
 
-void SimClient::start_over() {
+void SimClient::reopen_session() {
   client_->close(fabric_, bench_.now());
 }
 

@@ -19,7 +19,7 @@ class SimBench final : public Bench {
   Nanos now() override { return network.now(); }
   void rest(Fabric& fabric, Nanos until) override;
 
-  sim::CalmChoice choice;
+  sim::ZeroChoice choice;
   sim::Network network;
   sim::SimFabric tester_fabric;
   sim::SimFabric peer_fabric;
@@ -51,7 +51,7 @@ class SimClient {
   // The client uses `fabric`: the bench's own, or a test's fabric on top of it.
   SimClient(SimBench&, Fabric& fabric, const std::function<void(ClientConfig&)>& change = {});
   // Closes the session, then opens a new one.
-  void start_over();
+  void reopen_session();
 
  private:
   void begin(Nanos now);

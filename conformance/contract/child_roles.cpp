@@ -21,7 +21,7 @@ bool await(ofi::OfiFabric& fabric) {
   return ::poll(&waiting, 1, 10000) == 1;
 }
 
-[[noreturn]] void wait_for_the_end() {
+[[noreturn]] void pause_forever() {
   for (;;) ::pause();
 }
 
@@ -31,7 +31,7 @@ int hold() {
   if (!fabric) return 1;
   std::puts("open");
   std::fflush(stdout);
-  wait_for_the_end();
+  pause_forever();
 }
 
 // Like hold(), but SIGTERM runs a handler, which raises SIGKILL.
@@ -43,7 +43,7 @@ int hold_with_handler() {
 }
 
 // Accepts one connection, sends the client a memory target, and stops reacting after the first immediate.
-int go_deaf() {
+int stop_receiving() {
   const auto opened = ofi::open_ofi_fabric({});
   if (!opened) return 1;
   ofi::OfiFabric& fabric = **opened;
@@ -58,7 +58,7 @@ int go_deaf() {
   std::array<FabricEvent, 16> events;
   do {
     for (const FabricEvent& event : std::span(events).first(fabric.poll(steady_now(), events))) {
-      if (std::holds_alternative<event::ImmReceived>(event)) wait_for_the_end();
+      if (std::holds_alternative<event::ImmReceived>(event)) pause_forever();
       const auto* request = std::get_if<event::ConnectRequested>(&event);
       if (request == nullptr) continue;
       fabric.accept(request->request, key, {.send_depth = 16, .receive_depth = 16},
@@ -77,7 +77,7 @@ int play_child_role(const std::string& role) {
   ::setrlimit(RLIMIT_CORE, &no_core);
   if (role == "hold") return hold();
   if (role == "hold-with-handler") return hold_with_handler();
-  if (role == "go-deaf") return go_deaf();
+  if (role == "go-deaf") return stop_receiving();
   return 2;
 }
 

@@ -184,11 +184,11 @@ Target FabricContract::make_revocable(const Link& link, std::size_t bytes) {
   const auto remote_key = server_->fabric().make_revocable_key(link.server, region->id, 0, bytes);
   EXPECT_TRUE(remote_key.has_value());
   if (remote_key) target.remote_key = *remote_key;
-  tell_of_key(link);
+  announce_key(link);
   return target;
 }
 
-void FabricContract::tell_of_key(const Link& link) {
+void FabricContract::announce_key(const Link& link) {
   post_one(*server_, empty_imm(link.server, 0));
   expect(*client_, Kind::imm_received, link.client);
 }

@@ -32,7 +32,7 @@ class FabricPair {
   // listens.
   virtual PathAddress listen_address() = 0;
   virtual PathAddress server_address() = 0;
-  virtual PathAddress nobody_address() = 0;
+  virtual PathAddress unused_address() = 0;
   // Current time for poll().
   virtual Nanos now() = 0;
   // Called after both polls returned no events. A simulation advances to its next event; a real fabric sleeps
@@ -126,7 +126,7 @@ class FabricContract : public ::testing::TestWithParam<FabricCase> {
   Target make_revocable(const Link&, std::size_t bytes);
   // Sends a message on the connection, because a new key is valid only after the peer got a later message on
   // it.
-  void tell_of_key(const Link&);
+  void announce_key(const Link&);
   // Allocates memory of `owner` as a source of writes, filled with `text`.
   Region make_source(Side& owner, std::string_view text);
 

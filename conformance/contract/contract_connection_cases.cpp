@@ -86,7 +86,7 @@ TEST_P(FabricContract, a_reject_carries_private_data_and_is_told_from_refusal) {
 
 TEST_P(FabricContract, a_connect_to_nobody_is_refused) {
   const ConKey key = fresh_key();
-  client().fabric().connect(key, pair().nobody_address(), params(), bytes_of("hello"));
+  client().fabric().connect(key, pair().unused_address(), params(), bytes_of("hello"));
   EXPECT_EQ(expect(client(), Kind::connect_failed, key).reason, Reason::connect_refused);
   run_until_quiet();
   EXPECT_EQ(client().count(Kind::connection_closed), 0u) << "closed before disconnect()";

@@ -165,7 +165,7 @@ TEST_P(FabricContract, a_renewed_key_is_none_of_the_last_fifty) {
     EXPECT_EQ(std::count(keys.begin(), keys.end(), *key), 0);
     keys.push_back(*key);
     target.remote_key.rkey = *key;
-    tell_of_key(link);
+    announce_key(link);
     post_one(client(), write_imm(link.client, source, 7, target, round, round));
     ASSERT_EQ(expect(server(), Kind::imm_received, link.server).imm, round);
   }

@@ -88,7 +88,7 @@ class KeyedPair final : public FabricPair {
   Fabric& server() override { return *server_; }
   PathAddress listen_address() override { return inner_->listen_address(); }
   PathAddress server_address() override { return inner_->server_address(); }
-  PathAddress nobody_address() override { return inner_->nobody_address(); }
+  PathAddress unused_address() override { return inner_->unused_address(); }
   Nanos now() override { return inner_->now(); }
   bool idle() override { return inner_->idle(); }
   unsigned patience() const override { return inner_->patience(); }

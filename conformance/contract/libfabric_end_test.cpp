@@ -29,7 +29,7 @@ class LibfabricEnds : public FabricContract {
   ofi::OfiStats client_stats() { return static_cast<LibfabricPair&>(pair()).client().stats(); }
 
   // Connects to a child process that stops receiving after the immediate that is sent here.
-  ConKey connect_to_deaf(const ChildProcess& child, Target& target) {
+  ConKey connect_to_stalled_child(const ChildProcess& child, Target& target) {
     const ConKey key = fresh_key();
     const auto port = static_cast<std::uint16_t>(std::strtoul(child.greeting().c_str(), nullptr, 10));
     client().fabric().connect(key, {.source = {}, .destination = "127.0.0.1", .port = port},
@@ -74,7 +74,7 @@ TEST_P(LibfabricEnds, a_killed_peer_with_big_writes_outstanding_ends_in_one_loss
   ChildProcess child("go-deaf");
   ASSERT_FALSE(child.greeting().empty());
   Target target;
-  const ConKey key = connect_to_deaf(child, target);
+  const ConKey key = connect_to_stalled_child(child, target);
   const Region source = make_source(client(), std::string(kBig, 'b'));
   post_copies(write_imm(key, source, kBig, target, 0, 2), kBigWrites, 0);
   run_until_quiet();
@@ -90,7 +90,7 @@ TEST_P(LibfabricEnds, a_killed_peer_with_many_small_requests_outstanding_ends_in
   ChildProcess child("go-deaf");
   ASSERT_FALSE(child.greeting().empty());
   Target target;
-  const ConKey key = connect_to_deaf(child, target);
+  const ConKey key = connect_to_stalled_child(child, target);
   const Region source = make_source(client(), std::string(kBig, 's'));
   // The large writes fill the socket, so that the small ones stay queued in the provider.
   post_copies(write_imm(key, source, kBig, target, 0, 2), kBigWrites, 0);

@@ -30,7 +30,7 @@ class LibfabricPair final : public FabricPair {
   PathAddress server_address() override {
     return {.source = {}, .destination = host_, .port = server_->listening_port()};
   }
-  PathAddress nobody_address() override {
+  PathAddress unused_address() override {
     return {.source = {}, .destination = host_, .port = unused_port()};
   }
   Nanos now() override { return steady_now(); }

@@ -29,7 +29,7 @@ class SimPair final : public FabricPair {
   Fabric& server() override { return *server_; }
   PathAddress listen_address() override { return {"n1.p0", ""}; }
   PathAddress server_address() override { return {"", "n1.p0"}; }
-  PathAddress nobody_address() override { return {"", "n1.p1"}; }
+  PathAddress unused_address() override { return {"", "n1.p1"}; }
   Nanos now() override { return network_.now(); }
   bool idle() override { return network_.step(choice_); }
   bool kill_server() override {

@@ -15,7 +15,7 @@ class StreamPair final : public FabricPair {
     tcp::TcpOptions options;
     options.crc = crc;
     network_ = std::make_unique<sim::PipeNetwork>(config, options, 20261125);
-    network_->expect_lies();
+    network_->allow_violations();
     const sim::NodeId client = network_->add_node();
     server_node_ = network_->add_node();
     client_ = network_->open(client, *choice_);
@@ -30,7 +30,7 @@ class StreamPair final : public FabricPair {
   Fabric& server() override { return *server_; }
   PathAddress listen_address() override { return {"n1.p0", ""}; }
   PathAddress server_address() override { return {"", "n1.p0"}; }
-  PathAddress nobody_address() override { return {"", "n1.p1"}; }
+  PathAddress unused_address() override { return {"", "n1.p1"}; }
   Nanos now() override { return network_->now(); }
   bool idle() override {
     if (network_->has_events(0) || network_->has_events(server_node_)) return true;
@@ -49,7 +49,7 @@ class StreamPair final : public FabricPair {
 };
 
 std::unique_ptr<FabricPair> make_whole() {
-  return std::make_unique<StreamPair>(std::make_unique<sim::CalmChoice>(), false);
+  return std::make_unique<StreamPair>(std::make_unique<sim::ZeroChoice>(), false);
 }
 std::unique_ptr<FabricPair> make_cut() {
   return std::make_unique<StreamPair>(std::make_unique<sim::SeededChoice>(20261125), false);

@@ -29,12 +29,12 @@ std::unique_ptr<FabricPair> make_of_one_connection() {
   options.max_connections = 1;
   return TcpPair::open("127.0.0.1", options);
 }
-// Warnings of both ends of make_impatient().
+// Warnings of both ends of make_with_short_timeout().
 std::vector<std::string>& warnings() {
   static std::vector<std::string> lines;
   return lines;
 }
-std::unique_ptr<FabricPair> make_impatient() {
+std::unique_ptr<FabricPair> make_with_short_timeout() {
   tcp::TcpOptions options;
   options.undelivered_timeout_ms = 1000;
   warnings().clear();
@@ -48,7 +48,7 @@ std::unique_ptr<FabricPair> make_boundless() {
   options.undelivered_timeout_ms = 0;
   return TcpPair::open("127.0.0.1", options);
 }
-std::unique_ptr<FabricPair> make_poor() {
+std::unique_ptr<FabricPair> make_without_memory() {
   tcp::TcpOptions options;
   options.max_memory = 1;
   return TcpPair::open("127.0.0.1", options);
@@ -370,13 +370,14 @@ TEST_P(TcpBoundless, a_request_is_answered_at_leisure) {
 
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpBoundless, ::testing::Values(FabricCase{"boundless", make_boundless}),
                          case_name);
-INSTANTIATE_TEST_SUITE_P(Tcp, TcpReply, ::testing::Values(FabricCase{"impatient", make_impatient}),
+INSTANTIATE_TEST_SUITE_P(Tcp, TcpReply, ::testing::Values(FabricCase{"impatient", make_with_short_timeout}),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpLimitOfConnections,
                          ::testing::Values(FabricCase{"one", make_of_one_connection}), case_name);
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpLimitOfOutstanding, ::testing::Values(FabricCase{"tight", make_tight}),
                          case_name);
-INSTANTIATE_TEST_SUITE_P(Tcp, TcpLimitOfMemory, ::testing::Values(FabricCase{"poor", make_poor}), case_name);
+INSTANTIATE_TEST_SUITE_P(Tcp, TcpLimitOfMemory, ::testing::Values(FabricCase{"poor", make_without_memory}),
+                         case_name);
 
 }  // namespace
 }  // namespace rtrs::conformance

@@ -19,7 +19,7 @@ std::unique_ptr<TcpPair> TcpPair::open(const char* host, const tcp::TcpOptions& 
 }
 
 // A port that was just free and that the kernel does not assign again soon.
-PathAddress TcpPair::nobody_address() {
+PathAddress TcpPair::unused_address() {
   const int probe = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;

@@ -24,7 +24,7 @@ class TcpPair final : public FabricPair {
   PathAddress server_address() override {
     return {.source = {}, .destination = host_, .port = server_->listening_port()};
   }
-  PathAddress nobody_address() override;
+  PathAddress unused_address() override;
   Nanos now() override {
     return static_cast<Nanos>(std::chrono::steady_clock::now().time_since_epoch().count());
   }

@@ -14,7 +14,7 @@ tls::TestCredentials& credentials() {
 tcp::TlsOptions with(const tls::Credentials& given) {
   const auto context = tls::open_context(given);
   EXPECT_TRUE(context) << context.error();
-  return {.context = context ? *context : nullptr, .plain_too = false};
+  return {.context = context ? *context : nullptr, .allow_plain = false};
 }
 
 std::unique_ptr<FabricPair> make_key() {
@@ -24,7 +24,7 @@ std::unique_ptr<FabricPair> make_certificate() {
   return TcpPair::open("[::1]", {}, with(credentials().issue({})));
 }
 // Changes the TLS key every 20 MiB.
-std::unique_ptr<FabricPair> make_hasty() {
+std::unique_ptr<FabricPair> make_with_frequent_key_updates() {
   tls::Credentials given = credentials().keys({"alice"});
   given.records_per_key = 1200;
   return TcpPair::open("127.0.0.1", {}, with(given));
@@ -40,7 +40,7 @@ std::unique_ptr<FabricPair> make_kernel() {
 INSTANTIATE_TEST_SUITE_P(Tls, FabricContract,
                          ::testing::Values(FabricCase{"key", make_key},
                                            FabricCase{"certificate", make_certificate},
-                                           FabricCase{"hasty", make_hasty},
+                                           FabricCase{"hasty", make_with_frequent_key_updates},
                                            FabricCase{"kernel", make_kernel}),
                          case_name);
 

@@ -34,7 +34,7 @@ tcp::TlsOptions with(tls::Credentials given) {
   given.kernel = false;
   const auto context = tls::open_context(given);
   EXPECT_TRUE(context) << context.error();
-  return {.context = context ? *context : nullptr, .plain_too = false};
+  return {.context = context ? *context : nullptr, .allow_plain = false};
 }
 
 std::unique_ptr<FabricPair> make_certificate() {
@@ -64,7 +64,7 @@ class Stranger {
     flush();
   }
   // Sends both in one piece and corrupts the last encrypted byte of `second`.
-  void say_and_spoil(std::span<const std::byte> first, std::span<const std::byte> second) {
+  void send_and_corrupt(std::span<const std::byte> first, std::span<const std::byte> second) {
     seal(first);
     seal(second);
     std::vector<std::byte> sealed(channel_->output().begin(), channel_->output().end());
@@ -97,7 +97,7 @@ class TcpTls : public FabricContract {
   }
   // Accepts the client after it has sent `too_early` directly behind its connect request; returns the
   // server's key.
-  ConKey come_in(Stranger& stranger, std::string_view too_early) {
+  ConKey accept_client(Stranger& stranger, std::string_view too_early) {
     EXPECT_TRUE(run_until([&] {
       stranger.go_on();
       return stranger.established();
@@ -240,10 +240,10 @@ TEST_P(TcpTls, a_record_that_was_changed_ends_the_connection_behind_what_came_be
   const auto to = net::parse_address("127.0.0.1", pair().server_address().port);
   ASSERT_TRUE(to);
   Stranger stranger(with(credentials().issue({})), *to);
-  const ConKey key = come_in(stranger, {});
+  const ConKey key = accept_client(stranger, {});
   // The empty write that every client sends first.
   std::array<std::byte, 20> begin{std::byte{0}, std::byte{14}, std::byte{0xc1}, std::byte{0x40}};
-  stranger.say_and_spoil(begin, begin);
+  stranger.send_and_corrupt(begin, begin);
   const SeenEvent lost = expect(server(), Kind::connection_lost, key);
   EXPECT_EQ(lost.reason, Reason::tls_failed);
   server().fabric().disconnect(key);
@@ -255,7 +255,7 @@ TEST_P(TcpTls, octets_behind_a_request_without_an_answer_are_refused) {
   ASSERT_TRUE(to);
   for (const bool too_early : {false, true}) {
     Stranger stranger(with(credentials().issue({})), *to);
-    const ConKey key = come_in(stranger, too_early ? "x" : "");
+    const ConKey key = accept_client(stranger, too_early ? "x" : "");
     run_until_quiet();
     EXPECT_EQ(server().count(Kind::connection_lost, key), too_early ? 1U : 0U);
     if (too_early) {

@@ -63,7 +63,7 @@ std::unique_ptr<VerbsPair> VerbsPair::open(const std::string& host, const verbs:
   return pair;
 }
 
-PathAddress VerbsPair::nobody_address() {
+PathAddress VerbsPair::unused_address() {
   // A port that was just free and is not assigned again soon.
   const auto probe = verbs::open_verbs_fabric({});
   PathAddress address = listen_address();

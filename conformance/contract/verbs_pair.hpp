@@ -24,7 +24,7 @@ class VerbsPair final : public FabricPair {
   PathAddress server_address() override {
     return {.source = {}, .destination = host_, .port = server_->listening_port()};
   }
-  PathAddress nobody_address() override;
+  PathAddress unused_address() override;
   Nanos now() override;
   bool idle() override;
   unsigned patience() const override { return 400; }

@@ -83,7 +83,7 @@ class World {
       case 14:
         return operate();
       default:
-        return misbehave(key);
+        return feed_violation(key);
     }
   }
 
@@ -239,7 +239,7 @@ class World {
         if (draws_.rarely(4)) feed(CloseRequested{now_});
     }
   }
-  void misbehave(ConKey key) {
+  void feed_violation(ConKey key) {
     if (draws_.below(2) == 0) return feed(PeerBroke{now_, key, wire::Refusal::bad_magic});
     feed(KeyInvalidated{now_, key,
                         static_cast<std::uint16_t>(draws_.rarely(3) ? kNoPermit : draws_.below(5))});

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   while (draws.left()) {
     const std::uint32_t what = draws.below(4);
     const std::uint32_t who = draws.below(12);
-    const char* broken = checked.obey(what, who, draws.below(5));
+    const char* broken = checked.execute_command(what, who, draws.below(5));
     if (broken != nullptr) std::fprintf(stderr, "broken: %s\n", broken);
     RTRS_FUZZ_CHECK(broken == nullptr);
     pairs.reached(checked.sessions() * 16 + checked.names(), what * 16 + who);

@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadConnect{"not_first", [](Message& m) { m[44] = std::byte{0}; }, kEnxio}),
     ByName{});
 
-TEST_F(HostileClientTest, WhoComesWhileTheServerEndsIsNotSaidToBeDisconnectedByAnOperator) {
+TEST_F(HostileClientTest, ClientDuringShutdownIsNotLoggedAsDisconnectedByAnOperator) {
   server.close(server_fabric, world.network.now());
   peer.connect(kService, conn_req(0), kServer);
   ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connect_failed) == 1; }));
@@ -130,7 +130,7 @@ TEST_P(HostileInfoTest, ClosesThePath) {
   expect_cut_off();
 }
 
-Message spoiled_info(const std::function<void(Message&)>& spoil) {
+Message corrupted_info_req(const std::function<void(Message&)>& spoil) {
   Message message = info_req();
   spoil(message);
   return message;
@@ -139,14 +139,14 @@ INSTANTIATE_TEST_SUITE_P(
     Fields, HostileInfoTest,
     testing::Values(
         BadMessage{"empty", [] { return Message(1); }},
-        BadMessage{"short", [] { return spoiled_info([](Message& m) { m.resize(271); }); }},
-        BadMessage{"type", [] { return spoiled_info([](Message& m) { m[0] = std::byte{9}; }); }},
-        BadMessage{"slash", [] { return spoiled_info([](Message& m) { m[3] = std::byte{'/'}; }); }},
-        BadMessage{"dot", [] { return spoiled_info([](Message& m) { m[3] = std::byte{'.'}; }); }},
-        BadMessage{"no_name", [] { return spoiled_info([](Message& m) { m[2] = std::byte{0}; }); }},
+        BadMessage{"short", [] { return corrupted_info_req([](Message& m) { m.resize(271); }); }},
+        BadMessage{"type", [] { return corrupted_info_req([](Message& m) { m[0] = std::byte{9}; }); }},
+        BadMessage{"slash", [] { return corrupted_info_req([](Message& m) { m[3] = std::byte{'/'}; }); }},
+        BadMessage{"dot", [] { return corrupted_info_req([](Message& m) { m[3] = std::byte{'.'}; }); }},
+        BadMessage{"no_name", [] { return corrupted_info_req([](Message& m) { m[2] = std::byte{0}; }); }},
         BadMessage{"unterminated",
                    [] {
-                     return spoiled_info(
+                     return corrupted_info_req(
                          [](Message& m) { std::fill(m.begin() + 2, m.end(), std::byte{'x'}); });
                    }}),
     ByName{});
@@ -231,7 +231,7 @@ TEST_F(HostileClientTest, SecondRequestOnABusyChunkClosesThePath) {  // L22
   EXPECT_EQ(server.stats().dropped_responses, 1U);
 }
 
-TEST_F(HostileClientTest, HonestSessionBesideALiarDoesNotNotice) {
+TEST_F(HostileClientTest, CorrectSessionIsUnaffectedByAMisbehavingClient) {
   const sim::NodeId third = world.network.add_node();
   sim::SimFabric honest_fabric(world.network, third, world.choice);
   ClientOptions options;

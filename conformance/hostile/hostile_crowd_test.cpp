@@ -14,17 +14,17 @@ constexpr std::uint32_t kChunk = 8192;
 // A server, correct clients each on its own node, and a misbehaving client on node 0.
 class HostileCrowdTest : public testing::Test {
  protected:
-  class Party {
+  class TestEndpoint {
    public:
-    Party(HostileCrowdTest& test, sim::NodeId node) : sim(test.network, node, test.choice) {}
+    TestEndpoint(HostileCrowdTest& test, sim::NodeId node) : sim(test.network, node, test.choice) {}
     sim::SimFabric sim;
     sim::Judge unused;
     sim::HeartbeatWatch hearts{unused, HeartbeatConfig{}};
     sim::WatchedFabric fabric{sim, hearts, sim::ClockRate{}};  // holdings() shows leaks
   };
-  struct Honest : Party {
-    Honest(HostileCrowdTest& test, const ClientOptions& options)
-        : Party(test, test.network.add_node()), client(options, nullptr) {}
+  struct CorrectClient : TestEndpoint {
+    CorrectClient(HostileCrowdTest& test, const ClientOptions& options)
+        : TestEndpoint(test, test.network.add_node()), client(options, nullptr) {}
     Client client;
     unsigned answered = 0, ok = 0;
   };
@@ -53,7 +53,7 @@ class HostileCrowdTest : public testing::Test {
   }
   void start(std::uint16_t max_sessions, std::uint16_t max_half_open = 16) {
     network.add_node();
-    server_party = std::make_unique<Party>(*this, network.add_node());
+    server_endpoint = std::make_unique<TestEndpoint>(*this, network.add_node());
     liar = std::make_unique<sim::SimFabric>(network, 0, choice);
     ServerConfig config;
     config.queue_depth = 2;
@@ -62,40 +62,41 @@ class HostileCrowdTest : public testing::Test {
     config.max_sessions = max_sessions;
     config.max_half_open = max_half_open;
     server = std::make_unique<Server>(clamp_to(config, network.capabilities()), nullptr);
-    ASSERT_EQ(server->listen(server_party->fabric, 0, PathAddress{}), Errc::ok);
+    ASSERT_EQ(server->listen(server_endpoint->fabric, 0, PathAddress{}), Errc::ok);
   }
-  Honest& join(const ClientOptions& how) {
-    clients.push_back(std::make_unique<Honest>(*this, how));
+  CorrectClient& join(const ClientOptions& how) {
+    clients.push_back(std::make_unique<CorrectClient>(*this, how));
     EXPECT_EQ(clients.back()->client.open(clients.back()->fabric, network.now()), Errc::ok);
     return *clients.back();
   }
-  void write(Honest& one) {
+  void write(CorrectClient& one) {
     IoRequest io;
     io.direction = Direction::write;
     io.data = data;
     EXPECT_EQ(one.client.submit(one.fabric, network.now(), io), Errc::ok);
   }
-  bool is_whole(const Honest& one) const {
+  bool is_whole(const CorrectClient& one) const {
     const auto paths = one.client.paths();
     return std::all_of(paths.begin(), paths.end(), [](const auto& path) {
       return path.state == PathState::connected || path.state == PathState::absent;
     });
   }
-  void leave(Honest& one) { one.client.close(one.fabric, network.now()); }
+  void leave(CorrectClient& one) { one.client.close(one.fabric, network.now()); }
 
   void connect(ConKey key, const Message& bytes) {
     liar->connect(key, PathAddress{"n0.p0", "n1.p0", 1234}, ConnectionParams{64, 64}, bytes);
   }
   unsigned heard(SeenEvent::Kind kind) const {
-    return static_cast<unsigned>(std::count(liar_heard.begin(), liar_heard.end(), kind));
+    return static_cast<unsigned>(std::count(hostile_events.begin(), hostile_events.end(), kind));
   }
 
   void poll_all() {
     const Nanos now = network.now();
     std::array<ServerEvent, 64> events;
-    const std::size_t count = server->poll(server_party->fabric, now, events);
+    const std::size_t count = server->poll(server_endpoint->fabric, now, events);
     for (const ServerEvent& event : std::span(events).first(count)) {
-      if (event.kind == ServerEvent::Kind::request) server->respond(server_party->fabric, now, event.id, 0);
+      if (event.kind == ServerEvent::Kind::request)
+        server->respond(server_endpoint->fabric, now, event.id, 0);
     }
     for (const auto& one : clients) {
       std::array<IoCompletion, 8> done;
@@ -107,7 +108,7 @@ class HostileCrowdTest : public testing::Test {
     std::array<FabricEvent, 32> heard_now;
     const std::size_t said = liar->poll(now, heard_now);
     for (const FabricEvent& event : std::span(heard_now).first(said))
-      liar_heard.push_back(test::seen(event).kind);
+      hostile_events.push_back(test::seen(event).kind);
   }
   bool run_until(const std::function<bool()>& done, Nanos limit = seconds(120)) {
     const Nanos end = network.now() + limit;
@@ -136,17 +137,17 @@ class HostileCrowdTest : public testing::Test {
              });
     }));
     const std::string nothing = sim::to_string(sim::Holdings{});
-    EXPECT_EQ(sim::to_string(server_party->fabric.holdings()), nothing);
+    EXPECT_EQ(sim::to_string(server_endpoint->fabric.holdings()), nothing);
     for (const auto& one : clients) EXPECT_EQ(sim::to_string(one->fabric.holdings()), nothing);
   }
 
-  sim::CalmChoice choice;
+  sim::ZeroChoice choice;
   sim::Network network;
-  std::unique_ptr<Party> server_party;
+  std::unique_ptr<TestEndpoint> server_endpoint;
   std::unique_ptr<Server> server;
   std::unique_ptr<sim::SimFabric> liar;
-  std::vector<SeenEvent::Kind> liar_heard;
-  std::vector<std::unique_ptr<Honest>> clients;
+  std::vector<SeenEvent::Kind> hostile_events;
+  std::vector<std::unique_ptr<CorrectClient>> clients;
   std::vector<std::byte> data = std::vector<std::byte>(4096);
 };
 
@@ -165,9 +166,9 @@ TEST_F(HostileCrowdTest, R01AHandshakeThatTakesItsTimeIsEndedByATimerThatNobodyR
   expect_nothing_left();
 }
 
-TEST_F(HostileCrowdTest, R26SessionsThatOneClientUsesUpAreMissedByNobodyForLong) {
+TEST_F(HostileCrowdTest, R26SessionsUsedUpByOneClientAreSoonFree) {
   start(4);
-  Honest& early = join(options(1, 2));
+  CorrectClient& early = join(options(1, 2));
   EXPECT_TRUE(run_until([&] { return is_whole(early) && early.client.link_up(); }));
   for (std::uint8_t session = 0; session < 8; ++session)
     connect({0, session, 1}, conn_req(0, static_cast<std::uint8_t>(0x40 + session),
@@ -175,7 +176,7 @@ TEST_F(HostileCrowdTest, R26SessionsThatOneClientUsesUpAreMissedByNobodyForLong)
   pass(seconds(2));
   EXPECT_GE(heard(SeenEvent::Kind::connected), 3U);
   EXPECT_GE(heard(SeenEvent::Kind::connect_failed), 1U);
-  Honest& late = join(options(2, 2));
+  CorrectClient& late = join(options(2, 2));
   write(early);
   EXPECT_TRUE(run_until([&] { return early.ok == 1; }, seconds(2)));
   // Unused half-open sessions are closed to make room, long before the handshake timeout.
@@ -194,15 +195,15 @@ TEST_F(HostileCrowdTest, R17AConnectRequestAloneCostsTheServerNoChunks) {
                                       static_cast<std::uint8_t>(0x60 + session)));
   pass(seconds(2));
   EXPECT_EQ(server->session_count(), 4U);
-  EXPECT_EQ(server_party->fabric.holdings().regions, 0);
-  Honest& honest = join(options(1, 1));
+  EXPECT_EQ(server_endpoint->fabric.holdings().regions, 0);
+  CorrectClient& honest = join(options(1, 1));
   EXPECT_TRUE(run_until([&] { return is_whole(honest) && honest.client.link_up(); }));
-  EXPECT_EQ(server_party->fabric.holdings().regions, 1);
+  EXPECT_EQ(server_endpoint->fabric.holdings().regions, 1);
   for (std::uint8_t session = 0; session < 4; ++session) liar->disconnect({0, session, 1});
   expect_nothing_left();
 }
 
-TEST_F(HostileCrowdTest, EachSessionThatGivesWayIsCountedOnce) {
+TEST_F(HostileCrowdTest, EachEvictedSessionIsCountedOnce) {
   start(16, 4);
   for (std::uint8_t session = 0; session < 6; ++session) {
     connect({0, session, 1}, conn_req(0, static_cast<std::uint8_t>(0x40 + session),
@@ -210,7 +211,7 @@ TEST_F(HostileCrowdTest, EachSessionThatGivesWayIsCountedOnce) {
     pass(milliseconds(100));
     EXPECT_EQ(server->stats().crowded_out, session < 4U ? 0U : session - 3U);
   }
-  Honest& honest = join(options(1, 1));
+  CorrectClient& honest = join(options(1, 1));
   EXPECT_TRUE(run_until([&] { return is_whole(honest) && honest.client.link_up(); }));
   leave(honest);
   EXPECT_TRUE(run_until([&] { return honest.client.closed(); }));
@@ -220,9 +221,9 @@ TEST_F(HostileCrowdTest, EachSessionThatGivesWayIsCountedOnce) {
 }
 
 // One address sends connect requests without end, 20 for each attempt of a correct client.
-TEST_F(HostileCrowdTest, R26ACrowdOfHalfOpenSessionsKeepsNobodyOut) {
+TEST_F(HostileCrowdTest, R26HalfOpenSessionsKeepNoClientOut) {
   start(16, 4);
-  std::vector<Honest*> honest;
+  std::vector<CorrectClient*> honest;
   std::uint16_t epoch = 0;
   for (std::uint16_t round = 0; round < 200; ++round) {
     const auto number = static_cast<std::uint8_t>(round);
@@ -231,7 +232,7 @@ TEST_F(HostileCrowdTest, R26ACrowdOfHalfOpenSessionsKeepsNobodyOut) {
     pass(milliseconds(25));
     EXPECT_LE(server->session_count(), 16U);
   }
-  for (Honest* one : honest) {
+  for (CorrectClient* one : honest) {
     EXPECT_TRUE(run_until([&] { return is_whole(*one) && one->client.link_up(); }, seconds(5)));
     write(*one);
     EXPECT_TRUE(run_until([&] { return one->ok == 1; }, seconds(2)));
@@ -242,12 +243,12 @@ TEST_F(HostileCrowdTest, R26ACrowdOfHalfOpenSessionsKeepsNobodyOut) {
   expect_nothing_left();
 }
 
-TEST_F(HostileCrowdTest, TwoLivingClientsOfOneIdentityTroubleEachOtherAndNobodyElse) {
+TEST_F(HostileCrowdTest, TwoClientsOfOneIdentityAffectOnlyEachOther) {
   start(8);
-  Honest& bystander = join(options(1, 2));
-  Honest& first = join(options(7, 2));
+  CorrectClient& bystander = join(options(1, 2));
+  CorrectClient& first = join(options(7, 2));
   EXPECT_TRUE(run_until([&] { return is_whole(first) && is_whole(bystander); }));
-  Honest& twin = join(options(7, 2));  // a cloned machine with the same UUIDs
+  CorrectClient& twin = join(options(7, 2));  // a cloned machine with the same UUIDs
   unsigned submitted = 0;
   for (; submitted < 30; ++submitted) {
     write(bystander);

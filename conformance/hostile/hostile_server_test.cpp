@@ -51,7 +51,7 @@ class HostileServerTest : public testing::Test {
       rsp.flags = flags;
       Message bytes(wire::kConnRspBytes);
       ASSERT_EQ(wire::encode(rsp, bytes), bytes.size());
-      spoil_conn_rsp(bytes);
+      corrupt_conn_rsp(bytes);
       peer.fabric.accept(event.request, key, ConnectionParams{64, 256}, bytes);
       peer.fabric.post_receive(key, 64, 512);
     } else if (event.kind == SeenEvent::Kind::message_received) {
@@ -60,7 +60,7 @@ class HostileServerTest : public testing::Test {
       const wire::Descriptor run{remote_key.remote_addr, remote_key.rkey, 8 * kChunk};
       Message bytes(wire::info_rsp_bytes(1));
       ASSERT_EQ(wire::encode_info_rsp(std::span(&run, 1), bytes), bytes.size());
-      spoil_info_rsp(bytes);
+      corrupt_info_rsp(bytes);
       peer.send(keys[0], bytes);
     }
   }
@@ -93,8 +93,8 @@ class HostileServerTest : public testing::Test {
   std::vector<std::byte> data = std::vector<std::byte>(4096);
   std::vector<IoCompletion> done;
   std::vector<PathChanged> lost;
-  std::function<void(Message&)> spoil_conn_rsp = [](Message&) {};
-  std::function<void(Message&)> spoil_info_rsp = [](Message&) {};
+  std::function<void(Message&)> corrupt_conn_rsp = [](Message&) {};
+  std::function<void(Message&)> corrupt_info_rsp = [](Message&) {};
 };
 
 struct Spoiled {
@@ -107,11 +107,11 @@ void PrintTo(const Spoiled& spoiled, std::ostream* out) {
 
 class HostileConnRspTest : public HostileServerTest, public testing::WithParamInterface<Spoiled> {};
 TEST_P(HostileConnRspTest, FailsTheAttemptAndIsTriedAgain) {
-  spoil_conn_rsp = GetParam().spoil;
+  corrupt_conn_rsp = GetParam().spoil;
   open();
   expect_path_lost(Reason::bad_conn_rsp);
   EXPECT_TRUE(world.run_until([this] { return lost.size() >= 2; }));
-  spoil_conn_rsp = [](Message&) {};
+  corrupt_conn_rsp = [](Message&) {};
   EXPECT_TRUE(world.run_until([this] { return client.link_up(); }));
 }
 INSTANTIATE_TEST_SUITE_P(
@@ -133,10 +133,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 class HostileInfoRspTest : public HostileServerTest, public testing::WithParamInterface<Spoiled> {};
 TEST_P(HostileInfoRspTest, FailsTheAttemptAndIsTriedAgain) {
-  spoil_info_rsp = GetParam().spoil;
+  corrupt_info_rsp = GetParam().spoil;
   open();
   expect_path_lost(Reason::protocol_violation);
-  spoil_info_rsp = [](Message&) {};
+  corrupt_info_rsp = [](Message&) {};
   EXPECT_TRUE(world.run_until([this] { return client.link_up(); }));
 }
 INSTANTIATE_TEST_SUITE_P(

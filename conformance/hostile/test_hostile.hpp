@@ -75,7 +75,7 @@ class World {
     }
     return false;
   }
-  sim::CalmChoice choice;
+  sim::ZeroChoice choice;
   sim::Network network;
   std::function<void(Nanos)> step = [](Nanos) {};
   std::function<Nanos()> deadline = [] { return kNever; };

@@ -15,7 +15,7 @@
 namespace {
 
 using namespace rtrs::iwarp;
-using Octets = std::vector<std::byte>;
+using ByteVector = std::vector<std::byte>;
 
 constexpr unsigned kIpBytes = 20;
 constexpr unsigned kTcpBytes = 20;
@@ -78,7 +78,7 @@ class End {
   End(Capture& capture, unsigned side, std::size_t segment, bool crc)
       : writer(crc), out(arena_, pieces_), capture_(capture), side_(side), segment_(segment) {}
   void flush() {
-    Octets octets;
+    ByteVector octets;
     for (const Bytes& piece : out.pieces()) octets.insert(octets.end(), piece.begin(), piece.end());
     out.clear();
     for (std::size_t at = 0; at < octets.size();) {
@@ -90,7 +90,7 @@ class End {
   }
 
  private:
-  Octets arena_ = Octets(8192);
+  ByteVector arena_ = ByteVector(8192);
   std::vector<Bytes> pieces_ = std::vector<Bytes>(128);
 
  public:
@@ -106,8 +106,8 @@ class End {
 // Writes the session: each kind of SEND once, two rounds of eight requests and responses, a write of 128 KiB,
 // and a TERMINATE.
 bool converse(End& client, End& server) {
-  const Octets data(std::size_t{128} << 10U, std::byte{0x5a});
-  const Octets some(60, std::byte{0x21});
+  const ByteVector data(std::size_t{128} << 10U, std::byte{0x5a});
+  const ByteVector some(60, std::byte{0x21});
   const auto part = [&data](std::size_t size) { return std::array{Bytes(data).first(size)}; };
   bool good = client.writer.empty_write(client.out);
   client.flush();
@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
     reject |= std::string_view(argv[i]) == "reject";
   }
   Capture capture(argv[1]);
-  const Octets data(kMaxCallerBytes, std::byte{0x42});
+  const ByteVector data(kMaxCallerBytes, std::byte{0x42});
   std::array<std::byte, kMaxGreetingBytes> frame{};
   const Wishes wishes{.crc = crc, .send_with_immediate = true};
   capture.send(0, Bytes(frame).first(write_request({.wishes = wishes}, data, frame)), segment);

@@ -14,7 +14,7 @@ namespace rtrs::sim::client_promises_test {
 
 namespace {
 
-ClientConfig hurried() {
+ClientConfig short_timeouts() {
   ClientConfig config;
   config.queue_timeout = seconds(10);
   config.request_timeout = seconds(5);
@@ -43,7 +43,7 @@ PathEvent link_up(Nanos at) {
 
 TEST(ClientPromises, NoPathBeforeQueueTimeoutWithoutAPathIsFound) {
   Judge judge;
-  ClientPromises promises(judge, hurried(), true);
+  ClientPromises promises(judge, short_timeouts(), true);
   promises.note(link_down(seconds(100)));
   promises.poll_begins({});
   promises.completed(1, Errc::no_path, seconds(50), seconds(110));
@@ -57,7 +57,7 @@ TEST(ClientPromises, NoPathBeforeQueueTimeoutWithoutAPathIsFound) {
 TEST(ClientPromises, NoPathAfterAnOutageIsFoundUnlessTheRequestHasSeveralMessages) {
   for (const bool whole_requests : {true, false}) {
     Judge judge;
-    ClientPromises promises(judge, hurried(), whole_requests);
+    ClientPromises promises(judge, short_timeouts(), whole_requests);
     promises.note(link_down(seconds(100)));
     promises.note(link_up(seconds(110)));
     promises.poll_begins({});
@@ -72,7 +72,7 @@ TEST(ClientPromises, NoPathAfterAnOutageIsFoundUnlessTheRequestHasSeveralMessage
 TEST(ClientPromises, NoPathOfARequestOfSeveralMessagesNeedsAnOutageOfQueueTimeout) {
   for (const Nanos submitted : {seconds(50), seconds(102)}) {
     Judge judge;
-    ClientPromises promises(judge, hurried(), false);
+    ClientPromises promises(judge, short_timeouts(), false);
     promises.note(link_down(seconds(100)));
     promises.note(link_up(submitted == seconds(50) ? seconds(110) - 1 : seconds(111)));
     promises.poll_begins({});
@@ -85,7 +85,7 @@ TEST(ClientPromises, NoPathOfARequestOfSeveralMessagesNeedsAnOutageOfQueueTimeou
 
 TEST(ClientPromises, NoPathCountsFromTheSubmissionToo) {
   Judge judge;
-  ClientPromises promises(judge, hurried(), true);
+  ClientPromises promises(judge, short_timeouts(), true);
   promises.note(link_down(seconds(100)));
   promises.poll_begins({});
   promises.completed(1, Errc::no_path, seconds(105), seconds(112));
@@ -94,7 +94,7 @@ TEST(ClientPromises, NoPathCountsFromTheSubmissionToo) {
 
 TEST(ClientPromises, APathLostForRequestTimeoutWithoutARequestThatFailsIsFound) {
   Judge judge;
-  ClientPromises promises(judge, hurried(), true);
+  ClientPromises promises(judge, short_timeouts(), true);
   for (const bool fails : {true, false}) {
     EXPECT_FALSE(judge.failed());
     promises.poll_begins({});
@@ -108,7 +108,7 @@ TEST(ClientPromises, APathLostForRequestTimeoutWithoutARequestThatFailsIsFound) 
 
 TEST(ClientPromises, ARequestWithoutAnAnswerAfterRequestTimeoutIsFound) {
   Judge judge;
-  ClientPromises promises(judge, hurried(), true);
+  ClientPromises promises(judge, short_timeouts(), true);
   promises.note(path_event(PathState::draining, Reason::heartbeat_lost, seconds(100)));
   promises.check_oldest(seconds(100), seconds(200));  // the request may have been resent
   promises.check_oldest(seconds(101), seconds(106) - 1);
@@ -119,7 +119,7 @@ TEST(ClientPromises, ARequestWithoutAnAnswerAfterRequestTimeoutIsFound) {
 
 TEST(ClientPromises, ADeadlineBeforeWhatTheFabricHoldsIsFound) {
   Judge judge;
-  ClientPromises promises(judge, hurried(), true);
+  ClientPromises promises(judge, short_timeouts(), true);
   for (const std::size_t taken : {5U, 4U}) {
     EXPECT_FALSE(judge.failed());
     promises.poll_begins({5, kNever, 0});
@@ -131,7 +131,7 @@ TEST(ClientPromises, ADeadlineBeforeWhatTheFabricHoldsIsFound) {
 
 TEST(ClientPromises, APathThatIsClosedThoughNobodyAskedIsFound) {
   Judge judge;
-  ClientPromises promises(judge, hurried(), true);
+  ClientPromises promises(judge, short_timeouts(), true);
   promises.asked_to_end(0, 5);
   promises.note(path_event(PathState::connecting, Reason::none, 5));
   promises.note(path_event(PathState::closed, Reason::requested, 6));
@@ -143,7 +143,7 @@ TEST(ClientPromises, APathThatIsClosedThoughNobodyAskedIsFound) {
 
 TEST(ClientPromises, ADelayWithoutBoundIsFound) {
   Judge judge;
-  const ClientConfig config = hurried();
+  const ClientConfig config = short_timeouts();
   ClientPromises promises(judge, config, true);
   const Nanos longest = config.reconnect_max + config.reconnect_jitter;
   promises.note(path_event(PathState::waiting, Reason::connect_refused, 0, longest));
@@ -154,7 +154,7 @@ TEST(ClientPromises, ADelayWithoutBoundIsFound) {
 
 TEST(ClientPromises, SilenceOfAConnectionThatDeliversIsFound) {
   Judge judge;
-  ClientPromises promises(judge, hurried(), true);
+  ClientPromises promises(judge, short_timeouts(), true);
   promises.poll_begins({0, kNever, 2});
   promises.note(path_event(PathState::draining, Reason::connection_silent, 0));
   EXPECT_FALSE(judge.failed());
@@ -177,7 +177,7 @@ PathStatus status(PathState state, Nanos retry_at = 0, bool held_back = false) {
 // True if the oracle rejects this history of one recover command.
 bool refused(std::vector<PathStatus> before, std::vector<PathStatus> after, unsigned tried) {
   Judge judge;
-  ClientPromises promises(judge, hurried(), true);
+  ClientPromises promises(judge, short_timeouts(), true);
   promises.recovered(before, after, tried, seconds(101));
   return fails_with(judge, Oracle::promises);
 }
@@ -202,14 +202,14 @@ TEST(ClientPromises, APathThatStaysDownAfterARecoverIsFound) {
 TEST(ClientPromises, APathThatWasRecoveredWhileItEndedDoesNotWait) {
   for (const Nanos delay : {Nanos{0}, seconds(1)}) {
     Judge judge;
-    ClientPromises promises(judge, hurried(), true);
+    ClientPromises promises(judge, short_timeouts(), true);
     const std::vector<PathStatus> ends{status(PathState::draining)};
     promises.recovered(ends, ends, 1, seconds(101));
     promises.note(path_event(PathState::waiting, Reason::heartbeat_lost, seconds(102), delay));
     EXPECT_EQ(fails_with(judge, Oracle::promises), delay != 0);
   }
   Judge judge;
-  ClientPromises promises(judge, hurried(), true);
+  ClientPromises promises(judge, short_timeouts(), true);
   const std::vector<PathStatus> ends{status(PathState::draining)};
   promises.recovered(ends, ends, 1, seconds(101));
   promises.note(path_event(PathState::connecting, Reason::none, seconds(102)));
@@ -221,7 +221,7 @@ TEST(ClientPromises, APathThatWasRecoveredWhileItEndedDoesNotWait) {
 TEST(ClientPromises, TheTimeOfTheNextAttemptIsThatOfAPathThatWaitsForOne) {
   const auto is_refused = [](const PathStatus& one, Nanos now) {
     Judge judge;
-    ClientPromises promises(judge, hurried(), true);
+    ClientPromises promises(judge, short_timeouts(), true);
     promises.check_attempts(std::span(&one, 1), now);
     return fails_with(judge, Oracle::promises);
   };

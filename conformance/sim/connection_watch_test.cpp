@@ -230,7 +230,7 @@ TEST(ConnectionWatch, AnOldLossExplainsNothing) {
   EXPECT_TRUE(fails_with(one.judge, Oracle::losses));
 }
 
-TEST(CloseWatch, WhoHasNotClosedAfterItsBoundIsFound) {
+TEST(CloseWatch, LateCloseIsFound) {
   for (const bool ended : {false, true}) {
     Judge judge;
     CloseWatch watch(judge, "client 1", seconds(10), seconds(3), seconds(2));

@@ -19,7 +19,7 @@ bool fails(const Judge& judge) {
 }  // namespace
 
 // A server with limits: three sessions, two per address, one half-open session.
-class Crowds : public ::testing::Test {
+class CrowdWatchTest : public ::testing::Test {
  protected:
   static ServerConfig limits() {
     ServerConfig config;
@@ -55,7 +55,7 @@ class Crowds : public ::testing::Test {
 
 // The session's connections have ended, but the server still executes its requests when a path joins it
 // again.
-TEST_F(Crowds, APathThatComesBackToItsSessionMakesNoHalfOpenOne) {
+TEST_F(CrowdWatchTest, APathThatComesBackToItsSessionMakesNoHalfOpenOne) {
   open(0, 7);
   watch.named(key(0));
   watch.lost(key(0));
@@ -65,7 +65,7 @@ TEST_F(Crowds, APathThatComesBackToItsSessionMakesNoHalfOpenOne) {
   EXPECT_FALSE(judge.failed()) << judge.failure().text;
 }
 
-TEST_F(Crowds, MoreHalfOpenSessionsOfAnAddressThanAllowedAreFound) {
+TEST_F(CrowdWatchTest, MoreHalfOpenSessionsOfAnAddressThanAllowedAreFound) {
   open(0, 7);
   open(1, 8);
   EXPECT_FALSE(judge.failed());
@@ -73,7 +73,7 @@ TEST_F(Crowds, MoreHalfOpenSessionsOfAnAddressThanAllowedAreFound) {
   EXPECT_TRUE(fails(judge));
 }
 
-TEST_F(Crowds, MoreSessionsOfAnAddressThanAllowedAreFound) {
+TEST_F(CrowdWatchTest, MoreSessionsOfAnAddressThanAllowedAreFound) {
   for (unsigned session = 0; session < 2; ++session) {
     open(session, 7);
     watch.named(key(session));
@@ -83,7 +83,7 @@ TEST_F(Crowds, MoreSessionsOfAnAddressThanAllowedAreFound) {
   EXPECT_TRUE(fails(judge));
 }
 
-TEST_F(Crowds, SessionsThatAreGoneDoNotCount) {
+TEST_F(CrowdWatchTest, EndedSessionsDoNotCount) {
   for (unsigned session = 0; session < 8; ++session) {
     open(session % 2, 7);
     watch.ended(key(session % 2));
@@ -92,7 +92,7 @@ TEST_F(Crowds, SessionsThatAreGoneDoNotCount) {
   EXPECT_FALSE(judge.failed());
 }
 
-TEST_F(Crowds, AYoungerSessionThatGivesWayBeforeAnOlderIsFound) {
+TEST_F(CrowdWatchTest, EvictingAYoungerSessionFirstIsFound) {
   ServerConfig config = limits();
   config.max_host_sessions = 3;
   config.max_half_open = 2;
@@ -109,7 +109,7 @@ TEST_F(Crowds, AYoungerSessionThatGivesWayBeforeAnOlderIsFound) {
   }
 }
 
-TEST_F(Crowds, ARefusalBesideAHalfOpenSessionIsFound) {
+TEST_F(CrowdWatchTest, ARefusalBesideAHalfOpenSessionIsFound) {
   open(0, 7);
   open(1, 8);
   open(2, 9);

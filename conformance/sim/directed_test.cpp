@@ -40,8 +40,8 @@ TEST(Directed, SeldomSeedsOfStreamsPass) {
 
 // True for scenarios with a misbehaving peer that can run on the TCP fabric, which uses TLS instead of shared
 // keys.
-bool has_liar(const Directed& one) {
-  CalmChoice calm;
+bool has_misbehaving_peer(const Directed& one) {
+  ZeroChoice calm;
   const Scenario scenario = make_directed(one, calm);
   return scenario.liar != kNone && !scenario.keys;
 }
@@ -57,10 +57,10 @@ bool is_of_queue_pairs(const Directed& one) {
 }
 
 // Runs the real TCP fabric between a misbehaving peer and a peer that must detect the violation.
-TEST(Directed, EveryLiarIsPlayedOverStreamsToo) {
+TEST(Directed, MisbehavingPeersAreAlsoPlayedOverStreams) {
   unsigned liars = 0;
   for (const Directed& one : directed_scenarios()) {
-    if (!has_liar(one) || is_of_queue_pairs(one)) continue;
+    if (!has_misbehaving_peer(one) || is_of_queue_pairs(one)) continue;
     ++liars;
     for (std::uint64_t seed = 0; seed < 2; ++seed) plays(one, seed, true);
   }
@@ -80,7 +80,7 @@ TEST(Directed, AScenarioThatCannotBePlayedFails) {
   std::string why;
   const auto never = parse_scenarios("scenario X\nconnected\ndelivered number=100000", setups, why);
   ASSERT_TRUE(never) << why;
-  CalmChoice calm;
+  ZeroChoice calm;
   const Scenario scenario = world_of(never->front(), calm);
   WorldOptions options;
   options.scenario = &scenario;
@@ -95,7 +95,7 @@ TEST(Directed, AScenarioThatCannotBePlayedFails) {
 TEST(Script, StepsComeBackAsWritten) {
   std::string why;
   for (const Directed& one : directed_scenarios()) {
-    CalmChoice calm;
+    ZeroChoice calm;
     for (const Step& step : make_directed(one, calm).script) {
       const auto again = parse_step(to_text(step), why);
       ASSERT_TRUE(again.has_value()) << why;

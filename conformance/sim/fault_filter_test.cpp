@@ -91,10 +91,10 @@ TEST(FaultFilter, BlockDevicesAreTakenOutOfAWorldThatHasThem) {
   EXPECT_GE(with_caches, 5U);
 }
 
-TEST(FaultFilter, ALabelThatIsCalmDrawsNothingElseDifferently) {
+TEST(FaultFilter, ZeroedLabelKeepsTheOtherDraws) {
   SeededChoice plain(5), inner(5);
   const Label calm[] = {Label::torn_write};
-  CalmedChoice filtered(inner, calm);
+  PartlyZeroChoice filtered(inner, calm);
   for (unsigned draw = 0; draw < 200; ++draw) {
     const std::uint32_t torn = plain.draw(1000, Label::torn_write);
     EXPECT_EQ(filtered.draw(1000, Label::torn_write), 0U) << torn;

@@ -24,7 +24,7 @@ std::optional<Loss> first_loss(const char* id, bool fence) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     SeededChoice shape(~seed);
     Scenario scenario = make_directed(*directed, shape);
-    if (!fence) take_fence_away(scenario);
+    if (!fence) disable_fence(scenario);
     WorldOptions options;
     options.seed = seed;
     options.scenario = &scenario;

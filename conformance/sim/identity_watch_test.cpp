@@ -25,26 +25,26 @@ struct IdentityWatchTest : ::testing::Test {
   std::uint32_t requests = 0;
 };
 
-TEST_F(IdentityWatchTest, each_in_a_session_of_his_own_is_good) {
+TEST_F(IdentityWatchTest, clients_in_their_own_sessions_are_accepted) {
   come(kAlice, key(0, 1));
   come(kAlice, key(0, 2));
   come(kBob, key(1, 3));
   EXPECT_FALSE(judge.failed());
 }
 
-TEST_F(IdentityWatchTest, a_stranger_in_the_session_is_not) {
+TEST_F(IdentityWatchTest, a_foreign_client_in_the_session_is_found) {
   come(kAlice, key(0, 1));
   come(kBob, key(0, 2));
   EXPECT_TRUE(failed());
 }
 
-TEST_F(IdentityWatchTest, a_client_without_an_identity_is_a_stranger_too) {
+TEST_F(IdentityWatchTest, a_client_without_an_identity_is_found_too) {
   come(kAlice, key(0, 1));
   come({}, key(0, 2));
   EXPECT_TRUE(failed());
 }
 
-TEST_F(IdentityWatchTest, a_session_that_ended_is_nobodys) {
+TEST_F(IdentityWatchTest, an_ended_session_has_no_owner) {
   come(kAlice, key(0, 1));
   come(kAlice, key(0, 2));
   watch.closed(key(0, 1));
@@ -55,7 +55,7 @@ TEST_F(IdentityWatchTest, a_session_that_ended_is_nobodys) {
   EXPECT_TRUE(failed());
 }
 
-TEST_F(IdentityWatchTest, who_was_rejected_is_not_in) {
+TEST_F(IdentityWatchTest, a_rejected_client_is_not_in_the_session) {
   come(kAlice, key(0, 1));
   watch.asked(77, kBob);
   watch.rejected(77);

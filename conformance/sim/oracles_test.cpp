@@ -17,7 +17,7 @@
 
 namespace rtrs::sim::oracles_test {
 
-TEST(ExactlyOnce, OneCallbackWithTheServersWordIsRight) {
+TEST(ExactlyOnce, OneCallbackWithTheResultOfTheServerIsAccepted) {
   Judge judge;
   ExactlyOnce once(judge);
   once.accepted(1, 0);
@@ -40,7 +40,7 @@ TEST(ExactlyOnce, ASecondCallbackIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::exactly_once));
 }
 
-TEST(ExactlyOnce, ACallbackAfterTheClientIsGoneIsFound) {
+TEST(ExactlyOnce, CallbackAfterTheEndOfTheClientIsFound) {
   Judge judge;
   ExactlyOnce once(judge);
   once.accepted(1, 0);
@@ -49,7 +49,7 @@ TEST(ExactlyOnce, ACallbackAfterTheClientIsGoneIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::exactly_once));
 }
 
-TEST(ExactlyOnce, SuccessWithoutTheServersWordIsFound) {
+TEST(ExactlyOnce, SuccessWithoutAResultOfTheServerIsFound) {
   Judge judge;
   ExactlyOnce once(judge);
   once.accepted(1, 0);
@@ -58,7 +58,7 @@ TEST(ExactlyOnce, SuccessWithoutTheServersWordIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::exactly_once));
 }
 
-TEST(ExactlyOnce, AnErrnoThatTheServerNeverSaidIsFound) {
+TEST(ExactlyOnce, ErrnoThatTheServerNeverSentIsFound) {
   Judge judge;
   ExactlyOnce once(judge);
   once.accepted(1, 0);
@@ -99,7 +99,7 @@ TEST(SlotExclusivity, AChunkThatChangesUnderItsUserIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::slot_exclusivity));
 }
 
-TEST(DataIntegrity, AWholeSectorTellsItsWriter) {
+TEST(DataIntegrity, WholeSectorIdentifiesItsWriter) {
   std::array<std::byte, kSectorBytes> sector{};
   EXPECT_EQ(writer_of(sector, 7, 1), 0U);
   write_sector(SectorTag{42, 1, 7, 3, 1}, sector);
@@ -131,20 +131,20 @@ TEST(DataIntegrity, MemoryThatChangesAfterTheCompletionIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::data_integrity));
 }
 
-class Hearts : public ::testing::Test {
+class HeartbeatWatchTest : public ::testing::Test {
  protected:
   Judge judge;
   HeartbeatWatch watch{judge, HeartbeatConfig{100, 5}};
 };
 
-TEST_F(Hearts, DeathBeforeSilenceIsFound) {
+TEST_F(HeartbeatWatchTest, DeathBeforeSilenceIsFound) {
   watch.connected(0, 0);
   watch.received(0, 1000);
   watch.lost(0, Reason::heartbeat_lost, false, 1499);
   EXPECT_TRUE(fails_with(judge, Oracle::heartbeat));
 }
 
-TEST_F(Hearts, DeathAfterSilenceAndLossForOtherReasonsAreRight) {
+TEST_F(HeartbeatWatchTest, DeathAfterSilenceAndLossForOtherReasonsAreRight) {
   watch.connected(0, 0);
   watch.connected(1, 0);
   watch.check(700);
@@ -154,20 +154,20 @@ TEST_F(Hearts, DeathAfterSilenceAndLossForOtherReasonsAreRight) {
   EXPECT_FALSE(judge.failed());
 }
 
-TEST_F(Hearts, ADeadlineBeforeAMessageThatHasArrivedIsFound) {
+TEST_F(HeartbeatWatchTest, ADeadlineBeforeAMessageThatHasArrivedIsFound) {
   watch.lost(3, Reason::handshake_timeout, false, 10);
   EXPECT_FALSE(judge.failed());
   watch.lost(3, Reason::handshake_timeout, true, 10);
   EXPECT_TRUE(fails_with(judge, Oracle::heartbeat));
 }
 
-TEST_F(Hearts, SilenceThatNobodyNoticesIsFound) {
+TEST_F(HeartbeatWatchTest, SilenceThatNobodyNoticesIsFound) {
   watch.connected(0, 0);
   watch.check(701);
   EXPECT_TRUE(fails_with(judge, Oracle::heartbeat));
 }
 
-TEST_F(Hearts, APauseExcuses) {
+TEST_F(HeartbeatWatchTest, APauseExcuses) {
   watch.connected(0, 0);
   watch.resumed(5000);
   watch.check(5700);
@@ -197,7 +197,7 @@ TEST(LinkWatch, DownWhileAPathIsConnectedIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::links));
 }
 
-TEST(Ledger, WhatIsHeldTooMuchOrGivenBackTwiceIsFound) {
+TEST(Ledger, LeakAndDoubleReleaseAreFound) {
   Judge judge;
   check_holdings(judge, 0, "client", Holdings{3, 2, 1}, Holdings{3, 2, 1});
   check_balance(judge, 0, "permits", 0, 0);
@@ -238,7 +238,7 @@ TEST(KeyHygiene, AKeyThatOutlivesItsReadIsFound) {
   EXPECT_TRUE(fails_with(judge, Oracle::keys));
 }
 
-TEST(ExactlyOnce, OfALiarOnlyTheNumberOfCallbacksCounts) {
+TEST(ExactlyOnce, WithAMisbehavingPeerOnlyTheNumberOfCallbacksCounts) {
   Judge judge;
   ExactlyOnce once(judge);
   once.accepted(1, 0);

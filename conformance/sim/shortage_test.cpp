@@ -20,7 +20,7 @@ std::string without_thing(std::uint32_t node, std::uint32_t thing, std::uint32_t
   std::string why;
   const auto common = parse_scenarios(
       "scenario X\ncompleted number=30\nbreak_path\nconnected path=0\nconnected path=1", setups, why);
-  CalmChoice calm;
+  ZeroChoice calm;
   Scenario scenario = world_of(common.value().front(), calm);
   scenario.faults_from_start = true;
   scenario.server.always_invalidate = fresh_keys;

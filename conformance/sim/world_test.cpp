@@ -28,7 +28,7 @@ WorldResult play_without_block_device(std::uint64_t seed) {
 }  // namespace
 
 TEST(World, CalmChoicesGiveARunWithoutFaults) {
-  CalmChoice choice;
+  ZeroChoice choice;
   World world(WorldOptions{}, choice);
   const WorldResult result = world.run();
   EXPECT_FALSE(result.failed) << result.failure.text;

@@ -62,7 +62,7 @@ Checker::Machine* Checker::machine_of(unsigned machine, const Event& event) {
   std::unique_ptr<Machine>& known = machines_[machine];
   if (known == nullptr) {
     known = make(machine, event);
-    if (known != nullptr) ++coverage_.beginningless;
+    if (known != nullptr) ++coverage_.without_beginning;
   }
   return known.get();
 }

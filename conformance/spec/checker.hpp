@@ -13,10 +13,10 @@
 namespace rtrs::spec {
 
 struct Coverage {
-  std::uint64_t events = 0;         // events that rules can judge
-  std::uint64_t machines = 0;       // machines whose beginning is in the trace
-  std::uint64_t beginningless = 0;  // machines whose beginning is missing
-  std::uint64_t wire = 0;           // wire notes
+  std::uint64_t events = 0;             // events that rules can judge
+  std::uint64_t machines = 0;           // machines whose beginning is in the trace
+  std::uint64_t without_beginning = 0;  // machines whose beginning is missing
+  std::uint64_t wire = 0;               // wire notes
 };
 
 class Checker {

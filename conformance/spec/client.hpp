@@ -124,8 +124,8 @@ class ClientSpec {
   bool move_to_flight(Permit& permit);
   void check_request(const Path& path, Permit& permit);
   bool result_fits(const Slot& slot) const;
-  bool worn_out(const Slot& slot, Time now) const;
-  bool given_up_in_time(const Slot& slot) const;
+  bool exceeds_both_timeouts(const Slot& slot, Time now) const;
+  bool failed_in_time(const Slot& slot) const;
   void complete();
   void failed_over();
   void store_key();

@@ -242,19 +242,19 @@ bool ClientSpec::result_fits(const Slot& slot) const {
 }
 
 // True if, at `now`, both timeouts together have passed since the request was first sent.
-bool ClientSpec::worn_out(const Slot& slot, Time now) const {
+bool ClientSpec::exceeds_both_timeouts(const Slot& slot, Time now) const {
   return settings_.request_timeout != kNever && settings_.queue_timeout != kNever &&
          now >= slot.first + settings_.request_timeout + settings_.queue_timeout;
 }
 
 // True if the request was failed no earlier than its timeout allows.
-bool ClientSpec::given_up_in_time(const Slot& slot) const {
+bool ClientSpec::failed_in_time(const Slot& slot) const {
   if (event_.result == Result::no_path) {
     const bool idle = closing_ || connected_ == 0 || !counts_known_;
     return idle &&
            (settings_.queue_timeout == kNever ? !whole_ : event_.now >= slot.since + settings_.queue_timeout);
   }
-  if (event_.result != Result::request_timeout || worn_out(slot, event_.now)) return true;
+  if (event_.result != Result::request_timeout || exceeds_both_timeouts(slot, event_.now)) return true;
   return settings_.request_timeout == kNever ? !whole_ : slot.since >= slot.sent + settings_.request_timeout;
 }
 
@@ -265,7 +265,7 @@ void ClientSpec::complete() {
     open = open || slot.phase == Phase::queued || slot.phase == Phase::held ||
            slot.phase == Phase::answered || slot.phase == Phase::flying;
     if (!result_fits(slot)) return;
-    in_time = in_time && given_up_in_time(slot);
+    in_time = in_time && failed_in_time(slot);
     next.push_back(Slot{});
     // If the request was failed after its path was lost, its permit stays unusable until the server can no
     // longer execute the old copy.
@@ -304,7 +304,7 @@ void ClientSpec::failed_over() {
     flying = flying || slot.phase == Phase::flying;
     if (slot.phase != Phase::held || slot.path != event_.from) return;
     epoch = slot.epoch;
-    late = late && worn_out(slot, slot.since);
+    late = late && exceeds_both_timeouts(slot, slot.since);
     again.first = slot.first;
     next.push_back(again);
   });

@@ -119,7 +119,7 @@ class ServerSpec {
   bool may_join_data(const Use& use) const;  // the response may carry the data, if there is any
   bool renews_key(const Use& use) const;     // the chunk's key is invalidated before the request is delivered
   void chunks_end_step();
-  void path_gone(unsigned index);
+  void drop_path_users(unsigned index);
   void path_released(unsigned index, std::uint32_t incarnation);
   std::string allowed_now(const PossibleStates<Chunk>& chunk) const;
 

@@ -297,7 +297,7 @@ void ServerSpec::chunks_end_step() {
   touched_.clear();
 }
 
-void ServerSpec::path_gone(unsigned index) {
+void ServerSpec::drop_path_users(unsigned index) {
   for (PossibleStates<Chunk>& chunk : chunks_)
     chunk.step([&](Chunk state, auto& next) {
       const bool its = state.phase != Phase::idle && state.user.key.path % kPaths == index;

@@ -155,7 +155,7 @@ void ServerSpec::path_changed() {
     if (event_.reason == Reason::connection_silent) check_silence(path);
     if (event_.reason == Reason::heartbeat_lost && from == S::connected) path.heartbeat.died(context());
     path.heartbeat.stop();
-    path_gone(event_.path);
+    drop_path_users(event_.path);
     std::erase_if(questions_,
                   [&](const Question& question) { return question.asker.path % kPaths == event_.path; });
   }

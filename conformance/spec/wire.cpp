@@ -72,7 +72,7 @@ void WireSpec::incomplete(Path& path) {
 
 // True if the finding is an answer without a request, and the capture has no later message from the
 // requesting side. Then the request may be missing without a visible gap.
-bool WireSpec::may_be_the_end(const Recording& recording, const Finding& finding) const {
+bool WireSpec::may_be_capture_end(const Recording& recording, const Finding& finding) const {
   const bool answers = finding.rule == Rule::hb_wire_ack || finding.rule == Rule::io_rsp_known;
   const auto found = recording.connections.find(finding.key);
   return answers && found != recording.connections.end() &&
@@ -82,7 +82,7 @@ bool WireSpec::may_be_the_end(const Recording& recording, const Finding& finding
 void WireSpec::finish() {
   for (auto& [machine, recording] : recordings_) {
     counts_.excused += recording.found.take_back(
-        0, [this, &whole = recording](const Finding& finding) { return may_be_the_end(whole, finding); });
+        0, [this, &whole = recording](const Finding& finding) { return may_be_capture_end(whole, finding); });
     findings_.merge(std::exchange(recording.found, Findings{}));
   }
 }
@@ -134,7 +134,7 @@ bool WireSpec::form(bool holds, const char* allowed) {
 }
 
 void WireSpec::message(Connection& con, Path& path) {
-  context().check(!con.closed && !(sent() && con.ended_here), Rule::cm_once,
+  context().check(!con.closed && !(sent() && con.closed_locally), Rule::cm_once,
                   "a message after the connection's end", "nothing more of it");
   con.last_seq[sent() ? 0 : 1] = event_->seq;
   // The response for cid 0 contains the negotiated values.

@@ -105,7 +105,7 @@ class WireSpec {
     Key key;
     std::uint32_t path = 0;
     bool answered = false;
-    bool ended_here = false;  // this side closed the connection
+    bool closed_locally = false;  // this side closed the connection
     bool closed = false;
     // Record of the last message, [0] from the recording side, [1] from its peer.
     std::uint64_t last_seq[2] = {0, 0};
@@ -124,7 +124,7 @@ class WireSpec {
     std::vector<Session> sessions;
     std::map<Uuid, std::uint16_t> last_recon;  // by path uuid
     // For captures: violations held back until no later gap can explain them.
-    Findings found{kMostHeld};
+    Findings found{kMaxHeld};
   };
   // A request, decoded from its header.
   struct Request {
@@ -137,7 +137,7 @@ class WireSpec {
     Buffer buffer;
   };
 
-  static constexpr std::size_t kMostHeld = 4096;
+  static constexpr std::size_t kMaxHeld = 4096;
 
   RuleContext context() const {
     return RuleContext{of_->machine ? findings_ : of_->found, *event_, machine_};
@@ -168,7 +168,7 @@ class WireSpec {
   // wire.cpp
   void gap();
   void incomplete(Path& path);
-  bool may_be_the_end(const Recording& recording, const Finding& finding) const;
+  bool may_be_capture_end(const Recording& recording, const Finding& finding) const;
   void message(Connection& con, Path& path);
   void from_client(Connection& con, Path& path);
   void from_server(Connection& con, Path& path);

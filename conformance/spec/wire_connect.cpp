@@ -26,7 +26,7 @@ void WireSpec::cm() {
   Connection& con = found->second;
   if (event_->cm == CmKind::closed) return ended(con);
   if (event_->cm == CmKind::dreq) {
-    con.ended_here = con.ended_here || event_->sent;
+    con.closed_locally = con.closed_locally || event_->sent;
     // This side disconnected at the time of INFO_RSP, for example for lack of memory: the path was never
     // established.
     Path& path = of_->paths[con.path];

@@ -9,18 +9,18 @@
 namespace rtrs {
 
 namespace {
-AssertHook the_hook = nullptr;
-void* the_argument = nullptr;
+AssertHook current_hook = nullptr;
+void* hook_argument = nullptr;
 }  // namespace
 
 void set_assert_hook(AssertHook hook, void* argument) noexcept {
-  the_hook = hook;
-  the_argument = argument;
+  current_hook = hook;
+  hook_argument = argument;
 }
 
 void assert_failed(const char* expression, const char* file, int line) noexcept {
   std::fprintf(stderr, "urtrs: broken invariant: %s (%s:%d)\n", expression, file, line);
-  if (const AssertHook hook = std::exchange(the_hook, nullptr)) hook(the_argument);
+  if (const AssertHook hook = std::exchange(current_hook, nullptr)) hook(hook_argument);
   std::abort();
 }
 

@@ -12,12 +12,12 @@ AccessRules rules(std::string_view addresses, std::string_view identities = {},
   return parsed ? *parsed : AccessRules{};
 }
 
-bool lets_in(const AccessRules& which, const std::string& address) {
+bool admits(const AccessRules& which, const std::string& address) {
   const bool six = address.find(':') != std::string::npos;
   return allows_client(which, (six ? "[" + address + "]" : address) + ":40112 > 10.0.0.2:1234", {});
 }
 
-TEST(Access, without_rules_everybody_comes_in) {
+TEST(Access, without_rules_every_client_is_accepted) {
   const AccessRules none = rules({});
   EXPECT_FALSE(none.any());
   EXPECT_TRUE(allows_client(none, "10.0.0.7:1 > 10.0.0.2:1234", {}));
@@ -26,37 +26,37 @@ TEST(Access, without_rules_everybody_comes_in) {
 }
 
 TEST(Access, AScopeDoesNotKeepAClientOut) {
-  EXPECT_TRUE(lets_in(rules("fe80::/10"), "fe80::1%eth0"));
-  EXPECT_FALSE(lets_in(rules("fd00::/8"), "fe80::1%eth0"));
+  EXPECT_TRUE(admits(rules("fe80::/10"), "fe80::1%eth0"));
+  EXPECT_FALSE(admits(rules("fd00::/8"), "fe80::1%eth0"));
 }
 
 TEST(Access, ranges_end_at_their_bits) {
   const AccessRules ten = rules("10.0.0.0/8");
-  EXPECT_TRUE(lets_in(ten, "10.0.0.1"));
-  EXPECT_TRUE(lets_in(ten, "10.255.255.255"));
-  EXPECT_FALSE(lets_in(ten, "11.0.0.0"));
-  EXPECT_FALSE(lets_in(ten, "9.255.255.255"));
+  EXPECT_TRUE(admits(ten, "10.0.0.1"));
+  EXPECT_TRUE(admits(ten, "10.255.255.255"));
+  EXPECT_FALSE(admits(ten, "11.0.0.0"));
+  EXPECT_FALSE(admits(ten, "9.255.255.255"));
   const AccessRules odd = rules("192.168.1.128/25");
-  EXPECT_TRUE(lets_in(odd, "192.168.1.128"));
-  EXPECT_TRUE(lets_in(odd, "192.168.1.255"));
-  EXPECT_FALSE(lets_in(odd, "192.168.1.127"));
-  EXPECT_FALSE(lets_in(odd, "192.168.2.128"));
+  EXPECT_TRUE(admits(odd, "192.168.1.128"));
+  EXPECT_TRUE(admits(odd, "192.168.1.255"));
+  EXPECT_FALSE(admits(odd, "192.168.1.127"));
+  EXPECT_FALSE(admits(odd, "192.168.2.128"));
   const AccessRules six = rules("fd00:1::/31");
-  EXPECT_TRUE(lets_in(six, "fd00:1::7"));
-  EXPECT_TRUE(lets_in(six, "fd00:0:ffff::"));
-  EXPECT_FALSE(lets_in(six, "fd00:2::"));
-  EXPECT_TRUE(lets_in(rules("0.0.0.0/0"), "1.2.3.4"));
-  EXPECT_FALSE(lets_in(rules("0.0.0.0/0"), "fd00::1"));
-  EXPECT_TRUE(lets_in(rules("::/0"), "1.2.3.4"));
+  EXPECT_TRUE(admits(six, "fd00:1::7"));
+  EXPECT_TRUE(admits(six, "fd00:0:ffff::"));
+  EXPECT_FALSE(admits(six, "fd00:2::"));
+  EXPECT_TRUE(admits(rules("0.0.0.0/0"), "1.2.3.4"));
+  EXPECT_FALSE(admits(rules("0.0.0.0/0"), "fd00::1"));
+  EXPECT_TRUE(admits(rules("::/0"), "1.2.3.4"));
 }
 
 TEST(Access, one_address_is_itself_in_both_forms) {
   const AccessRules one = rules(" 10.0.0.7 , fd00::1");
-  EXPECT_TRUE(lets_in(one, "10.0.0.7"));
-  EXPECT_TRUE(lets_in(one, "::ffff:10.0.0.7"));
-  EXPECT_TRUE(lets_in(one, "fd00::1"));
-  EXPECT_FALSE(lets_in(one, "10.0.0.8"));
-  EXPECT_FALSE(lets_in(one, "fd00::2"));
+  EXPECT_TRUE(admits(one, "10.0.0.7"));
+  EXPECT_TRUE(admits(one, "::ffff:10.0.0.7"));
+  EXPECT_TRUE(admits(one, "fd00::1"));
+  EXPECT_FALSE(admits(one, "10.0.0.8"));
+  EXPECT_FALSE(admits(one, "fd00::2"));
 }
 
 TEST(Access, a_peer_that_cannot_be_read_is_in_no_range) {
@@ -73,7 +73,7 @@ TEST(Access, identities_are_compared_whole) {
     EXPECT_FALSE(allows_client(two, "", other)) << other;
 }
 
-TEST(Access, each_list_has_to_let_in) {
+TEST(Access, every_list_must_match) {
   const AccessRules both = rules("10.0.0.0/8", "alice");
   EXPECT_TRUE(allows_client(both, "10.1.1.1:1 > x:2", "alice"));
   EXPECT_FALSE(allows_client(both, "11.1.1.1:1 > x:2", "alice"));
@@ -109,7 +109,7 @@ TEST(Access, ADotOfAnIdentityIsAnUnderscoreInTheNameOfASession) {
   EXPECT_FALSE(allows_session(own, "web1.example.org", "web1_example_org"));
 }
 
-TEST(Access, what_is_no_range_is_refused) {
+TEST(Access, an_invalid_range_is_rejected) {
   for (const char* bad : {"10.0.0.0/33", "fd00::/129", "10.0.0", "host", "10.0.0.0/", "10.0.0.0/8x",
                           "10.0.0.0/-1", "1.2.3.4:5", "10.0.0.1,,x"})
     EXPECT_FALSE(parse_access(bad, {}, {})) << bad;

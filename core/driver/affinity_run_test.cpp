@@ -35,7 +35,7 @@ TEST(AffinityRun, LargeOnesAlternate) {
   for (std::uint16_t i = 1; i < 100; ++i) ASSERT_EQ(run.next(true, 0xffffffff), first + i);
 }
 
-TEST(AffinityRun, ARunBeginsAnewWhenNothingIsUnderWay) {
+TEST(AffinityRun, RunRestartsWhenNothingIsInFlight) {
   AffinityRun run;
   for (std::uint32_t i = 0; i < AffinityRun::kRequests; ++i) run.next(true, 4096);
   for (std::uint32_t i = 0; i < AffinityRun::kRequests; ++i) ASSERT_EQ(run.next(i != 0, 4096), 0);

@@ -253,7 +253,7 @@ void BlockClient::Impl::on_message_done(Fabric& fabric, Nanos now, std::size_t i
   Message& message = messages[index];
   rnbd::MessageDone input;
   input.token = std::exchange(message.token, 0);
-  input.delivered = was_delivered(done.result);
+  input.delivered = was_answered(done.result);
   input.peer_errno = done.peer_errno;
   input.response = std::span(message.response).first(message.length);
   feed(fabric, now, input);

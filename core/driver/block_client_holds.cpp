@@ -30,7 +30,7 @@ Nanos BlockClient::Impl::held_until() const noexcept {
 
 // If a server does not answer OPEN, or the link flaps, the session sets no time limit for held requests.
 // While other requests are at the server, a hold lasts as long as their storage takes.
-void BlockClient::Impl::note_idle(Nanos now) noexcept {
+void BlockClient::Impl::update_idle_since(Nanos now) noexcept {
   idle_since = queued != 0 && in_flight == 0 ? std::min(idle_since, now) : kNever;
 }
 

@@ -25,9 +25,9 @@ struct BlockClient::Impl {
     explicit operator bool() const noexcept { return result != Errc::ok; }  // true if failed
   };
   // True if the peer answered, with 0 or an errno. Otherwise it is unknown whether it executed the message.
-  static bool was_delivered(Errc result) noexcept { return result == Errc::ok || result == Errc::peer_error; }
+  static bool was_answered(Errc result) noexcept { return result == Errc::ok || result == Errc::peer_error; }
   // True if the message is unanswered and a server may still execute it.
-  static bool may_still_act(Errc result) noexcept {
+  static bool may_still_execute(Errc result) noexcept {
     return result == Errc::no_path || result == Errc::request_timeout || result == Errc::session_closed;
   }
   struct Request {
@@ -114,17 +114,17 @@ struct BlockClient::Impl {
   void on_piece_done(Fabric&, Nanos now, std::uint32_t piece, Errc, std::uint16_t peer_errno);
   void end_piece(std::uint32_t piece, const Result&);
   void finish_if_done(std::uint32_t request);
-  bool lost_a_part(const Request&) const noexcept;
+  bool has_lost_piece(const Request&) const noexcept;
   bool flushed_elsewhere(const Request&) const noexcept;
-  void start_again(std::uint32_t request);
-  static void begin_anew(Request&) noexcept;
+  void restart_request(std::uint32_t request);
+  static void reset_progress(Request&) noexcept;
   void finish(std::uint32_t request);
   void abandon(Device&, const Result&);
 
   // block_client_holds.cpp: requests that wait
   void note_held(const Request&) noexcept;
   void note_change(Nanos now, const rnbd::DeviceChanged&) noexcept;
-  void note_idle(Nanos now) noexcept;
+  void update_idle_since(Nanos now) noexcept;
   Nanos hold_ends(Nanos since) const noexcept;
   Nanos refusal_ends(const Request&) const noexcept;
   Nanos held_until() const noexcept;

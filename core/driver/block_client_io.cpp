@@ -54,7 +54,7 @@ void BlockClient::Impl::issue(Fabric& fabric, Nanos now) {
       goes_on = issue_one(fabric, now, devices_by_slot[turn]) || goes_on;
     }
   }
-  note_idle(now);
+  update_idle_since(now);
 }
 
 // Requests that need a path or a permit wait here, because in the session their wait would start again at
@@ -95,7 +95,7 @@ bool BlockClient::Impl::issue_one(Fabric& fabric, Nanos now, Device& device) {
 void BlockClient::Impl::issue_next(Fabric& fabric, Nanos now, Device& device, rnbd::Gate gate) {
   const std::uint32_t index = device.backlog.front();
   Request& request = requests[index];
-  if (request.flushing && flushed_elsewhere(request)) begin_anew(request);
+  if (request.flushing && flushed_elsewhere(request)) reset_progress(request);
   Result failed = request.result;
   if (!failed && gate == rnbd::Gate::refuse) failed = refusal(request.device);
   const std::uint32_t piece = take_piece(index);
@@ -227,7 +227,7 @@ void BlockClient::Impl::on_piece_done(Fabric& fabric, Nanos now, std::uint32_t i
   const rnbd::DeviceHandle device = requests[pieces[index].request].device;
   rnbd::IoDone done;
   done.device = device;
-  done.delivered = was_delivered(result);
+  done.delivered = was_answered(result);
   done.peer_errno = peer_errno;
   done.ticket = pieces[index].ticket;
   const rnbd::Disposition disposition = step(now, done);
@@ -256,7 +256,7 @@ void BlockClient::Impl::end_piece(std::uint32_t index, const Result& result) {
   Request& request = requests[owner];
   free_pieces.push_back(pieces, index);
   --request.outstanding;
-  const bool worse = may_still_act(result.result) && !may_still_act(request.result.result);
+  const bool worse = may_still_execute(result.result) && !may_still_execute(request.result.result);
   if (result && (!request.result || worse)) request.result = result;
   finish_if_done(owner);
 }
@@ -265,7 +265,7 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   Request& request = requests[index];
   if (!request.all_sent || request.outstanding != 0) return;
   const bool misfit = request.misfit && !request.result;
-  if (misfit || lost_a_part(request) || flushed_elsewhere(request)) return start_again(index);
+  if (misfit || has_lost_piece(request) || flushed_elsewhere(request)) return restart_request(index);
   const bool flush = !request.flushing && request.io.fua && !request.result && !request.all_fua;
   const rnbd::Geometry* geometry = flush ? devices.geometry(request.device) : nullptr;
   if (geometry == nullptr || rnbd::durability(*geometry) == rnbd::Durability::as_written)
@@ -284,7 +284,7 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
 
 // True if a piece succeeded in a cache that was replaced since. A FLUSH may have reported the loss already,
 // and would not report it again after this request ends.
-bool BlockClient::Impl::lost_a_part(const Request& request) const noexcept {
+bool BlockClient::Impl::has_lost_piece(const Request& request) const noexcept {
   return !request.result && !request.flushing && request.cache != kNoCache &&
          request.cache != devices.caches(request.device);
 }
@@ -297,18 +297,18 @@ bool BlockClient::Impl::flushed_elsewhere(const Request& request) const noexcept
          request.opening != devices.openings(request.device);
 }
 
-void BlockClient::Impl::start_again(std::uint32_t index) {
+void BlockClient::Impl::restart_request(std::uint32_t index) {
   Request& request = requests[index];
   if (close_begun) {
     request.result = {Errc::session_closed, kEshutdown};
     return finish(index);
   }
-  begin_anew(request);
+  reset_progress(request);
   device_of(request.device).backlog.push_front(requests, index);
   note_held(request);
 }
 
-void BlockClient::Impl::begin_anew(Request& request) noexcept {
+void BlockClient::Impl::reset_progress(Request& request) noexcept {
   request.sent = 0;
   request.all_sent = false;
   request.all_fua = true;

@@ -58,7 +58,8 @@ void BlockServer::Impl::hand_out_waiting() noexcept {
   for (; !waiting.empty() && handed < out.size(); waiting.pop()) {
     out[handed++] = waiting.front();
     // Reports are handed out in order.
-    if (std::holds_alternative<block::CacheDamaged>(waiting.front())) untold.erase(untold.begin());
+    if (std::holds_alternative<block::CacheDamaged>(waiting.front()))
+      unreported_damage.erase(unreported_damage.begin());
   }
 }
 

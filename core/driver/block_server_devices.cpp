@@ -88,8 +88,8 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Ca
   damaged.error = action.error;
   damaged.handle = action.handle;
   damaged.export_id = found->id;
-  untold.push_back({found->id, action.error});
-  tell_damage(found->id, action.error);
+  unreported_damage.push_back({found->id, action.error});
+  report_damage(found->id, action.error);
 }
 
 void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::SessionDrained&) {
@@ -97,7 +97,7 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Se
 }
 
 // Informs every session that has the export open. The session that met the error ignores it.
-void BlockServer::Impl::tell_damage(std::uint64_t export_id, int error) noexcept {
+void BlockServer::Impl::report_damage(std::uint64_t export_id, int error) noexcept {
   // SyncFailed has no time. An export is open, so an earlier record has one.
   rnbd::ServerActions none;
   for (const Export& one : exports)
@@ -121,7 +121,7 @@ bool BlockServer::Impl::opened(Fabric& fabric, Nanos now, block::OpId id, const 
   }
   feed(fabric, now, *session, input);
   // Damage that the caller has not polled yet: the instance in its result is from before the damage.
-  for (const Damage& damage : untold)
+  for (const Damage& damage : unreported_damage)
     if (input.error == 0 && damage.export_id == result.export_id)
       step(now, *session, rnbd::SyncFailed{result.handle, damage.error}, actions);
   return input.error == 0 || result.error != 0;
@@ -147,7 +147,7 @@ bool BlockServer::export_measured(Fabric& fabric, Nanos now, block::OpId id, std
 }
 
 void BlockServer::sync_failed(std::uint64_t export_id, int error) noexcept {
-  impl_->tell_damage(export_id, error);
+  impl_->report_damage(export_id, error);
 }
 
 bool BlockServer::force_close(Fabric& fabric, Nanos now, std::uint64_t handle) {

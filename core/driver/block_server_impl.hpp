@@ -110,7 +110,7 @@ struct BlockServer::Impl {
   void perform(Fabric&, Nanos, Session&, const rnbd::CacheDamaged&);
   void perform(Fabric&, Nanos, Session&, const rnbd::MeasureExport&);
   void perform(Fabric&, Nanos, Session&, const rnbd::SessionDrained&);
-  void tell_damage(std::uint64_t export_id, int error) noexcept;
+  void report_damage(std::uint64_t export_id, int error) noexcept;
   bool opened(Fabric&, Nanos now, block::OpId, const block::ExportOpened&);
 
   Session* find(std::uint16_t index) noexcept {
@@ -157,7 +157,7 @@ struct BlockServer::Impl {
   unsigned live = 0;
   std::vector<std::unique_ptr<Session>> sessions;  // by index
   std::vector<Export> exports;                     // open exports
-  std::vector<Damage> untold;                      // CacheDamaged actions not handed out yet
+  std::vector<Damage> unreported_damage;           // CacheDamaged actions not handed out yet
 
   // Output of the current poll().
   std::span<block::Action> out;

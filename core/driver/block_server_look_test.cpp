@@ -30,13 +30,13 @@ TEST_F(BlockServerLookTest, AServiceTimeBeginsWithTheRequestAndEndsWithItsAnswer
   EXPECT_EQ(times(Direction::write).count(), 0U);
 }
 
-TEST_F(BlockServerLookTest, WhatIsInFlightSaysWhatItWaitsForAndSinceWhen) {
+TEST_F(BlockServerLookTest, InFlightRequestReportsItsWaitAndItsStart) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");
   EXPECT_TRUE(server.in_flight(0).empty());
   const Nanos arrived = now + 1;
   client.io(3, device, Opcode::write);
-  holds_opens = true;
+  defers_opens = true;
   client.open(5, "other");
   turn();
   const std::vector<RequestInFlight> all = server.in_flight(0);
@@ -55,7 +55,7 @@ TEST_F(BlockServerLookTest, WhatIsInFlightSaysWhatItWaitsForAndSinceWhen) {
 }
 
 // A request beyond the known size is handed to storage only after the export was measured.
-TEST_F(BlockServerLookTest, WhatComesToStorageLateWaitsForItFromThenOn) {
+TEST_F(BlockServerLookTest, StorageWaitStartsWhenTheRequestReachesStorage) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");
   client.io(3, device, Opcode::write, 4096, 1024);

@@ -43,7 +43,7 @@ class Calm {
 };
 
 // The test's fabric never fails to allocate.
-class CalmFabric final : public ForwardingFabric {
+class NeverFailingFabric final : public ForwardingFabric {
  public:
   using ForwardingFabric::ForwardingFabric;
   Result<Region> allocate(std::size_t bytes) override {
@@ -69,7 +69,7 @@ class CalmFabric final : public ForwardingFabric {
 };
 
 // Device machines that are still alive at the end of the record.
-class Living final : public trace::Listener {
+class LiveDeviceCounter final : public trace::Listener {
  public:
   void on(const trace::Record& record) override {
     const Calm calm;
@@ -88,9 +88,9 @@ struct Outcome {
 // Opens a session; allocation number `number` of the server fails meanwhile.
 Outcome open_with(std::size_t number) {
   test::ServerSideFabric inside;
-  CalmFabric fabric(inside);
+  NeverFailingFabric fabric(inside);
   Recorder recorder;
-  Living living;
+  LiveDeviceCounter living;
   EXPECT_EQ(recorder.open_listener(living, trace::Detail::machines), 0);
   Outcome outcome;
   {

@@ -53,7 +53,7 @@ TEST_F(BlockServerTest, ARequestBeginsInThePollThatTakesItsKeyBack) {
   EXPECT_TRUE(std::holds_alternative<block::StartStorage>(out[1]));
 }
 
-TEST_F(BlockServerTest, BehindAnAnswerNothingOfTheOldMemoryGoesOut) {
+TEST_F(BlockServerTest, ResponseContainsNoOldMemory) {
   RawClient client = connect();
   constexpr std::size_t kRoom = 4096;
   const auto room = client.chunk(0).first(kRoom);
@@ -80,7 +80,7 @@ TEST_F(BlockServerTest, ResultsComeInAnyOrderAndEachCountsOnce) {
   EXPECT_EQ(server.stats().stale_results, 4U);
 }
 
-TEST_F(BlockServerTest, TheIdOfAnOperationThatIsOverNeverMeansAnother) {
+TEST_F(BlockServerTest, IdOfACompletedOperationIsNotReused) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");
   client.io(1, device, Opcode::read);
@@ -158,7 +158,7 @@ TEST_F(BlockServerTest, AResultAfterItsSessionIsIgnored) {
 }
 
 TEST_F(BlockServerTest, AnExportThatOpensAfterItsClientLeftIsClosed) {
-  holds_opens = true;
+  defers_opens = true;
   RawClient client = connect();
   client.open(0, "disk");
   turn();
@@ -213,7 +213,7 @@ TEST_F(BlockServerTest, ForceCloseTakesTheDeviceFromItsClient) {
   EXPECT_NE(opened(client, "disk"), device);
 }
 
-TEST_F(BlockServerTest, EverySessionLearnsThatTheCacheOfItsExportIsDamaged) {
+TEST_F(BlockServerTest, CacheDamageIsReportedToEverySessionOfTheExport) {
   RawClient met = connect(), same = connect(), other = connect();
   const std::uint32_t device = opened(met, "disk");
   const std::uint32_t same_device = opened(same, "d");  // another name of the same export
@@ -244,11 +244,11 @@ TEST_F(BlockServerTest, EverySessionLearnsThatTheCacheOfItsExportIsDamaged) {
   EXPECT_EQ(server.stats().sync_failures, 1U);
 }
 
-TEST_F(BlockServerTest, AnExportOpenedBesideADamageThatIsNotHandedOutIsDamagedToo) {
+TEST_F(BlockServerTest, ExportOpenedDuringUnreportedDamageIsDamagedToo) {
   RawClient met = connect(), late = connect();
   const std::uint32_t device = opened(met, "disk");
   met.io(1, device, Opcode::flush);
-  holds_opens = true;
+  defers_opens = true;
   late.open(0, "disk");
   turn();
   ASSERT_EQ(opens.size(), 1U);
@@ -263,13 +263,13 @@ TEST_F(BlockServerTest, AnExportOpenedBesideADamageThatIsNotHandedOutIsDamagedTo
   // A reopen gets the new instance.
   late.close(2, late.device_id(0));
   turn();
-  holds_opens = false;
+  defers_opens = false;
   late.io(1, opened(late, "disk"), Opcode::flush);
   turn();
   EXPECT_EQ(storage.size(), 2U);
 }
 
-TEST_F(BlockServerTest, ASyncThatFailedOutsideAnyRequestReachesAllWhoHaveTheExport) {
+TEST_F(BlockServerTest, SyncFailureOutsideRequestsReachesAllSessionsOfTheExport) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");
   server.sync_failed('x', ENOSPC);
@@ -284,10 +284,10 @@ TEST_F(BlockServerTest, ASyncThatFailedOutsideAnyRequestReachesAllWhoHaveTheExpo
   EXPECT_EQ(client.answer(1), ENOSPC);
 }
 
-TEST_F(BlockServerTest, ADamageThatIsNotHandedOutIsOfItsExportOnly) {
+TEST_F(BlockServerTest, UnreportedDamageAffectsOnlyItsExport) {
   RawClient met = connect(), late = connect();
   met.io(1, opened(met, "disk"), Opcode::flush);
-  holds_opens = true;
+  defers_opens = true;
   late.open(0, "other");
   turn();
   ASSERT_EQ(opens.size(), 1U);
@@ -303,8 +303,8 @@ TEST_F(BlockServerTest, ADamageThatIsNotHandedOutIsOfItsExportOnly) {
 }
 
 // Each poll hands out one action, while every session closes many devices at once.
-TEST_F(BlockServerTest, ActionsWaitInTheirOrderForACallerWithLittleRoom) {
-  at_a_time = 1;
+TEST_F(BlockServerTest, ActionsKeepTheirOrderWithASmallOutputArray) {
+  max_per_poll = 1;
   std::vector<RawClient> several{connect(), connect(), connect()};
   for (RawClient& client : several)
     for (const char* name : {"a", "b", "c", "d", "e"}) opened(client, name);

@@ -44,7 +44,7 @@ TEST(Clamp, EachRequestFindsItsReceives) {
   EXPECT_EQ(clamped(wanted, fabric).max_depth, 512);
 }
 
-TEST(Clamp, NothingIsOfferedThatTheFabricDoesNotHave) {
+TEST(Clamp, UnsupportedFeaturesAreNotOffered) {
   ClientConfig wanted;
   wanted.offer_invalidation = true;
   Capabilities fabric;
@@ -59,7 +59,7 @@ TEST(Clamp, NothingIsOfferedThatTheFabricDoesNotHave) {
   EXPECT_FALSE(clamped(wanted, fabric).offer_invalidation);
 }
 
-TEST(Clamp, ASeedThatNobodyChoseComesFromTheSession) {
+TEST(Clamp, DefaultSeedComesFromTheSession) {
   ClientOptions options;
   options.session_uuid.bytes[3] = 9;
   const std::uint64_t one = clamp_to(options, {}).protocol.seed;

@@ -261,7 +261,7 @@ void Client::Impl::finish(std::uint64_t user_data, Errc result, std::uint16_t pe
   finished.push() = IoCompletion{user_data, result, peer_errno};
 }
 
-void Client::Impl::news_of(PathEvent::Kind kind, Nanos at) noexcept {
+void Client::Impl::queue_event(PathEvent::Kind kind, Nanos at) noexcept {
   if (news.full()) news.pop();
   PathEvent& item = news.push();
   item = PathEvent{};
@@ -321,7 +321,7 @@ std::span<const PathStatus> Client::paths() const noexcept {
     status.heartbeat_latency = path.latency();
     status.retry_at = path.state() == PathState::waiting ? path.deadline() : 0;
     status.held_back = path.held_back();
-    status.ios = impl_->ios_over(index);
+    status.ios = impl_->completed_ios(index);
     status.silent_since = path.silent_since();
   }
   return impl_->status;
@@ -354,7 +354,7 @@ Errc Client::reset_statistics(unsigned path, PathStatistics what) noexcept {
   PathStatus& status = impl_->status[path];
   if (what != PathStatistics::reconnects) {
     status.traffic = Traffic{};
-    impl_->path_data[path].ios_before_reset = impl_->ios_over(path);
+    impl_->path_data[path].ios_before_reset = impl_->completed_ios(path);
     impl_->path_data[path].times = {};
     status.failovers = 0;
   }

@@ -230,12 +230,12 @@ void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   }
   path.attempt = action.attempt;
   path.since = at;
-  news_of(PathEvent::Kind::path, at);
+  queue_event(PathEvent::Kind::path, at);
   news.back().path = action;
 }
 
 void Client::Impl::control(Fabric&, Nanos at, const LinkChanged& action) {
-  news_of(action.up ? PathEvent::Kind::link_up : PathEvent::Kind::link_down, at);
+  queue_event(action.up ? PathEvent::Kind::link_up : PathEvent::Kind::link_down, at);
 }
 
 void Client::Impl::control(Fabric&, Nanos, const FailedOver& action) {
@@ -260,7 +260,7 @@ void Client::Impl::control(Fabric& fabric, Nanos at, const EndSession& action) {
     remote_key = RemoteKey{};
   }
   if (recorder != nullptr) recorder->end(at, kInstance);
-  news_of(PathEvent::Kind::session_ended, at);
+  queue_event(PathEvent::Kind::session_ended, at);
   news.back().reason = action.reason;
 }
 

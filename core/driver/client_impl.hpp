@@ -116,7 +116,7 @@ struct Client::Impl {
     return waiting.empty() ? kNever : session.path_wait_ends(waiting.front().since);
   }
   // Number of successful requests over the path.
-  std::uint64_t ios_over(unsigned path) const noexcept {
+  std::uint64_t completed_ios(unsigned path) const noexcept {
     const PathData& data = path_data[path];
     return data.ios_before_reset + data.times[0].count() + data.times[1].count();
   }
@@ -126,7 +126,7 @@ struct Client::Impl {
   RemoteKey destination(Fabric&, std::uint16_t permit);
   std::size_t append_header(std::uint16_t permit, const PostRequest&, const RemoteKey&) noexcept;
   void finish(std::uint64_t user_data, Errc, std::uint16_t peer_errno) noexcept;
-  void news_of(PathEvent::Kind, Nanos at) noexcept;
+  void queue_event(PathEvent::Kind, Nanos at) noexcept;
   Nanos next_deadline() const noexcept {
     if (!deadline_known) deadline = session.next_deadline();
     deadline_known = true;

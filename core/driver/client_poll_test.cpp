@@ -83,7 +83,7 @@ class ClientPollTest : public testing::Test {
         event::ImmReceived{con, wire::encode_io_rsp(wire::ImmType::io_rsp, permit, error)});
     return poll(client, now);
   }
-  void expect_answer_was_seen(const Client& client) {
+  void expect_second_connect(const Client& client) {
     EXPECT_EQ(client.paths()[0].state, PathState::connecting);
     ASSERT_EQ(fabric.connects.size(), 2U);
     EXPECT_EQ(fabric.connects[1].con, 1);
@@ -96,7 +96,7 @@ class ClientPollTest : public testing::Test {
   std::array<std::byte, 512> data{};
 };
 
-TEST_F(ClientPollTest, APeerThatEndsBeforeItAnswersIsToldFromOneThatEndsLater) {
+TEST_F(ClientPollTest, CloseBeforeAndAfterTheAnswerHaveDifferentReasons) {
   constexpr std::pair<Reason, Reason> kTold[] = {{Reason::peer_closed, Reason::unanswered},
                                                  {Reason::protocol_violation, Reason::bad_conn_rsp}};
   for (const auto& [by_fabric, told] : kTold) {
@@ -155,15 +155,15 @@ TEST_F(ClientPollTest, AnotherFabricIsAProgrammingError) {
   EXPECT_DEATH(client.close(other, seconds(1)), "");
 }
 
-TEST_F(ClientPollTest, AnAnswerThatIsThereComesBeforeTheDeadlineThatMissesIt) {
+TEST_F(ClientPollTest, ArrivedAnswerIsHandledBeforeItsDeadline) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   answer_behind(200);
   poll_late(client);
-  expect_answer_was_seen(client);
+  expect_second_connect(client);
 }
 
-TEST_F(ClientPollTest, TheReasonOfAFailedAttemptStaysWhileTheNextOneIsUnderWay) {
+TEST_F(ClientPollTest, ReasonOfAFailedAttemptStaysDuringTheNextOne) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   const ConKey first = fabric.connects.front();
@@ -192,13 +192,13 @@ TEST_F(ClientPollTest, AConfigurationThatCannotWorkIsRefused) {
   EXPECT_EQ(Client(options, nullptr).open(fabric, seconds(1)), Errc::invalid);
 }
 
-TEST_F(ClientPollTest, AlsoWhenTheFabricGivesItsEventsOneByOne) {
+TEST_F(ClientPollTest, WithAFabricThatReturnsOneEventPerPoll) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   answer_behind(20);
-  fabric.at_a_time = 1;
+  fabric.max_per_poll = 1;
   poll_late(client);
-  expect_answer_was_seen(client);
+  expect_second_connect(client);
 }
 
 TEST_F(ClientPollTest, AlsoWhenTheFabricHasToBeAskedToLook) {
@@ -207,10 +207,10 @@ TEST_F(ClientPollTest, AlsoWhenTheFabricHasToBeAskedToLook) {
   answer_behind(3);
   fabric.blind_polls = 30;
   poll_late(client);
-  expect_answer_was_seen(client);
+  expect_second_connect(client);
 }
 
-TEST_F(ClientPollTest, AFloodDoesNotPutDeadlinesOffForEver) {
+TEST_F(ClientPollTest, EventFloodDelaysDeadlinesOnlyForAWhile) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   answer_behind(100'000);
@@ -319,7 +319,7 @@ TEST_F(ClientPollTest, ARecoverTriesAPathThatEndsWhenItHasEnded) {
   EXPECT_EQ(client.paths()[0].state, PathState::connecting);
 }
 
-TEST_F(ClientPollTest, ARecoverDoesNotBringBackWhatIsRemoved) {
+TEST_F(ClientPollTest, RecoverDoesNotRestoreARemovedPath) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   ASSERT_EQ(client.remove_path(fabric, seconds(2), 0), Errc::ok);
@@ -332,7 +332,7 @@ TEST_F(ClientPollTest, ARecoverDoesNotBringBackWhatIsRemoved) {
 }
 
 // The reported time is when the path's turn comes, not when it started to wait.
-TEST_F(ClientPollTest, APathThatIsHeldBackSaysWhenItsTurnComes) {
+TEST_F(ClientPollTest, HeldBackPathReportsItsStartTime) {
   options.paths.push_back({"", "held", 2});
   options.protocol.lead_head_start = seconds(7);
   Client client(options, nullptr);
@@ -345,7 +345,7 @@ TEST_F(ClientPollTest, APathThatIsHeldBackSaysWhenItsTurnComes) {
   EXPECT_FALSE(client.paths()[1].held_back);
 }
 
-TEST_F(ClientPollTest, ARecoverLeavesWhatIsWell) {
+TEST_F(ClientPollTest, RecoverIgnoresConnectedPaths) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
   EXPECT_EQ(client.recover(fabric, seconds(1)), 0U) << "it connects already";

@@ -208,7 +208,7 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
   RTRS_ASSERT(!impl.gathering);
   if (impl.events.empty()) impl.retired.clear();
   impl.posts.flush(fabric);
-  impl.set_up_spent = 0;
+  impl.setup_cost = 0;
   std::size_t count = impl.take(out);
   unsigned empty = 0;
   // Takes no new event before the old ones are handed out; this limits the queue.
@@ -218,22 +218,22 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
     // Many fabrics have completed the invalidations by now, so the requests can begin.
     if (impl.invalidates && got < impl.fabric_events.size()) got += impl.take_batch(fabric, now);
     taken += got;
-    impl.continue_set_ups(fabric, now);
+    impl.continue_setups(fabric, now);
     count += impl.take(out.subspan(count));
     const bool due = next_timer() <= now;
-    impl.put_off = due ? impl.put_off + got : 0;
-    if (taken < Impl::kMostEvents && impl.put_off < Impl::kMostEvents &&
+    impl.events_since_due = due ? impl.events_since_due + got : 0;
+    if (taken < Impl::kMostEvents && impl.events_since_due < Impl::kMostEvents &&
         impl.may_hold_more(fabric, got, due, empty)) {
       if (count < out.size()) continue;
       break;
     }
     // A delayed message may be the one that the deadline waits for.
-    if (due && !impl.set_ups.empty() && impl.put_off < Impl::kMostEvents) {
-      impl.put_off += Impl::kEventsOfShare;
+    if (due && !impl.set_ups.empty() && impl.events_since_due < Impl::kMostEvents) {
+      impl.events_since_due += Impl::kEventsOfShare;
       break;
     }
     if (due) impl.run_deadlines(fabric, now);
-    impl.put_off = 0;
+    impl.events_since_due = 0;
     count += impl.take(out.subspan(count));
     break;
   }

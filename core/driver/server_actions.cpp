@@ -141,7 +141,7 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Re
 }
 
 void Server::Impl::reject(Fabric& fabric, Nanos now, InstanceId instance, ConKey key, const Reject& answer) {
-  tell_refused(now, answer.reason, answer.peer_errno, [&](PathEvent& one) {
+  report_refused(now, answer.reason, answer.peer_errno, [&](PathEvent& one) {
     one.peer = fabric.describe_request(answer.request);
     one.identity = fabric.identity_of_request(answer.request);
     one.refusal_words = fabric.refusal_of_request(answer.request);

@@ -46,7 +46,7 @@ void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::
   const unsigned path = event.key.path;
   if (event.reason == Reason::no_resources && session.machine.knows(event.key) &&
       session.machine.path_state(path) == PathState::connecting)
-    tell_refused(now, event.reason, wire::linux_errno::kEnomem, [&](PathEvent& one) {
+    report_refused(now, event.reason, wire::linux_errno::kEnomem, [&](PathEvent& one) {
       one.peer = fabric.describe(event.key);
       one.identity = session.identity;
     });
@@ -117,11 +117,11 @@ void Server::Impl::refuse(Fabric& fabric, Nanos now, Session& session, ConKey ke
 }
 
 bool Server::Impl::delay_set_up(const SetUpEvent& event, wire::Bytes bytes, unsigned cost) noexcept {
-  if (set_up_spent < kSetUpShare && set_ups.empty()) {
-    set_up_spent += cost;
+  if (setup_cost < kSetUpShare && set_ups.empty()) {
+    setup_cost += cost;
     return false;
   }
-  if (set_ups.size() >= kMostSetUps) return false;
+  if (set_ups.size() >= kMaxSetups) return false;
   try {
     set_ups.push_back(SetUp{event, {bytes.begin(), bytes.end()}});
     return true;
@@ -130,18 +130,18 @@ bool Server::Impl::delay_set_up(const SetUpEvent& event, wire::Bytes bytes, unsi
   }
 }
 
-void Server::Impl::continue_set_ups(Fabric& fabric, Nanos now) {
-  while (!set_ups.empty() && set_up_spent < kSetUpShare) {
+void Server::Impl::continue_setups(Fabric& fabric, Nanos now) {
+  while (!set_ups.empty() && setup_cost < kSetUpShare) {
     SetUp next = std::move(set_ups.front());
     set_ups.pop_front();
     if (auto* request = std::get_if<event::ConnectRequested>(&next.event)) {
-      set_up_spent += kConnectCost;
+      setup_cost += kConnectCost;
       request->private_data = next.bytes;
       handle_connect(fabric, now, *request);
       continue;
     }
     auto& message = std::get<event::MessageReceived>(next.event);
-    set_up_spent += kInfoCost;
+    setup_cost += kInfoCost;
     message.payload = next.bytes;
     if (Session* session = find(message.key.session))
       handle_info(fabric, now, *session, message);
@@ -303,7 +303,7 @@ void Server::Impl::handle_request(Fabric& fabric, Nanos now, Session& session,
   const wire::Bytes header = wire::user_header(chunk, request);
   if (session.machine.chunk_idle(input.chunk)) {
     session.requests.store_current(now, input.chunk, event.key, request, header);
-  } else if (session.machine.will_park(input)) {
+  } else if (session.machine.will_wait_for_chunk(input)) {
     session.requests.store_waiting(now, input.chunk, event.key, request, header);
   }
   feed(fabric, session, input);

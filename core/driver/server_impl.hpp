@@ -38,8 +38,8 @@ struct Server::Impl {
   static constexpr unsigned kSetUpShare = 8;
   static constexpr unsigned kConnectCost = 1;
   static constexpr unsigned kInfoCost = 4;  // INFO_REQ: memory and keys of a path
-  static constexpr std::size_t kMostSetUps = 4096;
-  // A poll that delays set-ups counts as this many events in `put_off`.
+  static constexpr std::size_t kMaxSetups = 4096;
+  // A poll that delays set-ups counts as this many events in `events_since_due`.
   static constexpr std::size_t kEventsOfShare = 128;
 
   // A connect request or an INFO_REQ.
@@ -159,10 +159,10 @@ struct Server::Impl {
   void note(Nanos, Session&, const event::Connected&) {}
   void note(Nanos, Session&, const event::AddressesFound&) {}
   void note(Nanos, Session&, const event::ConnectFailed&) {}
-  // Returns true if the share of this poll is used up; then continue_set_ups() handles the event later, in
+  // Returns true if the share of this poll is used up; then continue_setups() handles the event later, in
   // the order of arrival.
   bool delay_set_up(const SetUpEvent&, wire::Bytes bytes, unsigned cost) noexcept;
-  void continue_set_ups(Fabric&, Nanos now);
+  void continue_setups(Fabric&, Nanos now);
   void handle_connect(Fabric&, Nanos now, const event::ConnectRequested&);
   void admit(Fabric&, Nanos now, const event::ConnectRequested&, const wire::ConnReq&, const AdmitSession&);
   void handle_info(Fabric&, Nanos now, Session&, const event::MessageReceived&);
@@ -192,7 +192,7 @@ struct Server::Impl {
   bool make_chunk_keys(Fabric&, Session&, ConKey);
   // Reports a refused connect request. `fill` sets the peer and the identity.
   template <class Fill>
-  void tell_refused(Nanos now, Reason reason, std::uint16_t refusal, Fill&& fill) noexcept {
+  void report_refused(Nanos now, Reason reason, std::uint16_t refusal, Fill&& fill) noexcept {
     tell(PathEvent::Kind::refused, now, [&](PathEvent& one) {
       one.reason = reason;
       one.refusal = refusal;
@@ -273,9 +273,9 @@ struct Server::Impl {
   bool invalidates = false;  // a key was invalidated in this batch
   // By session. An entry may be earlier than its machine's deadline, never later.
   DeadlineHeap deadlines;
-  std::size_t put_off = 0;  // events taken since a deadline became due
+  std::size_t events_since_due = 0;  // events taken since a deadline became due
   std::deque<SetUp> set_ups;
-  unsigned set_up_spent = 0;  // cost of the set-ups of this poll
+  unsigned setup_cost = 0;  // cost of the set-ups of this poll
   ServerStats counted;
   ServerSession::Counters of_retired;
   mutable ServerStats shown;

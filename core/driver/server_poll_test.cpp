@@ -39,14 +39,14 @@ class ServerPollTest : public testing::Test {
     return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count)};
   }
   // Queues `others` irrelevant events, then the INFO_REQ of the only path.
-  void ask_behind(std::size_t others) {
+  void queue_info_req_after(std::size_t others) {
     ASSERT_EQ(fabric.accepts.size(), 1U);
     fabric.events.assign(others, event::SendDone{{9, 0, 77}, 0});
     fabric.events.emplace_back(event::MessageReceived{fabric.accepts.front(), {}, named});
   }
   // Polls after the handshake deadline has passed, as after a pause of the process; true if the path is
   // connected.
-  bool comes_up_late() {
+  bool connects_late() {
     const std::vector<ServerEvent> events = poll(seconds(8) + config().handshake_timeout);
     return events.size() == 1 && events[0].kind == ServerEvent::Kind::session_opened;
   }
@@ -57,13 +57,13 @@ class ServerPollTest : public testing::Test {
   Server server;
 };
 
-TEST_F(ServerPollTest, AMessageThatIsThereComesBeforeTheDeadlineThatMissesIt) {
-  ask_behind(2000);
-  EXPECT_TRUE(comes_up_late());
+TEST_F(ServerPollTest, ArrivedMessageIsHandledBeforeItsDeadline) {
+  queue_info_req_after(2000);
+  EXPECT_TRUE(connects_late());
 }
 
 TEST_F(ServerPollTest, ARefusedNameIsToldWithTheSessionThatHoldsIt) {
-  ask_behind(0);
+  queue_info_req_after(0);
   poll(seconds(1));
   wire::ConnReq request;
   request.cid_num = 1;
@@ -85,7 +85,7 @@ TEST_F(ServerPollTest, ARefusedNameIsToldWithTheSessionThatHoldsIt) {
 
 TEST_F(ServerPollTest, ANameThatTheRulesRefuseIsTold) {
   server.set_access(*parse_access("", "", "other"));
-  ask_behind(0);
+  queue_info_req_after(0);
   poll(seconds(1));
   PathEvent news;
   while (server.take_news(news) && news.path.reason != Reason::not_allowed) {
@@ -102,33 +102,33 @@ TEST_F(ServerPollTest, ALossOfAnEarlierConnectionIsNotToldAsARefusalOfTheNewOne)
   poll(seconds(1));
   PathEvent news;
   while (server.take_news(news)) EXPECT_NE(news.kind, PathEvent::Kind::refused);
-  ask_behind(0);
+  queue_info_req_after(0);
   EXPECT_EQ(poll(seconds(1)).size(), 1U);
 }
 
-TEST_F(ServerPollTest, AlsoWhenTheFabricGivesItsEventsOneByOne) {
-  ask_behind(20);
-  fabric.at_a_time = 1;
-  EXPECT_TRUE(comes_up_late());
+TEST_F(ServerPollTest, WithAFabricThatReturnsOneEventPerPoll) {
+  queue_info_req_after(20);
+  fabric.max_per_poll = 1;
+  EXPECT_TRUE(connects_late());
 }
 
 TEST_F(ServerPollTest, AlsoWhenTheFabricHasToBeAskedToLook) {
-  ask_behind(3);
+  queue_info_req_after(3);
   fabric.blind_polls = 30;
-  EXPECT_TRUE(comes_up_late());
+  EXPECT_TRUE(connects_late());
 }
 
 TEST_F(ServerPollTest, WithoutTheMessageThePathIsClosed) {
-  EXPECT_FALSE(comes_up_late());
+  EXPECT_FALSE(connects_late());
   EXPECT_EQ(server.sessions()[0].paths[0].reason, Reason::handshake_timeout);
 }
 
-TEST_F(ServerPollTest, AFloodDoesNotPutDeadlinesOffForEver) {
-  ask_behind(1'000'000);
-  EXPECT_FALSE(comes_up_late());
+TEST_F(ServerPollTest, EventFloodDelaysDeadlinesOnlyForAWhile) {
+  queue_info_req_after(1'000'000);
+  EXPECT_FALSE(connects_late());
 }
 
-class SetUpStormTest : public ServerPollTest {
+class SetupStormTest : public ServerPollTest {
  protected:
   static constexpr std::size_t kShare = 8;
   // Queues `count` connect requests of unknown clients, which the server refuses.
@@ -147,7 +147,7 @@ class SetUpStormTest : public ServerPollTest {
   std::uint32_t request = 100;
 };
 
-TEST_F(SetUpStormTest, OnePollAnswersAFewConnectRequestsInTheirOrder) {
+TEST_F(SetupStormTest, OnePollAnswersAFewConnectRequestsInTheirOrder) {
   storm(200);
   for (std::size_t answered = 0; answered < 200; answered += kShare) {
     poll(seconds(1));
@@ -157,7 +157,7 @@ TEST_F(SetUpStormTest, OnePollAnswersAFewConnectRequestsInTheirOrder) {
   for (std::uint32_t i = 0; i < 200; ++i) EXPECT_EQ(fabric.rejects[i], 101 + i);
 }
 
-TEST_F(SetUpStormTest, ALaterConnectRequestDoesNotPassADelayedOne) {
+TEST_F(SetupStormTest, ALaterConnectRequestDoesNotPassADelayedOne) {
   storm(2 * kShare);
   poll(seconds(1));
   storm(kShare);
@@ -166,8 +166,8 @@ TEST_F(SetUpStormTest, ALaterConnectRequestDoesNotPassADelayedOne) {
   EXPECT_TRUE(std::is_sorted(fabric.rejects.begin(), fabric.rejects.end()));
 }
 
-TEST_F(SetUpStormTest, IoPassesTheConnectRequestsThatCameBeforeIt) {
-  ask_behind(0);
+TEST_F(SetupStormTest, IoPassesTheConnectRequestsThatCameBeforeIt) {
+  queue_info_req_after(0);
   ASSERT_EQ(poll(seconds(1)).size(), 1U);
   storm(1000);
   ask_for_io();
@@ -177,7 +177,7 @@ TEST_F(SetUpStormTest, IoPassesTheConnectRequestsThatCameBeforeIt) {
   EXPECT_EQ(fabric.rejects.size(), kShare);
 }
 
-TEST_F(SetUpStormTest, OnePollGivesMemoryToTwoPathsAtMost) {
+TEST_F(SetupStormTest, OnePollGivesMemoryToTwoPathsAtMost) {
   ServerConfig many = config();
   many.max_sessions = 8;
   Server other(clamp_to(many, fabric.capabilities()), nullptr);
@@ -209,21 +209,21 @@ TEST_F(SetUpStormTest, OnePollGivesMemoryToTwoPathsAtMost) {
   }
 }
 
-TEST_F(SetUpStormTest, AMessageBehindAStormComesBeforeTheDeadlineThatMissesIt) {
+TEST_F(SetupStormTest, MessageAfterAStormIsHandledBeforeItsDeadline) {
   storm(200);
   fabric.events.emplace_back(event::MessageReceived{fabric.accepts.front(), {}, named});
   bool up = false;
-  for (unsigned polls = 0; polls < 200 && !up; ++polls) up = comes_up_late();
+  for (unsigned polls = 0; polls < 200 && !up; ++polls) up = connects_late();
   EXPECT_TRUE(up);
 }
 
-TEST_F(SetUpStormTest, AStormDoesNotPutDeadlinesOffForEver) {
+TEST_F(SetupStormTest, ConnectStormDelaysDeadlinesOnlyForAWhile) {
   storm(20'000);
   for (unsigned polls = 0; polls < 100; ++polls) poll(seconds(8) + config().handshake_timeout);
   EXPECT_EQ(server.sessions()[0].paths[0].reason, Reason::handshake_timeout);
 }
 
-TEST_F(SetUpStormTest, ADelayedMessageOfAConnectionThatWasLostIsStale) {
+TEST_F(SetupStormTest, ADelayedMessageOfAConnectionThatWasLostIsStale) {
   storm(kShare);
   fabric.events.emplace_back(event::MessageReceived{fabric.accepts.front(), {}, named});
   fabric.events.emplace_back(event::ConnectionLost{fabric.accepts.front(), Reason::peer_closed});

@@ -28,7 +28,7 @@ class BlockServerTest : public testing::Test {
   void turn() {
     std::array<block::Action, 3> out;
     do {
-      const std::size_t count = server.poll(fabric, ++now, std::span(out).first(at_a_time));
+      const std::size_t count = server.poll(fabric, ++now, std::span(out).first(max_per_poll));
       for (const block::Action& action : std::span(out).first(count))
         std::visit([this](const auto& one) { this->take(one); }, action);
     } while (server.next_deadline() <= now || !fabric.events.empty());
@@ -56,7 +56,7 @@ class BlockServerTest : public testing::Test {
 
   void take(const block::StartStorage& one) { storage.push_back(one); }
   void take(const block::OpenExport& one) {
-    if (holds_opens) return opens.push_back(one);
+    if (defers_opens) return opens.push_back(one);
     EXPECT_TRUE(server.export_opened(fabric, now, one.id, good(one.name)));
   }
   void take(const block::CloseExport& one) { closed.push_back(one.handle); }
@@ -69,10 +69,10 @@ class BlockServerTest : public testing::Test {
   ServerSideFabric fabric;
   BlockServer server{clamp_to(block_server_config(), fabric.capabilities()), 5, nullptr};
   Nanos now = 1;
-  std::size_t at_a_time = 3;  // actions that one poll may hand out
+  std::size_t max_per_poll = 3;  // actions that one poll may hand out
   std::uint8_t clients = 0;
   std::uint64_t last_handle = 0;
-  bool holds_opens = false;
+  bool defers_opens = false;
   std::vector<block::StartStorage> storage;
   std::vector<block::OpenExport> opens;
   std::vector<std::uint64_t> closed;

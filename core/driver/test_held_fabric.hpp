@@ -54,7 +54,7 @@ class HeldFabric : public PlainFabric {
       --blind_polls;
       return 0;
     }
-    const std::size_t count = std::min({out.size(), at_a_time, events.size()});
+    const std::size_t count = std::min({out.size(), max_per_poll, events.size()});
     std::copy_n(events.begin(), count, out.begin());
     events.erase(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(count));
     return count;
@@ -68,7 +68,7 @@ class HeldFabric : public PlainFabric {
   std::vector<std::uint32_t> rejects;
   std::vector<ConKey> requested;  // connection of each posted request
   std::deque<FabricEvent> events;
-  std::size_t at_a_time = 64;
+  std::size_t max_per_poll = 64;
   unsigned blind_polls = 0;
   std::deque<std::vector<std::byte>> memory;  // by region
 

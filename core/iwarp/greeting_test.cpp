@@ -14,14 +14,14 @@ namespace {
 const char* const kReq = "4D504120494420526571204672616D65";
 const char* const kRep = "4D504120494420526570204672616D65";
 
-Octets frame(const char* key, const char* rest, const Octets& more = {}) {
-  Octets octets = hex(key);
+ByteVector frame(const char* key, const char* rest, const ByteVector& more = {}) {
+  ByteVector octets = hex(key);
   octets += hex(rest);
   octets += more;
   return octets;
 }
 
-Fault fed(GreetingReader& reader, const Octets& octets, std::size_t step) {
+Fault fed(GreetingReader& reader, const ByteVector& octets, std::size_t step) {
   for (std::size_t at = 0; at < octets.size(); at += step)
     reader.feed(Bytes(octets).subspan(at, std::min(step, octets.size() - at)));
   return reader.fault();
@@ -30,10 +30,10 @@ Fault fed(GreetingReader& reader, const Octets& octets, std::size_t step) {
 struct Read {
   Fault fault = Fault::none;
   Greeting greeting{};
-  Octets data{};
+  ByteVector data{};
 };
 // Requires the same result for every piece size.
-Read read(GreetingKind kind, const Octets& octets) {
+Read read(GreetingKind kind, const ByteVector& octets) {
   Read result;
   for (const std::size_t step : {std::size_t{1}, std::size_t{3}, std::size_t{600}}) {
     GreetingReader reader(kind);
@@ -88,8 +88,8 @@ TEST(Greeting, PeerToPeerNeedsAnEmptyWriteAsFirstFpdu) {
 }
 
 TEST(Greeting, OurFieldMustBeWhole) {
-  const Octets whole = hex("75525452 01 01 0000");
-  const Octets cut(whole.begin(), whole.end() - 1);
+  const ByteVector whole = hex("75525452 01 01 0000");
+  const ByteVector cut(whole.begin(), whole.end() - 1);
   const Read seven = read(GreetingKind::request, frame(kReq, "10 02 000B 0000 0000", cut));
   ASSERT_EQ(seven.fault, Fault::none);
   EXPECT_FALSE(seven.greeting.own);
@@ -101,12 +101,12 @@ TEST(Greeting, OurFieldMustBeWhole) {
   EXPECT_TRUE(other.greeting.own && !other.greeting.wishes.send_with_immediate);
 }
 
-TEST(Greeting, EachWrongOctetIsRefusedAtOnce) {
+TEST(Greeting, EachWrongByteIsRejectedAtOnce) {
   struct Row {
     GreetingKind kind;
     std::size_t length;  // bytes after which it is rejected
     Fault fault;
-    Octets octets;
+    ByteVector octets;
   };
   const auto request = [](const char* rest) { return frame(kReq, rest); };
   const auto reply = [](const char* rest) { return frame(kRep, rest); };
@@ -142,12 +142,12 @@ TEST(Greeting, EachWrongOctetIsRefusedAtOnce) {
   }
 }
 
-TEST(Greeting, EachOctetOfTheKeyCounts) {
+TEST(Greeting, EachByteOfTheKeyCounts) {
   for (const GreetingKind kind : {GreetingKind::request, GreetingKind::reply}) {
-    const Octets key = hex(kind == GreetingKind::request ? kReq : kRep);
+    const ByteVector key = hex(kind == GreetingKind::request ? kReq : kRep);
     for (std::size_t at = 0; at < key.size(); ++at)
       for (unsigned bit = 0; bit < 8; ++bit) {
-        Octets wrong = key;
+        ByteVector wrong = key;
         wrong[at] ^= static_cast<std::byte>(1U << bit);
         GreetingReader reader(kind);
         ASSERT_EQ(reader.feed(Bytes(wrong).first(at)), Fault::none);
@@ -160,7 +160,7 @@ TEST(Greeting, EachOctetOfTheKeyCounts) {
 
 TEST(Greeting, LengthsAtTheirBounds) {
   for (const std::size_t size : {0U, 1U, 511U, 512U}) {
-    Octets octets = frame(kReq, "00 01");
+    ByteVector octets = frame(kReq, "00 01");
     put(octets, size, 2);
     octets += filled(size, 1);
     const Read got = read(GreetingKind::request, octets);
@@ -170,7 +170,7 @@ TEST(Greeting, LengthsAtTheirBounds) {
 }
 
 TEST(Greeting, SaysHowMuchIsMissing) {
-  const Octets octets = frame(kReq, "10 02 0006 0000 0000 4142");
+  const ByteVector octets = frame(kReq, "10 02 0006 0000 0000 4142");
   GreetingReader reader(GreetingKind::request);
   for (std::size_t at = 0; at < octets.size(); ++at) {
     EXPECT_EQ(reader.missing(), at < 20 ? 20 - at : octets.size() - at);
@@ -200,17 +200,17 @@ TEST(Greeting, RefusedMarkersCanBeRejected) {
   ASSERT_EQ(answer_to(reader.fault()), Answer::reject);
   std::array<std::byte, kMaxGreetingBytes> out{};
   const std::size_t size = write_reject(reader.greeting(), {}, out);
-  EXPECT_EQ(Octets(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size)),
+  EXPECT_EQ(ByteVector(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size)),
             frame(kRep, "30 02 0004 0000 0000"));
 }
 
-Octets written(std::size_t size, const std::array<std::byte, kMaxGreetingBytes>& out) {
+ByteVector written(std::size_t size, const std::array<std::byte, kMaxGreetingBytes>& out) {
   return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
-TEST(GreetingWriter, OctetsOfEachFrame) {
+TEST(GreetingWriter, BytesOfEachFrame) {
   std::array<std::byte, kMaxGreetingBytes> out{};
-  const Octets data = text("ABC");
+  const ByteVector data = text("ABC");
   EXPECT_EQ(written(write_request({}, data, out), out),
             frame(kReq, "10 02 000F 8001 8001 75525452 01 01 0000 414243"));
   const Wishes crc{.crc = true, .send_with_immediate = false};
@@ -232,7 +232,7 @@ TEST(GreetingWriter, OctetsOfEachFrame) {
 TEST(GreetingWriter, PrivateDataAtItsBound) {
   std::array<std::byte, kMaxGreetingBytes> out{};
   EXPECT_EQ(kMaxCallerBytes, 500U);
-  const Octets data = filled(513, 1);
+  const ByteVector data = filled(513, 1);
   EXPECT_EQ(write_request({}, Bytes(data).first(500), out), 532U);
   EXPECT_EQ(write_request({}, Bytes(data).first(501), out), 0U);
   EXPECT_EQ(write_request({.own_field = false}, Bytes(data).first(508), out), 532U);
@@ -248,8 +248,8 @@ RC_GTEST_PROP(GreetingWriter, BothEndsAgree, ()) {
   const Wishes ours{.crc = *rc::gen::arbitrary<bool>(), .send_with_immediate = *rc::gen::arbitrary<bool>()};
   const Wishes theirs{.crc = *rc::gen::arbitrary<bool>(), .send_with_immediate = *rc::gen::arbitrary<bool>()};
   const bool own = *rc::gen::arbitrary<bool>();
-  const Octets asked = filled(*rc::gen::inRange<std::size_t>(0, kMaxCallerBytes + 1), 1);
-  const Octets told = filled(*rc::gen::inRange<std::size_t>(0, kMaxCallerBytes + 1), 2);
+  const ByteVector asked = filled(*rc::gen::inRange<std::size_t>(0, kMaxCallerBytes + 1), 1);
+  const ByteVector told = filled(*rc::gen::inRange<std::size_t>(0, kMaxCallerBytes + 1), 2);
   std::array<std::byte, kMaxGreetingBytes> out{};
   const auto step = *rc::gen::inRange<std::size_t>(1, 600);
 
@@ -258,14 +258,14 @@ RC_GTEST_PROP(GreetingWriter, BothEndsAgree, ()) {
   RC_ASSERT(request.complete());
   const Greeting got = request.greeting();
   RC_ASSERT(got.own == own && got.enhanced && got.peer_to_peer);
-  RC_ASSERT(Octets(got.private_data.begin(), got.private_data.end()) == asked);
+  RC_ASSERT(ByteVector(got.private_data.begin(), got.private_data.end()) == asked);
 
   GreetingReader reply(GreetingKind::reply);
   RC_ASSERT(fed(reply, written(write_accept(got, theirs, told, out), out), step) == Fault::none);
   RC_ASSERT(reply.complete());
   const Greeting answer = reply.greeting();
   RC_ASSERT(answer.own == own && answer.peer_to_peer && !answer.rejected);
-  RC_ASSERT(Octets(answer.private_data.begin(), answer.private_data.end()) == told);
+  RC_ASSERT(ByteVector(answer.private_data.begin(), answer.private_data.end()) == told);
   RC_ASSERT(agree(ours, answer) == agree(theirs, got));
   RC_ASSERT(agree(ours, answer).crc == (ours.crc || theirs.crc));
   RC_ASSERT(agree(ours, answer).send_with_immediate ==

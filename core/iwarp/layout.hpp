@@ -61,7 +61,7 @@ inline constexpr std::uint32_t kTerminateQueue = 2;
 inline constexpr std::uint32_t kFirstNumber = 1;  // message sequence number of the first message of a queue
 
 template <class T>
-[[nodiscard]] inline T swap_octets(T value) noexcept {
+[[nodiscard]] inline T swap_bytes(T value) noexcept {
   if constexpr (sizeof(T) == 8)
     return static_cast<T>(__builtin_bswap64(value));
   else if constexpr (sizeof(T) == 4)
@@ -74,11 +74,11 @@ template <class T>
 [[nodiscard]] inline T load_be(const std::byte* from) noexcept {
   T value = 0;
   std::memcpy(&value, from, sizeof(T));
-  return std::endian::native == std::endian::big ? value : swap_octets(value);
+  return std::endian::native == std::endian::big ? value : swap_bytes(value);
 }
 template <class T>
 inline void store_be(std::byte* to, T value) noexcept {
-  if (std::endian::native != std::endian::big) value = swap_octets(value);
+  if (std::endian::native != std::endian::big) value = swap_bytes(value);
   std::memcpy(to, &value, sizeof(T));
 }
 

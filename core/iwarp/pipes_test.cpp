@@ -30,16 +30,16 @@ class Chance {
 
 // Bytes in flight in one direction.
 struct Pipe {
-  Octets octets;
+  ByteVector octets;
   std::size_t passed = 0;
   std::size_t hangs_at = ~std::size_t{0};
   std::size_t wrong_at = ~std::size_t{0};  // this byte is corrupted
 
-  Octets come(Chance& chance) {
+  ByteVector come(Chance& chance) {
     if (chance.one_in(3)) return {};  // later
     std::size_t n = chance.one_in(3) ? octets.size() : std::min(octets.size(), chance.below(2000));
     n = passed >= hangs_at ? 0 : std::min(n, hangs_at - passed);
-    Octets out(octets.begin(), octets.begin() + static_cast<std::ptrdiff_t>(n));
+    ByteVector out(octets.begin(), octets.begin() + static_cast<std::ptrdiff_t>(n));
     octets.erase(octets.begin(), octets.begin() + static_cast<std::ptrdiff_t>(n));
     if (wrong_at >= passed && wrong_at < passed + n) out[wrong_at - passed] ^= std::byte{0x10};
     passed += n;
@@ -52,17 +52,17 @@ class End {
   End(Role role, Wishes wishes, Pipe& out, Pipe& in)
       : memory(kReceivesAt + 32 * kReceive),
         role_(role),
-        wishes_(wishes),
+        requested_options_(wishes),
         out_(out),
         in_(in),
         greeting_(role == Role::initiator ? GreetingKind::reply : GreetingKind::request) {
     memory.windows[kKey] = {.base = kBase, .at = 100, .length = kWindow};
     if (role == Role::initiator)
-      send_greeting([&](MutableBytes to) { return write_request({wishes_}, text("hello"), to); });
+      send_greeting([&](MutableBytes to) { return write_request({requested_options_}, text("hello"), to); });
   }
 
   void turn(Chance& chance, End& other) {
-    const Octets came = in_.come(chance);
+    const ByteVector came = in_.come(chance);
     if (!receiver_)
       greet(came);
     else if (chance.one_in(2))
@@ -85,8 +85,8 @@ class End {
   [[nodiscard]] Lines seen() const { return receiver_ ? receiver_->seen : Lines{}; }
 
   TestMemory memory;
-  Lines wanted;   // as the other peer sent it
-  Octets shadow;  // bytes that the other peer wrote into the window
+  Lines wanted;       // as the other peer sent it
+  ByteVector shadow;  // bytes that the other peer wrote into the window
 
  private:
   void send_greeting(const auto& write) {
@@ -95,14 +95,15 @@ class End {
     ASSERT_NE(size, 0U);
     out_.octets.insert(out_.octets.end(), out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size));
   }
-  void greet(const Octets& came) {
+  void greet(const ByteVector& came) {
     ASSERT_EQ(greeting_.feed(came), Fault::none);
     if (!greeting_.complete()) return;
     const Greeting peer = greeting_.greeting();
     if (role_ == Role::responder)
-      send_greeting([&](MutableBytes to) { return write_accept(peer, wishes_, text("welcome"), to); });
+      send_greeting(
+          [&](MutableBytes to) { return write_accept(peer, requested_options_, text("welcome"), to); });
     EXPECT_EQ(words(peer.private_data), words(role_ == Role::responder ? text("hello") : text("welcome")));
-    agreed = agree(wishes_, peer);
+    agreed = agree(requested_options_, peer);
     receiver_.emplace(
         memory,
         Stream::Options{.role = role_, .crc = agreed.crc, .send_with_immediate = agreed.send_with_immediate},
@@ -113,7 +114,7 @@ class End {
     if (role_ == Role::responder) wanted.insert(wanted.begin(), "greeted");
   }
   void flush(const auto& write, Room room) {
-    Octets arena(room.arena_bytes);
+    ByteVector arena(room.arena_bytes);
     std::vector<Bytes> pieces(room.pieces);
     Outgoing out(arena, pieces);
     ASSERT_TRUE(write(out));
@@ -123,9 +124,9 @@ class End {
     --to_send_;
     const std::size_t size = chance.one_in(4) ? chance.below(150'000) : chance.below(5000);
     const std::size_t at = chance.below(kWindow - size);
-    const Octets data = filled(size, to_send_);
-    const Octets small(data.begin(),
-                       data.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(size, kReceive)));
+    const ByteVector data = filled(size, to_send_);
+    const ByteVector small(data.begin(),
+                           data.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(size, kReceive)));
     const Bytes part = data;
     const auto imm = static_cast<std::uint32_t>(chance.below(1U << 30U));
     switch (chance.below(agreed.send_with_immediate ? 5 : 4)) {
@@ -168,7 +169,7 @@ class End {
 
  private:
   Role role_;
-  Wishes wishes_;
+  Wishes requested_options_;
   Pipe& out_;
   Pipe& in_;
   GreetingReader greeting_;
@@ -217,7 +218,7 @@ TEST(Pipes, AllArrivesOnceAndInOrder) {
       EXPECT_EQ(end->seen(), end->wanted);
       EXPECT_TRUE(end->receiver().stream.between_messages());
       EXPECT_TRUE(end->memory.at(100, kWindow) == end->shadow);
-      EXPECT_EQ(end->memory.at(0, 100), Octets(100, kUntouched));
+      EXPECT_EQ(end->memory.at(0, 100), ByteVector(100, kUntouched));
     }
   }
 }

@@ -114,7 +114,7 @@ Stream::Step Stream::step(Bytes& bytes, Memory& memory) noexcept {
       const std::size_t size = collected_ == 0 ? whole_fpdu(bytes) : 0;
       if (size != 0) {
         if (crc_ && !good_crc(bytes.data(), size)) return violate(Fault::bad_crc);
-        const Step next = take_whole(bytes.data(), memory);
+        const Step next = process_fpdu(bytes.data(), memory);
         if (!stalled_) bytes = bytes.subspan(size);
         return next;
       }
@@ -123,7 +123,7 @@ Stream::Step Stream::step(Bytes& bytes, Memory& memory) noexcept {
       return collect_staged(bytes, memory);
     }
     case Phase::judge:
-      return crc_ ? take_whole(staging_, memory) : judge_collected(memory);
+      return crc_ ? process_fpdu(staging_, memory) : judge_collected(memory);
     case Phase::payload:
       return collect_payload(bytes, memory);
     case Phase::trailer:
@@ -222,7 +222,7 @@ Stream::Step Stream::staged(std::size_t n, Memory& memory) noexcept {
   if (!good_crc(staging_, goal)) return violate(Fault::bad_crc);
   // From here on it is handled as a whole FPDU: without a receive, it waits in staging_.
   phase_ = Phase::judge;
-  return take_whole(staging_, memory);
+  return process_fpdu(staging_, memory);
 }
 
 }  // namespace rtrs::iwarp

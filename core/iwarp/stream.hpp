@@ -88,7 +88,7 @@ class Stream {
   Step step(Bytes& bytes, Memory& memory) noexcept;
   // --- an FPDU that has arrived completely ---
   [[nodiscard]] std::size_t whole_fpdu(Bytes bytes) const noexcept;
-  Step take_whole(const std::byte* fpdu, Memory& memory) noexcept;
+  Step process_fpdu(const std::byte* fpdu, Memory& memory) noexcept;
   // --- an FPDU in pieces, without CRC ---
   Step collect_header(Bytes& bytes) noexcept;
   Step judge_collected(Memory& memory) noexcept;

@@ -21,20 +21,20 @@ struct Row {
   const char* name;
   Fault fault;
   TerminateCode code;
-  Octets before{};  // valid bytes
-  Octets wrong{};
+  ByteVector before{};  // valid bytes
+  ByteVector wrong{};
 };
 
-Octets ulpdu_of_length(std::size_t size, bool tagged) {
-  Octets ulpdu(size, std::byte{0});
-  const Octets control = tagged ? hex("C140") : hex("4143");
+ByteVector ulpdu_of_length(std::size_t size, bool tagged) {
+  ByteVector ulpdu(size, std::byte{0});
+  const ByteVector control = tagged ? hex("C140") : hex("4143");
   for (std::size_t i = 0; i < std::min<std::size_t>(size, 2); ++i) ulpdu[i] = control[i];
   return fpdu(ulpdu);
 }
-Octets write(std::uint32_t key, std::uint64_t to, std::size_t size, unsigned ddp = 0xc1) {
+ByteVector write(std::uint32_t key, std::uint64_t to, std::size_t size, unsigned ddp = 0xc1) {
   return make(Tagged{.ddp = ddp, .key = key, .to = to, .payload = filled(size, 1)});
 }
-Octets terminate_with(std::size_t size) {
+ByteVector terminate_with(std::size_t size) {
   return make(Untagged{.rdmap = 0x47, .queue = 2, .payload = filled(size, 0)});
 }
 
@@ -72,8 +72,8 @@ std::vector<Row> rows_of_opcodes() {
 }
 
 std::vector<Row> rows_of_writes() {
-  const Octets open = write(kKey, kBase, 100, 0x81);
-  const Octets open_send = make(Untagged{.ddp = 0x01, .payload = text("ab")});
+  const ByteVector open = write(kKey, kBase, 100, 0x81);
+  const ByteVector open_send = make(Untagged{.ddp = 0x01, .payload = text("ab")});
   return {
       {"key", Fault::unknown_key, {1, 1, 0}, {}, write(kKey + 1, kBase, 1)},
       {"key of a segment", Fault::unknown_key, {1, 1, 0}, {}, write(1, kBase, 1, 0x81)},
@@ -101,11 +101,11 @@ std::vector<Row> rows_of_writes() {
 }
 
 std::vector<Row> rows_of_messages() {
-  const Octets open = make(Untagged{.ddp = 0x01, .payload = text("ab")});
-  const Octets open_imm = make(Untagged{.ddp = 0x01, .rdmap = 0x45, .field = 7, .payload = text("ab")});
-  const Octets open_inv = make(Untagged{.ddp = 0x01, .rdmap = 0x44, .field = 7, .payload = text("ab")});
-  const Octets rest = text("c");
-  Octets done = immediate(1, 1);
+  const ByteVector open = make(Untagged{.ddp = 0x01, .payload = text("ab")});
+  const ByteVector open_imm = make(Untagged{.ddp = 0x01, .rdmap = 0x45, .field = 7, .payload = text("ab")});
+  const ByteVector open_inv = make(Untagged{.ddp = 0x01, .rdmap = 0x44, .field = 7, .payload = text("ab")});
+  const ByteVector rest = text("c");
+  ByteVector done = immediate(1, 1);
   return {
       {"queue 1", Fault::bad_queue, {1, 2, 1}, {}, make(Untagged{.queue = 1})},
       {"queue 2", Fault::bad_queue, {1, 2, 1}, {}, make(Untagged{.queue = 2})},
@@ -197,7 +197,7 @@ std::vector<Row> rows_of_other_messages() {
 }
 
 // Returns a copy of the FPDUs with a CRC added to each.
-Octets with_crc(Octets octets) {
+ByteVector with_crc(ByteVector octets) {
   for (std::size_t at = 0; at + 2 < octets.size();) {
     const std::size_t length =
         std::to_integer<std::size_t>(octets[at]) << 8 | std::to_integer<std::size_t>(octets[at + 1]);
@@ -231,7 +231,7 @@ void check(const Row& row, bool crc, std::size_t step) {
   ASSERT_EQ(end.stream.fault(), Fault::none);
   const Lines before = end.seen;
   const std::vector<std::byte> bytes = memory.bytes;
-  const Octets wrong = crc ? with_crc(row.wrong) : row.wrong;
+  const ByteVector wrong = crc ? with_crc(row.wrong) : row.wrong;
   for (std::size_t at = 0; at < wrong.size(); at += step)
     end.feed(Bytes(wrong).subspan(at, std::min(step, wrong.size() - at)));
   Lines wanted = before;
@@ -260,14 +260,14 @@ TEST(StreamFault, EachRowAsAWholeAndInPieces) {
 }
 
 // Corrupts each byte of an FPDU except the length, which would produce a different FPDU.
-TEST(StreamFault, CrcOfEachOctet) {
-  const Octets good = make(Tagged{.key = kKey, .to = kBase, .payload = filled(21, 1), .crc = true});
+TEST(StreamFault, CrcOfEachByte) {
+  const ByteVector good = make(Tagged{.key = kKey, .to = kBase, .payload = filled(21, 1), .crc = true});
   for (std::size_t at = 2; at < good.size(); ++at)
     for (unsigned bit = 0; bit < 8; ++bit)
       for (const std::size_t step : {good.size(), std::size_t{1}}) {
         TestMemory memory = memory_of_rows();
         Receiver end(memory, {.role = Role::initiator, .crc = true});
-        Octets wrong = good;
+        ByteVector wrong = good;
         wrong[at] ^= static_cast<std::byte>(1U << bit);
         for (std::size_t from = 0; from < wrong.size(); from += step)
           end.feed(Bytes(wrong).subspan(from, step));
@@ -280,7 +280,7 @@ TEST(StreamFault, CrcOfEachOctet) {
 TEST(StreamFault, CrcIsNotLookedAtWhenOff) {
   TestMemory memory = memory_of_rows();
   Receiver end(memory, {.role = Role::initiator});
-  Octets odd = immediate(1, 1);
+  ByteVector odd = immediate(1, 1);
   odd.back() = std::byte{0x77};
   end.feed(odd);
   EXPECT_EQ(end.seen, Lines{"imm 1"});

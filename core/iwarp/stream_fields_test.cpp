@@ -38,7 +38,7 @@ struct Header {
   std::uint32_t offset = 0;
 };
 
-Fault wanted_of_write(const State& state, const Header& one) {
+Fault expected_write_fault(const State& state, const Header& one) {
   if (state.opcode != 16 && state.opcode != 0) return Fault::broken_message;
   if (state.opcode == 0 && (one.key != kKey || one.to != kBase + 2)) return Fault::broken_message;
   if (one.payload == 0) return one.last ? Fault::none : Fault::bad_length;
@@ -54,7 +54,7 @@ Fault wanted(const State& state, const Header& one) {
   const bool write = one.opcode == 0;
   const bool served = write || (one.opcode >= 3 && one.opcode <= 8);
   if (!served || one.tagged != write) return Fault::bad_opcode;
-  if (write) return wanted_of_write(state, one);
+  if (write) return expected_write_fault(state, one);
   const bool ends = one.opcode == 7;
   if (!ends && state.opcode == 0) return Fault::broken_message;
   if (one.queue != (ends ? 2U : 0U)) return Fault::bad_queue;
@@ -78,13 +78,13 @@ Lines lines(const State& state, const Header& one) {
   if (one.opcode == 7) return {"terminated 0/0/31"};
   if (one.opcode == 0 || !one.last) return {};
   if (one.opcode == 8) return {"imm 2047581"};
-  Octets all = state.opcode == 16 ? Octets() : text("ab");
+  ByteVector all = state.opcode == 16 ? ByteVector() : text("ab");
   all += filled(one.payload, 0);
   if (one.opcode == 4 || one.opcode == 6) return {words(Event(Invalidated{one.key, all}))};
   return {words(Event(Message{one.opcode == 5 ? std::optional(one.key) : std::nullopt, all}))};
 }
 
-Octets octets_of(const Header& one) {
+ByteVector encode_fpdu(const Header& one) {
   const unsigned ddp = 0x01U | (one.tagged ? 0x80U : 0U) | (one.last ? 0x40U : 0U);
   const unsigned rdmap = 0x40U | one.opcode;
   if (one.tagged)
@@ -113,7 +113,7 @@ class Table {
       end.feed(make(Untagged{
           .ddp = 0x01, .rdmap = 0x40U | state.opcode, .field = kKey, .number = 5, .payload = text("ab")}));
     ASSERT_TRUE(end.seen.empty() && end.left_over() == 0);
-    const Octets octets = octets_of(one);
+    const ByteVector octets = encode_fpdu(one);
     // Alternates between one piece and two pieces.
     const std::size_t cut = ++count_ % 2 == 0 ? 0 : count_ % octets.size();
     end.feed(Bytes(octets).first(cut));
@@ -132,8 +132,8 @@ class Table {
   [[nodiscard]] unsigned times(Fault fault) const { return faults_[static_cast<unsigned>(fault)]; }
 
  private:
-  const Octets before_ = Octets(128 - kReceive, kUntouched);
-  const Octets behind_ = Octets(128, kUntouched);
+  const ByteVector before_ = ByteVector(128 - kReceive, kUntouched);
+  const ByteVector behind_ = ByteVector(128, kUntouched);
   std::size_t count_ = 0;
   std::array<unsigned, kFaultCount> faults_{};
 };

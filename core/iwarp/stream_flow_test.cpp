@@ -10,11 +10,11 @@ namespace {
 constexpr std::uint32_t kKey = 0x11223344;
 constexpr std::uint64_t kBase = 0x1000;
 
-Octets front(const Octets& of, std::size_t size) {
+ByteVector front(const ByteVector& of, std::size_t size) {
   return {of.begin(), of.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
-Octets back(const Octets& of, std::size_t size) {
+ByteVector back(const ByteVector& of, std::size_t size) {
   return {of.end() - static_cast<std::ptrdiff_t>(size), of.end()};
 }
 
@@ -27,21 +27,21 @@ class StreamFlow : public testing::TestWithParam<bool> {
     staging.resize(options.crc ? kMaxFpduBytes : 0);
     options.staging = staging;
   }
-  Octets write(std::uint64_t to, std::size_t size) const {
+  ByteVector write(std::uint64_t to, std::size_t size) const {
     return make(Tagged{.key = kKey, .to = to, .payload = filled(size, 7), .crc = options.crc});
   }
   TestMemory memory;
-  Octets staging;
+  ByteVector staging;
   Stream::Options options;
 };
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutCrc, StreamFlow, testing::Bool());
 
 TEST_P(StreamFlow, WithoutReceiveNothingMoreIsTaken) {
-  const Octets one = immediate(1, 1, options.crc);
+  const ByteVector one = immediate(1, 1, options.crc);
   for (const std::size_t step : {one.size() * 2, std::size_t{1}, std::size_t{7}}) {
     Receiver end(memory, options);
-    Octets both = one;
+    ByteVector both = one;
     both += immediate(2, 2, options.crc);
     for (std::size_t at = 0; at < both.size(); at += step)
       end.feed(Bytes(both).subspan(at, std::min(step, both.size() - at)));
@@ -81,7 +81,7 @@ TEST_P(StreamFlow, WritesPassBeforeAMessageThatWaits) {
 
 TEST_P(StreamFlow, PayloadGoesStraightToItsPlace) {
   Receiver end(memory, options);
-  const Octets all = write(kBase + 8, 1000);
+  const ByteVector all = write(kBase + 8, 1000);
   end.feed_or_place(Bytes(all).first(200), 1000);
   // With CRC up to the end of the FPDU, without CRC up to the end of the payload.
   EXPECT_EQ(end.stream.wants().size(), all.size() - 200 - (options.crc ? 0 : 4));
@@ -98,7 +98,7 @@ TEST_P(StreamFlow, PayloadGoesStraightToItsPlace) {
 
 TEST_P(StreamFlow, PlacingNothingIsNothing) {
   Receiver end(memory, options);
-  const Octets all = write(kBase, 100);
+  const ByteVector all = write(kBase, 100);
   end.feed(Bytes(all).first(50));
   std::vector<Event> list(1);
   Events events(list);
@@ -113,7 +113,7 @@ TEST_P(StreamFlow, PlacingNothingIsNothing) {
 TEST_P(StreamFlow, WantsNothingOutsideAnFpdu) {
   Receiver end(memory, options);
   EXPECT_TRUE(end.stream.wants().empty());
-  const Octets all = write(kBase, 10);
+  const ByteVector all = write(kBase, 10);
   for (const std::byte octet : all) {
     end.feed(Bytes(&octet, 1));
     EXPECT_LE(end.stream.wants().size(), all.size());
@@ -121,26 +121,26 @@ TEST_P(StreamFlow, WantsNothingOutsideAnFpdu) {
   EXPECT_TRUE(end.stream.wants().empty());
 }
 
-TEST_P(StreamFlow, AKeyThatDiesTakesNoFurtherOctet) {
+TEST_P(StreamFlow, RevokedKeyAcceptsNoFurtherByte) {
   for (const bool place : {false, true}) {
     std::fill(memory.bytes.begin(), memory.bytes.end(), kUntouched);
     memory.windows[kKey] = {.base = kBase, .at = 4096, .length = 65536};
     Receiver end(memory, options);
-    const Octets all = write(kBase, 1000);
+    const ByteVector all = write(kBase, 1000);
     end.feed_or_place(Bytes(all).first(16 + 300), place ? 100 : 2000);
     memory.windows.erase(kKey);
     end.stream.key_died(kKey);
     EXPECT_EQ(end.stream.wants().empty(), !options.crc);
     end.feed(Bytes(all).subspan(16 + 300));
     EXPECT_EQ(end.seen, Lines{violated(Fault::unknown_key)});
-    EXPECT_EQ(memory.at(4096 + 300, 800), Octets(800, kUntouched));
-    EXPECT_EQ(memory.at(4096, 300), options.crc ? Octets(300, kUntouched) : front(filled(1000, 7), 300));
+    EXPECT_EQ(memory.at(4096 + 300, 800), ByteVector(800, kUntouched));
+    EXPECT_EQ(memory.at(4096, 300), options.crc ? ByteVector(300, kUntouched) : front(filled(1000, 7), 300));
   }
 }
 
 TEST_P(StreamFlow, AnotherKeyMayDie) {
   Receiver end(memory, options);
-  const Octets all = write(kBase, 1000);
+  const ByteVector all = write(kBase, 1000);
   end.feed(Bytes(all).first(500));
   const std::size_t wanted = end.stream.wants().size();
   end.stream.key_died(kKey + 1);
@@ -149,11 +149,11 @@ TEST_P(StreamFlow, AnotherKeyMayDie) {
 }
 
 // The stream calls resolve() before each further byte and uses its result.
-TEST_P(StreamFlow, AKeySaidDeadThatIsAliveIsAskedForAgain) {
+TEST_P(StreamFlow, KeyWronglyReportedRevokedIsCheckedAgain) {
   // With CRC, resolve() is called once per segment, when the segment is complete.
   const unsigned asked = options.crc ? 1 : 11;
   Receiver end(memory, options);
-  const Octets all = write(kBase + 1, 1000);
+  const ByteVector all = write(kBase + 1, 1000);
   end.feed(Bytes(all).first(100));
   end.stream.key_died(kKey);
   for (std::size_t at = 100; at < all.size(); at += 100)
@@ -167,16 +167,16 @@ TEST_P(StreamFlow, AKeySaidDeadThatIsAliveIsAskedForAgain) {
 
 // key_died() affects only the segment in progress; the next one is placed as usual. If resolve() returns a
 // new destination for the rest of a segment, the rest goes there.
-TEST_P(StreamFlow, AKeySaidDeadIsForgottenWithItsSegment) {
+TEST_P(StreamFlow, RevokedKeyIsForgottenAfterItsSegment) {
   if (options.crc) memory.windows[kKey].at = 8192;
   Receiver end(memory, options);
-  const Octets all = write(kBase, 1000);
+  const ByteVector all = write(kBase, 1000);
   end.feed(Bytes(all).first(16 + 400));
   end.stream.key_died(kKey);
   memory.windows[kKey].at = 8192;
   end.feed(Bytes(all).subspan(16 + 400));
   EXPECT_EQ(memory.at(8192 + 400, 600), back(filled(1000, 7), 600));
-  EXPECT_EQ(memory.at(8192, 400), options.crc ? front(filled(1000, 7), 400) : Octets(400, kUntouched));
+  EXPECT_EQ(memory.at(8192, 400), options.crc ? front(filled(1000, 7), 400) : ByteVector(400, kUntouched));
   end.feed(Bytes(all).first(100));
   EXPECT_FALSE(end.stream.wants().empty());
   end.feed(Bytes(all).subspan(100));
@@ -187,7 +187,7 @@ TEST_P(StreamFlow, AKeySaidDeadIsForgottenWithItsSegment) {
 TEST_P(StreamFlow, PaddingBelongsToItsFpdu) {
   for (const bool single : {true, false}) {
     Receiver end(memory, options);
-    Octets all;
+    ByteVector all;
     for (std::uint32_t i = 1; i <= 8; ++i) {
       all += write(kBase + i * 16, i);
       all += immediate(i, i, options.crc);
@@ -205,7 +205,7 @@ TEST_P(StreamFlow, OnlyWritesHaveAKeyThatCanDie) {
   options.send_with_immediate = true;
   Receiver end(memory, options);
   memory.post(0, 1000);
-  const Octets all =
+  const ByteVector all =
       make(Untagged{.rdmap = 0x45, .field = kKey, .payload = filled(500, 3), .crc = options.crc});
   end.feed(Bytes(all).first(100));
   end.stream.key_died(kKey);
@@ -237,7 +237,7 @@ TEST_P(StreamFlow, FailingDropsTheEventThatIsHeldBack) {
   memory.post_empty(1);
   std::vector<Event> list(1);
   Events events(list);
-  const Octets one = immediate(1, 1, options.crc);
+  const ByteVector one = immediate(1, 1, options.crc);
   EXPECT_EQ(stream.feed(one, memory, events), one.size());
   stream.fail(Fault::no_receive);
   events.clear();
@@ -250,7 +250,7 @@ TEST_P(StreamFlow, AFullListTakesNothing) {
   memory.post_empty(2);
   std::vector<Event> list(1);
   Events events(list);
-  Octets two = immediate(1, 1, options.crc);
+  ByteVector two = immediate(1, 1, options.crc);
   const std::size_t one = two.size();
   two += immediate(2, 2, options.crc);
   EXPECT_EQ(stream.feed(two, memory, events), one);

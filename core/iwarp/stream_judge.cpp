@@ -206,7 +206,7 @@ Stream::Step Stream::violate(Fault fault) noexcept {
 
 // `fpdu` is in the caller's bytes or in staging_; its CRC is correct. Flattened into one function because
 // each IO takes this path.
-[[gnu::flatten]] Stream::Step Stream::take_whole(const std::byte* fpdu, Memory& memory) noexcept {
+[[gnu::flatten]] Stream::Step Stream::process_fpdu(const std::byte* fpdu, Memory& memory) noexcept {
   Fault fault = judge_control(fpdu);
   if (fault == Fault::none) fault = judge(fpdu, memory);
   if (fault != Fault::none) return violate(fault);

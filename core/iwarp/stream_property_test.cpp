@@ -30,15 +30,15 @@ bool is_ours(std::size_t at) {
 }
 
 // Valid messages of all kinds. Updates `number`, the next message number.
-Octets draw_message(bool crc, std::uint32_t& number) {
+ByteVector draw_message(bool crc, std::uint32_t& number) {
   const auto size =
       *rc::gen::oneOf(rc::gen::inRange<std::size_t>(0, 20), rc::gen::inRange<std::size_t>(0, kReceive + 1));
   const auto cut = *rc::gen::inRange<std::size_t>(0, size + 1);
   const bool split = cut != 0 && cut != size;
-  const Octets all = filled(size, number);
-  const Octets front(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(split ? cut : 0));
-  const Octets back(all.begin() + static_cast<std::ptrdiff_t>(front.size()), all.end());
-  Octets octets;
+  const ByteVector all = filled(size, number);
+  const ByteVector front(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(split ? cut : 0));
+  const ByteVector back(all.begin() + static_cast<std::ptrdiff_t>(front.size()), all.end());
+  ByteVector octets;
   switch (*rc::gen::inRange(0, 4)) {
     case 0: {
       const bool second = *rc::gen::arbitrary<bool>();
@@ -71,8 +71,8 @@ Octets draw_message(bool crc, std::uint32_t& number) {
   }
 }
 
-Octets draw_conversation(bool crc) {
-  Octets octets;
+ByteVector draw_conversation(bool crc) {
+  ByteVector octets;
   std::uint32_t number = 1;
   for (int left = *rc::gen::inRange(1, 12); left != 0; --left) octets += draw_message(crc, number);
   return octets;
@@ -95,7 +95,7 @@ struct Run {
   std::vector<std::size_t> steps{~std::size_t{0}};  // used in turn
   std::size_t dies_at = ~std::size_t{0};            // bytes before the first key is invalidated
 
-  [[nodiscard]] Ended over(const Octets& octets) const {
+  [[nodiscard]] Ended over(const ByteVector& octets) const {
     TestMemory memory = make_memory();
     Receiver end(memory, {.crc = crc, .send_with_immediate = true}, capacity);
     std::size_t posted = 0;
@@ -134,7 +134,7 @@ Run draw_run(const Run& like) {
 RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifference, ()) {
   Run whole;
   whole.crc = *rc::gen::arbitrary<bool>();
-  const Octets octets = draw_conversation(whole.crc);
+  const ByteVector octets = draw_conversation(whole.crc);
   const Ended wanted = whole.over(octets);
   RC_ASSERT(wanted.fault == Fault::none);
   for (int i = 0; i < 4; ++i) RC_ASSERT(draw_run(whole).over(octets) == wanted);
@@ -147,7 +147,7 @@ RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifference, ()) {
 RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifferenceWhereAKeyDies, ()) {
   Run whole;
   whole.crc = *rc::gen::arbitrary<bool>();
-  const Octets octets = draw_conversation(whole.crc);
+  const ByteVector octets = draw_conversation(whole.crc);
   whole.dies_at = *rc::gen::inRange<std::size_t>(0, octets.size() + 1);
   const Ended wanted = whole.over(octets);
   for (int i = 0; i < 4; ++i) RC_ASSERT(draw_run(whole).over(octets) == wanted);
@@ -157,7 +157,7 @@ RC_GTEST_PROP(StreamLaw, PiecesMakeNoDifferenceWhereAKeyDies, ()) {
 // written.
 RC_GTEST_PROP(StreamLaw, HoldsOfWrongOctetsToo, ()) {
   const Run whole;
-  Octets octets = draw_conversation(false);
+  ByteVector octets = draw_conversation(false);
   for (int left = *rc::gen::inRange(1, 4); left != 0 && !octets.empty(); --left) {
     const auto at = static_cast<std::ptrdiff_t>(*rc::gen::inRange<std::size_t>(0, octets.size()));
     switch (*rc::gen::inRange(0, 3)) {
@@ -183,9 +183,9 @@ RC_GTEST_PROP(StreamLaw, HoldsOfWrongOctetsToo, ()) {
 RC_GTEST_PROP(StreamLaw, CrcFindsAChangedOctet, ()) {
   Run whole;
   whole.crc = true;
-  const Octets good = draw_conversation(true);
+  const ByteVector good = draw_conversation(true);
   const auto at = *rc::gen::inRange<std::size_t>(0, good.size());
-  Octets bad = good;
+  ByteVector bad = good;
   bad[at] ^= static_cast<std::byte>(*rc::gen::inRange(1, 256));
   // A length that grew swallows the bytes after it.
   bad.resize(bad.size() + kMaxFpduBytes);
@@ -195,7 +195,7 @@ RC_GTEST_PROP(StreamLaw, CrcFindsAChangedOctet, ()) {
     from = next;
     next += fpdu_bytes(load_be<std::uint16_t>(good.data() + from));
   }
-  Ended wanted = whole.over(Octets(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(from)));
+  Ended wanted = whole.over(ByteVector(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(from)));
   const Ended got = draw_run(whole).over(bad);
   RC_ASSERT(got.fault == Fault::bad_crc || (got.fault == Fault::bad_length && at < from + 2));
   wanted.seen.push_back(violated(got.fault));

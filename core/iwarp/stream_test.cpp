@@ -32,7 +32,7 @@ TEST_F(StreamTest, ImmediateByItself) {
 }
 
 // Only the first four of the eight bytes have a meaning; reserved bytes are ignored.
-TEST_F(StreamTest, ReservedOctetsAreIgnored) {
+TEST_F(StreamTest, ReservedBytesAreIgnored) {
   Receiver end(memory, initiator);
   memory.post_empty(1);
   memory.post(0, 8);
@@ -121,7 +121,7 @@ TEST_F(StreamTest, MessageNumbersWrap) {
 TEST_F(StreamTest, ResponderMaySendBehindTheFirstFpdu) {
   Receiver end(memory);
   memory.post_empty(2);
-  const Octets first = hex("000E C1 40 00000000 0000000000000000 00000000");
+  const ByteVector first = hex("000E C1 40 00000000 0000000000000000 00000000");
   EXPECT_FALSE(end.stream.may_send());
   end.feed(Bytes(first).first(first.size() - 1));
   EXPECT_FALSE(end.stream.may_send());
@@ -153,8 +153,8 @@ TEST_F(StreamTest, BadFirstFpduGreetsNobody) {
 
 TEST_F(StreamTest, EmptyWritesNeedNoKeyAndAreTakenInShares) {
   Receiver end(memory, initiator);
-  const Octets one = make(Tagged{.key = 0xdead, .to = ~std::uint64_t{0}});
-  Octets many;
+  const ByteVector one = make(Tagged{.key = 0xdead, .to = ~std::uint64_t{0}});
+  ByteVector many;
   for (unsigned i = 0; i < Stream::kQuietFpdus + 3; ++i) many += one;
   std::vector<Event> list(4);
   Events events(list);

@@ -10,11 +10,11 @@
 
 namespace rtrs::iwarp::test {
 
-using Octets = std::vector<std::byte>;
+using ByteVector = std::vector<std::byte>;
 
 // Parses hexadecimal bytes such as "00 1A 41"; blanks are ignored.
-inline Octets hex(std::string_view text) {
-  Octets octets;
+inline ByteVector hex(std::string_view text) {
+  ByteVector octets;
   std::string digits;
   for (const char c : text)
     if (c != ' ' && c != '\n') digits += c;
@@ -23,30 +23,30 @@ inline Octets hex(std::string_view text) {
   return octets;
 }
 
-inline Octets text(std::string_view from) {
-  Octets octets;
+inline ByteVector text(std::string_view from) {
+  ByteVector octets;
   for (const char c : from) octets.push_back(static_cast<std::byte>(c));
   return octets;
 }
 
-inline Octets filled(std::size_t size, unsigned seed) {
-  Octets octets(size);
+inline ByteVector filled(std::size_t size, unsigned seed) {
+  ByteVector octets(size);
   for (std::size_t i = 0; i < size; ++i) octets[i] = static_cast<std::byte>(i * 31 + i / 256 + seed);
   return octets;
 }
 
-inline void operator+=(Octets& all, const Octets& more) {
+inline void operator+=(ByteVector& all, const ByteVector& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
 // Appends `width` bytes, most significant first.
-inline void put(Octets& to, std::uint64_t value, unsigned width) {
+inline void put(ByteVector& to, std::uint64_t value, unsigned width) {
   for (unsigned i = width; i != 0; --i) to.push_back(static_cast<std::byte>(value >> (8 * (i - 1))));
 }
 
 // Adds the length, the padding and the CRC. `length`, if set, replaces the correct length.
-inline Octets fpdu(const Octets& ulpdu, bool crc = false, int length = -1) {
-  Octets octets;
+inline ByteVector fpdu(const ByteVector& ulpdu, bool crc = false, int length = -1) {
+  ByteVector octets;
   put(octets, length < 0 ? ulpdu.size() : static_cast<std::uint64_t>(length), 2);
   octets += ulpdu;
   while (octets.size() % 4 != 0) octets.push_back(std::byte{0});
@@ -60,11 +60,11 @@ struct Tagged {
   unsigned rdmap = 0x40;
   std::uint32_t key = 0;
   std::uint64_t to = 0;
-  Octets payload{};
+  ByteVector payload{};
   bool crc = false;
 };
-inline Octets make(const Tagged& of) {
-  Octets ulpdu;
+inline ByteVector make(const Tagged& of) {
+  ByteVector ulpdu;
   put(ulpdu, of.ddp, 1);
   put(ulpdu, of.rdmap, 1);
   put(ulpdu, of.key, 4);
@@ -80,11 +80,11 @@ struct Untagged {
   std::uint32_t queue = 0;
   std::uint32_t number = 1;
   std::uint32_t offset = 0;
-  Octets payload{};
+  ByteVector payload{};
   bool crc = false;
 };
-inline Octets make(const Untagged& of) {
-  Octets ulpdu;
+inline ByteVector make(const Untagged& of) {
+  ByteVector ulpdu;
   put(ulpdu, of.ddp, 1);
   put(ulpdu, of.rdmap, 1);
   for (const std::uint32_t value : {of.field, of.queue, of.number, of.offset}) put(ulpdu, value, 4);
@@ -92,8 +92,8 @@ inline Octets make(const Untagged& of) {
   return fpdu(ulpdu, of.crc);
 }
 
-inline Octets immediate(std::uint32_t number, std::uint32_t imm, bool crc = false) {
-  Octets payload;
+inline ByteVector immediate(std::uint32_t number, std::uint32_t imm, bool crc = false) {
+  ByteVector payload;
   put(payload, imm, 4);
   put(payload, 0, 4);
   return make(Untagged{.rdmap = 0x48, .number = number, .payload = payload, .crc = crc});

@@ -54,7 +54,7 @@ class TestMemory final : public Memory {
   void post_empty(unsigned count) {
     for (unsigned i = 0; i < count; ++i) receives.emplace_back();
   }
-  [[nodiscard]] Octets at(std::size_t from, std::size_t size) const {
+  [[nodiscard]] ByteVector at(std::size_t from, std::size_t size) const {
     return {bytes.begin() + static_cast<std::ptrdiff_t>(from),
             bytes.begin() + static_cast<std::ptrdiff_t>(from + size)};
   }
@@ -139,7 +139,7 @@ class Receiver {
   [[nodiscard]] std::size_t left_over() const { return kept_.size(); }
 
  private:
-  static Stream::Options with(Stream::Options options, Octets& staging) {
+  static Stream::Options with(Stream::Options options, ByteVector& staging) {
     options.staging = staging;
     return options;
   }
@@ -148,8 +148,8 @@ class Receiver {
   }
 
   TestMemory& memory_;
-  Octets staging_;
-  Octets kept_;
+  ByteVector staging_;
+  ByteVector kept_;
 
  public:
   Stream stream;

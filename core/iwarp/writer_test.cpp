@@ -12,23 +12,23 @@ struct Out {
   explicit Out(std::size_t bytes = 4096, std::size_t pieces = 64)
       : arena(bytes, kUntouched), list(pieces), to(arena, list) {}
   explicit Out(Room room) : Out(room.arena_bytes, room.pieces) {}
-  [[nodiscard]] Octets all() const {
-    Octets octets;
+  [[nodiscard]] ByteVector all() const {
+    ByteVector octets;
     for (const Bytes& piece : to.pieces()) octets.insert(octets.end(), piece.begin(), piece.end());
     return octets;
   }
-  Octets arena;
+  ByteVector arena;
   std::vector<Bytes> list;
   Outgoing to;
 };
 
-TEST(Writer, OctetsOfEachMessage) {
+TEST(Writer, BytesOfEachMessage) {
   Out out;
   Writer writer(false);
-  const Octets abcde = text("abcde");
+  const ByteVector abcde = text("abcde");
   const Bytes part = abcde;
   const auto written = [&out] {
-    const Octets octets = out.all();
+    const ByteVector octets = out.all();
     EXPECT_EQ(octets.size(), out.to.total_bytes());
     out.to.clear();
     return octets;
@@ -57,7 +57,7 @@ TEST(Writer, OctetsOfEachMessage) {
 TEST(Writer, Crc) {
   Out out;
   Writer writer(true);
-  const Octets abcde = text("abcde");
+  const ByteVector abcde = text("abcde");
   const Bytes parts[] = {Bytes(abcde).first(2), {}, Bytes(abcde).subspan(2)};
   ASSERT_TRUE(writer.write_immediate(0x11223344, 0x7f0000001003, parts, 0xdeadbeef, out.to));
   EXPECT_EQ(out.all(), hex("0013 C1 40 11223344 00007F0000001003 6162636465 000000 78B52154"
@@ -68,7 +68,7 @@ TEST(Writer, NumbersWrap) {
   Out out;
   Writer writer(false, 0xffffffff);
   ASSERT_TRUE(writer.send({}, out.to) && writer.send_invalidate(1, out.to));
-  Octets both = make(Untagged{.number = 0xffffffff});
+  ByteVector both = make(Untagged{.number = 0xffffffff});
   both += make(Untagged{.rdmap = 0x44, .field = 1, .number = 0});
   EXPECT_EQ(out.all(), both);
 }
@@ -76,14 +76,14 @@ TEST(Writer, NumbersWrap) {
 // The largest payload of one segment, and the effect of one more byte.
 TEST(Writer, SegmentsOf60KiB) {
   constexpr std::size_t kFull = 61440;
-  const Octets data = filled(2 * kFull + 1, 5);
+  const ByteVector data = filled(2 * kFull + 1, 5);
   for (const std::size_t size : {kFull, kFull + 1, 2 * kFull, 2 * kFull + 1}) {
-    Octets wanted;
-    Octets wanted_send;
+    ByteVector wanted;
+    ByteVector wanted_send;
     for (std::size_t at = 0; at < size; at += kFull) {
       const std::size_t n = std::min(kFull, size - at);
-      const Octets payload(data.begin() + static_cast<std::ptrdiff_t>(at),
-                           data.begin() + static_cast<std::ptrdiff_t>(at + n));
+      const ByteVector payload(data.begin() + static_cast<std::ptrdiff_t>(at),
+                               data.begin() + static_cast<std::ptrdiff_t>(at + n));
       const bool last = at + n == size;
       wanted += make(Tagged{.ddp = last ? 0xc1U : 0x81U, .key = 9, .to = 100 + at, .payload = payload});
       wanted_send += make(Untagged{
@@ -103,7 +103,7 @@ TEST(Writer, SegmentsOf60KiB) {
 TEST(Writer, PiecesThatTouchAreOne) {
   Out out;
   Writer writer(false);
-  const Octets data = filled(4096, 1);
+  const ByteVector data = filled(4096, 1);
   const Bytes parts[] = {Bytes(data).first(1000), Bytes(data).subspan(1000)};
   ASSERT_TRUE(writer.write_immediate(1, 0, parts, 1, out.to));
   ASSERT_EQ(out.to.pieces().size(), 3U);
@@ -119,7 +119,7 @@ TEST(Writer, PiecesThatTouchAreOne) {
 
 // Without room nothing changes: neither the list nor the next message number.
 TEST(Writer, WithoutRoomNothingHappens) {
-  const Octets data = filled(100, 1);
+  const ByteVector data = filled(100, 1);
   const Bytes part = data;
   const auto each = [&part](Writer& writer, unsigned which, Outgoing& out) {
     switch (which) {
@@ -167,7 +167,7 @@ RC_GTEST_PROP(Writer, ArrivesAsItWasSent, ()) {
   Receiver end(memory,
                {.role = Role::initiator, .crc = crc, .send_with_immediate = true, .first_number = first});
   Lines wanted;
-  const Octets data = filled(200'000, 3);
+  const ByteVector data = filled(200'000, 3);
   const auto count = *rc::gen::inRange(1, 8);
   for (int i = 0; i < count; ++i) {
     const auto size =
@@ -206,7 +206,7 @@ RC_GTEST_PROP(Writer, ArrivesAsItWasSent, ()) {
     end.feed_or_place(out.all(), *rc::gen::inRange<std::size_t>(1, 100'000));
     RC_ASSERT(end.seen == wanted);
     RC_ASSERT(end.stream.between_messages());
-    if (what < 2 && size != 0) RC_ASSERT(memory.at(to, size) == Octets(whole.begin(), whole.end()));
+    if (what < 2 && size != 0) RC_ASSERT(memory.at(to, size) == ByteVector(whole.begin(), whole.end()));
   }
 }
 

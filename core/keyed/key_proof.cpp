@@ -105,9 +105,9 @@ bool Gate::was_seen(const wire::KeyProof& proof) const noexcept {
 
 void Gate::advance(Nanos now) {
   // Epochs start above 0, so that the first one has predecessors.
-  epoch_ = std::max(epoch_, now / kEpoch + kGoodEpochs);
-  first_good_ = std::max(first_good_, epoch_ - (kGoodEpochs - 1));
-  std::erase_if(seen_, [this](const Seen& one) { return one.epoch < first_good_; });
+  epoch_ = std::max(epoch_, now / kEpoch + kValidEpochs);
+  first_valid_epoch_ = std::max(first_valid_epoch_, epoch_ - (kValidEpochs - 1));
+  std::erase_if(seen_, [this](const Seen& one) { return one.epoch < first_valid_epoch_; });
 }
 
 Gate::Verdict Gate::judge(Nanos now, wire::Bytes conn_req, std::uint32_t host, const KeyTable& keys,
@@ -117,7 +117,7 @@ Gate::Verdict Gate::judge(Nanos now, wire::Bytes conn_req, std::uint32_t host, c
   const auto offer = wire::key_offer(conn_req);
   if (!offer) {
     if (mode == Mode::require) verdict.refusal = Reason::key_refused;
-    if (mode == Mode::require) verdict.lack = Lack::offer;
+    if (mode == Mode::require) verdict.lack = MissingPart::offer;
     return verdict;
   }
   advance(now);
@@ -126,24 +126,24 @@ Gate::Verdict Gate::judge(Nanos now, wire::Bytes conn_req, std::uint32_t host, c
   verdict.nonce = nonce_of(epoch_, conn_req, host);
   if (!offer->has_proof()) return verdict;
   const auto [first, last] = keys.of(offer->hint);
-  verdict.lack = first == last ? Lack::identity : Lack::key;
+  verdict.lack = first == last ? MissingPart::identity : MissingPart::key;
   if (first != last) verdict.named = &first->second.identity;
-  for (std::uint64_t epoch = epoch_; first != last && epoch >= first_good_; --epoch) {
+  for (std::uint64_t epoch = epoch_; first != last && epoch >= first_valid_epoch_; --epoch) {
     const wire::KeyNonce nonce = epoch == epoch_ ? verdict.nonce : nonce_of(epoch, conn_req, host);
     for (auto at = first; at != last; ++at) {
       if (!same_bytes(client_proof(mac_, at->second.secret, nonce, conn_req), offer->proof)) continue;
       if (was_seen(offer->proof)) {
-        verdict.lack = Lack::freshness;
+        verdict.lack = MissingPart::freshness;
         verdict.named = &at->second.identity;
         return verdict;
       }
       if (seen_.size() == kMaxSeen) {
         // A proof is never forgotten while its nonce is valid. If the list is full, all nonces are
         // invalidated instead.
-        first_good_ = ++epoch_;
+        first_valid_epoch_ = ++epoch_;
         seen_.clear();
         verdict.refusal = Reason::challenged;
-        verdict.lack = Lack::nothing;
+        verdict.lack = MissingPart::nothing;
         verdict.named = nullptr;
         verdict.nonce = nonce_of(epoch_, conn_req, host);
         return verdict;

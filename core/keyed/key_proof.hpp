@@ -61,20 +61,21 @@ enum class Mode : std::uint8_t { off, allow, require };
 class Gate {
  public:
   static constexpr Nanos kEpoch = seconds(10);
-  static constexpr std::uint64_t kGoodEpochs = 3;  // a nonce is valid for 20 to 30 s
+  static constexpr std::uint64_t kValidEpochs = 3;  // a nonce is valid for 20 to 30 s
   static constexpr std::size_t kMaxSeen = 4096;
 
   // `secret`: private to this server, constant for one run.
   Gate(MacFunction mac, const Secret& secret) : mac_(mac), secret_(secret) { seen_.reserve(kMaxSeen); }
 
   // The missing part of a request that is rejected with key_refused.
-  enum class Lack : std::uint8_t { nothing, offer, identity, key, freshness };
+  enum class MissingPart : std::uint8_t { nothing, offer, identity, key, freshness };
   struct Verdict {
     Reason refusal = Reason::none;
-    Lack lack = Lack::nothing;
-    const std::string* named = nullptr;  // for Lack::key and Lack::freshness: the claimed identity
-    bool challenges = false;             // the reject carries `nonce`
-    const SharedKey* key = nullptr;      // key of a valid proof, made with `nonce`
+    MissingPart lack = MissingPart::nothing;
+    const std::string* named =
+        nullptr;                     // for MissingPart::key and MissingPart::freshness: the claimed identity
+    bool challenges = false;         // the reject carries `nonce`
+    const SharedKey* key = nullptr;  // key of a valid proof, made with `nonce`
     wire::KeyNonce nonce{};
   };
   // `conn_req` must parse; `host` is the digest of the client's address. Each valid proof is accepted only
@@ -96,7 +97,7 @@ class Gate {
   MacFunction mac_;
   Secret secret_;
   std::uint64_t epoch_ = 0;
-  std::uint64_t first_good_ = 0;  // first epoch whose nonces are valid
+  std::uint64_t first_valid_epoch_ = 0;  // first epoch whose nonces are valid
   std::vector<Seen> seen_;
 };
 

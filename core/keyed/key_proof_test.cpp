@@ -68,13 +68,13 @@ struct GateTest : ::testing::Test {
   Prover web2{toy_mac, key_of("web2", 2)};
 };
 
-TEST_F(GateTest, WhoOffersNoProofComesInWhereItIsAllowed) {
+TEST_F(GateTest, ClientWithoutProofIsAcceptedIfAllowed) {
   EXPECT_EQ(judge(request(), Mode::off).refusal, Reason::none);
   EXPECT_EQ(judge(request(), Mode::allow).refusal, Reason::none);
   EXPECT_EQ(judge(request(), Mode::allow).key, nullptr);
   const auto required = judge(request());
   EXPECT_EQ(required.refusal, Reason::key_refused);
-  EXPECT_EQ(required.lack, Gate::Lack::offer);
+  EXPECT_EQ(required.lack, Gate::MissingPart::offer);
   EXPECT_FALSE(required.challenges);
 }
 
@@ -111,7 +111,7 @@ TEST_F(GateTest, EachIdentityIsThatOfItsKey) {
   EXPECT_NE(digest_of(toy_mac, "web1"), PeerIdentity{});
 }
 
-TEST_F(GateTest, AProofIsGoodOnce) {
+TEST_F(GateTest, ProofIsAcceptedOnce) {
   challenge(web1, request());
   const ConReq sent = proved(request(), web1);
   EXPECT_EQ(judge(sent).refusal, Reason::none);
@@ -119,7 +119,7 @@ TEST_F(GateTest, AProofIsGoodOnce) {
   EXPECT_EQ(again.refusal, Reason::key_refused);
   EXPECT_TRUE(again.challenges);
   EXPECT_EQ(again.key, nullptr);
-  EXPECT_EQ(again.lack, Gate::Lack::freshness);
+  EXPECT_EQ(again.lack, Gate::MissingPart::freshness);
   EXPECT_EQ(gate.seen(), 1U);
 }
 
@@ -132,12 +132,12 @@ TEST_F(GateTest, AnotherKeyIsRefused) {
   for (const Mode mode : {Mode::require, Mode::allow}) {
     const auto of_liar = judge(proved(request(), liar), mode);
     EXPECT_EQ(of_liar.refusal, Reason::key_refused);
-    EXPECT_EQ(of_liar.lack, Gate::Lack::key);
+    EXPECT_EQ(of_liar.lack, Gate::MissingPart::key);
     ASSERT_NE(of_liar.named, nullptr);
     EXPECT_EQ(*of_liar.named, "web1");
     const auto of_unknown = judge(proved(request(), unknown), mode);
     EXPECT_EQ(of_unknown.refusal, Reason::key_refused);
-    EXPECT_EQ(of_unknown.lack, Gate::Lack::identity);
+    EXPECT_EQ(of_unknown.lack, Gate::MissingPart::identity);
     EXPECT_EQ(of_unknown.named, nullptr);
   }
 }
@@ -161,7 +161,7 @@ TEST_F(GateTest, TheNonceOfAnotherAddressPathOrServerIsOfNoUse) {
   EXPECT_EQ(judge(sent).refusal, Reason::none);
 }
 
-TEST_F(GateTest, ANonceAges) {
+TEST_F(GateTest, NonceExpires) {
   now = seconds(1000);
   const ConReq first = request();
   challenge(web1, first);
@@ -190,7 +190,7 @@ TEST_F(GateTest, AClientUsesANonceForLessThanTheServerTakesIt) {
   EXPECT_EQ(judge(proved(request(0, 3), web1)).refusal, Reason::challenged);
 }
 
-TEST_F(GateTest, EachBitThatIsChangedSpoilsTheProof) {
+TEST_F(GateTest, EachChangedBitInvalidatesTheProof) {
   challenge(web1, request());
   const ConReq good = proved(request(), web1);
   for (std::size_t at = wire::kProvenReqAt; at < good.size(); ++at) {
@@ -244,7 +244,7 @@ TEST_F(GateTest, AProofIsNotGoodAgainAtTheEndOfItsNonce) {
 }
 
 // Two identities with the same hint: each has its own key.
-TEST_F(GateTest, KeysWithTheSameHintAreToldApart) {
+TEST_F(GateTest, KeysWithTheSameHintAreDistinguished) {
   const auto hint = [](unsigned number) { return hint_of(toy_mac, "client" + std::to_string(number)); };
   std::map<std::uint16_t, unsigned> first;
   unsigned other = 0;
@@ -299,7 +299,7 @@ Mac counting_mac(std::span<const std::byte> key, std::span<const std::byte> mess
 }
 
 // docs/security.md lists the work that an unauthenticated client can cause.
-TEST_F(GateTest, AStrangerCostsFewMacs) {
+TEST_F(GateTest, UnknownClientCostsFewMacs) {
   Gate counted(counting_mac, secret);
   const auto cost = [&](std::uint16_t hint, std::byte proof) {
     ConReq bytes = request();
@@ -324,7 +324,7 @@ TEST(ClientProof, IsNeverZero) {
   EXPECT_EQ(client_proof(zero_mac, {}, {}, bytes), wire::KeyProof{std::byte{1}});
 }
 
-TEST_F(GateTest, AStrangerLeavesNothingBehind) {
+TEST_F(GateTest, UnknownClientLeavesNoState) {
   for (std::uint16_t attempt = 0; attempt < 1000; ++attempt) {
     ConReq bytes = request(0, attempt);
     wire::put_key_offer(bytes, {.hint = hint_of(toy_mac, "web1"), .proof = {std::byte{1}}});

@@ -11,15 +11,15 @@ namespace {
 // Text for the log. Contains only identities configured here, nothing that an unauthenticated client chose.
 std::string words_of(const Gate::Verdict& refused) {
   switch (refused.lack) {
-    case Gate::Lack::nothing:
+    case Gate::MissingPart::nothing:
       break;
-    case Gate::Lack::offer:
+    case Gate::MissingPart::offer:
       return "it offers no key";
-    case Gate::Lack::identity:
+    case Gate::MissingPart::identity:
       return "there is no key here of the identity that it names";
-    case Gate::Lack::key:
+    case Gate::MissingPart::key:
       return "its key of " + *refused.named + " is another than the one here";
-    case Gate::Lack::freshness:
+    case Gate::MissingPart::freshness:
       return "its proof of the key of " + *refused.named + " was shown before";
   }
   return {};

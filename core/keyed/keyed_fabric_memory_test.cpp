@@ -52,7 +52,7 @@ Outcome asked(const std::vector<std::byte>& message, const SharedKey& key, std::
   return {std::get<event::ConnectRequested>(out[0]), failed};
 }
 
-TEST(KeyedFabricMemory, WhoCannotBeRememberedIsNotLetIn) {
+TEST(KeyedFabricMemory, WithoutMemoryTheClientIsRejected) {
   // Long enough to need a heap allocation.
   const SharedKey key{std::string(100, 'w'), {}};
   Gate gate(toy_mac, {});

@@ -183,7 +183,7 @@ TEST_F(KeyedFabricTest, AClientWithoutAKeyComesInWhereItIsAllowed) {
   EXPECT_EQ(accepted(), con_rsp(0));
 }
 
-TEST_F(KeyedFabricTest, AServerThatProvesNothingIsRefusedAndNothingOfItIsHeard) {
+TEST_F(KeyedFabricTest, ServerWithoutProofIsRejectedAndItsDataIgnored) {
   const ConKey key{0, 0, 2};
   challenge({0, 0, 1});
   connect(key, con_req(0, 2));
@@ -238,7 +238,7 @@ TEST_F(KeyedFabricTest, AProofOfAnotherConnectionIsOfNoUse) {
   EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused);
 }
 
-TEST_F(KeyedFabricTest, ARequestThatIsPlayedAgainIsRefused) {
+TEST_F(KeyedFabricTest, ReplayedRequestIsRejected) {
   challenge({0, 0, 1});
   const Message sent = connect({0, 0, 2}, con_req(0, 2));
   ASSERT_EQ(asked(sent, 5).refusal, Reason::none);
@@ -256,7 +256,7 @@ TEST_F(KeyedFabricTest, WhatTheServerRefusesForAnotherReasonIsNoChallenge) {
   EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::rejected);
 }
 
-TEST_F(KeyedFabricTest, OtherKeysAreForWhoConnectsFromThenOn) {
+TEST_F(KeyedFabricTest, ReplacedKeysApplyToLaterConnections) {
   challenge({0, 0, 1});
   const Message before = connect({0, 0, 2}, con_req(0, 2));
   ASSERT_EQ(asked(before, 5).refusal, Reason::none);

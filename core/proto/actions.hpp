@@ -267,11 +267,11 @@ using RegistryAction = std::variant<AdmitSession, Reject, AnswerName, CrowdOut>;
 using RegistryActions = FixedVector<RegistryAction, 2>;
 
 // g++ 12 compiles std::visit to a switch up to this many alternatives, and to a function table beyond.
-inline constexpr std::size_t kMostAlternatives = 11;
-static_assert(std::variant_size_v<ClientAction> <= kMostAlternatives &&
-              std::variant_size_v<ServerAction> <= kMostAlternatives &&
-              std::variant_size_v<ClientControlAction> <= kMostAlternatives &&
-              std::variant_size_v<ServerControlAction> <= kMostAlternatives);
+inline constexpr std::size_t kMaxAlternatives = 11;
+static_assert(std::variant_size_v<ClientAction> <= kMaxAlternatives &&
+              std::variant_size_v<ServerAction> <= kMaxAlternatives &&
+              std::variant_size_v<ClientControlAction> <= kMaxAlternatives &&
+              std::variant_size_v<ServerControlAction> <= kMaxAlternatives);
 
 template <class Action>
 using ControlOf = std::variant_alternative_t<std::variant_size_v<Action> - 1, Action>;

@@ -83,7 +83,7 @@ TEST_F(ClientAddressesTest, WithoutOtherAddressesTheTimeIsThatOfTheConfiguration
   EXPECT_EQ(session.path(0).state(), PathState::waiting);
 }
 
-TEST_F(ClientAddressesTest, OnlyTheFirstConnectionIsInAHurry) {
+TEST_F(ClientAddressesTest, OnlyTheFirstConnectionHasTheShortTimeout) {
   add_path(0);
   find(2);
   feed(accepted(key(0, 0)));
@@ -187,7 +187,7 @@ TEST_F(ClientAddressesTest, AChallengeIsAnsweredAtTheSameAddress) {
 }
 
 // The server is alive, so an attempt at another of its addresses would fail as well.
-TEST_F(ClientAddressesTest, AServerThatRefusesCostsTheDelay) {
+TEST_F(ClientAddressesTest, RejectionIsFollowedByTheDelay) {
   add_path(0);
   find(2);
   fail(Reason::rejected, wire::linux_errno::kEnomem);
@@ -254,7 +254,7 @@ TEST_F(ClientAddressesTest, APathThatIsToEndTriesNoOtherAddress) {
   EXPECT_EQ(session.path(0).state(), PathState::closed);
 }
 
-TEST_F(ClientAddressesTest, OfAnOldAttemptNothingIsLearned) {
+TEST_F(ClientAddressesTest, EventsOfAnOldAttemptAreIgnored) {
   add_path(0);
   const ConKey old = key(0, 0);
   fail(Reason::connect_refused);

@@ -28,7 +28,7 @@ TEST_F(ClientChallengeTest, TheAnswerIsANewAttemptAtOnce) {
   bring_up(0);
 }
 
-TEST_F(ClientChallengeTest, WhoAsksAgainIsRefusedAndTriedAgainLater) {
+TEST_F(ClientChallengeTest, SecondChallengeFailsTheAttemptAndIsRetriedLater) {
   add_path(0);
   for (int round = 0; round < 3; ++round) {
     challenge(0);
@@ -45,7 +45,7 @@ TEST_F(ClientChallengeTest, WhoAsksAgainIsRefusedAndTriedAgainLater) {
   }
 }
 
-TEST_F(ClientChallengeTest, AChallengeOfALaterConnectionBeginsTheAttemptAnew) {
+TEST_F(ClientChallengeTest, ChallengeOfALaterConnectionRestartsTheAttempt) {
   add_path(0);
   feed(accepted(key(0, 0)));
   challenge(0, 1);

@@ -18,13 +18,13 @@ namespace rtrs {
 namespace {
 
 // True if a late execution of the request has effects: all requests except READs of data.
-bool leaves_traces(const Permit& permit) noexcept {
+bool has_side_effects(const Permit& permit) noexcept {
   return permit.direction == Direction::write || permit.service;
 }
 
 // A deadline that expires at once would make the client resend the fence in an endless loop.
 Nanos fence_deadline(Nanos now, const ClientConfig& config) noexcept {
-  return later(now, std::max(config.fence_timeout, kShortestFenceTimeout));
+  return later(now, std::max(config.fence_timeout, kMinFenceTimeout));
 }
 
 }  // namespace
@@ -39,15 +39,15 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
     // An overdue request fails instead of being resent, because it would wait for the same storage again.
     permit.first_sent.bounds = longest_life() != kNever;
     permit.overdue = overdue_at(permit) <= now;
-    permit.overdue = permit.overdue || is_worn_out(permit, now);
+    permit.overdue = permit.overdue || exceeds_longest_life(permit, now);
     overdue_ += permit.overdue ? 1 : 0;
-    failed_writes += permit.overdue && leaves_traces(permit) ? 1 : 0;
+    failed_writes += permit.overdue && has_side_effects(permit) ? 1 : 0;
     permit.state = Permit::State::fenced;
     if (permit.overdue) permits_.give_up(id);
     permit.failed_from = static_cast<std::uint8_t>(index);
     permit.since = now;
     answers_due_.at = std::min(answers_due_.at, answer_deadline(permit));
-    path.request_over(permit.con);
+    path.request_ended(permit.con);
     held = true;
   }
   if (!held) return;
@@ -81,7 +81,7 @@ void ClientSession::release_requests(unsigned index, bool proven, Nanos now) noe
     Permit& permit = permits_[id];
     if (permit.path != index) continue;
     if (permit.state == Permit::State::abandoned && !permit.overdue) {
-      if (!proven && leaves_traces(permit)) ++counters_.unproven_failures;
+      if (!proven && has_side_effects(permit)) ++counters_.unproven_failures;
       permits_.put(id);
     }
     if (permit.state != Permit::State::fenced) continue;
@@ -164,21 +164,22 @@ Nanos ClientSession::longest_life() const noexcept {
   return later(config_.request_timeout, config_.queue_timeout);
 }
 
-bool ClientSession::is_worn_out(const Permit& permit, Nanos now) const noexcept {
+bool ClientSession::exceeds_longest_life(const Permit& permit, Nanos now) const noexcept {
   const Nanos life = longest_life();
   return life != kNever && now >= life && permit.first_sent.at <= now - life;
 }
 
 // Fails the requests that wait for the fence of this path and exceed longest_life().
-void ClientSession::give_up_worn_out(unsigned index, Nanos now) noexcept {
+void ClientSession::expire_fenced_requests(unsigned index, Nanos now) noexcept {
   if (longest_life() == kNever) return;
   for (std::uint16_t id = 0; id < permits_.depth(); ++id) {
     Permit& permit = permits_[id];
-    if (permit.state != Permit::State::fenced || permit.path != index || !is_worn_out(permit, now)) continue;
+    if (permit.state != Permit::State::fenced || permit.path != index || !exceeds_longest_life(permit, now))
+      continue;
     permit.overdue = true;
     ++overdue_;
     permits_.give_up(id);
-    fences_[index].lingering = fences_[index].lingering || leaves_traces(permit);
+    fences_[index].lingering = fences_[index].lingering || has_side_effects(permit);
     lingering_.possible = lingering_.possible || fences_[index].lingering;
   }
 }
@@ -201,7 +202,7 @@ Nanos ClientSession::first_answer_deadline() const noexcept {
 // timer is due again at once.
 void ClientSession::answers_are_due(Nanos now, ClientActions& out) noexcept {
   for (unsigned index = 0; index < paths_.size(); ++index)
-    if (fences_[index].state != Fence::State::idle) give_up_worn_out(index, now);
+    if (fences_[index].state != Fence::State::idle) expire_fenced_requests(index, now);
   const auto overdue = std::find_if(permits_.begin(), permits_.end(), [&](const Permit& permit) {
     return permit.state == Permit::State::in_flight && answer_deadline(permit) <= now;
   });
@@ -241,7 +242,7 @@ bool ClientSession::oldest_in_flight(OldestRequest& oldest) const noexcept {
 }
 
 // True if a fence request on this connection is unanswered.
-bool ClientSession::is_fencing_over(const ConKey& key) const noexcept {
+bool ClientSession::awaits_fence_answer(const ConKey& key) const noexcept {
   return std::any_of(fences_.begin(), fences_.end(), [&key](const Fence& fence) {
     return fence.state == Fence::State::asked && fence.asked_over == key;
   });
@@ -275,7 +276,7 @@ bool ClientSession::fail_held(Nanos now, unsigned& budget, ClientActions& out) n
     --budget;
     const Permit& permit = permits_[queue_head_];
     const bool sent_before = permit.failed_from != Permit::kNowhere;
-    if (!closing_ && sent_before && !permit.proven && leaves_traces(permit)) ++counters_.unproven_failures;
+    if (!closing_ && sent_before && !permit.proven && has_side_effects(permit)) ++counters_.unproven_failures;
     complete(dequeue(), result, 0, out);
   }
   for (unsigned index = 0; index < paths_.size(); ++index) {
@@ -304,7 +305,7 @@ bool ClientSession::fail_held(Nanos now, unsigned& budget, ClientActions& out) n
       } else {
         // The permit stays in use, because the server may still execute this request in the same chunk.
         permits_.give_up(id);
-        fence.lingering = fence.lingering || leaves_traces(permit);
+        fence.lingering = fence.lingering || has_side_effects(permit);
         lingering_.possible = lingering_.possible || fence.lingering;
         kept = true;
         out.push(Complete{id, result, 0});

@@ -6,7 +6,7 @@ namespace rtrs {
 
 // True if another path can restore the session after the server lost it: a path that was connected before and
 // still reconnects. If all such paths were removed or disconnected, any path may create a new session.
-bool ClientSession::has_home(unsigned index) const noexcept {
+bool ClientSession::other_path_can_restore(unsigned index) const noexcept {
   if (!ever_connected_) return false;
   for (unsigned other = 0; other < paths_.size(); ++other) {
     const ClientPath& path = paths_[other];
@@ -21,7 +21,7 @@ bool ClientSession::has_home(unsigned index) const noexcept {
 // the addresses lead to two servers by mistake, each must not create its own session. When the head start
 // ends, the other paths try one after another, so that a link that drops every packet cannot block them.
 bool ClientSession::may_lead(unsigned index) const noexcept {
-  if (has_home(index)) return true;
+  if (other_path_can_restore(index)) return true;
   for (unsigned other = 0; other < paths_.size(); ++other) {
     const PathState state = paths_[other].state();
     if (other != index && (state == PathState::connecting || state == PathState::draining)) return false;
@@ -33,7 +33,7 @@ bool ClientSession::may_lead(unsigned index) const noexcept {
 // paths that could restore it are dead. A path that the server rejected with "unknown session" may create a
 // new one, unless that server also rejected it while the session was alive: then it is a different server.
 bool ClientSession::creates(unsigned index, Nanos now) const noexcept {
-  if (!has_home(index)) return true;
+  if (!other_path_can_restore(index)) return true;
   const ClientPath& path = paths_[index];
   const bool late = config_.lead_head_start != kNever && now >= later(link_since_, config_.lead_head_start);
   return connected_ == 0 && late && path.unknown_since() != kNever && !path.foreign();

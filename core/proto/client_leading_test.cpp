@@ -13,7 +13,7 @@ class ClientLeadingTest : public ClientSessionFixture {
     drain(path);
   }
   // Path 0 was connected and is lost. Path 1 was never connected.
-  void lose_the_only_home() {
+  void lose_only_connected_path() {
     add_path(0);
     bring_up(0);
     add_path(1);
@@ -21,10 +21,10 @@ class ClientLeadingTest : public ClientSessionFixture {
     lose(0);
     drain(0);
   }
-  // As lose_the_only_home(). Then path 0 gets no response and path 1 is rejected with "unknown session",
-  // until path 1 may create the session.
-  void let_path_1_bring_it_back() {
-    lose_the_only_home();
+  // As lose_only_connected_path(). Then path 0 gets no response and path 1 is rejected with "unknown
+  // session", until path 1 may create the session.
+  void recreate_session_over_path_1() {
+    lose_only_connected_path();
     refuse(1);
     pass(session.next_deadline() - now);
     while (asked<Connect>().empty() || only<Connect>().key.path != 1) {
@@ -114,15 +114,15 @@ TEST_F(ClientLeadingTest, ServersOfDifferentDepthDoNotMixBeforeTheSessionIsOpen)
   EXPECT_EQ(session.queue_depth(), 8U);
 }
 
-TEST_F(ClientLeadingTest, APathThatWasNeverUpBringsTheSessionBack) {
-  let_path_1_bring_it_back();
+TEST_F(ClientLeadingTest, NeverConnectedPathRecreatesTheSession) {
+  recreate_session_over_path_1();
   EXPECT_TRUE(only<Connect>().first_conn);
   bring_up(1);
   EXPECT_EQ(session.connected_paths(), 1U);
 }
 
 TEST_F(ClientLeadingTest, APathThatIsNotKnownWaitsForTheHeadStartOfThoseThatWere) {
-  lose_the_only_home();
+  lose_only_connected_path();
   const Nanos lost = now;
   refuse(1);
   EXPECT_GE(session.path(1).deadline(), lost + head_start());
@@ -248,7 +248,7 @@ TEST_F(ClientLeadingTest, ARestartedServerIsNotForeign) {
 }
 
 TEST_F(ClientLeadingTest, TheCreatorGivesWayToAPathOfTheSessionThatIsBackFirst) {
-  lose_the_only_home();
+  lose_only_connected_path();
   refuse(1);
   pass(seconds(3));
   ASSERT_EQ(session.path(0).state(), PathState::connecting);
@@ -263,7 +263,7 @@ TEST_F(ClientLeadingTest, TheCreatorGivesWayToAPathOfTheSessionThatIsBackFirst) 
 // the client aborts it. The former home's server may be a different one, so the path must not create a
 // session there.
 TEST_F(ClientLeadingTest, AFormerHomeJoinsThoughItsAttemptFailedAsAnotherPathCameUp) {
-  let_path_1_bring_it_back();
+  recreate_session_over_path_1();
   while (session.path(0).state() != PathState::connecting) pass(session.next_deadline() - now);
   for (std::uint16_t con = 0; con < session.config().con_num; ++con) feed(accepted(key(1, con)));
   step(InfoAccepted{now, key(1, 0)});

@@ -9,7 +9,7 @@ namespace {
 class ClientOutageTest : public ClientSessionFixture {
  protected:
   // Sends a request over a path that is then lost and drained. Returns the path.
-  std::uint16_t strand(Direction direction = Direction::write) {
+  std::uint16_t send_and_lose_path(Direction direction = Direction::write) {
     submit(direction);
     const std::uint16_t path = only<PostRequest>().key.path;
     lose(path);
@@ -17,7 +17,7 @@ class ClientOutageTest : public ClientSessionFixture {
     return path;
   }
   // Loses the other path, and advances time until the requests that wait for a path fail.
-  void outlast(std::uint16_t other) {
+  void fail_waiting_after_losing(std::uint16_t other) {
     lose(other);
     drain(other);
     wait_for_failures(1);
@@ -49,9 +49,9 @@ class ClientOutageTest : public ClientSessionFixture {
 
 TEST_F(ClientOutageTest, L01NothingIsSentBeforeTheFenceOfAFailedWriteIsAnswered) {
   open(2);
-  const std::uint16_t stranded = strand();
+  const std::uint16_t stranded = send_and_lose_path();
   const auto other = static_cast<std::uint16_t>(1 - stranded);
-  outlast(other);
+  fail_waiting_after_losing(other);
   come_back(other);
   const SendFenceReq fence = only<SendFenceReq>();
   EXPECT_EQ(fence.path, stranded);
@@ -65,8 +65,8 @@ TEST_F(ClientOutageTest, L01NothingIsSentBeforeTheFenceOfAFailedWriteIsAnswered)
 
 TEST_F(ClientOutageTest, L01TheServersAcceptanceOfTheLostPathReleasesLaterRequestsToo) {
   open(2);
-  const std::uint16_t stranded = strand();
-  outlast(static_cast<std::uint16_t>(1 - stranded));
+  const std::uint16_t stranded = send_and_lose_path();
+  fail_waiting_after_losing(static_cast<std::uint16_t>(1 - stranded));
   const std::uint16_t later = submit();
   come_back(stranded);
   EXPECT_EQ(only<PostRequest>().permit, later);
@@ -74,9 +74,9 @@ TEST_F(ClientOutageTest, L01TheServersAcceptanceOfTheLostPathReleasesLaterReques
 
 TEST_F(ClientOutageTest, RequestsThatWaitedForAPathWaitForTheFenceToo) {
   open(2);
-  const std::uint16_t stranded = strand();
+  const std::uint16_t stranded = send_and_lose_path();
   const auto other = static_cast<std::uint16_t>(1 - stranded);
-  outlast(other);
+  fail_waiting_after_losing(other);
   submit();
   come_back(other);
   EXPECT_TRUE(asked<PostRequest>().empty());
@@ -108,9 +108,9 @@ TEST_P(MixedOutageTest, AFailedWriteBesideAFailedReadHoldsNewRequests) {
 
 TEST_F(ClientOutageTest, AFailedReadHoldsNothingBack) {
   open(2);
-  const std::uint16_t stranded = strand(Direction::read);
+  const std::uint16_t stranded = send_and_lose_path(Direction::read);
   const auto other = static_cast<std::uint16_t>(1 - stranded);
-  outlast(other);
+  fail_waiting_after_losing(other);
   come_back(other);
   const std::uint16_t later = submit();
   EXPECT_EQ(only<PostRequest>().permit, later);
@@ -119,7 +119,7 @@ TEST_F(ClientOutageTest, AFailedReadHoldsNothingBack) {
 TEST_F(ClientOutageTest, AKernelServerWithReplayIsNotWaitedForAndTheFailureIsCounted) {
   flags = 0;
   open(2);
-  const std::uint16_t stranded = strand();
+  const std::uint16_t stranded = send_and_lose_path();
   const auto other = static_cast<std::uint16_t>(1 - stranded);
   const std::uint64_t before = session.counters().unproven_failures;
   lose(other);
@@ -137,9 +137,9 @@ TEST_F(ClientOutageTest, AKernelServerWithWaitHoldsEverythingUntilThePathIsAccep
   session = ClientSession(config);
   flags = 0;
   open(2);
-  const std::uint16_t stranded = strand();
+  const std::uint16_t stranded = send_and_lose_path();
   const auto other = static_cast<std::uint16_t>(1 - stranded);
-  outlast(other);
+  fail_waiting_after_losing(other);
   come_back(other);
   const std::uint16_t later = submit();
   EXPECT_TRUE(asked<PostRequest>().empty());
@@ -154,9 +154,9 @@ TEST_F(ClientOutageTest, ARemovedPathOfAKernelServerHoldsNothingForEver) {
   session = ClientSession(config);
   flags = 0;
   open(2);
-  const std::uint16_t stranded = strand();
+  const std::uint16_t stranded = send_and_lose_path();
   const auto other = static_cast<std::uint16_t>(1 - stranded);
-  outlast(other);
+  fail_waiting_after_losing(other);
   come_back(other);
   const std::uint16_t later = submit();
   feed(PathRemoveRequested{now, stranded});
@@ -191,7 +191,7 @@ TEST_F(ClientOutageTest, AFenceThatNobodyAnswersDoesNotRestartTheWait) {  // see
   config.queue_timeout = config.fence_timeout + seconds(10);
   session = ClientSession(config);
   open(1);
-  strand();
+  send_and_lose_path();
   const Nanos lost = now;
   wait_for_failures(1);
   EXPECT_EQ(now, lost + config.queue_timeout);

@@ -16,7 +16,7 @@ constexpr unsigned kProbeReceives = 1;
 // True for failures that concern this address only. If the server rejects the client, the next attempt uses
 // the same address after the delay. A shortage on this host or an unresponsive name service affects all
 // addresses alike.
-bool may_pass_elsewhere(Reason reason) noexcept {
+bool is_address_specific(Reason reason) noexcept {
   switch (reason) {
     case Reason::address_unresolved:
     case Reason::connect_refused:
@@ -97,7 +97,7 @@ void ClientPath::addresses_found(Nanos now, std::uint16_t count, const ClientCon
 
 void ClientPath::leave_address() noexcept {
   if (goal_ != Goal::retry || reason_ == Reason::rejected_busy) return;
-  const bool others = may_pass_elsewhere(reason_) && addresses_.tried + 1U < addresses_.count;
+  const bool others = is_address_specific(reason_) && addresses_.tried + 1U < addresses_.count;
   addresses_.tried = others ? static_cast<std::uint16_t>(addresses_.tried + 1U) : std::uint16_t{0};
   if (others) goal_ = Goal::next_address;
   if (addresses_.count != 0)

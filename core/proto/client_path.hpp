@@ -164,7 +164,7 @@ class ClientPath {
     ++inflight_;
     ++cons_[con].inflight;
   }
-  void request_over(std::uint16_t con) noexcept {
+  void request_ended(std::uint16_t con) noexcept {
     RTRS_ASSERT(inflight_ > 0 && cons_[con].inflight > 0);
     --inflight_;
     --cons_[con].inflight;

@@ -171,7 +171,7 @@ void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, bo
   const bool has_key = keyed || !path.fresh_keys();
   if (!has_key && (rsp.invalidated || permit.direction != Direction::read))
     return violation(key.path, now, out);
-  path.request_over(permit.con);
+  path.request_ended(permit.con);
   alive_at_ = std::max(alive_at_, permit.since);
   complete(static_cast<std::uint16_t>(id.buf_id), rsp.error == 0 ? Errc::ok : Errc::peer_error,
            static_cast<std::uint16_t>(rsp.error), out);

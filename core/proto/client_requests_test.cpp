@@ -318,7 +318,7 @@ TEST_F(ClientRequestsTest, CountersAreZeroAfterFailover) {  // L07
   EXPECT_EQ(session.path(1).inflight(), 4U);
 }
 
-TEST_F(ClientRequestsTest, CopyOfASessionGoesItsOwnWay) {
+TEST_F(ClientRequestsTest, CopyOfASessionIsIndependent) {
   open(1);
   ClientSession copy = session;
   submit();

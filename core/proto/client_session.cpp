@@ -52,7 +52,7 @@ void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uin
   if (giving_way_ && connected_ > 0 && path.may_create() && new_home_ && path.came_up()) path.join_next();
   const bool nothing_open = path.lose(reason, peer_errno, out);
   batches_.left = batches_.left || path.in_batch();
-  if (was_connecting && !(connected_ == 0 && lost_its_session(path))) path.leave_address();
+  if (was_connecting && !(connected_ == 0 && server_lost_session(path))) path.leave_address();
   report(index, 0, out);
   if (was_connected && --connected_ == 0) {
     for (ClientPath& other : paths_)
@@ -111,7 +111,7 @@ void ClientSession::schedule_attempt(unsigned index, Nanos now, ClientActions& o
 }
 
 // The server is reachable but has lost the session: the next attempt creates it.
-bool ClientSession::lost_its_session(const ClientPath& path) const noexcept {
+bool ClientSession::server_lost_session(const ClientPath& path) const noexcept {
   return path.reason() == Reason::rejected && path.peer_errno() == wire::linux_errno::kEnxio &&
          path.joins() && !path.foreign();
 }
@@ -119,7 +119,7 @@ bool ClientSession::lost_its_session(const ClientPath& path) const noexcept {
 Nanos ClientSession::attempt_delay(const ClientPath& path, Nanos now) noexcept {
   if (path.reason() == Reason::rejected_busy)
     return later(config_.busy_retry, jitter_.up_to(std::min(config_.busy_retry, config_.reconnect_jitter)));
-  if (lost_its_session(path) && connected_ == 0 && config_.lead_head_start != kNever) {
+  if (server_lost_session(path) && connected_ == 0 && config_.lead_head_start != kNever) {
     const Nanos turn = std::max(later(link_since_, config_.lead_head_start), now) - now;
     return later(std::max(turn, config_.reconnect_min),
                  jitter_.up_to(std::min(config_.reconnect_min, config_.reconnect_jitter)));
@@ -341,7 +341,7 @@ void ClientSession::path_deadline(unsigned index, Nanos now, ClientActions& out)
                 out);
       break;
     case PathState::connected:
-      if (const Reason dead = path.heartbeat_due(now, config_, is_fencing_over(path.key(0)), out);
+      if (const Reason dead = path.heartbeat_due(now, config_, awaits_fence_answer(path.key(0)), out);
           dead != Reason::none)
         lose_path(index, now, dead, 0, out);
       batches_.left = batches_.left || path.in_batch();

@@ -158,7 +158,7 @@ class ClientSession {
   // client_leading.cpp: which path creates the session
   void start_path(unsigned index, Nanos now, ClientActions&) noexcept;
   void start_waiting_paths(unsigned after, Nanos now, ClientActions&) noexcept;
-  bool has_home(unsigned index) const noexcept;
+  bool other_path_can_restore(unsigned index) const noexcept;
   bool may_lead(unsigned index) const noexcept;
   bool refused_beside_session(const ClientPath&) const noexcept;
   bool creates(unsigned index, Nanos now) const noexcept;
@@ -176,7 +176,7 @@ class ClientSession {
   void path_up(unsigned index, Nanos now, ClientActions&) noexcept;
   void continue_batch(Nanos now, ClientActions&) noexcept;
   void schedule_attempt(unsigned index, Nanos now, ClientActions&) noexcept;
-  bool lost_its_session(const ClientPath&) const noexcept;
+  bool server_lost_session(const ClientPath&) const noexcept;
   Nanos attempt_delay(const ClientPath&, Nanos now) noexcept;
   void path_deadline(unsigned index, Nanos now, ClientActions&) noexcept;
   void report(unsigned index, Nanos delay, ClientActions&) const noexcept;
@@ -199,11 +199,11 @@ class ClientSession {
   bool nobody_to_ask() const noexcept;
   bool holds_new_requests() const noexcept;
   bool any_lingers() const noexcept;
-  bool is_fencing_over(const ConKey&) const noexcept;
+  bool awaits_fence_answer(const ConKey&) const noexcept;
   Nanos overdue_at(const Permit&) const noexcept;
   Nanos longest_life() const noexcept;
-  bool is_worn_out(const Permit&, Nanos now) const noexcept;
-  void give_up_worn_out(unsigned index, Nanos now) noexcept;
+  bool exceeds_longest_life(const Permit&, Nanos now) const noexcept;
+  void expire_fenced_requests(unsigned index, Nanos now) noexcept;
   Nanos answer_deadline(const Permit&) const noexcept;
   Nanos first_answer_deadline() const noexcept;
   void answers_are_due(Nanos now, ClientActions&) noexcept;

@@ -96,7 +96,7 @@ class Conversation {
 
   void run(const Commands& commands) {
     for (std::uint16_t path = 0; path < kPaths; ++path) feed(PathAdded{now, path});
-    for (const auto& [what, which] : commands) obey(what % 9, which);
+    for (const auto& [what, which] : commands) execute_command(what % 9, which);
   }
   // Ends all faults: the server answers from now on.
   void heal() {
@@ -123,8 +123,8 @@ class Conversation {
   std::vector<PostRequest> requests;    // unanswered requests
   std::vector<ConKey> connecting, closing;
   std::vector<SendFenceReq> fences;
-  std::map<std::uint16_t, std::uint32_t> sent_over;  // permit -> attempt of the path
-  std::map<std::uint16_t, std::uint32_t> proven;     // path -> last attempt that the server has drained
+  std::map<std::uint16_t, std::uint32_t> sent_attempt;  // permit -> attempt of the path
+  std::map<std::uint16_t, std::uint32_t> proven;        // path -> last attempt that the server has drained
 
  private:
   static ClientConfig config_with(MultipathPolicy policy) {
@@ -137,7 +137,7 @@ class Conversation {
     return config;
   }
 
-  void obey(unsigned what, std::uint8_t which) {
+  void execute_command(unsigned what, std::uint8_t which) {
     switch (what) {
       case 0:
       case 1:
@@ -234,7 +234,7 @@ class Conversation {
       RC_ASSERT(session.path(request->key.path).owns(request->key));
       RC_ASSERT(outstanding.count(request->permit) == 1U);
       requests.push_back(*request);
-      sent_over[request->permit] = request->key.epoch;
+      sent_attempt[request->permit] = request->key.epoch;
     } else if (const auto* complete = std::get_if<Complete>(&action)) {
       RC_ASSERT(complete->result == Errc::ok);
       RC_ASSERT(outstanding.erase(complete->permit) == 1U);
@@ -253,7 +253,7 @@ class Conversation {
       fences.push_back(*fence);
     } else if (const auto* moved = std::get_if<FailedOver>(&action)) {
       // The old incarnation must be drained here, and closed and drained at the server.
-      const std::uint32_t epoch = sent_over[moved->permit];
+      const std::uint32_t epoch = sent_attempt[moved->permit];
       RC_ASSERT(std::none_of(closing.begin(), closing.end(), [&](const ConKey& key) {
         return key.path == moved->from && key.epoch == epoch;
       }));

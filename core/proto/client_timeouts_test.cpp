@@ -48,12 +48,12 @@ INSTANTIATE_TEST_SUITE_P(Timeouts, HastyFenceTest, ::testing::Values(Nanos{0}, N
 
 TEST_P(HastyFenceTest, IsAskedAgainAfterAWhileOnly) {
   const SendFenceReq fence = ask();
-  ASSERT_EQ(session.next_deadline(), now + kShortestFenceTimeout);
+  ASSERT_EQ(session.next_deadline(), now + kMinFenceTimeout);
   feed(DeadlineReached{now});
   EXPECT_TRUE(asked<SendFenceReq>().empty());
   feed(DeadlineReached{session.next_deadline()});
   EXPECT_NE(only<SendFenceReq>().serial, fence.serial);
-  EXPECT_EQ(session.next_deadline(), now + kShortestFenceTimeout);
+  EXPECT_EQ(session.next_deadline(), now + kMinFenceTimeout);
 }
 
 TEST_P(HastyFenceTest, ThatIsRefusedIsAskedAgainAfterAWhileOnly) {

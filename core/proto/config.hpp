@@ -46,7 +46,7 @@ struct ClientConfig {
       UnfencedReplay::wait;             // policy if a fence is not answered within fence_timeout
   Nanos connect_timeout = seconds(30);  // of each connection
   Nanos info_timeout = seconds(10);
-  Nanos fence_timeout = seconds(60);  // at least kShortestFenceTimeout; kNever: no limit
+  Nanos fence_timeout = seconds(60);  // at least kMinFenceTimeout; kNever: no limit
   Nanos queue_timeout =
       seconds(120);  // how long a request waits for a path; kNever: no limit; 0: fails at once
   Nanos close_timeout = seconds(30);        // how long close() waits for requests in flight

@@ -39,7 +39,7 @@ static_assert(kConsPerStep + kMaxFences + 3 * kBatch <= kMaxActionsPerStep,
               "one step may end a batch of connections and answer every fence");
 
 // Minimum time before an unanswered fence request is repeated, in nanoseconds.
-inline constexpr std::uint64_t kShortestFenceTimeout = 1'000'000;
+inline constexpr std::uint64_t kMinFenceTimeout = 1'000'000;
 
 // If a host name has several addresses: time limit of a connection attempt to one address during the first
 // round, in nanoseconds. Doubles with each round, up to ClientConfig::connect_timeout.

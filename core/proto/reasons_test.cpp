@@ -60,7 +60,7 @@ TEST(Reasons, ARefusalByALimitNamesTheSettings) {
         {"connection_memory_mb", "ulimit -n", "ulimit -l", "urtrs limits"});
 }
 
-TEST(Reasons, AClientThatWasRefusedForItsKeyHearsWhatToGive) {
+TEST(Reasons, KeyRefusalHintNamesTheMissingOption) {
   for (const ReasonText& told :
        {words_of(Reason::rejected, wire::linux_errno::kEacces), words_of(Reason::key_refused, 0)}) {
     EXPECT_NE(std::string_view(told.hint).find("auth_keys"), std::string_view::npos) << told.hint;
@@ -71,7 +71,7 @@ TEST(Reasons, AClientThatWasRefusedForItsKeyHearsWhatToGive) {
   EXPECT_EQ(std::string_view(text_of(Reason::key_refused).hint).find("log"), std::string_view::npos);
 }
 
-TEST(Reasons, AClientWhoseNameIsRefusedHearsThatItIsTheName) {
+TEST(Reasons, NameRefusalIsExplainedByTheName) {
   const ReasonText told = words_of(Reason::name_refused, 0);
   EXPECT_STREQ(told.code, "name_refused");
   EXPECT_NE(std::string_view(told.sentence).find("session name"), std::string_view::npos) << told.sentence;

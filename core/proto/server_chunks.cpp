@@ -29,7 +29,7 @@ bool ServerSession::live(const ChunkUser& user) const noexcept {
   return path.state == PathState::connected && path.incarnation == user.incarnation;
 }
 
-bool ServerSession::will_park(const RequestArrived& in) const noexcept {
+bool ServerSession::will_wait_for_chunk(const RequestArrived& in) const noexcept {
   const ServerPath* path = find(in.key);
   const ServerChunk& chunk = state_.chunks[in.chunk];
   return path != nullptr && path->state == PathState::connected && chunk.state != ServerChunk::State::idle &&

@@ -70,7 +70,7 @@ TEST_F(ServerChunksTest, L01LaterReplayTakesThePlaceOfOneThatWaits) {
   const Keys c = bring_up(3);
   const Deliver old = serve(write(a.io, 3));
   feed(write(b.io, 3));
-  EXPECT_TRUE(session->will_park(write(c.io, 3)));
+  EXPECT_TRUE(session->will_wait_for_chunk(write(c.io, 3)));
   feed(write(c.io, 3));
   expect_closing(b.io, Reason::superseded);
   respond(old);
@@ -82,8 +82,8 @@ TEST_F(ServerChunksTest, R36SecondRequestOfAnIncarnationForItsChunkBreaksTheProt
   const Keys b = bring_up(2);
   const Deliver old = serve(write(a.io, 3));
   feed(write(b.io, 3));
-  EXPECT_FALSE(session->will_park(write(b.io, 3)));
-  EXPECT_FALSE(session->will_park(write(a.io, 3)));
+  EXPECT_FALSE(session->will_wait_for_chunk(write(b.io, 3)));
+  EXPECT_FALSE(session->will_wait_for_chunk(write(a.io, 3)));
   feed(write(b.io, 3));
   expect_closing(b.io, Reason::protocol_violation);
   respond(old);
@@ -94,7 +94,7 @@ TEST_F(ServerChunksTest, L02WriteNeverWaitsBehindAReadThatFillsItsChunk) {
   const Keys a = bring_up(1);
   const Keys b = bring_up(2);
   const Deliver old = serve(read(a.io, 3));
-  EXPECT_FALSE(session->will_park(write(b.io, 3)));
+  EXPECT_FALSE(session->will_wait_for_chunk(write(b.io, 3)));
   feed(write(b.io, 3));
   expect_closing(b.io, Reason::rejected_busy);
   respond(old);

@@ -35,7 +35,7 @@ std::size_t ServerRegistry::oldest_of(std::uint32_t host) const noexcept {
   return at;
 }
 
-std::uint32_t ServerRegistry::most_crowded_host() const noexcept {
+std::uint32_t ServerRegistry::host_with_most_half_open() const noexcept {
   // Sorted, because counting each host separately would take quadratic time in the number of sessions.
   FixedVector<std::uint32_t, kMaxSessions> hosts;
   for (const std::uint16_t session : half_open_) hosts.push_back(entries_[session].host);
@@ -55,7 +55,7 @@ std::uint32_t ServerRegistry::most_crowded_host() const noexcept {
   return host;
 }
 
-void ServerRegistry::crowd_out(std::uint32_t host, RegistryActions& out) noexcept {
+void ServerRegistry::evict_oldest(std::uint32_t host, RegistryActions& out) noexcept {
   const std::size_t at = oldest_of(host);
   out.push_back(CrowdOut{half_open_[at]});
   half_open_.erase_at(at);
@@ -89,12 +89,12 @@ void ServerRegistry::on(const SessionSought& in, RegistryActions& out) noexcept 
     return;
   }
   const bool crowded = half_open_of(in.host) >= max_half_open_;
-  if (crowded) crowd_out(in.host, out);
+  if (crowded) evict_oldest(in.host, out);
   if (live_ >= max_sessions_ || sessions_of(in.host) >= max_host_sessions_) {
     // If no half-open session can be dropped, the limit holds until a session ends.
     const bool own = half_open_of(in.host) != 0;
     const bool room = crowded || own || (live_ >= max_sessions_ && !half_open_.empty());
-    if (room && !crowded) crowd_out(own ? in.host : most_crowded_host(), out);
+    if (room && !crowded) evict_oldest(own ? in.host : host_with_most_half_open(), out);
     out.push_back(
         Reject{in.request, Reason::too_many_sessions,
                static_cast<std::uint16_t>(room ? wire::linux_errno::kEbusy : wire::linux_errno::kEnomem)});

@@ -57,8 +57,8 @@ class ServerRegistry {
   unsigned sessions_of(std::uint32_t host) const noexcept;
   // Position in half_open_ of the oldest session of `host`.
   std::size_t oldest_of(std::uint32_t host) const noexcept;
-  std::uint32_t most_crowded_host() const noexcept;
-  void crowd_out(std::uint32_t host, RegistryActions&) noexcept;
+  std::uint32_t host_with_most_half_open() const noexcept;
+  void evict_oldest(std::uint32_t host, RegistryActions&) noexcept;
   void forget_half_open(std::uint16_t session) noexcept;
 
   GrowingVector<Entry, kInside, kMaxSessions> entries_;  // by session index

@@ -177,7 +177,7 @@ TEST_F(CrowdedRegistryTest, OneAddressDoesNotGetMoreThanItsShare) {
 }
 
 // A client that knows the uuid of a session may join or reopen it only with the same identity.
-TEST_F(ServerRegistryTest, ASessionIsOfTheIdentityThatMadeIt) {
+TEST_F(ServerRegistryTest, SessionBelongsToTheIdentityThatCreatedIt) {
   const auto asks = [](PeerIdentity who, bool first) { return SessionSought{0, 77, uuid(1), first, 0, who}; };
   const PeerIdentity alice{.low = 1, .high = 2};
   const auto made = ask<AdmitSession>(asks(alice, true));
@@ -261,7 +261,7 @@ RC_GTEST_PROP(ServerRegistryCommands, AgreeWithAPlainAccount, ()) {
       rc::gen::tuple(rc::gen::inRange(0U, 4U), rc::gen::inRange(0U, 12U), rc::gen::inRange(0U, 5U));
   for (const auto& [what, who, name] :
        *rc::gen::scale(3, rc::gen::container<std::vector<Command>>(command))) {
-    const char* broken = checked.obey(what, who, name);
+    const char* broken = checked.execute_command(what, who, name);
     if (broken != nullptr) RC_FAIL(broken);
   }
   RC_CLASSIFY(checked.names() > 1, "several names");

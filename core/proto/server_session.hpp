@@ -96,7 +96,7 @@ class ServerSession {
   }
   // True if the request will wait because another one uses its chunk. Its headers then replace those of a
   // request that already waits.
-  bool will_park(const RequestArrived&) const noexcept;
+  bool will_wait_for_chunk(const RequestArrived&) const noexcept;
   // Read-only state for status reports and tests: all chunks, and the unanswered fences.
   const auto& chunks() const noexcept { return state_.chunks; }
   const auto& fences() const noexcept { return state_.fences; }

@@ -174,7 +174,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
         return request_one(key);
     }
   }
-  void obey(unsigned what) {
+  void execute_command(unsigned what) {
     switch (what % 12) {
       case 0:
         return connect_some();
@@ -214,7 +214,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
   void play(const Commands& commands) {
     for (const auto& [what, which] : commands) {
       entropy = which;
-      obey(what);
+      execute_command(what);
       // Any command may interrupt a batch.
       if (what < 192) run_batches();
     }

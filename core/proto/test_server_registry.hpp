@@ -28,7 +28,7 @@ class CheckedRegistry {
 
   // Executes one command. `what` selects the kind, `who` the identity, `name` the name; all values are valid.
   // Returns null, or the rule that the registry broke.
-  const char* obey(unsigned what, unsigned who, unsigned name) {
+  const char* execute_command(unsigned what, unsigned who, unsigned name) {
     const ServerRegistry before = registry_;
     const char* broken = what % 4 < 2    ? seek(who % kIdentities, what % 4 == 0)
                          : what % 4 == 2 ? claim(who, name % kNames)
@@ -54,12 +54,12 @@ class CheckedRegistry {
   std::optional<RegistryAction> ask(const Input& input) {
     RegistryActions out;
     registry_.on(input, out);
-    crowded_out_.clear();
+    evicted_.clear();
     for (const RegistryAction& action : out) {
       const auto* crowded = std::get_if<CrowdOut>(&action);
-      if (crowded != nullptr) crowded_out_.push_back(crowded->session);
+      if (crowded != nullptr) evicted_.push_back(crowded->session);
     }
-    if (out.size() != crowded_out_.size() + 1) return {};
+    if (out.size() != evicted_.size() + 1) return {};
     return *(out.end() - 1);
   }
   template <class Answer>
@@ -75,7 +75,7 @@ class CheckedRegistry {
     const auto* reject = as_answer<Reject>(answer);
     if (admit == nullptr && reject == nullptr) return "a request is admitted or rejected, once";
     if ((admit != nullptr ? admit->request : reject->request) != request_) return "it answers what was asked";
-    const std::size_t given_way = crowded_out_.size();
+    const std::size_t given_way = evicted_.size();
     for (const auto& [index, session] : sessions_) {
       if (session.who != who) continue;
       if (given_way != 0) return "only new sessions make others give way";
@@ -102,8 +102,8 @@ class CheckedRegistry {
   }
   // Marks crowded-out sessions: each must exist, have no name and be crowded out only once.
   const char* give_way() {
-    if (crowded_out_.size() > 1) return "one gives way for one";
-    for (const std::uint16_t index : crowded_out_) {
+    if (evicted_.size() > 1) return "one gives way for one";
+    for (const std::uint16_t index : evicted_) {
       const auto found = sessions_.find(index);
       if (found == sessions_.end()) return "who gives way is there";
       if (found->second.name) return "a session with a name does not give way";
@@ -112,8 +112,7 @@ class CheckedRegistry {
     const bool may = std::any_of(sessions_.begin(), sessions_.end(),
                                  [](const auto& one) { return !one.second.name && !one.second.leaving; });
     const bool must = sessions_.size() >= max_sessions_ && may;
-    return must && crowded_out_.empty() ? "a session without a name gives way when there is no room"
-                                        : nullptr;
+    return must && evicted_.empty() ? "a session without a name gives way when there is no room" : nullptr;
   }
   const char* claim(unsigned which, unsigned name) {
     if (sessions_.empty()) return nullptr;
@@ -139,7 +138,7 @@ class CheckedRegistry {
   }
 
   std::uint16_t max_sessions_;
-  std::vector<std::uint16_t> crowded_out_;  // by the last input
+  std::vector<std::uint16_t> evicted_;  // by the last input
   ServerRegistry registry_;
   ServerRegistry empty_;
   std::map<std::uint16_t, Session> sessions_;  // index -> session

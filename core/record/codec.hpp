@@ -94,14 +94,14 @@ using FieldMap = std::vector<int>;
 
 // Value of a field that the file does not contain: the default, or the behaviour of older versions.
 template <class T>
-T unsaid() noexcept {
+T default_for_older_version() noexcept {
   if constexpr (requires { T::of_older_version(); }) return T::of_older_version();
   return T{};
 }
 
 template <class T>
 T get_struct(const Record& record, const FieldMap& map) noexcept {
-  T value = unsaid<T>();
+  T value = default_for_older_version<T>();
   if constexpr (Timed<T>) value.now = record.time;
   std::size_t index = 0;
   visit_leaves(value, [&](auto& field) {

@@ -32,7 +32,7 @@ namespace rtrs::trace {
 namespace {
 
 // Name of the enumerator, which is not always the text of to_string().
-const char* errc_word(Errc errc) noexcept {
+const char* errc_name(Errc errc) noexcept {
   switch (errc) {
     case Errc::ok:
       return "ok";
@@ -77,7 +77,7 @@ const char* errc_word(Errc errc) noexcept {
 }
 
 const char* to_word(Errc value) {
-  return errc_word(value);
+  return errc_name(value);
 }
 const char* to_word(Reason value) {
   return to_string(value);

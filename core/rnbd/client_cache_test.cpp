@@ -36,7 +36,7 @@ class ClientCache : public testing::Test {
   bool mapped_ = false;
 };
 
-TEST_F(ClientCache, ALossIsToldOnceToFlushAndToFua) {
+TEST_F(ClientCache, LossIsReportedOnceToFlushAndOnceToFua) {
   open_at(1);
   EXPECT_EQ(io(kChange), Disposition::ok);
   EXPECT_EQ(io(kChange), Disposition::ok);
@@ -68,7 +68,7 @@ TEST_F(ClientCache, EveryOpenThatAServerAnsweredWellIsCounted) {
   EXPECT_EQ(client_.devices.openings(device_), 0U) << "the handle is dead";
 }
 
-TEST_F(ClientCache, AFlushThatToldIsEnoughForFua) {
+TEST_F(ClientCache, LossReportedToAFlushIsNotReportedToFua) {
   open_at(1);
   io(kChange);
   open_at(2);
@@ -76,7 +76,7 @@ TEST_F(ClientCache, AFlushThatToldIsEnoughForFua) {
   EXPECT_EQ(io(kFua), Disposition::ok);
 }
 
-TEST_F(ClientCache, EveryFlushThatBeganBeforeOneToldTells) {
+TEST_F(ClientCache, FlushBegunBeforeTheReportReportsTheLossToo) {
   open_at(1);
   io(kChange);
   open_at(2);
@@ -89,7 +89,7 @@ TEST_F(ClientCache, EveryFlushThatBeganBeforeOneToldTells) {
 }
 
 // The first flush is answered while the others are held.
-TEST_F(ClientCache, EveryFlushThatArrivedBeforeOneToldTells) {
+TEST_F(ClientCache, FlushArrivedBeforeTheReportReportsTheLossToo) {
   open_at(1);
   io(kChange);
   open_at(2);
@@ -102,7 +102,7 @@ TEST_F(ClientCache, EveryFlushThatArrivedBeforeOneToldTells) {
   EXPECT_EQ(io(kFua), Disposition::ok);
 }
 
-TEST_F(ClientCache, AFlushThatArrivedBeforeTheLossTells) {
+TEST_F(ClientCache, FlushArrivedBeforeTheLossReportsIt) {
   open_at(1);
   io(kChange);
   const IoTicket held = arrive(kFlush);
@@ -112,7 +112,7 @@ TEST_F(ClientCache, AFlushThatArrivedBeforeTheLossTells) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-TEST_F(ClientCache, AFlushThatIsSubmittedAnewStillTells) {
+TEST_F(ClientCache, ResubmittedFlushStillReportsTheLoss) {
   open_at(1);
   io(kChange);
   open_at(2);
@@ -125,7 +125,7 @@ TEST_F(ClientCache, AFlushThatIsSubmittedAnewStillTells) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-TEST_F(ClientCache, AFlushThatTheServerFailedTellsNothing) {
+TEST_F(ClientCache, FlushFailedByTheServerReportsNoLoss) {
   open_at(1);
   io(kChange);
   open_at(2);
@@ -134,7 +134,7 @@ TEST_F(ClientCache, AFlushThatTheServerFailedTellsNothing) {
   EXPECT_EQ(io(kFlush), Disposition::lost);
 }
 
-TEST_F(ClientCache, WhatIsDurableIsNotLost) {
+TEST_F(ClientCache, DurableChangeIsNotLost) {
   open_at(1);
   io(kChange);
   io(kFlush);
@@ -147,7 +147,7 @@ TEST_F(ClientCache, WhatIsDurableIsNotLost) {
   EXPECT_EQ(io(kFua), Disposition::ok);
 }
 
-TEST_F(ClientCache, AFlushCoversWhatEndedBeforeItBegan) {
+TEST_F(ClientCache, FlushCoversChangesCompletedBeforeItBegan) {
   open_at(1);
   io(kChange);
   const IoTicket write = begin(kChange);
@@ -159,7 +159,7 @@ TEST_F(ClientCache, AFlushCoversWhatEndedBeforeItBegan) {
   EXPECT_EQ(io(kFlush), Disposition::lost);
 }
 
-TEST_F(ClientCache, AFlushThatIsHeldCoversWhatEndedBeforeItArrived) {
+TEST_F(ClientCache, HeldFlushCoversChangesCompletedBeforeItArrived) {
   open_at(1);
   io(kChange);
   const IoTicket held = arrive(kFlush);
@@ -168,7 +168,7 @@ TEST_F(ClientCache, AFlushThatIsHeldCoversWhatEndedBeforeItArrived) {
   EXPECT_EQ(client_.devices.unflushed(device_), 1U);
 }
 
-TEST_F(ClientCache, AFlushThatTellsOfALossCoversNothing) {
+TEST_F(ClientCache, FlushThatReportsALossCoversNothing) {
   open_at(1);
   io(kChange);
   open_at(2);
@@ -189,7 +189,7 @@ TEST_F(ClientCache, AFlushThatEndsLateUncoversNothing) {
   EXPECT_EQ(client_.devices.unflushed(device_), 0U);
 }
 
-TEST_F(ClientCache, WhatWasNotAcknowledgedIsNotMissed) {
+TEST_F(ClientCache, UnacknowledgedChangeIsNotReportedAsLost) {
   open_at(1);
   EXPECT_EQ(end(begin(kChange), wire::linux_errno::kEio), Disposition::fail);
   EXPECT_EQ(end(begin(kChange), 0, false), Disposition::fail);
@@ -219,7 +219,7 @@ TEST_F(ClientCache, TheSameInstanceKeepsEverything) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
-TEST_F(ClientCache, AnUnknownInstanceSaysNothingAndHidesNothing) {
+TEST_F(ClientCache, UnknownInstanceNeitherReportsNorHidesALoss) {
   open_at(0);
   io(kChange);
   open_at(1);

@@ -313,7 +313,7 @@ class ClientDevices {
   void accept_open(Device& device, const wire::rnbd::OpenRsp& response, ClientActions& actions) noexcept;
   void note_instance(Device& device, std::uint64_t instance, ClientActions& actions) noexcept;
   [[nodiscard]] static Disposition end_well(Device& device, const IoTicket& ticket) noexcept;
-  void distrust_ids() noexcept;
+  void invalidate_ids() noexcept;
   void refuse_device(Device& device, std::uint16_t peer_errno, ClientActions& actions) noexcept;
   void undelivered_open(const Device& device) noexcept;
   void require_reopen_of_all() noexcept;
@@ -321,7 +321,7 @@ class ClientDevices {
   void change(Device& device, DeviceState state, std::uint16_t peer_errno, ClientActions& actions) noexcept;
 
   [[nodiscard]] bool round_wanted() const noexcept;
-  [[nodiscard]] bool any_open_unanswered() const noexcept;
+  [[nodiscard]] bool any_open_pending() const noexcept;
   [[nodiscard]] bool is_id_held_by_another(const Device& device, std::uint32_t device_id) const noexcept;
   [[nodiscard]] const Device* find(DeviceHandle handle) const noexcept {
     const std::uint32_t slot = slot_of(handle);

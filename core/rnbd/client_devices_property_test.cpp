@@ -143,12 +143,12 @@ struct World {
     RC_ASSERT(delivered || disposition == Disposition::fail);
   }
   // Responses in flight are lost, so the transport resends their requests.
-  void lose_answers() {
+  void lose_responses() {
     for (Pending& request : pending) request.answered = false;
   }
   void restart_server() {
     devices.clear();
-    lose_answers();
+    lose_responses();
   }
 };
 
@@ -170,7 +170,7 @@ void random_step(World& world) {
     if (world.pending[index].answered) world.finish(index, true);
   }
   if (what == 5) world.restart_server();  // the client gets no event
-  if (what == 6) world.lose_answers();
+  if (what == 6) world.lose_responses();
   if (what == 7) world.step(LinkDown{});
   if (what == 8) world.step(LinkUp{});
   if (what == 9 && any && !world.client.link_up()) world.finish(some_index(world.pending.size()), false);

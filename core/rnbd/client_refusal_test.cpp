@@ -90,7 +90,7 @@ TEST(ClientRefusal, IoWaitsWhileTheReasonMayPass) {
   }
 }
 
-TEST(ClientRefusal, ADeviceThatMayComeBackHoldsNoOtherOne) {
+TEST(ClientRefusal, UnavailableDeviceDoesNotDelayOthers) {
   Client client;
   const DeviceHandle absent = client.opened("a", 0);
   const DeviceHandle there = client.opened("b", 1);

@@ -28,7 +28,7 @@ bool ClientDevices::round_wanted() const noexcept {
                                  [](const Device& device) { return device.needs_open; });
 }
 
-bool ClientDevices::any_open_unanswered() const noexcept {
+bool ClientDevices::any_open_pending() const noexcept {
   return std::any_of(devices_.begin(), devices_.end(),
                      [](const Device& device) { return device.open_token != 0; });
 }
@@ -49,14 +49,14 @@ void ClientDevices::advance(ClientActions& actions) noexcept {
       send_opens(actions);
     }
   }
-  holding_ = any_open_unanswered() || (link_up_ && (info_token_ != 0 || round_wanted()));
+  holding_ = any_open_pending() || (link_up_ && (info_token_ != 0 || round_wanted()));
   ending_ = std::any_of(devices_.begin(), devices_.end(), [](const Device& device) {
     return device.state == DeviceState::unmapping || device.close_due;
   });
 }
 
 void ClientDevices::send_closes(ClientActions& actions) noexcept {
-  if (any_open_unanswered()) return;
+  if (any_open_pending()) return;
   for (Device& device : devices_) {
     if (device.close_due && device.in_flight == 0 && device.close_token == 0) {
       device.close_due = false;
@@ -121,7 +121,7 @@ void ClientDevices::finish_open(Device& device, const MessageDone& input, Client
   if (response.why == Refusal::bad_block_size || response.why == Refusal::bad_count) {
     device.device_id = response.value.device_id;
     device.close_due = !is_id_held_by_another(device, device.device_id);
-    if (!device.close_due) distrust_ids();
+    if (!device.close_due) invalidate_ids();
   }
   if (!device.needs_open) refuse_device(device, kEinval, actions);
   device.id_known = device.close_due;
@@ -131,7 +131,7 @@ void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& respo
                                 ClientActions& actions) noexcept {
   if (is_id_held_by_another(device, response.device_id)) {
     // A correct server does not use one id for two devices.
-    distrust_ids();
+    invalidate_ids();
     if (device.futile_reopens == kMaxFutileReopens) return refuse_device(device, kEio, actions);
     ++device.futile_reopens;
     return;
@@ -166,7 +166,7 @@ void ClientDevices::note_instance(Device& device, std::uint64_t instance, Client
 }
 
 // Marks all ids as invalid, because another server may answer by now although the link never went down.
-void ClientDevices::distrust_ids() noexcept {
+void ClientDevices::invalidate_ids() noexcept {
   for (Device& device : devices_) device.id_known = false;
   needs_info_ = true;
   require_reopen_of_all();
@@ -189,7 +189,7 @@ void ClientDevices::refuse_device(Device& device, std::uint16_t peer_errno, Clie
 // another device.
 void ClientDevices::undelivered_open(const Device& device) noexcept {
   if (!device.needs_open) paused_ = link_up_;
-  distrust_ids();
+  invalidate_ids();
 }
 
 void ClientDevices::require_reopen_of_all() noexcept {

@@ -82,7 +82,7 @@ class Placed {
   Machine* machine_;
 };
 
-TEST(DevicesState, CopyOfAClientGoesItsOwnWay) {
+TEST(DevicesState, CopyOfAClientIsIndependent) {
   Client client;
   const DeviceHandle handle = client.opened("a", 7);
   ClientDevices copy = client.devices;
@@ -96,7 +96,7 @@ TEST(DevicesState, CopyOfAClientGoesItsOwnWay) {
   EXPECT_EQ(copy.fingerprint(), client.devices.fingerprint());
 }
 
-TEST(DevicesState, CopyOfAServerGoesItsOwnWay) {
+TEST(DevicesState, CopyOfAServerIsIndependent) {
   const auto session = std::make_unique<Session>();
   const std::uint32_t id = session->opened("a");
   const auto copy = std::make_unique<Session>(*session);

@@ -19,7 +19,7 @@ using Bytes = std::vector<std::byte>;
 using wire::rnbd::AccessMode;
 using wire::rnbd::Opcode;
 
-TEST(ServerDevices, SessInfoSpeaksTheLowerVersion) {
+TEST(ServerDevices, SessInfoNegotiatesTheLowerVersion) {
   for (const int peer : {0, 1, 2, 3, 255}) {
     Session session;
     const auto message = encoded(wire::rnbd::SessInfo{static_cast<std::uint8_t>(peer)});
@@ -334,7 +334,7 @@ TEST(ServerDevices, TablesAreBounded) {
   EXPECT_EQ(session.devices.unanswered(), 0U);
 }
 
-TEST(ServerDevices, CopiesGoOnIndependently) {
+TEST(ServerDevices, CopiesAreIndependent) {
   Session session;
   const auto id = session.opened("disk");
   session.io(id, Opcode::write);

@@ -137,7 +137,7 @@ TEST(ServerIo, ZeroesWithDataAreRefused) {
 
 TEST(ServerIo, R83IoBehindTheKnownEndAsksForTheSizeFirst) {
   Session session;
-  session.measures_itself = false;
+  session.measures_automatically = false;
   const auto id = session.opened("disk");
   session.io(id, Opcode::read, 1016);
   EXPECT_TRUE(session.measures.empty()) << "nothing is asked for IO within the known size";
@@ -189,7 +189,7 @@ TEST(ServerIo, R83WhatShrankIsRefusedAfterTheFirstError) {
 
 TEST(ServerIo, R83CloseWaitsForTheSize) {
   Session session;
-  session.measures_itself = false;
+  session.measures_automatically = false;
   const auto id = session.opened("disk");
   const auto late = session.io(id, Opcode::read, 4096);
   const auto reopened = session.open("disk");

@@ -159,7 +159,7 @@ TEST(ServerSync, ADurableWriteThatFailedToSyncCounts) {
   EXPECT_EQ(session.errno_of(session.io(id, Opcode::flush)), kEio);
 }
 
-TEST(ServerSync, OtherErrorsAreOfTheirRequestAlone) {
+TEST(ServerSync, OtherErrorsAffectOnlyTheirRequest) {
   Session session;
   const std::uint32_t id = session.opened("disk");
   session.io(id, Opcode::write);
@@ -175,7 +175,7 @@ TEST(ServerSync, OtherErrorsAreOfTheirRequestAlone) {
 TEST(ServerSync, ASyncIsAnsweredWhenTheOneThatItWaitedForFailsByItself) {
   for (const bool preflush : {false, true}) {
     Session session;
-    session.measures_itself = false;
+    session.measures_automatically = false;
     const std::uint32_t id = session.opened("disk");
     const auto first = preflush ? session.preflush(id) : session.durable_write(id);
     const auto flush = session.io(id, Opcode::flush);
@@ -194,7 +194,7 @@ TEST(ServerSync, ASyncIsAnsweredWhenTheOneThatItWaitedForFailsByItself) {
   }
 }
 
-TEST(ServerSync, AnotherSessionsFailureIsToldHere) {
+TEST(ServerSync, FailureOfAnotherSessionIsReported) {
   Session session;
   const std::uint32_t id = session.opened("disk");
   const std::uint32_t other = session.opened("other");

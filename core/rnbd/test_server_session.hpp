@@ -101,7 +101,7 @@ class Session {
     for (const ServerAction& action : actions) {
       std::visit([this](const auto& what) { this->perform(what); }, action);
     }
-    while (!measures.empty() && measures_itself) measured(sectors_now);
+    while (!measures.empty() && measures_automatically) measured(sectors_now);
   }
   // Completes the oldest MeasureExport.
   void measured(std::uint64_t nsectors) {
@@ -123,10 +123,10 @@ class Session {
 
   ServerDevices devices;
   ServerActions actions;
-  Geometry geometry;              // of the exports opened next
-  std::uint64_t instance = 0;     // of their cache
-  std::uint64_t sectors_now = 0;  // measured size of every export; 0: unchanged
-  bool measures_itself = true;    // false: the test calls measured()
+  Geometry geometry;                   // of the exports opened next
+  std::uint64_t instance = 0;          // of their cache
+  std::uint64_t sectors_now = 0;       // measured size of every export; 0: unchanged
+  bool measures_automatically = true;  // false: the test calls measured()
   FixedVector<MeasureExport, 2048> measures;
   std::uint64_t next_handle = 100;
   FixedVector<OpenExport, 16> opens;

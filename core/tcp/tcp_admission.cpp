@@ -19,7 +19,7 @@ constexpr unsigned kAcceptsPerRound = 16;
 // Maximum number of complete requests without a response. Further clients wait in the listen queue. Otherwise
 // a client that opens many connections at once would exceed the limit of half-open connections while the
 // server sets them up.
-constexpr std::size_t kMostUnanswered = 16;
+constexpr std::size_t kMaxUnanswered = 16;
 // TLS handshake steps per round: each may take a millisecond of computation.
 constexpr unsigned kHandshakesPerRound = 4;
 
@@ -32,7 +32,7 @@ Admission::Admission(const TcpOptions& options, Poller& poller, TcpStats& stats,
       poller_(poller),
       stats_(stats),
       inbox_(inbox),
-      graveyard_(graveyard),
+      free_at_next_poll_(graveyard),
       say_(std::move(say)) {}
 
 Errc Admission::listen(const PathAddress& address) {
@@ -56,7 +56,7 @@ Errc Admission::listen(const PathAddress& address) {
 
 void Admission::accept_clients(Listener& listener) {
   for (unsigned taken = 0; taken < kAcceptsPerRound; ++taken) {
-    if (requests_.size() >= kMostUnanswered || !accept_one(listener)) return;
+    if (requests_.size() >= kMaxUnanswered || !accept_one(listener)) return;
   }
 }
 
@@ -65,7 +65,7 @@ bool Admission::accept_one(Listener& listener) {
   if (client.socket == kNoSocket) {
     if (client.error == ECONNABORTED || client.error == EINTR) return true;
     if (!is_shortage(client.error)) return false;
-    return free_one() || turn_away(listener);
+    return free_one() || accept_and_drop(listener);
   }
   add(Socket(poller_.transport(), client.socket), std::move(client));
   return true;
@@ -73,34 +73,34 @@ bool Admission::accept_one(Listener& listener) {
 
 bool Admission::free_one() {
   if (!last_words_.empty()) {
-    close_last_word();
+    close_oldest_lingering();
   } else if (!half_open_.empty()) {
-    close_one_of_the_crowd(kDescriptors);
+    close_oldest_of_busiest_host(kDescriptors);
   } else {
     return false;
   }
   // Closing these sockets frees their descriptors. The objects stay allocated because events of this round
   // may refer to them.
-  for (auto& one : graveyard_) one->socket.reset();
+  for (auto& one : free_at_next_poll_) one->socket.reset();
   return true;
 }
 
 // No descriptor is left. Closing the client's socket informs the client. Left in the listen queue, the client
 // would wait and keep this thread busy.
-bool Admission::turn_away(Listener& listener) {
-  Transport::Client client = poller_.transport().turn_away(listener.socket.get());
+bool Admission::accept_and_drop(Listener& listener) {
+  Transport::Client client = poller_.transport().accept_and_drop(listener.socket.get());
   if (client.error == 0) {
-    note_turned_away(std::move(client.name));
+    count_dropped_client(std::move(client.name));
   } else {
     pause(listener);
   }
   return client.error == 0;
 }
 
-void Admission::note_turned_away(std::string client) {
-  ++turned_away_;
-  ++stats_.turned_away;
-  last_turned_away_ = std::move(client);
+void Admission::count_dropped_client(std::string client) {
+  ++dropped_clients_;
+  ++stats_.dropped_clients;
+  last_dropped_client_ = std::move(client);
   tell(poller_.now());
 }
 
@@ -111,13 +111,14 @@ void Admission::pause(Listener& listener) noexcept {
 }
 
 void Admission::add(Socket socket, Transport::Client&& client) {
-  if (client.last_place && !free_one()) return note_turned_away(std::move(client.name));
+  if (client.last_place && !free_one()) return count_dropped_client(std::move(client.name));
   const std::uint32_t host = client.host;
   const std::size_t most =
       std::clamp<std::size_t>(poller_.transport().descriptors() / 4, 1, options_.max_handshakes);
   while (half_open_.size() >= most)
-    close_one_of_the_crowd(most == options_.max_handshakes ? "max_handshakes = " + std::to_string(most)
-                                                           : "a quarter of " + std::string(kDescriptors));
+    close_oldest_of_busiest_host(most == options_.max_handshakes
+                                     ? "max_handshakes = " + std::to_string(most)
+                                     : "a quarter of " + std::string(kDescriptors));
   auto one = std::make_unique<HalfOpen>();
   one->socket = std::move(socket);
   one->client = std::move(client.name);
@@ -174,7 +175,7 @@ void Admission::note_silence(HalfOpen& one, int error) {
     const std::string why = transport.refusal(one.socket.get());
     // Keep reading: the guard's last message reaches the client only if the client's remaining data is read.
     poller_.forget(one);
-    keep_for_last_word(std::move(one.socket));
+    keep_lingering(std::move(one.socket));
     refuse_for(one, why);
   } else {
     close(one);
@@ -219,7 +220,7 @@ void Admission::close(HalfOpen& one) {
   if (one.request != 0) requests_.erase(one.request);
   poller_.forget(one);
   one.socket.reset();
-  graveyard_.push_back(std::move(found->second));
+  free_at_next_poll_.push_back(std::move(found->second));
   half_open_.erase(found);
 }
 
@@ -228,7 +229,7 @@ void Admission::give_way(HalfOpen& one, const std::string& limit) {
   refuse_for(one, limit);
 }
 
-void Admission::close_one_of_the_crowd(const std::string& limit) {
+void Admission::close_oldest_of_busiest_host(const std::string& limit) {
   const HalfOpen* worst = nullptr;
   unsigned most = 0;
   for (const auto& [at, one] : half_open_) {
@@ -270,15 +271,15 @@ void Admission::refuse(HalfOpen& one, iwarp::Bytes private_data) noexcept {
   poller_.forget(one);
   const iwarp::Bytes reply = std::span(space).first(size);
   if (poller_.transport().send(one.socket.get(), {&reply, 1}, 0).bytes == size)
-    keep_for_last_word(std::move(one.socket));
+    keep_lingering(std::move(one.socket));
   one.socket.reset();
 }
 
-void Admission::keep_for_last_word(Socket socket) noexcept {
+void Admission::keep_lingering(Socket socket) noexcept {
   if (!poller_.transport().shut_down(socket.get())) return;
   try {
-    while (last_words_.size() >= std::max(1U, options_.max_handshakes / 2)) close_last_word();
-    auto one = std::make_unique<LastWord>();
+    while (last_words_.size() >= std::max(1U, options_.max_handshakes / 2)) close_oldest_lingering();
+    auto one = std::make_unique<LingeringSocket>();
     one->socket = std::move(socket);
     one->deadline = poller_.now() + milliseconds(options_.drain_timeout_ms);
     if (!poller_.watch(*one, kReadable)) return;
@@ -289,14 +290,14 @@ void Admission::keep_for_last_word(Socket socket) noexcept {
   }
 }
 
-void Admission::close_last_word() noexcept {
+void Admission::close_oldest_lingering() noexcept {
   poller_.forget(*last_words_.front());
   last_words_.front()->socket.reset();
-  graveyard_.push_back(std::move(last_words_.front()));
+  free_at_next_poll_.push_back(std::move(last_words_.front()));
   last_words_.pop_front();
 }
 
-void Admission::drain(LastWord& one) noexcept {
+void Admission::drain(LingeringSocket& one) noexcept {
   std::array<std::byte, 4096> space;
   for (;;) {
     const auto [got, error, more] = poller_.transport().receive(one.socket.get(), {}, space);
@@ -309,7 +310,7 @@ void Admission::drain(LastWord& one) noexcept {
   if (found == last_words_.end()) return;
   poller_.forget(one);
   one.socket.reset();
-  graveyard_.push_back(std::move(*found));
+  free_at_next_poll_.push_back(std::move(*found));
   last_words_.erase(found);
 }
 
@@ -329,20 +330,20 @@ Nanos Admission::expire(Nanos now) {
     last_closed_ = one->client;
     close(*one);
   }
-  while (!last_words_.empty() && last_words_.front()->deadline <= now) close_last_word();
+  while (!last_words_.empty() && last_words_.front()->deadline <= now) close_oldest_lingering();
   if (!last_words_.empty()) next = std::min(next, last_words_.front()->deadline);
   if (paused_until_ <= now) {
     paused_until_ = kNever;
     for (auto& listener : listeners_) poller_.watch(*listener, kReadable);
   }
   tell(now);
-  if (closed_ != 0 || turned_away_ != 0) next = std::min(next, next_report_);
+  if (closed_ != 0 || dropped_clients_ != 0) next = std::min(next, next_report_);
   return std::min(next, paused_until_);
 }
 
 // At most once per second, because otherwise any client that can connect could fill the log.
 void Admission::tell(Nanos now) {
-  if (closed_ == 0 && turned_away_ == 0) return;
+  if (closed_ == 0 && dropped_clients_ == 0) return;
   if (now < next_report_) {
     poller_.wake_at(next_report_);
     return;
@@ -351,11 +352,11 @@ void Admission::tell(Nanos now) {
     say_(LogLevel::warning, "closed " + std::to_string(closed_) +
                                 " connections without a valid connect request, the last one from " +
                                 last_closed_);
-  if (turned_away_ != 0)
-    say_(LogLevel::error, "turned away " + std::to_string(turned_away_) + " clients, the last of them " +
-                              last_turned_away_ + ": no file descriptor is left; raise the limit of " +
+  if (dropped_clients_ != 0)
+    say_(LogLevel::error, "turned away " + std::to_string(dropped_clients_) + " clients, the last of them " +
+                              last_dropped_client_ + ": no file descriptor is left; raise the limit of " +
                               kDescriptors);
-  closed_ = turned_away_ = 0;
+  closed_ = dropped_clients_ = 0;
   next_report_ = now + kReportEvery;
 }
 

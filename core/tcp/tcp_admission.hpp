@@ -34,8 +34,8 @@ struct HalfOpen final : Watched {
 };
 
 // A socket that stays open for a while so that the peer can read the last message.
-struct LastWord final : Watched {
-  LastWord() noexcept : Watched(Kind::last_word) {}
+struct LingeringSocket final : Watched {
+  LingeringSocket() noexcept : Watched(Kind::last_word) {}
   Nanos deadline = kNever;
   std::size_t patience = 256U << 10U;  // bytes that are still read
 };
@@ -62,7 +62,7 @@ class Admission {
   void accept_clients(Listener&);
   // Returns the number of the request if it is complete now, else 0.
   std::uint32_t read(HalfOpen&);
-  void drain(LastWord&) noexcept;
+  void drain(LingeringSocket&) noexcept;
   // Closes everything whose deadline has passed. Returns the time of the next call.
   Nanos expire(Nanos now);
 
@@ -70,7 +70,7 @@ class Admission {
   std::unique_ptr<HalfOpen> take(std::uint32_t request) noexcept;
   // Rejects a request and keeps the socket open until the peer has read the reject.
   void refuse(HalfOpen&, iwarp::Bytes private_data) noexcept;
-  void keep_for_last_word(Socket) noexcept;
+  void keep_lingering(Socket) noexcept;
 
  private:
   bool accept_one(Listener&);
@@ -80,15 +80,15 @@ class Admission {
   // Handles a receive call that returned no bytes.
   void note_silence(HalfOpen&, int error);
   void add(Socket, Transport::Client&&);
-  void note_turned_away(std::string client);
+  void count_dropped_client(std::string client);
   // Closes a half-open client or a socket kept for a last message. Returns false if there is none.
   bool free_one();
-  bool turn_away(Listener&);
+  bool accept_and_drop(Listener&);
   // Closes a client because of a limit; logs the limit.
   void give_way(HalfOpen&, const std::string& limit);
-  void close_one_of_the_crowd(const std::string& limit);
+  void close_oldest_of_busiest_host(const std::string& limit);
   void close(HalfOpen&);
-  void close_last_word() noexcept;
+  void close_oldest_lingering() noexcept;
   void pause(Listener&) noexcept;
   void tell(Nanos now);
 
@@ -97,7 +97,7 @@ class Admission {
   TcpStats& stats_;
   iwarp::MutableBytes inbox_;
   unsigned handshakes_ = 0;  // performed in this round
-  std::vector<std::unique_ptr<Watched>>& graveyard_;
+  std::vector<std::unique_ptr<Watched>>& free_at_next_poll_;
   std::function<void(LogLevel, const std::string&)> say_;
   std::uint16_t port_ = 0;
   std::vector<std::unique_ptr<Listener>> listeners_;
@@ -107,15 +107,15 @@ class Admission {
   std::unordered_map<std::uint64_t, std::unique_ptr<HalfOpen>> half_open_;
   std::unordered_map<std::uint32_t, HalfOpen*> requests_;
   std::unordered_map<std::uint32_t, unsigned> of_host_;
-  std::deque<std::unique_ptr<LastWord>> last_words_;
+  std::deque<std::unique_ptr<LingeringSocket>> last_words_;
   std::uint64_t next_number_ = 0;
   std::uint32_t next_request_ = 0;
 
   // Not logged yet.
   std::uint64_t closed_ = 0;
-  std::uint64_t turned_away_ = 0;
+  std::uint64_t dropped_clients_ = 0;
   std::string last_closed_;
-  std::string last_turned_away_;
+  std::string last_dropped_client_;
   Nanos next_report_ = 0;
 };
 

@@ -45,7 +45,7 @@ std::uint64_t share_of_host(std::uint64_t all, std::uint64_t others) noexcept {
 }  // namespace
 
 Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client) {
-  const Surroundings around{options_, poller_, memory_, outboxes_, stats_, inbox_, list_};
+  const FabricParts around{options_, poller_, memory_, outboxes_, stats_, inbox_, list_};
   auto made = std::make_unique<Connection>(around, key, params, is_client);
   Connection& one = *made;
   const std::size_t count = connections_.size() + 1;
@@ -120,7 +120,7 @@ void FabricImpl::secure(Connection& one) {
     return;
   }
   if (got == 0 && error != EAGAIN) {
-    fail_asking(one, error);
+    fail_handshake(one, error);
     return;
   }
   say(LogLevel::debug, one.description() + ": " + transport_->describe_guard(one.socket.get()));
@@ -131,7 +131,7 @@ void FabricImpl::secure(Connection& one) {
   ask(one);
 }
 
-void FabricImpl::fail_asking(Connection& one, int error) {
+void FabricImpl::fail_handshake(Connection& one, int error) {
   const bool sealed = transport_->guard(one.socket.get()).sealed;
   const bool closed = error == 0 || error == ECONNRESET;
   const bool in_handshake = closed && one.stage() == Connection::Stage::securing;
@@ -155,7 +155,7 @@ void FabricImpl::read_reply(Connection& one) {
   const iwarp::MutableBytes space = greeting_room(inbox_, guard);
   const auto [got, error, more] = transport_->receive(one.socket.get(), {}, space);
   if (got == 0) {
-    if (error != EAGAIN) fail_asking(one, error);
+    if (error != EAGAIN) fail_handshake(one, error);
     return;
   }
   const iwarp::Fault fault = one.reply().feed(space.first(got));
@@ -358,7 +358,7 @@ void FabricImpl::end_broken(Connection& one) {
     ++stats_.faults[static_cast<std::size_t>(fault)];
     if (iwarp::answer_to(fault) == iwarp::Answer::terminate && one.socket && one.send_terminate()) {
       poller_.forget(one);
-      admission_.keep_for_last_word(std::move(one.socket));
+      admission_.keep_lingering(std::move(one.socket));
     }
   }
   lose(one, one.end_reason() == Reason::none ? Reason::peer_closed : one.end_reason(), one.end_text());
@@ -371,7 +371,7 @@ void FabricImpl::disconnect(ConKey key) {
   if (last_found_ == &one) last_found_ = nullptr;
   // Data posted before is sent as far as the transport accepts it now.
   if (one.stage() == Connection::Stage::up && !one.failing && one.flush())
-    transport_->say_goodbye(one.socket.get());
+    transport_->announce_close(one.socket.get());
   judge_end(one);
   forget(one);
   if (std::exchange(one.in_delivered, false)) std::erase(delivered_, &one);
@@ -383,7 +383,7 @@ void FabricImpl::disconnect(ConKey key) {
   std::erase_if(pending_, [&](const Pending& p) {
     return event::is_of(p.event, key) && !std::holds_alternative<event::ChunkInvalidated>(p.event);
   });
-  graveyard_.push_back(std::move(node.mapped()));
+  free_at_next_poll_.push_back(std::move(node.mapped()));
   report(event::ConnectionClosed{key});
 }
 

@@ -37,9 +37,9 @@ std::uint64_t Connection::cost(const ConnectionParams& params, bool crc,
          (crc ? iwarp::kMaxFpduBytes : 0) + guard.memory;
 }
 
-Connection::Connection(const Surroundings& around, ConKey key, const ConnectionParams& params, bool is_client)
+Connection::Connection(const FabricParts& around, ConKey key, const ConnectionParams& params, bool is_client)
     : Watched(Kind::connection),
-      around_(around),
+      fabric_parts_(around),
       key_(key),
       send_depth_(params.send_depth),
       is_client_(is_client),
@@ -57,7 +57,7 @@ void Connection::set_addresses(const std::string& client, const std::string& ser
 }
 
 void Connection::put_first(iwarp::Bytes bytes) {
-  if (box_ == nullptr) box_ = around_.outboxes.take();
+  if (box_ == nullptr) box_ = fabric_parts_.outboxes.take();
   std::memcpy(box_->out().add(bytes.size()), bytes.data(), bytes.size());
   queued_ += bytes.size();
   first_bytes_ += bytes.size();
@@ -77,12 +77,12 @@ bool Connection::begin(const iwarp::Wishes& agreed) {
   stream_ = iwarp::Stream(options);
   writer_ = iwarp::Writer(agreed.crc);
   send_with_immediate_ = agreed.send_with_immediate;
-  sealed_ = around_.poller.transport().guard(socket.get()).sealed;
+  sealed_ = fabric_parts_.poller.transport().guard(socket.get()).sealed;
   stage_ = Stage::up;
   if (!is_client_) return true;
   reply_.reset();
   greeting_by_ = kNever;
-  if (box_ == nullptr) box_ = around_.outboxes.take();
+  if (box_ == nullptr) box_ = fabric_parts_.outboxes.take();
   const std::size_t before = box_->out().total_bytes();
   const bool written = writer_.empty_write(box_->out());
   queued_ += box_->out().total_bytes() - before;
@@ -125,7 +125,7 @@ bool Connection::encode(const WorkRequest& work) noexcept {
   iwarp::Outgoing& out = box_->out();
   std::array<iwarp::Bytes, 2> parts{};
   if (work.op == WorkRequest::Op::write || work.op == WorkRequest::Op::write_imm) {
-    for (unsigned i = 0; i < work.part_count; ++i) parts[i] = around_.memory.part(work.parts[i]);
+    for (unsigned i = 0; i < work.part_count; ++i) parts[i] = fabric_parts_.memory.part(work.parts[i]);
   }
   const std::span<const iwarp::Bytes> payload = std::span(parts).first(work.part_count);
   switch (work.op) {
@@ -151,7 +151,7 @@ bool Connection::encode_all() noexcept {
     const iwarp::Room room = room_for(one.work);
     if (box_ == nullptr) {
       try {
-        box_ = around_.outboxes.take(std::max(room.arena_bytes, Outbox::kArenaBytes));
+        box_ = fabric_parts_.outboxes.take(std::max(room.arena_bytes, Outbox::kArenaBytes));
       } catch (const std::bad_alloc&) {
         end_reason_ = Reason::no_resources;
         return false;
@@ -163,7 +163,7 @@ bool Connection::encode_all() noexcept {
     if (!out.has_room(room.arena_bytes, room.pieces)) {
       if (before != 0) return true;
       if (room.pieces > Outbox::kPieces || room.arena_bytes <= box_->arena_bytes()) break;
-      around_.outboxes.give_back(std::exchange(box_, nullptr));
+      fabric_parts_.outboxes.give_back(std::exchange(box_, nullptr));
       continue;
     }
     if (!encode(one.work)) break;
@@ -177,10 +177,10 @@ bool Connection::encode_all() noexcept {
 }
 
 void Connection::set_blocked(bool blocked) noexcept {
-  if (blocked && around_.options.undelivered_timeout_ms != 0 && (!blocked_ || sent_ >= blocked_mark_)) {
+  if (blocked && fabric_parts_.options.undelivered_timeout_ms != 0 && (!blocked_ || sent_ >= blocked_mark_)) {
     blocked_mark_ = queued_;
-    output_by_ = around_.poller.now() + milliseconds(around_.options.undelivered_timeout_ms);
-    around_.poller.wake_at(output_by_);
+    output_by_ = fabric_parts_.poller.now() + milliseconds(fabric_parts_.options.undelivered_timeout_ms);
+    fabric_parts_.poller.wake_at(output_by_);
   }
   if (!blocked) output_by_ = kNever;
   blocked_ = blocked;
@@ -190,7 +190,7 @@ void Connection::set_blocked(bool blocked) noexcept {
 void Connection::update_interest() noexcept {
   const std::uint32_t wanted = (stage_ == Stage::connecting || blocked_ ? std::uint32_t{kWritable} : 0U) |
                                (stream_.stalled() ? 0U : std::uint32_t{kReadable});
-  if (watched) around_.poller.watch(*this, wanted);
+  if (watched) fabric_parts_.poller.watch(*this, wanted);
 }
 
 bool Connection::flush() noexcept {
@@ -199,8 +199,8 @@ bool Connection::flush() noexcept {
     if ((box_ == nullptr || box_->empty()) && !encode_all()) return false;
     if (box_ == nullptr) return true;
     int error = 0;
-    const Outbox::Sent result =
-        box_->send(around_.poller.transport(), socket.get(), sent_, around_.stats.send_calls, error);
+    const Outbox::Sent result = box_->send(fabric_parts_.poller.transport(), socket.get(), sent_,
+                                           fabric_parts_.stats.send_calls, error);
     if (result == Outbox::Sent::failed) {
       end_by(error);
       return false;
@@ -212,7 +212,7 @@ bool Connection::flush() noexcept {
     box_->clear();
     if (blocked_) set_blocked(false);
     if (encoded_ == posted_ || stage_ != Stage::up || !stream_.may_send()) {
-      around_.outboxes.give_back(std::exchange(box_, nullptr));
+      fabric_parts_.outboxes.give_back(std::exchange(box_, nullptr));
       return true;
     }
   }
@@ -230,23 +230,23 @@ std::size_t Connection::retire(std::span<FabricEvent> out) noexcept {
 }
 
 void Connection::drop_work() noexcept {
-  if (box_ != nullptr) around_.outboxes.give_back(std::exchange(box_, nullptr));
-  around_.stats.discarded_work += posted_ - encoded_;
-  for (std::uint64_t i = done_; i != encoded_; ++i) around_.stats.discarded_work += slot(i).end > sent_;
+  if (box_ != nullptr) fabric_parts_.outboxes.give_back(std::exchange(box_, nullptr));
+  fabric_parts_.stats.discarded_work += posted_ - encoded_;
+  for (std::uint64_t i = done_; i != encoded_; ++i) fabric_parts_.stats.discarded_work += slot(i).end > sent_;
   posted_ = encoded_ = done_;
 }
 
 bool Connection::send_terminate() noexcept {
   if (!stream_.may_send()) return false;
   try {
-    if (box_ == nullptr) box_ = around_.outboxes.take();
+    if (box_ == nullptr) box_ = fabric_parts_.outboxes.take();
   } catch (const std::bad_alloc&) {
     return false;
   }
   int error = 0;
   const auto everything_left = [&] {
-    return box_->send(around_.poller.transport(), socket.get(), sent_, around_.stats.send_calls, error) ==
-           Outbox::Sent::all;
+    return box_->send(fabric_parts_.poller.transport(), socket.get(), sent_, fabric_parts_.stats.send_calls,
+                      error) == Outbox::Sent::all;
   };
   if (!everything_left()) return false;
   box_->clear();
@@ -261,7 +261,7 @@ void Connection::end(Reason reason, std::string text) {
 void Connection::end_by(int error) {
   end_reason_ = loss_reason(error);
   if (error == kRefused) {
-    end_text_ = around_.poller.transport().refusal(socket.get());
+    end_text_ = fabric_parts_.poller.transport().refusal(socket.get());
   } else if (error != 0) {
     end_text_ = error_text(error);
   }
@@ -269,7 +269,7 @@ void Connection::end_by(int error) {
 
 void Connection::expect_greeting(Nanos by) noexcept {
   greeting_by_ = by;
-  around_.poller.wake_at(by);
+  fabric_parts_.poller.wake_at(by);
 }
 
 Nanos Connection::next_deadline() const noexcept {
@@ -280,7 +280,7 @@ bool Connection::overdue(Nanos now) {
   if (next_deadline() > now) return false;
   if (output_by_ <= now) {
     if (sent_ < blocked_mark_) {
-      ++around_.stats.slow_readers;
+      ++fabric_parts_.stats.slow_readers;
       end(Reason::transport_error, "the peer takes too little of what waits for it");
       return true;
     }

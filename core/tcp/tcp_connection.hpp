@@ -19,7 +19,7 @@
 namespace rtrs::tcp {
 
 // Parts of the fabric that a connection uses.
-struct Surroundings {
+struct FabricParts {
   const TcpOptions& options;
   Poller& poller;
   Memory& memory;
@@ -41,7 +41,7 @@ class Connection final : public Watched, private iwarp::Memory {
   static std::uint64_t cost(const ConnectionParams&, bool crc, const Transport::Guard&) noexcept;
 
   // Allocates memory according to the parameters; may throw std::bad_alloc.
-  Connection(const Surroundings&, ConKey, const ConnectionParams&, bool is_client);
+  Connection(const FabricParts&, ConKey, const ConnectionParams&, bool is_client);
   ~Connection() override;
 
   [[nodiscard]] ConKey key() const noexcept { return key_; }
@@ -127,8 +127,8 @@ class Connection final : public Watched, private iwarp::Memory {
   bool in_dirty = false;
   bool in_mid = false;
   bool in_delivered = false;
-  bool failing = false;    // sending failed: report the data that has arrived, then the loss
-  unsigned dry_polls = 0;  // consecutive polls without data
+  bool failing = false;     // sending failed: report the data that has arrived, then the loss
+  unsigned idle_polls = 0;  // consecutive polls without data
   DeliveryWatch delivery;
   std::uint64_t cost_bytes = 0;
   std::uint32_t host = 0;
@@ -166,7 +166,7 @@ class Connection final : public Watched, private iwarp::Memory {
   // True if a message stopped arriving in the middle for too long.
   bool is_cut_off(Nanos now) noexcept;
 
-  Surroundings around_;
+  FabricParts fabric_parts_;
   ConKey key_;
   std::uint32_t send_depth_;
   bool is_client_;

@@ -23,7 +23,7 @@ constexpr unsigned kCallsPerPoll = 4;
 
 iwarp::Fault Connection::resolve(std::uint32_t key, std::uint64_t to, std::size_t n,
                                  iwarp::MutableBytes& place) noexcept {
-  return around_.memory.resolve(key_, key, to, n, place);
+  return fabric_parts_.memory.resolve(key_, key, to, n, place);
 }
 
 std::optional<iwarp::MutableBytes> Connection::take_receive() noexcept {
@@ -31,7 +31,7 @@ std::optional<iwarp::MutableBytes> Connection::take_receive() noexcept {
 }
 
 iwarp::Fault Connection::invalidate(std::uint32_t key) noexcept {
-  return around_.memory.end_by_peer(key_, key);
+  return fabric_parts_.memory.invalidate_by_peer(key_, key);
 }
 
 void Connection::post_receives(unsigned count, std::uint32_t bytes_each) noexcept {
@@ -46,14 +46,14 @@ void Connection::post_receives(unsigned count, std::uint32_t bytes_each) noexcep
 }
 
 bool Connection::receive(Read& result, iwarp::Events& list) noexcept {
-  const iwarp::MutableBytes inbox = around_.inbox;
+  const iwarp::MutableBytes inbox = fabric_parts_.inbox;
   const iwarp::MutableBytes place = stream_.wants();
   const bool direct = !sealed_ && place.size() > kDirectBytes;
   const std::size_t behind = direct || (bulk_ && !sealed_) ? kSpillBytes : inbox.size();
   const iwarp::MutableBytes straight = direct ? place : iwarp::MutableBytes{};
-  ++around_.stats.receive_calls;
+  ++fabric_parts_.stats.receive_calls;
   const auto [size, error, more] =
-      around_.poller.transport().receive(socket.get(), straight, inbox.first(behind));
+      fabric_parts_.poller.transport().receive(socket.get(), straight, inbox.first(behind));
   if (size == 0) {
     if (error == EAGAIN) return false;
     end_by(error);
@@ -83,7 +83,7 @@ std::size_t Connection::translate(std::span<const iwarp::Event> list, std::span<
     } else if (const auto* violated = std::get_if<iwarp::Violated>(&one)) {
       end(Reason::protocol_violation, to_string(violated->fault));
     } else if (const auto* last = std::get_if<iwarp::PeerTerminated>(&one)) {
-      ++around_.stats.terminated;
+      ++fabric_parts_.stats.terminated;
       end(Reason::transport_error,
           "the peer ended it by a Terminate message " + std::to_string(last->code.layer) + '/' +
               std::to_string(last->code.type) + '/' + std::to_string(last->code.code));
@@ -107,8 +107,8 @@ void Connection::keep_rest() noexcept {
 
 void Connection::note_stall() noexcept {
   if (stream_.stalled() && receive_by_ == kNever) {
-    receive_by_ = around_.poller.now() + milliseconds(around_.options.receive_timeout_ms);
-    around_.poller.wake_at(receive_by_);
+    receive_by_ = fabric_parts_.poller.now() + milliseconds(fabric_parts_.options.receive_timeout_ms);
+    fabric_parts_.poller.wake_at(receive_by_);
   } else if (!stream_.stalled()) {
     receive_by_ = kNever;
   }
@@ -118,10 +118,10 @@ void Connection::note_stall() noexcept {
 // Checks once per timeout period. Finding an incomplete message at each check is not an error; finding no
 // progress is.
 void Connection::expect_rest() noexcept {
-  if (rest_by_ != kNever || around_.options.undelivered_timeout_ms == 0) return;
+  if (rest_by_ != kNever || fabric_parts_.options.undelivered_timeout_ms == 0) return;
   rest_mark_ = received_;
-  rest_by_ = around_.poller.now() + milliseconds(around_.options.undelivered_timeout_ms);
-  around_.poller.wake_at(rest_by_);
+  rest_by_ = fabric_parts_.poller.now() + milliseconds(fabric_parts_.options.undelivered_timeout_ms);
+  fabric_parts_.poller.wake_at(rest_by_);
 }
 
 bool Connection::is_cut_off(Nanos now) noexcept {
@@ -140,7 +140,8 @@ Connection::Read Connection::read(std::span<FabricEvent> out) noexcept {
   unsigned calls = kCallsPerPoll;
   more_ = false;
   while (result.events < out.size()) {
-    iwarp::Events list(around_.list.first(std::min(around_.list.size(), out.size() - result.events)));
+    iwarp::Events list(
+        fabric_parts_.list.first(std::min(fabric_parts_.list.size(), out.size() - result.events)));
     if (left_.empty() && !again_ && !ask_again) {
       if (calls-- == 0) {
         more_ = true;

@@ -10,16 +10,16 @@
 namespace rtrs::tcp {
 namespace {
 
-constexpr Nanos kLookEvery = seconds(1);
-constexpr Nanos kTellEvery = seconds(60);
+constexpr Nanos kCheckInterval = seconds(1);
+constexpr Nanos kWarningInterval = seconds(60);
 
 }  // namespace
 
 // Called when data arrived on the first connection of a path, so that an idle fabric needs no timer.
-void FabricImpl::look_at_deliveries() {
+void FabricImpl::check_deliveries() {
   const Nanos now = poller_.now();
-  if (now < next_delivery_look_) return;
-  next_delivery_look_ = now + kLookEvery;
+  if (now < next_delivery_check_) return;
+  next_delivery_check_ = now + kCheckInterval;
   passing_.clear();
   for (const auto& [key, one] : connections_) {
     if (key.con != 0 || one->stage() != Connection::Stage::up) continue;
@@ -27,11 +27,11 @@ void FabricImpl::look_at_deliveries() {
   }
   std::sort(passing_.begin(), passing_.end());
   for (const auto& [key, one] : connections_) {
-    if (key.con == 0 || one->stage() != Connection::Stage::up || !one->delivery.wants_look(one->sent()))
+    if (key.con == 0 || one->stage() != Connection::Stage::up || !one->delivery.needs_check(one->sent()))
       continue;
     const Transport::Delivery delivery = transport_->delivery(one->socket.get());
     const bool small_pass = std::binary_search(passing_.begin(), passing_.end(), key.place());
-    if (one->delivery.is_black_hole(delivery, one->sent(), small_pass)) tell_of_lost_packets(*one, delivery);
+    if (one->delivery.is_black_hole(delivery, one->sent(), small_pass)) log_lost_packets(*one, delivery);
   }
 }
 
@@ -44,15 +44,15 @@ void FabricImpl::judge_end(const Connection& one) {
   const bool suspicious = passed_greeting_only(delivery, one.first_bytes());
   if (!suspicious && !suspect_) return;
   const std::uint32_t pair = transport_->ends(one.socket.get()).address_pair;
-  if (suspicious && std::exchange(suspect_, pair) == pair) tell_of_lost_packets(one, delivery);
+  if (suspicious && std::exchange(suspect_, pair) == pair) log_lost_packets(one, delivery);
   if (!suspicious && suspect_ == pair) suspect_.reset();
 }
 
-void FabricImpl::tell_of_lost_packets(const Connection& one, const Transport::Delivery& delivery) {
+void FabricImpl::log_lost_packets(const Connection& one, const Transport::Delivery& delivery) {
   ++stats_.large_packets_lost;
   const Nanos now = poller_.now();
   if (now < next_packet_warning_) return;
-  next_packet_warning_ = now + kTellEvery;
+  next_packet_warning_ = now + kWarningInterval;
   say(LogLevel::error, one.description() +
                            ": the network delivers small packets and drops large ones: data are sent again "
                            "and again without an "

@@ -12,7 +12,7 @@ class DeliveryWatch {
  public:
   // `sent`: bytes that the transport accepted so far. Returns false if all of them are known to be
   // acknowledged, which saves a system call.
-  [[nodiscard]] bool wants_look(std::uint64_t sent) const noexcept { return sent != settled_; }
+  [[nodiscard]] bool needs_check(std::uint64_t sent) const noexcept { return sent != settled_; }
 
   // For the first connection of a path, which carries the heartbeat. Returns true if bytes were acknowledged
   // since the last check.

@@ -38,7 +38,7 @@ FabricImpl::FabricImpl(TcpOptions options, const KeySequence::Secret& secret,
       memory_(*transport_, secret, regions_, [this](std::uint32_t key) { key_died(key); }),
       inbox_(kInboxBytes),
       list_(kListEvents),
-      admission_(options_, poller_, stats_, inbox_, graveyard_,
+      admission_(options_, poller_, stats_, inbox_, free_at_next_poll_,
                  [this](LogLevel level, const std::string& text) { say(level, text); }) {}
 
 FabricImpl::~FabricImpl() = default;

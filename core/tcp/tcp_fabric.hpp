@@ -115,7 +115,7 @@ class FabricImpl final : public TcpFabric {
   // Continues the handshake of the guard as far as possible without waiting.
   void secure(Connection&);
   void ask(Connection&);
-  void fail_asking(Connection&, int error);
+  void fail_handshake(Connection&, int error);
   void read_reply(Connection&);
   // `sealed`: the connection is encrypted. Encryption already detects modified data, so no CRC is needed.
   bool wants_crc(bool sealed) const noexcept { return options_.crc && !sealed; }
@@ -134,9 +134,9 @@ class FabricImpl final : public TcpFabric {
   void lose(Connection&, Reason, const std::string& why);
   void end_broken(Connection&);
   // --- packet delivery, tcp_delivery.cpp ---
-  void look_at_deliveries();
+  void check_deliveries();
   void judge_end(const Connection&);
-  void tell_of_lost_packets(const Connection&, const Transport::Delivery&);
+  void log_lost_packets(const Connection&, const Transport::Delivery&);
   // Removes the connection from all lists.
   void forget(Connection&) noexcept;
 
@@ -170,7 +170,7 @@ class FabricImpl final : public TcpFabric {
   std::vector<iwarp::Event> list_;
   // Closed objects, freed by the next poll(), because events point into them and this round may still report
   // them as ready.
-  std::vector<std::unique_ptr<Watched>> graveyard_;
+  std::vector<std::unique_ptr<Watched>> free_at_next_poll_;
   Admission admission_;
 
   std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
@@ -186,15 +186,15 @@ class FabricImpl final : public TcpFabric {
   std::vector<Connection*> dirty_;      // connections with unsent requests
   std::vector<Connection*> mid_;        // connections with an incomplete message; may hold others too
   std::vector<Connection*> delivered_;  // connections whose receives hold data of reported events
-  bool look_now_ = true;
-  bool asleep_ = false;           // try_wait() returned true and poll() was not called since
-  bool heard_ = false;            // data arrived in this round
-  bool heartbeat_heard_ = false;  // on the first connection of a path, since the last delivery check
-  unsigned since_look_ = 0;
-  unsigned dry_rounds_ = 0;
+  bool check_now_ = true;
+  bool asleep_ = false;              // try_wait() returned true and poll() was not called since
+  bool heard_ = false;               // data arrived in this round
+  bool heartbeat_received_ = false;  // on the first connection of a path, since the last delivery check
+  unsigned polls_since_check_ = 0;
+  unsigned idle_rounds_ = 0;
   std::string last_refusal_;            // last TLS failure of a connect attempt, which is logged only once
   std::vector<std::uint32_t> passing_;  // ConKey::place() of paths whose small packets are acknowledged
-  Nanos next_delivery_look_ = 0;
+  Nanos next_delivery_check_ = 0;
   Nanos next_packet_warning_ = 0;
   std::optional<std::uint32_t> suspect_;  // address pair whose last session ended with passed_greeting_only()
   Nanos next_warning_ = 0;

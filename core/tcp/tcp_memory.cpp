@@ -183,7 +183,7 @@ iwarp::Fault Memory::resolve(ConKey from, std::uint32_t key, std::uint64_t to, s
   return fault;
 }
 
-iwarp::Fault Memory::end_by_peer(ConKey from, std::uint32_t key) noexcept {
+iwarp::Fault Memory::invalidate_by_peer(ConKey from, std::uint32_t key) noexcept {
   const RemoteKeyId id = find(key);
   if (id == kNoRemoteKey || slots_[id].scope != Scope::connection || !(slots_[id].owner == from))
     return iwarp::Fault::bad_invalidation;

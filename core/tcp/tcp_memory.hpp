@@ -46,7 +46,7 @@ class Memory {
   // See iwarp::Memory; `from` is the connection whose peer accesses the key.
   iwarp::Fault resolve(ConKey from, std::uint32_t key, std::uint64_t to, std::size_t n,
                        iwarp::MutableBytes& place) const noexcept;
-  iwarp::Fault end_by_peer(ConKey from, std::uint32_t key) noexcept;
+  iwarp::Fault invalidate_by_peer(ConKey from, std::uint32_t key) noexcept;
 
  private:
   enum class Held : std::uint8_t { nothing, ours, callers };

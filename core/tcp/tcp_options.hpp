@@ -54,7 +54,7 @@ struct TcpStats {
   std::array<std::uint64_t, iwarp::kFaultCount> faults{};
   std::uint64_t terminated = 0;         // connections that the peer ended with a Terminate message
   std::uint64_t closed_handshakes = 0;  // clients closed because no complete connect request arrived in time
-  std::uint64_t turned_away = 0;        // clients closed because no file descriptor was free
+  std::uint64_t dropped_clients = 0;    // clients closed because no file descriptor was free
   std::uint64_t refused = 0;            // connections rejected because of a connection or memory limit
   std::uint64_t slow_readers = 0;  // connections that failed because of this side's `undelivered_timeout_ms`
   std::uint64_t large_packets_lost = 0;  // connections for which the network delivers only small packets

@@ -14,16 +14,16 @@ namespace {
 // Maximum events per connection and turn.
 constexpr std::size_t kFairShare = 32;
 // Rounds with direct reads between two readiness checks of the transport.
-constexpr unsigned kRoundsPerLook = 16;
+constexpr unsigned kRoundsPerCheck = 16;
 // Rounds without data between two readiness checks, for a caller that polls without sleeping.
-constexpr unsigned kDryRoundsPerLook = 4;
+constexpr unsigned kIdleRoundsPerCheck = 4;
 // A connection without data for this many rounds is no longer read directly.
-constexpr unsigned kDryPolls = 16;
+constexpr unsigned kMaxIdlePolls = 16;
 
 }  // namespace
 
 void FabricImpl::mark_ready(Connection& one) noexcept {
-  one.dry_polls = 0;
+  one.idle_polls = 0;
   if (!std::exchange(one.in_ready, true)) ready_.push_back(&one);
   wake();
 }
@@ -38,12 +38,12 @@ void FabricImpl::wake() noexcept {
 }
 
 void FabricImpl::begin_round() noexcept {
-  graveyard_.clear();
+  free_at_next_poll_.clear();
   shown_bytes_.clear();
   heard_ = false;
-  if (std::exchange(heartbeat_heard_, false)) {
+  if (std::exchange(heartbeat_received_, false)) {
     try {
-      look_at_deliveries();
+      check_deliveries();
     } catch (const std::bad_alloc&) {
       // No memory for the log message.
     }
@@ -70,9 +70,9 @@ void FabricImpl::flush_dirty() noexcept {
 }
 
 void FabricImpl::look() noexcept {
-  since_look_ = 0;
-  dry_rounds_ = 0;
-  look_now_ = false;
+  polls_since_check_ = 0;
+  idle_rounds_ = 0;
+  check_now_ = false;
   ++stats_.wait_calls;
   admission_.begin_round();
   for (const Transport::Ready& ready : poller_.look()) {
@@ -102,7 +102,7 @@ void FabricImpl::handle(const Transport::Ready& ready) {
       take_request(static_cast<HalfOpen&>(one));
       return;
     case Watched::Kind::last_word:
-      admission_.drain(static_cast<LastWord&>(one));
+      admission_.drain(static_cast<LingeringSocket&>(one));
       return;
     case Watched::Kind::connection:
       if ((ready.events & kFound) != 0)
@@ -207,7 +207,7 @@ bool FabricImpl::serve_ready(Connection& one, std::span<FabricEvent> out, std::s
   count += read.events;
   const bool any = read.received || count != before;
   heard_ |= any;
-  heartbeat_heard_ |= read.received && one.key().con == 0;
+  heartbeat_received_ |= read.received && one.key().con == 0;
   if (one.has_delivered() && !std::exchange(one.in_delivered, true)) delivered_.push_back(&one);
   if (read.ended || (one.failing && !any && !read.more)) {
     end_broken(one);
@@ -215,8 +215,8 @@ bool FabricImpl::serve_ready(Connection& one, std::span<FabricEvent> out, std::s
   }
   if (one.mid_message() && !std::exchange(one.in_mid, true)) mid_.push_back(&one);
   if (one.has_work() && !one.blocked() && one.may_send()) mark_dirty(one);
-  one.dry_polls = any || read.more ? 0 : one.dry_polls + 1;
-  if (one.dry_polls < kDryPolls) return true;
+  one.idle_polls = any || read.more ? 0 : one.idle_polls + 1;
+  if (one.idle_polls < kMaxIdlePolls) return true;
   one.in_ready = false;
   return false;
 }
@@ -244,7 +244,7 @@ std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
   begin_round();
   flush_dirty();
   bool looked = false;
-  if (look_now_ || ready_.empty() || ++since_look_ >= kRoundsPerLook) {
+  if (check_now_ || ready_.empty() || ++polls_since_check_ >= kRoundsPerCheck) {
     look();
     looked = true;
   }
@@ -253,8 +253,8 @@ std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
   if (pending_taken_ < pending_.size()) return count;
   count += read_ready(out.subspan(count));
   // Usually the events include the one that woke the sleeper; if not, the fabric wakes it again.
-  if (heard_) dry_rounds_ = 0;
-  if (looked || heard_ || count != 0 || ++dry_rounds_ < kDryRoundsPerLook) return count;
+  if (heard_) idle_rounds_ = 0;
+  if (looked || heard_ || count != 0 || ++idle_rounds_ < kIdleRoundsPerCheck) return count;
   look();
   count = take_pending(out);
   if (pending_taken_ < pending_.size()) return count;
@@ -268,7 +268,7 @@ bool FabricImpl::try_wait() noexcept {
     if (one->has_more() || one->failing) return false;
   }
   // The next round without data asks the transport at once.
-  dry_rounds_ = kDryRoundsPerLook;
+  idle_rounds_ = kIdleRoundsPerCheck;
   asleep_ = true;
   return true;
 }

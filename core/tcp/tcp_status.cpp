@@ -20,7 +20,7 @@ Reason connect_reason(int error) noexcept {
     case EAFNOSUPPORT:
       return Reason::address_unresolved;
     case kUnresolved:
-    case kNamesSilent:
+    case kNoNameServiceAnswer:
       return Reason::name_unresolved;
     case kNotOurs:
       return Reason::source_unavailable;
@@ -85,7 +85,7 @@ Errc to_errc(int error) noexcept {
 std::string error_text(int error) {
   if (error == kUnresolved) return "no host has that name or address";
   if (error == kNotOurs) return "its source is no address of this host, or of another family";
-  if (error == kNamesSilent) return "the name service (DNS) does not tell its address";
+  if (error == kNoNameServiceAnswer) return "the name service (DNS) does not tell its address";
   return std::generic_category().message(error) + " (" + std::to_string(error) + ")";
 }
 

@@ -26,7 +26,7 @@ inline constexpr SocketId kNoSocket = -1;
 // this side.
 inline constexpr int kUnresolved = -1;
 inline constexpr int kNotOurs = -2;
-inline constexpr int kNamesSilent = -3;
+inline constexpr int kNoNameServiceAnswer = -3;
 inline constexpr int kRefused = -4;
 
 // Bytes of `behind` that receive() may need, with an empty `place`, if the stream is encrypted.
@@ -76,7 +76,7 @@ class Transport {
   };
   virtual Client accept(SocketId listener) = 0;
   // Accepts the oldest client and closes it at once. For use when accept() has no descriptor for it.
-  virtual Client turn_away(SocketId listener) = 0;
+  virtual Client accept_and_drop(SocketId listener) = 0;
   // Maximum number of descriptors of the process.
   virtual std::size_t descriptors() const noexcept = 0;
 
@@ -140,7 +140,7 @@ class Transport {
   // Describes why receive() or send() returned kRefused.
   virtual std::string refusal(SocketId) const { return {}; }
   // Notifies the peer, if the guard has a message for this, that the stream ends on purpose.
-  virtual void say_goodbye(SocketId) noexcept {}
+  virtual void announce_close(SocketId) noexcept {}
   // Adds the guard's counters.
   virtual void count(TcpStats&) const noexcept {}
 

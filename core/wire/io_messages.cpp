@@ -41,7 +41,7 @@ std::uint16_t typed(MsgType type, std::uint8_t generation) noexcept {
 
 // Prevents the compiler from reading the chunk again after the copy, because the peer can change the chunk at
 // any time.
-void read_no_more() noexcept {
+void prevent_rereads() noexcept {
   __asm__ __volatile__("" ::: "memory");
 }
 
@@ -60,7 +60,7 @@ HeaderCopy copy_header(Bytes chunk, std::size_t off) noexcept {
     std::memcpy(header.bytes.data(), rest.data(), kMaxIoHeaderBytes);
   else
     std::memcpy(header.bytes.data(), rest.data(), header.size);
-  read_no_more();
+  prevent_rereads();
   return header;
 }
 

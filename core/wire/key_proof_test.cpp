@@ -103,7 +103,7 @@ TEST(KeyProof, AnAcceptHasTheServersProofBehindItsFlags) {
   EXPECT_EQ(bytes, answer());
 }
 
-TEST(KeyProof, WhatIsCutShortHasNone) {
+TEST(KeyProof, TruncatedMessageHasNone) {
   Message offered = request();
   put_key_offer(offered, {.hint = 1, .proof = counted<8>(1)});
   Message challenge = answer(linux_errno::kEacces);

@@ -82,25 +82,28 @@ RC_GTEST_PROP(Rnbd, IoBothWays, ()) {
 
 // Kernel senders build messages on the stack without zeroing them.
 RC_GTEST_PROP(Rnbd, GarbageInReservedBytesIsIgnored, (std::uint8_t garbage)) {
-  const auto soil = [garbage](Buffer bytes,
-                              std::initializer_list<std::pair<std::size_t, std::size_t>> ranges) {
-    for (const auto& range : ranges) {
-      for (std::size_t i = range.first; i < range.second; ++i) bytes.at(i) = static_cast<std::byte>(garbage);
-    }
-    return bytes;
-  };
+  const auto fill_with_garbage =
+      [garbage](Buffer bytes, std::initializer_list<std::pair<std::size_t, std::size_t>> ranges) {
+        for (const auto& range : ranges) {
+          for (std::size_t i = range.first; i < range.second; ++i)
+            bytes.at(i) = static_cast<std::byte>(garbage);
+        }
+        return bytes;
+      };
   const Io io = any_io();
-  RC_ASSERT(parse_io(soil(test::encoded(io), {{2, 4}, {26, 32}})).value == io);
+  RC_ASSERT(parse_io(fill_with_garbage(test::encoded(io), {{2, 4}, {26, 32}})).value == io);
   Io unknown = io;
   unknown.unknown_flags = garbage * 0x01010000U;
-  RC_ASSERT(parse_io(soil(test::encoded(io), {{18, 20}})).value == unknown);
+  RC_ASSERT(parse_io(fill_with_garbage(test::encoded(io), {{18, 20}})).value == unknown);
   const Open open = any_open();
   const std::size_t after_nul = 6 + open.device_name.view().size() + 1;
-  RC_ASSERT(parse_open(soil(test::encoded(open), {{2, 4}, {5, 6}, {after_nul, 264}})).value == open);
+  RC_ASSERT(parse_open(fill_with_garbage(test::encoded(open), {{2, 4}, {5, 6}, {after_nul, 264}})).value ==
+            open);
   const OpenRsp rsp = any_open_rsp();
-  RC_ASSERT(parse_open_rsp(soil(test::encoded(rsp), {{2, 4}, {44, 45}, {47, 48}})).value == rsp);
-  RC_ASSERT(parse_close(soil(test::encoded(Close{9}), {{2, 4}})).value == Close{9});
-  RC_ASSERT(parse_sess_info(soil(test::encoded(SessInfo{2}), {{2, 4}, {5, 36}})).value == SessInfo{2});
+  RC_ASSERT(parse_open_rsp(fill_with_garbage(test::encoded(rsp), {{2, 4}, {44, 45}, {47, 48}})).value == rsp);
+  RC_ASSERT(parse_close(fill_with_garbage(test::encoded(Close{9}), {{2, 4}})).value == Close{9});
+  RC_ASSERT(parse_sess_info(fill_with_garbage(test::encoded(SessInfo{2}), {{2, 4}, {5, 36}})).value ==
+            SessInfo{2});
 }
 
 TEST(Rnbd, ShortMessagesAreRefused) {

@@ -156,7 +156,7 @@ class BusyStorageTest : public BlockClientTest {
 TEST_F(BusyStorageTest, AFailoverCountsAtThePathThatTakesOver) {
   const DeviceHandle device = open(w, "a");
   for (unsigned io = 0; io < 6; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
-  w.until("storage has all", [&] { return w.storage_under_way() == 6; });
+  w.until("storage has all", [&] { return w.storage_in_flight() == 6; });
   const Client& session = w.client().session();
   ASSERT_EQ(session.stats().failovers, 0U);
   w.break_path(0);

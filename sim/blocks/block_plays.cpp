@@ -30,12 +30,12 @@ void load(BlockWorld& w, DeviceHandle device, unsigned count) {
   }
 }
 void spread(BlockWorld& w, DeviceHandle device, std::uint32_t count) {
-  w.until("every IO is over", [&] { return w.all_over(); });
+  w.until("every IO is over", [&] { return w.all_completed(); });
   for (std::uint32_t io = 0; io < count && !w.failed(); ++io)
     w.submit(device, io % 3 == 2 ? Opcode::read : Opcode::write, 8 * io, 4, io % 2 == 0);
 }
 void over(BlockWorld& w) {
-  w.until("every IO is over", [&] { return w.all_over(); });
+  w.until("every IO is over", [&] { return w.all_completed(); });
 }
 void restart(BlockWorld& w, Nanos down) {
   w.crash_server();

@@ -74,10 +74,10 @@ TEST_F(LateWriteTest, AMessageThatMayStillActCountsMoreThanOneThatFailed) {
   ASSERT_LT(2 * w.client().session().max_io_size(), kSectors * 512);
   w.resize("a", 8);
   EXPECT_EQ(submit(device, {.opcode = Opcode::write, .length = kSectors * 512}), Errc::ok);
-  w.until("storage has all", [&] { return w.storage_under_way() == 3; });
-  w.until("one has failed", [&] { return w.storage_under_way() == 2; });
+  w.until("storage has all", [&] { return w.storage_in_flight() == 3; });
+  w.until("one has failed", [&] { return w.storage_in_flight() == 2; });
   w.pass(milliseconds(1));
-  ASSERT_EQ(w.storage_under_way(), 2U) << "the others take longer";
+  ASSERT_EQ(w.storage_in_flight(), 2U) << "the others take longer";
   for (std::uint32_t path = 0; path < BlockWorld::kPaths; ++path) w.cut(path);
   const BlockCompletion done = next();
   EXPECT_EQ(done.result, Errc::no_path) << "not the error of the server, behind which nothing happens";

@@ -12,7 +12,7 @@ constexpr NodeId kServer = 0, kClient = 1;
 }  // namespace
 
 Scenario block_world_of(const BlockOptions& options) {
-  CalmChoice calm;
+  ZeroChoice calm;
   Scenario s = draw_scenario(calm);
   s.directed = true;
   s.paths = BlockWorld::kPaths;
@@ -119,7 +119,7 @@ void BlockWorld::replace_server() {
 }
 
 void BlockWorld::fail_sync(const std::string& name) {
-  disk(name).sync_elsewhere_fails = true;
+  disk(name).foreign_sync_fails = true;
   if (w_.cluster().server.up)
     w_.server_host().disks_due();
   else
@@ -127,7 +127,7 @@ void BlockWorld::fail_sync(const std::string& name) {
 }
 
 void BlockWorld::take_away(const std::string& name) {
-  disk(name).is_to_be_taken_away = true;
+  disk(name).removal_planned = true;
   w_.server_host().disks_due();
 }
 
@@ -209,7 +209,7 @@ void BlockWorld::finish() {
   if (failed()) return;
   for (std::uint32_t path = 0; path < kPaths; ++path) heal(path);
   if (!w_.cluster().server.up) start_server();
-  until("every IO is over", [this] { return all_over(); });
+  until("every IO is over", [this] { return all_completed(); });
   if (failed()) return;
   unmap_all();
   if (failed()) return;

@@ -75,8 +75,8 @@ class BlockWorld {
   void resize(const std::string& name, std::uint64_t sectors) { w_.cluster().disks->resize(name, sectors); }
 
   // The server refuses to open the disk with this errno for `time`; error 0: it no longer refuses.
-  void keep_away(const std::string& name, std::uint16_t error, Nanos time = kNever) {
-    w_.cluster().disks->keep_away(name, error, later(now(), time));
+  void refuse_opens(const std::string& name, std::uint16_t error, Nanos time = kNever) {
+    w_.cluster().disks->refuse_opens(name, error, later(now(), time));
   }
 
   // --- waiting ---
@@ -86,7 +86,7 @@ class BlockWorld {
              const std::function<std::string()>& seen = {});
   void pass(Nanos);
   std::uint32_t under_way() const noexcept { return book().under_way(); }
-  bool all_over() const noexcept { return under_way() == 0; }
+  bool all_completed() const noexcept { return under_way() == 0; }
   bool is_over(std::uint32_t io) const { return book().is_over(io); }
   // Result of a completed IO: 0 or an errno.
   std::uint16_t result(std::uint32_t io) const { return book().result(io); }
@@ -126,7 +126,7 @@ class BlockWorld {
   ChoiceSource& choice() noexcept { return w_.cluster().choice; }
   std::uint32_t draw(std::uint32_t n) { return w_.cluster().choice.draw(n, Label::workload); }
   std::uint64_t ios() const noexcept { return book().ios(); }
-  unsigned storage_under_way() const noexcept { return static_cast<unsigned>(w_.cluster().in_storage()); }
+  unsigned storage_in_flight() const noexcept { return static_cast<unsigned>(w_.cluster().in_storage()); }
   unsigned messages_under_way() const noexcept { return client().messages_in_flight(); }
 
  private:

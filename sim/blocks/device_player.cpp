@@ -226,7 +226,7 @@ class DevicePlayer {
     switch (line.verb) {
       case Verb::over:
         w_.until(
-            "every IO is over", [this] { return w_.all_over(); },
+            "every IO is over", [this] { return w_.all_completed(); },
             [this] { return std::to_string(w_.under_way()) + " are not"; });
         return;
       case Verb::crash:
@@ -263,7 +263,7 @@ class DevicePlayer {
       case Verb::resize:
         return w_.resize(line.disk, draw(line.sectors));
       case Verb::absent:
-        return w_.keep_away(line.disk, line.error);
+        return w_.refuse_opens(line.disk, line.error);
       case Verb::fail_sync:
         return w_.fail_sync(line.disk);
       case Verb::next_sync_fails:
@@ -272,8 +272,8 @@ class DevicePlayer {
       case Verb::in_storage:
         w_.until(
             "storage works for " + std::to_string(line.number.low),
-            [&] { return w_.storage_under_way() >= line.number.low; },
-            [&] { return "it works for " + std::to_string(w_.storage_under_way()); });
+            [&] { return w_.storage_in_flight() >= line.number.low; },
+            [&] { return "it works for " + std::to_string(w_.storage_in_flight()); });
         return;
       case Verb::acted:
         w_.until(

@@ -27,11 +27,11 @@ constexpr VerbInfo kDeviceVerbs[] = {
 };
 
 // Maximum of a sector, count or path, so that sums cannot overflow.
-constexpr std::uint64_t kMostNumber = 1'000'000;
+constexpr std::uint64_t kMaxNumber = 1'000'000;
 constexpr std::uint64_t kMostSectors = 4096;  // maximum size of a disk
-constexpr Nanos kLongestTime = seconds(3600);
-constexpr std::size_t kMostNested = 8;
-constexpr std::uint64_t kMostSpread = kSectors / 8;
+constexpr Nanos kMaxTime = seconds(3600);
+constexpr std::size_t kMaxNested = 8;
+constexpr std::uint64_t kMaxSpread = kSectors / 8;
 
 std::string_view next_token(std::string_view& rest) {
   const std::size_t first = rest.find_first_not_of(" \t\r");
@@ -44,7 +44,7 @@ std::string_view next_token(std::string_view& rest) {
 std::optional<std::uint64_t> plain_number(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value > kMostNumber) return std::nullopt;
+  if (error != std::errc{} || end != text.data() + text.size() || value > kMaxNumber) return std::nullopt;
   return value;
 }
 
@@ -64,7 +64,7 @@ bool read_time(std::string_view text, Range& range, Nanos& unit) {
   if (digits == std::string_view::npos) return false;
   const std::string_view name = text.substr(digits + 1);
   unit = name == "s" ? seconds(1) : name == "ms" ? milliseconds(1) : name == "us" ? microseconds(1) : 0;
-  return unit != 0 && read_range(text.substr(0, digits + 1), range) && range.high <= kLongestTime / unit + 1;
+  return unit != 0 && read_range(text.substr(0, digits + 1), range) && range.high <= kMaxTime / unit + 1;
 }
 
 bool read_outcome(std::string_view text, DeviceLine& line) {
@@ -180,7 +180,7 @@ DeviceScript& DeviceScriptReader::innermost() {
   return *at;
 }
 
-std::string DeviceScriptReader::unborn(const DeviceLine& line) const {
+std::string DeviceScriptReader::existence_error(const DeviceLine& line) const {
   const auto is_in = [&line](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), line.disk) != names.end();
   };
@@ -222,11 +222,11 @@ std::string DeviceScriptReader::take(std::string_view text, std::size_t number) 
     if (std::string why = take_word(line, found->words, word); !why.empty()) return why;
   if (const auto missing = missing_word(line, text); !missing.empty())
     return std::string(verb) + " needs " + std::string(missing);
-  if (line.verb == Verb::spread && line.number.high > kMostSpread + 1)
-    return "spread needs number= up to " + std::to_string(kMostSpread);
+  if (line.verb == Verb::spread && line.number.high > kMaxSpread + 1)
+    return "spread needs number= up to " + std::to_string(kMaxSpread);
   if ((found->words & (kSectorWords | kSectorsWord)) != 0 && line.sectors.low == 0)
     return "sectors= must be at least 1";
-  if (std::string why = unborn(line); !why.empty()) return why;
+  if (std::string why = existence_error(line); !why.empty()) return why;
   if (!line.as.empty()) named_.push_back(line.as);
   if (line.verb == Verb::open || (line.verb == Verb::map && line.is == DeviceLine::Outcome::unasked))
     mapped_.push_back(line.disk);
@@ -235,7 +235,7 @@ std::string DeviceScriptReader::take(std::string_view text, std::size_t number) 
     added_.push_back(line.disk);
   }
   const bool is_block = line.verb == Verb::repeat || line.verb == Verb::either;
-  if (is_block && open_.size() == kMostNested) return "blocks are nested more than eight deep";
+  if (is_block && open_.size() == kMaxNested) return "blocks are nested more than eight deep";
   if (is_block) line.parts.emplace_back();
   DeviceScript& around = innermost();
   around.push_back(std::move(line));

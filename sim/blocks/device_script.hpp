@@ -138,7 +138,7 @@ class DeviceScriptReader {
  private:
   bool is_known(std::string_view disk) const noexcept;
   // Returns the error if the device or IO of the line cannot exist when the line is played; empty if it may.
-  std::string unborn(const DeviceLine&) const;
+  std::string existence_error(const DeviceLine&) const;
   std::string take_word(DeviceLine&, std::uint32_t words, std::string_view word);
 
   std::vector<std::size_t> open_;    // open blocks: index of each in the enclosing block

@@ -39,7 +39,7 @@ class DiskBookTest : public testing::Test {
 
   std::string failure;
   Disks::Fail fail = [this](const std::string& what) { failure = what; };
-  CalmChoice choice;
+  ZeroChoice choice;
   Disks disks{choice, milliseconds(1), 0, fail};
   DiskBook book{disks, ClientConfig{}, fail};
   BlockDisk& disk;
@@ -55,7 +55,7 @@ TEST_F(DiskBookTest, StorageSeesARequestOnce) {
 TEST_F(DiskBookTest, WhatAPathLostIsAskedForAgain) {
   const auto action = begin(Opcode::write, false);
   EXPECT_TRUE(accepts(action));
-  book.something_lost(seconds(99));
+  book.note_loss(seconds(99));
   EXPECT_TRUE(accepts(action));
   EXPECT_TRUE(accepts(action)) << "messages may be under way for some time";
 }
@@ -63,7 +63,7 @@ TEST_F(DiskBookTest, WhatAPathLostIsAskedForAgain) {
 // Long after the loss, because the next path connected late.
 TEST_F(DiskBookTest, WhatALostPathHadUnderWayMayComeBesidesWhatIsAskedForAgain) {
   const auto action = begin(Opcode::write, false);
-  book.something_lost(seconds(80));
+  book.note_loss(seconds(80));
   const auto later = begin(Opcode::write, false);
   EXPECT_TRUE(accepts(action));
   EXPECT_TRUE(accepts(action));
@@ -154,7 +154,7 @@ class OwedChangeTest : public DiskBookTest {
   }
   void replace() { book.event(rnbd::CacheReplaced{kDevice, 1}, 0); }
   // Loses the changes, then completes a flush successfully. Returns the violation that the book reports.
-  std::string of_a_loss() {
+  std::string report_after_loss() {
     for (std::size_t at = 0; at < 8; ++at) book.lost("a", at);
     failure.clear();
     ends(flush());
@@ -164,7 +164,8 @@ class OwedChangeTest : public DiskBookTest {
   BlockClient client{BlockClientOptions{}, nullptr};
 };
 
-constexpr const char* kUntold = "no flush of a succeeds over a change that was acknowledged and is lost";
+constexpr const char* kUnreportedLoss =
+    "no flush of a succeeds over a change that was acknowledged and is lost";
 
 TEST_F(OwedChangeTest, AFlushThatFailedForAReplacedCacheSpeaksForAllThatEndedBeforeTheCacheWasReplaced) {
   const BlockRequest early = flush();
@@ -172,7 +173,7 @@ TEST_F(OwedChangeTest, AFlushThatFailedForAReplacedCacheSpeaksForAllThatEndedBef
   EXPECT_EQ(failure, "");
   replace();
   tells(early);
-  EXPECT_EQ(of_a_loss(), "");
+  EXPECT_EQ(report_after_loss(), "");
 }
 
 TEST_F(OwedChangeTest, ItDoesNotSpeakForWhatEndedOnTheNewCache) {
@@ -180,19 +181,19 @@ TEST_F(OwedChangeTest, ItDoesNotSpeakForWhatEndedOnTheNewCache) {
   replace();
   write();
   tells(flush());
-  EXPECT_EQ(of_a_loss(), kUntold);
+  EXPECT_EQ(report_after_loss(), kUnreportedLoss);
 }
 
 TEST_F(OwedChangeTest, AFlushThatFailedOtherwiseSpeaksForNoChangeThatIsThere) {
   write();
   ends(flush(), Errc::peer_error, ENOSPC);
-  EXPECT_EQ(of_a_loss(), kUntold);
+  EXPECT_EQ(report_after_loss(), kUnreportedLoss);
 }
 
 TEST_F(OwedChangeTest, NorDoesAReplacedCacheAsLongAsNoFlushToldSo) {
   write();
   replace();
-  EXPECT_EQ(of_a_loss(), kUntold);
+  EXPECT_EQ(report_after_loss(), kUnreportedLoss);
 }
 
 TEST_F(DiskBookTest, NoMessageIsLargerThanItsDiskTakes) {

@@ -10,9 +10,9 @@ namespace rtrs::sim::disk_waits_test {
 namespace {
 
 // A separate book that observes the client of a world.
-class BesideAWorld : public testing::Test {
+class BookBesideWorldTest : public testing::Test {
  protected:
-  explicit BesideAWorld(const BlockOptions& how)
+  explicit BookBesideWorldTest(const BlockOptions& how)
       : scenario(block_world_of(how)), world(options(), seeded), w(world) {
     w.add_disk("a", kSectors);
     w.start_server();
@@ -53,9 +53,9 @@ class BesideAWorld : public testing::Test {
   DiskBook book{disks, patient(), fail};
 };
 
-class OpenDeviceTest : public BesideAWorld {
+class OpenDeviceTest : public BookBesideWorldTest {
  protected:
-  OpenDeviceTest() : BesideAWorld({}) {
+  OpenDeviceTest() : BookBesideWorldTest({}) {
     device = open(w, "a");
     w.until("nothing is under way", [&] { return w.client().session().inflight() == 0; });
     look();
@@ -99,9 +99,9 @@ TEST_F(OpenDeviceTest, NorOneOfADeviceThatIsBeingUnmappedUnlessItsSessionEnded) 
 }
 
 // An unanswered OPEN ends its path; the other path stays connected.
-class UnansweredOpenTest : public BesideAWorld {
+class UnansweredOpenTest : public BookBesideWorldTest {
  protected:
-  UnansweredOpenTest() : BesideAWorld({.opening = seconds(1000), .request_timeout = seconds(2)}) {
+  UnansweredOpenTest() : BookBesideWorldTest({.opening = seconds(1000), .request_timeout = seconds(2)}) {
     device = static_cast<DeviceHandle>(w.map("a"));
     w.until("the OPEN has failed", [&] { return w.messages_under_way() == 0; });
     look();
@@ -117,9 +117,9 @@ TEST_F(UnansweredOpenTest, IsAskedForAgainInTime) {
 }
 
 // The server refuses to reopen the device.
-class RefusedDeviceTest : public BesideAWorld {
+class RefusedDeviceTest : public BookBesideWorldTest {
  protected:
-  RefusedDeviceTest() : BesideAWorld({}) {
+  RefusedDeviceTest() : BookBesideWorldTest({}) {
     device = open(w, "a");
     w.disk("a").writable = false;
     w.take_away("a");
@@ -190,13 +190,13 @@ TEST_F(RefusedDeviceTest, WhatWasTakenAwayIsRefusedOnlyIfTheClientSaysSo) {
 }
 
 // Storage executes a request of another device, so that the client always has one in flight.
-class AbsentDeviceTest : public BesideAWorld {
+class AbsentDeviceTest : public BookBesideWorldTest {
  protected:
-  AbsentDeviceTest() : BesideAWorld({.storage = seconds(1000)}) {
+  AbsentDeviceTest() : BookBesideWorldTest({.storage = seconds(1000)}) {
     w.add_disk("b", kSectors);
     device = open(w, "a");
     w.submit(open(w, "b"), Opcode::read, 0, 8);
-    w.until("storage has the request", [&] { return w.storage_under_way() == 1; });
+    w.until("storage has the request", [&] { return w.storage_in_flight() == 1; });
     look();
     refuse(ENOENT);
   }

@@ -43,7 +43,7 @@ class RandomPlay {
       disk.volatile_cache = w.draw(5) != 0;
       disk.fua = w.draw(3) != 0;
     }
-    greedy_operator_ = w.draw(8) == 0;
+    operator_only_removes_ = w.draw(8) == 0;
   }
 
   void run() {
@@ -68,9 +68,9 @@ class RandomPlay {
     const bool deep = w.server_config().queue_depth >= 64;
     // With many permits, most requests of the crowd are at the server before another device gets its turn.
     if (w.load().max_queued == 256 && !deep) crowd();
-    if (deep) fail_together();
-    if (greedy_operator_) take_away_to_the_end();
-    end_in_an_open();
+    if (deep) fail_all_at_once();
+    if (operator_only_removes_) take_away_to_the_end();
+    unmap_during_open();
   }
 
  private:
@@ -98,7 +98,7 @@ class RandomPlay {
 
   void trouble() {
     const std::uint32_t path = w.draw(BlockWorld::kPaths);
-    if (greedy_operator_ && server_up_) return w.take_away(draw_name());
+    if (operator_only_removes_ && server_up_) return w.take_away(draw_name());
     switch (w.draw(8)) {
       case 6:
         if (server_up_) w.replace_server();
@@ -135,15 +135,15 @@ class RandomPlay {
     static constexpr std::array<std::uint32_t, 4> kMost{1U << 16, 4, 64, 0};
     const auto draw = [this](std::uint32_t n) { return w.choice().draw(n, Label::closing); };
     if (draw(3) == 0) w.disk(kNames[draw(kNames.size())]).most_discard = kMost[draw(kMost.size())];
-    if (w.choice().draw(3, Label::late_disk) == 2) keep_one_away();
+    if (w.choice().draw(3, Label::late_disk) == 2) delay_one_disk();
     w.start_server();
   }
 
   // The next server starts before its disk is available.
-  void keep_one_away() {
+  void delay_one_disk() {
     const char* name = kNames[w.choice().draw(kNames.size(), Label::late_disk)];
     const Nanos time = milliseconds(w.choice().draw(20'000, Label::late_disk));
-    w.keep_away(name, Disks::draw_absence(w.choice()), time);
+    w.refuse_opens(name, Disks::draw_open_errno(w.choice()), time);
   }
 
   // Submits requests that report changes which were lost with the server.
@@ -199,7 +199,7 @@ class RandomPlay {
   void heal() {
     for (const char* name : kNames) {
       w.disk(name).writable = true;
-      w.keep_away(name, 0);
+      w.refuse_opens(name, 0);
     }
     for (std::uint32_t path = 0; path < BlockWorld::kPaths; ++path)
       if (cut_[path]) w.heal(path);
@@ -258,7 +258,7 @@ class RandomPlay {
   }
 
   // All requests at storage fail at the same moment, because the disk was shortened.
-  void fail_together() {
+  void fail_all_at_once() {
     if (devices_.empty() || w.state(devices_.begin()->second) != DeviceState::open || w.failed()) return;
     const auto& [name, device] = *devices_.begin();
     const std::size_t before = w.unjudged().size();
@@ -295,7 +295,7 @@ class RandomPlay {
     const auto is_held = [&] {
       const bool held = w.disk(name).holders != 0;
       const bool open = w.state(device) == DeviceState::open;
-      if (!held && open && w.all_over()) w.submit(device, Opcode::read, 0, 1);
+      if (!held && open && w.all_completed()) w.submit(device, Opcode::read, 0, 1);
       return held;
     };
     w.until("it is held open", is_held);
@@ -305,7 +305,7 @@ class RandomPlay {
   }
 
   // A device that is unmapped during its OPEN must not stay open.
-  void end_in_an_open() {
+  void unmap_during_open() {
     if (w.load().opening == 0 || w.failed() || !w.link_up()) return;
     for (const char* name : kNames) {
       if (devices_.contains(name) || w.disk(name).holders != 0) continue;
@@ -336,7 +336,7 @@ class RandomPlay {
   std::map<std::string, DeviceHandle> devices_;
   std::array<bool, BlockWorld::kPaths> cut_{};
   bool server_up_ = true;
-  bool greedy_operator_ = false;  // the operator only removes devices
+  bool operator_only_removes_ = false;  // the operator only removes devices
 };
 
 }  // namespace

@@ -70,11 +70,12 @@ std::uint32_t SeededChoice::choose(std::uint32_t n, Label label) {
   return random_below(label < Label::rare_swarm ? state_ : rare_, n);
 }
 
-CalmedChoice::CalmedChoice(ChoiceSource& inner, std::span<const Label> calm) : inner_(inner), calm_(kLabels) {
+PartlyZeroChoice::PartlyZeroChoice(ChoiceSource& inner, std::span<const Label> calm)
+    : inner_(inner), calm_(kLabels) {
   for (const Label label : calm) calm_[static_cast<std::size_t>(label)] = true;
 }
 
-std::uint32_t CalmedChoice::choose(std::uint32_t n, Label label) {
+std::uint32_t PartlyZeroChoice::choose(std::uint32_t n, Label label) {
   const std::uint32_t drawn = inner_.draw(n, label);
   return calm_[static_cast<std::size_t>(label)] ? 0 : drawn;
 }

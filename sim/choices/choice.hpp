@@ -292,9 +292,9 @@ class PrefixChoice final : public ChoiceSource {
 
 // Forwards to another source, but returns 0 for some labels. The other source still draws for these labels,
 // so that all other draws stay the same. It must outlive this object.
-class CalmedChoice final : public ChoiceSource {
+class PartlyZeroChoice final : public ChoiceSource {
  public:
-  CalmedChoice(ChoiceSource& inner, std::span<const Label> calm);
+  PartlyZeroChoice(ChoiceSource& inner, std::span<const Label> calm);
 
  protected:
   std::uint32_t choose(std::uint32_t n, Label) override;
@@ -305,7 +305,7 @@ class CalmedChoice final : public ChoiceSource {
 };
 
 // Always calm.
-class CalmChoice final : public ChoiceSource {
+class ZeroChoice final : public ChoiceSource {
  protected:
   std::uint32_t choose(std::uint32_t, Label) override { return 0; }
 };

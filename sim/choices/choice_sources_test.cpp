@@ -36,7 +36,7 @@ TEST(OdometerChoice, PlaysEveryCombinationOnce) {
   EXPECT_EQ(choice.runs(), 8u);
 }
 
-TEST(OdometerChoice, FirstCombinationIsCalm) {
+TEST(OdometerChoice, FirstCombinationIsAllZero) {
   OdometerChoice choice;
   EXPECT_FALSE(choice.fires(500'000, Label::test));
   EXPECT_EQ(choice.draw(9, Label::test), 0u);
@@ -91,7 +91,7 @@ TEST(GroupedChoice, WhatIsLeftOutDoesNotShiftTheRest) {
   EXPECT_EQ(play(again), " d0 f12!h14 d15 - d19 f20!h22");
 }
 
-TEST(GroupedChoice, BehindItsEndEverythingIsCalmAndLeftOut) {
+TEST(GroupedChoice, AfterItsEndEverythingIsZeroAndLeftOut) {
   GroupedChoice choice_log{ChoiceLog{}};
   EXPECT_EQ(play(choice_log), " d0 - d0 - d0 -");
 }

@@ -21,7 +21,7 @@ TEST(Choice, SeedGivesTheSameNumbersOnEveryMachine) {
   EXPECT_EQ(source.draw(1'000'000, Label::test), 278'601u);
 }
 
-TEST(Choice, LogPlaysWhatWasRecordedThenCalm) {
+TEST(Choice, LogReplaysTheRecordedDrawsThenZeros) {
   SeededChoice seeded(7);
   seeded.record(true);
   const auto values = draw_some(seeded);
@@ -31,7 +31,7 @@ TEST(Choice, LogPlaysWhatWasRecordedThenCalm) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(choice_log.draw(100, Label::test), 0u);
 }
 
-TEST(Choice, LogTellsThatTheRunLeftIt) {
+TEST(Choice, LogDetectsARunThatDiverges) {
   const std::vector<Draw> draws{{Label::latency, 10, 9}, {Label::latency, 10, 9}, {Label::latency, 10, 9}};
   LoggedChoice choice_log(draws);
   EXPECT_EQ(choice_log.draw(10, Label::latency), 9u);
@@ -80,7 +80,7 @@ TEST(Choice, FiresAboutAsOftenAsAsked) {
   const auto before = source.drawn();
   EXPECT_FALSE(source.fires(0, Label::test));
   EXPECT_EQ(source.drawn(), before) << "what cannot happen costs no draw";
-  CalmChoice calm;
+  ZeroChoice calm;
   EXPECT_FALSE(calm.fires(999'999, Label::test));
 }
 
@@ -90,7 +90,7 @@ TEST(Choice, ExponentialHasItsMean) {
   for (int i = 0; i < 100'000; ++i)
     sum += static_cast<double>(draw_exponential(source, 100, 1000, Label::test));
   EXPECT_NEAR(sum / 100'000, 1100, 60);
-  CalmChoice calm;
+  ZeroChoice calm;
   EXPECT_EQ(draw_exponential(calm, 100, 1000, Label::test), 100u);
 }
 

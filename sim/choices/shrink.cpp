@@ -7,11 +7,11 @@ namespace rtrs::sim {
 
 namespace {
 
-bool may_be_left_out(Label label) noexcept {
+bool is_removable(Label label) noexcept {
   return label == Label::fault_span || label == Label::request || label == Label::admin ||
          label == Label::planned || label == Label::recover;
 }
-bool is_calm(const ChoiceLog& choice_log, const ChoiceGroup& group) {
+bool is_all_zero(const ChoiceLog& choice_log, const ChoiceGroup& group) {
   return std::all_of(choice_log.draws.begin() + static_cast<std::ptrdiff_t>(group.begin),
                      choice_log.draws.begin() + static_cast<std::ptrdiff_t>(group.end),
                      [](const Draw& draw) { return draw.value == 0; });
@@ -21,7 +21,7 @@ bool is_calm(const ChoiceLog& choice_log, const ChoiceGroup& group) {
 std::vector<bool> covered_draws(const ChoiceLog& choice_log) {
   std::vector<bool> covered(choice_log.draws.size());
   for (const ChoiceGroup& group : choice_log.groups)
-    if (may_be_left_out(group.label) || group.label == Label::option)
+    if (is_removable(group.label) || group.label == Label::option)
       std::fill(covered.begin() + static_cast<std::ptrdiff_t>(group.begin),
                 covered.begin() + static_cast<std::ptrdiff_t>(group.end), true);
   return covered;
@@ -74,7 +74,9 @@ class Shrinker {
     return true;
   }
 
-  void leave_out(ChoiceLog& choice_log, std::size_t group) const { choice_log.groups[group].left_out = true; }
+  void mark_left_out(ChoiceLog& choice_log, std::size_t group) const {
+    choice_log.groups[group].left_out = true;
+  }
   void make_calm(ChoiceLog& choice_log, std::size_t group) const {
     for (std::size_t at = choice_log.groups[group].begin; at < choice_log.groups[group].end; ++at)
       choice_log.draws[at].value = 0;
@@ -121,7 +123,7 @@ class Shrinker {
   static Ids options_of(const ChoiceLog& choice_log) {
     Ids ids;
     for (std::size_t at = 0; at < choice_log.groups.size(); ++at)
-      if (choice_log.groups[at].label == Label::option && !is_calm(choice_log, choice_log.groups[at]))
+      if (choice_log.groups[at].label == Label::option && !is_all_zero(choice_log, choice_log.groups[at]))
         ids.push_back(at);
     return ids;
   }
@@ -142,7 +144,7 @@ class Shrinker {
 
   // Makes all delays and orders of a kind calm at once.
   template <class Chosen>
-  bool calm_noise(Chosen chosen) {
+  bool zero_noise(Chosen chosen) {
     const Ids ids = uncovered(best_, chosen);
     if (ids.empty()) return false;
     ChoiceLog candidate = best_;
@@ -177,22 +179,22 @@ class Shrinker {
   }
 
   bool round() {
-    bool any = calm_noise([](const Draw&) { return true; });
+    bool any = zero_noise([](const Draw&) { return true; });
     for (unsigned label = 0; label < kLabels && !over(); ++label)
-      any = calm_noise([&](const Draw& draw) { return draw.label == static_cast<Label>(label); }) || any;
+      any = zero_noise([&](const Draw& draw) { return draw.label == static_cast<Label>(label); }) || any;
     any =
         thin_out([](const ChoiceLog& choice_log) { return optional_spans(choice_log, {Label::fault_span}); },
-                 &Shrinker::leave_out) ||
+                 &Shrinker::mark_left_out) ||
         any;
     any = thin_out(fired, &Shrinker::zero) || any;
     any = thin_out(
               [](const ChoiceLog& choice_log) {
                 return optional_spans(choice_log, {Label::admin, Label::planned, Label::recover});
               },
-              &Shrinker::leave_out) ||
+              &Shrinker::mark_left_out) ||
           any;
     any = thin_out([](const ChoiceLog& choice_log) { return optional_spans(choice_log, {Label::request}); },
-                   &Shrinker::leave_out) ||
+                   &Shrinker::mark_left_out) ||
           any;
     any = thin_out(options_of, &Shrinker::make_calm) || any;
     any = thin_out(
@@ -245,7 +247,7 @@ LogSize size_of(const ChoiceLog& choice_log) {
     // Of nested groups, counts only the innermost.
     const bool innermost =
         at + 1 == choice_log.groups.size() || choice_log.groups[at + 1].depth <= group.depth;
-    size.options += group.label == Label::option && innermost && !is_calm(choice_log, group) ? 1 : 0;
+    size.options += group.label == Label::option && innermost && !is_all_zero(choice_log, group) ? 1 : 0;
   }
   const std::vector<bool> covered = covered_draws(choice_log);
   for (std::size_t at = 0; at < choice_log.draws.size(); ++at) {

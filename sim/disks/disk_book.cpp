@@ -34,7 +34,7 @@ void DiskBook::dies() {
   holds_since_ = asks_since_ = kNever;
   reopen_at_ = kNever;
   reopens_ = 0;
-  refused_ = had_path_ = false;
+  refused_ = was_connected_ = false;
 }
 
 void DiskBook::session_closed(Nanos now) {
@@ -111,11 +111,11 @@ BlockRequest DiskBook::open(DeviceHandle device, Opcode opcode, std::uint64_t se
 void DiskBook::event(const BlockEvent& event, Nanos now) {
   if (const auto* news = std::get_if<PathEvent>(&event)) {
     without_path_.note(*news);
-    if (news->kind == PathEvent::Kind::link_up) pathless_until_ = news->at;
+    if (news->kind == PathEvent::Kind::link_up) reconnected_at_ = news->at;
     // No device is known to the next session.
     if (news->kind == PathEvent::Kind::link_down)
       for (auto& [handle, mapped] : mapped_) disrupt(mapped, now);
-    if (news->kind == PathEvent::Kind::path && news->path.state != PathState::connected) something_lost(now);
+    if (news->kind == PathEvent::Kind::path && news->path.state != PathState::connected) note_loss(now);
   }
   if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&event)) judge_replaced(*replaced);
   const auto* change = std::get_if<rnbd::DeviceChanged>(&event);
@@ -195,7 +195,7 @@ void DiskBook::lost(const std::string& disk, std::size_t sector) {
   known.acked = 0;
 }
 
-void DiskBook::losses_unknown(const std::string& disk) {
+void DiskBook::forget_loss_reports(const std::string& disk) {
   for (Loss& loss : losses_[disk]) loss.told = 0;
 }
 
@@ -206,11 +206,11 @@ void DiskBook::taken_away(const std::string& disk, Nanos now) {
 
 void DiskBook::server_died(Nanos now) {
   session_closed(now);
-  something_lost(now);
+  note_loss(now);
   for (auto& [handle, mapped] : mapped_) disrupt(mapped, now);
 }
 
-void DiskBook::something_lost(Nanos now) {
+void DiskBook::note_loss(Nanos now) {
   ++losses_noted_;
   last_loss_ = now;
   done_.clear();

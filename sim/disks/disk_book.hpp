@@ -94,7 +94,7 @@ class DiskBook {
   void over(const BlockCompletion&, Nanos clock);
   void event(const BlockEvent&, Nanos now);
   void polls(Nanos clock);
-  void polled() { had_path_ = client_->session().link_up(); }
+  void polled() { was_connected_ = client_->session().link_up(); }
   // Called before a poll, because the poll fails overdue requests.
   void check_waits(Nanos clock);
   void check_closing();
@@ -106,12 +106,12 @@ class DiskBook {
   // The sector lost the content of a change that no flush had made durable.
   void lost(const std::string& disk, std::size_t sector);
   // The only process that knew of lost changes of the disk has died.
-  void losses_unknown(const std::string& disk);
+  void forget_loss_reports(const std::string& disk);
   void taken_away(const std::string& disk, Nanos now);
   void server_died(Nanos now);
   // A path, a server or a cache was lost: its requests may be sent again, and their old messages may still be
   // in flight for some time.
-  void something_lost(Nanos now);
+  void note_loss(Nanos now);
   void judge_request(const block::StartStorage&, const std::string& disk, Nanos now);
   void served(const block::StartStorage& what) {
     if (what.opcode != Opcode::flush)
@@ -184,7 +184,7 @@ class DiskBook {
   }
   static void disrupt(Mapped&, Nanos now);
   void judge_result(const Io&, const BlockCompletion&, Nanos clock);
-  bool waited_for_refused(const Io&, const Mapped&, Nanos clock) const;
+  bool waited_for_refused_device(const Io&, const Mapped&, Nanos clock) const;
   void judge_geometry(const rnbd::DeviceChanged&, const std::string& disk);
   void note_refusal(const rnbd::DeviceChanged&);
   void note_refused(Mapped&, DeviceHandle, Nanos clock) const;
@@ -219,10 +219,10 @@ class DiskBook {
   Nanos clock_ = 0;  // clock of the client node at its last poll
   // When refused devices are retried, by the client's clock. kNever: no pause is running.
   Nanos reopen_at_ = kNever;
-  unsigned reopens_ = 0;      // pauses that ended with a device still refused, since a device opened
-  bool refused_ = false;      // a device was refused at the start of the last poll or during it
-  bool had_path_ = false;     // a path was connected at the end of the last poll
-  Nanos pathless_until_ = 0;  // time at which a path last reconnected, by the client's clock
+  unsigned reopens_ = 0;        // pauses that ended with a device still refused, since a device opened
+  bool refused_ = false;        // a device was refused at the start of the last poll or during it
+  bool was_connected_ = false;  // a path was connected at the end of the last poll
+  Nanos reconnected_at_ = 0;    // time at which a path last reconnected, by the client's clock
   // Number of times that storage executed a part of an IO since the last loss, by IO number and sector;
   // without flushes.
   std::map<std::pair<std::uint32_t, std::uint64_t>, unsigned> done_;

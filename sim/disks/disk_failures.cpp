@@ -26,14 +26,14 @@ void Disks::crash(Death death, Nanos now) {
   reported_.clear();
   for (auto& [name, disk] : disks_) {
     disk.holders = 0;
-    disk.sync_elsewhere_fails = disk.is_to_be_taken_away = false;
+    disk.foreign_sync_fails = disk.removal_planned = false;
     if (death == Death::host || disk.memory) revert(name, disk);
     // Only the dead process knew that a sync had failed; the next process reports the same cache instance as
     // before.
-    const bool untold = std::exchange(disk.failure_untold, false);
-    if (std::exchange(disk.sync_failures, 0) == 0 && !untold) continue;
+    const bool unreported_damage = std::exchange(disk.failure_unreported, false);
+    if (std::exchange(disk.sync_failures, 0) == 0 && !unreported_damage) continue;
     allow_alarm(disk);
-    disk.book->losses_unknown(name);
+    disk.book->forget_loss_reports(name);
     for (std::size_t sector = 0; sector < disk.forgotten.size(); ++sector)
       if (disk.forgotten[sector]) disk.lost_unknown_at[sector] = moment_;
   }
@@ -82,10 +82,10 @@ void Disks::allow_alarm(BlockDisk& disk) {
   disk.alarm_from = moment_;
 }
 
-void Disks::fail_beside_open(BlockDisk& disk) {
-  disk.next_sync_fails = disk.fails_beside_open = true;
+void Disks::fail_sync_during_open(BlockDisk& disk) {
+  disk.next_sync_fails = disk.fails_during_open = true;
   each_part(disk, [&disk](auto&, BlockDisk& part) {
-    if (&part != &disk) part.is_to_be_taken_away = true;
+    if (&part != &disk) part.removal_planned = true;
   });
 }
 
@@ -104,7 +104,7 @@ bool Disks::is_shared(const BlockDisk& disk) {
 void Disks::forget_unsynced(const std::string& name, BlockDisk& disk, Nanos now) {
   disk.damaged_at = now;
   allow_alarm(disk);
-  disk.book->something_lost(now);
+  disk.book->note_loss(now);
   for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
     if (disk.now[sector] == disk.durable[sector]) continue;
     disk.forgotten[sector] = true;
@@ -125,8 +125,8 @@ int Disks::sync(const std::string& name, Nanos now) {
   if (std::exchange(disk.next_sync_fails, false)) {
     note([&] { return "a sync of " + name + " fails"; });
     forget_unsynced(name, now);
-    disk.fails_beside_open = false;
-    if (is_shared(disk)) each_part(disk, [](auto&, BlockDisk& part) { part.failure_untold = true; });
+    disk.fails_during_open = false;
+    if (is_shared(disk)) each_part(disk, [](auto&, BlockDisk& part) { part.failure_unreported = true; });
     return EIO;
   }
   for (std::size_t sector = 0; sector < disk.now.size(); ++sector)
@@ -135,10 +135,10 @@ int Disks::sync(const std::string& name, Nanos now) {
 }
 
 // A sync of a failing medium retries for a long time. An open of another part waits until the sync gives up.
-bool Disks::is_stuck_beside(const StorageOp& op, const Opening& opening) const {
+bool Disks::blocks_opening(const StorageOp& op, const Opening& opening) const {
   const BlockDisk& disk = disks_.at(exports_.at(op.what.handle).disk);
   const auto other = disks_.find(opening.disk);
-  return op.what.opcode == Opcode::flush && disk.fails_beside_open && other != disks_.end() &&
+  return op.what.opcode == Opcode::flush && disk.fails_during_open && other != disks_.end() &&
          other->second.export_id == disk.export_id;
 }
 

@@ -55,7 +55,7 @@ void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
 void DiskBook::end_pause() {
   if (reopen_at_ <= clock_) {
     reopen_at_ = kNever;
-    if (refused_ && had_path_) reopens_ = std::min(reopens_ + 1, 4U);
+    if (refused_ && was_connected_) reopens_ = std::min(reopens_ + 1, 4U);
   }
   refused_ = std::any_of(mapped_.begin(), mapped_.end(),
                          [this](const auto& one) { return client_->refused(one.first); });
@@ -133,7 +133,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
     expect(clock - io.submitted_clock >= std::min(queue_timeout_, request_timeout_),
            "a request fails as unanswered after request_timeout, or after queue_timeout when it was held");
   if (done.result == Errc::no_path)
-    expect(!client_->session().link_up() || pathless_until_ >= io.submitted_clock,
+    expect(!client_->session().link_up() || reconnected_at_ >= io.submitted_clock,
            "a request fails for want of a path without one");
   if (done.result == Errc::not_open)
     expect(mapped.unmapped || mapped.opened == 0,
@@ -142,7 +142,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   if (done.result == Errc::peer_error && io.piece.opcode == Opcode::flush && done.error == EIO)
     expect(io.submitted <= disk.opened_at ||
                (disk.damaged_at != kNever && disk.damaged_at >= disk.opened_at) ||
-               waited_for_refused(io, mapped, clock),
+               waited_for_refused_device(io, mapped, clock),
            "a flush of " + io.disk +
                " fails because a sync failed since it was opened, or the server refused to open it");
   // A request that was sent before a loss may have been made for the previous disk.
@@ -164,7 +164,7 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
 }
 
 // True if the server has refused the device with EIO for as long as a request waits.
-bool DiskBook::waited_for_refused(const Io& io, const Mapped& mapped, Nanos clock) const {
+bool DiskBook::waited_for_refused_device(const Io& io, const Mapped& mapped, Nanos clock) const {
   return mapped.refused_since != kNever && mapped.refusal == EIO && queue_timeout_ != kNever &&
          clock - io.submitted_clock >= queue_timeout_;
 }

@@ -65,7 +65,7 @@ Nanos Disks::next_time() const noexcept {
   for (const StorageOp& op : storage_) next = std::min(next, op.due);
   for (const Opening& one : openings_) next = std::min(next, one.due);
   for (const auto& [name, disk] : disks_)
-    if (disk.sync_elsewhere_fails || disk.is_to_be_taken_away) next = 0;
+    if (disk.foreign_sync_fails || disk.removal_planned) next = 0;
   return next;
 }
 
@@ -73,27 +73,27 @@ void Disks::calm() {
   for (auto& [name, disk] : disks_) {
     disk.writable = true;
     disk.absent = 0;
-    disk.next_sync_fails = disk.fails_beside_open = disk.is_replaced_amid_write = disk.sync_elsewhere_fails =
-        disk.is_to_be_taken_away = false;
+    disk.next_sync_fails = disk.fails_during_open = disk.replaced_during_write = disk.foreign_sync_fails =
+        disk.removal_planned = false;
   }
 }
 
-void Disks::keep_away(const std::string& name, std::uint16_t error, Nanos until) {
+void Disks::refuse_opens(const std::string& name, std::uint16_t error, Nanos until) {
   note([&] { return name + " cannot be opened from now on: " + errno_text(error); });
   BlockDisk& disk = at(name);
   disk.absent = error;
   disk.absent_until = until;
 }
 
-std::uint16_t Disks::draw_absence(ChoiceSource& choice) {
+std::uint16_t Disks::draw_open_errno(ChoiceSource& choice) {
   static constexpr std::array<std::uint16_t, 5> kErrors{ENOENT, EACCES, EBUSY, ENODEV, EIO};
   return kErrors[choice.draw(kErrors.size(), Label::late_disk)];
 }
 
 void Disks::operator_due(const Host& host) {
   for (auto& [name, disk] : disks_) {
-    if (std::exchange(disk.sync_elsewhere_fails, false)) fail_sync(name, &host.server, host.now);
-    if (std::exchange(disk.is_to_be_taken_away, false)) take_away(host, name);
+    if (std::exchange(disk.foreign_sync_fails, false)) fail_sync(name, &host.server, host.now);
+    if (std::exchange(disk.removal_planned, false)) take_away(host, name);
   }
 }
 
@@ -129,13 +129,13 @@ void Disks::take_away(const Host& host, const std::string& name) {
 void Disks::perform(const Host& host, const block::CacheDamaged& action) {
   each_part(disks_.at(exports_.at(action.handle).disk), [&host](auto&, BlockDisk& part) {
     ++part.sync_failures;
-    part.failure_untold = false;
+    part.failure_unreported = false;
     part.damaged_at = host.now;
   });
 }
 
 std::uint64_t Disks::instance_of(const BlockDisk& disk) const {
-  if (!disk.tells_instance) return 0;
+  if (!disk.reports_instance) return 0;
   const std::uint64_t life = disk.memory ? deaths_ : hosts_;
   // Each process counts its failures from 0.
   const std::uint64_t process = disk.sync_failures == 0 ? 0 : deaths_ + 1;
@@ -156,10 +156,10 @@ void Disks::perform(const Host& host, const block::StartStorage& action) {
   StorageOp op;
   op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
   op.what = action;
-  if (action.opcode == Opcode::flush && at(name).fails_beside_open) {
+  if (action.opcode == Opcode::flush && at(name).fails_during_open) {
     op.due = host.now + 3 * opening_time_;
     for (const Opening& opening : openings_)
-      if (is_stuck_beside(op, opening)) op.due = opening.due;
+      if (blocks_opening(op, opening)) op.due = opening.due;
   }
   storage_.push_back(op);
 }
@@ -172,7 +172,7 @@ void Disks::perform(const Host& host, const block::OpenExport& action) {
   if (opening_time_ == 0) return finish_opening(host, opening);
   opening.due = host.now + draw_time(choice_, opening_time_, Label::storage_delay);
   for (StorageOp& op : storage_)
-    if (is_stuck_beside(op, opening)) op.due = opening.due;
+    if (blocks_opening(op, opening)) op.due = opening.due;
   openings_.push_back(opening);
 }
 
@@ -221,7 +221,7 @@ rnbd::Geometry Disks::geometry_of(const BlockDisk& disk) {
   geometry.max_hw_sectors = 2048;
   geometry.max_segments = 128;
   geometry.max_discard_sectors = disk.most_discard;
-  geometry.max_write_zeroes_sectors = kMostZeroes;
+  geometry.max_write_zeroes_sectors = kMaxZeroes;
   geometry.discard_granularity = 2 * disk.block;
   geometry.discard_alignment = disk.block;
   geometry.write_cache = disk.volatile_cache && !disk.memory;
@@ -298,9 +298,9 @@ void Disks::storage_due(const Host& host) {
     const std::string& name = exports_.at(op.what.handle).disk;
     BlockDisk& disk = at(name);
     disk.book->served(op.what);
-    if (disk.is_replaced_amid_write && op.error == 0 && disk.book->is_part(op.what)) {
-      disk.is_replaced_amid_write = false;
-      disk.sync_elsewhere_fails = disk.is_to_be_taken_away = true;
+    if (disk.replaced_during_write && op.error == 0 && disk.book->is_part(op.what)) {
+      disk.replaced_during_write = false;
+      disk.foreign_sync_fails = disk.removal_planned = true;
     }
     if (op.error == EIO && !op.sync_failed) exports_.at(op.what.handle).shrunk = true;
     expect(host.server.storage_done(host.fabric, host.clock, op.what.id, op.error, op.sync_failed),

@@ -23,7 +23,7 @@ class DiskBook;
 std::string errno_text(std::uint16_t error);
 
 inline constexpr std::size_t kDiskSector = wire::rnbd::kSectorBytes;
-inline constexpr std::uint32_t kMostZeroes = 1U << 16;  // maximum number of sectors per write-zeroes
+inline constexpr std::uint32_t kMaxZeroes = 1U << 16;  // maximum number of sectors per write-zeroes
 
 // An export of the server; outlives the server process.
 struct BlockDisk {
@@ -43,22 +43,22 @@ struct BlockDisk {
   unsigned exchanged = 0;  // number of times that an empty disk replaced it
   std::uint32_t block = kDiskSector;      // block size in bytes
   std::uint32_t most_discard = 1U << 16;  // in sectors; 0: discard is not supported
-  bool tells_instance = true;             // reports the instance of its cache when it is opened
+  bool reports_instance = true;           // reports the instance of its cache when it is opened
   std::vector<std::uint64_t> now;         // by sector: content that a read returns; see DiskBook::stamp()
   std::vector<std::uint64_t> durable;     // by sector: content after the death of the server host
   std::vector<bool> forgotten;            // by sector: the host considers it clean since a sync of it failed
   std::uint64_t sync_failures = 0;        // number of failures that the server process knows of
-  bool failure_untold = false;            // a sync failed, and the server has not reported it yet
+  bool failure_unreported = false;        // a sync failed, and the server has not reported it yet
   // By sector: moment of the death of the only process that knew of the failed sync which lost it.
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
-  bool fails_beside_open = false;  // and at that time the opening of another part of the export completes
+  bool fails_during_open = false;  // and at that time the opening of another part of the export completes
   // An operator may replace the medium in the middle of a large change: the first part succeeds, the rest
-  // uses another cache. `is_replaced_amid_write`: planned for the next such change.
+  // uses another cache. `replaced_during_write`: planned for the next such change.
   bool replaceable = false;
-  bool is_replaced_amid_write = false;
+  bool replaced_during_write = false;
   // Planned for when its server runs: a flush by another session fails; an operator takes the disk away.
-  bool sync_elsewhere_fails = false, is_to_be_taken_away = false;
+  bool foreign_sync_fails = false, removal_planned = false;
   bool may_alarm = false;  // something may have been lost, and no flush submitted afterwards has reported it
   std::uint64_t alarm_from = 0;  // moment of the possible loss
   std::uint64_t alarm_at = 0;    // moment when the last flush reported a loss
@@ -119,7 +119,7 @@ class Disks {
   void take_away(const Host&, const std::string& name);
   // Makes the next sync of the disk slow, and makes an operator take the other parts of its export away. The
   // sync fails at the moment when one of them is open again.
-  void fail_beside_open(BlockDisk&);
+  void fail_sync_during_open(BlockDisk&);
   bool is_shared(const BlockDisk&);
   // Allowed at any time, also during IO. Data beyond the new size is lost; added sectors read as zeroes.
   void resize(const std::string& name, std::uint64_t sectors);
@@ -132,9 +132,9 @@ class Disks {
   // Makes all disks writable and cancels all planned events.
   void calm();
   // The server refuses to open the disk with this errno until `until`; error 0: it no longer refuses.
-  void keep_away(const std::string& name, std::uint16_t error, Nanos until);
+  void refuse_opens(const std::string& name, std::uint16_t error, Nanos until);
   // Draws the errno of a temporary refusal.
-  static std::uint16_t draw_absence(ChoiceSource&);
+  static std::uint16_t draw_open_errno(ChoiceSource&);
 
   std::size_t under_way() const noexcept { return storage_.size(); }
   unsigned sessions() const noexcept { return sessions_; }
@@ -187,7 +187,7 @@ class Disks {
   void perform(const Host&, const block::SessionOpened&) { ++sessions_; }
   void perform(const Host&, const block::SessionRefused&) { expect(false, "there is memory for a session"); }
   void perform(const Host&, const block::SessionClosed&);
-  bool is_stuck_beside(const StorageOp&, const Opening&) const;
+  bool blocks_opening(const StorageOp&, const Opening&) const;
   void finish_opening(const Host&, const Opening&);
   void operator_due(const Host&);
   void openings_due(const Host&);

@@ -25,11 +25,11 @@ using IoState = MachineWorld::IoState;
 using ServerChunks = FixedVector<ServerChunk, kMaxPermits>;
 
 // Heartbeat intervals of small worlds are at least this long; runs are shorter.
-constexpr Nanos kBeyondAnyRun = seconds(500'000);
+constexpr Nanos kLongerThanAnyRun = seconds(500'000);
 // From this attempt on, the reconnect delay is constant.
-constexpr std::uint32_t kLongestDelay = 8;
-constexpr std::uint16_t kRoomyQueue = 1024;
-constexpr std::size_t kMostBlocks = 8;
+constexpr std::uint32_t kMaxDelayAttempt = 8;
+constexpr std::uint16_t kLargeQueue = 1024;
+constexpr std::size_t kMaxBlocks = 8;
 
 // Hashes every field that is not named here, so that a new field of a machine counts until it is shown to be
 // irrelevant.
@@ -43,7 +43,7 @@ class View {
   std::uint64_t value() {
     MachineWorld::visit_fields(world_,
                                [this](std::string_view name, const auto& field) { top(name, field); });
-    std::array<std::uint64_t, kMostBlocks> sums{};
+    std::array<std::uint64_t, kMaxBlocks> sums{};
     for (std::size_t block = 0; block < config_.blocks; ++block) sums[block] = blocks_[block].value();
     std::sort(sums.begin(), sums.begin() + config_.blocks);
     for (std::size_t block = 0; block < config_.blocks; ++block) hash_.add(sums[block]);
@@ -63,7 +63,7 @@ class View {
     hash_.add(names_.name_of(key.epoch));
   }
   void time(Nanos when) {
-    const bool never = when == kNever || when > world_.now() + kBeyondAnyRun;
+    const bool never = when == kNever || when > world_.now() + kLongerThanAnyRun;
     hash_.add(never ? kNever : when - world_.now());
   }
   // Start of a wait; read only if the wait has a timeout.
@@ -129,7 +129,7 @@ class View {
       } else if (name == "deadline_") {
         if constexpr (std::is_same_v<Field, Nanos>) time(field);
       } else if (name == "attempts_") {
-        if constexpr (std::is_same_v<Field, std::uint32_t>) hash_.add(std::min(field, kLongestDelay));
+        if constexpr (std::is_same_v<Field, std::uint32_t>) hash_.add(std::min(field, kMaxDelayAttempt));
       } else {
         hash_.add(field);
       }
@@ -335,7 +335,7 @@ class View {
   const sim::MachineConfig& config_;
   Renaming names_;
   Fingerprint hash_;
-  std::array<Fingerprint, kMostBlocks> blocks_;
+  std::array<Fingerprint, kMaxBlocks> blocks_;
   std::uint32_t places_ = 0;                     // number of places that contained a request so far
   std::array<const ServerChunks*, 4> chunks_{};  // by session
 };
@@ -344,14 +344,15 @@ class View {
 
 const char* why_not_canonical(const sim::MachineConfig& config) noexcept {
   const ClientConfig& client = config.client;
-  if (config.blocks > kMostBlocks) return "too many blocks";
+  if (config.blocks > kMaxBlocks) return "too many blocks";
   if (client.reconnect_jitter != 0 || client.busy_retry != 0) return "delays are drawn";
   if (client.lead_head_start != kNever) return "turns to lead are taken by the clock";
   if (client.max_reconnect_attempts >= 0) return "attempts are counted";
   if (client.policy == MultipathPolicy::min_latency) return "latencies steer";
-  if (client.send_depth < kRoomyQueue || config.server.send_depth < kRoomyQueue)
+  if (client.send_depth < kLargeQueue || config.server.send_depth < kLargeQueue)
     return "send queues can fill";
-  if (client.heartbeat.interval < 2 * kBeyondAnyRun || config.server.heartbeat.interval < 2 * kBeyondAnyRun)
+  if (client.heartbeat.interval < 2 * kLongerThanAnyRun ||
+      config.server.heartbeat.interval < 2 * kLongerThanAnyRun)
     return "heartbeats are near";
   return nullptr;
 }

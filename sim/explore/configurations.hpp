@@ -16,7 +16,7 @@ struct Configuration {
       0;                   // approximate sum with and without the fence, for estimates of the remaining time
   bool fence_off = false;  // searched without the fence too
   bool failover = false;   // without the fence, the failover rules must be violated
-  std::string must_break;  // rule that its planted bug violates; empty: no bug
+  std::string violated_rule;  // rule that its planted bug violates; empty: no bug
 };
 
 const std::vector<Configuration>& configurations();

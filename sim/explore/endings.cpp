@@ -4,8 +4,8 @@
 
 namespace rtrs::explore {
 
-std::vector<StateId> never_ending(std::vector<std::vector<Edge>> edges, const std::vector<StateId>& goals,
-                                  std::size_t states) {
+std::vector<StateId> find_dead_ends(std::vector<std::vector<Edge>> edges, const std::vector<StateId>& goals,
+                                    std::size_t states) {
   // Origins of edges, grouped by target in ascending order.
   std::vector<std::size_t> end(states + 1);
   for (const auto& part : edges)

@@ -13,7 +13,7 @@ struct Edge {
 };
 
 // Returns the states with ids below `states` from which no path of edges leads to one of `goals`.
-std::vector<StateId> never_ending(std::vector<std::vector<Edge>> edges, const std::vector<StateId>& goals,
-                                  std::size_t states);
+std::vector<StateId> find_dead_ends(std::vector<std::vector<Edge>> edges, const std::vector<StateId>& goals,
+                                    std::size_t states);
 
 }  // namespace rtrs::explore

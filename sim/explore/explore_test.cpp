@@ -25,7 +25,7 @@ SearchResult search_of(const char* name, bool fence, unsigned threads = 1) {
   return search(root_of(*configuration(name), fence), options);
 }
 
-TEST(PackedWorld, ComesBackAsItWas) {
+TEST(PackedWorld, RoundTripKeepsTheWorld) {
   Jitter random(7);
   for (const char* name : {"cuts", "operator", "closing", "reads", "crash"}) {
     const MachineWorld root = root_of(*configuration(name), true);
@@ -92,7 +92,7 @@ void expect_same_futures(const Configuration& configuration, bool fence) {
   EXPECT_GT(merged, open.size() / 8) << "the reduction is worth something";
 }
 
-TEST(Canonical, StatesTakenForOneGoOnAlike) {
+TEST(Canonical, MergedStatesHaveTheSameFutures) {
   expect_same_futures(*configuration("small"), true);
 }
 TEST(Canonical, WithoutFenceToo) {
@@ -152,12 +152,12 @@ TEST(Search, ThreadsDoNotMatter) {
 
 TEST(Search, FindsPlantedMistakes) {
   for (const Configuration& one : configurations()) {
-    if (one.must_break.empty()) continue;
+    if (one.violated_rule.empty()) continue;
     const SearchResult result = search(root_of(one, true), {});
-    const Finding* finding = result.finding(one.must_break.c_str());
+    const Finding* finding = result.finding(one.violated_rule.c_str());
     ASSERT_NE(finding, nullptr) << one.name;
     EXPECT_FALSE(finding->way.empty());
-    EXPECT_EQ(replay({one.name, true, one.must_break, finding->way}).broken, one.must_break);
+    EXPECT_EQ(replay({one.name, true, one.violated_rule, finding->way}).broken, one.violated_rule);
   }
 }
 

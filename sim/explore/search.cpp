@@ -71,7 +71,7 @@ class Search {
       result_.stopped_by = std::string("the states of this world cannot be reduced: ") + why;
       return result_;
     }
-    if (!table_.reserve(1, options_.most_bytes)) return stopped_by_memory();
+    if (!table_.reserve(1, options_.most_bytes)) return stop_out_of_memory();
     begin();
     while (level_size() > 0 && result_.stopped_by.empty()) {
       ++depth_;
@@ -130,7 +130,7 @@ class Search {
     result_.bytes = std::max(result_.bytes, bytes);
     const std::size_t left = options_.most_bytes > bytes ? options_.most_bytes - bytes : 0;
     if (!table_.reserve((end - begin) * kMostSteps, left + table_.bytes())) {
-      stopped_by_memory();
+      stop_out_of_memory();
       return;
     }
     std::atomic<std::size_t> next{begin};
@@ -178,7 +178,7 @@ class Search {
     }
     return bytes;
   }
-  SearchResult& stopped_by_memory() {
+  SearchResult& stop_out_of_memory() {
     result_.stopped_by = "the memory that it may use is full";
     return result_;
   }
@@ -216,16 +216,16 @@ class Search {
     if (options_.judge_endings && result_.exhausted()) {
       // States that reach a violated rule are reported for that rule.
       done.insert(done.end(), excused.begin(), excused.end());
-      auto stuck = never_ending(std::move(edges), done, table_.size());
+      auto stuck = find_dead_ends(std::move(edges), done, table_.size());
       if (!stuck.empty()) broken[kStuck] = std::move(stuck);
     }
-    for (auto& [rule, states] : broken) result_.findings.push_back({rule, states.size(), way_to(states)});
+    for (auto& [rule, states] : broken) result_.findings.push_back({rule, states.size(), steps_to(states)});
     result_.seconds = seconds();
     return result_;
   }
 
   // Returns a shortest path to one of `states`; of several, the path to the state with the lowest key.
-  std::vector<MachineStep> way_to(const std::vector<StateId>& states) const {
+  std::vector<MachineStep> steps_to(const std::vector<StateId>& states) const {
     const auto way = [this](StateId id) {
       std::vector<StateId> ids;
       for (; id != StateTable::kNone; id = table_.origin(id)) ids.push_back(id);

@@ -7,12 +7,12 @@
 namespace rtrs::sim {
 namespace {
 
-bool blackout(Striking& s) {
+bool blackout(FaultContext& s) {
   if (s.network.link_count() == 0) return false;
   const LinkId chosen = s.choice.draw(static_cast<std::uint32_t>(s.network.link_count()), Label::cruel);
   const NodeId client = s.network.link_info(chosen).client;
   const bool one_stays = s.options().has(FaultClass::hang) && s.choice.hits(1, 3, Label::cruel);
-  s.note(Strike::Target::link, chosen, s.until());
+  s.note(FaultRecord::Target::link, chosen, s.until());
   std::vector<QpId> staying;
   for (QpId id = 0; id < s.network.qp_count(); ++id) {
     const QpInfo info = s.network.qp_info(id);
@@ -27,7 +27,7 @@ bool blackout(Striking& s) {
     s.cut(link, kBothWays);
     const Nanos away = (one_stays ? 8 : 1) * s.hold;
     s.continue_at(s.network.now() + s.options().min_hold + draw_time(s.choice, away, Label::cruel),
-                  [link](Striking& end) { end.heal(link, kBothWays); });
+                  [link](FaultContext& end) { end.heal(link, kBothWays); });
   }
   if (staying.empty()) return true;
   const bool any = s.choice.draw(2, Label::cruel) == 1;

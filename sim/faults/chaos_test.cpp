@@ -28,7 +28,7 @@ Chaos make(std::uint64_t seed, ChoiceSource& choice) {
   return Chaos(quick(seed % 3 == 2), options);
 }
 
-void expect_lawful(const Chaos& chaos, std::uint64_t seed) {
+void expect_no_violations(const Chaos& chaos, std::uint64_t seed) {
   for (const Violation& violation : chaos.network.monitor().violations()) {
     ADD_FAILURE() << "seed " << seed << ", law A" << violation.law << ": " << violation.text << " at "
                   << violation.time;
@@ -46,7 +46,7 @@ std::uint64_t run_seed(std::uint64_t seed) {
   chaos.heal(choice);
   const std::uint64_t before = chaos.arrived;
   chaos.run(300, choice);
-  expect_lawful(chaos, seed);
+  expect_no_violations(chaos, seed);
   EXPECT_GT(chaos.arrived, before) << "seed " << seed << ": nothing arrives after all faults ended";
   return chaos.network.hash();
 }
@@ -105,7 +105,7 @@ TEST(Chaos, NothingArrivesWhileAllLinksAreCut) {
   EXPECT_EQ(chaos.arrived, cut);
   chaos.run(300, choice);
   EXPECT_GT(chaos.arrived, cut);
-  expect_lawful(chaos, 3);
+  expect_no_violations(chaos, 3);
 }
 
 TEST(Chaos, SameSeedSameRun) {
@@ -113,7 +113,7 @@ TEST(Chaos, SameSeedSameRun) {
   EXPECT_NE(run_seed(1), run_seed(2));
 }
 
-TEST(Chaos, CopyGoesOnLikeTheOriginal) {
+TEST(Chaos, CopyContinuesLikeTheOriginal) {
   SeededChoice choice(11);
   Chaos original = make(0, choice);
   original.arm(choice);
@@ -125,7 +125,7 @@ TEST(Chaos, CopyGoesOnLikeTheOriginal) {
   copy.run(150, copied_choice);
   EXPECT_EQ(copy.network.hash(), original.network.hash());
   EXPECT_EQ(copy.arrived, original.arrived);
-  expect_lawful(copy, 11);
+  expect_no_violations(copy, 11);
 }
 
 TEST(Chaos, LogRepeatsTheRun) {
@@ -142,8 +142,8 @@ TEST(Chaos, LogRepeatsTheRun) {
   EXPECT_EQ(choice_log.mismatches(), 0u);
 }
 
-TEST(Chaos, CalmChoicesMeanNoFaults) {
-  CalmChoice calm;
+TEST(Chaos, ZeroChoicesMeanNoFaults) {
+  ZeroChoice calm;
   const FaultOptions options = draw_fault_options(calm, seconds(1));
   EXPECT_EQ(options.budget, 0u);
   EXPECT_EQ(options.describe(), "none budget=0");

@@ -5,9 +5,9 @@
 namespace rtrs::sim {
 namespace {
 
-bool cut_all(Striking& s) {
+bool cut_all(FaultContext& s) {
   if (s.network.link_count() == 0) return false;
-  s.note(Strike::Target::everything, kNone, s.until());
+  s.note(FaultRecord::Target::everything, kNone, s.until());
   for (LinkId link = 0; link < s.network.link_count(); ++link) s.cut_until(link, kBothWays, s.until());
   return true;
 }

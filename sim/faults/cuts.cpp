@@ -4,27 +4,27 @@
 namespace rtrs::sim {
 namespace {
 
-bool cut_both(Striking& s) {
+bool cut_both(FaultContext& s) {
   if (s.network.link_count() == 0) return false;
   const LinkId link = s.pick(s.network.link_count());
-  s.note(Strike::Target::link, link, s.until());
+  s.note(FaultRecord::Target::link, link, s.until());
   s.cut_until(link, kBothWays, s.until());
   return true;
 }
 
-bool cut_one_way(Striking& s) {
+bool cut_one_way(FaultContext& s) {
   if (s.network.link_count() == 0) return false;
   const LinkId link = s.pick(s.network.link_count());
   const Way way = s.choice.draw(2, Label::fault_direction) == 1 ? Way::to_client : Way::to_server;
-  s.note_one_way(Strike::Target::link, link, way, s.until());
+  s.note_one_way(FaultRecord::Target::link, link, way, s.until());
   s.cut_until(link, {way}, s.until());
   return true;
 }
 
-bool cut_port(Striking& s) {
+bool cut_port(FaultContext& s) {
   if (s.network.link_count() == 0) return false;
   const LinkId link = s.pick(s.network.link_count());
-  s.note(Strike::Target::link, link, s.until());
+  s.note(FaultRecord::Target::link, link, s.until());
   const LinkInfo chosen = s.network.link_info(link);
   const bool server_side = s.choice.draw(2, Label::fault_direction) == 0;
   for (LinkId other = 0; other < s.network.link_count(); ++other) {

@@ -5,7 +5,7 @@
 namespace rtrs::sim {
 namespace {
 
-bool device_gone(Striking& s) {
+bool device_gone(FaultContext& s) {
   if (s.network.link_count() == 0) return false;
   const LinkId link = s.pick(s.network.link_count());
   const LinkInfo chosen = s.network.link_info(link);
@@ -13,9 +13,9 @@ bool device_gone(Striking& s) {
   const NodeId node = server_side ? chosen.server : chosen.client;
   const std::uint32_t port = server_side ? chosen.server_port : chosen.client_port;
   if (!s.network.is_up(node) || s.network.is_unplugged(node, port)) return false;
-  s.note_one_way(Strike::Target::link, link, server_side ? Way::to_client : Way::to_server, s.until());
+  s.note_one_way(FaultRecord::Target::link, link, server_side ? Way::to_client : Way::to_server, s.until());
   s.network.unplug(node, port, s.choice);
-  s.undo_at(s.until(), [node, port](Striking& end) { end.network.plug(node, port, end.choice); });
+  s.undo_at(s.until(), [node, port](FaultContext& end) { end.network.plug(node, port, end.choice); });
   return true;
 }
 

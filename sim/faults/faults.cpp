@@ -4,25 +4,25 @@
 
 namespace rtrs::sim {
 
-const FaultOptions& Striking::options() const noexcept {
+const FaultOptions& FaultContext::options() const noexcept {
   return driver_.options_;
 }
-const std::vector<NodeId>& Striking::clients() const noexcept {
+const std::vector<NodeId>& FaultContext::clients() const noexcept {
   return driver_.clients_;
 }
-const std::vector<NodeId>& Striking::servers() const noexcept {
+const std::vector<NodeId>& FaultContext::servers() const noexcept {
   return driver_.servers_;
 }
 
-void Striking::note(Strike::Target target, std::uint32_t id, Nanos until) {
-  driver_.strikes_.push_back({which_, until, target, id});
+void FaultContext::note(FaultRecord::Target target, std::uint32_t id, Nanos until) {
+  driver_.fault_records_.push_back({which_, until, target, id});
 }
 
-void Striking::note_one_way(Strike::Target target, std::uint32_t id, Way way, Nanos until) {
-  driver_.strikes_.push_back({which_, until, target, id, true, way});
+void FaultContext::note_one_way(FaultRecord::Target target, std::uint32_t id, Way way, Nanos until) {
+  driver_.fault_records_.push_back({which_, until, target, id, true, way});
 }
 
-void Striking::cut(LinkId link, std::initializer_list<Way> ways) {
+void FaultContext::cut(LinkId link, std::initializer_list<Way> ways) {
   auto& cuts = driver_.cuts_;
   if (link >= cuts.size()) cuts.resize(std::size_t{link} + 1, {0, 0});
   for (const Way way : ways) {
@@ -31,18 +31,18 @@ void Striking::cut(LinkId link, std::initializer_list<Way> ways) {
   }
 }
 
-void Striking::heal(LinkId link, std::initializer_list<Way> ways) {
+void FaultContext::heal(LinkId link, std::initializer_list<Way> ways) {
   for (const Way way : ways) {
     std::uint32_t& count = driver_.cuts_[link][static_cast<unsigned>(way)];
     if (count != 0 && --count == 0) network.heal(link, way, choice);
   }
 }
 
-void Striking::cut_until(LinkId link, std::initializer_list<Way> ways, Nanos until) {
+void FaultContext::cut_until(LinkId link, std::initializer_list<Way> ways, Nanos until) {
   cut(link, ways);
   const bool both = ways.size() == 2;
   const Way first = *ways.begin();
-  continue_at(until, [=](Striking& end) {
+  continue_at(until, [=](FaultContext& end) {
     if (both)
       end.heal(link, kBothWays);
     else
@@ -50,15 +50,15 @@ void Striking::cut_until(LinkId link, std::initializer_list<Way> ways, Nanos unt
   });
 }
 
-void Striking::undo_at(Nanos time, std::function<void(Striking&)> undo) {
+void FaultContext::undo_at(Nanos time, std::function<void(FaultContext&)> undo) {
   driver_.end_at({time, which_, true, std::move(undo)});
 }
 
-void Striking::continue_at(Nanos time, std::function<void(Striking&)> next) {
+void FaultContext::continue_at(Nanos time, std::function<void(FaultContext&)> next) {
   driver_.end_at({time, which_, false, std::move(next)});
 }
 
-void Striking::disturbed_until(Nanos time) {
+void FaultContext::delay_liveness_until(Nanos time) {
   driver_.quiet_since_ = std::max(driver_.quiet_since_, time);
 }
 
@@ -106,14 +106,14 @@ Nanos FaultDriver::next_time() const noexcept {
 }
 
 void FaultDriver::advance(Net& network, ChoiceSource& choice, std::vector<WorldFault>& out) {
-  strikes_.clear();
+  fault_records_.clear();
   while (true) {
     auto due = std::min_element(endings_.begin(), endings_.end(),
                                 [](const Ending& a, const Ending& b) { return a.time < b.time; });
     if (due == endings_.end() || due->time > network.now()) break;
     const Ending ending = std::move(*due);
     endings_.erase(due);
-    Striking striking(*this, ending.which, network, choice, out, 0);
+    FaultContext striking(*this, ending.which, network, choice, out, 0);
     ending.act(striking);
   }
   while (armed_ && next_ <= network.now() && left_ != 0) {
@@ -138,8 +138,8 @@ void FaultDriver::strike(Net& network, ChoiceSource& choice, std::vector<WorldFa
   while (pick >= weight_of(index)) pick -= weight_of(index++);
   const auto which = static_cast<FaultClass>(index);
   const Nanos hold = draw_exponential(choice, options_.min_hold, options_.mean_hold, Label::fault_hold);
-  Striking striking(*this, which, network, choice, out, hold);
-  if (kind_of(which).strike(striking)) ++struck_[index];
+  FaultContext striking(*this, which, network, choice, out, hold);
+  if (kind_of(which).strike(striking)) ++fault_counts_[index];
 }
 
 void FaultDriver::end_at(Ending ending) {
@@ -155,7 +155,7 @@ void FaultDriver::stop_and_heal(Net& network, ChoiceSource& choice, std::vector<
   endings_.clear();
   for (const Ending& ending : endings) {
     if (!ending.with_phase) continue;
-    Striking striking(*this, ending.which, network, choice, out, 0);
+    FaultContext striking(*this, ending.which, network, choice, out, 0);
     ending.act(striking);
   }
   cuts_.clear();

@@ -70,7 +70,7 @@ struct WorldFault {
 };
 
 // A timed fault that struck, for the journal of the run.
-struct Strike {
+struct FaultRecord {
   enum class Target : std::uint8_t { everything, node, link, path, connection };
   FaultClass which = FaultClass::cut_both;
   Nanos until = 0;  // end of the fault; 0: it has none
@@ -83,10 +83,10 @@ struct Strike {
 class FaultDriver;
 
 // What a fault may use while it strikes and while it ends.
-class Striking {
+class FaultContext {
  public:
-  Striking(FaultDriver& driver, FaultClass which, Net& network_, ChoiceSource& choice_,
-           std::vector<WorldFault>& world, Nanos hold_)
+  FaultContext(FaultDriver& driver, FaultClass which, Net& network_, ChoiceSource& choice_,
+               std::vector<WorldFault>& world, Nanos hold_)
       : network(network_), choice(choice_), hold(hold_), driver_(driver), world_(world), which_(which) {}
 
   Net& network;
@@ -102,8 +102,8 @@ class Striking {
     return choice.draw(static_cast<std::uint32_t>(count), Label::fault_target);
   }
   // Notes the strike in the journal; once for each strike that happened.
-  void note(Strike::Target, std::uint32_t id, Nanos until);
-  void note_one_way(Strike::Target, std::uint32_t id, Way, Nanos until);
+  void note(FaultRecord::Target, std::uint32_t id, Nanos until);
+  void note_one_way(FaultRecord::Target, std::uint32_t id, Way, Nanos until);
   // Cuts are counted for each direction, so that the end of one leaves an overlapping one in force. The cut
   // ends at `until`, or with the phase.
   void cut_until(LinkId, std::initializer_list<Way>, Nanos until);
@@ -111,11 +111,11 @@ class Striking {
   void heal(LinkId, std::initializer_list<Way>);
   void world(const WorldFault& fault) { world_.push_back(fault); }
   // Undoes the fault at `time`, or earlier when the phase ends.
-  void undo_at(Nanos time, std::function<void(Striking&)>);
+  void undo_at(Nanos time, std::function<void(FaultContext&)>);
   // Continues the fault at `time`; not called when the phase ends before.
-  void continue_at(Nanos time, std::function<void(Striking&)>);
+  void continue_at(Nanos time, std::function<void(FaultContext&)>);
   // No liveness is promised before `time`. Implied by undo_at, continue_at and cut_until.
-  void disturbed_until(Nanos time);
+  void delay_liveness_until(Nanos time);
 
  private:
   FaultDriver& driver_;
@@ -127,7 +127,7 @@ inline constexpr std::initializer_list<Way> kBothWays{Way::to_server, Way::to_cl
 // A class of faults; has one of the two functions.
 struct FaultKind {
   // For faults at drawn times: strikes once. Returns false if there was nothing to strike.
-  bool (*strike)(Striking&) = nullptr;
+  bool (*strike)(FaultContext&) = nullptr;
   // For chances at each opportunity: sets the chances for a weight of 1..100.
   void (*set_rates)(Rates&, std::uint32_t weight) = nullptr;
 };
@@ -154,20 +154,20 @@ class FaultDriver {
   void stop_and_heal(Net&, ChoiceSource&, std::vector<WorldFault>& out);
 
   // Faults that struck in the last advance().
-  const std::vector<Strike>& strikes() const noexcept { return strikes_; }
+  const std::vector<FaultRecord>& strikes() const noexcept { return fault_records_; }
   bool armed() const noexcept { return armed_; }
   const FaultOptions& options() const noexcept { return options_; }
-  std::uint64_t struck(FaultClass c) const noexcept { return struck_[static_cast<unsigned>(c)]; }
+  std::uint64_t struck(FaultClass c) const noexcept { return fault_counts_[static_cast<unsigned>(c)]; }
   // Time when the last timed fault ended or will end; liveness is promised from then on.
   Nanos quiet_since() const noexcept { return quiet_since_; }
 
  private:
-  friend class Striking;
+  friend class FaultContext;
   struct Ending {
     Nanos time = 0;
     FaultClass which = FaultClass::cut_both;
     bool with_phase = true;  // also called when the phase ends
-    std::function<void(Striking&)> act;
+    std::function<void(FaultContext&)> act;
   };
   void strike(Net&, ChoiceSource&, std::vector<WorldFault>& out);
   void set_rates(Net&) const;
@@ -176,9 +176,9 @@ class FaultDriver {
   FaultOptions options_;
   std::vector<NodeId> clients_, servers_;
   std::vector<Ending> endings_;
-  std::vector<Strike> strikes_;
+  std::vector<FaultRecord> fault_records_;
   std::vector<std::array<std::uint32_t, 2>> cuts_;  // by link and direction
-  std::array<std::uint64_t, kFaultClasses> struck_{};
+  std::array<std::uint64_t, kFaultClasses> fault_counts_{};
   Nanos next_ = kNever;
   Nanos quiet_since_ = 0;
   std::uint32_t left_ = 0;

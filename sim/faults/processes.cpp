@@ -7,7 +7,7 @@ namespace rtrs::sim {
 namespace {
 
 // A drawn node that is up; kNone if there is none.
-NodeId pick_node(Striking& s, bool clients, bool servers) {
+NodeId pick_node(FaultContext& s, bool clients, bool servers) {
   std::vector<NodeId> nodes;
   if (clients) nodes.insert(nodes.end(), s.clients().begin(), s.clients().end());
   if (servers) nodes.insert(nodes.end(), s.servers().begin(), s.servers().end());
@@ -15,40 +15,40 @@ NodeId pick_node(Striking& s, bool clients, bool servers) {
   return nodes.empty() ? kNone : nodes[s.pick(nodes.size())];
 }
 
-bool crash_node(Striking& s, bool orderly) {
+bool crash_node(FaultContext& s, bool orderly) {
   const NodeId node = pick_node(s, s.options().crash_client, s.options().crash_server);
   if (node == kNone) return false;
-  s.note(Strike::Target::node, node, s.until());
+  s.note(FaultRecord::Target::node, node, s.until());
   s.network.crash(node, orderly, s.choice);
   s.world({WorldFault::Kind::crash, node, s.until()});
-  s.undo_at(s.until(), [node](Striking& end) {
+  s.undo_at(s.until(), [node](FaultContext& end) {
     end.network.restart(node);
     end.world({WorldFault::Kind::restart, node, end.network.now()});
   });
   return true;
 }
 
-bool crash(Striking& s) {
+bool crash(FaultContext& s) {
   return crash_node(s, false);
 }
-bool crash_orderly(Striking& s) {
+bool crash_orderly(FaultContext& s) {
   return crash_node(s, true);
 }
 
-bool pause(Striking& s) {
+bool pause(FaultContext& s) {
   const NodeId node = pick_node(s, true, true);
   if (node == kNone) return false;
   const Nanos until = s.network.now() + s.hold * s.options().pause_factor;
-  s.note(Strike::Target::node, node, until);
+  s.note(FaultRecord::Target::node, node, until);
   s.world({WorldFault::Kind::pause, node, until});
-  s.disturbed_until(until);
+  s.delay_liveness_until(until);
   return true;
 }
 
-bool crowd(Striking& s) {
-  s.note(Strike::Target::everything, kNone, s.until());
+bool crowd(FaultContext& s) {
+  s.note(FaultRecord::Target::everything, kNone, s.until());
   s.world({WorldFault::Kind::crowd, kNone, s.until()});
-  s.disturbed_until(s.until());
+  s.delay_liveness_until(s.until());
   return true;
 }
 

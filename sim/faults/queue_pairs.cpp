@@ -12,21 +12,21 @@ std::vector<QpId> established(const Net& network) {
   return found;
 }
 
-bool break_qp(Striking& s) {
+bool break_qp(FaultContext& s) {
   const std::vector<QpId> all = established(s.network);
   if (all.empty()) return false;
   const QpId chosen = all[s.pick(all.size())];
-  s.note_one_way(Strike::Target::connection, chosen, s.network.qp_info(chosen).way, 0);
+  s.note_one_way(FaultRecord::Target::connection, chosen, s.network.qp_info(chosen).way, 0);
   s.network.break_qp(chosen, s.choice);
   return true;
 }
 
-bool break_path(Striking& s) {
+bool break_path(FaultContext& s) {
   const std::vector<QpId> all = established(s.network);
   if (all.empty()) return false;
   const QpId chosen = all[s.pick(all.size())];
   const QpInfo info = s.network.qp_info(chosen);
-  s.note_one_way(Strike::Target::path, chosen, info.way, 0);
+  s.note_one_way(FaultRecord::Target::path, chosen, info.way, 0);
   for (const QpId id : all) {
     const QpInfo other = s.network.qp_info(id);
     if (other.link == info.link && other.way == info.way) s.network.break_qp(id, s.choice);
@@ -34,21 +34,21 @@ bool break_path(Striking& s) {
   return true;
 }
 
-bool black_hole(Striking& s) {
+bool black_hole(FaultContext& s) {
   const std::vector<QpId> all = established(s.network);
   if (all.empty()) return false;
   const QpId chosen = all[s.pick(all.size())];
-  s.note_one_way(Strike::Target::connection, chosen, s.network.qp_info(chosen).way, s.until());
+  s.note_one_way(FaultRecord::Target::connection, chosen, s.network.qp_info(chosen).way, s.until());
   s.network.swallow(chosen, true, s.choice);
-  s.undo_at(s.until(), [chosen](Striking& end) { end.network.swallow(chosen, false, end.choice); });
+  s.undo_at(s.until(), [chosen](FaultContext& end) { end.network.swallow(chosen, false, end.choice); });
   return true;
 }
 
-bool hang(Striking& s) {
+bool hang(FaultContext& s) {
   const std::vector<QpId> all = established(s.network);
   if (all.empty()) return false;
   const QpId chosen = all[s.pick(all.size())];
-  s.note_one_way(Strike::Target::connection, chosen, s.network.qp_info(chosen).way, 0);
+  s.note_one_way(FaultRecord::Target::connection, chosen, s.network.qp_info(chosen).way, 0);
   return s.network.hang(chosen, s.choice);
 }
 

@@ -32,10 +32,10 @@ MachineConfig small_machine_config(std::uint16_t depth) {
 // --- enabled steps ---
 
 // An end may detect the closing of the other end, or the break of the connection, at any later time.
-bool MachineWorld::server_learns(const Connection& c) {
+bool MachineWorld::server_may_detect_loss(const Connection& c) {
   return c.server == End::open && (c.broken || c.client == End::closing || c.client == End::closed);
 }
-bool MachineWorld::client_learns(const Connection& c) {
+bool MachineWorld::client_may_detect_loss(const Connection& c) {
   const bool up = c.client == End::open || c.client == End::connecting;
   return up && (c.broken || c.server == End::closing || c.server == End::closed);
 }
@@ -51,8 +51,8 @@ void MachineWorld::list(const Connection& c, std::vector<MachineStep>& steps) co
   if (!c.to_server.empty()) steps.push_back({Kind::to_server, c.id});
   if (!c.to_client.empty()) steps.push_back({Kind::to_client, c.id});
   if (c.server == End::none && !c.to_server.empty() && given_up) steps.push_back({Kind::forget, c.id});
-  if (server_learns(c)) steps.push_back({Kind::server_lost, c.id});
-  if (client_learns(c)) steps.push_back({Kind::client_lost, c.id});
+  if (server_may_detect_loss(c)) steps.push_back({Kind::server_lost, c.id});
+  if (client_may_detect_loss(c)) steps.push_back({Kind::client_lost, c.id});
   const bool held = config_.plant == MachinePlant::never_drained && c.broken;
   if (c.server == End::closing && !held) steps.push_back({Kind::server_closed, c.id});
   if (c.client == End::closing) steps.push_back({Kind::client_closed, c.id});
@@ -90,11 +90,11 @@ std::vector<MachineStep> MachineWorld::enabled() const {
     if (cuts_ > 0 && alive && !c.broken) steps.push_back({Kind::cut, c.id});
     if (losses_ > 0 && waits_for_datagram(c)) steps.push_back({Kind::lose, c.id});
   }
-  list_wishes(steps);
+  list_operator_steps(steps);
   return steps;
 }
 
-void MachineWorld::list_wishes(std::vector<MachineStep>& steps) const {
+void MachineWorld::list_operator_steps(std::vector<MachineStep>& steps) const {
   for (std::uint32_t path = 0; path < config_.paths && operators_ > 0 && !client_.closing(); ++path) {
     if (client_.path(path).connected()) steps.push_back({Kind::reconnect, path});
   }
@@ -146,8 +146,8 @@ std::uint64_t MachineWorld::fingerprint() const {
 
 // --- actions of the machines ---
 
-void MachineWorld::client_asks(const ClientAction& action) {
-  if (const auto* control = std::get_if<ClientControlAction>(&action)) return client_asks(*control);
+void MachineWorld::run_client_action(const ClientAction& action) {
+  if (const auto* control = std::get_if<ClientControlAction>(&action)) return run_client_action(*control);
   if (const auto* complete = std::get_if<Complete>(&action)) return completed(*complete);
   Message message;
   message.kind = Message::Kind::imm;
@@ -163,11 +163,11 @@ void MachineWorld::client_asks(const ClientAction& action) {
   message.extensions = request->generation;
   message.io = permit_io_[request->permit];
   message.cookie = request->cookie;
-  if (message.io == kNoIo) return break_rule("a request that was completed is not sent again");
+  if (message.io == kNoIo) return set_violation("a request that was completed is not sent again");
   send(by_client(request->key), true, message);
 }
 
-void MachineWorld::client_asks(const ClientControlAction& action) {
+void MachineWorld::run_client_action(const ClientControlAction& action) {
   Message message;
   if (const auto* connect = std::get_if<Connect>(&action)) {
     message.kind = Message::Kind::connect;
@@ -190,7 +190,7 @@ void MachineWorld::client_asks(const ClientControlAction& action) {
     left.erase(std::remove_if(left.begin(), left.end(),
                               [](const Message& one) { return one.kind != Message::Kind::data; }),
                left.end());
-    if (disconnect->reason == Reason::protocol_violation) break_rule(kBlamed);
+    if (disconnect->reason == Reason::protocol_violation) set_violation(kBlamed);
   } else if (const auto* info = std::get_if<SendInfoReq>(&action)) {
     message.kind = Message::Kind::info_req;
     message.cookie = info->cookie;
@@ -207,7 +207,7 @@ void MachineWorld::client_asks(const ClientControlAction& action) {
 
 void MachineWorld::completed(const Complete& complete) {
   const std::uint16_t io = permit_io_[complete.permit];
-  if (io == kNoIo) return break_rule("a request completes once");
+  if (io == kNoIo) return set_violation("a request completes once");
   if (complete.result == Errc::session_closed && closing_) {
     permit_io_[complete.permit] = buffers_[complete.permit] = kNoIo;
     ios_[io] = IoState::failed;
@@ -218,19 +218,20 @@ void MachineWorld::completed(const Complete& complete) {
     ios_[io] = IoState::failed;
     return;
   }
-  if (complete.result != Errc::ok) return break_rule("no request fails");
+  if (complete.result != Errc::ok) return set_violation("no request fails");
   if (is_read(io)) {
-    if (buffers_[complete.permit] != write_before(io)) return break_rule(kWrongRead);
+    if (buffers_[complete.permit] != write_before(io)) return set_violation(kWrongRead);
     buffers_[complete.permit] = kNoIo;
   } else if (disk_[io % config_.blocks] != io) {
-    return break_rule("an acknowledged write is on the disk");
+    return set_violation("an acknowledged write is on the disk");
   }
   permit_io_[complete.permit] = kNoIo;
   ios_[io] = IoState::acknowledged;
 }
 
-void MachineWorld::server_asks(std::uint16_t session, const ServerAction& action) {
-  if (const auto* control = std::get_if<ServerControlAction>(&action)) return server_asks(session, *control);
+void MachineWorld::run_server_action(std::uint16_t session, const ServerAction& action) {
+  if (const auto* control = std::get_if<ServerControlAction>(&action))
+    return run_server_action(session, *control);
   Message message;
   message.kind = Message::Kind::imm;
   if (const auto* response = std::get_if<PostResponse>(&action)) {
@@ -252,7 +253,8 @@ void MachineWorld::server_asks(std::uint16_t session, const ServerAction& action
     send(by_server(post->key), false, message);
   } else if (const auto* deliver = std::get_if<Deliver>(&action)) {
     for (const StorageOp& op : storage_) {
-      if (op.session == session && op.chunk == deliver->chunk) break_rule("a chunk has one user at a time");
+      if (op.session == session && op.chunk == deliver->chunk)
+        set_violation("a chunk has one user at a time");
     }
     const ChunkMemory& memory = memory_[session * config_.server.queue_depth + deliver->chunk];
     const std::uint16_t io = deliver->parked ? memory.parked_header : memory.header;
@@ -265,7 +267,7 @@ void MachineWorld::server_asks(std::uint16_t session, const ServerAction& action
   }
 }
 
-void MachineWorld::server_asks(std::uint16_t session, const ServerControlAction& action) {
+void MachineWorld::run_server_action(std::uint16_t session, const ServerControlAction& action) {
   Message message;
   if (const auto* accept = std::get_if<Accept>(&action)) {
     Connection* connection = find(accept->request);
@@ -282,7 +284,7 @@ void MachineWorld::server_asks(std::uint16_t session, const ServerControlAction&
     Connection* connection = by_server(disconnect->key);
     RTRS_ASSERT(connection != nullptr);
     connection->server = End::closing;
-    if (disconnect->reason == Reason::protocol_violation) break_rule(kBlamed);
+    if (disconnect->reason == Reason::protocol_violation) set_violation(kBlamed);
   } else if (const auto* info = std::get_if<SendInfoRsp>(&action)) {
     message.kind = Message::Kind::info_rsp;
     message.cookie = info->cookie;

@@ -191,10 +191,10 @@ class MachineWorld {
   void feed_server(ConKey key, const Input& input);
 
   // Executes actions of the machines. `session`: session of the server.
-  void client_asks(const ClientAction&);
-  void client_asks(const ClientControlAction&);
-  void server_asks(std::uint16_t session, const ServerAction&);
-  void server_asks(std::uint16_t session, const ServerControlAction&);
+  void run_client_action(const ClientAction&);
+  void run_client_action(const ClientControlAction&);
+  void run_server_action(std::uint16_t session, const ServerAction&);
+  void run_server_action(std::uint16_t session, const ServerControlAction&);
   void completed(const Complete&);
 
   Connection* find(std::uint32_t id);
@@ -208,11 +208,11 @@ class MachineWorld {
   std::string request_text(std::uint16_t io) const;
   std::string message_text(const Connection&, const Message&) const;
   static bool is_over(const Connection&);
-  static bool server_learns(const Connection&);
-  static bool client_learns(const Connection&);
+  static bool server_may_detect_loss(const Connection&);
+  static bool client_may_detect_loss(const Connection&);
   static bool waits_for_datagram(const Connection&);
   void list(const Connection&, std::vector<MachineStep>&) const;
-  void list_wishes(std::vector<MachineStep>&) const;
+  void list_operator_steps(std::vector<MachineStep>&) const;
   bool unfinished() const;
 
   void arrive_at_server(std::uint32_t id);
@@ -227,7 +227,7 @@ class MachineWorld {
   void submit(std::uint16_t block);
   void pass_deadline();
   void retire(std::uint32_t id, bool from_client, std::uint64_t cookie);
-  void break_rule(const char* name) noexcept {
+  void set_violation(const char* name) noexcept {
     if (violation_ == nullptr) violation_ = name;
   }
 

@@ -32,13 +32,13 @@ template <class Input>
 void MachineWorld::feed_client(const Input& input) {
   ClientActions out;
   client_.on(input, out);
-  for (const ClientAction& action : out) client_asks(action);
+  for (const ClientAction& action : out) run_client_action(action);
   while (client_.wants_to_continue()) {
     out.clear();
     client_.on(Continued{now_}, out);
-    for (const ClientAction& action : out) client_asks(action);
+    for (const ClientAction& action : out) run_client_action(action);
   }
-  if (const char* rule = client_.broken_invariant()) break_rule(rule);
+  if (const char* rule = client_.broken_invariant()) set_violation(rule);
 }
 
 template <class Input>
@@ -46,13 +46,13 @@ void MachineWorld::feed_server(ConKey key, const Input& input) {
   const std::uint16_t session = key.session;
   ServerActions out;
   sessions_[session].on(input, out);
-  for (const ServerAction& action : out) server_asks(session, action);
+  for (const ServerAction& action : out) run_server_action(session, action);
   while (!sessions_[session].ended() && sessions_[session].wants_to_continue()) {
     out.clear();
     sessions_[session].on(Continued{now_}, out);
-    for (const ServerAction& action : out) server_asks(session, action);
+    for (const ServerAction& action : out) run_server_action(session, action);
   }
-  if (const char* rule = broken_invariant(sessions_[session])) break_rule(rule);
+  if (const char* rule = broken_invariant(sessions_[session])) set_violation(rule);
 }
 
 MachineWorld::MachineWorld(const MachineConfig& config)
@@ -191,7 +191,7 @@ void MachineWorld::connect_arrives(std::uint32_t id, const Message& message) {
   RegistryActions out;
   registry_.on(SessionSought{now_, id, uuid_of(0), message.first_conn}, out);
   const auto* admit = std::get_if<AdmitSession>(out.begin());
-  if (admit == nullptr) return server_asks(0, ServerControlAction(std::get<Reject>(out[0])));
+  if (admit == nullptr) return run_server_action(0, ServerControlAction(std::get<Reject>(out[0])));
   const std::uint16_t depth = config_.server.queue_depth;
   if (admit->session == sessions_.size()) {
     sessions_.emplace_back(config_.server, admit->session);
@@ -235,7 +235,7 @@ void MachineWorld::request_arrives(ConKey key, const Message& message) {
     if (session.chunk_idle(message.path)) {
       chunk.header = message.io;
       if (is_read(message.io)) chunk.data = kNoIo;  // nothing will read the old data
-    } else if (session.will_park(in)) {
+    } else if (session.will_wait_for_chunk(in)) {
       chunk.parked_header = message.io;
     }
   }
@@ -284,7 +284,7 @@ void MachineWorld::lose(std::uint32_t id, bool server_end) {
   }
   const Connection* after = find(id);
   if ((server_end ? after->server : after->client) != End::closing) {
-    break_rule("a lost connection is disconnected");
+    set_violation("a lost connection is disconnected");
   }
 }
 
@@ -309,10 +309,10 @@ void MachineWorld::finish_storage(std::size_t index) {
   if (is_read(op.io)) {
     data = disk;
   } else {
-    if (data != op.io) break_rule(kChunkRace);
+    if (data != op.io) set_violation(kChunkRace);
     for (std::size_t newer = op.io + config_.blocks; newer < ios_.size(); newer += config_.blocks) {
       if (ios_[newer] == IoState::acknowledged && !is_read(static_cast<std::uint16_t>(newer)))
-        break_rule(kLostUpdate);
+        set_violation(kLostUpdate);
     }
     disk = data;
   }
@@ -330,7 +330,7 @@ std::uint16_t MachineWorld::write_before(std::uint16_t io) const noexcept {
 
 // The arrival is not reported; the response follows.
 void MachineWorld::data_lands(const Message& message) {
-  if (permit_io_[message.path] != message.io) return break_rule(kLateData);
+  if (permit_io_[message.path] != message.io) return set_violation(kLateData);
   buffers_[message.path] = message.content;
 }
 

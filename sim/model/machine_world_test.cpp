@@ -47,7 +47,7 @@ struct Search {
   bool exhausted = false;    // every world was expanded
   std::string found;         // violated rule, and the way to it
 
-  std::vector<MachineStep> way_to(std::uint32_t node) const {
+  std::vector<MachineStep> steps_to(std::uint32_t node) const {
     std::vector<MachineStep> way;
     for (; node != 0; node = nodes[node].parent) way.push_back(nodes[node].step);
     std::reverse(way.begin(), way.end());
@@ -55,7 +55,7 @@ struct Search {
   }
   void report(const char* rule, std::uint32_t node) {
     found = rule;
-    for (const MachineStep& step : way_to(node))
+    for (const MachineStep& step : steps_to(node))
       found += std::string("\n  ") + to_string(step.kind) + " " + std::to_string(step.which);
   }
   // Ends at the cap, at a stuck world, or at the first violated rule; `wanted` limits it to one rule.
@@ -66,7 +66,7 @@ struct Search {
     for (std::uint32_t at = 0; at < nodes.size(); ++at) {
       if (nodes.size() >= cap) return;
       world = root;
-      for (const MachineStep& step : way_to(at)) world.apply(step);
+      for (const MachineStep& step : steps_to(at)) world.apply(step);
       const auto steps = world.enabled();
       const bool goes_on = std::any_of(steps.begin(), steps.end(), [](const MachineStep& step) {
         return step.kind != MachineStep::Kind::cut && step.kind != MachineStep::Kind::early_deadline;
@@ -107,7 +107,7 @@ TEST(MachineWorld, RunsInOrderOfArrival) {
   ASSERT_EQ(world.sessions(), 1U);
 }
 
-TEST(MachineWorld, CopyGoesOnAlike) {
+TEST(MachineWorld, CopyContinuesAlike) {
   MachineWorld world(one_block(0));
   run_until_connected(world, 1);
   MachineWorld copy = world;
@@ -160,7 +160,7 @@ TEST(MachineWorld, IndependentStepsCommute) {
 
 // Searches all orders of two writes over two paths of two connections, starting with `connected` paths, to
 // the end.
-void expect_all_well(const MachineConfig& config, unsigned connected, std::size_t at_least) {
+void expect_search_passes(const MachineConfig& config, unsigned connected, std::size_t at_least) {
   MachineWorld root(config);
   run_until_connected(root, connected);
   Search search;
@@ -172,19 +172,19 @@ void expect_all_well(const MachineConfig& config, unsigned connected, std::size_
 }
 
 TEST(MachineWorld, OneCutInAnyOrder) {
-  expect_all_well(one_block(1), 0, 10'000);
+  expect_search_passes(one_block(1), 0, 10'000);
 }
 
 TEST(MachineWorld, OneCutUnderTwoWritesAtOnce) {
   MachineConfig config = one_block(1);
   config.blocks = 2;
-  expect_all_well(config, 2, 10'000);
+  expect_search_passes(config, 2, 10'000);
 }
 
 TEST(MachineWorld, OneCutAndADeadlineAtTheWrongTime) {
   MachineConfig config = one_block(1);
   config.early_deadlines = 1;
-  expect_all_well(config, 2, 14'000);
+  expect_search_passes(config, 2, 14'000);
 }
 
 // A server without extensions, as the kernel server: the client replays at once, and the write that was in

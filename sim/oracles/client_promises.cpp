@@ -57,9 +57,10 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
   }
   if (path.state == PathState::waiting && path.delay > longest_delay(config_))
     fail(" is to be tried again after " + std::to_string(path.delay) + " ns, which is longer than any delay");
-  if (at_once_[path.path] && path.state == PathState::waiting && path.delay != 0)
+  if (must_reconnect_at_once_[path.path] && path.state == PathState::waiting && path.delay != 0)
     fail(" waits for its next attempt although it was recovered");
-  if (path.state != PathState::draining && path.state != PathState::closing) at_once_[path.path] = false;
+  if (path.state != PathState::draining && path.state != PathState::closing)
+    must_reconnect_at_once_[path.path] = false;
   // Events that precede the operator's call may arrive after the call.
   if (path.state == PathState::connecting && asked_[path.path] != kNever && at > asked_[path.path])
     asked_[path.path] = kNever;
@@ -75,7 +76,7 @@ void ClientPromises::recovered(std::span<const PathStatus> before, std::span<con
   for (std::size_t path = 0; path < before.size(); ++path) {
     const PathState was = before[path].state;
     ending += was == PathState::draining || was == PathState::closing ? 1 : 0;
-    if (was == PathState::draining) at_once_[path] = true;
+    if (was == PathState::draining) must_reconnect_at_once_[path] = true;
     if (was != PathState::waiting && was != PathState::closed) continue;
     ++down;
     const bool waits_for_turn = after[path].state == PathState::waiting && after[path].held_back;

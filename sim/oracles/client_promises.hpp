@@ -36,7 +36,7 @@ class ClientPromises {
   // An operator ends this path, so that it may stay closed until it tries again.
   void asked_to_end(unsigned path, Nanos now) {
     asked_[path] = now;
-    at_once_[path] = false;
+    must_reconnect_at_once_[path] = false;
   }
   // An operator recovered the session. `tried`: return value of the call.
   void recovered(std::span<const PathStatus> before, std::span<const PathStatus> after, unsigned tried,
@@ -67,7 +67,7 @@ class ClientPromises {
   bool whole_requests_;
   bool leaving_ = false;
   Before before_;
-  std::array<bool, kMaxPaths> at_once_{};  // must reconnect at once after draining
+  std::array<bool, kMaxPaths> must_reconnect_at_once_{};  // must reconnect at once after draining
   std::array<Nanos, kMaxPaths> asked_;  // when an operator ended the path; kNever: it has tried again since
   // Since when the client has had no path, now and at the start of the poll. Initially the start of the
   // client.

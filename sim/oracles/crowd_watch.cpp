@@ -45,14 +45,14 @@ unsigned CrowdWatch::half_open_of(std::uint32_t host) const noexcept {
   }));
 }
 
-void CrowdWatch::check_who_gave_way(Nanos now) {
-  if (gave_way_ == kNobody) return;
+void CrowdWatch::check_evicted_session(Nanos now) {
+  if (evicted_session_ == kNobody) return;
   for (const Session& one : sessions_)
-    if (one.half_open && one.host == gave_way_host_ && one.number < gave_way_)
+    if (one.half_open && one.host == evicted_host_ && one.number < evicted_session_)
       judge_.fail(Oracle::crowds, now,
-                  "half-open session " + std::to_string(gave_way_) + " of address " +
+                  "half-open session " + std::to_string(evicted_session_) + " of address " +
                       std::to_string(one.host) + " gave way before the older " + std::to_string(one.number));
-  gave_way_ = kNobody;
+  evicted_session_ = kNobody;
 }
 
 void CrowdWatch::accepted(std::uint32_t request, ConKey key, Nanos now) {
@@ -63,7 +63,7 @@ void CrowdWatch::accepted(std::uint32_t request, ConKey key, Nanos now) {
     ++known->connections;
     return;
   }
-  check_who_gave_way(now);
+  check_evicted_session(now);
   // A session may continue at the server after all its connections have ended, while storage executes its
   // requests: a path that joins it then does not create a half-open session.
   const bool is_new = std::find(former_.begin(), former_.end(), asked.uuid) == former_.end();
@@ -88,7 +88,7 @@ void CrowdWatch::rejected(std::uint32_t request, wire::Bytes data, Nanos now) {
     answered_ = known->number;
     return;
   }
-  check_who_gave_way(now);
+  check_evicted_session(now);
   const auto answer = wire::parse_conn_rsp(data);
   const bool no_room = answer && answer.value.error == -wire::linux_errno::kEnomem;
   const bool may_give_way =
@@ -113,8 +113,8 @@ void CrowdWatch::ended(ConKey key) {
   session->half_open = false;
   // A newer attempt of the same path closed the older one; this is no eviction.
   if (session->number == answered_) return;
-  gave_way_ = session->number;
-  gave_way_host_ = session->host;
+  evicted_session_ = session->number;
+  evicted_host_ = session->host;
 }
 
 void CrowdWatch::closed(ConKey key) {

@@ -17,7 +17,7 @@ class CrowdWatch {
  public:
   CrowdWatch(Judge&, const ServerConfig&);
   // The server polls: earlier evictions do not belong to the requests of this poll.
-  void polled() noexcept { gave_way_ = answered_ = kNobody; }
+  void polled() noexcept { evicted_session_ = answered_ = kNobody; }
   void asked(std::uint32_t request, std::uint32_t host, wire::Bytes data);
   void accepted(std::uint32_t request, ConKey, Nanos now);
   void rejected(std::uint32_t request, wire::Bytes data, Nanos now);
@@ -49,7 +49,7 @@ class CrowdWatch {
   Session* find(ConKey) noexcept;
   Session* find(const wire::Uuid&) noexcept;
   unsigned half_open_of(std::uint32_t host) const noexcept;
-  void check_who_gave_way(Nanos now);
+  void check_evicted_session(Nanos now);
 
   Judge& judge_;
   unsigned max_sessions_, max_host_sessions_, max_half_open_;
@@ -57,8 +57,8 @@ class CrowdWatch {
   std::vector<Session> sessions_;
   std::vector<wire::Uuid> former_;  // sessions without connections
   std::uint64_t opened_ = 0;
-  std::uint64_t gave_way_ = kNobody;  // number of the session evicted since the last poll
-  std::uint32_t gave_way_host_ = 0;
+  std::uint64_t evicted_session_ = kNobody;  // number of the session evicted since the last poll
+  std::uint32_t evicted_host_ = 0;
   std::uint64_t answered_ = kNobody;  // known session whose connect request was last refused
 };
 

@@ -7,9 +7,9 @@ namespace rtrs::sim {
 
 namespace {
 constexpr std::uint16_t kEio = 5;
-constexpr std::uint16_t kLargestOnWire = 511;
+constexpr std::uint16_t kMaxErrnoOnWire = 511;
 std::uint16_t on_wire(std::uint16_t error) {
-  return error > kLargestOnWire ? kEio : error;
+  return error > kMaxErrnoOnWire ? kEio : error;
 }
 }  // namespace
 
@@ -25,7 +25,7 @@ void ExactlyOnce::served(std::uint32_t io, std::uint16_t error) {
   if (io >= ios_.size()) return;
   Io& request = ios_[io];
   if (error == 0) {
-    request.served_well = true;
+    request.served_successfully = true;
   } else if (request.error_count < request.errors.size()) {
     request.errors[request.error_count++] = on_wire(error);
   }
@@ -42,7 +42,7 @@ void ExactlyOnce::completed(std::uint64_t io, Errc result, std::uint16_t peer_er
   request.state = State::over;
   --open_;
   if (!believed) return;
-  if (result == Errc::ok && !request.served_well)
+  if (result == Errc::ok && !request.served_successfully)
     return judge_.fail(Oracle::exactly_once, now, name + " reported as success, which the server never said");
   if (result != Errc::peer_error) return;
   const auto end = request.errors.begin() + request.error_count;

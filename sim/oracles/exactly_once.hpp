@@ -27,7 +27,7 @@ class ExactlyOnce {
   enum class State : std::uint8_t { unknown, open, over };
   struct Io {
     State state = State::unknown;
-    bool served_well = false;
+    bool served_successfully = false;
     std::uint8_t error_count = 0;
     std::array<std::uint16_t, 6> errors{};
   };

@@ -16,7 +16,7 @@ namespace rtrs::sim {
 class FenceWatch {
  public:
   FenceWatch(Judge& judge, std::string who, Nanos timeout)
-      : judge_(judge), who_(std::move(who)), timeout_(std::max(timeout, kShortestFenceTimeout)) {}
+      : judge_(judge), who_(std::move(who)), timeout_(std::max(timeout, kMinFenceTimeout)) {}
 
   // `now`: time of the last poll. The fabric may take the first message late, so two may be close together.
   void posted(const WorkRequest& work, Nanos now) {

@@ -68,7 +68,7 @@ void left_open(BlockWorld& w) {
 
 // The server host dies after a write, and the next server does not report a new cache.
 void flushed_after_a_loss(BlockWorld& w) {
-  w.disk("a").tells_instance = false;
+  w.disk("a").reports_instance = false;
   const auto device = static_cast<DeviceHandle>(w.map("a"));
   const auto write = w.submit(device, Opcode::write, 0, 16);
   w.until("it is written", [&] { return w.is_over(write); });

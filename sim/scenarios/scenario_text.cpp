@@ -200,9 +200,9 @@ class Reader {
  private:
   // Returns the scenario after the first `count` settings.
   Scenario tried(std::size_t count) const {
-    CalmChoice calm;
+    ZeroChoice calm;
     const bool has_disks = scenario_ != nullptr && !scenario_->disks.empty();
-    Scenario world = has_disks ? block_world_of({}) : calm_scenario(calm);
+    Scenario world = has_disks ? block_world_of({}) : base_scenario(calm);
     world.play.adds_disks = has_disks;
     for (std::size_t at = 0; at < count; ++at)
       set_option(world, (*settings_)[at].first, (*settings_)[at].second);
@@ -268,8 +268,8 @@ class Reader {
       const std::size_t equals = word.find('=');
       if (equals == std::string_view::npos)
         return "expected NAME=VALUE instead of '" + std::string(word) + "'";
-      CalmChoice calm;
-      Scenario tried = calm_scenario(calm);
+      ZeroChoice calm;
+      Scenario tried = base_scenario(calm);
       const std::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
       if (std::string why = set_option(tried, name, value); !why.empty()) return why;
       settings_->emplace_back(name, value);
@@ -324,8 +324,8 @@ std::optional<std::vector<ScenarioText>> parse_scenarios(std::string_view text, 
 }
 
 std::string scenario_reference() {
-  CalmChoice calm;
-  const Scenario usual = calm_scenario(calm);
+  ZeroChoice calm;
+  const Scenario usual = base_scenario(calm);
   std::string all = "options of `set` with their default values:\n";
   visit_all(usual, [&all](const std::string& name, const auto& value) {
     all += "  " + name + "=" + value_text(value) + "\n";
@@ -345,7 +345,7 @@ void drive(Scenario& world, const ScenarioText& scenario) {
 
 Scenario world_of(const ScenarioText& scenario, ChoiceSource& choice) {
   if (!scenario.disks.empty()) return device_world_of(scenario);
-  Scenario s = calm_scenario(choice);
+  Scenario s = base_scenario(choice);
   for (const auto& [name, value] : scenario.settings) {
     const std::string why = set_option(s, name, value);
     RTRS_ASSERT(why.empty());  // parse_scenarios() has tried each

@@ -30,7 +30,7 @@ TEST(ScenarioText, SetupsApplyInTheirOrderAndBeforeWhatTheScenarioSets) {
       "  cut path=1\r\n  completed number=100\n"
       "scenario X2\n expect O9");
   ASSERT_EQ(all.size(), 2u);
-  CalmChoice calm;
+  ZeroChoice calm;
   const Scenario s = world_of(all[0], calm);
   EXPECT_EQ(s.paths, 4u);
   EXPECT_EQ(s.workload.requests, 200u);
@@ -45,10 +45,10 @@ TEST(ScenarioText, SetupsApplyInTheirOrderAndBeforeWhatTheScenarioSets) {
 
 TEST(ScenarioText, ExtensionsAreNamedOrTheNumberOfTheirByte) {
   const auto client_offers = [](const std::string& text) {
-    CalmChoice calm;
+    ZeroChoice calm;
     return world_of(read("scenario X\n set client.extensions=" + text)[0], calm).client.extensions;
   };
-  CalmChoice calm;
+  ZeroChoice calm;
   const auto described = [&calm](const std::string& lines) {
     return world_of(read("scenario X\n" + lines)[0], calm).describe();
   };
@@ -109,7 +109,7 @@ TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
 
 TEST(ScenarioText, TimesHaveUnitsOrAreNever) {
   const auto all = read("scenario A\nset client.queue_timeout=never workload.gap=0 client.close_timeout=2s");
-  CalmChoice calm;
+  ZeroChoice calm;
   const Scenario s = world_of(all.at(0), calm);
   EXPECT_EQ(s.client.queue_timeout, kNever);
   EXPECT_EQ(s.workload.gap, 0u);
@@ -166,7 +166,7 @@ TEST(ScenarioText, LinesOfBlockDevicesThatAreWrongAreSaidWithTheirLine) {
 TEST(ScenarioText, AScenarioOfBlockDevicesFailsWhereItsLineIsNotKept) {
   const auto play = [](const std::string& lines) {
     const auto all = read("scenario A\n set workload.disk_time=2ms\n disks a\n" + lines);
-    CalmChoice calm;
+    ZeroChoice calm;
     const Scenario scenario = world_of(all.at(0), calm);
     WorldOptions options;
     options.scenario = &scenario;
@@ -187,7 +187,7 @@ TEST(ScenarioText, AScenarioOfBlockDevicesFailsWhereItsLineIsNotKept) {
 TEST(ScenarioText, AFailureOfBlockDevicesSaysTheLineAndWhatWasThere) {
   const auto play = [](const std::string& lines) {
     const auto all = read("scenario A\ndisks a\nopen a\n" + lines);
-    CalmChoice calm;
+    ZeroChoice calm;
     const Scenario scenario = world_of(all.at(0), calm);
     WorldOptions options;
     options.scenario = &scenario;
@@ -233,7 +233,7 @@ TEST(ScenarioText, TheIdsOfTheProgramAreTaken) {
   EXPECT_EQ(ids, std::vector<std::string>{"MyOwn"});
   const Directed* mine = find_directed("MyOwn");
   ASSERT_NE(mine, nullptr);
-  CalmChoice calm;
+  ZeroChoice calm;
   const Scenario scenario = make_directed(*mine, calm);
   WorldOptions options;
   options.scenario = &scenario;

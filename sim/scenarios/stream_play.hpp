@@ -69,7 +69,7 @@ class StreamPlay {
   void connect();
   void write(Link&);
   void message(Link&, std::uint32_t node);
-  void change_key(Link&);
+  void toggle_key(Link&);
   void leave(Link&, std::uint32_t node);
   void network_fault();
   void receives(Link&, std::uint32_t node, unsigned count);

@@ -20,7 +20,7 @@ void StreamPlay::step() {
   } else if (what < 15) {
     receives(*link, draw(2), 1 + draw(4));
   } else if (what < 17) {
-    change_key(*link);
+    toggle_key(*link);
   } else if (what == 17) {
     if (draw(3) == 2) leave(*link, draw(2));
   } else {
@@ -87,7 +87,7 @@ void StreamPlay::message(Link& link, std::uint32_t node) {
 }
 
 // The server grants or revokes a key. The client is not always notified.
-void StreamPlay::change_key(Link& link) {
+void StreamPlay::toggle_key(Link& link) {
   if (!link.ends[kServer].up) return;
   Fabric& fabric = *server_.fabric;
   if (!link.has_key) {

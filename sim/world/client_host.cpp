@@ -7,11 +7,11 @@ namespace rtrs::sim {
 
 namespace {
 
-bool says_bad_bytes(Reason reason) {
+bool indicates_bad_bytes(Reason reason) {
   return reason == Reason::protocol_violation || reason == Reason::bad_conn_rsp;
 }
 // Reasons that never occur between two peers that follow the protocol.
-bool accuses(Reason reason) {
+bool indicates_protocol_error(Reason reason) {
   constexpr std::array kAccusations{
       Reason::protocol_violation, Reason::bad_conn_rsp,        Reason::bad_info_rsp,
       Reason::depth_changed,      Reason::post_failed,         Reason::no_resources,
@@ -52,9 +52,9 @@ bool ClientHost::poll(std::uint32_t index) {
   // If the batch is full, more results may be pending.
   if (count < done.size()) watch_.check_waits(client, index, 0);
   watch_.failover_marks(client);
-  watch_.keys().offered(client.id, client.fabric->offers(), client.driver->most_reads(client.reads_under_way),
+  watch_.keys().offered(client.id, client.fabric->offers(), client.driver->most_reads(client.reads_in_flight),
                         now());
-  if (!cluster_.lied_to(index)) watch_.keys().left(client.id, client.fabric->left_keys(), now());
+  if (!cluster_.has_misbehaving_end(index)) watch_.keys().left(client.id, client.fabric->left_keys(), now());
   watch_.check_invariants(client, client.driver->broken());
   return had_events || count > 0 || client.driver->next_deadline() != deadline;
 }
@@ -93,7 +93,7 @@ void ClientHost::take_news(ClientNode& client, std::uint32_t index) {
   if (!any) return;
   for (const auto& oracle : client.oracles) oracle->poll_ends(now());
   watch_.note_pairs();
-  cluster_.faults.bias(watch_.path_in_motion(), network_, choice_);
+  cluster_.faults.bias(watch_.any_path_changing(), network_, choice_);
 }
 
 void ClientHost::path_event(ClientNode& client, std::uint32_t index, const PathEvent& news) {
@@ -114,8 +114,9 @@ void ClientHost::path_event(ClientNode& client, std::uint32_t index, const PathE
     watch_.client_reason(client, path, was_connected);
     const bool new_depth = cluster_.reconfigured && path.reason == Reason::depth_changed;
     const bool was_short = path.reason == Reason::no_resources && network_.stats().shortages != 0;
-    const bool was_changed = says_bad_bytes(path.reason) && network_.stats().corrupted != 0;
-    if (accuses(path.reason) && !cluster_.lied_to(index) && !new_depth && !was_short && !was_changed)
+    const bool was_changed = indicates_bad_bytes(path.reason) && network_.stats().corrupted != 0;
+    if (indicates_protocol_error(path.reason) && !cluster_.has_misbehaving_end(index) && !new_depth &&
+        !was_short && !was_changed)
       judge_.fail(Oracle::legality, news.at,
                   "client " + std::to_string(index + 1) + " path " + std::to_string(path.path) +
                       " ended: " + to_string(path.reason));

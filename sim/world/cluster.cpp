@@ -98,7 +98,7 @@ void Cluster::complete_traces() {
 void Cluster::check_laws() {
   if (network.violations().empty()) return;
   const Violation& violation = network.violations().front();
-  if (violation.law == kLawOfAdapters) return judge.fail(Oracle::adapters, violation.time, violation.text);
+  if (violation.law == kAdapterMisuse) return judge.fail(Oracle::adapters, violation.time, violation.text);
   judge.fail(Oracle::laws, violation.time, "A" + std::to_string(violation.law) + ": " + violation.text);
 }
 

@@ -51,7 +51,7 @@ class Cluster {
   // True if all permits of the client belong to requests that it gave up without proof.
   bool out_of_permits(const ClientNode&) const;
   // True if the fabric of one end of this client's session falsifies messages.
-  bool lied_to(std::uint32_t client) const noexcept {
+  bool has_misbehaving_end(std::uint32_t client) const noexcept {
     return scenario.liar == 0 || scenario.liar == client + 1;
   }
   bool honest() const noexcept { return scenario.fenced && scenario.liar == kNone; }
@@ -74,15 +74,15 @@ class Cluster {
   LinkId server_link(std::size_t path) const;
   // State of the server's end of a path.
   PathState server_state(LinkId);
-  void kill_links(), cut_living();
+  void kill_links(), cut_live_links();
   void kill_addresses(bool at_the_end);
   // True if the link of this path of the client is permanently dead now.
   bool is_dead(const ClientNode&, unsigned path) const;
   // True if the link of the port is neither permanently dead nor its path removed.
   bool lives(const ClientNode&, std::uint32_t port) const;
-  std::uint32_t living_paths(const ClientNode&) const;
+  std::uint32_t live_paths(const ClientNode&) const;
   // True if the path leads to the wrong server.
-  bool is_astray(const ClientNode&, unsigned path) const;
+  bool leads_to_other_server(const ClientNode&, unsigned path) const;
 
   const WorldOptions options;
   ChoiceSource& choice;

@@ -46,7 +46,7 @@ bool Cluster::lives(const ClientNode& client, std::uint32_t port) const {
   return !client.is_missing(address(client.id - 1, port));
 }
 
-std::uint32_t Cluster::living_paths(const ClientNode& client) const {
+std::uint32_t Cluster::live_paths(const ClientNode& client) const {
   std::uint32_t living = 0;
   for (std::uint32_t port = 0; port < scenario.paths; ++port) living += lives(client, port) ? 1 : 0;
   return living;
@@ -65,7 +65,7 @@ void Cluster::kill_links() {
   }
 }
 
-void Cluster::cut_living() {
+void Cluster::cut_live_links() {
   for (const auto& client : clients) {
     for (std::uint32_t path = 0; path < scenario.paths; ++path) {
       if (scenario.dead_links.holds(client->id - 1, path)) continue;
@@ -89,7 +89,7 @@ void Cluster::kill_addresses(bool at_the_end) {
       }
 }
 
-bool Cluster::is_astray(const ClientNode& client, unsigned path) const {
+bool Cluster::leads_to_other_server(const ClientNode& client, unsigned path) const {
   return other_server != nullptr && other_server->is_at(client.address_of[path]);
 }
 

@@ -16,7 +16,7 @@ void Crowd::begin(Nanos until) {
     stranger_.id = network_.add_node();
     stranger_.sim = network_.open(stranger_.id, choice_);
     stranger_.bare = stranger_.sim.get();
-    if (scenario_.keys) use_a_wrong_key();
+    if (scenario_.keys) use_wrong_key();
   }
   stranger_.until = std::max(stranger_.until, until);
   stranger_.next = now();
@@ -78,7 +78,7 @@ void Crowd::send_stray_request() {
   const std::size_t length = wire::encode(request, bytes);
   RTRS_ASSERT(length == bytes.size());
   // If the server requires keys, the attacker has no key, has a wrong key, or replays a client's request.
-  const bool bare = play_again(bytes) || stranger_.requests % 2 == 0;
+  const bool bare = replay_client_request(bytes) || stranger_.requests % 2 == 0;
   const ConKey key{0, 0, stranger_.requests};
   const PathAddress address{to_text(PortAddress{stranger_.id, 0}), to_text(PortAddress{0, 0}), 1234};
   stranger_.open.push_back(key);
@@ -86,7 +86,7 @@ void Crowd::send_stray_request() {
 }
 
 // Uses the identity of a client with a different key.
-void Crowd::use_a_wrong_key() {
+void Crowd::use_wrong_key() {
   auto keyed = std::make_unique<keyed::KeyedFabric>(std::move(stranger_.sim));
   keyed->prove(keyed::toy_mac, {shared_key(cluster_.options.seed, 0).identity,
                                 secret_of(cluster_.options.seed ^ 0x6e6f6e65)});
@@ -94,7 +94,7 @@ void Crowd::use_a_wrong_key() {
 }
 
 // Replays the request of a client unchanged.
-bool Crowd::play_again(std::span<std::byte> request) {
+bool Crowd::replay_client_request(std::span<std::byte> request) {
   if (server_.gate == nullptr) return false;
   const std::vector<std::byte>& heard = server_.gate->heard_by(stranger_.id + 1);
   if (heard.size() != request.size() || stranger_.requests % 5 != 4) return false;

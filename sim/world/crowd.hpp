@@ -29,8 +29,8 @@ class Crowd : private Part {
   };
 
   void send_stray_request();
-  void use_a_wrong_key();
-  bool play_again(std::span<std::byte> request);
+  void use_wrong_key();
+  bool replay_client_request(std::span<std::byte> request);
 
   Stranger stranger_;
 };

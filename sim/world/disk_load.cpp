@@ -56,9 +56,9 @@ bool DiskLoad::submit(const Call& call, DeviceHandle device, Opcode opcode, std:
 void DiskLoad::disturb(const std::string& name, std::uint32_t how) {
   BlockDisk& disk = disks_.at(name);
   const bool syncs = how == 2 || how == 3;
-  if (syncs && disks_.is_shared(disk) && draw(2) == 0) return disks_.fail_beside_open(disk);
+  if (syncs && disks_.is_shared(disk) && draw(2) == 0) return disks_.fail_sync_during_open(disk);
   if (syncs && disk.replaceable && draw(2) == 0) {
-    disk.is_replaced_amid_write = true;
+    disk.replaced_during_write = true;
     return;
   }
   switch (how) {
@@ -72,10 +72,10 @@ void DiskLoad::disturb(const std::string& name, std::uint32_t how) {
       disk.next_sync_fails = true;
       return;
     case 3:
-      disk.sync_elsewhere_fails = true;
+      disk.foreign_sync_fails = true;
       return;
     default:
-      disk.is_to_be_taken_away = true;
+      disk.removal_planned = true;
   }
 }
 

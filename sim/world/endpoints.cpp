@@ -98,7 +98,7 @@ class DiskClient final : public ClientEnd {
       if (result.result == Errc::invalid || result.result == Errc::not_open ||
           result.result == Errc::cache_lost)
         broken_ = "a good request of a disk that loses nothing ends well or with an error of the session";
-      if (tells_of_a_wait(result.result) && !lacks_anything(now))
+      if (is_wait_timeout(result.result) && !has_pending_work(now))
         broken_ = "no request fails for want of a path, a permit or its device while it could be sent";
     }
     return count;
@@ -141,12 +141,12 @@ class DiskClient final : public ClientEnd {
  private:
   // True if the result means that a request of one message failed while it waited. With the option
   // request_timeout, this error also means that the server did not respond.
-  bool tells_of_a_wait(Errc result) const noexcept {
+  bool is_wait_timeout(Errc result) const noexcept {
     const bool waited = result == Errc::no_path || result == Errc::no_permit ||
                         (result == Errc::request_timeout && !has_request_timeout_);
     return waited && largest_ <= client_.session().max_io_size();
   }
-  bool lacks_anything(Nanos now) const noexcept {
+  bool has_pending_work(Nanos now) const noexcept {
     const bool open = client_.state(device_) == rnbd::DeviceState::open && !client_.refused(device_);
     return !open || client_.messages_in_flight() != 0 || client_.session().queue_ends(now) != kNever;
   }

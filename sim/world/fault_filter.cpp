@@ -70,7 +70,7 @@ void take_out(const FaultFilter& filter, Scenario& scenario) {
   if (filter.operators) scenario.admin_gap = scenario.recover_gap = kNever;
   if (filter.slow_storage) scenario.storage.slow_rate = 0;
   if (filter.storage_errors) scenario.storage.error_rate = 0;
-  if (filter.block_device) take_block_device_away(scenario);
+  if (filter.block_device) remove_block_device(scenario);
   if (filter.keys) scenario.keys = false;
   if (filter.names) scenario.names = {};
 }

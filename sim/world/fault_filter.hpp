@@ -27,7 +27,7 @@ struct FaultFilter {
 std::optional<FaultFilter> without(std::string_view names, std::string& why);
 // Returns a filter that leaves out all classes and options except the named ones. A block device stays.
 std::optional<FaultFilter> only(std::string_view names, std::string& why);
-// Applies the filter to the scenario, except for labels, which CalmedChoice applies.
+// Applies the filter to the scenario, except for labels, which PartlyZeroChoice applies.
 void take_out(const FaultFilter&, Scenario&);
 
 }  // namespace rtrs::sim

@@ -11,7 +11,7 @@ namespace {
 
 // True if the request failed because its device was being unmapped: such a device is not reopened at a server
 // that lost the session. Whether the request took effect before is unknown.
-bool says_not_open(const IoCompletion& done) {
+bool is_not_open_error(const IoCompletion& done) {
   return done.result == Errc::peer_error && done.peer_errno == wire::linux_errno::kEnotconn;
 }
 
@@ -105,7 +105,7 @@ void Load::submit(ClientNode& client, std::uint32_t index, AppBuffer& buffer, co
   buffer.io = io;
   buffer.busy = true;
   ++client.under_way;
-  if (direction == Direction::read) ++client.reads_under_way;
+  if (direction == Direction::read) ++client.reads_in_flight;
   if (client.under_way == client.driver->session().depth()) judge_.mark(Mark::full_depth);
   if (client.under_way > client.driver->session().depth()) judge_.mark(Mark::permit_waiter);
   if (wanted.service) judge_.mark(Mark::service_request);
@@ -125,9 +125,9 @@ void Load::finished(ClientNode& client, std::uint32_t index, const IoCompletion&
   cluster_.hash = fold(
       cluster_.hash, done.user_data << 16 ^ static_cast<std::uint64_t>(done.result) << 10 ^ done.peer_errno);
   note(Journal::Kind::completed, client.id, io, static_cast<std::uint64_t>(done.result), done.peer_errno);
-  const bool unmapped = client.closing && says_not_open(done);
+  const bool unmapped = client.closing && is_not_open_error(done);
   books_.once.completed(done.user_data, done.result, done.peer_errno, now(),
-                        !cluster_.lied_to(index) && !unmapped);
+                        !cluster_.has_misbehaving_end(index) && !unmapped);
   if (judge_.failed() || !books_.book.knows(done.user_data)) return;
   BookedIo& booked = books_.book[io];
   client.promises->completed(io, done.result, booked.submitted, now(client));
@@ -146,13 +146,14 @@ void Load::finished(ClientNode& client, std::uint32_t index, const IoCompletion&
   watch_.moved_marks(booked);
   std::erase(books_.open_ios, io);
   --client.under_way;
-  if (booked.direction == Direction::read) --client.reads_under_way;
+  if (booked.direction == Direction::read) --client.reads_in_flight;
   ++books_.completions;
   if (done.result != Errc::ok) ++books_.errors;
   for (AppBuffer& buffer : client.buffers) {
     if (!buffer.busy || buffer.io != io) continue;
     // Read data is not checked if a fabric falsifies messages of this session.
-    if (booked.direction == Direction::read) booked.good = booked.good && !cluster_.lied_to(index);
+    if (booked.direction == Direction::read)
+      booked.good = booked.good && !cluster_.has_misbehaving_end(index);
     if (booked.direction == Direction::read && booked.good) check_read(buffer, booked, io);
     buffer.busy = false;
     buffer.left = digest_of(buffer.bytes);
@@ -237,7 +238,7 @@ void Load::disk_steps_due(ClientNode& client) {
 void Load::disk_result(ClientNode& client) {
   const std::uint32_t before = client.under_way;
   client.under_way = client.disks->under_way();
-  client.reads_under_way = client.disks->reads();
+  client.reads_in_flight = client.disks->reads();
   if (client.under_way != before)
     cluster_.hash = fold(cluster_.hash, std::uint64_t{client.id} << 32 ^ client.under_way);
 }
@@ -248,7 +249,7 @@ std::size_t Load::backlog() const {
   return count;
 }
 
-bool Load::nothing_under_way() const {
+bool Load::nothing_in_flight() const {
   return std::all_of(clients_.begin(), clients_.end(), [](const auto& client) {
     return client->under_way == 0 && client->left == 0 && client->wanted.empty() &&
            client->disk_steps.empty();

@@ -16,7 +16,7 @@ class Load : private Part {
   void disk_result(ClientNode&);
   // Number of requests of the script that wait for a buffer of their application.
   std::size_t backlog() const;
-  bool nothing_under_way() const;
+  bool nothing_in_flight() const;
 
  private:
   bool submit_one(ClientNode&, std::uint32_t index);

@@ -12,7 +12,7 @@
 
 #include "core/keyed/keyed_fabric.hpp"
 #include "core/record/recorder.hpp"
-#include "sim/net/basic/lying_fabric.hpp"
+#include "sim/net/basic/corrupting_fabric.hpp"
 #include "sim/net/basic/preflush_fabric.hpp"
 #include "sim/oracles/client_oracle.hpp"
 #include "sim/oracles/client_promises.hpp"
@@ -37,8 +37,8 @@ struct Node {
   unsigned fruitless = 0;  // consecutive polls at one instant that did nothing
   unsigned overdue = 0;    // consecutive polls that left a timer due
   std::unique_ptr<Fabric> sim;
-  std::unique_ptr<LyingFabric> lies;   // nullptr for an honest node
-  std::unique_ptr<NamedFabric> names;  // nullptr if the run has no host names
+  std::unique_ptr<CorruptingFabric> lies;  // nullptr for an honest node
+  std::unique_ptr<NamedFabric> names;      // nullptr if the run has no host names
   std::unique_ptr<PreflushFabric> preflushes;
   std::unique_ptr<GateWatch> gate;            // for a server that requires keys; otherwise nullptr
   std::unique_ptr<keyed::KeyedFabric> keyed;  // nullptr if the run has no keys
@@ -52,7 +52,7 @@ struct Node {
   std::string name() const { return id == 0 ? "server" : "client " + std::to_string(id); }
 
   // The fabric that the next layer is built on.
-  Fabric& outlet() {
+  Fabric& outermost_fabric() {
     if (keyed) return *keyed;
     if (preflushes) return *preflushes;
     if (names) return *names;
@@ -107,13 +107,13 @@ struct ClientNode : Node {
   std::vector<PathAddress> missing;               // removed paths that are to be added again
   std::array<PathAddress, kMaxPaths> address_of;  // by path
   std::uint64_t failovers_seen = 0;
-  std::array<std::uint64_t, kMaxPaths> lost_for{};  // by path, one bit per Reason
-  std::uint32_t losses = 0;                         // number of lost connected paths
-  std::uint32_t reads_under_way = 0;
+  std::array<std::uint64_t, kMaxPaths> loss_reasons{};  // by path, one bit per Reason
+  std::uint32_t losses = 0;                             // number of lost connected paths
+  std::uint32_t reads_in_flight = 0;
   bool probing = false;
   bool link_lost_once = false;
   bool leaving = false;  // a script closed it
-  bool at_two_servers = false;
+  bool split_over_servers = false;
 
   bool is_missing(const PathAddress& address) const {
     return std::any_of(missing.begin(), missing.end(),
@@ -127,10 +127,10 @@ struct ServerNode : Node {
   std::vector<StorageModel::Op> answers;  // completions of storage while the process was paused
   std::vector<std::uint32_t> session_of;  // client by session index
   std::vector<bool> session_up;
-  std::vector<unsigned> came_up;        // by session index, number of paths that connected
-  std::vector<PathState> path_state;    // by the path of its ConKeys
-  std::vector<std::uint64_t> lost_for;  // by link, one bit per Reason
-  bool retired = false;                 // a script closed it
+  std::vector<unsigned> came_up;            // by session index, number of paths that connected
+  std::vector<PathState> path_state;        // by the path of its ConKeys
+  std::vector<std::uint64_t> loss_reasons;  // by link, one bit per Reason
+  bool retired = false;                     // a script closed it
 };
 
 }  // namespace rtrs::sim

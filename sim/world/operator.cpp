@@ -44,7 +44,7 @@ void Operator::recover(ClientNode& client) {
   if (tried != 0) judge_.mark(Mark::operator_recover);
 }
 
-void Operator::add_missing(ClientNode& client) {
+void Operator::restore_missing_path(ClientNode& client) {
   const auto paths = client.driver->session().paths();
   std::size_t index = 0;
   while (index < paths.size() && paths[index].state != PathState::absent) ++index;
@@ -92,7 +92,7 @@ void Operator::operate(ClientNode& client, PathOperation operation, std::uint32_
       if (client.missing.size() == scenario_.paths) judge_.mark(Mark::all_removed);
       break;
     case PathOperation::add:
-      if (!client.missing.empty()) add_missing(client);
+      if (!client.missing.empty()) restore_missing_path(client);
       break;
     case PathOperation::policy:
       client.driver->session().set_policy(*client.fabric, now(client),
@@ -127,7 +127,7 @@ bool Operator::may_remove(const ClientNode& client, std::uint32_t path) const {
 }
 
 void Operator::closings_due() {
-  if (next_closing_ <= now()) close_somebody();
+  if (next_closing_ <= now()) close_random_node();
   if (server_.closing && server_.driver->closed()) {
     server_.closing.reset();
     if (std::exchange(server_.comes_back, false)) processes_.restart_now(server_.id);
@@ -147,7 +147,7 @@ void Operator::closings_due() {
   }
 }
 
-void Operator::close_somebody() {
+void Operator::close_random_node() {
   next_closing_ = now() + draw_exponential(choice_, microseconds(1), scenario_.close_gap, Label::closing);
   if (choice_.skips(Label::closing)) return;
   const ScopedGroup group(choice_, Label::closing);

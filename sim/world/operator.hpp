@@ -24,7 +24,7 @@ class Operator : private Part {
   void closings_due();
 
   void operate(ClientNode&, PathOperation, std::uint32_t path);
-  void add_missing(ClientNode&);
+  void restore_missing_path(ClientNode&);
 
  private:
   void change_paths(), recover_due();
@@ -32,7 +32,7 @@ class Operator : private Part {
   void recover(ClientNode&);
   void remove(ClientNode&, std::uint32_t path);
   bool may_remove(const ClientNode&, std::uint32_t path) const;
-  void close_somebody();
+  void close_random_node();
 
   Processes& processes_;
   Nanos next_operation_ = kNever, next_closing_ = kNever, next_recovery_ = kNever;

@@ -45,13 +45,13 @@ bool Phases::all_connected() {
       all = false;
       continue;
     }
-    if (!client->missing.empty() && !scenario_.removes_for_good) operator_.add_missing(*client);
+    if (!client->missing.empty() && !scenario_.removes_for_good) operator_.restore_missing_path(*client);
     // Adding a path fails until its removal is complete.
     if (!client->missing.empty() && (scenario_.removes_all || !scenario_.removes_for_good)) all = false;
     std::uint32_t connected = 0;
     const auto paths = client->driver->session().paths();
     for (unsigned path = 0; path < paths.size(); ++path) {
-      if (cluster_.is_astray(*client, path)) {
+      if (cluster_.leads_to_other_server(*client, path)) {
         // The operator finds the mistake when the path connects, or at the end of the faults.
         const PathState state = paths[path].state;
         if (state == PathState::absent || (!cluster_.healed && state != PathState::connected)) continue;
@@ -67,7 +67,7 @@ bool Phases::all_connected() {
       if (paths[path].state == PathState::closed)
         client->driver->session().reconnect_path(*client->fabric, now(*client), path);
     }
-    all = all && connected == cluster_.living_paths(*client);
+    all = all && connected == cluster_.live_paths(*client);
   }
   return all;
 }
@@ -89,7 +89,7 @@ void Phases::heal() {
 
 // A script may ask for more requests than its applications have buffers. The total time then has no known
 // bound, but the next request has to begin within the time of one request.
-bool Phases::work_off_backlog(Nanos each) {
+bool Phases::drain_backlog(Nanos each) {
   for (std::size_t left = load_.backlog(); left != 0; left = load_.backlog()) {
     const Nanos since = now();
     if (timeline_.run_while(since + each, [this, left] { return load_.backlog() < left; })) continue;
@@ -102,7 +102,7 @@ bool Phases::work_off_backlog(Nanos each) {
 
 // True if the client gets permits back only when an operator removes this path, because the path is dead and
 // the server cannot be asked.
-bool Phases::keeps_permits(const ClientNode& client, unsigned path) const {
+bool Phases::blocks_permits(const ClientNode& client, unsigned path) const {
   if (scenario_.can_fence() || !cluster_.is_dead(client, path) || !cluster_.out_of_permits(client))
     return false;
   const PathState state = client.driver->session().paths()[path].state;
@@ -110,10 +110,10 @@ bool Phases::keeps_permits(const ClientNode& client, unsigned path) const {
   return state != PathState::absent && state != PathState::closing && state != PathState::draining;
 }
 
-bool Phases::remove_path_that_keeps_permits() {
+bool Phases::remove_path_blocking_permits() {
   for (const auto& client : clients_) {
     for (unsigned path = 0; path < client->driver->session().paths().size(); ++path) {
-      if (!keeps_permits(*client, path)) continue;
+      if (!blocks_permits(*client, path)) continue;
       client->missing.push_back(client->address_of[path]);
       client->driver->session().remove_path(*client->fabric, now(*client), path);
       return true;
@@ -126,8 +126,8 @@ bool Phases::requests_end(Nanos each) {
   Nanos until = now() + each;
   bool removed = false;
   const auto over = [&] {
-    removed = remove_path_that_keeps_permits();
-    return removed || load_.nothing_under_way();
+    removed = remove_path_blocking_permits();
+    return removed || load_.nothing_in_flight();
   };
   while (timeline_.run_while(until, over)) {
     if (!removed) return true;
@@ -150,7 +150,7 @@ void Phases::liveness() {
     return cluster_.stalled("not every path is connected " + to_seconds(now() - from) +
                             " after the last fault");
   if (load_.backlog() != 0) {
-    if (!work_off_backlog(bound.requests())) return;
+    if (!drain_backlog(bound.requests())) return;
     from = now();
   }
   if (!requests_end(from + bound.requests() - now()))
@@ -174,7 +174,7 @@ void Phases::probe() {
   }
   const LivenessBound bound = liveness_bound(scenario_);
   const Nanos gaps = 2 * kMost * scenario_.workload.gap;  // before each request
-  if (!timeline_.run_while(now() + 2 * bound.request + gaps, [this] { return load_.nothing_under_way(); }))
+  if (!timeline_.run_while(now() + 2 * bound.request + gaps, [this] { return load_.nothing_in_flight(); }))
     cluster_.stalled("requests do not complete although every path is connected");
 }
 
@@ -182,14 +182,14 @@ void Phases::check_books() {
   disconnect_dead();
   const auto sessions = static_cast<std::int64_t>(scenario_.clients);
   const auto connections = [&](const ClientNode& client) {
-    return std::int64_t{cluster_.living_paths(client)} * scenario_.client.con_num;
+    return std::int64_t{cluster_.live_paths(client)} * scenario_.client.con_num;
   };
   const bool fresh_keys = fitted(scenario_.server, *server_.sim).always_invalidate;
   const std::int64_t keys = fresh_keys ? scenario_.server.queue_depth : 1;
   Holdings server{0, sessions, 0};
   for (const auto& client : clients_) {
     server.connections += connections(*client);
-    server.remote_keys += std::int64_t{cluster_.living_paths(*client)} * keys;
+    server.remote_keys += std::int64_t{cluster_.live_paths(*client)} * keys;
   }
   const auto expected = [&](const ClientNode& client) {
     const bool own = client.region != kNoRegion;
@@ -269,7 +269,7 @@ void Phases::play() {
   for (std::uint32_t index = 0; index < clients_.size(); ++index) processes_.start_client(index);
   if (scenario_.dead_links.from_start) cluster_.kill_links();
   cluster_.kill_addresses(false);
-  if (scenario_.dead_links.others_late) cluster_.cut_living();
+  if (scenario_.dead_links.others_late) cluster_.cut_live_links();
   const LivenessBound bound = liveness_bound(scenario_);
   if (scenario_.faults_from_start) script_.start();
   if (!scenario_.faults_from_start && !connects_in_time()) return;

@@ -41,9 +41,9 @@ class Phases : private Part {
   void close();
   bool all_connected();
   bool devices_open();
-  bool work_off_backlog(Nanos each);
-  bool keeps_permits(const ClientNode&, unsigned path) const;
-  bool remove_path_that_keeps_permits();
+  bool drain_backlog(Nanos each);
+  bool blocks_permits(const ClientNode&, unsigned path) const;
+  bool remove_path_blocking_permits();
   bool requests_end(Nanos each);
   void disconnect_dead();
 

@@ -46,10 +46,11 @@ void Processes::start_server() {
   server.hearts = watch_of(server, scenario_.server.heartbeat);
   server.sim = cluster_.open_fabric(server.id);
   server.lies.reset();
-  if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
-  if (scenario_.keys) ask_for_keys(server.outlet());
-  server.fabric = std::make_unique<WatchedFabric>(server.outlet(), *server.hearts, server.clock);
-  server.fabric->watch_crowds(judge_, scenario_.server);
+  if (scenario_.liar == server.id)
+    server.lies = std::make_unique<CorruptingFabric>(*server.sim, kUserHeaderBytes);
+  if (scenario_.keys) ask_for_keys(server.outermost_fabric());
+  server.fabric = std::make_unique<WatchedFabric>(server.outermost_fabric(), *server.hearts, server.clock);
+  server.fabric->watch_connect_requests(judge_, scenario_.server);
   server.fabric->watch_connections(judge_, "server", {});
   cluster_.record(server, "server", "server");
   const unsigned life = server.starts;
@@ -76,7 +77,7 @@ void Processes::start_client(std::uint32_t index) {
   client.paused_until = client.failovers_seen = 0;
   ++client.starts;
   client.without_path = {};
-  client.leaving = client.at_two_servers = false;
+  client.leaving = client.split_over_servers = false;
   client.missing.clear();
   client.hearts = watch_of(client, scenario_.client.heartbeat);
   client.promises = std::make_unique<ClientPromises>(judge_, scenario_.client,
@@ -84,12 +85,14 @@ void Processes::start_client(std::uint32_t index) {
   for (const auto& oracle : client.oracles) oracle->started();
   client.sim = cluster_.open_fabric(client.id);
   client.lies.reset();
-  if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);
+  if (scenario_.liar == client.id)
+    client.lies = std::make_unique<CorruptingFabric>(*client.sim, kUserHeaderBytes);
   resolve_names(client);
   client.preflushes.reset();
-  if (scenario_.workload.preflushes) client.preflushes = std::make_unique<PreflushFabric>(client.outlet());
-  if (scenario_.keys) prove_key(client, client.outlet());
-  client.fabric = std::make_unique<WatchedFabric>(client.outlet(), *client.hearts, client.clock);
+  if (scenario_.workload.preflushes)
+    client.preflushes = std::make_unique<PreflushFabric>(client.outermost_fabric());
+  if (scenario_.keys) prove_key(client, client.outermost_fabric());
+  client.fabric = std::make_unique<WatchedFabric>(client.outermost_fabric(), *client.hearts, client.clock);
   client.fabric->watch_connections(judge_, "client " + std::to_string(client.id),
                                    limits_of(scenario_.client));
   client.fabric->watch_fences(judge_, "client " + std::to_string(client.id), scenario_.client.fence_timeout);
@@ -131,9 +134,9 @@ void Processes::start_client(std::uint32_t index) {
     judge_.fail(Oracle::legality, now(), std::string("the client cannot open: ") + to_string(opened));
 }
 
-void Processes::ask_for_keys(Fabric& outlet) {
+void Processes::ask_for_keys(Fabric& outermost_fabric) {
   RTRS_ASSERT(server_.keyed == nullptr);
-  server_.gate = std::make_unique<GateWatch>(outlet, judge_, server_.clock);
+  server_.gate = std::make_unique<GateWatch>(outermost_fabric, judge_, server_.clock);
   server_.keyed = std::make_unique<keyed::KeyedFabric>(*server_.gate);
   std::vector<keyed::SharedKey> keys;
   for (std::uint32_t client = 0; client < clients_.size(); ++client)
@@ -143,9 +146,9 @@ void Processes::ask_for_keys(Fabric& outlet) {
   server_.keyed->ask(keyed::toy_mac, secret, keys, keyed::Mode::require);
 }
 
-void Processes::prove_key(ClientNode& client, Fabric& outlet) {
+void Processes::prove_key(ClientNode& client, Fabric& outermost_fabric) {
   RTRS_ASSERT(client.keyed == nullptr);
-  client.keyed = std::make_unique<keyed::KeyedFabric>(outlet);
+  client.keyed = std::make_unique<keyed::KeyedFabric>(outermost_fabric);
   client.keyed->prove(keyed::toy_mac, shared_key(cluster_.options.seed, client.id - 1));
 }
 

@@ -63,7 +63,7 @@ void Processes::crash(Node& node) {
       books_.once.abandoned(static_cast<std::uint32_t>(io));
     }
     std::erase_if(books_.open_ios, [&](std::uint32_t io) { return books_.book[io].client == node.id - 1; });
-    client.under_way = client.reads_under_way = 0;
+    client.under_way = client.reads_in_flight = 0;
   }
   node.free_fabrics();
 }
@@ -88,9 +88,9 @@ void Processes::restart_all() {
 
 void Processes::draw_limits() {
   ServerConfig& server = scenario_.server;
-  server.queue_depth = usual_server_.queue_depth;
-  server.chunk_size = usual_server_.chunk_size;
-  server.max_hdr_size = usual_server_.max_hdr_size;
+  server.queue_depth = default_server_config_.queue_depth;
+  server.chunk_size = default_server_config_.chunk_size;
+  server.max_hdr_size = default_server_config_.max_hdr_size;
   if (!scenario_.server_changes || cluster_.healed || choice_.draw(2, Label::cruel) == 0) return;
   cluster_.reconfigured = true;
   static constexpr std::array<std::uint16_t, 6> kDepths{8, 1, 2, 3, 5, 16};
@@ -108,13 +108,14 @@ void Processes::draw_limits() {
 
 void Processes::settle_limits() {
   if (!cluster_.reconfigured || scenario_.directed) return;
-  if (scenario_.server != usual_server_) restart_now(server_.id);
+  if (scenario_.server != default_server_config_) restart_now(server_.id);
   for (const auto& client : clients_) {
     const Client& session = client->driver->session();
     // The limits of a client reveal the server's queue depth only if the client's own limit is higher.
     const bool tells = session.depth() < scenario_.client.max_depth;
-    const bool usual = tells && session.depth() == usual_server_.queue_depth &&
-                       session.max_io_size() == usual_server_.chunk_size - usual_server_.max_hdr_size;
+    const bool usual =
+        tells && session.depth() == default_server_config_.queue_depth &&
+        session.max_io_size() == default_server_config_.chunk_size - default_server_config_.max_hdr_size;
     // A client without a session may be about to receive the old limits.
     if (!usual) restart_now(client->id);
   }
@@ -149,7 +150,7 @@ void Processes::delay_disks() {
     if (choice_.draw(2, Label::late_disk) == 0) continue;
     judge_.mark(Mark::disk_late);
     const Nanos time = scenario_.interval * (1 + choice_.draw(12, Label::late_disk));
-    disks_->keep_away(name, Disks::draw_absence(choice_), now() + time);
+    disks_->refuse_opens(name, Disks::draw_open_errno(choice_), now() + time);
   }
 }
 

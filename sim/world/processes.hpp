@@ -11,7 +11,7 @@ namespace rtrs::sim {
 class Processes : private Part {
  public:
   Processes(Cluster& cluster, Books& books, Crowd& crowd)
-      : Part(cluster), books_(books), crowd_(crowd), usual_server_(cluster.scenario.server) {}
+      : Part(cluster), books_(books), crowd_(crowd), default_server_config_(cluster.scenario.server) {}
 
   void start_server(), start_client(std::uint32_t index);
   void carry_out(const WorldFault&);
@@ -33,14 +33,14 @@ class Processes : private Part {
  private:
   std::unique_ptr<HeartbeatWatch> watch_of(const Node&, HeartbeatConfig);
   void pause(Node&, Nanos until), restart(NodeId), crash(Node&);
-  void ask_for_keys(Fabric& outlet);
-  void prove_key(ClientNode&, Fabric&outlet), resolve_names(ClientNode&);
+  void ask_for_keys(Fabric& outermost_fabric);
+  void prove_key(ClientNode&, Fabric&outermost_fabric), resolve_names(ClientNode&);
   void draw_limits();
   void change_disks(), delay_disks(), crash_disks(NodeId);
 
   Books& books_;
   Crowd& crowd_;
-  const ServerConfig usual_server_;  // configuration at the end of the run
+  const ServerConfig default_server_config_;  // configuration at the end of the run
   std::optional<Death> next_death_;
 };
 

@@ -137,7 +137,7 @@ void draw_probe(ChoiceSource& choice, Scenario& s) {
 
 // Draws options that leave no slack. Most worlds have none of them, so that they have time for long sequences
 // of events.
-void draw_cruelty(ChoiceSource& choice, Scenario& s) {
+void draw_extreme_options(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::cruel);
   if (!choice.hits(30, 100, Label::cruel)) return;
   const auto happens = [&choice](std::uint32_t percent) {
@@ -191,7 +191,7 @@ void draw_disks(ChoiceSource& choice, Scenario& s) {
       has(s.client.extensions & s.server.extensions, wire::Extensions::fence | wire::Extensions::generation);
   if (!s.workload.block_device || s.client.seed / 384 % 2 != 0 || !s.fenced || s.same_identity) return;
   if (!says_instance) return;
-  take_block_device_away(s);
+  remove_block_device(s);
   const ScopedGroup group(choice, Label::disk);
   WorkloadOptions& load = s.workload;
   load.disks = 1 + choice.draw(3, Label::disk);
@@ -228,7 +228,7 @@ void draw_session_limits(Scenario& s) {
 
 // More than two clients, an operator who also removes the last path of a session, and paths that wait without
 // limit while another path tries to create the session. Derived from the client seed instead of a draw.
-void draw_company(Scenario& s) {
+void draw_extra_clients(Scenario& s) {
   const std::uint64_t number = s.client.seed / 1536;
   if (s.clients == 2 && number % 3 == 1) s.clients = 3 + number / 3 % 2;
   s.removes_all = s.admin_gap != kNever && number / 6 % 2 == 1;
@@ -361,14 +361,14 @@ Scenario draw_scenario(ChoiceSource& choice, bool over_tcp, bool over_adapters) 
   s.fenced = s.client.fence_failed == UnfencedReplay::wait &&
              (s.can_fence() || s.client.kernel_peer == UnfencedReplay::wait);
   draw_rare_options(choice, s);
-  draw_company(s);
+  draw_extra_clients(s);
   draw_dead_links(choice, s);
   draw_crowd(choice, s.faults);
   draw_session_limits(s);
   draw_probe(choice, s);
   draw_block_device(s);
   draw_disks(choice, s);
-  draw_cruelty(choice, s);
+  draw_extreme_options(choice, s);
   draw_other_server(s);
   draw_closings(choice, s);
   draw_other_disks(choice, s);
@@ -381,14 +381,14 @@ Scenario draw_scenario(ChoiceSource& choice, bool over_tcp, bool over_adapters) 
   return s;
 }
 
-void take_block_device_away(Scenario& s) {
+void remove_block_device(Scenario& s) {
   s.workload.disks = 0;
   if (!std::exchange(s.workload.block_device, false)) return;
   s.storage.sectors /= kSectorsPerBlock;
   s.server.max_hdr_size = kHeaderBytes;
 }
 
-void take_fence_away(Scenario& s) {
+void disable_fence(Scenario& s) {
   s.client.extensions &= ~wire::Extensions::fence;
   s.server.extensions &= ~wire::Extensions::fence;
   s.client.kernel_peer = UnfencedReplay::replay;

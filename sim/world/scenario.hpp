@@ -99,7 +99,7 @@ struct Scenario {
   Script script;
   Play play;
   bool directed = false;
-  // Node whose fabric violates the protocol (see sim/net/basic/lying_fabric.hpp). kNone: none.
+  // Node whose fabric violates the protocol (see sim/net/basic/corrupting_fabric.hpp). kNone: none.
   NodeId liar = kNone;
   std::uint32_t poll_batch = 0;   // maximum number of events per poll of a fabric; 0: no limit
   bool server_changes = false;    // a restarted server may have other limits
@@ -141,9 +141,9 @@ Scenario draw_scenario(ChoiceSource&, bool over_tcp = false, bool over_adapters 
 // Options of the TCP fabric for this world: CRC and timeouts.
 tcp::TcpOptions tcp_options(const Scenario&);
 // Changes the scenario so that requests go directly to the session.
-void take_block_device_away(Scenario&);
+void remove_block_device(Scenario&);
 // Disables the fence, but judges the world as if it were enabled.
-void take_fence_away(Scenario&);
+void disable_fence(Scenario&);
 
 // Time limits for the recovery after the last fault, term by term.
 struct LivenessBound {

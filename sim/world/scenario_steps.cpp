@@ -48,7 +48,7 @@ Numbers numbers_of(const Step& step) {
   }
 }
 
-bool may_be_the_server(Step::Verb verb) {
+bool may_target_server(Step::Verb verb) {
   return verb == Step::Verb::crash || verb == Step::Verb::restart || verb == Step::Verb::pause ||
          verb == Step::Verb::lie || verb == Step::Verb::inject || verb == Step::Verb::shortage;
 }
@@ -63,7 +63,7 @@ std::string one_of(std::string_view what, std::uint64_t low, std::uint64_t high,
 std::string stranger(const Step& step, const Scenario& world) {
   if (!word_of(step, "client").empty()) {
     if (step.client > world.clients) return one_of("clients", 1, world.clients, "clients");
-    if (step.client == 0 && !may_be_the_server(step.verb))
+    if (step.client == 0 && !may_target_server(step.verb))
       return " needs a client number of 1 or more; 0 is the server";
   }
   const unsigned paths = world.paths + (world.other_server ? 1 : 0);

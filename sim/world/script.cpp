@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/proto/errc.hpp"
-#include "sim/net/basic/lying_fabric.hpp"
+#include "sim/net/basic/corrupting_fabric.hpp"
 #include "sim/oracles/marks.hpp"
 
 namespace rtrs::sim {
@@ -98,7 +98,7 @@ const VerbInfo& info_of(const Step& step) {
 }
 
 // Formats the words of a verb, for example "client= path= ways=".
-std::string words_text(const VerbInfo& verb) {
+std::string format_words(const VerbInfo& verb) {
   std::string text;
   std::string_view words = verb.words;
   for (std::string_view word = next_word(words); !word.empty(); word = next_word(words))
@@ -156,7 +156,7 @@ std::string set_word(Step& step, std::string_view name, std::string_view text) {
   if (known)
     return "not understood: " + whole + (is_time(name) ? "; a time has a unit: s, ms, us or ns" : "");
   return std::string(verb.name) + " takes no " + whole +
-         (verb.words.empty() ? "" : "; its words are " + words_text(verb));
+         (verb.words.empty() ? "" : "; its words are " + format_words(verb));
 }
 
 bool number_exists(const Step& step) {
@@ -247,7 +247,7 @@ std::string steps_text() {
       all +=
           "steps of the disks 0, 1, ... that workload.disks gives each client; urtrs-replay simulate writes "
           "them:\n";
-    std::string line = "  " + std::string(one.name) + " " + words_text(one);
+    std::string line = "  " + std::string(one.name) + " " + format_words(one);
     line.resize(std::max<std::size_t>(line.size() + 2, 46), ' ');
     all += line + (one.waits ? "waits: " : "") + std::string(one.text) + "\n";
   }

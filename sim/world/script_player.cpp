@@ -250,10 +250,10 @@ bool ScriptPlayer::has_happened(const Step& step) {
     case Verb::errors:
       return books_.errors >= step.number;
     case Verb::ended:
-      return client != nullptr && step.path < kMaxPaths && (client->lost_for[step.path] & reason) != 0;
+      return client != nullptr && step.path < kMaxPaths && (client->loss_reasons[step.path] & reason) != 0;
     case Verb::dropped: {
       const LinkId link = cluster_.link_of(step);
-      return link < server_.lost_for.size() && (server_.lost_for[link] & reason) != 0;
+      return link < server_.loss_reasons.size() && (server_.loss_reasons[link] & reason) != 0;
     }
     case Verb::reached:
       watch_.counted_marks();
@@ -366,7 +366,7 @@ void ScriptPlayer::disk_step(const Step& step) {
       disk.writable = step.number == 0;
       return;
     case Step::Verb::take_away:
-      disk.is_to_be_taken_away = true;
+      disk.removal_planned = true;
       return;
     case Step::Verb::fail_sync:
       disk.next_sync_fails = true;

@@ -78,7 +78,7 @@ void ServerHost::session_closed(std::uint16_t session) {
 void ServerHost::raw_request(const ServerEvent& event) {
   std::uint32_t words[2] = {};
   std::uint64_t numbers[2] = {};
-  const bool lies = cluster_.lied_to(server_.session_of[event.id.session]);
+  const bool lies = cluster_.has_misbehaving_end(server_.session_of[event.id.session]);
   StorageModel::Op op;
   op.id = event.id;
   op.direction = event.direction;
@@ -117,7 +117,7 @@ void ServerHost::block_request(const block::StartStorage& action) {
   op.data = action.data;
   op.lba = action.sector * kSectorsPerBlock;
   op.io = request_of(action);
-  op.nameless = action.prio == 0;
+  op.unidentified = action.prio == 0;
   const bool kind = action.opcode == wire::rnbd::Opcode::write || action.opcode == wire::rnbd::Opcode::read;
   if (op.io == 0 || !kind || action.data.size() != action.bytes) {
     if (scenario_.fenced)
@@ -188,7 +188,7 @@ void ServerHost::storage_due() {
       continue;
     }
     books_.once.served(due.op.io, due.op.error);
-    if (due.op.nameless) served_nameless(due.op);
+    if (due.op.unidentified) served_unidentified(due.op);
     if (due.op.io < last_answered_) judge_.mark(Mark::answers_overtake);
     last_answered_ = std::max(last_answered_, due.op.io);
     if (due.op.error > 511) judge_.mark(Mark::errno_too_large);
@@ -229,7 +229,7 @@ void ServerHost::spoil(const StorageModel::Op& op) {
 }
 
 // The response may complete any matching request.
-void ServerHost::served_nameless(const StorageModel::Op& op) {
+void ServerHost::served_unidentified(const StorageModel::Op& op) {
   for (const std::uint32_t io : books_.open_ios) {
     const BookedIo& booked = books_.book[io];
     const bool inside =

@@ -27,7 +27,7 @@ class ServerHost : private Part, private ServerUser {
   void raw_request(const ServerEvent&) override;
   void block_request(const block::StartStorage&) override;
   void begin_storage(const StorageModel::Op&);
-  void served_nameless(const StorageModel::Op&);
+  void served_unidentified(const StorageModel::Op&);
   bool belongs_to(const block::StartStorage&, std::uint32_t io) const;
   std::uint32_t request_of(const block::StartStorage&) const;
   void spoil(const StorageModel::Op&);

@@ -7,8 +7,8 @@
 
 namespace rtrs::sim {
 
-Scenario calm_scenario(ChoiceSource& choice) {
-  CalmChoice calm;
+Scenario base_scenario(ChoiceSource& choice) {
+  ZeroChoice calm;
   Scenario s = draw_scenario(calm);
   s.directed = true;
   s.paths = 2;
@@ -46,7 +46,7 @@ WorldResult play_story(const Story& story, std::string_view steps) {
     script.push_back(*step);
   }
   SeededChoice shape(~story.seed);
-  Scenario scenario = calm_scenario(shape);
+  Scenario scenario = base_scenario(shape);
   scenario.clients = story.clients;
   scenario.paths = story.paths;
   scenario.workload.requests = story.requests;

@@ -18,7 +18,7 @@ namespace rtrs::sim {
 
 // A calm directed scenario: two paths of three connections, one heartbeat per second, eight permits, some
 // load. Different `choice` only changes the seed of the clients.
-Scenario calm_scenario(ChoiceSource& choice);
+Scenario base_scenario(ChoiceSource& choice);
 // Sets the script and the bounds that follow from it. Call it last, because the bounds depend on all options.
 void set_script(Scenario&, Script);
 

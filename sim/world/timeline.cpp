@@ -102,14 +102,14 @@ void Timeline::poll_nodes() {
 void Timeline::faults_due() {
   std::vector<WorldFault> faults;
   cluster_.faults.advance(network_, choice_, faults);
-  for (const Strike& strike : cluster_.faults.strikes())
+  for (const FaultRecord& strike : cluster_.faults.strikes())
     note(Journal::Kind::struck, kNone, static_cast<std::uint64_t>(strike.which), strike.until,
          place_of(strike));
   for (const WorldFault& fault : faults) processes_.carry_out(fault);
 }
 
 // Packs the place of a fault for the journal.
-std::uint64_t Timeline::place_of(const Strike& strike) const {
+std::uint64_t Timeline::place_of(const FaultRecord& strike) const {
   constexpr std::uint64_t kAny = 0xffff;
   const auto packed = [](std::uint64_t client, std::uint64_t path, std::uint64_t con, std::uint64_t way) {
     return way << 48 | con << 32 | path << 16 | client;
@@ -120,15 +120,15 @@ std::uint64_t Timeline::place_of(const Strike& strike) const {
     return packed(info.client, info.client_port, con, way);
   };
   switch (strike.target) {
-    case Strike::Target::everything:
+    case FaultRecord::Target::everything:
       break;
-    case Strike::Target::node:
+    case FaultRecord::Target::node:
       return strike.id == 0 ? packed(kAny, kAny, kAny, 0) : packed(strike.id, kAny, kAny, 0);
-    case Strike::Target::link:
+    case FaultRecord::Target::link:
       return at(strike.id, kAny);
-    case Strike::Target::path:
+    case FaultRecord::Target::path:
       return at(network_.qp_info(strike.id).link, kAny);
-    case Strike::Target::connection: {
+    case FaultRecord::Target::connection: {
       const QpInfo qp = network_.qp_info(strike.id);
       return at(qp.link, qp.key.con);
     }

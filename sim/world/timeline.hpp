@@ -55,7 +55,7 @@ class Timeline : private Part {
   Nanos wake(const Node&, Nanos deadline, Nanos timer) const;
   void poll_nodes();
   void faults_due();
-  std::uint64_t place_of(const Strike&) const;
+  std::uint64_t place_of(const FaultRecord&) const;
 
   Watch& watch_;
   Crowd& crowd_;

@@ -90,7 +90,7 @@ std::array<Nanos, kMaxPaths> Watch::waiting_since(const ClientNode& client) cons
   return since;
 }
 
-bool Watch::path_in_motion() const {
+bool Watch::any_path_changing() const {
   for (const auto& client : clients_) {
     if (!client->up) continue;
     for (const PathStatus& path : client->driver->session().paths())
@@ -104,10 +104,10 @@ bool Watch::has_nothing_to_do(const Node& node, Nanos deadline) const {
 }
 
 void Watch::watch_timer(Node& node, Nanos timer) {
-  constexpr unsigned kMostPolls = 1000;
+  constexpr unsigned kMaxPolls = 1000;
   node.overdue = timer <= now(node) ? node.overdue + 1 : 0;
-  if (node.overdue > kMostPolls)
-    cluster_.stalled(name_of(node) + " has a timer that stays due, polled " + std::to_string(kMostPolls) +
+  if (node.overdue > kMaxPolls)
+    cluster_.stalled(name_of(node) + " has a timer that stays due, polled " + std::to_string(kMaxPolls) +
                      " times");
 }
 
@@ -134,17 +134,18 @@ void Watch::check_idle(Nanos until) {
 
 // Number of undelivered messages that a probe of the client covers: its own, and between peers that support
 // the probe also the responses.
-std::uint32_t Watch::withheld_messages(const ClientNode& client, QpId qp) const {
+std::uint32_t Watch::undelivered_messages(const ClientNode& client, QpId qp) const {
   const QpInfo info = network_.qp_info(qp);
   if (!client.up || !client.hearts->is_connected(info.key.place())) return 0;
-  if (scenario_.can_probe()) return network_.withheld_messages(qp) + network_.withheld_messages(info.peer);
-  return scenario_.client.probe_deliveries ? network_.withheld_messages(qp) : 0;
+  if (scenario_.can_probe())
+    return network_.undelivered_messages(qp) + network_.undelivered_messages(info.peer);
+  return scenario_.client.probe_deliveries ? network_.undelivered_messages(qp) : 0;
 }
 
 // A hung connection must be detected within the dead-peer time: by the client if both peers support the
 // probe, otherwise by the side that posted the undelivered message, if that side probes deliveries.
 void Watch::check_hung() {
-  std::erase_if(withheld_, [this](const Withheld& one) {
+  std::erase_if(undelivered_, [this](const Undelivered& one) {
     const auto& hung = network_.hung();
     return std::find(hung.begin(), hung.end(), one.qp) == hung.end();
   });
@@ -152,14 +153,14 @@ void Watch::check_hung() {
     const QpInfo info = network_.qp_info(qp);
     if (info.node > clients_.size()) continue;  // connection of the attacker
     const ClientNode& client = *clients_[info.node - 1];
-    auto at =
-        std::find_if(withheld_.begin(), withheld_.end(), [qp](const Withheld& one) { return one.qp == qp; });
+    auto at = std::find_if(undelivered_.begin(), undelivered_.end(),
+                           [qp](const Undelivered& one) { return one.qp == qp; });
     // Messages that were in flight when the hang began may belong to a completed fence.
-    if (at == withheld_.end())
-      at = withheld_.insert(at, Withheld{qp, kNever, kNever, kNever, withheld_messages(client, qp)});
+    if (at == undelivered_.end())
+      at = undelivered_.insert(at, Undelivered{qp, kNever, kNever, kNever, undelivered_messages(client, qp)});
     const bool connected = client.up && client.hearts->is_connected(info.key.place());
-    const bool asks = connected && network_.withholds(qp);
-    const bool answers = network_.withholds(info.peer);
+    const bool asks = connected && network_.has_undelivered(qp);
+    const bool answers = network_.has_undelivered(info.peer);
     const bool probes = scenario_.can_probe();
     const bool by_client =
         probes ? connected && (asks || answers) : asks && scenario_.client.probe_deliveries;
@@ -174,8 +175,8 @@ void Watch::check_hung() {
 
 // A client that waits for the response to a fence probes the connection that carried the fence. The wait ends
 // when the fenced path reconnects; then only later messages count.
-void Watch::watch_fence(const ClientNode& client, Withheld& one) {
-  const std::uint32_t messages = withheld_messages(client, one.qp);
+void Watch::watch_fence(const ClientNode& client, Undelivered& one) {
+  const std::uint32_t messages = undelivered_messages(client, one.qp);
   if (one.of_fence != kNever && client.last_connected > one.of_fence) {
     one.of_fence = kNever;
     one.fences_over = messages;
@@ -186,7 +187,7 @@ void Watch::watch_fence(const ClientNode& client, Withheld& one) {
 }
 
 // Number of paths that connected in the current session of the client at this server.
-unsigned Watch::paths_that_came_up(const ClientNode& client, bool astray) const {
+unsigned Watch::count_connected_paths(const ClientNode& client, bool astray) const {
   const std::uint32_t index = client.id - 1;
   if (astray) return cluster_.other_server->came_up("client" + std::to_string(index));
   unsigned paths = 0;
@@ -199,7 +200,7 @@ unsigned Watch::paths_that_came_up(const ClientNode& client, bool astray) const 
 // joined a session that this attempt left at the wrong server: the protocol cannot distinguish the two
 // servers.
 void Watch::check_one_server(ClientNode& client, unsigned path) {
-  const bool astray = cluster_.is_astray(client, path);
+  const bool astray = cluster_.leads_to_other_server(client, path);
   if (astray) {
     judge_.mark(Mark::astray);
     // The wrong server cannot prove anything about requests that the right server still executes.
@@ -211,15 +212,15 @@ void Watch::check_one_server(ClientNode& client, unsigned path) {
   unsigned beside = 0, elsewhere = 0;
   for (unsigned other = 0; other < paths.size(); ++other) {
     if (other == path || paths[other].state != PathState::connected) continue;
-    ++(cluster_.is_astray(client, other) == astray ? beside : elsewhere);
+    ++(cluster_.leads_to_other_server(client, other) == astray ? beside : elsewhere);
   }
   if (elsewhere == 0 || beside != 0) return;
   // If this path is the only one that ever connected, it created the session that it asked to join.
-  if (client.fabric->joins(path) && paths_that_came_up(client, astray) != 1) {
-    client.at_two_servers = true;
+  if (client.fabric->joins(path) && count_connected_paths(client, astray) != 1) {
+    client.split_over_servers = true;
     judge_.mark(Mark::joined_astray);
   }
-  if (client.at_two_servers) return;
+  if (client.split_over_servers) return;
   judge_.fail(Oracle::one_server, now(),
               "client " + std::to_string(client.id) + " made a session over path " + std::to_string(path) +
                   " and has " + std::to_string(elsewhere) + " paths to another server");
@@ -227,7 +228,7 @@ void Watch::check_one_server(ClientNode& client, unsigned path) {
 
 void Watch::failover_marks(ClientNode& client) {
   const ClientStats& stats = client.driver->session().stats();
-  if (stats.refused_messages != 0 && !cluster_.lied_to(client.id - 1))
+  if (stats.refused_messages != 0 && !cluster_.has_misbehaving_end(client.id - 1))
     judge_.fail(Oracle::legality, now(), "the client refused a message of the server");
   if (stats.stale_responses != 0) judge_.mark(Mark::stale_response);
   if (stats.unproven_failures != 0) {

@@ -35,7 +35,7 @@ class Watch : private Part {
   // --- paths ---
   void check_attempt(const Node&, std::size_t path, bool same_attempt);
   void check_one_server(ClientNode&, unsigned path);
-  bool path_in_motion() const;
+  bool any_path_changing() const;
   void note_pairs();
 
   // --- marks (watch_marks.cpp) ---
@@ -49,24 +49,24 @@ class Watch : private Part {
 
  private:
   // Undelivered messages of a hung connection, and since when; kNever: none.
-  struct Withheld {
+  struct Undelivered {
     QpId qp = kNone;                               // client end
     Nanos by_client = kNever, by_server = kNever;  // messages whose loss this side must detect
     Nanos of_fence = kNever;                       // a fence or its response
     std::uint32_t fences_over = 0;                 // fences that no client waits for any more
   };
 
-  void shape_marks();
+  void mark_options();
   void reason_marks(Reason at_server);
   bool has_nothing_to_do(const Node&, Nanos deadline) const;
-  std::uint32_t withheld_messages(const ClientNode&, QpId) const;
-  void watch_fence(const ClientNode&, Withheld&);
-  unsigned paths_that_came_up(const ClientNode&, bool astray) const;
+  std::uint32_t undelivered_messages(const ClientNode&, QpId) const;
+  void watch_fence(const ClientNode&, Undelivered&);
+  unsigned count_connected_paths(const ClientNode&, bool astray) const;
 
   Books& books_;
   KeyHygiene keys_;
   Pairs pairs_{};
-  std::vector<Withheld> withheld_;
+  std::vector<Undelivered> undelivered_;
 };
 
 }  // namespace rtrs::sim

@@ -7,11 +7,11 @@
 namespace rtrs::sim {
 
 Watch::Watch(Cluster& cluster, Books& books) : Part(cluster), books_(books), keys_(cluster.judge) {
-  shape_marks();
+  mark_options();
 }
 
 // Marks that depend on the options of a run.
-void Watch::shape_marks() {
+void Watch::mark_options() {
   const Scenario& s = scenario_;
   const auto mark = [this](bool holds, Mark which) {
     if (holds) judge_.mark(which);
@@ -79,7 +79,7 @@ void Watch::counted_marks() {
 // Called when a client path is lost or an attempt fails.
 void Watch::client_reason(ClientNode& client, const PathChanged& path, bool was_connected) {
   if (cluster_.closing) return;
-  client.lost_for[path.path] |= std::uint64_t{1} << static_cast<unsigned>(path.reason);
+  client.loss_reasons[path.path] |= std::uint64_t{1} << static_cast<unsigned>(path.reason);
   if (was_connected) ++client.losses;
   if (!was_connected && path.state == PathState::draining) judge_.mark(Mark::lost_half_open);
   if (path.attempt >= 3) judge_.mark(Mark::third_attempt);
@@ -88,7 +88,7 @@ void Watch::client_reason(ClientNode& client, const PathChanged& path, bool was_
       judge_.mark(Mark::heartbeat_lost);
       const LinkId link = network_.link(client.id, path.path, server_.id, path.path);
       const auto silent = std::uint64_t{1} << static_cast<unsigned>(Reason::heartbeat_lost);
-      if (link < server_.lost_for.size() && (server_.lost_for[link] & silent) != 0)
+      if (link < server_.loss_reasons.size() && (server_.loss_reasons[link] & silent) != 0)
         judge_.mark(Mark::both_silent);
       return;
     }
@@ -140,12 +140,12 @@ void Watch::server_reason(std::size_t number, Reason reason, Nanos at) {
   const LinkId link = cluster_.server_link(number);
   const std::uint32_t client = link == kNone ? kNone : network_.link_info(link).client - 1;
   if (link != kNone) {
-    if (server_.lost_for.size() <= link) server_.lost_for.resize(link + 1);
-    server_.lost_for[link] |= std::uint64_t{1} << static_cast<unsigned>(reason);
+    if (server_.loss_reasons.size() <= link) server_.loss_reasons.resize(link + 1);
+    server_.loss_reasons[link] |= std::uint64_t{1} << static_cast<unsigned>(reason);
   }
   if (!cluster_.closing) reason_marks(reason);
   // If the last connection of the path has ended, its client is unknown.
-  const bool by_liar = link == kNone ? scenario_.liar != kNone : cluster_.lied_to(client);
+  const bool by_liar = link == kNone ? scenario_.liar != kNone : cluster_.has_misbehaving_end(client);
   if (reason == Reason::protocol_violation && !by_liar && network_.stats().corrupted == 0)
     judge_.fail(Oracle::legality, at,
                 "server: path " + std::to_string(number % kMaxPaths) + " of session " +

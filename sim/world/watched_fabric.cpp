@@ -12,7 +12,7 @@ Result<Region> WatchedFabric::booked(Result<Region> region) {
   return known(std::move(region));
 }
 
-void WatchedFabric::tell_crowds(const FabricEvent& event) {
+void WatchedFabric::update_crowd_watch(const FabricEvent& event) {
   std::visit(Overloaded{
                  [this](const event::ConnectRequested& one) {
                    crowds_->asked(one.request, one.host, one.private_data);
@@ -45,7 +45,7 @@ void WatchedFabric::closed(ConKey key) {
   live_.pop_back();
 }
 
-void WatchedFabric::tell_connections(const FabricEvent& event, Nanos now) {
+void WatchedFabric::update_connection_watch(const FabricEvent& event, Nanos now) {
   std::visit(Overloaded{
                  [&](const event::AddressesFound& one) { connections_->found(one.key, one.count, now); },
                  [&](const event::Connected& one) { connections_->up(one.key, now); },
@@ -65,8 +65,8 @@ std::size_t WatchedFabric::poll(Nanos now, std::span<FabricEvent> events) noexce
   const auto received = [&, this](ConKey key) { watch_.received(key.place(), clock_.true_time(now)); };
   for (const FabricEvent& event : events.first(count)) {
     left_keys_.happened(event);
-    if (crowds_) tell_crowds(event);
-    if (connections_) tell_connections(event, now);
+    if (crowds_) update_crowd_watch(event);
+    if (connections_) update_connection_watch(event, now);
     std::visit(Overloaded{
                    [&](const event::ImmReceived& one) { received(one.key); },
                    [&](const event::MessageReceived& one) { received(one.key); },

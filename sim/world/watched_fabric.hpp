@@ -27,7 +27,7 @@ class WatchedFabric final : public ForwardingFabric {
   WatchedFabric(Fabric& inner, HeartbeatWatch& watch, const ClockRate& clock)
       : ForwardingFabric(inner), watch_(watch), clock_(clock) {}
   // Judges how the server treats connect requests for sessions.
-  void watch_crowds(Judge& judge, const ServerConfig& config) {
+  void watch_connect_requests(Judge& judge, const ServerConfig& config) {
     crowds_.emplace(judge, config);
     identities_.emplace(judge);
   }
@@ -140,9 +140,9 @@ class WatchedFabric final : public ForwardingFabric {
 
  private:
   Result<Region> booked(Result<Region> region);
-  void tell_crowds(const FabricEvent& event);
+  void update_crowd_watch(const FabricEvent& event);
   void hear(const event::ConnectRequested&);
-  void tell_connections(const FabricEvent& event, Nanos now);
+  void update_connection_watch(const FabricEvent& event, Nanos now);
   void closed(ConKey);
   void opened(ConKey key) {
     ++holdings_.connections;

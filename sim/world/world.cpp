@@ -71,7 +71,7 @@ WorldResult World::run() {
 WorldResult run_seed(const WorldOptions& options) {
   SeededChoice seeded(options.seed);
   if (options.filter == nullptr) return World(options, seeded).run();
-  CalmedChoice choice(seeded, options.filter->calm);
+  PartlyZeroChoice choice(seeded, options.filter->calm);
   return World(options, choice).run();
 }
 

@@ -34,7 +34,7 @@ std::string explain_map_failure(const Settings&, const std::string& device, wire
 bool is_name_refusal(Reason, std::uint16_t peer_errno);
 // Explains which client may use the session name, for how long, and what to do.
 std::string taken_name_words(const Settings&);
-// Explains a timeout after `waited`, which is connect_timeout or taken_name_timeout().
+// Explains a timeout after `waited`, which is connect_timeout or name_in_use_timeout().
 std::string explain_timeout(const Settings&, const std::string& device, Nanos waited,
                             std::span<const PathStatus> paths);
 // Message for a start that was cancelled by a signal. `device` may be empty.

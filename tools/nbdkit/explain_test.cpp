@@ -197,7 +197,7 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
   paths[1].reason = Reason::rejected;
   paths[1].peer_errno = ENOMEM;
   EXPECT_EQ(
-      explain_timeout(settings, "disk", settings.taken_name_timeout(), paths),
+      explain_timeout(settings, "disk", settings.name_in_use_timeout(), paths),
       "no path came up within 75 s: path 10.0.0.2: disconnected by the peer (the server ended the "
       "handshake: if its log does not say that it has no room, another client probably holds the session "
       "name 'me'; one that vanished holds it until "
@@ -210,7 +210,7 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
       "and urtrs limits on its host what is set and used)");
   paths.resize(1);
   paths[0].reason = Reason::name_refused;
-  const std::string text = explain_timeout(settings, "disk", settings.taken_name_timeout(), paths);
+  const std::string text = explain_timeout(settings, "disk", settings.name_in_use_timeout(), paths);
   EXPECT_NE(
       text.find("after it received the session name (another client probably holds the session name 'me'"),
       std::string::npos)
@@ -226,11 +226,11 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
 
 TEST(Explain, ATakenNameIsTriedForLongerThanTheServerMayHoldItForAClientThatVanished) {
   Settings settings = some_settings();
-  EXPECT_GE(settings.taken_name_timeout(), dead_peer_time(HeartbeatConfig{}) + seconds(10));
+  EXPECT_GE(settings.name_in_use_timeout(), dead_peer_time(HeartbeatConfig{}) + seconds(10));
   settings.protocol.heartbeat.interval = seconds(60);
-  EXPECT_GE(settings.taken_name_timeout(), dead_peer_time(settings.protocol.heartbeat) + seconds(10));
+  EXPECT_GE(settings.name_in_use_timeout(), dead_peer_time(settings.protocol.heartbeat) + seconds(10));
   settings.connect_timeout = seconds(10'000);
-  EXPECT_EQ(settings.taken_name_timeout(), settings.connect_timeout);
+  EXPECT_EQ(settings.name_in_use_timeout(), settings.connect_timeout);
 }
 
 TEST(Explain, AReasonCarriesTheErrnoOfThePeer) {

@@ -34,7 +34,7 @@ class ExportsTest : public ::testing::Test {
   Exports::Wish reads{AccessMode::read_only, false, 0};
 };
 
-TEST_F(ExportsTest, ARefusalIsNewsAgainAfterTheDeviceWasOpen) {
+TEST_F(ExportsTest, RefusalIsReportedAgainAfterTheDeviceWasOpen) {
   Export& one = exports.join("a");
   open(one, writes);
   exports.on_changed(one, changed(rnbd::DeviceState::closed, ENOENT));
@@ -126,7 +126,7 @@ TEST_F(ExportsTest, AWriteProtectedDeviceIsOpenedReadOnlyWhereThatWillDo) {
   }
 }
 
-TEST_F(ExportsTest, SomebodyElseWhoWritesIsNoReasonToOpenItReadOnly) {
+TEST_F(ExportsTest, OtherWriterDoesNotMakeTheOpenReadOnly) {
   Export& one = exports.join("a");
   exports.began(one, kHandle, AccessMode::read_write);
   EXPECT_EQ(exports.next(one, either), Step::wait);
@@ -157,7 +157,7 @@ TEST_F(ExportsTest, ANewSizeCountsForTheConnectionsThatCome) {
   EXPECT_EQ(one.geometry.nsectors, 16U);
 }
 
-TEST_F(ExportsTest, AnOpeningThatNobodyWaitsForIsEnded) {
+TEST_F(ExportsTest, OpenWithoutAWaitingConnectionIsUnused) {
   Export& one = exports.join("a");
   exports.began(one, kHandle, AccessMode::read_write);
   exports.leave(one, seconds(1));

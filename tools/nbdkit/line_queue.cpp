@@ -65,7 +65,7 @@ void LineQueue::push(Flood kind, const std::string& line) {
 }
 
 // Summary of suppressed lines whose time window has ended; at the end, of all of them. Empty: none.
-std::string LineQueue::kept_back(State& state) {
+std::string LineQueue::suppressed_summary(State& state) {
   const auto summary = state.ending ? state.limiter.rest() : state.limiter.due(asio::steady_now());
   if (!summary) return {};
   return std::to_string(summary->more) +
@@ -84,7 +84,7 @@ void LineQueue::run(const std::shared_ptr<State>& state) {
     else
       state->changed.wait_for(lock, std::chrono::nanoseconds(state->limiter.next_due() - asio::steady_now()),
                               news);
-    if (const std::string summary = kept_back(*state); !summary.empty()) {
+    if (const std::string summary = suppressed_summary(*state); !summary.empty()) {
       lock.unlock();
       state->print(true, state->stamp() + summary);
       lock.lock();

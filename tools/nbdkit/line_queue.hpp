@@ -38,7 +38,7 @@ class LineQueue {
 
  private:
   struct State;
-  static std::string kept_back(State& state);
+  static std::string suppressed_summary(State& state);
   static void run(const std::shared_ptr<State>& state);
 
   // Shared with the thread, which outlives the queue if print() does not return.

@@ -94,8 +94,8 @@ int config_complete() {
 // A single device is opened only once, in after_fork. A trial open here would have to close the device again,
 // and another client could take the write access in between.
 int get_ready() {
-  // Opening takes at most taken_name_timeout(); closing after a failure at most close_timeout.
-  const Nanos bound = settings.taken_name_timeout() + settings.protocol.close_timeout + seconds(30);
+  // Opening takes at most name_in_use_timeout(); closing after a failure at most close_timeout.
+  const Nanos bound = settings.name_in_use_timeout() + settings.protocol.close_timeout + seconds(30);
   const int error = nbdkit::await_start_in_fork(
       bound, [](const char* why) { nbdkit_error("%s", why); }, nbdkit::end_signalled);
   return error == 0 ? 0 : fail(std::string("cannot prepare for the fork: ") + std::strerror(error));
@@ -241,7 +241,7 @@ int perform(void* handle, Opcode opcode, uint64_t offset, uint64_t length, std::
   if (error == 0) return 0;
   const bool can_be_unsupported = opcode == Opcode::discard || opcode == Opcode::write_zeroes;
   nbdkit_set_error(nbdkit::nbd_errno(error, can_be_unsupported));
-  lines->push(nbdkit::LineQueue::Flood::failed_request, remote->why_failed(use_of(handle), io, error));
+  lines->push(nbdkit::LineQueue::Flood::failed_request, remote->failure_text(use_of(handle), io, error));
   return -1;
 }
 

@@ -35,7 +35,7 @@ PollTurns::Next PollTurns::leave(PollWaiter& waiter) noexcept {
   return pass_on();
 }
 
-PollTurns::Keeper PollTurns::keeper_looks() noexcept {
+PollTurns::Keeper PollTurns::check_keeper() noexcept {
   const bool news = std::exchange(seen_, turns_) != turns_;
   if (news) return Keeper::pauses;
   if (poller_ != nullptr) {
@@ -46,7 +46,7 @@ PollTurns::Keeper PollTurns::keeper_looks() noexcept {
   return Keeper::polls;
 }
 
-PollTurns::Next PollTurns::keeper_leaves() noexcept {
+PollTurns::Next PollTurns::stop_keeper() noexcept {
   keeper_polls_ = keeper_served_ = false;
   ++turns_;
   return pass_on();

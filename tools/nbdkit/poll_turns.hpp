@@ -39,13 +39,13 @@ class PollTurns {
 
   enum class Keeper : std::uint8_t {
     polls,   // has the turn
-    pauses,  // must call keeper_looks() again after a pause
-    parks,   // must sleep until leave() or keeper_leaves() selects it
+    pauses,  // must call check_keeper() again after a pause
+    parks,   // must sleep until leave() or stop_keeper() selects it
   };
-  Keeper keeper_looks() noexcept;
+  Keeper check_keeper() noexcept;
   // True after the keeper completed an operation: more will follow, and their threads should poll.
-  bool keeper_is_to_leave() const noexcept { return keeper_served_; }
-  Next keeper_leaves() noexcept;
+  bool keeper_should_stop() const noexcept { return keeper_served_; }
+  Next stop_keeper() noexcept;
 
  private:
   Next pass_on() noexcept;
@@ -57,7 +57,7 @@ class PollTurns {
   bool keeper_served_ = false;
   bool parked_ = false;
   std::uint64_t turns_ = 0;  // number of turns begun
-  std::uint64_t seen_ = 0;   // value of turns_ at the last keeper_looks()
+  std::uint64_t seen_ = 0;   // value of turns_ at the last check_keeper()
 };
 
 }  // namespace rtrs::nbdkit

@@ -49,53 +49,53 @@ TEST(PollTurns, AnOperationFromTheMiddleCompletes) {
 
 TEST(PollTurns, TheKeeperPollsAfterAPauseWithoutTurns) {
   PollTurns turns;
-  EXPECT_EQ(turns.keeper_looks(), Keeper::polls);
+  EXPECT_EQ(turns.check_keeper(), Keeper::polls);
   PollWaiter one;
   EXPECT_FALSE(turns.begin(one)) << "the keeper polls";
-  EXPECT_FALSE(turns.keeper_is_to_leave());
+  EXPECT_FALSE(turns.keeper_should_stop());
   EXPECT_TRUE(turns.finish(one));
-  EXPECT_TRUE(turns.keeper_is_to_leave());
-  EXPECT_EQ(turns.keeper_leaves().waiter, nullptr);
-  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses);
+  EXPECT_TRUE(turns.keeper_should_stop());
+  EXPECT_EQ(turns.stop_keeper().waiter, nullptr);
+  EXPECT_EQ(turns.check_keeper(), Keeper::pauses);
   PollWaiter two;
   EXPECT_TRUE(turns.begin(two));
   turns.finish(two);
   EXPECT_FALSE(turns.leave(two).keeper);
-  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses) << "a thread polled meanwhile";
-  EXPECT_EQ(turns.keeper_looks(), Keeper::polls);
+  EXPECT_EQ(turns.check_keeper(), Keeper::pauses) << "a thread polled meanwhile";
+  EXPECT_EQ(turns.check_keeper(), Keeper::polls);
 }
 
 TEST(PollTurns, ATurnThatWasPassedOnIsATurnTooForTheKeeper) {
   PollTurns turns;
   PollWaiter one, two;
   turns.begin(one);
-  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses);
+  EXPECT_EQ(turns.check_keeper(), Keeper::pauses);
   turns.begin(two);
   turns.finish(one);
   turns.leave(one);
   turns.finish(two);
   turns.leave(two);
-  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses) << "a thread polled meanwhile";
-  EXPECT_EQ(turns.keeper_looks(), Keeper::polls);
+  EXPECT_EQ(turns.check_keeper(), Keeper::pauses) << "a thread polled meanwhile";
+  EXPECT_EQ(turns.check_keeper(), Keeper::polls);
 }
 
 TEST(PollTurns, TheKeeperPassesTheTurnToAThreadThatSleeps) {
   PollTurns turns;
-  turns.keeper_looks();
+  turns.check_keeper();
   PollWaiter one, two;
   turns.begin(one);
   turns.begin(two);
   EXPECT_TRUE(turns.finish(one));
-  EXPECT_EQ(turns.keeper_leaves().waiter, &two);
-  EXPECT_FALSE(turns.keeper_is_to_leave());
+  EXPECT_EQ(turns.stop_keeper().waiter, &two);
+  EXPECT_FALSE(turns.keeper_should_stop());
 }
 
 TEST(PollTurns, ALongTurnParksTheKeeperUntilNobodyPolls) {
   PollTurns turns;
   PollWaiter one, two;
   turns.begin(one);
-  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses);
-  EXPECT_EQ(turns.keeper_looks(), Keeper::parks);
+  EXPECT_EQ(turns.check_keeper(), Keeper::pauses);
+  EXPECT_EQ(turns.check_keeper(), Keeper::parks);
   turns.begin(two);
   turns.finish(one);
   EXPECT_FALSE(turns.leave(one).keeper) << "the other thread polls";
@@ -115,14 +115,14 @@ TEST(PollTurns, WhatAThreadCompletedIsNoReasonForTheKeeperToLeave) {
   EXPECT_TRUE(turns.finish(two)) << "it sleeps";
   turns.finish(one);
   turns.leave(one);
-  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses);
-  EXPECT_EQ(turns.keeper_looks(), Keeper::polls);
-  EXPECT_FALSE(turns.keeper_is_to_leave());
+  EXPECT_EQ(turns.check_keeper(), Keeper::pauses);
+  EXPECT_EQ(turns.check_keeper(), Keeper::polls);
+  EXPECT_FALSE(turns.keeper_should_stop());
 }
 
 // Invariant: while an operation is in flight, a thread polls or is being woken to poll. While no operation is
-// in flight, the keeper calls keeper_looks() or is being woken.
-TEST(PollTurns, InAnyOrderSomebodyPollsWhileAnOperationIsUnderWay) {
+// in flight, the keeper calls check_keeper() or is being woken.
+TEST(PollTurns, InAnyOrderOneThreadPollsWhileAnOperationIsInFlight) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 draw(seed);
     PollTurns turns;
@@ -156,14 +156,14 @@ TEST(PollTurns, InAnyOrderSomebodyPollsWhileAnOperationIsUnderWay) {
             const PollWaiter* left = poller;
             pass(turns.leave(*poller));
             std::erase_if(open, [left](const auto& one) { return one.get() == left; });
-          } else if (keeper_polls && turns.keeper_is_to_leave()) {
+          } else if (keeper_polls && turns.keeper_should_stop()) {
             keeper_polls = false;
-            pass(turns.keeper_leaves());
+            pass(turns.stop_keeper());
           }
           break;
         default:
           if (keeper_polls || parked) break;
-          const Keeper order = turns.keeper_looks();
+          const Keeper order = turns.check_keeper();
           keeper_polls = order == Keeper::polls;
           parked = order == Keeper::parks;
           ASSERT_FALSE(keeper_polls && poller != nullptr);

@@ -225,7 +225,7 @@ void Remote::tick() {
   const Nanos now = asio::steady_now();
   watch_for_end(now);
   close_unused(now);
-  go_on_mapping();
+  continue_mapping();
   if (control_) control_->go_on();
   if (now >= next_report_) {
     next_report_ = now + kReportPause;

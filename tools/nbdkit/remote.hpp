@@ -25,7 +25,7 @@ namespace rtrs::nbdkit {
 class Remote : private BlockSession::Listener, private control::ControlledClient {
  public:
   // Opens fabric, threads and session, and the device if device= lists exactly one. Call it after the last
-  // fork. Blocks at most for taken_name_timeout() plus close_timeout. `lines` is called from any thread and
+  // fork. Blocks at most for name_in_use_timeout() plus close_timeout. `lines` is called from any thread and
   // must not block. The error is a sentence. `ending` returns true if the program should end; may be empty.
   // During the start, this thread polls `ending`, and true cancels the start. While requests are in flight,
   // the loop thread polls `ending`, and true closes the session, so that pending requests do not keep the
@@ -52,7 +52,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   // the time is limited, by queue_timeout.
   int io(const Use&, const asio::DeviceIo&);
   // Explains the result `error` of io() in a sentence.
-  std::string why_failed(const Use&, const asio::DeviceIo&, int error);
+  std::string failure_text(const Use&, const asio::DeviceIo&, int error);
 
   struct Shape {
     std::string name;
@@ -99,7 +99,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   boost::system::error_code wait_once(Lock&, Patience&);
   boost::system::error_code map(Export&, wire::rnbd::AccessMode);
   tl::expected<Use, std::string> attach(Lock&, const std::string& name, wire::rnbd::AccessMode, Patience&);
-  bool go_on_trying(Patience&);
+  bool extend_timeout(Patience&);
   void leave(Export&);
   void close_unused(Nanos now);
   void show_use(const Export&);
@@ -128,9 +128,9 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   std::string open_control();
   void note_news(const BlockEvent&);
   void tell_news();
-  void go_on_mapping();
+  void continue_mapping();
   bool is_mapped(Lock&, Mapping&, int& error);
-  std::string why_not_mapped(const Mapping&, int error) const;
+  std::string map_error_text(const Mapping&, int error) const;
   void end_mapping(Mapping&, int error);
   bool cancel_mappings(const std::string& device);  // true if there were some
   int close_device(const std::string& name, bool force);
@@ -173,7 +173,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   bool status_due_ = false;  // write_status() is posted
   std::vector<News> news_;   // for the posted tell_news(); empty without a control socket
   std::uint64_t missed_news_ = 0;
-  bool tells_news_ = false;
+  bool report_scheduled_ = false;
   // Used by the loop thread only.
   std::unique_ptr<LatestWriter> status_writer_;  // null without a status file
   std::unique_ptr<boost::asio::steady_timer> timer_;
@@ -185,7 +185,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   const Nanos started_ = asio::steady_now();
   std::string fabric_name_;
   Fabric* fabric_ = nullptr;  // owned by the session; guarded by its lock
-  tools::DailyWarning expiry_warning_{asio::steady_now()};
+  tools::DailyRateLimit expiry_warning_{asio::steady_now()};
   std::vector<Mapping> mappings_;
   std::unique_ptr<control::ClientControl> control_;  // null without a control socket
   LoopThread loop_;

@@ -15,8 +15,8 @@
 namespace rtrs::nbdkit {
 namespace {
 
-constexpr std::size_t kMostNews = 1024;
-constexpr std::size_t kMostMappings = 16;  // maximum number of pending mappings
+constexpr std::size_t kMaxNews = 1024;
+constexpr std::size_t kMaxMappings = 16;  // maximum number of pending mappings
 
 std::uint64_t bytes_of(const rnbd::Geometry& geometry) {
   return geometry.nsectors * wire::rnbd::kSectorBytes;
@@ -61,7 +61,7 @@ std::string Remote::open_control() {
 // Called under the lock, in any thread.
 void Remote::note_news(const BlockEvent& event) {
   if (!control_) return;
-  if (news_.size() == kMostNews) {
+  if (news_.size() == kMaxNews) {
     ++missed_news_;
     return;
   }
@@ -81,10 +81,10 @@ void Remote::note_news(const BlockEvent& event) {
       news.size_before = bytes_of(one->geometry);
     }
   }
-  if (std::exchange(tells_news_, true)) return;
+  if (std::exchange(report_scheduled_, true)) return;
   boost::asio::post(loop_.context(), [this] {
     tell_news();
-    go_on_mapping();
+    continue_mapping();
   });
 }
 
@@ -94,7 +94,7 @@ void Remote::tell_news() {
   std::uint64_t missed = 0;
   {
     const Lock lock = session_->lock();
-    tells_news_ = false;
+    report_scheduled_ = false;
     news.swap(news_);
     missed = std::exchange(missed_news_, 0);
   }
@@ -208,8 +208,8 @@ const std::string* Remote::chosen_device(const std::string& name) const {
 
 void Remote::map_device(const std::string& name, wire::rnbd::AccessMode mode,
                         std::function<void(int, const std::string&)> tell) {
-  if (mappings_.size() == kMostMappings)
-    return tell(EBUSY, "mapping \"" + name + "\": " + std::to_string(kMostMappings) +
+  if (mappings_.size() == kMaxMappings)
+    return tell(EBUSY, "mapping \"" + name + "\": " + std::to_string(kMaxMappings) +
                            " devices are being mapped; try again later");
   {
     const Lock lock = session_->lock();
@@ -222,7 +222,7 @@ void Remote::map_device(const std::string& name, wire::rnbd::AccessMode mode,
     one.until = asio::steady_now() + settings_.connect_timeout;
     one.tell = std::move(tell);
   }
-  go_on_mapping();
+  continue_mapping();
 }
 
 // Continues a mapping. Returns true if it is finished, with its result in `error`. Requires the lock.
@@ -264,7 +264,7 @@ bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
 }
 
 // Requires the lock.
-std::string Remote::why_not_mapped(const Mapping& one, int error) const {
+std::string Remote::map_error_text(const Mapping& one, int error) const {
   const auto paths = session_->session().paths();
   if (error == ETIMEDOUT)
     return explain_timeout(settings_, one.device->name, settings_.connect_timeout, paths);
@@ -277,7 +277,7 @@ std::string Remote::why_not_mapped(const Mapping& one, int error) const {
                              "the mode ro");
 }
 
-void Remote::go_on_mapping() {
+void Remote::continue_mapping() {
   if (mappings_.empty() || !session_) return;
   struct Over {
     Mapping mapping;
@@ -294,7 +294,7 @@ void Remote::go_on_mapping() {
         ++one;
         continue;
       }
-      std::string why = error == 0 ? "" : why_not_mapped(*one, error);
+      std::string why = error == 0 ? "" : map_error_text(*one, error);
       end_mapping(*one, error);
       over.push_back({std::move(*one), error, std::move(why)});
       one = mappings_.erase(one);

@@ -36,15 +36,15 @@ Error Remote::await_link(Lock& lock, Patience& patience) {
 
 Error Remote::wait_once(Lock& lock, Patience& patience) {
   if (session_->hopeless()) return asio::to_error_code(Errc::no_path);
-  if (asio::steady_now() >= patience.began + patience.bound && !go_on_trying(patience)) return kTimedOut;
+  if (asio::steady_now() >= patience.began + patience.bound && !extend_timeout(patience)) return kTimedOut;
   if (patience.at_start && ending_ && ending_(true)) return kAskedToEnd;
   const Nanos until = patience.began + patience.bound;
   session_->wait_for_news(lock, patience.at_start ? std::min(until, asio::steady_now() + kStartLook) : until);
   return {};
 }
 
-bool Remote::go_on_trying(Patience& patience) {
-  const Nanos longer = settings_.taken_name_timeout();
+bool Remote::extend_timeout(Patience& patience) {
+  const Nanos longer = settings_.name_in_use_timeout();
   if (!patience.at_start || name_refused_.none() || patience.bound >= longer) return false;
   lines_(true, "no path connected within " + duration_words(patience.bound) +
                    " (connect_timeout): " + taken_name_words(settings_) + ". Retrying for up to " +
@@ -152,7 +152,7 @@ int Remote::io(const Use& use, const asio::DeviceIo& request) {
   return session_->io(use.handle, request);
 }
 
-std::string Remote::why_failed(const Use& use, const asio::DeviceIo& request, int error) {
+std::string Remote::failure_text(const Use& use, const asio::DeviceIo& request, int error) {
   const Lock lock = session_->lock();
   return explain_failed_request(settings_, use.device->name, request, error, session_->session().paths(),
                                 use.device->refusal);

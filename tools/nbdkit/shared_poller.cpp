@@ -77,10 +77,10 @@ void SharedPoller::wait(Lock& lock, Waiter& waiter) {
     lock.acquire();
   }
   while (!waiter.done) {
-    doze(lock);
+    sleep_until_event(lock);
     step(lock);
   }
-  hand_on(turns_.leave(waiter));
+  wake_next(turns_.leave(waiter));
   lock.release();
 }
 
@@ -92,7 +92,7 @@ void SharedPoller::wake_later(Waiter& waiter) {
   waiter.next_ = std::exchange(to_wake_, &waiter);
 }
 
-void SharedPoller::hand_on(const PollTurns::Next& next) {
+void SharedPoller::wake_next(const PollTurns::Next& next) {
   if (next.waiter != nullptr) wake_later(static_cast<Waiter&>(*next.waiter));
   if (next.keeper) keeper_.notify_one();
 }
@@ -116,7 +116,7 @@ void SharedPoller::nudge() {
 
 // Sleeps until the source has events, a deadline is reached, or nudge() is called. Returns at once if events
 // are pending.
-void SharedPoller::doze(Lock& lock) {
+void SharedPoller::sleep_until_event(Lock& lock) {
   const int descriptor = source_.wait_fd();
   if (descriptor >= 0 && !source_.try_wait()) return;
   const Nanos until = source_.next_deadline();
@@ -152,7 +152,7 @@ void SharedPoller::wake_now(Lock& lock) {
 void SharedPoller::keep() {
   Lock lock(*this);
   while (!stopping_) {
-    switch (turns_.keeper_looks()) {
+    switch (turns_.check_keeper()) {
       case PollTurns::Keeper::polls:
         keep_polling(lock);
         break;
@@ -167,14 +167,14 @@ void SharedPoller::keep() {
 }
 
 void SharedPoller::keep_polling(Lock& lock) {
-  while (!stopping_ && !turns_.keeper_is_to_leave()) {
+  while (!stopping_ && !turns_.keeper_should_stop()) {
     if (source_.wait_fd() >= 0)
-      doze(lock);
+      sleep_until_event(lock);
     else
       keeper_.wait_for(lock.held_, kIdlePause);
     step(lock);
   }
-  hand_on(turns_.keeper_leaves());
+  wake_next(turns_.stop_keeper());
   wake_now(lock);
 }
 

@@ -89,10 +89,10 @@ class SharedPoller {
  private:
   void keep();
   void keep_polling(Lock&);
-  void doze(Lock&);
+  void sleep_until_event(Lock&);
   void step(Lock&);
   void wake_now(Lock&);
-  void hand_on(const PollTurns::Next&);
+  void wake_next(const PollTurns::Next&);
   void wake_later(Waiter&);
 
   Source& source_;

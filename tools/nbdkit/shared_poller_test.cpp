@@ -235,7 +235,7 @@ void expire(Running& running) {
 }
 
 // Waits for the time of some keeper pauses.
-void pass_pauses(Running& running, int pauses) {
+void wait_keeper_pauses(Running& running, int pauses) {
   SharedPoller::Lock lock(running.poller());
   const Nanos until = asio::steady_now() + static_cast<Nanos>(pauses) * SharedPoller::kPause;
   while (asio::steady_now() < until) running.poller().wait_for_news(lock, until);
@@ -260,9 +260,9 @@ TEST(SharedPoller, OneThatWasWokenSleepsAgain) {
   while (waits() == 0 && asio::steady_now() < end) std::this_thread::yield();
   ASSERT_NE(waits(), 0);
   expire(running);
-  pass_pauses(running, 1);
+  wait_keeper_pauses(running, 1);
   const int before = waits();
-  pass_pauses(running, 4);
+  wait_keeper_pauses(running, 4);
   // A delayed thread may call try_wait() once more.
   EXPECT_LE(waits(), before + 1) << "it goes round and round";
 }
@@ -286,7 +286,7 @@ TEST(SharedPoller, TheKeeperPollsAgainAfterALongTurn) {
   Running running;
   std::thread waiting([&] { running.call(); });
   until_submitted(running, 1);
-  pass_pauses(running, 4);
+  wait_keeper_pauses(running, 4);
   EXPECT_EQ(running.echo.answer(1), 1U);
   waiting.join();
   expire(running);

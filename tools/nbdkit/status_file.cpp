@@ -24,7 +24,7 @@ namespace rtrs::nbdkit {
 namespace {
 
 // Well above the maximum: a status with 1,000 events and kMaxPaths paths is smaller than 1 MiB.
-constexpr off_t kLargestStatus = off_t{16} << 20;
+constexpr off_t kMaxStatus = off_t{16} << 20;
 
 class Descriptor {
  public:
@@ -52,7 +52,7 @@ std::string read_all(int descriptor) {
   for (;;) {
     const ssize_t size = ::read(descriptor, part.data(), part.size());
     if (size < 0 && errno == EINTR) continue;
-    if (size <= 0 || text.size() > static_cast<std::size_t>(kLargestStatus)) return text;
+    if (size <= 0 || text.size() > static_cast<std::size_t>(kMaxStatus)) return text;
     text.append(part.data(), static_cast<std::size_t>(size));
   }
 }
@@ -97,7 +97,7 @@ std::string check_status_file(const std::string& file) {
   if (is.st_size == 0) return {};
   const Descriptor in(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (in.get() < 0) return name + "exists and cannot be read: " + errno_words(errno);
-  if (is.st_size > kLargestStatus || !is_a_status(read_all(in.get())))
+  if (is.st_size > kMaxStatus || !is_a_status(read_all(in.get())))
     return name + "exists and is not a status file of this plugin; remove it or name another file";
   return {};
 }

@@ -186,11 +186,11 @@ int check_option(void* data, const char* word, int key, fuse_args*) {
   return 1;
 }
 
-volatile std::sig_atomic_t told_to_end = 0;
+volatile std::sig_atomic_t end_requested = 0;
 void (*end_of_fuse)(int) = nullptr;
 
 void on_signal(int number) {
-  told_to_end = 1;
+  end_requested = 1;
   end_of_fuse(number);
 }
 
@@ -279,5 +279,5 @@ int main(int argc, char** argv) {
   const fuse_operations operations = operations_of_tree();
   const int code = fuse_main(arguments.argc, arguments.argv, &operations, &attributes);
   fuse_opt_free_args(&arguments);
-  return code == 0 || told_to_end != 0 ? 0 : 1;
+  return code == 0 || end_requested != 0 ? 0 : 1;
 }

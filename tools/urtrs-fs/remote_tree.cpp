@@ -30,7 +30,7 @@ std::optional<Entry::Kind> kind_of(const json& word) {
 }
 
 // True for an error of the connection, not of the request.
-bool is_gone(const rpc::Error& error) {
+bool is_connection_error(const rpc::Error& error) {
   return error.error == EPIPE || error.error == ECONNRESET || error.error == ECONNREFUSED;
 }
 
@@ -152,8 +152,9 @@ RemoteTree::Answer RemoteTree::call(Source& source, const char* method, const st
       return answer.value();
     }
     const rpc::Error& error = answer.error();
-    if (error.code == rpc::Code::busy || error.error == ETIMEDOUT || is_gone(error)) source.client.reset();
-    if (again && is_gone(error)) continue;
+    if (error.code == rpc::Code::busy || error.error == ETIMEDOUT || is_connection_error(error))
+      source.client.reset();
+    if (again && is_connection_error(error)) continue;
     if (error.error == ETIMEDOUT) return silent();
     return tl::unexpected(error.error != 0 ? error.error : EIO);
   }

@@ -10,7 +10,7 @@
 
 #include "tools/lib/control/rpc/client.hpp"
 #include "tools/urtrs-fs/block_numbers.hpp"
-#include "tools/urtrs-fs/patience.hpp"
+#include "tools/urtrs-fs/process_timeout.hpp"
 
 namespace rtrs::admin {
 

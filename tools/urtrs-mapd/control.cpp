@@ -12,7 +12,7 @@
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/lib/text/version/version.hpp"
-#include "tools/urtrs-mapd/control_asked.hpp"
+#include "tools/urtrs-mapd/control_requests.hpp"
 #include "tools/urtrs-mapd/log.hpp"
 #include "tools/urtrs-mapd/parameters.hpp"
 

@@ -40,7 +40,11 @@ int error_of(const tl::expected<json, rpc::Error>& answer) {
 
 Keeper::Keeper(boost::asio::io_context& context, const Options& options, const Wishes& wishes,
                Supervisor::Options how)
-    : context_(context), options_(options), lost_(!how.ends_strays), machine_(wishes, how), tick_(context) {}
+    : context_(context),
+      options_(options),
+      lost_(!how.ends_unwanted_processes),
+      machine_(wishes, how),
+      tick_(context) {}
 
 Nanos Keeper::now() const {
   return static_cast<Nanos>(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -192,7 +196,7 @@ void Keeper::carry_out(const Start& start) {
   one.seen.clear();
   log(6, fmt::format("session {}: process {} serves it at {}", start.session, one.process->pid(),
                      files_of(start.session).nbd));
-  look_later(start.session);
+  schedule_check(start.session);
 }
 
 void Keeper::carry_out(const End& end) {
@@ -209,7 +213,7 @@ void Keeper::ask(const std::string& session, const char* method, const json& par
     return;
   }
   one.link->call(method, parameters, kAskPatience, std::move(then));
-  look_later(session);
+  schedule_check(session);
 }
 
 void Keeper::carry_out(const Map& map) {
@@ -279,7 +283,7 @@ void Keeper::carry_out(const Save&) {
                        std::strerror(save_error_), save_error_));
 }
 
-void Keeper::look_later(const std::string& session) {
+void Keeper::schedule_check(const std::string& session) {
   Served& one = served(session);
   const auto found = machine_.sessions().find(session);
   if (found == machine_.sessions().end() || !one.process || one.looking) return;
@@ -300,7 +304,7 @@ void Keeper::look_at(const std::string& session) {
   if (one.link && one.link->is_over()) one.link.reset();  // pending calls have already failed
   if (!one.link) {
     auto link = rpc::AsyncClient::connect(context_, files_of(session).control);
-    if (!link) return look_later(session);
+    if (!link) return schedule_check(session);
     one.link = std::move(*link);
   }
   one.looking = true;
@@ -308,7 +312,7 @@ void Keeper::look_at(const std::string& session) {
                  [this, session](const tl::expected<json, rpc::Error>& answer) {
                    served(session).looking = false;
                    if (answer) on_shown(session, *answer);
-                   look_later(session);
+                   schedule_check(session);
                  });
 }
 

@@ -15,8 +15,8 @@
 #include "tools/lib/control/rpc/async_client.hpp"
 #include "tools/urtrs-mapd/options.hpp"
 #include "tools/urtrs-mapd/process.hpp"
-#include "tools/urtrs-mapd/shown.hpp"
-#include "tools/urtrs-mapd/trouble.hpp"
+#include "tools/urtrs-mapd/session_failure.hpp"
+#include "tools/urtrs-mapd/session_report.hpp"
 
 namespace rtrs::mapd {
 
@@ -36,7 +36,7 @@ class Keeper {
            mapping::DeviceWish, Then then);
   void unmap(const std::string& session, const std::string& device, bool force, Then then);
   // Adds or removes a path of a session.
-  void change_path(const mapping::PathAsked&, Then then);
+  void change_path(const mapping::PathChangeRequested&, Then then);
   // Retries immediately: reopens a rejected device, or restarts a process that ended.
   void remap(const std::string& session, const std::string& device, Then then);
 
@@ -77,7 +77,7 @@ class Keeper {
   using Answered = std::function<void(const tl::expected<nlohmann::json, rpc::Error>&)>;
   void ask(const std::string& session, const char* method, const nlohmann::json& parameters, Answered then);
   void look_at(const std::string& session);
-  void look_later(const std::string& session);
+  void schedule_check(const std::string& session);
   void on_shown(const std::string& session, const nlohmann::json& shown);
   void forget_unused();
   void arm();
@@ -87,7 +87,7 @@ class Keeper {
                      const char* doing) const;
   rpc::Error explain_path(int error, const std::string& session, const std::string& path,
                           const char* doing) const;
-  rpc::Error explain_unsaved(int error, const std::string& device, const char* doing) const;
+  rpc::Error save_error(int error, const std::string& device, const char* doing) const;
   mapping::Ticket wait(Then then, const std::string& session, const std::string& device, const char* doing);
 
   struct Waiter {

@@ -144,7 +144,7 @@ tl::expected<Loaded, std::string> load(const std::string& file) {
 int serve(const Options& options, Loaded loaded) {
   boost::asio::io_context context(1);
   mapping::Supervisor::Options how;
-  how.ends_strays = !loaded.lost;
+  how.ends_unwanted_processes = !loaded.lost;
   Keeper keeper(context, options, loaded.wishes, how);
   auto control = open_control(context, options, keeper);
   if (!control) {

@@ -5,8 +5,8 @@
 
 #include "tools/urtrs-mapd/control.hpp"
 #include "tools/urtrs-mapd/parameters.hpp"
-#include "tools/urtrs-mapd/shown.hpp"
-#include "tools/urtrs-mapd/trouble.hpp"
+#include "tools/urtrs-mapd/session_failure.hpp"
+#include "tools/urtrs-mapd/session_report.hpp"
 
 namespace rtrs::mapd::options_test {
 namespace {

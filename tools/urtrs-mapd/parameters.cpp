@@ -45,8 +45,8 @@ std::vector<std::string> parameters_of(const SessionWish& wish, const std::vecto
   const bool both = has(true) && has(false);
   for (const std::string& one : given) {
     const std::string key = key_of(one);
-    const bool of_another_fabric = both && is_of_auth(key) == (wish.fabric == "tcp");
-    if (mapping::is_credential(key) && (!wish.credentials.empty() || of_another_fabric)) continue;
+    const bool foreign_option_error = both && is_of_auth(key) == (wish.fabric == "tcp");
+    if (mapping::is_credential(key) && (!wish.credentials.empty() || foreign_option_error)) continue;
     all.push_back(one);
   }
   return all;
@@ -74,7 +74,7 @@ std::optional<SessionWish> wish_in(const std::vector<std::string>& command,
   return wish;
 }
 
-std::string shown_as(const SessionWish& wish, const std::vector<std::string>& given) {
+std::string identity_at_server(const SessionWish& wish, const std::vector<std::string>& given) {
   nbdkit::Settings settings;
   for (const std::string& one : parameters_of(wish, given)) {
     const std::string key = key_of(one);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/lib/control/mapping/wishes.hpp"
+#include "tools/lib/control/mapping/desired_state.hpp"
 
 namespace rtrs::mapd {
 
@@ -21,7 +21,7 @@ std::optional<mapping::SessionWish> wish_in(const std::vector<std::string>& comm
 
 // Identity of the session at its server, from its own credentials or those for all sessions; the host name if
 // there are none. Reads the credential files.
-std::string shown_as(const mapping::SessionWish&, const std::vector<std::string>& given);
+std::string identity_at_server(const mapping::SessionWish&, const std::vector<std::string>& given);
 
 // Returns a sentence that says why the plugin rejects the parameters; empty if it accepts them.
 std::string wrong_parameters(const mapping::SessionWish&, const std::vector<std::string>& given);

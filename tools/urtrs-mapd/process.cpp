@@ -73,8 +73,8 @@ void write_number(int fd, pid_t number) {
 // Sockets of this program must not stay open in the new program, which may outlive this one.
 void close_on_exec() {
   if (::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
-  constexpr int kMostDescriptors = 65536;  // for kernels before 5.11, without CLOSE_RANGE_CLOEXEC
-  for (int fd = 3; fd < kMostDescriptors; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  constexpr int kMaxDescriptors = 65536;  // for kernels before 5.11, without CLOSE_RANGE_CLOEXEC
+  for (int fd = 3; fd < kMaxDescriptors; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
 void tell(int report, int number) {

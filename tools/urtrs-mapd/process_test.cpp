@@ -51,7 +51,7 @@ class ProcessTest : public testing::Test {
   bool gone_ = false;
 };
 
-TEST_F(ProcessTest, ItsEndIsTold) {
+TEST_F(ProcessTest, EndIsReported) {
   auto started = start({"/bin/sleep", "60"});
   ASSERT_TRUE(started) << started.error();
   context_.poll();
@@ -85,7 +85,7 @@ TEST_F(ProcessTest, WhyItDidNotStartIsKnownInItsOwnWords) {
 
 // The last output and the end of the process may be processed in one iteration of the loop, and the callback
 // for the end destroys the Process.
-TEST_F(ProcessTest, ItMayBeLetGoWhereItsEndIsTold) {
+TEST_F(ProcessTest, MayBeDestroyedInTheEndCallback) {
   const std::string go = (folder_.path() / "go").string();
   ASSERT_EQ(::mkfifo(go.c_str(), 0600), 0);
   for (int again = 0; again < 20; ++again) {

@@ -91,7 +91,7 @@ class PerfClient {
   Printer printer_;
   Report report_;
   tools::ProgressLine line_;
-  bool told_loss_ = false;
+  bool loss_reported_ = false;
 };
 
 // Prints lost and reconnected paths on standard error, but not the first connection.
@@ -106,8 +106,8 @@ void PerfClient::tell_news() {
       line_.clear();
       const ReasonText why = words_of(news.path.reason, news.path.peer_errno);
       fmt::print(stderr, "path {} lost: {} [{}]; {}\n", name, why.sentence, why.code, why.hint);
-      told_loss_ = true;
-    } else if (connected && told_loss_) {
+      loss_reported_ = true;
+    } else if (connected && loss_reported_) {
       line_.clear();
       fmt::print(stderr, "path {} is connected again\n", name);
     }

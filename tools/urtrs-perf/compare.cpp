@@ -109,7 +109,7 @@ int publish(const Options& options, const std::vector<Metric>& metrics) {
   }
   const int error = write_whole(options.json_file, text);
   if (error == 0) return kOk;
-  return tell_unwritable(options.json_file, error);
+  return report_unwritable(options.json_file, error);
 }
 
 }  // namespace

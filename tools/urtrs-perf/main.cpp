@@ -19,7 +19,7 @@ namespace {
 int run(const rtrs::perf::Options& options) {
   using namespace rtrs::perf;
   if (const int error = check_writable(options.json_file); error != 0)
-    return tell_unwritable(options.json_file, error);
+    return report_unwritable(options.json_file, error);
   if (options.compare_raw) return run_comparison(options);
   if (!pin(options)) return kPrecondition;
   if (options.addresses.empty()) return options.raw ? run_raw_server(options) : run_server(options);

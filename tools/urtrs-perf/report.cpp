@@ -141,9 +141,9 @@ bool is_special(const std::string& path) {
 
 // Target of a symbolic link, which need not exist.
 std::string target_of(const std::string& path) {
-  constexpr int kMostLinks = 40;  // as in the kernel
+  constexpr int kMaxLinks = 40;  // as in the kernel
   std::filesystem::path target = path;
-  for (int i = 0; i < kMostLinks; ++i) {
+  for (int i = 0; i < kMaxLinks; ++i) {
     std::error_code no_link;
     const std::filesystem::path next = std::filesystem::read_symlink(target, no_link);
     if (no_link) break;
@@ -194,7 +194,7 @@ int check_writable(const std::string& path) {
   return ::access(folder.c_str(), W_OK | X_OK) == 0 ? 0 : errno;
 }
 
-int tell_unwritable(const std::string& path, int error) {
+int report_unwritable(const std::string& path, int error) {
   fmt::print(stderr, "urtrs-perf: cannot write \"{}\": {}\n", path, std::strerror(error));
   return kFailed;
 }
@@ -241,7 +241,7 @@ int Printer::end(const Report& report) const {
   }
   const int error = write_whole(options_.json_file, to_json(options_, report));
   if (error == 0) return report.exit_code;
-  return tell_unwritable(options_.json_file, error);
+  return report_unwritable(options_.json_file, error);
 }
 
 }  // namespace rtrs::perf

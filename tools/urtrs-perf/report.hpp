@@ -21,7 +21,7 @@ int write_whole(const std::string& path, const std::string& text);
 // path.
 int check_writable(const std::string& path);
 // Prints the error and returns its exit code.
-int tell_unwritable(const std::string& path, int error);
+int report_unwritable(const std::string& path, int error);
 
 // Prints rows as they become available, and the rest at the end.
 class Printer {

@@ -43,7 +43,7 @@ void print_finding(Output& out, const spec::Finding& finding) {
 
 // Includes machines whose beginning is not in the trace; they are judged as far as their state is known.
 std::uint64_t machines_of(const sim::TraceCheck& result) {
-  return result.coverage.machines + result.coverage.beginningless;
+  return result.coverage.machines + result.coverage.without_beginning;
 }
 
 void print_file(Output& out, const Checked& checked, std::size_t show) {

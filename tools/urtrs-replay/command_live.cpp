@@ -16,7 +16,7 @@
 namespace rtrs::tools {
 namespace {
 
-constexpr std::size_t kMostShown = 10;
+constexpr std::size_t kMaxShown = 10;
 
 struct LiveCommandOptions {
   std::string file;
@@ -114,9 +114,8 @@ std::string line_of(const Found& one) {
 constexpr std::pair<const char*, double> kParts[] = {{"p50", 0.5}, {"p99", 0.99}, {"max", 1.0}};
 
 void print_text(Output& out, const std::vector<Found>& all, const Counts& counts) {
-  for (std::size_t i = 0; i < std::min(all.size(), kMostShown); ++i) out.line(line_of(all[i]));
-  if (all.size() > kMostShown)
-    out.line("and " + std::to_string(all.size() - kMostShown) + " more differences");
+  for (std::size_t i = 0; i < std::min(all.size(), kMaxShown); ++i) out.line(line_of(all[i]));
+  if (all.size() > kMaxShown) out.line("and " + std::to_string(all.size() - kMaxShown) + " more differences");
   out.line(std::to_string(counts.asked) + " requests asked, " + std::to_string(all.size()) + " differences" +
            (counts.left_out != 0 ? ", " + std::to_string(counts.left_out) + " left out" : "") +
            (counts.without_device != 0

@@ -91,7 +91,7 @@ nlohmann::ordered_json as_json(const roce::Recordings& recordings, const roce::S
           {"connections", made.connections},
           {"both_ends", recordings.paired()},
           {"without_setup", made.without_setup},
-          {"reads_without_data", made.made_up_reads},
+          {"reads_without_data", made.generated_reads},
           {"writes_without_address", made.unplaced_writes},
           {"drifting_clocks", recordings.drifting()}};
 }

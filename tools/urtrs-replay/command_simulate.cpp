@@ -95,7 +95,7 @@ int find_scenario(const SimulateOptions& options) {
   }
   print(options, found);
   if (found.fails) return exit_bad;
-  if (!found.sound) return exit_not_shown;
+  if (!found.sound) return exit_not_reproduced;
   return trace->damage.empty() ? exit_ok : exit_damaged;
 }
 

@@ -10,7 +10,7 @@ namespace rtrs::tools {
 namespace {
 
 constexpr std::size_t kGaps = 5;
-constexpr Nanos kShortestGap = milliseconds(1);
+constexpr Nanos kMinGap = milliseconds(1);
 // Limit of permits and chunks, because the numbers in a trace are not trusted.
 constexpr std::uint64_t kMostSlots = 65536;
 
@@ -64,7 +64,7 @@ LatencyMeter::Open& LatencyMeter::slot(Machine& machine, std::uint64_t number) {
 
 void LatencyMeter::note_gap(const trace::Record& record, Machine& machine) {
   if (machine.seen && machine.waiting != 0 && record.time > machine.last &&
-      record.time - machine.last >= kShortestGap) {
+      record.time - machine.last >= kMinGap) {
     const Gap gap{record.time - machine.last, machine.last, record.seq, record.instance, machine.waiting};
     const auto at = std::upper_bound(gaps_.begin(), gaps_.end(), gap,
                                      [](const Gap& a, const Gap& b) { return a.length > b.length; });

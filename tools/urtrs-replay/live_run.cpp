@@ -24,7 +24,7 @@ namespace {
 namespace rnbd = wire::rnbd;
 
 // Limit for times in a trace, which are not trusted.
-constexpr Nanos kLongestTrace = seconds(30 * 86400);
+constexpr Nanos kMaxTraceLength = seconds(30 * 86400);
 
 // Memory of one request; the session uses it until the response.
 struct Slot {
@@ -174,7 +174,7 @@ class Player {
     if (given_up_ || (!options_.changes && workload::changes_blocks(asked))) return;
     if (options_.as_recorded) {
       const Nanos first = work_.requests.front().at;
-      run_until(began + std::min(asked.at > first ? asked.at - first : 0, kLongestTrace),
+      run_until(began + std::min(asked.at > first ? asked.at - first : 0, kMaxTraceLength),
                 [] { return false; });
     }
     // Keeps at most queue_depth requests in flight, although the recorded server may have allowed more.

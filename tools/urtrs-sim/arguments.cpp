@@ -14,7 +14,7 @@ namespace rtrs::tools {
 namespace {
 
 // Hint such as " (did you mean 'crash'?)" for the word quoted in `why`; empty if no fault name is similar.
-std::string near_fault(const std::string& why) {
+std::string suggest_fault(const std::string& why) {
   const std::size_t begin = why.find('\'') + 1;
   std::vector<std::string> names{"operator", "storage_slow", "storage_error", "block_device", "keys"};
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
@@ -94,7 +94,7 @@ int wrong_seeds(const std::string& text) {
 bool parse_filter(const Arguments& given, std::optional<sim::FaultFilter>& filter, std::string& why) {
   if (given.without.empty() && given.only_faults.empty()) return true;
   filter = given.only_faults.empty() ? sim::without(given.without, why) : sim::only(given.only_faults, why);
-  if (!filter) why += near_fault(why);
+  if (!filter) why += suggest_fault(why);
   return filter.has_value();
 }
 

@@ -104,7 +104,7 @@ void write_page(const std::vector<std::string>& traces, const std::vector<sequen
 
 }  // namespace
 
-void leave_artifacts(const std::string& prefix, const std::string& said) {
+void write_artifacts(const std::string& prefix, const std::string& said) {
   const std::vector<std::string> traces = traces_of(prefix);
   std::vector<std::string> files = traces;
   std::vector<sequence::WantedMark> marks;
@@ -141,7 +141,7 @@ int run_with_artifacts(const ReportOptions& given, const std::string& folder, co
   }
   std::fwrite(said.data(), 1, said.size(), stdout);
   if (code == kViolated || code == kNoProgress)
-    leave_artifacts(options.trace, said);
+    write_artifacts(options.trace, said);
   else
     for (const std::string& trace : traces_of(options.trace)) ::unlink(trace.c_str());
   return code;

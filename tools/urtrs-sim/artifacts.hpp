@@ -14,6 +14,6 @@ int run_with_artifacts(const ReportOptions& options, const std::string& folder, 
 // Creates PREFIX.pcapng, PREFIX.html and PREFIX.txt from PREFIX.*.rtrc. The text file contains `said` and the
 // verdict of the specification on each trace. Prints the file names; reports files that cannot be created on
 // stderr.
-void leave_artifacts(const std::string& prefix, const std::string& said);
+void write_artifacts(const std::string& prefix, const std::string& said);
 
 }  // namespace rtrs::tools

@@ -60,9 +60,10 @@ const char* complaint(const Row& row) {
   const SearchResult& result = row.result;
   const bool whole = stopped_by == 0;
   const Configuration& configuration = *row.configuration;
-  if (!configuration.must_break.empty())
-    return !whole || result.finding(configuration.must_break.c_str()) ? nullptr
-                                                                      : "the planted mistake was not found";
+  if (!configuration.violated_rule.empty())
+    return !whole || result.finding(configuration.violated_rule.c_str())
+               ? nullptr
+               : "the planted mistake was not found";
   if (!row.fence && configuration.failover) {
     if (whole && (result.finding(sim::kChunkRace) == nullptr || result.finding(sim::kLostUpdate) == nullptr))
       return "without the fence both races must be found";
@@ -74,14 +75,14 @@ const char* complaint(const Row& row) {
 }
 
 // Name of the breach in docs/exhaustive.md; empty: use the name of the rule.
-std::string name_of_breach(const std::string& rule) {
+std::string breach_name(const std::string& rule) {
   if (rule == sim::kChunkRace) return "chunk race";
   if (rule == sim::kLostUpdate || rule == kUndone) return "lost update";
   return rule == explore::kStuck ? "stuck" : "";
 }
 
 std::string broken_rule(const std::string& rule) {
-  const std::string name = name_of_breach(rule);
+  const std::string name = breach_name(rule);
   return (name.empty() ? "" : name + ", ") + "broken rule: \"" + rule + "\"";
 }
 
@@ -158,7 +159,7 @@ Row explore_one(const Configuration& one, bool fence, const ExploreCommand& comm
   ProgressLine line;
   options.progress = [&](const explore::Progress& now) {
     line.show(one.name + " fence " + (fence ? "on" : "off") + ": " +
-              (now.states <= about ? how_far(now.states, about, "states", now.seconds)
+              (now.states <= about ? progress_text(now.states, about, "states", now.seconds)
                                    : with_commas(now.states) + " states, more than expected") +
               ", " + std::to_string(now.bytes >> 20) + " MiB, depth " + std::to_string(now.depth));
   };
@@ -298,7 +299,7 @@ int explore(const ExploreCommand& command) {
                 with_commas(states).c_str(), rows.size(), seconds, processor);
   }
   if (stopped_by == 0) return code;
-  const int stopped = say_stopped("in search " + std::to_string(rows.size()));
+  const int stopped = report_stopped("in search " + std::to_string(rows.size()));
   return code == kViolated ? code : stopped;
 }
 

@@ -34,7 +34,7 @@ namespace {
 
 using namespace rtrs::tools;
 
-int say_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
+int report_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
   const std::string text = command_line_error(app, error);  // "urtrs-sim: ...\n"
   complain(text.substr(app.get_name().size() + 2, text.size() - app.get_name().size() - 3));
   return kUsage;
@@ -256,7 +256,7 @@ int command(int argc, char** argv) {
     app.parse(words_to_parse(app, argc, argv));
   } catch (const CLI::ParseError& error) {
     if (const auto help = help_asked(app, error)) return std::fputs(help->c_str(), stdout), kOk;
-    return say_wrong_usage(app, error);
+    return report_wrong_usage(app, error);
   }
   for (const CLI::App* chosen : {one, small, directed})
     if (*chosen && !use_file(given, *chosen)) return kUsage;

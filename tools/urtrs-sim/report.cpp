@@ -117,7 +117,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
     const auto made = directed_world(given.scenario, given.seed);
     if (!made) return kUsage;
     scenario = *made;
-    if (given.no_fence) sim::take_fence_away(scenario);
+    if (given.no_fence) sim::disable_fence(scenario);
     options.scenario = &scenario;
   }
   std::unique_ptr<sim::ChoiceSource> choice = std::make_unique<sim::SeededChoice>(given.seed);
@@ -140,7 +140,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   if (given.filter != nullptr) {
     options.filter = given.filter;
     seeded = std::move(choice);
-    choice = std::make_unique<sim::CalmedChoice>(*seeded, given.filter->calm);
+    choice = std::make_unique<sim::PartlyZeroChoice>(*seeded, given.filter->calm);
   }
   sim::World world(options, *choice);
   Schedule schedule(world);

@@ -16,7 +16,7 @@ struct ReportOptions {
   std::string choice_log;                    // file with the choices to use instead of the seed
   std::string trace;                         // prefix of trace files; empty: none
   bool verbose = false;                      // print each event
-  bool no_fence = false;                     // see sim::take_fence_away
+  bool no_fence = false;                     // see sim::disable_fence
   const sim::FaultFilter* filter = nullptr;  // enabled faults; not owned; null: all
   bool over_tcp = false;                     // see sim::Scenario
   sim::MakeNet make_net = nullptr;           // see sim::WorldOptions

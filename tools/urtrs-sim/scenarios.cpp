@@ -9,9 +9,9 @@
 #include "tools/lib/text/terminal/progress_line.hpp"
 #include "tools/lib/trace/choice_log/isolated_run.hpp"
 #include "tools/urtrs-sim/answer.hpp"
-#include "tools/urtrs-sim/of_this_version.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
+#include "tools/urtrs-sim/version_comment.hpp"
 
 namespace rtrs::tools {
 
@@ -34,7 +34,7 @@ std::optional<Failed> first_failure(IsolatedRunner& runner, const sim::Directed&
   for (std::uint64_t seed = given.seeds.first; seed < given.seeds.end && stopped_by == 0; ++seed) {
     sim::SeededChoice shape(~seed);
     sim::Scenario scenario = sim::make_directed(one, shape);
-    if (given.no_fence) sim::take_fence_away(scenario);
+    if (given.no_fence) sim::disable_fence(scenario);
     sim::WorldOptions options;
     options.seed = seed;
     options.scenario = &scenario;
@@ -128,7 +128,7 @@ int play_scenarios(const ScenarioOptions& given) {
   ProgressLine line;
   std::size_t done = 0;
   const auto show = [&](std::string_view id) {
-    line.show(how_far(++done, all.size(), "scenarios", 0) + ": " + std::string(id));
+    line.show(progress_text(++done, all.size(), "scenarios", 0) + ": " + std::string(id));
   };
   std::uint64_t failures = 0;
   answer() = {{"command", "scenarios"},
@@ -152,13 +152,14 @@ int play_scenarios(const ScenarioOptions& given) {
                                   {"seed", failed->seed},
                                   {"reproduce", again}});
     std::printf("FAIL %s %s\n  seen: %s\n  reproduce: %s  %s\n", id.c_str(), failed->result.signature.c_str(),
-                failed->result.seen.c_str(), again.c_str(), of_this_version().c_str());
+                failed->result.seen.c_str(), again.c_str(), version_comment().c_str());
   }
   line.clear();
   const std::uint64_t seeds = given.seeds.size();
   if (stopped_by != 0) {
-    const int code = say_stopped("in number " + std::to_string(done) + " of " + std::to_string(all.size()) +
-                                 " scenarios, " + std::to_string(failures) + " failed");
+    const int code =
+        report_stopped("in number " + std::to_string(done) + " of " + std::to_string(all.size()) +
+                       " scenarios, " + std::to_string(failures) + " failed");
     return failures == 0 ? code : kViolated;
   }
   std::printf("%zu scenario%s with %llu seed%s%s, %llu failed\n", all.size(), all.size() == 1 ? "" : "s",

@@ -22,7 +22,7 @@ std::vector<std::string> scenarios_of(const std::string& id);
 struct ScenarioOptions {
   SeedRange seeds;
   std::string only;       // ids separated by commas; empty: all
-  bool no_fence = false;  // see sim::take_fence_away
+  bool no_fence = false;  // see sim::disable_fence
   std::string
       file;  // file given to load_scenarios(), for the command line that repeats a failure; may be empty
 };

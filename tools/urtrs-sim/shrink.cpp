@@ -93,7 +93,7 @@ int shrink_and_report(const ShrinkCommand& given) {
   if (!given.scenario.empty()) {
     scenario = directed_world(given.scenario, given.seed);
     if (!scenario) return kUsage;
-    if (given.no_fence) sim::take_fence_away(*scenario);
+    if (given.no_fence) sim::disable_fence(*scenario);
     world.scenario = &*scenario;
   }
   if (!given.choice_log.empty()) {
@@ -129,7 +129,7 @@ int shrink_and_report(const ShrinkCommand& given) {
   }
   line.clear();
   const auto seed = static_cast<unsigned long long>(world.seed);
-  if (!run.first.failed && stopped_by != 0) return say_stopped("before a rule was broken");
+  if (!run.first.failed && stopped_by != 0) return report_stopped("before a rule was broken");
   answer() = {{"command", "shrink"}, {"seed", world.seed}};
   if (!run.first.failed) {
     std::printf("ok seed=%llu: every rule held, nothing to shrink\n", seed);
@@ -140,7 +140,7 @@ int shrink_and_report(const ShrinkCommand& given) {
   print_numbers(run);
 
   if (!keep(runner, world, given, run, scenario)) return kUsage;
-  if (stopped_by != 0) return say_stopped("after " + std::to_string(run.shrunk.runs) + " runs");
+  if (stopped_by != 0) return report_stopped("after " + std::to_string(run.shrunk.runs) + " runs");
   return run.first.stalled ? kNoProgress : kViolated;
 }
 

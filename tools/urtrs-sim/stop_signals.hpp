@@ -25,7 +25,7 @@ inline bool was_stopped(int status) {
 }
 
 // Prints a message on stderr. `done`: for example "after 3 of 7 seeds". Returns the exit code.
-inline int say_stopped(const std::string& done) {
+inline int report_stopped(const std::string& done) {
   std::fprintf(stderr, "urtrs-sim: stopped by a signal (%s) %s\n", strsignal(stopped_by), done.c_str());
   return 128 + stopped_by;
 }

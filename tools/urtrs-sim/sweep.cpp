@@ -26,11 +26,11 @@
 #include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/artifacts.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
-#include "tools/urtrs-sim/of_this_version.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
 #include "tools/urtrs-sim/sweep_worker.hpp"
+#include "tools/urtrs-sim/version_comment.hpp"
 
 namespace rtrs::tools {
 
@@ -66,7 +66,7 @@ class Sweep {
       const double time = elapsed();
       if (options_.time_limit > 0 && time > options_.time_limit) shared_.stop = true;
       if (!options_.quiet && line_.is_due())
-        line_.show(how_far(total(&Worker::seeds), options_.seeds.size(), "seeds", time));
+        line_.show(progress_text(total(&Worker::seeds), options_.seeds.size(), "seeds", time));
       if (Clock::now() - saved_ > kSaved) save();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -81,8 +81,8 @@ class Sweep {
     }
     if (code == kOk && !state_error_.empty()) return kUsage;
     if (code != kOk || stopped_by == 0) return code;
-    return say_stopped("after " + std::to_string(total(&Worker::seeds)) + " of " +
-                       std::to_string(options_.seeds.size()) + " seeds");
+    return report_stopped("after " + std::to_string(total(&Worker::seeds)) + " of " +
+                          std::to_string(options_.seeds.size()) + " seeds");
   }
   void sum(SweepTotals& totals) const {
     totals.seeds = total(&Worker::seeds);
@@ -204,14 +204,14 @@ class Sweep {
       std::printf(
           "FAIL seed=%llu: its traces are not the same when they are replayed\n"
           "  reproduce: urtrs-sim run --seed %llu --trace run, then urtrs-replay replay FILE  %s\n",
-          seed, seed, of_this_version().c_str());
+          seed, seed, version_comment().c_str());
       answer()["reproduce"] = "urtrs-sim run --seed " + std::to_string(replayed) + " --trace run";
       return kNondeterministic;
     }
     if (differing == kNoSeed) return kOk;
     std::printf("FAIL seed=%llu oracle=O16\n  rule: %s\n  reproduce: urtrs-sim hash --seeds %llu  %s\n",
                 static_cast<unsigned long long>(differing), sim::rule_of(sim::Oracle::determinism),
-                static_cast<unsigned long long>(differing), of_this_version().c_str());
+                static_cast<unsigned long long>(differing), version_comment().c_str());
     answer()["reproduce"] = "urtrs-sim hash --seeds " + std::to_string(differing);
     return kNondeterministic;
   }
@@ -258,7 +258,7 @@ class Sweep {
     const std::string which =
         (scenario.empty() ? "" : "--scenario " + scenario + " ") + "--seed " + std::to_string(seed);
     std::printf("  reproduce: urtrs-sim run %s%s  %s\n", which.c_str(), options_.filter_text.c_str(),
-                of_this_version().c_str());
+                version_comment().c_str());
     if (options_.filter == nullptr)
       std::printf("  make small: urtrs-sim shrink %s%s\n", which.c_str(), options_.filter_text.c_str());
     answer()["run"] = nlohmann::ordered_json::parse(found.text(), nullptr, false);
@@ -267,7 +267,7 @@ class Sweep {
     if (held) {
       const std::string said = held->take();
       std::fwrite(said.data(), 1, said.size(), stdout);
-      leave_artifacts(trace, said);
+      write_artifacts(trace, said);
     }
     return code;
   }
@@ -288,16 +288,16 @@ class Sweep {
            {"marks", nlohmann::ordered_json::array()}};
     for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
       all["faults"][sim::to_string(static_cast<sim::FaultClass>(fault))] =
-          over_jobs([fault](const Worker& worker) { return worker.faults[fault].load(); });
+          sum_over_jobs([fault](const Worker& worker) { return worker.faults[fault].load(); });
     for (unsigned mark = 0; mark < sim::kMarks; ++mark)
       all["marks"].push_back(
           {{"mark", sim::name_of(static_cast<sim::Mark>(mark))},
            {"text", sim::text_of(static_cast<sim::Mark>(mark))},
-           {"seeds", over_jobs([mark](const Worker& worker) { return worker.marks[mark].load(); })}});
+           {"seeds", sum_over_jobs([mark](const Worker& worker) { return worker.marks[mark].load(); })}});
   }
 
   template <class Get>
-  std::uint64_t over_jobs(Get get) const {
+  std::uint64_t sum_over_jobs(Get get) const {
     std::uint64_t sum = 0;
     for (unsigned job = 0; job < options_.jobs; ++job) sum += get(shared_.workers[job]);
     return sum;
@@ -325,13 +325,13 @@ class Sweep {
     std::string faults = "faults:";
     for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
       if (const std::uint64_t sum =
-              over_jobs([fault](const Worker& one) { return one.faults[fault].load(); }))
+              sum_over_jobs([fault](const Worker& one) { return one.faults[fault].load(); }))
         faults += std::string(" ") + sim::to_string(static_cast<sim::FaultClass>(fault)) + "=" +
                   std::to_string(sum);
     std::printf("%s\n", tools::wrapped(faults).c_str());
     std::printf("marks (seeds that passed through):\n");
     for (unsigned mark = 0; mark < sim::kMarks; ++mark) {
-      const auto sum = over_jobs([mark](const Worker& worker) { return worker.marks[mark].load(); });
+      const auto sum = sum_over_jobs([mark](const Worker& worker) { return worker.marks[mark].load(); });
       std::printf("  %8llu  %s\n", u(sum), sim::text_of(static_cast<sim::Mark>(mark)));
     }
   }

@@ -12,8 +12,8 @@
 namespace rtrs::tools {
 
 Counter& failed_of(Worker& worker) {
-  if (worker.at == Besides::nothing) return worker.failed;
-  return worker.at == Besides::blocks ? worker.blocks_failed : worker.streams_failed;
+  if (worker.at == ExtraWorld::nothing) return worker.failed;
+  return worker.at == ExtraWorld::blocks ? worker.blocks_failed : worker.streams_failed;
 }
 
 namespace {
@@ -55,7 +55,7 @@ bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::ui
     wrong = &worker.nondeterministic;
   else if (honest && judge_traces(world.trace))
     wrong = &failed_of(worker);
-  else if (options.replay && worker.at != Besides::streams && !same_again(worker, world.trace))
+  else if (options.replay && worker.at != ExtraWorld::streams && !same_again(worker, world.trace))
     wrong = &worker.differs;
   if (wrong == nullptr) return true;
   *wrong = world.seed;
@@ -69,9 +69,9 @@ bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOp
           const SweepOptions& options) {
   if (options.specification) world.listeners = &specification;
   const sim::WorldResult result = sim::run_seed(world);
-  if (worker.at == Besides::blocks)
+  if (worker.at == ExtraWorld::blocks)
     worker.block_ios += result.requests;
-  else if (worker.at == Besides::nothing)
+  else if (worker.at == ExtraWorld::nothing)
     add(worker, world.seed, result);
   const bool broken = specification.verdict().has_value() && result.honest;
   if (result.failed || broken) {
@@ -86,11 +86,11 @@ bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOp
 }
 
 // Runs the additional world with the current seed.
-bool play_besides(Besides which, Shared& shared, Worker& worker, LiveJudge& specification,
-                  const SweepOptions& options) {
+bool play_extra_world(ExtraWorld which, Shared& shared, Worker& worker, LiveJudge& specification,
+                      const SweepOptions& options) {
   sim::SeededChoice shape(~worker.current.load());  // different from the choices of the run
   const sim::Scenario scenario = sim::make_directed(
-      *sim::find_directed(which == Besides::blocks ? sim::kRandomBlocks : sim::kRandomStreams), shape);
+      *sim::find_directed(which == ExtraWorld::blocks ? sim::kRandomBlocks : sim::kRandomStreams), shape);
   sim::WorldOptions world;
   world.seed = worker.current;
   world.scenario = &scenario;
@@ -98,7 +98,7 @@ bool play_besides(Besides which, Shared& shared, Worker& worker, LiveJudge& spec
   world.make_net = options.make_net;
   worker.at = which;
   const bool good = play(shared, worker, specification, world, options);
-  if (good) worker.at = Besides::nothing;
+  if (good) worker.at = ExtraWorld::nothing;
   return good;
 }
 
@@ -121,10 +121,11 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
     world.over_tcp = options.over_tcp;
     world.make_net = options.make_net;
     if (!play(shared, worker, specification, world, options)) return;
-    if (options.block_devices && !play_besides(Besides::blocks, shared, worker, specification, options))
+    if (options.block_devices &&
+        !play_extra_world(ExtraWorld::blocks, shared, worker, specification, options))
       return;
     if (options.over_tcp && options.filter == nullptr &&
-        !play_besides(Besides::streams, shared, worker, specification, options))
+        !play_extra_world(ExtraWorld::streams, shared, worker, specification, options))
       return;
     worker.done_below = seed + 1;
   }

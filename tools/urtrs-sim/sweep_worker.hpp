@@ -13,7 +13,7 @@ inline constexpr std::uint64_t kNoSeed = ~std::uint64_t{0};
 inline constexpr unsigned kMaxJobs = 256;
 
 // Additional world of a seed.
-enum class Besides : std::uint8_t { nothing, blocks, streams };
+enum class ExtraWorld : std::uint8_t { nothing, blocks, streams };
 
 struct Worker {
   Counter current{kNoSeed};  // current seed
@@ -22,8 +22,8 @@ struct Worker {
   Counter nondeterministic{kNoSeed};
   Counter blocks_failed{kNoSeed};
   Counter streams_failed{kNoSeed};
-  std::atomic<Besides> at{Besides::nothing};  // additional world that is running
-  Counter differs{kNoSeed};                   // seed whose traces differ when replayed
+  std::atomic<ExtraWorld> at{ExtraWorld::nothing};  // additional world that is running
+  Counter differs{kNoSeed};                         // seed whose traces differ when replayed
   Counter seeds{0}, events{0}, requests{0}, virtual_ms{0}, rerun{0}, hash{0};
   Counter block_ios{0};
   Counter traces{0}, records{0}, state_hashes{0}, replay_ns{0};  // counts of replayed traces

@@ -29,9 +29,9 @@ using nlohmann::json;
 namespace {
 
 // Clients that do not answer must not delay the others for long: kPatience is the time limit for all clients
-// together; after that, each remaining client gets kLeastPatience.
+// together; after that, each remaining client gets kMinPatience.
 constexpr std::chrono::milliseconds kPatience{3000};
-constexpr std::chrono::milliseconds kLeastPatience{300};
+constexpr std::chrono::milliseconds kMinPatience{300};
 
 struct One {
   std::string socket;
@@ -54,7 +54,7 @@ tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false
   const auto left = [&end] {
     const auto time =
         std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    return std::max(time, kLeastPatience);
+    return std::max(time, kMinPatience);
   };
   for (const std::string& socket : sockets) {
     auto client = rpc::Client::connect(socket, left());

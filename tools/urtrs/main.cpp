@@ -159,14 +159,14 @@ int trace(rpc::Client& client, const Command& command) {
 }
 
 // Limit of pages that are merged into one dump, because a busy server changes between two pages.
-constexpr unsigned kMostPages = 200;
+constexpr unsigned kMaxPages = 200;
 
 int debug(rpc::Client& client, const Command& command) {
   const Options& options = command.options;
   const bool as_json = options.format == Format::json;
   json all;
   std::string next;
-  for (unsigned page = 0; page < kMostPages; ++page) {
+  for (unsigned page = 0; page < kMaxPages; ++page) {
     auto answer = client.call("debug.dump", {{"from", next}});
     if (!answer) return fail(answer.error(), as_json);
     next = answer->value("next", "");

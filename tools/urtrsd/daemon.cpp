@@ -102,7 +102,7 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
             Nanos{1000} * config.poll_us),
       service_(context, service),
       jobs_(context) {
-  catalog_->tell_with([](const std::string& line) { spdlog::warn("{}", line); });
+  catalog_->set_log([](const std::string& line) { spdlog::warn("{}", line); });
   catalog_->wait_for_nbd(Nanos{1'000'000'000} * config.nbd_wait_s);
 }
 
@@ -114,7 +114,7 @@ Daemon::~Daemon() {
 
 int Daemon::start() {
   wait_for_signals();  // before it listens, so that a client or script can signal it from then on
-  if (const auto why = why_no_invalidation(config_, fabric_->capabilities())) {
+  if (const auto why = missing_invalidation(config_, fabric_->capabilities())) {
     spdlog::error("{}", *why);
     return 3;
   }
@@ -130,7 +130,7 @@ int Daemon::start() {
   if (!config_.always_invalidate) server_.invalidate_where_it_protects();
   if (!listen()) return 3;
   for (const ExportSpec& spec : catalog_->specs())
-    if (!is_missing(spec.name)) tell_of_export(spec);
+    if (!is_missing(spec.name)) log_export(spec);
   spdlog::info("always_invalidate is {}", always_invalidates() ? "on" : "off");
   open_control();
   if (!open_or_miss_metrics()) return 3;
@@ -175,7 +175,7 @@ bool Daemon::run_storage() {
   const Server::ResponseBatch answers = server_.gather(*fabric_);
   for (const StorageResult& one : std::span(done_).first(count)) {
     if (one.error != 0) [[unlikely]]
-      tell_failure(one);
+      log_failure(one);
     server_.storage_done(*fabric_, now, block::OpId{one.cookie}, one.error, one.sync_failed);
   }
   return count != 0 || submitted_ || engine_->has_news();
@@ -205,7 +205,7 @@ void Daemon::wait_for_signals() {
     } else if (number == SIGHUP) {
       reload([](const Reloaded&) {});
     } else if (stopping_) {
-      return leave_at_once("second signal");
+      return exit_immediately("second signal");
     } else {
       begin_shutdown(number == SIGINT ? "SIGINT" : "SIGTERM");
     }
@@ -225,16 +225,17 @@ void Daemon::begin_shutdown(const char* why) {
   if (config_.shutdown_timeout_s == 0) return;
   shutdown_.expires_after(std::chrono::seconds(config_.shutdown_timeout_s));
   shutdown_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) leave_at_once(fmt::format("shutdown_timeout_s = {} has expired", config_.shutdown_timeout_s));
+    if (!error)
+      exit_immediately(fmt::format("shutdown_timeout_s = {} has expired", config_.shutdown_timeout_s));
   });
 }
 
 // A hanging device may never complete an operation, and an operation cannot be cancelled.
-void Daemon::leave_at_once(const std::string& why) {
+void Daemon::exit_immediately(const std::string& why) {
   spdlog::warn("{}: exiting with {} operations in flight and {} devices being opened or closed{}", why,
-               engine_->in_flight(), jobs_.unfinished(), what_hangs());
+               engine_->in_flight(), jobs_.unfinished(), hung_operations());
   recorder_.close_file();
-  catalog_->tell_with({});  // the log is destroyed before the threads of NBD servers end
+  catalog_->set_log({});  // the log is destroyed before the threads of NBD servers end
   forced_ = true;
   context_.stop();
 }
@@ -261,7 +262,7 @@ void Daemon::log_refused(const PathEvent& news) {
 void Daemon::log_path(const PathEvent& news) {
   const std::string& name = news.session_name;
   const bool down = news.path.state == PathState::closing || news.path.state == PathState::draining;
-  const LogKind kind = name.empty() ? LogKind::stranger_path : down ? LogKind::path_down : LogKind::path_up;
+  const LogKind kind = name.empty() ? LogKind::unnamed_path : down ? LogKind::path_down : LogKind::path_up;
   const ReasonText& why = text_of(news.path.reason);
   const bool mend = why.kind == ReasonKind::refused || why.kind == ReasonKind::broken;
   LogFields fields{tools::printable(name), path_of(news.peer), {}, 0};
@@ -288,7 +289,7 @@ void Daemon::report_news() {
     if (news.kind != PathEvent::Kind::path) continue;
     log_path(news);
     if (news.path.state == PathState::draining || news.path.state == PathState::closing)
-      give_memory_back_later();
+      schedule_malloc_trim();
     if (control_ != nullptr) control_->tell(news);
     report_trace(news);
   }
@@ -301,7 +302,7 @@ void Daemon::report_news() {
 
 // After many paths have closed, malloc keeps their freed memory until malloc_trim(). The call is delayed
 // instead of made for each closed path, because it scans the whole heap.
-void Daemon::give_memory_back_later() {
+void Daemon::schedule_malloc_trim() {
   constexpr std::chrono::seconds kPause{5};
   if (std::exchange(memory_timer_set_, true)) return;
   memory_timer_.expires_after(kPause);

@@ -79,7 +79,7 @@ class Daemon : private Controlled {
               tl::expected<OpenedDevice, OpenError> found);
   block::ExportOpened keep(const block::OpenExport& asked, AccessMode mode, OpenedDevice device);
   void close(const Session& of, OpenedDevice device);
-  void tell_failure(const StorageResult&);
+  void log_failure(const StorageResult&);
 
   bool listen();  // false after logging an error (daemon_listen.cpp)
   Errc listen_on(const std::string& address);
@@ -89,16 +89,16 @@ class Daemon : private Controlled {
   bool miss_name(const std::string& name, const std::string& why);
   void listen_again(const MissingList::Key& key, const std::shared_ptr<void>& until_done);
   std::string cannot_listen(const std::string& address, Errc result, const std::string& name = {}) const;
-  void warn_of_strangers(const std::string& address) const;
+  void warn_of_open_access(const std::string& address) const;
   void warn_of_plain_listeners() const;
-  std::string why_not_listening(const std::string& address, Errc result) const;
+  std::string listen_error_text(const std::string& address, Errc result) const;
   bool run_storage();
   void wait_for_storage();
   void wait_for_signals();
   void begin_shutdown(const char* why);
-  void leave_at_once(const std::string& why);
+  void exit_immediately(const std::string& why);
   std::string service_status() const;
-  void give_memory_back_later();
+  void schedule_malloc_trim();
   void watch_expiry();
   // daemon_trace.cpp
   trace::Origin origin() const;
@@ -149,9 +149,9 @@ class Daemon : private Controlled {
   bool set_log_level(const std::string& level) override;
   // daemon_debug.cpp
   nlohmann::json debug_dump(const std::string& from) const override;
-  std::string what_hangs() const;  // blocked storage operations, with the device names of clients
+  std::string hung_operations() const;  // blocked storage operations, with the device names of clients
   // daemon_reload.cpp
-  static std::vector<std::string> tell_of_export(const ExportSpec& spec);
+  static std::vector<std::string> log_export(const ExportSpec& spec);
   void add_export(const ExportSpec& spec, std::function<void(const Added&)> tell) override;
   std::string remove_export(const std::string& name, bool force) override;
   void reload(std::function<void(const Reloaded&)> tell) override;
@@ -202,7 +202,7 @@ class Daemon : private Controlled {
   boost::asio::steady_timer shutdown_;
   boost::asio::steady_timer memory_timer_;
   boost::asio::steady_timer expiry_timer_;
-  tools::DailyWarning expiry_warning_{asio::steady_now()};
+  tools::DailyRateLimit expiry_warning_{asio::steady_now()};
   bool memory_timer_set_ = false;
   MissingList missing_;
   boost::asio::steady_timer retry_timer_;

@@ -29,7 +29,7 @@ nlohmann::json Daemon::debug_dump(const std::string& from) const {
   const Nanos time = now();
   nlohmann::json answer{{"requests", nlohmann::json::array()}, {"next", ""}};
   std::map<std::uint64_t, const char*> storage;
-  for (const auto& [cookie, words] : engine_->what_they_wait_for()) storage.emplace(cookie, words);
+  for (const auto& [cookie, words] : engine_->pending_waits()) storage.emplace(cookie, words);
   if (from.empty()) {
     answer["sessions"] = nlohmann::json::array();
     answer["storage_operations"] = storage.size();
@@ -55,7 +55,7 @@ nlohmann::json Daemon::debug_dump(const std::string& from) const {
   return answer;
 }
 
-std::string Daemon::what_hangs() const {
+std::string Daemon::hung_operations() const {
   constexpr std::size_t kMost = 16;
   std::map<std::string, unsigned> hung;
   for (const ServerSessionStatus& session : sessions()) {

@@ -62,7 +62,7 @@ tl::expected<void, OpenError> Daemon::may_open(std::uint16_t session, const std:
     return refuse(EACCES, "no rule of export " + in_quotes(spec->name) + " lets session " + in_quotes(asker) +
                               (identity.empty() ? " without an identity" : " of " + identity) + " open it");
   }
-  if (!asks_who(config_) || config_.dev_search_path.find("%SESSNAME%") == std::string::npos ||
+  if (!authenticates_clients(config_) || config_.dev_search_path.find("%SESSNAME%") == std::string::npos ||
       asker == identity)
     return {};
   return refuse(EACCES, "session " + in_quotes(asker) + " is not named as its identity" +
@@ -140,7 +140,7 @@ void Daemon::perform(const block::CacheDamaged& action) {
 }
 
 // Logs a failed operation, except a discard that the device does not support.
-void Daemon::tell_failure(const StorageResult& done) {
+void Daemon::log_failure(const StorageResult& done) {
   if (done.error == EOPNOTSUPP) return;
   const auto of = std::find_if(devices_.begin(), devices_.end(), [&done](const auto& one) {
     return one.second.opened.device.get() == done.target;

@@ -34,7 +34,7 @@ bool is_any(const std::string& address) {
 }  // namespace
 
 // Error text for `address`; compares it with the addresses that urtrsd already listens on.
-std::string Daemon::why_not_listening(const std::string& address, Errc result) const {
+std::string Daemon::listen_error_text(const std::string& address, Errc result) const {
   if (result == Errc::bad_address)
     return "{} is not an address of this host; 'ip address' lists its addresses";
   if (result == Errc::no_permission)
@@ -55,7 +55,7 @@ std::string Daemon::why_not_listening(const std::string& address, Errc result) c
 std::string Daemon::cannot_listen(const std::string& address, Errc result, const std::string& name) const {
   return fmt::format("cannot listen on {} port {}: {}",
                      name.empty() || name == address ? address : name + " (" + address + ")", config_.port,
-                     why_not_listening(address, result));
+                     listen_error_text(address, result));
 }
 
 // Returns bad_address, without calling the fabric, for an address that the host does not have or whose scope
@@ -74,7 +74,7 @@ Errc Daemon::listen_on(const std::string& address) {
   const Errc result = server_.listen(*fabric_, asio::steady_now(), local);
   if (result == Errc::ok) {
     listens_on_.push_back(address);
-    warn_of_strangers(address);
+    warn_of_open_access(address);
   }
   return result;
 }
@@ -141,11 +141,11 @@ void Daemon::listen_again(const MissingList::Key& key, const std::shared_ptr<voi
 }
 
 void Daemon::warn_of_plain_listeners() const {
-  for (const std::string& address : listens_on_) warn_of_strangers(address);
+  for (const std::string& address : listens_on_) warn_of_open_access(address);
 }
 
 // Warns if unauthenticated hosts can reach this address.
-void Daemon::warn_of_strangers(const std::string& address) const {
+void Daemon::warn_of_open_access(const std::string& address) const {
   if (is_loopback(address)) return;
   if (config_.fabric == "libfabric")
     spdlog::warn(

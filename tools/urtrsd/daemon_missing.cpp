@@ -18,7 +18,7 @@ double seconds_of(Nanos time) {
 }
 
 // True if the error means that the device is not available, not that this client must not open it.
-bool says_missing(int error) {
+bool is_missing_error(int error) {
   switch (error) {
     case ENOENT:
     case ENOTDIR:
@@ -100,7 +100,7 @@ void Daemon::note_open(const std::string& name, AccessMode mode,
   const bool as_exported = spec->read_only || mode != AccessMode::read_only;
   if (found && was_missing)
     missing_.hurry(asio::steady_now(), key);
-  else if (!found && !was_missing && as_exported && says_missing(found.error().error))
+  else if (!found && !was_missing && as_exported && is_missing_error(found.error().error))
     missing_.failed(asio::steady_now(), key,
                     found.error());  // the result is ignored, because the open of the client is logged
   else
@@ -142,7 +142,7 @@ void Daemon::ask_catalog(const MissingList::Key& key, const std::shared_ptr<void
         miss(key, checked->problem->why);
       } else {
         appeared(key);
-        if (spec != specs.end()) tell_of_export(*spec);
+        if (spec != specs.end()) log_export(*spec);
       }
       pump_.step_soon();
     };

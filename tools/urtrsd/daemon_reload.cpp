@@ -24,7 +24,7 @@ struct Daemon::Reread {
 };
 
 // Logs the export. Returns the warnings that it logged.
-std::vector<std::string> Daemon::tell_of_export(const ExportSpec& spec) {
+std::vector<std::string> Daemon::log_export(const ExportSpec& spec) {
   spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
                spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
   // Only for memory. For a file, this warning is logged when the file is checked and when it is opened,
@@ -51,7 +51,7 @@ void Daemon::add_export(const ExportSpec& spec, std::function<void(const Added&)
       if (!added) {
         tell({added.error().sentence, {}});
       } else {
-        Added done{{}, tell_of_export(spec)};
+        Added done{{}, log_export(spec)};
         for (const std::string& warning : (*prepared)->warnings) {
           spdlog::warn("{}", warning);
           done.warnings.push_back(warning);
@@ -133,8 +133,8 @@ void Daemon::reread() {
 
 namespace {
 
-void tell_of_mistakes(const Controlled::Reloaded& done,
-                      const std::function<void(const Controlled::Reloaded&)>& tell) {
+void report_mistakes(const Controlled::Reloaded& done,
+                     const std::function<void(const Controlled::Reloaded&)>& tell) {
   for (const std::string& one : done.problems) spdlog::error("reload: {}", one);
   spdlog::error("reload: nothing was changed");
   tell(done);
@@ -171,15 +171,15 @@ void Daemon::change_settings(Reread& read, std::function<void(const Reloaded&)> 
       }
     }
     if (done->problems.empty()) done->problems.emplace_back("the configuration cannot be read again");
-    return tell_of_mistakes(*done, tell);
+    return report_mistakes(*done, tell);
   }
   if (uses_tls_of(*line.run) && !read.tls) {
     done->problems.push_back("TLS stays as it was: " + read.tls.error());
-    return tell_of_mistakes(*done, tell);
+    return report_mistakes(*done, tell);
   }
   if (uses_auth_of(*line.run) && !read.auth) {
     done->problems.push_back("shared keys stay as they were: " + read.auth.error());
-    return tell_of_mistakes(*done, tell);
+    return report_mistakes(*done, tell);
   }
   for (const std::string& key : different_settings(config_, *line.run)) {
     if (key == "log_level" && set_log_level(line.run->log_level)) {
@@ -259,7 +259,7 @@ void Daemon::add_new_export(const ExportSpec& spec, std::shared_ptr<Reloaded> do
       if (checked->problem) {
         miss({MissingKind::exported, spec.name}, checked->problem->why);
       } else {
-        const std::vector<std::string> warnings = tell_of_export(spec);
+        const std::vector<std::string> warnings = log_export(spec);
         done->kept.insert(done->kept.end(), warnings.begin(), warnings.end());
       }
       for (const std::string& warning : checked->warnings) {

@@ -35,7 +35,7 @@ std::string Daemon::open_trace(const std::string& path) {
   options.flush_every = seconds(1);
   options.rotate_bytes = std::uint64_t{config_.trace_size_mb} << 20;
   options.rotate_files = config_.trace_files;
-  std::string refused = why_no_trace(*catalog_, path);
+  std::string refused = trace_path_problem(*catalog_, path);
   if (refused.empty()) {
     const int error = recorder_.open_file(path.c_str(), origin(), options);
     if (error != 0) refused = trace::file_error_text(error);
@@ -50,7 +50,7 @@ std::string Daemon::open_trace(const std::string& path) {
 }
 
 std::string Daemon::dump_trace(const std::string& path) {
-  std::string refused = why_no_trace(*catalog_, path);
+  std::string refused = trace_path_problem(*catalog_, path);
   if (refused.empty()) {
     const int error = recorder_.dump_ring(path.c_str(), origin());
     if (error != 0) refused = trace::file_error_text(error);

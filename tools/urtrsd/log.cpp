@@ -82,7 +82,7 @@ class StderrSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> 
 
 const char* lines_of(LogKind kind) {
   switch (kind) {
-    case LogKind::stranger_path:
+    case LogKind::unnamed_path:
       return "lines of paths without a session";
     case LogKind::path_up:
       return "lines of paths that come up";

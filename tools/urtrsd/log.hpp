@@ -17,8 +17,8 @@ namespace rtrs::daemon {
 // Log lines that clients can cause. Each kind has its own rate limit, so that a flood of one kind does not
 // hide others.
 enum class LogKind : std::uint8_t {
-  stranger_path,  // path whose session has no name yet
-  path_up,        // path of a named session
+  unnamed_path,  // path whose session has no name yet
+  path_up,       // path of a named session
   path_down,
   session,
   device,

@@ -91,7 +91,7 @@ TEST_P(ServiceNotifierTest, AManagerThatDoesNotReadStopsNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Sockets, ServiceNotifierTest, testing::Bool());
 
-TEST(ServiceNotifier, NobodyToTell) {
+TEST(ServiceNotifier, WithoutASocketNothingIsSent) {
   boost::asio::io_context context(1);
   const std::string long_name = "/" + std::string(200, 'n');
   for (const char* socket : {"", "/nonexistent/notify", "relative", long_name.c_str()}) {

@@ -14,7 +14,7 @@ namespace rtrs::daemon {
 
 namespace {
 
-constexpr rlim_t kLeastDescriptors = 64;
+constexpr rlim_t kMinDescriptors = 64;
 
 void try_engine(StartTrial& trial) {
   const auto engine = StorageEngine::create({});
@@ -37,7 +37,7 @@ void try_fabric(const DaemonConfig& config, StartTrial& trial) {
   const auto fabric = tools::open_fabric(choice);
   if (!fabric)
     trial.errors.push_back(fabric.error());
-  else if (auto why = why_no_invalidation(config, (*fabric)->capabilities()))
+  else if (auto why = missing_invalidation(config, (*fabric)->capabilities()))
     trial.errors.push_back(std::move(*why));
 }
 
@@ -58,14 +58,14 @@ void try_metrics(const DaemonConfig& config, StartTrial& trial) {
 
 std::optional<std::string> too_few_descriptors() {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kLeastDescriptors) return std::nullopt;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kMinDescriptors) return std::nullopt;
   return fmt::format(
       "this process may have {} file descriptors, and urtrsd needs {} and about six for each connection; "
       "raise it with ulimit -n, or LimitNOFILE= of systemd",
-      limit.rlim_cur, kLeastDescriptors);
+      limit.rlim_cur, kMinDescriptors);
 }
 
-std::optional<std::string> why_no_invalidation(const DaemonConfig& config, const Capabilities& fabric) {
+std::optional<std::string> missing_invalidation(const DaemonConfig& config, const Capabilities& fabric) {
   if (!config.always_invalidate.value_or(false) || fabric.invalidation) return std::nullopt;
   return fmt::format(
       "always_invalidate is set, but this fabric does not support invalidation of rkeys; set it to false{}",

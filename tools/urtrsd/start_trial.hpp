@@ -11,7 +11,7 @@ namespace rtrs::daemon {
 
 // Each returns the reason why urtrsd must not start, or nullopt.
 std::optional<std::string> too_few_descriptors();
-std::optional<std::string> why_no_invalidation(const DaemonConfig&, const Capabilities& fabric);
+std::optional<std::string> missing_invalidation(const DaemonConfig&, const Capabilities& fabric);
 
 // Opens the storage engine, the fabric and the metrics address, and closes them again.
 StartTrial try_start(const DaemonConfig&);

@@ -131,7 +131,7 @@ TEST_F(FabricPumpTest, ADeadlineIsAStepUntilItIsServed) {
   until([&] { return due == 3; });
 }
 
-TEST_F(FabricPumpTest, ADeadlineThatComesEarlierIsTakenNoteOf) {
+TEST_F(FabricPumpTest, EarlierDeadlineIsNoticed) {
   deadline = steady_now() + seconds(10'000);
   start();
   until_asleep(1);
@@ -152,7 +152,7 @@ TEST_F(FabricPumpTest, AStepThatIsAskedForIsTaken) {
   EXPECT_EQ(steps, 2);
 }
 
-TEST_F(FabricPumpTest, WhatComesWhileItHasPatienceIsGoneOnWithBeforeSleep) {
+TEST_F(FabricPumpTest, EventDuringPollingIsHandledBeforeSleep) {
   // The first step and the first poll after it find nothing; the second poll finds something and requests one
   // more step.
   again = {false, false, true};
@@ -162,14 +162,14 @@ TEST_F(FabricPumpTest, WhatComesWhileItHasPatienceIsGoneOnWithBeforeSleep) {
   EXPECT_EQ(fabric.waits, 0);
 }
 
-TEST_F(FabricPumpTest, ItSleepsWhenItsPatienceIsOver) {
+TEST_F(FabricPumpTest, SleepsWhenThePollingTimeIsOver) {
   start(WaitMode::events, microseconds(10));
   until_asleep(1);
   fabric.news();
   until_asleep(2);
 }
 
-TEST_F(FabricPumpTest, WhoeverIsStoppedWhileItHasPatienceAsksForNothingMore) {
+TEST_F(FabricPumpTest, StopDuringPollingEndsThePolling) {
   stops_at = 2;
   start(WaitMode::events, seconds(10'000));
   until([&] { return steps == 2; });

@@ -27,7 +27,7 @@ std::vector<SocketAddress> in_turn(const std::vector<SocketAddress>& found) {
   return result;
 }
 
-std::vector<SocketAddress> with_places_kept(const std::vector<SocketAddress>& known,
+std::vector<SocketAddress> keep_known_order(const std::vector<SocketAddress>& known,
                                             std::vector<SocketAddress> found) {
   const auto place = [&](const SocketAddress& one) {
     return std::find(known.begin(), known.end(), one) - known.begin();

@@ -15,7 +15,7 @@ std::vector<SocketAddress> in_turn(const std::vector<SocketAddress>& found);
 
 // `found` in the order of `known`, with new addresses at the end. A name service may rotate its answer. If
 // attempts followed the rotation, two in a row could go to the same address.
-std::vector<SocketAddress> with_places_kept(const std::vector<SocketAddress>& known,
+std::vector<SocketAddress> keep_known_order(const std::vector<SocketAddress>& known,
                                             std::vector<SocketAddress> found);
 
 }  // namespace rtrs::net

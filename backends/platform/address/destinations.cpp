@@ -52,7 +52,7 @@ tl::expected<Destinations::Route, Destinations::Failure> Destinations::find(cons
   std::vector<SocketAddress> to = addresses(path.destination, path.port);
   if (to.empty())
     return tl::unexpected(Failure{Reason::name_unresolved, names_.is_silent(path.destination),
-                                  names_.why_unknown(path.destination)});
+                                  names_.unresolved_reason(path.destination)});
   Route route;
   if (!path.source.empty()) {
     const std::vector<SocketAddress> from = addresses(path.source, 0);

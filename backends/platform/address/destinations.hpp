@@ -37,7 +37,7 @@ class Destinations {
   };
 
   // See HostNames.
-  void never_ask() noexcept { names_.never_ask(); }
+  void disable_lookups() noexcept { names_.disable_lookups(); }
   bool asks() const noexcept { return names_.asks(); }
   int wait_fd() const noexcept { return names_.wait_fd(); }
 

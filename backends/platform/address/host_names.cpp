@@ -34,7 +34,7 @@ Nanos now() noexcept {
 }
 
 // True if the name service confirmed that no host has this name. All other codes mean that the query failed.
-bool is_no(int code) noexcept {
+bool is_no_such_name(int code) noexcept {
   return code == EAI_NONAME || code == EAI_NODATA || code == EAI_ADDRFAMILY;
 }
 
@@ -92,7 +92,7 @@ HostNames::~HostNames() {
   shared_->queue.clear();
 }
 
-void HostNames::never_ask() noexcept {
+void HostNames::disable_lookups() noexcept {
   shared_->find = nullptr;
 }
 
@@ -118,8 +118,8 @@ void HostNames::work(const std::shared_ptr<Shared>& shared) {
     name.answered = true;
     name.code = code;
     if (code == 0) {
-      name.addresses = with_places_kept(name.addresses, std::move(addresses));
-    } else if (is_no(code)) {
+      name.addresses = keep_known_order(name.addresses, std::move(addresses));
+    } else if (is_no_such_name(code)) {
       name.addresses.clear();
     }
     shared->signaled = true;
@@ -213,7 +213,7 @@ std::vector<SocketAddress> HostNames::addresses(std::string_view text, std::uint
   return result;
 }
 
-std::string HostNames::why_unknown(std::string_view text) const {
+std::string HostNames::unresolved_reason(std::string_view text) const {
   const std::string host = host_name_in(text);
   if (host.empty()) {
     const std::string address = host_of(text);
@@ -228,7 +228,7 @@ std::string HostNames::why_unknown(std::string_view text) const {
   const auto found = shared_->names.find(host);
   if (found == shared_->names.end() || !found->second.answered)
     return "the name service (DNS) does not answer for \"" + host + "\"";
-  if (is_no(found->second.code)) return "no host has the name \"" + host + "\"";
+  if (is_no_such_name(found->second.code)) return "no host has the name \"" + host + "\"";
   return "the name service (DNS) cannot tell the address of \"" + host +
          "\": " + ::gai_strerror(found->second.code);
 }
@@ -238,7 +238,7 @@ bool HostNames::is_silent(std::string_view text) const {
   if (host.empty() || !asks()) return false;
   const std::lock_guard lock(shared_->mutex);
   const auto found = shared_->names.find(host);
-  return found == shared_->names.end() || !found->second.answered || !is_no(found->second.code);
+  return found == shared_->names.end() || !found->second.answered || !is_no_such_name(found->second.code);
 }
 
 std::vector<SocketAddress> resolve(std::string_view text, std::uint16_t port, std::string* why) {
@@ -251,7 +251,7 @@ std::vector<SocketAddress> resolve(std::string_view text, std::uint16_t port, st
     } while (names.take().empty());
   }
   std::vector<SocketAddress> found = names.addresses(text, port);
-  if (found.empty() && why != nullptr) *why = names.why_unknown(text);
+  if (found.empty() && why != nullptr) *why = names.unresolved_reason(text);
   return found;
 }
 

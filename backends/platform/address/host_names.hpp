@@ -36,7 +36,7 @@ class HostNames {
   HostNames& operator=(const HostNames&) = delete;
 
   // Call before ask(). No name is looked up and no thread is started; host names have no addresses.
-  void never_ask() noexcept;
+  void disable_lookups() noexcept;
   bool asks() const noexcept;
 
   // Resolves each host name among the texts, which have the forms that resolve() accepts. Returns false if no
@@ -53,7 +53,7 @@ class HostNames {
   // was in the previous answer keeps its place.
   std::vector<SocketAddress> addresses(std::string_view text, std::uint16_t port) const;
   // Reason why addresses() is empty: an error in the text, or the answer of the name service.
-  std::string why_unknown(std::string_view text) const;
+  std::string unresolved_reason(std::string_view text) const;
   // True if addresses() is empty because the name service did not answer or failed.
   bool is_silent(std::string_view text) const;
 

@@ -29,7 +29,7 @@ class Service {
     inner_->answers[host] = with;
     inner_->changed.notify_all();
   }
-  void fall_silent(const std::string& host) {
+  void stop_answering(const std::string& host) {
     const std::lock_guard lock(inner_->mutex);
     inner_->answers.erase(host);
   }
@@ -76,7 +76,7 @@ TEST(HostNames, an_address_in_figures_is_never_asked_for) {
   EXPECT_FALSE(names.ask(1, {"ip:10.0.0.1", "[::1]:7", "", "gid:fe80::1"}));
   EXPECT_EQ(first(names.addresses("10.0.0.1:9", 7)), "10.0.0.1:9");
   EXPECT_TRUE(names.addresses("gid:fe80::1", 7).empty());
-  EXPECT_EQ(names.why_unknown("10.0.0.1:"), "\"10.0.0.1:\" is no address");
+  EXPECT_EQ(names.unresolved_reason("10.0.0.1:"), "\"10.0.0.1:\" is no address");
 }
 
 TEST(HostNames, a_name_is_answered_by_the_name_service) {
@@ -94,7 +94,7 @@ TEST(HostNames, a_name_is_answered_by_the_name_service) {
   EXPECT_EQ(wait_and_take(names), Tickets{2});
   EXPECT_TRUE(names.addresses("b", 7).empty());
   EXPECT_FALSE(names.is_silent("b"));
-  EXPECT_EQ(names.why_unknown("b"), "no host has the name \"b\"");
+  EXPECT_EQ(names.unresolved_reason("b"), "no host has the name \"b\"");
 }
 
 TEST(HostNames, an_attempt_ends_while_the_name_service_is_silent) {
@@ -103,7 +103,7 @@ TEST(HostNames, an_attempt_ends_while_the_name_service_is_silent) {
   EXPECT_TRUE(names.ask(1, {"a"}));
   EXPECT_EQ(wait_and_take(names), Tickets{1});
   EXPECT_TRUE(names.is_silent("a"));
-  EXPECT_EQ(names.why_unknown("a"), "the name service (DNS) does not answer for \"a\"");
+  EXPECT_EQ(names.unresolved_reason("a"), "the name service (DNS) does not answer for \"a\"");
 }
 
 TEST(HostNames, the_last_answer_is_used_while_the_name_service_is_silent) {
@@ -112,7 +112,7 @@ TEST(HostNames, the_last_answer_is_used_while_the_name_service_is_silent) {
   HostNames names(service.find(), {.first = kLong, .newer = 0});
   EXPECT_TRUE(names.ask(1, {"a"}));
   EXPECT_EQ(wait_and_take(names), Tickets{1});
-  service.fall_silent("a");
+  service.stop_answering("a");
   EXPECT_TRUE(names.ask(2, {"a"}));
   EXPECT_EQ(wait_and_take(names), Tickets{2});
   EXPECT_EQ(first(names.addresses("a", 7)), "10.0.0.3:7");
@@ -123,7 +123,7 @@ TEST(HostNames, the_last_answer_is_used_while_the_name_service_is_silent) {
   service.answer("a", {.code = EAI_NONAME});
   EXPECT_TRUE(names.ask(3, {"a"}));
   while (!names.addresses("a", 7).empty()) wait_and_take(names);
-  EXPECT_EQ(names.why_unknown("a"), "no host has the name \"a\"");
+  EXPECT_EQ(names.unresolved_reason("a"), "no host has the name \"a\"");
 }
 
 TEST(HostNames, an_attempt_with_a_new_name_has_the_longer_bound_wherever_the_name_stands) {
@@ -148,7 +148,7 @@ TEST(HostNames, silence_about_many_names_leaves_the_bound_of_each_attempt) {
   EXPECT_EQ(wait_and_take(names), all);
 }
 
-TEST(HostNames, a_ticket_that_was_forgotten_is_not_named) {
+TEST(HostNames, a_forgotten_ticket_is_not_reported) {
   Service service;
   HostNames names(service.find(), {kLong, kLong});
   EXPECT_TRUE(names.ask(1, {"a"}));
@@ -194,19 +194,19 @@ TEST(HostNames, ANameThatGotNoThreadIsAskedForWithTheNextAttempt) {
   EXPECT_EQ(names.addresses("a", 1).size(), 1U);
 }
 
-TEST(HostNames, WhereNamesAreOffNothingIsAsked) {
+TEST(HostNames, DisabledLookupsQueryNothing) {
   bool asked = false;
   HostNames names([&asked](const std::string&, std::vector<SocketAddress>&) {
     asked = true;
     return 0;
   });
   EXPECT_TRUE(names.asks());
-  names.never_ask();
+  names.disable_lookups();
   EXPECT_FALSE(names.asks());
   EXPECT_FALSE(names.ask(1, {"storage1", "10.0.0.1"}));
   EXPECT_TRUE(names.addresses("storage1", 7).empty());
   EXPECT_FALSE(names.is_silent("storage1"));
-  EXPECT_NE(names.why_unknown("storage1").find("in figures"), std::string::npos);
+  EXPECT_NE(names.unresolved_reason("storage1").find("in figures"), std::string::npos);
   EXPECT_EQ(first(names.addresses("10.0.0.1", 7)), "10.0.0.1:7");
   EXPECT_FALSE(asked);
 }

@@ -39,7 +39,7 @@ bool read_port(std::string_view text, std::uint16_t& port) {
 }
 
 // Returns the error in an address with an optional port; empty if there is none.
-std::string trouble_with(std::string_view text, bool takes_port) {
+std::string address_error(std::string_view text, bool takes_port) {
   const bool brackets = text.front() == '[';
   const std::size_t end = brackets ? text.find(']') : text.find(':');
   if (!brackets && end != std::string_view::npos && text.find(':', end + 1) != std::string_view::npos)
@@ -69,7 +69,7 @@ tl::expected<std::string, std::string> checked_address(std::string_view text, st
     return tl::unexpected("the " + std::string(which) + " address is empty");
   if (!is_plain(text))
     return tl::unexpected("the " + std::string(which) + " address has a character that no address has");
-  if (const std::string trouble = gid ? "" : trouble_with(text, which == "destination"); !trouble.empty())
+  if (const std::string trouble = gid ? "" : address_error(text, which == "destination"); !trouble.empty())
     return tl::unexpected("the " + std::string(which) + " address " + trouble);
   return std::string(text);
 }

@@ -11,7 +11,7 @@ struct Good {
   const char* destination;
 };
 
-TEST(PathSyntax, TakesEveryFormPeopleWrite) {
+TEST(PathSyntax, AcceptsEveryCommonForm) {
   for (const Good& good : {Good{"10.0.0.2", "", "10.0.0.2"}, Good{"ip:10.0.0.2", "", "10.0.0.2"},
                            Good{"10.0.0.1@10.0.0.2", "10.0.0.1", "10.0.0.2"},
                            Good{"ip:10.0.0.1@ip:10.0.0.2", "10.0.0.1", "10.0.0.2"},

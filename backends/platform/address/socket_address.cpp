@@ -76,7 +76,7 @@ bool split(std::string_view text, std::string& host, std::uint16_t& port) {
   return true;
 }
 
-bool in_figures(const std::string& host, SocketAddress* result = nullptr) {
+bool is_numeric_host(const std::string& host, SocketAddress* result = nullptr) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -89,7 +89,7 @@ bool in_figures(const std::string& host, SocketAddress* result = nullptr) {
 }
 
 // Returns false if the text is neither an address nor a name.
-bool take_apart(std::string_view text, std::string& host, std::uint16_t& port) {
+bool split_host_and_port(std::string_view text, std::string& host, std::uint16_t& port) {
   if (text.substr(0, 3) == "ip:") text.remove_prefix(3);
   if (text.substr(0, 4) == "gid:") return false;  // a GID is never resolved
   return split(text, host, port) && !host.empty();
@@ -125,7 +125,8 @@ SocketAddress from_raw(const void* address, std::size_t length) {
 Result<SocketAddress> parse_address(std::string_view text, std::uint16_t port) {
   std::string host;
   SocketAddress result;
-  if (!take_apart(text, host, port) || !in_figures(host, &result)) return tl::unexpected(Errc::bad_address);
+  if (!split_host_and_port(text, host, port) || !is_numeric_host(host, &result))
+    return tl::unexpected(Errc::bad_address);
   result.set_port(port);
   return result;
 }
@@ -133,7 +134,7 @@ Result<SocketAddress> parse_address(std::string_view text, std::uint16_t port) {
 std::string host_of(std::string_view text) {
   std::string host;
   std::uint16_t port = 0;
-  return take_apart(text, host, port) ? host : std::string();
+  return split_host_and_port(text, host, port) ? host : std::string();
 }
 
 std::string host_name_in(std::string_view text, std::uint16_t* port) {
@@ -141,7 +142,8 @@ std::string host_name_in(std::string_view text, std::uint16_t* port) {
   std::uint16_t found = port == nullptr ? 0 : *port;
   // A name has no colon, so such a text is an address, perhaps with a scope that is not an interface of this
   // host.
-  if (!take_apart(text, host, found) || host.find(':') != std::string::npos || in_figures(host)) return {};
+  if (!split_host_and_port(text, host, found) || host.find(':') != std::string::npos || is_numeric_host(host))
+    return {};
   if (port != nullptr) *port = found;
   return host;
 }

@@ -31,7 +31,7 @@ TEST(Address, every_spelling_of_an_address_is_understood) {
   }
 }
 
-TEST(Address, what_is_no_address_is_refused) {
+TEST(Address, an_invalid_address_is_rejected) {
   for (const char* text : {"", "ip:", "1.2.3.4:", "1.2.3.4:99999", "1.2.3.4:x", "[::1", "[::1]7", "1.2.3.4.5",
                            "no such host", "host.invalid", "gid:fe80::1"}) {
     EXPECT_TRUE(resolve(text, 1234).empty()) << text;
@@ -50,7 +50,7 @@ TEST(Address, TheScopeOfALinkLocalAddressIsKept) {
             address_pair_digest(at("fe80::1%lo"), at("fe80::2%77777")));
 }
 
-TEST(Address, WhatLooksLikeAnAddressIsNoHostName) {
+TEST(Address, AddressLikeTextIsNoHostName) {
   EXPECT_EQ(host_name_in("fe80::1%nosuch"), "");
   EXPECT_EQ(host_name_in("fd00::x"), "");
   EXPECT_EQ(host_name_in("storage1:7"), "storage1");

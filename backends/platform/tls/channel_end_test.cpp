@@ -12,20 +12,20 @@
 namespace rtrs::tls::channel_end_test {
 namespace {
 
-TEST(TlsEnd, what_comes_behind_a_refusal_is_not_looked_at) {
+TEST(TlsEnd, data_after_a_refusal_is_ignored) {
   TestCredentials files;
   Talk talk(context_of(files.issue({})), context_of(files.issue({})));
   RawPeer client(Side::client, files.issue({}));
-  client.talk_to(talk.server);
+  client.exchange_with(talk.server);
   ASSERT_TRUE(talk.server.channel->established()) << talk.server.channel->error();
   for (int i = 0; i < 2; ++i) {
     SSL_key_update(client.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED);
     SSL_do_handshake(client.ssl());
   }
-  Octets sealed = client.take();
+  ByteVector sealed = client.take();
   // Not a valid record: the receiver answers with an alert.
   sealed.resize(sealed.size() + 37);
-  const Octets head = {std::byte{23}, std::byte{3}, std::byte{3}, std::byte{0}, std::byte{32}};
+  const ByteVector head = {std::byte{23}, std::byte{3}, std::byte{3}, std::byte{0}, std::byte{32}};
   std::copy(head.begin(), head.end(), sealed.end() - 37);
   talk.server.feed(sealed, talk.piece);
   EXPECT_EQ(talk.server.channel->error(), "TLS: it changes its key too often");

@@ -27,7 +27,7 @@ class Transform : public ::testing::Test {
   std::shared_ptr<const Context> context_;
 };
 
-TEST_F(Transform, any_pieces_give_the_same_octets) {
+TEST_F(Transform, any_pieces_give_the_same_bytes) {
   const std::string down = text_of(100'000);
   const std::string up = text_of(40'000);
   for (const std::size_t size : {1, 2, 3, 4, 5, 6, 7, 21, 22, 1000, 16'406, 16'407, 100'000}) {
@@ -55,15 +55,15 @@ TEST_F(Transform, nothing_of_it_can_be_read_on_the_way) {
   const auto talk = open();
   const std::string text = text_of(1000);
   talk->send(talk->client, talk->server, text);
-  const Octets plain = octets(text.substr(100, 16));
-  const Octets sealed = talk->to_server;
+  const ByteVector plain = octets(text.substr(100, 16));
+  const ByteVector sealed = talk->to_server;
   EXPECT_EQ(std::search(sealed.begin(), sealed.end(), plain.begin(), plain.end()), sealed.end());
   EXPECT_EQ(talk->server.got, text);
 }
 
 TEST_F(Transform, many_small_parts_are_one_record) {
   const auto talk = open();
-  const Octets small = octets(text_of(40));
+  const ByteVector small = octets(text_of(40));
   const std::vector<std::span<const std::byte>> parts(300, std::span<const std::byte>(small));
   EXPECT_EQ(talk->client.channel->seal(parts, 0), 12'000U);
   const std::size_t sealed = talk->client.channel->output().size();
@@ -76,17 +76,17 @@ TEST_F(Transform, many_small_parts_are_one_record) {
 
 TEST_F(Transform, parts_begin_behind_what_was_taken) {
   const auto talk = open();
-  const Octets first = octets(text_of(50'000));
-  const Octets second = octets("the end");
+  const ByteVector first = octets(text_of(50'000));
+  const ByteVector second = octets("the end");
   const std::vector<std::span<const std::byte>> parts{first, {}, second};
   EXPECT_EQ(talk->client.channel->seal(parts, 49'000), 1007U);
   talk->server.feed(talk->client.take(), talk->piece);
   EXPECT_EQ(talk->server.got, text_of(50'000).substr(49'000) + "the end");
 }
 
-TEST_F(Transform, what_waits_to_be_sent_is_bounded) {
+TEST_F(Transform, unsent_output_is_bounded) {
   const auto talk = open();
-  const Octets much = octets(text_of(4 * kSealedBytes));
+  const ByteVector much = octets(text_of(4 * kSealedBytes));
   const std::span<const std::byte> part(much);
   const std::size_t taken = talk->client.channel->seal({&part, 1}, 0);
   EXPECT_GE(taken, 8 * kRecordBytes);
@@ -100,13 +100,13 @@ TEST_F(Transform, what_waits_to_be_sent_is_bounded) {
   EXPECT_GT(talk->server.got.size(), taken);
 }
 
-TEST_F(Transform, the_end_that_was_said_comes_after_all_octets) {
+TEST_F(Transform, the_announced_end_follows_all_bytes) {
   const auto talk = open();
-  const Octets last = octets("last words");
+  const ByteVector last = octets("last words");
   const std::span<const std::byte> part(last);
   talk->client.channel->seal({&part, 1}, 0);
   talk->client.channel->close();
-  const Octets sealed = talk->client.take();
+  const ByteVector sealed = talk->client.take();
   talk->server.feed(sealed, talk->piece);
   EXPECT_EQ(talk->server.got, "last words");
   EXPECT_EQ(talk->server.state, Channel::State::closed);
@@ -115,10 +115,10 @@ TEST_F(Transform, the_end_that_was_said_comes_after_all_octets) {
 
 TEST_F(Transform, half_of_a_record_gives_nothing) {
   const auto talk = open();
-  const Octets text = octets(text_of(1000));
+  const ByteVector text = octets(text_of(1000));
   const std::span<const std::byte> part(text);
   talk->client.channel->seal({&part, 1}, 0);
-  const Octets sealed = talk->client.take();
+  const ByteVector sealed = talk->client.take();
   talk->server.feed(std::span(sealed).first(sealed.size() - 1), talk->piece);
   EXPECT_EQ(talk->server.got, "");
   EXPECT_EQ(talk->server.state, Channel::State::open);
@@ -126,14 +126,14 @@ TEST_F(Transform, half_of_a_record_gives_nothing) {
   EXPECT_EQ(talk->server.got, text_of(1000));
 }
 
-TEST_F(Transform, a_changed_octet_ends_it_and_what_came_before_is_good) {
+TEST_F(Transform, a_changed_byte_ends_the_stream_after_the_valid_data) {
   for (const std::size_t at : {std::size_t{0}, std::size_t{3}, std::size_t{5}, std::size_t{500}}) {
     const auto talk = open();
     talk->send(talk->client, talk->server, "good");
-    const Octets text = octets(text_of(1000));
+    const ByteVector text = octets(text_of(1000));
     const std::span<const std::byte> part(text);
     talk->client.channel->seal({&part, 1}, 0);
-    Octets sealed = talk->client.take();
+    ByteVector sealed = talk->client.take();
     sealed[at] ^= std::byte{0x40};
     talk->server.feed(sealed, talk->piece);
     EXPECT_TRUE(talk->server.failed()) << at;
@@ -149,10 +149,10 @@ TEST_F(Transform, a_changed_octet_ends_it_and_what_came_before_is_good) {
 
 TEST_F(Transform, records_of_the_past_are_refused) {
   const auto talk = open();
-  const Octets text = octets("again");
+  const ByteVector text = octets("again");
   const std::span<const std::byte> part(text);
   talk->client.channel->seal({&part, 1}, 0);
-  const Octets sealed = talk->client.take();
+  const ByteVector sealed = talk->client.take();
   talk->server.feed(sealed, talk->piece);
   EXPECT_EQ(talk->server.got, "again");
   talk->server.feed(sealed, talk->piece);
@@ -160,10 +160,10 @@ TEST_F(Transform, records_of_the_past_are_refused) {
   EXPECT_EQ(talk->server.got, "again");
 }
 
-TEST_F(Transform, a_record_that_is_too_long_ends_it) {
+TEST_F(Transform, a_too_long_record_ends_the_stream) {
   for (const bool established : {false, true}) {
     const auto talk = established ? open() : std::make_unique<Talk>(context_, context_);
-    Octets record = octets(std::string("\x17\x03\x03\x41\x01", 5) + std::string(0x4101, 'x'));
+    ByteVector record = octets(std::string("\x17\x03\x03\x41\x01", 5) + std::string(0x4101, 'x'));
     if (!established) record[0] = std::byte{0x16};
     talk->server.feed(record, talk->piece);
     EXPECT_TRUE(talk->server.failed());
@@ -179,7 +179,7 @@ TEST_F(Transform, an_alert_before_the_handshake_ends_it) {
       << talk.client.channel->error();
 }
 
-TEST_F(Transform, what_is_not_tls_ends_it) {
+TEST_F(Transform, data_that_is_not_tls_ends_the_stream) {
   for (const std::string& text :
        {std::string("MPA ID Req Frame"), std::string("GET / HTTP/1.1\r\n\r\n"), std::string(20'000, '\0'),
         std::string("\x16\x03\x01\x00\x04\x05\x00\x00\x00", 9)}) {

@@ -134,7 +134,7 @@ TEST_F(Tls, certificates_of_another_ca_are_refused) {
   expect_has(refused_by_server(context_of(mixed), certificate()), "its certificate is not accepted");
 }
 
-TEST_F(Tls, a_certificate_that_was_taken_back_is_refused) {
+TEST_F(Tls, a_revoked_certificate_is_rejected) {
   const Credentials lost = files_.issue({.names = {"lost"}});
   Credentials server = files_.issue({});
   server.crl = files_.write_crl({lost.cert});
@@ -144,7 +144,7 @@ TEST_F(Tls, a_certificate_that_was_taken_back_is_refused) {
   expect_has(refused_by_server(certificate(), context_of(server)), "CRL has expired");
 }
 
-TEST_F(Tls, a_client_does_not_believe_a_server_whose_certificate_was_taken_back) {
+TEST_F(Tls, a_client_rejects_a_revoked_server_certificate) {
   const Credentials lost = files_.issue({});
   Credentials client = files_.issue({});
   client.crl = files_.write_crl({lost.cert});
@@ -153,7 +153,7 @@ TEST_F(Tls, a_client_does_not_believe_a_server_whose_certificate_was_taken_back)
 }
 
 TEST_F(Tls, the_certificates_between_an_end_and_the_ca_come_out_of_its_file) {
-  const Credentials whole = files_.issue({.names = {"far"}, .by_another = true});
+  const Credentials whole = files_.issue({.names = {"far"}, .by_intermediate = true});
   expect_accepted(context_of(whole), certificate(), "far");
   expect_accepted(certificate(), context_of(whole), "one");
   Credentials alone = whole;
@@ -254,7 +254,7 @@ TEST_F(Tls, files_that_are_cut_off_behind_a_good_part_are_refused) {
   EXPECT_EQ(why(fine), "");
 }
 
-TEST_F(Tls, files_that_nobody_will_accept_are_used_and_told_of) {
+TEST_F(Tls, unacceptable_files_are_used_with_a_warning) {
   EXPECT_EQ(warning(*certificate()), "");
   EXPECT_EQ(warning(*keys({"alice"})), "");
   expect_has(warning(*certificate({.until_seconds = -60})), "the certificate has expired");
@@ -310,18 +310,18 @@ TEST_F(Tls, a_key_is_shown_anew_each_time) {
   }
 }
 
-TEST_F(Tls, what_a_client_said_once_does_nothing_when_it_is_said_again) {
+TEST_F(Tls, replayed_client_messages_have_no_effect) {
   for (const auto& context : {keys({"alice"}), certificate()}) {
     Talk first(context, context);
     first.run();
     ASSERT_TRUE(first.established());
     first.send(first.client, first.server, "write this");
     ASSERT_EQ(first.server.got, "write this");
-    Octets said = first.to_server;
-    const Octets more = octets("more");
+    ByteVector said = first.to_server;
+    const ByteVector more = octets("more");
     const std::span<const std::byte> part(more);
     first.client.channel->seal({&part, 1}, 0);
-    const Octets last = first.client.take();
+    const ByteVector last = first.client.take();
     said.insert(said.end(), last.begin(), last.end());
     Talk again(context, context);
     again.server.feed(said, again.piece);
@@ -345,7 +345,7 @@ TEST_F(Tls, an_identity_is_shown_without_what_a_terminal_would_obey) {
   RawPeer client(Side::client, {}, [](SSL_CTX* ctx) { SSL_CTX_set_psk_use_session_callback(ctx, use); });
   SealedBuffers buffers;
   End server = end_of(keys({"alice"}), Side::server, buffers);
-  client.talk_to(server);
+  client.exchange_with(server);
   EXPECT_TRUE(server.failed());
   EXPECT_EQ(server.channel->error(), "TLS: there is no key of a\\x1b\\x5b2J\\x0ab");
 }

@@ -9,7 +9,7 @@
 namespace {
 long ahead = 0;  // seconds
 
-std::time_t now_of_the_test() noexcept {
+std::time_t shifted_time() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   return now.tv_sec + ahead;
@@ -18,12 +18,12 @@ std::time_t now_of_the_test() noexcept {
 
 // Replaces the C library's time functions that OpenSSL calls, whatever its version.
 extern "C" __attribute__((visibility("default"))) time_t time(time_t* out) noexcept {
-  const std::time_t now = now_of_the_test();
+  const std::time_t now = shifted_time();
   if (out != nullptr) *out = now;
   return now;
 }
 extern "C" __attribute__((visibility("default"))) int gettimeofday(timeval* out, void* /*zone*/) noexcept {
-  *out = {.tv_sec = now_of_the_test(), .tv_usec = 0};
+  *out = {.tv_sec = shifted_time(), .tv_usec = 0};
   return 0;
 }
 
@@ -81,7 +81,7 @@ TEST_F(Ticket, ends_with_the_certificate_that_it_stands_for) {
 }
 
 // One certificate for several servers: `server_name` is the same for all servers.
-TEST_F(Ticket, is_shown_to_the_server_alone_that_gave_it) {
+TEST_F(Ticket, is_sent_only_to_its_issuer) {
   Credentials asking = files_.issue({});
   asking.server_name = "localhost";
   const auto client = context_of(asking);
@@ -101,13 +101,13 @@ TEST_F(Ticket, more_than_a_server_has_use_for_end_the_connection) {
     RawPeer server(Side::server, files_.issue({}), [](SSL_CTX* ctx) { SSL_CTX_set_num_tickets(ctx, 0); });
     SealedBuffers buffers;
     End client = end_of(until(kLong), Side::client, buffers);
-    server.talk_to(client);
+    server.exchange_with(client);
     ASSERT_TRUE(client.channel->established()) << client.channel->error();
     for (unsigned i = 0; i < count; ++i) {
       ASSERT_EQ(SSL_new_session_ticket(server.ssl()), 1);
       ASSERT_EQ(SSL_do_handshake(server.ssl()), 1);
     }
-    server.talk_to(client);
+    server.exchange_with(client);
     EXPECT_EQ(client.failed(), count > 8);
     EXPECT_EQ(client.channel->error(), count > 8 ? "TLS: too many session tickets" : "");
   }
@@ -118,7 +118,7 @@ TEST_F(Ticket, offers_no_early_data) {
   RawPeer client(Side::client, files_.issue({}));
   SealedBuffers buffers;
   End server = end_of(until(kLong), Side::server, buffers);
-  client.talk_to(server);
+  client.exchange_with(server);
   ASSERT_TRUE(server.channel->established()) << server.channel->error();
   const Owned<SSL_SESSION> session(SSL_get1_session(client.ssl()));
   ASSERT_NE(session, nullptr);
@@ -127,7 +127,7 @@ TEST_F(Ticket, offers_no_early_data) {
 }
 
 // A ticket for a key would stay valid after its line was removed from the file.
-TEST_F(Ticket, is_not_given_to_who_shows_a_key) {
+TEST_F(Ticket, is_not_issued_to_clients_with_a_key) {
   static const SSL_psk_use_session_cb_func use = [](SSL* ssl, const EVP_MD*, const unsigned char** id,
                                                     std::size_t* size, SSL_SESSION** session) {
     Key same{};
@@ -148,7 +148,7 @@ TEST_F(Ticket, is_not_given_to_who_shows_a_key) {
   });
   SealedBuffers buffers;
   End server = end_of(context_of(files_.keys({"alice"})), Side::server, buffers);
-  client.talk_to(server);
+  client.exchange_with(server);
   ASSERT_TRUE(server.channel->established()) << server.channel->error();
   EXPECT_EQ(server.channel->identity(), "alice");
 }

@@ -22,7 +22,7 @@ TEST(Context, WarnsFromFourteenDaysBeforeTheEndOn) {
   expect_has(warning(*late), " UTC), and peers refuse it then; put a new one there");
   expect_has(warning(*of({.until_seconds = 14 * kDay - 60})), "expires in 13 days");
   EXPECT_EQ(warning(*of({.until_seconds = 14 * kDay + 60})), "");
-  expect_has(warning(*of({.until_seconds = 5 * kDay - 60, .by_another = true})), "expires in 4 days");
+  expect_has(warning(*of({.until_seconds = 5 * kDay - 60, .by_intermediate = true})), "expires in 4 days");
   TestCredentials of_old_ca(3 * kDay + 60);
   const auto old = context_of(of_old_ca.issue({}));
   expect_has(warning(*old), ": the certificate of the CA expires in 3 days");

@@ -24,15 +24,15 @@
 namespace rtrs::tls {
 namespace {
 
-constexpr const char* kWhatAnIdentityIs = "an identity is 1 to 128 of A-Z a-z 0-9 . _ : @ -";
+constexpr const char* kIdentityRule = "an identity is 1 to 128 of A-Z a-z 0-9 . _ : @ -";
 
 using Text = tl::expected<std::string, std::string>;
 
 // Permitted owners of a file.
 struct Secret {
   bool is = true;  // false: any owner
-  bool of_any_user_for_root = false;
-  OtherOwner or_of{};
+  bool any_owner_for_root = false;
+  OtherOwner other_owner{};
 };
 
 tl::unexpected<std::string> refused(const std::string& path, const std::string& why) {
@@ -67,27 +67,28 @@ std::string share_with_group(const std::string& path, gid_t group) {
   return "chgrp " + std::to_string(group) + " " + path + " && chmod 640 " + path;
 }
 
-std::string remedy_of_mode(const std::string& path, const struct stat& about, bool in_group) {
+std::string chmod_advice(const std::string& path, const struct stat& about, bool in_group) {
   if (about.st_uid != ::geteuid())
     return in_group ? "chmod 640 " + path : share_with_group(path, ::getegid());
   return "chmod 600 " + path;
 }
 
-std::string why_not_secret(const std::string& path, const struct stat& about, const Secret& secret) {
-  const bool may_be_of_others = secret.of_any_user_for_root && ::geteuid() == 0;
-  if (about.st_uid != ::geteuid() && about.st_uid != 0 && about.st_uid != secret.or_of && !may_be_of_others) {
+std::string secrecy_problem(const std::string& path, const struct stat& about, const Secret& secret) {
+  const bool may_be_of_others = secret.any_owner_for_root && ::geteuid() == 0;
+  if (about.st_uid != ::geteuid() && about.st_uid != 0 && about.st_uid != secret.other_owner &&
+      !may_be_of_others) {
     const std::string whose = "it belongs to " + user(about.st_uid) + ", who could change it; chown it to ";
-    return secret.or_of ? whose + "the " + user(*secret.or_of) + " of the service, or to root"
-                        : whose + "the " + user(::geteuid()) + " of this process, or to root";
+    return secret.other_owner ? whose + "the " + user(*secret.other_owner) + " of the service, or to root"
+                              : whose + "the " + user(::geteuid()) + " of this process, or to root";
   }
   const bool in_group = may_be_of_others || contains(own_groups(), about.st_gid) ||
-                        (secret.or_of && is_in_group(*secret.or_of, about.st_gid));
+                        (secret.other_owner && is_in_group(*secret.other_owner, about.st_gid));
   const bool shared = (about.st_mode & 040U) != 0;
   if ((about.st_mode & 037U) == 0 && (!shared || in_group)) return {};
   std::string why = "its mode is 0";
   for (const unsigned shift : {6U, 3U, 0U}) why += static_cast<char>('0' + (about.st_mode >> shift & 7U));
   if ((about.st_mode & 037U) != 0)
-    return why + ", so that other users may read or change it; " + remedy_of_mode(path, about, in_group);
+    return why + ", so that other users may read or change it; " + chmod_advice(path, about, in_group);
   const std::string group = std::to_string(about.st_gid);
   return why + ", and this process is not in the group " + group +
          " that may read it; start the process with " +
@@ -95,7 +96,7 @@ std::string why_not_secret(const std::string& path, const struct stat& about, co
 }
 
 // The file may have its group on purpose, so the advice keeps access for other readers.
-std::string why_not_open(const std::string& path) {
+std::string open_failure_advice(const std::string& path) {
   struct stat about {};
   const std::string who = user(::geteuid());
   std::string what = "cannot be opened: Permission denied (13); ";
@@ -107,13 +108,13 @@ std::string why_not_open(const std::string& path) {
 }
 
 Text read(const net::UniqueFd& file, const std::string& path, std::size_t most, const Secret& secret) {
-  if (!file && errno == EACCES && secret.is) return refused(path, why_not_open(path));
+  if (!file && errno == EACCES && secret.is) return refused(path, open_failure_advice(path));
   if (!file) return failed(path, "cannot be opened");
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) return failed(path, "cannot be examined");
   if (!S_ISREG(about.st_mode)) return refused(path, "not a regular file");
   if (secret.is) {
-    std::string why = why_not_secret(path, about, secret);
+    std::string why = secrecy_problem(path, about, secret);
     if (!why.empty()) return refused(path, why);
   }
   std::string text;
@@ -164,7 +165,7 @@ std::string take_line(std::string_view line, Keys& keys) {
   const std::size_t colon = line.rfind(':');
   if (colon == std::string_view::npos) return "not IDENTITY:KEY";
   const std::string_view identity = line.substr(0, colon);
-  if (!is_identity(identity)) return kWhatAnIdentityIs;
+  if (!is_identity(identity)) return kIdentityRule;
   const std::optional<Key> key = key_of(line.substr(colon + 1));
   if (!key) return "a key is 64 hexadecimal digits (32 bytes); `urtrs key new` makes one";
   if (keys.size() == kMaxKeys) return "more than " + std::to_string(kMaxKeys) + " keys";
@@ -189,7 +190,7 @@ Text read_file(const std::string& path, std::size_t most) {
 }
 
 Text read_secret_file(const std::string& path, std::size_t most, OtherOwner checked_for) {
-  return read(path, most, {.or_of = checked_for});
+  return read(path, most, {.other_owner = checked_for});
 }
 
 tl::expected<Keys, std::string> parse_keys(std::string_view text) {
@@ -222,7 +223,7 @@ tl::expected<Keys, std::string> read_keys(const std::string& path, OtherOwner ch
 }
 
 tl::expected<Keys, std::string> list_keys(const std::string& path) {
-  return keys_of(path, read(path, kMaxKeysFileBytes, {.of_any_user_for_root = true}));
+  return keys_of(path, read(path, kMaxKeysFileBytes, {.any_owner_for_root = true}));
 }
 
 std::string key_line(std::string_view identity, const Key& key) {
@@ -237,12 +238,12 @@ std::string key_line(std::string_view identity, const Key& key) {
 }
 
 tl::expected<void, std::string> add_key(const std::string& path, std::string_view identity, const Key& key) {
-  if (!is_identity(identity)) return tl::unexpected<std::string>(kWhatAnIdentityIs);
+  if (!is_identity(identity)) return tl::unexpected<std::string>(kIdentityRule);
   const net::UniqueFd file(
       ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600));
   if (file) ::flock(file.get(), LOCK_EX);
   // The file may belong to the user of urtrsd; root may read and write it.
-  const Text text = read(file, path, kMaxKeysFileBytes, {.of_any_user_for_root = true});
+  const Text text = read(file, path, kMaxKeysFileBytes, {.any_owner_for_root = true});
   if (!text) return tl::unexpected(text.error());
   const auto keys = parse_keys(*text);
   if (!keys) return refused(path, keys.error());

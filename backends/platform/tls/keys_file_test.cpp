@@ -59,7 +59,7 @@ TEST(Keys, capital_digits_and_a_last_line_without_an_end) {
   EXPECT_EQ(keys->at("a").back(), 0xaf);
 }
 
-TEST(Keys, what_is_wrong_is_said_with_its_line_and_without_the_key) {
+TEST(Keys, an_error_names_the_line_but_not_the_key) {
   EXPECT_EQ(error_of("\nalice\n"), "line 2: not IDENTITY:KEY");
   EXPECT_NE(error_of(":" + kHex).find("line 1: an identity is"), std::string::npos);
   EXPECT_NE(error_of("a b:" + kHex).find("an identity is"), std::string::npos);
@@ -72,7 +72,7 @@ TEST(Keys, what_is_wrong_is_said_with_its_line_and_without_the_key) {
   EXPECT_EQ(error_of("a:" + kHex + "\na:" + kHex), "line 2: a second key of a");
 }
 
-TEST(Keys, there_is_a_most) {
+TEST(Keys, the_number_of_keys_is_limited) {
   std::string text;
   for (std::size_t i = 0; i < kMaxKeys; ++i) text += "n" + std::to_string(i) + ":" + kHex + "\n";
   ASSERT_TRUE(parse_keys(text));
@@ -121,7 +121,7 @@ TEST_F(KeysFile, another_group_may_not_read_it) {
   EXPECT_TRUE(read_keys(path)) << "the group of a file that it may not read does not matter";
 }
 
-TEST_F(KeysFile, of_another_user_it_is_refused) {
+TEST_F(KeysFile, a_file_of_another_user_is_rejected) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   const std::string path = write("alice:" + kHex + "\n", 0600);
   ASSERT_EQ(::chown(path.c_str(), 4242, 4242), 0);
@@ -130,7 +130,7 @@ TEST_F(KeysFile, of_another_user_it_is_refused) {
   EXPECT_NE(keys.error().find("belongs to user 4242"), std::string::npos) << keys.error();
 }
 
-TEST_F(KeysFile, who_checks_for_another_user_takes_those_of_that_one) {
+TEST_F(KeysFile, a_check_for_another_user_accepts_its_files) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   const std::string path = write("alice:" + kHex + "\n", 0600);
   ASSERT_EQ(::chown(path.c_str(), 4242, 4242), 0);
@@ -205,7 +205,7 @@ TEST_F(KeysFile, a_key_is_added_once_and_the_others_stay) {
 }
 
 // /proc/locks marks a waiting process with an arrow.
-bool somebody_waits_for(const std::string& path) {
+bool has_lock_waiter(const std::string& path) {
   struct stat about {};
   if (::stat(path.c_str(), &about) != 0) return false;
   const std::string inode = ":" + std::to_string(about.st_ino) + " ";
@@ -226,7 +226,7 @@ TEST_F(KeysFile, of_two_who_add_a_key_one_waits) {
   const auto is_over = [&added] {
     return added.wait_for(std::chrono::milliseconds(1)) == std::future_status::ready;
   };
-  for (int i = 0; i < 10'000 && !is_over() && !somebody_waits_for(path); ++i) continue;
+  for (int i = 0; i < 10'000 && !is_over() && !has_lock_waiter(path); ++i) continue;
   EXPECT_FALSE(is_over());
   const std::string line = key_line("alice", Key{});
   EXPECT_EQ(::write(mine.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));

@@ -20,10 +20,10 @@ TEST(OwnIdentity, OfKeysIsTheChosenOneOrTheOnlyOne) {
 
 TEST(OwnIdentity, OfACertificateIsItsOnlyCommonName) {
   TestCredentials files;
-  const auto identity = [&files](const std::vector<std::string>& names, bool by_another) {
+  const auto identity = [&files](const std::vector<std::string>& names, bool by_intermediate) {
     Wanted wanted;
     wanted.names = names;
-    wanted.by_another = by_another;
+    wanted.by_intermediate = by_intermediate;
     return identity_of_certificate(files.issue(wanted).cert);
   };
   EXPECT_EQ(identity({"web1.example.org"}, false), "web1.example.org");

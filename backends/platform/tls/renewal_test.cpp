@@ -174,7 +174,7 @@ TEST_F(RenewalTest, FilesThatChangeWhileTheyAreReadAreReadAgain) {
   EXPECT_TRUE(warnings_.empty());
 }
 
-TEST_F(RenewalTest, AFileSystemThatHangsHoldsUpNobodyAndItsAnswerCountsLater) {
+TEST_F(RenewalTest, HangingFileSystemDelaysNothingAndItsResultCountsLater) {
   const auto renewal = make();
   hangs_ = true;
   write("key", "2");

@@ -29,7 +29,7 @@ int find_key(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_SESS
   *found = session_of_key(ssl, key->first, key->second).release();
   // A handshake with a key is as fast as with a ticket, so no ticket is needed.
   SSL_set_num_tickets(ssl, 0);
-  channel.note_asked(std::move(name));
+  channel.set_requested_identity(std::move(name));
   return *found == nullptr ? 0 : 1;
 }
 
@@ -63,7 +63,7 @@ int judge_certificate(int ok, X509_STORE_CTX* store) {
   if (ok != 1) {
     const int error = X509_STORE_CTX_get_error(store);
     if (error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID)
-      channel_of(ssl).note_out_of_time(common_name(X509_STORE_CTX_get_current_cert(store)));
+      channel_of(ssl).record_expired_name(common_name(X509_STORE_CTX_get_current_cert(store)));
     return ok;
   }
   if (SSL_is_server(ssl) == 0 || !common_name(X509_STORE_CTX_get_current_cert(store)).empty()) return ok;

@@ -21,7 +21,7 @@ namespace {
 // Minimum number of received bytes between two key updates of a peer. This side updates after 64 GiB.
 constexpr std::uint64_t kKeyUpdateEvery = std::uint64_t{16} << 20;
 // Maximum number of tickets that a server may send per connection.
-constexpr unsigned kMostTickets = 8;
+constexpr unsigned kMaxTickets = 8;
 constexpr unsigned char kNewSessionTicket = 4;
 constexpr unsigned char kKeyUpdate = 24;
 // With kernel encryption, OpenSSL issues these BIO controls before and after a record that is not data. The
@@ -208,7 +208,7 @@ void SslChannel::sent(std::size_t bytes) noexcept {
 
 void SslChannel::note_message(std::span<const unsigned char> message) {
   if (message.empty() || !established_) return;
-  if (message[0] == kNewSessionTicket && ++tickets_ > kMostTickets) refusal_ = "too many session tickets";
+  if (message[0] == kNewSessionTicket && ++tickets_ > kMaxTickets) refusal_ = "too many session tickets";
   if (message[0] != kKeyUpdate) return;
   if (received_ < next_key_update_) refusal_ = "it changes its key too often";
   next_key_update_ = received_ + kKeyUpdateEvery;

@@ -34,12 +34,12 @@ class SslChannel final : public Channel {
   const SslContext& context() const noexcept { return *context_; }
   const std::string& server() const noexcept { return server_; }
   Keys::value_type const* own_key() const noexcept { return context_->own_key(); }
-  // Records an identity of the peer that has no key, or (note_asked) one that has a key.
+  // Records an identity of the peer that has no key, or (set_requested_identity) one that has a key.
   void note_unknown(std::string identity) { unknown_ = std::move(identity); }
-  void note_asked(std::string identity) { asked_ = std::move(identity); }
+  void set_requested_identity(std::string identity) { asked_ = std::move(identity); }
   void note_refusal(std::string why) { refusal_ = std::move(why); }
   // Records the name in a certificate of the peer that is expired or not yet valid.
-  void note_out_of_time(std::string name) { out_of_time_ = std::move(name); }
+  void record_expired_name(std::string name) { expired_name_ = std::move(name); }
   // Handles a message of the peer's handshake protocol.
   void note_message(std::span<const unsigned char>);
 
@@ -87,7 +87,7 @@ class SslChannel final : public Channel {
   std::string unknown_;
   std::string asked_;
   std::string refusal_;
-  std::string out_of_time_;
+  std::string expired_name_;
   std::string error_;
 };
 

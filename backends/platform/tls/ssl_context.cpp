@@ -18,8 +18,8 @@ namespace {
 // Both use SHA-256, so a pre-shared key works with either.
 constexpr const char* kCiphers = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr const char* kGroups = "X25519:P-256";
-constexpr long kMostCertificateBytes = 16L << 10;
-constexpr int kMostCertificates = 5;  // maximum chain length between a peer's certificate and the CA
+constexpr long kMaxCertificateBytes = 16L << 10;
+constexpr int kMaxCertificates = 5;  // maximum chain length between a peer's certificate and the CA
 constexpr long kTicketSeconds = 3600;
 
 // Never prompts for a passphrase.
@@ -33,7 +33,7 @@ Owned<BIO> reader_of(const std::string& text) {
 
 // At the end of a valid file, OpenSSL finds no further start of a PEM block. Any other error means a
 // truncated or corrupted block.
-std::string why_broken() {
+std::string pem_error() {
   const unsigned long code = ERR_peek_last_error();
   const bool at_end = ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE;
   const std::string words = openssl_text();
@@ -56,8 +56,8 @@ Owned<SSL_CTX> make_context(Side side, bool kernel) {
   SSL_CTX_set_mode(
       ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_security_level(ctx, 2);
-  SSL_CTX_set_max_cert_list(ctx, kMostCertificateBytes);
-  SSL_CTX_set_verify_depth(ctx, kMostCertificates);
+  SSL_CTX_set_max_cert_list(ctx, kMaxCertificateBytes);
+  SSL_CTX_set_verify_depth(ctx, kMaxCertificates);
   // A replayed hello has no effect, because no early data is accepted.
   SSL_CTX_set_max_early_data(ctx, 0);
   SSL_CTX_set_recv_max_early_data(ctx, 0);
@@ -156,7 +156,7 @@ std::string SslContext::load(SSL_CTX* ctx, const std::string& cert, const std::s
     }
     note_end(credentials_.cert, "certificate", X509_get0_notAfter(next));
   }
-  std::string broken = why_broken();
+  std::string broken = pem_error();
   if (!broken.empty()) return credentials_.cert + after(count, "good certificates") + broken;
   const Owned<EVP_PKEY> private_key(
       PEM_read_bio_PrivateKey(reader_of(key).get(), nullptr, no_passphrase, nullptr));
@@ -174,7 +174,7 @@ std::string SslContext::load(SSL_CTX* ctx, const std::string& cert, const std::s
     note_end(credentials_.ca, "CA", X509_get0_notAfter(one.get()), true);
     ++count;
   }
-  broken = why_broken();
+  broken = pem_error();
   if (count == 0) return credentials_.ca + ": no certificate in PEM form";
   if (!broken.empty()) return credentials_.ca + after(count, "good certificates") + broken;
   if (credentials_.crl.empty()) return {};
@@ -185,7 +185,7 @@ std::string SslContext::load(SSL_CTX* ctx, const std::string& cert, const std::s
     note_end(credentials_.crl, "revocation list", X509_CRL_get0_nextUpdate(one.get()));
     ++count;
   }
-  broken = why_broken();
+  broken = pem_error();
   if (count == 0) return credentials_.crl + ": no list of revoked certificates in PEM form";
   if (!broken.empty()) return credentials_.crl + after(count, "good lists") + broken;
   X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);

@@ -11,9 +11,9 @@
 
 namespace rtrs::tls {
 
-using Octets = std::vector<std::byte>;
+using ByteVector = std::vector<std::byte>;
 
-inline Octets octets(const std::string& text) {
+inline ByteVector octets(const std::string& text) {
   const auto* const at = reinterpret_cast<const std::byte*>(text.data());
   return {at, at + text.size()};
 }
@@ -35,9 +35,9 @@ struct End {
       sealed = sealed.subspan(bytes);
     } while (!sealed.empty() && state == Channel::State::open);
   }
-  Octets take() {
+  ByteVector take() {
     const auto output = channel->output();
-    Octets taken(output.begin(), output.end());
+    ByteVector taken(output.begin(), output.end());
     channel->sent(taken.size());
     return taken;
   }
@@ -63,12 +63,12 @@ class Talk {
   bool established() const { return client.channel->established() && server.channel->established(); }
   // Sends all of `text`, in as many rounds as needed.
   void send(End& from, End& to, const std::string& text) {
-    const Octets plain = octets(text);
+    const ByteVector plain = octets(text);
     std::size_t done = 0;
     while (done < plain.size() && !to.failed()) {
       const std::span<const std::byte> rest(plain.data() + done, plain.size() - done);
       done += from.channel->seal({&rest, 1}, 0);
-      Octets unused;
+      ByteVector unused;
       if (!carry(from, to, unused)) return;
     }
   }
@@ -76,13 +76,13 @@ class Talk {
   SealedBuffers buffers;
   End client;
   End server;
-  Octets to_server;  // everything sent to the server so far
-  Octets to_client;
+  ByteVector to_server;  // everything sent to the server so far
+  ByteVector to_client;
   std::function<std::size_t()> piece = [] { return std::size_t{100'000}; };
 
  private:
-  bool carry(End& from, End& to, Octets& log) {
-    const Octets moved = from.take();
+  bool carry(End& from, End& to, ByteVector& log) {
+    const ByteVector moved = from.take();
     log.insert(log.end(), moved.begin(), moved.end());
     if (moved.empty() || to.failed()) return false;
     to.feed(moved, piece);

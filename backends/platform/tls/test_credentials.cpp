@@ -95,18 +95,18 @@ Credentials TestCredentials::issue(const Wanted& wanted) {
   const Owned<EVP_PKEY> key = fresh_key(wanted.rsa_bits);
   const long serial = serial_++;
   const Owned<X509> made = make(wanted, key.get(), serial);
-  const Owned<EVP_PKEY> other_key = wanted.by_another ? fresh_key() : nullptr;
+  const Owned<EVP_PKEY> other_key = wanted.by_intermediate ? fresh_key() : nullptr;
   const Owned<X509> other =
-      wanted.by_another ? sign_ca("another", other_key.get(), ca_.get(), wanted.until_seconds) : nullptr;
-  X509* const by = wanted.by_another ? other.get() : ca_.get();
+      wanted.by_intermediate ? sign_ca("another", other_key.get(), ca_.get(), wanted.until_seconds) : nullptr;
+  X509* const by = wanted.by_intermediate ? other.get() : ca_.get();
   must(X509_set_issuer_name(made.get(), X509_get_subject_name(by)) == 1);
   extend(made.get(), by, NID_basic_constraints, "CA:FALSE");
   if (!wanted.alternative.empty()) extend(made.get(), by, NID_subject_alt_name, wanted.alternative);
-  must(X509_sign(made.get(), wanted.by_another ? other_key.get() : ca_key_.get(), EVP_sha256()) > 0);
+  must(X509_sign(made.get(), wanted.by_intermediate ? other_key.get() : ca_key_.get(), EVP_sha256()) > 0);
   const std::string stem = std::to_string(serial);
   Credentials credentials;
   credentials.cert =
-      write(stem + ".pem", pem_of(made.get()) + (wanted.by_another ? pem_of(by) : std::string()), 0644);
+      write(stem + ".pem", pem_of(made.get()) + (wanted.by_intermediate ? pem_of(by) : std::string()), 0644);
   credentials.key =
       write(stem + ".key", pem_of([&key](BIO* to) {
               return PEM_write_bio_PrivateKey(to, key.get(), nullptr, nullptr, 0, nullptr, nullptr);

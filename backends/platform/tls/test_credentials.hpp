@@ -19,8 +19,8 @@ struct Wanted {
   std::string alternative = "IP:127.0.0.1,IP:::1,DNS:localhost";
   long from_seconds = -3600;  // relative to now
   long until_seconds = kGoodSeconds;
-  bool by_another = false;  // signed by an intermediate CA, which is appended to the file
-  unsigned rsa_bits = 0;    // 0: an elliptic curve
+  bool by_intermediate = false;  // signed by an intermediate CA, which is appended to the file
+  unsigned rsa_bits = 0;         // 0: an elliptic curve
 };
 
 class TestCredentials {

@@ -33,23 +33,23 @@ class RawPeer {
   }
 
   SSL* ssl() { return ssl_.get(); }
-  Octets take() {
-    Octets taken(BIO_ctrl_pending(SSL_get_wbio(ssl_.get())));
+  ByteVector take() {
+    ByteVector taken(BIO_ctrl_pending(SSL_get_wbio(ssl_.get())));
     if (!taken.empty()) BIO_read(SSL_get_wbio(ssl_.get()), taken.data(), static_cast<int>(taken.size()));
     return taken;
   }
   // Runs until neither side sends more, or the channel has failed.
-  void talk_to(End& end) {
+  void exchange_with(End& end) {
     if (SSL_is_server(ssl_.get()) == 1) end.feed({}, piece_);
     for (;;) {
-      const Octets theirs = end.take();
+      const ByteVector theirs = end.take();
       if (!theirs.empty())
         BIO_write(SSL_get_rbio(ssl_.get()), theirs.data(), static_cast<int>(theirs.size()));
       std::byte one{};
       std::size_t got = 0;
       SSL_read_ex(ssl_.get(), &one, 1, &got);
       ERR_clear_error();
-      const Octets ours = take();
+      const ByteVector ours = take();
       if (ours.empty() || end.failed()) return;
       end.feed(ours, piece_);
     }

@@ -14,7 +14,7 @@ namespace rtrs::siw {
 
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
-using Octets = std::vector<std::byte>;
+using ByteVector = std::vector<std::byte>;
 
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -34,7 +34,7 @@ struct Place {
 
 struct Answer {
   bool accepted = false;
-  Octets data;  // private data of the accept or of the reject
+  ByteVector data;  // private data of the accept or of the reject
 };
 
 class End {
@@ -43,7 +43,7 @@ class End {
 
   virtual void listen(const std::string& address, std::uint16_t port) = 0;
   // Waits for the next connect request and returns its private data. Call accept() or reject() next.
-  virtual Octets request() = 0;
+  virtual ByteVector request() = 0;
   virtual void accept(Bytes data) = 0;
   virtual void reject(Bytes data) = 0;
   // Connects from the local address `source`.
@@ -58,7 +58,7 @@ class End {
   virtual void send(Bytes message) = 0;
   virtual void write(const Place& to, Bytes payload) = 0;
   // Waits for the peer's next SEND and returns it.
-  virtual Octets message() = 0;
+  virtual ByteVector message() = 0;
   // True if a SEND has arrived or arrives within kMomentMs.
   virtual bool has_message() = 0;
   // Waits until the peer has ended the connection; returns a text that says how.

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Octets copy(std::span<const std::byte> from) {
+ByteVector copy(std::span<const std::byte> from) {
   return {from.begin(), from.end()};
 }
 
@@ -40,7 +40,7 @@ class FabricEnd final : public End {
     if (error != Errc::ok) throw Failure("cannot listen on " + address);
   }
 
-  Octets request() override {
+  ByteVector request() override {
     wait("a connect request", [this] { return requested_; });
     requested_ = false;
     return std::move(data_);
@@ -97,9 +97,9 @@ class FabricEnd final : public End {
     post(work);
   }
 
-  Octets message() override {
+  ByteVector message() override {
     wait("a message", [this] { return !messages_.empty(); });
-    Octets first = std::move(messages_.front());
+    ByteVector first = std::move(messages_.front());
     messages_.pop_front();
     fabric_->post_receive(con_, 1, kMessageBytes);
     return first;
@@ -214,10 +214,10 @@ class FabricEnd final : public End {
   ConKey con_{};
   std::uint32_t request_ = 0;
   bool requested_ = false;
-  Octets data_;
+  ByteVector data_;
   bool answered_ = false;
   Answer answer_;
-  std::deque<Octets> messages_;
+  std::deque<ByteVector> messages_;
   bool lost_ = false;
   bool closed_ = false;
   bool expects_end_ = false;

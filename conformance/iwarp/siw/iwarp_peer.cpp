@@ -29,11 +29,12 @@ std::unique_ptr<End> open(std::string_view over, bool crc) {
   return nullptr;
 }
 
-bool parse(std::string_view word, bool& crc, Spoil& spoil) {
-  constexpr std::pair<std::string_view, Spoil> kSpoils[] = {{"spoil=private-data", Spoil::private_data},
-                                                            {"spoil=write", Spoil::write},
-                                                            {"spoil=message", Spoil::message},
-                                                            {"spoil=order", Spoil::order}};
+bool parse(std::string_view word, bool& crc, Corruption& spoil) {
+  constexpr std::pair<std::string_view, Corruption> kSpoils[] = {
+      {"spoil=private-data", Corruption::private_data},
+      {"spoil=write", Corruption::write},
+      {"spoil=message", Corruption::message},
+      {"spoil=order", Corruption::order}};
   if (word == "crc") return crc = true;
   for (const auto& [name, what] : kSpoils) {
     if (word != name) continue;
@@ -49,7 +50,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() < 4 || (words[1] != "initiator" && words[1] != "responder")) return usage();
   bool crc = false;
-  Spoil spoil = Spoil::nothing;
+  Corruption spoil = Corruption::nothing;
   for (std::size_t i = 4; i < words.size(); ++i) {
     if (!parse(words[i], crc, spoil)) return usage();
   }
@@ -60,9 +61,9 @@ int main(int argc, char** argv) {
     const std::size_t at = words[2].find('@');
     if ((words[1] == "initiator") == (at == std::string::npos)) return usage();
     if (at == std::string::npos)
-      be_responder(*end, words[2], port, spoil);
+      run_responder(*end, words[2], port, spoil);
     else
-      be_initiator(*end, words[2].substr(0, at), words[2].substr(at + 1), port, spoil);
+      run_initiator(*end, words[2].substr(0, at), words[2].substr(at + 1), port, spoil);
   } catch (const Failure& failure) {
     std::printf("%s: FAILED: %s\n", words[1].c_str(), failure.what());
     return 1;

@@ -10,12 +10,12 @@ namespace {
 
 // Purpose of a connection: the first byte of the request's private data.
 enum class Plan : unsigned char {
-  initiator_ends = 'i',        // exchange data, then the initiator disconnects
-  responder_ends = 'r',        // exchange data, then the responder disconnects
-  refused = 'n',               // the responder rejects
-  short_data = 's',            // like initiator_ends, with one byte of private data each way
-  initiator_trespasses = 'x',  // exchange data, then the initiator writes with an invalid key
-  responder_trespasses = 'y',
+  initiator_ends = 'i',              // exchange data, then the initiator disconnects
+  responder_ends = 'r',              // exchange data, then the responder disconnects
+  refused = 'n',                     // the responder rejects
+  short_data = 's',                  // like initiator_ends, with one byte of private data each way
+  initiator_uses_invalid_key = 'x',  // exchange data, then the initiator writes with an invalid key
+  responder_uses_invalid_key = 'y',
   last = 'l',  // last connection of the run
 };
 
@@ -32,8 +32,8 @@ std::byte octet(std::uint32_t number, std::size_t i) {
   return static_cast<std::byte>(mixed >> 56U);
 }
 
-Octets pattern(std::uint32_t number, std::size_t size) {
-  Octets made(size);
+ByteVector pattern(std::uint32_t number, std::size_t size) {
+  ByteVector made(size);
   for (std::size_t i = 0; i < size; ++i) made[i] = octet(number, i);
   return made;
 }
@@ -49,7 +49,7 @@ void compare(Bytes seen, Bytes wanted, const std::string& what) {
 }
 
 template <class T>
-void put(Octets& to, const T& value) {
+void put(ByteVector& to, const T& value) {
   const auto* const from = reinterpret_cast<const std::byte*>(&value);
   to.insert(to.end(), from, from + sizeof value);
 }
@@ -65,10 +65,10 @@ T get(Bytes from, std::size_t at) {
 // Data exchange on one connection. The ends take turns, the initiator first.
 class Talk {
  public:
-  Talk(End& end, bool first, Spoil spoil) : end_(end), first_(first), spoil_(spoil) {
+  Talk(End& end, bool first, Corruption spoil) : end_(end), first_(first), corruption_(spoil) {
     fill();
     if (first) call();
-    const Octets theirs = end_.message();
+    const ByteVector theirs = end_.message();
     peer_ = {get<std::uint64_t>(theirs, 0), get<std::uint32_t>(theirs, sizeof(std::uint64_t))};
     called_ = theirs;
     if (!first) offer();
@@ -83,7 +83,7 @@ class Talk {
              [&] { compare(next(), pattern(99, 5), "the last message"); });
   }
 
-  void trespass() { end_.write({peer_.address, peer_.key ^ 0x5a00U}, pattern(1, 64)); }
+  void write_with_invalid_key() { end_.write({peer_.address, peer_.key ^ 0x5a00U}, pattern(1, 64)); }
 
  private:
   template <class Lead, class Follow>
@@ -102,14 +102,14 @@ class Talk {
   }
 
   // The peer's next message, skipping repetitions of its first one.
-  Octets next() {
-    Octets message = end_.message();
+  ByteVector next() {
+    ByteVector message = end_.message();
     while (!first_ && message == called_) message = end_.message();
     return message;
   }
 
   void offer() {
-    Octets message;
+    ByteVector message;
     put(message, end_.place().address);
     put(message, end_.place().key);
     end_.send(message);
@@ -120,8 +120,8 @@ class Talk {
 
   void writes() {
     for (std::size_t i = 0; i < kWrites.size(); ++i) {
-      Octets payload = pattern(1000 + static_cast<std::uint32_t>(i), kWrites[i]);
-      if (spoil_ == Spoil::write && i == 3) payload[60'000] ^= std::byte{1};
+      ByteVector payload = pattern(1000 + static_cast<std::uint32_t>(i), kWrites[i]);
+      if (corruption_ == Corruption::write && i == 3) payload[60'000] ^= std::byte{1};
       end_.write({peer_.address + place_of(i), peer_.key}, payload);
       end_.send(pattern(static_cast<std::uint32_t>(i), 8));
       // The peer checks its memory before it answers.
@@ -134,7 +134,7 @@ class Talk {
       const std::string what = "a write of " + std::to_string(kWrites[i]);
       compare(next(), pattern(static_cast<std::uint32_t>(i), 8), "the message behind " + what);
       const std::size_t at = place_of(i);
-      const Octets margin(kMargin, std::byte{0xee});
+      const ByteVector margin(kMargin, std::byte{0xee});
       const Bytes memory = end_.memory();
       compare(memory.subspan(at, kWrites[i]), pattern(1000 + static_cast<std::uint32_t>(i), kWrites[i]),
               what);
@@ -147,8 +147,8 @@ class Talk {
 
   void messages() {
     for (std::size_t i = 0; i < kMessages.size(); ++i) {
-      Octets message = pattern(2000 + static_cast<std::uint32_t>(i), kMessages[i]);
-      if (spoil_ == Spoil::message && i == 5) message[99'999] ^= std::byte{0x80};
+      ByteVector message = pattern(2000 + static_cast<std::uint32_t>(i), kMessages[i]);
+      if (corruption_ == Corruption::message && i == 5) message[99'999] ^= std::byte{0x80};
       end_.send(message);
       compare(next(), pattern(3000 + static_cast<std::uint32_t>(i), kMessages[i]), "an answer");
     }
@@ -165,7 +165,7 @@ class Talk {
   // messages must arrive in order.
   void burst() {
     for (std::uint32_t i = 0; i < kBurst; ++i) {
-      const std::uint32_t number = spoil_ == Spoil::order && i / 2 == 20 ? i ^ 1U : i;
+      const std::uint32_t number = corruption_ == Corruption::order && i / 2 == 20 ? i ^ 1U : i;
       end_.write({peer_.address + number * kSlot, peer_.key}, pattern(4000 + number, kSlot));
       end_.send(pattern(5000 + number, 16 + number));
     }
@@ -178,9 +178,9 @@ class Talk {
 
   End& end_;
   bool first_;
-  Spoil spoil_;
+  Corruption corruption_;
   Place peer_{};
-  Octets called_;  // the peer's first message
+  ByteVector called_;  // the peer's first message
 };
 
 constexpr std::size_t kLongData = 244;  // bytes of private data that every end supports
@@ -188,17 +188,17 @@ constexpr std::uint32_t kRequestNumber = 70;
 constexpr std::uint32_t kAnswerNumber = 71;
 
 // Private data whose first byte is the plan.
-Octets data_of(Plan plan, std::uint32_t number, std::size_t size) {
-  Octets data = pattern(number, size);
+ByteVector data_of(Plan plan, std::uint32_t number, std::size_t size) {
+  ByteVector data = pattern(number, size);
   data[0] = static_cast<std::byte>(plan);
   return data;
 }
 
 // Private data of maximum size, or one byte for short_data.
-Octets private_data(const End& end, Plan plan, bool initiator, Spoil spoil) {
+ByteVector private_data(const End& end, Plan plan, bool initiator, Corruption spoil) {
   const std::size_t size = plan == Plan::short_data ? 1 : end.most_data(initiator);
-  Octets data = data_of(plan, initiator ? kRequestNumber : kAnswerNumber, size);
-  if (spoil == Spoil::private_data) data.back() ^= std::byte{1};
+  ByteVector data = data_of(plan, initiator ? kRequestNumber : kAnswerNumber, size);
+  if (spoil == Corruption::private_data) data.back() ^= std::byte{1};
   return data;
 }
 
@@ -215,8 +215,8 @@ void say(const char* who, Plan plan, const std::string& text) {
 
 // Makes one connection as the initiator.
 void carry_out(End& end, const std::string& source, const std::string& address, std::uint16_t port, Plan plan,
-               Spoil spoil) {
-  const Octets data = private_data(end, plan, true, spoil);
+               Corruption spoil) {
+  const ByteVector data = private_data(end, plan, true, spoil);
   const Answer answer = end.connect(source, address, port, data);
   if (answer.accepted == (plan == Plan::refused))
     throw Failure(answer.accepted ? "a request that had to be rejected was accepted"
@@ -230,9 +230,9 @@ void carry_out(End& end, const std::string& source, const std::string& address, 
   Talk talk(end, true, spoil);
   talk.all();
   std::string how = "ended by this end";
-  if (plan == Plan::initiator_trespasses) talk.trespass();
-  if (plan == Plan::responder_ends || plan == Plan::initiator_trespasses ||
-      plan == Plan::responder_trespasses)
+  if (plan == Plan::initiator_uses_invalid_key) talk.write_with_invalid_key();
+  if (plan == Plan::responder_ends || plan == Plan::initiator_uses_invalid_key ||
+      plan == Plan::responder_uses_invalid_key)
     how = end.wait_for_end();
   end.disconnect();
   say("initiator", plan, "talk holds, " + how);
@@ -240,21 +240,21 @@ void carry_out(End& end, const std::string& source, const std::string& address, 
 
 }  // namespace
 
-void be_initiator(End& end, const std::string& source, const std::string& address, std::uint16_t port,
-                  Spoil spoil) {
+void run_initiator(End& end, const std::string& source, const std::string& address, std::uint16_t port,
+                   Corruption spoil) {
   for (const Plan plan : {Plan::initiator_ends, Plan::responder_ends, Plan::refused, Plan::short_data,
-                          Plan::initiator_trespasses, Plan::responder_trespasses, Plan::last})
+                          Plan::initiator_uses_invalid_key, Plan::responder_uses_invalid_key, Plan::last})
     carry_out(end, source, address, port, plan, spoil);
 }
 
-void be_responder(End& end, const std::string& address, std::uint16_t port, Spoil spoil) {
+void run_responder(End& end, const std::string& address, std::uint16_t port, Corruption spoil) {
   end.listen(address, port);
   for (Plan plan{}; plan != Plan::last;) {
-    const Octets data = end.request();
+    const ByteVector data = end.request();
     if (data.empty()) throw Failure("a request has no private data");
     plan = static_cast<Plan>(data[0]);
     judge_private_data(data, plan, kRequestNumber, "private data of the request");
-    const Octets answer = private_data(end, plan, false, spoil);
+    const ByteVector answer = private_data(end, plan, false, spoil);
     if (plan == Plan::refused) {
       end.reject(answer);
       say("responder", plan, "rejected");
@@ -264,7 +264,7 @@ void be_responder(End& end, const std::string& address, std::uint16_t port, Spoi
     Talk talk(end, false, spoil);
     talk.all();
     std::string how = "ended by this end";
-    if (plan == Plan::responder_trespasses) talk.trespass();
+    if (plan == Plan::responder_uses_invalid_key) talk.write_with_invalid_key();
     if (plan != Plan::responder_ends) how = end.wait_for_end();
     end.disconnect();
     say("responder", plan, "talk holds, " + how);

@@ -8,11 +8,12 @@
 namespace rtrs::siw {
 
 // A deliberate error (one wrong byte or a wrong order) that the other end must detect.
-enum class Spoil : std::uint8_t { nothing, private_data, write, message, order };
+enum class Corruption : std::uint8_t { nothing, private_data, write, message, order };
 
 // Serves connections until the initiator's last one.
-void be_responder(End&, const std::string& address, std::uint16_t port, Spoil);
+void run_responder(End&, const std::string& address, std::uint16_t port, Corruption);
 // Makes all connections of the test, one after the other.
-void be_initiator(End&, const std::string& source, const std::string& address, std::uint16_t port, Spoil);
+void run_initiator(End&, const std::string& source, const std::string& address, std::uint16_t port,
+                   Corruption);
 
 }  // namespace rtrs::siw

@@ -68,9 +68,9 @@ class VerbsEnd final : public End {
     check(rdma_listen(listener_, 8), "rdma_listen");
   }
 
-  Octets request() override {
+  ByteVector request() override {
     wait("a connect request", [this] { return requested_ != nullptr; });
-    Octets data = std::move(data_);
+    ByteVector data = std::move(data_);
     if (data.size() >= kOwnBytes && std::memcmp(data.data(), kOwnMagic.data(), kOwnMagic.size()) == 0)
       data.erase(data.begin(), data.begin() + kOwnBytes);
     return data;
@@ -131,9 +131,9 @@ class VerbsEnd final : public End {
     post(work, payload);
   }
 
-  Octets message() override {
+  ByteVector message() override {
     wait("a message", [this] { return !messages_.empty(); });
-    Octets first = std::move(messages_.front());
+    ByteVector first = std::move(messages_.front());
     messages_.pop_front();
     return first;
   }
@@ -192,7 +192,7 @@ class VerbsEnd final : public End {
     domain_ = must(ibv_alloc_pd(id_->verbs), "ibv_alloc_pd");
     queue_ =
         must(ibv_create_cq(id_->verbs, 2 * (kSendDepth + kReceives), nullptr, nullptr, 0), "ibv_create_cq");
-    const auto reg = [this](Octets& memory, int access) {
+    const auto reg = [this](ByteVector& memory, int access) {
       return must(ibv_reg_mr(domain_, memory.data(), memory.size(), access), "ibv_reg_mr");
     };
     target_key_ = reg(target_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -337,11 +337,11 @@ class VerbsEnd final : public End {
   ibv_mr* target_key_ = nullptr;
   ibv_mr* source_key_ = nullptr;
   ibv_mr* receive_key_ = nullptr;
-  Octets target_;
-  Octets source_;
-  Octets receives_;
-  Octets data_;
-  std::deque<Octets> messages_;
+  ByteVector target_;
+  ByteVector source_;
+  ByteVector receives_;
+  ByteVector data_;
+  std::deque<ByteVector> messages_;
   std::optional<rdma_cm_event_type> last_;
   bool established_ = false;
   bool disconnected_ = false;

@@ -35,7 +35,7 @@ class Conductor {
   virtual ~Conductor() = default;
   virtual std::uint64_t time() const = 0;
   // Returns true if the current allocation of a resource shall fail.
-  virtual bool falls_short() = 0;
+  virtual bool allocation_fails() = 0;
   // `waiting` work requests of the queue pair can be carried out.
   virtual void work_waits(std::uint32_t queue_pair, std::size_t waiting) = 0;
   // The queue pair is destroyed. Returns how many of its pending work requests are already in flight and
@@ -79,7 +79,7 @@ Outstanding outstanding(std::uint32_t queue_pair);
 void deliver(const Message&);
 // True if the identifier waits for the answer to its last message, of this kind.
 bool waits_for_answer(std::uint32_t identifier, Message::Kind);
-void say_again(std::uint32_t identifier);
+void resend_last(std::uint32_t identifier);
 // The identifier's wait for an answer times out.
 void unanswered(std::uint32_t identifier);
 

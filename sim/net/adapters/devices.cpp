@@ -45,8 +45,8 @@ bool is_over(const ibv_context* context) {
   return static_cast<const Context*>(context)->over;
 }
 
-bool World::falls_short(const ibv_context* context) {
-  if (!is_over(context)) return falls_short();
+bool World::allocation_fails(const ibv_context* context) {
+  if (!is_over(context)) return allocation_fails();
   errno = EIO;
   return true;
 }
@@ -62,8 +62,8 @@ MemoryRegion* World::region(const ibv_pd* domain, std::uint32_t key) const {
   return found == regions.end() || found->second->pd != protection_of(domain) ? nullptr : found->second;
 }
 
-bool World::falls_short() {
-  if (conductor != nullptr && conductor->falls_short()) return errno = ENOMEM, true;
+bool World::allocation_fails() {
+  if (conductor != nullptr && conductor->allocation_fails()) return errno = ENOMEM, true;
   if (shortage_count == 0) return false;
   if (shortage_after != 0) {
     --shortage_after;
@@ -100,7 +100,7 @@ bool of_one_object(const ibv_async_event& a, const ibv_async_event& b) {
 
 }  // namespace
 
-void tell_held() {
+void deliver_held_events() {
   for (Context* one : world().contexts) {
     while (!one->held.empty() && world().pick(3) != 0) {
       const ibv_async_event event = one->held.front();
@@ -265,12 +265,12 @@ std::vector<std::string> problems() {
   return std::exchange(world().problems, {});
 }
 
-void fall_short(unsigned skip, unsigned count) {
+void fail_creations(unsigned skip, unsigned count) {
   const std::scoped_lock lock(world().lock);
   world().shortage_after = skip;
   world().shortage_count = world().shortage_wanted = count;
 }
-bool fell_short() {
+bool creation_failed() {
   const std::scoped_lock lock(world().lock);
   return world().shortage_count != world().shortage_wanted;
 }
@@ -304,7 +304,7 @@ const char* ibv_get_device_name(ibv_device* device) {
 
 ibv_context* ibv_open_device(ibv_device* device) {
   const std::scoped_lock lock(world().lock);
-  if (world().falls_short()) return nullptr;
+  if (world().allocation_fails()) return nullptr;
   for (const auto& one : world().adapters) {
     if (&one->device != device || one->removed) continue;
     Context* context = make_context(*one).release();

@@ -22,7 +22,7 @@ ibv_async_event event_of(ibv_event_type type, int port = 0) {
   return event;
 }
 
-void tell_of_removal(const Adapter& adapter) {
+void send_removal_events(const Adapter& adapter) {
   for (const auto& [key, id] : world().numbered) {
     if (!is_of(*id, adapter)) continue;
     id->peer = 0;
@@ -40,7 +40,7 @@ void stop(QueuePair& pair, const Profile& profile) {
   pair.receives.clear();
 }
 
-void tell_of_last_queue_pair_locked(ibv_event_type type) {
+void raise_on_last_queue_pair_locked(ibv_event_type type) {
   ibv_async_event event = event_of(type);
   event.element.qp = world().last_queue_pair;
   if (event.element.qp != nullptr) raise(*world().last_queue_pair->adapter, event);
@@ -54,9 +54,9 @@ void take_out(std::size_t number, Told told) {
   adapter.removed = true;
   for (auto& [key, pair] : world().queue_pairs)
     if (pair->adapter == &adapter) stop(*pair, adapter.profile);
-  if (told == Told::removal || told == Told::removal_first) tell_of_removal(adapter);
+  if (told == Told::removal || told == Told::removal_first) send_removal_events(adapter);
   if (told != Told::removal && told != Told::nobody) raise(adapter, event_of(IBV_EVENT_DEVICE_FATAL));
-  if (told == Told::fatal_first) tell_of_removal(adapter);
+  if (told == Told::fatal_first) send_removal_events(adapter);
   for (Context* context : world().contexts)
     if (context->adapter == &adapter) context->over = true;
   adapter.of_manager->over = true;
@@ -106,14 +106,14 @@ void change_gids(std::size_t number) {
   raise(*world().adapters.at(number), event_of(IBV_EVENT_GID_CHANGE, 1));
 }
 
-void tell_of_last_queue_pair(ibv_event_type type) {
+void raise_on_last_queue_pair(ibv_event_type type) {
   const std::scoped_lock lock(world().lock);
-  tell_of_last_queue_pair_locked(type);
+  raise_on_last_queue_pair_locked(type);
 }
 
 void fail_last_queue_pair(ibv_event_type type) {
   const std::scoped_lock lock(world().lock);
-  tell_of_last_queue_pair_locked(type);
+  raise_on_last_queue_pair_locked(type);
   if (world().last_queue_pair != nullptr) fail(*world().last_queue_pair);
 }
 

@@ -18,7 +18,7 @@ using State = Identifier::State;
 using Kind = Message::Kind;
 
 // Default of net.rdma_ucm.max_backlog in Linux; a backlog of 0 means this value.
-constexpr int kMostBacklog = 1024;
+constexpr int kMaxBacklog = 1024;
 
 bool port_taken(const Identifier& self, std::uint16_t port, const sockaddr& address) {
   return std::any_of(world().identifiers.begin(), world().identifiers.end(), [&](const Identifier* one) {
@@ -68,7 +68,7 @@ extern "C" {
 
 rdma_event_channel* rdma_create_event_channel() {
   const std::scoped_lock lock(world().lock);
-  if (world().falls_short()) return nullptr;
+  if (world().allocation_fails()) return nullptr;
   auto* channel = new EventChannel;
   channel->fd = channel->signal.fd();
   channel->host = world().host;
@@ -87,7 +87,7 @@ void rdma_destroy_event_channel(rdma_event_channel* given) {
 
 int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space space) {
   const std::scoped_lock lock(world().lock);
-  if (world().falls_short()) return -1;
+  if (world().allocation_fails()) return -1;
   Identifier& made = make_identifier(*static_cast<EventChannel*>(channel), context, space);
   *id = &made;
   if (world().conductor != nullptr) world().conductor->made(made.number);
@@ -139,7 +139,7 @@ int rdma_listen(rdma_cm_id* given, int backlog) {
   const std::scoped_lock lock(world().lock);
   auto& id = *static_cast<Identifier*>(given);
   id.state = State::listening;
-  id.backlog = backlog <= 0 || backlog > kMostBacklog ? kMostBacklog : backlog;
+  id.backlog = backlog <= 0 || backlog > kMaxBacklog ? kMaxBacklog : backlog;
   return 0;
 }
 std::uint16_t rdma_get_src_port(rdma_cm_id* id) {

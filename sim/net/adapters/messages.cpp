@@ -53,7 +53,7 @@ void reply(const Message& message) {
   hear(message);
 }
 
-void hear_request(const Message& message) {
+void receive_request(const Message& message) {
   if (server_of(message.from) != nullptr) return;  // duplicate
   const auto& address = reinterpret_cast<const sockaddr&>(message.destination);
   Adapter& here = *world().adapters[message.receiver];
@@ -93,7 +93,7 @@ void hear_request(const Message& message) {
   tell(server, RDMA_CM_EVENT_CONNECT_REQUEST, 0, message.data, kRequestData);
 }
 
-void hear_reply(Identifier& id, const Message& message) {
+void receive_reply(Identifier& id, const Message& message) {
   if (id.state == State::up && id.peer == message.from) {  // the RTU was lost
     Message ready;
     ready.kind = Kind::ready;
@@ -107,7 +107,7 @@ void hear_reply(Identifier& id, const Message& message) {
   tell(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, message.data, kAnswerData);
 }
 
-void hear_reject(Identifier& id, const Message& message) {
+void receive_reject(Identifier& id, const Message& message) {
   if (id.state != State::asking && id.state != State::asked && id.state != State::answered &&
       id.state != State::accepted && id.state != State::up)
     return;
@@ -118,7 +118,7 @@ void hear_reject(Identifier& id, const Message& message) {
   if (was_up) enter_timewait(id);
 }
 
-void hear_disconnect(Identifier& id, const Message& message) {
+void receive_disconnect(Identifier& id, const Message& message) {
   switch (id.state) {
     case State::up:
     case State::accepted:
@@ -188,7 +188,7 @@ void say(Identifier& id, Message message) {
 }
 
 void hear(const Message& message) {
-  if (message.kind == Kind::request) return hear_request(message);
+  if (message.kind == Kind::request) return receive_request(message);
   Identifier* const id = message.to == 0 ? server_of(message.from) : find(message.to);
   if (id == nullptr) {
     // The identifier was destroyed: the kernel answers.
@@ -198,15 +198,15 @@ void hear(const Message& message) {
   }
   switch (message.kind) {
     case Kind::reply:
-      return hear_reply(*id, message);
+      return receive_reply(*id, message);
     case Kind::ready:
       if (std::exchange(id->state, id->state == State::accepted ? State::up : id->state) == State::accepted)
         tell(*id, RDMA_CM_EVENT_ESTABLISHED);
       return;
     case Kind::reject:
-      return hear_reject(*id, message);
+      return receive_reject(*id, message);
     case Kind::disconnect:
-      return hear_disconnect(*id, message);
+      return receive_disconnect(*id, message);
     case Kind::disconnected:
       if (std::exchange(id->state, State::over) != State::leaving) return;
       tell(*id, RDMA_CM_EVENT_DISCONNECTED);
@@ -249,7 +249,7 @@ bool waits_for_answer(std::uint32_t number, Kind kind) {
          (kind == Kind::disconnect && id->state == State::leaving);
 }
 
-void say_again(std::uint32_t number) {
+void resend_last(std::uint32_t number) {
   const std::scoped_lock lock(world().lock);
   if (const Identifier* const id = find(number)) world().conductor->sent(id->last);
 }

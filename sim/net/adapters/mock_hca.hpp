@@ -153,7 +153,7 @@ void change_gids(std::size_t adapter);
 // Puts the most recent queue pair into the error state, with this event.
 void fail_last_queue_pair(ibv_event_type);
 // Raises the event for the most recent queue pair and leaves its state.
-void tell_of_last_queue_pair(ibv_event_type);
+void raise_on_last_queue_pair(ibv_event_type);
 // Raises IBV_EVENT_CQ_ERR for the completion queue of the most recent queue pair, which then reports nothing
 // more.
 void overrun_last_queue();
@@ -168,10 +168,10 @@ void calm();
 // Raises RDMA_CM_EVENT_TIMEWAIT_EXIT for all connections. Needed only if a profile reuses numbers; otherwise
 // timewait ends at once.
 void end_timewait();
-// Makes `count` calls that create an object fail with ENOMEM, after `skip` calls that succeed. fell_short()
-// returns true if one has failed since.
-void fall_short(unsigned skip, unsigned count);
-bool fell_short();
+// Makes `count` calls that create an object fail with ENOMEM, after `skip` calls that succeed.
+// creation_failed() returns true if one has failed since.
+void fail_creations(unsigned skip, unsigned count);
+bool creation_failed();
 // Makes the next ibv_wr_complete() return `error` and post nothing.
 void refuse_next_batch(int error);
 // Removes ibv_wr_*() from the library of the adapter.

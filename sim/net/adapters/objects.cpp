@@ -26,7 +26,7 @@ void arrive(Queue& queue) {
 ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* wanted) {
   const std::scoped_lock lock(world().lock);
   if (wanted == nullptr || wanted->comp_mask != 0) return errno = EINVAL, nullptr;
-  if (world().falls_short(context)) return nullptr;
+  if (world().allocation_fails(context)) return nullptr;
   auto* thread = new ThreadDomain;
   thread->context = context;
   world().thread_domains.insert(thread);
@@ -50,7 +50,7 @@ int dealloc_td(ibv_td* one) {
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* wanted) {
   const std::scoped_lock lock(world().lock);
   if (wanted == nullptr || wanted->pd == nullptr || wanted->comp_mask != 0) return errno = EINVAL, nullptr;
-  if (world().falls_short(context)) return nullptr;
+  if (world().allocation_fails(context)) return nullptr;
   auto* domain = new Domain;
   domain->context = context;
   domain->within = static_cast<Domain*>(wanted->pd);
@@ -161,7 +161,7 @@ extern "C" {
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
   const std::scoped_lock lock(world().lock);
-  if (world().falls_short(context)) return nullptr;
+  if (world().allocation_fails(context)) return nullptr;
   auto* domain = new Domain;
   domain->context = context;
   world().domains.insert(domain);
@@ -183,7 +183,7 @@ int ibv_dealloc_pd(ibv_pd* pd) {
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* memory, std::size_t bytes, std::uint64_t, unsigned access) {
   const std::scoped_lock lock(world().lock);
-  if (world().falls_short(pd->context)) return nullptr;
+  if (world().allocation_fails(pd->context)) return nullptr;
   auto* region = new MemoryRegion;
   region->context = pd->context;
   region->pd = pd;
@@ -215,7 +215,7 @@ int ibv_dereg_mr(ibv_mr* mr) {
 
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   const std::scoped_lock lock(world().lock);
-  if (world().falls_short(context)) return nullptr;
+  if (world().allocation_fails(context)) return nullptr;
   auto* channel = new Channel;
   channel->context = context;
   channel->fd = channel->signal.fd();
@@ -241,7 +241,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_c
     world().problem("a completion queue was requested that exceeds the device limits");
   if (entries < 1 || entries > adapter.profile.max_cqe || vector < 0 || vector >= adapter.profile.vectors)
     return errno = EINVAL, nullptr;
-  if (world().falls_short(context)) return nullptr;
+  if (world().allocation_fails(context)) return nullptr;
   auto* queue = new Queue;
   queue->adapter = &adapter;
   queue->context = context;

@@ -170,7 +170,7 @@ ibv_wc_status deliver(QueuePair& peer, const Work& work, const std::vector<std::
     completion.wc_flags = peer.adapter->profile.with_invalidate;
     completion.invalidated_rkey = work.key;
   }
-  if ((peer.state == IBV_QPS_RTR || world().hostile) && !std::exchange(peer.told_of_data, true))
+  if ((peer.state == IBV_QPS_RTR || world().hostile) && !std::exchange(peer.comm_est_raised, true))
     tell(peer, IBV_EVENT_COMM_EST);
   finish(peer, receive, completion);
   return IBV_WC_SUCCESS;
@@ -227,14 +227,14 @@ bool step(QueuePair& pair) {
 
 }  // namespace
 
-bool waits_for_word(const QueuePair& pair) {
+bool awaits_rejection(const QueuePair& pair) {
   return !pair.unheard.empty() && pair.unheard.back().second != IBV_WC_SUCCESS;
 }
 
 void end_sends(QueuePair& pair) {
   Conductor* const conductor = world().conductor;
   if (conductor == nullptr || world().carrying || pair.state != IBV_QPS_RTS || pair.sends.empty() ||
-      waits_for_word(pair))
+      awaits_rejection(pair))
     return;
   if (world().severed.count(pair.adapter->host) != 0 || std::exchange(pair.ended, true)) return;
   unsigned count = conductor->still_arrives(pair.qp_num, static_cast<unsigned>(pair.sends.size()));
@@ -274,7 +274,7 @@ void kick_all() {
   for (auto& [number, pair] : world().queue_pairs) all.push_back(pair);
   if (world().hostile) std::shuffle(all.begin(), all.end(), world().chance);
   for (QueuePair* pair : all) kick(*pair);
-  tell_held();
+  deliver_held_events();
 }
 
 int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {

@@ -13,7 +13,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   const Profile& profile = static_cast<Context*>(pd->context)->adapter->profile;
   if (profile.refuses_windows || !(type == IBV_MW_TYPE_1 ? profile.windows_type_1 : profile.windows_type_2b))
     return errno = EOPNOTSUPP, nullptr;
-  if (world().falls_short(pd->context)) return nullptr;
+  if (world().allocation_fails(pd->context)) return nullptr;
   auto* window = new Window;
   window->context = pd->context;
   window->pd = pd;
@@ -138,7 +138,7 @@ QueuePair* make_queue_pair(ibv_pd* pd, ibv_qp_init_attr& wanted) {
     return errno = EINVAL, nullptr;
   ibv_qp_cap granted = cap;
   if (!fit_send_queue(profile, granted)) return errno = EINVAL, nullptr;
-  if (world().falls_short()) return nullptr;
+  if (world().allocation_fails()) return nullptr;
   wanted.cap = granted;
   auto* pair = new QueuePair;
   pair->adapter = &adapter;

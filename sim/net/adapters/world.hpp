@@ -148,7 +148,7 @@ struct QueuePair : ibv_qp {
   unsigned access = 0;
   std::uint64_t waits_since =
       0;  // time since which it waits for a peer that has disappeared; 0: it does not wait
-  bool told_of_data = false;
+  bool comm_est_raised = false;
   bool ended = false;  // sends nothing more
   unsigned unacknowledged = 0;
   std::unique_ptr<Batch> batch;  // set if the queue pair supports ibv_wr_*()
@@ -275,10 +275,10 @@ struct World {
   MemoryRegion* region(const ibv_pd*, std::uint32_t key) const;
   void problem(std::string text) { problems.push_back(std::move(text)); }
   // Called before an object is created: true if the creation must fail; sets errno.
-  bool falls_short();
+  bool allocation_fails();
   // Random number from 0 to count - 1.
   std::size_t pick(std::size_t count) { return static_cast<std::size_t>(chance() % count); }
-  bool falls_short(const ibv_context*);
+  bool allocation_fails(const ibv_context*);
   // Return value for the destruction of an object, which has already happened.
   int given_back(const ibv_context*);
 };
@@ -296,7 +296,7 @@ std::uint64_t clock_now();
 void kick(QueuePair&);
 void kick_all();
 // Delivers a random number of held asynchronous events.
-void tell_held();
+void deliver_held_events();
 void fail(QueuePair&);
 // Ends the pending sends of a queue pair that is destroyed.
 void end_sends(QueuePair&);
@@ -305,7 +305,7 @@ enum class Step { done, waits, no_receive, failed };
 Step carry_out(QueuePair&, ibv_wc_status&);
 void finish(QueuePair&, const Work&, ibv_wc_status);
 // True if the other end rejected a work request and this end has not learned of it yet.
-bool waits_for_word(const QueuePair&);
+bool awaits_rejection(const QueuePair&);
 void complete(Queue&, const Entry&);
 void raise(Adapter&, const ibv_async_event&);
 // Counter of unacknowledged events of the object that the event names; nullptr if it names none.

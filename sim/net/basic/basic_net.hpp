@@ -101,7 +101,7 @@ class BasicNet : public Net {
     nodes_[node].shortage_count = count;
   }
   // Called before memory, a key or a connection is created. Returns true if the creation must fail.
-  bool falls_short(NodeId id, ChoiceSource& choice) {
+  bool allocation_fails(NodeId id, ChoiceSource& choice) {
     Node& node = nodes_[id];
     bool fails = choice.fires(rates_.resource_short, Label::resource_short);
     if (node.shortage_count != 0) {

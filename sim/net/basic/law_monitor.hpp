@@ -30,7 +30,7 @@ namespace rtrs::sim {
 
 // Value of Violation::law for wrong use of the in-memory adapters (sim/net/verbs), which is no law of the
 // network.
-inline constexpr unsigned kLawOfAdapters = 100;
+inline constexpr unsigned kAdapterMisuse = 100;
 
 struct Violation {
   unsigned law = 0;  // 1..18; 0: invalid network event

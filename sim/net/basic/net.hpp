@@ -70,10 +70,10 @@ class Net {
   // disconnect arrives. Returns false for a dead connection.
   virtual bool hang(QpId, ChoiceSource&) = 0;
   // True if a request or a response that this end of a hung connection posted has not arrived.
-  virtual bool withholds(QpId) const noexcept = 0;
+  virtual bool has_undelivered(QpId) const noexcept = 0;
   // Number of SEND messages (such as fences and their replies) that this end posted and that have not
   // arrived.
-  virtual std::uint32_t withheld_messages(QpId) const noexcept = 0;
+  virtual std::uint32_t undelivered_messages(QpId) const noexcept = 0;
   // True if everything that this end posted was delivered and acknowledged.
   virtual bool all_delivered(QpId) const noexcept = 0;
   // Client ends of hung connections that the client has not closed, oldest first.

@@ -117,8 +117,8 @@ class Network final : private NetworkParts,
   QpInfo qp_info(QpId) const noexcept override;
   void swallow(QpId, bool on, ChoiceSource&) override;
   bool hang(QpId, ChoiceSource&) override;
-  bool withholds(QpId) const noexcept override;
-  std::uint32_t withheld_messages(QpId) const noexcept override;
+  bool has_undelivered(QpId) const noexcept override;
+  std::uint32_t undelivered_messages(QpId) const noexcept override;
   bool all_delivered(QpId id) const noexcept override { return qps_[id].completed == qps_[id].posted; }
   const std::vector<QpId>& hung() noexcept override;
   void unplug(NodeId, std::uint32_t port, ChoiceSource&) override;
@@ -313,7 +313,7 @@ class Network final : private NetworkParts,
   void send_reply(QpId server, ChoiceSource&);
   void send_reject(std::uint32_t request, ChoiceSource&);
   void send_refusal(QpId client, ChoiceSource&);
-  void say_goodbye(QpId, ChoiceSource&);
+  void announce_close(QpId, ChoiceSource&);
   QpId make_qp(NodeId, ConKey, LinkId, Way, const ConnectionParams&, ChoiceSource&);
 
   std::vector<QpId> hung_;  // see hung()

@@ -300,7 +300,7 @@ void Network::send_reject(std::uint32_t request_id, ChoiceSource& choice) {
 }
 
 // Notifies the other end, if there is one, that this end closes.
-void Network::say_goodbye(QpId id, ChoiceSource& choice) {
+void Network::announce_close(QpId id, ChoiceSource& choice) {
   const Qp& qp = qps_[id];
   if (qp.link == kNone || qp.hung) return;
   QpId to = qp.peer;

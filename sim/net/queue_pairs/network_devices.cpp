@@ -40,7 +40,7 @@ bool Network::hang(QpId id, ChoiceSource& choice) {
   return true;
 }
 
-bool Network::withholds(QpId id) const noexcept {
+bool Network::has_undelivered(QpId id) const noexcept {
   const Qp& qp = qps_[id];
   if (qp.state != Qp::State::ready) return false;
   for (std::uint64_t serial = qp.delivered; serial < qp.posted; ++serial) {
@@ -53,7 +53,7 @@ bool Network::withholds(QpId id) const noexcept {
   return false;
 }
 
-std::uint32_t Network::withheld_messages(QpId id) const noexcept {
+std::uint32_t Network::undelivered_messages(QpId id) const noexcept {
   const Qp& qp = qps_[id];
   std::uint32_t count = 0;
   if (qp.state != Qp::State::ready) return count;

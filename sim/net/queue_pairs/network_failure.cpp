@@ -256,7 +256,7 @@ void Network::disconnect(NodeId node, ConKey key, ChoiceSource& choice) {
   h.qp = id;
   happened(h);
   if (qp.state == Qp::State::ready) spawn_ghosts(id, choice);
-  say_goodbye(id, choice);
+  announce_close(id, choice);
   qp.state = Qp::State::closing;
   qp.late_placement = choice.fires(rates_.late_placement, Label::late_placement);
   if (qp.peer != kNone) poke_rnr(qp.peer);
@@ -309,7 +309,7 @@ void Network::crash(NodeId node_id, bool orderly, ChoiceSource& choice) {
     Qp& qp = qps_[id];
     if (qp.node != node_id || qp.state == Qp::State::closed) continue;
     if (qp.state == Qp::State::ready) spawn_ghosts(id, choice);
-    if (orderly && qp.state != Qp::State::closing) say_goodbye(id, choice);
+    if (orderly && qp.state != Qp::State::closing) announce_close(id, choice);
     qp.state = Qp::State::closed;
     drop_queue(id);
     if (qp.peer != kNone) poke_rnr(qp.peer);

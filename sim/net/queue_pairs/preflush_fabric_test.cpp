@@ -64,7 +64,7 @@ class PreflushFabricTest : public testing::Test {
     return parsed.value;
   }
 
-  CalmChoice calm;
+  ZeroChoice calm;
   Network network;
   SimFabric inside{network, network.add_node(), calm};
   Kept kept{inside};

@@ -51,7 +51,7 @@ bool SimFabric::live() const noexcept {
 
 Result<Region> SimFabric::allocate(std::size_t bytes) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
-  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   const Region region = network_.allocate(node_, bytes);
   if (region.id >= regions_.size()) regions_.resize(std::size_t{region.id} + 1);
   regions_[region.id] = region.bytes;
@@ -60,7 +60,7 @@ Result<Region> SimFabric::allocate(std::size_t bytes) {
 
 Result<Region> SimFabric::register_memory(std::span<std::byte> memory) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
-  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   const Region region = network_.register_memory(node_, memory);
   if (region.id >= regions_.size()) regions_.resize(std::size_t{region.id} + 1);
   regions_[region.id] = region.bytes;
@@ -77,7 +77,7 @@ Result<RemoteKey> SimFabric::make_key(RegionId region, std::size_t offset, std::
   if (region >= regions_.size()) return tl::make_unexpected(Errc::invalid);
   const std::size_t size = regions_[region].size();
   if (offset > size || length > size - offset) return tl::make_unexpected(Errc::invalid);
-  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   return network_.make_key(node_, region, offset, length);
 }
 
@@ -92,7 +92,7 @@ void SimFabric::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {
 
 Result<std::uint32_t> SimFabric::rebind(ConKey, RemoteKeyId id) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
-  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   return network_.rebind(node_, id);
 }
 
@@ -124,7 +124,7 @@ void SimFabric::connect(ConKey key, const PathAddress& path, const ConnectionPar
     network_.fail_connect(node_, key, Reason::address_unresolved, choice_);
     return;
   }
-  if (network_.falls_short(node_, choice_)) {
+  if (network_.allocation_fails(node_, choice_)) {
     network_.fail_connect(node_, key, Reason::no_resources, choice_);
     return;
   }
@@ -139,7 +139,7 @@ void SimFabric::accept(std::uint32_t request, ConKey key, const ConnectionParams
     network_.fail_accept(node_, request, key, Reason::post_failed, choice_);
     return;
   }
-  if (network_.refuses_accept(node_, request, choice_) || network_.falls_short(node_, choice_)) {
+  if (network_.refuses_accept(node_, request, choice_) || network_.allocation_fails(node_, choice_)) {
     network_.fail_accept(node_, request, key, Reason::no_resources, choice_);
     return;
   }

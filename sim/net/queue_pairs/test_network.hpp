@@ -105,7 +105,7 @@ class NetworkTest : public ::testing::Test {
   static void fill(std::span<std::byte> bytes, char c) { std::memset(bytes.data(), c, bytes.size()); }
 
   Network network;
-  CalmChoice calm;
+  ZeroChoice calm;
   ChoiceSource* choice = &calm;
   std::unique_ptr<SimFabric> client, server;
   Region target, source;

@@ -72,12 +72,12 @@ TEST(DeliveryWatch, a_peer_that_takes_nothing_is_no_black_hole) {
 
 TEST(DeliveryWatch, what_is_acknowledged_is_not_looked_at_again) {
   tcp::DeliveryWatch watch;
-  EXPECT_TRUE(watch.wants_look(1000));
+  EXPECT_TRUE(watch.needs_check(1000));
   watch.is_black_hole(stalled(0), 1000, true);
-  EXPECT_TRUE(watch.wants_look(1000));
+  EXPECT_TRUE(watch.needs_check(1000));
   watch.is_black_hole({.known = true}, 1000, true);
-  EXPECT_FALSE(watch.wants_look(1000));
-  EXPECT_TRUE(watch.wants_look(1001));
+  EXPECT_FALSE(watch.needs_check(1000));
+  EXPECT_TRUE(watch.needs_check(1001));
 }
 
 TEST(DeliveryWatch, a_connection_that_passed_its_greeting_only) {
@@ -151,7 +151,7 @@ class BlackHoleTest : public ::testing::Test {
   }
 
   static constexpr ConnectionParams kParams{.send_depth = 64, .receive_depth = 1000, .key_depth = 4};
-  CalmChoice choice_;
+  ZeroChoice choice_;
   std::unique_ptr<PipeNetwork> network_;
   std::array<std::unique_ptr<Fabric>, 2> fabrics_;
   std::vector<std::string> told_;

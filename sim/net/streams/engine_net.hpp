@@ -89,8 +89,10 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
     std::erase_if(hung_, [this](QpId id) { return !this->qp_info(id).established; });
     return hung_;
   }
-  bool withholds(QpId id) const noexcept override { return laws_.withholds(id); }
-  std::uint32_t withheld_messages(QpId id) const noexcept override { return laws_.withheld_messages(id); }
+  bool has_undelivered(QpId id) const noexcept override { return laws_.has_undelivered(id); }
+  std::uint32_t undelivered_messages(QpId id) const noexcept override {
+    return laws_.undelivered_messages(id);
+  }
   void unplug(NodeId node, std::uint32_t port, ChoiceSource& choice) override {
     if (this->is_unplugged(node, port)) return;
     nodes_[node].unplugged.push_back(port);
@@ -136,7 +138,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
     this->hash_ = Base::mixed(Base::mixed(Base::mixed(this->hash_, now_), a << 8 | what), b << 32 ^ c);
   }
   // Marks the node as down. Returns false if it was down already.
-  bool goes_down(NodeId id, bool orderly) {
+  bool mark_down(NodeId id, bool orderly) {
     Node& node = nodes_[id];
     if (!std::exchange(node.up, false)) return false;
     happened(6, id, orderly ? 1 : 0);
@@ -168,7 +170,7 @@ class EngineNet : public BasicNet<Node, NetLink, EngineEvent<Kinds>> {
   // True if nothing that this end sends arrives now.
   bool is_stopped(const End& end) const noexcept { return this->is_cut(end.link, end.way) || end.swallowed; }
   // True if nothing from the peer arrives at this end now, including acknowledgements.
-  bool hears_nothing(const End& end) const noexcept {
+  bool receives_nothing(const End& end) const noexcept {
     return this->is_cut(end.link, opposite(end.way)) || end.swallowed;
   }
   Nanos latency_of(const End& end, ChoiceSource& choice) const {

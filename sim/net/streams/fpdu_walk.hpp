@@ -12,7 +12,7 @@ class FpduWalk {
     for (const std::byte one : octets) pass(static_cast<std::uint8_t>(one));
   }
   // True in the middle of a frame: some of its bytes have arrived, others have not.
-  [[nodiscard]] bool is_amid() const noexcept { return at_ != 0; }
+  [[nodiscard]] bool is_mid_frame() const noexcept { return at_ != 0; }
   // True if the MPA request or reply has arrived completely.
   [[nodiscard]] bool has_greeted() const noexcept { return greeted_; }
 

@@ -140,7 +140,7 @@ const char* PipeFabric::overdue(PipeNetwork::End& end) noexcept {
   const PipeNetwork::End& peer = network_.ends_[end.peer];
   if (!end.accepted && !peer.walk.has_greeted() && late(end.since, may.undelivered_timeout_ms))
     return "an answer to a connect request is waited for without end";
-  const bool amid = peer.walk.is_amid() && end.in.empty() && receives;
+  const bool amid = peer.walk.is_mid_frame() && end.in.empty() && receives;
   return amid && late(peer.delivered, 2 * may.undelivered_timeout_ms)
              ? "the rest of a message is waited for without end"
              : nullptr;
@@ -164,7 +164,7 @@ void PipeFabric::check_faults() {
   for (const iwarp::Fault fault :
        {iwarp::Fault::unknown_key, iwarp::Fault::foreign_key, iwarp::Fault::bad_invalidation})
     network_.stats_.refused += stats.faults[static_cast<std::size_t>(fault)];
-  if (network_.stats_.corrupted != 0 || network_.lies_) return;
+  if (network_.stats_.corrupted != 0 || network_.allows_violations_) return;
   for (std::size_t fault = 0; fault < stats.faults.size(); ++fault) {
     if (stats.faults[fault] == 0 || static_cast<iwarp::Fault>(fault) == iwarp::Fault::no_receive) continue;
     network_.laws_.violated(21, network_.now(),

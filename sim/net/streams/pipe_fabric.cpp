@@ -55,13 +55,13 @@ bool PipeFabric::sleeps() {
 
 Result<Region> PipeFabric::allocate(std::size_t bytes) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
-  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   return known(engine.allocate(bytes));
 }
 
 Result<Region> PipeFabric::register_memory(std::span<std::byte> memory) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
-  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   return known(engine.register_memory(memory));
 }
 
@@ -80,21 +80,21 @@ Result<RemoteKey> PipeFabric::noted(Result<RemoteKey> key, RegionId region, std:
 
 Result<RemoteKey> PipeFabric::make_key(RegionId region, std::size_t offset, std::size_t length) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
-  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   return noted(engine.make_key(region, offset, length), region, offset, length);
 }
 
 Result<RemoteKey> PipeFabric::make_revocable_key(ConKey key, RegionId region, std::size_t offset,
                                                  std::size_t length) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
-  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   return noted(engine.make_revocable_key(key, region, offset, length), region, offset, length);
 }
 
 Result<RemoteKey> PipeFabric::make_request_key(ConKey key, RegionId region, std::size_t offset,
                                                std::size_t length) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
-  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   return noted(engine.make_request_key(key, region, offset, length), region, offset, length);
 }
 
@@ -119,7 +119,7 @@ void PipeFabric::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {
 
 Result<std::uint32_t> PipeFabric::rebind(ConKey key, RemoteKeyId id) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
-  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   const Result<std::uint32_t> made = engine.rebind(key, id);
   if (made) keys_[id].rkey = *made;
   return made;
@@ -142,7 +142,7 @@ void PipeFabric::accept(std::uint32_t request, ConKey key, const ConnectionParam
                         std::span<const std::byte> private_data) {
   if (!live()) return;
   const bool refuses = choice_.fires(network_.rates_.accept_failed, Label::accept_failed) ||
-                       network_.falls_short(node_, choice_);
+                       network_.allocation_fails(node_, choice_);
   network_.stats_.failed_accepts += refuses ? 1 : 0;
   transport->refuse_watch(refuses);
   engine.accept(request, key, params, private_data);

@@ -99,7 +99,7 @@ bool PipeLaws::is_awaited(QpId id) const noexcept {
   return id < ends_.size() && !std::all_of(ends_[id].queue.begin(), ends_[id].queue.end(), is_silent);
 }
 
-bool PipeLaws::withholds(QpId id) const noexcept {
+bool PipeLaws::has_undelivered(QpId id) const noexcept {
   if (id >= ends_.size() || ends_[id].over) return false;
   return std::any_of(ends_[id].queue.begin(), ends_[id].queue.end(), [](const Posted& one) {
     const bool imm = one.op == WorkRequest::Op::write_imm || one.op == WorkRequest::Op::send_imm;
@@ -108,7 +108,7 @@ bool PipeLaws::withholds(QpId id) const noexcept {
   });
 }
 
-std::uint32_t PipeLaws::withheld_messages(QpId id) const noexcept {
+std::uint32_t PipeLaws::undelivered_messages(QpId id) const noexcept {
   if (id >= ends_.size() || ends_[id].over) return 0;
   return static_cast<std::uint32_t>(
       std::count_if(ends_[id].queue.begin(), ends_[id].queue.end(),

@@ -53,8 +53,8 @@ class PipeLaws {
   std::uint64_t receives(QpId at) const noexcept { return at < ends_.size() ? ends_[at].receives : 0; }
   void receives_posted(QpId at, unsigned count) { of(at).receives += count; }
 
-  bool withholds(QpId) const noexcept;
-  std::uint32_t withheld_messages(QpId) const noexcept;
+  bool has_undelivered(QpId) const noexcept;
+  std::uint32_t undelivered_messages(QpId) const noexcept;
   // True if a posted work request whose arrival must be reported (anything but a plain write) was not
   // reported.
   bool is_awaited(QpId) const noexcept;

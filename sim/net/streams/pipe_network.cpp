@@ -137,7 +137,7 @@ void PipeNetwork::break_qp(QpId id, ChoiceSource& choice) {
 }
 
 void PipeNetwork::crash(NodeId id, bool orderly, ChoiceSource& choice) {
-  if (!goes_down(id, orderly)) return;
+  if (!mark_down(id, orderly)) return;
   for (QpId one = 0; one < ends_.size(); ++one) {
     End& end = ends_[one];
     if (end.node != id) continue;

@@ -17,9 +17,9 @@
 
 #include "core/tcp/tcp_options.hpp"
 #include "core/tcp/tcp_transport.hpp"
+#include "sim/net/streams/byte_queue.hpp"
 #include "sim/net/streams/engine_net.hpp"
 #include "sim/net/streams/fpdu_walk.hpp"
-#include "sim/net/streams/octet_queue.hpp"
 
 namespace rtrs::sim {
 
@@ -46,7 +46,7 @@ struct PipeEnd : EngineEnd {
   std::uint64_t offset = 0;  // bytes of this end that were delivered
   FpduWalk walk;             // over the delivered bytes
   Nanos delivered = 0;       // time of the last delivery
-  OctetQueue out, in;
+  ByteQueue out, in;
   Nanos since = kNever;          // when accept() or outcome() reported the connection
   unsigned late_polls = 0;       // polls of the process since it missed a deadline of this end
   Nanos starved_since = kNever;  // since when received bytes wait for a posted receive
@@ -96,7 +96,7 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
 
   // Allows peers from now on to write under revoked keys and to send without a posted receive, which ends the
   // connection.
-  void expect_lies() noexcept { lies_ = true; }
+  void allow_violations() noexcept { allows_violations_ = true; }
   // Limits the delivery from this end to one byte per interval `apart`; 0: no limit.
   void trickle(QpId id, Nanos apart) noexcept { ends_[id].trickle = apart; }
   std::size_t open_sockets() const noexcept;
@@ -148,7 +148,7 @@ class PipeNetwork final : public EngineNet<PipeNode, PipeEnd, PipeEvents> {
 
   tcp::TcpOptions tcp_;
   std::uint64_t seed_;
-  bool lies_ = false;
+  bool allows_violations_ = false;
 };
 
 }  // namespace rtrs::sim

@@ -119,7 +119,7 @@ void PipeNetwork::on_budget(QpId id, ChoiceSource& choice) {
 void PipeNetwork::go_on(QpId id, ChoiceSource& choice) {
   End& end = ends_[id];
   if (end.state != End::State::open) return;
-  if (!hears_nothing(end)) end.unacknowledged = 0;
+  if (!receives_nothing(end)) end.unacknowledged = 0;
   if (!is_stopped(end) && end.unacknowledged == 0) end.stuck_since = kNever;
   schedule_delivery(id, now_, choice);
 }
@@ -175,7 +175,7 @@ void PipeNetwork::deliver(QpId id, std::size_t count, ChoiceSource& choice) {
   end.walk.pass(bytes);
   end.delivered = end.pending_since = now_;
   end.out.drop(count);
-  if (hears_nothing(end)) {
+  if (receives_nothing(end)) {
     end.unacknowledged += count;
     stuck(id, choice);
   } else {
@@ -197,7 +197,7 @@ void PipeNetwork::corrupt(End& end, std::span<std::byte> bytes, ChoiceSource& ch
 void PipeNetwork::send_reset(QpId to, ChoiceSource& choice) {
   const End& end = ends_[to];
   if (end.state == End::State::dead) return;
-  if (hears_nothing(end)) {
+  if (receives_nothing(end)) {
     // The next packet of this end that arrives is answered with a reset too.
     if (end.state == End::State::connecting) schedule(now_ + config_.cm_timeout, Event::Kind::syn, to);
     return;

@@ -90,12 +90,12 @@ PipeNetwork::Listener* PipeTransport::listener(tcp::SocketId socket) const noexc
 }
 
 bool PipeTransport::lacks_descriptor() {
-  constexpr std::uint32_t kHalf = ChoiceSource::kMillion / 2, kMostMs = 300;
+  constexpr std::uint32_t kHalf = ChoiceSource::kMillion / 2, kMaxMs = 300;
   const std::uint32_t rate = network_.rates_.resource_short;
   if (rate == 0 || network_.now() >= no_descriptor_until_) {
     if (!choice_.fires(rate, Label::resource_short)) return false;
     if (choice_.fires(kHalf, Label::resource_short))
-      no_descriptor_until_ = network_.now() + milliseconds(choice_.draw(kMostMs, Label::resource_short));
+      no_descriptor_until_ = network_.now() + milliseconds(choice_.draw(kMaxMs, Label::resource_short));
   }
   ++network_.stats_.shortages;
   return true;
@@ -133,7 +133,7 @@ tcp::Transport::Client PipeTransport::take_waiting(tcp::SocketId socket) {
 }
 
 // Uses the reserved descriptor, unless another part of the process took it.
-tcp::Transport::Client PipeTransport::turn_away(tcp::SocketId socket) {
+tcp::Transport::Client PipeTransport::accept_and_drop(tcp::SocketId socket) {
   Client client;
   client.error = EMFILE;
   if (lacks_descriptor()) return client;
@@ -172,7 +172,7 @@ tcp::Transport::Moved PipeTransport::receive(tcp::SocketId socket, iwarp::Mutabl
 
 // The first send() that accepts less than offered starts a deadline for all bytes offered in that call.
 // Progress does not extend the deadline.
-void PipeTransport::note_taken(End& one, std::size_t count, std::size_t offered) const noexcept {
+void PipeTransport::update_send_deadline(End& one, std::size_t count, std::size_t offered) const noexcept {
   one.taken += count;
   if (count == offered) {
     one.owed_since = kNever;
@@ -193,7 +193,7 @@ tcp::Transport::Moved PipeTransport::send(tcp::SocketId socket, std::span<const 
   const std::size_t used = one.out.size() + one.unacknowledged;
   const std::size_t room = one.capacity - std::min(one.capacity, used);
   if (room == 0) {
-    note_taken(one, 0, offered);
+    update_send_deadline(one, 0, offered);
     return {0, EAGAIN};
   }
   if (used == 0) one.pending_since = network_.now();
@@ -207,7 +207,7 @@ tcp::Transport::Moved PipeTransport::send(tcp::SocketId socket, std::span<const 
     one.out.push(part.first(std::min(left, part.size())));
     left -= std::min(left, part.size());
   }
-  note_taken(one, count, offered);
+  update_send_deadline(one, count, offered);
   network_.schedule_delivery(static_cast<QpId>(socket), network_.now(), choice_);
   return {count, 0};
 }
@@ -234,7 +234,7 @@ tcp::Transport::Delivery PipeTransport::delivery(tcp::SocketId socket) const noe
       one.peer != kNone && network_.ends_[one.peer].in.size() < network_.ends_[one.peer].window;
   result.pending = (!one.out.empty() && has_window) || one.unacknowledged != 0;
   Nanos last = one.pending_since;
-  const bool waits = network_.is_stopped(one) || network_.hears_nothing(one);
+  const bool waits = network_.is_stopped(one) || network_.receives_nothing(one);
   if (result.pending && waits && one.state == End::State::open) {
     Nanos timeout = milliseconds(200);
     for (; last + timeout <= network_.now(); timeout *= 2, ++result.attempts) last += timeout;

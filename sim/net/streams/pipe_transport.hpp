@@ -27,7 +27,7 @@ class PipeTransport final : public tcp::Transport {
   Opened connect(ConKey, const PathAddress&, unsigned address, unsigned undelivered_ms) override;
   int outcome(tcp::SocketId) noexcept override;
   Client accept(tcp::SocketId listener) override;
-  Client turn_away(tcp::SocketId listener) override;
+  Client accept_and_drop(tcp::SocketId listener) override;
   std::size_t descriptors() const noexcept override { return 4096; }
   Ends ends(tcp::SocketId) const override;
   Moved receive(tcp::SocketId, iwarp::MutableBytes place, iwarp::MutableBytes behind) noexcept override;
@@ -51,7 +51,7 @@ class PipeTransport final : public tcp::Transport {
   // to 0.3 s.
   bool lacks_descriptor();
   Client take_waiting(tcp::SocketId listener);
-  void note_taken(End&, std::size_t count, std::size_t offered) const noexcept;
+  void update_send_deadline(End&, std::size_t count, std::size_t offered) const noexcept;
   End& end(tcp::SocketId socket) const noexcept { return network_.ends_[static_cast<QpId>(socket)]; }
   PipeNetwork::Listener* listener(tcp::SocketId) const noexcept;
   std::string name(NodeId node, std::uint32_t port) const;

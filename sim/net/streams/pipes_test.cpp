@@ -85,7 +85,7 @@ TEST_F(StreamsTest, a_client_that_there_is_no_descriptor_for_waits) {
   pass(milliseconds(1));
   shortage = 1'000'000;
   EXPECT_EQ(server_->accept(listener_).error, EMFILE);
-  EXPECT_EQ(server_->turn_away(listener_).error, EMFILE);
+  EXPECT_EQ(server_->accept_and_drop(listener_).error, EMFILE);
   shortage = 0;
   EXPECT_NE(server_->accept(listener_).socket, tcp::kNoSocket);
   EXPECT_EQ(server_->accept(listener_).error, EAGAIN);
@@ -113,7 +113,7 @@ TEST_F(StreamsTest, however_it_is_cut_the_same_octets_arrive) {
 }
 
 TEST_F(StreamsTest, a_full_socket_takes_nothing_and_is_not_writable) {
-  CalmChoice choice;
+  ZeroChoice choice;
   open(choice);
   Marker marker;
   ASSERT_TRUE(client_->watch(near_, tcp::kWritable, marker));
@@ -128,7 +128,7 @@ TEST_F(StreamsTest, a_full_socket_takes_nothing_and_is_not_writable) {
 }
 
 TEST_F(StreamsTest, an_outage_beyond_the_budget_ends_the_sender_and_not_the_other) {
-  CalmChoice choice;
+  ZeroChoice choice;
   open(choice);
   network_->cut(0, Way::to_server);
   EXPECT_EQ(send("lost"), 4u);
@@ -143,7 +143,7 @@ TEST_F(StreamsTest, an_outage_beyond_the_budget_ends_the_sender_and_not_the_othe
 }
 
 TEST_F(StreamsTest, a_short_outage_only_delays) {
-  CalmChoice choice;
+  ZeroChoice choice;
   open(choice);
   network_->cut(0, Way::to_server);
   EXPECT_EQ(send("late"), 4u);
@@ -155,7 +155,7 @@ TEST_F(StreamsTest, a_short_outage_only_delays) {
 }
 
 TEST_F(StreamsTest, the_end_comes_behind_the_octets) {
-  CalmChoice choice;
+  ZeroChoice choice;
   open(choice);
   EXPECT_EQ(send("bye"), 3u);
   client_->close(near_);
@@ -166,7 +166,7 @@ TEST_F(StreamsTest, the_end_comes_behind_the_octets) {
 }
 
 TEST_F(StreamsTest, what_was_not_read_makes_a_reset_of_the_end) {
-  CalmChoice choice;
+  ZeroChoice choice;
   open(choice);
   EXPECT_EQ(send("unread"), 6u);
   pass(milliseconds(1));
@@ -176,7 +176,7 @@ TEST_F(StreamsTest, what_was_not_read_makes_a_reset_of_the_end) {
 }
 
 TEST_F(StreamsTest, a_timer_and_a_signal_make_a_process_ready_once) {
-  CalmChoice choice;
+  ZeroChoice choice;
   open(choice);
   client_->arm(network_->now() + milliseconds(2));
   EXPECT_TRUE(client_->look().empty());
@@ -191,7 +191,7 @@ TEST_F(StreamsTest, a_timer_and_a_signal_make_a_process_ready_once) {
 TEST(AdmissionTest, no_client_of_a_storm_is_closed_while_it_waits_for_its_answer) {
   constexpr unsigned kClients = 200;
   constexpr unsigned kAnswers = 4;
-  CalmChoice choice;
+  ZeroChoice choice;
   PipeNetwork network(NetworkConfig{}, tcp::TcpOptions{}, 1);
   for (unsigned node = 0; node < 2; ++node) network.add_node();
   PipeEngine server(network, 1, choice, tcp::TcpOptions{}, 1);
@@ -225,7 +225,7 @@ TEST(FpduWalkTest, frames_end_where_their_length_says) {
   octets[19] = std::byte{3};   // 3 bytes of private data
   octets[24] = std::byte{14};  // an FPDU of 2 + 14 + 4 bytes
   for (std::size_t at = 0; at < octets.size(); ++at) {
-    EXPECT_EQ(walk.is_amid(), at != 0 && at != 23 && at < 43) << at;
+    EXPECT_EQ(walk.is_mid_frame(), at != 0 && at != 23 && at < 43) << at;
     EXPECT_EQ(walk.has_greeted(), at >= 23) << at;
     if (at == 43) break;
     walk.pass(std::span(octets).subspan(at, 1));

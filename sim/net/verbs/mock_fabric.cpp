@@ -21,7 +21,7 @@ class MockFabric::Inside {
   explicit Inside(const MockFabric& fabric) : Inside(fabric, fabric.node_) {}
   ~Inside() {
     network_.asks_ = before_;
-    network_.look_at_problems();
+    network_.collect_problems();
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
@@ -56,7 +56,7 @@ void MockFabric::end_engine() {
     opened_.reset();
   }
   if (const std::size_t left = mock_hca::objects(node_); left != 0)
-    network_.laws_.violated(kLawOfAdapters, network_.now(),
+    network_.laws_.violated(kAdapterMisuse, network_.now(),
                             std::to_string(left) + " objects of adapters are left behind by a fabric");
 }
 
@@ -85,7 +85,7 @@ Result<Region> MockFabric::allocate(std::size_t bytes) {
 Result<Region> MockFabric::register_memory(std::span<std::byte> memory) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
   const Inside inside(*this);
-  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   const Result<Region> region = engine_->register_memory(memory);
   if (!region) return region;
   if (regions_.size() <= region->id) regions_.resize(region->id + 1);
@@ -105,7 +105,7 @@ void MockFabric::release(RegionId id) {
 Result<RemoteKey> MockFabric::make_key(RegionId id, std::size_t offset, std::size_t length) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
   const Inside inside(*this);
-  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
+  if (network_.allocation_fails(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   return engine_->make_key(id, offset, length);
 }
 
@@ -144,7 +144,7 @@ void MockFabric::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {
   if (!live()) return;
   const Inside inside(*this);
   const QpId end = network_.find_qp(node_, key);
-  if (end != kNone) dying_[{end, cookie}] = engine_->rkey_of(key, RemoteKey{id, 0, 0});
+  if (end != kNone) invalidating_keys_[{end, cookie}] = engine_->rkey_of(key, RemoteKey{id, 0, 0});
   engine_->invalidate(key, id, cookie);
 }
 
@@ -274,11 +274,11 @@ std::size_t MockFabric::poll(Nanos /*now*/, std::span<FabricEvent> out) noexcept
   if (!live()) return 0;
   const Inside inside(*this);
   const std::size_t count = engine_->poll(network_.now(), out.first(std::min(out.size(), batch_)));
-  for (FabricEvent& event : out.first(count)) take_note(event);
+  for (FabricEvent& event : out.first(count)) annotate_event(event);
   return count;
 }
 
-void MockFabric::take_note(FabricEvent& event) {
+void MockFabric::annotate_event(FabricEvent& event) {
   if (auto* const asked = std::get_if<event::ConnectRequested>(&event)) {
     // Each node has its own identity, as in the other networks.
     const NodeId client = client_of(asked->request);
@@ -302,7 +302,7 @@ void MockFabric::take_note(FabricEvent& event) {
     network_.laws_.over(id);
   }
   if (const auto* const dead = std::get_if<event::ChunkInvalidated>(&event)) {
-    const auto asked = dying_.extract({id, dead->cookie});
+    const auto asked = invalidating_keys_.extract({id, dead->cookie});
     if (dead->ok && !asked.empty() && is_open(id, asked.mapped()))
       network_.laws_.violated(14, network_.now(), "a key is open that was reported dead");
   }

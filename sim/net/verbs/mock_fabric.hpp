@@ -57,7 +57,7 @@ class MockFabric final : public PlainFabric {
   class Inside;
 
   bool live() const noexcept { return engine_ != nullptr; }
-  void take_note(FabricEvent&);
+  void annotate_event(FabricEvent&);
   void end_engine();
   NodeId client_of(std::uint32_t request) const;
   // True if a peer can still write with this rkey to the adapter of the connection.
@@ -73,7 +73,7 @@ class MockFabric final : public PlainFabric {
   std::map<RegionId, std::unique_ptr<std::byte[]>> memory_;
   std::map<RemoteKeyId, std::pair<QpId, std::uint32_t>> offers_;  // keys made for single requests
   // Rkeys in invalidation, by connection and cookie.
-  std::map<std::pair<QpId, std::uint64_t>, std::uint32_t> dying_;
+  std::map<std::pair<QpId, std::uint64_t>, std::uint32_t> invalidating_keys_;
   mutable bool asleep_ = false;  // reset by the next call into the backend
 };
 

@@ -7,9 +7,9 @@
 
 namespace rtrs::mock_net {
 
-bool MockNet::falls_short() {
+bool MockNet::allocation_fails() {
   if (asks_ == kNone) return false;
-  return refuses_ || falls_short(asks_, *choice_);
+  return refuses_ || allocation_fails(asks_, *choice_);
 }
 
 int MockNet::resolve() {
@@ -109,7 +109,7 @@ void MockNet::on_ask_again(std::uint32_t index) {
   Asking& one = asking_[index];
   const bool waits = mock_hca::waits_for_answer(one.identifier, one.kind);
   if (waits && ++one.attempts <= config_.cm_retries + 1) {
-    mock_hca::say_again(one.identifier);
+    mock_hca::resend_last(one.identifier);
     return schedule(now_ + config_.cm_timeout, Event::Kind::ask_again, index);
   }
   if (waits) mock_hca::unanswered(one.identifier);

@@ -99,7 +99,7 @@ void MockNet::act(const Event& event, ChoiceSource& choice) {
       on_carry(event.which, choice);
       break;
     case Event::Kind::word:
-      on_word(event.which, choice);
+      on_peer_status(event.which, choice);
       break;
     case Event::Kind::budget:
       on_budget(event.which, choice);
@@ -118,12 +118,12 @@ void MockNet::act(const Event& event, ChoiceSource& choice) {
 
 void MockNet::run_until(Nanos time, ChoiceSource& choice) {
   EngineNet::run_until(time, choice);
-  look_at_problems();
+  collect_problems();
 }
 
-void MockNet::look_at_problems() {
+void MockNet::collect_problems() {
   if (!mock_hca::has_problems()) return;
-  for (std::string& text : mock_hca::problems()) laws_.violated(kLawOfAdapters, now_, std::move(text));
+  for (std::string& text : mock_hca::problems()) laws_.violated(kAdapterMisuse, now_, std::move(text));
 }
 
 // A process sends what it posted before it sleeps.
@@ -170,7 +170,7 @@ void MockNet::put_back(NodeId node, std::uint32_t port) {
 
 void MockNet::crash(NodeId id, bool orderly, ChoiceSource& choice) {
   choice_ = &choice;
-  if (!goes_down(id, orderly)) return;
+  if (!mark_down(id, orderly)) return;
   mock_hca::sever(id, orderly);
   for (QpId end = 0; end < ends_.size(); ++end) {
     if (ends_[end].node != id) continue;

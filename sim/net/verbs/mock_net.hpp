@@ -39,7 +39,7 @@ struct MockEnd : EngineEnd {
   bool failed = false;
   bool connected = false;
   std::deque<Nanos> due;  // time of arrival of each work request in flight
-  bool carry_scheduled = false, word_scheduled = false;
+  bool carry_scheduled = false, status_scheduled = false;
 };
 
 struct MockNode : NetNode {
@@ -87,8 +87,8 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
 
   // Functions of the conductor, called by the adapters.
   std::uint64_t time() const override { return now_; }
-  bool falls_short() override;
-  using EngineNet::falls_short;
+  bool allocation_fails() override;
+  using EngineNet::allocation_fails;
   void work_waits(std::uint32_t queue_pair, std::size_t waiting) override;
   unsigned still_arrives(std::uint32_t queue_pair, unsigned waiting) override;
   void sent(const Message&) override;
@@ -103,7 +103,7 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   bool is_joined(const End& end) const noexcept override { return !end.over && !end.failed; }
   void taken_out(NodeId, std::uint32_t port, ChoiceSource&) override;
   void put_back(NodeId, std::uint32_t port) override;
-  void look_at_problems();
+  void collect_problems();
   std::size_t adapter_of(NodeId, std::uint32_t port);
   // `start`: number of the process on the node, counted from 1.
   verbs::VerbsOptions options_of_start(NodeId, std::uint32_t start) const;
@@ -112,7 +112,7 @@ class MockNet final : public EngineNet<MockNode, MockEnd, MockEvents>, private m
   // mock_work.cpp
   QpId make_end(NodeId, ConKey, LinkId, Way);
   void on_carry(QpId, ChoiceSource&);
-  void on_word(QpId, ChoiceSource&);
+  void on_peer_status(QpId, ChoiceSource&);
   void on_budget(QpId, ChoiceSource&);
   void go_on(QpId, ChoiceSource&) override;
   bool is_open(const End&) const;

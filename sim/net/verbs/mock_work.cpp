@@ -85,17 +85,17 @@ void MockNet::on_carry(QpId id, ChoiceSource& choice) {
     ++stats_.messages;
     if (made == Carried::refused) ++stats_.refused;
     happened(19, id, static_cast<std::uint64_t>(made));
-    if (!std::exchange(end.word_scheduled, true))
+    if (!std::exchange(end.status_scheduled, true))
       schedule(now_ + latency_of(end, choice), Event::Kind::word, id);
   }
 }
 
-void MockNet::on_word(QpId id, ChoiceSource& choice) {
+void MockNet::on_peer_status(QpId id, ChoiceSource& choice) {
   End& end = ends_[id];
-  end.word_scheduled = false;
+  end.status_scheduled = false;
   const mock_hca::Outstanding left = mock_hca::outstanding(end.queue_pair);
   if (!left.alive || left.unheard == 0) return;
-  if (hears_nothing(end)) return stuck(id, choice);
+  if (receives_nothing(end)) return stuck(id, choice);
   happened(20, id, left.unheard);
   end.stuck_since = kNever;
   mock_hca::acknowledge(end.queue_pair);
@@ -103,7 +103,7 @@ void MockNet::on_word(QpId id, ChoiceSource& choice) {
 
 void MockNet::go_on(QpId id, ChoiceSource& choice) {
   schedule_carry(id, now_);
-  on_word(id, choice);
+  on_peer_status(id, choice);
 }
 
 void MockNet::on_budget(QpId id, ChoiceSource& choice) {
@@ -115,7 +115,7 @@ void MockNet::on_budget(QpId id, ChoiceSource& choice) {
     return schedule(over, Event::Kind::budget, id);
   }
   // Retransmits now; the result decides.
-  on_word(id, choice);
+  on_peer_status(id, choice);
   const std::uint64_t before = stats_.messages;
   if (ends_[id].stuck_since == kNever) return;
   on_carry(id, choice);

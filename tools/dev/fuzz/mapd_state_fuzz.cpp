@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto parsed = parse_state(text);
   if (!parsed) {
-    const BadState& bad = parsed.error();
+    const StateFileError& bad = parsed.error();
     RTRS_FUZZ_CHECK(!bad.why.empty());
     RTRS_FUZZ_CHECK(bad.line <= 1 + static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')));
     return 0;

@@ -29,7 +29,7 @@ std::string wrapped_line(std::string_view line, std::size_t indent) {
 }
 
 // Returns true if `topic` is one of the option or parameter names in `line`, the first line of a help entry.
-bool is_about(std::string_view line, std::string_view topic) {
+bool names_option(std::string_view line, std::string_view topic) {
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
   line = line.substr(0, line.find("  "));
   if (line.empty() || (line.front() != '-' && line.find('=') == std::string_view::npos)) return false;
@@ -81,7 +81,7 @@ std::string help_entries_about(std::string_view help, std::string_view topic) {
     const std::string_view line = help.substr(0, end);
     help.remove_prefix(std::min(help.size(), end + 1));
     within = within && !line.empty() && indent_of(line) > indent;
-    if (!within && is_about(line, topic)) {
+    if (!within && names_option(line, topic)) {
       within = true;
       indent = indent_of(line);
     }

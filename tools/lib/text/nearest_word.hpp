@@ -34,14 +34,14 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
 // enough if the contained word has at least 4 letters.
 template <class Candidates>
 std::string nearest_word(std::string_view word, const Candidates& candidates) {
-  constexpr std::size_t kShortestPart = 4;
+  constexpr std::size_t kMinPart = 4;
   const std::size_t tolerated = std::max<std::size_t>(1, word.size() / 3);
   std::size_t best = tolerated + 1;
   std::string result;
   for (const std::string_view candidate : candidates) {
     std::size_t apart = edit_distance(word, candidate);
-    const bool part = (word.size() >= kShortestPart && candidate.find(word) != std::string_view::npos) ||
-                      (candidate.size() >= kShortestPart && word.find(candidate) != std::string_view::npos);
+    const bool part = (word.size() >= kMinPart && candidate.find(word) != std::string_view::npos) ||
+                      (candidate.size() >= kMinPart && word.find(candidate) != std::string_view::npos);
     if (part) apart = std::min(apart, tolerated);
     if (apart >= best) continue;
     best = apart;

@@ -12,7 +12,7 @@ namespace rtrs::tools {
 namespace {
 
 constexpr std::size_t kMostWho = 128;  // limit of an identity
-constexpr std::size_t kMostHost = 24;
+constexpr std::size_t kMaxHost = 24;
 constexpr std::size_t kMostWhat = 28;
 
 std::string plain(std::string_view text, std::size_t most) {
@@ -35,7 +35,7 @@ std::string short_host_name() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   std::string name = host.data();
-  name = name.substr(0, std::min(name.find('.'), kMostHost));
+  name = name.substr(0, std::min(name.find('.'), kMaxHost));
   return name.empty() ? "host" : name;
 }
 

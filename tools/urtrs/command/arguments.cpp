@@ -14,7 +14,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr unsigned kMostNbdWait = 86400;  // seconds
+constexpr unsigned kMaxNbdWait = 86400;  // seconds
 constexpr const char* kServer = "server";
 constexpr const char* kClient = "client";
 
@@ -195,8 +195,8 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
     options.count = static_cast<unsigned>(*value);
   } else if (one.name == "nbd-wait") {
     const auto value = number(1);
-    if (!value || *value > kMostNbdWait)
-      return Mistake{fmt::format("--nbd-wait is seconds, 1 to {}, not \"{}\"", kMostNbdWait, one.value), "",
+    if (!value || *value > kMaxNbdWait)
+      return Mistake{fmt::format("--nbd-wait is seconds, 1 to {}, not \"{}\"", kMaxNbdWait, one.value), "",
                      false};
     options.map.nbd_wait = static_cast<unsigned>(*value);
   } else if (one.name == "rounds") {

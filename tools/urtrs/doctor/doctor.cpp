@@ -14,7 +14,7 @@ using Grade = Finding::Grade;
 using Findings = std::vector<Finding>;
 
 constexpr std::uint16_t kPort = 1234;
-constexpr std::uint64_t kLeastDescriptors = 64;                  // minimum of urtrsd
+constexpr std::uint64_t kMinDescriptors = 64;                    // minimum of urtrsd
 constexpr std::uint64_t kGoodDescriptors = 1024;                 // a connection uses about six
 constexpr std::uint64_t kGoodMemlock = std::uint64_t{64} << 20;  // buffers of one session
 
@@ -101,9 +101,9 @@ void look_at_limits(const Host& host, bool has_rdma, Findings& to) {
   const std::uint64_t descriptors = host.descriptors();
   Finding files{"descriptors", Grade::ok, fmt::format("{}", descriptors), ""};
   if (descriptors < kGoodDescriptors) {
-    files.grade = descriptors < kLeastDescriptors ? Grade::fail : Grade::warn;
-    files.what += descriptors < kLeastDescriptors ? fmt::format("; urtrsd needs {}", kLeastDescriptors)
-                                                  : "; each connection takes about six";
+    files.grade = descriptors < kMinDescriptors ? Grade::fail : Grade::warn;
+    files.what += descriptors < kMinDescriptors ? fmt::format("; urtrsd needs {}", kMinDescriptors)
+                                                : "; each connection takes about six";
     files.remedy = "ulimit -n 65536, or LimitNOFILE=65536 in the unit";
   }
   to.push_back(std::move(files));

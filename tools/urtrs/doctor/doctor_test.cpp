@@ -82,7 +82,7 @@ void expect(const PlayedHost& host, const std::string& check, Grade grade, const
   EXPECT_NE(one.remedy.find(remedy), std::string::npos) << check << ": " << one.remedy;
 }
 
-TEST(Doctor, AHostInOrderHasNothingToMend) {
+TEST(Doctor, HealthyHostHasNothingToFix) {
   for (const Finding& one : examine(PlayedHost())) {
     EXPECT_EQ(one.grade, Grade::ok) << one.check << ": " << one.what;
     EXPECT_TRUE(one.remedy.empty()) << one.check;
@@ -90,7 +90,7 @@ TEST(Doctor, AHostInOrderHasNothingToMend) {
   EXPECT_NE(found(PlayedHost(), "RDMA rxe0 port 1").what.find("1 GIDs"), std::string::npos);
 }
 
-TEST(Doctor, WhatIsNotInOrderHasARemedy) {
+TEST(Doctor, EachProblemHasARemedy) {
   PlayedHost host;
   host.files.clear();
   host.programs.clear();

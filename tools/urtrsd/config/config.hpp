@@ -135,8 +135,8 @@ tools::AuthChoice auth_of(const DaemonConfig&);
 tools::FabricChoice fabric_choice(const DaemonConfig&);
 // Error text about a setting that the chosen fabric does not support; empty if there is none.
 std::string setting_of_another_fabric(const DaemonConfig&);
-// asks_who(): clients may authenticate. requires_tls(): connections must use TLS.
-bool asks_who(const DaemonConfig&);
+// authenticates_clients(): clients may authenticate. requires_tls(): connections must use TLS.
+bool authenticates_clients(const DaemonConfig&);
 bool requires_tls(const DaemonConfig&);
 // Access rules of a configuration without errors.
 AccessRules access_of(const DaemonConfig&);

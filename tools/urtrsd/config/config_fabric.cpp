@@ -32,7 +32,7 @@ std::string setting_of_another_fabric(const DaemonConfig& config) {
   tools::FabricChoice choice = fabric_choice(config);
   choice.tls = {};  // TLS and keys have their own error texts
   choice.auth = {};
-  return tools::of_another_fabric(choice);
+  return tools::foreign_option_error(choice);
 }
 
 }  // namespace rtrs::daemon

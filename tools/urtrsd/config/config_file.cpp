@@ -215,7 +215,7 @@ std::size_t dots_of(std::string_view line) {
 
 // Finds the first line that is too long or whose key has too many parts. Returns its number and the error
 // text.
-std::optional<std::pair<std::size_t, std::string>> unfit_line(std::string_view text) {
+std::optional<std::pair<std::size_t, std::string>> find_invalid_line(std::string_view text) {
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
     if (line.size() > kMaxConfigLine)
@@ -264,7 +264,7 @@ std::string advice_for(std::string_view text, std::size_t number) {
 }  // namespace
 
 void ConfigReader::read_toml(std::string_view text, const std::string& file_name) {
-  if (const auto unfit = unfit_line(text))
+  if (const auto unfit = find_invalid_line(text))
     return report(file_name + ":" + std::to_string(unfit->first) + ":1", unfit->second);
   try {
     const toml::table document = toml::parse(text, file_name);

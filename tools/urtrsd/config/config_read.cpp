@@ -26,7 +26,7 @@ std::string cannot_be_read(int error) {
 }
 
 // Error text if it is not a regular file; otherwise empty.
-std::string what_else(const struct stat& found) {
+std::string not_regular_file_error(const struct stat& found) {
   if (S_ISREG(found.st_mode)) return {};
   const char* const kind = S_ISDIR(found.st_mode)    ? "a folder"
                            : S_ISFIFO(found.st_mode) ? "a pipe"
@@ -39,11 +39,11 @@ Text read_now(const std::string& path) {
   struct stat found {};
   // Checks the kind before open(2), because opening a device can have side effects.
   if (::stat(path.c_str(), &found) != 0) return tl::unexpected(cannot_be_read(errno));
-  std::string other = what_else(found);
+  std::string other = not_regular_file_error(found);
   if (!other.empty()) return tl::unexpected(std::move(other));
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd || ::fstat(fd.get(), &found) != 0) return tl::unexpected(cannot_be_read(errno));
-  other = what_else(found);
+  other = not_regular_file_error(found);
   if (!other.empty()) return tl::unexpected(std::move(other));
   std::string text;
   std::array<char, 4096> block{};

@@ -35,7 +35,7 @@ void ConfigReader::check_access() {
   for (const ExportSpec& one : config_.exports) check_identities(one.allow.identities);
   const bool by_identity = std::any_of(config_.exports.begin(), config_.exports.end(),
                                        [](const ExportSpec& one) { return !one.allow.identities.empty(); });
-  if ((by_identity || !config_.allow_identities.empty()) && !asks_who(config_))
+  if ((by_identity || !config_.allow_identities.empty()) && !authenticates_clients(config_))
     report("", "allow_identities rejects all clients without TLS or shared keys, which provide the identity",
            "give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys");
   const auto names_identity = [](const std::string& list) {
@@ -45,7 +45,7 @@ void ConfigReader::check_access() {
       names_identity(config_.allow_sessions) ||
       std::any_of(config_.exports.begin(), config_.exports.end(),
                   [&](const ExportSpec& one) { return names_identity(one.allow.text[2]); });
-  if (own_names && !asks_who(config_))
+  if (own_names && !authenticates_clients(config_))
     report("",
            "allow_sessions with %IDENTITY% lets nobody in without TLS or shared keys, which give identities",
            "give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys");

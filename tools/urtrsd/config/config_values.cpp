@@ -213,7 +213,7 @@ tools::AuthChoice auth_of(const DaemonConfig& config) {
   return choice;
 }
 
-bool asks_who(const DaemonConfig& config) {
+bool authenticates_clients(const DaemonConfig& config) {
   const auto tls = tls_of(config);
   return config.fabric == "tcp" ? tls.mode != "off" && tls.credentials.any()
                                 : config.auth != "off" && !config.auth_keys.empty();

@@ -16,12 +16,12 @@ namespace rtrs::daemon {
 
 namespace {
 
-bool is_six(const std::string& address) {
+bool is_ipv6_text(const std::string& address) {
   return address.find(':') != std::string::npos;
 }
 
 // True if a socket bound to :: also receives IPv4 (IPV6_V6ONLY is 0 by default).
-bool six_takes_four() {
+bool is_dual_stack() {
   const UniqueFd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   int only = 0;
   socklen_t size = sizeof only;
@@ -29,8 +29,8 @@ bool six_takes_four() {
 }
 
 bool includes(const std::string& any, const std::string& other) {
-  if (any == "0.0.0.0") return !is_six(other);
-  return any == "::" && (is_six(other) || six_takes_four());
+  if (any == "0.0.0.0") return !is_ipv6_text(other);
+  return any == "::" && (is_ipv6_text(other) || is_dual_stack());
 }
 
 // First address listed before `address` that conflicts with it, because one of them is a wildcard that

@@ -20,7 +20,7 @@ std::filesystem::path real(const std::string& path) {
 
 // Returns 0 if `path`, or the target of a symbolic link there, exists or could be created; otherwise an
 // errno.
-int why_no_file(std::filesystem::path path) {
+int path_errno(std::filesystem::path path) {
   std::error_code error;
   for (int links = 0; links < 40 && std::filesystem::is_symlink(path, error); ++links)
     path = path.parent_path() / std::filesystem::read_symlink(path, error);
@@ -32,11 +32,11 @@ int why_no_file(std::filesystem::path path) {
 
 }  // namespace
 
-std::string why_no_trace(const Catalog& catalog, const std::string& path) {
+std::string trace_path_problem(const Catalog& catalog, const std::string& path) {
   if (const std::string name = catalog.exported_as(path); !name.empty())
     return "it is the file of export " + in_quotes(name) + "; choose another file";
   if (const int error = trace::may_replace(path.c_str())) return trace::file_error_text(error);
-  if (const int error = why_no_file(path))
+  if (const int error = path_errno(path))
     return "its folder: " + trace::file_error_text(error) + "; make the folder, or name another file";
   return {};
 }
@@ -45,7 +45,7 @@ std::vector<std::string> output_file_problems(const DaemonConfig& config, const 
   std::vector<std::string> problems;
   const auto look_at = [&](const char* key, const std::string& path) {
     if (path.empty()) return;
-    if (const std::string why = why_no_trace(catalog, path); !why.empty())
+    if (const std::string why = trace_path_problem(catalog, path); !why.empty())
       problems.push_back(std::string(key) + ": " + in_quotes(path) + " cannot be written: " + why);
   };
   look_at("trace", config.trace);

@@ -194,7 +194,7 @@ Answer device_close(const Asked& asked) {
 }
 
 // Rejects relative paths, because the caller does not know the working directory of urtrsd.
-std::optional<rpc::Error> no_absolute(const std::string& file) {
+std::optional<rpc::Error> relative_path_error(const std::string& file) {
   constexpr const char* kHint = "give the whole path, which begins with /";
   if (file.empty()) return rpc::Error{Code::invalid_params, "\"file\" is missing", kHint, EINVAL};
   if (file.front() == '/') return std::nullopt;
@@ -205,7 +205,7 @@ std::optional<rpc::Error> no_absolute(const std::string& file) {
 
 Answer trace_start(const Asked& asked) {
   const std::string file = text_of(asked, "file");
-  if (auto wrong = no_absolute(file)) return tl::unexpected(std::move(*wrong));
+  if (auto wrong = relative_path_error(file)) return tl::unexpected(std::move(*wrong));
   const std::string refused = asked.target.start_trace(file);
   return refused.empty() ? Answer(json{{"file", file}}) : refuse(Code::failed, refused);
 }
@@ -217,7 +217,7 @@ Answer trace_stop(const Asked& asked) {
 
 Answer trace_dump(const Asked& asked) {
   const std::string file = text_of(asked, "file");
-  if (auto wrong = no_absolute(file)) return tl::unexpected(std::move(*wrong));
+  if (auto wrong = relative_path_error(file)) return tl::unexpected(std::move(*wrong));
   const std::string refused = asked.target.dump_trace(file);
   return refused.empty() ? Answer(json{{"file", file}}) : refuse(Code::failed, refused);
 }

@@ -93,7 +93,7 @@ void add_tcp(Families& to, const tcp::TcpStats& stats) {
                {{"why", why}});
   };
   refused("no_request_in_time", stats.closed_handshakes);
-  refused("no_descriptor", stats.turned_away);
+  refused("no_descriptor", stats.dropped_clients);
   refused("limit", stats.refused);
   refused("tls", stats.tls_refused);
   to.counter("urtrs_tcp_faults_total", "connections ended because the peer broke the rules of the stream",

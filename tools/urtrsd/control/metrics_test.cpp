@@ -68,7 +68,7 @@ TEST(Metrics, ClientsThatTheFabricTurnedAwayAreCounted) {
   EXPECT_EQ(metrics_text(some).find("urtrs_tcp"), std::string::npos) << "another fabric";
   some.tcp = tcp::TcpStats{.terminated = 3,
                            .closed_handshakes = 4,
-                           .turned_away = 5,
+                           .dropped_clients = 5,
                            .refused = 6,
                            .slow_readers = 7,
                            .large_packets_lost = 12,

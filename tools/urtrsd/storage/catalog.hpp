@@ -132,7 +132,7 @@ class Catalog {
   const AccessTable& access() const { return access_; }
   // Sets the function that receives log lines about lost and reconnected NBD servers, also from other
   // threads. When this returns, the previous function is no longer called. Empty: no log.
-  void tell_with(NbdDisk::Tell tell);
+  void set_log(NbdDisk::Tell tell);
   // Sets how long IO waits for a lost NBD server; applies to servers connected later. Initially 0.
   void wait_for_nbd(Nanos time);
   // Names of open exports whose NBD server is lost.
@@ -157,7 +157,7 @@ class Catalog {
                                                   AccessMode mode);
   tl::expected<OpenedDevice, OpenError> open_located(Located located, const Export::Options& options,
                                                      bool force, const std::string& described);
-  void look_for_missing_read_only();
+  void check_missing_read_only();
   tl::expected<void, OpenError> may_write(const Located& located, const std::string& described,
                                           std::string_view session, AccessMode mode);
   // `session` and `name` must stay valid until the result is opened.
@@ -195,7 +195,7 @@ class Catalog {
     std::multimap<DeviceId, std::size_t> checked;  // exports of each device
     std::set<std::size_t> asking;                  // numbers of exports whose check has not returned
     std::map<std::size_t, std::shared_ptr<NbdPlace>> nbd;
-    std::mutex tell_mutex;  // held while `tell` is called
+    std::mutex log_mutex;  // held while `tell` is called
     NbdDisk::Tell tell;
     Nanos nbd_wait = 0;
     std::optional<SearchPath> search_path;  // never changed

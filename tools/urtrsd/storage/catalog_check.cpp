@@ -63,7 +63,7 @@ void Catalog::remember_read_only(Shared& shared, std::size_t index, const Device
 
 // Examines missing read-only files again: a file can appear when a file system is mounted or a symbolic link
 // on its path changes.
-void Catalog::look_for_missing_read_only() {
+void Catalog::check_missing_read_only() {
   std::vector<std::size_t> missing;
   {
     const std::lock_guard guard(shared_->mutex);
@@ -81,7 +81,7 @@ void Catalog::look_for_missing_read_only() {
 tl::expected<void, OpenError> Catalog::may_write(const Located& located, const std::string& described,
                                                  std::string_view session, AccessMode mode) {
   if (mode == AccessMode::read_only) return {};
-  look_for_missing_read_only();
+  check_missing_read_only();
   const std::string path = path_of(located);
   const std::lock_guard guard(shared_->mutex);
   for (const auto& [index, one] : shared_->read_only) {

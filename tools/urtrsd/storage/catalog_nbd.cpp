@@ -13,7 +13,7 @@ namespace rtrs::daemon {
 // `shared_` keeps a disk with unflushed changes or a recorded loss after its last user closed it. The log
 // callback of the disk refers to `shared_`, so this cycle must be broken here.
 Catalog::~Catalog() {
-  tell_with({});
+  set_log({});
   std::vector<std::function<void()>> tasks;
   {
     const std::lock_guard guard(shared_->mutex);
@@ -24,8 +24,8 @@ Catalog::~Catalog() {
   if (!tasks.empty()) in_parallel(std::move(tasks), kEndPatience);
 }
 
-void Catalog::tell_with(NbdDisk::Tell tell) {
-  const std::lock_guard guard(shared_->tell_mutex);
+void Catalog::set_log(NbdDisk::Tell tell) {
+  const std::lock_guard guard(shared_->log_mutex);
   shared_->tell = std::move(tell);
 }
 
@@ -96,7 +96,7 @@ tl::expected<std::shared_ptr<NbdDisk>, OpenError> Catalog::nbd_disk(const std::s
     auto made = NbdDisk::connect(
         spec.path, describe(spec),
         [shared](const std::string& line) {
-          const std::lock_guard lock(shared->tell_mutex);
+          const std::lock_guard lock(shared->log_mutex);
           if (shared->tell) shared->tell(line);
         },
         options);

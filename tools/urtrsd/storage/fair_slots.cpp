@@ -9,13 +9,13 @@ namespace rtrs::daemon {
 
 void FairSlots::enter(SlotShare& share) noexcept {
   if (share.own != 0 || share.used != 0) return;
-  share.own = std::min(kOwnSlots, undivided_);
-  undivided_ -= share.own;
+  share.own = std::min(kOwnSlots, unassigned_);
+  unassigned_ -= share.own;
 }
 
 void FairSlots::leave(SlotShare& share) noexcept {
   RTRS_ASSERT(share.used == 0 && !share.waiting);
-  undivided_ += std::exchange(share.own, 0);
+  unassigned_ += std::exchange(share.own, 0);
 }
 
 void FairSlots::take(SlotShare& share) noexcept {

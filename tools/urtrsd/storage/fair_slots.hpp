@@ -28,7 +28,7 @@ class FairSlots {
  public:
   static constexpr std::uint32_t kOwnSlots = 4;
 
-  explicit FairSlots(std::uint32_t slots) noexcept : undivided_(slots / 2), common_(slots - slots / 2) {}
+  explicit FairSlots(std::uint32_t slots) noexcept : unassigned_(slots / 2), common_(slots - slots / 2) {}
 
   std::uint32_t common() const noexcept { return common_; }  // common slots that are free
   // Reserves slots for the device, if any are left. No effect if the device has reserved slots.
@@ -53,7 +53,7 @@ class FairSlots {
   bool has_room(const SlotShare& share) const noexcept {
     return share.used < share.own || share.used - share.own < common_;
   }
-  std::uint32_t undivided_;  // reservable slots that no device has yet
+  std::uint32_t unassigned_;  // reservable slots that no device has yet
   std::uint32_t common_;
   SlotShare* last_ = nullptr;  // last of the ring; its `next` has the next turn
 };

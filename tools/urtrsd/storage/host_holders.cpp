@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostNamed = 4;
+constexpr std::size_t kMaxNamed = 4;
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> all;
@@ -95,7 +95,7 @@ std::string mount_point(const std::string& root, const std::string& line, const 
 
 void add_mounts(const std::string& root, const std::string& number, std::vector<std::string>& uses) {
   std::ifstream mounts(root + "/proc/self/mountinfo");
-  for (std::string line; uses.size() <= kMostNamed && std::getline(mounts, line);)
+  for (std::string line; uses.size() <= kMaxNamed && std::getline(mounts, line);)
     if (const std::string point = mount_point(root, line, number); !point.empty())
       uses.push_back("mounted at " + in_quotes(point));
 }
@@ -118,8 +118,8 @@ void add_stacked(const fs::path& folder, std::vector<std::string>& uses) {
 
 std::string joined(const std::vector<std::string>& uses) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(uses.size(), kMostNamed); ++i) text += (i == 0 ? "" : ", ") + uses[i];
-  return text + (uses.size() > kMostNamed ? ", ..." : "");
+  for (std::size_t i = 0; i < std::min(uses.size(), kMaxNamed); ++i) text += (i == 0 ? "" : ", ") + uses[i];
+  return text + (uses.size() > kMaxNamed ? ", ..." : "");
 }
 
 }  // namespace

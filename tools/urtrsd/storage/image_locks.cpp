@@ -57,7 +57,7 @@ bool holds_lock(const std::filesystem::path& process, const std::string& name, i
 }  // namespace
 
 std::string lock_holder(int fd, bool write) {
-  constexpr int kMostDescriptors = 20000;
+  constexpr int kMaxDescriptors = 20000;
   struct flock lock = whole_file(write ? F_WRLCK : F_RDLCK);
   struct stat status {};
   if (::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK && lock.l_pid > 0)
@@ -65,7 +65,7 @@ std::string lock_holder(int fd, bool write) {
   if (::fstat(fd, &status) != 0) return "another process";
   const std::string name = lock_name(status);
   const std::string self = std::to_string(::getpid());
-  int budget = kMostDescriptors;
+  int budget = kMaxDescriptors;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const std::string pid = entry.path().filename();

@@ -28,7 +28,7 @@ TEST(InParallel, AThreadDoesOneTaskAfterTheOther) {
   EXPECT_EQ(*done, (std::vector<int>{0, 1, 2}));
 }
 
-TEST(InParallel, ATaskThatDoesNotEndIsLeftAlone) {
+TEST(InParallel, HangingTaskIsAbandoned) {
   auto go = std::make_shared<std::promise<void>>();
   auto gone = std::make_shared<std::promise<void>>();
   auto after = gone->get_future();

@@ -28,7 +28,7 @@ bool MissingList::failed(Nanos now, const Key& key, OpenError why) {
   const bool changed = !is_new && item.why.sentence != why.sentence;
   item.why = std::move(why);
   item.next = now + item.pause;
-  item.pause = std::min(2 * item.pause, kLongestPause);
+  item.pause = std::min(2 * item.pause, kMaxPause);
   const std::uint32_t count = ++item.attempts;
   const bool power_of_two = (count & (count - 1)) == 0 && count < kAttemptsBetweenLines;
   return changed || power_of_two || count % kAttemptsBetweenLines == 0;

@@ -19,10 +19,10 @@ const char* to_string(MissingKind kind);
 
 class MissingList {
  public:
-  // Pause before the second attempt. Each pause is twice the previous one, up to kLongestPause.
+  // Pause before the second attempt. Each pause is twice the previous one, up to kMaxPause.
   static constexpr Nanos kFirstPause = 1'000'000'000;
-  static constexpr Nanos kLongestPause = 60'000'000'000;
-  // Results in about one log line per hour at kLongestPause.
+  static constexpr Nanos kMaxPause = 60'000'000'000;
+  // Results in about one log line per hour at kMaxPause.
   static constexpr std::uint32_t kAttemptsBetweenLines = 64;
 
   using Key = std::pair<MissingKind, std::string>;  // name of the export, or the address; otherwise empty

@@ -21,13 +21,13 @@ OpStep OpProgress::first_step() const noexcept {
     case Opcode::secure_erase:  // never submitted
       break;
   }
-  if (!manner_.nounmap) return OpStep::punch_hole;
-  return manner_.block_device ? OpStep::write_zero_bytes : OpStep::zero_range;
+  if (!options_.nounmap) return OpStep::punch_hole;
+  return options_.block_device ? OpStep::write_zero_bytes : OpStep::zero_range;
 }
 
 OpProgress::OpProgress(Opcode opcode, std::uint64_t offset, std::uint32_t bytes,
-                       const Manner& manner) noexcept
-    : offset_(offset), bytes_(bytes), opcode_(opcode), manner_(manner), flushing_(manner.preflush) {
+                       const OpOptions& manner) noexcept
+    : offset_(offset), bytes_(bytes), opcode_(opcode), options_(manner), flushing_(manner.preflush) {
   step_ = flushing_ ? OpStep::sync_data : first_step();
 }
 
@@ -56,7 +56,7 @@ void OpProgress::on_failed(std::int32_t error) noexcept {
     return;
   }
   const bool zeroes = error == EOPNOTSUPP && opcode_ == Opcode::write_zeroes;
-  if (zeroes && step_ == OpStep::punch_hole && !manner_.block_device) {
+  if (zeroes && step_ == OpStep::punch_hole && !options_.block_device) {
     step_ = OpStep::zero_range;
     return;
   }
@@ -66,7 +66,7 @@ void OpProgress::on_failed(std::int32_t error) noexcept {
   }
   const bool writes = step_ == OpStep::write || step_ == OpStep::write_zero_bytes;
   sync_failed_ =
-      step_ == OpStep::sync_data || (writes && manner_.fua && !manner_.block_device && error == EIO);
+      step_ == OpStep::sync_data || (writes && options_.fua && !options_.block_device && error == EIO);
   cause_ = error;
   finish(peer_errno(error));
 }
@@ -85,7 +85,7 @@ void OpProgress::on_result(std::int32_t result) noexcept {
       return;
     case OpStep::punch_hole:
     case OpStep::zero_range:
-      if (manner_.fua)
+      if (options_.fua)
         step_ = OpStep::sync_data;
       else
         finish(0);

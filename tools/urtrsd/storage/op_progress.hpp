@@ -21,7 +21,7 @@ class OpProgress {
 
   OpProgress() = default;  // done, without error
   // Options of an operation besides its opcode.
-  struct Manner {
+  struct OpOptions {
     bool fua = false;           // durable before it completes
     bool block_device = false;  // never use zero_range: after it a device that cannot zero without unmapping
                                 // would disable write_zeroes and discard permanently
@@ -29,13 +29,13 @@ class OpProgress {
     bool preflush = false;      // sync_data first
   };
   // `offset` and `bytes` are in bytes. The range must lie within the device.
-  OpProgress(Opcode opcode, std::uint64_t offset, std::uint32_t bytes, const Manner& manner) noexcept;
+  OpProgress(Opcode opcode, std::uint64_t offset, std::uint32_t bytes, const OpOptions& manner) noexcept;
 
   OpStep step() const noexcept { return step_; }
   std::uint64_t offset() const noexcept { return offset_ + completed_; }
   std::uint32_t length() const noexcept;  // bytes of the next call
   std::uint32_t buffer_offset() const noexcept { return completed_; }
-  bool data_sync() const noexcept { return manner_.fua; }  // the write itself must be durable (RWF_DSYNC)
+  bool data_sync() const noexcept { return options_.fua; }  // the write itself must be durable (RWF_DSYNC)
 
   // `result`: return value of the call, a count or a negative errno. After a short count the operation
   // continues at that point. A count of zero is EIO, because another process truncated the file. write_zeroes
@@ -64,7 +64,7 @@ class OpProgress {
   std::uint32_t stalls_ = 0;
   Opcode opcode_ = Opcode::flush;
   OpStep step_ = OpStep::done;
-  Manner manner_;
+  OpOptions options_;
   bool flushing_ = false;  // the sync_data in flight is the preflush
   bool sync_failed_ = false;
 };

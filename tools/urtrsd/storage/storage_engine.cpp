@@ -219,7 +219,7 @@ std::byte* StorageEngine::zeroes() noexcept {
   return zero_bytes.data();
 }
 
-std::vector<std::pair<std::uint64_t, const char*>> StorageEngine::what_they_wait_for() const {
+std::vector<std::pair<std::uint64_t, const char*>> StorageEngine::pending_waits() const {
   static constexpr const char* kWords[] = {
       "waits for operations of the same device to end", "waits for delay_ms of its export",
       "in progress in the kernel", "waits for its turn to copy memory", "complete, response not yet sent"};

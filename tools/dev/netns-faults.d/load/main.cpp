@@ -85,7 +85,7 @@ int refuse(const std::string& why) {
 class Runner {
  public:
   explicit Runner(const Given& given)
-      : given_(given), orders_(context_, [this](const std::string& line) { obey(line); }) {}
+      : given_(given), orders_(context_, [this](const std::string& line) { execute_command(line); }) {}
 
   int run() {
     if (const int failed = open()) return failed;
@@ -160,7 +160,7 @@ class Runner {
     if (finishing_) finish();
   }
 
-  void obey(const std::string& line) {
+  void execute_command(const std::string& line) {
     if (line == "finish") {
       if (finishing_) return;
       finishing_ = true;

@@ -10,15 +10,16 @@ namespace rtrs::real {
 
 class Orders {
  public:
-  // Calls `obey` with each line, without line feed. End of input, SIGINT and SIGTERM call it with "finish".
-  Orders(boost::asio::io_context&, std::function<void(const std::string&)> obey);
+  // Calls `execute_command` with each line, without line feed. End of input, SIGINT and SIGTERM call it with
+  // "finish".
+  Orders(boost::asio::io_context&, std::function<void(const std::string&)> execute_command);
   void stop();
 
  private:
   void read();
   boost::asio::posix::stream_descriptor input_;
   boost::asio::signal_set signals_;
-  std::function<void(const std::string&)> obey_;
+  std::function<void(const std::string&)> execute_command_;
   std::string text_;
 };
 

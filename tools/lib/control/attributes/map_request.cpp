@@ -13,8 +13,8 @@ namespace rtrs::attributes {
 
 namespace {
 
-constexpr std::size_t kLongestName = 255;  // accepted, then cut to kKeptOfName
-constexpr std::size_t kKeptOfName = 254;
+constexpr std::size_t kLongestName = 255;  // accepted, then cut to kMaxKeptName
+constexpr std::size_t kMaxKeptName = 254;
 
 // Parses a decimal, hexadecimal (0x) or octal number with an optional sign.
 std::optional<int> parse_number(std::string_view text) {
@@ -28,12 +28,12 @@ std::optional<int> parse_number(std::string_view text) {
 
 int set_name(std::string& name, std::string_view value) {
   if (value.size() > kLongestName) return EINVAL;
-  name = value.substr(0, kKeptOfName);
+  name = value.substr(0, kMaxKeptName);
   return 0;
 }
 
 int add_path(MapRequest& request, std::string_view value) {
-  if (request.paths.size() == kMostMapPaths) return ENOMEM;
+  if (request.paths.size() == kMaxMapPaths) return ENOMEM;
   auto path = parse_addresses(value, request.port, EPROTONOSUPPORT);
   if (!path) return path.error();
   request.paths.push_back(std::move(*path));

@@ -21,10 +21,10 @@ struct MapRequest {
   int poll_queues = 0;  // -1: one per processor
 };
 
-inline constexpr std::size_t kMostMapPaths = 6;
+inline constexpr std::size_t kMaxMapPaths = 6;
 
 // Errors: EINVAL, an option is unknown, lacks its value or has an invalid one, or sessname or device_path is
-// missing; EPROTONOSUPPORT, a destination without "ip:" or "gid:"; ENOMEM, more than kMostMapPaths paths.
+// missing; EPROTONOSUPPORT, a destination without "ip:" or "gid:"; ENOMEM, more than kMaxMapPaths paths.
 // `processors`: largest valid number of poll queues.
 tl::expected<MapRequest, int> parse_map_request(std::string_view text, unsigned processors);
 

@@ -6,7 +6,7 @@
 namespace rtrs::attributes {
 
 namespace {
-constexpr std::size_t kMostBytes = 4096;  // one page: limit of sysfs for an attribute
+constexpr std::size_t kMaxBytes = 4096;  // one page: limit of sysfs for an attribute
 }
 
 Node Node::file(Read read, Write write) {
@@ -55,13 +55,13 @@ unsigned Node::mode() const noexcept {
 
 std::string Node::read() const {
   std::string text = read_ ? read_() : std::string();
-  if (text.size() > kMostBytes) text.resize(kMostBytes);
+  if (text.size() > kMaxBytes) text.resize(kMaxBytes);
   return text;
 }
 
 int Node::write(std::string_view text) const {
   if (!write_) return EACCES;
-  return text.size() > kMostBytes ? EINVAL : write_(text);
+  return text.size() > kMaxBytes ? EINVAL : write_(text);
 }
 
 std::optional<Node> Node::find(std::string_view path) const {

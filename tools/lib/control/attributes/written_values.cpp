@@ -13,7 +13,7 @@ namespace rtrs::attributes {
 namespace {
 
 constexpr std::string_view kSpace = " \t\n\v\f\r";
-constexpr std::int32_t kMostAttempts = 9999;
+constexpr std::int32_t kMaxAttempts = 9999;
 
 struct Policy {
   MultipathPolicy policy;
@@ -85,7 +85,7 @@ tl::expected<std::int32_t, int> parse_attempts(std::string_view text) {
   const std::uint64_t most = std::uint64_t{std::numeric_limits<std::int32_t>::max()} + (negative ? 1U : 0U);
   if (*digits > most) return tl::unexpected(ERANGE);
   const auto value = negative ? -static_cast<std::int64_t>(*digits) : static_cast<std::int64_t>(*digits);
-  if (value < -1 || value > kMostAttempts) return tl::unexpected(EINVAL);
+  if (value < -1 || value > kMaxAttempts) return tl::unexpected(EINVAL);
   return static_cast<std::int32_t>(value);
 }
 

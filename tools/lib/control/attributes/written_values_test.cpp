@@ -129,7 +129,7 @@ TEST(MapRequest, NamesAreCutAndPathsCounted) {
   EXPECT_EQ(error_of(parse_map_request("device_path=x sessname=" + longest + "a", kProcessors)), EINVAL);
   EXPECT_EQ(error_of(parse_map_request("sessname=x device_path=" + longest + "a", kProcessors)), EINVAL);
   std::string text = kEnough;
-  for (unsigned i = 0; i < kMostMapPaths; ++i) text += " path=ip:10.1.0." + std::to_string(i + 1);
+  for (unsigned i = 0; i < kMaxMapPaths; ++i) text += " path=ip:10.1.0." + std::to_string(i + 1);
   EXPECT_TRUE(parse_map_request(text, kProcessors));
   EXPECT_EQ(error_of(parse_map_request(text + " path=ip:10.1.0.9", kProcessors)), ENOMEM);
 }

@@ -28,25 +28,25 @@ int AttributeWrites::add_path(std::string_view text) {
     return path.status.state != PathState::absent && asio::same_path(path.address, *address);
   });
   if (known) return EEXIST;
-  Begun begun{Begun::What::add_path};
+  StartedOperation begun{StartedOperation::What::add_path};
   const int error = target_.add_path(*address, std::string(written), begun.path);
   if (error == 0) begun_ = begun;
   return error;
 }
 
 int AttributeWrites::remove_path(const ClientPathModel& path) {
-  begun_ = Begun{Begun::What::remove_path, path.path};
+  begun_ = StartedOperation{StartedOperation::What::remove_path, path.path};
   return target_.remove_path(path.path);
 }
 
 int AttributeWrites::disconnect_path(const ClientPathModel& path) {
-  begun_ = Begun{Begun::What::disconnect_path, path.path};
+  begun_ = StartedOperation{StartedOperation::What::disconnect_path, path.path};
   return target_.disconnect_path(path.path);
 }
 
 int AttributeWrites::reconnect_path(const ClientPathModel& path) {
   if (path.status.state == PathState::connecting || path.status.state == PathState::closing) return EBUSY;
-  begun_ = Begun{Begun::What::reconnect_path, path.path};
+  begun_ = StartedOperation{StartedOperation::What::reconnect_path, path.path};
   return target_.reconnect_path(path.path);
 }
 
@@ -67,14 +67,14 @@ int AttributeWrites::map_device(std::string_view text) {
     return device.is_mapped() && device.name == request->device;
   });
   if (mapped) return EEXIST;
-  begun_ = Begun{Begun::What::map_device, 0, request->device, request->mode};
+  begun_ = StartedOperation{StartedOperation::What::map_device, 0, request->device, request->mode};
   return 0;
 }
 
 int AttributeWrites::unmap_device(const std::string& device, std::string_view text) {
   const std::string_view how = attributes::stripped(text);
   if (how != "normal" && how != "force") return EINVAL;
-  begun_ = Begun{Begun::What::unmap_device, 0, device};
+  begun_ = StartedOperation{StartedOperation::What::unmap_device, 0, device};
   return target_.unmap_device(device, how == "force");
 }
 
@@ -117,8 +117,8 @@ std::optional<int> attempt_outcome(const PathStatus& status, int failed) {
 
 }  // namespace
 
-std::optional<int> outcome_of(const Begun& begun, const ClientModel& model) {
-  if (begun.what == Begun::What::unmap_device) {
+std::optional<int> outcome_of(const StartedOperation& begun, const ClientModel& model) {
+  if (begun.what == StartedOperation::What::unmap_device) {
     const bool there = std::any_of(model.devices.begin(), model.devices.end(), [&](const auto& device) {
       return device.is_mapped() && device.name == begun.device;
     });
@@ -128,9 +128,9 @@ std::optional<int> outcome_of(const Begun& begun, const ClientModel& model) {
                                   [&](const ClientPathModel& path) { return path.path == begun.path; });
   const PathStatus status = found == model.paths.end() ? PathStatus{} : found->status;
   switch (begun.what) {
-    case Begun::What::add_path:
+    case StartedOperation::What::add_path:
       return attempt_outcome(status, errno_of(status));
-    case Begun::What::reconnect_path:
+    case StartedOperation::What::reconnect_path:
       return attempt_outcome(status, ENOTCONN);
     default:
       break;

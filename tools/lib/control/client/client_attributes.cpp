@@ -38,7 +38,7 @@ tl::expected<json, rpc::Error> read_attribute(ControlledClient& target, const st
 }
 
 struct ClientControl::Pending {
-  Begun begun;
+  StartedOperation begun;
   Nanos until = 0;
   Written tell;
 };
@@ -57,8 +57,8 @@ void ClientControl::write_attribute(const std::string& path, const std::string& 
   await(*writes.begun(), std::move(tell));
 }
 
-void ClientControl::await(const Begun& begun, Written tell) {
-  if (begun.what != Begun::What::map_device) {
+void ClientControl::await(const StartedOperation& begun, Written tell) {
+  if (begun.what != StartedOperation::What::map_device) {
     pending_.push_back({begun, target_.now() + kWriteBound, std::move(tell)});
     return go_on();
   }
@@ -70,7 +70,7 @@ void ClientControl::await(const Begun& begun, Written tell) {
 
 void ClientControl::go_on() {
   const ClientModel model = target_.model();
-  tell_failovers(model);
+  report_failovers(model);
   end_writes(model);
 }
 
@@ -82,7 +82,8 @@ void ClientControl::end_writes(const ClientModel& model) {
     if (!outcome && now >= one.until) outcome = ETIMEDOUT;
     if (!outcome) return false;
     // In Linux, a path that could not connect does not exist.
-    if (*outcome != 0 && one.begun.what == Begun::What::add_path) target_.remove_path(one.begun.path);
+    if (*outcome != 0 && one.begun.what == StartedOperation::What::add_path)
+      target_.remove_path(one.begun.path);
     over.emplace_back(std::move(one.tell), *outcome);
     return true;
   });

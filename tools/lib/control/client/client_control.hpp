@@ -102,7 +102,7 @@ class ControlledClient {
   virtual int resize_device(const std::string& name, std::uint64_t sectors) = 0;
 };
 
-struct Begun;
+struct StartedOperation;
 
 class ClientControl {
  public:
@@ -146,9 +146,9 @@ class ClientControl {
  private:
   struct Pending;
   void tell(nlohmann::json event);
-  void await(const Begun&, Written tell);
+  void await(const StartedOperation&, Written tell);
   void end_writes(const ClientModel&);
-  void tell_failovers(const ClientModel&);
+  void report_failovers(const ClientModel&);
 
   ControlledClient& target_;
   Log log_;

@@ -185,7 +185,7 @@ TEST_F(ClientControlTest, PoliciesAreThoseOfLinux) {
     EXPECT_EQ(errno_of("session.policy", {{"policy", text}}), EINVAL);
 }
 
-TEST_F(ClientControlTest, WhoMayOnlyLookChangesNothing) {
+TEST_F(ClientControlTest, ReadOnlyCallerCannotChangeAnything) {
   caller.may_change = false;
   for (const char* method : {"path.add", "path.remove", "path.disconnect", "path.reconnect", "session.policy",
                              "session.recover", "device.map", "device.unmap", "device.remap", "stats.reset"})

@@ -16,7 +16,7 @@ void ClientControl::tell(const PathEvent& news, const std::string& pathname) {
   tell(std::move(event));
 }
 
-void ClientControl::tell_failovers(const ClientModel& model) {
+void ClientControl::report_failovers(const ClientModel& model) {
   for (const ClientPathModel& path : model.paths) {
     json event = failover_json(path, failovers_[path.path % kMaxPaths]);
     if (!event.is_null() && server_ && server_->has_subscribers()) tell(std::move(event));

@@ -16,7 +16,7 @@ namespace rtrs::control {
 
 // Operation that a write to an attribute started. As in Linux, the write returns when the operation has
 // ended, for example when the path is connected or closed.
-struct Begun {
+struct StartedOperation {
   enum class What : std::uint8_t {
     add_path,
     remove_path,
@@ -49,18 +49,18 @@ class AttributeWrites {
   int remap_device(const std::string& device, std::string_view text);
   int resize(const std::string& device, std::string_view text);
 
-  const std::optional<Begun>& begun() const noexcept { return begun_; }
+  const std::optional<StartedOperation>& begun() const noexcept { return begun_; }
 
  private:
   ControlledClient& target_;
   const ClientModel& model_;
-  std::optional<Begun> begun_;
+  std::optional<StartedOperation> begun_;
 };
 
 // Returns the result of an operation: 0 or a positive errno; nullopt while it is in progress. Not for
 // map_device, which reports its result through a callback. If add_path fails, the caller has to remove the
 // path.
-std::optional<int> outcome_of(const Begun&, const ClientModel&);
+std::optional<int> outcome_of(const StartedOperation&, const ClientModel&);
 
 // Returns the folder that corresponds to /sys. `writes` must outlive the tree and its nodes.
 attributes::Node client_tree(std::shared_ptr<const ClientModel> model, AttributeWrites& writes);

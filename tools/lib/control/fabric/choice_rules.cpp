@@ -55,7 +55,7 @@ std::string contradiction(const AuthChoice& choice) {
   return {};
 }
 
-std::string of_another_fabric(const FabricChoice& choice) {
+std::string foreign_option_error(const FabricChoice& choice) {
   const FabricChoice usual;
   const TlsChoice& tls = choice.tls;
   const auto of = [&choice](const char* fabric) { return choice.fabric == fabric; };

@@ -21,7 +21,8 @@ Opened open_libfabric(const FabricChoice& choice) {
 
 Opened open_fabric(const FabricChoice& choice) {
   if (choice.fabric == "tcp" || choice.fabric == "verbs") return open_tcp_or_verbs(choice);
-  if (std::string wrong = of_another_fabric(choice); !wrong.empty()) return tl::unexpected(std::move(wrong));
+  if (std::string wrong = foreign_option_error(choice); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
   if (choice.fabric != "libfabric")
     return tl::unexpected("there is no fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");
   return open_with_auth(choice, open_libfabric);

@@ -43,7 +43,7 @@ const std::vector<std::string>& invalidation_names();
 const std::vector<std::string>& post_names();
 
 // Returns an error if an option is set that the chosen fabric does not have; otherwise an empty string.
-std::string of_another_fabric(const FabricChoice&);
+std::string foreign_option_error(const FabricChoice&);
 
 // Replaces option names for programs whose options have underscores: tls-keys becomes tls_keys.
 std::string with_underscores(std::string sentence);

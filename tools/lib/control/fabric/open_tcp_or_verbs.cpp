@@ -24,10 +24,10 @@ Opened open_tcp(const FabricChoice& choice) {
     if (!warning.empty() && choice.log) choice.log(LogLevel::unmet, warning);
     if (!choice.client)
       options.log(tcp::LogLevel::info, std::string("TLS is ") +
-                                           (tls->plain_too ? "allowed" : "required of every client") + ": " +
-                                           tls::description(*tls->context));
+                                           (tls->allow_plain ? "allowed" : "required of every client") +
+                                           ": " + tls::description(*tls->context));
   }
-  auto fabric = tcp::open_tcp_fabric(options, {.context = tls->context, .plain_too = tls->plain_too});
+  auto fabric = tcp::open_tcp_fabric(options, {.context = tls->context, .allow_plain = tls->allow_plain});
   opening->under_way = false;
   if (fabric) return std::move(*fabric);
   return tl::unexpected("cannot use tcp: " + why(opening->error, fabric.error()));
@@ -68,7 +68,8 @@ void expect_removed_devices() noexcept {
 }
 
 Opened open_tcp_or_verbs(const FabricChoice& choice) {
-  if (std::string wrong = of_another_fabric(choice); !wrong.empty()) return tl::unexpected(std::move(wrong));
+  if (std::string wrong = foreign_option_error(choice); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
   if (choice.fabric == "tcp") return open_tcp(choice);
   if (choice.fabric != "verbs")
     return tl::unexpected("there is no fabric '" + choice.fabric + "' here; choose tcp or verbs");

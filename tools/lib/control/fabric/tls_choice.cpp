@@ -21,12 +21,12 @@ tl::expected<OpenedTls, std::string> open_tls(const TlsChoice& choice, bool clie
   if (client && !tls::can_connect(**context))
     return tl::unexpected(files.keys + ": it has several keys, of " + tls::identities(**context) +
                           "; choose one with tls-identity");
-  return OpenedTls{.context = *context, .plain_too = mode == "allow"};
+  return OpenedTls{.context = *context, .allow_plain = mode == "allow"};
 }
 
 void replace_tls(Fabric& fabric, const OpenedTls& opened) {
   if (auto* const tcp = dynamic_cast<tcp::TcpFabric*>(&fabric))
-    tcp::set_tls(*tcp, {.context = opened.context, .plain_too = opened.plain_too});
+    tcp::set_tls(*tcp, {.context = opened.context, .allow_plain = opened.allow_plain});
 }
 
 namespace {
@@ -54,7 +54,7 @@ nlohmann::json credentials_json(Fabric& fabric) {
   return answer;
 }
 
-bool DailyWarning::is_due(Nanos now) noexcept {
+bool DailyRateLimit::is_due(Nanos now) noexcept {
   if (now < next_) return false;
   next_ = later(now, kDay);
   return true;

@@ -27,7 +27,7 @@ std::string contradiction(const TlsChoice&);
 
 struct OpenedTls {
   std::shared_ptr<const tls::Context> context;  // nullptr: TLS is off
-  bool plain_too = false;                       // server: also accepts clients without TLS
+  bool allow_plain = false;                     // server: also accepts clients without TLS
 };
 // Reads the files, which can hang. The error is a sentence for the user.
 tl::expected<OpenedTls, std::string> open_tls(const TlsChoice&, bool client);
@@ -43,10 +43,10 @@ nlohmann::json credentials_json(Fabric&);
 std::string credentials_warning(Fabric&);
 
 // Rate limit for warnings: once a day, even if no client connects.
-class DailyWarning {
+class DailyRateLimit {
  public:
   // `started`: time at which the program started and logged its first warning, if any.
-  explicit DailyWarning(Nanos started) noexcept : next_(later(started, kDay)) {}
+  explicit DailyRateLimit(Nanos started) noexcept : next_(later(started, kDay)) {}
   // Returns true once a day.
   bool is_due(Nanos now) noexcept;
 

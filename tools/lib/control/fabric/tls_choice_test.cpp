@@ -7,8 +7,8 @@ namespace {
 
 constexpr Nanos kDay = seconds(24ULL * 3600);
 
-TEST(DailyWarning, IsDueOnceADayFromADayAfterTheStartOn) {
-  DailyWarning warning(seconds(7));
+TEST(DailyRateLimit, IsDueOnceADayFromADayAfterTheStartOn) {
+  DailyRateLimit warning(seconds(7));
   EXPECT_FALSE(warning.is_due(seconds(7)));
   EXPECT_FALSE(warning.is_due(kDay));
   EXPECT_TRUE(warning.is_due(kDay + seconds(7)));

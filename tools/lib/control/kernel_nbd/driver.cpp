@@ -99,7 +99,7 @@ bool Driver::has_kernel() {
   if (error == 0) {
     kernel_error_ = 0;
     news_.assign(lost_->fd());
-    await_news();
+    wait_for_kernel_events();
     give(NewsMissed{});
     return true;
   }
@@ -116,12 +116,12 @@ void Driver::forget_kernel() {
   kernel_.reset();
 }
 
-void Driver::await_news() {
+void Driver::wait_for_kernel_events() {
   news_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                    [this, asked = lost_.get()](const boost::system::error_code& error) {
                      if (error || asked != lost_.get()) return;
                      const LostConnections::News news = lost_->read();
-                     await_news();  // first, because give() may call forget_kernel()
+                     wait_for_kernel_events();  // first, because give() may call forget_kernel()
                      if (news.missed) give(NewsMissed{});
                      for (const unsigned index : news.lost) give(Lost{index});
                    });
@@ -164,7 +164,7 @@ void Driver::carry_out(const Close& close) {
   opened_.erase(close.serial);
 }
 
-void Driver::carry_out(const LookAtSize& look) {
+void Driver::carry_out(const QuerySize& look) {
   const std::string control = control_of(look.socket);
   if (control.empty()) return;
   auto& link = links_[control];
@@ -178,7 +178,7 @@ void Driver::carry_out(const LookAtSize& look) {
   }
   link->call("client.show", json::object(), kLookPatience,
              [this, look](const tl::expected<json, rpc::Error>& answered) {
-               if (answered) give(SizeSeen{look.index, size_in(*answered, look.name)});
+               if (answered) give(SizeReported{look.index, size_in(*answered, look.name)});
              });
 }
 

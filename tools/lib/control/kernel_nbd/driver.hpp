@@ -43,7 +43,7 @@ class Driver {
   void carry_out(const Open&);
   void carry_out(const HandOver&);
   void carry_out(const Close&);
-  void carry_out(const LookAtSize&);
+  void carry_out(const QuerySize&);
   void carry_out(const Resize&);
   void carry_out(const Detach&);
   void carry_out(const Tell&);
@@ -51,7 +51,7 @@ class Driver {
   bool has_kernel();
   // Closes the netlink sockets; the next has_kernel() opens them again.
   void forget_kernel();
-  void await_news();
+  void wait_for_kernel_events();
   void arm();
 
   boost::asio::io_context& context_;

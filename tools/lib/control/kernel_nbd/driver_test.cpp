@@ -303,7 +303,7 @@ TEST_F(DriverTest, ADeviceFollowsTheSizeThatNbdkitTells) {
   EXPECT_TRUE(calls_.all[2].ends_with(" to 16384")) << calls_.all[2];
 }
 
-TEST_F(DriverTest, MissedNewsAndRefusalsAreTriedAgain) {
+TEST_F(DriverTest, MissedEventsAndRefusalsAreRetried) {
   attach(300);
   const Server server(context_, folder_ / "s");
   Driver devices(context_, places_, how_, log());
@@ -319,7 +319,7 @@ TEST_F(DriverTest, MissedNewsAndRefusalsAreTriedAgain) {
   until(4);
 }
 
-TEST_F(DriverTest, WhyTheKernelCannotBeAskedIsToldOnce) {
+TEST_F(DriverTest, KernelErrorIsLoggedOnce) {
   attach(300);
   has_module_ = false;
   Driver devices(context_, places_, how_, log());
@@ -338,7 +338,7 @@ TEST_F(DriverTest, WithoutADeviceTheKernelIsNotAsked) {
   EXPECT_EQ(log_, "");
 }
 
-TEST_F(DriverTest, AModuleThatIsLoadedAnewIsAskedAnew) {
+TEST_F(DriverTest, ReloadedModuleIsQueriedAgain) {
   attach(300);
   const Server server(context_, folder_ / "s");
   Driver devices(context_, places_, how_, log());

@@ -19,9 +19,9 @@ constexpr std::uint32_t kInfo = 3;
 constexpr std::uint32_t kIsError = 0x80000000;
 constexpr std::uint16_t kInfoExport = 0;
 constexpr std::uint16_t kInfoBlockSize = 3;
-constexpr std::size_t kGreetingOctets = 18;
-constexpr std::size_t kReplyOctets = 20;
-constexpr std::uint32_t kMostContent = 4096;
+constexpr std::size_t kGreetingBytes = 18;
+constexpr std::size_t kReplyBytes = 20;
+constexpr std::uint32_t kMaxContent = 4096;
 constexpr std::uint32_t kMostBlock = 4096;  // largest block size that every kernel accepts
 
 void put(std::string& to, std::uint64_t value, std::size_t octets) {
@@ -49,8 +49,8 @@ std::string Handshake::take(std::string_view octets) {
       if (!have_.empty()) fail("the NBD server speaks unasked");
       break;
     }
-    const std::size_t needed = state_ == State::greeting ? kGreetingOctets
-                               : state_ == State::reply  ? kReplyOctets
+    const std::size_t needed = state_ == State::greeting ? kGreetingBytes
+                               : state_ == State::reply  ? kReplyBytes
                                                          : length_;
     if (have_.size() < needed) break;
     if (state_ == State::greeting)
@@ -87,7 +87,7 @@ void Handshake::replied() {
   type_ = static_cast<std::uint32_t>(number(12, 4));
   length_ = static_cast<std::uint32_t>(number(16, 4));
   if (number(0, 8) != kReply || number(8, 4) != kGo) return fail("unexpected reply of the NBD server");
-  if (length_ > kMostContent) return fail("an answer of the NBD server is too long");
+  if (length_ > kMaxContent) return fail("an answer of the NBD server is too long");
   state_ = State::content;
 }
 

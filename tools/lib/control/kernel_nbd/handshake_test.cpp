@@ -49,7 +49,7 @@ TEST(Handshake, AsksForTheExportAndIsTold) {
   EXPECT_EQ(one.result(), (Export{8192, 0x16d, 1024}));
 }
 
-TEST(Handshake, InSingleOctets) {
+TEST(Handshake, InSingleBytes) {
   Handshake one("disk0");
   std::string sent;
   // Information that was not requested is skipped.

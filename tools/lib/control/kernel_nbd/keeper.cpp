@@ -44,7 +44,7 @@ Actions Keeper::on(const Input& input, Nanos now) {
     actions_.push_back(List{});
     for (const auto& [index, device] : devices_)
       if (device.state == State::connected && !device.resizing)
-        actions_.push_back(LookAtSize{index, device.what.socket, device.what.name});
+        actions_.push_back(QuerySize{index, device.what.socket, device.what.name});
   }
   return std::exchange(actions_, {});
 }
@@ -123,7 +123,7 @@ void Keeper::again(unsigned index, Device& device, const std::string& why, Nanos
   if (now - device.since < options_.most_pause)
     device.trouble = why;
   else
-    tell_trouble(Tell::Grade::warning, index, device, why);
+    log_trouble(Tell::Grade::warning, index, device, why);
 }
 
 // Called only after a failed attempt, so that a device that could get a connection is not detached. Without
@@ -137,7 +137,7 @@ void Keeper::give_up(unsigned index, Device& device, const std::string& why, Nan
 }
 
 // Logs a repeated cause only once.
-void Keeper::tell_trouble(Tell::Grade grade, unsigned index, Device& device, const std::string& why) {
+void Keeper::log_trouble(Tell::Grade grade, unsigned index, Device& device, const std::string& why) {
   if (device.told && why == device.trouble) return;
   device.trouble = why;
   device.told = true;
@@ -154,7 +154,7 @@ void Keeper::take(const Opened& opened, Nanos now) {
     }
     device.asked = 0;
     if (!is_open(device.state)) break;
-    tell_trouble(Tell::Grade::error, index, device, wrong);
+    log_trouble(Tell::Grade::error, index, device, wrong);
     again(index, device, wrong, now);
     break;
   }
@@ -190,7 +190,7 @@ void Keeper::take(const HandedOver& handed, Nanos now) {
   device->told = false;
 }
 
-void Keeper::take(const SizeSeen& seen, Nanos now) {
+void Keeper::take(const SizeReported& seen, Nanos now) {
   Device* const device = find(seen.index);
   const std::uint64_t bytes = whole_sectors(seen.bytes);
   if (device == nullptr || device->state != State::connected || device->resizing || bytes == 0 ||

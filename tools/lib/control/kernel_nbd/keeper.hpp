@@ -41,7 +41,7 @@ struct HandedOver {
   unsigned index = 0;
   int error = 0;
 };
-struct SizeSeen {  // size of the export, as its nbdkit reports it
+struct SizeReported {  // size of the export, as its nbdkit reports it
   unsigned index = 0;
   std::uint64_t bytes = 0;
 };
@@ -50,7 +50,8 @@ struct Resized {
   int error = 0;
 };
 struct Tick {};
-using Input = std::variant<Listed, Lost, NewsMissed, Opened, NotOpened, HandedOver, SizeSeen, Resized, Tick>;
+using Input =
+    std::variant<Listed, Lost, NewsMissed, Opened, NotOpened, HandedOver, SizeReported, Resized, Tick>;
 
 // Actions, to be carried out in order.
 struct List {};  // the driver answers with Listed
@@ -68,7 +69,7 @@ struct HandOver {  // give the opened connection to the kernel; the driver answe
 struct Close {  // close the opened connection, which is not needed
   Serial serial = 0;
 };
-struct LookAtSize {  // query the size of the export; the driver answers with SizeSeen or not at all
+struct QuerySize {  // query the size of the export; the driver answers with SizeReported or not at all
   unsigned index = 0;
   std::string socket;
   std::string name;
@@ -87,7 +88,7 @@ struct Tell {
   Grade grade = Grade::info;
   std::string line;
 };
-using Action = std::variant<List, Open, HandOver, Close, LookAtSize, Resize, Detach, Tell>;
+using Action = std::variant<List, Open, HandOver, Close, QuerySize, Resize, Detach, Tell>;
 using Actions = std::vector<Action>;
 
 class Keeper {
@@ -135,7 +136,7 @@ class Keeper {
   void take(const Opened&, Nanos now);
   void take(const NotOpened&, Nanos now);
   void take(const HandedOver&, Nanos now);
-  void take(const SizeSeen&, Nanos now);
+  void take(const SizeReported&, Nanos now);
   void take(const Resized&, Nanos now);
   void take(const Tick&, Nanos) {}
 
@@ -143,7 +144,7 @@ class Keeper {
   void lose(unsigned index, Device&, Nanos now);
   void again(unsigned index, Device&, const std::string& why, Nanos now);
   void give_up(unsigned index, Device&, const std::string& why, Nanos now);
-  void tell_trouble(Tell::Grade, unsigned index, Device&, const std::string& why);
+  void log_trouble(Tell::Grade, unsigned index, Device&, const std::string& why);
   void settle(unsigned index, Device&, Nanos now);
   void tell(Tell::Grade, unsigned index, const Device&, const std::string& what);
 

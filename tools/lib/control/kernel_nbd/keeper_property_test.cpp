@@ -45,7 +45,7 @@ class World {
       if (!open_.empty() && draw(2) == 0) answer_one();
       pass(draw(3) == 0 ? seconds(draw(20)) : milliseconds(draw(200)));
     }
-    if (draw(3) == 0) return stay_away();
+    if (draw(3) == 0) return keep_server_down();
     // From now on nbdkit keeps running, and every action gets its answer.
     return_nbdkit(true);
     for (int turn = 0; turn < 2000 && !testing::Test::HasFailure(); ++turn) {
@@ -62,7 +62,7 @@ class World {
     bool connected = true;
   };
 
-  void stay_away() {
+  void keep_server_down() {
     die();
     for (int turn = 0; turn < 400 && !testing::Test::HasFailure(); ++turn) {
       while (!open_.empty()) answer_one();
@@ -142,7 +142,7 @@ class World {
     give(HandedOver{one.index, 0});
   }
   void carry_out(const Close& one) { EXPECT_EQ(opened_.erase(one.serial), 1U); }
-  void carry_out(const LookAtSize&) {}
+  void carry_out(const QuerySize&) {}
   void carry_out(const Resize&) { ADD_FAILURE() << "no size has changed"; }
   void carry_out(const Detach& one) {
     const auto found = devices_.find(one.index);

@@ -167,7 +167,7 @@ TEST_F(KeeperTest, OneThatCouldNotBeDetachedIsTriedFurther) {
   EXPECT_EQ(only<Open>(give(Listed{{{3, kDisk, kBytes}}})).size(), 1U);
 }
 
-TEST_F(KeeperTest, NobodyIsDetachedWhoMayHaveAConnection) {
+TEST_F(KeeperTest, DeviceThatMayHaveAConnectionIsNotDetached) {
   give(Listed{{{3, kDisk, kBytes}}});
   for (int turn = 0; turn < 1000; ++turn) {
     give(NotOpened{open_.serial, "hangs"});
@@ -199,7 +199,7 @@ TEST_F(KeeperTest, ANewDeviceIsLookedForWhenItLosesItsConnectionAtOnce) {
   EXPECT_EQ(only<List>(give(Lost{7})).size(), 1U);
 }
 
-TEST_F(KeeperTest, WhoMissedNewsLooksAtEveryDevice) {
+TEST_F(KeeperTest, MissedEventsCauseACheckOfEveryDevice) {
   connected();
   EXPECT_EQ(only<Open>(give(NewsMissed{})).size(), 1U);
   EXPECT_EQ(state(), Keeper::State::unknown);
@@ -218,33 +218,33 @@ TEST_F(KeeperTest, WhatTheKernelRefusesIsTriedAgain) {
 TEST_F(KeeperTest, ADeviceFollowsTheSizeOfItsExport) {
   connected();
   now_ += seconds(60);
-  const auto looks = only<LookAtSize>(give(Tick{}));
+  const auto looks = only<QuerySize>(give(Tick{}));
   ASSERT_EQ(looks.size(), 1U);
   EXPECT_EQ(looks[0].socket, kDisk.socket);
-  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, kBytes})).empty());
-  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, kBytes + 100})).empty()) << "no whole sector more";
-  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 0})).empty()) << "not known";
-  const auto sizes = only<Resize>(give(SizeSeen{3, 2 * kBytes}));
+  EXPECT_TRUE(only<Resize>(give(SizeReported{3, kBytes})).empty());
+  EXPECT_TRUE(only<Resize>(give(SizeReported{3, kBytes + 100})).empty()) << "no whole sector more";
+  EXPECT_TRUE(only<Resize>(give(SizeReported{3, 0})).empty()) << "not known";
+  const auto sizes = only<Resize>(give(SizeReported{3, 2 * kBytes}));
   ASSERT_EQ(sizes.size(), 1U);
   EXPECT_EQ(sizes[0].bytes, 2 * kBytes);
-  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty()) << "under way";
+  EXPECT_TRUE(only<Resize>(give(SizeReported{3, 2 * kBytes})).empty()) << "under way";
   now_ += seconds(60);
-  EXPECT_TRUE(only<LookAtSize>(give(Tick{})).empty()) << "under way";
+  EXPECT_TRUE(only<QuerySize>(give(Tick{})).empty()) << "under way";
   EXPECT_EQ(only<List>(give(Resized{3, 0})).size(), 1U);
   give(Listed{{{3, kDisk, 2 * kBytes}}});
-  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty());
+  EXPECT_TRUE(only<Resize>(give(SizeReported{3, 2 * kBytes})).empty());
 }
 
 TEST_F(KeeperTest, OnlyWholeSectorsAreAskedForAndLessIsAWarning) {
   connected();
   now_ += seconds(60);
-  Actions all = give(SizeSeen{3, kBytes + 512 + 100});
+  Actions all = give(SizeReported{3, kBytes + 512 + 100});
   ASSERT_EQ(only<Resize>(all).size(), 1U);
   EXPECT_EQ(only<Resize>(all)[0].bytes, kBytes + 512);
   EXPECT_EQ(only<Resize>(all)[0].what, kDisk);
   EXPECT_EQ(only<Tell>(all).at(0).grade, Tell::Grade::info);
   give(Resized{3, 0});
-  all = give(SizeSeen{3, kBytes - 512});
+  all = give(SizeReported{3, kBytes - 512});
   ASSERT_EQ(only<Resize>(all).size(), 1U);
   EXPECT_EQ(only<Tell>(all).at(0).grade, Tell::Grade::warning);
 }
@@ -252,12 +252,12 @@ TEST_F(KeeperTest, OnlyWholeSectorsAreAskedForAndLessIsAWarning) {
 TEST_F(KeeperTest, ASizeThatTheKernelRefusesIsToldAndTriedAgain) {
   connected();
   now_ += seconds(60);
-  ASSERT_EQ(only<Resize>(give(SizeSeen{3, 2 * kBytes})).size(), 1U);
+  ASSERT_EQ(only<Resize>(give(SizeReported{3, 2 * kBytes})).size(), 1U);
   EXPECT_EQ(only<List>(give(Resized{3, EINVAL})).size(), 1U);
   EXPECT_TRUE(told("the kernel refuses the new size: Invalid argument"));
   now_ += seconds(5);
-  EXPECT_EQ(only<LookAtSize>(give(Tick{})).size(), 1U);
-  EXPECT_EQ(only<Resize>(give(SizeSeen{3, 2 * kBytes})).size(), 1U);
+  EXPECT_EQ(only<QuerySize>(give(Tick{})).size(), 1U);
+  EXPECT_EQ(only<Resize>(give(SizeReported{3, 2 * kBytes})).size(), 1U);
 }
 
 TEST_F(KeeperTest, OneThatIsLostAfterAttemptsInVainIsTriedAtOnce) {
@@ -276,7 +276,7 @@ TEST_F(KeeperTest, OneThatIsLostAfterAttemptsInVainIsTriedAtOnce) {
   EXPECT_TRUE(told("hangs; tries again")) << "it was lost since";
 }
 
-TEST_F(KeeperTest, EachReasonIsTold) {
+TEST_F(KeeperTest, EachReasonIsLogged) {
   connected();
   give(Lost{3});
   now_ += seconds(2);
@@ -298,16 +298,16 @@ TEST_F(KeeperTest, EachReasonIsTold) {
 
 TEST_F(KeeperTest, ASizeIsNotChangedWhileRequestsWaitForTheNewConnection) {
   connected();
-  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty());
+  EXPECT_TRUE(only<Resize>(give(SizeReported{3, 2 * kBytes})).empty());
   now_ += seconds(60);
   give(Lost{3});
-  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty());
+  EXPECT_TRUE(only<Resize>(give(SizeReported{3, 2 * kBytes})).empty());
   now_ += seconds(60);
   give(Opened{open_.serial, {2 * kBytes, 0x16d, 512}});
   give(HandedOver{3, 0});
-  EXPECT_TRUE(only<Resize>(give(SizeSeen{3, 2 * kBytes})).empty());
+  EXPECT_TRUE(only<Resize>(give(SizeReported{3, 2 * kBytes})).empty());
   now_ += seconds(30);
-  EXPECT_EQ(only<Resize>(give(SizeSeen{3, 2 * kBytes})).size(), 1U);
+  EXPECT_EQ(only<Resize>(give(SizeReported{3, 2 * kBytes})).size(), 1U);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace asio = boost::asio;
 // Returns true if a process of this network namespace still has the socket. If the file of a socket was
 // removed while its process runs, /proc/net/unix still lists the socket and its connections under the name
 // that was bound. A name without a folder may be relative to any folder, so it counts as a match.
-bool somebody_has(const std::string& socket) {
+bool is_socket_open(const std::string& socket) {
   const std::string name = ' ' + socket, file = ' ' + socket.substr(socket.rfind('/') + 1);
   std::ifstream sockets("/proc/self/net/unix");
   std::string line;
@@ -32,9 +32,9 @@ bool somebody_has(const std::string& socket) {
 }
 
 // Returns true if no process has the socket, so that no earlier connection to it is alive.
-bool tells_of_death(const boost::system::error_code& error, const std::string& socket) {
+bool proves_no_server(const boost::system::error_code& error, const std::string& socket) {
   return error == asio::error::connection_refused ||
-         (error == boost::system::errc::no_such_file_or_directory && !somebody_has(socket));
+         (error == boost::system::errc::no_such_file_or_directory && !is_socket_open(socket));
 }
 
 class Opening : public std::enable_shared_from_this<Opening> {
@@ -51,7 +51,8 @@ class Opening : public std::enable_shared_from_this<Opening> {
     });
     socket_.async_connect(asio::local::stream_protocol::endpoint(path_),
                           [self = shared_from_this()](const boost::system::error_code& error) {
-                            if (error) return self->end(error.message(), tells_of_death(error, self->path_));
+                            if (error)
+                              return self->end(error.message(), proves_no_server(error, self->path_));
                             self->read();
                           });
   }

@@ -104,7 +104,7 @@ TEST_F(OpenExportTest, WhyThereIsNone) {
   EXPECT_NE(too_long.error().why.find("too long"), std::string::npos) << too_long.error().why;
 }
 
-TEST_F(OpenExportTest, WhoeverClosedItsSocketIsDead) {
+TEST_F(OpenExportTest, ClosedSocketMeansADeadServer) {
   listener_ = Descriptor();
   const OpenResult dead = open_export(path_, "disk0", kLong);
   ASSERT_FALSE(dead);

@@ -15,14 +15,14 @@
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 #include "tools/lib/control/limits/urtrsd.hpp"
-#include "tools/lib/control/mapping/wishes.hpp"
+#include "tools/lib/control/mapping/desired_state.hpp"
 #include "tools/lib/control/rpc/server.hpp"
 
 namespace rtrs::tools {
 namespace {
 
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
-constexpr std::uint32_t kMostMebibytes = 1U << 20;
+constexpr std::uint32_t kMaxMebibytes = 1U << 20;
 // docs/protocol.md, section 1.
 constexpr std::uint64_t kProtocolPaths = 128;
 static_assert(kMaxPaths == kProtocolPaths && kMaxCons == wire::kMaxCidNum);
@@ -79,7 +79,7 @@ Rows of_servers() {
        daemon::half_open_of(server.max_sessions), kMaxSessions, "", 0, "`max_half_open`",
        "the oldest of them is closed"},
       {"connection_memory", "memory for the connections of the fabric tcp", tcp.max_memory / kMebibyte,
-       kMostMebibytes, "MiB", 0, "`connection_memory_mb`",
+       kMaxMebibytes, "MiB", 0, "`connection_memory_mb`",
        "the connect request is refused: `no_resources`, ENOMEM (12)"},
       {"server_connections", "connections of the fabric tcp: half of the file descriptors", 0, 0, "", 0,
        kDescriptors, "the connect request is refused: `no_resources`, ENOMEM (12)"},
@@ -105,13 +105,13 @@ Rows of_hosts() {
             rnbd::kMaxClientDevices, "", "the device is refused, ENOSPC (28)"),
       fixed("mapped_sessions", "sessions that urtrs-mapd keeps", mapping::kMostSessions, "",
             "`urtrs map` is refused, ENOSPC (28)"),
-      fixed("mapped_devices", "devices of one of these sessions", mapping::kMostDevices, "",
+      fixed("mapped_devices", "devices of one of these sessions", mapping::kMaxDevices, "",
             "`urtrs map` is refused, ENOSPC (28)"),
-      fixed("mapped_name_bytes", "name of one of these sessions", mapping::kMostSessionName, "bytes",
+      fixed("mapped_name_bytes", "name of one of these sessions", mapping::kMaxSessionName, "bytes",
             "`urtrs map` is refused, EINVAL (22)"),
       fixed("control_connections", "connections to one control socket", rpc::ServerOptions{}.most_connections,
             "", "the one that is idle for longest is closed"),
-      fixed("control_line_bytes", "line sent to a control socket", rpc::kMostLineBytes, "bytes",
+      fixed("control_line_bytes", "line sent to a control socket", rpc::kMaxLineBytes, "bytes",
             "the line is refused"),
       fixed("keys", "keys in a file of keys", tls::kMaxKeys, "", "the file is refused"),
       fixed("key_file_bytes", "file of keys", tls::kMaxKeysFileBytes, "bytes", "the file is refused"),

@@ -219,14 +219,14 @@ std::vector<Operation> operations() {
   s.paths = {"10.0.0.2"};
   t.paths = {"10.0.1.2", "10.0.2.2"};
   return {
-      {"map s/a", MapAsked{"s", s, "a", {}, 1}},
-      {"map s/b", MapAsked{"s", s, "b", {}, 1}},
-      {"map t/c", MapAsked{"t", t, "c", {}, 1}},
-      {"unmap s/a in use", UnmapAsked{"s", "a", false, 1}, true},
-      {"unmap s/a", UnmapAsked{"s", "a", false, 1}},
-      {"add a path", PathAsked{"s", "10.0.0.3", true, false, 1}},
-      {"remove a path", PathAsked{"s", "10.0.0.2", false, false, 1}},
-      {"unmap s/b", UnmapAsked{"s", "b", false, 1}},
+      {"map s/a", DeviceMapRequested{"s", s, "a", {}, 1}},
+      {"map s/b", DeviceMapRequested{"s", s, "b", {}, 1}},
+      {"map t/c", DeviceMapRequested{"t", t, "c", {}, 1}},
+      {"unmap s/a in use", DeviceUnmapRequested{"s", "a", false, 1}, true},
+      {"unmap s/a", DeviceUnmapRequested{"s", "a", false, 1}},
+      {"add a path", PathChangeRequested{"s", "10.0.0.3", true, false, 1}},
+      {"remove a path", PathChangeRequested{"s", "10.0.0.2", false, false, 1}},
+      {"unmap s/b", DeviceUnmapRequested{"s", "b", false, 1}},
   };
 }
 
@@ -273,7 +273,7 @@ Processes restarted(FakeDisk& disk, Processes& processes) {
   return shape;
 }
 
-TEST(StateCrash, OneThatIsEndedAtAnyStepLosesNothingThatSomebodyWasTold) {
+TEST(StateCrash, CrashAtAnyStepLosesNothingThatWasAcknowledged) {
   const unsigned steps = steps_of_all();
   ASSERT_GT(steps, 40U) << "five for each save";
   enum class Loss { kill, power };

@@ -81,7 +81,7 @@ tl::expected<std::string, int> read_state(const std::string& file) {
   if (!S_ISREG(found.st_mode)) return tl::unexpected(S_ISDIR(found.st_mode) ? EISDIR : EINVAL);
   std::string text;
   std::array<char, 65536> room;
-  while (text.size() <= kMostStateBytes) {
+  while (text.size() <= kMaxStateBytes) {
     const ssize_t got = ::read(fd.get(), room.data(), room.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return tl::unexpected(errno);

@@ -8,7 +8,7 @@
 namespace rtrs::mapping {
 
 // Returns the whole file. The error is a positive errno: ENOENT if it does not exist; ELOOP, EISDIR or EINVAL
-// if it is no regular file; EFBIG if it is larger than kMostStateBytes.
+// if it is no regular file; EFBIG if it is larger than kMaxStateBytes.
 tl::expected<std::string, int> read_state(const std::string& file);
 
 // Returns false if the text cannot be a state file, so the file belongs to another program. Returns true for

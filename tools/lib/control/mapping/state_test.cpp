@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tools/lib/control/mapping/line_of.hpp"
+#include "tools/lib/control/mapping/json_line.hpp"
 #include "tools/lib/control/mapping/state_file.hpp"
 #include "tools/lib/control/mapping/state_text.hpp"
 #include "tools/lib/files/scratch_folder.hpp"
@@ -233,7 +233,7 @@ TEST(StateText, LimitsOfAHostileFile) {
   }
   EXPECT_EQ(why(state), "there are more than 64 sessions");
   EXPECT_FALSE(parse_state(std::string(100'000, '[')));
-  EXPECT_FALSE(parse_state(std::string(kMostStateBytes + 1, ' ')));
+  EXPECT_FALSE(parse_state(std::string(kMaxStateBytes + 1, ' ')));
   EXPECT_FALSE(parse_state(""));
   EXPECT_FALSE(parse_state("[]"));
 }
@@ -254,7 +254,7 @@ TEST(Wishes, NamesOfSessionsAreMadeOfHostAndServer) {
   EXPECT_EQ(session_name("web1", "fd00::2"), "web1@fd00--2");
   EXPECT_EQ(session_name("web1", "storage1.example.org"), "web1@storage1_example_org");
   const std::string longest = session_name(std::string(64, 'h'), std::string(64, 's'));
-  EXPECT_EQ(longest.size(), kMostSessionName);
+  EXPECT_EQ(longest.size(), kMaxSessionName);
   for (const char* server : {"", "../x", "a\nb", "\xc3\xa4", "-x"})
     for (const char* host : {"h", "-h", "h.example"})
       EXPECT_FALSE(check_session_name(session_name(host, server)));
@@ -300,14 +300,14 @@ TEST(Wishes, WhatDiffersIsNamed) {
   SessionWish there;
   there.paths = {"10.0.0.1@10.0.0.2", "10.0.1.2"};
   SessionWish asked = there;
-  EXPECT_EQ(other_than(asked, there), "");
+  EXPECT_EQ(describe_difference(asked, there), "");
   asked.port = 7;
-  EXPECT_EQ(other_than(asked, there), "is at port 1234, not 7");
+  EXPECT_EQ(describe_difference(asked, there), "is at port 1234, not 7");
   asked.fabric = "verbs";
-  EXPECT_EQ(other_than(asked, there), "goes over the fabric tcp, not verbs");
+  EXPECT_EQ(describe_difference(asked, there), "goes over the fabric tcp, not verbs");
   asked = there;
   asked.paths.pop_back();
-  EXPECT_EQ(other_than(asked, there), "has other paths: 10.0.0.1@10.0.0.2 10.0.1.2");
+  EXPECT_EQ(describe_difference(asked, there), "has other paths: 10.0.0.1@10.0.0.2 10.0.1.2");
 }
 
 TEST_F(StateFile, IsReplacedAsAWhole) {
@@ -330,7 +330,7 @@ TEST_F(StateFile, OnlyARegularFileOfSomeSizeIsRead) {
   EXPECT_EQ(read_state(folder_.path().string()), tl::unexpected(EISDIR));
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_EQ(read_state(path("pipe")), tl::unexpected(EINVAL));
-  put("large", std::string(kMostStateBytes + 1, ' '));
+  put("large", std::string(kMaxStateBytes + 1, ' '));
   EXPECT_EQ(read_state(path("large")), tl::unexpected(EFBIG));
   put("state.new", "");
   std::filesystem::remove(path("state.new"));
@@ -339,7 +339,7 @@ TEST_F(StateFile, OnlyARegularFileOfSomeSizeIsRead) {
   EXPECT_EQ(read_state(path("target")), "x") << "nothing is written through a link";
 }
 
-TEST_F(StateFile, ADamagedOneKeepsItsContentUnderAnotherName) {
+TEST_F(StateFile, DamagedFileIsKeptUnderAnotherName) {
   for (const char* name : {"state.damaged", "state.damaged-2", "state.damaged-3"}) {
     put("state", name);
     EXPECT_EQ(set_aside(path("state")), path(name));

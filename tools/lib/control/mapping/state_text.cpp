@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
-#include "tools/lib/control/mapping/line_of.hpp"
+#include "tools/lib/control/mapping/json_line.hpp"
 #include "tools/lib/text/json_depth.hpp"
 #include "tools/lib/text/json_text.hpp"
 
@@ -75,8 +75,8 @@ void take_device(const Part& part, const std::string& session_name, SessionWish&
   const auto mode = parse_mode(text(part, "access_mode"));
   if (!mode) part.wrong("the access mode of a device is ro, rw or migration", "access_mode");
   // Checked before the device is stored, because the list may have millions of items.
-  if (session.devices.size() == kMostDevices)
-    part.wrong(fmt::format("a session has more than {} devices", kMostDevices));
+  if (session.devices.size() == kMaxDevices)
+    part.wrong(fmt::format("a session has more than {} devices", kMaxDevices));
   if (const auto wrong = check_device_name(name))
     part.wrong(fmt::format("session \"{}\": {}", session_name, wrong->why), "device");
   if (!session.devices.emplace(name, DeviceWish{*mode}).second)
@@ -132,8 +132,8 @@ Wishes take(const json& file) {
   return wishes;
 }
 
-tl::unexpected<BadState> bad(std::string why, std::size_t line = 0, bool newer = false) {
-  return tl::unexpected(BadState{newer, line, std::move(why)});
+tl::unexpected<StateFileError> bad(std::string why, std::size_t line = 0, bool newer = false) {
+  return tl::unexpected(StateFileError{newer, line, std::move(why)});
 }
 
 }  // namespace
@@ -163,8 +163,8 @@ std::string state_text(const Wishes& wishes) {
   return tools::json_text(whole, 2) + "\n";
 }
 
-tl::expected<Wishes, BadState> parse_state(std::string_view text) {
-  if (text.size() > kMostStateBytes) return bad(fmt::format("it has more than {} bytes", kMostStateBytes));
+tl::expected<Wishes, StateFileError> parse_state(std::string_view text) {
+  if (text.size() > kMaxStateBytes) return bad(fmt::format("it has more than {} bytes", kMaxStateBytes));
   if (tools::is_nested_deeper(text, kMostDepth)) return bad("it is nested too deeply");
   const json whole = json::parse(text, nullptr, false);
   if (whole.is_discarded()) return bad("it is not JSON", line_of_mistake(text));

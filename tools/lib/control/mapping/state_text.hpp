@@ -5,24 +5,24 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "tools/lib/control/mapping/wishes.hpp"
+#include "tools/lib/control/mapping/desired_state.hpp"
 
 namespace rtrs::mapping {
 
 // Latest version of the format. Version 2 added credentials, version 3 added names at servers. state_text()
 // writes the lowest version that the content needs, so that an older program can read the file.
 inline constexpr int kStateVersion = 3;
-inline constexpr std::size_t kMostStateBytes = std::size_t{4} << 20;
+inline constexpr std::size_t kMaxStateBytes = std::size_t{4} << 20;
 
 std::string state_text(const Wishes&);
 
-struct BadState {
+struct StateFileError {
   bool newer = false;    // a later version wrote the file; it need not be damaged
   std::size_t line = 0;  // line of the mistake, from 1; 0: the mistake has no line
   std::string why;       // a sentence
 };
 // Parses the text. Fails if a member is unknown, missing or of another type, or if check() refuses the
 // result.
-tl::expected<Wishes, BadState> parse_state(std::string_view text);
+tl::expected<Wishes, StateFileError> parse_state(std::string_view text);
 
 }  // namespace rtrs::mapping

@@ -126,14 +126,14 @@ bool Supervisor::settle(const std::string& name, Session& session, Nanos now) {
       actions_.push_back(Start{name});
       break;
     case State::starting:
-      if (goes_on && now - session.since < options_.start_patience) break;
+      if (goes_on && now - session.since < options_.start_timeout) break;
       if (goes_on) {
         // The process hangs. The next start waits as if the process had ended unasked.
         for (auto& device : session.devices)
           if (device.second.wanted && device.second.ticket != 0) give_up(device.second, ETIMEDOUT);
         if (session.stray) break;  // its mapped devices are unknown, so it must not be ended
         session.pause = longer(session.pause);
-        session.not_before = now + options_.end_patience + session.pause;
+        session.not_before = now + options_.end_timeout + session.pause;
       }
       move(session, State::ending, now);
       actions_.push_back(End{name, false});
@@ -145,7 +145,7 @@ bool Supervisor::settle(const std::string& name, Session& session, Nanos now) {
       actions_.push_back(End{name, false});
       break;
     case State::ending:
-      if (now - session.since < options_.end_patience) break;
+      if (now - session.since < options_.end_timeout) break;
       move(session, State::ending, now);
       actions_.push_back(End{name, true});
       break;
@@ -164,7 +164,7 @@ void Supervisor::settle_devices(const std::string& name, Session& session, Nanos
       continue;
     }
     if (session.state == State::up && !session.outdated && is_due(device) && now >= device.not_before &&
-        asked < kMostAsked) {
+        asked < kMaxAsked) {
       device.asked = true;
       ++asked;
       if (device.wanted)
@@ -181,14 +181,14 @@ Nanos Supervisor::next_of(const Session& session) const {
     case State::absent:
       return session.not_before;
     case State::starting:
-      return session.stray && !has_waiters(session) ? kNever : session.since + options_.start_patience;
+      return session.stray && !has_waiters(session) ? kNever : session.since + options_.start_timeout;
     case State::ending:
-      return session.since + options_.end_patience;
+      return session.since + options_.end_timeout;
     case State::up:
       break;
   }
   Nanos next = kNever;
-  const bool has_room = asked_of(session) < kMostAsked;
+  const bool has_room = asked_of(session) < kMaxAsked;
   for (const auto& [name, device] : session.devices) {
     if (has_room && is_due(device)) next = std::min(next, device.not_before);
     if (device.ticket != 0) next = std::min(next, silent_at(session, device.asked_at));

@@ -23,22 +23,22 @@
 #include <vector>
 
 #include "core/proto/ids.hpp"
-#include "tools/lib/control/mapping/wishes.hpp"
+#include "tools/lib/control/mapping/desired_state.hpp"
 
 namespace rtrs::mapping {
 
 using Ticket = std::uint64_t;  // identifies a request that waits for a Done; 0: no Done is sent
 
 // Inputs.
-struct MapAsked {
+struct DeviceMapRequested {
   std::string session;
   SessionWish wish;  // used if the session is new; has no devices
   std::string device;
   DeviceWish device_wish;
   Ticket ticket = 0;
 };
-// If the MapAsked of the device is still pending, that request fails with ECANCELED.
-struct UnmapAsked {
+// If the DeviceMapRequested of the device is still pending, that request fails with ECANCELED.
+struct DeviceUnmapRequested {
   std::string session;
   std::string device;
   bool force = false;  // also if connections use the device
@@ -47,7 +47,7 @@ struct UnmapAsked {
 // Adds or removes a path of a session that is in use. Takes effect at once if the process is up, otherwise at
 // its next start. Errors: ENOENT, EEXIST, ENOSPC (kMaxPaths), EBUSY (the last path), EALREADY (another path
 // change is in progress), EAGAIN (a found process has not answered yet), and errors of the process.
-struct PathAsked {
+struct PathChangeRequested {
   std::string session;
   std::string path;  // "[SRC@]DST"; to remove: any name that the process accepts
   bool add = true;
@@ -55,7 +55,7 @@ struct PathAsked {
   Ticket ticket = 0;
 };
 // Ends all pauses of the session: retries at once.
-struct Hurry {
+struct RetryNow {
   std::string session;
 };
 // A process of this session already runs. Given once per session, before all other inputs.
@@ -98,8 +98,8 @@ struct Saved {
 };
 // The time next_tick() is reached.
 struct Tick {};
-using Input = std::variant<MapAsked, UnmapAsked, PathAsked, Hurry, Found, Answers, Ended, Mapped, Unmapped,
-                           PathChanged, Saved, Tick>;
+using Input = std::variant<DeviceMapRequested, DeviceUnmapRequested, PathChangeRequested, RetryNow, Found,
+                           Answers, Ended, Mapped, Unmapped, PathChanged, Saved, Tick>;
 
 // Actions, to be carried out in order.
 struct Start {  // the driver answers with Answers or Ended
@@ -146,15 +146,15 @@ class Supervisor {
     Nanos least_pause = milliseconds(200);
     Nanos most_pause = seconds(30);
     Nanos calm = seconds(60);
-    Nanos start_patience = seconds(30);  // time limit from Start to Answers
+    Nanos start_timeout = seconds(30);  // time limit from Start to Answers
     // Time limit from End to an End with `kill`. nbdkit itself waits 40 s for responses to its in-flight IO.
-    Nanos end_patience = seconds(60);
+    Nanos end_timeout = seconds(60);
     // Time limit of a request while the process does not respond.
     Nanos silence = seconds(30);
     Nanos save_pause = seconds(5);  // from a failed save to the next try
     // False: the desired state was lost, so the devices that the found processes have mapped become the
     // desired state.
-    bool ends_strays = true;
+    bool ends_unwanted_processes = true;
   };
   enum class State : std::uint8_t { absent, starting, up, ending };
 
@@ -210,7 +210,7 @@ class Supervisor {
     bool in_use() const;
   };
   // Maximum number of Map and Unmap requests in progress per process.
-  static constexpr std::size_t kMostAsked = 8;
+  static constexpr std::size_t kMaxAsked = 8;
 
   Supervisor(const Wishes&, Options);
 
@@ -224,10 +224,10 @@ class Supervisor {
   const std::map<std::string, Session>& sessions() const noexcept { return sessions_; }
 
  private:
-  void take(const MapAsked&, Nanos now);
-  void take(const UnmapAsked&, Nanos now);
-  void take(const PathAsked&, Nanos now);
-  void take(const Hurry&, Nanos now);
+  void take(const DeviceMapRequested&, Nanos now);
+  void take(const DeviceUnmapRequested&, Nanos now);
+  void take(const PathChangeRequested&, Nanos now);
+  void take(const RetryNow&, Nanos now);
   void take(const Found&, Nanos now);
   void take(const Answers&, Nanos now);
   void take(const Ended&, Nanos now);

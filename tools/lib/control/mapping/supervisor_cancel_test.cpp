@@ -13,7 +13,7 @@ class SupervisorCancel : public ::testing::Test {
   Actions ask(Ticket ticket) {
     SessionWish wish;
     wish.paths = {"10.0.0.2"};
-    return machine_.on(MapAsked{"s", wish, "a", {}, ticket}, 0);
+    return machine_.on(DeviceMapRequested{"s", wish, "a", {}, ticket}, 0);
   }
   Actions on(const Input& input) { return machine_.on(input, 0); }
 
@@ -29,7 +29,7 @@ void expect_done(const Action& action, Ticket ticket, int error) {
 
 TEST_F(SupervisorCancel, BeforeTheProcessWasAsked) {
   ask(1);
-  Actions told = on(UnmapAsked{"s", "a", false, 2});
+  Actions told = on(DeviceUnmapRequested{"s", "a", false, 2});
   ASSERT_EQ(told.size(), 1U) << "while it starts nobody knows what it has mapped";
   expect_done(told[0], 1, ECANCELED);
   told = on(Answers{"s", {}});
@@ -41,7 +41,7 @@ TEST_F(SupervisorCancel, BeforeTheProcessWasAsked) {
 TEST_F(SupervisorCancel, WhileTheProcessWaitsForTheServer) {
   ask(1);
   on(Answers{"s", {}});
-  Actions told = on(UnmapAsked{"s", "a", false, 2});
+  Actions told = on(DeviceUnmapRequested{"s", "a", false, 2});
   ASSERT_EQ(told.size(), 2U);
   expect_done(told[0], 1, ECANCELED);
   ASSERT_TRUE(std::holds_alternative<Cancel>(told[1]));
@@ -50,7 +50,7 @@ TEST_F(SupervisorCancel, WhileTheProcessWaitsForTheServer) {
   told = ask(3);
   ASSERT_EQ(told.size(), 1U);
   expect_done(told[0], 3, EBUSY);
-  told = on(UnmapAsked{"s", "a", false, 4});
+  told = on(DeviceUnmapRequested{"s", "a", false, 4});
   ASSERT_EQ(told.size(), 1U);
   expect_done(told[0], 4, EALREADY);
   told = on(Mapped{"s", "a", ECANCELED});
@@ -62,7 +62,7 @@ TEST_F(SupervisorCancel, WhileTheProcessWaitsForTheServer) {
 TEST_F(SupervisorCancel, AMomentTooLateTheDeviceIsUnmapped) {
   ask(1);
   on(Answers{"s", {}});
-  on(UnmapAsked{"s", "a", false, 2});
+  on(DeviceUnmapRequested{"s", "a", false, 2});
   Actions told = on(Mapped{"s", "a", 0});
   ASSERT_EQ(told.size(), 1U);
   EXPECT_TRUE(std::holds_alternative<Unmap>(told[0]));
@@ -79,7 +79,7 @@ TEST(SupervisorCancelRestored, WhatIsTriedAgainAndAgainIsUnmappedAtOnce) {
   Supervisor machine({{"s", wish}}, {});
   machine.on(Tick{}, 0);
   machine.on(Answers{"s", {}}, 0);
-  Actions told = machine.on(UnmapAsked{"s", "a", false, 2}, 0);
+  Actions told = machine.on(DeviceUnmapRequested{"s", "a", false, 2}, 0);
   ASSERT_EQ(told.size(), 1U);
   EXPECT_TRUE(std::holds_alternative<Save>(told[0])) << "the file first";
   told = machine.on(Saved{}, 0);
@@ -98,7 +98,7 @@ TEST(SupervisorRefused, WhatWasThereBeforeIsUnmapped) {
   wish.devices["b"];
   Supervisor machine({{"s", wish}}, {});
   machine.on(Found{"s"}, 0);
-  machine.on(MapAsked{"s", wish, "a", {}, 1}, 0);
+  machine.on(DeviceMapRequested{"s", wish, "a", {}, 1}, 0);
   Actions told = machine.on(Answers{"s", {"a", "b"}}, 0);
   ASSERT_EQ(told.size(), 1U);
   EXPECT_TRUE(std::holds_alternative<Map>(told[0]));

@@ -24,18 +24,18 @@ TEST(SupervisorFound, NothingIsStartedBeforeAllThatRunIsFound) {
 // The desired state was lost, and the process has more devices than the state file can have.
 TEST(SupervisorFound, OfMoreDevicesThanASessionMayHaveTheFirstAreWished) {
   Supervisor::Options options;
-  options.ends_strays = false;
+  options.ends_unwanted_processes = false;
   Supervisor machine({}, options);
   SessionWish wish;
   wish.paths = {"10.0.0.2"};
   machine.on(Found{"s", wish}, 0);
   Answers answers{"s", {}};
-  for (std::size_t i = 0; i <= kMostDevices; ++i) answers.devices.push_back(std::to_string(i));
+  for (std::size_t i = 0; i <= kMaxDevices; ++i) answers.devices.push_back(std::to_string(i));
   machine.on(answers, 0);
   const auto& devices = machine.sessions().at("s").devices;
-  EXPECT_EQ(devices.size(), kMostDevices);
+  EXPECT_EQ(devices.size(), kMaxDevices);
   EXPECT_TRUE(devices.contains("0"));
-  EXPECT_FALSE(devices.contains(std::to_string(kMostDevices)));
+  EXPECT_FALSE(devices.contains(std::to_string(kMaxDevices)));
 }
 
 }  // namespace

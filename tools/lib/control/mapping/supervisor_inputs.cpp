@@ -16,7 +16,7 @@ bool is_left_over(const Supervisor::Device& device) {
 
 }  // namespace
 
-void Supervisor::take(const MapAsked& asked, Nanos now) {
+void Supervisor::take(const DeviceMapRequested& asked, Nanos now) {
   const auto refuse = [&](int error) {
     if (asked.ticket != 0) actions_.push_back(Done{asked.ticket, error});
   };
@@ -24,7 +24,7 @@ void Supervisor::take(const MapAsked& asked, Nanos now) {
   if (session == nullptr && sessions_.size() >= kMostSessions) return refuse(ENOSPC);
   if (const Device* const there = find(asked.session, asked.device))
     if (!is_left_over(*there)) return refuse(there->wanted ? EEXIST : EBUSY);
-  if (session != nullptr && session->devices.size() >= kMostDevices) return refuse(ENOSPC);
+  if (session != nullptr && session->devices.size() >= kMaxDevices) return refuse(ENOSPC);
   const bool made = session == nullptr;
   if (made) session = &sessions_[asked.session];
   if (!session->in_use()) {
@@ -42,7 +42,7 @@ void Supervisor::take(const MapAsked& asked, Nanos now) {
   device.asked_at = now;
 }
 
-void Supervisor::take(const UnmapAsked& asked, Nanos now) {
+void Supervisor::take(const DeviceUnmapRequested& asked, Nanos now) {
   Device* const device = find(asked.session, asked.device);
   int refusal = 0;
   if (device == nullptr)
@@ -69,7 +69,7 @@ void Supervisor::begin_unmap(const std::string& session, const std::string& name
   device.not_before = now;
 }
 
-void Supervisor::take(const Hurry& hurry, Nanos now) {
+void Supervisor::take(const RetryNow& hurry, Nanos now) {
   Session* const session = find(hurry.session);
   if (session == nullptr) return;
   session->not_before = now;
@@ -79,7 +79,7 @@ void Supervisor::take(const Hurry& hurry, Nanos now) {
 void Supervisor::take(const Found& found, Nanos now) {
   const bool wished = find(found.session) != nullptr;
   Session& session = sessions_[found.session];
-  session.stray = !wished && !options_.ends_strays;
+  session.stray = !wished && !options_.ends_unwanted_processes;
   if (session.stray) {
     session.wish = found.wish;
     session.wish.devices.clear();
@@ -96,7 +96,7 @@ void Supervisor::adopt(Session& session, const Answers& answers) {
   if (!check_session(now) && !same_paths(now, session.wish)) session.wish = now;
   for (const std::string& name : answers.devices) {
     if (check_device_name(name)) continue;  // invalid in the state file
-    if (session.devices.size() >= kMostDevices && !session.devices.contains(name)) continue;
+    if (session.devices.size() >= kMaxDevices && !session.devices.contains(name)) continue;
     Device& device = session.devices[name];
     const auto mode = answers.modes.find(name);
     const DeviceWish found = mode == answers.modes.end() ? DeviceWish{} : mode->second;
@@ -128,9 +128,9 @@ void Supervisor::take(const Answers& answers, Nanos now) {
   if (session->stray) return adopt(*session, answers);
   // Only in the first answer, unknown devices are left over from an earlier urtrs-mapd. Later, an operator
   // may have mapped them by hand.
-  if (!first || !options_.ends_strays) return;
+  if (!first || !options_.ends_unwanted_processes) return;
   for (const std::string& name : answers.devices) {
-    if (session->devices.size() == kMostDevices) return;
+    if (session->devices.size() == kMaxDevices) return;
     const auto [at, made] = session->devices.try_emplace(name);
     if (made) at->second.mapped = true;
   }

@@ -10,7 +10,7 @@ namespace rtrs::mapping {
 
 using Step = Supervisor::PathChange::Step;
 
-void Supervisor::take(const PathAsked& asked, Nanos now) {
+void Supervisor::take(const PathChangeRequested& asked, Nanos now) {
   Session* const session = find(asked.session);
   int refusal = 0;
   if (session == nullptr || !session->in_use())

@@ -61,7 +61,7 @@ class Play {
   Words map(const std::string& device, Ticket ticket, const std::string& session = "s") {
     SessionWish wish;
     wish.paths = {"10.0.0.2"};
-    return on(MapAsked{session, wish, device, {}, ticket});
+    return on(DeviceMapRequested{session, wish, device, {}, ticket});
   }
   Words up(const Words& devices = {}) { return on(Answers{"s", devices}); }
   Nanos left() const { return machine_.next_tick() == kNever ? kNever : machine_.next_tick() - now_; }

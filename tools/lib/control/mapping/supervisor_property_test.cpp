@@ -25,7 +25,7 @@ const std::string kPath = "10.0.0.9";
 
 struct Process {
   bool runs = false;
-  bool told_to_end = false;
+  bool end_requested = false;
   std::uint16_t port = 0;  // port of the wish that it was started for
   std::set<std::string> mapped;
   std::deque<Action> asked;         // Map and Unmap without an answer
@@ -68,7 +68,7 @@ class World {
     for (const std::string& session : running()) give(Found{session});
   }
   // Like adopt(), with a lost desired state. Each process answers at once.
-  void adopt_as_wished() {
+  void adopt_with_lost_state() {
     SessionWish wish;
     wish.paths = {"10.0.0.2"};
     for (const std::string& session : running()) {
@@ -92,11 +92,11 @@ class World {
         const bool used = there != machine_.sessions().end() && there->second.in_use();
         wish.port = used ? there->second.wish.port : *rc::gen::element<std::uint16_t>(1, 2);
         waiting_[++tickets_] = {session, device, true};
-        return give(MapAsked{session, wish, device, {}, tickets_});
+        return give(DeviceMapRequested{session, wish, device, {}, tickets_});
       }
       case 1:
         waiting_[++tickets_] = {session, device, false};
-        return give(UnmapAsked{session, device, *rc::gen::arbitrary<bool>(), tickets_});
+        return give(DeviceUnmapRequested{session, device, *rc::gen::arbitrary<bool>(), tickets_});
       case 2:
         return die(session);
       case 3:
@@ -105,14 +105,14 @@ class World {
       case 5:
         return carry_out(session, *rc::gen::element(0, 0, 0, EBUSY, ENOENT, ETIMEDOUT));
       case 6:
-        if (process.told_to_end) die(session);
+        if (process.end_requested) die(session);
         return;
       case 7:
-        return give(Hurry{session});
+        return give(RetryNow{session});
       case 8: {
         const bool add = *rc::gen::arbitrary<bool>();
         waiting_[++tickets_] = {session, "", add};
-        return give(PathAsked{session, kPath, add, false, tickets_});
+        return give(PathChangeRequested{session, kPath, add, false, tickets_});
       }
       default:
         now_ += *rc::gen::element(milliseconds(1), milliseconds(150), seconds(1), seconds(31), seconds(70));
@@ -122,12 +122,12 @@ class World {
 
   // Runs without faults until the machine is idle: every request is answered, and no process dies unasked.
   // Returns the time that it took.
-  Nanos calm_down() {
+  Nanos run_until_idle() {
     const Nanos began = now_;
     disk_fails_ = false;
     for (unsigned round = 0; round < 1000; ++round) {
       for (const std::string& session : kSessions) {
-        if (processes_[session].told_to_end) die(session);
+        if (processes_[session].end_requested) die(session);
         answer(session);
         while (!processes_[session].asked.empty()) carry_out(session, 0);
       }
@@ -190,19 +190,19 @@ class World {
   void act(const End& end) {
     Process& process = processes_[end.session];
     RC_ASSERT(process.runs);
-    RC_ASSERT(!end.kill || process.told_to_end);
-    process.told_to_end = true;
+    RC_ASSERT(!end.kill || process.end_requested);
+    process.end_requested = true;
   }
   void act(const Map& map) {
     Process& process = processes_[map.session];
-    RC_ASSERT(process.runs && !process.told_to_end);
+    RC_ASSERT(process.runs && !process.end_requested);
     RC_ASSERT(process.port == machine_.sessions().at(map.session).wish.port);
     process.asked.emplace_back(map);
-    RC_ASSERT(process.asked.size() <= Supervisor::kMostAsked);
+    RC_ASSERT(process.asked.size() <= Supervisor::kMaxAsked);
   }
   void act(const Cancel& cancel) {
     Process& process = processes_[cancel.session];
-    RC_ASSERT(process.runs && !process.told_to_end);
+    RC_ASSERT(process.runs && !process.end_requested);
     RC_ASSERT(std::ranges::any_of(process.asked, [&](const Action& one) {
       const auto* map = std::get_if<Map>(&one);
       return map != nullptr && map->device == cancel.device;
@@ -211,12 +211,12 @@ class World {
   }
   void act(const Unmap& unmap) {
     Process& process = processes_[unmap.session];
-    RC_ASSERT(process.runs && !process.told_to_end);
+    RC_ASSERT(process.runs && !process.end_requested);
     process.asked.emplace_back(unmap);
   }
   void act(const ChangePath& change) {
     Process& process = processes_[change.session];
-    RC_ASSERT(process.runs && !process.told_to_end);
+    RC_ASSERT(process.runs && !process.end_requested);
     process.asked.emplace_back(change);
   }
   void act(const Save&) {}
@@ -234,12 +234,12 @@ class World {
     } else if (done.error == 0) {
       RC_ASSERT(kept == waiter.maps);  // saved before the Done
       last_word_[key] = waiter.maps;
-      going_on_.erase(key);
+      timed_out_unmaps_.erase(key);
     } else if (!waiter.maps && done.error == ETIMEDOUT && last_word_[key]) {
       // The unmap continues until the process answers; a later unmap may report its refusal.
       last_word_[key] = false;
-      going_on_.insert(key);
-    } else if (!waiter.maps && done.error == EBUSY && !done.unsaved && going_on_.erase(key) != 0) {
+      timed_out_unmaps_.insert(key);
+    } else if (!waiter.maps && done.error == EBUSY && !done.unsaved && timed_out_unmaps_.erase(key) != 0) {
       last_word_[key] = true;
     }
     waiting_.erase(found);
@@ -283,7 +283,7 @@ class World {
   std::map<std::string, Process> processes_;
   std::map<Ticket, Waiter> waiting_;
   std::map<std::pair<std::string, std::string>, bool> last_word_;
-  std::set<std::pair<std::string, std::string>> going_on_;  // unmaps whose request timed out
+  std::set<std::pair<std::string, std::string>> timed_out_unmaps_;  // unmaps whose request timed out
   Ticket tickets_ = 0;
   bool disk_fails_ = true;
   Wishes saved_;
@@ -313,13 +313,13 @@ RC_GTEST_PROP(SupervisorProperty, WhatRunsBecomesWhatIsWished, ()) {
   const auto steps = *rc::gen::inRange(0, 150);
   for (int step = 0; step < steps; ++step) world.disturb();
   // Enough time for a pause, a hang, and what follows.
-  RC_ASSERT(world.calm_down() <= seconds(300));
+  RC_ASSERT(world.run_until_idle() <= seconds(300));
   world.check_converged();
 }
 
 RC_GTEST_PROP(SupervisorProperty, WhereTheWishesWereLostWhatRanGoesOnUntilSomebodyUnmapsIt, ()) {
   Supervisor::Options lost;
-  lost.ends_strays = false;
+  lost.ends_unwanted_processes = false;
   World world({}, lost);
   world.save();
   for (const std::string& session : kSessions)
@@ -327,10 +327,10 @@ RC_GTEST_PROP(SupervisorProperty, WhereTheWishesWereLostWhatRanGoesOnUntilSomebo
       world.has_run(session,
                     *rc::gen::container<std::set<std::string>>(rc::gen::element<std::string>("a", "b", "c")),
                     SessionWish().port);
-  world.adopt_as_wished();
+  world.adopt_with_lost_state();
   const auto steps = *rc::gen::inRange(0, 150);
   for (int step = 0; step < steps; ++step) world.disturb();
-  RC_ASSERT(world.calm_down() <= seconds(300));
+  RC_ASSERT(world.run_until_idle() <= seconds(300));
   world.check_converged();
 }
 

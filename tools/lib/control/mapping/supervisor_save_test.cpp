@@ -43,16 +43,16 @@ TEST(SupervisorSave, OfANewSessionNothingIsLeft) {
 TEST(SupervisorSave, AnUnmapThatCannotBeWrittenDoesNothing) {
   Play play = with_a();
   play.disk_error = EROFS;
-  EXPECT_EQ(play.on(UnmapAsked{"s", "a", true, 1}), (Words{"save", "done 1 30 unsaved"}));
+  EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", true, 1}), (Words{"save", "done 1 30 unsaved"}));
   EXPECT_EQ(play.wishes(), some_wishes());
   EXPECT_TRUE(play.machine().sessions().at("s").devices.at("a").mapped);
   play.disk_error = 0;
-  EXPECT_EQ(play.on(UnmapAsked{"s", "a", true, 2}), (Words{"save", "unmap s/a force"}));
+  EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", true, 2}), (Words{"save", "unmap s/a force"}));
 }
 
 TEST(SupervisorSave, AFileThatKeepsFailingIsTriedAgainUntilItIsWritten) {
   Play play = with_a();
-  play.on(UnmapAsked{"s", "a", false, 1});
+  play.on(DeviceUnmapRequested{"s", "a", false, 1});
   play.disk_error = ENOSPC;
   EXPECT_EQ(play.on(Unmapped{"s", "a", EBUSY}), (Words{"save", "done 1 16"}));
   EXPECT_EQ(play.wishes(), some_wishes()) << "the file has to get it back";
@@ -67,7 +67,7 @@ TEST(SupervisorSave, AFileThatKeepsFailingIsTriedAgainUntilItIsWritten) {
 
 TEST(SupervisorSave, ADeviceThatRanBeforeStaysWhereItCannotBeWritten) {
   Supervisor::Options options;
-  options.ends_strays = false;
+  options.ends_unwanted_processes = false;
   Play play({}, options);
   play.on(Found{"s", some_wishes().at("s")});
   play.map("a", 1);
@@ -81,7 +81,7 @@ TEST(SupervisorSave, ADeviceThatRanBeforeStaysWhereItCannotBeWritten) {
 TEST(SupervisorSilence, WhoWaitsForAProcessThatSaysNothingIsTold) {
   Play play = with_a();
   play.map("b", 1);
-  play.on(UnmapAsked{"s", "a", false, 2});
+  play.on(DeviceUnmapRequested{"s", "a", false, 2});
   play.after(seconds(10));
   play.up({"a"});
   EXPECT_EQ(play.left(), seconds(30)) << "it has answered";
@@ -94,7 +94,7 @@ TEST(SupervisorSilence, WhoWaitsForAProcessThatSaysNothingIsTold) {
 TEST(SupervisorSilence, AProcessThatIsKilledWhileItIsAskedIsAskedAgain) {
   Play play = with_a();
   play.map("b", 1);
-  EXPECT_EQ(play.on(UnmapAsked{"s", "a", false, 2}), (Words{"save", "unmap s/a"}));
+  EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", false, 2}), (Words{"save", "unmap s/a"}));
   EXPECT_EQ(play.on(Ended{"s"}), (Words{"done 1 107", "done 2 0"}));
   EXPECT_EQ(play.on(Mapped{"s", "b", ENOTCONN}), Words{}) << "the connection says so, too";
   EXPECT_TRUE(play.machine().sessions().empty());
@@ -103,10 +103,10 @@ TEST(SupervisorSilence, AProcessThatIsKilledWhileItIsAskedIsAskedAgain) {
 class SupervisorPaths : public ::testing::Test {
  protected:
   Words add(const std::string& path, Ticket ticket) {
-    return play_.on(PathAsked{"s", path, true, false, ticket});
+    return play_.on(PathChangeRequested{"s", path, true, false, ticket});
   }
   Words remove(const std::string& path, Ticket ticket, bool force = false) {
-    return play_.on(PathAsked{"s", path, false, force, ticket});
+    return play_.on(PathChangeRequested{"s", path, false, force, ticket});
   }
   Words paths() const { return play_.machine().sessions().at("s").wish.paths; }
   void expect_saved(const Words& paths) const { EXPECT_EQ(play_.wishes().at("s").paths, paths); }
@@ -153,7 +153,7 @@ TEST_F(SupervisorPaths, WhatCannotBeWrittenIsUndone) {
 
 TEST_F(SupervisorPaths, OfAProcessThatIsEndedAreNotUndone) {
   add("10.0.0.3", 1);
-  play_.on(UnmapAsked{"s", "a", false, 2});
+  play_.on(DeviceUnmapRequested{"s", "a", false, 2});
   play_.on(Unmapped{"s", "a", 0});
   EXPECT_EQ(play_.machine().sessions().at("s").state, Supervisor::State::ending);
   play_.disk_error = ENOSPC;
@@ -174,10 +174,10 @@ TEST_F(SupervisorPaths, OfASessionThatDoesNotRunAreForItsNextStart) {
 TEST_F(SupervisorPaths, AreNotChangedBeforeAFoundProcessAnswers) {
   Play play(some_wishes());
   play.on(Found{"s"});
-  EXPECT_EQ(play.on(PathAsked{"s", "10.0.0.3", true, false, 1}), Words{"done 1 11"}) << "EAGAIN";
+  EXPECT_EQ(play.on(PathChangeRequested{"s", "10.0.0.3", true, false, 1}), Words{"done 1 11"}) << "EAGAIN";
   play.up({"a"});
-  EXPECT_EQ(play.on(PathAsked{"s", "10.0.0.3", true, false, 2}), Words{"add s/10.0.0.3"});
-  EXPECT_EQ(play.on(PathAsked{"t", "10.0.0.3", true, false, 3}), Words{"done 3 2"});
+  EXPECT_EQ(play.on(PathChangeRequested{"s", "10.0.0.3", true, false, 2}), Words{"add s/10.0.0.3"});
+  EXPECT_EQ(play.on(PathChangeRequested{"t", "10.0.0.3", true, false, 3}), Words{"done 3 2"});
 }
 
 TEST_F(SupervisorPaths, OfAProcessThatSaysNothing) {

@@ -35,9 +35,9 @@ TEST(Supervisor, TwoDevicesShareTheProcess) {
   EXPECT_EQ(play.up(), (Words{"map s/a rw", "map s/b rw"}));
   play.on(Mapped{"s", "a", 0});
   EXPECT_EQ(play.on(Mapped{"s", "b", 0}), (Words{"save", "done 2 0"}));
-  EXPECT_EQ(play.on(UnmapAsked{"s", "a", false, 3}), (Words{"save", "unmap s/a"}));
+  EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", false, 3}), (Words{"save", "unmap s/a"}));
   EXPECT_EQ(play.on(Unmapped{"s", "a", 0}), Words{"done 3 0"}) << "the other one still needs it";
-  EXPECT_EQ(play.on(UnmapAsked{"s", "b", true, 4}), (Words{"save", "unmap s/b force"}));
+  EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "b", true, 4}), (Words{"save", "unmap s/b force"}));
   EXPECT_EQ(play.on(Unmapped{"s", "b", 0}), (Words{"done 4 0", "end s"}));
   EXPECT_EQ(play.on(Ended{"s"}), Words{});
   EXPECT_TRUE(play.machine().sessions().empty());
@@ -65,7 +65,7 @@ TEST(Supervisor, WhatFailedLeavesItsNameToTheNextAtOnce) {
     EXPECT_FALSE(play.machine().sessions().at("s").in_use());
     SessionWish other;
     other.paths = {"10.0.0.3"};
-    EXPECT_EQ(play.on(MapAsked{"s", other, "a", {}, 2}), Words{}) << "its process has to end first";
+    EXPECT_EQ(play.on(DeviceMapRequested{"s", other, "a", {}, 2}), Words{}) << "its process has to end first";
     EXPECT_TRUE(play.machine().sessions().at("s").in_use());
     EXPECT_EQ(play.on(Ended{"s"}), Words{"start s"});
     EXPECT_EQ(play.machine().sessions().at("s").wish, other);
@@ -97,7 +97,7 @@ TEST(Supervisor, ARefusedDeviceIsTriedAgainWhereItIsKept) {
   play.on(Answers{"s", {}});
   EXPECT_EQ(play.on(Mapped{"s", "a", ENOENT}), Words{});
   EXPECT_EQ(play.left(), milliseconds(200)) << "it was mapped in between";
-  EXPECT_EQ(play.on(Hurry{"s"}), Words{"map s/a rw"});
+  EXPECT_EQ(play.on(RetryNow{"s"}), Words{"map s/a rw"});
 }
 
 TEST(Supervisor, AProcessThatEndsIsStartedAgainAfterAPauseThatGrows) {
@@ -142,8 +142,8 @@ TEST(Supervisor, AHurryWaitsForNoPause) {
   play.on(Tick{});
   play.on(Ended{"s"});
   EXPECT_EQ(play.machine().sessions().at("s").ended, 1U);
-  EXPECT_EQ(play.on(Hurry{"t"}), Words{}) << "of nobody";
-  EXPECT_EQ(play.on(Hurry{"s"}), Words{"start s"});
+  EXPECT_EQ(play.on(RetryNow{"t"}), Words{}) << "of nobody";
+  EXPECT_EQ(play.on(RetryNow{"s"}), Words{"start s"});
   play.on(Ended{"s"});
   EXPECT_EQ(play.left(), milliseconds(400)) << "but the next one is as long as before";
 }
@@ -154,7 +154,7 @@ TEST(Supervisor, WhatIsBeingUnmappedAlreadyIsGone) {
     play.on(Tick{});
     play.up();
     play.on(Mapped{"s", "a", 0});
-    play.on(UnmapAsked{"s", "a", false, 1});
+    play.on(DeviceUnmapRequested{"s", "a", false, 1});
     EXPECT_EQ(play.map("a", 2), Words{"done 2 16"}) << "EBUSY: it is on its way out";
     EXPECT_EQ(play.on(Unmapped{"s", "a", error}), (Words{"done 1 0", "end s"}));
   }
@@ -175,21 +175,22 @@ TEST(Supervisor, ADeviceInUseStaysWithoutForce) {
   play.on(Tick{});
   play.up();
   play.on(Mapped{"s", "a", 0});
-  EXPECT_EQ(play.on(UnmapAsked{"s", "a", false, 1}), (Words{"save", "unmap s/a"}));
+  EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", false, 1}), (Words{"save", "unmap s/a"}));
   EXPECT_TRUE(play.wishes().empty());
   EXPECT_TRUE(play.machine().sessions().at("s").in_use());
-  EXPECT_EQ(play.on(UnmapAsked{"s", "a", true, 2}), Words{"done 2 114"}) << "EALREADY: the first is not over";
+  EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", true, 2}), Words{"done 2 114"})
+      << "EALREADY: the first is not over";
   EXPECT_EQ(play.on(Unmapped{"s", "a", EBUSY}), (Words{"save", "done 1 16"}));
   EXPECT_EQ(play.wishes(), some_wishes());
   EXPECT_EQ(play.left(), kNever) << "it is as it should be";
-  EXPECT_EQ(play.on(UnmapAsked{"s", "b", false, 3}), Words{"done 3 2"});
+  EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "b", false, 3}), Words{"done 3 2"});
 }
 
 TEST(Supervisor, AnUnmapWhileNothingRunsIsDoneAtOnce) {
   Play play(some_wishes());
   play.on(Tick{});
   play.on(Ended{"s"});
-  EXPECT_EQ(play.on(UnmapAsked{"s", "a", false, 1}), (Words{"save", "done 1 0"}));
+  EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", false, 1}), (Words{"save", "done 1 0"}));
   EXPECT_TRUE(play.machine().sessions().empty());
 }
 
@@ -198,7 +199,7 @@ TEST(Supervisor, AMapWhileTheProcessEndsWaitsForTheNextOne) {
   play.on(Tick{});
   play.up();
   play.on(Mapped{"s", "a", 0});
-  play.on(UnmapAsked{"s", "a", false, 1});
+  play.on(DeviceUnmapRequested{"s", "a", false, 1});
   EXPECT_EQ(play.on(Unmapped{"s", "a", 0}), (Words{"done 1 0", "end s"}));
   EXPECT_EQ(play.map("a", 2), Words{}) << "never two processes";
   EXPECT_EQ(play.on(Ended{"s"}), Words{"start s"});
@@ -251,7 +252,7 @@ TEST(Supervisor, ADeviceThatIsThereAlreadyIsMappedAllTheSameForWhoAsks) {
 TEST(Supervisor, AnUnmapAskedBeforeAFoundProcessAnswersWaitsForIt) {
   Play play(some_wishes());
   play.on(Found{"s"});
-  EXPECT_EQ(play.on(UnmapAsked{"s", "a", true, 1}), Words{"save"});
+  EXPECT_EQ(play.on(DeviceUnmapRequested{"s", "a", true, 1}), Words{"save"});
   EXPECT_EQ(play.up({"a"}), Words{"unmap s/a force"});
 }
 
@@ -263,7 +264,7 @@ TEST(Supervisor, AProcessThatNobodyWishesIsEnded) {
 // Returns a Play in which the desired state was lost and a process was found.
 Play lost() {
   Supervisor::Options options;
-  options.ends_strays = false;
+  options.ends_unwanted_processes = false;
   Play play({}, options);
   EXPECT_EQ(play.on(Found{"s", some_wishes({"ignored"}).at("s")}), Words{});
   return play;
@@ -278,7 +279,7 @@ TEST(Supervisor, WhereTheWishesWereLostWhatRunsIsWished) {
   EXPECT_EQ(play.wishes(), both);
   EXPECT_EQ(play.map("a", 1), Words{"map s/a rw"}) << "in the process that is there";
   play.on(Mapped{"s", "a", 0});
-  play.on(UnmapAsked{"s", "a", false, 2});
+  play.on(DeviceUnmapRequested{"s", "a", false, 2});
   EXPECT_EQ(play.on(Unmapped{"s", "a", 0}), Words{"done 2 0"}) << "the others still need it";
   EXPECT_EQ(play.on(Ended{"s"}), Words{});
   EXPECT_EQ(play.tick(), Words{"start s"});
@@ -288,7 +289,7 @@ TEST(Supervisor, WhereTheWishesWereLostWhatRunsIsWished) {
 TEST(Supervisor, WhoAsksBeforeAFoundProcessSaysWhatItHasGetsThatOrIsRefused) {
   for (const auto mode : {wire::rnbd::AccessMode::read_write, wire::rnbd::AccessMode::read_only}) {
     Play play = lost();
-    EXPECT_EQ(play.on(MapAsked{"s", {}, "x", {}, 1}), Words{});
+    EXPECT_EQ(play.on(DeviceMapRequested{"s", {}, "x", {}, 1}), Words{});
     const bool same = mode == wire::rnbd::AccessMode::read_write;
     EXPECT_EQ(play.on(Answers{"s", {"x"}, {{"x", {mode}}}}),
               (Words{"save", same ? "done 1 0" : "done 1 17"}));
@@ -330,14 +331,14 @@ TEST(Supervisor, AFewAtATime) {
   for (char c = 'a'; c < 'a' + 20; ++c) devices.emplace_back(1, c);
   Play play(some_wishes(devices));
   play.on(Tick{});
-  EXPECT_EQ(play.up().size(), Supervisor::kMostAsked);
+  EXPECT_EQ(play.up().size(), Supervisor::kMaxAsked);
   EXPECT_EQ(play.left(), kNever) << "the next answer moves it on";
   EXPECT_EQ(play.on(Mapped{"s", "a", 0}).size(), 1U);
 }
 
 TEST(Supervisor, LimitsRefuseOne) {
   Play play;
-  for (std::size_t i = 0; i < kMostDevices; ++i) play.map("d" + std::to_string(i), i + 1);
+  for (std::size_t i = 0; i < kMaxDevices; ++i) play.map("d" + std::to_string(i), i + 1);
   EXPECT_EQ(play.map("one more", 1000), Words{"done 1000 28"}) << "ENOSPC";
   for (std::size_t i = 1; i < kMostSessions; ++i) play.map("d", 2000 + i, "s" + std::to_string(i));
   EXPECT_EQ(play.machine().sessions().size(), kMostSessions);

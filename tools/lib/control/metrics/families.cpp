@@ -24,7 +24,7 @@ std::string escaped(const std::string& text, bool quotes) {
 }
 
 // Returns {session="web1",path="..."}; empty without labels.
-std::string in_braces(const Labels& labels) {
+std::string label_text(const Labels& labels) {
   std::string out;
   for (const auto& [name, value] : labels)
     out += fmt::format("{}{}=\"{}\"", out.empty() ? "{" : ",", name, escaped(tools::printable(value), true));
@@ -41,23 +41,23 @@ Families::Family& Families::family(const char* name, const char* help, const cha
 }
 
 void Families::gauge(const char* name, const char* help, double value, Labels labels) {
-  family(name, help, "gauge").lines += fmt::format("{}{} {}\n", name, in_braces(labels), value);
+  family(name, help, "gauge").lines += fmt::format("{}{} {}\n", name, label_text(labels), value);
 }
 
 void Families::counter(const char* name, const char* help, std::uint64_t value, Labels labels) {
-  family(name, help, "counter").lines += fmt::format("{}{} {}\n", name, in_braces(labels), value);
+  family(name, help, "counter").lines += fmt::format("{}{} {}\n", name, label_text(labels), value);
 }
 
 void Families::histogram(const char* name, const char* help, const ServiceTimes::Times& times,
                          Labels labels) {
   std::string& lines = family(name, help, "histogram").lines;
-  const std::string all = in_braces(labels);
+  const std::string all = label_text(labels);
   lines += fmt::format("{}_count{} {}\n{}_sum{} {}\n", name, all, times.count(), name, all,
                        static_cast<double>(times.sum()) / 1e9);
   labels.emplace_back("le", "");
   const auto bucket = [&](std::string le, std::uint64_t count) {
     labels.back().second = std::move(le);
-    lines += fmt::format("{}_bucket{} {}\n", name, in_braces(labels), count);
+    lines += fmt::format("{}_bucket{} {}\n", name, label_text(labels), count);
   };
   for (const unsigned power : {13U, 15U, 17U, 19U, 21U, 23U, 25U, 27U, 29U, 31U, 33U, 35U}) {
     const std::uint64_t edge = std::uint64_t{1} << power;

@@ -114,7 +114,7 @@ Done check_company(const Settings& settings) {
   if (is_given("crc") && settings.fabric.fabric != "tcp")
     return tl::unexpected<std::string>("crc= belongs to fabric=tcp, and another fabric is given");
   for (const std::string& why :
-       {tools::of_another_fabric(settings.fabric), tools::contradiction(settings.fabric.tls),
+       {tools::foreign_option_error(settings.fabric), tools::contradiction(settings.fabric.tls),
         tools::contradiction(settings.fabric.auth)})
     if (!why.empty()) return tl::unexpected(tools::with_underscores(why));
   return {};
@@ -122,7 +122,7 @@ Done check_company(const Settings& settings) {
 
 }  // namespace
 
-Nanos Settings::taken_name_timeout() const {
+Nanos Settings::name_in_use_timeout() const {
   const Nanos dead = std::max(dead_peer_time(protocol.heartbeat), dead_peer_time(HeartbeatConfig{}));
   return std::max(connect_timeout, dead + seconds(10) + protocol.reconnect_max);
 }

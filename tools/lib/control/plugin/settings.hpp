@@ -46,7 +46,7 @@ struct Settings {
   // silently keeps its name until the dead-peer time of the server has passed. That time is not known, so the
   // longer of the default and our own is assumed; 10 s and one reconnect pause are added. At least
   // connect_timeout.
-  Nanos taken_name_timeout() const;
+  Nanos name_in_use_timeout() const;
 
   // The error is a sentence that names the key.
   tl::expected<void, std::string> set(std::string_view key, std::string_view value);

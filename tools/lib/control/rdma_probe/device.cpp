@@ -12,7 +12,7 @@ namespace rtrs::probe {
 namespace {
 
 constexpr std::uint32_t kSoftRoceVendor = 0xffffff;
-constexpr int kMostGids = 256;
+constexpr int kMaxGids = 256;
 constexpr std::array<std::uint8_t, 12> kIpv4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 bool is_empty(const ibv_gid& gid) {
@@ -36,7 +36,7 @@ struct DeviceList {
 // Chooses the GID for the tests. Prefers RoCE version 2, because it can be routed, then an IPv4 address,
 // because most networks use IPv4.
 void choose_gid(const System& system, Device& device) {
-  const int count = std::clamp(device.port_attributes.gid_tbl_len, 1, kMostGids);
+  const int count = std::clamp(device.port_attributes.gid_tbl_len, 1, kMaxGids);
   int best = -1;
   for (int index = 0; index < count; ++index) {
     ibv_gid gid{};

@@ -17,7 +17,7 @@ namespace rtrs::probe {
 constexpr std::size_t kPatternBytes = 4096;
 constexpr std::size_t kPeerMemory = std::size_t{128} << 10U;
 constexpr std::uint32_t kWrong = 0xffffffff;  // not a valid round number
-constexpr std::uint32_t kMostRounds = 0x7fffffff;
+constexpr std::uint32_t kMaxRounds = 0x7fffffff;
 
 struct Hello {
   std::uint32_t key = 0;

@@ -10,15 +10,15 @@
 #include <cerrno>
 
 #include "backends/verbs/verbs_address.hpp"
-#include "tools/lib/control/rdma_probe/trouble.hpp"
+#include "tools/lib/control/rdma_probe/probe_error.hpp"
 
 namespace rtrs::probe {
 namespace {
 
-constexpr std::uint8_t kMostRetries = 6;
-constexpr std::uint8_t kRetryForEver = 7;
+constexpr std::uint8_t kMaxRetries = 6;
+constexpr std::uint8_t kInfiniteRetries = 7;
 constexpr std::uint8_t kRnrWait = 12;  // encoding of 0.64 ms
-constexpr std::chrono::milliseconds kLookAgain{50};
+constexpr std::chrono::milliseconds kRecheckInterval{50};
 
 constexpr const char* kManagerFile = "/dev/infiniband/rdma_cm";
 
@@ -85,7 +85,7 @@ std::optional<ManagerEvent> Manager::next(std::chrono::milliseconds wait) {
 std::optional<ManagerEvent> Manager::next(const Pace& pace) {
   const Clock::time_point end = Clock::now() + pace.patience;
   do {
-    if (auto event = next(kLookAgain)) return event;
+    if (auto event = next(kRecheckInterval)) return event;
   } while (Clock::now() < end && !pace.stop());
   return std::nullopt;
 }
@@ -123,8 +123,8 @@ void Link::change(ibv_qp_state state) {
     attributes.max_dest_rd_atomic = 0;
   } else {
     attributes.max_rd_atomic = 0;
-    attributes.retry_cnt = std::min(attributes.retry_cnt, kMostRetries);
-    attributes.rnr_retry = kRetryForEver;
+    attributes.retry_cnt = std::min(attributes.retry_cnt, kMaxRetries);
+    attributes.rnr_retry = kInfiniteRetries;
   }
   succeed(ibv_modify_qp(pair_.get(), &attributes, mask), "setting a queue pair");
 }

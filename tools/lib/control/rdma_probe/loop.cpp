@@ -19,7 +19,7 @@ constexpr std::uint8_t kRetries = 6;
 constexpr std::uint8_t kRnrRetries = 7;
 constexpr std::uint8_t kHops = 64;
 // Number of polls of a completion queue between two reads of the clock.
-constexpr unsigned kLooks = 1024;
+constexpr unsigned kPollsPerClockRead = 1024;
 
 // Creates the completion queue and queue pair of one end. Returns an error, or nullopt.
 std::optional<std::string> make_end(const Device& device, const Shape& shape, End& end) {
@@ -227,7 +227,7 @@ std::optional<Waited> look(ibv_cq* queue) {
 Waited wait_for(ibv_cq* queue, const Pace& pace) {
   const Clock::time_point end = Clock::now() + pace.patience;
   do {
-    for (unsigned i = 0; i < kLooks; ++i)
+    for (unsigned i = 0; i < kPollsPerClockRead; ++i)
       if (auto found = look(queue)) return *found;
     if (pace.stop()) return tl::unexpected(std::string("interrupted"));
   } while (Clock::now() < end);

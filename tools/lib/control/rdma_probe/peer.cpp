@@ -9,7 +9,7 @@
 #include "backends/verbs/verbs_address.hpp"
 #include "backends/verbs/verbs_status.hpp"
 #include "tools/lib/control/rdma_probe/link.hpp"
-#include "tools/lib/control/rdma_probe/trouble.hpp"
+#include "tools/lib/control/rdma_probe/probe_error.hpp"
 
 namespace rtrs::probe {
 namespace {
@@ -18,9 +18,9 @@ constexpr int kResolveMs = 2000;
 constexpr std::uint32_t kTold = 16;  // one of this many writes is signalled
 constexpr std::size_t kSmall = 4096;
 // Time limit of the disconnect at the end, whose result is not needed.
-constexpr std::chrono::milliseconds kFarewell{1000};
+constexpr std::chrono::milliseconds kDisconnectLimit{1000};
 
-struct Silence : Trouble {};
+struct NoResponse : Trouble {};
 
 // Returns the next event, which must be `wanted`; otherwise throws. `otherwise` is the remedy in the error.
 ManagerEvent expect_event(Manager& manager, const Pace& pace, rdma_cm_event_type wanted,
@@ -28,13 +28,13 @@ ManagerEvent expect_event(Manager& manager, const Pace& pace, rdma_cm_event_type
   const auto event = manager.next(pace);
   if (!event && pace.stop()) throw Trouble{"interrupted", "run it again"};
   if (!event)
-    throw Silence{
+    throw NoResponse{
         {.what = fmt::format("no answer within {} ms", pace.patience.count()), .remedy = otherwise}};
   if (event->type == wanted) return *event;
   if (event->type == RDMA_CM_EVENT_REJECTED && decode(event->data))
     throw Trouble{"another probe is served there", "run it again when that one is done"};
   const std::string text = verbs::connect_text(event->type, event->status);
-  if (event->type == RDMA_CM_EVENT_UNREACHABLE) throw Silence{{.what = text, .remedy = otherwise}};
+  if (event->type == RDMA_CM_EVENT_UNREACHABLE) throw NoResponse{{.what = text, .remedy = otherwise}};
   throw Trouble{text, otherwise};
 }
 
@@ -56,7 +56,7 @@ class PeerProbe {
     to_ = known(at == std::string::npos ? wanted_.address : wanted_.address.substr(at + 1), wanted_.port);
     if (at != std::string::npos) from_ = known(wanted_.address.substr(0, at), 0);
   }
-  void take_next_way() {
+  void take_next_address() {
     link_.reset();
     id_.reset();
     to_.erase(to_.begin());
@@ -156,7 +156,7 @@ class PeerProbe {
     if (!link_ || !std::exchange(up_, false)) return;
     rdma_disconnect(link_->id());
     Pace farewell = pace_;
-    farewell.patience = std::min(pace_.patience, kFarewell);
+    farewell.patience = std::min(pace_.patience, kDisconnectLimit);
     manager_->next(farewell);
   }
 
@@ -204,7 +204,7 @@ bool connected(const std::function<bool()>& connect, PeerProbe& probe, const Pac
     others += fmt::format("{}{} ({})", others.empty() ? "" : ", ", probe.way(), failed.what);
     failed.what = probe.way() + ": " + failed.what;
     result = {};
-    probe.take_next_way();
+    probe.take_next_address();
   }
 }
 
@@ -219,7 +219,7 @@ PeerLines probe_peer(const PeerWanted& wanted, const Pace& pace) {
     Line line = judged(Line::Part::peer, "", check, [&] {
       try {
         return test(measured);
-      } catch (const Silence&) {
+      } catch (const NoResponse&) {
         result.silent = true;
         throw;
       }

@@ -10,7 +10,7 @@
 #include "backends/verbs/verbs_address.hpp"
 #include "tools/lib/control/rdma_probe/link.hpp"
 #include "tools/lib/control/rdma_probe/peer.hpp"
-#include "tools/lib/control/rdma_probe/trouble.hpp"
+#include "tools/lib/control/rdma_probe/probe_error.hpp"
 
 namespace rtrs::probe {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 constexpr int kBacklog = 8;
 constexpr std::uint32_t kPosted = 16;  // number of posted receives
 constexpr unsigned kLooksAtOnce = 256;
-constexpr std::size_t kMostLines = 1000;
+constexpr std::size_t kMaxLines = 1000;
 constexpr std::chrono::milliseconds kWaitForPeer{100};
 
 class Listener {
@@ -55,7 +55,7 @@ class Listener {
       const std::string who = verbs::to_text(rdma_get_peer_addr(event->id));
       Line line = judged(Line::Part::peer, "", "peer " + who, [&] { return answer(*event, end); });
       pace_.progress(fmt::format("{}: {}", who, line.what));
-      if (lines.size() < kMostLines) lines.push_back(std::move(line));
+      if (lines.size() < kMaxLines) lines.push_back(std::move(line));
     }
   }
 
@@ -102,7 +102,7 @@ class Listener {
         demand(one.opcode == IBV_WC_RECV_RDMA_WITH_IMM && one.byte_len == 0, "it sent an invalid message");
         demand(unanswered < kLinkDepth, "it does not receive the answers");
         const std::uint32_t round = ntohl(one.imm_data);
-        const bool same = round <= kMostRounds && has_pattern(link.target(), round);
+        const bool same = round <= kMaxRounds && has_pattern(link.target(), round);
         ++rounds;
         wrong += same ? 0 : 1;
         heard = now;

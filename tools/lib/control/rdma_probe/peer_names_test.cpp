@@ -18,7 +18,7 @@ TEST_F(PeerTest, EachAddressOfANameIsTriedUntilOneAnswers) {
   const auto ask = [&](std::vector<std::string> addresses) {
     return probe_peer(
         {.address = "storage", .port = server.port(), .rounds = 5, .resolve = name_of(std::move(addresses))},
-        pace_of_test());
+        test_pace());
   };
   const PeerLines got = ask({"192.0.2.77", "192.0.2.78", kServer});
   EXPECT_EQ(got.lines.size(), 6U) << text_of(got.lines);
@@ -36,13 +36,13 @@ TEST_F(PeerTest, AnAddressOfANameWithoutAProbeIsNotTheLast) {
   ListeningProbe server(std::chrono::seconds(10), kServer);
   const PeerLines got = probe_peer(
       {.address = "storage", .port = server.port(), .rounds = 5, .resolve = name_of({"192.0.2.2", kServer})},
-      pace_of_test());
+      test_pace());
   EXPECT_TRUE(all_ok(got.lines)) << text_of(got.lines);
   EXPECT_TRUE(says(got.lines, Grade::ok, "no peer at 192.0.2.2:")) << text_of(got.lines);
 }
 
 TEST_F(PeerTest, TheFirstAddressOfANameThatADeviceHasIsListenedOn) {
-  Pace pace = pace_of_test();
+  Pace pace = test_pace();
   std::uint16_t port = 0;
   pace.stop = [&port] { return port != 0; };
   Listening listening{.address = "here", .port = 0};

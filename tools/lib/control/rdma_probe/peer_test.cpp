@@ -11,8 +11,8 @@
 #include "sim/net/adapters/test_no_problems.hpp"
 #include "tools/lib/control/rdma_probe/hello.hpp"
 #include "tools/lib/control/rdma_probe/link.hpp"
+#include "tools/lib/control/rdma_probe/probe_error.hpp"
 #include "tools/lib/control/rdma_probe/test_peer.hpp"
-#include "tools/lib/control/rdma_probe/trouble.hpp"
 
 namespace rtrs::probe::peer_test {
 namespace {
@@ -37,7 +37,7 @@ TEST_F(PeerTest, ProbesTalkOneAfterAnother) {
 TEST_F(PeerTest, AnAddressOfThisHostChoosesTheDevice) {
   ListeningProbe server;
   const PeerLines got =
-      probe_peer({.address = "192.0.2.2@192.0.2.1", .port = server.port(), .rounds = 5}, pace_of_test());
+      probe_peer({.address = "192.0.2.2@192.0.2.1", .port = server.port(), .rounds = 5}, test_pace());
   EXPECT_TRUE(all_ok(got.lines)) << text_of(got.lines);
   EXPECT_TRUE(says(got.lines, Grade::ok, "by port 1 of rxe0, from 192.0.2.2")) << text_of(got.lines);
 }
@@ -51,7 +51,7 @@ TEST_F(PeerTest, NobodyListens) {
 
 TEST_F(PeerTest, AnAddressThatIsNoneOrThatNobodyHas) {
   const auto ask = [](const char* address) {
-    return probe_peer({.address = address, .port = 1, .rounds = 1}, pace_of_test()).lines;
+    return probe_peer({.address = address, .port = 1, .rounds = 1}, test_pace()).lines;
   };
   EXPECT_TRUE(says(ask("192.0.2.256"), Grade::failed, "no host has the name or address"));
   EXPECT_TRUE(says(ask("192.0.2.77"), Grade::failed, "no way to that address"));
@@ -61,16 +61,15 @@ TEST_F(PeerTest, AnAddressThatIsNoneOrThatNobodyHas) {
 
 TEST_F(PeerTest, APortThatIsTakenCannotBeListenedOn) {
   ListeningProbe server(std::chrono::seconds(10), kServer);
-  const Lines lines = listen_for_peers({.address = kServer, .port = server.port()}, pace_of_test());
+  const Lines lines = listen_for_peers({.address = kServer, .port = server.port()}, test_pace());
   EXPECT_TRUE(says(lines, Grade::failed, "cannot listen on 192.0.2.1")) << text_of(lines);
+  EXPECT_TRUE(says(listen_for_peers({.address = "192.0.2.77"}, test_pace()), Grade::failed, "cannot listen"));
   EXPECT_TRUE(
-      says(listen_for_peers({.address = "192.0.2.77"}, pace_of_test()), Grade::failed, "cannot listen"));
-  EXPECT_TRUE(
-      says(listen_for_peers({.address = "192.0.2.256"}, pace_of_test()), Grade::failed, "is no address"));
+      says(listen_for_peers({.address = "192.0.2.256"}, test_pace()), Grade::failed, "is no address"));
 }
 
 TEST_F(PeerTest, WhereNobodyComesTheTimeIsOver) {
-  const Lines lines = listen_for_peers({.port = 0, .lasts = std::chrono::milliseconds(1)}, pace_of_test());
+  const Lines lines = listen_for_peers({.port = 0, .lasts = std::chrono::milliseconds(1)}, test_pace());
   EXPECT_TRUE(says(lines, Grade::absent, "none came")) << text_of(lines);
 }
 
@@ -108,7 +107,7 @@ class Stranger {
     link.reset();
   }
   rdma_cm_event_type next() {
-    const auto event = manager_.next(pace_of_test());
+    const auto event = manager_.next(test_pace());
     if (!event) return RDMA_CM_EVENT_CONNECT_ERROR;
     data_ = event->data;
     return event->type;
@@ -126,7 +125,7 @@ class Stranger {
 
 const HelloBytes kHello = encode({});
 
-TEST_F(PeerTest, AStrangerIsSentAwayAndTheNextOneIsServed) {
+TEST_F(PeerTest, UnknownPeerIsRejectedAndTheNextOneIsServed) {
   ListeningProbe server;
   {
     const std::array<std::byte, 5> words{};
@@ -151,7 +150,7 @@ TEST_F(PeerTest, ARoundWithOtherDataIsFound) {
   ASSERT_EQ(stranger.answered, RDMA_CM_EVENT_CONNECT_RESPONSE);
   stranger.link->post_receive();
   EXPECT_EQ(stranger.link->post_immediate(5), 0);
-  const Pace pace = pace_of_test();
+  const Pace pace = test_pace();
   std::uint32_t said = 0;
   for (unsigned i = 0; i < 2; ++i) {
     const ibv_wc one = good(stranger.link->wait(pace), "an answer");
@@ -184,7 +183,7 @@ TEST_F(PeerTest, AWriteToMemoryThatWasNotGivenEndsTheConnection) {
   Hello beyond = stranger.there;
   beyond.address += kPeerMemory - 8;
   EXPECT_EQ(stranger.link->post_write(16, beyond, true), 0);
-  const Waited answer = stranger.link->wait(pace_of_test());
+  const Waited answer = stranger.link->wait(test_pace());
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->status, IBV_WC_REM_ACCESS_ERR);
   stranger.leave();
@@ -194,7 +193,7 @@ TEST_F(PeerTest, AWriteToMemoryThatWasNotGivenEndsTheConnection) {
 TEST_F(PeerTest, OneThatTakesNoAnswersIsLeft) {
   ListeningProbe server;
   Stranger stranger(server.port(), kHello);
-  const Pace pace = pace_of_test();
+  const Pace pace = test_pace();
   for (std::uint32_t i = 0; i < kLinkDepth; ++i) {
     EXPECT_EQ(stranger.link->post_immediate(i), 0);
     const Waited sent = stranger.link->wait(pace);
@@ -216,7 +215,7 @@ TEST_F(PeerTest, OneThatIsSilentIsLeft) {
       << text_of(server.finish());
 }
 
-TEST_F(PeerTest, ASecondOneIsToldToWait) {
+TEST_F(PeerTest, SecondPeerIsAskedToWait) {
   ListeningProbe server;
   Stranger stranger(server.port(), kHello);
   const PeerLines got = asked(server.port());
@@ -227,7 +226,7 @@ TEST_F(PeerTest, ASecondOneIsToldToWait) {
 
 // Runs a probe against a server that handles the connect request with `answers`.
 PeerLines asked_of(const std::function<void(rdma_cm_id*, std::uint32_t queue_pair)>& answers,
-                   const Pace& pace = pace_of_test()) {
+                   const Pace& pace = test_pace()) {
   Manager manager;
   const verbs::IdHandle listener = manager.make_id(RDMA_PS_TCP);
   sockaddr_in any{};
@@ -236,7 +235,7 @@ PeerLines asked_of(const std::function<void(rdma_cm_id*, std::uint32_t queue_pai
   EXPECT_EQ(rdma_listen(listener.get(), 1), 0);
   const std::uint16_t port = ntohs(rdma_get_src_port(listener.get()));
   auto got = std::async(std::launch::async, [&] { return asked(port, pace); });
-  const auto request = manager.next(pace_of_test());
+  const auto request = manager.next(test_pace());
   EXPECT_TRUE(request && request->type == RDMA_CM_EVENT_CONNECT_REQUEST);
   std::optional<Link> link(std::in_place, verbs::IdHandle(request->id));
   for (unsigned i = 0; i < 4; ++i) link->post_receive();
@@ -277,22 +276,22 @@ TEST_F(PeerTest, AServerThatGivesAKeyThatIsNone) {
 
 TEST_F(PeerTest, AServerThatDoesNotAnswer) {
   const PeerLines got =
-      asked_of([](rdma_cm_id*, std::uint32_t) {}, pace_of_test(std::chrono::milliseconds(200)));
+      asked_of([](rdma_cm_id*, std::uint32_t) {}, test_pace(std::chrono::milliseconds(200)));
   EXPECT_TRUE(says(got.lines, Grade::failed, "no answer within 200 ms")) << text_of(got.lines);
   EXPECT_TRUE(got.silent);
 }
 
 TEST_F(PeerTest, WhateverCannotBeHadIsToldAndNothingIsLeftBehind) {
-  bool fell_short = true;
-  for (unsigned skip = 0; fell_short; ++skip) {
+  bool creation_failed = true;
+  for (unsigned skip = 0; creation_failed; ++skip) {
     ASSERT_LT(skip, 100U);
     ListeningProbe server;
-    mock_hca::fall_short(skip, 1);
+    mock_hca::fail_creations(skip, 1);
     const PeerLines got = asked(server.port());
     const Lines& told = server.finish();
-    fell_short = mock_hca::fell_short();
-    mock_hca::fall_short(0, 0);
-    EXPECT_EQ(fell_short, !all_ok(got.lines) || !all_ok(told)) << text_of(got.lines) << text_of(told);
+    creation_failed = mock_hca::creation_failed();
+    mock_hca::fail_creations(0, 0);
+    EXPECT_EQ(creation_failed, !all_ok(got.lines) || !all_ok(told)) << text_of(got.lines) << text_of(told);
     EXPECT_EQ(mock_hca::objects(), 0U) << "without object " << skip;
   }
 }

@@ -40,10 +40,10 @@ TEST(Probe, SoftRoceDoesEverythingAndIsNotInvalidatedByItself) {
         "registration", "memory of a session", "data before immediates", "flush"})
     expect(lines, check, Grade::ok);
   expect(lines, "data before immediates", Grade::ok, "50 rounds");
-  expect_said(lines, "driver", Grade::ok, "rdma_rxe");
-  expect_said(lines, "invalidation", Grade::ok, "off: a lost packet would end connections");
-  expect_said(lines, "depth", Grade::ok, "65535 work requests");
-  expect_said(lines, "ibv_wr_*()", Grade::ok, "--rdma-post=wr uses it");
+  expect_report(lines, "driver", Grade::ok, "rdma_rxe");
+  expect_report(lines, "invalidation", Grade::ok, "off: a lost packet would end connections");
+  expect_report(lines, "depth", Grade::ok, "65535 work requests");
+  expect_report(lines, "ibv_wr_*()", Grade::ok, "--rdma-post=wr uses it");
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
   for (const char* check : {"registering", "binding", "empty write", "4 KiB writes", "128 KiB writes"}) {
     expect(lines, check, Grade::ok, "", Line::Part::measurement);
@@ -55,7 +55,7 @@ TEST(Probe, Mlx5DoesEverythingAndIsInvalidatedByWindows) {
   const Lines lines = probe_of(mock_hca::mlx5());
   expect(lines, "window of type 1", Grade::ok, "its stale key refused on the second");
   expect(lines, "window of type 2", Grade::ok, "refused on a second");
-  expect_said(lines, "invalidation", Grade::ok, "on, by windows of type 1");
+  expect_report(lines, "invalidation", Grade::ok, "on, by windows of type 1");
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
 }
 
@@ -64,8 +64,8 @@ TEST(Probe, IrdmaHasWindowsOfType1AloneAndLessDepth) {
   expect(lines, "window of type 1", Grade::ok);
   expect(lines, "window of type 2", Grade::absent, "the driver has none");
   expect(lines, "message with invalidation", Grade::absent);
-  expect_said(lines, "depth", Grade::ok, "4096 work requests");
-  expect_said(lines, "ibv_wr_*()", Grade::absent, "has it not for all");
+  expect_report(lines, "depth", Grade::ok, "4096 work requests");
+  expect_report(lines, "ibv_wr_*()", Grade::absent, "has it not for all");
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
 }
 
@@ -80,7 +80,7 @@ TEST(Probe, BnxtHasNoWindows) {
 
 TEST(Probe, Hfi1TakesNothingInline) {
   const Lines lines = probe_of(mock_hca::hfi1());
-  expect_said(lines, "inline data", Grade::absent, "96 bytes asked for, 0 granted");
+  expect_report(lines, "inline data", Grade::absent, "96 bytes asked for, 0 granted");
   expect(lines, "inline write", Grade::absent);
   EXPECT_FALSE(any_failed(lines)) << text_of(lines);
 }
@@ -105,11 +105,11 @@ TEST(Probe, EachAdapterIsProbedOrTheOneThatIsAskedFor) {
   EXPECT_EQ(devices(""), (std::set<std::string>{"hfi1_0", "mlx5_0"}));
   EXPECT_EQ(devices("hfi1_0"), std::set<std::string>{"hfi1_0"});
   const Lines none = probe(PlayedSystem(), {.device = "mlx5_7", .rounds = {}}, short_pace());
-  expect_said(none, "RDMA devices", Grade::failed, "there is no \"mlx5_7\", but hfi1_0, mlx5_0");
+  expect_report(none, "RDMA devices", Grade::failed, "there is no \"mlx5_7\", but hfi1_0, mlx5_0");
   mock_hca::reset({});
-  expect_said(probe(PlayedSystem(), {}, short_pace()), "RDMA devices", Grade::failed, "has none");
-  expect_said(probe(PlayedSystem(), {.device = "mlx5_7", .rounds = {}}, short_pace()), "RDMA devices",
-              Grade::failed, "there is no \"mlx5_7\", and no other: this host has none");
+  expect_report(probe(PlayedSystem(), {}, short_pace()), "RDMA devices", Grade::failed, "has none");
+  expect_report(probe(PlayedSystem(), {.device = "mlx5_7", .rounds = {}}, short_pace()), "RDMA devices",
+                Grade::failed, "there is no \"mlx5_7\", and no other: this host has none");
 }
 
 // --- facts about the host ---
@@ -134,17 +134,17 @@ TEST(Probe, TheHostIsReported) {
                   {at + "ports/1/gid_attrs/ndevs/1", "bond0.5"},
                   {"/sys/class/net/bond0.5/uevent", "DEVTYPE=vlan\nINTERFACE=bond0.5"}};
   const Lines lines = probe_of(mock_hca::mlx5(), system);
-  expect_said(lines, "kernel", Grade::ok, "6.12 x86_64");
-  expect_said(lines, "rdma-core", Grade::ok, "44.0");
-  expect_said(lines, "locked memory", Grade::failed, "8192 KiB; a session of urtrsd takes 65536 KiB");
-  expect_said(lines, "driver", Grade::ok, "mlx5_core");
-  expect_said(lines, "firmware", Grade::absent, "not known");
-  expect_said(lines, "PCIe and NUMA", Grade::failed,
-              "0000:3b:00.0: 8 lanes of 8.0 GT/s PCIe, node 1; the adapter has 16 lanes");
-  expect_said(lines, "port 1", Grade::ok, "active, Ethernet");
-  expect_said(lines, "port 1", Grade::ok, "100 Gb/sec");
-  expect_said(lines, "port 1 GIDs", Grade::ok, "1 192.0.2.1 (RoCE v2, bond0.5, a VLAN)");
-  expect_said(lines, "port 1 GIDs", Grade::ok, "eth1 of the bond bond0");
+  expect_report(lines, "kernel", Grade::ok, "6.12 x86_64");
+  expect_report(lines, "rdma-core", Grade::ok, "44.0");
+  expect_report(lines, "locked memory", Grade::failed, "8192 KiB; a session of urtrsd takes 65536 KiB");
+  expect_report(lines, "driver", Grade::ok, "mlx5_core");
+  expect_report(lines, "firmware", Grade::absent, "not known");
+  expect_report(lines, "PCIe and NUMA", Grade::failed,
+                "0000:3b:00.0: 8 lanes of 8.0 GT/s PCIe, node 1; the adapter has 16 lanes");
+  expect_report(lines, "port 1", Grade::ok, "active, Ethernet");
+  expect_report(lines, "port 1", Grade::ok, "100 Gb/sec");
+  expect_report(lines, "port 1 GIDs", Grade::ok, "1 192.0.2.1 (RoCE v2, bond0.5, a VLAN)");
+  expect_report(lines, "port 1 GIDs", Grade::ok, "eth1 of the bond bond0");
   EXPECT_EQ(find(lines, "port 1 GIDs", Line::Part::report)->what.find("7 "), std::string::npos)
       << "it is empty";
 }
@@ -156,26 +156,26 @@ TEST(Probe, ABondIsNamedWithItsInterfaces) {
                   {at + "gid_attrs/ndevs/1", "bond0"},
                   {"/sys/class/net/bond0/bonding/mode", "active-backup 1"},
                   {"/sys/class/net/bond0/bonding/slaves", "eth0 eth1"}};
-  expect_said(probe_of(mock_hca::mlx5(), system), "port 1 GIDs", Grade::ok,
-              "bond0, a bond (active-backup) of eth0 eth1");
+  expect_report(probe_of(mock_hca::mlx5(), system), "port 1 GIDs", Grade::ok,
+                "bond0, a bond (active-backup) of eth0 eth1");
 }
 
 // Makes the creation of each verbs object fail in turn. A line must report it, nothing may leak, and no
 // missing object may be used.
 TEST(Probe, EveryObjectMayBeTheOneThatCannotBeHad) {
   unsigned failures = 0;
-  bool fell_short = true;
+  bool creation_failed = true;
   // Without repeated measurements, so that the number of objects does not depend on the speed of the machine.
   Pace once = short_pace();
   once.measures = {};
-  for (unsigned skip = 0; fell_short; ++skip) {
+  for (unsigned skip = 0; creation_failed; ++skip) {
     ASSERT_LT(skip, 1000U);
     mock_hca::reset({mock_hca::mlx5()});
-    mock_hca::fall_short(skip, 1);
+    mock_hca::fail_creations(skip, 1);
     const Lines lines = probe(PlayedSystem(), {.device = "", .rounds = {.count = 1, .all = true}}, once);
-    fell_short = mock_hca::fell_short();
+    creation_failed = mock_hca::creation_failed();
     failures += any_failed(lines) ? 1 : 0;
-    EXPECT_TRUE(fell_short || !any_failed(lines)) << text_of(lines);
+    EXPECT_TRUE(creation_failed || !any_failed(lines)) << text_of(lines);
     EXPECT_EQ(mock_hca::objects(), 0U) << "without object " << skip;
     EXPECT_EQ(mock_hca::problems(), std::vector<std::string>()) << "without object " << skip;
   }
@@ -192,7 +192,7 @@ TEST(Probe, ADeviceThatIsRemovedMeanwhileFailsItsLines) {
   Pace pace = short_pace();
   const Lines lines = probe_device(PlayedSystem(), *device, {.count = 1}, pace);
   expect(lines, "write", Grade::failed, "no completion queue");
-  expect_said(lines, "depth", Grade::failed, "no queue pair can be made");
+  expect_report(lines, "depth", Grade::failed, "no queue pair can be made");
   expect(lines, "4 KiB writes", Grade::failed, "", Line::Part::measurement);
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tools/lib/control/rdma_probe/trouble.hpp"
+#include "tools/lib/control/rdma_probe/probe_error.hpp"
 
 namespace rtrs::probe {
 namespace {

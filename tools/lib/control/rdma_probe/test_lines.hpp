@@ -63,7 +63,8 @@ inline void expect(const Lines& lines, const std::string& check, Grade grade,
   EXPECT_EQ(to_string(line->grade), std::string(to_string(grade))) << check << ": " << line->what;
   EXPECT_NE(line->what.find(part_of_what), std::string::npos) << check << ": " << line->what;
 }
-inline void expect_said(const Lines& lines, const std::string& check, Grade grade, const std::string& what) {
+inline void expect_report(const Lines& lines, const std::string& check, Grade grade,
+                          const std::string& what) {
   expect(lines, check, grade, what, Line::Part::report);
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tools/lib/control/rdma_probe/probe_error.hpp"
 #include "tools/lib/control/rdma_probe/self_test.hpp"
-#include "tools/lib/control/rdma_probe/trouble.hpp"
 
 namespace rtrs::probe {
 namespace {

@@ -6,8 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "tools/lib/control/rdma_probe/probe_error.hpp"
 #include "tools/lib/control/rdma_probe/self_test.hpp"
-#include "tools/lib/control/rdma_probe/trouble.hpp"
 
 namespace rtrs::probe {
 namespace {

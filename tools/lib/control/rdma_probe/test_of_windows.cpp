@@ -3,8 +3,8 @@
 
 #include <cerrno>
 
+#include "tools/lib/control/rdma_probe/probe_error.hpp"
 #include "tools/lib/control/rdma_probe/self_test.hpp"
-#include "tools/lib/control/rdma_probe/trouble.hpp"
 
 namespace rtrs::probe {
 namespace {

@@ -50,14 +50,14 @@ class ListeningProbe {
   std::thread thread_;
 };
 
-inline Pace pace_of_test(std::chrono::milliseconds patience = std::chrono::seconds(10)) {
+inline Pace test_pace(std::chrono::milliseconds patience = std::chrono::seconds(10)) {
   Pace pace;
   pace.patience = patience;
   pace.measures = std::chrono::milliseconds(1);
   return pace;
 }
 
-inline PeerLines asked(std::uint16_t port, const Pace& pace = pace_of_test()) {
+inline PeerLines asked(std::uint16_t port, const Pace& pace = test_pace()) {
   return probe_peer({.address = kServer, .port = port, .rounds = 20}, pace);
 }
 

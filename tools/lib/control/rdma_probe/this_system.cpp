@@ -50,7 +50,7 @@ class ThisSystem : public System {
   }
   std::optional<std::uint64_t> memlock_bytes() const override {
     rlimit limit{};
-    if (may_lock_anything()) return std::nullopt;
+    if (has_ipc_lock()) return std::nullopt;
     if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
     return limit.rlim_cur;
   }
@@ -58,7 +58,7 @@ class ThisSystem : public System {
  private:
   // Returns true if the process has CAP_IPC_LOCK, as root has. In a container the capability may have no
   // effect; the test "memory of a session" detects that.
-  static bool may_lock_anything() {
+  static bool has_ipc_lock() {
     constexpr unsigned kIpcLock = 14;
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);)

@@ -20,7 +20,7 @@ using Protocol = asio::local::stream_protocol;
 namespace {
 
 // Bytes. More than one line of any server that a program with an event loop connects to.
-constexpr std::size_t kMostBuffered = std::size_t{4} << 20;
+constexpr std::size_t kMaxBuffered = std::size_t{4} << 20;
 
 Error broken(int error, const char* what) {
   return {Code::failed, std::string(what) + ": " + std::strerror(error), {}, error};
@@ -78,7 +78,7 @@ bool AsyncClient::State::take_lines() {
     else
       answer(id, std::move(*got->result));
   }
-  return input.size() <= kMostBuffered;
+  return input.size() <= kMaxBuffered;
 }
 
 void AsyncClient::State::answer(int id, tl::expected<nlohmann::json, Error> result) {

@@ -73,7 +73,7 @@ TEST_F(AsyncClientTest, NobodyListens) {
   EXPECT_EQ(AsyncClient::connect(context_, std::string(200, 'x')).error(), ENAMETOOLONG);
 }
 
-TEST_F(AsyncClientTest, AnswersFindWhoAsked) {
+TEST_F(AsyncClientTest, RepliesReachTheirCallers) {
   const auto client = connect();
   client->call("keep", json::object(), seconds(60), note());
   client->call("watch", json::object(), seconds(60), note());
@@ -93,7 +93,7 @@ TEST_F(AsyncClientTest, ALongAnswerComesWhole) {
   EXPECT_GT(said_[0].size(), 300'000U);
 }
 
-TEST_F(AsyncClientTest, NoAnswerIsAnAnswerInTheEnd) {
+TEST_F(AsyncClientTest, MissingReplyTimesOut) {
   const auto client = connect();
   client->call("keep", json::object(), milliseconds(20), note());
   run(1);
@@ -105,7 +105,7 @@ TEST_F(AsyncClientTest, NoAnswerIsAnAnswerInTheEnd) {
   EXPECT_EQ(said_[1], R"({"method":"fine"})") << "the late one is dropped";
 }
 
-TEST_F(AsyncClientTest, TheEndOfTheOtherSideIsToldToAllWhoWait) {
+TEST_F(AsyncClientTest, CloseByThePeerFailsAllPendingCalls) {
   const auto client = connect();
   for (int i = 0; i < 3; ++i) client->call("keep", json::object(), seconds(60), note());
   client->call("fine", json::object(), seconds(60), note());
@@ -132,7 +132,7 @@ TEST_F(AsyncClientTest, AnAnswerMayDestroyTheClient) {
   EXPECT_EQ(said_, std::vector<std::string>{"gone"}) << "who still waits is told nothing";
 }
 
-TEST_F(AsyncClientTest, WhatIsNoJsonRpcEndsTheConnection) {
+TEST_F(AsyncClientTest, InvalidJsonRpcEndsTheConnection) {
   const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -20,7 +20,7 @@ using std::chrono::steady_clock;
 namespace {
 
 // Bytes. More than a server ever sends in one line.
-constexpr std::size_t kMostAnswerBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxAnswerBytes = std::size_t{64} << 20;
 
 Error failure(int error, std::string message, std::string hint = {}) {
   return {Code::failed, fmt::format("{}: {}", message, std::strerror(error)), std::move(hint), error};
@@ -74,7 +74,7 @@ tl::expected<std::string, Error> Client::read_line(steady_clock::time_point unti
       return line;
     }
     looked = input_.size();
-    if (looked > kMostAnswerBytes) return tl::unexpected(failure(EMSGSIZE, "the answer has no end"));
+    if (looked > kMaxAnswerBytes) return tl::unexpected(failure(EMSGSIZE, "the answer has no end"));
     if (auto readable = wait(until, bounded); !readable) return tl::unexpected(std::move(readable.error()));
     std::array<char, 65536> room;
     const ssize_t got = ::read(fd_, room.data(), room.size());

@@ -10,7 +10,7 @@
 namespace rtrs::rpc {
 
 // The server closes a connection that sends a longer line.
-inline constexpr std::size_t kMostLineBytes = 64 * 1024;
+inline constexpr std::size_t kMaxLineBytes = 64 * 1024;
 
 // Code of an error object. Codes below -32000 are defined by JSON-RPC, the others by this project.
 enum class Code : int {

@@ -10,12 +10,12 @@ namespace {
 
 using Places = std::vector<Place>;
 
-TEST(RpcPlaces, TheLongestIdleGivesWay) {
+TEST(RpcPlaces, LongestIdleIsEvicted) {
   const Places places{{Rank::member, false, 5}, {Rank::member, false, 2}, {Rank::member, true, 1}};
   EXPECT_EQ(gives_way(places, Rank::member), 1U);
 }
 
-TEST(RpcPlaces, WhoeverIsBusyStays) {
+TEST(RpcPlaces, BusyClientIsKept) {
   EXPECT_FALSE(gives_way(Places{{Rank::owner, true, 1}, {Rank::owner, true, 2}}, Rank::owner));
   EXPECT_FALSE(gives_way(Places{{Rank::stranger, true, 1}}, Rank::stranger));
 }
@@ -25,12 +25,12 @@ TEST(RpcPlaces, TheLowestRankGoesFirst) {
   EXPECT_EQ(gives_way(places, Rank::owner), 2U);
 }
 
-TEST(RpcPlaces, NobodyGivesWayToALowerRank) {
+TEST(RpcPlaces, LowerRankEvictsNoClient) {
   EXPECT_FALSE(gives_way(Places{{Rank::owner, false, 1}, {Rank::member, false, 2}}, Rank::stranger));
   EXPECT_EQ(gives_way(Places{{Rank::owner, false, 1}, {Rank::member, false, 2}}, Rank::member), 1U);
 }
 
-TEST(RpcPlaces, StrangersThatAreBusyGiveWayToThoseAboveThem) {
+TEST(RpcPlaces, BusyStrangersAreEvictedByHigherRanks) {
   const Places places{{Rank::stranger, true, 7}, {Rank::stranger, true, 3}, {Rank::owner, true, 1}};
   EXPECT_EQ(gives_way(places, Rank::owner), 1U);
   EXPECT_EQ(gives_way(places, Rank::member), 1U);

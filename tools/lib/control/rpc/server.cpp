@@ -96,10 +96,10 @@ void Reply::Connection::read() {
 // program.
 void Reply::Connection::take_line() {
   const std::size_t newline = input.find('\n');
-  if (newline == std::string::npos && input.size() <= kMostLineBytes) return read();
-  if (newline == std::string::npos || newline > kMostLineBytes) {
+  if (newline == std::string::npos && input.size() <= kMaxLineBytes) return read();
+  if (newline == std::string::npos || newline > kMaxLineBytes) {
     send(error_line(
-        nullptr, {Code::invalid_request, fmt::format("a line has at most {} bytes", kMostLineBytes), {}, 0}));
+        nullptr, {Code::invalid_request, fmt::format("a line has at most {} bytes", kMaxLineBytes), {}, 0}));
     return end_when_sent();
   }
   std::string line = input.substr(0, newline);

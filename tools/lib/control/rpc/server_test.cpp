@@ -131,7 +131,7 @@ TEST_F(RpcServerTest, OnlyOwnerAndGroupMayOpenTheSocket) {
 TEST_F(RpcServerTest, ALineWithoutEndIsRefusedAndOthersAreServed) {
   start();
   const int fd = raw();
-  const std::string much(kMostLineBytes + 8192, 'x');
+  const std::string much(kMaxLineBytes + 8192, 'x');
   static_cast<void>(::send(fd, much.data(), much.size(), MSG_NOSIGNAL));
   const std::string got = rest_of(fd);
   EXPECT_NE(got.find("a line has at most"), std::string::npos) << got;
@@ -148,11 +148,11 @@ TEST_F(RpcServerTest, ALineHasItsMostBytesAndNotOneMore) {
     ::shutdown(fd, SHUT_WR);
     return rest_of(fd);
   };
-  EXPECT_NE(answer_to(kMostLineBytes).find("may_change"), std::string::npos);
-  EXPECT_NE(answer_to(kMostLineBytes + 1).find("a line has at most"), std::string::npos);
+  EXPECT_NE(answer_to(kMaxLineBytes).find("may_change"), std::string::npos);
+  EXPECT_NE(answer_to(kMaxLineBytes + 1).find("a line has at most"), std::string::npos);
 }
 
-TEST_F(RpcServerTest, OneConnectionTooManyIsToldSo) {
+TEST_F(RpcServerTest, ExcessConnectionGetsAnError) {
   options.most_connections = 2;
   start();
   Client first = client();
@@ -165,7 +165,7 @@ TEST_F(RpcServerTest, OneConnectionTooManyIsToldSo) {
   EXPECT_TRUE(first.call("who", json::object()));
 }
 
-TEST_F(RpcServerTest, TheLongestIdleGivesWayToANewcomer) {
+TEST_F(RpcServerTest, LongestIdleIsClosedForANewConnection) {
   options.most_connections = 3;
   start();
   Client watcher = client();
@@ -180,7 +180,7 @@ TEST_F(RpcServerTest, TheLongestIdleGivesWayToANewcomer) {
   EXPECT_TRUE(watcher.call("who", json::object()));
 }
 
-TEST_F(RpcServerTest, WhoeverDoesNotReadIsCutOff) {
+TEST_F(RpcServerTest, ClientThatDoesNotReadIsDisconnected) {
   options.most_unsent = 200'000;
   start();
   const int fd = raw();
@@ -196,14 +196,14 @@ TEST_F(RpcServerTest, WhoeverDoesNotReadIsCutOff) {
   EXPECT_LT(got, 1000U * 100'000U);
 }
 
-TEST_F(RpcServerTest, WhoeverReadsIsNeverCutOff) {
+TEST_F(RpcServerTest, ClientThatReadsIsNeverDisconnected) {
   options.most_unsent = 200'000;
   start();
   Client asks = client();
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(asks.call("large", json::object())) << i;
 }
 
-TEST_F(RpcServerTest, WhoAsksAheadAndReadsIsNotCutOffForWhatWasReadBefore) {
+TEST_F(RpcServerTest, PipeliningClientThatReadsIsNotDisconnected) {
   options.most_unsent = 300'000;
   start();
   const int fd = raw();
@@ -222,7 +222,7 @@ TEST_F(RpcServerTest, WhoAsksAheadAndReadsIsNotCutOffForWhatWasReadBefore) {
   ::close(fd);
 }
 
-TEST_F(RpcServerTest, WhoWatchesGetsWhatIsBroadcast) {
+TEST_F(RpcServerTest, SubscriberReceivesBroadcasts) {
   start();
   Client watcher = client();
   ASSERT_TRUE(watcher.call("watch", json::object()));
@@ -242,7 +242,7 @@ TEST_F(RpcServerTest, ACallEndsInTimeWhateverElseComes) {
   EXPECT_EQ(answer.error().error, ETIMEDOUT) << answer.error().message;
 }
 
-TEST_F(RpcServerTest, SaysOnceThatNoDescriptorIsLeft) {
+TEST_F(RpcServerTest, MissingDescriptorIsLoggedOnce) {
   std::promise<std::string> told;
   unsigned times = 0;
   options.trouble = [&](const std::string& sentence) {
@@ -312,7 +312,7 @@ int listen_at(const std::string& path) {
 }
 
 // The listen queue is full, and the server accepts no connection.
-TEST(RpcClientTest, WhoStandsStillIsGivenUp) {
+TEST(RpcClientTest, StalledPeerTimesOut) {
   const trace::ScratchFolder folder;
   const std::string path = folder / "control.sock";
   const int listener = listen_at(path);
@@ -328,7 +328,7 @@ TEST(RpcClientTest, WhoStandsStillIsGivenUp) {
 }
 
 // The server does not read.
-TEST(RpcClientTest, WhoDoesNotReadIsGivenUp) {
+TEST(RpcClientTest, PeerThatDoesNotReadTimesOut) {
   const trace::ScratchFolder folder;
   const std::string path = folder / "control.sock";
   const int listener = listen_at(path);

@@ -42,13 +42,13 @@ bool lives(std::string_view program, const std::string& path) {
   return read.ec == std::errc() && read.ptr == end && pid > 0 && (::kill(pid, 0) == 0 || errno != ESRCH);
 }
 
-constexpr const char* kOfTheSystem = "/run/urtrs";
+constexpr const char* kSystemFolder = "/run/urtrs";
 
 // Guards against a folder in /tmp that another user created first.
 bool is_ours(const std::string& folder) {
   struct stat found {};
   return ::lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
-         (found.st_uid == ::geteuid() || found.st_uid == 0 || folder == kOfTheSystem);
+         (found.st_uid == ::geteuid() || found.st_uid == 0 || folder == kSystemFolder);
 }
 
 std::vector<std::string> sockets_of(std::string_view program, const std::string& folder) {
@@ -76,7 +76,7 @@ std::string runtime_folder() {
   // systemd sets RUNTIME_DIRECTORY for a service with RuntimeDirectory=.
   for (const char* name : {"URTRS_RUNTIME_DIR", "RUNTIME_DIRECTORY"})
     if (const char* folder = from_environment(name)) return folder;
-  if (::geteuid() == 0) return kOfTheSystem;
+  if (::geteuid() == 0) return kSystemFolder;
   if (const char* folder = from_environment("XDG_RUNTIME_DIR")) return std::string(folder) + "/urtrs";
   return fmt::format("/tmp/urtrs-{}", ::geteuid());
 }
@@ -96,8 +96,8 @@ tl::expected<std::string, std::string> make_socket_path(std::string_view program
 
 std::vector<std::string> sockets(std::string_view program) {
   std::vector<std::string> found = sockets_of(program, runtime_folder());
-  if (from_environment("URTRS_RUNTIME_DIR") == nullptr && runtime_folder() != kOfTheSystem)
-    for (std::string& one : sockets_of(program, kOfTheSystem)) found.push_back(std::move(one));
+  if (from_environment("URTRS_RUNTIME_DIR") == nullptr && runtime_folder() != kSystemFolder)
+    for (std::string& one : sockets_of(program, kSystemFolder)) found.push_back(std::move(one));
   return found;
 }
 

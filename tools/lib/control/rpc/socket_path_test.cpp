@@ -19,7 +19,7 @@ namespace rtrs::rpc::socket_path_test {
 namespace {
 
 // Returns the pid of a process that has ended.
-pid_t of_the_dead() {
+pid_t ended_process() {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   ::waitpid(child, nullptr, 0);
@@ -45,8 +45,8 @@ class SocketPathTest : public ::testing::Test {
   const trace::ScratchFolder folder_;
 };
 
-TEST_F(SocketPathTest, ThoseOfTheDeadAreRemovedAndThoseOfAStartingProcessStay) {
-  const std::string dead = bound(fmt::format("urtrsd-{}.sock", of_the_dead()));
+TEST_F(SocketPathTest, StaleSocketsAreRemovedAndThoseOfAStartingProcessStay) {
+  const std::string dead = bound(fmt::format("urtrsd-{}.sock", ended_process()));
   const std::string starting = bound(fmt::format("urtrsd-{}.sock", ::getpid()));
   const std::string unnumbered = bound("urtrsd-x.sock");
   const auto made = make_socket_path("urtrsd");

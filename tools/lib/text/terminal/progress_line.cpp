@@ -38,7 +38,7 @@ std::string with_commas(std::uint64_t number) {
   return text;
 }
 
-std::string how_far(std::uint64_t done, std::uint64_t all, const char* unit, double seconds) {
+std::string progress_text(std::uint64_t done, std::uint64_t all, const char* unit, double seconds) {
   std::string text;
   if (all != 0) text = std::to_string(std::min(done, all) * 100 / all) + " %, ";
   text += with_commas(done) + " of " + with_commas(all) + ' ' + unit;

@@ -13,7 +13,7 @@ std::string with_commas(std::uint64_t number);
 
 // Returns "12 %, 1,234 of 10,000 seeds, 210/s, 42 s left". `seconds` is the time since the start. Without
 // rate and remaining time while `seconds` or `done` is 0.
-std::string how_far(std::uint64_t done, std::uint64_t all, const char* unit, double seconds);
+std::string progress_text(std::uint64_t done, std::uint64_t all, const char* unit, double seconds);
 
 // On a terminal: one line that is overwritten in place and cut to the width of the terminal (80 columns if
 // unknown). On other streams: a new line every 10 s with Log::lines, nothing with Log::silent. The destructor

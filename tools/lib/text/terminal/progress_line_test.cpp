@@ -93,11 +93,11 @@ TEST(ProgressLine, OnATerminalItIsDueTenTimesASecond) {
 }
 
 TEST(ProgressLine, SaysHowFar) {
-  EXPECT_EQ(how_far(1234, 10000, "seeds", 5), "12 %, 1,234 of 10,000 seeds, 247/s, 36 s left");
-  EXPECT_EQ(how_far(0, 10, "seeds", 5), "0 %, 0 of 10 seeds");
-  EXPECT_EQ(how_far(3, 10, "MiB", 0), "30 %, 3 of 10 MiB");
-  EXPECT_EQ(how_far(20, 10, "seeds", 2), "100 %, 20 of 10 seeds, 10/s, 0 s left");
-  EXPECT_EQ(how_far(1, 0, "MiB", 0), "1 of 0 MiB");
+  EXPECT_EQ(progress_text(1234, 10000, "seeds", 5), "12 %, 1,234 of 10,000 seeds, 247/s, 36 s left");
+  EXPECT_EQ(progress_text(0, 10, "seeds", 5), "0 %, 0 of 10 seeds");
+  EXPECT_EQ(progress_text(3, 10, "MiB", 0), "30 %, 3 of 10 MiB");
+  EXPECT_EQ(progress_text(20, 10, "seeds", 2), "100 %, 20 of 10 seeds, 10/s, 0 s left");
+  EXPECT_EQ(progress_text(1, 0, "MiB", 0), "1 of 0 MiB");
   EXPECT_EQ(with_commas(0), "0");
   EXPECT_EQ(with_commas(999), "999");
   EXPECT_EQ(with_commas(1000), "1,000");

@@ -36,7 +36,7 @@ std::string subcommands_of(const CLI::App& app) {
 
 // Rewrites the CLI11 messages "Could not convert: --last = all" and "--port: 1 required TEXT missing" so that
 // they say which value is needed. Returns other messages unchanged.
-std::string in_plain_words(const std::string& what) {
+std::string plain_parse_error(const std::string& what) {
   constexpr std::string_view kConvert = "Could not convert: ";
   constexpr std::string_view kRequired = ": 1 required ";
   if (const std::size_t equals = what.find(" = ");
@@ -62,7 +62,7 @@ void collect_options(const CLI::App& app, std::map<std::string, bool>& into) {
 // Handles "help TOPIC". For a command, returns the words of "COMMAND --help". For an option, throws its
 // entries in the help of the program and its commands as CLI::CallForVersion, as CLI11 does for the text of
 // --version.
-std::vector<std::string> words_of_help(const CLI::App& app, const std::vector<std::string>& arguments) {
+std::vector<std::string> help_arguments(const CLI::App& app, const std::vector<std::string>& arguments) {
   if (arguments.size() == 1) return {"--help"};
   const std::string& topic = arguments[1];
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
@@ -104,14 +104,14 @@ std::string command_line_error(const CLI::App& app, const CLI::ParseError& error
   } else {
     // Only the first line, because CLI11 lists the choices of a value on several lines.
     what = error.what();
-    what = in_plain_words(printable(what.substr(0, what.find('\n'))));
+    what = plain_parse_error(printable(what.substr(0, what.find('\n'))));
   }
   return app.get_name() + ": " + what + "; " + hint + "\n";
 }
 
 std::vector<std::string> words_to_parse(const CLI::App& app, const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments.size() <= 2 && arguments[0] == "help") {
-    std::vector<std::string> words = words_of_help(app, arguments);
+    std::vector<std::string> words = help_arguments(app, arguments);
     std::reverse(words.begin(), words.end());
     return words;
   }

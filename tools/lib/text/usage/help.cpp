@@ -65,18 +65,18 @@ class HelpFormatter : public CLI::Formatter {
   std::string notes_;
 };
 
-constexpr const char* kHelpOfHelp = "print this help and exit";
+constexpr const char* kHelpDescription = "print this help and exit";
 
 }  // namespace
 
 void use_help(CLI::App& app) {
-  app.set_help_flag("-h,--help", kHelpOfHelp);
+  app.set_help_flag("-h,--help", kHelpDescription);
   app.formatter(std::make_shared<HelpFormatter>());
 }
 
 void use_short_help(CLI::App& app, std::vector<std::string> common, std::string notes) {
   common.insert(common.end(), {"--help", "--help-all", "--version"});
-  app.set_help_flag("-h,--help", kHelpOfHelp);
+  app.set_help_flag("-h,--help", kHelpDescription);
   app.set_help_all_flag("--help-all", "print help with all options and exit");
   app.formatter(std::make_shared<HelpFormatter>(std::move(common), std::move(notes)));
 }

@@ -58,10 +58,10 @@ template <class Shared>
 class SharedLog final : public sim::ChoiceObserver {
  public:
   SharedLog(Shared& shared, std::uint64_t longest) noexcept : shared_(shared), longest_(longest) {}
-  void narrate(sim::ChoiceObserver* narrator) noexcept { narrator_ = narrator; }
+  void set_observer(sim::ChoiceObserver* narrator) noexcept { observer_ = narrator; }
   void drawn(const sim::Draw& draw) override {
     add({Entry::Kind::draw, draw.label, draw.n, draw.value});
-    if (narrator_ != nullptr) narrator_->drawn(draw);
+    if (observer_ != nullptr) observer_->drawn(draw);
   }
   void opened(sim::Label label) override { add({Entry::Kind::open, label, 0, 0}); }
   void closed() override { add({Entry::Kind::close, sim::Label::none, 0, 0}); }
@@ -76,7 +76,7 @@ class SharedLog final : public sim::ChoiceObserver {
   }
   Shared& shared_;
   const std::uint64_t longest_;
-  sim::ChoiceObserver* narrator_ = nullptr;
+  sim::ChoiceObserver* observer_ = nullptr;
 };
 
 }  // namespace
@@ -111,10 +111,10 @@ void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) no
     // Line buffering keeps the output printed before a crash.
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     std::printf("scenario: %s\n", shared_->scenario);
-    choice_log.narrate(&schedule);
+    choice_log.set_observer(&schedule);
   }
   const sim::WorldResult result = world->run();
-  choice_log.narrate(nullptr);
+  choice_log.set_observer(nullptr);
   world.reset();  // completes the traces
   shared_->failed = result.failed;
   shared_->stalled = result.stalled;

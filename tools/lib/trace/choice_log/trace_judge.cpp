@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 // Upper bound on the possible states of the specification. Beyond it almost any continuation would be
 // accepted (docs/conformance.md).
-constexpr std::size_t kMostStates = 64;
+constexpr std::size_t kMaxStates = 64;
 
 // Prefers /dev/shm, because memory is faster than a disk.
 fs::path TraceScratch::base() {
@@ -58,12 +58,12 @@ TraceViolation of(const spec::Finding& finding, const std::string& trace) {
 
 void TraceVerdict::add(const std::vector<spec::Finding>& findings, std::size_t most_states,
                        const std::string& trace) {
-  if (!first_ && most_states > kMostStates)
+  if (!first_ && most_states > kMaxStates)
     first_ = TraceViolation{"states",
                             sim::id_of(sim::Oracle::specification),
                             sim::rule_of(sim::Oracle::specification),
                             std::to_string(most_states) + " states were possible at a time, more than " +
-                                std::to_string(kMostStates),
+                                std::to_string(kMaxStates),
                             trace,
                             0};
   if (findings.empty()) return;

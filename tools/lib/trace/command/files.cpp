@@ -192,7 +192,7 @@ Progress::Progress(std::uint64_t size, bool wanted)
 void Progress::at(std::uint64_t bytes) {
   if (!on_ || !line_.is_due()) return;
   const std::chrono::duration<double> past = std::chrono::steady_clock::now() - began_;
-  line_.show(how_far(bytes >> 20, size_ >> 20, "MiB", past.count()));
+  line_.show(progress_text(bytes >> 20, size_ >> 20, "MiB", past.count()));
 }
 
 int report_stop(const std::string& path, trace::Reader::Status status, const trace::Reader& reader) {

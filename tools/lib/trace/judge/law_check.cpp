@@ -39,10 +39,10 @@ void LawCollector::on(unsigned machine, const spec::Event& event) {
   if (event.kind == spec::Kind::WireCm) return connected(key, event);
   const bool gap = event.kind == spec::Kind::WireGap;
   if (!gap && event.kind != spec::Kind::WireSent && event.kind != spec::Kind::WireReceived) return;
-  if (gap) blind_.insert(trace_);
+  if (gap) traces_without_beginning_.insert(trace_);
   const auto found = current_.find(key);
   if (found == current_.end()) {
-    blind_.insert(trace_);
+    traces_without_beginning_.insert(trace_);
     return;
   }
   End& end = ends_[found->second];
@@ -114,7 +114,7 @@ class LawCollector::Chunks {
     return std::any_of(ends->second.begin(), ends->second.end(), [&](const End* other) {
       // The order of records in two traces is not known.
       const bool foreign = other->trace != from.trace || other->machine != from.machine;
-      if (foreign || other->depth != from.depth || all_.blind_.contains(other->trace))
+      if (foreign || other->depth != from.depth || all_.traces_without_beginning_.contains(other->trace))
         return foreign || other->depth != 0 || !other->sent.empty();
       return std::any_of(other->sent.begin(), other->sent.end(), [&](const Message& one) {
         if (one.order == message.order || !is_request(one) ||
@@ -215,14 +215,15 @@ class LawCollector::Direction {
              (same_head ? "other user data than was sent" : "another header than was sent") + where()});
   }
   static bool same_data(const Message& posted, const Message& seen) {
-    return posted.data == seen.data || made_up(posted, seen.data) || made_up(seen, posted.data);
+    return posted.data == seen.data || is_generated_data(posted, seen.data) ||
+           is_generated_data(seen, posted.data);
   }
   // If `urtrs-replay pcap` makes a capture from a trace that has only digests, the capture repeats the digest
   // in place of the data. Returns true if `digest` is the digest of such data.
-  static bool made_up(const Message& message, std::uint64_t digest) {
-    constexpr std::uint32_t kMostData = std::uint32_t{1} << 28;
+  static bool is_generated_data(const Message& message, std::uint64_t digest) {
+    constexpr std::uint32_t kMaxData = std::uint32_t{1} << 28;
     const std::uint32_t size = message.length - message.head_size;
-    if (size > kMostData) return false;
+    if (size > kMaxData) return false;
     std::string filler(size, '\0');
     for (std::size_t at = 0; at < size; ++at)
       filler[at] = static_cast<char>((message.data >> (8 * (at % 8))) & 0xff);

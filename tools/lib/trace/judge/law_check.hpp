@@ -103,7 +103,8 @@ class LawCollector {
   std::vector<End> ends_;
   std::map<std::pair<Place, spec::Key>, std::size_t> current_;
   std::map<Name, std::vector<std::size_t>> named_;
-  std::set<unsigned> blind_;  // traces that have messages of a connection, but not its beginning
+  std::set<unsigned>
+      traces_without_beginning_;  // traces that have messages of a connection, but not its beginning
 };
 
 }  // namespace rtrs::sim

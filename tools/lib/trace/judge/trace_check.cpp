@@ -8,12 +8,12 @@ namespace {
 
 constexpr std::uint64_t kProgressEvery = 1 << 14;  // records
 
-void weigh(TraceCheck& check, const trace::Header& header) {
+void add_doubts(TraceCheck& check, const trace::Header& header) {
   using Status = trace::Reader::Status;
   if (check.status != Status::end)
     check.doubts.push_back("the trace could be read only up to byte " + std::to_string(check.stop.offset) +
                            ": " + check.stop.reason);
-  if ((header.flags & trace::partial) != 0 || check.coverage.beginningless != 0)
+  if ((header.flags & trace::partial) != 0 || check.coverage.without_beginning != 0)
     check.doubts.push_back("its beginning is missing, so much was possible before it");
   if ((header.flags & trace::action_counts) != 0)
     check.doubts.push_back(
@@ -22,7 +22,7 @@ void weigh(TraceCheck& check, const trace::Header& header) {
     check.doubts.push_back(
         "it has no wire notes, so messages were not judged; record it with the detail wire "
         "(trace_detail=wire)");
-  if (check.coverage.machines + check.coverage.beginningless == 0 && check.coverage.wire != 0)
+  if (check.coverage.machines + check.coverage.without_beginning == 0 && check.coverage.wire != 0)
     check.judged.push_back("a capture: only what was on the wire");
   if (check.wire.gaps != 0)
     check.doubts.push_back(std::to_string(check.wire.gaps) +
@@ -41,7 +41,7 @@ void weigh(TraceCheck& check, const trace::Header& header) {
     check.doubts.push_back("it has no event that a rule looks at");
   if (check.coverage.events != 0)
     check.judged.push_back(std::to_string(check.coverage.events) + " inputs and actions of " +
-                           std::to_string(check.coverage.machines + check.coverage.beginningless) +
+                           std::to_string(check.coverage.machines + check.coverage.without_beginning) +
                            " machines");
   if (check.coverage.wire != 0)
     check.judged.push_back(std::to_string(check.coverage.wire) + " wire notes of " +
@@ -96,7 +96,7 @@ TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckPro
   check.most_states = checker.findings().most_states();
   check.coverage = checker.coverage();
   check.wire = checker.wire().counts();
-  weigh(check, reader.header());
+  add_doubts(check, reader.header());
   return check;
 }
 

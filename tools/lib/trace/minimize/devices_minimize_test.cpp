@@ -36,7 +36,7 @@ class DevicesMinimizeTest : public ::testing::Test {
     ADD_FAILURE() << "no seed has such devices";
     return {};
   }
-  static bool ten_ended_well(const ClientDevicesInputs& devices) {
+  static bool ten_succeeded(const ClientDevicesInputs& devices) {
     return std::count_if(devices.actions.begin(), devices.actions.end(), [](const auto& action) {
              const auto* judged = event_if<trace::IoJudged>(action);
              return judged != nullptr && judged->disposition == rnbd::Disposition::ok;
@@ -45,7 +45,7 @@ class DevicesMinimizeTest : public ::testing::Test {
   // Returns a trace from a world with two disks and without faults, so that a short run is easy to find.
   // `wanted`: additional condition.
   template <class Devices>
-  MachineTrace recorded_in_peace(const std::string& side, bool (*wanted)(const Devices&) = nullptr) {
+  MachineTrace recorded_without_faults(const std::string& side, bool (*wanted)(const Devices&) = nullptr) {
     sim::Setups setups;
     std::string why;
     const auto directed = sim::parse_scenarios(
@@ -129,7 +129,7 @@ TEST_F(DevicesMinimizeTest, AnyPartOfAServersRunIsARunOfItsDevices) {
 
 // The other core does not report a successful IO.
 TEST_F(DevicesMinimizeTest, AnIoOfAClientThatAnotherCoreJudgedNeedsItsDeviceOnly) {
-  const MachineTrace machine = recorded<ClientDevicesInputs>(".client1.rtrc", ten_ended_well);
+  const MachineTrace machine = recorded<ClientDevicesInputs>(".client1.rtrc", ten_succeeded);
   const auto& trace = std::get<ClientDevicesInputs>(machine.machine);
   for (auto last = static_cast<std::uint32_t>(trace.inputs.size()); last-- > 30;) {
     auto actions = actions_of(trace, last);
@@ -150,7 +150,7 @@ TEST_F(DevicesMinimizeTest, AnIoOfAClientThatAnotherCoreJudgedNeedsItsDeviceOnly
 
 // The other core does not respond to a request whose storage operation is done.
 TEST_F(DevicesMinimizeTest, AnAnswerOfAServerThatIsMissingNeedsItsRequestsOnly) {
-  const MachineTrace machine = recorded_in_peace<ServerDevicesInputs>(".server.rtrc");
+  const MachineTrace machine = recorded_without_faults<ServerDevicesInputs>(".server.rtrc");
   const auto& trace = std::get<ServerDevicesInputs>(machine.machine);
   for (auto last = static_cast<std::uint32_t>(trace.inputs.size()); last-- > 30;) {
     auto actions = actions_of(trace, last);
@@ -173,7 +173,7 @@ TEST_F(DevicesMinimizeTest, AnAnswerOfAServerThatIsMissingNeedsItsRequestsOnly) 
 
 // The other core reports a device change twice. The extra action must have the handle of the shorter run.
 TEST_F(DevicesMinimizeTest, AnActionThatThisCoreDoesNotTakeNamesADeviceOfTheShorterRun) {
-  const MachineTrace machine = recorded<ClientDevicesInputs>(".client1.rtrc", ten_ended_well);
+  const MachineTrace machine = recorded<ClientDevicesInputs>(".client1.rtrc", ten_succeeded);
   const auto& trace = std::get<ClientDevicesInputs>(machine.machine);
   for (auto last = static_cast<std::uint32_t>(trace.inputs.size()); last-- > 1;) {
     const auto* io = event_if<trace::IoBegun>(trace.inputs[last]);
@@ -201,7 +201,7 @@ TEST_F(DevicesMinimizeTest, AnOperationThatThisCoreDoesNotBeginHasTheNumberOfThe
     return done != nullptr && done->operation != 0;
   };
   const MachineTrace machine =
-      recorded_in_peace<ServerDevicesInputs>(".server.rtrc", [](const ServerDevicesInputs& devices) {
+      recorded_without_faults<ServerDevicesInputs>(".server.rtrc", [](const ServerDevicesInputs& devices) {
         return std::any_of(devices.inputs.begin(), devices.inputs.end(), kEndsBesideAnother);
       });
   const auto& trace = std::get<ServerDevicesInputs>(machine.machine);

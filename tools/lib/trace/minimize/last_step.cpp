@@ -75,20 +75,20 @@ std::string words(const AnyAction& action) {
 }
 
 // First difference between two steps, independent of identifiers.
-struct Parting {
+struct StepDifference {
   std::size_t at = 0;                                 // index of the action
   std::size_t recorded = kNothing, rerun = kNothing;  // kinds of the action
   std::size_t field = kNothing;                       // first different field, if the kinds are equal
   static constexpr std::size_t kNothing = ~std::size_t{0};
-  bool looks_like(const Parting& other) const {
+  bool looks_like(const StepDifference& other) const {
     return recorded == other.recorded && rerun == other.rerun && field == other.field;
   }
 };
 
 template <class Actions>
-std::optional<Parting> parting_of(const Actions& recorded, const Actions& rerun) {
+std::optional<StepDifference> step_difference(const Actions& recorded, const Actions& rerun) {
   for (std::size_t at = 0; at < std::max(recorded.size(), rerun.size()); ++at) {
-    Parting parting;
+    StepDifference parting;
     parting.at = at;
     if (at < recorded.size()) parting.recorded = kind_of(recorded[at]);
     if (at < rerun.size()) parting.rerun = kind_of(rerun[at]);
@@ -160,7 +160,7 @@ auto recorded_actions(const Machine& trace, std::size_t input) {
 struct LastStep::Search {
   virtual ~Search() = default;
   virtual std::optional<Candidate> attempt(const Inputs&, const MachineTrace& as) const = 0;
-  std::optional<Parting> parting;
+  std::optional<StepDifference> parting;
   std::optional<std::uint64_t> hidden_since;
   std::uint32_t last = 0;              // index of the first input with different actions
   std::optional<std::uint32_t> cause;  // index of the first input with a different state
@@ -169,7 +169,7 @@ struct LastStep::Search {
 };
 
 // Number of inputs between two checks of the time.
-constexpr std::uint32_t kBetweenLooks = 256;
+constexpr std::uint32_t kInputsPerTimeCheck = 256;
 
 namespace {
 
@@ -216,7 +216,7 @@ class SearchIn final : public Base {
     Player player = player_of(trace);
     typename Player::Actions list;
     for (std::uint32_t number = 0; number < trace.inputs.size(); ++number) {
-      this->out_of_time = over && number % kBetweenLooks == kBetweenLooks - 1 && over();
+      this->out_of_time = over && number % kInputsPerTimeCheck == kInputsPerTimeCheck - 1 && over();
       if (this->out_of_time) return;
       const InputMeta& meta = trace.metas[number];
       const auto fed = player.prepare(trace.inputs[number], number, meta);
@@ -225,7 +225,7 @@ class SearchIn final : public Base {
       player.step(*fed, list);
       rerun_.assign(list.begin(), list.end());
       recorded_ = recorded_actions(trace, number);
-      this->parting = parting_of(recorded_, rerun_);
+      this->parting = step_difference(recorded_, rerun_);
       if (this->parting) {
         const std::size_t at = this->parting->at;
         if (at < recorded_.size()) this->recorded = words(recorded_[at]);
@@ -278,7 +278,7 @@ class SearchIn final : public Base {
       if (!named) return std::nullopt;
       actions.push_back(*named);
     }
-    const auto parted = parting_of(actions, here);
+    const auto parted = step_difference(actions, here);
     if (!parted || !parted->looks_like(*this->parting)) return std::nullopt;
     candidate.actions = std::move(actions);
     return std::move(candidate);

@@ -80,7 +80,7 @@ class Minimizer {
       result_.damage = loaded->damage;
       if (options_.looks != Looks::replay) found = by_rerun(*loaded);
       if (!found && may_differ()) found = by_last_step(*loaded);
-    } else if (options_.judge || !by_records || !begins_in_the_middle()) {
+    } else if (options_.judge || !by_records || !lacks_beginning()) {
       result_.error = loaded.error();
     }
     // Removing single records is the last resort, because the records of a machine depend on each other.
@@ -108,7 +108,7 @@ class Minimizer {
 
   // Returns true if the trace lacks its beginning or its actions. Then no core can be run on it, but it can
   // still violate the specification.
-  bool begins_in_the_middle() const {
+  bool lacks_beginning() const {
     trace::MemorySource source(bytes_);
     trace::Reader reader(source);
     return reader.open() == trace::Reader::Status::ok &&
@@ -225,7 +225,7 @@ class Minimizer {
       Inputs kept = first_numbers(last.inputs());
       const auto whole = last.attempt(kept, machine);
       if (!whole) continue;
-      const auto broken = written_and_judged(machine, *whole);
+      const auto broken = write_and_judge(machine, *whole);
       if (!result_.error.empty()) return false;
       result_.failure = last.failure();
       thin_last_step(probe, last, machine, std::move(kept), broken);
@@ -242,7 +242,7 @@ class Minimizer {
       if (probe.run(as, given)) return std::nullopt;
       auto candidate = last.attempt(given, as);
       if (!candidate) return std::nullopt;
-      const auto fault = written_and_judged(as, *candidate);
+      const auto fault = write_and_judge(as, *candidate);
       if (fault.has_value() != broken.has_value()) return std::nullopt;
       if (fault && (fault->failure != broken->failure || fault->count > broken->count)) return std::nullopt;
       tell(candidate->inputs.size());
@@ -259,7 +259,7 @@ class Minimizer {
     describe(machine, kept.size(), written.records);
   }
 
-  std::optional<Fault> written_and_judged(const MachineTrace& machine, const LastStep::Candidate& candidate) {
+  std::optional<Fault> write_and_judge(const MachineTrace& machine, const LastStep::Candidate& candidate) {
     RunOptions options;
     options.last_actions = &candidate.actions;
     const Written written = write_run(machine, candidate.inputs, path(), options);

@@ -49,7 +49,7 @@ class Conversation {
   }
   // Records the input as another core would: without Complete actions.
   template <class Input>
-  void feed_forgetting(Input input) {
+  void feed_without_completions(Input input) {
     step(input);
     ClientActions other;
     for (const ClientAction& action : actions_)
@@ -157,7 +157,7 @@ TEST_F(MinimizeTest, AStepOfAnotherCoreIsKeptAsItWasRecorded) {
     Conversation talk(directory + "/a.rtrc");
     converse(talk);
     const ImmReceived response = talk.submitted(0, 2);
-    talk.feed_forgetting(response);
+    talk.feed_without_completions(response);
   }
   MinimizeOptions options;
   options.directory = directory;
@@ -178,7 +178,7 @@ TEST_F(MinimizeTest, WhereTimeIsOverTheFailureIsWrittenAsLongAsItIs) {
     Conversation talk(directory + "/a.rtrc");
     converse(talk);
     const ImmReceived response = talk.submitted(0, 2);
-    talk.feed_forgetting(response);
+    talk.feed_without_completions(response);
   }
   MinimizeOptions options;
   options.directory = directory;

@@ -272,7 +272,7 @@ std::string JsonImporter::line(std::string_view text) {
 }
 
 // EINVAL and EOVERFLOW of the writer mean that the line is invalid; other errors come from the sink.
-std::string JsonImporter::cannot_write(int error) {
+std::string JsonImporter::write_failure(int error) {
   if (error != EINVAL && error != EOVERFLOW) write_error_ = error;
   return std::strerror(error);
 }
@@ -286,7 +286,7 @@ std::string JsonImporter::header_line(const Line& line) {
   if (bytes.empty()) return "the header is too long";
   const auto* tlvs = reinterpret_cast<const std::uint8_t*>(bytes.data()) + kPreambleSize;
   if (const char* why = parse_header({tlvs, bytes.size() - kPreambleSize - kCrcSize}, check)) return why;
-  if (const int error = writer_.start(header_)) return cannot_write(error);
+  if (const int error = writer_.start(header_)) return write_failure(error);
   started_ = true;
   return {};
 }
@@ -313,7 +313,7 @@ std::string JsonImporter::record_line(const Line& line) {
   const int error = writer_.append_values(*event, static_cast<InstanceId>(instance),
                                           get_unsigned<std::uint64_t>(json.at("time")), values);
   if (error == EINVAL) return "a field is out of range";
-  return error == 0 ? std::string() : cannot_write(error);
+  return error == 0 ? std::string() : write_failure(error);
 }
 
 std::string JsonImporter::end_line(const Line& line) {
@@ -330,7 +330,7 @@ std::string JsonImporter::end_line(const Line& line) {
 std::string JsonImporter::finish() {
   if (!started_) return "the header line is missing";
   const int error = ended_ ? writer_.finish() : writer_.flush();
-  return error == 0 ? std::string() : cannot_write(error);
+  return error == 0 ? std::string() : write_failure(error);
 }
 
 }  // namespace rtrs::trace

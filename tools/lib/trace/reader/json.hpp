@@ -38,7 +38,7 @@ class JsonImporter {
   std::string header_line(const Line& line);
   std::string record_line(const Line& line);
   std::string end_line(const Line& line);
-  std::string cannot_write(int error);
+  std::string write_failure(int error);
 
   Writer writer_;
   Header header_;

@@ -13,7 +13,7 @@ namespace {
 
 namespace rnbd = wire::rnbd;
 
-std::string as_it_is(const char* what, wire::Refusal why, wire::Bytes bytes) {
+std::string raw_text(const char* what, wire::Refusal why, wire::Bytes bytes) {
   return std::string(what) + " (" + to_string(why) + ") " +
          hex_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
@@ -91,7 +91,7 @@ bool is_rnbd_request(wire::Bytes header) {
 }
 
 std::string rnbd_request_words(wire::Bytes header, const RnbdNames& names) {
-  const auto refused = [header](wire::Refusal why) { return as_it_is("no message of RNBD", why, header); };
+  const auto refused = [header](wire::Refusal why) { return raw_text("no message of RNBD", why, header); };
   const auto type = rnbd::message_type(header);
   if (!type) return refused(type.why);
   switch (type.value) {
@@ -120,7 +120,7 @@ std::string rnbd_request_words(wire::Bytes header, const RnbdNames& names) {
 
 std::string rnbd_response_words(wire::Bytes response, const RnbdNames& names) {
   if (response.empty()) return {};
-  const auto refused = [response](wire::Refusal why) { return as_it_is("no answer of RNBD", why, response); };
+  const auto refused = [response](wire::Refusal why) { return raw_text("no answer of RNBD", why, response); };
   const auto type = rnbd::message_type(response);
   if (!type) return refused(type.why);
   if (type.value == rnbd::MsgType::sess_info_rsp) {

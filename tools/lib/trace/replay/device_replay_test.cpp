@@ -91,7 +91,7 @@ constexpr rnbd::IoNature kWrite{true, false, false};
 constexpr rnbd::IoNature kFlush{false, false, true};
 
 // Gives each input at least once: IO, a server restart that loses the cache, and invalid names.
-void tell_story(RecordedDevices& devices) {
+void feed_all_inputs(RecordedDevices& devices) {
   EXPECT_EQ(devices.step(rnbd::MapRequested{"", wire::rnbd::AccessMode::read_only}).error, 22);
   EXPECT_NE(devices.step(rnbd::MapRequested{std::string_view("a\0b", 3), {}}).error, 0);
   EXPECT_NE(devices.step(rnbd::MapRequested{std::string(300, 'n'), {}}).error, 0);
@@ -135,19 +135,19 @@ class DeviceReplay : public ::testing::Test {
     Recorder recorder;
     EXPECT_EQ(recorder.open_file(path("t").c_str(), {}, {Detail::machines, 1}), 0);
     RecordedDevices devices(recorder);
-    tell_story(devices);
+    feed_all_inputs(devices);
     EXPECT_EQ(recorder.close_file(), 0);
     return bytes_of(path("t"));
   }
   // Changes to a trace: record `left_out` is removed; field `field` of record `changed` is passed to
   // `change`.
-  struct Doctored {
+  struct TraceEdit {
     std::uint64_t left_out = kNever;
     std::uint64_t changed = kNever;
     std::size_t field = 0;
     std::function<void(Value&)> change = [](Value& value) { value.number ^= 1; };
   };
-  static std::string doctored(const std::string& trace, const Doctored& how) {
+  static std::string edited_trace(const std::string& trace, const TraceEdit& how) {
     MemorySource source(trace);
     Reader reader(source);
     EXPECT_EQ(reader.open(), Reader::Status::ok);
@@ -215,7 +215,7 @@ TEST_F(DeviceReplay, InWords) {
 TEST_F(DeviceReplay, ADumpOfTheRing) {
   Recorder recorder;
   RecordedDevices devices(recorder);
-  tell_story(devices);
+  feed_all_inputs(devices);
   ASSERT_EQ(recorder.dump_ring(path("ring").c_str(), {}), 0);
   const ReplayResult result = replayed_bytes(bytes_of(path("ring")));
   ASSERT_EQ(result.verdict, Verdict::identical) << result.why << result.divergence.rerun;
@@ -278,7 +278,7 @@ TEST_F(DeviceReplay, AChangedFieldOfAnActionIsFound) {
         else
           value.number ^= 1;
       };
-      const ReplayResult result = replayed_bytes(doctored(trace, {kNever, record.seq, field, change}));
+      const ReplayResult result = replayed_bytes(edited_trace(trace, {kNever, record.seq, field, change}));
       EXPECT_EQ(result.verdict, Verdict::diverged) << record.seq << ' ' << field;
       EXPECT_EQ(result.divergence.seq, record.seq) << field;
       ++changed;
@@ -293,7 +293,7 @@ TEST_F(DeviceReplay, AChangedInputIsFound) {
   const std::string trace = story();
   const auto found = [&](const std::string& record, std::size_t field, std::function<void(Value&)> change) {
     const std::uint64_t seq = last_with(trace, record);
-    const ReplayResult result = replayed_bytes(doctored(trace, {kNever, seq, field, std::move(change)}));
+    const ReplayResult result = replayed_bytes(edited_trace(trace, {kNever, seq, field, std::move(change)}));
     EXPECT_EQ(result.verdict, Verdict::diverged) << record;
     EXPECT_EQ(result.divergence.input_seq, seq) << record;
   };
@@ -323,7 +323,7 @@ TEST_F(DeviceReplay, AForgottenReopenIsFound) {
     inputs.push_back(input);
   });
   ASSERT_GE(opens.size(), 3U);
-  const ReplayResult result = replayed_bytes(doctored(trace, {opens[1]}));
+  const ReplayResult result = replayed_bytes(edited_trace(trace, {opens[1]}));
   EXPECT_EQ(result.verdict, Verdict::diverged);
   EXPECT_EQ(result.divergence.input_seq, inputs[1]);
   EXPECT_EQ(result.divergence.recorded, "no further action");

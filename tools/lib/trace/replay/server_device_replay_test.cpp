@@ -77,7 +77,7 @@ class RecordedServer {
 };
 
 // Causes each input and each action at least once.
-void tell_story(RecordedServer& server) {
+void feed_all_inputs(RecordedServer& server) {
   rnbd::Geometry geometry;
   geometry.nsectors = 1024;
   server.request(Direction::read, wire::rnbd::kSessInfoRspBytes,
@@ -124,7 +124,7 @@ class ServerDeviceReplay : public ::testing::Test {
     Recorder recorder;
     EXPECT_EQ(recorder.open_file(path("t").c_str(), {}, {Detail::machines, 1}), 0);
     RecordedServer server(recorder);
-    tell_story(server);
+    feed_all_inputs(server);
     EXPECT_EQ(recorder.close_file(), 0);
     return bytes_of("t");
   }
@@ -177,7 +177,7 @@ TEST_F(ServerDeviceReplay, ADumpOfTheRingAndALateFile) {
   Recorder recorder;
   {
     RecordedServer server(recorder);
-    tell_story(server);
+    feed_all_inputs(server);
     ASSERT_EQ(recorder.dump_ring(path("ring").c_str(), {}), 0);
     ASSERT_EQ(recorder.open_file(path("late").c_str(), {}, {Detail::machines, 1}), 0);
     server.step(rnbd::SyncFailed{1, 5});

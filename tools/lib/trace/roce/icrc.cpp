@@ -26,7 +26,7 @@ class Crc {
 };
 
 // Returns true for bytes that routers may change. The ICRC counts them as 0xff.
-bool changes_on_the_way(std::size_t at, std::size_t ip_header, bool ipv4) noexcept {
+bool may_change_in_transit(std::size_t at, std::size_t ip_header, bool ipv4) noexcept {
   if (at < ip_header) {
     if (ipv4) return at == 1 || at == 8 || at == 10 || at == 11;  // type of service, time to live, checksum
     return at <= 3 || at == 7;                                    // traffic class and flow label, hop limit
@@ -46,7 +46,7 @@ std::uint32_t icrc(Bytes ip, std::size_t ip_header) noexcept {
       crc.add(0x6f);  // only the version is kept
       continue;
     }
-    crc.add(changes_on_the_way(at, ip_header, ipv4) ? std::uint8_t{0xff} : load_be8(ip, at));
+    crc.add(may_change_in_transit(at, ip_header, ipv4) ? std::uint8_t{0xff} : load_be8(ip, at));
   }
   return crc.value();
 }

@@ -58,7 +58,7 @@ bool shows_client(const StoredNote& note) noexcept {
 }
 
 // Returns true for messages that both ends record.
-bool seen_by_both(const StoredNote& note) noexcept {
+bool is_recorded_by_both(const StoredNote& note) noexcept {
   return note.kind != StoredNote::Kind::cm && note.op != WireOp::write;
 }
 
@@ -130,15 +130,15 @@ void Recordings::join() {
 
 // Returns the number of messages that `to` received, if these are the first messages that `from` sent;
 // otherwise -1.
-std::int64_t Recordings::heard_of(const Half& from, const Half& to) const {
+std::int64_t Recordings::matching_messages(const Half& from, const Half& to) const {
   const auto& sent = files_[from.file].notes;
   std::size_t next = 0;
   std::int64_t count = 0;
   for (const std::uint32_t index : to.notes) {
     const StoredNote& note = files_[to.file].notes[index];
-    if (!seen_by_both(note) || note.kind != StoredNote::Kind::received) continue;
+    if (!is_recorded_by_both(note) || note.kind != StoredNote::Kind::received) continue;
     const auto is_next = [&](std::uint32_t one) {
-      return seen_by_both(sent[one]) && sent[one].kind == StoredNote::Kind::sent;
+      return is_recorded_by_both(sent[one]) && sent[one].kind == StoredNote::Kind::sent;
     };
     while (next < from.notes.size() && !is_next(from.notes[next])) ++next;
     if (next == from.notes.size()) return -1;
@@ -185,8 +185,8 @@ void Recordings::pair_halves() {
       // client received and with the same messages. If several are equal, it is the first.
       const auto rank = [this, half, &answer_of](std::uint32_t one) {
         const bool answered = answer_of(half) == answer_of(one);
-        const std::int64_t forth = heard_of(halves_[half], halves_[one]);
-        const std::int64_t back = heard_of(halves_[one], halves_[half]);
+        const std::int64_t forth = matching_messages(halves_[half], halves_[one]);
+        const std::int64_t back = matching_messages(halves_[one], halves_[half]);
         return std::tuple(answered, forth >= 0 && back >= 0, forth + back);
       };
       const auto best = found->second.size() == 1
@@ -209,7 +209,7 @@ void Recordings::match(const Half& from, const Half& to) {
   std::vector<std::uint32_t> sent;
   for (const std::uint32_t index : from.notes) {
     const StoredNote& note = files_[from.file].notes[index];
-    if (seen_by_both(note) && note.kind == StoredNote::Kind::sent) sent.push_back(index);
+    if (is_recorded_by_both(note) && note.kind == StoredNote::Kind::sent) sent.push_back(index);
   }
   const std::uint32_t high = std::max(from.file, to.file);
   PairBounds& bounds = bounds_[{std::min(from.file, to.file), high}];
@@ -232,7 +232,7 @@ void Recordings::match(const Half& from, const Half& to) {
   };
   for (const std::uint32_t index : to.notes) {
     const StoredNote& note = files_[to.file].notes[index];
-    if (!seen_by_both(note) || note.kind != StoredNote::Kind::received) continue;
+    if (!is_recorded_by_both(note) || note.kind != StoredNote::Kind::received) continue;
     if (next == sent.size()) break;
     arrived(index, sent[next++]);
   }

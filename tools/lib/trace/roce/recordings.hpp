@@ -99,7 +99,7 @@ class Recordings {
   using HalfKey = std::tuple<std::uint32_t, InstanceId, ConKey>;
 
   std::uint32_t half_of(InstanceId instance, const StoredNote& note, const ConKey& key);
-  [[nodiscard]] std::int64_t heard_of(const Half& from, const Half& to) const;
+  [[nodiscard]] std::int64_t matching_messages(const Half& from, const Half& to) const;
   void pair_halves();
   void match(const Half& from, const Half& to);
   void align();

@@ -108,7 +108,7 @@ Recordings load_text(const std::string& text) {
 
 // Returns the number of a half among those with the same connect request. A server half has the number of its
 // client half, because with a duplicated request the server has more halves than the client.
-unsigned told_as(const Recordings& recordings, const Half& half, unsigned seen) {
+unsigned number_of_half(const Recordings& recordings, const Half& half, unsigned seen) {
   if (half.client) return seen;
   constexpr unsigned kDoubled = 1000;
   const auto& halves = recordings.halves();
@@ -135,7 +135,7 @@ Story told_by(const Recordings& recordings, bool client) {
     std::vector<std::byte> request = half.request;
     request.resize(wire::kConnReqBytes);
     const bool told = half.client == client && !half.request.empty();
-    lines.push_back(told ? &story[Name(request, told_as(recordings, half, seen[request]))] : nullptr);
+    lines.push_back(told ? &story[Name(request, number_of_half(recordings, half, seen[request]))] : nullptr);
     if (told) ++seen[request];
   }
   for (const Recordings::Told& told : recordings.story()) {

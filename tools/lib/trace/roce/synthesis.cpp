@@ -107,7 +107,7 @@ void Synthesis::cm(Link& link, const Half& half, const StoredNote& note) {
     case WireCmKind::dreq:
       // A client that disconnects has received all messages, on all connections of the path: when the first
       // connection ends, the server ends the others.
-      if (ends.client == ConnectionEnds::kNone && !note.cm_sent) client_was_there(link);
+      if (ends.client == ConnectionEnds::kNone && !note.cm_sent) acknowledge_all_to_client(link);
       return disconnect(link, half.client == note.cm_sent);
     case WireCmKind::closed:
       return;

@@ -33,7 +33,7 @@ struct SynthesisCounters {
   std::uint64_t messages = 0;
   std::uint64_t connections = 0;
   std::uint64_t without_setup = 0;    // connections whose setup is not in the trace
-  std::uint64_t made_up_reads = 0;    // reads whose data was generated, because no trace has it
+  std::uint64_t generated_reads = 0;  // reads whose data was generated, because no trace has it
   std::uint64_t unplaced_writes = 0;  // requests in a server's trace whose chunk address is unknown
 };
 
@@ -98,8 +98,8 @@ class Synthesis {
   void client_alone(Link& link, const StoredNote& note);
   void server_alone(Link& link, const StoredNote& note);
   void answered(Link& link, std::uint32_t awaited);
-  void client_was_there(const Link& link);
-  void put_in_place(const Link& link, const StoredNote& note, Message& message);
+  void acknowledge_all_to_client(const Link& link);
+  void set_request_address(const Link& link, const StoredNote& note, Message& message);
   void respond(Link& link, const StoredNote& note);
 
   // synthesis_packets.cpp: packets of messages

@@ -112,7 +112,7 @@ void Synthesis::respond(Link& link, const StoredNote& note) {
       carrier.rkey = read->second.key;
       carrier.payload.resize(read->second.len);
       if (!joined) post(link, false, data, false);
-      ++counters_.made_up_reads;
+      ++counters_.generated_reads;
     }
     attempt.reads.erase(read);
   }
@@ -124,7 +124,7 @@ void Synthesis::respond(Link& link, const StoredNote& note) {
 
 // The client has received everything: acknowledges all messages to the client, on all connections of the path
 // without a client trace.
-void Synthesis::client_was_there(const Link& link) {
+void Synthesis::acknowledge_all_to_client(const Link& link) {
   for (const std::uint32_t other : attempts_[link.attempt].connections)
     if (recordings_.connections()[other].client == ConnectionEnds::kNone)
       acknowledge_all(links_[other], false);
@@ -140,9 +140,10 @@ void Synthesis::server_alone(Link& link, const StoredNote& note) {
     return;
   }
   // A client that sends again has received all messages, because a failed connection ends its path.
-  client_was_there(link);
+  acknowledge_all_to_client(link);
   Message message = message_of(note);
-  if (message.op == Message::Op::write_imm && !message.payload.empty()) put_in_place(link, note, message);
+  if (message.op == Message::Op::write_imm && !message.payload.empty())
+    set_request_address(link, note, message);
   post(link, true, message, true);
   acknowledge_all(link, true);
 }
@@ -150,7 +151,7 @@ void Synthesis::server_alone(Link& link, const StoredNote& note) {
 // Sets the address of a request, which a server does not record, from the chunk's address and the immediate.
 // If the message begins at the start of the chunk, the immediate is the offset of the header. Otherwise the
 // header is searched at the end of the message, where other bytes can look like a header.
-void Synthesis::put_in_place(const Link& link, const StoredNote& note, Message& message) {
+void Synthesis::set_request_address(const Link& link, const StoredNote& note, Message& message) {
   const ChunkTable& chunks = attempts_[link.attempt].chunks;
   const auto chunk = chunks.chunk(note.imm);
   std::optional<RequestLayout> layout;

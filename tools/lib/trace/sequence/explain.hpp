@@ -50,8 +50,8 @@ class Explainer {
   bool is_of_devices(const Fields& record);
   void add_of_devices(const Fields& record);
   std::optional<InstanceId> session_of_devices(InstanceId instance) const;
-  bool say_at_delivery(const Fields& record, const std::string& words);
-  void say_message(const Fields& record, Step& step, std::uint32_t permit);
+  bool append_at_delivery(const Fields& record, const std::string& words);
+  void append_message(const Fields& record, Step& step, std::uint32_t permit);
   Connection& connection_of(Step& step) {
     return story_.connections[static_cast<std::size_t>(step.connection)];
   }

@@ -167,7 +167,7 @@ std::optional<InstanceId> Explainer::session_of_devices(InstanceId instance) con
 
 // Appends the text of a server request to the step that delivered it to storage. Returns false if there is no
 // such step.
-bool Explainer::say_at_delivery(const Fields& record, const std::string& words) {
+bool Explainer::append_at_delivery(const Fields& record, const std::string& words) {
   if (record.event() != "DeviceRequest" && record.event() != "LongDeviceRequest") return false;
   // A request number consists of session, chunk and serial (core/driver/block_server.cpp).
   const auto found = now_->delivered.find(static_cast<std::uint32_t>(record.number("request")));
@@ -180,7 +180,7 @@ bool Explainer::say_at_delivery(const Fields& record, const std::string& words) 
 // Appends the RNBD message in the wire note of a request to the titles of the note and of the step that sent
 // it. A session without block devices has other user headers, so a header that is not an RNBD message is not
 // an error.
-void Explainer::say_message(const Fields& record, Step& step, std::uint32_t permit) {
+void Explainer::append_message(const Fields& record, Step& step, std::uint32_t permit) {
   const wire::Bytes header = trace::user_header_of(message_in(record, "head"));
   if (header.empty()) return;
   const bool is_rnbd = trace::is_rnbd_request(header);
@@ -203,7 +203,7 @@ void Explainer::add_of_devices(const Fields& record) {
   if (session == by_instance_.end()) return;
   now_ = &session->second;
   const std::string title = row->title(record);
-  if (title.empty() || say_at_delivery(record, title)) return;
+  if (title.empty() || append_at_delivery(record, title)) return;
   Step step = step_of(record);
   step.machine = now_->machine;
   step.title = title;

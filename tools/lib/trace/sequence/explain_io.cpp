@@ -124,7 +124,7 @@ void Explainer::on_wire(const Fields& record, Step& step) {
     if (request && machine().depth != 0) {
       const std::uint32_t chunk = wire::decode_io_req(machine().depth, imm).buf_id;
       step.title = "IO_REQ for chunk " + std::to_string(chunk) + ", " + step.title;
-      say_message(record, step, chunk);
+      append_message(record, step, chunk);
     } else if (request) {
       step.title = "IO_REQ, " + step.title;
     } else {

@@ -129,7 +129,7 @@ TEST_F(Conversation, MessagesMeetThoughTheClocksDiffer) {
   EXPECT_NEAR(static_cast<double>(story.files[0].clock), static_cast<double>(kServerClock), 1e6);
 }
 
-TEST_F(Conversation, WhatNeverArrivedIsSaid) {
+TEST_F(Conversation, LostMessageIsShown) {
   const Story story = both();
   EXPECT_TRUE(find(story, "PostImm").lost);
   EXPECT_FALSE(find(story, "PostRequest").lost);
@@ -224,7 +224,7 @@ TEST_F(Conversation, ARequestIsFollowedToStorageAndBack) {
   EXPECT_EQ(story.steps[static_cast<std::size_t>(story.requests[0].last)].event, "Complete");
 }
 
-TEST_F(Conversation, AProcessThatBeginsAnewHasNoRequestsUnderWay) {
+TEST_F(Conversation, RestartedProcessHasNoRequestsInFlight) {
   Recorder recorder(64);
   ASSERT_EQ(recorder.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);
   recorder.begin(0, 0, MachineKind::client_session, ClientConfig{});

@@ -17,8 +17,8 @@ namespace {
 using sim::Step;
 using Verb = Step::Verb;
 
-constexpr std::uint32_t kMaxDisks = 8;   // per simulated client
-constexpr std::uint32_t kLongestIo = 8;  // sectors; short, so that several fit side by side on a disk
+constexpr std::uint32_t kMaxDisks = 8;     // per simulated client
+constexpr std::uint32_t kMaxIoLength = 8;  // sectors; short, so that several fit side by side on a disk
 constexpr std::uint32_t kDiskSectorBytes = wire::rnbd::kSectorBytes;
 // An action of the server's operator is assumed to happen this long before its first effect in the trace.
 constexpr Nanos kBefore = microseconds(100);
@@ -119,9 +119,9 @@ class Devices {
       io.value = input.nature.durable ? 1 : 0;
     }
     if (!input.nature.flushes) {
-      io.number = std::clamp<std::uint32_t>(bytes / kDiskSectorBytes, 1, kLongestIo);
+      io.number = std::clamp<std::uint32_t>(bytes / kDiskSectorBytes, 1, kMaxIoLength);
       // Neighbouring places on the disk, which are reused later.
-      io.time = count_++ % (sim::kSectorsOfADisk / 2 / kLongestIo) * kLongestIo;
+      io.time = count_++ % (sim::kSectorsOfADisk / 2 / kMaxIoLength) * kMaxIoLength;
     }
     add(input.now, io);
   }

@@ -104,7 +104,7 @@ class DeviceStoryTest : public ::testing::Test {
   }
   // Checks the most faithful world: the changes of each device begin with those of the trace, and IOs have
   // the same results, among them `shown`.
-  void ends_alike(const std::string& steps, const std::string& shown) {
+  void expect_same_endings(const std::string& steps, const std::string& shown) {
     const std::vector<Guess> guesses = told_by(steps);
     ASSERT_FALSE(guesses.empty());
     const Ending was = before.ending();
@@ -162,11 +162,11 @@ TEST_F(DeviceStoryTest, TheStepsAreThoseOfTheTrace) {
 }
 
 TEST_F(DeviceStoryTest, ADeviceThatIsTakenAwayAndHasAnotherSize) {
-  ends_alike(kTakenAway, "read " + std::to_string(ENOTCONN));
+  expect_same_endings(kTakenAway, "read " + std::to_string(ENOTCONN));
 }
 
 TEST_F(DeviceStoryTest, ADeviceThatIsRefused) {
-  ends_alike(
+  expect_same_endings(
       "forbid disk=0 number=1\nmap disk=0\nmap disk=1\npass time=1s\nforbid disk=0\nmap disk=0\npass "
       "time=1s\n"
       "disk_write disk=0 sectors=2\npass time=1s",
@@ -174,7 +174,7 @@ TEST_F(DeviceStoryTest, ADeviceThatIsRefused) {
 }
 
 TEST_F(DeviceStoryTest, ALossOfAllPathsUnderIo) {
-  ends_alike(
+  expect_same_endings(
       "map disk=0\npass time=1s\ndisk_write disk=0 sectors=8\nbreak_path path=0\nbreak_path "
       "path=1\nlink_down\n"
       "disk_write disk=0 sectors=8 sector=8\nlink_up\npass time=2s\ndisk_flush disk=0\npass time=1s",
@@ -182,7 +182,7 @@ TEST_F(DeviceStoryTest, ALossOfAllPathsUnderIo) {
 }
 
 TEST_F(DeviceStoryTest, AFlushThatFails) {
-  ends_alike(
+  expect_same_endings(
       "map disk=0\npass time=1s\ndisk_write disk=0 sectors=8\npass time=1s\nfail_sync disk=0\ndisk_flush "
       "disk=0\n"
       "pass time=1s\ndisk_flush disk=0\npass time=1s",

@@ -49,7 +49,7 @@ class Story {
     const Nanos i = trace_.config.heartbeat.interval;
     s.directed = true;
     s.paths = static_cast<std::uint32_t>(std::max<std::size_t>(paths_.size(), 1));
-    s.other_server = last_leads_astray();
+    s.other_server = last_path_leads_to_other_server();
     if (s.other_server) --s.paths;
     s.interval = i;
     s.client = trace_.config;
@@ -97,7 +97,7 @@ class Story {
   }
   // Returns true if the last path leads to another server. In a simulated world, only the last path can do
   // so.
-  bool last_leads_astray() const {
+  bool last_path_leads_to_other_server() const {
     if (paths_.size() < 2) return false;
     const auto last = strange_.find(*paths_.rbegin());
     return last != strange_.end() && last->second >= 2 && joined_.count(last->first) == 0;

@@ -50,19 +50,19 @@ class Story {
     return *this;
   }
 
-  Story& asks_to_open(std::uint64_t token, const char* name, AccessMode mode = AccessMode::read_write) {
+  Story& sends_open(std::uint64_t token, const char* name, AccessMode mode = AccessMode::read_write) {
     wire::rnbd::Open open{mode, wire::make_name(name).value};
     std::array<std::byte, wire::rnbd::kOpenBytes> header{};
     EXPECT_NE(wire::rnbd::encode(open, header), 0U);
     return sends(token, header);
   }
-  Story& asks_to_close(std::uint64_t token, std::uint32_t id) {
+  Story& sends_close(std::uint64_t token, std::uint32_t id) {
     std::array<std::byte, wire::rnbd::kCloseBytes> header{};
     EXPECT_NE(wire::rnbd::encode(wire::rnbd::Close{id}, header), 0U);
     return sends(token, header);
   }
-  Story& is_told(std::uint64_t token, std::uint16_t peer_errno, std::uint32_t id = 0,
-                 std::uint64_t nsectors = 2048) {
+  Story& is_answered(std::uint64_t token, std::uint16_t peer_errno, std::uint32_t id = 0,
+                     std::uint64_t nsectors = 2048) {
     MessageDone done{};
     done.token = token;
     done.peer_errno = peer_errno;
@@ -148,11 +148,11 @@ std::string moments_of(const Workload& work) {
 
 TEST(Workload, RequestsAndAnswersInTheirOrder) {
   Story story;
-  story.begin().asks_to_open(1, "d").is_told(1, 0, 9, 4096);
+  story.begin().sends_open(1, "d").is_answered(1, 0, 9, 4096);
   story.submits(0).posts(0, 9, Opcode::read, 8, 4096);
   story.submits(1, 3).posts(1, 9, Opcode::write, 16, 512, std::string(512, 'x'));
   story.completes(1).completes(0, Errc::peer_error, EIO);
-  story.asks_to_close(2, 9).is_told(2, 0);
+  story.sends_close(2, 9).is_answered(2, 0);
   const auto work = story.read();
   ASSERT_TRUE(work) << work.error();
   EXPECT_EQ(work->devices, std::vector<std::string>{"d"});
@@ -182,7 +182,7 @@ TEST(Workload, RequestsAndAnswersInTheirOrder) {
 
 TEST(Workload, WhatIsSentAgainOnAnotherPathIsOneRequest) {
   Story story;
-  story.begin().asks_to_open(1, "d").is_told(1, 0, 9);
+  story.begin().sends_open(1, "d").is_answered(1, 0, 9);
   story.submits(0).posts(0, 9, Opcode::read, 8, 4096).posts(0, 9, Opcode::read, 8, 4096, "", 1).completes(0);
   const auto work = story.read();
   ASSERT_TRUE(work) << work.error();
@@ -191,7 +191,7 @@ TEST(Workload, WhatIsSentAgainOnAnotherPathIsOneRequest) {
 
 TEST(Workload, WhatNoServerAnsweredHasNoAnswer) {
   Story story;
-  story.begin().asks_to_open(1, "d").is_told(1, 0, 9);
+  story.begin().sends_open(1, "d").is_answered(1, 0, 9);
   story.submits(0).completes(0, Errc::no_path);
   story.submits(0).posts(0, 9, Opcode::flush, 0, 0).completes(0, Errc::no_path);
   story.submits(1).posts(1, 9, Opcode::read, 0, 512);
@@ -205,13 +205,13 @@ TEST(Workload, WhatNoServerAnsweredHasNoAnswer) {
 
 TEST(Workload, AfterALostLinkTheSameDeviceIsOpenedAgain) {
   Story story;
-  story.begin().asks_to_open(1, "d").is_told(1, 0, 9);
-  story.asks_to_open(2, "d").is_told(2, 0, 12);
+  story.begin().sends_open(1, "d").is_answered(1, 0, 9);
+  story.sends_open(2, "d").is_answered(2, 0, 12);
   story.submits(0).posts(0, 12, Opcode::read, 0, 512).completes(0);
-  story.asks_to_close(3, 12).is_told(3, 0);
-  story.asks_to_open(4, "d").is_told(4, 0, 13);
-  story.asks_to_open(5, "e").is_told(5, ENOENT);
-  story.asks_to_open(6, "e").is_told(6, 0, 14);
+  story.sends_close(3, 12).is_answered(3, 0);
+  story.sends_open(4, "d").is_answered(4, 0, 13);
+  story.sends_open(5, "e").is_answered(5, ENOENT);
+  story.sends_open(6, "e").is_answered(6, 0, 14);
   const auto work = story.read();
   ASSERT_TRUE(work) << work.error();
   EXPECT_EQ(moments_of(*work),
@@ -223,10 +223,10 @@ TEST(Workload, AfterALostLinkTheSameDeviceIsOpenedAgain) {
 
 TEST(Workload, AMessageOnThePermitOfIoIsNoIo) {
   Story story;
-  story.begin().asks_to_open(1, "d");
+  story.begin().sends_open(1, "d");
   Submitted service{};
   service.service = true;
-  story.put(kClient, service).completes(0).is_told(1, 0, 9);
+  story.put(kClient, service).completes(0).is_answered(1, 0, 9);
   story.submits(0).posts(0, 9, Opcode::read, 0, 512).completes(0);
   const auto work = story.read();
   ASSERT_TRUE(work) << work.error();
@@ -245,7 +245,7 @@ TEST(Workload, WhatCannotBeAskedAgainSaysWhy) {
   idle.begin();
   EXPECT_EQ(why(idle), "no device was opened and no IO was asked for");
   Story machines;
-  machines.begin().asks_to_open(1, "d").is_told(1, 0, 9).submits(0).completes(0);
+  machines.begin().sends_open(1, "d").is_answered(1, 0, 9).submits(0).completes(0);
   EXPECT_EQ(why(machines),
             "it does not say what went over the wire; record with trace_detail=wire or payload");
   Story other;
@@ -261,7 +261,7 @@ TEST(Workload, WhatCannotBeAskedAgainSaysWhy) {
   two.begin().put(2, trace::BeginClient{});
   EXPECT_EQ(why(two), "it has several clients; record each client in a separate trace");
   Story odd;
-  odd.begin().asks_to_open(1, "d").is_told(1, 0);
+  odd.begin().sends_open(1, "d").is_answered(1, 0);
   EXPECT_EQ(why(odd), "the answer to the opening of a device cannot be read");
 }
 

@@ -5,13 +5,13 @@
 
 #include "conformance/adapters/test_two_ends.hpp"
 
-namespace rtrs::conformance::leftovers_test {
+namespace rtrs::conformance::pending_work_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
 using mock_hca::Told;
 
-class Leftovers : public TwoEnds {
+class PendingWorkTest : public TwoEnds {
  protected:
   static constexpr std::size_t kMany = 100;  // more than one read of a completion queue returns
   static ConnectionParams many() {
@@ -24,7 +24,7 @@ class Leftovers : public TwoEnds {
   void connected(const mock_hca::Profile& adapter = mock_hca::mlx5()) {
     open({adapter});
     listen(kAddress);
-    ASSERT_NO_FATAL_FAILURE(connect_whole(kAddress, kNear, kFar, many()));
+    ASSERT_NO_FATAL_FAILURE(connect_both_ends(kAddress, kNear, kFar, many()));
     ASSERT_TRUE(carries());
     poll_both();
   }
@@ -61,7 +61,7 @@ class Leftovers : public TwoEnds {
   }
 };
 
-TEST_F(Leftovers, WhatArrivedIsToldBeforeTheEnd) {
+TEST_F(PendingWorkTest, ArrivedDataIsReportedBeforeTheLoss) {
   ASSERT_NO_FATAL_FAILURE(connected());
   client.fabric->post_receive(kNear, kMany, 0);
   poll_both();
@@ -73,12 +73,12 @@ TEST_F(Leftovers, WhatArrivedIsToldBeforeTheEnd) {
 }
 
 // Completions may still be in the device's queue, already read, or read when another connection closed.
-TEST_F(Leftovers, WhatWasDoneIsCountedOnce) {
+TEST_F(PendingWorkTest, CompletedWorkIsCountedOnce) {
   for (const unsigned looks : {0U, 1U, 2U, 3U, 4U, 5U}) {
     for (const bool other_first : {false, true}) {
       ASSERT_NO_FATAL_FAILURE(connected());
       server.fabric->post_receive(kFar, kMany, 0);
-      ASSERT_NO_FATAL_FAILURE(connect_whole(kAddress, kNearAgain, kFarAgain, many()));
+      ASSERT_NO_FATAL_FAILURE(connect_both_ends(kAddress, kNearAgain, kFarAgain, many()));
       poll_both();
       const std::uint64_t before = client.fabric->stats().dropped_completions;
       ASSERT_NO_FATAL_FAILURE(send(client, kNear, kMany, true));
@@ -93,7 +93,7 @@ TEST_F(Leftovers, WhatWasDoneIsCountedOnce) {
 }
 
 // An adapter that does not clean its completion queue reports the work after the queue pair was destroyed.
-TEST_F(Leftovers, WhatIsToldLateWasDone) {
+TEST_F(PendingWorkTest, WhatIsToldLateWasDone) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::rxe()));
   WorkRequest work;
   work.key = kNear;
@@ -106,7 +106,7 @@ TEST_F(Leftovers, WhatIsToldLateWasDone) {
   EXPECT_EQ(client.fabric->stats().discarded_work, 0U);
 }
 
-TEST_F(Leftovers, WhatArrivedIsDroppedOnce) {
+TEST_F(PendingWorkTest, WhatArrivedIsDroppedOnce) {
   for (const unsigned looks : {0U, 3U, 4U}) {
     ASSERT_NO_FATAL_FAILURE(connected());
     client.fabric->post_receive(kNear, kMany, 0);
@@ -123,7 +123,7 @@ TEST_F(Leftovers, WhatArrivedIsDroppedOnce) {
 }
 
 // try_wait() read some completions; more arrive afterwards and must be reported before the connection's end.
-TEST_F(Leftovers, WhatCameAfterTheLastLookIsToldBeforeTheEnd) {
+TEST_F(PendingWorkTest, WhatCameAfterTheLastLookIsToldBeforeTheEnd) {
   ASSERT_NO_FATAL_FAILURE(connected());
   client.fabric->post_receive(kNear, 11, 0);
   poll_both();
@@ -134,7 +134,7 @@ TEST_F(Leftovers, WhatCameAfterTheLastLookIsToldBeforeTheEnd) {
   EXPECT_EQ(arrives_before_the_end(), 11U);
 }
 
-TEST_F(Leftovers, OnALostConnectionNothingIsTakenBack) {
+TEST_F(PendingWorkTest, LostConnectionInvalidatesNothing) {
   ASSERT_NO_FATAL_FAILURE(connected());
   const auto memory = server.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -149,7 +149,7 @@ TEST_F(Leftovers, OnALostConnectionNothingIsTakenBack) {
   EXPECT_EQ(server.count(Kind::chunk_invalidated, kFar), 0U);
 }
 
-TEST_F(Leftovers, ARenewedKeyGoesOutWithTheNextPoll) {
+TEST_F(PendingWorkTest, ARenewedKeyGoesOutWithTheNextPoll) {
   ASSERT_NO_FATAL_FAILURE(connected());
   const auto memory = server.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -166,7 +166,7 @@ TEST_F(Leftovers, ARenewedKeyGoesOutWithTheNextPoll) {
 
 // The last free 64-byte buffers are used up, so the receive must get a buffer of the requested, different
 // size.
-TEST_F(Leftovers, AReceiveIsAsLongAsItWasAskedFor) {
+TEST_F(PendingWorkTest, AReceiveIsAsLongAsItWasAskedFor) {
   ASSERT_NO_FATAL_FAILURE(connected());
   for (unsigned i = 0; i < 7; ++i) ASSERT_TRUE(carries());  // eight of 64 bytes are free again
   for (unsigned i = 0; i < 2; ++i) server.fabric->post_receive(kFar, 1, 256);
@@ -182,7 +182,7 @@ TEST_F(Leftovers, AReceiveIsAsLongAsItWasAskedFor) {
 }
 
 // Receives are posted one by one, more than one call hands to the device.
-TEST_F(Leftovers, ReceivesMayBeManyBetweenTwoPolls) {
+TEST_F(PendingWorkTest, ReceivesMayBeManyBetweenTwoPolls) {
   ASSERT_NO_FATAL_FAILURE(connected());
   for (unsigned round = 0; round < 3; ++round) {
     for (std::size_t i = 0; i < kMany; ++i) server.fabric->post_receive(kFar, 1, 0);
@@ -194,7 +194,7 @@ TEST_F(Leftovers, ReceivesMayBeManyBetweenTwoPolls) {
   }
 }
 
-TEST_F(Leftovers, NobodyIsKeptAwakeByAQueueOfADeviceThatIsGone) {
+TEST_F(PendingWorkTest, QueueOfARemovedDeviceDoesNotPreventSleep) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::take_out(0, Told::fatal);
   take(client, Kind::connection_lost, kNear);
@@ -206,7 +206,7 @@ TEST_F(Leftovers, NobodyIsKeptAwakeByAQueueOfADeviceThatIsGone) {
   EXPECT_TRUE(sleeps);
 }
 
-TEST_F(Leftovers, AnOverrunQueueIsNoDeviceThatIsGone) {
+TEST_F(PendingWorkTest, OverrunQueueIsNoRemovedDevice) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::overrun_last_queue();
   SeenEvent lost;
@@ -216,7 +216,7 @@ TEST_F(Leftovers, AnOverrunQueueIsNoDeviceThatIsGone) {
   EXPECT_EQ(lost.reason, Reason::transport_error);
 }
 
-TEST_F(Leftovers, AConnectionInTheMakingIsNotLostBeforeItIsThere) {
+TEST_F(PendingWorkTest, AConnectionInTheMakingIsNotLostBeforeItIsThere) {
   enum { told, overrun, failed };
   for (const auto how : {told, overrun, failed}) {
     ASSERT_NO_FATAL_FAILURE(connected());
@@ -225,7 +225,7 @@ TEST_F(Leftovers, AConnectionInTheMakingIsNotLostBeforeItIsThere) {
                            params(), {});
     client.fabric->post_receive(kNearAgain, 4, 64);
     for (unsigned i = 0; i < 80; ++i) poll(client);  // its request has reached the server
-    if (how == told) mock_hca::tell_of_last_queue_pair(IBV_EVENT_QP_FATAL);
+    if (how == told) mock_hca::raise_on_last_queue_pair(IBV_EVENT_QP_FATAL);
     if (how == overrun) mock_hca::overrun_last_queue();
     if (how == failed) mock_hca::fail_last_queue_pair(IBV_EVENT_QP_FATAL);
     for (unsigned i = 0; i < 80; ++i) poll(client);
@@ -241,10 +241,10 @@ TEST_F(Leftovers, AConnectionInTheMakingIsNotLostBeforeItIsThere) {
   }
 }
 
-TEST_F(Leftovers, EachWordOfAQueuePairsEndEndsItsConnection) {
+TEST_F(PendingWorkTest, EachWordOfAQueuePairsEndEndsItsConnection) {
   for (const ibv_event_type type : {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR}) {
     ASSERT_NO_FATAL_FAILURE(connected());
-    mock_hca::tell_of_last_queue_pair(type);
+    mock_hca::raise_on_last_queue_pair(type);
     EXPECT_TRUE(until([&] {
       return client.count(Kind::connection_lost, kNear) + server.count(Kind::connection_lost, kFar) != 0;
     })) << type;
@@ -252,13 +252,13 @@ TEST_F(Leftovers, EachWordOfAQueuePairsEndEndsItsConnection) {
   }
 }
 
-TEST_F(Leftovers, ADeviceThatGoesEndsAllOfItsConnectionsAndNoOthers) {
+TEST_F(PendingWorkTest, ADeviceThatGoesEndsAllOfItsConnectionsAndNoOthers) {
   for (const Told told : {Told::fatal, Told::removal}) {
     open({mock_hca::mlx5(), second()});
     ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
     for (std::uint16_t path = 0; path < 8; ++path)
       ASSERT_NO_FATAL_FAILURE(
-          connect_whole(path % 2 == 0 ? "192.0.2.1" : "192.0.2.2", {path, 0, 1}, {path, 0, 2}));
+          connect_both_ends(path % 2 == 0 ? "192.0.2.1" : "192.0.2.2", {path, 0, 1}, {path, 0, 2}));
     mock_hca::take_out(1, told);
     poll_both();
     for (std::uint16_t path = 0; path < 8; ++path) {
@@ -270,7 +270,7 @@ TEST_F(Leftovers, ADeviceThatGoesEndsAllOfItsConnectionsAndNoOthers) {
   }
 }
 
-TEST_F(Leftovers, NobodyTakesLeaveOverADeviceThatIsGone) {
+TEST_F(PendingWorkTest, NoDisconnectIsSentOverARemovedDevice) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::take_out(0, Told::fatal);
   take(client, Kind::connection_lost, kNear);
@@ -282,7 +282,7 @@ TEST_F(Leftovers, NobodyTakesLeaveOverADeviceThatIsGone) {
   expect_nothing_of_devices(0);
 }
 
-TEST_F(Leftovers, EachListenerOfADeviceThatGoesListensAgain) {
+TEST_F(PendingWorkTest, EachListenerOfADeviceThatGoesListensAgain) {
   constexpr const char* kOther = "2001:db8::1";
   open({mock_hca::mlx5()});
   listen(kOther);
@@ -294,12 +294,12 @@ TEST_F(Leftovers, EachListenerOfADeviceThatGoesListensAgain) {
   mock_hca::put_back(0);
   now += seconds(1);
   poll_both();
-  ASSERT_NO_FATAL_FAILURE(connect_whole(kAddress));
+  ASSERT_NO_FATAL_FAILURE(connect_both_ends(kAddress));
   client.fabric->connect(kNearAgain, {.source = {}, .destination = kOther, .port = other_port}, params(), {});
   EXPECT_TRUE(until([&] { return server.side->count(Kind::connect_requested) != 0; }));
 }
 
-TEST_F(Leftovers, OneOfTwoListenersListensAgain) {
+TEST_F(PendingWorkTest, OneOfTwoListenersListensAgain) {
   open({mock_hca::mlx5(), second()});
   listen(kAddress);
   listen("192.0.2.2");
@@ -308,22 +308,22 @@ TEST_F(Leftovers, OneOfTwoListenersListensAgain) {
   mock_hca::put_back(1);
   now += seconds(1);
   poll_both();
-  ASSERT_NO_FATAL_FAILURE(connect_whole("192.0.2.2"));
+  ASSERT_NO_FATAL_FAILURE(connect_both_ends("192.0.2.2"));
   EXPECT_TRUE(carries());
 }
 
 // The device returned, but only its listener could be created; opening the device itself failed.
-TEST_F(Leftovers, AListenerGoesWithADeviceThatWasNotOpened) {
+TEST_F(PendingWorkTest, AListenerGoesWithADeviceThatWasNotOpened) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   mock_hca::take_out(0, Told::removal);
   poll_both();
   mock_hca::put_back(0);
-  mock_hca::fall_short(1, 8);
+  mock_hca::fail_creations(1, 8);
   now += seconds(1);
   poll_both();
-  ASSERT_TRUE(mock_hca::fell_short());
-  mock_hca::fall_short(0, 0);
+  ASSERT_TRUE(mock_hca::creation_failed());
+  mock_hca::fail_creations(0, 0);
   expect_nothing_of_devices(1);
   mock_hca::take_out(0, Told::removal);
   poll_both();
@@ -331,13 +331,13 @@ TEST_F(Leftovers, AListenerGoesWithADeviceThatWasNotOpened) {
   mock_hca::put_back(0);
   now += seconds(1);
   poll_both();
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   EXPECT_TRUE(carries());
 }
 
 // The server disconnects before the handshake has completed.
-TEST_F(Leftovers, WhoLeavesEarlyHoldsItsNumberToo) {
-  open({frugal()});
+TEST_F(PendingWorkTest, WhoLeavesEarlyHoldsItsNumberToo) {
+  open({mlx5_reusing_numbers()});
   listen(kAddress);
   const std::uint32_t request = ask(kNear);
   server.fabric->accept(request, kFar, params(), {});
@@ -352,8 +352,8 @@ TEST_F(Leftovers, WhoLeavesEarlyHoldsItsNumberToo) {
   EXPECT_EQ(mock_hca::objects() + 4, with) << "at each end a queue pair and an identifier";
 }
 
-TEST_F(Leftovers, AfterTimewaitNothingIsWaitedFor) {
-  ASSERT_NO_FATAL_FAILURE(connected(frugal()));
+TEST_F(PendingWorkTest, AfterTimewaitNothingIsWaitedFor) {
+  ASSERT_NO_FATAL_FAILURE(connected(mlx5_reusing_numbers()));
   client.fabric->disconnect(kNear);
   take(server, Kind::connection_lost, kFar);
   mock_hca::end_timewait();
@@ -368,19 +368,19 @@ TEST_F(Leftovers, AfterTimewaitNothingIsWaitedFor) {
   EXPECT_EQ(mock_hca::objects(), without);
 }
 
-TEST_F(Leftovers, NoFarewellIsWaitedForFromWhoNeverConnected) {
+TEST_F(PendingWorkTest, NoDisconnectIsAwaitedFromAnUnconnectedPeer) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   mock_hca::lose_next_rtu();
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   poll_both();
   mock_hca::give_up_handshakes();
   take(server, Kind::connection_lost, kFar);
   leave();
   now += seconds(20);
   poll_both();
-  EXPECT_EQ(server.fabric->stats().unanswered_farewells, 0U);
+  EXPECT_EQ(server.fabric->stats().unconfirmed_disconnects, 0U);
 }
 
 }  // namespace
-}  // namespace rtrs::conformance::leftovers_test
+}  // namespace rtrs::conformance::pending_work_test

@@ -16,10 +16,10 @@
 namespace rtrs::mapping {
 
 inline constexpr std::size_t kMostSessions = 64;
-inline constexpr std::size_t kMostDevices = rnbd::kMaxClientDevices;  // per session
+inline constexpr std::size_t kMaxDevices = rnbd::kMaxClientDevices;  // per session
 // Maximum length of names in bytes. The session name is part of the names of files and sockets.
-inline constexpr std::size_t kMostSessionName = 48;
-inline constexpr std::size_t kMostDeviceName = 254;
+inline constexpr std::size_t kMaxSessionName = 48;
+inline constexpr std::size_t kMaxDeviceName = 254;
 
 struct DeviceWish {
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_write;
@@ -69,6 +69,6 @@ std::optional<std::size_t> find_path(const SessionWish&, std::string_view path);
 bool same_paths(const SessionWish&, const SessionWish&);
 // Returns an empty string if same_paths(). Otherwise says how `there` differs, as the end of a sentence about
 // it.
-std::string other_than(const SessionWish& asked, const SessionWish& there);
+std::string describe_difference(const SessionWish& asked, const SessionWish& there);
 
 }  // namespace rtrs::mapping

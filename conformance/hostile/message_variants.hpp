@@ -33,7 +33,7 @@ inline void store(Message& bytes, const Field& field, std::uint64_t value) {
 
 // Replacement values for a number: 0, 1, all ones, plus 1, minus 1, only the sign bit, byte-swapped (a
 // big-endian peer), and two random values.
-inline std::vector<std::uint64_t> lies_about(std::uint64_t honest, unsigned width, Jitter& random) {
+inline std::vector<std::uint64_t> wrong_values(std::uint64_t honest, unsigned width, Jitter& random) {
   const std::uint64_t all = width == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * width)) - 1;
   std::vector<std::uint64_t> lies;
   std::uint64_t swapped = 0;
@@ -49,7 +49,7 @@ inline std::vector<Lie> lies(const Message& honest, std::initializer_list<Field>
   Jitter random(honest.size());
   std::vector<Lie> made;
   for (const Field& field : fields) {
-    for (const std::uint64_t value : lies_about(load(honest, field), field.width, random)) {
+    for (const std::uint64_t value : wrong_values(load(honest, field), field.width, random)) {
       made.push_back({std::string(field.name) + "=" + std::to_string(value), honest});
       store(made.back().bytes, field, value);
     }

@@ -3,10 +3,10 @@
 // closable.
 #include <map>
 
-#include "conformance/hostile/spoil.hpp"
+#include "conformance/hostile/message_variants.hpp"
 #include "sim/world/watched_fabric.hpp"
 
-namespace rtrs::hostile::every_server_lie_test {
+namespace rtrs::hostile::every_invalid_server_message_test {
 namespace {
 
 constexpr std::uint32_t kChunk = 16384;
@@ -30,18 +30,18 @@ class Scene {
   }
 
   // Sends the invalid message in the handshake of the first connect, or of a reconnect.
-  void lie_in_handshake(When when, const Message& bytes, bool reconnect) {
+  void send_invalid_in_handshake(When when, const Message& bytes, bool reconnect) {
     if (reconnect) connect();
-    lie_ = bytes;
+    invalid_message_ = bytes;
     when_ = when;
-    lies_left_ = 1;
+    invalid_messages_left_ = 1;
     if (reconnect) {
       submit();
       EXPECT_EQ(client_.reconnect_path(client_fabric_, world_.network.now(), 0), Errc::ok);
     } else {
       EXPECT_EQ(client_.open(client_fabric_, 0), Errc::ok);
     }
-    EXPECT_TRUE(world_.run_until([this] { return lies_left_ == 0; }));
+    EXPECT_TRUE(world_.run_until([this] { return invalid_messages_left_ == 0; }));
   }
   void connect() {
     EXPECT_EQ(client_.open(client_fabric_, 0), Errc::ok);
@@ -139,9 +139,9 @@ class Scene {
     peer_.poll();
     for (std::size_t i = before; i < peer_.seen.size(); ++i) serve(peer_.seen[i]);
   }
-  bool lies_now(When when) {
-    if (lies_left_ == 0 || when_ != when) return false;
-    lies_left_ = 0;
+  bool must_send_invalid(When when) {
+    if (invalid_messages_left_ == 0 || when_ != when) return false;
+    invalid_messages_left_ = 0;
     return true;
   }
   void serve(const SeenEvent& event) {
@@ -151,7 +151,8 @@ class Scene {
       case SeenEvent::Kind::message_received:
         if (chunks_.id == kNoRegion) chunks_ = *peer_.fabric.allocate(kDepth * kChunk);
         remote_key_ = *peer_.fabric.make_key(chunks_.id, 0, chunks_.bytes.size());
-        return peer_.send(event.key, lies_now(When::informing) ? lie_ : info_rsp(remote_key_));
+        return peer_.send(event.key,
+                          must_send_invalid(When::informing) ? invalid_message_ : info_rsp(remote_key_));
       case SeenEvent::Kind::imm_received:
         if (wire::imm_type(event.imm) == wire::ImmType::hb_msg)
           return peer_.write_imm(event.key, wire::encode_hb(wire::ImmType::hb_ack));
@@ -172,12 +173,13 @@ class Scene {
   void serve_connect(const SeenEvent& event) {
     const auto request = wire::parse_conn_req(event.bytes());
     ASSERT_TRUE(request);
-    if (lies_now(When::rejecting)) return peer_.fabric.reject(event.request, lie_);
+    if (must_send_invalid(When::rejecting)) return peer_.fabric.reject(event.request, invalid_message_);
     const std::uint16_t cid = request.value.cid;
     const ConKey key{0, cid, ++epoch_};
     keys_[cid] = key;
-    const bool lie = lies_now(cid == 0 ? When::connecting_first : When::connecting_other);
-    peer_.fabric.accept(event.request, key, ConnectionParams{64, 256}, lie ? lie_ : con_rsp(flags_));
+    const bool lie = must_send_invalid(cid == 0 ? When::connecting_first : When::connecting_other);
+    peer_.fabric.accept(event.request, key, ConnectionParams{64, 256},
+                        lie ? invalid_message_ : con_rsp(flags_));
     peer_.fabric.post_receive(key, 64, 512);
   }
   void answer(ConKey key, std::uint32_t request) {
@@ -205,8 +207,8 @@ class Scene {
   sim::SimFabric client_sim_;
   // Needed only to construct WatchedFabric, whose holdings() show leaks. Other tests judge heartbeats.
   sim::Judge unused_;
-  sim::HeartbeatWatch hearts_{unused_, HeartbeatConfig{}};
-  sim::WatchedFabric client_fabric_{client_sim_, hearts_, sim::ClockRate{}};
+  sim::HeartbeatWatch heartbeat_watch_{unused_, HeartbeatConfig{}};
+  sim::WatchedFabric client_fabric_{client_sim_, heartbeat_watch_, sim::ClockRate{}};
   RawPeer peer_;
   Client client_;
   std::uint32_t flags_;
@@ -214,9 +216,9 @@ class Scene {
   RemoteKey remote_key_{};
   std::map<std::uint16_t, ConKey> keys_;  // established connections by cid
   std::uint32_t epoch_ = 0;
-  Message lie_;
+  Message invalid_message_;
   When when_ = When::informing;
-  unsigned lies_left_ = 0;
+  unsigned invalid_messages_left_ = 0;
   bool hold_ = false;
   std::vector<std::pair<ConKey, std::uint32_t>> held_;
   std::vector<std::byte> data_ = std::vector<std::byte>(4096);
@@ -229,13 +231,13 @@ void play_handshake(When when, const Message& honest, std::initializer_list<Fiel
     for (const Lie& lie : lies(honest, fields)) {
       SCOPED_TRACE(lie.name + (reconnect ? ", reconnecting" : ", connecting"));
       Scene scene(0);
-      scene.lie_in_handshake(when, lie.bytes, reconnect);
+      scene.send_invalid_in_handshake(when, lie.bytes, reconnect);
       scene.expect_recovers();
     }
   }
 }
 
-TEST(EveryServerLie, InConRsp) {
+TEST(EveryInvalidServerMessage, InConRsp) {
   for (const When when : {When::connecting_first, When::connecting_other}) {
     play_handshake(when, Scene::con_rsp(0),
                    {{"magic", 0, 2},
@@ -249,12 +251,12 @@ TEST(EveryServerLie, InConRsp) {
   }
 }
 
-TEST(EveryServerLie, InAReject) {
+TEST(EveryInvalidServerMessage, InAReject) {
   play_handshake(When::rejecting, Scene::con_rsp(0, -16),
                  {{"magic", 0, 2}, {"version", 2, 2}, {"errno", 4, 2}});
 }
 
-TEST(EveryServerLie, InInfoRsp) {
+TEST(EveryInvalidServerMessage, InInfoRsp) {
   play_handshake(
       When::informing, Scene::info_rsp(RemoteKey{}),
       {{"type", 0, 2}, {"sg_cnt", 2, 2}, {"reserved", 4, 4}, {"addr", 8, 8}, {"key", 16, 4}, {"len", 20, 4}});
@@ -286,7 +288,7 @@ void play_connected(const std::string& name, const Tell& tell) {
   }
 }
 
-TEST(EveryServerLie, InTheImmediate) {
+TEST(EveryInvalidServerMessage, InTheImmediate) {
   Jitter random(5);
   for (std::uint32_t type = 0; type < 16; ++type) {
     for (const std::uint32_t payload :
@@ -299,7 +301,7 @@ TEST(EveryServerLie, InTheImmediate) {
   }
 }
 
-TEST(EveryServerLie, InRkeyRsp) {
+TEST(EveryInvalidServerMessage, InRkeyRsp) {
   for (const Lie& lie : lies(Scene::rkey_rsp(0, 99), {{"type", 0, 2}, {"buf_id", 2, 2}, {"rkey", 4, 4}})) {
     for (const std::uint32_t id : {0U, 1U, 0U + kDepth}) {
       const std::uint32_t imm = wire::encode_io_rsp(wire::ImmType::io_rsp, id, 0);
@@ -309,7 +311,7 @@ TEST(EveryServerLie, InRkeyRsp) {
   }
 }
 
-TEST(EveryServerLie, InFenceRsp) {
+TEST(EveryInvalidServerMessage, InFenceRsp) {
   Message honest(wire::kFenceBytes);
   ASSERT_EQ(wire::encode(wire::FenceRsp{0, 1, uuid(3)}, honest), honest.size());
   for (const Lie& lie : lies(honest, {{"type", 0, 2}, {"errno", 2, 2}, {"serial", 4, 4}, {"path", 8, 8}}))
@@ -317,4 +319,4 @@ TEST(EveryServerLie, InFenceRsp) {
 }
 
 }  // namespace
-}  // namespace rtrs::hostile::every_server_lie_test
+}  // namespace rtrs::hostile::every_invalid_server_message_test

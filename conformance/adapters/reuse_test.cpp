@@ -6,7 +6,7 @@
 
 #include "conformance/adapters/test_two_ends.hpp"
 
-namespace rtrs::conformance::again_test {
+namespace rtrs::conformance::reuse_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -17,7 +17,7 @@ class Again : public TwoEnds {
                  const verbs::VerbsOptions& options = {}) {
     open({adapter}, options);
     listen(kAddress);
-    ASSERT_NO_FATAL_FAILURE(connect_whole(kAddress, kNear, kFar, wanted));
+    ASSERT_NO_FATAL_FAILURE(connect_both_ends(kAddress, kNear, kFar, wanted));
     poll_both();
   }
   static WorkRequest immediate(ConKey key) {
@@ -80,7 +80,7 @@ TEST_F(Again, AKeyAfterOneThatWasKilledIsOpen) {
   EXPECT_EQ(client.count(Kind::connection_lost, kNear), 0U);
 }
 
-TEST_F(Again, TwoWindowsServeAgain) {
+TEST_F(Again, TwoWindowsAreReused) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -97,7 +97,7 @@ TEST_F(Again, TwoWindowsServeAgain) {
   }
 }
 
-TEST_F(Again, WindowsThatServeAgainGoWithTheirDevice) {
+TEST_F(Again, ReusedWindowsEndWithTheirDevice) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -113,7 +113,7 @@ TEST_F(Again, WindowsThatServeAgainGoWithTheirDevice) {
   mock_hca::put_back(0);
   now += seconds(1);
   poll_both();
-  connect_whole(kAddress, kNearAgain, kFarAgain);
+  connect_both_ends(kAddress, kNearAgain, kFarAgain);
   EXPECT_TRUE(client.fabric->make_request_key(kNearAgain, memory->id, 0, 4096));
   EXPECT_TRUE(carries(kNearAgain, kFarAgain));
 }
@@ -124,8 +124,8 @@ TEST_F(Again, ADeviceThatIsGoneIsNotCounted) {
   second.name = "mlx5_1";
   open({mock_hca::mlx5(), second});
   ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
-  connect_whole("192.0.2.1");
-  connect_whole("192.0.2.2", kNearAgain, kFarAgain);
+  connect_both_ends("192.0.2.1");
+  connect_both_ends("192.0.2.2", kNearAgain, kFarAgain);
   mock_hca::take_out(0);
   take(client, Kind::connection_lost, kNear);
   take(server, Kind::connection_lost, kFar);
@@ -143,16 +143,16 @@ TEST_F(Again, ADeviceThatIsGoneIsNotCounted) {
 }
 
 // The first connection is not disconnected, so it still references the old context of the removed device.
-TEST_F(Again, ADeviceThatIsBackIsOpenedOnce) {
+TEST_F(Again, ReturnedDeviceIsOpenedOnce) {
   ASSERT_NO_FATAL_FAILURE(connected(mock_hca::mlx5()));
   mock_hca::take_out(0);
   poll_both();
   mock_hca::put_back(0);
   now += seconds(1);
   poll_both();
-  connect_whole(kAddress, kNearAgain, kFarAgain);
+  connect_both_ends(kAddress, kNearAgain, kFarAgain);
   const std::size_t with = mock_hca::held(0).contexts;
-  connect_whole(kAddress, {0, 0, 5}, {0, 0, 6});
+  connect_both_ends(kAddress, {0, 0, 5}, {0, 0, 6});
   EXPECT_EQ(mock_hca::held(0).contexts, with);
   EXPECT_TRUE(carries(kNearAgain, kFarAgain) && carries({0, 0, 5}, {0, 0, 6}));
 }
@@ -197,7 +197,7 @@ TEST_F(Again, ARegistrationThatCouldNotBeMadeTakesNoPlace) {
   const auto key = server.fabric->make_revocable_key(kFar, memory->id, 0, 4096);
   ASSERT_TRUE(key);
   server.fabric->release_key(key->id);
-  mock_hca::fall_short(0, 1);
+  mock_hca::fail_creations(0, 1);
   EXPECT_FALSE(server.fabric->make_revocable_key(kFar, memory->id, 0, 4096));
   const auto next = server.fabric->make_revocable_key(kFar, memory->id, 0, 4096);
   ASSERT_TRUE(next);
@@ -231,7 +231,7 @@ TEST_F(Again, RequestsHaveNoKeysWhereWindowsAreOfTypeOneAlone) {
 }
 
 // Two connections, each with more keys than its queue holds work requests.
-class KeysThatWait : public Again {
+class QueuedKeysTest : public Again {
  protected:
   static constexpr std::size_t kKeys = 300;
   struct Far {
@@ -239,16 +239,16 @@ class KeysThatWait : public Again {
     std::vector<RemoteKey> keys;
   };
 
-  void open_two(mock_hca::Profile::Type1Chain chain = mock_hca::Profile::Type1Chain::takes) {
+  void open_two_connections(mock_hca::Profile::Type1Chain chain = mock_hca::Profile::Type1Chain::takes) {
     mock_hca::Profile adapter = mock_hca::mlx5();
     adapter.send_queue_bytes = 0;
     adapter.max_qp_wr = 100;
     adapter.type_1_in_chain = chain;
     ASSERT_NO_FATAL_FAILURE(connected(adapter, depths(64, 60, kKeys)));
-    ASSERT_NO_FATAL_FAILURE(connect_whole(kAddress, kNearAgain, kFarAgain, depths(64, 60, kKeys)));
+    ASSERT_NO_FATAL_FAILURE(connect_both_ends(kAddress, kNearAgain, kFarAgain, depths(64, 60, kKeys)));
     const auto memory = server.fabric->allocate(kKeys * 64);
     ASSERT_TRUE(memory);
-    for (Far& one : fars) {
+    for (Far& one : far_ends) {
       for (std::size_t i = 0; i < kKeys; ++i) {
         const auto key = server.fabric->make_revocable_key(one.con, memory->id, i * 64, 64);
         ASSERT_TRUE(key);
@@ -257,32 +257,32 @@ class KeysThatWait : public Again {
     }
     for (unsigned i = 0; i < 400; ++i) poll(server);
   }
-  void take_all_back() {
-    for (const Far& one : fars)
+  void invalidate_all_keys() {
+    for (const Far& one : far_ends)
       for (const RemoteKey& key : one.keys) server.fabric->invalidate(one.con, key.id, 0);
   }
-  bool all_are_dead() const {
-    return std::all_of(fars.begin(), fars.end(), [&](const Far& one) {
+  bool all_invalidated() const {
+    return std::all_of(far_ends.begin(), far_ends.end(), [&](const Far& one) {
       return server.count(Kind::chunk_invalidated, one.con) == kKeys;
     });
   }
-  std::array<Far, 2> fars{Far{kFar, {}}, Far{kFarAgain, {}}};
+  std::array<Far, 2> far_ends{Far{kFar, {}}, Far{kFarAgain, {}}};
 };
 
 // Invalidations that found the send queue full are posted by the first poll that frees queue entries, not
 // only by the next full scan.
-TEST_F(KeysThatWait, WhatFoundNoRoomGoesOutWhenThereIsSome) {
-  ASSERT_NO_FATAL_FAILURE(open_two());
-  take_all_back();
-  for (unsigned i = 0; i < 40 && !all_are_dead(); ++i) poll(server);
-  EXPECT_TRUE(all_are_dead());
+TEST_F(QueuedKeysTest, WhatFoundNoRoomGoesOutWhenThereIsSome) {
+  ASSERT_NO_FATAL_FAILURE(open_two_connections());
+  invalidate_all_keys();
+  for (unsigned i = 0; i < 40 && !all_invalidated(); ++i) poll(server);
+  EXPECT_TRUE(all_invalidated());
 }
 
-TEST_F(KeysThatWait, NothingIsAskedOfOneThatLeft) {
-  ASSERT_NO_FATAL_FAILURE(open_two());
-  take_all_back();
+TEST_F(QueuedKeysTest, NothingIsAskedOfOneThatLeft) {
+  ASSERT_NO_FATAL_FAILURE(open_two_connections());
+  invalidate_all_keys();
   poll(server);
-  ASSERT_FALSE(all_are_dead());
+  ASSERT_FALSE(all_invalidated());
   server.fabric->disconnect(kFar);
   poll_both();
   EXPECT_EQ(server.count(Kind::chunk_invalidated, kFarAgain), kKeys);
@@ -290,10 +290,10 @@ TEST_F(KeysThatWait, NothingIsAskedOfOneThatLeft) {
 }
 
 // Also tests an adapter where the library itself chooses the rkey, in a separate bind call.
-TEST_F(KeysThatWait, AKeyIsTheOneThatItsLastRenewalTold) {
+TEST_F(QueuedKeysTest, AKeyIsTheOneThatItsLastRenewalTold) {
   for (const auto chain : {mock_hca::Profile::Type1Chain::takes, mock_hca::Profile::Type1Chain::refuses}) {
-    ASSERT_NO_FATAL_FAILURE(open_two(chain));
-    Far& far = fars[0];
+    ASSERT_NO_FATAL_FAILURE(open_two_connections(chain));
+    Far& far = far_ends[0];
     const RemoteKey& first = far.keys[0];
     server.fabric->invalidate(kFar, first.id, 0);
     for (std::size_t i = 1; i < kKeys; ++i) {
@@ -308,7 +308,7 @@ TEST_F(KeysThatWait, AKeyIsTheOneThatItsLastRenewalTold) {
         ASSERT_EQ(server.fabric->rkey_of(kFar, far.keys[i]), far.keys[i].rkey) << i << " after " << polls;
     }
     EXPECT_EQ(server.count(Kind::chunk_invalidated, kFar), kKeys);
-    for (Far& one : fars) one.keys.clear();
+    for (Far& one : far_ends) one.keys.clear();
     close();
   }
 }
@@ -356,13 +356,13 @@ TEST_F(Again, ALongMessageNeedsNoMemoryOnceThereWasOneAsLong) {
   for (unsigned i = 0; i < 8; ++i)
     ASSERT_TRUE(carries());  // consumes the first eight receives, which are shorter
   for (unsigned i = 0; i < 12; ++i) {
-    if (i == 4) mock_hca::fall_short(0, 1);
+    if (i == 4) mock_hca::fail_creations(0, 1);
     ASSERT_EQ(say(1, i < 4 ? 200 : 200 - i), 1U);
     poll_both();
   }
-  EXPECT_FALSE(mock_hca::fell_short());
+  EXPECT_FALSE(mock_hca::creation_failed());
   EXPECT_EQ(server.count(Kind::message_received, kFar), 12U);
-  mock_hca::fall_short(0, 0);
+  mock_hca::fail_creations(0, 0);
 }
 
 // The adapter grants more inline data than was requested.
@@ -390,4 +390,4 @@ TEST_F(Again, LongMessagesAreTheirOwnWhereMoreGoesInline) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance::again_test
+}  // namespace rtrs::conformance::reuse_test

@@ -1,4 +1,4 @@
-#include "tools/urtrs-mapd/shown.hpp"
+#include "tools/urtrs-mapd/session_report.hpp"
 
 namespace rtrs::mapd {
 

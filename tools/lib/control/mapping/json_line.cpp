@@ -1,4 +1,4 @@
-#include "tools/lib/control/mapping/line_of.hpp"
+#include "tools/lib/control/mapping/json_line.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

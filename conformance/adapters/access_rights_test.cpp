@@ -11,7 +11,7 @@
 
 #include "conformance/adapters/test_two_ends.hpp"
 
-namespace rtrs::conformance::rights_test {
+namespace rtrs::conformance::access_rights_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
@@ -23,8 +23,8 @@ class Rights : public TwoEnds {
   void connected(const std::vector<mock_hca::Profile>& adapters, const verbs::VerbsOptions& options = {}) {
     open(adapters, options);
     ASSERT_EQ(server.fabric->listen({.source = {}, .destination = {}, .port = 0}), Errc::ok);
-    connect_whole("192.0.2.1");
-    if (adapters.size() > 1) connect_whole("192.0.2.2", kNear2, kFar2);
+    connect_both_ends("192.0.2.1");
+    if (adapters.size() > 1) connect_both_ends("192.0.2.2", kNear2, kFar2);
     poll_both();
   }
   static std::size_t regions() { return mock_hca::held(0).regions + mock_hca::held(1).regions; }
@@ -80,7 +80,7 @@ TEST_F(Rights, OfSeveralAdaptersNoneRegistersMemoryThatItDoesNotUse) {
   EXPECT_EQ(mock_hca::held(1).writable, 1U);
 }
 
-TEST_F(Rights, MemoryThatIsUsedAgainIsTheRightAdaptersStill) {
+TEST_F(Rights, ReusedMemoryStaysWithItsAdapter) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
   // Registers more memory at one end than at the other, so that their keys differ.
   client.fabric->post_receive(kNear, 1, 4096);
@@ -97,7 +97,7 @@ TEST_F(Rights, MemoryThatIsUsedAgainIsTheRightAdaptersStill) {
   }
 }
 
-TEST_F(Rights, AWindowServesAgainOnlyOnItsAdapter) {
+TEST_F(Rights, WindowIsReusedOnlyOnItsAdapter) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -141,10 +141,10 @@ TEST_F(Rights, AWindowThatNobodyClosedIsNotBoundAgain) {
 
 // The adapter reuses the number of a freed window, and the event that the old key was invalidated arrives
 // late.
-TEST_F(Rights, WordOfAnEarlierKeyEndsNoOther) {
-  mock_hca::Profile frugal = mock_hca::mlx5();
-  frugal.reuses_numbers = true;
-  ASSERT_NO_FATAL_FAILURE(connected({frugal}));
+TEST_F(Rights, InvalidationOfAnOldKeyKeepsTheNewKey) {
+  mock_hca::Profile mlx5_reusing_numbers = mock_hca::mlx5();
+  mlx5_reusing_numbers.reuses_numbers = true;
+  ASSERT_NO_FATAL_FAILURE(connected({mlx5_reusing_numbers}));
   const auto memory = client.fabric->allocate(4096);
   ASSERT_TRUE(memory);
   const auto first = client.fabric->make_request_key(kNear, memory->id, 0, 4096);
@@ -175,7 +175,7 @@ TEST_F(Rights, WordOfAnEarlierKeyEndsNoOther) {
 }
 
 // After an invalidation, neither the old rkey nor the next one gives access.
-TEST_F(Rights, BehindAKeyThatWasTakenBackNothingIsOpen) {
+TEST_F(Rights, InvalidatedKeyGrantsNoAccess) {
   for (const std::uint32_t step : {0U, 1U}) {
     ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5()}));
     const auto memory = server.fabric->allocate(4096);
@@ -206,7 +206,7 @@ TEST_F(Rights, AKeyThatCouldNotBeMadeTakesNoPlace) {
   const auto key = server.fabric->make_key(memory->id, 0, 4096);
   ASSERT_TRUE(key);
   server.fabric->release_key(key->id);
-  mock_hca::fall_short(0, 2);
+  mock_hca::fail_creations(0, 2);
   EXPECT_FALSE(server.fabric->make_key(memory->id, 0, 4096));
   EXPECT_FALSE(server.fabric->make_revocable_key(kFar, memory->id, 0, 4096));
   const auto next = server.fabric->make_key(memory->id, 0, 4096);
@@ -221,7 +221,7 @@ TEST_F(Rights, AWindowWhoseMemoryCouldNotBeRegisteredTakesNoPlace) {
   const auto key = server.fabric->make_key(memory->id, 0, 4096);
   ASSERT_TRUE(key);
   server.fabric->release_key(key->id);
-  mock_hca::fall_short(0, 1);
+  mock_hca::fail_creations(0, 1);
   EXPECT_FALSE(server.fabric->make_revocable_key(kFar2, memory->id, 0, 4096));
   const auto next = server.fabric->make_revocable_key(kFar2, memory->id, 0, 4096);
   ASSERT_TRUE(next);
@@ -247,7 +247,7 @@ TEST_F(Rights, NoAdapterIsHeardBeforeTheOther) {
   EXPECT_EQ(std::count(heard.begin(), heard.begin() + 4, kNear), 2);
 }
 
-TEST_F(Rights, MemoryThatIsReleasedIsTheSystemsAgain) {
+TEST_F(Rights, ReleasedMemoryIsReturnedToTheSystem) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5()}));
   const auto memory = server.fabric->allocate(4096);
   ASSERT_TRUE(memory);
@@ -263,12 +263,12 @@ std::size_t pages_of_this_process() {
   return pages;
 }
 
-TEST_F(Rights, MemoryThatCannotBeRegisteredIsTheSystemsAgain) {
+TEST_F(Rights, UnregistrableMemoryIsReturnedToTheSystem) {
   ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5()}));
   constexpr std::size_t kBytes = std::size_t{4} << 20;
   const std::size_t before = pages_of_this_process();
   for (unsigned i = 0; i < 20; ++i) {
-    mock_hca::fall_short(0, 1);
+    mock_hca::fail_creations(0, 1);
     ASSERT_FALSE(server.fabric->allocate(kBytes));
   }
   EXPECT_LT(pages_of_this_process(),
@@ -276,4 +276,4 @@ TEST_F(Rights, MemoryThatCannotBeRegisteredIsTheSystemsAgain) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance::rights_test
+}  // namespace rtrs::conformance::access_rights_test

@@ -1,4 +1,4 @@
-#include "sim/net/basic/lying_fabric.hpp"
+#include "sim/net/basic/corrupting_fabric.hpp"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace rtrs::sim {
 
 namespace {
 
-void put(std::span<std::byte> bytes, const LyingFabric::Plan& plan) {
+void put(std::span<std::byte> bytes, const CorruptingFabric::Plan& plan) {
   for (std::uint32_t i = 0; i < plan.size && plan.at + i < bytes.size(); ++i)
     bytes[plan.at + i] = static_cast<std::byte>(plan.value >> 8 * i);
 }
@@ -33,7 +33,7 @@ const char* name_of(Lie lie) noexcept {
   return "";
 }
 
-const LyingFabric::Plan* LyingFabric::take(Lie what, const ConKey& key) {
+const CorruptingFabric::Plan* CorruptingFabric::take(Lie what, const ConKey& key) {
   const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const Plan& plan) {
     return plan.what == what && (what == Lie::reject || (plan.path == key.path && plan.con == key.con));
   });
@@ -44,8 +44,8 @@ const LyingFabric::Plan* LyingFabric::take(Lie what, const ConKey& key) {
   return &taken_;
 }
 
-std::span<const std::byte> LyingFabric::changed(Lie what, const ConKey& key,
-                                                std::span<const std::byte> truth) {
+std::span<const std::byte> CorruptingFabric::changed(Lie what, const ConKey& key,
+                                                     std::span<const std::byte> truth) {
   const Plan* plan = take(what, key);
   if (plan == nullptr) return truth;
   bytes_.assign(truth.begin(), truth.end());
@@ -55,7 +55,7 @@ std::span<const std::byte> LyingFabric::changed(Lie what, const ConKey& key,
 }
 
 // The last part of a request contains the user header followed by the RTRS header.
-void LyingFabric::bend_header(const WorkRequest& work) {
+void CorruptingFabric::corrupt_header(const WorkRequest& work) {
   const Plan* plan = take(Lie::header, work.key);
   if (plan == nullptr || work.part_count == 0) return;
   const LocalPart& part = work.parts[work.part_count - 1U];
@@ -63,9 +63,9 @@ void LyingFabric::bend_header(const WorkRequest& work) {
   put(memory.subspan(part.offset + user_header_, part.length - user_header_), *plan);
 }
 
-unsigned LyingFabric::bend_response(WorkRequest& work) {
+unsigned CorruptingFabric::corrupt_response(WorkRequest& work) {
   const ConKey& key = work.key;
-  if (work.part_count != 0) bend_data(work);
+  if (work.part_count != 0) corrupt_read_data(work);
   if (work.op == WorkRequest::Op::send_imm) work.inline_bytes = changed(Lie::key, key, work.inline_bytes);
   if (const Plan* plan = take(Lie::response, key)) work.imm ^= static_cast<std::uint32_t>(plan->value);
   if (take(Lie::unanswered, key) != nullptr) {
@@ -77,11 +77,11 @@ unsigned LyingFabric::bend_response(WorkRequest& work) {
   return take(Lie::response_twice, key) != nullptr ? 2 : 1;
 }
 
-void LyingFabric::bend_data(WorkRequest& work) {
+void CorruptingFabric::corrupt_read_data(WorkRequest& work) {
   if (const Plan* plan = take(Lie::read_data, work.key)) work.remote_addr += plan->value;
 }
 
-unsigned LyingFabric::bend(WorkRequest& work) {
+unsigned CorruptingFabric::apply_plans(WorkRequest& work) {
   const ConKey& key = work.key;
   if (work.op == WorkRequest::Op::send) {
     work.inline_bytes = changed(Lie::message, key, work.inline_bytes);
@@ -89,23 +89,23 @@ unsigned LyingFabric::bend(WorkRequest& work) {
   } else if (work.op == WorkRequest::Op::send_inv) {
     return take(Lie::no_invalidation, key) != nullptr ? 0 : 1;
   } else if (work.op == WorkRequest::Op::write) {
-    bend_data(work);
+    corrupt_read_data(work);
   } else if (has_imm(work) && wire::imm_type(work.imm) == wire::ImmType::io_req) {
-    bend_header(work);
+    corrupt_header(work);
     if (const Plan* plan = take(Lie::request, key)) work.imm ^= static_cast<std::uint32_t>(plan->value);
     return take(Lie::request_twice, key) != nullptr ? 2 : 1;
   } else if (has_imm(work) && (wire::imm_type(work.imm) == wire::ImmType::io_rsp ||
                                wire::imm_type(work.imm) == wire::ImmType::io_rsp_w_inv)) {
-    return bend_response(work);
+    return corrupt_response(work);
   }
   return 1;
 }
 
-std::size_t LyingFabric::post(std::span<const WorkRequest> requests) noexcept {
+std::size_t CorruptingFabric::post(std::span<const WorkRequest> requests) noexcept {
   if (plans_.empty()) return inner_.post(requests);
   std::size_t taken = 0;
   for (WorkRequest work : requests) {
-    const unsigned times = bend(work);
+    const unsigned times = apply_plans(work);
     for (unsigned time = 0; time < times; ++time) {
       if (inner_.post(std::span(&work, 1)) == 0 && time == 0) return taken;
       work.signalled = false;  // the user gets no completion of the second copy

@@ -1,4 +1,4 @@
-#include "tools/urtrs-mapd/trouble.hpp"
+#include "tools/urtrs-mapd/session_failure.hpp"
 
 #include <fmt/format.h>
 

@@ -29,14 +29,14 @@ void Keeper::carry_out(const Done& done) {
   if (found == waiters_.end()) return;
   const Waiter waiter = std::move(found->second);
   waiters_.erase(found);
-  if (done.unsaved) return waiter.then(explain_unsaved(done.error, waiter.device, waiter.doing));
+  if (done.unsaved) return waiter.then(save_error(done.error, waiter.device, waiter.doing));
   if (done.error == 0) return waiter.then(std::nullopt);
   if (is_of_path(waiter.doing))
     return waiter.then(explain_path(done.error, waiter.session, waiter.device, waiter.doing));
   waiter.then(explain(done.error, waiter.session, waiter.device, waiter.doing));
 }
 
-rpc::Error Keeper::explain_unsaved(int error, const std::string& device, const char* doing) const {
+rpc::Error Keeper::save_error(int error, const std::string& device, const char* doing) const {
   return {rpc::Code::failed,
           fmt::format("{} \"{}\": nothing is changed, because \"{}\" cannot be written: {}", doing, device,
                       options_.state, std::strerror(error)),
@@ -68,9 +68,9 @@ rpc::Error Keeper::explain_path(int error, const std::string& session, const std
           hint, error};
 }
 
-void Keeper::change_path(const PathAsked& asked, Then then) {
+void Keeper::change_path(const PathChangeRequested& asked, Then then) {
   served(asked.session).path_refusal = {};
-  PathAsked one = asked;
+  PathChangeRequested one = asked;
   one.ticket = wait(std::move(then), asked.session, asked.path, asked.add ? kAddingPath : kRemovingPath);
   give(one);
 }
@@ -96,7 +96,7 @@ rpc::Error Keeper::explain(int error, const std::string& session, const std::str
     return known == machine_.sessions().end() || !known->second.in_use()
                ? rpc::Error{code, fmt::format("{}urtrs-mapd keeps at most {} sessions", what, kMostSessions),
                             "unmap the devices of one first, or name a session that is mapped", error}
-               : rpc::Error{code, fmt::format("{}a session has at most {} devices", what, kMostDevices),
+               : rpc::Error{code, fmt::format("{}a session has at most {} devices", what, kMaxDevices),
                             "give the server another name for a session of its own", error};
   }
   if (error == ETIMEDOUT && process_of(session) != 0)
@@ -118,11 +118,11 @@ void Keeper::map(const std::string& session, const SessionWish& wish, const std:
     if (const auto known = machine_.sessions().find(session);
         known == machine_.sessions().end() || !known->second.in_use())
       found->second.trouble = {};
-  give(MapAsked{session, wish, device, how, wait(std::move(then), session, device, "mapping")});
+  give(DeviceMapRequested{session, wish, device, how, wait(std::move(then), session, device, "mapping")});
 }
 
 void Keeper::unmap(const std::string& session, const std::string& device, bool force, Then then) {
-  give(UnmapAsked{session, device, force, wait(std::move(then), session, device, "unmapping")});
+  give(DeviceUnmapRequested{session, device, force, wait(std::move(then), session, device, "unmapping")});
 }
 
 void Keeper::remap(const std::string& session, const std::string& device, Then then) {
@@ -130,7 +130,7 @@ void Keeper::remap(const std::string& session, const std::string& device, Then t
   const bool known = found != machine_.sessions().end() && found->second.devices.contains(device);
   if (!known) return then(explain(ENOENT, session, device, "opening again"));
   if (!found->second.devices.at(device).mapped) {
-    give(Hurry{session});
+    give(RetryNow{session});
     return then(std::nullopt);
   }
   ask(session, "device.remap", {{"device", device}},

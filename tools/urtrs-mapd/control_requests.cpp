@@ -1,4 +1,4 @@
-#include "tools/urtrs-mapd/control_asked.hpp"
+#include "tools/urtrs-mapd/control_requests.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -80,7 +80,7 @@ std::string new_name(const Asked& asked, const SessionWish& wish, const std::str
     same.name = known->second.wish.name;
     if (same == known->second.wish) return same.name;
   }
-  return tools::default_session_name(shown_as(wish, asked.options.parameters), asked["from"],
+  return tools::default_session_name(identity_at_server(wish, asked.options.parameters), asked["from"],
                                      tools::random_part());
 }
 
@@ -137,7 +137,7 @@ tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
   if (!there && asked["session"].empty() && asked["from"] != one.session)
     one.wish.name = new_name(asked, one.wish, one.session);
   if (there)
-    if (std::string other = other_than(one.wish, known->second.wish); !other.empty())
+    if (std::string other = describe_difference(one.wish, known->second.wish); !other.empty())
       return refuse(fmt::format("the session \"{}\" {}", one.session, other), EEXIST);
   if (there && one.wish.credentials != known->second.wish.credentials)
     return refuse(

@@ -1,4 +1,4 @@
-#include "tools/lib/control/rdma_probe/trouble.hpp"
+#include "tools/lib/control/rdma_probe/probe_error.hpp"
 
 #include <fmt/format.h>
 

@@ -43,7 +43,7 @@ std::string SslChannel::why(int ssl_error) const {
     return "the server takes no key of " + own_key()->first + ", and shows a certificate instead";
   if (verdict != X509_V_OK && !established_)
     return std::string("its certificate is not accepted: ") + X509_verify_cert_error_string(verdict) +
-           (out_of_time_.empty() ? "" : "; it is that of " + out_of_time_);
+           (expired_name_.empty() ? "" : "; it is that of " + expired_name_);
   const unsigned long code = ERR_peek_error();
   const int reason = ERR_GET_REASON(code);
   if (ERR_GET_LIB(code) == ERR_LIB_SSL) {

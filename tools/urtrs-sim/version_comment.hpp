@@ -7,7 +7,7 @@
 
 namespace rtrs::tools {
 
-inline std::string of_this_version() {
+inline std::string version_comment() {
   const std::string text = version_text("urtrs-sim");
   return "# " + text.substr(0, text.find('\n'));
 }

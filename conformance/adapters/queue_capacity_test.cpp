@@ -5,12 +5,12 @@
 
 #include "conformance/adapters/test_two_ends.hpp"
 
-namespace rtrs::conformance::rooms_test {
+namespace rtrs::conformance::queue_capacity_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
 
-class Rooms : public TwoEnds {
+class QueueCapacityTest : public TwoEnds {
  protected:
   void connect_with(const ConnectionParams& wanted, unsigned receives, ConKey near = kNear,
                     ConKey far = kFar) {
@@ -59,7 +59,7 @@ class Rooms : public TwoEnds {
 };
 
 // The adapter is removed and flushes all posted work at once, while nobody reads the queue.
-TEST_F(Rooms, AQueueHoldsAllThatItsConnectionsMayHave) {
+TEST_F(QueueCapacityTest, AQueueHoldsAllThatItsConnectionsMayHave) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.flushes_when_taken_out = true;
   open({profile});
@@ -84,7 +84,7 @@ TEST_F(Rooms, AQueueHoldsAllThatItsConnectionsMayHave) {
 }
 
 // Space of closed connections in a shared queue is reused, for any number of connections.
-TEST_F(Rooms, TheRoomOfWhoLeftIsTakenAgain) {
+TEST_F(QueueCapacityTest, SpaceOfAClosedConnectionIsReused) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   std::size_t with_one_queue = 0;
@@ -97,20 +97,20 @@ TEST_F(Rooms, TheRoomOfWhoLeftIsTakenAgain) {
   EXPECT_EQ(mock_hca::objects(), with_one_queue);
 }
 
-TEST_F(Rooms, AQueueThatCannotBeLargeIsSmall) {
+TEST_F(QueueCapacityTest, AQueueThatCannotBeLargeIsSmall) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   client.fabric->connect(
       kNear, {.source = {}, .destination = kAddress, .port = server.fabric->listening_port()}, params(), {});
   SeenEvent request;
   ASSERT_TRUE(until([&] { return server.side->take(Kind::connect_requested, request); }));
-  mock_hca::fall_short(0, 1);
+  mock_hca::fail_creations(0, 1);
   server.fabric->accept(request.request, kFar, params(), {});
-  ASSERT_TRUE(mock_hca::fell_short());
+  ASSERT_TRUE(mock_hca::creation_failed());
   take(client, Kind::connected, kNear);
 }
 
-TEST_F(Rooms, HalfOfAQueueIsForReceives) {
+TEST_F(QueueCapacityTest, HalfOfAQueueIsForReceives) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.max_cqe = 256;
   open({profile});
@@ -118,7 +118,7 @@ TEST_F(Rooms, HalfOfAQueueIsForReceives) {
   EXPECT_EQ(server.fabric->capabilities().max_receive_depth, 128U);
 }
 
-TEST_F(Rooms, TheGreatestDepthIsFoundToTheLastWorkRequest) {
+TEST_F(QueueCapacityTest, TheGreatestDepthIsFoundToTheLastWorkRequest) {
   for (const std::uint32_t depth : {64U, 65U, 66U, 127U, 4095U}) {
     mock_hca::Profile profile = mock_hca::mlx5();
     profile.send_queue_bytes = 0;
@@ -130,7 +130,7 @@ TEST_F(Rooms, TheGreatestDepthIsFoundToTheLastWorkRequest) {
 }
 
 // Unsignalled work is signalled as often as needed to free entries of a shallow send queue.
-TEST_F(Rooms, NoDepthIsTooSmallForWorkThatNobodyWantsToHearOf) {
+TEST_F(QueueCapacityTest, NoDepthIsTooSmallForWorkThatNobodyWantsToHearOf) {
   struct {
     int cqe;
     ConnectionParams wanted;
@@ -155,7 +155,7 @@ TEST_F(Rooms, NoDepthIsTooSmallForWorkThatNobodyWantsToHearOf) {
   }
 }
 
-TEST_F(Rooms, ADepthThatAnAdapterHasNotIsToldOnce) {
+TEST_F(QueueCapacityTest, ADepthThatAnAdapterHasNotIsToldOnce) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.max_cqe = 128;
   open({profile});
@@ -168,7 +168,7 @@ TEST_F(Rooms, ADepthThatAnAdapterHasNotIsToldOnce) {
   EXPECT_EQ(told, 1U);
 }
 
-TEST_F(Rooms, KeysLeaveNoMoreRoomToMessagesThanWasAskedFor) {
+TEST_F(QueueCapacityTest, KeysLeaveNoMoreRoomToMessagesThanWasAskedFor) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(64, 64, 32), 0));
@@ -178,7 +178,7 @@ TEST_F(Rooms, KeysLeaveNoMoreRoomToMessagesThanWasAskedFor) {
 
 // A message that is longer than the adapter's inline data keeps its send buffer until it is sent, regardless
 // of earlier work in the queue.
-TEST_F(Rooms, AMessageKeepsItsPlaceUntilItIsSent) {
+TEST_F(QueueCapacityTest, AMessageKeepsItsPlaceUntilItIsSent) {
   for (const std::uint32_t inline_bytes : {0U, 64U}) {
     mock_hca::Profile profile = mock_hca::mlx5();
     profile.send_queue_bytes = 0;
@@ -205,7 +205,7 @@ TEST_F(Rooms, AMessageKeepsItsPlaceUntilItIsSent) {
   }
 }
 
-TEST_F(Rooms, PlacesForMessagesAreFewerThanADeepQueueHolds) {
+TEST_F(QueueCapacityTest, PlacesForMessagesAreFewerThanADeepQueueHolds) {
   open({mock_hca::hfi1()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(1024, 1024, 0), 0));
@@ -220,7 +220,7 @@ TEST_F(Rooms, PlacesForMessagesAreFewerThanADeepQueueHolds) {
 }
 
 // Binds in between must not free the send buffers of messages.
-TEST_F(Rooms, BindingsGiveNoPlacesForMessagesBack) {
+TEST_F(QueueCapacityTest, BindingsGiveNoPlacesForMessagesBack) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.send_queue_bytes = 0;
   profile.max_inline = 0;
@@ -242,16 +242,16 @@ TEST_F(Rooms, BindingsGiveNoPlacesForMessagesBack) {
   EXPECT_LE(post_messages(1000, 96), 256U);
 }
 
-TEST_F(Rooms, ALongMessageWithoutMemoryIsNoFaultOfTheQueuePair) {
+TEST_F(QueueCapacityTest, ALongMessageWithoutMemoryIsNoFaultOfTheQueuePair) {
   open({mock_hca::hfi1()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(16, 16, 0), 1));
-  mock_hca::fall_short(0, 1);
+  mock_hca::fail_creations(0, 1);
   post_messages(1, 200);
   EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::no_resources);
 }
 
-TEST_F(Rooms, WorkThatWasNotDoneIsCountedAtTheEnd) {
+TEST_F(QueueCapacityTest, WorkThatWasNotDoneIsCountedAtTheEnd) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(16, 16, 0), 2));
@@ -265,7 +265,7 @@ TEST_F(Rooms, WorkThatWasNotDoneIsCountedAtTheEnd) {
 }
 
 // The completions may be reported after the loss of the connection, depending on which queue is read first.
-TEST_F(Rooms, WorkThatWasDoneIsNotCountedAtTheEndWhenTheLossWasTold) {
+TEST_F(QueueCapacityTest, WorkThatWasDoneIsNotCountedAtTheEndWhenTheLossWasTold) {
   bool late = false;
   for (unsigned polls = 0; polls < 33; ++polls) {
     open({mock_hca::mlx5()});
@@ -289,7 +289,7 @@ TEST_F(Rooms, WorkThatWasDoneIsNotCountedAtTheEndWhenTheLossWasTold) {
 }
 
 // The bytes of an event stay valid until the next poll(), also if a receive is posted in between.
-TEST_F(Rooms, AMessageIsNotOverwrittenWhileItIsLookedAt) {
+TEST_F(QueueCapacityTest, ReportedMessageIsNotOverwritten) {
   open({mock_hca::mlx5()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(16, 16, 0), 1));
@@ -312,7 +312,7 @@ mock_hca::Profile binds_alone() {
 }
 
 // Work that was posted before a bind executes before it, for the first bind and for later ones.
-TEST_F(Rooms, NoBindingOvertakesWhatWasPostedBefore) {
+TEST_F(QueueCapacityTest, BindDoesNotOvertakeEarlierWork) {
   open({binds_alone()});
   listen(kAddress);
   ASSERT_NO_FATAL_FAILURE(connect_with(depths(16, 16, 16), 0));
@@ -332,7 +332,7 @@ TEST_F(Rooms, NoBindingOvertakesWhatWasPostedBefore) {
 }
 
 // The bind that invalidates a key waits for queue space; there is space again when the key is renewed.
-TEST_F(Rooms, ARenewalDoesNotOvertakeTheEndOfItsKey) {
+TEST_F(QueueCapacityTest, ARenewalDoesNotOvertakeTheEndOfItsKey) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.send_queue_bytes = 0;
   profile.max_qp_wr = 100;
@@ -372,4 +372,4 @@ TEST_F(Rooms, ARenewalDoesNotOvertakeTheEndOfItsKey) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance::rooms_test
+}  // namespace rtrs::conformance::queue_capacity_test

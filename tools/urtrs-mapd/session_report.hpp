@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/lib/control/mapping/wishes.hpp"
+#include "tools/lib/control/mapping/desired_state.hpp"
 
 namespace rtrs::mapd {
 

@@ -3,15 +3,15 @@
 
 #include "conformance/adapters/test_two_ends.hpp"
 
-namespace rtrs::conformance::patience_test {
+namespace rtrs::conformance::retry_settings_test {
 namespace {
 
-class PatienceOfAdapters : public TwoEnds {
+class RetrySettingsTest : public TwoEnds {
  protected:
   void connected(const verbs::VerbsOptions& options, const mock_hca::Profile& profile = mock_hca::mlx5()) {
     open({profile}, options);
     listen("192.0.2.1");
-    connect_whole("192.0.2.1");
+    connect_both_ends("192.0.2.1");
     poll_both();
   }
   static bool warned(const End& end, const std::string& part) {
@@ -21,13 +21,13 @@ class PatienceOfAdapters : public TwoEnds {
   }
 };
 
-TEST_F(PatienceOfAdapters, WithoutOptionsConnectingAgrees) {
+TEST_F(RetrySettingsTest, WithoutOptionsConnectingAgrees) {
   ASSERT_NO_FATAL_FAILURE(connected({}));
   EXPECT_EQ(mock_hca::wires(), (std::vector<mock_hca::Wire>{{17, 6, 0}, {17, 6, 0}}));
   leave();
 }
 
-TEST_F(PatienceOfAdapters, OptionsReachTheQueuePairsOfBothEnds) {
+TEST_F(RetrySettingsTest, OptionsReachTheQueuePairsOfBothEnds) {
   verbs::VerbsOptions options;
   options.ack_timeout = 14;
   options.retry_count = 5;
@@ -39,7 +39,7 @@ TEST_F(PatienceOfAdapters, OptionsReachTheQueuePairsOfBothEnds) {
 }
 
 // The client sets no options, like Linux's.
-TEST_F(PatienceOfAdapters, AServerHasItsOwn) {
+TEST_F(RetrySettingsTest, AServerHasItsOwn) {
   mock_hca::reset({mock_hca::mlx5()});
   ASSERT_NO_FATAL_FAILURE(connected({}));
   leave();
@@ -54,7 +54,7 @@ TEST_F(PatienceOfAdapters, AServerHasItsOwn) {
   server.fabric = std::move(*fabric);
   server.side = std::make_unique<Side>(*server.fabric);
   listen("192.0.2.1");
-  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  connect_both_ends("192.0.2.1", kNearAgain, kFarAgain);
   poll_both();
   const std::vector<mock_hca::Wire> both = mock_hca::wires();
   EXPECT_EQ(std::count(both.begin(), both.end(), mock_hca::Wire{12, 3, 40, 9}), 1);
@@ -63,7 +63,7 @@ TEST_F(PatienceOfAdapters, AServerHasItsOwn) {
 }
 
 // The connection manager carries the client's values; a server without options uses them.
-TEST_F(PatienceOfAdapters, AServerHearsOfThoseOfItsClient) {
+TEST_F(RetrySettingsTest, AServerHearsOfThoseOfItsClient) {
   ASSERT_NO_FATAL_FAILURE(connected({}));
   leave();
   verbs::VerbsOptions options;
@@ -74,13 +74,13 @@ TEST_F(PatienceOfAdapters, AServerHearsOfThoseOfItsClient) {
   client.side.reset();
   client.fabric = std::move(*fabric);
   client.side = std::make_unique<Side>(*client.fabric);
-  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  connect_both_ends("192.0.2.1", kNearAgain, kFarAgain);
   poll_both();
   EXPECT_EQ(mock_hca::wires(), (std::vector<mock_hca::Wire>{{12, 6, 40}, {12, 6, 40}}));
   leave(kNearAgain, kFarAgain);
 }
 
-TEST_F(PatienceOfAdapters, HardwareThatOutlastsTheHeartbeatIsToldWithAHint) {
+TEST_F(RetrySettingsTest, HardwareThatOutlastsTheHeartbeatIsToldWithAHint) {
   verbs::VerbsOptions options;
   options.dead_peer_time = seconds(8);
   ASSERT_NO_FATAL_FAILURE(connected(options));
@@ -94,7 +94,7 @@ TEST_F(PatienceOfAdapters, HardwareThatOutlastsTheHeartbeatIsToldWithAHint) {
   leave();
 }
 
-TEST_F(PatienceOfAdapters, SoftRoceThatNeverGivesUpIsToldToo) {
+TEST_F(RetrySettingsTest, SoftRoceThatNeverGivesUpIsToldToo) {
   verbs::VerbsOptions options;
   options.retry_count = 7;
   options.dead_peer_time = seconds(35);
@@ -103,12 +103,12 @@ TEST_F(PatienceOfAdapters, SoftRoceThatNeverGivesUpIsToldToo) {
   leave();
 }
 
-TEST_F(PatienceOfAdapters, WhatIsDoneInTimeIsToldOnce) {
+TEST_F(RetrySettingsTest, WhatIsDoneInTimeIsToldOnce) {
   verbs::VerbsOptions options;
   options.dead_peer_time = seconds(35);
   ASSERT_NO_FATAL_FAILURE(connected(options));
   leave();
-  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  connect_both_ends("192.0.2.1", kNearAgain, kFarAgain);
   EXPECT_FALSE(warned(client, "heartbeat"));
   EXPECT_EQ(
       std::count_if(client.log.begin(), client.log.end(),
@@ -117,7 +117,7 @@ TEST_F(PatienceOfAdapters, WhatIsDoneInTimeIsToldOnce) {
   leave(kNearAgain, kFarAgain);
 }
 
-TEST_F(PatienceOfAdapters, AnAckTimeoutThatIsNoneIsRefused) {
+TEST_F(RetrySettingsTest, AnAckTimeoutThatIsNoneIsRefused) {
   mock_hca::reset({mock_hca::mlx5()});
   verbs::VerbsOptions options;
   options.ack_timeout = 32;
@@ -127,4 +127,4 @@ TEST_F(PatienceOfAdapters, AnAckTimeoutThatIsNoneIsRefused) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance::patience_test
+}  // namespace rtrs::conformance::retry_settings_test

@@ -13,7 +13,7 @@ class Patience {
  public:
   using Time = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::seconds kSkipped{10};
-  static constexpr std::chrono::milliseconds kWhole{5000}, kLeast{300}, kMostOfASilentOne{1200};
+  static constexpr std::chrono::milliseconds kWhole{5000}, kLeast{300}, kMaxSilent{1200};
 
   bool asks(Time now) const { return now >= skipped_until_; }
   // Time limit of the next request. `alone`: there is no other process.
@@ -21,7 +21,7 @@ class Patience {
   void answered() { time_ = kWhole; }
   void silent(Time now) {
     skipped_until_ = now + kSkipped;
-    time_ = time_ == kWhole ? kLeast : std::min(2 * time_, kMostOfASilentOne);
+    time_ = time_ == kWhole ? kLeast : std::min(2 * time_, kMaxSilent);
   }
 
  private:

@@ -1,4 +1,4 @@
-#include "tools/lib/control/mapping/wishes.hpp"
+#include "tools/lib/control/mapping/desired_state.hpp"
 
 #include <fmt/format.h>
 
@@ -30,9 +30,9 @@ bool is_plain(char c) {
 }  // namespace
 
 std::optional<Refusal> check_session_name(std::string_view name) {
-  if (name.empty() || name.size() > kMostSessionName)
-    return refuse(EINVAL, fmt::format("the name of a session has 1 to {} characters, not {}",
-                                      kMostSessionName, name.size()));
+  if (name.empty() || name.size() > kMaxSessionName)
+    return refuse(EINVAL, fmt::format("the name of a session has 1 to {} characters, not {}", kMaxSessionName,
+                                      name.size()));
   if (!std::all_of(name.begin(), name.end(), is_plain))
     return refuse(
         EINVAL,
@@ -43,9 +43,9 @@ std::optional<Refusal> check_session_name(std::string_view name) {
 }
 
 std::optional<Refusal> check_device_name(std::string_view name) {
-  if (name.empty() || name.size() > kMostDeviceName)
-    return refuse(
-        EINVAL, fmt::format("the name of a device has 1 to {} bytes, not {}", kMostDeviceName, name.size()));
+  if (name.empty() || name.size() > kMaxDeviceName)
+    return refuse(EINVAL,
+                  fmt::format("the name of a device has 1 to {} bytes, not {}", kMaxDeviceName, name.size()));
   const bool control = std::any_of(name.begin(), name.end(), [](char c) {
     const auto code = static_cast<unsigned char>(c);
     return code < 0x20 || code == 0x7f;
@@ -59,7 +59,7 @@ namespace {
 
 // Checks the credentials with the parameter rules of the plugin, which will get them.
 std::optional<Refusal> check_credentials(const SessionWish& one) {
-  constexpr std::size_t kMostValue = 4096;
+  constexpr std::size_t kMaxValue = 4096;
   nbdkit::Settings settings;
   std::string why;
   const auto take = [&](const std::string& key, const std::string& value) {
@@ -71,10 +71,10 @@ std::optional<Refusal> check_credentials(const SessionWish& one) {
                     "credentials");
     const bool odd = std::any_of(value.begin(), value.end(),
                                  [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-    if (odd || value.size() > kMostValue || !trace::is_utf8(value))
+    if (odd || value.size() > kMaxValue || !trace::is_utf8(value))
       return refuse(
           EINVAL,
-          fmt::format("{} has at most {} bytes of text in UTF-8, and no control characters", key, kMostValue),
+          fmt::format("{} has at most {} bytes of text in UTF-8, and no control characters", key, kMaxValue),
           "credentials");
     if (is_credential_file(key) && !value.starts_with('/'))
       return refuse(EINVAL, fmt::format("{}={}: the name of the file has to begin with \"/\"", key, value),
@@ -127,9 +127,9 @@ std::optional<Refusal> check(const Wishes& wishes) {
     if (auto wrong = check_session_name(name)) return wrong;
     if (auto wrong = check_session(session))
       return refuse(wrong->error, fmt::format("session \"{}\": {}", name, wrong->why));
-    if (session.devices.size() > kMostDevices)
+    if (session.devices.size() > kMaxDevices)
       return refuse(ENOSPC, fmt::format("session \"{}\": {} devices are more than {}", name,
-                                        session.devices.size(), kMostDevices));
+                                        session.devices.size(), kMaxDevices));
     for (const auto& device : session.devices)
       if (auto wrong = check_device_name(device.first))
         return refuse(wrong->error, fmt::format("session \"{}\": {}", name, wrong->why));
@@ -145,8 +145,8 @@ std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text) {
 }
 
 std::string session_name(std::string_view host, std::string_view server) {
-  constexpr std::size_t kMostHost = 15;  // leaves more room for the server, which distinguishes the sessions
-  bool exact = host.size() <= kMostHost;
+  constexpr std::size_t kMaxHost = 15;  // leaves more room for the server, which distinguishes the sessions
+  bool exact = host.size() <= kMaxHost;
   const auto part = [&exact](std::string_view text) {
     std::string plain(text);
     for (char& c : plain) {
@@ -155,15 +155,15 @@ std::string session_name(std::string_view host, std::string_view server) {
     }
     return plain;
   };
-  std::string name = part(host.substr(0, kMostHost)) + "@" + part(server);
+  std::string name = part(host.substr(0, kMaxHost)) + "@" + part(server);
   if (name.front() == '-') name.front() = '_';
-  if (exact && name.size() <= kMostSessionName) return name;
+  if (exact && name.size() <= kMaxSessionName) return name;
   // The checksum keeps the names of different servers different.
   const std::string whole = std::string(host) + "@" + std::string(server);
   std::uint32_t sum = 2166136261U;  // FNV-1a
   for (const char c : whole) sum = (sum ^ static_cast<unsigned char>(c)) * 16777619U;
   const std::string tail = fmt::format("-{:08x}", sum);
-  return name.substr(0, kMostSessionName - tail.size()) + tail;
+  return name.substr(0, kMaxSessionName - tail.size()) + tail;
 }
 
 std::optional<std::size_t> find_path(const SessionWish& session, std::string_view path) {
@@ -186,7 +186,7 @@ bool same_paths(const SessionWish& one, const SessionWish& other) {
   });
 }
 
-std::string other_than(const SessionWish& asked, const SessionWish& there) {
+std::string describe_difference(const SessionWish& asked, const SessionWish& there) {
   if (same_paths(asked, there)) return {};
   if (asked.fabric != there.fabric)
     return fmt::format("goes over the fabric {}, not {}", there.fabric, asked.fabric);

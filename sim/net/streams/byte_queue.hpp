@@ -8,7 +8,7 @@
 
 namespace rtrs::sim {
 
-class OctetQueue {
+class ByteQueue {
  public:
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size() - first_; }
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }

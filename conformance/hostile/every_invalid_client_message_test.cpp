@@ -2,10 +2,10 @@
 // in time, free all resources, and an independent correct session must not be disturbed.
 #include <memory>
 
-#include "conformance/hostile/spoil.hpp"
+#include "conformance/hostile/message_variants.hpp"
 #include "sim/world/watched_fabric.hpp"
 
-namespace rtrs::hostile::every_client_lie_test {
+namespace rtrs::hostile::every_invalid_client_message_test {
 namespace {
 
 constexpr ConKey kService{0, 0, 1};
@@ -35,17 +35,17 @@ class Scene {
       : server_sim_(world_.network, 1, world_.choice),
         peer_(world_, 0),
         third_(world_.network.add_node()),
-        honest_sim_(world_.network, third_, world_.choice),
+        correct_sim_(world_.network, third_, world_.choice),
         server_(clamp_to(config(), world_.network.capabilities()), nullptr),
-        honest_(options(), nullptr) {
+        correct_client_(options(), nullptr) {
     EXPECT_EQ(server_.listen(server_fabric_, 0, PathAddress{"", "n1.p0", 1234}), Errc::ok);
-    EXPECT_EQ(honest_.open(honest_fabric_, 0), Errc::ok);
+    EXPECT_EQ(correct_client_.open(correct_fabric_, 0), Errc::ok);
     world_.step = [this](Nanos now) { step(now); };
-    world_.deadline = [this] { return std::min(server_.next_deadline(), honest_.next_deadline()); };
-    EXPECT_TRUE(world_.run_until([this] { return honest_.link_up(); }));
+    world_.deadline = [this] { return std::min(server_.next_deadline(), correct_client_.next_deadline()); };
+    EXPECT_TRUE(world_.run_until([this] { return correct_client_.link_up(); }));
   }
 
-  void bring_to(State state) {
+  void advance_to(State state) {
     if (state == State::nothing) return;
     peer_.connect(kService, con_req_of(0), kServer);
     ASSERT_TRUE(world_.run_until([this] { return count(SeenEvent::Kind::connected) == 1; }));
@@ -72,13 +72,13 @@ class Scene {
   }
 
   // `quiet`: the sent message need not be answered.
-  void expect_answered_and_gone(bool quiet) {
+  void expect_answered_and_closed(bool quiet) {
     const std::size_t before = answers();
     const bool answered = world_.run_until([&] { return answers() > before; }, kBound);
     EXPECT_TRUE(answered || quiet);
     leave();
     EXPECT_TRUE(world_.run_until([this] { return server_.session_count() == 1; }));
-    expect_honest_unharmed();
+    expect_correct_client_served();
   }
 
   static Message write_request(std::uint32_t user_at) {
@@ -120,8 +120,9 @@ class Scene {
     }
     peer_.poll();
     std::array<IoCompletion, 8> done;
-    const std::size_t ended = honest_.poll(honest_fabric_, now, done);
-    for (const IoCompletion& one : std::span(done).first(ended)) honest_ok_ += one.result == Errc::ok ? 1 : 0;
+    const std::size_t ended = correct_client_.poll(correct_fabric_, now, done);
+    for (const IoCompletion& one : std::span(done).first(ended))
+      correct_client_ok_ += one.result == Errc::ok ? 1 : 0;
     if (world_.network.has_events(third_)) world_.network.run_until(now, world_.choice);
   }
   unsigned count(SeenEvent::Kind kind) const { return peer_.count(kind); }
@@ -147,39 +148,40 @@ class Scene {
     held_.clear();
     for (const ConKey key : {kService, kIo, ConKey{0, 2, 9}}) peer_.fabric.disconnect(key);
   }
-  void expect_honest_unharmed() {
+  void expect_correct_client_served() {
     std::vector<std::byte> data(4096);
     IoRequest io;
     io.direction = Direction::write;
     io.data = data;
-    ASSERT_EQ(honest_.submit(honest_fabric_, world_.network.now(), io), Errc::ok);
-    EXPECT_TRUE(world_.run_until([this] { return honest_ok_ == 1; }));
-    EXPECT_EQ(honest_.paths()[0].reconnects, 0U);
-    EXPECT_EQ(honest_.broken_invariant(), nullptr);
-    honest_.close(honest_fabric_, world_.network.now());
-    EXPECT_TRUE(world_.run_until([this] { return honest_.closed() && server_.session_count() == 0; }));
+    ASSERT_EQ(correct_client_.submit(correct_fabric_, world_.network.now(), io), Errc::ok);
+    EXPECT_TRUE(world_.run_until([this] { return correct_client_ok_ == 1; }));
+    EXPECT_EQ(correct_client_.paths()[0].reconnects, 0U);
+    EXPECT_EQ(correct_client_.broken_invariant(), nullptr);
+    correct_client_.close(correct_fabric_, world_.network.now());
+    EXPECT_TRUE(
+        world_.run_until([this] { return correct_client_.closed() && server_.session_count() == 0; }));
     const auto holds = [](const sim::WatchedFabric& fabric) { return sim::to_string(fabric.holdings()); };
     EXPECT_EQ(holds(server_fabric_), sim::to_string(sim::Holdings{})) << "nothing is left of the liar";
-    EXPECT_EQ(holds(honest_fabric_), sim::to_string(sim::Holdings{}));
+    EXPECT_EQ(holds(correct_fabric_), sim::to_string(sim::Holdings{}));
   }
 
   World world_;
   sim::SimFabric server_sim_;
   RawPeer peer_;
   sim::NodeId third_;
-  sim::SimFabric honest_sim_;
+  sim::SimFabric correct_sim_;
   // Needed only to construct WatchedFabric, whose holdings() show leaks. Other tests judge heartbeats.
   sim::Judge unused_;
-  sim::HeartbeatWatch server_hearts_{unused_, HeartbeatConfig{}};
-  sim::HeartbeatWatch honest_hearts_{unused_, HeartbeatConfig{}};
-  sim::WatchedFabric server_fabric_{server_sim_, server_hearts_, sim::ClockRate{}};
-  sim::WatchedFabric honest_fabric_{honest_sim_, honest_hearts_, sim::ClockRate{}};
+  sim::HeartbeatWatch server_heartbeats_{unused_, HeartbeatConfig{}};
+  sim::HeartbeatWatch correct_heartbeats_{unused_, HeartbeatConfig{}};
+  sim::WatchedFabric server_fabric_{server_sim_, server_heartbeats_, sim::ClockRate{}};
+  sim::WatchedFabric correct_fabric_{correct_sim_, correct_heartbeats_, sim::ClockRate{}};
   Server server_;
-  Client honest_;
+  Client correct_client_;
   wire::ChunkRef chunk_;
   bool hold_ = false;
   std::vector<RequestId> held_;
-  unsigned honest_ok_ = 0;
+  unsigned correct_client_ok_ = 0;
 };
 
 // Sends one invalid message in one state.
@@ -187,13 +189,13 @@ template <class Tell>
 void play(State state, const std::string& name, bool quiet, const Tell& tell) {
   SCOPED_TRACE("state " + std::to_string(static_cast<int>(state)) + ", " + name);
   Scene scene;
-  scene.bring_to(state);
+  scene.advance_to(state);
   if (testing::Test::HasFatalFailure()) return;
   tell(scene);
-  scene.expect_answered_and_gone(quiet);
+  scene.expect_answered_and_closed(quiet);
 }
 
-TEST(EveryClientLie, InConReq) {
+TEST(EveryInvalidClientMessage, InConReq) {
   const auto all = lies(con_req_of(1), {{"reserved", 0, 2},
                                         {"magic", 2, 2},
                                         {"version", 4, 2},
@@ -210,7 +212,7 @@ TEST(EveryClientLie, InConReq) {
     for (const Lie& lie : all) play(state, lie.name, false, [&](Scene& scene) { scene.connect(lie.bytes); });
 }
 
-TEST(EveryClientLie, InInfoReq) {
+TEST(EveryInvalidClientMessage, InInfoReq) {
   for (const State state : kWithConnections) {
     for (const Lie& lie :
          lies(info_req(), {{"type", 0, 2}, {"name", 2, 1}, {"name_end", 256, 1}, {"tail", 264, 8}})) {
@@ -228,7 +230,7 @@ TEST(EveryClientLie, InInfoReq) {
   }
 }
 
-TEST(EveryClientLie, InFenceReq) {
+TEST(EveryInvalidClientMessage, InFenceReq) {
   Message honest(wire::kFenceBytes);
   wire::FenceReq fence;
   fence.serial = 7;
@@ -251,7 +253,7 @@ TEST(EveryClientLie, InFenceReq) {
   }
 }
 
-TEST(EveryClientLie, InTheImmediate) {
+TEST(EveryInvalidClientMessage, InTheImmediate) {
   Jitter random(3);
   std::vector<std::uint32_t> all;
   for (std::uint32_t type = 0; type < 16; ++type)
@@ -279,11 +281,11 @@ void play_requests(std::uint32_t user_at, const Message& honest, std::initialize
   }
 }
 
-TEST(EveryClientLie, InAWriteHeader) {
+TEST(EveryInvalidClientMessage, InAWriteHeader) {
   play_requests(64, Scene::write_request(64), {{"type", 96, 2}, {"usr_len", 98, 2}});
 }
 
-TEST(EveryClientLie, InAReadHeader) {
+TEST(EveryInvalidClientMessage, InAReadHeader) {
   Message honest(64 + 32 + 24);
   wire::RdmaReadHeader header;
   header.usr_len = 32;
@@ -301,4 +303,4 @@ TEST(EveryClientLie, InAReadHeader) {
 }
 
 }  // namespace
-}  // namespace rtrs::hostile::every_client_lie_test
+}  // namespace rtrs::hostile::every_invalid_client_message_test

@@ -35,7 +35,7 @@ enum class Lie : std::uint8_t {
 };
 const char* name_of(Lie) noexcept;
 
-class LyingFabric final : public ForwardingFabric {
+class CorruptingFabric final : public ForwardingFabric {
  public:
   struct Plan {
     Lie what = Lie::connect;
@@ -47,7 +47,7 @@ class LyingFabric final : public ForwardingFabric {
     std::uint32_t count = 1;  // number of messages to change
   };
   // `user_header`: length of the user header of each request, in bytes.
-  LyingFabric(Fabric& inner, std::uint32_t user_header)
+  CorruptingFabric(Fabric& inner, std::uint32_t user_header)
       : ForwardingFabric(inner), user_header_(user_header) {}
   void plan(const Plan& plan) { plans_.push_back(plan); }
   // Number of messages changed so far.
@@ -74,10 +74,10 @@ class LyingFabric final : public ForwardingFabric {
   const Plan* take(Lie what, const ConKey& key);
   std::span<const std::byte> changed(Lie what, const ConKey& key, std::span<const std::byte> truth);
   // Applies the plans to a work request. Returns how often to post it.
-  unsigned bend(WorkRequest&);
-  unsigned bend_response(WorkRequest&);
-  void bend_data(WorkRequest&);
-  void bend_header(const WorkRequest&);
+  unsigned apply_plans(WorkRequest&);
+  unsigned corrupt_response(WorkRequest&);
+  void corrupt_read_data(WorkRequest&);
+  void corrupt_header(const WorkRequest&);
 
   std::uint32_t user_header_;
   std::vector<Plan> plans_;

@@ -11,7 +11,7 @@ Carried carry_out(std::uint32_t number) {
   const auto found = world().queue_pairs.find(number);
   if (found == world().queue_pairs.end()) return Carried::nothing;
   QueuePair& pair = *found->second;
-  if (pair.state != IBV_QPS_RTS || pair.sends.empty() || waits_for_word(pair)) return Carried::nothing;
+  if (pair.state != IBV_QPS_RTS || pair.sends.empty() || awaits_rejection(pair)) return Carried::nothing;
   ibv_wc_status status = IBV_WC_SUCCESS;
   const Step made = carry_out(pair, status);
   if (made == Step::waits) return Carried::nobody_there;

@@ -2,12 +2,12 @@
 // be answered once, storage must be accessed only inside an open device, and no device may stay open.
 #include <set>
 
-#include "conformance/hostile/spoil.hpp"
+#include "conformance/hostile/message_variants.hpp"
 #include "core/rnbd/device_reasons.hpp"
 #include "core/rnbd/test_client.hpp"
 #include "core/rnbd/test_server_session.hpp"
 
-namespace rtrs::hostile::every_rnbd_lie_test {
+namespace rtrs::hostile::every_invalid_rnbd_message_test {
 namespace {
 
 using wire::rnbd::Opcode;
@@ -102,8 +102,8 @@ class Server {
 
 // `make` builds the valid message for a device id.
 template <class Make>
-void play_to_server(const wire::rnbd::Framing& honest, std::initializer_list<Field> fields,
-                    const Make& make) {
+void send_variants_to_server(const wire::rnbd::Framing& honest, std::initializer_list<Field> fields,
+                             const Make& make) {
   for (const Stage stage : kEveryStage) {
     const Message message = make(Server(stage).id());
     std::vector<Lie> all = lies(message, fields);
@@ -123,15 +123,15 @@ void play_to_server(const wire::rnbd::Framing& honest, std::initializer_list<Fie
   }
 }
 
-TEST(EveryRnbdLie, InSessInfo) {
-  play_to_server(wire::rnbd::kSessInfoFraming,
-                 {{"type", 0, 2}, {"padding", 2, 2}, {"version", 4, 1}, {"reserved", 5, 8}},
-                 [](std::uint32_t) { return rnbd_message(wire::rnbd::SessInfo{2}); });
+TEST(EveryInvalidRnbdMessage, InSessInfo) {
+  send_variants_to_server(wire::rnbd::kSessInfoFraming,
+                          {{"type", 0, 2}, {"padding", 2, 2}, {"version", 4, 1}, {"reserved", 5, 8}},
+                          [](std::uint32_t) { return rnbd_message(wire::rnbd::SessInfo{2}); });
 }
 
-TEST(EveryRnbdLie, InOpen) {
+TEST(EveryInvalidRnbdMessage, InOpen) {
   for (const char* name : {"disk", "another"}) {
-    play_to_server(
+    send_variants_to_server(
         wire::rnbd::kOpenFraming,
         {{"type", 0, 2}, {"access_mode", 4, 1}, {"name", 6, 1}, {"name_end", 260, 1}, {"padding", 261, 2}},
         [name](std::uint32_t) {
@@ -141,30 +141,30 @@ TEST(EveryRnbdLie, InOpen) {
   }
 }
 
-TEST(EveryRnbdLie, InClose) {
-  play_to_server(wire::rnbd::kCloseFraming, {{"type", 0, 2}, {"padding", 2, 2}, {"device_id", 4, 4}},
-                 [](std::uint32_t id) { return rnbd_message(wire::rnbd::Close{id}); });
+TEST(EveryInvalidRnbdMessage, InClose) {
+  send_variants_to_server(wire::rnbd::kCloseFraming, {{"type", 0, 2}, {"padding", 2, 2}, {"device_id", 4, 4}},
+                          [](std::uint32_t id) { return rnbd_message(wire::rnbd::Close{id}); });
 }
 
-TEST(EveryRnbdLie, InIo) {
+TEST(EveryInvalidRnbdMessage, InIo) {
   for (const Opcode opcode :
        {Opcode::read, Opcode::write, Opcode::flush, Opcode::discard, Opcode::write_zeroes}) {
     wire::rnbd::Io io;
     io.opcode = opcode;
     io.sector = opcode == Opcode::flush ? 0 : kSectors - 8;
     io.size = opcode == Opcode::flush ? 0 : 4096;
-    play_to_server(wire::rnbd::io_framing(io),
-                   {{"type", 0, 2},
-                    {"padding", 2, 2},
-                    {"device_id", 4, 4},
-                    {"sector", 8, 8},
-                    {"rw", 16, 4},
-                    {"size", 20, 4},
-                    {"prio", 24, 2}},
-                   [&io](std::uint32_t id) {
-                     io.device_id = id;
-                     return rnbd_message(io);
-                   });
+    send_variants_to_server(wire::rnbd::io_framing(io),
+                            {{"type", 0, 2},
+                             {"padding", 2, 2},
+                             {"device_id", 4, 4},
+                             {"sector", 8, 8},
+                             {"rw", 16, 4},
+                             {"size", 20, 4},
+                             {"prio", 24, 2}},
+                            [&io](std::uint32_t id) {
+                              io.device_id = id;
+                              return rnbd_message(io);
+                            });
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -172,9 +172,9 @@ TEST(EveryRnbdLie, InIo) {
 constexpr std::uint16_t kErrnos[] = {0, 2, 107, 511, 65535};
 
 // Client end of a session with two devices.
-class Victim {
+class ClientUnderTest {
  public:
-  explicit Victim(bool after_outage) {
+  explicit ClientUnderTest(bool after_outage) {
     client_.step(rnbd::LinkUp{});
     devices_ = {client_.map("other"), client_.map("disk")};
     if (!after_outage) return;
@@ -188,7 +188,7 @@ class Victim {
     for (unsigned turn = 0; turn < 8 && !client_.answer(kind, peer_errno, response); ++turn) answer_one();
     expect_sound();
   }
-  void lie_to_io(std::uint16_t peer_errno) {
+  void answer_io_with(std::uint16_t peer_errno) {
     heal();
     ASSERT_EQ(client_.devices.gate(devices_[1]), rnbd::Gate::go);
     (void)client_.begin(devices_[1]);
@@ -196,7 +196,7 @@ class Victim {
     EXPECT_EQ(end == rnbd::Disposition::ok, peer_errno == 0);
     expect_sound();
   }
-  void lie_to_close(std::uint16_t peer_errno, wire::Bytes response) {
+  void answer_close_with(std::uint16_t peer_errno, wire::Bytes response) {
     heal();
     client_.step(rnbd::UnmapRequested{devices_[1]});
     EXPECT_TRUE(client_.answer(rnbd::MessageKind::close, peer_errno, response));
@@ -244,14 +244,15 @@ class Victim {
   std::uint32_t last_id_ = 6;
 };
 
-void play_to_client(rnbd::MessageKind kind, const Message& honest, std::initializer_list<Field> fields) {
+void send_variants_to_client(rnbd::MessageKind kind, const Message& honest,
+                             std::initializer_list<Field> fields) {
   std::vector<Lie> all = lies(honest, fields);
   all.push_back({"nothing", {}});
   for (const bool after_outage : {false, true}) {
     for (const Lie& lie : all) {
       for (const std::uint16_t peer_errno : kErrnos) {
         SCOPED_TRACE(lie.name + ", errno " + std::to_string(peer_errno) + (after_outage ? ", again" : ""));
-        Victim victim(after_outage);
+        ClientUnderTest victim(after_outage);
         victim.lie(kind, peer_errno, lie.bytes);
         victim.expect_recovers_and_ends();
         if (testing::Test::HasFailure()) return;
@@ -260,42 +261,42 @@ void play_to_client(rnbd::MessageKind kind, const Message& honest, std::initiali
   }
 }
 
-TEST(EveryRnbdLie, InSessInfoRsp) {
-  play_to_client(rnbd::MessageKind::sess_info, rnbd_message(wire::rnbd::SessInfoRsp{2}),
-                 {{"type", 0, 2}, {"version", 4, 1}, {"reserved", 5, 8}});
+TEST(EveryInvalidRnbdMessage, InSessInfoRsp) {
+  send_variants_to_client(rnbd::MessageKind::sess_info, rnbd_message(wire::rnbd::SessInfoRsp{2}),
+                          {{"type", 0, 2}, {"version", 4, 1}, {"reserved", 5, 8}});
 }
 
-TEST(EveryRnbdLie, InOpenRsp) {
-  play_to_client(rnbd::MessageKind::open, rnbd_message(rnbd::test::disk(8)),
-                 {{"type", 0, 2},
-                  {"device_id", 4, 4},
-                  {"nsectors", 8, 8},
-                  {"max_hw_sectors", 16, 4},
-                  {"max_write_zeroes", 20, 4},
-                  {"max_discard", 24, 4},
-                  {"discard_granularity", 28, 4},
-                  {"discard_alignment", 32, 4},
-                  {"physical_block_size", 36, 2},
-                  {"logical_block_size", 38, 2},
-                  {"max_segments", 40, 2},
-                  {"secure_discard", 42, 2},
-                  {"cache_policy", 45, 1},
-                  {"reserved", 46, 2},
-                  {"instance", 48, 8}});
+TEST(EveryInvalidRnbdMessage, InOpenRsp) {
+  send_variants_to_client(rnbd::MessageKind::open, rnbd_message(rnbd::test::disk(8)),
+                          {{"type", 0, 2},
+                           {"device_id", 4, 4},
+                           {"nsectors", 8, 8},
+                           {"max_hw_sectors", 16, 4},
+                           {"max_write_zeroes", 20, 4},
+                           {"max_discard", 24, 4},
+                           {"discard_granularity", 28, 4},
+                           {"discard_alignment", 32, 4},
+                           {"physical_block_size", 36, 2},
+                           {"logical_block_size", 38, 2},
+                           {"max_segments", 40, 2},
+                           {"secure_discard", 42, 2},
+                           {"cache_policy", 45, 1},
+                           {"reserved", 46, 2},
+                           {"instance", 48, 8}});
 }
 
-TEST(EveryRnbdLie, InTheAnswersToCloseAndIo) {
+TEST(EveryInvalidRnbdMessage, InTheAnswersToCloseAndIo) {
   for (const std::uint16_t peer_errno : kErrnos) {
     for (const bool after_outage : {false, true}) {
       SCOPED_TRACE("errno " + std::to_string(peer_errno) + (after_outage ? ", again" : ""));
-      Victim closing(after_outage);
-      closing.lie_to_close(peer_errno, Message(8, std::byte{0xff}));
-      Victim busy(after_outage);
-      busy.lie_to_io(peer_errno);
+      ClientUnderTest closing(after_outage);
+      closing.answer_close_with(peer_errno, Message(8, std::byte{0xff}));
+      ClientUnderTest busy(after_outage);
+      busy.answer_io_with(peer_errno);
       busy.expect_recovers_and_ends();
     }
   }
 }
 
 }  // namespace
-}  // namespace rtrs::hostile::every_rnbd_lie_test
+}  // namespace rtrs::hostile::every_invalid_rnbd_message_test

@@ -9,12 +9,12 @@
 
 #include "conformance/adapters/test_two_ends.hpp"
 
-namespace rtrs::conformance::farewells_test {
+namespace rtrs::conformance::disconnects_test {
 namespace {
 
 using Kind = SeenEvent::Kind;
 
-class Farewells : public TwoEnds {
+class DisconnectTest : public TwoEnds {
  protected:
   void start(const std::vector<mock_hca::Profile>& adapters = {mock_hca::mlx5()},
              const verbs::VerbsOptions& options = {}) {
@@ -37,7 +37,7 @@ class Farewells : public TwoEnds {
 
 // The server disconnects before the handshake has completed, so the disconnect is sent once the client is
 // connected.
-TEST_F(Farewells, WhoLeavesEarlySaysSoWhenThePeerHasConnected) {
+TEST_F(DisconnectTest, EarlyDisconnectIsSentOnceThePeerHasConnected) {
   start();
   const std::uint32_t request = ask();
   server.fabric->accept(request, kFar, params(), {});
@@ -49,7 +49,7 @@ TEST_F(Farewells, WhoLeavesEarlySaysSoWhenThePeerHasConnected) {
   poll_both();
 }
 
-TEST_F(Farewells, WhoLeavesEarlyAnswersAPeerThatLeavesToo) {
+TEST_F(DisconnectTest, WhoLeavesEarlyAnswersAPeerThatLeavesToo) {
   start();
   mock_hca::lose_next_rtu();
   const std::uint32_t request = ask();
@@ -61,24 +61,24 @@ TEST_F(Farewells, WhoLeavesEarlyAnswersAPeerThatLeavesToo) {
   poll_both();
   now += seconds(20);
   poll_both();
-  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+  EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 0U);
 }
 
-TEST_F(Farewells, AFarewellWaitsTenSecondsWhateverIsAskedFor) {
+TEST_F(DisconnectTest, DisconnectWaitsAtLeastTenSeconds) {
   verbs::VerbsOptions options;
-  options.farewell_timeout_ms = 100;
+  options.disconnect_timeout_ms = 100;
   start({mock_hca::mlx5()}, options);
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   client.fabric->disconnect(kNear);
   now += milliseconds(9'999);
   for (unsigned i = 0; i < 80; ++i) poll(client);
-  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+  EXPECT_EQ(client.fabric->stats().unconfirmed_disconnects, 0U);
 }
 
-TEST_F(Farewells, AConnectionThatWasGivenUpHoldsItsNumberToo) {
-  start({frugal()});
+TEST_F(DisconnectTest, AConnectionThatWasGivenUpHoldsItsNumberToo) {
+  start({mlx5_reusing_numbers()});
   mock_hca::lose_next_rtu();
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   poll_both();
   mock_hca::give_up_handshakes();
   take(server, Kind::connection_lost, kFar);
@@ -93,7 +93,7 @@ TEST_F(Farewells, AConnectionThatWasGivenUpHoldsItsNumberToo) {
   poll_both();
 }
 
-TEST_F(Farewells, TooMuchDataIsNoRequest) {
+TEST_F(DisconnectTest, TooMuchDataIsNoRequest) {
   start();
   const std::size_t most = client.fabric->capabilities().connect_data;
   ask_with(data(most + 1));
@@ -104,7 +104,7 @@ TEST_F(Farewells, TooMuchDataIsNoRequest) {
   EXPECT_TRUE(until([&] { return server.side->count(Kind::connect_requested) != 0; }));
 }
 
-TEST_F(Farewells, TooMuchDataIsNoAnswer) {
+TEST_F(DisconnectTest, TooMuchDataIsNoAnswer) {
   start();
   const std::uint32_t request = ask();
   server.fabric->accept(request, kFar, params(), data(server.fabric->capabilities().accept_data + 1U));
@@ -112,7 +112,7 @@ TEST_F(Farewells, TooMuchDataIsNoAnswer) {
   EXPECT_EQ(take(client, Kind::connect_failed, kNear).reason, Reason::rejected) << "and does not wait";
 }
 
-TEST_F(Farewells, ARejectionHasAllOfItsDataOrNone) {
+TEST_F(DisconnectTest, ARejectionHasAllOfItsDataOrNone) {
   for (const std::size_t more : {0U, 1U}) {
     start();
     const std::size_t bytes = server.fabric->capabilities().reject_data + more;
@@ -127,7 +127,7 @@ TEST_F(Farewells, ARejectionHasAllOfItsDataOrNone) {
 }
 
 // The server process ended while the request was pending, so its kernel rejects without private data.
-TEST_F(Farewells, ARejectionOfZerosHasNoData) {
+TEST_F(DisconnectTest, ARejectionOfZerosHasNoData) {
   start();
   rdma_event_channel* const channel = rdma_create_event_channel();
   rdma_cm_id* id = nullptr;
@@ -153,21 +153,21 @@ TEST_F(Farewells, ARejectionOfZerosHasNoData) {
   rdma_destroy_event_channel(channel);
 }
 
-TEST_F(Farewells, NobodyListensOnLoopback) {
+TEST_F(DisconnectTest, NobodyListensOnLoopback) {
   start();
   EXPECT_EQ(server.fabric->listen({.source = {}, .destination = "127.0.0.1", .port = 0}), Errc::bad_address);
 }
 
 // Uses a separate reject code, because Linux's client takes code 28 (consumer reject) for a response with
 // data.
-TEST_F(Farewells, ARejectionWithoutDataIsNoneOfAConsumer) {
+TEST_F(DisconnectTest, ARejectionWithoutDataIsNoneOfAConsumer) {
   start();
   server.fabric->reject(ask(), {});
   EXPECT_EQ(take(client, Kind::connect_failed, kNear).text, "");
   EXPECT_FALSE(client.logged("(reason 28)"));
 }
 
-TEST_F(Farewells, AfterLeavingNothingIsToldButThat) {
+TEST_F(DisconnectTest, AfterLeavingNothingIsToldButThat) {
   start();
   ask_with(data(client.fabric->capabilities().connect_data + 1U));
   client.fabric->disconnect(kNear);
@@ -175,7 +175,7 @@ TEST_F(Farewells, AfterLeavingNothingIsToldButThat) {
   EXPECT_EQ(client.count(Kind::connect_failed, kNear), 0U);
 }
 
-TEST_F(Farewells, ARequestWhosePeerLeftIsAccepted) {
+TEST_F(DisconnectTest, ARequestWhosePeerLeftIsAccepted) {
   start();
   const std::uint32_t request = ask();
   client.fabric->disconnect(kNear);
@@ -184,7 +184,7 @@ TEST_F(Farewells, ARequestWhosePeerLeftIsAccepted) {
   EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::peer_closed);
 }
 
-TEST_F(Farewells, ARequestGoesWithItsDevice) {
+TEST_F(DisconnectTest, ARequestGoesWithItsDevice) {
   start();
   const std::uint32_t request = ask();
   EXPECT_NE(server.fabric->describe_request(request), "");
@@ -196,7 +196,7 @@ TEST_F(Farewells, ARequestGoesWithItsDevice) {
   EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::peer_closed);
 }
 
-TEST_F(Farewells, OnlyTheDeviceThatIsNamedIsConnectedOver) {
+TEST_F(DisconnectTest, OnlyTheDeviceThatIsNamedIsConnectedOver) {
   verbs::VerbsOptions options;
   options.device = "mlx5_0";
   start({mock_hca::mlx5(), second()}, options);
@@ -206,11 +206,11 @@ TEST_F(Farewells, OnlyTheDeviceThatIsNamedIsConnectedOver) {
 }
 
 // The device reports the failure only through an asynchronous event.
-TEST_F(Farewells, AQueuePairThatFailsIsNoDeviceThatIsGone) {
+TEST_F(DisconnectTest, FailedQueuePairIsNoRemovedDevice) {
   start();
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   ASSERT_TRUE(carries());
-  mock_hca::tell_of_last_queue_pair(IBV_EVENT_QP_ACCESS_ERR);
+  mock_hca::raise_on_last_queue_pair(IBV_EVENT_QP_ACCESS_ERR);
   EXPECT_TRUE(until([&] {
     return client.side->count(Kind::connection_lost) + server.side->count(Kind::connection_lost) != 0;
   }));
@@ -221,11 +221,11 @@ TEST_F(Farewells, AQueuePairThatFailsIsNoDeviceThatIsGone) {
 }
 
 // Posted work fails because the peer has disconnected.
-TEST_F(Farewells, AnErrorAfterAFarewellIsTheFarewell) {
+TEST_F(DisconnectTest, ErrorAfterADisconnectCountsAsTheDisconnect) {
   mock_hca::Profile profile = mock_hca::mlx5();
   profile.gives_up_after = 0;
   start({profile});
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   ASSERT_TRUE(carries());
   server.fabric->disconnect(kFar);
   WorkRequest work;
@@ -238,17 +238,17 @@ TEST_F(Farewells, AnErrorAfterAFarewellIsTheFarewell) {
   EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::peer_closed);
 }
 
-TEST_F(Farewells, NobodySleepsOverARequestThatIsToBeAnswered) {
+TEST_F(DisconnectTest, UnansweredRequestPreventsSleep) {
   start();
   const std::uint32_t request = ask();
   server.fabric->accept(request, kFar, params(), {});
   EXPECT_FALSE(server.fabric->try_wait());
 }
 
-TEST_F(Farewells, NobodySleepsOverAnEndThatAPollHadNoRoomFor) {
+TEST_F(DisconnectTest, UnreportedLossPreventsSleep) {
   start();
-  connect_whole(kAddress);
-  connect_whole(kAddress, kNearAgain, kFarAgain);
+  connect_both_ends(kAddress);
+  connect_both_ends(kAddress, kNearAgain, kFarAgain);
   ASSERT_TRUE(carries() && carries(kNearAgain, kFarAgain));
   poll_both();
   server.fabric->try_wait();
@@ -263,9 +263,9 @@ TEST_F(Farewells, NobodySleepsOverAnEndThatAPollHadNoRoomFor) {
   EXPECT_EQ(end->fabric->poll(now, one), 1U);
 }
 
-TEST_F(Farewells, WhoSleptLooksAtEverything) {
+TEST_F(DisconnectTest, WhoSleptLooksAtEverything) {
   start();
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   poll_both();
   poll(server);
   EXPECT_TRUE(until([&] { return server.fabric->try_wait(); }));
@@ -274,7 +274,7 @@ TEST_F(Farewells, WhoSleptLooksAtEverything) {
   EXPECT_TRUE(server.logged("port 1 is down"));
 }
 
-TEST_F(Farewells, ASourceOfAnotherFamilyIsNone) {
+TEST_F(DisconnectTest, ASourceOfAnotherFamilyIsNone) {
   start();
   client.fabric->connect(
       kNear, {.source = "2001:db8::1", .destination = kAddress, .port = server.fabric->listening_port()},
@@ -283,7 +283,7 @@ TEST_F(Farewells, ASourceOfAnotherFamilyIsNone) {
 }
 
 // Both names are looked up concurrently, and no adapter reaches the address.
-TEST_F(Farewells, TwoNamesMayBeAskedForAtATime) {
+TEST_F(DisconnectTest, TwoNamesMayBeAskedForAtATime) {
   start();
   for (const ConKey key : {kNear, kNearAgain})
     client.fabric->connect(key, {.source = {}, .destination = "localhost", .port = 1}, params(), {});
@@ -297,7 +297,7 @@ TEST_F(Farewells, TwoNamesMayBeAskedForAtATime) {
 }
 
 // A poll whose array cannot take all events comes in between.
-TEST_F(Farewells, WhoLeavesTakesNoEventsOfOthersAlong) {
+TEST_F(DisconnectTest, DisconnectKeepsEventsOfOtherConnections) {
   start();
   const auto too_much = data(client.fabric->capabilities().connect_data + 1U);
   for (const ConKey key : {kNear, kNearAgain})
@@ -310,7 +310,7 @@ TEST_F(Farewells, WhoLeavesTakesNoEventsOfOthersAlong) {
   EXPECT_EQ(client.count(Kind::connection_closed, kNear), 1U);
 }
 
-TEST_F(Farewells, WhatIsPostedBeforeThereIsAConnectionWaitsForIt) {
+TEST_F(DisconnectTest, WhatIsPostedBeforeThereIsAConnectionWaitsForIt) {
   start();
   const auto posted = [&] {
     WorkRequest work;
@@ -331,13 +331,13 @@ TEST_F(Farewells, WhatIsPostedBeforeThereIsAConnectionWaitsForIt) {
   take(server, Kind::imm_received, kFar);
 }
 
-TEST_F(Farewells, AConnectionThatWasLostBeforeItsAnswerIsNotAccepted) {
+TEST_F(DisconnectTest, AConnectionThatWasLostBeforeItsAnswerIsNotAccepted) {
   start();
   const std::uint32_t request = ask();
   server.fabric->accept(request, kFar, params(), {});
-  mock_hca::fall_short(0, 1);
+  mock_hca::fail_creations(0, 1);
   server.fabric->post_receive(kFar, 4, 4096);
-  ASSERT_TRUE(mock_hca::fell_short());
+  ASSERT_TRUE(mock_hca::creation_failed());
   EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::no_resources);
   poll_both();
   EXPECT_EQ(client.count(Kind::connected, kNear), 0U);
@@ -346,9 +346,9 @@ TEST_F(Farewells, AConnectionThatWasLostBeforeItsAnswerIsNotAccepted) {
 }
 
 // Both ends name the connection "client > server".
-TEST_F(Farewells, BothEndsCallAConnectionTheSame) {
+TEST_F(DisconnectTest, BothEndsDescribeAConnectionAlike) {
   start();
-  connect_whole(kAddress);
+  connect_both_ends(kAddress);
   const std::string name = client.fabric->describe(kNear);
   EXPECT_EQ(name, server.fabric->describe(kFar));
   EXPECT_NE(name.find(" > "), std::string::npos);
@@ -360,7 +360,7 @@ TEST_F(Farewells, BothEndsCallAConnectionTheSame) {
 }
 
 // The host is the address without the port, because connection limits apply per host.
-TEST_F(Farewells, ARequestTellsTheHostThatItComesFrom) {
+TEST_F(DisconnectTest, ARequestTellsTheHostThatItComesFrom) {
   start();
   const std::uint16_t port = server.fabric->listening_port();
   listen("2001:db8::1");
@@ -384,4 +384,4 @@ TEST_F(Farewells, ARequestTellsTheHostThatItComesFrom) {
 }
 
 }  // namespace
-}  // namespace rtrs::conformance::farewells_test
+}  // namespace rtrs::conformance::disconnects_test

@@ -1,8 +1,8 @@
-#include "tools/urtrs-fs/patience.hpp"
+#include "tools/urtrs-fs/process_timeout.hpp"
 
 #include <gtest/gtest.h>
 
-namespace rtrs::admin::patience_test {
+namespace rtrs::admin::process_timeout_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -36,4 +36,4 @@ TEST(Patience, WhoIsSilentIsLeftOutForAWhile) {
 }
 
 }  // namespace
-}  // namespace rtrs::admin::patience_test
+}  // namespace rtrs::admin::process_timeout_test
