@@ -71,6 +71,24 @@ void Processes::start_server() {
     judge_.fail(Oracle::legality, now(), std::string("the server cannot listen: ") + to_string(listening));
 }
 
+ClientOptions Processes::client_options(ClientNode& client, std::uint32_t index) {
+  ClientOptions options;
+  options.protocol = fitted(scenario_, *client.sim);
+  options.protocol.seed += client.starts * 1000 + index;
+  options.session_name = "client" + std::to_string(index);
+  const unsigned identity = scenario_.same_identity ? 1 : client.starts;
+  options.session_uuid = uuid_of(cluster_.options.seed, index, identity, 99);
+  for (std::uint32_t path = 0; path < kMaxPaths; ++path)
+    options.path_uuids.push_back(uuid_of(cluster_.options.seed, index, identity, path));
+  for (std::uint32_t path = 0; path < scenario_.paths; ++path)
+    options.paths.push_back(client.address_of[path] = cluster_.address(index, path));
+  if (cluster_.other_server != nullptr) {
+    options.paths.push_back(cluster_.other_server->address(client.id, scenario_.paths));
+    client.address_of[scenario_.paths] = options.paths.back();
+  }
+  return options;
+}
+
 void Processes::start_client(std::uint32_t index) {
   ClientNode& client = *clients_[index];
   client.up = true;
@@ -105,20 +123,7 @@ void Processes::start_client(std::uint32_t index) {
     const auto region = client.fabric->register_memory(*client.memory.back());
     if (region) client.region = region->id;
   }
-  ClientOptions options;
-  options.protocol = fitted(scenario_, *client.sim);
-  options.protocol.seed += client.starts * 1000 + index;
-  options.session_name = "client" + std::to_string(index);
-  const unsigned identity = scenario_.same_identity ? 1 : client.starts;
-  options.session_uuid = uuid_of(cluster_.options.seed, index, identity, 99);
-  for (std::uint32_t path = 0; path < kMaxPaths; ++path)
-    options.path_uuids.push_back(uuid_of(cluster_.options.seed, index, identity, path));
-  for (std::uint32_t path = 0; path < scenario_.paths; ++path)
-    options.paths.push_back(client.address_of[path] = cluster_.address(index, path));
-  if (cluster_.other_server != nullptr) {
-    options.paths.push_back(cluster_.other_server->address(client.id, scenario_.paths));
-    client.address_of[scenario_.paths] = options.paths.back();
-  }
+  ClientOptions options = client_options(client, index);
   if (disks_ != nullptr) {
     const DiskUser user{*client.disks, *disks_,
                         choice_,       disk_names(index, scenario_.workload.disks),

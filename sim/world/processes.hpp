@@ -32,9 +32,10 @@ class Processes : private Part {
 
  private:
   std::unique_ptr<HeartbeatWatch> watch_of(const Node&, HeartbeatConfig);
+  ClientOptions client_options(ClientNode&, std::uint32_t index);
   void pause(Node&, Nanos until), restart(NodeId), crash(Node&);
   void ask_for_keys(Fabric& outermost_fabric);
-  void prove_key(ClientNode&, Fabric&outermost_fabric), resolve_names(ClientNode&);
+  void prove_key(ClientNode&, Fabric& outermost_fabric), resolve_names(ClientNode&);
   void draw_limits();
   void change_disks(), delay_disks(), crash_disks(NodeId);
 
