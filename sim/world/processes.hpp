@@ -35,7 +35,7 @@ class Processes : private Part {
   ClientOptions client_options(ClientNode&, std::uint32_t index);
   void pause(Node&, Nanos until), restart(NodeId), crash(Node&);
   void ask_for_keys(Fabric& outermost_fabric);
-  void prove_key(ClientNode&, Fabric& outermost_fabric), resolve_names(ClientNode&);
+  void prove_key(ClientNode&, Fabric&), resolve_names(ClientNode&);
   void draw_limits();
   void change_disks(), delay_disks(), crash_disks(NodeId);
 
