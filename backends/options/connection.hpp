@@ -34,7 +34,7 @@ struct FabricOptions {
   bool crc = false;                   // tcp: requests a CRC-32C behind each frame
   std::string device;                 // verbs: RDMA device; empty: the one that has the address
   unsigned retry_count = 6;           // verbs, 0 to 7
-  std::string invalidation = "auto";  // verbs: auto, windows, registration, or "off" without a per-IO key
+  std::string invalidation = "auto";  // verbs: auto, windows, registration; of a program: off, no per-IO key
   unsigned ack_timeout = 0;           // verbs, 0 to 31; 0: negotiated while connecting
   unsigned tos = 0;                   // verbs, 0 to 255; 0: default of the host
   bool relaxed_ordering = false;      // verbs
@@ -45,11 +45,28 @@ struct FabricOptions {
   bool operator==(const FabricOptions&) const = default;
 };
 
+// One end of a connection.
 struct Connection {
   FabricOptions& fabric;
-  ClientConfig& protocol;
+  HeartbeatConfig& heartbeat;
+  wire::Extensions& extensions;
+  wire::Extensions all_extensions;  // of `extensions = on`
+  ClientConfig* client = nullptr;   // null: a server, which has no options of Side::client
+
+  Connection(FabricOptions& options, ClientConfig& config)
+      : fabric(options),
+        heartbeat(config.heartbeat),
+        extensions(config.extensions),
+        all_extensions(ClientConfig{}.extensions),
+        client(&config) {}
+  Connection(FabricOptions& options, ServerConfig& config)
+      : fabric(options),
+        heartbeat(config.heartbeat),
+        extensions(config.extensions),
+        all_extensions(ServerConfig{}.extensions) {}
 };
 
-std::span<const Option<Connection>> connection_options();
+std::span<const Option<Connection>> connection_options();  // of a client
+std::span<const Option<Connection>> server_options();
 
 }  // namespace rtrs::options

@@ -1,5 +1,7 @@
 #include "backends/options/option.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
 
 #include "backends/options/quantity.hpp"
@@ -11,25 +13,38 @@ std::string refuse(std::string_view name, std::string_view value, const std::str
   return std::string(name) + "=" + std::string(value) + ": " + why;
 }
 
-// "a|b|c" as "a, b or c".
-std::string sentence(std::string_view words) {
+// "a, b or c".
+std::string sentence(const std::vector<std::string>& words) {
   std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] != '|')
-      text += words[i];
-    else
-      text += words.find('|', i + 1) == std::string_view::npos ? " or " : ", ";
-  }
+  for (const std::string& word : words)
+    text += (text.empty() ? "" : &word == &words.back() ? " or " : ", ") + word;
   return text;
 }
 
-bool is_one_of(std::string_view words, std::string_view word) {
-  while (!words.empty()) {
-    const std::size_t end = words.find('|');
-    if (words.substr(0, end) == word) return true;
-    words.remove_prefix(end == std::string_view::npos ? words.size() : end + 1);
-  }
-  return false;
+struct NamedUnit {
+  const char* name;
+  std::uint64_t of;
+};
+
+// With the largest unit that leaves a whole number.
+std::string in_units(std::uint64_t number, std::initializer_list<NamedUnit> units) {
+  for (const NamedUnit& unit : units)
+    if (number >= unit.of && number % unit.of == 0) return std::to_string(number / unit.of) + unit.name;
+  return std::to_string(number);
+}
+
+std::string duration(Nanos time) {
+  if (time == kNever) return "never";
+  return in_units(time, {{"h", seconds(3600)},
+                         {"m", seconds(60)},
+                         {"s", seconds(1)},
+                         {"ms", milliseconds(1)},
+                         {"us", 1000},
+                         {"ns", 1}});
+}
+
+std::string bytes(std::uint64_t size) {
+  return in_units(size, {{"T", std::uint64_t{1} << 40}, {"G", 1U << 30}, {"M", 1U << 20}, {"K", 1U << 10}});
 }
 
 std::string parse_number(const Rule& rule, std::string_view name, std::string_view value, Value& out) {
@@ -42,28 +57,60 @@ std::string parse_number(const Rule& rule, std::string_view name, std::string_vi
 }
 
 std::string parse_time(const Rule& rule, std::string_view name, std::string_view value, Value& out) {
-  if (rule.or_never && value == "never") {
-    out.time = kNever;
-    return {};
-  }
-  const auto time = parse_positive_duration(value);
+  out.number = static_cast<std::int64_t>(kNever);
+  if (rule.or_never && value == "never") return {};
+  const auto time = rule.or_zero ? parse_duration(value) : parse_positive_duration(value);
   if (!time) return std::string(name) + ": " + time.error();
-  out.time = *time;
-  const auto least = static_cast<Nanos>(rule.least);
-  if (rule.most == 0 || (*time >= least && *time <= static_cast<Nanos>(rule.most))) return {};
-  return refuse(name, value, "expected " + std::to_string(least / milliseconds(1)) + "ms to 1h");
+  out.number = static_cast<std::int64_t>(*time);
+  if (rule.most == 0 || (out.number >= rule.least && out.number <= rule.most)) return {};
+  return refuse(name, value, "expected " + range(rule, " to "));
 }
 
-std::string parse_mebibytes(const Rule& rule, std::string_view name, std::string_view value, Value& out) {
-  const auto size = parse_size(value, 1U << 20);
+std::string parse_bytes(const Rule& rule, std::string_view name, std::string_view value, Value& out) {
+  const auto size = parse_size(value, rule.plain);
   if (!size) return std::string(name) + ": " + size.error();
   out.number = static_cast<std::int64_t>(*size);
-  if (*size >= static_cast<std::uint64_t>(rule.least) && *size <= static_cast<std::uint64_t>(rule.most))
+  if (rule.or_zero && *size == 0) return {};
+  if (*size >= static_cast<std::uint64_t>(rule.least) && *size <= static_cast<std::uint64_t>(rule.most) &&
+      (!rule.power_of_two || std::has_single_bit(*size)))
     return {};
-  return refuse(name, value, "expected " + std::string(rule.hint));
+  return refuse(
+      name, value,
+      std::string("expected ") + (rule.power_of_two ? "a power of two from " : "") + range(rule, " to "));
 }
 
 }  // namespace
+
+std::vector<std::string> choices(const Rule& rule) {
+  std::vector<std::string> words(1);
+  for (const char c : rule.shape) {
+    if (c == '|')
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  return words;
+}
+
+std::string range(const Rule& rule, std::string_view between) {
+  return written(rule, {.text = {}, .number = rule.least}) + std::string(between) +
+         written(rule, {.text = {}, .number = rule.most});
+}
+
+std::string written(const Rule& rule, const Value& value) {
+  switch (rule.kind) {
+    case Kind::toggle:
+      return value.on ? "on" : "off";
+    case Kind::number:
+      return std::to_string(value.number);
+    case Kind::time:
+      return duration(static_cast<Nanos>(value.number));
+    case Kind::size:
+      return bytes(static_cast<std::uint64_t>(value.number));
+    default:
+      return std::string(value.text);
+  }
+}
 
 std::string parse(const Rule& rule, std::string_view name, std::string_view value, Value& out) {
   out.text = value;
@@ -72,18 +119,19 @@ std::string parse(const Rule& rule, std::string_view name, std::string_view valu
     case Kind::file:
       return value.empty() && !rule.or_empty ? refuse(name, value, "is empty") : std::string();
     case Kind::word:
-      if (is_one_of(rule.shape, value)) return {};
-      return refuse(name, value,
-                    "expected " + (rule.hint.empty() ? sentence(rule.shape) : std::string(rule.hint)));
-    case Kind::toggle:
+    case Kind::toggle: {
+      const std::vector<std::string> words = choices(rule);
       out.on = value == "on";
-      return is_one_of(rule.shape, value) ? std::string() : refuse(name, value, "expected on or off");
+      if (std::find(words.begin(), words.end(), value) != words.end()) return {};
+      return refuse(name, value,
+                    "expected " + (rule.hint.empty() ? sentence(words) : std::string(rule.hint)));
+    }
     case Kind::number:
       return parse_number(rule, name, value, out);
     case Kind::time:
       return parse_time(rule, name, value, out);
     case Kind::size:
-      return parse_mebibytes(rule, name, value, out);
+      return parse_bytes(rule, name, value, out);
   }
   return {};
 }

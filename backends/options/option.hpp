@@ -2,9 +2,13 @@
 // and the C interface read the same rows.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 #include "core/proto/ids.hpp"
 
@@ -19,14 +23,20 @@ struct Rule {
   std::int64_t least = 0;
   std::int64_t most = 0;
   bool or_never = false;       // times: also "never"
+  bool or_zero = false;        // times and sizes: also 0
+  std::uint64_t plain = 1;     // sizes: bytes of a number without a unit
+  bool power_of_two = false;   // sizes
   bool or_empty = false;       // texts: also the empty one
-  std::string_view hint = {};  // replaces the list of words, or the range of a size, in an error
+  std::string_view hint = {};  // replaces the list of words in an error
 };
 constexpr Rule text(std::string_view shape) {
   return {.kind = Kind::text, .shape = shape};
 }
 constexpr Rule file() {
   return {.kind = Kind::file, .shape = "FILE"};
+}
+constexpr Rule file_or_empty() {
+  return {.kind = Kind::file, .shape = "FILE", .or_empty = true};
 }
 constexpr Rule words(std::string_view shape, std::string_view hint = {}) {
   return {.kind = Kind::word, .shape = shape, .hint = hint};
@@ -50,34 +60,59 @@ constexpr Rule time() {
 constexpr Rule time_or_never() {
   return {.kind = Kind::time, .shape = "TIME|never", .or_never = true};
 }
+constexpr Rule time_or_zero(Nanos most) {
+  return {.kind = Kind::time, .shape = "TIME", .most = static_cast<std::int64_t>(most), .or_zero = true};
+}
 
+constexpr Rule size(std::int64_t least, std::int64_t most) {
+  return {.kind = Kind::size, .shape = "SIZE", .least = least, .most = most};
+}
 // A number without a unit is in MiB.
-constexpr Rule mebibytes(std::int64_t least, std::int64_t most, std::string_view hint) {
-  return {.kind = Kind::size, .shape = "SIZE", .least = least, .most = most, .hint = hint};
+constexpr Rule mebibytes(std::int64_t least, std::int64_t most) {
+  Rule rule = size(least, most);
+  rule.plain = 1U << 20;
+  return rule;
 }
 
 // A checked value, in the member of its kind. `text` is the value as written.
 struct Value {
   std::string_view text;
   bool on = false;
-  std::int64_t number = 0;
-  Nanos time = 0;
+  std::int64_t number = 0;  // also times in ns and sizes in bytes; -1: never
 };
+
+// Programs that have an option.
+enum class Side : std::uint8_t { both, client, server };
 
 struct Row {
   std::string_view name;  // snake_case; on command lines with dashes
   Rule rule;
   std::string_view initial;  // default as a user writes it; empty: none
   std::string_view help;
+  Side side = Side::both;
 };
+
+template <class Target, class Type>
+using Access = Type* (*)(const Target&);
+template <class Target>
+using Store = void (*)(const Target&, const Value&);
 
 template <class Target>
 struct Option : Row {
-  void (*store)(const Target&, const Value&);
+  // The field of the value, or a function that stores it.
+  std::variant<Access<Target, std::string>, Access<Target, bool>, Access<Target, std::optional<bool>>,
+               Access<Target, std::uint16_t>, Access<Target, std::uint32_t>, Access<Target, std::int32_t>,
+               Access<Target, std::uint64_t>, Store<Target>>
+      field;
+  std::string (*shown)(const Target&) = nullptr;  // for show(); unnecessary for a field
 };
 
 // The error is a sentence that begins with `name`.
 std::string parse(const Rule& rule, std::string_view name, std::string_view value, Value& out);
+// The value as a user writes it.
+std::string written(const Rule& rule, const Value& value);
+std::string range(const Rule& rule, std::string_view between);  // "10ms to 1h" for " to "
+std::vector<std::string> choices(const Rule& rule);             // words of a rule of Kind::word
 
 template <class Target>
 const Option<Target>* find(std::span<const Option<Target>> table, std::string_view name) {
@@ -86,12 +121,54 @@ const Option<Target>* find(std::span<const Option<Target>> table, std::string_vi
   return nullptr;
 }
 
+template <class Target>
+void store(const Option<Target>& option, const Target& target, const Value& value) {
+  const auto into = [&](auto field) {
+    if constexpr (std::is_same_v<decltype(field), Store<Target>>) {
+      field(target, value);
+    } else {
+      auto& to = *field(target);
+      using Type = std::remove_reference_t<decltype(to)>;
+      if constexpr (std::is_same_v<Type, std::string>)
+        to = value.text;
+      else if constexpr (std::is_same_v<Type, bool> || std::is_same_v<Type, std::optional<bool>>)
+        to = value.on;
+      else
+        to = static_cast<Type>(value.number);
+    }
+  };
+  std::visit(into, option.field);
+}
+
+// Value of `target` as a user writes it; empty: unset.
+template <class Target>
+std::string show(const Option<Target>& option, const Target& target) {
+  if (option.shown != nullptr) return option.shown(target);
+  const auto from = [&](auto field) -> std::string {
+    if constexpr (std::is_same_v<decltype(field), Store<Target>>) {
+      return {};
+    } else {
+      const auto& of = *field(target);
+      using Type = std::remove_cvref_t<decltype(of)>;
+      if constexpr (std::is_same_v<Type, std::string>)
+        return of;
+      else if constexpr (std::is_same_v<Type, std::optional<bool>>)
+        return of ? written(option.rule, {.text = {}, .on = *of}) : std::string();
+      else if constexpr (std::is_same_v<Type, bool>)
+        return written(option.rule, {.text = {}, .on = of});
+      else
+        return written(option.rule, {.text = {}, .number = static_cast<std::int64_t>(of)});
+    }
+  };
+  return std::visit(from, option.field);
+}
+
 // Returns an error sentence; empty if the value was stored.
 template <class Target>
 std::string set(const Option<Target>& option, const Target& target, std::string_view value) {
   Value checked;
   std::string error = parse(option.rule, option.name, value, checked);
-  if (error.empty()) option.store(target, checked);
+  if (error.empty()) store(option, target, checked);
   return error;
 }
 

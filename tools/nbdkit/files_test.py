@@ -64,7 +64,7 @@ class TestFiles:
             assert not self.file("socket").exists()
 
     def test_a_name_that_a_vanished_client_holds_is_waited_for(self):
-        self.start_server("--heartbeat-interval-ms=3000")
+        self.start_server("--heartbeat-interval=3s")
         os.mkfifo(self.file("pid"))
         # The command starts after the device is open.
         command = e2e.nbdkit_command(self.server.port, f"echo $$ > {self.file('pid')}; exec sleep {4 * BOUND}",

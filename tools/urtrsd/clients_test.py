@@ -48,8 +48,8 @@ def test_files_leave_half_of_them_to_connections(urtrsd, client, tmp_path):
 
 
 def test_a_long_operation_on_memory_goes_on_by_itself(urtrsd, client):
-    """It runs in many slices, and no network event triggers the next slice."""
-    server = urtrsd("--export=m=mem:2G", "--heartbeat-interval-ms=60000")
+    """It is done in many parts, and nothing that comes from outside calls for the next one."""
+    server = urtrsd("--export=m=mem:2G", "--heartbeat-interval=60s")
     session = client(server, "one")
     error, device = session.open("m")
     assert error == 0

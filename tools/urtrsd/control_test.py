@@ -262,8 +262,8 @@ def test_a_warning_of_a_device_names_who_opens_it(urtrsd, tmp_path):
 
 
 def test_a_client_may_be_silent_for_as_long_as_the_server_says(urtrsd, control):
-    """Here 20 s with a heartbeat interval of 20 ms; with the default heartbeat_missed it would be 140 ms."""
-    server = urtrsd("--export=m=mem:1M", f"--control={control}", "--heartbeat-interval-ms=20", "--heartbeat-missed-max=1000")
+    """Here 20 s, with a heartbeat every 20 ms; by the default it would be 140 ms."""
+    server = urtrsd("--export=m=mem:1M", f"--control={control}", "--heartbeat-interval=20ms", "--heartbeat-missed=1000")
     session, line = IwarpClient(server.port, "silent"), Line(control)
 
     def silent():

@@ -20,6 +20,7 @@
 #include "core/wire/linux_errno.hpp"
 #include "tools/lib/control/limits/urtrsd.hpp"
 #include "tools/lib/text/printable.hpp"
+#include "tools/urtrsd/config/config_values.hpp"
 #include "tools/urtrsd/start_trial.hpp"
 
 namespace rtrs::daemon {
@@ -29,24 +30,15 @@ namespace {
 constexpr BlockingJobs::Lane kMemory = ~BlockingJobs::Lane{1};
 
 ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fabric) {
-  ServerConfig protocol;
-  protocol.queue_depth = static_cast<std::uint16_t>(config.sess_queue_depth);
-  protocol.chunk_size = config.max_chunk_size;
-  protocol.max_sessions = static_cast<std::uint16_t>(config.max_sessions);
-  protocol.max_host_sessions = static_cast<std::uint16_t>(
-      config.max_host_sessions != 0 ? config.max_host_sessions : host_sessions_of(config.max_sessions));
-  protocol.max_half_open = static_cast<std::uint16_t>(
-      config.max_half_open != 0 ? config.max_half_open : half_open_of(config.max_sessions));
+  ServerConfig protocol = config.protocol;
+  protocol.max_host_sessions = static_cast<std::uint16_t>(host_sessions_of(protocol));
   protocol.always_invalidate = config.always_invalidate.value_or(fresh_keys_protect(fabric));
   protocol.send_invalidate = !config.assume_kernel_6_12_clients;
-  if (fabric.send_invalidate_is_slow) protocol.extensions |= wire::Extensions::keys_stay;
-  if (!config.extensions) protocol.extensions = wire::Extensions::none;
-  // A response takes at most three work requests (SendQueue::kMaxBatch). With 32 entries for other messages,
-  // a send queue of the default depth takes 512 KiB on mlx5; more would take 1 MiB.
-  protocol.send_depth =
-      static_cast<std::uint16_t>(std::min<std::uint32_t>(3 * config.sess_queue_depth + 32, 4096));
-  protocol.heartbeat.interval = milliseconds(config.heartbeat_interval_ms);
-  protocol.heartbeat.missed_max = config.heartbeat_missed_max;
+  if (fabric.send_invalidate_is_slow && protocol.extensions != wire::Extensions::none)
+    protocol.extensions |= wire::Extensions::keys_stay;
+  // An answer takes three work requests at most (SendQueue::kMaxBatch). Every connection has a queue of them,
+  // and 32 more for the rest lets that of the default depth take 512 KiB on mlx5, and not 1 MiB.
+  protocol.send_depth = static_cast<std::uint16_t>(std::min(3 * protocol.queue_depth + 32, 4096));
   return protocol;
 }
 
@@ -99,11 +91,11 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       pump_(context, *fabric_, config.busy_poll ? asio::WaitMode::busy_poll : asio::WaitMode::events,
             {[this](Nanos now) { return this->step(now); },
              [this] { return std::min(server_.next_deadline(), log_.next_due()); }},
-            Nanos{1000} * config.poll_us),
+            config.poll),
       service_(context, service),
       jobs_(context) {
   catalog_->set_log([](const std::string& line) { spdlog::warn("{}", line); });
-  catalog_->wait_for_nbd(Nanos{1'000'000'000} * config.nbd_wait_s);
+  catalog_->wait_for_nbd(config.nbd_wait);
 }
 
 Daemon::~Daemon() {
@@ -222,11 +214,11 @@ void Daemon::begin_shutdown(const char* why) {
   server_.close(*fabric_, asio::steady_now());
   catalog_->stop_waiting_for_nbd();
   pump_.step_soon();
-  if (config_.shutdown_timeout_s == 0) return;
-  shutdown_.expires_after(std::chrono::seconds(config_.shutdown_timeout_s));
+  if (config_.shutdown_timeout == kNever) return;
+  shutdown_.expires_after(std::chrono::nanoseconds(config_.shutdown_timeout));
   shutdown_.async_wait([this](const boost::system::error_code& error) {
     if (!error)
-      exit_immediately(fmt::format("shutdown_timeout_s = {} has expired", config_.shutdown_timeout_s));
+      exit_immediately("shutdown_timeout = " + find_setting("shutdown_timeout")->show(config_) + " is over");
   });
 }
 
@@ -332,7 +324,7 @@ void Daemon::watch_expiry() {
 void Daemon::perform(const block::SessionOpened& action) {
   try {
     if (sessions_.size() <= action.session) sessions_.resize(action.session + 1U);
-    engine_->reserve((open_sessions_ + 1) * config_.sess_queue_depth);
+    engine_->reserve((open_sessions_ + 1) * config_.protocol.queue_depth);
     const std::string peer = server_.transport().peer(action.session);
     sessions_[action.session] =
         std::make_unique<Session>(Session{std::string(action.name), std::string(client_of(peer)),

@@ -44,7 +44,7 @@ class Daemon : private Controlled {
   void expect(const std::vector<Catalog::Problem>& missing);
   // Returns 0, or an exit code after logging an error.
   int start();
-  // True if a second signal or shutdown_timeout_s ended the daemon while operations were in flight. The
+  // True if a second signal or shutdown_timeout ended the daemon while operations were in flight. The
   // process must then exit without running destructors, which would wait for these operations.
   bool was_forced() const noexcept { return forced_; }
 

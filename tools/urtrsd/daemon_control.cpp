@@ -90,10 +90,8 @@ attributes::ServerModel Daemon::model() const {
           {session.name, device.handle, device.mode, opened->second.opened.name, exported.size_bytes()});
     }
   }
-  model.parameters = {
-      always_invalidates(),     config_.max_chunk_size,
-      config_.sess_queue_depth, config_.port,
-      config_.dev_search_path,  {milliseconds(config_.heartbeat_interval_ms), config_.heartbeat_missed_max}};
+  model.parameters = {always_invalidates(), config_.protocol.chunk_size, config_.protocol.queue_depth,
+                      config_.port,         config_.dev_search_path,     config_.protocol.heartbeat};
   return model;
 }
 

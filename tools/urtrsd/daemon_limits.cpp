@@ -37,18 +37,15 @@ std::vector<LimitInUse> Daemon::limits() const {
   std::map<std::string, std::uint64_t> devices;
   for (const attributes::OpenDevice& device : shown.devices)
     for (const attributes::OpenDevice::Use& use : device.uses) ++devices[use.session];
-  const std::uint32_t of_host =
-      config_.max_host_sessions != 0 ? config_.max_host_sessions : host_sessions_of(config_.max_sessions);
-  const std::uint32_t half_open =
-      config_.max_half_open != 0 ? config_.max_half_open : half_open_of(config_.max_sessions);
+  const ServerConfig& protocol = config_.protocol;
   std::vector<LimitInUse> all{{"paths", kMaxPaths, paths},
                               {"connections", kMaxCons, connections},
-                              {"requests", config_.sess_queue_depth, requests},
-                              {"request_bytes", config_.max_chunk_size, std::nullopt},
+                              {"requests", protocol.queue_depth, requests},
+                              {"request_bytes", protocol.chunk_size, std::nullopt},
                               {"devices", rnbd::kMaxServerDevices, most_of(devices)},
-                              {"sessions", config_.max_sessions, shown.sessions.size()},
-                              {"host_sessions", of_host, most_of(of_hosts)},
-                              {"half_open", half_open, std::nullopt},
+                              {"sessions", protocol.max_sessions, shown.sessions.size()},
+                              {"host_sessions", host_sessions_of(protocol), most_of(of_hosts)},
+                              {"half_open", half_open_of(protocol), std::nullopt},
                               {"files", descriptors_.files_max(), descriptors_.files()},
                               {"storage_operations", engine_->depth(), engine_->in_flight()}};
   if (auto* const own = dynamic_cast<tcp::TcpFabric*>(fabric_.get())) {

@@ -114,9 +114,9 @@ void Daemon::reread() {
     const auto read = std::make_shared<Reread>();
     if (reread_) read->line = reread_();
     if (read->line.run && read->line.run->fabric == "tcp")
-      read->tls = tools::open_tls(tls_of(*read->line.run), false);
+      read->tls = tools::open_tls(read->line.run->tls, false);
     if (read->line.run && read->line.run->fabric != "tcp")
-      read->auth = tools::open_auth(auth_of(*read->line.run), false);
+      read->auth = tools::open_auth(read->line.run->auth, false);
     return [this, tells, read] {
       rereading_ = false;
       if (stopping_) {
@@ -144,16 +144,14 @@ void report_mistakes(const Controlled::Reloaded& done,
 
 // A change of the fabric takes effect only after a restart; until then the current TLS settings stay in use.
 bool Daemon::uses_tls_of(const DaemonConfig& wanted) const {
-  const tools::TlsChoice choice = tls_of(wanted);
   return config_.fabric == "tcp" && wanted.fabric == "tcp" &&
-         !(choice == tools::TlsChoice{} && tls_of(config_) == choice);
+         !(wanted.tls == tools::TlsChoice{} && config_.tls == wanted.tls);
 }
 
 // As uses_tls_of(), for shared keys.
 bool Daemon::uses_auth_of(const DaemonConfig& wanted) const {
-  const tools::AuthChoice choice = auth_of(wanted);
   return config_.fabric != "tcp" && wanted.fabric != "tcp" &&
-         !(choice == tools::AuthChoice{} && auth_of(config_) == choice);
+         !(wanted.auth == tools::AuthChoice{} && config_.auth == wanted.auth);
 }
 
 void Daemon::change_settings(Reread& read, std::function<void(const Reloaded&)> tell) {
@@ -208,12 +206,6 @@ void Daemon::reload_tls(const Reread& read, Reloaded& done) {
   if (!uses_tls_of(wanted)) return;
   tools::replace_tls(*fabric_, *read.tls);
   config_.tls = wanted.tls;
-  config_.tls_keys = wanted.tls_keys;
-  config_.tls_cert = wanted.tls_cert;
-  config_.tls_key = wanted.tls_key;
-  config_.tls_ca = wanted.tls_ca;
-  config_.tls_crl = wanted.tls_crl;
-  config_.tls_kernel = wanted.tls_kernel;
   if (read.tls->context == nullptr) {
     done.changed.emplace_back("TLS is off: new clients connect without TLS and without authentication");
   } else {
@@ -239,7 +231,6 @@ void Daemon::reload_auth(Reread& read, Reloaded& done) {
     return [] {};
   });
   config_.auth = wanted.auth;
-  config_.auth_keys = wanted.auth_keys;
   done.changed.emplace_back(read.auth->mode == keyed::Mode::off
                                 ? "shared keys are off: new clients connect without authentication"
                                 : "shared keys were read, for clients that connect from now on");

@@ -344,14 +344,14 @@ class TestHungDisk(Case):
     def test_the_end_does_not_wait_for_it(self):
         opened, begin = self.file("opened"), self.file("begin")
         os.mkfifo(begin)
-        server = self.start(f"--export=slow={self.slow}", "--shutdown-timeout-s=1", f"--control={self.folder}/control").ready()
+        server = self.start(f"--export=slow={self.slow}", "--shutdown-timeout=1s", f"--control={self.folder}/control").ready()
         self.client(server, "slow", f"touch {opened}; cat {begin}; nbdcopy --requests=4 $uri null:")
         until("the slow device is open", opened.exists)
         stand_still(self.fuse)
         begin.write_text("go")
         until("a read hangs", lambda: any(one["state"] == "storage" for one in self.dump()["requests"]))
         assert server.end() == 1
-        assert re.search(r'warning shutdown_timeout_s = 1 is over: leaving with \d+ operations in flight .*; '
+        assert re.search(r'warning shutdown_timeout = 1s is over: leaving with \d+ operations in flight .*; '
                          r'storage did not answer for "slow" \(\d+\)', server.text()), server.text()
 
     def test_a_start_does_not_wait_for_it(self):

@@ -33,7 +33,7 @@ std::string Daemon::open_trace(const std::string& path) {
   trace::FileOptions options;
   options.detail = detail_of(config_.trace_detail);
   options.flush_every = seconds(1);
-  options.rotate_bytes = std::uint64_t{config_.trace_size_mb} << 20;
+  options.rotate_bytes = config_.trace_size;
   options.rotate_files = config_.trace_files;
   std::string refused = trace_path_problem(*catalog_, path);
   if (refused.empty()) {

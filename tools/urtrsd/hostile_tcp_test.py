@@ -288,7 +288,7 @@ def test_no_first_message(scene):
 
 
 def test_answers_that_are_not_read(start):
-    server = start("--always-invalidate=false", "--heartbeat-interval-ms=500", "--heartbeat-missed-max=3")
+    server = start("--always-invalidate=false", "--heartbeat-interval=500ms", "--heartbeat-missed=3")
     beside = Beside(server)
     before = resident_mib(server)
     session = IwarpClient(server.port, timeout=GOOD_TIME)

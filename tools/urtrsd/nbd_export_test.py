@@ -140,7 +140,7 @@ def test_a_server_that_dies_and_comes_back(nbdkit, client, urtrsd, tmp_path):
     image = tmp_path / "image"
     image.write_bytes(bytes(SIZE))
     held = nbdkit("file", image)
-    server = urtrsd(f"--export=disk={held.uri}", "--nbd-wait-s=0")
+    server = urtrsd(f"--export=disk={held.uri}", "--nbd-wait=0")
     uri = client(server)
     device = connected(uri)
     device.pwrite(b"a" * 512, 0)
@@ -192,7 +192,7 @@ def test_io_waits_for_a_server_that_restarts(nbdkit, client, urtrsd, tmp_path):
         begin = writer.done
         until("it writes", lambda: writer.done > begin + 100 or writer.errors)
         held.kill()
-        until("the loss is seen", lambda: server.text().count("IO waits for up to 30 s (nbd_wait_s)") == losses)
+        until("the loss is seen", lambda: server.text().count("IO waits for up to 30 s (nbd_wait)") == losses)
         done = writer.done
         held.start()
         until("it goes on", lambda: writer.done > done + 100 or writer.errors)
@@ -215,7 +215,7 @@ def exports(control):
 def test_io_does_not_wait_longer_than_it_may(nbdkit, client, urtrsd, tmp_path):
     held = nbdkit("memory", SIZE)
     control = tmp_path / "control"
-    server = urtrsd(f"--export=disk={held.uri}", "--nbd-wait-s=1", f"--control={control}")
+    server = urtrsd(f"--export=disk={held.uri}", "--nbd-wait=1s", f"--control={control}")
     device = connected(client(server))
     device.pread(512, 0)
     assert exports(control)["disk"] == ("served", "")
@@ -233,7 +233,7 @@ def test_io_does_not_wait_longer_than_it_may(nbdkit, client, urtrsd, tmp_path):
 
 def test_the_end_does_not_wait_for_a_lost_server(nbdkit, urtrsd):
     held = nbdkit("memory", SIZE)
-    server = urtrsd(f"--export=disk={held.uri}", "--nbd-wait-s=86400", "--shutdown-timeout-s=0")
+    server = urtrsd(f"--export=disk={held.uri}", "--nbd-wait=86400s", "--shutdown-timeout=never")
     peer = Client(server.port)
     opened, device = peer.open("disk")
     assert opened == 0
@@ -249,7 +249,7 @@ def test_what_a_failed_flush_lost_is_told_to_whoever_opens_the_device_again(nbdk
     image, control = tmp_path / "image", tmp_path / "control"
     image.write_bytes(bytes(SIZE))
     held = nbdkit("file", image)
-    device = connected(client(urtrsd(f"--export=disk={held.uri}", f"--control={control}", "--nbd-wait-s=0")))
+    device = connected(client(urtrsd(f"--export=disk={held.uri}", f"--control={control}", "--nbd-wait=0")))
 
     def told():
         return (tmp_path / "client.log").read_text().count("the server came back without the cache that it had")
@@ -311,7 +311,7 @@ def test_a_loss_fails_one_flush_of_every_session(nbdkit, urtrsd, tmp_path):
     image = tmp_path / "image"
     image.write_bytes(bytes(SIZE))
     held = nbdkit("file", image)
-    server = urtrsd(f"--export=disk={held.uri}", "--nbd-wait-s=0")
+    server = urtrsd(f"--export=disk={held.uri}", "--nbd-wait=0")
     writer, reader = Client(server.port), Client(server.port)
     (opened, written), (also_opened, read) = writer.open("disk"), reader.open("disk", writable=False)
     assert (opened, also_opened) == (0, 0)
@@ -331,7 +331,7 @@ def test_a_loss_fails_one_flush_of_every_session(nbdkit, urtrsd, tmp_path):
 def test_a_server_that_answers_nothing(nbdkit, client, urtrsd):
     """The server counts as lost after 60 s, although the TCP stack of its host still acknowledges data."""
     held = nbdkit("memory", SIZE)
-    server = urtrsd(f"--export=disk={held.uri}", "--export=other=mem:1M", "--nbd-wait-s=0")
+    server = urtrsd(f"--export=disk={held.uri}", "--export=other=mem:1M", "--nbd-wait=0")
     device = connected(client(server))
     device.pread(512, 0)
     stand_still(held.process)

@@ -99,7 +99,7 @@ def test_the_watchdog_is_answered_before_its_time_is_over(urtrsd, manager):
 
 
 def test_without_a_bound_the_end_waits_for_storage(urtrsd):
-    server = urtrsd("--export=slow=mem:1M,delay_ms=1500", "--shutdown-timeout-s=0")
+    server = urtrsd("--export=slow=mem:1M,delay_ms=1500", "--shutdown-timeout=never")
     session = iwarp_client.IwarpClient(server.port, "one")
     error, device = session.open("slow")
     assert error == 0
@@ -111,7 +111,7 @@ def test_without_a_bound_the_end_waits_for_storage(urtrsd):
 def test_a_trace_is_whole_when_urtrsd_is_told_twice_to_end(urtrsd, tmp_path):
     """After the second signal it exits immediately, and all records are in the file."""
     trace = tmp_path / "t.rtrc"
-    server = urtrsd("--export=slow=mem:1M,delay_ms=600000", "--shutdown-timeout-s=0", f"--trace={trace}", "--trace-detail=payload")
+    server = urtrsd("--export=slow=mem:1M,delay_ms=600000", "--shutdown-timeout=never", f"--trace={trace}", "--trace-detail=payload")
     session = iwarp_client.IwarpClient(server.port, "one")
     error, device = session.open("slow")
     assert error == 0

@@ -14,7 +14,7 @@ def replays(path):
 
 
 def test_traces_that_signals_ask_for(urtrsd, tmp_path):
-    server = urtrsd("--export=a=mem:1M", "--trace=whole.rtrc", "--trace-detail=wire", "--trace-size-mb=1", cwd=tmp_path)
+    server = urtrsd("--export=a=mem:1M", "--trace=whole.rtrc", "--trace-detail=wire", "--trace-size=1M", cwd=tmp_path)
     pid = server.process.pid
     server.process.send_signal(signal.SIGUSR1)
     server.logged("wrote the last records")
@@ -101,7 +101,7 @@ def test_whoever_stops_a_recording_hears_that_it_is_not_whole(urtrsd, tmp_path):
 
 def test_a_trace_is_readable_while_it_is_recorded_and_rotated_at_its_size(urtrsd, tmp_path):
     trace = tmp_path / "t.rtrc"
-    server = urtrsd("--export=a=mem:1M", f"--trace={trace}", "--trace-detail=payload", "--trace-size-mb=1", "--trace-files=6")
+    server = urtrsd("--export=a=mem:1M", f"--trace={trace}", "--trace-detail=payload", "--trace-size=1M", "--trace-files=6")
     session = IwarpClient(server.port, "busy")
     error, device = session.open("a")
     assert error == 0

@@ -41,7 +41,7 @@ TEST(CommandLine, FlagsOverrideTheFile) {
   EXPECT_EQ(line.run->listen, (std::vector<std::string>{"::1", "127.0.0.1"}));
   EXPECT_TRUE(line.run->busy_poll);
   EXPECT_EQ(line.run->always_invalidate, false);
-  EXPECT_EQ(line.run->sess_queue_depth, 64U);
+  EXPECT_EQ(line.run->protocol.queue_depth, 64U);
   EXPECT_EQ(line.run->exports,
             (std::vector<ExportSpec>{
                 {"a", "/srv/x,y.img", 0, true, 3}, {"b", "", 1 << 20, false, 0}, {"c", "", 2048, false, 0}}));
@@ -62,7 +62,7 @@ TEST(CommandLine, UsageErrors) {
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--port", "abc"}),
             "urtrsd: --port: expected integer 0..65535, got \"abc\"\n");
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--max-chunk-size", "1G"}),
-            "urtrsd: --max-chunk-size: expected power of two 8192..268435456, got \"1G\"\n");
+            "urtrsd: --max-chunk-size: expected power of two 8K..256M, got \"1G\"\n");
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--busy-poll=maybe"}),
             "urtrsd: --busy-poll: expected boolean, got \"maybe\"\n");
   EXPECT_EQ(
@@ -132,18 +132,18 @@ TEST(CommandLine, AFlagComesBeforeTheEnvironmentAndThatBeforeTheFile) {
   const CommandLine line = parse_command_line(arguments, environment);
   ASSERT_TRUE(line.run) << line.errors;
   EXPECT_EQ(line.run->port, 100U);
-  EXPECT_EQ(line.run->max_sessions, 20U);
+  EXPECT_EQ(line.run->protocol.max_sessions, 20U);
   EXPECT_EQ(line.run->log_level, "warn");
-  EXPECT_EQ(line.run->heartbeat_interval_ms, 1000U);
-  EXPECT_EQ(line.run->heartbeat_missed_max, 7U);
+  EXPECT_EQ(line.run->protocol.heartbeat.interval, seconds(1));
+  EXPECT_EQ(line.run->protocol.heartbeat.missed_max, 7U);
   EXPECT_EQ(line.run->listen, (std::vector<std::string>{"::1", "127.0.0.1"}));
   std::vector<std::string> print = arguments;
   print.insert(print.end(), {"--print-config", "--origin"});
   const std::string shown = parse_command_line(print, environment).output;
   for (const char* part : {"port = 100                          # --port\n",
                            "max_sessions = 20                   # URTRS_MAX_SESSIONS\n",
-                           "max_chunk_size = 131072             # default\n",
-                           "interval_ms = 1000                  # URTRS_HEARTBEAT_INTERVAL_MS\n",
+                           "max_chunk_size = \"128K\"             # default\n",
+                           "heartbeat_interval = \"1s\"           # URTRS_HEARTBEAT_INTERVAL_MS\n",
                            "listen = [\"::1\", \"127.0.0.1\"]       # URTRS_LISTEN\n",
                            "name = \"b\"                          # --export\n"})
     EXPECT_NE(shown.find(part), std::string::npos) << part << "in\n" << shown;
@@ -154,6 +154,27 @@ TEST(CommandLine, AFlagComesBeforeTheEnvironmentAndThatBeforeTheFile) {
   again.read_toml(shown, "printed");
   EXPECT_TRUE(again.problems().empty());
   EXPECT_EQ(again.config(), *line.run);
+}
+
+TEST(CommandLine, SpellingsOfEarlierReleasesAreRead) {
+  ConfigReader older;
+  older.read_toml(
+      "shutdown_timeout_s = 0\nnbd_wait_s = 0\ntrace_size_mb = 64\npoll_us = 100\n"
+      "[heartbeat]\ninterval_ms = 100\nmissed_max = 3\n",
+      "f");
+  EXPECT_TRUE(older.problems().empty());
+  ConfigReader now;
+  now.read_toml(
+      "shutdown_timeout = \"never\"\nnbd_wait = 0\ntrace_size = \"64M\"\npoll = \"100us\"\n"
+      "heartbeat_interval = \"100ms\"\nheartbeat_missed = 3\n",
+      "f");
+  EXPECT_TRUE(now.problems().empty());
+  EXPECT_EQ(older.config(), now.config());
+  EXPECT_EQ(now.config().shutdown_timeout, kNever);
+  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--heartbeat-interval-ms=5"}),
+            "urtrsd: --heartbeat-interval-ms: expected time 10ms..1h, got \"5\"\n");
+  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--heartbeat-interval-ms=5s"}),
+            "urtrsd: --heartbeat-interval-ms: expected integer, got \"5s\"\n");
 }
 
 TEST(CommandLine, AWrongVariableIsNamed) {

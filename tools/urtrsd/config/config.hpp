@@ -20,59 +20,34 @@
 namespace rtrs::daemon {
 
 // config_values.cpp has the range and meaning of each setting, for checks, messages and --help.
-struct DaemonConfig {
+struct DaemonConfig : options::FabricOptions {
   std::vector<std::string> listen{"127.0.0.1"};  // numeric addresses and host names
-  std::uint32_t port = 1234;
-  std::string fabric = "tcp";
-  std::string provider = "tcp";
-  bool crc = false;
-  std::string tls;  // one of tools::tls_modes(); empty: require if keys or certificates are set
-  std::string tls_keys;
-  std::string tls_cert;
-  std::string tls_key;
-  std::string tls_ca;
-  std::string tls_crl;
-  bool tls_kernel = false;
-  std::string auth;  // one of tools::auth_modes(); empty: require if keys are set
-  std::string auth_keys;
+  std::uint16_t port = 1234;
+  // Queue depth, chunk size, limits of sessions, extensions and heartbeat. max_host_sessions 0: all but an
+  // eighth of max_sessions. protocol_config() (daemon.cpp) adds the rest.
+  ServerConfig protocol;
   std::string allow_addresses;  // lists of AccessRules
   std::string allow_identities;
   std::string allow_sessions;
-  std::string rdma_device;  // empty: any device that has the address
-  std::uint32_t rdma_retry_count = 6;
-  std::uint32_t rdma_ack_timeout = 0;  // 0: value negotiated by the connection manager
-  std::uint32_t rdma_tos = 0;          // 0: default of the host
-  bool rdma_relaxed_ordering = false;
-  bool rdma_thread_domains = false;
-  std::string rdma_post = "send";
-  std::string rdma_invalidation = "auto";
-  std::uint32_t sess_queue_depth = 512;
-  std::uint32_t max_chunk_size = 131072;
   std::optional<bool> always_invalidate;  // unset: only if it protects (docs/security.md)
   // Ignores NEED_INVAL. Kernel clients before 6.12 then hang (protocol section 5.6).
   bool assume_kernel_6_12_clients = false;
-  bool extensions = true;
   std::string dev_search_path;  // empty: only `exports` can be opened
   bool strict = false;          // fail at start if anything is missing
-  std::uint32_t heartbeat_interval_ms = 5000;
-  std::uint32_t heartbeat_missed_max = 5;
-  std::uint32_t max_sessions = 64;
-  std::uint32_t max_host_sessions = 0;  // 0: all but an eighth of max_sessions
-  std::uint32_t max_half_open = 0;      // 0: half of max_sessions
   std::uint32_t connection_memory_mb = 1024;
   std::string trace;                      // file; empty: the ring in memory only
   std::string trace_detail = "machines";  // trace::Detail
-  std::uint32_t trace_size_mb = 0;        // size at which a file is rotated; 0: one file of unlimited size
+  std::uint64_t trace_size = 0;           // bytes at which a file is rotated; 0: one file of unlimited size
   std::uint32_t trace_files = 4;          // number of files kept by rotation
   std::string trace_dump;                 // file for a dump of the ring after an error; empty: none
   std::string log_level = "info";
-  std::string log_format = "text";  // LogFormat
-  std::string control = "auto";     // socket for urtrs; "auto": in the run-time directory; empty: none
-  std::string metrics;              // "ADDRESS:PORT" or path of a unix socket; empty: not served
-  std::string control_group;        // group that may use the control socket; empty: group of the process
-  std::uint32_t shutdown_timeout_s = 30;  // 0: no limit
-  std::uint32_t nbd_wait_s = 30;          // 0: IO fails at once
-  std::uint32_t poll_us = 20;
+  std::string log_format = "text";       // LogFormat
+  std::string control = "auto";          // socket for urtrs; "auto": in the run-time directory; empty: none
+  std::string metrics;                   // "ADDRESS:PORT" or path of a unix socket; empty: not served
+  std::string control_group;             // group that may use the control socket; empty: group of the process
+  Nanos shutdown_timeout = seconds(30);  // kNever: no limit
+  Nanos nbd_wait = seconds(30);          // 0: IO fails at once
+  Nanos poll = 20'000;
   bool busy_poll = false;
   std::vector<ExportSpec> exports;
   bool operator==(const DaemonConfig&) const = default;
@@ -97,12 +72,13 @@ class ConfigReader {
   void check_relations();
 
   // Sets a scalar setting, or appends an element to a list, from the command line.
+  // `key` may be one of older_keys().
   void set_from_flag(const std::string& flag, const std::string& key, const std::string& value);
   // NAME=SOURCE[,ro][,force][,delay_ms=N]; ",," stands for a comma of SOURCE. A name may be given once as a
   // flag, and then replaces an export of that name in the file.
   void add_export_flag(const std::string& value);
-  // Reads environment variables: URTRS_PORT for port, URTRS_HEARTBEAT_INTERVAL_MS for heartbeat.interval_ms,
-  // URTRS_LISTEN with commas. `value_of` returns null for an unset variable.
+  // Reads environment variables: URTRS_PORT for port, URTRS_LISTEN with commas. `value_of` returns null for
+  // an unset variable.
   void read_environment(const std::function<const char*(const char*)>& value_of);
   void clear_listen() { config_.listen.clear(); }
   void add_listen(const std::string& origin, const std::string& address);
@@ -116,6 +92,8 @@ class ConfigReader {
 
  private:
   friend class TomlWalker;
+  // Returns an empty string after storing the value, or the expected values in words.
+  std::string store(const std::string& origin, std::string_view key, std::string value);
   void add_export(const std::string& origin, ExportSpec spec, bool replace);
   void check_identities(const std::vector<std::string>& listed);
   void check_access();
@@ -129,8 +107,6 @@ class ConfigReader {
 // TOML that reads back as the same configuration. With `origins`, each value has a comment with its source.
 std::string print_config(const DaemonConfig& config, const ConfigReader::Origins* origins = nullptr);
 
-tools::TlsChoice tls_of(const DaemonConfig&);
-tools::AuthChoice auth_of(const DaemonConfig&);
 // Fabric options of the configuration, without a log.
 tools::FabricChoice fabric_choice(const DaemonConfig&);
 // Error text about a setting that the chosen fabric does not support; empty if there is none.

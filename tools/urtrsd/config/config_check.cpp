@@ -50,7 +50,7 @@ void check_readers(const ServiceUser& service, const std::vector<std::string>& f
 
 void check_keys(const DaemonConfig& config, CommandLine& result) {
   const ServiceUser service = service_user();
-  tools::TlsChoice tls_choice = tls_of(config);
+  tools::TlsChoice tls_choice = config.tls;
   tls_choice.credentials.checked_for = service.number;
   if (const auto tls = tools::open_tls(tls_choice, false); !tls) {
     result.errors += "urtrsd: " + tls.error() + "\n";
@@ -59,7 +59,7 @@ void check_keys(const DaemonConfig& config, CommandLine& result) {
     const std::string warning = tls::warning(*tls->context);
     if (!warning.empty()) result.errors += "urtrsd: warning: " + warning + "\n";
   }
-  tools::AuthChoice auth_choice = auth_of(config);
+  tools::AuthChoice auth_choice = config.auth;
   auth_choice.checked_for = service.number;
   if (const auto auth = tools::open_auth(auth_choice, false); !auth) {
     result.errors += "urtrsd: " + auth.error() + "\n";

@@ -6,25 +6,12 @@ namespace rtrs::daemon {
 
 tools::FabricChoice fabric_choice(const DaemonConfig& config) {
   tools::FabricChoice choice;
-  choice.fabric = config.fabric;
-  choice.provider = config.provider;
-  choice.crc = config.crc;
-  choice.device = config.rdma_device;
-  choice.retry_count = config.rdma_retry_count;
-  // If rkeys are never invalidated, a device without invalidation deserves no warning.
-  const bool unused = config.fabric == "verbs" && !config.always_invalidate.value_or(true);
-  choice.invalidation = unused ? "off" : config.rdma_invalidation;
+  static_cast<options::FabricOptions&>(choice) = config;
+  // Without a key of its own for each IO, a device that cannot invalidate keys is no reason for a warning.
+  if (config.fabric == "verbs" && !config.always_invalidate.value_or(true)) choice.invalidation = "off";
   choice.addresses = config.listen;
-  choice.ack_timeout = config.rdma_ack_timeout;
-  choice.tos = config.rdma_tos;
-  choice.relaxed_ordering = config.rdma_relaxed_ordering;
-  choice.thread_domains = config.rdma_thread_domains;
-  choice.post = config.rdma_post;
-  choice.tls = tls_of(config);
-  choice.auth = auth_of(config);
   choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;
-  choice.undelivered_timeout =
-      dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});
+  choice.undelivered_timeout = dead_peer_time(config.protocol.heartbeat);
   return choice;
 }
 

@@ -26,8 +26,8 @@ std::string kind_of(const toml::node& node) {
 }
 
 std::vector<std::string> known_keys() {
-  std::vector<std::string> keys{"listen", "export", "heartbeat"};
-  for (const Setting& setting : settings()) keys.push_back(setting.key);
+  std::vector<std::string> keys{"listen", "export"};
+  for (const Setting& setting : settings()) keys.push_back(setting.key());
   return keys;
 }
 
@@ -52,6 +52,13 @@ class TomlWalker {
           wrong(node, full, "table [heartbeat]");
       } else if (const Setting* setting = find_setting(full); setting != nullptr) {
         value(*setting, node);
+      } else if (const auto older = older_keys(); std::any_of(
+                     older.begin(), older.end(), [&](const OlderKey& one) { return one.key == full; })) {
+        const auto* integer = node.as_integer();
+        const std::string text = integer == nullptr ? std::string() : std::to_string(integer->get());
+        if (const std::string expectation = reader_.store(at(node.source()), full, text);
+            !expectation.empty())
+          wrong(node, full, expectation);
       } else {
         reader_.report(at(key.source()), "unknown key " + in_quotes(full), did_you_mean(full, known_keys()));
       }
@@ -70,23 +77,26 @@ class TomlWalker {
   }
 
   void value(const Setting& setting, const toml::node& node) {
-    std::string expectation = expected(setting);
+    using options::Kind;
+    const Kind kind = setting->rule.kind;
+    const bool quantity = kind == Kind::time || kind == Kind::size;
+    std::string expectation = setting.expected();
     std::string hint;
-    if (const auto* integer = std::get_if<IntegerRule>(&setting.rule); integer && node.is_integer()) {
-      expectation = store_integer(reader_.config_, *integer, node.as_integer()->get());
-    } else if (is_boolean(setting) && node.is_boolean()) {
-      store_boolean(reader_.config_, setting, node.as_boolean()->get());
-      expectation.clear();
-    } else if (const auto* text = std::get_if<TextRule>(&setting.rule); text && node.is_string()) {
-      expectation = store_text(reader_.config_, *text, node.as_string()->get());
-      if (!expectation.empty()) hint = did_you_mean(node.as_string()->get(), text->choices);
-    } else if (text && node.is_array() && std::string_view(setting.key).rfind("allow_", 0) == 0) {
+    const auto store = [&](std::string text) {
+      expectation = reader_.store(at(node.source()), setting->name, std::move(text));
+    };
+    if (const auto* integer = node.as_integer(); integer && (quantity || kind == Kind::number)) {
+      store(std::to_string(integer->get()));
+    } else if (const auto* boolean = node.as_boolean(); boolean && setting.is_boolean()) {
+      store(boolean->get() ? "on" : "off");
+    } else if (const auto* text = node.as_string(); text && kind != Kind::number && !setting.is_boolean()) {
+      store(text->get());
+      if (!expectation.empty() && kind == Kind::word)
+        hint = did_you_mean(text->get(), choices(setting->rule));
+    } else if (node.is_array() && setting->name.starts_with("allow_")) {
       hint = kCommas;
     }
-    if (expectation.empty())
-      reader_.origins_[setting.key] = at(node.source());
-    else
-      wrong(node, setting.key, expectation, std::move(hint));
+    if (!expectation.empty()) wrong(node, setting.key(), expectation, std::move(hint));
   }
 
   void listen(const toml::node& node) {

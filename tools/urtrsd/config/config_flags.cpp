@@ -50,7 +50,7 @@ constexpr const char* kNotes =
     "log.\n"
     "\n"
     "A setting is taken from its flag, else from the environment "
-    "(URTRS_ and its key in capitals: URTRS_PORT, URTRS_HEARTBEAT_INTERVAL_MS; URTRS_LISTEN with "
+    "(URTRS_ and its key in capitals: URTRS_PORT; URTRS_LISTEN with "
     "commas), else from the file, else it has its default. --print-config --origin says which it "
     "was.";
 
@@ -70,11 +70,17 @@ struct Flags {
   bool origin = false;
 };
 
-std::string option_names(const std::string& flag) {
-  std::string names;
-  for (const std::string& name : CLI::detail::split(flag, ','))
-    names += (names.empty() ? "" : ",") + std::string(name.size() == 1 ? "-" : "--") + name;
-  return names;
+std::string flag_of(std::string_view key) {
+  std::string flag = "--";
+  for (const char c : key) flag += c == '_' || c == '.' ? '-' : c;
+  return flag;
+}
+
+std::string option_names(const Setting& setting) {
+  const std::string_view more = setting->name == "port"               ? ",-p"
+                                : setting->name == "sess_queue_depth" ? ",--queue-depth,-q"
+                                                                      : "";
+  return flag_of(setting->name) + std::string(more);
 }
 
 std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
@@ -92,12 +98,17 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   std::map<std::string, CLI::Option*> options;
   for (const Setting& setting : settings()) {
-    const std::string initial = default_of(setting);
-    CLI::Option* option = app.add_option(option_names(setting.flag), flags.values[setting.key],
-                                         setting.help + (initial.empty() ? "" : " [" + initial + "]"));
-    option->type_name("<" + expected(setting) + ">")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    if (is_boolean(setting)) option->expected(0, 1);
-    options[setting.key] = option;
+    const std::string initial = setting.default_value();
+    CLI::Option* option =
+        app.add_option(option_names(setting), flags.values[setting.key()],
+                       std::string(setting->help) + (initial.empty() ? "" : " [" + initial + "]"));
+    option->type_name("<" + setting.expected() + ">")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    if (setting.is_boolean()) option->expected(0, 1);
+    options[setting.key()] = option;
+  }
+  for (const OlderKey& older : older_keys()) {
+    const std::string key(older.key);
+    options[key] = app.add_option(flag_of(key), flags.values[key])->group("");
   }
   app.add_flag("--check-config", flags.check,
                "check configuration, devices, fabric and addresses to listen on, then leave");
@@ -114,22 +125,15 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
 }  // namespace
 
 void ConfigReader::set_from_flag(const std::string& flag, const std::string& key, const std::string& value) {
-  const Setting& setting = *find_setting(key);
-  std::string expectation = expected(setting);
-  std::string hint;
-  if (const auto* integer = std::get_if<IntegerRule>(&setting.rule)) {
-    if (const auto number = parse_integer(value)) expectation = store_integer(config_, *integer, *number);
-  } else if (is_boolean(setting)) {
-    if (const auto flagged = parse_boolean(value); flagged && store_boolean(config_, setting, *flagged))
-      expectation.clear();
-  } else if (const auto* text = std::get_if<TextRule>(&setting.rule)) {
-    expectation = store_text(config_, *text, value);
-    hint = expectation.empty() ? "" : did_you_mean(value, text->choices);
-  }
-  if (expectation.empty())
-    origins_[key] = flag;
-  else
-    report(flag, "expected " + expectation + ", got " + in_quotes(value), std::move(hint));
+  const Setting* setting = find_setting(key);
+  std::string text = value;
+  if (setting != nullptr && setting->is_boolean())
+    if (const auto given = parse_boolean(value)) text = *given ? "on" : "off";
+  const std::string expectation = store(flag, key, std::move(text));
+  if (expectation.empty()) return;
+  const bool word = setting != nullptr && (*setting)->rule.kind == options::Kind::word;
+  report(flag, "expected " + expectation + ", got " + in_quotes(value),
+         word ? did_you_mean(value, choices((*setting)->rule)) : "");
 }
 
 // Splits at single commas; ",," stands for a comma within a word.
@@ -232,10 +236,12 @@ std::string variable_of(const std::string& key) {
 }
 
 void ConfigReader::read_environment(const std::function<const char*(const char*)>& value_of) {
-  for (const Setting& setting : settings()) {
-    const std::string name = variable_of(setting.key);
-    if (const char* value = value_of(name.c_str()); value != nullptr) set_from_flag(name, setting.key, value);
-  }
+  const auto read = [&](const std::string& key) {
+    const std::string name = variable_of(key);
+    if (const char* value = value_of(name.c_str()); value != nullptr) set_from_flag(name, key, value);
+  };
+  for (const OlderKey& older : older_keys()) read(std::string(older.key));
+  for (const Setting& setting : settings()) read(setting.key());
   const char* addresses = value_of("URTRS_LISTEN");
   if (addresses == nullptr) return;
   clear_listen();
@@ -269,11 +275,11 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   ConfigReader reader;
   if (!flags.config_file.empty()) reader.read_file(flags.config_file);
   reader.read_environment(environment);
-  for (const Setting& setting : settings()) {
-    const CLI::Option* option = options.at(setting.key);
+  for (const auto& [key, option] : options) {
     if (option->count() == 0) continue;
-    const bool bare = is_boolean(setting) && flags.values[setting.key].empty();
-    reader.set_from_flag(option->get_name(), setting.key, bare ? "true" : flags.values[setting.key]);
+    const Setting* setting = find_setting(key);
+    const bool bare = setting != nullptr && setting->is_boolean() && flags.values[key].empty();
+    reader.set_from_flag(flag_of(key), key, bare ? "true" : flags.values[key]);
   }
   if (!flags.listen.empty()) reader.clear_listen();
   for (const std::string& address : flags.listen) reader.add_listen("--listen", address);

@@ -26,21 +26,13 @@ std::string toml_string(const std::string& text) {
 }
 
 std::string value_of(const DaemonConfig& config, const Setting& setting) {
-  if (const auto* integer = std::get_if<IntegerRule>(&setting.rule))
-    return std::to_string(config.*integer->member);
-  if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule))
-    return config.*boolean->member ? "true" : "false";
-  if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule))
-    return (config.*optional->member).value_or(false) ? "true" : "false";
-  return toml_string(config.*std::get<TextRule>(setting.rule).member);
+  const std::string value = setting.show(config);
+  if (setting.is_boolean()) return value == "on" ? "true" : "false";
+  return setting->rule.kind == options::Kind::number ? value : toml_string(value);
 }
 
-// True if the setting is not printed: it is unset, or an empty text that must not be written as "".
 bool is_unset(const DaemonConfig& config, const Setting& setting) {
-  if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule))
-    return !(config.*optional->member).has_value();
-  const auto* text = std::get_if<TextRule>(&setting.rule);
-  return text != nullptr && !text->may_be_empty && (config.*text->member).empty();
+  return setting.show(config).empty() && !setting->rule.or_empty;
 }
 
 // Escapes control characters: a file name may contain them, a TOML comment may not.
@@ -55,8 +47,7 @@ std::vector<std::string> different_settings(const DaemonConfig& a, const DaemonC
   std::vector<std::string> keys;
   if (a.listen != b.listen) keys.emplace_back("listen");
   for (const Setting& setting : settings())
-    if (is_unset(a, setting) != is_unset(b, setting) || value_of(a, setting) != value_of(b, setting))
-      keys.push_back(setting.key);
+    if (setting.show(a) != setting.show(b)) keys.push_back(setting.key());
   return keys;
 }
 
@@ -73,21 +64,9 @@ std::string print_config(const DaemonConfig& config, const ConfigReader::Origins
   for (const std::string& address : config.listen)
     addresses += (addresses.empty() ? "" : ", ") + toml_string(address);
   std::string text = line("listen = [" + addresses + "]", "listen");
-  std::string tables;
-  std::string current_table;
-  for (const Setting& setting : settings()) {
-    if (is_unset(config, setting)) continue;
-    const std::size_t dot = setting.key.find('.');
-    if (dot == std::string::npos) {
-      text += line(setting.key + " = " + value_of(config, setting), setting.key);
-      continue;
-    }
-    const std::string table = setting.key.substr(0, dot);
-    if (table != current_table) tables += "\n[" + table + "]\n";
-    current_table = table;
-    tables += line(setting.key.substr(dot + 1) + " = " + value_of(config, setting), setting.key);
-  }
-  text += tables;
+  for (const Setting& setting : settings())
+    if (!is_unset(config, setting))
+      text += line(setting.key() + " = " + value_of(config, setting), setting.key());
   for (const ExportSpec& spec : config.exports) {
     text += "\n[[export]]\n" + line("name = " + toml_string(spec.name), "export " + spec.name);
     text += spec.memory_bytes != 0 ? "mem = " + std::to_string(spec.memory_bytes) + "\n"

@@ -62,24 +62,24 @@ void ConfigReader::check_relations() {
       report(origin_of("metrics"), "metrics: " + in_quotes(config_.metrics) + ": " + address.error(),
              "for example 127.0.0.1:9469");
   }
-  if (config_.fabric != "tcp" && !(tls_of(config_) == tools::TlsChoice{}) && config_.tls != "off")
+  if (config_.fabric != "tcp" && !(config_.tls == tools::TlsChoice{}) && config_.tls.mode != "off")
     report("", "TLS is for the fabric tcp, not for " + config_.fabric, "leave the settings of tls out");
-  if (config_.fabric == "tcp" && !(auth_of(config_) == tools::AuthChoice{}) && config_.auth != "off")
+  if (config_.fabric == "tcp" && !(config_.auth == tools::AuthChoice{}) && config_.auth.mode != "off")
     report("", "auth is for the fabrics verbs and libfabric, not for tcp",
            "give tls_keys instead, which encrypts too");
   if (config_.fabric == "tcp") {
-    const std::string why = tools::contradiction(tls_of(config_));
+    const std::string why = tools::contradiction(config_.tls);
     if (!why.empty()) report("", why);
   }
   if (const std::string other = setting_of_another_fabric(config_); !other.empty())
     report("", other, "leave it out, or choose that fabric");
-  const std::uint32_t depth_bits = log2up(config_.sess_queue_depth);
-  const std::uint32_t chunk_bits = log2up(config_.max_chunk_size);
+  const std::uint32_t depth_bits = log2up(config_.protocol.queue_depth);
+  const std::uint32_t chunk_bits = log2up(config_.protocol.chunk_size);
   if (depth_bits + chunk_bits > kImmediateBits) {
     const std::string depth_origin = origin_of("sess_queue_depth");
     report(depth_origin.empty() ? origin_of("max_chunk_size") : depth_origin,
-           "sess_queue_depth " + std::to_string(config_.sess_queue_depth) + " and max_chunk_size " +
-               std::to_string(config_.max_chunk_size) + " do not fit together: they need " +
+           "sess_queue_depth " + std::to_string(config_.protocol.queue_depth) + " and max_chunk_size " +
+               std::to_string(config_.protocol.chunk_size) + " do not fit together: they need " +
                std::to_string(depth_bits) + " + " + std::to_string(chunk_bits) +
                " bits of the 28 that address a buffer",
            "with this max_chunk_size at most " + std::to_string(1U << (kImmediateBits - chunk_bits)) +

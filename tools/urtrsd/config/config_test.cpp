@@ -39,9 +39,8 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"\n  queue_depth = 8\n",
                "urtrsd.toml:2:3: unknown key \"queue_depth\"; did you mean \"sess_queue_depth\"?\n"},
         Golden{"xyzzy = 1\n", "urtrsd.toml:1:1: unknown key \"xyzzy\"\n"},
-        Golden{
-            "[heartbeat]\ninterval = 5\n",
-            "urtrsd.toml:2:1: unknown key \"heartbeat.interval\"; did you mean \"heartbeat.interval_ms\"?\n"},
+        Golden{"[heartbeat]\ninterval = 5\n",
+               "urtrsd.toml:2:1: unknown key \"heartbeat.interval\"; did you mean \"heartbeat_interval\"?\n"},
         Golden{"heartbeat = 5\n", "urtrsd.toml:1:13: heartbeat: expected table [heartbeat], got integer 5\n"},
         Golden{"port = \"abc\"\n", "urtrsd.toml:1:8: port: expected integer 0..65535, got string \"abc\"\n"},
         Golden{"port = 70000\n", "urtrsd.toml:1:8: port: expected integer 0..65535, got integer 70000\n"},
@@ -49,11 +48,10 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"port = 1.5\n", "urtrsd.toml:1:8: port: expected integer 0..65535, got a fraction\n"},
         Golden{"sess_queue_depth = 0\n",
                "urtrsd.toml:1:20: sess_queue_depth: expected integer 1..1024, got integer 0\n"},
-        Golden{
-            "max_chunk_size = 10000\n",
-            "urtrsd.toml:1:18: max_chunk_size: expected power of two 8192..268435456, got integer 10000\n"},
+        Golden{"max_chunk_size = 10000\n",
+               "urtrsd.toml:1:18: max_chunk_size: expected power of two 8K..256M, got integer 10000\n"},
         Golden{"max_chunk_size = 4096\n",
-               "urtrsd.toml:1:18: max_chunk_size: expected power of two 8192..268435456, got integer 4096\n"},
+               "urtrsd.toml:1:18: max_chunk_size: expected power of two 8K..256M, got integer 4096\n"},
         Golden{"always_invalidate = 1\n",
                "urtrsd.toml:1:21: always_invalidate: expected boolean, got integer 1\n"},
         Golden{"log_level = \"warning\"\n",
@@ -237,16 +235,17 @@ allow_identities = "alice, bob"
 allow_sessions = "web1"
 trace = "/tmp/t"
 trace_detail = "wire"
-trace_size_mb = 64
+trace_size = "64M"
 trace_files = 2
 trace_dump = "/tmp/d"
 log_level = "debug"
 log_format = "json"
-poll_us = 100
+poll = "100us"
+nbd_wait = 5
+shutdown_timeout = "never"
+heartbeat_interval = "100ms"
+heartbeat_missed = 3
 busy_poll = true
-[heartbeat]
-interval_ms = 100
-missed_max = 3
 [[export]]
 name = "ram"
 mem = "64M"
@@ -271,43 +270,45 @@ TEST(ConfigFile, EverySettingIsRead) {
   expected.listen = {"10.0.0.1", "::1"};
   expected.port = 1300;
   expected.provider = "net";
-  expected.sess_queue_depth = 128;
-  expected.max_chunk_size = 65536;
+  expected.protocol.queue_depth = 128;
+  expected.protocol.chunk_size = 65536;
   expected.crc = true;
-  expected.rdma_device = "mlx5_0";
-  expected.rdma_retry_count = 3;
-  expected.rdma_ack_timeout = 14;
-  expected.rdma_tos = 106;
-  expected.rdma_relaxed_ordering = true;
-  expected.rdma_thread_domains = true;
-  expected.rdma_post = "wr";
-  expected.rdma_invalidation = "windows";
+  expected.device = "mlx5_0";
+  expected.retry_count = 3;
+  expected.ack_timeout = 14;
+  expected.tos = 106;
+  expected.relaxed_ordering = true;
+  expected.thread_domains = true;
+  expected.post = "wr";
+  expected.invalidation = "windows";
   expected.always_invalidate = false;
   expected.assume_kernel_6_12_clients = true;
-  expected.extensions = false;
+  expected.protocol.extensions = wire::Extensions::none;
   expected.dev_search_path = "/srv/%SESSNAME%";
-  expected.max_sessions = 3;
-  expected.tls = "allow";
-  expected.tls_keys = "k";
-  expected.tls_cert = "c";
-  expected.tls_key = "p";
-  expected.tls_ca = "a";
-  expected.tls_crl = "r";
-  expected.tls_kernel = false;
+  expected.protocol.max_sessions = 3;
+  expected.tls.mode = "allow";
+  expected.tls.credentials.keys = "k";
+  expected.tls.credentials.cert = "c";
+  expected.tls.credentials.key = "p";
+  expected.tls.credentials.ca = "a";
+  expected.tls.credentials.crl = "r";
+  expected.tls.credentials.kernel = false;
   expected.allow_addresses = "10.0.0.0/8";
   expected.allow_identities = "alice, bob";
   expected.allow_sessions = "web1";
   expected.trace = "/tmp/t";
   expected.trace_detail = "wire";
-  expected.trace_size_mb = 64;
+  expected.trace_size = 64U << 20;
   expected.trace_files = 2;
   expected.trace_dump = "/tmp/d";
   expected.log_level = "debug";
   expected.log_format = "json";
-  expected.poll_us = 100;
+  expected.poll = 100'000;
   expected.busy_poll = true;
-  expected.heartbeat_interval_ms = 100;
-  expected.heartbeat_missed_max = 3;
+  expected.nbd_wait = seconds(5);
+  expected.shutdown_timeout = kNever;
+  expected.protocol.heartbeat.interval = milliseconds(100);
+  expected.protocol.heartbeat.missed_max = 3;
   expected.exports = {{"ram", "", 64ULL << 20, false, 5}, {"iso", "/srv/a.iso", 0, true, 0}};
   expected.exports[1].allow = parse_access("10.1.0.0/16", "alice", "web2").value();
   EXPECT_EQ(reader.config(), expected);
@@ -329,7 +330,7 @@ TEST(ConfigFile, WhatIsSaidOfTlsAndOfListsReachesThem) {
                                .identity = {},
                                .server_name = {},
                                .kernel = false};
-  EXPECT_TRUE((tls_of(reader.config()) == tools::TlsChoice{.mode = "allow", .credentials = files}));
+  EXPECT_TRUE((reader.config().tls == tools::TlsChoice{.mode = "allow", .credentials = files}));
   EXPECT_EQ(access_of(reader.config()), *parse_access("10.0.0.0/8", "alice, bob", "web1"));
 }
 
@@ -391,8 +392,8 @@ TEST(Config, WhatIsUnsetIsAnotherThanItsValue) {
   EXPECT_EQ(different_settings(before, after), std::vector<std::string>{"always_invalidate"});
   before.always_invalidate = false;
   after.listen = {"10.0.0.1"};
-  after.heartbeat_missed_max = 7;
-  EXPECT_EQ(different_settings(before, after), (std::vector<std::string>{"listen", "heartbeat.missed_max"}));
+  after.protocol.heartbeat.missed_max = 7;
+  EXPECT_EQ(different_settings(before, after), (std::vector<std::string>{"listen", "heartbeat_missed"}));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "tools/urtrsd/config/config_values.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <utility>
 
 #include "backends/platform/address/path_syntax.hpp"
@@ -12,215 +12,125 @@
 namespace rtrs::daemon {
 namespace {
 
-std::vector<Setting> make_settings() {
-  using C = DaemonConfig;
-  return {
-      {"port", "port,p", "port of every listen address; 0: any free one", IntegerRule{&C::port, 0, 65535}},
-      {"fabric", "fabric", "fabric backend", TextRule{&C::fabric, {"tcp", "libfabric", "verbs"}}},
-      {"provider", "provider", "provider of libfabric", TextRule{&C::provider}},
-      {"crc", "crc", "fabric tcp: a checksum (CRC-32C) behind each frame, also for clients that ask for none",
-       BooleanRule{&C::crc}},
-      {"rdma_device", "rdma-device", "device of the verbs fabric; unset: whichever has the address",
-       TextRule{&C::rdma_device}},
-      {"rdma_retry_count", "rdma-retry-count",
-       "how often verbs sends a packet again before its path is lost; 7: for ever on soft-RoCE",
-       IntegerRule{&C::rdma_retry_count, 0, 7}},
-      {"rdma_ack_timeout", "rdma-ack-timeout",
-       "when verbs sends a packet again: after 4.096 us x 2^N; 0: as connecting agrees, mostly 17 (0.5 s)",
-       IntegerRule{&C::rdma_ack_timeout, 0, 31}},
-      {"rdma_tos", "rdma-tos", "type of service of what verbs sends (DSCP x 4); 0: as the client says",
-       IntegerRule{&C::rdma_tos, 0, 255}},
-      {"rdma_relaxed_ordering", "rdma-relaxed-ordering",
-       "verbs: the device may write to memory in any order before its completion; faster on some hosts",
-       BooleanRule{&C::rdma_relaxed_ordering}},
-      {"rdma_thread_domains", "rdma-thread-domains", "verbs: no locks where the device has thread domains",
-       BooleanRule{&C::rdma_thread_domains}},
-      {"rdma_post", "rdma-post",
-       "verbs: wr and auto post by ibv_wr_*() where the library of the device has it, else by "
-       "ibv_post_send(); wr warns then",
-       TextRule{&C::rdma_post, {"auto", "wr", "send"}}},
-      {"rdma_invalidation", "rdma-invalidation", "how verbs takes a key back for always_invalidate",
-       TextRule{&C::rdma_invalidation, {"auto", "windows", "registration"}}},
-      {"sess_queue_depth", "sess-queue-depth,queue-depth,q", "IOs in flight in one session",
-       IntegerRule{&C::sess_queue_depth, 1, kMaxPermits}},
-      {"max_chunk_size", "max-chunk-size", "bytes of the buffer of one IO; the largest IO is 4096 less",
-       IntegerRule{&C::max_chunk_size, 8192, 1U << 28, true}},
-      {"always_invalidate", "always-invalidate", "give every IO a fresh remote key",
-       OptionalBooleanRule{&C::always_invalidate, "where it protects"}},
-      {"assume_kernel_6_12_clients", "assume-kernel-6-12-clients",
-       "every kernel client is 6.12 or newer: leave the keys of READs to them, which saves a message a READ. "
-       "With an older client every READ hangs, and so does its map_device",
-       BooleanRule{&C::assume_kernel_6_12_clients}},
-      {"extensions", "extensions",
-       "grant clients that offer them the fence, generations, the probe, data_with_answer and, on "
-       "soft-RoCE, keys_stay",
-       BooleanRule{&C::extensions}},
-      {"dev_search_path", "dev-search-path",
-       "directory peers may open devices in, %SESSNAME% stands for the session; nothing outside it can be "
-       "opened",
-       TextRule{&C::dev_search_path}},
-      {"strict", "strict",
-       "end with code 3 if an export, dev_search_path, a listen address or the address of metrics is missing "
-       "at the start, and let a reload add no export that cannot be opened; otherwise urtrsd serves the "
-       "rest, "
-       "and tries the missing ones again after 1 s, 2 s, 4 s and so on, later once a minute",
-       BooleanRule{&C::strict}},
-      {"heartbeat.interval_ms", "heartbeat-interval-ms", "time between two heartbeat checks",
-       IntegerRule{&C::heartbeat_interval_ms, 10, 3600000}},
-      {"heartbeat.missed_max", "heartbeat-missed-max", "silent checks before a peer counts as dead",
-       IntegerRule{&C::heartbeat_missed_max, 1, 1000}},
-  };
-}
+using options::file_or_empty, options::number, options::size, options::text, options::time_or_zero,
+    options::toggle, options::words;
+using Own = Setting::Own;
+using D = DaemonConfig* const&;
 
-std::vector<Setting> make_administration() {
-  using C = DaemonConfig;
-  return {
-      {"trace", "trace", "file that records every input", TextRule{&C::trace, {}, true}},
-      {"trace_detail", "trace-detail",
-       "what else the file has: what went over the wire, and user data with it",
-       TextRule{&C::trace_detail, {"machines", "wire", "payload"}}},
-      {"trace_size_mb", "trace-size-mb", "MiB after which the next file is begun; 0: never",
-       IntegerRule{&C::trace_size_mb, 0, 1U << 20}},
-      {"trace_files", "trace-files", "files that are kept then: FILE, FILE.1, FILE.2 ...",
-       IntegerRule{&C::trace_files, 1, 1000}},
-      {"trace_dump", "trace-dump",
-       "file for the last records when a path is lost by an error, and on SIGUSR1",
-       TextRule{&C::trace_dump, {}, true}},
-      {"poll_us", "poll-us",
-       "microseconds to go on asking for news before sleeping, while that finds some; 0: sleep at once",
-       IntegerRule{&C::poll_us, 0, 1000000}},
-      {"busy_poll", "busy-poll", "never sleep: lowest latency, one core always busy",
-       BooleanRule{&C::busy_poll}},
-      {"log_level", "log-level", "least severe message to log",
-       TextRule{&C::log_level, {"trace", "debug", "info", "warn", "error"}}},
-      {"log_format", "log-format",
-       "json: each line of the log is an object, with the fields of management.md",
-       TextRule{&C::log_format, {"text", "json"}}},
-      {"control", "control",
-       "socket on which the command urtrs reaches urtrsd; auto: urtrsd-PID.sock in the run-time folder; "
-       "empty: none",
-       TextRule{&C::control, {}, true}},
-      {"metrics", "metrics",
-       "ADDRESS:PORT or unix socket to serve /metrics at for Prometheus; unset: nowhere",
-       TextRule{&C::metrics}},
-      {"control_group", "control-group", "group that may use the control socket; unset: that of urtrsd",
-       TextRule{&C::control_group}},
-      {"shutdown_timeout_s", "shutdown-timeout-s",
-       "seconds after SIGTERM or SIGINT in which storage may end what is under way; then urtrsd leaves "
-       "without it. 0: no bound",
-       IntegerRule{&C::shutdown_timeout_s, 0, 86400}},
-      {"nbd_wait_s", "nbd-wait-s",
-       "seconds for which IO waits for the NBD server of an export that was lost, before it fails; 0: it "
-       "fails "
-       "at once",
-       IntegerRule{&C::nbd_wait_s, 0, 86400}},
-  };
-}
+constexpr options::Rule kChunkSize = [] {
+  auto rule = size(8192, 1U << 28);
+  rule.power_of_two = true;
+  return rule;
+}();
 
-// Keys, certificates and authentication. A reload reads these again.
-std::vector<Setting> make_tls() {
-  using C = DaemonConfig;
-  return {
-      {"tls", "tls",
-       "TLS 1.3 on the fabric tcp: require it of every client, allow clients without it too, or off; unset: "
-       "require where keys or certificates are given, else off",
-       TextRule{&C::tls, tools::tls_modes()}},
-      {"tls_keys", "tls-keys",
-       "file of pre-shared keys, IDENTITY:HEX a line, which other users may not read; urtrs key new makes "
-       "them",
-       TextRule{&C::tls_keys}},
-      {"tls_cert", "tls-cert", "file of the server's certificate, PEM, with those between it and its CA",
-       TextRule{&C::tls_cert}},
-      {"tls_key", "tls-key", "file of its private key, PEM, which other users may not read",
-       TextRule{&C::tls_key}},
-      {"tls_ca", "tls-ca",
-       "file of the CA that signs the certificates of clients, PEM; a client is known by the common name of "
-       "its certificate",
-       TextRule{&C::tls_ca}},
-      {"tls_crl", "tls-crl", "file of the certificates that this CA took back, PEM; unset: none",
-       TextRule{&C::tls_crl}},
-      {"auth", "auth",
-       "proof of a shared key on the fabrics verbs and libfabric: require it of every client, allow clients "
-       "that offer none too (those of the kernel), or off; unset: require where auth_keys is given, else off",
-       TextRule{&C::auth, tools::auth_modes()}},
-      {"auth_keys", "auth-keys",
-       "file of these keys, IDENTITY:HEX a line, which other users may not read; urtrs key new makes them. "
-       "They say who connects, and encrypt nothing",
-       TextRule{&C::auth_keys}},
-      {"allow_addresses", "allow-addresses",
-       "addresses and ranges (10.0.0.0/8) from which clients may come, with commas; unset: from everywhere",
-       TextRule{&C::allow_addresses}},
-      {"allow_identities", "allow-identities",
-       "identities of keys and certificates that may come in, with commas; unset: all of them",
-       TextRule{&C::allow_identities}},
-      {"allow_sessions", "allow-sessions",
-       "session names that clients may take, with commas, %IDENTITY% in front and * behind; unset: any",
-       TextRule{&C::allow_sessions}},
-      {"tls_kernel", "tls-kernel", "leave the sealing of what is sent to the kernel where it can",
-       BooleanRule{&C::tls_kernel}},
-  };
-}
+constexpr options::Rule kTraceSize = [] {
+  auto rule = options::mebibytes(1 << 20, std::int64_t{1} << 40);
+  rule.or_zero = true;
+  return rule;
+}();
 
-std::vector<Setting> make_limits() {
-  using C = DaemonConfig;
-  return {
-      {"max_sessions", "max-sessions", "sessions at one time",
-       IntegerRule{&C::max_sessions, 1, kMaxSessions}},
-      {"max_host_sessions", "max-host-sessions",
-       "sessions of one client address (IPv6: of its first 64 bits), each with sess_queue_depth x "
-       "max_chunk_size bytes; 0: all but an eighth of max_sessions",
-       IntegerRule{&C::max_host_sessions, 0, kMaxSessions}},
-      {"max_half_open", "max-half-open",
-       "sessions of one client address that are not complete yet; beyond it the oldest of them is closed; 0: "
-       "half of max_sessions",
-       IntegerRule{&C::max_half_open, 0, kMaxSessions}},
-      {"connection_memory_mb", "connection-memory-mb",
-       "MiB for the queues of all connections of the tcp fabric together; one client address may take all "
-       "but an eighth of what the others leave",
-       IntegerRule{&C::connection_memory_mb, 16, 1U << 20}},
-  };
-}
+constexpr std::array kOwn{
+    Own{{"port", number(0, 65535), "", "port of every listen address; 0: any free one"},
+        [](D d) { return &d->port; }},
+    Own{{"sess_queue_depth", number(1, kMaxPermits), "", "IOs in flight in one session"},
+        [](D d) { return &d->protocol.queue_depth; }},
+    Own{{"max_chunk_size", kChunkSize, "", "bytes of the buffer of one IO; the largest IO is 4096 less"},
+        [](D d) { return &d->protocol.chunk_size; }},
+    Own{{"always_invalidate", toggle(), "where it protects", "give every IO a fresh remote key"},
+        [](D d) { return &d->always_invalidate; }},
+    Own{{"assume_kernel_6_12_clients", toggle(), "",
+         "every kernel client is 6.12 or newer: leave the keys of READs to them, which saves a message a "
+         "READ. With an older client every READ hangs, and so does its map_device"},
+        [](D d) { return &d->assume_kernel_6_12_clients; }},
+    Own{{"dev_search_path", text("DIRECTORY"), "",
+         "directory peers may open devices in, %SESSNAME% stands for the session; nothing outside it can be "
+         "opened"},
+        [](D d) { return &d->dev_search_path; }},
+    Own{{"strict", toggle(), "",
+         "end with code 3 if an export, dev_search_path, a listen address or the address of metrics is "
+         "missing at the start, and let a reload add no export that cannot be opened; otherwise urtrsd "
+         "serves the "
+         "rest, and tries the missing ones again after 1 s, 2 s, 4 s and so on, later once a minute"},
+        [](D d) { return &d->strict; }},
+    Own{{"max_sessions", number(1, kMaxSessions), "", "sessions at one time"},
+        [](D d) { return &d->protocol.max_sessions; }},
+    Own{{"max_host_sessions", number(0, kMaxSessions), "",
+         "sessions of one client address (IPv6: of its first 64 bits), each with sess_queue_depth x "
+         "max_chunk_size bytes; 0: all but an eighth of max_sessions"},
+        [](D d) { return &d->protocol.max_host_sessions; }},
+    Own{{"max_half_open", number(0, kMaxSessions), "",
+         "sessions of one client address that are not complete yet; beyond it the oldest of them is closed; "
+         "0: half of max_sessions"},
+        [](D d) { return &d->protocol.max_half_open; }},
+    Own{{"connection_memory_mb", number(16, 1U << 20), "",
+         "MiB for the queues of all connections of the tcp fabric together; one client address may take all "
+         "but an eighth of what the others leave"},
+        [](D d) { return &d->connection_memory_mb; }},
+    Own{{"allow_addresses", text("LIST"), "",
+         "addresses and ranges (10.0.0.0/8) from which clients may come, with commas; unset: from "
+         "everywhere"},
+        [](D d) { return &d->allow_addresses; }},
+    Own{{"allow_identities", text("LIST"), "",
+         "identities of keys and certificates that may come in, with commas; unset: all of them"},
+        [](D d) { return &d->allow_identities; }},
+    Own{{"allow_sessions", text("LIST"), "",
+         "session names that clients may take, with commas, %IDENTITY% in front and * behind; unset: any"},
+        [](D d) { return &d->allow_sessions; }},
+    Own{{"trace", file_or_empty(), "", "file that records every input"}, [](D d) { return &d->trace; }},
+    Own{{"trace_detail", words("machines|wire|payload"), "",
+         "what else the file has: what went over the wire, and user data with it"},
+        [](D d) { return &d->trace_detail; }},
+    Own{{"trace_size", kTraceSize, "", "size at which the next file is started, e.g. 64M; 0: never"},
+        [](D d) { return &d->trace_size; }},
+    Own{{"trace_files", number(1, 1000), "", "files that are kept then: FILE, FILE.1, FILE.2 ..."},
+        [](D d) { return &d->trace_files; }},
+    Own{{"trace_dump", file_or_empty(), "",
+         "file for the last records when a path is lost by an error, and on SIGUSR1"},
+        [](D d) { return &d->trace_dump; }},
+    Own{{"poll", time_or_zero(seconds(1)), "",
+         "time to go on polling before sleeping, while polling finds something; 0: sleep at once"},
+        [](D d) { return &d->poll; }},
+    Own{{"busy_poll", toggle(), "", "never sleep: lowest latency, one core always busy"},
+        [](D d) { return &d->busy_poll; }},
+    Own{{"log_level", words("trace|debug|info|warn|error"), "", "least severe message to log"},
+        [](D d) { return &d->log_level; }},
+    Own{{"log_format", words("text|json"), "",
+         "json: each line of the log is an object, with the fields of management.md"},
+        [](D d) { return &d->log_format; }},
+    Own{{"control", file_or_empty(), "",
+         "socket on which the command urtrs reaches urtrsd; auto: urtrsd-PID.sock in the run-time folder; "
+         "empty: none"},
+        [](D d) { return &d->control; }},
+    Own{{"metrics", text("ADDRESS"), "",
+         "ADDRESS:PORT or unix socket to serve /metrics at for Prometheus; unset: nowhere"},
+        [](D d) { return &d->metrics; }},
+    Own{{"control_group", text("GROUP"), "", "group that may use the control socket; unset: that of urtrsd"},
+        [](D d) { return &d->control_group; }},
+    Own{{"shutdown_timeout", options::time_or_never(), "",
+         "time after SIGTERM or SIGINT in which storage may finish its pending operations; then urtrsd exits "
+         "without them"},
+        [](D d) { return &d->shutdown_timeout; }},
+    Own{{"nbd_wait", time_or_zero(seconds(86400)), "",
+         "how long IO waits for the lost NBD server of an export before it fails; 0: fails at once"},
+        [](D d) { return &d->nbd_wait; }},
+};
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-std::string expected_integer(const IntegerRule& rule) {
-  return (rule.power_of_two ? "power of two " : "integer ") + std::to_string(rule.min) + ".." +
-         std::to_string(rule.max);
-}
+constexpr OlderKey kOlder[] = {{"heartbeat.interval_ms", "heartbeat_interval", "ms", ""},
+                               {"heartbeat.missed_max", "heartbeat_missed", "", ""},
+                               {"shutdown_timeout_s", "shutdown_timeout", "s", "never"},
+                               {"nbd_wait_s", "nbd_wait", "s", ""},
+                               {"trace_size_mb", "trace_size", "M", ""},
+                               {"poll_us", "poll", "us", ""}};
 
 }  // namespace
 
-tools::TlsChoice tls_of(const DaemonConfig& config) {
-  tools::TlsChoice choice;
-  choice.mode = config.tls;
-  choice.credentials.keys = config.tls_keys;
-  choice.credentials.cert = config.tls_cert;
-  choice.credentials.key = config.tls_key;
-  choice.credentials.ca = config.tls_ca;
-  choice.credentials.crl = config.tls_crl;
-  choice.credentials.kernel = config.tls_kernel;
-  return choice;
-}
-
-tools::AuthChoice auth_of(const DaemonConfig& config) {
-  tools::AuthChoice choice;
-  choice.mode = config.auth;
-  choice.keys = config.auth_keys;
-  return choice;
-}
-
 bool authenticates_clients(const DaemonConfig& config) {
-  const auto tls = tls_of(config);
-  return config.fabric == "tcp" ? tls.mode != "off" && tls.credentials.any()
-                                : config.auth != "off" && !config.auth_keys.empty();
+  return config.fabric == "tcp" ? config.tls.mode != "off" && config.tls.credentials.any()
+                                : config.auth.mode != "off" && !config.auth.keys.empty();
 }
 
 bool requires_tls(const DaemonConfig& config) {
-  const auto tls = tls_of(config);
+  const options::TlsChoice& tls = config.tls;
   return config.fabric == "tcp" && (tls.mode == "require" || (tls.mode.empty() && tls.credentials.any()));
 }
 
@@ -236,9 +146,9 @@ std::string to_string(const ConfigProblem& problem) {
 
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> all = [] {
-    std::vector<Setting> both = make_settings();
-    for (auto& more : {make_tls(), make_administration(), make_limits()})
-      both.insert(both.end(), more.begin(), more.end());
+    std::vector<Setting> both;
+    for (const Setting::Shared& one : options::server_options()) both.emplace_back(one);
+    for (const Own& one : kOwn) both.emplace_back(one);
     return both;
   }();
   return all;
@@ -246,58 +156,66 @@ const std::vector<Setting>& settings() {
 
 const Setting* find_setting(std::string_view key) {
   for (const Setting& setting : settings())
-    if (setting.key == key) return &setting;
+    if (setting->name == key) return &setting;
   return nullptr;
 }
 
-std::string expected(const Setting& setting) {
-  if (const auto* integer = std::get_if<IntegerRule>(&setting.rule)) return expected_integer(*integer);
-  if (is_boolean(setting)) return "boolean";
-  const auto& text = std::get<TextRule>(setting.rule);
-  if (!text.choices.empty()) return "one of " + joined(text.choices);
-  return text.may_be_empty ? "string" : "non-empty string";
+std::span<const OlderKey> older_keys() {
+  return kOlder;
 }
 
-std::string default_of(const Setting& setting) {
-  const DaemonConfig defaults;
-  if (const auto* integer = std::get_if<IntegerRule>(&setting.rule))
-    return std::to_string(defaults.*integer->member);
-  if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule))
-    return defaults.*boolean->member ? "true" : "false";
-  if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule)) return optional->unset;
-  return defaults.*std::get<TextRule>(setting.rule).member;
-}
-
-bool is_boolean(const Setting& setting) {
-  return std::holds_alternative<BooleanRule>(setting.rule) ||
-         std::holds_alternative<OptionalBooleanRule>(setting.rule);
-}
-
-bool store_boolean(DaemonConfig& config, const Setting& setting, bool value) {
-  if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule)) {
-    config.*boolean->member = value;
-  } else if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule)) {
-    config.*optional->member = value;
+std::string Setting::expected() const {
+  const options::Rule& rule = row_->rule;
+  switch (rule.kind) {
+    case options::Kind::number:
+      return "integer " + range(rule, "..");
+    case options::Kind::size:
+      return (rule.power_of_two ? "power of two " : "size ") + range(rule, "..");
+    case options::Kind::time:
+      return "time" + (rule.most == 0 ? std::string() : " " + range(rule, ".."));
+    case options::Kind::toggle:
+      return "boolean";
+    case options::Kind::word: {
+      std::string words;
+      for (const std::string& word : choices(rule)) words += (words.empty() ? "one of " : ", ") + word;
+      return words;
+    }
+    default:
+      return rule.or_empty ? "string" : "non-empty string";
   }
-  return is_boolean(setting);
 }
 
-std::string store_integer(DaemonConfig& config, const IntegerRule& rule, std::int64_t value) {
-  if (value < rule.min || value > rule.max ||
-      (rule.power_of_two && !std::has_single_bit(static_cast<std::uint32_t>(value))))
-    return expected_integer(rule);
-  config.*rule.member = static_cast<std::uint32_t>(value);
-  return {};
+std::string Setting::show(const DaemonConfig& config) const {
+  auto& read = const_cast<DaemonConfig&>(config);  // rows give access for both directions
+  return own_ != nullptr ? options::show(*own_, &read)
+                         : options::show(*shared_, options::Connection(read, read.protocol));
 }
 
-std::string store_text(DaemonConfig& config, const TextRule& rule, const std::string& value) {
-  if (value.find('\0') != std::string::npos) return "string without zero bytes";
-  if (!rule.choices.empty() &&
-      std::find(rule.choices.begin(), rule.choices.end(), value) == rule.choices.end())
-    return "one of " + joined(rule.choices);
-  if (value.empty() && !rule.may_be_empty) return "non-empty string";
-  config.*rule.member = value;
-  return {};
+std::string Setting::default_value() const {
+  if (own_ != nullptr && !own_->initial.empty()) return std::string(own_->initial);
+  const std::string value = show({});
+  return !is_boolean() ? value : value == "on" ? "true" : "false";
+}
+
+std::string Setting::store(DaemonConfig& config, std::string_view value) const {
+  if (value.find('\0') != std::string_view::npos) return "string without zero bytes";
+  const std::string error = own_ != nullptr
+                                ? options::set(*own_, &config, value)
+                                : options::set(*shared_, options::Connection(config, config.protocol), value);
+  return error.empty() ? error : expected();
+}
+
+std::string ConfigReader::store(const std::string& origin, std::string_view key, std::string value) {
+  for (const OlderKey& older : older_keys()) {
+    if (key != older.key) continue;
+    const auto number = parse_integer(value);
+    if (!number) return "integer";
+    value = *number == 0 && !older.zero.empty() ? std::string(older.zero) : value + std::string(older.unit);
+    key = older.now;
+  }
+  std::string expectation = find_setting(key)->store(config_, value);
+  if (expectation.empty()) origins_[std::string(key)] = origin;
+  return expectation;
 }
 
 void ConfigReader::report(std::string origin, std::string message, std::string hint) {

@@ -1,61 +1,51 @@
-// Table of the scalar settings: one row defines the key in the file, the flag, --help and --print-config.
+// Table of the scalar settings: one row defines the key in the file, the flag, its --help and --print-config.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
+#include "backends/options/connection.hpp"
 #include "tools/urtrsd/config/config.hpp"
 
 namespace rtrs::daemon {
 
-struct IntegerRule {
-  std::uint32_t DaemonConfig::*member;
-  std::uint32_t min;
-  std::uint32_t max;
-  bool power_of_two = false;
-};
-struct BooleanRule {
-  bool DaemonConfig::*member;
-};
-// A boolean that the program decides if it is unset.
-struct OptionalBooleanRule {
-  std::optional<bool> DaemonConfig::*member;
-  const char* unset;  // rule of that decision, for --help
-};
-struct TextRule {
-  std::string DaemonConfig::*member;
-  std::vector<std::string> choices = {};  // empty: any text
-  bool may_be_empty = false;
-};
+// Row of the options that clients have too (backends/options/connection.cpp), or of urtrsd alone.
+class Setting {
+ public:
+  using Shared = options::Option<options::Connection>;
+  using Own = options::Option<DaemonConfig*>;
+  Setting(const Shared& shared) : row_(&shared), shared_(&shared) {}
+  Setting(const Own& own) : row_(&own), own_(&own) {}
 
-struct Setting {
-  std::string key;   // "port", or "heartbeat.interval_ms" for a key in the table [heartbeat]
-  std::string flag;  // without dashes; more names follow after commas
-  std::string help;
-  std::variant<IntegerRule, BooleanRule, OptionalBooleanRule, TextRule> rule;
+  const options::Row* operator->() const { return row_; }
+  std::string key() const { return std::string(row_->name); }
+  bool is_boolean() const { return row_->rule.kind == options::Kind::toggle; }
+  std::string show(const DaemonConfig& config) const;  // empty: unset, or an empty text
+  std::string default_value() const;  // or the rule by which the program decides; may be empty
+  std::string expected() const;       // "integer 0..65535", "boolean", "one of tcp, udp"
+  // Returns an empty string after storing the value, or the expected values in words.
+  std::string store(DaemonConfig& config, std::string_view value) const;
+
+ private:
+  const options::Row* row_;
+  const Shared* shared_ = nullptr;
+  const Own* own_ = nullptr;
 };
 
 const std::vector<Setting>& settings();
 const Setting* find_setting(std::string_view key);  // nullptr: no such setting
 
-bool is_boolean(const Setting& setting);
-
-// Default as written in a file, without quotes. If there is no default: the rule by which the program
-// decides, or empty.
-std::string default_of(const Setting& setting);
-
-// Expected values in words: "integer 0..65535", "boolean", "one of tcp, udp".
-std::string expected(const Setting& setting);
-
-// The store functions return an empty string after storing the value, or the expected values in words.
-std::string store_integer(DaemonConfig& config, const IntegerRule& rule, std::int64_t value);
-// Returns false if the setting is not a boolean.
-bool store_boolean(DaemonConfig& config, const Setting& setting, bool value);
-std::string store_text(DaemonConfig& config, const TextRule& rule, const std::string& value);
+// Spelling of earlier releases, accepted for one more.
+struct OlderKey {
+  std::string_view key;   // value: an integer
+  std::string_view now;   // key of the setting
+  std::string_view unit;  // of the integer
+  std::string_view zero;  // value now for 0; empty: 0
+};
+std::span<const OlderKey> older_keys();
 
 inline constexpr std::uint32_t kMaxDelayMs = 600000;
 

@@ -7,6 +7,6 @@
 int main() {
   using namespace rtrs::daemon;
   for (const Setting& setting : settings())
-    std::printf("%s\t%s\t%s\t%s\n", setting.key.c_str(), expected(setting).c_str(),
-                default_of(setting).c_str(), setting.help.c_str());
+    std::printf("%s\t%s\t%s\t%s\n", setting.key().c_str(), setting.expected().c_str(),
+                setting.default_value().c_str(), std::string(setting->help).c_str());
 }

@@ -197,7 +197,7 @@ void NbdDisk::drop() {
   told_ = why;
   tell_(described_ + ": its NBD server is lost: " + why +
         (waits_.load(std::memory_order_relaxed)
-             ? "; IO waits for up to " + std::to_string(wait_ / 1'000'000'000) + " s (nbd_wait_s)"
+             ? "; IO waits for up to " + std::to_string(wait_ / 1'000'000'000) + " s (nbd_wait)"
              : "; IO fails until it is back") +
         "; urtrsd reconnects every second");
 }

@@ -53,8 +53,8 @@ class Server:
             self.image(client)  # its name
             delay = f",delay_ms={case.storage_ms}" if case.storage_ms else ""
             exports += ["--export", f"disk{client}={self.image(client)}{delay}"]
-        self.options = ["--port", str(PORT), "--heartbeat-interval-ms", str(round(timing.heartbeat * 1000)),
-                        "--heartbeat-missed-max", str(timing.missed), "--trace-detail", "wire", *exports]
+        self.options = ["--port", str(PORT), "--heartbeat-interval", f"{round(timing.heartbeat * 1000)}ms",
+                        "--heartbeat-missed", str(timing.missed), "--trace-detail", "wire", *exports]
         for path in range(PATHS):
             self.options += ["--listen", server_address(path)]
         self.process = None

@@ -20,13 +20,14 @@ void add_connection_flags(CLI::App& app, options::Connection target,
                           std::initializer_list<ConnectionFlag> flags) {
   for (const ConnectionFlag& one : flags) {
     const auto* row = options::find(options::connection_options(), one.name);
+    if (row == nullptr) row = options::find(options::server_options(), one.name);
     std::string flag = "--" + std::string(row->name);
     std::replace(flag.begin(), flag.end(), '_', '-');
     const std::string names = flag + (one.older.empty() ? "" : ",") + std::string(one.older);
     const std::string help(row->help);
     if (row->rule.kind == options::Kind::toggle) {
       app.add_flag_function(
-          names, [row, target](std::int64_t on) { row->store(target, {.text = {}, .on = on > 0}); }, help);
+          names, [row, target](std::int64_t on) { options::store(*row, target, {.text = {}, .on = on > 0}); }, help);
       continue;
     }
     const auto store = [row, target, flag](const CLI::results_t& words) {

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/proto/config.hpp"
+
 namespace rtrs::daemon {
 
 // Maximum number of concurrent storage operations; further operations are queued.
@@ -16,13 +18,14 @@ inline constexpr std::size_t kMaxConfigFile = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxConfigLine = 16384;
 inline constexpr std::size_t kMaxConfigKeyParts = 64;
 
-// Default of max_host_sessions: 7/8 of all sessions may belong to one client address.
-constexpr std::uint32_t host_sessions_of(std::uint32_t max_sessions) noexcept {
-  return max_sessions - max_sessions / 8;
+// Sessions of one client address: all but an eighth of max_sessions if max_host_sessions is not set.
+constexpr std::uint32_t host_sessions_of(const ServerConfig& config) noexcept {
+  return config.max_host_sessions != 0 ? config.max_host_sessions
+                                       : config.max_sessions - config.max_sessions / 8;
 }
-// Default of max_half_open, per client address.
-constexpr std::uint32_t half_open_of(std::uint32_t max_sessions) noexcept {
-  return (max_sessions + 1) / 2;
+// Half-open sessions of one client address.
+constexpr std::uint32_t half_open_of(const ServerConfig& config) noexcept {
+  return config.max_half_open != 0 ? config.max_half_open : (config.max_sessions + 1) / 2;
 }
 
 }  // namespace rtrs::daemon

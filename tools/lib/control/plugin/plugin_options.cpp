@@ -15,7 +15,6 @@ using Option = options::Option<Settings*>;
 constexpr std::size_t kColumn = 25;  // column in which the help texts begin
 
 constexpr Rule kAddress = options::text("[SRC@]DST[:PORT]");
-constexpr Rule kOptionalFile{.kind = options::Kind::file, .shape = "FILE", .or_empty = true};
 
 wire::rnbd::AccessMode access_mode_of(std::string_view word) {
   using wire::rnbd::AccessMode;
@@ -47,12 +46,12 @@ constexpr std::array kTable{
             "socket, in the mode they were mapped with"},
            [](S s, V v) { s->only_mapped = v.text == "mapped"; }},
     Option{{"port", options::number(1, 65535), "1234", "port of the server, for each path= without one"},
-           [](S s, V v) { s->port = static_cast<std::uint16_t>(v.number); }},
+           [](S s) { return &s->port; }},
     Option{{"session", options::text("NAME"), "",
             "name of this client at the server; by default IDENTITY-nbdkit-RANDOM, a new one at each start, "
             "with the host name as IDENTITY if there is no key. If a client vanishes, its name is free after "
             "the dead-peer time of the server (35 s)"},
-           [](S s, V v) { s->session = v.text; }},
+           [](S s) { return &s->session; }},
     Option{{"access_mode", options::words("ro|rw|migration"), "rw",
             "ro with nbdkit -r. Without access_mode=, and unless exactly one device= is given, a "
             "write-protected "
@@ -64,31 +63,31 @@ constexpr std::array kTable{
     Option{{"connect_timeout", options::time(), "15s",
             "how long to try at the start. If the server rejects the session name because it is in use, at "
             "least the dead-peer time + 10 s + reconnect_max (75 s)"},
-           [](S s, V v) { s->connect_timeout = v.time; }},
+           [](S s) { return &s->connect_timeout; }},
     Option{{"trace", options::file(), "", "record the protocol for urtrs-replay"},
-           [](S s, V v) { s->trace = v.text; }},
+           [](S s) { return &s->trace; }},
     Option{{"trace_detail", options::words("machines|wire|payload", "machines, wire or payload"), "machines",
             "also record messages (wire), with their data (payload)"},
            [](S s, V v) { s->trace_options.detail = detail_of(v.text); }},
-    Option{{"trace_size", options::mebibytes(1 << 20, std::int64_t{1} << 40, "1M to 1T"), "",
+    Option{{"trace_size", options::mebibytes(1 << 20, std::int64_t{1} << 40), "",
             "start the next file at this size, e.g. 64M; keeps FILE, FILE.1 to FILE.3"},
-           [](S s, V v) { s->trace_options.rotate_bytes = static_cast<std::uint64_t>(v.number); }},
+           [](S s) { return &s->trace_options.rotate_bytes; }},
     Option{{"trace_dump", options::file(), "",
             "write the last records here if an error closes a path, and on SIGUSR1 (without this option to "
             "nbdkit-urtrs-PID.rtrc in the directory nbdkit was started in)"},
-           [](S s, V v) { s->trace_dump = v.text; }},
+           [](S s) { return &s->trace_dump; }},
     Option{
         {"status", options::file(), "",
          "keep the state of every path here, as JSON; an existing file must be empty or an earlier status"},
-        [](S s, V v) { s->status = v.text; }},
+        [](S s) { return &s->status; }},
     Option{
-        {"control", kOptionalFile, "",
+        {"control", options::file_or_empty(), "",
          "socket for \"urtrs client\", which shows and changes this session at run time; by default "
          "client-PID.sock in $URTRS_RUNTIME_DIR, else /run/urtrs for root, else $XDG_RUNTIME_DIR/urtrs, else "
          "/tmp/urtrs-UID. control= without FILE: no socket"},
-        [](S s, V v) { s->control = v.text; }},
+        [](S s) { return &s->control; }},
     Option{{"control_group", options::text("GROUP"), "", "group whose members may use the control socket"},
-           [](S s, V v) { s->control_group = v.text; }},
+           [](S s) { return &s->control_group; }},
 };
 
 std::string entry(const options::Row& row) {
