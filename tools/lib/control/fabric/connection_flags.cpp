@@ -27,7 +27,8 @@ void add_connection_flags(CLI::App& app, options::Connection target,
     const std::string help(row->help);
     if (row->rule.kind == options::Kind::toggle) {
       app.add_flag_function(
-          names, [row, target](std::int64_t on) { options::store(*row, target, {.text = {}, .on = on > 0}); }, help);
+          names, [row, target](std::int64_t on) { options::store(*row, target, {.text = {}, .on = on > 0}); },
+          help);
       continue;
     }
     const auto store = [row, target, flag](const CLI::results_t& words) {
