@@ -20,14 +20,14 @@ constexpr std::uint64_t kLarge = 1 << 19;
 constexpr unsigned kDepth = 16;
 
 constexpr std::array kKinds{
-    asio::DeviceIo{Opcode::read, 0, kSmall, nullptr, false},
-    asio::DeviceIo{Opcode::write, 0, kSmall, nullptr, false},
-    asio::DeviceIo{Opcode::read, 0, kLarge, nullptr, false},
-    asio::DeviceIo{Opcode::write, 0, kLarge, nullptr, false},
-    asio::DeviceIo{Opcode::write, 0, kLarge, nullptr, true},
-    asio::DeviceIo{Opcode::flush, 0, 0, nullptr, false},
-    asio::DeviceIo{Opcode::discard, 0, kSmall, nullptr, false},
-    asio::DeviceIo{Opcode::write_zeroes, 0, kLarge, nullptr, false},
+    BlockRequest{Opcode::read, 0, kSmall, nullptr, false},
+    BlockRequest{Opcode::write, 0, kSmall, nullptr, false},
+    BlockRequest{Opcode::read, 0, kLarge, nullptr, false},
+    BlockRequest{Opcode::write, 0, kLarge, nullptr, false},
+    BlockRequest{Opcode::write, 0, kLarge, nullptr, true},
+    BlockRequest{Opcode::flush, 0, 0, nullptr, false},
+    BlockRequest{Opcode::discard, 0, kSmall, nullptr, false},
+    BlockRequest{Opcode::write_zeroes, 0, kLarge, nullptr, false},
 };
 
 class DeviceAllocations : public testing::TestWithParam<asio::WaitMode> {
@@ -62,7 +62,7 @@ class DeviceAllocations : public testing::TestWithParam<asio::WaitMode> {
   }
   void next() {
     if (left_ == 0) return;
-    asio::DeviceIo io = kKinds[--left_ % kKinds.size()];
+    BlockRequest io = kKinds[--left_ % kKinds.size()];
     io.data = data_.data();
     ++in_flight_;
     device_->async_io(io, [this](const boost::system::error_code& error) {

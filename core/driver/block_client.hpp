@@ -37,13 +37,13 @@ struct BlockRequest {
   std::uint64_t length = 0;
   // Read, write: `length` bytes, owned by the client until the completion is polled; a write only reads them.
   std::byte* data = nullptr;
-  RegionId region = kNoRegion;      // fabric region that contains `data`, at `region_offset`
-  std::uint32_t region_offset = 0;  // bytes
-  bool fua = false;                 // durable before the request completes
-  bool nounmap = false;             // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
+  bool fua = false;      // durable before the request completes
+  bool nounmap = false;  // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
   // Linux ioprio, for the server's storage; 0: none. A server ignores it until it has SESS_INFO.
   std::uint16_t prio = 0;
-  std::uint64_t user_data = 0;  // returned in the completion
+  RegionId region = kNoRegion;      // fabric region that contains `data`, at `region_offset`
+  std::uint32_t region_offset = 0;  // bytes
+  std::uint64_t user_data = 0;      // returned in the completion
 };
 
 // `error`: 0 with Errc::ok, otherwise the Linux errno to report, positive. Result and errno:

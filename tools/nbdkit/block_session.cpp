@@ -108,15 +108,8 @@ bool BlockSession::hopeless() const noexcept {
   });
 }
 
-int BlockSession::io(rnbd::DeviceHandle device, const asio::DeviceIo& io) {
+int BlockSession::io(rnbd::DeviceHandle device, BlockRequest request) {
   Io waiting;
-  BlockRequest request;
-  request.opcode = io.opcode;
-  request.offset = io.offset;
-  request.length = io.length;
-  request.data = io.data;
-  request.fua = io.fua;
-  request.nounmap = io.nounmap;
   request.user_data = reinterpret_cast<std::uintptr_t>(&waiting);
   Lock lock(poller_);
   waiting.started = asio::steady_now();

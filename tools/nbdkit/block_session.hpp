@@ -75,7 +75,7 @@ class BlockSession : private SharedPoller::Source {
   unsigned under_way() const noexcept { return under_way_; }
 
   // Runs a request until it completes. Returns 0 or an errno. The session uses the data until then.
-  int io(rnbd::DeviceHandle, const asio::DeviceIo&);
+  int io(rnbd::DeviceHandle, BlockRequest);
 
  private:
   struct Io : SharedPoller::Waiter {

@@ -114,7 +114,7 @@ class BlockSessionTest : public ::testing::Test, public BlockSession::Listener {
     for (int i = 0; i < count; ++i)
       threads.emplace_back([this] {
         std::vector<std::byte> data(4096);
-        asio::DeviceIo io;
+        BlockRequest io;
         io.length = data.size();
         io.data = data.data();
         errors[static_cast<std::size_t>(next++)] = session->io(device, io);

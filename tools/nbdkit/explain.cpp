@@ -211,7 +211,7 @@ std::string refusal_words(const Settings& settings, int error) {
 }  // namespace
 
 std::string explain_failed_request(const Settings& settings, const std::string& device,
-                                   const asio::DeviceIo& io, int error, std::span<const PathStatus> paths,
+                                   const BlockRequest& io, int error, std::span<const PathStatus> paths,
                                    int refusal) {
   const std::string what =
       std::string(wire::rnbd::to_string(io.opcode)) +

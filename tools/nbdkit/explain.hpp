@@ -42,8 +42,8 @@ std::string explain_early_end(const std::string& device);
 // Returns "write of 4096 bytes at 512 of 'disk0' failed: ..." with the known cause and advice. `error`:
 // result of BlockSession::io(). `refusal`: errno with which the server last rejected opening the device; 0:
 // none.
-std::string explain_failed_request(const Settings&, const std::string& device, const asio::DeviceIo&,
-                                   int error, std::span<const PathStatus> paths, int refusal = 0);
+std::string explain_failed_request(const Settings&, const std::string& device, const BlockRequest&, int error,
+                                   std::span<const PathStatus> paths, int refusal = 0);
 // Explains why there is no export of this name.
 std::string explain_unknown_export(const Settings&, const std::string& name);
 

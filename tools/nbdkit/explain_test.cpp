@@ -77,7 +77,7 @@ TEST(Explain, NamesOfNbdClientsStayInTheirLine) {
 
 TEST(Explain, AFailedRequestHasACause) {
   const Settings settings = some_settings();
-  asio::DeviceIo io;
+  BlockRequest io;
   io.opcode = wire::rnbd::Opcode::write;
   io.offset = 512;
   io.length = 4096;

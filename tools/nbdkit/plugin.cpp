@@ -229,7 +229,7 @@ int block_size(void* handle, uint32_t* minimum, uint32_t* preferred, uint32_t* m
 }
 
 int perform(void* handle, Opcode opcode, uint64_t offset, uint64_t length, std::byte* data, uint32_t flags) {
-  asio::DeviceIo io;
+  BlockRequest io;
   io.opcode = opcode;
   io.offset = offset;
   io.length = length;

@@ -50,9 +50,9 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
 
   // Thread-safe. Returns 0 or an errno. The device uses the data until then. Only while no path is connected,
   // the time is limited, by queue_timeout.
-  int io(const Use&, const asio::DeviceIo&);
+  int io(const Use&, const BlockRequest&);
   // Explains the result `error` of io() in a sentence.
-  std::string failure_text(const Use&, const asio::DeviceIo&, int error);
+  std::string failure_text(const Use&, const BlockRequest&, int error);
 
   struct Shape {
     std::string name;

@@ -148,11 +148,11 @@ bool Remote::busy() const {
   return session_->under_way() != 0 || attaching_ != 0;
 }
 
-int Remote::io(const Use& use, const asio::DeviceIo& request) {
+int Remote::io(const Use& use, const BlockRequest& request) {
   return session_->io(use.handle, request);
 }
 
-std::string Remote::failure_text(const Use& use, const asio::DeviceIo& request, int error) {
+std::string Remote::failure_text(const Use& use, const BlockRequest& request, int error) {
   const Lock lock = session_->lock();
   return explain_failed_request(settings_, use.device->name, request, error, session_->session().paths(),
                                 use.device->refusal);

@@ -85,14 +85,7 @@ void RemoteDevice::begin_map() {
   pump_.start();
 }
 
-void RemoteDevice::begin(std::uint32_t slot, const DeviceIo& io) {
-  BlockRequest request;
-  request.opcode = io.opcode;
-  request.offset = io.offset;
-  request.length = io.length;
-  request.data = io.data;
-  request.fua = io.fua;
-  request.nounmap = io.nounmap;
+void RemoteDevice::begin(std::uint32_t slot, BlockRequest request) {
   request.user_data = slot;
   const bool open = map_begun_ || close_begun_;
   const Errc taken = open ? client_.submit(*fabric_, steady_now(), handle_, request) : Errc::not_open;

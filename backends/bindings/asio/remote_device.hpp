@@ -71,15 +71,7 @@ struct RemoteDeviceOptions {
   std::function<void(const DeviceNews&)> on_device;  // may be empty
 };
 
-// One request. `offset` and `length` are in bytes and must be whole logical blocks.
-struct DeviceIo {
-  wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-  std::byte* data = nullptr;  // read, write: buffer of `length` bytes; a write only reads it
-  bool fua = false;           // durable before it completes
-  bool nounmap = false;       // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
-};
+using DeviceIo [[deprecated("use rtrs::BlockRequest")]] = BlockRequest;
 
 class RemoteDevice {
  public:
@@ -125,18 +117,19 @@ class RemoteDevice {
   }
 
   // Errors: EINVAL (not whole blocks), EIO (beyond the end), EPERM (mapped read-only), EOPNOTSUPP, the
-  // server's errno, no_path (no path within queue_timeout), session_closed. A length of 0 succeeds.
+  // server's errno, no_path (no path within queue_timeout), session_closed. A length of 0 succeeds. The
+  // device replaces `user_data`.
   template <class Token>
-  auto async_io(const DeviceIo& io, Token&& token) {
+  auto async_io(const BlockRequest& io, Token&& token) {
     return initiate(
         *this, std::forward<Token>(token),
-        [](RemoteDevice& self, auto&& handler, const DeviceIo& copy) {
+        [](RemoteDevice& self, auto&& handler, const BlockRequest& copy) {
           self.requests_.next().begin(self.pending_, self.get_executor(),
                                       std::forward<decltype(handler)>(handler),
                                       [](boost::asio::cancellation_type_t) {});
           self.begin(self.requests_.take(), copy);
         },
-        DeviceIo(io));
+        BlockRequest(io));
   }
   template <class Token>
   auto async_read(std::uint64_t offset, std::span<std::byte> data, Token&& token) {
@@ -186,7 +179,7 @@ class RemoteDevice {
  private:
   void begin_map();
   void begin_close();
-  void begin(std::uint32_t slot, const DeviceIo&);
+  void begin(std::uint32_t slot, BlockRequest);
   void finish(std::uint32_t slot, const boost::system::error_code&);
   bool step(Nanos now);
   void take_events();

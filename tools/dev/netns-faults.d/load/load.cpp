@@ -90,7 +90,7 @@ void Load::begin(Slot& slot) {
     write_cell(slot.id, slot.first + at, options_.seed,
                std::span(slot.data).subspan(at * kCellBytes, kCellBytes));
   history_.begin(slot.write, slot.id, slot.first, slot.count, slot.begun);
-  asio::DeviceIo io;
+  BlockRequest io;
   io.opcode = slot.write ? wire::rnbd::Opcode::write : wire::rnbd::Opcode::read;
   io.offset = options_.base + std::uint64_t{slot.first} * kCellBytes;
   io.length = std::uint64_t{slot.count} * kCellBytes;
