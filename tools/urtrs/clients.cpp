@@ -18,6 +18,7 @@
 #include "tools/lib/text/terminal/terminal.hpp"
 #include "tools/urtrs/views/client_metrics.hpp"
 #include "tools/urtrs/views/client_views.hpp"
+#include "tools/urtrs/views/fact_tables.hpp"
 #include "tools/urtrs/views/output.hpp"
 #include "tools/urtrs/views/views.hpp"
 #include "tools/urtrs/views/watch.hpp"
@@ -70,12 +71,9 @@ tl::expected<All, rpc::Error> clients(const Options& options, bool tells = false
       continue;
     }
     expected_answer(*shown).at("sessions");
-    for (json& session : (*shown)["sessions"]) {
-      session["stats"] = shown->value("stats", json::object());
-      for (json& path : session["paths"]) path["peer"] = path.value("pathname", "");
-    }
+    for (json& session : (*shown)["sessions"]) session["stats"] = shown->value("stats", json::object());
     const json& sessions = shown->at("sessions");
-    const std::string name = sessions.empty() ? "" : sessions.at(0).value("name", "");
+    const std::string name = sessions.empty() ? "" : sessname_of(sessions.at(0));
     all.push_back({socket, std::move(*client), std::move(*shown), name});
   }
   if (all.empty()) return tl::unexpected(std::move(error));

@@ -5,34 +5,70 @@
 namespace rtrs::tools {
 
 struct Field {
-  enum class Kind { text, number, bytes, seconds };  // seconds: JSON null means that the time never ends
+  enum class Kind { text, number, bytes, seconds };  // seconds: null means that the time never ends
   enum class Value { usual, real, flag, list };      // usual: an integer, or a string if kind is text
   const char* name;                                  // key of JSON, CSV and --fields
   const char* header;                                // title of the column
   const char* what;                                  // text of --help
   Kind kind = Kind::text;
   bool by_default = true;
-  bool summed = false;  // the line of totals has the sum
+  bool summed = false;  // in the line of totals
   Value value = Value::usual;
   bool optional = false;  // JSON lacks the key if the object has no such value
-  // Allowed values of a text, separated by '|'; or, if it begins with '^', a pattern. nullptr: any text.
+  // All values of a text, separated by '|'; a pattern if it begins with '^'; nullptr: any text.
   const char* words = nullptr;
+  // JSON pointer of the name that the control socket used before, written for one more release; nullptr:
+  // none.
+  const char* old_name = nullptr;
+  bool in_tables = true;  // false: only in the JSON of control sockets
 
-  constexpr Field of(const char* all) const {
+  constexpr Field of(const char* all) const { return with(&Field::words, all); }
+  constexpr Field as(Value type) const { return with(&Field::value, type); }
+  constexpr Field if_known() const { return with(&Field::optional, true); }
+  constexpr Field shown() const { return with(&Field::by_default, true); }
+  constexpr Field was(const char* pointer) const { return with(&Field::old_name, pointer); }
+
+ private:
+  template <class Member>
+  constexpr Field with(Member Field::*member, Member value_of_it) const {
     Field one = *this;
-    one.words = all;
-    return one;
-  }
-  constexpr Field as(Value type) const {
-    Field one = *this;
-    one.value = type;
-    return one;
-  }
-  constexpr Field if_known() const {
-    Field one = *this;
-    one.optional = true;
+    one.*member = value_of_it;
     return one;
   }
 };
 
+// Fields that tables show only if they are asked for.
+namespace field {
+
+constexpr Field text(const char* name, const char* header, const char* what) {
+  return {name, header, what, Field::Kind::text, false};
+}
+constexpr Field flag(const char* name, const char* header, const char* what) {
+  return text(name, header, what).as(Field::Value::flag);
+}
+constexpr Field plain(const char* name, const char* header, const char* what) {
+  return {name, header, what, Field::Kind::number, false};
+}
+constexpr Field real(const char* name, const char* header, const char* what) {
+  return plain(name, header, what).as(Field::Value::real);
+}
+constexpr Field size(const char* name, const char* header, const char* what) {
+  return {name, header, what, Field::Kind::bytes, false};
+}
+// In the JSON of control sockets only.
+constexpr Field unlisted(const char* name, const char* old_name = nullptr) {
+  Field one = text(name, "", "").if_known().was(old_name);
+  one.in_tables = false;
+  return one;
+}
+// With a total.
+constexpr Field count(const char* name, const char* header, const char* what) {
+  return {name, header, what, Field::Kind::number, false, true};
+}
+// With a total.
+constexpr Field bytes(const char* name, const char* header, const char* what) {
+  return {name, header, what, Field::Kind::bytes, false, true};
+}
+
+}  // namespace field
 }  // namespace rtrs::tools

@@ -17,15 +17,14 @@ namespace {
 
 // Identifies a path in both replies.
 std::pair<std::string, std::string> key_of(const json& row) {
-  return {row.value("sessname", ""), row.value("peer", "")};
+  return {row.value("sessname", ""), row.value("peer", row.value("pathname", ""))};
 }
 
 using Times = ServiceTimes::Times;
 
 // Adds the histogram of service times of one direction.
 void add_times(Times& to, const json& row, const char* direction) {
-  const json shown = row.value("service_time", json::object()).value(direction, json::object());
-  for (const json& bucket : shown.value("buckets", json::array()))
+  for (const json& bucket : row.value(std::string(direction) + "_buckets", json::array()))
     if (bucket.is_array() && bucket.size() == 2 && bucket[0].is_number_unsigned() &&
         bucket[1].is_number_unsigned())
       to.add(Times::bucket_of(bucket[0].get<std::uint64_t>()), bucket[1].get<std::uint64_t>());
@@ -62,8 +61,12 @@ void add_percentiles(json& values, const std::string& prefix, const json& before
 }  // namespace
 
 Table rates(const json& before, const json& now, double seconds) {
+  return rates(paths(before, {}), paths(now, {}), seconds, {"tx_bytes", "rx_bytes"});
+}
+
+Table rates(const Table& before, const Table& now, double seconds, ByteFields bytes) {
   std::map<std::pair<std::string, std::string>, json> earlier;
-  for (Row& row : paths(before, {}).rows) earlier.emplace(key_of(row.values), std::move(row.values));
+  for (const Row& row : before.rows) earlier.emplace(key_of(row.values), row.values);
   Table table{"paths",
               {{"sessname", "Session", "name of the session"},
                {"pathname", "Path", "both ends"},
@@ -81,7 +84,7 @@ Table rates(const json& before, const json& now, double seconds) {
                {"write_p99_us", "Write p99/us", "99 of 100 writes", Kind::number, false}},
               {},
               {"state", "inflights", "p50_us", "read_iops", "write_iops"}};
-  for (const Row& row : paths(now, {}).rows) {
+  for (const Row& row : now.rows) {
     const auto found = earlier.find(key_of(row.values));
     const auto rate = [&](const char* key) -> std::uint64_t {
       const std::uint64_t value = number(row.values, key);
@@ -93,9 +96,9 @@ Table rates(const json& before, const json& now, double seconds) {
                            {"pathname", row.values.value("pathname", "")},
                            {"state", row.values.value("state", "")},
                            {"read_iops", rate("reads")},
-                           {"read_bytes_s", rate("read_bytes")},
+                           {"read_bytes_s", rate(bytes.read)},
                            {"write_iops", rate("writes")},
-                           {"write_bytes_s", rate("write_bytes")},
+                           {"write_bytes_s", rate(bytes.written)},
                            {"inflights", number(row.values, "inflights")}},
                           {}});
     const json was = found == earlier.end() ? json::object() : found->second;

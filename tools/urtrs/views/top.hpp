@@ -10,4 +10,12 @@ namespace rtrs::admin {
 // whose counters were reset, start at 0.
 Table rates(const nlohmann::json& before, const nlohmann::json& now, double seconds);
 
+// Fields of the bytes that were read and written.
+struct ByteFields {
+  const char* read;
+  const char* written;
+};
+// `before`, `now`: tables of paths.
+Table rates(const Table& before, const Table& now, double seconds, ByteFields);
+
 }  // namespace rtrs::admin

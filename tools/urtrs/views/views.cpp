@@ -6,7 +6,9 @@
 
 #include "core/proto/reasons.hpp"
 #include "core/rnbd/device_reasons.hpp"
+#include "tools/lib/control/attributes/server_facts.hpp"
 #include "tools/lib/text/json_text.hpp"
+#include "tools/urtrs/views/fact_tables.hpp"
 
 namespace rtrs::admin {
 
@@ -15,35 +17,10 @@ using Kind = Field::Kind;
 
 namespace {
 
-std::string path_name(const json& path) {
-  return path.value("src_addr", "") + "@" + path.value("dst_addr", "");
-}
-
-json row_of(const json& session, const json& path) {
-  json row = path;
-  row["sessname"] = session.value("name", "");
-  row["pathname"] = path_name(path);
-  row["posting"] = path.value("posting", "");
-  // As in rnbd, from the point of view of the server, which sends the data that clients read.
-  row["tx_bytes"] = number(path, "read_bytes");
-  row["rx_bytes"] = number(path, "write_bytes");
-  row["inflights"] = number(path, "inflight");
-  for (const char* key : {"path", "hca_port", "connections", "reads", "writes"}) row[key] = number(path, key);
-  for (const char* direction : {"read", "write"}) {
-    const json times = path.value("service_time", json::object()).value(direction, json::object());
-    for (const char* key : {"p50_us", "p99_us", "max_us"})
-      if (times.contains(key)) row[std::string(direction) + "_" + key] = times[key];
-  }
-  return row;
-}
-
 std::string below(const json& path) {
-  const std::string device = path.value("hca_name", "");
-  std::string line = fmt::format("path {}  {}  {}{}{}", number(path, "path"), path_name(path), device,
-                                 device.empty() ? "" : "  ", path.value("state", ""));
-  if (path.contains("silent_s")) line += fmt::format("  silent for {:.0f} s", path.value("silent_s", 0.0));
-  if (path.contains("reason")) line += fmt::format(" ({})", path.value("reason", ""));
-  return line + fmt::format("  inflight {}", number(path, "inflight"));
+  const std::string reason =
+      path.contains("reason") ? fmt::format(" ({})", path.value("reason", "")) : std::string();
+  return path_line(path) + reason + fmt::format("  inflight {}", number(path, "inflights"));
 }
 
 }  // namespace
@@ -66,140 +43,16 @@ std::uint64_t number(const json& of, const char* key) {
 }
 
 Table sessions(const json& shown) {
-  Table table{
-      "sessions",
-      {{"sessname", "Session name", "name of the session"},
-       Field{"state", "State", "connected, disconnected or half-open"}.of("connected|disconnected|half-open"),
-       Field{"path_uu", "PS", "one U for each path that is up, one _ for each that is not"}.of("^[U_]*$"),
-       {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
-       {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},
-       {"inflights", "Inflight", "requests that are not answered yet", Kind::number, true, true},
-       {"path_cnt", "Paths", "paths", Kind::number, false},
-       {"act_path_cnt", "Active", "paths that are up", Kind::number, false},
-       {"identity", "Identity", "that the client showed by TLS or a shared key; else empty", Kind::text,
-        false},
-       {"reads", "Reads", "requests to read", Kind::number, false, true},
-       {"writes", "Writes", "requests to write", Kind::number, false, true}},
-      {}};
-  for (const json& session : shown.at("sessions")) {
-    Row row;
-    std::string up;
-    std::uint64_t active = 0;
-    std::uint64_t sums[5] = {};
-    for (const json& path : session.value("paths", json::array())) {
-      const bool connected = path.value("state", "") == "connected";
-      active += connected;
-      up += connected ? 'U' : '_';
-      const char* keys[] = {"read_bytes", "write_bytes", "inflight", "reads", "writes"};
-      for (std::size_t i = 0; i < std::size(keys); ++i) sums[i] += number(path, keys[i]);
-      row.children.push_back(below(path));
-    }
-    row.values = {{"sessname", session.value("name", "")},
-                  {"state", session.value("state", "")},
-                  {"path_uu", up},
-                  {"tx_bytes", sums[0]},
-                  {"rx_bytes", sums[1]},
-                  {"inflights", sums[2]},
-                  {"path_cnt", up.size()},
-                  {"act_path_cnt", active},
-                  {"identity", session.value("identity", "")},
-                  {"reads", sums[3]},
-                  {"writes", sums[4]}};
-    table.rows.push_back(std::move(row));
-  }
-  return table;
+  return session_table(tools::fields_of(attributes::server_session_facts()),
+                       tools::fields_of(attributes::server_path_facts()), shown, below);
 }
-
-namespace {
-
-std::vector<Field> path_fields() {
-  return {
-      {"sessname", "Session name", "name of the session"},
-      {"path", "Index", "of the path: names it where PATH is asked for", Kind::number},
-      {"pathname", "Path", "CLIENT@SERVER, both ends: names it too"},
-      {"hca_name", "HCA", "RDMA device (host channel adapter), provider of libfabric, or tcp"},
-      {"hca_port", "Port", "of the RDMA device, counted from 1; not the TCP port", Kind::number, false},
-      {"posting", "Posting", "over RDMA: send or wr, as --rdma-post has it", Kind::text, false},
-      {"state", "State", "connecting, connected or closing"},
-      {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
-      {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},
-      {"src_addr", "Client address", "of the client", Kind::text, false},
-      {"dst_addr", "Server address", "of this server", Kind::text, false},
-      {"inflights", "Inflight", "requests that are not answered yet", Kind::number, false, true},
-      {"connections", "Connections", "that are open", Kind::number, false, true},
-      {"reads", "Reads", "requests to read", Kind::number, false, true},
-      {"writes", "Writes", "requests to write", Kind::number, false, true},
-      Field{"read_p50_us", "Read p50/us", "microseconds from request to answer: half of the reads",
-            Kind::number, false}
-          .as(Field::Value::real)
-          .if_known(),
-      Field{"read_p99_us", "Read p99/us", "99 of 100 reads", Kind::number, false}
-          .as(Field::Value::real)
-          .if_known(),
-      Field{"read_max_us", "Read max/us", "the slowest read", Kind::number, false}
-          .as(Field::Value::real)
-          .if_known(),
-      Field{"write_p50_us", "Write p50/us", "half of the writes", Kind::number, false}
-          .as(Field::Value::real)
-          .if_known(),
-      Field{"write_p99_us", "Write p99/us", "99 of 100 writes", Kind::number, false}
-          .as(Field::Value::real)
-          .if_known(),
-      Field{"write_max_us", "Write max/us", "the slowest write", Kind::number, false}
-          .as(Field::Value::real)
-          .if_known(),
-      Field{"heartbeat_s", "Heartbeat/s", "seconds between two heartbeats of this side", Kind::number, false}
-          .as(Field::Value::real)
-          .if_known(),
-      Field{"missed_max", "Missed max", "heartbeats that may stay without an answer", Kind::number, false}
-          .if_known(),
-      Field{"dead_s", "Dead after/s", "seconds of silence that end the path at the latest", Kind::number,
-            false}
-          .as(Field::Value::real)
-          .if_known(),
-      Field{"since_s", "Since/s", "seconds since the path came into this state", Kind::number, false}.as(
-          Field::Value::real),
-      Field{"silent_s", "Silent/s", "seconds since a heartbeat that nothing came after", Kind::number, false}
-          .as(Field::Value::real)
-          .if_known(),
-      Field{"reason", "Reason", "why it closes", Kind::text, false}.if_known(),
-      Field{"sentence", "Meaning", "of the reason", Kind::text, false}.if_known(),
-      Field{"errno", "Errno", "of the reason", Kind::number, false}.if_known(),
-      Field{"hint", "What to do", "about the reason", Kind::text, false}.if_known(),
-      Field{"extensions", "Extensions", "of the protocol, that were granted", Kind::text, false}.as(
-          Field::Value::list)};
-}
-
-}  // namespace
 
 Table paths(const json& shown, const std::string& of) {
-  Table table{"paths", path_fields(), {}};
-  for (const json& session : shown.at("sessions")) {
-    if (!of.empty() && session.value("name", "") != of) continue;
-    for (const json& path : session.value("paths", json::array()))
-      table.rows.push_back({row_of(session, path), {}});
-  }
-  return table;
+  return path_table(tools::fields_of(attributes::server_path_facts()), shown, of, true);
 }
 
 Table devices(const json& shown, const std::string& of) {
-  Table table{"devices",
-              {{"sessname", "Session name", "name of the session"},
-               {"mapping_path", "Mapping path", "as the client asked for it"},
-               {"device", "Device", "what is exported"},
-               Field{"access_mode", "Access mode", "ro, rw or migration"}.of("ro|rw|migration"),
-               {"size_bytes", "Size", "of the device", Kind::bytes},
-               {"handle", "Handle", "number of this open device", Kind::number, false}},
-              {}};
-  for (const json& device : shown.at("devices")) {
-    if (!of.empty() && device.value("session", "") != of) continue;
-    json row = device;
-    row["sessname"] = device.value("session", "");
-    row["size_bytes"] = number(device, "size_bytes");
-    row["handle"] = number(device, "handle");
-    table.rows.push_back({std::move(row), {}});
-  }
-  return table;
+  return device_table("devices", tools::fields_of(attributes::open_device_facts()), shown, of, true);
 }
 
 namespace {

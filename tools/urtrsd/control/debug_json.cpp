@@ -6,7 +6,8 @@
 #include <charconv>
 
 #include "core/wire/rnbd_messages.hpp"
-#include "tools/lib/control/attributes/server_tree.hpp"
+#include "tools/lib/control/attributes/server_facts.hpp"
+#include "tools/lib/text/times.hpp"
 
 namespace rtrs::daemon {
 
@@ -15,19 +16,11 @@ using wire::rnbd::MsgType;
 
 namespace {
 
-double in_seconds(Nanos time) {
-  return static_cast<double>(time) / 1e9;
-}
-Nanos since(Nanos then, Nanos now) {
-  return now > then ? now - then : 0;
-}
-
 std::string path_name(const ServerSessionStatus& session, unsigned index) {
   const auto path = std::find_if(session.paths.begin(), session.paths.end(),
                                  [index](const ServerPathStatus& one) { return one.path == index; });
   if (path == session.paths.end()) return "?";
-  const attributes::PathEnds ends = attributes::path_ends(path->peer);
-  return ends.source + "@" + ends.destination;
+  return attributes::pathname_of(path->peer);
 }
 
 const char* message_name(wire::Bytes header) {
@@ -51,7 +44,7 @@ const char* message_name(wire::Bytes header) {
 
 std::string words_of(const RequestInFlight& request, const std::string& storage, Nanos now) {
   using Waits = RequestInFlight::Waits;
-  const std::string time = fmt::format(" since {:.1f} s", in_seconds(since(request.since, now)));
+  const std::string time = fmt::format(" since {:.1f} s", tools::seconds_between(request.since, now));
   switch (request.waits) {
     case Waits::key:
       return "waits for its key to be taken back" + time;
@@ -76,7 +69,7 @@ std::string words_of(const ServerPathStatus& path, Nanos now) {
     case PathState::connecting:
       return fmt::format("{} of {} connections are there; closed in {:.1f} s unless the client completes it",
                          path.connections, path.connections_wanted,
-                         in_seconds(since(now, path.handshake_deadline)));
+                         tools::seconds_between(now, path.handshake_deadline));
     case PathState::connected:
       return path.in_service == 0 ? std::string()
                                   : fmt::format(
@@ -133,8 +126,8 @@ json to_json(const RequestInFlight& request, const ServerSessionStatus& session,
            {"direction", request.direction == Direction::read ? "read" : "write"},
            {"message", message_name(request.user_header)},
            {"state", rtrs::to_string(request.waits)},
-           {"since_s", in_seconds(since(request.since, now))},
-           {"age_s", in_seconds(since(request.arrived, now))},
+           {"since_s", tools::seconds_between(request.since, now)},
+           {"age_s", tools::seconds_between(request.arrived, now)},
            {"waits", words_of(request, storage, now)}};
   if (!storage.empty()) one["storage"] = storage;
   if (!device.empty()) one["device"] = device;
@@ -151,7 +144,7 @@ json waits_of(const ServerSessionStatus& session, const rnbd::ServerDevices* dev
   for (const ServerPathStatus& path : session.paths) {
     json one{{"path", path_name(session, path.path)},
              {"state", rtrs::to_string(path.state)},
-             {"since_s", in_seconds(since(path.since, now))},
+             {"since_s", tools::seconds_between(path.since, now)},
              {"connections", path.connections},
              {"connections_wanted", path.connections_wanted},
              {"inflight", path.in_service},
@@ -159,7 +152,7 @@ json waits_of(const ServerSessionStatus& session, const rnbd::ServerDevices* dev
              {"fences_waiting", path.fences_waiting},
              {"waits", words_of(path, now)}};
     if (path.heartbeat_deadline != kNever)
-      one["heartbeat_in_s"] = in_seconds(since(now, path.heartbeat_deadline));
+      one["heartbeat_in_s"] = tools::seconds_between(now, path.heartbeat_deadline);
     if (path.reason != Reason::none) one["reason"] = rtrs::to_string(path.reason);
     paths.push_back(std::move(one));
   }

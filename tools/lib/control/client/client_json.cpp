@@ -6,9 +6,9 @@
 
 #include "backends/bindings/asio/path_syntax.hpp"
 #include "core/proto/reasons.hpp"
-#include "core/rnbd/device_reasons.hpp"
 #include "tools/lib/control/attributes/server_tree.hpp"
-#include "tools/lib/control/client/client_path_fields.hpp"
+#include "tools/lib/control/client/client_facts.hpp"
+#include "tools/lib/text/times.hpp"
 
 namespace rtrs::control {
 
@@ -19,10 +19,6 @@ namespace {
 std::string with_prefix(const std::string& address) {
   if (address.empty() || address.rfind("ip:", 0) == 0 || address.rfind("gid:", 0) == 0) return address;
   return "ip:" + address;
-}
-
-bool is_shown(const ClientPathModel& path) {
-  return path.status.state != PathState::absent;
 }
 
 // Returns the event that the path waits for; empty if the path is connected or closed.
@@ -36,8 +32,7 @@ std::string waits_of(const PathStatus& status, Nanos now) {
     case PathState::waiting:
       return status.retry_at == kNever || status.retry_at == 0
                  ? "another path to be connected first"
-                 : fmt::format("the next attempt in {:.1f} s",
-                               seconds_of(status.retry_at > now ? status.retry_at - now : 0));
+                 : fmt::format("the next attempt in {:.1f} s", tools::seconds_between(now, status.retry_at));
     case PathState::absent:
     case PathState::connected:
     case PathState::closed:
@@ -71,42 +66,19 @@ std::string address_of(const ClientPathModel& path) {
 }
 
 json to_json(const ClientModel& model, Nanos now) {
-  json paths = json::array();
-  std::uint64_t reconnects = 0;
-  for (const ClientPathModel& path : model.paths) {
-    if (!is_shown(path)) continue;
-    reconnects += path.status.reconnects;
-    paths.push_back(to_json(ClientPathAt{model, path, now}));
-  }
-  json session{{"name", model.session},
-               {"state", model.link_up ? "connected" : "disconnected"},
-               {"policy", to_string(model.policy)},
-               {"mp_short", short_name(model.policy)},
-               {"reconnects", reconnects},
-               {"depth", model.depth},
-               {"max_io_size", model.max_io_size},
-               {"queued", model.queued},
-               {"inflight", model.under_way},
-               {"max_reconnect_attempts", model.max_reconnect_attempts},
-               {"paths", std::move(paths)}};
+  json session = tools::to_json(client_session_facts(), model);
+  session["paths"] = json::array();
+  for (const ClientPathModel& path : model.paths)
+    if (is_shown(path)) session["paths"].push_back(tools::to_json(client_path_facts(), {model, path, now}));
   session["timers"] = json::array();
   for (const ClientTimer& timer : model.timers)
-    session["timers"].push_back({{"name", timer.name},
-                                 {"seconds", timer.time == kNever ? json() : json(seconds_of(timer.time))},
-                                 {"origin", timer.origin}});
+    session["timers"].push_back(
+        {{"name", timer.name},
+         {"seconds", timer.time == kNever ? json() : json(tools::seconds_of(timer.time))},
+         {"origin", timer.origin}});
   json devices = json::array();
   for (const ClientDeviceModel& device : model.devices)
-    devices.push_back(
-        {{"session", model.session},
-         {"mapping_path", device.name},
-         {"access_mode", wire::rnbd::to_string(device.mode)},
-         {"state", device.state},
-         {"size_bytes", device.size_bytes},
-         {"handle", device.handle},
-         {"users", device.users},
-         {"kept", device.kept},
-         {"errno", device.error},
-         {"reason", rnbd::text_of(rnbd::reason_of_refusal(static_cast<std::uint16_t>(device.error))).code}});
+    devices.push_back(tools::to_json(client_device_facts(), {model, device}));
   return {{"sessions", json::array({std::move(session)})}, {"devices", std::move(devices)}};
 }
 
@@ -132,7 +104,7 @@ json debug_json(const ClientModel& model, Nanos now) {
     if (!is_shown(path)) continue;
     json one{{"path", pathname_of(path)},
              {"state", to_string(path.status.state)},
-             {"since_s", seconds_of(now > path.status.since ? now - path.status.since : 0)},
+             {"since_s", tools::seconds_between(path.status.since, now)},
              {"inflight", path.status.inflight},
              {"waits", waits_of(path.status, now)}};
     add_reason(one, path.status.reason, path.status.peer_errno);
@@ -146,10 +118,9 @@ json debug_json(const ClientModel& model, Nanos now) {
                {"oldest_request", nullptr},    {"paths", std::move(paths)},
                {"devices", std::move(devices)}};
   if (model.oldest)
-    session["oldest_request"] = {
-        {"age_s", seconds_of(now > model.oldest->since ? now - model.oldest->since : 0)},
-        {"path", model.oldest->path},
-        {"connection", model.oldest->con}};
+    session["oldest_request"] = {{"age_s", tools::seconds_between(model.oldest->since, now)},
+                                 {"path", model.oldest->path},
+                                 {"connection", model.oldest->con}};
   return {{"sessions", json::array({std::move(session)})}};
 }
 
@@ -162,7 +133,7 @@ json event_json(const PathEvent& news) {
       event["state"] = to_string(news.path.state);
       event["attempt"] = news.path.attempt;
       if (news.path.state == PathState::waiting && news.path.delay != kNever)
-        event["next_s"] = seconds_of(news.path.delay);
+        event["next_s"] = tools::seconds_of(news.path.delay);
       add_reason(event, news.path.reason, news.path.peer_errno);
       break;
     case PathEvent::Kind::link_up:

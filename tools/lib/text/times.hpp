@@ -1,0 +1,26 @@
+// Times as JSON shows them.
+#pragma once
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/proto/ids.hpp"
+
+namespace rtrs::tools {
+
+inline double seconds_of(Nanos time) {
+  return static_cast<double>(time) / 1e9;
+}
+// Rounded to 0.1 us.
+inline double micros_of(std::uint64_t nanos) {
+  return std::round(static_cast<double>(nanos) / 100) / 10;
+}
+// 0 if `to` is not later.
+inline double seconds_between(Nanos from, Nanos to) {
+  return seconds_of(to > from ? to - from : 0);
+}
+// `then`: kNever if it never happened; the result is null then.
+inline nlohmann::json seconds_since(Nanos then, Nanos now) {
+  return then < now ? nlohmann::json(seconds_of(now - then)) : nlohmann::json();
+}
+
+}  // namespace rtrs::tools
