@@ -62,7 +62,7 @@ def test_each_line_of_help_is_in_the_page(name):
 
 def test_each_setting_is_in_the_page():
     whole = page("urtrs.toml.5")
-    table = output(BUILD / "tools/urtrsd/print_settings").splitlines()
+    table = output(BUILD / "tools/urtrsd/config/print_settings").splitlines()
     assert len(table) > 20
     for line in table:
         key, expected, default, meaning = line.split("\t")
