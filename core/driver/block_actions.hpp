@@ -23,50 +23,38 @@ constexpr std::uint16_t session_of(OpId id) noexcept {
 
 // --- actions ---
 //
-// The caller chooses export handles and reports them in ExportOpened::handle.
+// An action of the RNBD machine (core/rnbd/server_devices.hpp) with the session that it belongs to; `request`
+// and `operation` are not for the caller. The caller chooses export handles and reports them in
+// ExportOpened::handle.
 
 // Execute this operation on storage; ends with storage_done().
-struct StartStorage {
+struct StartStorage : rnbd::Storage {
   OpId id{};
-  std::uint64_t handle = 0;
-  std::uint64_t sector = 0;  // whole logical blocks inside the export's size; 0 for flush
-  std::uint32_t bytes = 0;   // > 0; 0 for flush
   std::uint16_t session = 0;
-  std::uint16_t prio = 0;  // Linux ioprio; 0 from clients that do not speak RNBD version 2
-  wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;  // never secure_erase
-  bool fua = false;       // durable before storage_done() (write, discard, write_zeroes)
-  bool preflush = false;  // makes earlier reported writes durable first; never set for a flush
-  bool nounmap = false;   // write_zeroes: the blocks stay allocated; otherwise they may be freed
   // Memory of the session, `bytes` long: destination of a read or data of a write; empty for other
   // operations. The caller may use it until storage_done(), even after the client or its connections are
   // lost. Aligned to 4,096 bytes, as O_DIRECT may require, if Fabric::allocate() returns whole pages, as all
   // fabrics in backends/ do.
   std::span<std::byte> data{};
 };
-// Open the export; ends with export_opened().
-struct OpenExport {
+// Ends with export_opened(); until then `name` is valid.
+struct OpenExport : rnbd::OpenExport {
   OpId id{};
   std::uint16_t session = 0;
-  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
-  std::string_view name{};  // as the peer sent it: confine it. Valid until export_opened()
 };
-// No operation of the export is in flight, and none follows. The caller may free the handle.
-struct CloseExport {
+// No operation of the export follows. The caller may free the handle.
+struct CloseExport : rnbd::CloseExport {
   std::uint16_t session = 0;
-  std::uint64_t handle = 0;
 };
-// Query the current size of the export; ends with export_measured().
-struct MeasureExport {
+// Ends with export_measured().
+struct MeasureExport : rnbd::MeasureExport {
   OpId id{};
   std::uint16_t session = 0;
-  std::uint64_t handle = 0;
 };
-// Storage failed to make earlier writes durable. The BlockServer has informed every session that has the
-// export open: their flushes fail until the device is closed. Later opens need another instance.
-struct CacheDamaged {
-  std::uint16_t session = 0;  // session whose operation failed
-  std::uint16_t error = 0;    // errno, 1..511
-  std::uint64_t handle = 0;
+// The BlockServer has told every session that has the export open: each flush there fails until the device is
+// closed. Later opens need another instance.
+struct CacheDamaged : rnbd::CacheDamaged {
+  std::uint16_t session = 0;  // that met the error
   std::uint64_t export_id = 0;
 };
 // The first path of a session is connected.
@@ -93,17 +81,11 @@ using Action = std::variant<StartStorage, OpenExport, CloseExport, MeasureExport
 
 // --- results ---
 
-// Result of OpenExport. With an error (a positive errno), the other fields are ignored.
-struct ExportOpened {
-  int error = 0;
-  // Handle chosen by the caller, unique among open exports. May be reused after CloseExport.
-  std::uint64_t handle = 0;
+// Of OpenExport. The caller sets all but `operation`. No two exports that are open have the same `handle`; it
+// is free again after CloseExport. `instance`: after all CacheDamaged actions handed out so far.
+struct ExportOpened : rnbd::ExportOpened {
   // Identity of the export: opens of the same storage have the same number, regardless of name and session.
   std::uint64_t export_id = 0;
-  // Instance of the export's cache (rnbd::ExportOpened::instance), after all CacheDamaged actions handed out
-  // so far.
-  std::uint64_t instance = 0;
-  rnbd::Geometry geometry{};
 };
 
 }  // namespace rtrs::block

@@ -33,16 +33,7 @@ void BlockServer::Impl::perform(Fabric&, Nanos now, Session& session, const rnbd
   ++counted.storage_operations;
   const bool data = action.opcode == wire::rnbd::Opcode::read || action.opcode == wire::rnbd::Opcode::write;
   emit<block::StartStorage>() = {
-      begin(now, session, action.operation, OpKind::storage, action.request),
-      action.handle,
-      action.sector,
-      action.bytes,
-      session.index,
-      action.prio,
-      action.opcode,
-      action.fua,
-      action.preflush,
-      action.nounmap,
+      action, begin(now, session, action.operation, OpKind::storage, action.request), session.index,
       data ? request(session, action.request).data.first(action.bytes) : std::span<std::byte>()};
 }
 
@@ -55,11 +46,8 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Wr
 }
 
 void BlockServer::Impl::perform(Fabric&, Nanos now, Session& session, const rnbd::OpenExport& action) {
-  auto& open = emit<block::OpenExport>();
-  open.id = begin(now, session, action.operation, OpKind::open, action.request);
-  open.session = session.index;
-  open.mode = action.mode;
-  open.name = action.name;
+  emit<block::OpenExport>() = {action, begin(now, session, action.operation, OpKind::open, action.request),
+                               session.index};
 }
 
 void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::CloseExport& action) {
@@ -67,27 +55,19 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Cl
   RTRS_ASSERT(found != exports.end());
   *found = exports.back();
   exports.pop_back();
-  auto& close = emit<block::CloseExport>();
-  close.session = session.index;
-  close.handle = action.handle;
+  emit<block::CloseExport>() = {action, session.index};
 }
 
 void BlockServer::Impl::perform(Fabric&, Nanos now, Session& session, const rnbd::MeasureExport& action) {
-  auto& measure = emit<block::MeasureExport>();
-  measure.id = begin(now, session, action.operation, OpKind::measure, 0);
-  measure.session = session.index;
-  measure.handle = action.handle;
+  emit<block::MeasureExport>() = {action, begin(now, session, action.operation, OpKind::measure, 0),
+                                  session.index};
 }
 
 void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::CacheDamaged& action) {
   ++counted.sync_failures;
   const auto found = export_of(action.handle);
   RTRS_ASSERT(found != exports.end());
-  auto& damaged = emit<block::CacheDamaged>();
-  damaged.session = session.index;
-  damaged.error = action.error;
-  damaged.handle = action.handle;
-  damaged.export_id = found->id;
+  emit<block::CacheDamaged>() = {action, session.index, found->id};
   unreported_damage.push_back({found->id, action.error});
   report_damage(found->id, action.error);
 }
@@ -108,7 +88,8 @@ void BlockServer::Impl::report_damage(std::uint64_t export_id, int error) noexce
 bool BlockServer::Impl::opened(Fabric& fabric, Nanos now, block::OpId id, const block::ExportOpened& result) {
   Session* session = end(id, OpKind::open);
   if (session == nullptr) return false;
-  rnbd::ExportOpened input{operation_of(id), result.error, result.handle, result.geometry, result.instance};
+  rnbd::ExportOpened input = result;
+  input.operation = operation_of(id);
   if (result.error == 0) {
     RTRS_ASSERT(export_of(result.handle) == exports.end());
     try {

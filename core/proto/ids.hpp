@@ -6,26 +6,10 @@
 
 #include "core/base/direction.hpp"
 #include "core/base/reflect.hpp"
+#include "core/base/time.hpp"
 #include "core/proto/limits.hpp"
 
 namespace rtrs {
-
-// Monotonic time in nanoseconds since an origin that the caller chooses. Never wall-clock time.
-using Nanos = std::uint64_t;
-inline constexpr Nanos kNever = ~Nanos{0};
-constexpr Nanos microseconds(std::uint64_t n) {
-  return n * 1'000;
-}
-constexpr Nanos milliseconds(std::uint64_t n) {
-  return n * 1'000'000;
-}
-constexpr Nanos seconds(std::uint64_t n) {
-  return n * 1'000'000'000;
-}
-// Time `delay` after `start`. Saturates to kNever, so that a delay of kNever never ends.
-constexpr Nanos later(Nanos start, Nanos delay) {
-  return delay > kNever - start ? kNever : start + delay;
-}
 
 // One incarnation of one connection (queue pair). `epoch` is never reused by the side that issued the key, so
 // a late event of an older incarnation can always be told from a current one.

@@ -83,32 +83,32 @@ struct SessionClosed {};
 // --- actions ---
 
 struct OpenExport {
-  std::uint64_t request;
-  std::uint16_t operation;
-  wire::rnbd::AccessMode mode;
+  std::uint64_t request = 0;
+  std::uint16_t operation = 0;
+  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
   std::string_view name;  // as the peer sent it: confine it. Valid until the next input.
 };
 // No operation of the export is in flight. Performed before any later OpenExport of the same name.
 struct CloseExport {
-  std::uint64_t handle;
+  std::uint64_t handle = 0;
 };
 // Measures the export. Requested when an IO ends beyond the known size, when storage failed with EIO, and
 // when an open device is opened again, because an export may grow and shrink while it is open.
 struct MeasureExport {
-  std::uint64_t handle;
-  std::uint16_t operation;
+  std::uint64_t handle = 0;
+  std::uint16_t operation = 0;
 };
 struct Storage {
-  std::uint64_t request;
-  std::uint64_t handle;
-  std::uint64_t sector;  // of 512 bytes, and whole logical blocks; 0 for flush
-  std::uint32_t bytes;   // > 0; 0 for flush. Read and write: the request's data, of exactly this length
-  std::uint16_t operation;
-  std::uint16_t prio;         // Linux ioprio; 0 from peers that do not speak version 2
-  wire::rnbd::Opcode opcode;  // never secure_erase
-  bool fua;                   // durable before StorageDone (write, discard, write_zeroes)
-  bool preflush;              // makes earlier reported writes durable first; never set for a flush
-  bool nounmap;               // write_zeroes: the blocks stay allocated; otherwise they may be freed
+  std::uint64_t request = 0;
+  std::uint64_t handle = 0;
+  std::uint64_t sector = 0;  // of 512 bytes, and whole logical blocks; 0 for flush
+  std::uint32_t bytes = 0;   // > 0; 0 for flush. Read and write: the request's data, of exactly this length
+  std::uint16_t operation = 0;
+  std::uint16_t prio = 0;  // Linux ioprio; 0 from peers that do not speak version 2
+  wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;  // never secure_erase
+  bool fua = false;       // durable before StorageDone (write, discard, write_zeroes)
+  bool preflush = false;  // what was reported before is made durable first; never of a flush
+  bool nounmap = false;   // write_zeroes: the blocks stay allocated; else they may be freed
 };
 // Copy the response into the request's data, see fill(). Always followed by Respond with 0 for the same
 // request.
@@ -126,8 +126,8 @@ struct Respond {
 // fails with this error from now on, until the device is closed. Feed SyncFailed to every other session that
 // has the export open, give later opens another instance, and log the error.
 struct CacheDamaged {
-  std::uint64_t handle;
-  std::uint16_t error;
+  std::uint64_t handle = 0;
+  std::uint16_t error = 0;  // errno, 1..511
 };
 // Every device is closed and every request answered; the session accepts no further input.
 struct SessionDrained {};

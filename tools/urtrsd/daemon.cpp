@@ -168,7 +168,7 @@ bool Daemon::run_storage() {
   for (const StorageResult& one : std::span(done_).first(count)) {
     if (one.error != 0) [[unlikely]]
       log_failure(one);
-    server_.storage_done(*fabric_, now, block::OpId{one.cookie}, one.error, one.sync_failed);
+    server_.storage_done(*fabric_, now, one.id, one.error, one.sync_failed);
   }
   return count != 0 || submitted_ || engine_->has_news();
 }
@@ -372,19 +372,9 @@ LogFields Daemon::fields_of(std::uint16_t session, int error) const {
 }
 
 void Daemon::perform(const block::StartStorage& action) {
-  StorageOp op;
-  op.cookie = static_cast<std::uint64_t>(action.id);
-  op.target = devices_.at(action.handle).opened.device.get();
-  op.opcode = action.opcode;
-  op.sector = action.sector;
-  op.bytes = action.bytes;
-  op.buffer = action.data.data();
-  op.fua = action.fua;
-  op.preflush = action.preflush;
-  op.nounmap = action.nounmap;
   submitted_ = true;
-  // Cannot fail: reserve() made room for all requests that the sessions can have in flight.
-  const bool accepted = engine_->submit(op);
+  // There is room for all that the sessions can have in flight.
+  const bool accepted = engine_->submit(action, *devices_.at(action.handle).opened.device);
   RTRS_ASSERT(accepted);
 }
 

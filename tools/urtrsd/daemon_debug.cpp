@@ -29,7 +29,8 @@ nlohmann::json Daemon::debug_dump(const std::string& from) const {
   const Nanos time = now();
   nlohmann::json answer{{"requests", nlohmann::json::array()}, {"next", ""}};
   std::map<std::uint64_t, const char*> storage;
-  for (const auto& [cookie, words] : engine_->pending_waits()) storage.emplace(cookie, words);
+  for (const auto& [id, words] : engine_->pending_waits())
+    storage.emplace(static_cast<std::uint64_t>(id), words);
   if (from.empty()) {
     answer["sessions"] = nlohmann::json::array();
     answer["storage_operations"] = storage.size();

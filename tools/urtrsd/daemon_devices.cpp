@@ -146,7 +146,7 @@ void Daemon::log_failure(const StorageResult& done) {
     return one.second.opened.device.get() == done.target;
   });
   const std::string device = of == devices_.end() ? "?" : in_quotes(of->second.opened.name);
-  const std::uint16_t session = block::session_of(block::OpId{done.cookie});
+  const std::uint16_t session = block::session_of(done.id);
   const int error = done.cause != 0 ? done.cause : done.error;
   log_.write(LogKind::failed_io, spdlog::level::err, fields_of(session, error),
              "{} {} {} offset={} length={} {}: {}", who(session), to_string(done.opcode), device,

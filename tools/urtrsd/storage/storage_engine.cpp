@@ -25,15 +25,15 @@ bool changes_device(Opcode opcode) noexcept {
   return opcode == Opcode::write || opcode == Opcode::discard || opcode == Opcode::write_zeroes;
 }
 
-// Executes one slice.
-void execute(const StorageOp& op, MemoryProgress& progress) noexcept {
-  std::byte* place = op.target->memory().data() + progress.offset();
+// Carries out one slice.
+void execute(const block::StartStorage& op, Export& target, MemoryProgress& progress) noexcept {
+  std::byte* place = target.memory().data() + progress.offset();
   switch (progress.step()) {
     case MemoryStep::read:
-      std::memcpy(op.buffer + progress.buffer_offset(), place, progress.length());
+      std::memcpy(op.data.data() + progress.buffer_offset(), place, progress.length());
       break;
     case MemoryStep::write:
-      std::memcpy(place, op.buffer + progress.buffer_offset(), progress.length());
+      std::memcpy(place, op.data.data() + progress.buffer_offset(), progress.length());
       break;
     case MemoryStep::zero:
       std::memset(place, 0, progress.length());
@@ -92,8 +92,7 @@ StorageEngine::~StorageEngine() {
   while (in_flight_ != 0) wait(ignored);
 }
 
-std::int32_t StorageEngine::check(const StorageOp& op) const noexcept {
-  const Export& target = *op.target;
+std::int32_t StorageEngine::check(const block::StartStorage& op, const Export& target) noexcept {
   if (op.opcode == Opcode::flush) return 0;
   if (changes_device(op.opcode) && target.read_only()) return EPERM;
   const std::uint32_t block = target.geometry().logical_block_size;
@@ -111,19 +110,20 @@ std::uint32_t StorageEngine::take_slot() noexcept {
   return used_++;
 }
 
-bool StorageEngine::submit(const StorageOp& op) noexcept {
+bool StorageEngine::submit(const block::StartStorage& op, Export& target) noexcept {
   if (in_flight_ == room_) return false;
   const std::uint32_t index = take_slot();
   Slot& slot = slot_at(index);
   ++in_flight_;
-  op.target->begin_operation();
+  target.begin_operation();
   slot.op = op;
-  slot.error = check(op);
+  slot.target = &target;
+  slot.error = check(op, target);
   slot.cause = 0;
   slot.sync_failed = false;
   if (slot.error != 0) {
     make_ready(index, Phase::report);
-  } else if (op.target->kind() == ExportKind::memory && op.target->delay_ms() == 0) {
+  } else if (target.kind() == ExportKind::memory && target.delay_ms() == 0) {
     start(index);
   } else {
     admit(index);
@@ -133,7 +133,7 @@ bool StorageEngine::submit(const StorageOp& op) noexcept {
 
 // Starts the operation, or queues it behind waiting operations of its device.
 void StorageEngine::admit(std::uint32_t index) noexcept {
-  SlotShare& share = slot_at(index).op.target->share();
+  SlotShare& share = slot_at(index).target->share();
   fair_.enter(share);
   if (fair_.may_start(share)) {
     fair_.take(share);
@@ -149,7 +149,7 @@ void StorageEngine::admit(std::uint32_t index) noexcept {
 }
 
 void StorageEngine::begin(std::uint32_t index) noexcept {
-  if (slot_at(index).op.target->delay_ms() != 0)
+  if (slot_at(index).target->delay_ms() != 0)
     prepare_delay(index);
   else
     start(index);
@@ -157,7 +157,7 @@ void StorageEngine::begin(std::uint32_t index) noexcept {
 
 // Releases the slot of a completed operation and starts waiting operations.
 void StorageEngine::release_slot(Slot& slot) noexcept {
-  fair_.give_back(slot.op.target->share());
+  fair_.give_back(slot.target->share());
   while (SlotShare* share = fair_.turn()) {
     List waiting{share->first, share->last};
     const std::uint32_t index = remove_first(waiting);
@@ -176,13 +176,13 @@ void StorageEngine::leave(Export& target) noexcept {
 void StorageEngine::start(std::uint32_t index) noexcept {
   Slot& slot = slot_at(index);
   const std::uint64_t offset = slot.op.sector * kSectorBytes;
-  if (slot.op.target->kind() == ExportKind::memory) {
+  if (slot.target->kind() == ExportKind::memory) {
     slot.memory =
-        MemoryProgress(slot.op.opcode, offset, slot.op.bytes, slot.op.target->page_size(), slot.op.nounmap);
+        MemoryProgress(slot.op.opcode, offset, slot.op.bytes, slot.target->page_size(), slot.op.nounmap);
     make_ready(index, Phase::execute);
     return;
   }
-  const bool block_device = slot.op.target->kind() == ExportKind::block_device;
+  const bool block_device = slot.target->kind() == ExportKind::block_device;
   slot.progress = OpProgress(slot.op.opcode, offset, slot.op.bytes,
                              {slot.op.fua, block_device, slot.op.nounmap, slot.op.preflush});
   prepare_step(index);
@@ -190,7 +190,7 @@ void StorageEngine::start(std::uint32_t index) noexcept {
 
 void StorageEngine::prepare_delay(std::uint32_t index) noexcept {
   Slot& slot = slot_at(index);
-  const std::uint32_t delay_ms = slot.op.target->delay_ms();
+  const std::uint32_t delay_ms = slot.target->delay_ms();
   slot.phase = Phase::delayed;
   slot.delay = {delay_ms / 1000, static_cast<long long>(delay_ms % 1000) * 1'000'000};
   runner_->start_delay(index, slot.delay);
@@ -198,20 +198,20 @@ void StorageEngine::prepare_delay(std::uint32_t index) noexcept {
 
 void StorageEngine::prepare_step(std::uint32_t index) noexcept {
   Slot& slot = slot_at(index);
-  if (slot.op.target->kind() == ExportKind::nbd) return submit_nbd(index);
+  if (slot.target->kind() == ExportKind::nbd) return submit_nbd(index);
   const OpProgress& progress = slot.progress;
   slot.phase = Phase::kernel;
   FileStep step;
   step.kind = progress.step();
-  step.fd = slot.op.target->fd();
+  step.fd = slot.target->fd();
   if (step.kind == OpStep::write_zero_bytes)
     step.buffer = zero_bytes.data();
-  else if (slot.op.buffer != nullptr)
-    step.buffer = slot.op.buffer + progress.buffer_offset();
+  else if (!slot.op.data.empty())
+    step.buffer = slot.op.data.data() + progress.buffer_offset();
   step.offset = progress.offset();
   step.length = progress.length();
   step.data_sync = progress.data_sync();
-  step.may_wait = slot.op.target->kind() == ExportKind::file;
+  step.may_wait = slot.target->kind() == ExportKind::file;
   runner_->start(index, step);
 }
 
@@ -219,15 +219,14 @@ std::byte* StorageEngine::zeroes() noexcept {
   return zero_bytes.data();
 }
 
-std::vector<std::pair<std::uint64_t, const char*>> StorageEngine::pending_waits() const {
-  static constexpr const char* kWords[] = {
-      "waits for operations of the same device to end", "waits for delay_ms of its export",
-      "in progress in the kernel", "waits for its turn to copy memory", "complete, response not yet sent"};
-  std::vector<std::pair<std::uint64_t, const char*>> all;
+std::vector<std::pair<block::OpId, const char*>> StorageEngine::pending_waits() const {
+  static constexpr const char* kWords[] = {"waits for operations of the same device to end",
+                                           "waits for delay_ms of its export", "the kernel works on it",
+                                           "its turn of copying memory", "done, is about to be answered"};
+  std::vector<std::pair<block::OpId, const char*>> all;
   for (std::uint32_t i = 0; i < used_; ++i) {
     const Slot& slot = slot_at(i);
-    if (slot.op.target != nullptr)
-      all.emplace_back(slot.op.cookie, kWords[static_cast<std::size_t>(slot.phase)]);
+    if (slot.target != nullptr) all.emplace_back(slot.op.id, kWords[static_cast<std::size_t>(slot.phase)]);
   }
   return all;
 }
@@ -279,7 +278,7 @@ void StorageEngine::advance(std::uint32_t index, std::int32_t result) noexcept {
   }
   slot.error = slot.progress.error();
   slot.cause = slot.progress.cause();
-  const bool is_nbd = slot.op.target->kind() == ExportKind::nbd;
+  const bool is_nbd = slot.target->kind() == ExportKind::nbd;
   slot.sync_failed = is_nbd ? slot.nbd.lost_changes : slot.progress.sync_failed();
   make_ready(index, Phase::report);
   release_slot(slot);
@@ -297,16 +296,16 @@ void StorageEngine::reap() noexcept {
 
 StorageResult StorageEngine::finish(std::uint32_t index) noexcept {
   Slot& slot = slot_at(index);
-  StorageResult done{slot.op.cookie, slot.error, slot.sync_failed};
+  StorageResult done{slot.op.id, slot.error, slot.sync_failed};
   if (slot.error != 0) [[unlikely]] {
     done.opcode = slot.op.opcode;
     done.cause = slot.cause;
     done.sector = slot.op.sector;
     done.bytes = slot.op.bytes;
-    done.target = slot.op.target;
+    done.target = slot.target;
   }
-  slot.op.target->end_operation();
-  slot.op.target = nullptr;
+  slot.target->end_operation();
+  slot.target = nullptr;
   append(vacant_, index);
   --in_flight_;
   return done;
@@ -317,7 +316,7 @@ std::size_t StorageEngine::report(std::span<StorageResult> done) noexcept {
   while (count < done.size() && !ready_.empty()) {
     const std::uint32_t index = remove_first(ready_);
     Slot& slot = slot_at(index);
-    if (slot.phase == Phase::execute) execute(slot.op, slot.memory);
+    if (slot.phase == Phase::execute) execute(slot.op, *slot.target, slot.memory);
     if (slot.phase == Phase::execute && slot.memory.step() != MemoryStep::done)
       append(long_, index);
     else
@@ -325,8 +324,9 @@ std::size_t StorageEngine::report(std::span<StorageResult> done) noexcept {
   }
   for (unsigned slice = 0; slice < kLongSlices && count < done.size() && !long_.empty(); ++slice) {
     const std::uint32_t index = remove_first(long_);
-    execute(slot_at(index).op, slot_at(index).memory);
-    if (slot_at(index).memory.step() != MemoryStep::done)
+    Slot& slot = slot_at(index);
+    execute(slot.op, *slot.target, slot.memory);
+    if (slot.memory.step() != MemoryStep::done)
       append(long_, index);
     else
       done[count++] = finish(index);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/driver/block_actions.hpp"
 #include "tools/lib/control/limits/urtrsd.hpp"
 #include "tools/urtrsd/storage/export.hpp"
 #include "tools/urtrsd/storage/fair_slots.hpp"
@@ -22,23 +23,9 @@
 
 namespace rtrs::daemon {
 
-struct StorageOp {
-  std::uint64_t cookie = 0;  // returned in StorageResult, not interpreted
-  Export* target = nullptr;  // must live until the operation is reported
-  Opcode opcode = Opcode::read;
-  std::uint64_t sector = 0;  // units of 512 bytes; ignored by flush
-  std::uint32_t bytes = 0;   // multiple of the logical block, > 0; ignored by flush
-  // `bytes` long, for read and write. The engine uses it until the operation is reported. For a block device
-  // its address must be a multiple of 4096.
-  std::byte* buffer = nullptr;
-  bool fua = false;       // write, discard, write_zeroes: durable when reported
-  bool preflush = false;  // first make everything reported earlier durable; not for flush
-  bool nounmap = false;   // write_zeroes: keep the blocks allocated; otherwise they are freed if possible
-};
-
 struct StorageResult {
-  std::uint64_t cookie = 0;
-  std::int32_t error = 0;    // 0 or a positive errno from peer_errno()
+  block::OpId id{};
+  std::int32_t error = 0;    // 0 or a positive errno out of peer_errno
   bool sync_failed = false;  // see OpProgress::sync_failed()
   // Set only for a failed operation, for the log.
   Opcode opcode = Opcode::read;
@@ -83,8 +70,10 @@ class StorageEngine {
   // The room never shrinks.
   void reserve(std::uint32_t operations);
 
-  // Returns false if there is no room; the operation then remains with the caller. poll() reports all errors.
-  bool submit(const StorageOp& op) noexcept;
+  // Executes `op` on `target`, which must live until the operation is reported. Returns false if there is no
+  // room. Errors are reported by poll(). The data of an operation on a block device must begin at a multiple
+  // of 4096.
+  bool submit(const block::StartStorage& op, Export& target) noexcept;
 
   // Passes all submitted operations to the kernel in one system call. Returns has_news().
   bool start_submitted() noexcept;
@@ -112,13 +101,14 @@ class StorageEngine {
   const std::string& warning() const noexcept { return warning_; }
   std::uint32_t in_flight() const noexcept { return in_flight_; }  // accepted but not yet reported
   std::uint32_t depth() const noexcept { return options_.depth; }
-  // For each unreported operation: its cookie and what it waits for, in words. Allocates; for diagnostics.
-  std::vector<std::pair<std::uint64_t, const char*>> pending_waits() const;
+  // What each operation that is not reported waits for, in words, by id. Allocates: for an operator.
+  std::vector<std::pair<block::OpId, const char*>> pending_waits() const;
 
  private:
   enum class Phase : std::uint8_t { waiting, delayed, kernel, execute, report };
   struct Slot {
-    StorageOp op;
+    block::StartStorage op;
+    Export* target = nullptr;
     OpProgress progress;
     MemoryProgress memory;
     NbdCommand nbd;
@@ -135,7 +125,7 @@ class StorageEngine {
     bool empty() const noexcept { return first == SlotShare::kNone; }
   };
 
-  std::int32_t check(const StorageOp& op) const noexcept;
+  static std::int32_t check(const block::StartStorage& op, const Export& target) noexcept;
   std::uint32_t take_slot() noexcept;
   void admit(std::uint32_t index) noexcept;
   void begin(std::uint32_t index) noexcept;

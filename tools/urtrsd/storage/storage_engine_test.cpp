@@ -155,8 +155,8 @@ TEST_P(Engine, ReadOnlyIsNotChanged) {
 TEST_P(Engine, FullQueueKeepsTheCallersOperation) {
   engine_ = engine_of(4);
   Buffer buffer(512);
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(engine_->submit(io(device(), Opcode::read, 0, buffer)));
-  EXPECT_FALSE(engine_->submit(io(device(), Opcode::read, 0, buffer)));
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(submit(*engine_, io(device(), Opcode::read, 0, buffer)));
+  EXPECT_FALSE(submit(*engine_, io(device(), Opcode::read, 0, buffer)));
   EXPECT_EQ(engine_->in_flight(), 4U);
   EXPECT_EQ(device().in_flight(), 4U);
   std::array<StorageResult, 3> done;
@@ -170,7 +170,7 @@ TEST_P(Engine, FullQueueKeepsTheCallersOperation) {
 
 TEST_P(Engine, DestructionWaitsForTheKernel) {
   Buffer written = filled(256 * 1024, 11);
-  ASSERT_TRUE(engine_->submit(io(device(), Opcode::write, 0, written)));
+  ASSERT_TRUE(submit(*engine_, io(device(), Opcode::write, 0, written)));
   engine_.reset();
   EXPECT_EQ(device().in_flight(), 0U);
   engine_ = engine_of();
@@ -181,7 +181,7 @@ TEST_P(Engine, DestructionWaitsForTheKernel) {
 
 TEST_P(Engine, ItsDescriptorWakesAnEventLoop) {
   Buffer buffer(4096);
-  ASSERT_TRUE(engine_->submit(io(device(), Opcode::read, 0, buffer)));
+  ASSERT_TRUE(submit(*engine_, io(device(), Opcode::read, 0, buffer)));
   std::array<StorageResult, 4> done;
   std::size_t reported = 0;
   while (reported == 0) {
@@ -203,7 +203,7 @@ TEST_P(Engine, NoAllocationOnceOpen) {
   const std::size_t before = allocations;
   for (int round = 0; round < rounds; ++round) {
     for (std::uint64_t i = 0; i < 16; ++i)
-      (void)engine_->submit(io(device(), i % 2 ? Opcode::read : Opcode::write, i * 8, buffer));
+      (void)submit(*engine_, io(device(), i % 2 ? Opcode::read : Opcode::write, i * 8, buffer));
     while (engine_->wait(done) != 0) {
     }
   }
@@ -343,7 +343,7 @@ class AlignedBuffer {
 
 StorageOp direct_io(Export& target, Opcode opcode, std::uint64_t sector, AlignedBuffer& buffer,
                     bool fua = false) {
-  return {sector + 1, &target, opcode, sector, buffer.size(), buffer.data(), fua};
+  return io(target, opcode, sector, {buffer.data(), buffer.size()}, fua);
 }
 
 class EngineBlockDevice : public WithRunner {};

@@ -25,8 +25,8 @@ TEST_P(Fairness, OperationsBeyondTheDepthWaitTheirTurn) {
   engine->reserve(kOperations);
   Buffer buffer(512, std::byte{7});
   for (std::uint64_t i = 0; i < kOperations; ++i)
-    ASSERT_TRUE(engine->submit(io(*ram.device, Opcode::write, i, buffer)));
-  EXPECT_FALSE(engine->submit(io(*ram.device, Opcode::write, 0, buffer)));
+    ASSERT_TRUE(submit(*engine, io(*ram.device, Opcode::write, i, buffer)));
+  EXPECT_FALSE(submit(*engine, io(*ram.device, Opcode::write, 0, buffer)));
   std::array<StorageResult, 7> done;
   std::size_t reported = 0;
   while (const std::size_t count = engine->wait(done)) reported += count;
@@ -76,15 +76,15 @@ TEST_P(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
   Buffer buffer(512);
   for (std::uint64_t i = 0; i < 100; ++i) {
     StorageOp op = io(*slow.device, Opcode::read, i, buffer);
-    op.cookie = 1000 + i;
-    ASSERT_TRUE(engine->submit(op));
+    op.id = block::OpId{1000 + i};
+    ASSERT_TRUE(submit(*engine, op));
   }
   for (std::uint64_t i = 0; i < 20; ++i)
-    ASSERT_TRUE(engine->submit(io(*good.device, Opcode::read, i, buffer)));
+    ASSERT_TRUE(submit(*engine, io(*good.device, Opcode::read, i, buffer)));
   std::array<StorageResult, 1> done;
   for (unsigned i = 0; i < 20; ++i) {
     ASSERT_EQ(engine->wait(done), 1U);
-    EXPECT_LT(done[0].cookie, 1000U) << "an operation of the slow device came before the good one's";
+    EXPECT_LT(done[0].id, block::OpId{1000}) << "an operation of the slow device came before the good one's";
   }
   EXPECT_EQ(slow.device->in_flight(), 100U);
   while (engine->wait(done) != 0) {
@@ -99,15 +99,15 @@ TEST_P(Fairness, ALongMemoryOperationLetsOthersPass) {
   auto good = std::move(*catalog->open("s", "good", AccessMode::read_write));
   auto engine = engine_of();
   for (std::uint64_t i = 0; i < 8; ++i)
-    ASSERT_TRUE(engine->submit(range(*ram.device, Opcode::write_zeroes, 0, kLong)));
+    ASSERT_TRUE(submit(*engine, range(*ram.device, Opcode::write_zeroes, 0, kLong)));
   std::array<StorageResult, 16> done;
   EXPECT_EQ(engine->poll(done), 0U);
   EXPECT_TRUE(engine->has_news());
   Buffer buffer(512);
   StorageOp op = io(*good.device, Opcode::read, 100, buffer);
-  ASSERT_TRUE(engine->submit(op));
+  ASSERT_TRUE(submit(*engine, op));
   ASSERT_EQ(engine->poll(done), 1U);
-  EXPECT_EQ(done[0].cookie, op.cookie);
+  EXPECT_EQ(done[0].id, op.id);
   EXPECT_EQ(ram.device->in_flight(), 8U);
   std::size_t reported = 0;
   while (const std::size_t count = engine->wait(done)) reported += count;

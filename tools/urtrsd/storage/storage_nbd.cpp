@@ -10,17 +10,17 @@ void StorageEngine::submit_nbd(std::uint32_t index) noexcept {
   NbdCommand& command = slot.nbd;
   command.results = &nbd_results_;
   command.index = index;
-  command.seen = &slot.op.target->nbd_seen();
+  command.seen = &slot.target->nbd_seen();
   command.opcode = slot.op.opcode;
   command.step = progress.step();
   command.offset = progress.offset();
   command.length = progress.length();
   command.fua = progress.data_sync();
   command.buffer =
-      progress.step() == OpStep::write_zero_bytes ? zeroes() : slot.op.buffer + progress.buffer_offset();
+      progress.step() == OpStep::write_zero_bytes ? zeroes() : slot.op.data.data() + progress.buffer_offset();
   ++nbd_in_flight_;
   runner_->watch(nbd_results_.fd());
-  slot.op.target->nbd()->submit(command);
+  slot.target->nbd()->submit(command);
 }
 
 void StorageEngine::take_nbd() noexcept {

@@ -55,7 +55,7 @@ class EngineSteps : public ::testing::Test {
   }
   Export& device() { return *opened_.device; }
   StorageResult result_of(StorageEngine& engine, const StorageOp& op) {
-    EXPECT_TRUE(engine.submit(op));
+    EXPECT_TRUE(submit(engine, op));
     std::array<StorageResult, 1> done;
     EXPECT_EQ(engine.wait(done), 1U);
     return done[0];

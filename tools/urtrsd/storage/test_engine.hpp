@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,11 +38,38 @@ inline std::unique_ptr<StorageEngine> make_engine(Runs how, std::uint32_t depth 
   return std::move(*engine);
 }
 
+struct StorageOp : block::StartStorage {
+  Export* target = nullptr;
+};
+
+inline StorageOp range(Export& target, Opcode opcode, std::uint64_t sector, std::uint32_t bytes,
+                       bool fua = false) {
+  StorageOp op;
+  op.id = block::OpId{sector + 1};
+  op.opcode = opcode;
+  op.sector = sector;
+  op.bytes = bytes;
+  op.fua = fua;
+  op.target = &target;
+  return op;
+}
+
+inline StorageOp io(Export& target, Opcode opcode, std::uint64_t sector, std::span<std::byte> data,
+                    bool fua = false) {
+  StorageOp op = range(target, opcode, sector, static_cast<std::uint32_t>(data.size()), fua);
+  op.data = data;
+  return op;
+}
+
+inline bool submit(StorageEngine& engine, const StorageOp& op) {
+  return engine.submit(op, *op.target);
+}
+
 inline std::int32_t run(StorageEngine& engine, const StorageOp& op) {
-  EXPECT_TRUE(engine.submit(op));
+  EXPECT_TRUE(submit(engine, op));
   std::array<StorageResult, 1> done;
   EXPECT_EQ(engine.wait(done), 1U);
-  EXPECT_EQ(done[0].cookie, op.cookie);
+  EXPECT_EQ(done[0].id, op.id);
   return done[0].error;
 }
 
@@ -51,16 +79,7 @@ inline Buffer filled(std::size_t size, std::uint8_t seed) {
   return buffer;
 }
 
-inline StorageOp io(Export& target, Opcode opcode, std::uint64_t sector, Buffer& buffer, bool fua = false) {
-  return {sector + 1, &target, opcode, sector, static_cast<std::uint32_t>(buffer.size()), buffer.data(), fua};
-}
-
-inline StorageOp range(Export& target, Opcode opcode, std::uint64_t sector, std::uint32_t bytes,
-                       bool fua = false) {
-  return {sector + 1, &target, opcode, sector, bytes, nullptr, fua};
-}
-
-// Runs a test once per runner.
+// A test with each of the two runners.
 class WithRunner : public ::testing::TestWithParam<Runs> {
  protected:
   void SetUp() override {
