@@ -93,7 +93,7 @@ class World {
   }
   void perform(const WriteBack& action) {
     RTRS_FUZZ_CHECK(unanswered_.count(action.request) == 1 &&
-                    action.length <= unanswered_.at(action.request));
+                    action.response.size() <= unanswered_.at(action.request));
   }
   void perform(const Respond& action) {
     RTRS_FUZZ_CHECK(action.peer_errno <= kMaxWireErrno && unanswered_.erase(action.request) == 1);
@@ -146,7 +146,7 @@ class World {
     const std::uint32_t length = kLengths[draws_.below(6)];
     const auto direction = draws_.below(2) == 0 ? Direction::read : Direction::write;
     unanswered_[++last_request_] = length;
-    step(DeviceRequest{last_request_, direction, length, bytes}, 0);
+    make_request(last_request_, direction, length, bytes, [this](const auto& input) { step(input, 0); });
   }
   void finish_open(std::uint32_t mood) {
     if (opens_.empty()) return;

@@ -55,7 +55,7 @@ class Server {
     EXPECT_LE(session_.errno_of(request), rnbd::kMaxWireErrno);
     for (const rnbd::WriteBack& one : session_.answers) {
       if (one.request != request) continue;
-      EXPECT_LE(one.length, data_len) << "no more is told than there is room for";
+      EXPECT_LE(one.response.size(), data_len) << "no more is told than there is room for";
     }
   }
   void expect_serves_and_ends() {

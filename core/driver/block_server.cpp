@@ -146,12 +146,8 @@ void BlockServer::Impl::handle_request(Fabric& fabric, Nanos now, const ServerEv
   RTRS_PROBE(rnbd_srv, process_rdma, event.session, event.id.chunk, event.direction, event.data.size());
   if (event.user_header.size() != wire::rnbd::kIoBytes) [[unlikely]]
     trace_message(event);
-  rnbd::DeviceRequest input;
-  input.request = pack(event.id);
-  input.direction = event.direction;
-  input.data_len = static_cast<std::uint32_t>(event.data.size());
-  input.user_header = event.user_header;
-  feed(fabric, now, *session, input);
+  rnbd::make_request(pack(event.id), event.direction, static_cast<std::uint32_t>(event.data.size()),
+                     event.user_header, [&](const auto& input) { feed(fabric, now, *session, input); });
 }
 
 BlockServer::BlockServer(const ServerConfig& config, std::uint32_t first_generation, Recorder* recorder)

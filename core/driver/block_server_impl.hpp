@@ -69,26 +69,18 @@ struct BlockServer::Impl {
   // --- devices ---
   // Feeds an input to the devices: records it, steps the machine, leaves its actions in `list`.
   template <class Input>
-  void step(Nanos now, Session& session, const Input& input, rnbd::ServerActions& list) {
-    if (recorder != nullptr) record(now, session, input);
+  void step(Nanos now, Session& session, Input input, rnbd::ServerActions& list) {
+    input.now = now;
+    if (recorder != nullptr) {
+      last_input = now;
+      recorder->input(instance_of(session), input);
+    }
     list.clear();
     session.devices.on(input, list);
     if (recorder != nullptr) recorder->device_actions(instance_of(session), list);
   }
   void begin_record(Nanos now, const Session& session);
   static InstanceId instance_of(const Session& session) noexcept { return devices_instance(session.index); }
-  template <class Input>
-  void record(Nanos now, const Session& session, const Input& input) {
-    last_input = now;
-    recorder->input(instance_of(session), trace::recorded(now, input));
-  }
-  void record(Nanos now, const Session& session, const rnbd::DeviceRequest& input) {
-    last_input = now;
-    if (input.user_header.size() <= wire::rnbd::kIoBytes) [[likely]]
-      recorder->input(instance_of(session), trace::recorded_request<trace::DeviceRequest>(now, input));
-    else
-      recorder->input(instance_of(session), trace::recorded_request<trace::LongDeviceRequest>(now, input));
-  }
   template <class Input>
   void feed(Fabric& fabric, Nanos now, Session& session, const Input& input) {
     step(now, session, input, actions);

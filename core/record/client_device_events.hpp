@@ -3,10 +3,10 @@
 #pragma once
 #include <cstdint>
 
+#include "core/base/inline_blob.hpp"
 #include "core/base/reflect.hpp"
 #include "core/proto/ids.hpp"
 #include "core/record/device_name.hpp"
-#include "core/record/inline_blob.hpp"
 #include "core/rnbd/client_devices.hpp"
 
 namespace rtrs::trace {

@@ -3,7 +3,7 @@
 #pragma once
 #include <string_view>
 
-#include "core/record/inline_blob.hpp"
+#include "core/base/inline_blob.hpp"
 #include "core/wire/messages.hpp"
 
 namespace rtrs::trace {

@@ -12,7 +12,7 @@
 #include "core/proto/ids.hpp"
 #include "core/proto/inputs.hpp"
 #include "core/record/client_device_events.hpp"
-#include "core/record/server_device_events.hpp"
+#include "core/record/named_events.hpp"
 #include "core/record/wire_notes.hpp"
 
 namespace rtrs {
@@ -79,6 +79,13 @@ struct BeginServerRegistry {
   ServerConfig config;
   RTRS_FIELDS(now, config)
 };
+// A machine is made, for session `session` of the server.
+struct BeginServerDevices {
+  Nanos now = 0;
+  std::uint16_t session = 0;
+  rnbd::ServerOptions options;
+  RTRS_FIELDS(now, session, options)
+};
 // The machine was destroyed.
 struct End {
   Nanos now = 0;
@@ -106,6 +113,24 @@ struct ActionCount {
   std::uint16_t count = 0;
   RTRS_FIELDS(count)
 };
+
+// --- events of the RNBD machines (core/rnbd) ---
+
+using rnbd::CacheDamaged;
+using rnbd::CloseExport;
+using rnbd::DeviceForceClosed;
+using rnbd::DeviceRequest;
+using rnbd::ExportMeasured;
+using rnbd::ExportOpened;
+using rnbd::LongDeviceRequest;
+using rnbd::MeasureExport;
+using rnbd::Respond;
+using rnbd::SessionClosed;
+using rnbd::SessionDrained;
+using rnbd::Storage;
+using rnbd::StorageDone;
+using rnbd::SyncFailed;
+using rnbd::WriteBack;
 
 // X(number, class, type). 1..15 control; 16..47 inputs of sessions, 52..63 and 112..127 of devices; 48..51
 // notes; 64..111 actions. Numbers below 128 take one byte.

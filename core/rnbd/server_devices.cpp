@@ -1,32 +1,29 @@
 #include "core/rnbd/server_devices.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/base/assert.hpp"
 #include "core/base/fingerprint.hpp"
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::rnbd {
-namespace {
-
 using namespace wire::linux_errno;
 using wire::Refusal;
 using wire::rnbd::MsgType;
 
-// True for a session message (not of a device) with room for its response.
-bool is_query(const DeviceRequest& input, std::size_t answer_bytes) noexcept {
+// A message of the session, not of a device, that must leave room for its answer.
+bool ServerDevices::is_query(const Request& input, std::size_t answer_bytes) noexcept {
   return input.direction == Direction::read && input.data_len >= answer_bytes;
 }
-
-}  // namespace
 
 void ServerDevices::respond(std::uint64_t request, int error, ServerActions& actions) noexcept {
   actions.push_back(Respond{request, to_wire_errno(error)});
 }
 
 void fill(const WriteBack& answer, wire::MutableBytes data) noexcept {
-  const std::size_t length = std::min<std::size_t>(answer.length, data.size());
-  std::copy_n(answer.bytes.begin(), length, data.begin());
+  const std::size_t length = std::min(answer.response.size(), data.size());
+  std::copy_n(answer.response.units.begin(), length, data.begin());
   wire::store_zeros(data.subspan(length));
 }
 
@@ -35,9 +32,9 @@ unsigned ServerDevices::open_count() const noexcept {
       std::count_if(begin(), end(), [](const Device& device) { return device.state == DeviceState::open; }));
 }
 
-void ServerDevices::on(const DeviceRequest& input, ServerActions& actions) noexcept {
+void ServerDevices::on_request(const Request& input, ServerActions& actions) noexcept {
   if (session_closed_) return respond(input.request, kEnotconn, actions);
-  const auto type = wire::rnbd::message_type(input.user_header);
+  const auto type = wire::rnbd::message_type(input.header);
   if (!type) return respond(input.request, kEinval, actions);
   switch (type.value) {
     case MsgType::io:
@@ -55,20 +52,20 @@ void ServerDevices::on(const DeviceRequest& input, ServerActions& actions) noexc
   respond(input.request, kEinval, actions);
 }
 
-void ServerDevices::on_sess_info(const DeviceRequest& input, ServerActions& actions) noexcept {
-  const auto message = wire::rnbd::parse_sess_info(input.user_header);
+void ServerDevices::on_sess_info(const Request& input, ServerActions& actions) noexcept {
+  const auto message = wire::rnbd::parse_sess_info(input.header);
   if (!message || !is_query(input, wire::rnbd::kSessInfoRspBytes)) {
     return respond(input.request, kEinval, actions);
   }
   version_ = wire::rnbd::negotiated_version(message.value.version);
-  WriteBack answer{input.request, wire::rnbd::kSessInfoRspBytes, {}};
-  RTRS_ASSERT(encode(wire::rnbd::SessInfoRsp{version_}, answer.bytes) == answer.length);
-  actions.push_back(answer);
+  std::array<std::byte, wire::rnbd::kSessInfoRspBytes> answer{};
+  RTRS_ASSERT(encode(wire::rnbd::SessInfoRsp{version_}, answer) == answer.size());
+  actions.push_back(WriteBack{input.request, answer});
   respond(input.request, 0, actions);
 }
 
-void ServerDevices::on_open(const DeviceRequest& input, ServerActions& actions) noexcept {
-  const auto message = wire::rnbd::parse_open(input.user_header);
+void ServerDevices::on_open(const Request& input, ServerActions& actions) noexcept {
+  const auto message = wire::rnbd::parse_open(input.header);
   if (!message || !is_query(input, wire::rnbd::kOpenRspBytes)) {
     return respond(input.request, kEinval, actions);
   }
@@ -80,7 +77,7 @@ void ServerDevices::on_open(const DeviceRequest& input, ServerActions& actions) 
   open_known(input, slot, actions);
 }
 
-void ServerDevices::open_new(const DeviceRequest& input, const wire::rnbd::Open& open,
+void ServerDevices::open_new(const Request& input, const wire::rnbd::Open& open,
                              ServerActions& actions) noexcept {
   const std::uint16_t slot = vacant_slot();
   if (slot == kNone) return respond(input.request, kEnospc, actions);
@@ -102,8 +99,7 @@ void ServerDevices::open_new(const DeviceRequest& input, const wire::rnbd::Open&
   if (!must_wait) start_opening(slot, actions);
 }
 
-void ServerDevices::open_known(const DeviceRequest& input, std::uint16_t slot,
-                               ServerActions& actions) noexcept {
+void ServerDevices::open_known(const Request& input, std::uint16_t slot, ServerActions& actions) noexcept {
   const Device& device = devices_[slot];
   if (device.state == DeviceState::open) {
     const std::uint16_t operation = begin_operation(input, slot, Kind::reopen);
@@ -151,10 +147,9 @@ void ServerDevices::on(const ExportOpened& input, ServerActions& actions) noexce
 void ServerDevices::answer_open(std::uint64_t request, std::uint32_t data_len, const Device& device,
                                 ServerActions& actions) noexcept {
   RTRS_ASSERT(data_len >= wire::rnbd::kOpenRspBytes);
-  WriteBack answer{request, wire::rnbd::kOpenRspBytes, {}};
-  RTRS_ASSERT(encode(make_open_rsp(device.id, device.geometry, device.instance), answer.bytes) ==
-              answer.length);
-  actions.push_back(answer);
+  std::array<std::byte, wire::rnbd::kOpenRspBytes> answer{};
+  RTRS_ASSERT(encode(make_open_rsp(device.id, device.geometry, device.instance), answer) == answer.size());
+  actions.push_back(WriteBack{request, answer});
   respond(request, 0, actions);
 }
 
@@ -171,8 +166,8 @@ void ServerDevices::answer_waiters(std::uint16_t slot, std::uint16_t error, Serv
   }
 }
 
-void ServerDevices::on_close(const DeviceRequest& input, ServerActions& actions) noexcept {
-  const auto message = wire::rnbd::parse_close(input.user_header);
+void ServerDevices::on_close(const Request& input, ServerActions& actions) noexcept {
+  const auto message = wire::rnbd::parse_close(input.header);
   if (!message || input.direction != Direction::write || input.data_len != 0) {
     return respond(input.request, kEinval, actions);
   }
@@ -270,8 +265,7 @@ std::uint16_t ServerDevices::vacant_slot() noexcept {
   return static_cast<std::uint16_t>(devices_.size() - 1);
 }
 
-std::uint16_t ServerDevices::begin_operation(const DeviceRequest& input, std::uint16_t slot,
-                                             Kind kind) noexcept {
+std::uint16_t ServerDevices::begin_operation(const Request& input, std::uint16_t slot, Kind kind) noexcept {
   std::uint16_t index = first_vacant_;
   if (index != kNone) {
     first_vacant_ = operations_[index].next_vacant;

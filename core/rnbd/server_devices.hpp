@@ -9,14 +9,15 @@
 //   - Data from the peer is not trusted (protocol section 9.3): lengths, direction, access mode and range are
 //     checked here, so that a Storage action always lies within its device.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <variant>
 
 #include "core/base/fixed_vector.hpp"
+#include "core/base/inline_blob.hpp"
 #include "core/base/reflect.hpp"
+#include "core/base/time.hpp"
 #include "core/rnbd/geometry.hpp"
 #include "core/rnbd/slot_id.hpp"
 #include "core/wire/bytes.hpp"
@@ -33,15 +34,32 @@ inline constexpr unsigned kMaxServerOperations =
 inline constexpr unsigned kMaxDeviceWaiters = 8;
 
 // --- inputs ---
+//
+// `now` is for the recorder; the machine does not read it.
 
-// `request` is the caller's id of the request, returned in its actions. `user_header` is read during the
-// call.
-struct DeviceRequest {
+// A request with a header of at most `HeaderBytes` bytes; a longer one is truncated. `request` is the
+// caller's name of the request and only given back. Holds the header, because the recorder keeps inputs.
+template <std::size_t HeaderBytes>
+struct RequestWith {
   std::uint64_t request = 0;
+  std::uint32_t data_len = 0;  // bytes of data, or of room for the answer
   Direction direction = Direction::read;
-  std::uint32_t data_len = 0;  // bytes of data, or of room for the response
-  wire::Bytes user_header{};
+  InlineBytes<HeaderBytes> header{};
+  Nanos now = 0;
+  RTRS_FIELDS(now, request, data_len, direction, header)
 };
+using DeviceRequest = RequestWith<wire::rnbd::kIoBytes>;  // every IO; fits a slot of the recorder's ring
+static_assert(sizeof(DeviceRequest) == 56);
+using LongDeviceRequest = RequestWith<wire::rnbd::kOpenBytes>;  // no message is longer
+// Calls `take` with the shortest of the two that holds the header.
+template <class Take>
+void make_request(std::uint64_t request, Direction direction, std::uint32_t data_len, wire::Bytes header,
+                  Take&& take) {
+  if (header.size() <= wire::rnbd::kIoBytes) [[likely]]
+    take(DeviceRequest{request, data_len, direction, header});
+  else
+    take(LongDeviceRequest{request, data_len, direction, header});
+}
 // `error` is 0 or a positive errno; with 0, `handle` names the export in later actions, until CloseExport.
 // If the geometry is not valid(), the OPEN is answered with EIO and the export is closed.
 struct ExportOpened {
@@ -52,12 +70,16 @@ struct ExportOpened {
   // Instance of the cache that holds written, unflushed data; 0: unknown. Two opens of an export have the
   // same instance exactly if the second sees all data written by the first, flushed or not.
   std::uint64_t instance = 0;
+  Nanos now = 0;
+  RTRS_FIELDS(now, operation, error, handle, geometry, instance)
 };
 // Current size of the export in sectors of 512 bytes; an incomplete last block is not exported. 0: unknown,
 // the size does not change.
 struct ExportMeasured {
   std::uint16_t operation = 0;
   std::uint64_t nsectors = 0;
+  Nanos now = 0;
+  RTRS_FIELDS(now, operation, nsectors)
 };
 // `error` is 0 or a positive errno. ENOTCONN becomes EIO: to a client it means that the device is not open.
 // `sync_failed`: the error concerns the durability of data written earlier, by this or other requests.
@@ -65,20 +87,29 @@ struct StorageDone {
   std::uint16_t operation = 0;
   int error = 0;
   bool sync_failed = false;
+  Nanos now = 0;
+  RTRS_FIELDS(now, operation, error, sync_failed)
 };
 // Another session met `sync_failed` on the same export. Handles that are not open here are ignored.
 struct SyncFailed {
   std::uint64_t handle = 0;
   int error = 0;
+  Nanos now = 0;
+  RTRS_FIELDS(now, handle, error)
 };
 // An operator closes the device. New requests with its id get ENOTCONN; requests in flight complete first.
 // The client may reopen the device and then gets another id.
 struct DeviceForceClosed {
   std::uint32_t device_id = 0;
+  Nanos now = 0;
+  RTRS_FIELDS(now, device_id)
 };
 // The session has no path any more. Each device is closed when its last request has completed. Ends with
 // SessionDrained.
-struct SessionClosed {};
+struct SessionClosed {
+  Nanos now = 0;
+  RTRS_FIELDS(now)
+};
 
 // --- actions ---
 
@@ -91,12 +122,14 @@ struct OpenExport {
 // No operation of the export is in flight. Performed before any later OpenExport of the same name.
 struct CloseExport {
   std::uint64_t handle = 0;
+  RTRS_FIELDS(handle)
 };
 // Measures the export. Requested when an IO ends beyond the known size, when storage failed with EIO, and
 // when an open device is opened again, because an export may grow and shrink while it is open.
 struct MeasureExport {
   std::uint64_t handle = 0;
   std::uint16_t operation = 0;
+  RTRS_FIELDS(handle, operation)
 };
 struct Storage {
   std::uint64_t request = 0;
@@ -109,17 +142,19 @@ struct Storage {
   bool fua = false;       // durable before StorageDone (write, discard, write_zeroes)
   bool preflush = false;  // what was reported before is made durable first; never of a flush
   bool nounmap = false;   // write_zeroes: the blocks stay allocated; else they may be freed
+  RTRS_FIELDS(request, handle, sector, bytes, operation, prio, opcode, fua, preflush, nounmap)
 };
 // Copy the response into the request's data, see fill(). Always followed by Respond with 0 for the same
 // request.
 struct WriteBack {
-  std::uint64_t request;
-  std::uint32_t length;
-  std::array<std::byte, wire::rnbd::kOpenRspBytes> bytes;
+  std::uint64_t request = 0;
+  InlineBytes<wire::rnbd::kOpenRspBytes> response{};
+  RTRS_FIELDS(request, response)
 };
 struct Respond {
-  std::uint64_t request;
-  std::uint16_t peer_errno;  // 0..511
+  std::uint64_t request = 0;
+  std::uint16_t peer_errno = 0;  // 0..511
+  RTRS_FIELDS(request, peer_errno)
 };
 // Data written to the export may never become durable, and its storage reports this only once: a kernel
 // reports a failed writeback once per file description, then marks the pages clean. Every flush of the device
@@ -128,9 +163,13 @@ struct Respond {
 struct CacheDamaged {
   std::uint64_t handle = 0;
   std::uint16_t error = 0;  // errno, 1..511
+  RTRS_FIELDS(handle, error)
 };
-// Every device is closed and every request answered; the session accepts no further input.
-struct SessionDrained {};
+// Every device is closed and every request answered; the session takes no further input.
+struct SessionDrained {
+  template <class Self, class Visitor>
+  static constexpr void visit_fields(Self&, Visitor&&) {}
+};
 
 using ServerAction = std::variant<Storage, Respond, WriteBack, OpenExport, CloseExport, CacheDamaged,
                                   MeasureExport, SessionDrained>;
@@ -155,7 +194,10 @@ class ServerDevices {
  public:
   explicit ServerDevices(const ServerOptions& options = {}) noexcept : options_(options) {}
 
-  void on(const DeviceRequest& input, ServerActions& actions) noexcept;
+  template <std::size_t HeaderBytes>
+  void on(const RequestWith<HeaderBytes>& input, ServerActions& actions) noexcept {
+    on_request({input.request, input.data_len, input.direction, input.header.span()}, actions);
+  }
   void on(const ExportOpened& input, ServerActions& actions) noexcept;
   void on(const StorageDone& input, ServerActions& actions) noexcept;
   void on(const SyncFailed& input, ServerActions& actions) noexcept;
@@ -244,10 +286,18 @@ class ServerDevices {
   static constexpr std::uint16_t kNone = 0xffff;
 
   static void respond(std::uint64_t request, int error, ServerActions& actions) noexcept;
-  void on_sess_info(const DeviceRequest& input, ServerActions& actions) noexcept;
-  void on_open(const DeviceRequest& input, ServerActions& actions) noexcept;
-  void on_close(const DeviceRequest& input, ServerActions& actions) noexcept;
-  void on_io(const DeviceRequest& input, ServerActions& actions) noexcept;
+  struct Request {
+    std::uint64_t request;
+    std::uint32_t data_len;
+    Direction direction;
+    wire::Bytes header;
+  };
+  [[nodiscard]] static bool is_query(const Request& input, std::size_t answer_bytes) noexcept;
+  void on_request(const Request& input, ServerActions& actions) noexcept;
+  void on_sess_info(const Request& input, ServerActions& actions) noexcept;
+  void on_open(const Request& input, ServerActions& actions) noexcept;
+  void on_close(const Request& input, ServerActions& actions) noexcept;
+  void on_io(const Request& input, ServerActions& actions) noexcept;
 
   void start_storage(std::uint16_t operation, const wire::rnbd::Io& io, ServerActions& actions) noexcept;
   void end_sync(std::uint16_t operation, ServerActions& actions) noexcept;
@@ -258,8 +308,8 @@ class ServerDevices {
   void finish_measured(std::uint16_t operation, ServerActions& actions) noexcept;
   void closing_if_idle(std::uint16_t slot, ServerActions& actions) noexcept;
 
-  void open_new(const DeviceRequest& input, const wire::rnbd::Open& open, ServerActions& actions) noexcept;
-  void open_known(const DeviceRequest& input, std::uint16_t slot, ServerActions& actions) noexcept;
+  void open_new(const Request& input, const wire::rnbd::Open& open, ServerActions& actions) noexcept;
+  void open_known(const Request& input, std::uint16_t slot, ServerActions& actions) noexcept;
   void start_opening(std::uint16_t slot, ServerActions& actions) noexcept;
   void answer_open(std::uint64_t request, std::uint32_t data_len, const Device& device,
                    ServerActions& actions) noexcept;
@@ -274,9 +324,8 @@ class ServerDevices {
   [[nodiscard]] std::uint16_t slot_by_name(const wire::Name& name) const noexcept;
   [[nodiscard]] bool is_name_closing(const wire::Name& name) const noexcept;
   [[nodiscard]] std::uint16_t vacant_slot() noexcept;
-  // Returns kNone if the table is full.
-  [[nodiscard]] std::uint16_t begin_operation(const DeviceRequest& input, std::uint16_t slot,
-                                              Kind kind) noexcept;
+  // kNone when the table is full.
+  [[nodiscard]] std::uint16_t begin_operation(const Request& input, std::uint16_t slot, Kind kind) noexcept;
   void end_operation(std::uint16_t operation) noexcept;
 
   ServerOptions options_;

@@ -49,7 +49,7 @@ struct World {
   }
   void arrive(Direction direction, std::uint32_t data_len, const Bytes& header) {
     unanswered[++last_request] = data_len;
-    step(DeviceRequest{last_request, direction, data_len, header});
+    make_request(last_request, direction, data_len, header, [this](const auto& input) { step(input); });
   }
   void perform(const Storage& action) {
     RC_ASSERT(unanswered.count(action.request) == 1U);
@@ -77,7 +77,9 @@ struct World {
     RC_ASSERT(exports.at(action.handle).in_flight == 0U);
     exports.erase(action.handle);
   }
-  void perform(const WriteBack& action) { RC_ASSERT(action.length <= unanswered.at(action.request)); }
+  void perform(const WriteBack& action) {
+    RC_ASSERT(action.response.size() <= unanswered.at(action.request));
+  }
   void perform(const Respond& action) {
     RC_ASSERT(action.peer_errno <= kMaxWireErrno);
     RC_ASSERT(unanswered.erase(action.request) == 1U);

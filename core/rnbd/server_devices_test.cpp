@@ -109,7 +109,7 @@ TEST(ServerDevices, OpenSentTwiceWaitsForTheFirst) {
   session.export_opened(0);
   EXPECT_EQ(session.errno_of(first), 0);
   ASSERT_EQ(session.answers.size(), 2U);
-  EXPECT_EQ(session.answers[0].bytes, session.answers[1].bytes);
+  EXPECT_EQ(session.answers[0].response.units, session.answers[1].response.units);
   EXPECT_EQ(session.errno_of(second), 0);
 }
 

@@ -27,8 +27,8 @@ int errno_of(Refusal why) noexcept {
 
 }  // namespace
 
-void ServerDevices::on_io(const DeviceRequest& input, ServerActions& actions) noexcept {
-  const auto message = wire::rnbd::parse_io(input.user_header);
+void ServerDevices::on_io(const Request& input, ServerActions& actions) noexcept {
+  const auto message = wire::rnbd::parse_io(input.header);
   if (!message) return respond(input.request, errno_of(message.why), actions);
   const wire::rnbd::Io& io = message.value;
   const std::uint16_t slot = slot_by_id(io.device_id);

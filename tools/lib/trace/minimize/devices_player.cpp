@@ -201,51 +201,17 @@ bool ServerDevicesPlayer::can_request(Request& input) const {
   return true;
 }
 
-bool ServerDevicesPlayer::can(trace::ExportOpened& input, const InputMeta& meta) const {
-  return rename_operation(input.operation, meta) &&
-         machine_.awaits(
-             rnbd::ExportOpened{input.operation, input.error, input.handle, input.geometry, input.instance});
-}
-bool ServerDevicesPlayer::can(trace::ExportMeasured& input, const InputMeta& meta) const {
-  return rename_operation(input.operation, meta) &&
-         machine_.awaits(rnbd::ExportMeasured{input.operation, input.nsectors});
-}
-bool ServerDevicesPlayer::can(trace::StorageDone& input, const InputMeta& meta) const {
-  return rename_operation(input.operation, meta) &&
-         machine_.awaits(rnbd::StorageDone{input.operation, input.error, input.sync_failed});
-}
-
-template <class RnbdInput>
-void ServerDevicesPlayer::feed(const RnbdInput& input, Actions& actions) {
-  rnbd::ServerActions made;
-  machine_.on(input, made);
-  for (const rnbd::ServerAction& action : made)
-    std::visit([&actions](const auto& one) { actions.emplace_back(trace::recorded(one)); }, action);
-}
-
 void ServerDevicesPlayer::step(const Input& input, Actions& actions) {
+  rnbd::ServerActions made;
   visit_event(
       [&](const auto& one) {
-        using Event = std::remove_cvref_t<decltype(one)>;
-        if constexpr (requires { one.header; }) {
-          requests_[one.request] = owner_;
-          feed(rnbd::DeviceRequest{one.request, one.direction, one.data_len, one.header.span()}, actions);
-        } else if constexpr (std::is_same_v<Event, trace::ExportOpened>) {
-          feed(rnbd::ExportOpened{one.operation, one.error, one.handle, one.geometry, one.instance}, actions);
-        } else if constexpr (std::is_same_v<Event, trace::ExportMeasured>) {
-          feed(rnbd::ExportMeasured{one.operation, one.nsectors}, actions);
-        } else if constexpr (std::is_same_v<Event, trace::StorageDone>) {
-          feed(rnbd::StorageDone{one.operation, one.error, one.sync_failed}, actions);
-        } else if constexpr (std::is_same_v<Event, trace::SyncFailed>) {
-          feed(rnbd::SyncFailed{one.handle, one.error}, actions);
-        } else if constexpr (std::is_same_v<Event, trace::DeviceForceClosed>) {
-          feed(rnbd::DeviceForceClosed{one.device_id}, actions);
-        } else {
-          closed_ = true;
-          feed(rnbd::SessionClosed{}, actions);
-        }
+        if constexpr (requires { one.header; }) requests_[one.request] = owner_;
+        if constexpr (std::is_same_v<decltype(one), const trace::SessionClosed&>) closed_ = true;
+        machine_.on(one, made);
       },
       input);
+  for (const rnbd::ServerAction& action : made)
+    std::visit([&actions](const auto& one) { actions.emplace_back(trace::recorded(one)); }, action);
   observe(actions);
 }
 

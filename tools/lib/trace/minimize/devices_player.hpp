@@ -76,9 +76,10 @@ class ServerDevicesPlayer {
   bool can_request(Request&) const;
   bool can(trace::DeviceRequest& input, const InputMeta&) const { return can_request(input); }
   bool can(trace::LongDeviceRequest& input, const InputMeta&) const { return can_request(input); }
-  bool can(trace::ExportOpened&, const InputMeta&) const;
-  bool can(trace::ExportMeasured&, const InputMeta&) const;
-  bool can(trace::StorageDone&, const InputMeta&) const;
+  template <class Result>
+  bool can(Result& input, const InputMeta& meta) const {
+    return rename_operation(input.operation, meta) && machine_.awaits(input);
+  }
   bool can(trace::SyncFailed&, const InputMeta&) const { return true; }
   bool can(trace::DeviceForceClosed& input, const InputMeta&) const { return rename(input.device_id); }
   bool can(trace::SessionClosed&, const InputMeta&) const { return !closed_; }

@@ -126,42 +126,15 @@ class ServerDevicesReplay final
   }
 
  private:
-  // Begins and actions are no inputs.
-  template <class Other>
-  static bool on(const Other&, Effects&) {
-    return false;
-  }
-  bool on(const DeviceRequest& event, Effects& effects) { return request(event, effects); }
-  bool on(const LongDeviceRequest& event, Effects& effects) { return request(event, effects); }
   template <class Event>
-  bool request(const Event& event, Effects& effects) {
-    return step(rnbd::DeviceRequest{event.request, event.direction, event.data_len, event.header.span()},
-                effects);
+  bool on(const Event& event, Effects& effects) {
+    if constexpr (KindOf<Event>::category != EventClass::input) return false;
+    // A machine that does not wait for a result does nothing, and what was recorded then tells of it.
+    else if constexpr (requires { machine_.awaits(event); })
+      return !machine_.awaits(event) || step(event, effects);
+    else
+      return step(event, effects);
   }
-  // If the machine does not wait for the result, it has no action, and the recorded actions show the
-  // difference.
-  template <class Input>
-  bool result(const Input& input, Effects& effects) {
-    return !machine_.awaits(input) || step(input, effects);
-  }
-  bool on(const ExportOpened& event, Effects& effects) {
-    return result(
-        rnbd::ExportOpened{event.operation, event.error, event.handle, event.geometry, event.instance},
-        effects);
-  }
-  bool on(const ExportMeasured& event, Effects& effects) {
-    return result(rnbd::ExportMeasured{event.operation, event.nsectors}, effects);
-  }
-  bool on(const StorageDone& event, Effects& effects) {
-    return result(rnbd::StorageDone{event.operation, event.error, event.sync_failed}, effects);
-  }
-  bool on(const SyncFailed& event, Effects& effects) {
-    return step(rnbd::SyncFailed{event.handle, event.error}, effects);
-  }
-  bool on(const DeviceForceClosed& event, Effects& effects) {
-    return step(rnbd::DeviceForceClosed{event.device_id}, effects);
-  }
-  bool on(const SessionClosed&, Effects& effects) { return step(rnbd::SessionClosed{}, effects); }
 };
 
 #undef RTRS_REPLAY_INPUT

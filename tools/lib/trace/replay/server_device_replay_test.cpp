@@ -31,17 +31,16 @@ class RecordedServer {
   RecordedServer& operator=(const RecordedServer&) = delete;
 
   template <class Input>
-  void step(const Input& input) {
-    recorder_.input(kOfServer, recorded(++now_, input));
-    run(input);
+  void step(Input input) {
+    input.now = ++now_;
+    recorder_.input(kOfServer, input);
+    actions.clear();
+    machine.on(input, actions);
+    recorder_.device_actions(kOfServer, actions);
   }
   void request(Direction direction, std::uint32_t data_len, wire::Bytes header) {
-    const rnbd::DeviceRequest input{++last_request_, direction, data_len, header};
-    if (header.size() <= wire::rnbd::kIoBytes)
-      recorder_.input(kOfServer, recorded_request<DeviceRequest>(++now_, input));
-    else
-      recorder_.input(kOfServer, recorded_request<LongDeviceRequest>(++now_, input));
-    run(input);
+    rnbd::make_request(++last_request_, direction, data_len, header,
+                       [this](const auto& input) { step(input); });
   }
   void io(wire::rnbd::Opcode opcode, std::uint64_t sector = 0, std::size_t padding = 0) {
     wire::rnbd::Io message;
@@ -65,12 +64,6 @@ class RecordedServer {
   rnbd::ServerActions actions;
 
  private:
-  template <class Input>
-  void run(const Input& input) {
-    actions.clear();
-    machine.on(input, actions);
-    recorder_.device_actions(kOfServer, actions);
-  }
   Recorder& recorder_;
   Nanos now_ = 100;
   std::uint64_t last_request_ = 0;

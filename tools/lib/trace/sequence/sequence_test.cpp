@@ -272,8 +272,8 @@ TEST_F(Conversation, DevicesOfAServerAreStepsOfTheirSession) {
   ASSERT_EQ(recorder.open_file(server_file_.c_str(), {"test", "server", "wires", 0, {}}), 0);
   recorder.begin(0, 2, MachineKind::server_session, ServerConfig{}, 1);
   recorder.begin(kDevices, trace::BeginServerDevices{20, 1, {}});
-  recorder.input(kDevices, trace::ExportOpened{30, 0, 2, 9, {}, 0});
-  recorder.input(kDevices, trace::StorageDone{40, 0, 0, false});
+  recorder.input(kDevices, trace::ExportOpened{0, 2, 9, {}, 0, 30});
+  recorder.input(kDevices, trace::StorageDone{0, 0, false, 40});
   recorder.input(kDevices, trace::SessionClosed{50});
   recorder.end(60, kDevices);
   ASSERT_EQ(recorder.close_file(), 0);

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace rtrs::trace {
+namespace rtrs {
 
 // `Unit`: std::byte for bytes, char for UTF-8 text.
 template <class Unit, std::size_t Capacity>
@@ -23,6 +23,15 @@ struct InlineBlob {
 
   std::array<Unit, Capacity> units{};
   Length length = 0;
+
+  constexpr InlineBlob() noexcept = default;
+  // As assign().
+  template <class Range>
+  requires requires(const Range& from) {
+    { from.data() } -> std::convertible_to<const Unit*>;
+    { from.size() } -> std::convertible_to<std::size_t>;
+  }
+  InlineBlob(const Range& from) noexcept { assign(from.data(), from.size()); }
 
   // Truncates to the capacity.
   void assign(const void* from, std::size_t size) noexcept {
@@ -47,4 +56,4 @@ concept IsInlineBlob = requires {
   { T::kCapacity } -> std::convertible_to<std::size_t>;
 };
 
-}  // namespace rtrs::trace
+}  // namespace rtrs
