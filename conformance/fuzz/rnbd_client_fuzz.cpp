@@ -103,8 +103,8 @@ class World {
     if (client_.gate(device) != Gate::go) return;
     actions_.clear();
     constexpr std::array<IoNature, 4> kNatures{{{}, {true}, {true, true}, {false, false, true}}};
-    const IoTicket fresh{kNatures[draws_.below(4)], client_.arrive(device)};
-    pending_.push_back({true, {}, device, client_.begin_io(device, fresh).ticket});
+    const IoBegun fresh{device, kNatures[draws_.below(4)], client_.arrive(device)};
+    pending_.push_back({true, {}, device, client_.begin_io(fresh).ticket});
     perform(6);
   }
   void finish(std::size_t index, bool calm) {

@@ -223,7 +223,7 @@ bool BlockClient::Impl::send(Fabric& fabric, Nanos now, const rnbd::SendMessage&
   IoRequest request;
   request.direction = action.direction;
   request.service = true;
-  request.user_header = action.user_header();
+  request.user_header = action.header.span();
   request.data = std::span(free->response).first(action.response_length);
   request.user_data = kMessage | static_cast<std::uint64_t>(free - messages.begin());
   if (session.submit(fabric, now, request) != Errc::ok) return false;

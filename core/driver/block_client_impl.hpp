@@ -76,8 +76,9 @@ struct BlockClient::Impl {
   // Feeds an input, except begin_io(), to the devices: records it, steps the machine, leaves its actions in
   // `actions`.
   template <class Input>
-  auto step(Nanos now, const Input& input) {
-    if (recorder != nullptr) recorder->input(kClientDevices, trace::recorded(now, input));
+  auto step(Nanos now, Input input) {
+    input.now = now;
+    if (recorder != nullptr) recorder->input(kClientDevices, trace::recorded(input));
     actions.clear();
     if constexpr (std::is_void_v<decltype(devices.on(input, actions))>) {
       devices.on(input, actions);

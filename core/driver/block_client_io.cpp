@@ -177,11 +177,9 @@ void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
   Piece& piece = pieces[index];
   const Request& request = requests[piece.request];
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
-  piece.ticket.nature = nature_of(piece);
-  piece.ticket.arrival = request.arrival;
-  if (recorder != nullptr)
-    recorder->input(kClientDevices, trace::recorded(now, request.device, piece.ticket));
-  const rnbd::IoStart start = devices.begin_io(request.device, piece.ticket);
+  const rnbd::IoBegun input{request.device, nature_of(piece), request.arrival, now};
+  if (recorder != nullptr) recorder->input(kClientDevices, input);
+  const rnbd::IoStart start = devices.begin_io(input);
   if (recorder != nullptr)
     recorder->device_actions(kClientDevices, std::span<const rnbd::ClientAction>(), start);
   piece.ticket = start.ticket;

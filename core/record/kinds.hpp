@@ -11,7 +11,6 @@
 #include "core/proto/config.hpp"
 #include "core/proto/ids.hpp"
 #include "core/proto/inputs.hpp"
-#include "core/record/client_device_events.hpp"
 #include "core/record/named_events.hpp"
 #include "core/record/wire_notes.hpp"
 
@@ -79,6 +78,11 @@ struct BeginServerRegistry {
   ServerConfig config;
   RTRS_FIELDS(now, config)
 };
+// A machine is made.
+struct BeginClientDevices {
+  Nanos now = 0;
+  RTRS_FIELDS(now)
+};
 // A machine is made, for session `session` of the server.
 struct BeginServerDevices {
   Nanos now = 0;
@@ -117,20 +121,35 @@ struct ActionCount {
 // --- events of the RNBD machines (core/rnbd) ---
 
 using rnbd::CacheDamaged;
+using rnbd::CacheReplaced;
 using rnbd::CloseExport;
+using rnbd::DeviceChanged;
 using rnbd::DeviceForceClosed;
 using rnbd::DeviceRequest;
 using rnbd::ExportMeasured;
 using rnbd::ExportOpened;
+using rnbd::IoBegun;
+using rnbd::IoDone;
+using rnbd::LinkDown;
+using rnbd::LinkUp;
 using rnbd::LongDeviceRequest;
 using rnbd::MeasureExport;
+using rnbd::MessageDone;
+using rnbd::RemapRequested;
+using rnbd::ReopenDue;
+using rnbd::ResizeRequested;
 using rnbd::Respond;
+using rnbd::RetryDue;
+using rnbd::SendMessage;
 using rnbd::SessionClosed;
 using rnbd::SessionDrained;
 using rnbd::Storage;
 using rnbd::StorageDone;
 using rnbd::SyncFailed;
+using rnbd::UnmapRequested;
 using rnbd::WriteBack;
+using MapAnswered = rnbd::MapOutcome;  // result of MapRequested
+using IoStarted = rnbd::IoStart;       // result of IoBegun
 
 // X(number, class, type). 1..15 control; 16..47 inputs of sessions, 52..63 and 112..127 of devices; 48..51
 // notes; 64..111 actions. Numbers below 128 take one byte.

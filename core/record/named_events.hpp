@@ -1,15 +1,21 @@
-// Records of the events that have a name of a device: the name is text, not the bytes of the user or the
-// peer. Every other event of the RNBD machines is its own record.
+// Records of the RNBD machines' events that are no records themselves: the name of a device becomes text, and
+// a result of a step becomes an event.
 #pragma once
 #include <cstdint>
 
 #include "core/base/reflect.hpp"
 #include "core/record/device_name.hpp"
+#include "core/rnbd/client_devices.hpp"
 #include "core/rnbd/server_devices.hpp"
 
 namespace rtrs::trace {
 
-// rnbd::OpenExport.
+struct MapRequested {
+  Nanos now = 0;
+  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
+  NameText name;
+  RTRS_FIELDS(now, mode, name)
+};
 struct OpenExport {
   std::uint64_t request = 0;
   std::uint16_t operation = 0;
@@ -18,9 +24,21 @@ struct OpenExport {
   RTRS_FIELDS(request, operation, mode, name)
 };
 
+// Result of IoDone.
+struct IoJudged {
+  rnbd::Disposition disposition = rnbd::Disposition::ok;
+  RTRS_FIELDS(disposition)
+};
+
 template <class Event>
 const Event& recorded(const Event& event) noexcept {
   return event;
+}
+inline MapRequested recorded(const rnbd::MapRequested& input) noexcept {
+  return {input.now, input.mode, name_text(input.name)};
+}
+inline IoJudged recorded(const rnbd::Disposition& disposition) noexcept {
+  return {disposition};
 }
 inline OpenExport recorded(const rnbd::OpenExport& action) noexcept {
   return {action.request, action.operation, action.mode, name_text(action.name)};

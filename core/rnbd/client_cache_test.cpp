@@ -23,8 +23,12 @@ class ClientCache : public testing::Test {
     ASSERT_TRUE(client_.answer_open(disk(7, 1024, instance)));
     ASSERT_EQ(client_.devices.state(device_), DeviceState::open);
   }
-  IoTicket arrive(const IoNature& nature) const { return {nature, client_.devices.arrive(device_)}; }
-  IoTicket begin(const IoTicket& ticket) { return client_.devices.begin_io(device_, ticket).ticket; }
+  IoTicket arrive(const IoNature& nature) const {
+    return {.nature = nature, .arrival = client_.devices.arrive(device_)};
+  }
+  IoTicket begin(const IoTicket& ticket) {
+    return client_.devices.begin_io({device_, ticket.nature, ticket.arrival}).ticket;
+  }
   IoTicket begin(const IoNature& nature) { return begin(arrive(nature)); }
   Disposition end(const IoTicket& ticket, std::uint16_t peer_errno = 0, bool delivered = true) {
     return client_.step(IoDone{device_, delivered, peer_errno, ticket});
@@ -121,7 +125,7 @@ TEST_F(ClientCache, ResubmittedFlushStillReportsTheLoss) {
   EXPECT_EQ(end(second, wire::linux_errno::kEnotconn), Disposition::retry_after_remap);
   client_.answer_info();
   ASSERT_TRUE(client_.answer_open(disk(8, 1024, 2)));
-  EXPECT_EQ(end(client_.devices.begin_io(device_, second).ticket), Disposition::lost);
+  EXPECT_EQ(end(begin(second)), Disposition::lost);
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 

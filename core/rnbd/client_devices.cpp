@@ -222,12 +222,14 @@ IoArrival ClientDevices::arrive(DeviceHandle handle) const noexcept {
   return device == nullptr ? IoArrival{} : IoArrival{device->flush_told, device->fua_told, device->changes};
 }
 
-IoStart ClientDevices::begin_io(DeviceHandle handle, const IoTicket& before) noexcept {
-  RTRS_ASSERT(gate(handle) == Gate::go);
-  Device* device = find(handle);
+IoStart ClientDevices::begin_io(const IoBegun& input) noexcept {
+  RTRS_ASSERT(gate(input.device) == Gate::go);
+  Device* device = find(input.device);
   ++device->in_flight;
   ++io_in_flight_;
-  IoTicket ticket = before;
+  IoTicket ticket;
+  ticket.nature = input.nature;
+  ticket.arrival = input.arrival;
   const std::uint64_t told = ticket.nature.durable   ? ticket.arrival.fua_told
                              : ticket.nature.flushes ? ticket.arrival.flush_told
                                                      : device->losses;

@@ -33,171 +33,18 @@
 //     begin_io() leads to exactly one IoDone with its ticket, whose result says what to do with the IO.
 //   - While the link is down IO goes to the transport, which queues it as long as its policy allows.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
-#include <utility>
-#include <variant>
 
 #include "core/base/fixed_vector.hpp"
 #include "core/base/reflect.hpp"
 #include "core/base/uncompared.hpp"
+#include "core/rnbd/client_events.hpp"
 #include "core/rnbd/geometry.hpp"
-#include "core/rnbd/slot_id.hpp"
-#include "core/wire/bytes.hpp"
 #include "core/wire/messages.hpp"
 #include "core/wire/rnbd_messages.hpp"
 
 namespace rtrs::rnbd {
-
-inline constexpr unsigned kMaxClientDevices = 64;  // per session, including devices being unmapped
-// Number of consecutive reopens of a device without a successful IO after which its IO fails.
-inline constexpr unsigned kMaxFutileReopens = 3;
-
-// Identifies a mapped device; never reused for another device.
-using DeviceHandle = std::uint32_t;
-
-enum class DeviceState : std::uint8_t {
-  init,  // never opened yet
-  open,
-  closed,     // mapped but disconnected, being reopened, or refused by the server
-  unmapping,  // its pending IO and messages are completing
-  unmapped,   // the handle is dead
-};
-[[nodiscard]] const char* to_string(DeviceState state) noexcept;
-
-// --- inputs ---
-
-// The session has a connected path. `extended`: its peer granted an extension, so it is not a kernel server
-// and initialises the response bytes that are reserved for a kernel server.
-struct LinkUp {
-  bool extended = false;
-};
-struct LinkDown {};  // the session has no connected path
-struct MapRequested {
-  std::string_view name;  // device name on the server, 1..254 bytes
-  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_write;
-};
-struct UnmapRequested {
-  DeviceHandle device = 0;
-};
-// Retries to open a device that the server refused.
-struct RemapRequested {
-  DeviceHandle device = 0;
-};
-// Sets the size of an open device until a server reopens it. Ignored if the size is impossible.
-struct ResizeRequested {
-  DeviceHandle device = 0;
-  std::uint64_t nsectors = 0;  // of 512 bytes
-};
-// A SendMessage completed. `delivered` false: the transport failed it (no path, session closed, queue full),
-// and the server may or may not have executed it. Unexpected tokens are ignored.
-struct MessageDone {
-  std::uint64_t token = 0;
-  bool delivered = true;
-  std::uint16_t peer_errno = 0;  // of the server, positive
-  wire::Bytes response{};        // read during the call
-};
-// Effect of an IO on the cache of its export.
-struct IoNature {
-  bool changes = false;  // write, discard, write-zeroes
-  bool durable = false;  // a change that was promised to be durable when it succeeds
-  // Makes durable every change that completed before this IO began. With `durable`, it is the final flush of
-  // an FUA change on a device without FUA: it reports losses like that change, not like a FLUSH of the user.
-  bool flushes = false;
-  RTRS_FIELDS(changes, durable, flushes)
-};
-[[nodiscard]] constexpr IoNature nature_of(wire::rnbd::Opcode opcode, bool durable) noexcept {
-  const bool flush = opcode == wire::rnbd::Opcode::flush;
-  const bool changes = !flush && opcode != wire::rnbd::Opcode::read;
-  return {changes, changes && durable, flush};
-}
-// State known to the user when an IO arrived. The default fails too many IOs, never too few.
-struct IoArrival {
-  std::uint64_t flush_told = 0;  // losses of the device that a FLUSH had reported
-  std::uint64_t fua_told = 0;    // losses that a FLUSH or a FUA change had reported
-  std::uint64_t changes = 0;     // changes that had succeeded
-  RTRS_FIELDS(flush_told, fua_told, changes)
-};
-// Result of begin_io(), to pass to its IoDone. The caller sets `nature` and `arrival`.
-struct IoTicket {
-  IoNature nature{};
-  IoArrival arrival{};
-  bool doomed = false;       // fails with EIO even if the server reports success
-  std::uint64_t losses = 0;  // losses known when the IO began
-  std::uint32_t cache = 0;   // caches() when the IO began
-};
-struct IoDone {
-  DeviceHandle device = 0;
-  bool delivered = true;
-  std::uint16_t peer_errno = 0;
-  IoTicket ticket{};
-};
-// Resends undelivered messages that failed while the link was up; see retry_wanted().
-struct RetryDue {};
-// Reopens devices that the server refused; see reopen_wanted().
-struct ReopenDue {};
-
-// --- actions ---
-
-enum class MessageKind : std::uint8_t { sess_info, open, close };
-
-// Send a request over the service connection. READ: room for `response_length` bytes; WRITE: no data.
-struct SendMessage {
-  std::uint64_t token;
-  MessageKind kind;
-  Direction direction;
-  std::uint16_t header_length;
-  std::uint16_t response_length;
-  std::array<std::byte, wire::rnbd::kOpenBytes> header;
-
-  [[nodiscard]] wire::Bytes user_header() const noexcept { return wire::Bytes(header).first(header_length); }
-};
-// `peer_errno`: why the device is closed or unmapped; 0 after a link loss or an operator's request. The
-// geometry is valid in state open; the size can differ from the previous one.
-struct DeviceChanged {
-  DeviceHandle device;
-  DeviceState state;
-  std::uint16_t peer_errno;
-  Geometry geometry;
-};
-
-// The cache of the export differs from the one at the last OPEN: the server's host was restarted, or it
-// exports something else now. `unflushed`: changes that succeeded, were not flushed and may be lost; if not
-// 0, the next FLUSH and the next FUA change fail. For the log.
-struct CacheReplaced {
-  DeviceHandle device;
-  std::uint64_t unflushed;
-};
-
-using ClientAction = std::variant<SendMessage, DeviceChanged, CacheReplaced>;
-using ClientActions = FixedVector<ClientAction, 3 * kMaxClientDevices>;
-
-// `error` is 0, or a positive errno: EEXIST (mapped already), EINVAL (name), ENOSPC (too many devices).
-// With 0 the outcome follows as DeviceChanged: open, or unmapped with the errno of the server.
-struct MapOutcome {
-  std::uint16_t error = 0;
-  DeviceHandle device = 0;
-};
-
-enum class Gate : std::uint8_t {
-  go,      // begin_io() and submit
-  hold,    // keep the IO and call gate() again after the next input
-  refuse,  // fail it with refusal_errno()
-};
-
-enum class Disposition : std::uint8_t {
-  ok,
-  retry_after_remap,  // keep the IO, call gate() and resubmit the IO with its new id
-  fail,               // with the peer's errno, or EIO when it was not delivered
-  lost,               // fail with EIO: earlier successful changes are lost
-};
-
-struct IoStart {
-  std::uint32_t device_id = 0;  // for the IO's header
-  IoTicket ticket{};
-};
 
 class ClientDevices {
  public:
@@ -221,9 +68,8 @@ class ClientDevices {
   [[nodiscard]] std::uint16_t last_refusal(DeviceHandle device) const noexcept;
   // State to store for an IO that arrives now, regardless of gate(); all zeroes for dead handles.
   [[nodiscard]] IoArrival arrive(DeviceHandle device) const noexcept;
-  // `before`: the previous ticket of an IO that is resubmitted after retry_after_remap; for a new IO, its
-  // nature and arrival only. Precondition: gate() returns go.
-  [[nodiscard]] IoStart begin_io(DeviceHandle device, const IoTicket& before) noexcept;
+  // Precondition: gate() returns go.
+  [[nodiscard]] IoStart begin_io(const IoBegun& input) noexcept;
 
   // A message failed although the link is up: feed RetryDue after a pause of the caller's choice. IO is held
   // until then.

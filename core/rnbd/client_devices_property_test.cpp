@@ -87,7 +87,7 @@ struct World {
     Pending io;
     io.is_io = true;
     io.device = found->second;
-    io.device_id = client.begin_io(found->second, IoTicket{}).device_id;
+    io.device_id = client.begin_io({found->second}).device_id;
     io.expected = name;
     pending.push_back(io);
     check_law();
@@ -112,12 +112,12 @@ struct World {
         serve_open(request);
         break;
       case MessageKind::close:
-        devices.erase(wire::rnbd::parse_close(request.message.user_header()).value.device_id);
+        devices.erase(wire::rnbd::parse_close(request.message.header.span()).value.device_id);
         break;
     }
   }
   void serve_open(Pending& request) {
-    const auto open = wire::rnbd::parse_open(request.message.user_header());
+    const auto open = wire::rnbd::parse_open(request.message.header.span());
     const std::string name(open.value.device_name.view());
     std::uint32_t id = 0;
     const auto known = std::find_if(devices.begin(), devices.end(),

@@ -23,12 +23,12 @@ TEST(ClientDevices, MapSendsSessInfoThenOpen) {
   client.step(LinkUp{});
   ASSERT_TRUE(client.only_message_is(MessageKind::sess_info));
   EXPECT_EQ(client.messages[0].response_length, wire::rnbd::kSessInfoRspBytes);
-  EXPECT_TRUE(wire::rnbd::parse_sess_info(client.messages[0].user_header()));
+  EXPECT_TRUE(wire::rnbd::parse_sess_info(client.messages[0].header.span()));
   client.answer_info();
   ASSERT_TRUE(client.only_message_is(MessageKind::open));
   EXPECT_EQ(client.messages[0].direction, Direction::read);
   EXPECT_EQ(client.messages[0].response_length, wire::rnbd::kOpenRspBytes);
-  const auto open = wire::rnbd::parse_open(client.messages[0].user_header());
+  const auto open = wire::rnbd::parse_open(client.messages[0].header.span());
   EXPECT_EQ(open.value.device_name.view(), "a");
   EXPECT_EQ(open.value.access_mode, AccessMode::read_only);
   EXPECT_EQ(client.devices.gate(disk_a), Gate::hold);
@@ -75,7 +75,7 @@ TEST(ClientDevices, BadOpenResponseIsClosedAtTheServer) {
   response.logical_block_size = 0;
   client.answer_open(response);
   ASSERT_TRUE(client.only_message_is(MessageKind::close));
-  EXPECT_EQ(wire::rnbd::parse_close(client.messages[0].user_header()).value.device_id, 9U);
+  EXPECT_EQ(wire::rnbd::parse_close(client.messages[0].header.span()).value.device_id, 9U);
   client.answer_close();
   ASSERT_EQ(client.news.size(), 1U);
   EXPECT_EQ(client.news[0].state, DeviceState::unmapped);

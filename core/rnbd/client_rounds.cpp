@@ -15,9 +15,9 @@ using wire::Refusal;
 template <class Message>
 SendMessage make_message(std::uint64_t token, MessageKind kind, const wire::rnbd::Framing& framing,
                          const Message& message) noexcept {
-  SendMessage send{
-      token, kind, framing.direction, framing.usr_len, static_cast<std::uint16_t>(framing.data_len), {}};
-  RTRS_ASSERT(encode(message, send.header) == framing.usr_len);
+  SendMessage send{token, kind, framing.direction, static_cast<std::uint16_t>(framing.data_len), {}};
+  send.header.length = framing.usr_len;
+  RTRS_ASSERT(encode(message, send.header.units) == framing.usr_len);
   return send;
 }
 
@@ -96,7 +96,7 @@ void ClientDevices::finish_sess_info(const MessageDone& input, ClientActions& ac
     needs_info_ = true;
     return;
   }
-  const auto response = wire::rnbd::parse_sess_info_rsp(input.response);
+  const auto response = wire::rnbd::parse_sess_info_rsp(input.response.span());
   if (input.peer_errno == 0 && response) {
     version_ = wire::rnbd::negotiated_version(response.value.version);
     return;
@@ -116,7 +116,7 @@ void ClientDevices::finish_open(Device& device, const MessageDone& input, Client
     if (!device.needs_open) refuse_device(device, input.peer_errno, actions);
     return;
   }
-  const auto response = wire::rnbd::parse_open_rsp(input.response);
+  const auto response = wire::rnbd::parse_open_rsp(input.response.span());
   if (response) return accept_open(device, response.value, actions);
   if (response.why == Refusal::bad_block_size || response.why == Refusal::bad_count) {
     device.device_id = response.value.device_id;

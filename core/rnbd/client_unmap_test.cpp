@@ -14,7 +14,7 @@ using namespace wire::linux_errno;
 using namespace test;
 
 std::uint32_t closed_id(const Client& client) {
-  return wire::rnbd::parse_close(client.messages[0].user_header()).value.device_id;
+  return wire::rnbd::parse_close(client.messages[0].header.span()).value.device_id;
 }
 
 TEST(ClientUnmap, ClosesWhatIsOpen) {

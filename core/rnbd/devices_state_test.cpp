@@ -91,7 +91,7 @@ TEST(DevicesState, CopyOfAClientIsIndependent) {
   client.begin(handle);
   EXPECT_FALSE(copy == client.devices);
   EXPECT_NE(copy.fingerprint(), client.devices.fingerprint());
-  static_cast<void>(copy.begin_io(handle, IoTicket{}));
+  static_cast<void>(copy.begin_io({handle}));
   EXPECT_TRUE(copy == client.devices);
   EXPECT_EQ(copy.fingerprint(), client.devices.fingerprint());
 }

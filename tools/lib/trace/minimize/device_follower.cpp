@@ -6,28 +6,13 @@
 
 namespace rtrs::tools {
 
-template <class Event>
-ClientDevicesFollower::Ticket ClientDevicesFollower::ticket_of(rnbd::DeviceHandle device,
-                                                               const Event& event) {
-  return {device,
-          event.cache,
-          event.losses,
-          event.doomed,
-          event.arrival.flush_told,
-          event.arrival.fua_told,
-          event.arrival.changes,
-          event.nature.changes,
-          event.nature.durable,
-          event.nature.flushes};
-}
-
 InputMeta ClientDevicesFollower::meta(const ClientDevicesInput& input, std::uint32_t) {
   InputMeta meta;
   visit_event(
       [&](const auto& one) {
         using Input = std::remove_cvref_t<decltype(one)>;
         if constexpr (std::is_same_v<Input, trace::IoDone>) {
-          const auto begun = begun_.find(ticket_of(one.device, one));
+          const auto begun = begun_.find({one.device, one.ticket});
           if (begun == begun_.end()) return;
           meta.request = begun->second.front();
           begun->second.pop_front();
@@ -50,7 +35,7 @@ void ClientDevicesFollower::on_action(const ClientDevicesAction& action, std::si
   } else if (const auto* mapped = event_if<trace::MapAnswered>(action)) {
     if (mapped->error == 0) maps_[mapped->device] = index;
   } else if (const auto* started = event_if<trace::IoStarted>(action)) {
-    begun_[ticket_of(beginning_, *started)].push_back(index);
+    begun_[{beginning_, started->ticket}].push_back(index);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <tuple>
+#include <utility>
 
 #include "tools/lib/trace/minimize/machine_trace.hpp"
 
@@ -18,16 +18,12 @@ class ClientDevicesFollower {
   void on_action(const ClientDevicesAction&, std::size_t at, std::uint32_t index);
 
  private:
-  // Values that IoStarted gives an IO and that its IoDone repeats. Several IOs may have equal values. A trace
-  // may have any number of IOs without an IoDone.
-  using Ticket = std::tuple<rnbd::DeviceHandle, std::uint32_t, std::uint64_t, bool, std::uint64_t,
-                            std::uint64_t, std::uint64_t, bool, bool, bool>;
-  template <class Event>
-  static Ticket ticket_of(rnbd::DeviceHandle, const Event&);
-  std::map<rnbd::DeviceHandle, std::uint32_t> maps_;   // device -> index of the input that mapped it
-  std::map<std::uint64_t, std::size_t> sent_;          // token -> number of the SendMessage action
-  std::map<Ticket, std::deque<std::uint32_t>> begun_;  // inputs that began such IOs, oldest first
-  rnbd::DeviceHandle beginning_ = 0;                   // device of the last IoBegun
+  // What an IO was told when it began, which its end tells again. A file may have any number that never end.
+  using Ticket = std::pair<rnbd::DeviceHandle, rnbd::IoTicket>;
+  std::map<rnbd::DeviceHandle, std::uint32_t> maps_;   // the input that mapped it
+  std::map<std::uint64_t, std::size_t> sent_;          // action by token
+  std::map<Ticket, std::deque<std::uint32_t>> begun_;  // the inputs that began such IOs, oldest first
+  rnbd::DeviceHandle beginning_ = 0;                   // device of the last IO that began
 };
 
 class ServerDevicesFollower {

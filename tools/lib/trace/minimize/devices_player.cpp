@@ -49,13 +49,8 @@ bool ClientDevicesPlayer::can(trace::IoBegun& input, const InputMeta& meta) cons
 bool ClientDevicesPlayer::can(trace::IoDone& input, const InputMeta& meta) {
   const auto begun = begun_.find(meta.request);
   if (begun == begun_.end()) return false;
-  const trace::IoStarted& started = begun->second.started;
   input.device = begun->second.device;
-  input.arrival = started.arrival;
-  input.losses = started.losses;
-  input.cache = started.cache;
-  input.nature = started.nature;
-  input.doomed = started.doomed;
+  input.ticket = begun->second.ticket;
   begun_.erase(begun);
   return true;
 }
@@ -82,35 +77,15 @@ void ClientDevicesPlayer::step(const Input& input, Actions& actions) {
       [&](const auto& one) {
         using Event = std::remove_cvref_t<decltype(one)>;
         if constexpr (std::is_same_v<Event, trace::IoBegun>) {
-          rnbd::IoTicket before;
-          before.nature = one.nature;
-          before.arrival = one.arrival;
-          const trace::IoStarted started = trace::recorded(machine_.begin_io(one.device, before));
-          begun_[number_] = {one.device, started};
+          const trace::IoStarted started = machine_.begin_io(one);
+          begun_[number_] = {one.device, started.ticket};
           actions.emplace_back(started);
-        } else if constexpr (std::is_same_v<Event, trace::IoDone>) {
-          const rnbd::IoTicket ticket{one.nature, one.arrival, one.doomed, one.losses, one.cache};
-          feed(rnbd::IoDone{one.device, one.delivered, one.peer_errno, ticket}, actions);
         } else if constexpr (std::is_same_v<Event, trace::MapRequested>) {
           const std::string name = trace::recorded_name(one.name);
           feed(rnbd::MapRequested{name, one.mode}, actions);
-        } else if constexpr (std::is_same_v<Event, trace::MessageDone>) {
-          sent_.erase(one.token);
-          feed(rnbd::MessageDone{one.token, one.delivered, one.peer_errno, one.response.span()}, actions);
-        } else if constexpr (std::is_same_v<Event, trace::LinkUp>) {
-          feed(rnbd::LinkUp{one.extended}, actions);
-        } else if constexpr (std::is_same_v<Event, trace::LinkDown>) {
-          feed(rnbd::LinkDown{}, actions);
-        } else if constexpr (std::is_same_v<Event, trace::UnmapRequested>) {
-          feed(rnbd::UnmapRequested{one.device}, actions);
-        } else if constexpr (std::is_same_v<Event, trace::RemapRequested>) {
-          feed(rnbd::RemapRequested{one.device}, actions);
-        } else if constexpr (std::is_same_v<Event, trace::ResizeRequested>) {
-          feed(rnbd::ResizeRequested{one.device, one.nsectors}, actions);
-        } else if constexpr (std::is_same_v<Event, trace::RetryDue>) {
-          feed(rnbd::RetryDue{}, actions);
         } else {
-          feed(rnbd::ReopenDue{}, actions);
+          if constexpr (std::is_same_v<Event, trace::MessageDone>) sent_.erase(one.token);
+          feed(one, actions);
         }
       },
       input);

@@ -31,7 +31,7 @@ class ClientDevicesPlayer {
  private:
   struct StartedOperation {
     rnbd::DeviceHandle device = 0;
-    trace::IoStarted started;
+    rnbd::IoTicket ticket;
   };
   bool can(trace::LinkUp&, const InputMeta&) const { return !machine_.link_up(); }
   bool can(trace::LinkDown&, const InputMeta&) const { return machine_.link_up(); }

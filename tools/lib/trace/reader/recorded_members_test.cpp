@@ -28,11 +28,12 @@ class Incomplete {
       ++listed;
       if constexpr (Reflected<Field>) look<Field>(name + "." + field);
     });
-    // ConKey records path and session as one number.
-    if (listed + (std::is_same_v<T, ConKey> ? 1 : 0) != members<T>()) {
-      names +=
-          name + ": " + std::to_string(members<T>()) + " members, " + std::to_string(listed) + " recorded\n";
-    }
+    std::size_t expected = members<T>();
+    // A ConKey records its path and its session as one number, an event with a ticket the ticket's members.
+    if constexpr (std::is_same_v<T, ConKey>) --expected;
+    if constexpr (requires { value.ticket; }) expected += members<rnbd::IoTicket>() - 1;
+    if (listed != expected)
+      names += name + ": " + std::to_string(expected) + " members, " + std::to_string(listed) + " recorded\n";
   }
 
   std::string names;

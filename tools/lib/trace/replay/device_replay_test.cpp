@@ -46,8 +46,9 @@ class RecordedDevices {
   RecordedDevices& operator=(const RecordedDevices&) = delete;
 
   template <class Input>
-  auto step(const Input& input) {
-    recorder_.input(kDevices, recorded(++now_, input));
+  auto step(Input input) {
+    input.now = ++now_;
+    recorder_.input(kDevices, recorded(input));
     actions.clear();
     if constexpr (std::is_void_v<decltype(machine.on(input, actions))>) {
       machine.on(input, actions);
@@ -59,11 +60,9 @@ class RecordedDevices {
     }
   }
   rnbd::IoTicket begin_io(rnbd::DeviceHandle device, rnbd::IoNature nature) {
-    rnbd::IoTicket ticket;
-    ticket.nature = nature;
-    ticket.arrival = machine.arrive(device);
-    recorder_.input(kDevices, recorded(++now_, device, ticket));
-    const rnbd::IoStart start = machine.begin_io(device, ticket);
+    const rnbd::IoBegun begun{device, nature, machine.arrive(device), ++now_};
+    recorder_.input(kDevices, begun);
+    const rnbd::IoStart start = machine.begin_io(begun);
     recorder_.device_actions(kDevices, std::span<const rnbd::ClientAction>(), start);
     return start.ticket;
   }

@@ -66,51 +66,28 @@ class ClientDevicesReplay final
 
  private:
   // Begins and actions are no inputs.
-  template <class Other>
-  static bool on(const Other&, Effects&) {
-    return false;
+  template <class Event>
+  bool on(const Event& event, Effects& effects) {
+    if constexpr (KindOf<Event>::category != EventClass::input)
+      return false;
+    else
+      return step(event, effects);
   }
-  bool on(const LinkUp& event, Effects& effects) { return step(rnbd::LinkUp{event.extended}, effects); }
-  bool on(const LinkDown&, Effects& effects) { return step(rnbd::LinkDown{}, effects); }
   bool on(const MapRequested& event, Effects& effects) {
     const std::string name = recorded_name(event.name);
     return step(rnbd::MapRequested{name, event.mode}, effects);
-  }
-  bool on(const UnmapRequested& event, Effects& effects) {
-    return step(rnbd::UnmapRequested{event.device}, effects);
-  }
-  bool on(const RemapRequested& event, Effects& effects) {
-    return step(rnbd::RemapRequested{event.device}, effects);
-  }
-  bool on(const ResizeRequested& event, Effects& effects) {
-    return step(rnbd::ResizeRequested{event.device, event.nsectors}, effects);
-  }
-  bool on(const MessageDone& event, Effects& effects) {
-    return step(rnbd::MessageDone{event.token, event.delivered, event.peer_errno, event.response.span()},
-                effects);
   }
   bool on(const IoBegun& event, Effects& effects) {
     // If the machine would hold or refuse the IO, it has no action here, and the recorded IoStarted shows the
     // difference.
     if (machine_.gate(event.device) != rnbd::Gate::go) return true;
-    rnbd::IoTicket before;
-    before.nature = event.nature;
-    before.arrival = event.arrival;
-    effects.add_event(recorded(machine_.begin_io(event.device, before)));
+    effects.add_event(machine_.begin_io(event));
     return true;
   }
   bool on(const IoDone& event, Effects& effects) {
-    if (machine_.io_in_flight(event.device) == 0) return true;  // the IO did not begin, see above
-    rnbd::IoTicket ticket;
-    ticket.nature = event.nature;
-    ticket.arrival = event.arrival;
-    ticket.doomed = event.doomed;
-    ticket.losses = event.losses;
-    ticket.cache = event.cache;
-    return step(rnbd::IoDone{event.device, event.delivered, event.peer_errno, ticket}, effects);
+    if (machine_.io_in_flight(event.device) == 0) return true;  // it did not begin, as above
+    return step(event, effects);
   }
-  bool on(const RetryDue&, Effects& effects) { return step(rnbd::RetryDue{}, effects); }
-  bool on(const ReopenDue&, Effects& effects) { return step(rnbd::ReopenDue{}, effects); }
 };
 
 class ServerDevicesReplay final

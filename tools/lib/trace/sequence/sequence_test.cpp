@@ -251,10 +251,10 @@ TEST_F(Conversation, DevicesAreStepsOfTheirSession) {
   rnbd::ClientActions actions;
   recorder.input(kClientDevices, trace::MapRequested{30, {}, trace::name_text("disk")});
   recorder.device_actions(kClientDevices, actions, rnbd::MapOutcome{2, 0});
-  recorder.input(kClientDevices, trace::MessageDone{40, 2, 0, true, {}});
+  recorder.input(kClientDevices, trace::MessageDone{2, true, 0, {}, 40});
   actions.push_back(rnbd::DeviceChanged{0, rnbd::DeviceState::open, 0, {}});
   recorder.device_actions(kClientDevices, actions);
-  recorder.input(kClientDevices, trace::IoBegun{50, {}, 0, {}});
+  recorder.input(kClientDevices, trace::IoBegun{0, {}, {}, 50});
   recorder.state(kClientDevices, 4711);
   ASSERT_EQ(recorder.close_file(), 0);
   const Story story = build_story({client_file_}, {}, code_);

@@ -137,7 +137,7 @@ class Devices {
       done_->same_server = false;
       add(before(since), step(Verb::take_away, done_->disk));
     }
-    if (input.peer_errno == EIO && input.nature.flushes)
+    if (input.peer_errno == EIO && input.ticket.nature.flushes)
       add(before(since), step(Verb::fail_sync, done_->disk));
   }
 

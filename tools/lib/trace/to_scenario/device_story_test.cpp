@@ -39,9 +39,9 @@ struct Recorded {
     std::string io;
     for (std::size_t at = 0; at < devices->inputs.size(); ++at) {
       if (const auto* done = event_if<trace::IoDone>(devices->inputs[at]))
-        io = (done->nature.flushes   ? "flush "
-              : done->nature.changes ? "change "
-                                     : "read ") +
+        io = (done->ticket.nature.flushes   ? "flush "
+              : done->ticket.nature.changes ? "change "
+                                            : "read ") +
              std::to_string(done->peer_errno);
       const std::size_t end =
           at + 1 < devices->metas.size() ? devices->metas[at + 1].first_action : devices->actions.size();

@@ -1,0 +1,231 @@
+// Inputs, actions and results of ClientDevices (core/rnbd/client_devices.hpp).
+#pragma once
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "core/base/fixed_vector.hpp"
+#include "core/base/inline_blob.hpp"
+#include "core/base/reflect.hpp"
+#include "core/base/time.hpp"
+#include "core/rnbd/geometry.hpp"
+#include "core/rnbd/slot_id.hpp"
+#include "core/wire/bytes.hpp"
+#include "core/wire/messages.hpp"
+#include "core/wire/rnbd_messages.hpp"
+
+namespace rtrs::rnbd {
+
+inline constexpr unsigned kMaxClientDevices = 64;  // of one session, those being unmapped included
+// Re-opens of one device in a row without one IO that succeeded, before its IO is failed.
+inline constexpr unsigned kMaxFutileReopens = 3;
+
+// Names a mapped device; never used again for another one.
+using DeviceHandle = std::uint32_t;
+
+enum class DeviceState : std::uint8_t {
+  init,  // never opened yet
+  open,
+  closed,     // mapped but disconnected, or being opened again, or refused by the server
+  unmapping,  // its pending IO and messages are completing
+  unmapped,   // the handle is dead
+};
+[[nodiscard]] const char* to_string(DeviceState state) noexcept;
+
+// --- inputs ---
+//
+// `now` is for the recorder; the machine does not read it.
+
+// The session has a connected path. `extended`: its peer granted an extension, hence is no kernel server, and
+// sets the bytes of its answers that are reserved to a kernel server.
+struct LinkUp {
+  bool extended = false;
+  Nanos now = 0;
+  RTRS_FIELDS(now, extended)
+};
+// It has none.
+struct LinkDown {
+  Nanos now = 0;
+  RTRS_FIELDS(now)
+};
+struct MapRequested {
+  std::string_view name;  // 1..254 bytes, as the server knows it
+  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_write;
+  Nanos now = 0;
+};
+struct UnmapRequested {
+  DeviceHandle device = 0;
+  Nanos now = 0;
+  RTRS_FIELDS(now, device)
+};
+// Try again to open a device that the server refused.
+struct RemapRequested {
+  DeviceHandle device = 0;
+  Nanos now = 0;
+  RTRS_FIELDS(now, device)
+};
+// An open device has this size from now on, until a server opens it again. Ignored where no device can have
+// it.
+struct ResizeRequested {
+  DeviceHandle device = 0;
+  std::uint64_t nsectors = 0;  // of 512 bytes
+  Nanos now = 0;
+  RTRS_FIELDS(now, nsectors, device)
+};
+// A SendMessage completed. Not delivered: the transport failed it (no path, session closed, queue full), and
+// the server may or may not have executed it. Unexpected tokens are ignored.
+struct MessageDone {
+  std::uint64_t token = 0;
+  bool delivered = true;
+  std::uint16_t peer_errno = 0;  // of the server, positive
+  InlineBytes<wire::rnbd::kOpenRspBytes> response{};
+  Nanos now = 0;
+  RTRS_FIELDS(now, token, peer_errno, delivered, response)
+};
+// Effect of an IO on the cache of its export.
+struct IoNature {
+  bool changes = false;  // write, discard, write-zeroes
+  bool durable = false;  // a change that was promised to be durable when it succeeds
+  // Makes durable every change that completed before this IO began. With `durable`, it is the final flush of
+  // an FUA change on a device without FUA: it reports losses like that change, not like a FLUSH of the user.
+  bool flushes = false;
+  auto operator<=>(const IoNature&) const = default;
+  RTRS_FIELDS(changes, durable, flushes)
+};
+[[nodiscard]] constexpr IoNature nature_of(wire::rnbd::Opcode opcode, bool durable) noexcept {
+  const bool flush = opcode == wire::rnbd::Opcode::flush;
+  const bool changes = !flush && opcode != wire::rnbd::Opcode::read;
+  return {changes, changes && durable, flush};
+}
+// State known to the user when an IO arrived. The default fails too many IOs, never too few.
+struct IoArrival {
+  std::uint64_t flush_told = 0;  // losses of the device that a FLUSH had reported
+  std::uint64_t fua_told = 0;    // losses that a FLUSH or a FUA change had reported
+  std::uint64_t changes = 0;     // changes that had succeeded
+  auto operator<=>(const IoArrival&) const = default;
+  RTRS_FIELDS(flush_told, fua_told, changes)
+};
+// An IO begins: of the user, or once more after retry_after_remap, with the nature and arrival of before.
+struct IoBegun {
+  DeviceHandle device = 0;
+  IoNature nature{};
+  IoArrival arrival{};
+  Nanos now = 0;
+  RTRS_FIELDS(now, arrival, device, nature)
+};
+// Of one begin_io(), for its IoDone.
+struct IoTicket {
+  IoNature nature{};
+  bool doomed = false;      // fails with EIO even if the server says that it is well
+  std::uint32_t cache = 0;  // caches() when it began
+  IoArrival arrival{};
+  std::uint64_t losses = 0;  // that were known when it began
+  auto operator<=>(const IoTicket&) const = default;
+};
+struct IoDone {
+  DeviceHandle device = 0;
+  bool delivered = true;
+  std::uint16_t peer_errno = 0;
+  IoTicket ticket{};
+  Nanos now = 0;
+  // A trace has the fields of the ticket beside the others.
+  template <class Self, class Visitor>
+  static constexpr void visit_fields(Self& self, Visitor&& visit) {
+    visit("now", self.now);
+    visit("arrival", self.ticket.arrival);
+    visit("losses", self.ticket.losses);
+    visit("device", self.device);
+    visit("cache", self.ticket.cache);
+    visit("peer_errno", self.peer_errno);
+    visit("nature", self.ticket.nature);
+    visit("delivered", self.delivered);
+    visit("doomed", self.ticket.doomed);
+  }
+};
+static_assert(sizeof(IoDone) == 56, "fits a slot of the recorder's ring");
+// Send again what failed undelivered while the link was up; see retry_wanted().
+struct RetryDue {
+  Nanos now = 0;
+  RTRS_FIELDS(now)
+};
+// Open again what the server refused; see reopen_wanted().
+struct ReopenDue {
+  Nanos now = 0;
+  RTRS_FIELDS(now)
+};
+
+// --- actions ---
+
+enum class MessageKind : std::uint8_t { sess_info, open, close };
+
+// Send as a request of the service connection. READ: room for `response_length` bytes; WRITE: no data.
+struct SendMessage {
+  std::uint64_t token = 0;
+  MessageKind kind = MessageKind::sess_info;
+  Direction direction = Direction::read;
+  std::uint16_t response_length = 0;
+  InlineBytes<wire::rnbd::kOpenBytes> header{};
+  RTRS_FIELDS(token, kind, direction, response_length, header)
+};
+// `peer_errno`: why the device is closed or unmapped; 0 after a link loss or an operator's request. The
+// geometry is valid in state open; the size can differ from the previous one.
+struct DeviceChanged {
+  DeviceHandle device = 0;
+  DeviceState state = DeviceState::init;
+  std::uint16_t peer_errno = 0;
+  Geometry geometry{};
+  RTRS_FIELDS(device, state, peer_errno, geometry)
+};
+
+// The cache of the export differs from the one at the last OPEN: the server's host was restarted, or it
+// exports something else now. `unflushed`: changes that succeeded, were not flushed and may be lost; if not
+// 0, the next FLUSH and the next FUA change fail. For the log.
+struct CacheReplaced {
+  DeviceHandle device = 0;
+  std::uint64_t unflushed = 0;
+  RTRS_FIELDS(device, unflushed)
+};
+
+using ClientAction = std::variant<SendMessage, DeviceChanged, CacheReplaced>;
+using ClientActions = FixedVector<ClientAction, 3 * kMaxClientDevices>;
+
+// `error` is 0, or a positive errno: EEXIST (mapped already), EINVAL (name), ENOSPC (too many devices).
+// With 0 the outcome follows as DeviceChanged: open, or unmapped with the errno of the server.
+struct MapOutcome {
+  std::uint16_t error = 0;
+  DeviceHandle device = 0;
+  RTRS_FIELDS(error, device)
+};
+
+enum class Gate : std::uint8_t {
+  go,      // begin_io() and submit
+  hold,    // keep the IO and ask again after the next input
+  refuse,  // fail it with refusal_errno()
+};
+
+enum class Disposition : std::uint8_t {
+  ok,
+  retry_after_remap,  // keep the IO, call gate() and resubmit the IO with its new id
+  fail,               // with the peer's errno, or EIO when it was not delivered
+  lost,               // fail with EIO: changes that succeeded before it are lost
+};
+
+struct IoStart {
+  std::uint32_t device_id = 0;  // for the IO's header
+  IoTicket ticket{};
+  // As IoDone.
+  template <class Self, class Visitor>
+  static constexpr void visit_fields(Self& self, Visitor&& visit) {
+    visit("device_id", self.device_id);
+    visit("cache", self.ticket.cache);
+    visit("losses", self.ticket.losses);
+    visit("doomed", self.ticket.doomed);
+    visit("nature", self.ticket.nature);
+    visit("arrival", self.ticket.arrival);
+  }
+};
+
+}  // namespace rtrs::rnbd
