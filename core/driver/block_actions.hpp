@@ -37,7 +37,7 @@ struct StartStorage : rnbd::Storage {
   // fabrics in backends/ do.
   std::span<std::byte> data{};
 };
-// Ends with export_opened(); until then `name` is valid.
+// Open the export; ends with export_opened(). `name` is valid until then.
 struct OpenExport : rnbd::OpenExport {
   OpId id{};
   std::uint16_t session = 0;
@@ -46,15 +46,15 @@ struct OpenExport : rnbd::OpenExport {
 struct CloseExport : rnbd::CloseExport {
   std::uint16_t session = 0;
 };
-// Ends with export_measured().
+// Query the current size of the export; ends with export_measured().
 struct MeasureExport : rnbd::MeasureExport {
   OpId id{};
   std::uint16_t session = 0;
 };
-// The BlockServer has told every session that has the export open: each flush there fails until the device is
-// closed. Later opens need another instance.
+// Storage failed to make earlier writes durable. The BlockServer has informed every session that has the
+// export open: their flushes fail until the device is closed. Later opens need another instance.
 struct CacheDamaged : rnbd::CacheDamaged {
-  std::uint16_t session = 0;  // that met the error
+  std::uint16_t session = 0;  // session whose operation failed
   std::uint64_t export_id = 0;
 };
 // The first path of a session is connected.
@@ -81,8 +81,8 @@ using Action = std::variant<StartStorage, OpenExport, CloseExport, MeasureExport
 
 // --- results ---
 
-// Of OpenExport. The caller sets all but `operation`. No two exports that are open have the same `handle`; it
-// is free again after CloseExport. `instance`: after all CacheDamaged actions handed out so far.
+// Result of OpenExport. The caller sets all but `operation`. `handle`: unique among open exports; may be
+// reused after CloseExport. `instance`: after all CacheDamaged actions handed out so far.
 struct ExportOpened : rnbd::ExportOpened {
   // Identity of the export: opens of the same storage have the same number, regardless of name and session.
   std::uint64_t export_id = 0;

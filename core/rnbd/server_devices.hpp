@@ -140,7 +140,7 @@ struct Storage {
   std::uint16_t prio = 0;  // Linux ioprio; 0 from peers that do not speak version 2
   wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;  // never secure_erase
   bool fua = false;       // durable before StorageDone (write, discard, write_zeroes)
-  bool preflush = false;  // what was reported before is made durable first; never of a flush
+  bool preflush = false;  // makes earlier reported writes durable first; never set for a flush
   bool nounmap = false;   // write_zeroes: the blocks stay allocated; else they may be freed
   RTRS_FIELDS(request, handle, sector, bytes, operation, prio, opcode, fua, preflush, nounmap)
 };
