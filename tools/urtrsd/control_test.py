@@ -190,8 +190,9 @@ def test_a_path_that_is_heard_of_is_not_silent_and_an_export_shows_its_delay(urt
     path, = shown["sessions"][0]["paths"]
     assert path["state"] == "connected" and "silent_s" not in path, path
     assert (path["hca_name"], path["posting"]) == ("tcp", ""), "it posts by neither of the ways of verbs"
-    assert shown["exports"] == [{"name": "a", "read_only": False, "memory_bytes": 1 << 20, "delay_ms": 5},
-                                {"name": "b", "read_only": True, "memory_bytes": 1 << 20}]
+    memory = {"source": "mem:1048576", "memory_bytes": 1 << 20, "state": "served", "why": ""}
+    assert shown["exports"] == [{"name": "a", "access": "rw", "read_only": False, "delay_ms": 5, **memory},
+                                {"name": "b", "access": "ro", "read_only": True, "delay_ms": 0, **memory}]
     one.close()
 
 

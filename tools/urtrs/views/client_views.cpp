@@ -50,7 +50,7 @@ Table client_paths(const json& shown, const std::string& of) {
 }
 
 Table client_devices(const json& shown, const std::string& of) {
-  return device_table("devices", tools::fields_of(control::client_device_facts()), shown, of, false);
+  return object_table("devices", tools::fields_of(control::client_device_facts()), shown.at("devices"), of);
 }
 
 Table client_statistics(const json& shown) {

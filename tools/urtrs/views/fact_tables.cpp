@@ -111,13 +111,12 @@ Table path_table(const Fields& fields, const json& shown, const std::string& ses
   return table;
 }
 
-Table device_table(const char* name, const Fields& fields, const json& shown, const std::string& session,
+Table object_table(const char* name, const Fields& fields, const json& objects, const std::string& session,
                    bool whole) {
   Table table = table_of(name, fields);
-  for (const json& device : shown.at("devices")) {
-    json row = row_of(table, fields, device, whole);
-    row.emplace("sessname", "");
-    if (session.empty() || row["sessname"] == session) table.rows.push_back({std::move(row), {}});
+  for (const json& object : objects) {
+    json row = row_of(table, fields, object, whole);
+    if (session.empty() || row.value("sessname", "") == session) table.rows.push_back({std::move(row), {}});
   }
   return table;
 }

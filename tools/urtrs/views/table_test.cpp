@@ -43,7 +43,8 @@ json shown() {
              {"access_mode", "rw"},
              {"size_bytes", 1U << 20},
              {"handle", 1U}}}},
-          {"exports", {{{"name", "disk0"}, {"read_only", true}, {"path", "/srv/a"}}}},
+          {"exports",
+           {{{"name", "disk0"}, {"source", "/srv/a"}, {"access", "ro"}, {"state", "served"}, {"why", ""}}}},
           {"stats", {{"requests", 12U}}}};
 }
 
@@ -65,7 +66,8 @@ TEST(Table, SessionsWithTheirPathsAndTotals) {
 TEST(Table, AnExportWhoseNbdServerIsLostSaysSo) {
   EXPECT_EQ(text(exports(shown())).find("State"), std::string::npos);
   json lost = shown();
-  lost["exports"][0]["lost"] = true;
+  lost["exports"][0]["state"] = "lost";
+  lost["exports"][0]["why"] = "its NBD server is lost";
   EXPECT_NE(text(exports(lost)).find("/srv/a  ro      lost   its NBD server is lost"), std::string::npos)
       << text(exports(lost));
 }

@@ -52,54 +52,18 @@ Table paths(const json& shown, const std::string& of) {
 }
 
 Table devices(const json& shown, const std::string& of) {
-  return device_table("devices", tools::fields_of(attributes::open_device_facts()), shown, of, true);
+  return object_table("devices", tools::fields_of(attributes::open_device_facts()), shown.at("devices"), of,
+                      true);
 }
-
-namespace {
-
-// Entry of the export in "missing"; nullptr if it is served.
-const json* missing_export(const json& shown, const std::string& name) {
-  const auto all = shown.find("missing");
-  if (all == shown.end()) return nullptr;  // urtrsd of an older release
-  for (const json& one : *all)
-    if (one.value("kind", "") == "export" && one.value("name", "") == name) return &one;
-  return nullptr;
-}
-
-}  // namespace
 
 Table exports(const json& shown) {
-  bool some_missing = false;
-  for (const json& one : shown.at("exports"))
-    some_missing =
-        some_missing || one.value("lost", false) || missing_export(shown, one.value("name", "")) != nullptr;
-  Table table{"exports",
-              {{"name", "Name", "for clients"},
-               {"source", "Source", "file, block device or memory"},
-               Field{"access", "Access", "ro or rw"}.of("ro|rw"),
-               {"delay_ms", "Delay", "milliseconds that every operation waits", Kind::number, false},
-               Field{"state", "State", "served, missing or lost; shown unless all are served", Kind::text,
-                     some_missing}
-                   .of("served|missing|lost"),
-               {"why", "Why", "it is missing or lost; likewise", Kind::text, some_missing}},
-              {}};
-  for (const json& one : shown.at("exports")) {
-    const std::string source =
-        one.contains("path") ? one.value("path", "") : "mem:" + std::to_string(number(one, "memory_bytes"));
-    const json* const missing = missing_export(shown, one.value("name", ""));
-    const bool lost = one.value("lost", false);
-    table.rows.push_back({{{"name", one.value("name", "")},
-                           {"source", source},
-                           {"access", one.value("read_only", false) ? "ro" : "rw"},
-                           {"delay_ms", number(one, "delay_ms")},
-                           {"state", lost                 ? "lost"
-                                     : missing != nullptr ? "missing"
-                                                          : "served"},
-                           {"why", lost                 ? "its NBD server is lost; the log says why"
-                                   : missing != nullptr ? missing->value("sentence", "")
-                                                        : ""}},
-                          {}});
-  }
+  Table table = object_table("exports", tools::fields_of(attributes::export_facts()), shown.at("exports"));
+  const bool all_served = std::all_of(table.rows.begin(), table.rows.end(), [](const Row& one) {
+    return one.values.value("state", "served") == "served";
+  });
+  for (Field& field : table.fields)
+    if (field.name == std::string_view("state") || field.name == std::string_view("why"))
+      field.by_default = !all_served;
   return table;
 }
 

@@ -57,7 +57,7 @@ Answer missing(const char* key, const char* form) {
 
 Answer show(const Asked& asked) {
   json answer = to_json(asked.target.model(), asked.target.now(), text_of(asked, "buckets") == "true");
-  answer["exports"] = to_json(asked.target.exports(), asked.target.lost_nbd());
+  answer["exports"] = to_json(asked.target.exports(), asked.target.lost_nbd(), asked.target.missing());
   answer["missing"] = to_json(asked.target.missing(), asked.target.now());
   answer["stats"] = to_json(asked.target.transport_stats(), asked.target.block_stats());
   answer["limits"] = to_json(asked.target.limits());

@@ -101,7 +101,8 @@ class Control {
 nlohmann::json to_json(const attributes::ServerModel&, Nanos now, bool buckets);
 nlohmann::json to_json(const ServerStats&, const BlockServerStats&);
 // `lost`: names of exports that lost their NBD server.
-nlohmann::json to_json(const std::vector<ExportSpec>&, const std::vector<std::string>& lost);
+nlohmann::json to_json(const std::vector<ExportSpec>&, const std::vector<std::string>& lost,
+                       const MissingList&);
 nlohmann::json to_json(const MissingList&, Nanos now);
 nlohmann::json to_json(const std::vector<LimitInUse>&);
 nlohmann::json to_json(const PathEvent&);

@@ -76,18 +76,16 @@ json to_json(const std::vector<LimitInUse>& limits) {
   return all;
 }
 
-json to_json(const std::vector<ExportSpec>& exports, const std::vector<std::string>& lost) {
+json to_json(const std::vector<ExportSpec>& exports, const std::vector<std::string>& lost,
+             const MissingList& missing) {
   json all = json::array();
   for (const ExportSpec& one : exports) {
-    json row{{"name", one.name}, {"read_only", one.read_only}};
-    if (one.memory_bytes != 0)
-      row["memory_bytes"] = one.memory_bytes;
-    else
-      row["path"] = one.path;
-    if (one.force) row["force"] = true;
-    if (std::find(lost.begin(), lost.end(), one.name) != lost.end()) row["lost"] = true;
-    if (one.delay_ms != 0) row["delay_ms"] = one.delay_ms;
-    all.push_back(std::move(row));
+    const auto item = missing.items().find({MissingKind::exported, one.name});
+    all.push_back(
+        tools::to_json(attributes::export_facts(),
+                       {one.name, one.path, one.memory_bytes, one.delay_ms, one.read_only, one.force,
+                        std::find(lost.begin(), lost.end(), one.name) != lost.end(),
+                        item == missing.items().end() ? std::string() : item->second.why.sentence}));
   }
   return all;
 }

@@ -171,6 +171,33 @@ constexpr tools::Fact<OpenDeviceAt> kDevice[] = {
     RTRS_FACT(plain("handle", "Handle", "number of this open device"), at.use.handle),
 };
 
+std::string source_of(const ExportModel& one) {
+  return one.memory_bytes == 0 ? one.path : "mem:" + std::to_string(one.memory_bytes);
+}
+
+json if_set(bool value) {
+  return value ? json(true) : json();
+}
+
+constexpr tools::Fact<ExportModel> kExport[] = {
+    RTRS_FACT(text("name", "Name", "for clients").shown(), at.name),
+    RTRS_FACT(text("source", "Source", "file, block device or memory").shown(), source_of(at)),
+    RTRS_FACT(text("access", "Access", "ro or rw").shown().of("ro|rw"), at.read_only ? "ro" : "rw"),
+    RTRS_FACT(plain("delay_ms", "Delay", "milliseconds that every operation waits"), at.delay_ms),
+    RTRS_FACT(text("state", "State", "served, missing or lost; shown unless all are served")
+                  .of("served|missing|lost"),
+              at.lost              ? "lost"
+              : at.missing.empty() ? "served"
+                                   : "missing"),
+    RTRS_FACT(text("why", "Why", "it is missing or lost; likewise"),
+              at.lost ? "its NBD server is lost; the log says why" : at.missing),
+    RTRS_FACT(unlisted("path"), at.memory_bytes == 0 ? json(at.path) : json()),
+    RTRS_FACT(unlisted("memory_bytes"), at.memory_bytes != 0 ? json(at.memory_bytes) : json()),
+    RTRS_FACT(unlisted("read_only"), at.read_only),
+    RTRS_FACT(unlisted("force"), if_set(at.force)),
+    RTRS_FACT(unlisted("lost"), if_set(at.lost)),
+};
+
 }  // namespace
 
 std::string pathname_of(std::string_view described) {
@@ -186,6 +213,9 @@ std::span<const tools::Fact<ServerPathAt>> server_path_facts() {
 }
 std::span<const tools::Fact<OpenDeviceAt>> open_device_facts() {
   return kDevice;
+}
+std::span<const tools::Fact<ExportModel>> export_facts() {
+  return kExport;
 }
 
 }  // namespace rtrs::attributes

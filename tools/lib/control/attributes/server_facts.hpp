@@ -17,9 +17,21 @@ struct OpenDeviceAt {
   const OpenDevice::Use& use;
 };
 
+struct ExportModel {
+  std::string name;
+  std::string path;                // file, or URI of an NBD server
+  std::uint64_t memory_bytes = 0;  // > 0: a memory device of this size
+  std::uint32_t delay_ms = 0;
+  bool read_only = false;
+  bool force = false;   // allows writers even if this host uses the device
+  bool lost = false;    // its NBD server is lost
+  std::string missing;  // reason why it is not served; empty: it is
+};
+
 std::span<const tools::Fact<ServerSessionStatus>> server_session_facts();
 std::span<const tools::Fact<ServerPathAt>> server_path_facts();
 std::span<const tools::Fact<OpenDeviceAt>> open_device_facts();
+std::span<const tools::Fact<ExportModel>> export_facts();
 
 std::string pathname_of(std::string_view described);  // SRC@DST of path_ends()
 
