@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tools/lib/control/mapping/mapping_facts.hpp"
 #include "tools/lib/control/rpc/socket_path.hpp"
 #include "tools/lib/text/json_text.hpp"
 #include "tools/lib/text/nearest_word.hpp"
@@ -123,21 +124,24 @@ void device_list(const Asked& asked) {
   for (const auto& [name, session] : asked.keeper.machine().sessions()) {
     if (!only.empty() && only != name) continue;
     for (const auto& [device, one] : session.devices) {
-      json item = place_of(asked, name, device);
-      item["name"] = session.wish.name.empty() ? name : session.wish.name;
-      item["access_mode"] = wire::rnbd::to_string(one.wish.mode);
       const SeenDevice seen = asked.keeper.seen(name, device);
-      const std::string trouble = asked.keeper.trouble(name);
       const bool refused = one.wanted && one.mapped && seen.refused != 0;
-      const bool server_away = one.wanted && one.mapped && !trouble.empty();
-      item["state"] = refused || server_away ? "waiting" : state_of(session, one);
-      item["errno"] = refused ? seen.refused : one.error;
-      item["sentence"] = trouble;
-      if (refused && item["sentence"] == "")
-        item["sentence"] = fmt::format("the server refuses it: {}", std::strerror(seen.refused));
-      item["size_bytes"] = seen.size_bytes;
-      item["users"] = seen.users;
-      devices.push_back(std::move(item));
+      const std::string socket = asked.keeper.files_of(name).nbd;
+      MappedDevice item{name,
+                        session.wish.name.empty() ? name : session.wish.name,
+                        device,
+                        one.wish.mode,
+                        state_of(session, one),
+                        seen.size_bytes,
+                        seen.users,
+                        uri_of(device, socket),
+                        socket,
+                        refused ? seen.refused : one.error,
+                        asked.keeper.trouble(name)};
+      if (refused || (one.wanted && one.mapped && !item.sentence.empty())) item.state = "waiting";
+      if (refused && item.sentence.empty())
+        item.sentence = fmt::format("the server refuses it: {}", std::strerror(seen.refused));
+      devices.push_back(tools::to_json(mapped_device_facts(), item));
     }
   }
   asked.reply.result(with_version({{"devices", std::move(devices)}}));

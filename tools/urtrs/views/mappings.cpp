@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <thread>
 
+#include "tools/lib/control/mapping/mapping_facts.hpp"
 #include "tools/lib/control/rpc/client.hpp"
 #include "tools/lib/control/rpc/socket_path.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/urtrs/command/map_words.hpp"
+#include "tools/urtrs/views/fact_tables.hpp"
 #include "tools/urtrs/views/kernel_nbd.hpp"
 #include "tools/urtrs/views/output.hpp"
 #include "tools/urtrs/views/run_command.hpp"
@@ -20,7 +22,6 @@
 namespace rtrs::admin {
 
 using nlohmann::json;
-using Kind = Field::Kind;
 
 namespace {
 
@@ -226,34 +227,8 @@ int run_mapping(const Command& command) {
 }
 
 Table mappings(const json& listed, const std::string& session) {
-  Table table{
-      "mappings",
-      {{"sessname", "Session name", "name of the session"},
-       {"server_sessname", "Name at server", "the session's name at its server", Kind::text, false},
-       {"mapping_path", "Mapping path", "as the server knows it"},
-       Field{"state", "State",
-             "mapped, mapping, unmapping, or waiting: for the server, or for the next attempt"}
-           .of("mapped|mapping|unmapping|waiting"),
-       Field{"access_mode", "Access mode", "ro, rw or migration"}.of("ro|rw|migration"),
-       {"size_bytes", "Size", "when it was opened last", Kind::bytes},
-       {"users", "Users", "NBD connections that have it", Kind::number},
-       {"uri", "URI", "for NBD clients"},
-       {"socket", "Socket", "of nbdkit", Kind::text, false},
-       {"errno", "Errno", "of the last refusal", Kind::number, false},
-       {"sentence", "Meaning", "why there is no connection, or the server refuses it", Kind::text, false}},
-      {}};
-  for (const json& device : listed.at("devices")) {
-    const std::string of = device.value("session", "");
-    if (!session.empty() && of != session) continue;
-    json row{{"sessname", of},
-             {"server_sessname", device.value("name", of)},
-             {"mapping_path", device.value("device", "")}};
-    for (const char* key : {"state", "access_mode", "uri", "socket", "sentence"})
-      row[key] = device.value(key, "");
-    for (const char* key : {"size_bytes", "users", "errno"}) row[key] = number(device, key);
-    table.rows.push_back({std::move(row), {}});
-  }
-  return table;
+  return object_table("mappings", tools::fields_of(mapping::mapped_device_facts()), listed.at("devices"),
+                      session);
 }
 
 }  // namespace rtrs::admin
